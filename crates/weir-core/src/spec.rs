@@ -1,0 +1,293 @@
+//! One resolved experiment as it crosses the boundary: integers in ps, bytes and bit/s, ids instead of
+//! selectors, no defaults. The scenario files that people write, their units and defaults belong to Python;
+//! whatever arrives here is complete.
+//!
+//! The legality that no type can express is checked once, in [`Spec::check`]; an error names the place as a
+//! JSON pointer, which Python maps back to file, line and column.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// A complete experiment, but for the seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    /// Nodes and links, or a generator of them.
+    pub network: Network,
+    /// What waits where; later rules override earlier ones. A port without a rule never drops.
+    pub queues: Vec<QueueRule>,
+    /// Who sends what to whom.
+    pub traffic: Vec<Traffic>,
+    /// How long.
+    pub run: Run,
+    /// What to write down besides the totals.
+    pub record: Record,
+}
+
+/// A network, given in full or by a generator. Generated names: `host-3`, `switch-0`, `edge-2`, `agg-1`,
+/// `core-0`; dumbbell: `left-0`, `right-0`, routers `left` and `right`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Network {
+    /// Nodes and links, one by one.
+    Graph {
+        /// All nodes; a node's id is its place here.
+        nodes: Vec<Node>,
+        /// All links; link `i` makes port `2 i` (a to b) and port `2 i + 1` (b to a).
+        links: Vec<Link>,
+    },
+    /// `hosts` hosts around `switch-0`.
+    Star {
+        /// Number of hosts.
+        hosts: u32,
+        /// Every link.
+        link: LinkSpec,
+        /// The switch.
+        switch: SwitchSpec,
+    },
+    /// `pairs` hosts on each side of a bottleneck between the switches `left` and `right`.
+    Dumbbell {
+        /// Hosts on each side.
+        pairs: u32,
+        /// Links between hosts and switches.
+        access: LinkSpec,
+        /// The link between the two switches.
+        bottleneck: LinkSpec,
+        /// Both switches.
+        switch: SwitchSpec,
+    },
+    /// The k-ary fat tree of three levels with k^3/4 hosts.
+    FatTree {
+        /// Ports of each switch; even.
+        k: u32,
+        /// Every link.
+        link: LinkSpec,
+        /// Every switch.
+        switch: SwitchSpec,
+    },
+}
+
+/// A node of a graph.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Node {
+    /// Unique name.
+    pub name: String,
+    /// What the node does.
+    pub kind: NodeKind,
+    /// Time between the end of reception and the earliest start of transmission; zero for a host.
+    pub latency_ps: Span,
+}
+
+/// What a node does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NodeKind {
+    /// Sends and receives.
+    Host,
+    /// Forwards.
+    Switch,
+}
+
+/// A full-duplex link of a graph.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// One end: a place in `nodes`.
+    pub a: u32,
+    /// The other end.
+    pub b: u32,
+    /// Its properties, in both directions.
+    pub link: LinkSpec,
+}
+
+/// Properties of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkSpec {
+    /// Line rate.
+    pub rate_bps: Rate,
+    /// Propagation delay.
+    pub delay_ps: Span,
+    /// What a frame occupies beyond its size: 20 B for Ethernet's preamble and gap, 0 where the size is all.
+    pub framing_bytes: Bytes,
+}
+
+/// Properties of a generated switch.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SwitchSpec {
+    /// See [`Node::latency_ps`].
+    pub latency_ps: Span,
+}
+
+/// A discipline for some ports.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueueRule {
+    /// Port ids.
+    pub ports: Vec<u32>,
+    /// What waits there, and how.
+    pub discipline: Discipline,
+}
+
+/// A queue discipline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Discipline {
+    /// First in, first out; a frame that would exceed the limit is dropped on arrival.
+    DropTail {
+        /// What may wait, the frame in transmission excluded.
+        limit: Limit,
+    },
+}
+
+/// How much may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limit {
+    /// Sum of the frame sizes.
+    Bytes(Bytes),
+    /// Number of frames, whatever their size.
+    Frames(u64),
+    /// Any amount.
+    Unlimited,
+}
+
+/// A named group of sources: one entry of `traffic` in a scenario file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Traffic {
+    /// Unique name.
+    pub name: String,
+    /// Its sources.
+    pub sources: Vec<Source>,
+}
+
+/// Frames that one host sends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// The sending host.
+    pub from: u32,
+    /// Where its frames go.
+    pub to: Destination,
+    /// No frame leaves before.
+    pub start_ps: Time,
+    /// No frame leaves at this time or later.
+    pub stop_ps: Time,
+    /// When frames are generated.
+    pub departures: Departures,
+    /// How long they are.
+    pub frame_size: FrameSize,
+    /// Where chance comes from.
+    pub stream: Stream,
+}
+
+/// Where the frames of a source go.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Destination {
+    /// Always the same host.
+    Node(u32),
+    /// A host drawn anew for each frame, all alike. The sender itself may be among them: its frames then go
+    /// to its first switch and back.
+    Uniform(Vec<u32>),
+}
+
+/// A departure process. The first frame leaves one gap after the start, but for `Constant`, whose frame `n`
+/// (from 0) leaves at `start + n x gap`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Departures {
+    /// Independent exponential gaps.
+    Poisson {
+        /// Mean gap in ps.
+        mean_gap_ps: f64,
+    },
+    /// In each slot a frame with this probability.
+    Bernoulli {
+        /// Length of a slot.
+        slot_ps: Span,
+        /// In (0, 1].
+        probability: f64,
+    },
+    /// Equal gaps.
+    Constant {
+        /// Gap in ps; a fraction is carried, not lost.
+        gap_ps: f64,
+    },
+    /// Constant gaps while on, silence while off; both last exponential times. A source starts in an on period.
+    OnOff {
+        /// Gap in ps while on.
+        gap_ps: f64,
+        /// Mean length of an on period.
+        mean_on_ps: Span,
+        /// Mean length of an off period.
+        mean_off_ps: Span,
+    },
+}
+
+/// Frame sizes, without preamble and gap.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FrameSize {
+    /// All alike.
+    Fixed(Bytes),
+    /// Drawn for each frame: sizes with their weights.
+    Mix(Vec<(Bytes, u32)>),
+}
+
+/// Where a source's chance comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Stream {
+    /// The run's seed and the name `traffic/NAME/HOST`.
+    Named,
+    /// SplitMix64 from this state, whatever the run's seed: for workloads with published exact counts.
+    SplitMix64 {
+        /// Initial state.
+        state: u64,
+    },
+}
+
+/// How long a run lasts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// Events at this time or later do not count.
+    pub duration_ps: Span,
+}
+
+/// What a run writes down besides the totals of flows and ports.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// Series of ports.
+    pub ports: Vec<PortProbe>,
+    /// Series of deliveries of traffic groups.
+    pub traffic: Vec<TrafficProbe>,
+    /// Distribution of the one-way delay of every flow.
+    pub delays: bool,
+}
+
+/// Rows of the table `intervals`: queue, throughput and drops of a port.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PortProbe {
+    /// Port id; at most one probe per port.
+    pub port: u32,
+    /// Length of an interval.
+    pub every_ps: Span,
+}
+
+/// Rows of the table `deliveries`: what arrived of a traffic group.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrafficProbe {
+    /// Place in `traffic`; at most one probe per group.
+    pub traffic: u32,
+    /// Length of an interval.
+    pub every_ps: Span,
+}

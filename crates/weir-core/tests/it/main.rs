@@ -1,0 +1,2 @@
+//! Public laws of the core models.
+mod units;

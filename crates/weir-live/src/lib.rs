@@ -1,0 +1,2 @@
+//! Under construction.
+#![warn(missing_docs)]

@@ -1,0 +1,118 @@
+"""What a testbed is: the tester and the system under test, able to run a scenario or to measure a trial."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from weirlab.errors import ImpossibleTrial, Problem
+
+if TYPE_CHECKING:
+    from weirlab.run import Run
+    from weirlab.scenario import Scenario
+
+__all__ = ["Testbed", "Trial", "TrialSpec"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialSpec:
+    """One measurement to make (RFC 2544 section 23): a constant load of equal frames for a duration."""
+
+    index: int
+    """Place of the trial in its search, from 0. Chance in a simulated device derives from it, so that a
+    resumed search repeats what it would have seen."""
+    intended_load_fps: float
+    """Frames/s, summed over all directions."""
+    duration_s: float
+    frame_size_bytes: int
+    """L2 size with FCS, without preamble and gap."""
+    directions: int = 1
+    loss_budget: float | None = None
+    """Loss ratio beyond which the outcome is decided; a testbed with live counters may then stop early.
+    None: run to the end."""
+
+    @property
+    def load_per_direction_fps(self) -> float:
+        """Frames/s in each direction."""
+        return self.intended_load_fps / self.directions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What a trial gave. Counts are sums over all directions."""
+
+    spec: TrialSpec
+    intended_frames: int
+    sent_frames: int
+    received_frames: int
+    """Distinct frames that arrived; duplicates do not count."""
+    duplicated_frames: int = 0
+    reordered_frames: int = 0
+    effective_duration_s: float
+    """Time that the trial took, waits included."""
+    offered_load_fps: float
+    """Frames/s that were really sent (RFC 2285 section 3.5.2), summed over all directions."""
+    latency_s: Mapping[str, float] = field(default_factory=dict)
+    """One-way delay percentiles by name: ``p50 p90 p99 p99.9 min max``. Empty where it was not measured."""
+    stopped_early: bool = False
+    """Whether the loss budget ended the trial. The loss ratio is then a lower bound."""
+    facts: Mapping[str, float | int | str | None] = field(default_factory=dict)
+    """What else the testbed knows of this trial, such as the lateness of its sender."""
+
+    def __post_init__(self) -> None:
+        counts = {
+            "intended_frames": self.intended_frames,
+            "sent_frames": self.sent_frames,
+            "received_frames": self.received_frames,
+            "duplicated_frames": self.duplicated_frames,
+            "reordered_frames": self.reordered_frames,
+        }
+        for name, count in counts.items():
+            if count < 0:
+                raise ImpossibleTrial(f"trial {self.spec.index}: {name} is negative ({count})")
+        if self.received_frames > self.sent_frames:
+            raise ImpossibleTrial(
+                f"trial {self.spec.index}: received {self.received_frames} frames of {self.sent_frames} sent"
+            )
+        if self.sent_frames == 0:
+            raise ImpossibleTrial(
+                f"trial {self.spec.index}: no frame was sent at {self.spec.intended_load_fps:g} frames/s"
+            )
+
+    @property
+    def loss_ratio(self) -> float:
+        """1 - received / sent, in [0, 1] (RFC 1242 section 3.6, there a percentage). Unsent frames are the
+        tester's fault and do not count."""
+        return 1.0 - self.received_frames / self.sent_frames
+
+    @property
+    def loss_ratio_of_intended(self) -> float:
+        """1 - received / intended, in [0, 1]: unsent frames count as lost (the default of RFC 9971)."""
+        expected = max(self.intended_frames, self.sent_frames)
+        return 1.0 - self.received_frames / expected
+
+    @property
+    def unsent_ratio(self) -> float:
+        """Share of the intended frames that the tester did not send, in [0, 1]."""
+        return max(0.0, 1.0 - self.sent_frames / self.intended_frames) if self.intended_frames else 0.0
+
+
+class Testbed(Protocol):
+    """Where a scenario runs or a trial is measured."""
+
+    def refuses(self, scenario: Scenario) -> list[Problem]:
+        """Every part of ``scenario`` that this testbed cannot honour; empty when it can honour all."""
+        ...
+
+    def run(self, scenario: Scenario, *, seeds: Sequence[int]) -> Run:
+        """Execute ``scenario`` once per seed."""
+        ...
+
+    def trial(self, spec: TrialSpec) -> Trial:
+        """Measure one trial. Raises TestbedError when no believable result could be had."""
+        ...
+
+    def close(self) -> None:
+        """Take down what the testbed built. May be called twice."""
+        ...
