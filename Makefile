@@ -1,0 +1,66 @@
+# make demo    set everything up and find NDR and PDR of a simulated device and of a real Linux router
+# make test    set everything up and pass all tests
+# make check   formatting, lints, types, layers, sources
+# make bench   packet-hops per second beside ns-3
+# make docs    the documentation as HTML in docs/site
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+VENV ?= .venv
+export VENV
+BIN := $(VENV)/bin
+PROFILE ?= test
+
+.PHONY: help demo setup test test-rust test-python test-live check bench docs fuzz constraints clean
+
+help:
+	@sed -n 's/^# //p' Makefile
+
+demo:
+	@scripts/setup demo
+	@$(BIN)/python examples/demo.py
+
+setup:
+	@scripts/setup $(PROFILE)
+
+test: setup test-rust test-python test-live
+
+test-rust:
+	cargo test --release --workspace --exclude weir-py --locked --quiet
+
+test-python: setup
+	$(BIN)/python -m pytest -n 2 -m "not live" -q
+
+# Real packets through the kernel: one test at a time, so that they do not disturb each other's timing.
+test-live: setup
+	$(BIN)/python -m pytest -m live -q
+
+check: setup
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python scripts/check_sources.py
+
+bench: setup
+	$(BIN)/python benches/compare.py
+
+docs: setup
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/site
+	@echo "Open docs/site/index.html and target/doc/weir_core/index.html"
+
+# Long property runs; the ordinary tests use few cases and fixed seeds.
+fuzz: setup
+	PROPTEST_CASES=20000 cargo test --release --workspace --exclude weir-py --locked --quiet
+	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "not live" -q tests
+
+# Freeze the versions that setup installs.
+constraints:
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --no-header --no-annotate --no-emit-index-url --no-emit-find-links --python-version 3.11 \
+		--all-extras --group build --group test --group check --group docs pyproject.toml -o constraints.txt
+
+clean:
+	rm -rf target $(VENV) docs/site

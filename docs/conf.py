@@ -1,0 +1,12 @@
+"""Sphinx configuration: Markdown pages as they stand in docs/."""
+
+project = "Weirlab"
+author = "The Weirlab developers"
+copyright = "The Weirlab developers, Apache-2.0"  # noqa: A001 - the name that Sphinx reads
+extensions = ["myst_parser"]
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["site"]
+html_theme = "furo"
+html_title = "Weirlab"
+myst_heading_anchors = 4
+suppress_warnings = ["myst.xref_missing"]
