@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from weirlab.errors import ImpossibleTrial, Problem
 
 if TYPE_CHECKING:
-    from weirlab.run import Run
+    from weirlab.runs import Run
     from weirlab.scenario import Scenario
 
 __all__ = ["Testbed", "Trial", "TrialSpec"]
