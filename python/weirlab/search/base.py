@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from weirlab.testbed.base import Trial, TrialSpec
+
+if TYPE_CHECKING:
+    from weirlab.search.evidence import Evidence
 
 __all__ = ["Bound", "GoalResult", "Search", "SearchGoal", "SearchResult", "SearchState"]
 
@@ -21,6 +24,12 @@ class SearchGoal:
     """Relative distance of the bounds at which the search ends: (upper - lower) / upper, in (0, 1)."""
     duration_s: float
     """Final trial duration."""
+    exceed_ratio: float = 0.0
+    """Share of the duration sum that may be spent in trials with more loss, in [0, 1). 0: no such trial."""
+    duration_sum_s: float | None = None
+    """Summed duration of the final trials that decide about a load. None: one trial of ``duration_s``."""
+    initial_duration_s: float | None = None
+    """Shortest trial worth making. None: 1 s, or ``duration_s`` where that is less."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,11 @@ class GoalResult:
     """Whether both bounds exist, are valid and lie within the goal's width."""
     remark: str = ""
     """Why the result is irregular: ``no upper bound seen``, ``no lower bound seen``, ``timed out`` ..."""
+    conditional_throughput_fps: float | None = None
+    """Forwarding rate at the lower bound that the exceed ratio promises (RFC 9971 section 4.6.3). None where the
+    algorithm does not classify loads, or without a lower bound."""
+    evidence: Evidence | None = None
+    """What speaks for the two bounds. None where the algorithm does not classify loads."""
 
 
 @dataclass(frozen=True)
