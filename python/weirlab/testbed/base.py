@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from weirlab.errors import ImpossibleTrial, Problem
+from weirlab.errors import ImpossibleTrial, InputError, Problem
 
 if TYPE_CHECKING:
     from weirlab.runs import Run
+
     from weirlab.scenario import Scenario
 
-__all__ = ["Testbed", "Trial", "TrialSpec"]
+__all__ = ["Purpose", "Testbed", "Trial", "TrialSpec"]
+
+Purpose = Literal["search", "warm-up", "repeat"]
+"""Why a trial is made: to find a bound, to warm up the device (its result decides nothing), or because the
+tester did not offer the load of the trial before."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,15 +28,35 @@ class TrialSpec:
     index: int
     """Place of the trial in its search, from 0. Chance in a simulated device derives from it, so that a
     resumed search repeats what it would have seen."""
+    elapsed_s: float = 0.0
+    """Sum of the effective durations of the trials before: the time of a simulated device when this one
+    begins."""
     intended_load_fps: float
     """Frames/s, summed over all directions."""
     duration_s: float
     frame_size_bytes: int
     """L2 size with FCS, without preamble and gap."""
     directions: int = 1
+    purpose: Purpose = "search"
     loss_budget: float | None = None
     """Loss ratio beyond which the outcome is decided; a testbed with live counters may then stop early.
     None: run to the end."""
+
+    def __post_init__(self) -> None:
+        for name in ("intended_load_fps", "duration_s"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0.0):
+                raise InputError(f"trial {self.index}: {name} must be above 0 (got {value:g})")
+        if self.frame_size_bytes < 1 or self.directions < 1:
+            raise InputError(
+                f"trial {self.index}: frame size and directions must be 1 or more "
+                f"(got {self.frame_size_bytes} B, {self.directions})"
+            )
+
+    @property
+    def intended_frames(self) -> int:
+        """Frames that the load asks for in the whole duration, to the nearest."""
+        return round(self.intended_load_fps * self.duration_s)
 
     @property
     def load_per_direction_fps(self) -> float:
@@ -44,13 +70,15 @@ class Trial:
 
     spec: TrialSpec
     intended_frames: int
+    """Frames that the load asked for while the trial sent: in all of its duration, or until it was
+    stopped."""
     sent_frames: int
     received_frames: int
     """Distinct frames that arrived; duplicates do not count."""
     duplicated_frames: int = 0
     reordered_frames: int = 0
     effective_duration_s: float
-    """Time that the trial took, waits included."""
+    """Time that the trial took, waits included. Above 0."""
     offered_load_fps: float
     """Frames/s that were really sent (RFC 2285 section 3.5.2), summed over all directions."""
     latency_s: Mapping[str, float] = field(default_factory=dict)
@@ -78,6 +106,13 @@ class Trial:
         if self.sent_frames == 0:
             raise ImpossibleTrial(
                 f"trial {self.spec.index}: no frame was sent at {self.spec.intended_load_fps:g} frames/s"
+            )
+        if not (math.isfinite(self.effective_duration_s) and self.effective_duration_s > 0.0):
+            raise ImpossibleTrial(f"trial {self.spec.index}: it took {self.effective_duration_s:g} s")
+        if not (math.isfinite(self.offered_load_fps) and self.offered_load_fps > 0.0):
+            raise ImpossibleTrial(
+                f"trial {self.spec.index}: offered_load_fps is {self.offered_load_fps:g}, though "
+                f"{self.sent_frames} frames were sent"
             )
 
     @property

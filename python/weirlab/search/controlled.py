@@ -1,0 +1,212 @@
+"""What all algorithms share: the walk from loads that an algorithm wants to trials that a tester makes, and
+back.
+
+A `Controller` decides loads. `ControlledSearch` wraps it into a `Search`: it numbers the trials, warms the
+device up, reads the loss ratio as the search was told to, has a trial repeated that the tester spoiled, and
+words the results.
+
+**The tester's fault is not the device's.** A trial whose sent frames fall short of the intended ones by more
+than `OFFER_TOLERANCE` is repeated once. When the second attempt falls short too, the load is beyond the
+tester: it fails every goal, loads at or above it are answered from that trial instead of being offered again,
+and an upper bound that rests on it makes the result tester-limited."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Literal, get_args
+
+from weirlab.errors import ImpossibleTrial, InputError
+from weirlab.search.base import Ending, GoalResult, SearchGoal, SearchResult, SearchState
+from weirlab.search.controller import Controller, Outcome, Wish, judge
+from weirlab.search.outlook import time_left_s
+from weirlab.testbed.base import Purpose, Trial, TrialSpec
+
+__all__ = ["OFFER_TOLERANCE", "ControlledSearch", "Unsent"]
+
+OFFER_TOLERANCE = 0.005
+"""Share of the intended frames that the tester may fail to send, or send too many, before a trial is its
+fault."""
+
+Unsent = Literal["apart", "lost"]
+"""What frames are that the tester intended and did not send: left out of the loss ratio, or lost (the default
+of RFC 9971)."""
+
+
+class ControlledSearch:
+    """A `Search` that follows a controller."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        *,
+        frame_size_bytes: int,
+        directions: int = 1,
+        unsent: Unsent = "apart",
+        warm_up_s: float = 0.0,
+        offer_tolerance: float = OFFER_TOLERANCE,
+    ) -> None:
+        names = [goal.name for goal in controller.goals]
+        if not names or len(set(names)) < len(names):
+            raise InputError(f"a search needs goals with names that differ (got {names})")
+        if unsent not in get_args(Unsent):
+            raise InputError(f"unsent frames are 'apart' or 'lost' (got {unsent!r})")
+        if not warm_up_s >= 0.0:
+            raise InputError(f"the warm-up must be 0 s or more (got {warm_up_s})")
+        self._controller = controller
+        self._frame_size_bytes = frame_size_bytes
+        self._directions = directions
+        self._unsent: Unsent = unsent
+        self._warm_up_s = warm_up_s
+        self._offer_tolerance = offer_tolerance
+        self._trials: list[Trial] = []
+        self._elapsed_s = 0.0
+        self._spoiled = False
+        """Whether the last trial fell short of its load for the first time."""
+        self._beyond: Trial | None = None
+        """The trial with the lowest load that is beyond the tester."""
+        self._asked: TrialSpec | None = None
+        self._advance()
+
+    @property
+    def goals(self) -> Sequence[SearchGoal]:
+        """What is looked for."""
+        return self._controller.goals
+
+    @property
+    def trials(self) -> Sequence[Trial]:
+        """All trials so far."""
+        return self._trials
+
+    def settings(self) -> Mapping[str, object]:
+        """Everything that decides which trials are asked for, as JSON values."""
+        return {
+            "algorithm": dict(self._controller.settings()),
+            "goals": [asdict(goal) for goal in self.goals],
+            "loads": asdict(self._controller.loads),
+            "frame_size_bytes": self._frame_size_bytes,
+            "directions": self._directions,
+            "unsent": self._unsent,
+            "warm_up_s": self._warm_up_s,
+            "offer_tolerance": self._offer_tolerance,
+        }
+
+    def ask(self) -> TrialSpec | None:
+        """The next trial to measure, or None when the search has ended."""
+        return self._asked
+
+    def tell(self, trial: Trial) -> None:
+        """Take the result of the trial that ``ask`` gave last."""
+        if trial.spec != self._asked:
+            raise ValueError(f"told of {trial.spec}, but asked for {self._asked}")
+        off = (trial.sent_frames - trial.intended_frames) / max(trial.intended_frames, 1)
+        slack = trial.spec.directions / max(trial.intended_frames, 1)
+        if off > max(self._offer_tolerance, slack):
+            raise ImpossibleTrial(
+                f"trial {trial.spec.index}: {trial.sent_frames} frames were sent where "
+                f"{trial.intended_frames} were intended"
+            )
+        fell_short = -off > max(self._offer_tolerance, slack)
+        self._trials.append(trial)
+        self._elapsed_s += trial.effective_duration_s
+        if trial.spec.purpose != "warm-up":
+            if fell_short and not self._spoiled:
+                self._spoiled = True
+            else:
+                self._spoiled = False
+                if fell_short:
+                    self._beyond = trial
+                self._controller.tell(self._outcome(trial))
+        self._advance()
+
+    def state(self) -> SearchState:
+        """Where the search stands."""
+        bounds: dict[str, tuple[float | None, float | None]] = {}
+        for result in self._results():
+            bounds[result.goal.name] = (
+                result.lower.load_fps if result.lower else None,
+                result.upper.load_fps if result.upper else None,
+            )
+        warming = self._asked is not None and self._asked.purpose == "warm-up"
+        return SearchState("warm-up" if warming else self._controller.phase, bounds)
+
+    def time_left_s(self) -> float | None:
+        """An estimate of the time that the remaining trials take: see `weirlab.search.outlook`."""
+        return time_left_s(self._controller, self._trials)
+
+    def result(self) -> SearchResult:
+        """What has been found so far."""
+        goals = self._results()
+        timed_out = [finding.timed_out for finding in self._controller.findings() if finding.timed_out]
+        ending = Ending.UNFINISHED if self._asked else Ending.TIMED_OUT if timed_out else Ending.FINISHED
+        return SearchResult(goals, list(self._trials), ending, timed_out[0] if timed_out else "")
+
+    def _advance(self) -> None:
+        """Settle what is asked next."""
+        if self._warm_up_s > 0.0 and not self._trials:
+            self._asked = self._spec(Wish(self._controller.loads.max_fps, self._warm_up_s), "warm-up")
+            return
+        if self._spoiled:
+            last = self._trials[-1].spec
+            self._asked = self._spec(
+                Wish(last.intended_load_fps, last.duration_s, last.loss_budget), "repeat"
+            )
+            return
+        wish = self._controller.ask()
+        while wish is not None and self._beyond and wish.load_fps >= self._beyond.spec.intended_load_fps:
+            self._controller.tell(self._outcome_beyond(wish, self._beyond))
+            wish = self._controller.ask()
+        self._asked = None if wish is None else self._spec(wish, "search")
+
+    def _spec(self, wish: Wish, purpose: Purpose) -> TrialSpec:
+        loads = self._controller.loads
+        if not loads.min_fps <= wish.load_fps <= loads.max_fps:
+            raise ValueError(
+                f"{self._controller.settings()['kind']} asked for {wish.load_fps:g} frames/s, outside of "
+                f"{loads.min_fps:g} .. {loads.max_fps:g}"
+            )
+        return TrialSpec(
+            index=len(self._trials),
+            elapsed_s=self._elapsed_s,
+            intended_load_fps=wish.load_fps,
+            duration_s=wish.duration_s,
+            frame_size_bytes=self._frame_size_bytes,
+            directions=self._directions,
+            purpose=purpose,
+            loss_budget=wish.loss_budget,
+        )
+
+    def _outcome(self, trial: Trial) -> Outcome:
+        spec = trial.spec
+        if trial is self._beyond:
+            return self._outcome_beyond(Wish(spec.intended_load_fps, spec.duration_s), trial)
+        loss_ratio = trial.loss_ratio_of_intended if self._unsent == "lost" else trial.loss_ratio
+        return Outcome(
+            load_fps=spec.intended_load_fps,
+            duration_s=spec.duration_s,
+            loss_ratio=loss_ratio,
+            forwarding_rate_fps=_forwarding_rate_fps(trial),
+            trial=trial,
+        )
+
+    @staticmethod
+    def _outcome_beyond(wish: Wish, trial: Trial) -> Outcome:
+        return Outcome(
+            load_fps=wish.load_fps,
+            duration_s=wish.duration_s,
+            loss_ratio=1.0,
+            forwarding_rate_fps=_forwarding_rate_fps(trial),
+            trial=trial,
+            beyond_tester=True,
+        )
+
+    def _results(self) -> list[GoalResult]:
+        return [
+            judge(goal, finding)
+            for goal, finding in zip(self.goals, self._controller.findings(), strict=True)
+        ]
+
+
+def _forwarding_rate_fps(trial: Trial) -> float:
+    """Exactly the load where every intended frame arrived."""
+    return trial.spec.intended_load_fps * min(1.0, trial.received_frames / trial.intended_frames)

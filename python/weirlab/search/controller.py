@@ -1,0 +1,162 @@
+"""What a search algorithm decides: which load to offer next, for how long, and what the outcomes mean.
+
+A controller knows loads and outcomes only. Numbering trials, faults of the tester and the wording of results
+are the business of `weirlab.search.controlled`. A complete one:
+
+    class Descend:  # from the maximum downwards, 10 % a trial, until the goal is met
+        def __init__(self, goal, loads):
+            self.goals, self.loads, self.phase = [goal], loads, "descending"
+            self.lower = self.upper = None
+
+        def settings(self):
+            return {"kind": "descend"}
+
+        def ask(self):
+            load = self.loads.max_fps if self.upper is None else 0.9 * self.upper.load_fps
+            return None if self.lower or load < self.loads.min_fps else Wish(load, self.goals[0].duration_s)
+
+        def tell(self, outcome):
+            if outcome.exceeds(self.goals[0]):
+                self.upper = outcome
+            else:
+                self.lower = outcome
+
+        def findings(self):
+            return [Finding(lower=self.lower, upper=self.upper, ended=self.ask() is None)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from weirlab.search.base import Bound, GoalResult, Irregularity, LoadRange, SearchGoal
+from weirlab.testbed.base import Trial
+
+if TYPE_CHECKING:
+    from weirlab.search.evidence import Evidence
+
+__all__ = ["Controller", "Finding", "Outcome", "Wish", "judge"]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A trial that a controller wants."""
+
+    load_fps: float
+    """Summed over all directions."""
+    duration_s: float
+    loss_budget: float | None = None
+    """See `TrialSpec.loss_budget`."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a wish."""
+
+    load_fps: float
+    duration_s: float
+    loss_ratio: float
+    """In [0, 1]; 1 where the load is beyond the tester, so that it fails every goal."""
+    forwarding_rate_fps: float
+    """Frames/s that arrived, summed over all directions (RFC 2285 section 3.6.1)."""
+    trial: Trial
+    """The trial that says so. Its load is lower when this load was known to be beyond the tester."""
+    beyond_tester: bool = False
+
+    def exceeds(self, goal: SearchGoal) -> bool:
+        """Whether more was lost than ``goal`` allows."""
+        return self.loss_ratio > goal.loss_ratio
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What a controller holds of one goal."""
+
+    lower: Outcome | None
+    """The load that stands as lower bound; it may exceed the goal, and then bounds nothing."""
+    upper: Outcome | None
+    """The load that stands as upper bound; it may meet the goal, and then bounds nothing."""
+    ended: bool
+    """Whether the controller wants no more trials for this goal."""
+    timed_out: str = ""
+    """Why it gave up, if it did."""
+    conditional_throughput_fps: float | None = None
+    evidence: Evidence | None = None
+
+
+class Controller(Protocol):
+    """An algorithm that chooses loads: pure, deterministic, and blind to everything but the outcomes it is
+    told."""
+
+    @property
+    def goals(self) -> Sequence[SearchGoal]:
+        """What it looks for."""
+        ...
+
+    @property
+    def loads(self) -> LoadRange:
+        """Where it looks."""
+        ...
+
+    def settings(self) -> Mapping[str, object]:
+        """Its name as ``kind`` and its parameters, as JSON values; goals and loads excluded."""
+        ...
+
+    def ask(self) -> Wish | None:
+        """The next trial, within ``loads``; None when it wants no more. Asking twice gives the same
+        answer."""
+        ...
+
+    def tell(self, outcome: Outcome) -> None:
+        """Take what came of the last wish."""
+        ...
+
+    @property
+    def phase(self) -> str:
+        """Where it stands, in a word or two."""
+        ...
+
+    def findings(self) -> Sequence[Finding]:
+        """What it holds, in the order of ``goals``."""
+        ...
+
+
+def judge(goal: SearchGoal, finding: Finding) -> GoalResult:
+    """Word what a controller holds of ``goal``: which bounds are valid, and why the result is not regular."""
+    lower, upper = finding.lower, finding.upper
+    irregularities: dict[Irregularity, str] = {}
+    if not finding.ended:
+        irregularities[Irregularity.UNFINISHED] = "the search has more trials to make"
+    elif finding.timed_out:
+        irregularities[Irregularity.TIMED_OUT] = finding.timed_out
+    if lower is not None and lower.exceeds(goal):
+        lower, upper = None, lower
+    elif upper is not None and not upper.exceeds(goal):
+        lower, upper = upper, None
+    if upper is None and lower is not None:
+        irregularities[Irregularity.NO_UPPER_BOUND] = f"{lower.load_fps:g} frames/s still met the goal"
+    if lower is None and upper is not None:
+        irregularities[Irregularity.NO_LOWER_BOUND] = f"{upper.load_fps:g} frames/s did not meet the goal"
+    if upper is not None and upper.beyond_tester:
+        irregularities[Irregularity.TESTER_LIMITED] = (
+            f"of {upper.trial.spec.intended_load_fps:g} frames/s the tester sent "
+            f"{upper.trial.offered_load_fps:g}"
+        )
+    if finding.ended and goal.width is not None and lower is not None and upper is not None:
+        width = 1.0 - lower.load_fps / upper.load_fps
+        if width > goal.width * (1.0 + 1e-9):
+            irregularities[Irregularity.TOO_WIDE] = f"{width:.3%} apart, the goal is {goal.width:.3%}"
+    return GoalResult(
+        goal=goal,
+        lower=_bound(lower),
+        upper=_bound(upper),
+        irregularities=irregularities,
+        conditional_throughput_fps=finding.conditional_throughput_fps,
+        evidence=finding.evidence,
+    )
+
+
+def _bound(outcome: Outcome | None) -> Bound | None:
+    return None if outcome is None else Bound(outcome.load_fps, outcome.trial)
