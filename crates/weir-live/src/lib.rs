@@ -1,2 +1,29 @@
-//! Under construction.
+//! The live parts of Weirlab: whatever needs a clock, a socket, a thread of its own or unsafe code.
+//!
+//! Reading order:
+//! 1. [`host`]: what every live tool asks of the machine: network namespaces, a seat on a CPU with real-time
+//!    priority, the clock, sockets with large buffers and kernel stamps.
+//! 2. [`datagram`], [`tally`], [`distribution`]: what a probe carries, what a receiver counts, how times are
+//!    summed up. Pure.
+//! 3. [`load`] and [`sink`]: the sender and the receiver of a trial.
+//! 4. [`trial`]: both together; [`quality`]: how well this machine keeps time.
+//!
+//! Linux only. Elsewhere the crate builds, and what needs Linux answers [`LiveError::NeedsLinux`].
 #![warn(missing_docs)]
+#![deny(unsafe_op_in_unsafe_fn)]
+
+pub mod datagram;
+pub mod distribution;
+mod error;
+pub mod host;
+#[cfg(target_os = "linux")]
+pub mod load;
+pub mod quality;
+#[cfg(target_os = "linux")]
+pub mod shared;
+#[cfg(target_os = "linux")]
+pub mod sink;
+pub mod tally;
+pub mod trial;
+
+pub use error::LiveError;

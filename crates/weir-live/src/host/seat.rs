@@ -1,0 +1,75 @@
+//! Where a thread works: in which namespace, on which CPU, with which priority.
+
+use std::path::PathBuf;
+
+/// How a thread competes for its CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priority {
+    /// Like any other thread.
+    Normal,
+    /// SCHED_FIFO at this level (1 to 99), where the system permits it.
+    RealTime(u8),
+}
+
+/// Where a thread wants to work.
+#[derive(Clone, Debug)]
+pub struct Seat {
+    /// The namespace: a path such as `/run/netns/NAME` or `/proc/self/fd/7`; none: where the process is.
+    pub namespace: Option<PathBuf>,
+    /// The CPU; none: any.
+    pub cpu: Option<usize>,
+    /// The priority.
+    pub priority: Priority,
+}
+
+/// What a thread was really given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seated {
+    /// Whether it runs under SCHED_FIFO.
+    pub real_time: bool,
+    /// The CPU that it is bound to.
+    pub cpu: Option<usize>,
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use nix::sched::{CpuSet, sched_setaffinity};
+    use nix::sys::prctl::set_timerslack;
+    use nix::unistd::Pid;
+
+    use super::{Priority, Seat, Seated};
+    use crate::LiveError;
+    use crate::host::namespace::Namespace;
+
+    impl Seat {
+        /// Move the calling thread here. A priority that is not permitted is no error: see [`Seated`]. Meant
+        /// for threads made for one measurement: nothing is put back.
+        pub fn take(&self) -> Result<Seated, LiveError> {
+            if let Some(path) = &self.namespace {
+                Namespace::open(path)?.enter()?;
+            }
+            if let Some(cpu) = self.cpu {
+                let this_thread = Pid::from_raw(0);
+                let mut cpus = CpuSet::new();
+                cpus.set(cpu)
+                    .and_then(|()| sched_setaffinity(this_thread, &cpus))
+                    .map_err(|errno| LiveError::system(format!("bind a thread to CPU {cpu}"), errno))?;
+            }
+            set_timerslack(1).map_err(|errno| LiveError::system("set the timer slack", errno))?;
+            let real_time = match self.priority {
+                Priority::Normal => false,
+                Priority::RealTime(level) => become_real_time(level),
+            };
+            Ok(Seated { real_time, cpu: self.cpu })
+        }
+    }
+
+    /// Put the calling thread under SCHED_FIFO; its children stay normal. False where that is not permitted.
+    fn become_real_time(level: u8) -> bool {
+        let parameters = libc::sched_param { sched_priority: i32::from(level) };
+        // SAFETY: the pointer is to a live local; pid 0 is the calling thread, so no other thread is touched.
+        let answer =
+            unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const parameters) };
+        answer == 0
+    }
+}

@@ -1,0 +1,105 @@
+//! UDP sockets of a measurement: large buffers, kernel receive stamps, a count of what the socket dropped.
+
+use std::io;
+use std::mem::size_of_val;
+use std::net::{SocketAddrV4, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd};
+
+use nix::sys::socket::{setsockopt, sockopt};
+use weir_core::units::Bytes;
+
+use crate::LiveError;
+
+/// A UDP socket at `address` for receiving, with `buffer` of memory for what waits and kernel stamps
+/// (CLOCK_REALTIME) on what arrives.
+pub fn receiving(address: SocketAddrV4, buffer: Bytes) -> Result<UdpSocket, LiveError> {
+    let socket = bound(address)?;
+    setsockopt(&socket, sockopt::ReceiveTimestampns, &true)
+        .map_err(|errno| LiveError::system("ask for receive stamps", errno))?;
+    let size = usize::try_from(buffer.count()).unwrap_or(usize::MAX).min(i32::MAX as usize / 2);
+    force(
+        || setsockopt(&socket, sockopt::RcvBufForce, &size),
+        || setsockopt(&socket, sockopt::RcvBuf, &size),
+        "set the receive buffer",
+    )?;
+    Ok(socket)
+}
+
+/// A UDP socket at `address` that sends to `peer`, with `buffer` of memory for what has not left.
+pub fn sending(address: SocketAddrV4, peer: SocketAddrV4, buffer: Bytes) -> Result<UdpSocket, LiveError> {
+    let socket = bound(address)?;
+    socket.connect(peer).map_err(|error| LiveError::system(format!("send to {peer}"), error))?;
+    let size = usize::try_from(buffer.count()).unwrap_or(usize::MAX).min(i32::MAX as usize / 2);
+    force(
+        || setsockopt(&socket, sockopt::SndBufForce, &size),
+        || setsockopt(&socket, sockopt::SndBuf, &size),
+        "set the send buffer",
+    )?;
+    Ok(socket)
+}
+
+/// How many frames this socket has dropped so far, most of them because its buffer was full.
+///
+/// Unlike the counter that SO_RXQ_OVFL attaches to received frames, this also knows of drops after which nothing
+/// was received any more.
+pub fn drops(socket: &UdpSocket) -> io::Result<u32> {
+    const FIELDS: usize = 9;
+    const DROPS: usize = 8;
+    let mut memory = [0_u32; FIELDS];
+    let mut length = size_of_val(&memory) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes, the size of `memory`, which outlives the call; any bit
+    // pattern is a legal u32. The descriptor is open as long as `socket` is borrowed.
+    let answer = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            memory.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if answer == 0 { Ok(memory[DROPS]) } else { Err(io::Error::last_os_error()) }
+}
+
+fn bound(address: SocketAddrV4) -> Result<UdpSocket, LiveError> {
+    let socket = UdpSocket::bind(address).map_err(|error| LiveError::system(format!("bind {address}"), error))?;
+    socket.set_nonblocking(true).map_err(|error| LiveError::system("make a socket non-blocking", error))?;
+    Ok(socket)
+}
+
+/// Set a buffer beyond the system's limit where that is permitted, else up to the limit.
+fn force(
+    beyond: impl Fn() -> nix::Result<()>,
+    within: impl Fn() -> nix::Result<()>,
+    what: &str,
+) -> Result<(), LiveError> {
+    beyond().or_else(|_| within()).map_err(|errno| LiveError::system(what, errno))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn a_full_socket_counts_what_it_dropped_even_when_nothing_follows() {
+        let anywhere = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+        let receiver = receiving(anywhere, Bytes::new(4_096)).expect("a receiving socket");
+        let peer = match receiver.local_addr().expect("a bound socket") {
+            std::net::SocketAddr::V4(address) => address,
+            other => panic!("{other} is not IPv4"),
+        };
+        let sender = sending(anywhere, peer, Bytes::new(1 << 20)).expect("a sending socket");
+        for _ in 0..200 {
+            sender.send(&[0; 100]).expect("the loopback takes it");
+        }
+        let mut received = 0;
+        while receiver.recv(&mut [0; 200]).is_ok() {
+            received += 1;
+        }
+        let dropped = drops(&receiver).expect("a counter");
+        assert!(dropped > 0);
+        assert_eq!(received + dropped, 200);
+    }
+}

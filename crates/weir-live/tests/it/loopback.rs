@@ -1,0 +1,200 @@
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use weir_core::units::{Bytes, Span, Time};
+use weir_live::LiveError;
+use weir_live::datagram::Header;
+use weir_live::host::{Priority, Seat};
+use weir_live::trial::{Plan, Report, StopRule, run};
+
+const RUN: u32 = 0x5eed;
+
+/// An address of the loopback network that nobody else uses during this test run.
+fn address(host: u8) -> SocketAddrV4 {
+    let free = UdpSocket::bind((Ipv4Addr::new(127, 0, 77, host), 0)).expect("the loopback network");
+    match free.local_addr().expect("a bound socket") {
+        SocketAddr::V4(address) => address,
+        other => panic!("{other} is not IPv4"),
+    }
+}
+
+fn plan(host: u8, duration: Span) -> Plan {
+    let seat = Seat { namespace: None, cpu: None, priority: Priority::Normal };
+    let destination = address(host);
+    Plan {
+        sender: seat.clone(),
+        receiver: seat,
+        source: SocketAddrV4::new(Ipv4Addr::new(127, 0, 77, host), 0),
+        destination,
+        listen: destination,
+        payload: Bytes::new(18),
+        duration,
+        settle: Span::from_ms(100),
+        send_buffer: Bytes::new(1 << 20),
+        receive_buffer: Bytes::new(4 << 20),
+        spin: Span::ZERO,
+        run: RUN,
+        stop: None,
+    }
+}
+
+fn every(gap: Span, count: u64) -> impl Iterator<Item = Time> + Clone + Send {
+    (0..count).map(move |n| Time::ZERO + gap * n)
+}
+
+fn measure(plan: &Plan, gap: Span, count: u64) -> Result<Report, LiveError> {
+    run(plan, every(gap, count), &AtomicBool::new(false))
+}
+
+#[test]
+fn every_probe_over_the_loopback_is_accounted_for() {
+    let plan = plan(1, Span::from_ms(200));
+    let report = measure(&plan, Span::from_us(100), 2_000).expect("a trial");
+    assert_eq!(report.intended, 2_000);
+    assert_eq!(report.sent, 2_000, "the sender could keep up");
+    assert_eq!(report.received + report.receiver_drops, report.sent);
+    assert_eq!((report.duplicated, report.strangers), (0, 0));
+    let delay = report.delay.expect("delays of what arrived");
+    assert!(delay.min < Span::from_ms(1), "a loopback of {} is no loopback", delay.min);
+    assert!(report.lateness.is_some());
+    assert!(!report.stopped);
+}
+
+#[test]
+fn a_load_beyond_the_sender_ends_in_time_and_says_how_much_was_unsent() {
+    let plan = plan(2, Span::from_ms(100));
+    let began = Instant::now();
+    let report = measure(&plan, Span::from_ns(10), 10_000_000).expect("a trial");
+    assert!(report.sent < report.intended);
+    assert!(report.sending <= plan.duration + Span::from_ms(50), "the sender went on for {}", report.sending);
+    assert!(report.received + report.receiver_drops <= report.sent);
+    assert!(began.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn drops_of_the_receivers_own_socket_are_told_apart() {
+    let mut plan = plan(3, Span::from_ms(50));
+    plan.receive_buffer = Bytes::new(4_096);
+    let report = measure(&plan, Span::from_us(2), 25_000).expect("a trial");
+    assert!(report.receiver_drops > 0, "a buffer of a few frames overflows");
+    assert_eq!(report.received + report.receiver_drops, report.sent);
+}
+
+#[test]
+fn strangers_are_counted_apart() {
+    let plan = plan(4, Span::from_ms(200));
+    let done = AtomicBool::new(false);
+    let (report, intruded) = thread::scope(|scope| {
+        let intruder = scope.spawn(|| {
+            let socket = UdpSocket::bind("127.0.77.4:0").expect("a socket");
+            let mut payload = [0; 18];
+            Header { run: RUN + 1, sequence: 3, departure: Time::ZERO }.encode(&mut payload);
+            let mut sent = 0;
+            while !done.load(Ordering::Relaxed) {
+                sent += u64::from(socket.send_to(&payload, plan.destination).is_ok());
+                sent += u64::from(socket.send_to(b"short", plan.destination).is_ok());
+                thread::sleep(Duration::from_millis(5));
+            }
+            sent
+        });
+        let report = measure(&plan, Span::from_us(200), 1_000);
+        done.store(true, Ordering::Relaxed);
+        (report.expect("a trial"), intruder.join().expect("the intruder ends"))
+    });
+    assert_eq!((report.sent, report.received), (1_000, 1_000));
+    assert!(report.strangers > 0 && report.strangers <= intruded);
+}
+
+/// Forwards what arrives at `from` to `to` in blocks of `window`, each of them reversed, and the first of each twice.
+fn misbehave(from: &UdpSocket, to: SocketAddrV4, window: usize, done: &AtomicBool) {
+    let mut held: Vec<Vec<u8>> = Vec::new();
+    let mut buffer = [0; 64];
+    while !done.load(Ordering::Relaxed) {
+        let Ok(length) = from.recv(&mut buffer) else { continue };
+        held.push(buffer[..length].to_vec());
+        if held.len() == window {
+            from.send_to(&held[0], to).expect("the receiver listens");
+            for payload in held.drain(..).rev() {
+                from.send_to(&payload, to).expect("the receiver listens");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_device_that_duplicates_and_reorders_is_caught() {
+    let mut plan = plan(5, Span::from_ms(200));
+    let device = UdpSocket::bind("127.0.77.5:0").expect("a socket");
+    device.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout");
+    let SocketAddr::V4(entrance) = device.local_addr().expect("bound") else { panic!("not IPv4") };
+    plan.destination = entrance;
+    let done = AtomicBool::new(false);
+    let report = thread::scope(|scope| {
+        scope.spawn(|| misbehave(&device, plan.listen, 10, &done));
+        let report = measure(&plan, Span::from_us(200), 1_000);
+        done.store(true, Ordering::Relaxed);
+        report.expect("a trial")
+    });
+    assert_eq!((report.sent, report.received), (1_000, 1_000));
+    assert_eq!(report.duplicated, 100, "the first of each ten, twice");
+    assert_eq!(report.reordered, 800, "all of each ten but its first and its last");
+}
+
+#[test]
+fn a_hopeless_trial_is_stopped_before_its_end() {
+    let mut plan = plan(6, Span::from_ms(2_000));
+    plan.receive_buffer = Bytes::new(4_096);
+    plan.stop = Some(StopRule { budget: 100, flight: Span::from_ms(50) });
+    let report = measure(&plan, Span::from_us(5), 400_000).expect("a trial");
+    assert!(report.stopped);
+    assert!(report.sending < plan.duration, "stopped after {}", report.sending);
+    assert!(report.sent - report.received > 100, "what was decided is true in the end");
+}
+
+#[test]
+fn a_cancelled_trial_ends_at_once() {
+    let plan = plan(7, Span::from_ms(20_000));
+    let cancel = AtomicBool::new(false);
+    let took = thread::scope(|scope| {
+        let trial = scope.spawn(|| run(&plan, every(Span::from_us(100), 200_000), &cancel));
+        thread::sleep(Duration::from_millis(100));
+        let asked = Instant::now();
+        cancel.store(true, Ordering::Relaxed);
+        assert!(matches!(trial.join().expect("no panic"), Err(LiveError::Cancelled)));
+        asked.elapsed()
+    });
+    assert!(took < Duration::from_millis(200), "{took:?}");
+}
+
+#[test]
+fn a_cancelled_trial_ends_at_once_even_between_rare_departures() {
+    let plan = plan(8, Span::from_ms(20_000));
+    let cancel = AtomicBool::new(false);
+    let took = thread::scope(|scope| {
+        let trial = scope.spawn(|| run(&plan, every(Span::from_ms(10_000), 2), &cancel));
+        thread::sleep(Duration::from_millis(100));
+        let asked = Instant::now();
+        cancel.store(true, Ordering::Relaxed);
+        assert!(matches!(trial.join().expect("no panic"), Err(LiveError::Cancelled)));
+        asked.elapsed()
+    });
+    assert!(took < Duration::from_millis(200), "{took:?}");
+}
+
+#[test]
+fn a_namespace_that_does_not_exist_is_named() {
+    let mut plan = plan(9, Span::from_ms(10));
+    plan.receiver.namespace = Some("/run/netns/no-such-place".into());
+    let error = measure(&plan, Span::from_ms(1), 5).expect_err("no such place");
+    assert!(error.to_string().contains("/run/netns/no-such-place"), "{error}");
+}
+
+#[test]
+fn a_payload_too_small_for_the_header_is_refused() {
+    let mut plan = plan(10, Span::from_ms(10));
+    plan.payload = Bytes::new(15);
+    let error = measure(&plan, Span::from_ms(1), 5).expect_err("too small");
+    assert!(error.to_string().contains("holds no header of 16 B"), "{error}");
+}
