@@ -31,13 +31,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from weirlab.errors import InputError
 from weirlab.search.base import Bound, GoalResult, Irregularity, LoadRange, SearchGoal
 from weirlab.testbed.base import Trial
 
 if TYPE_CHECKING:
     from weirlab.search.evidence import Evidence
 
-__all__ = ["Controller", "Finding", "Outcome", "Wish", "judge"]
+__all__ = ["Controller", "Finding", "Outcome", "Wish", "judge", "refuse_repeated_trials"]
 
 
 @dataclass(frozen=True)
@@ -160,3 +161,14 @@ def judge(goal: SearchGoal, finding: Finding) -> GoalResult:
 
 def _bound(outcome: Outcome | None) -> Bound | None:
     return None if outcome is None else Bound(outcome.load_fps, outcome.trial)
+
+
+def refuse_repeated_trials(algorithm: str, goals: Sequence[SearchGoal]) -> None:
+    """Raise InputError for a goal that asks for more than one trial of a load, where the algorithm makes
+    one."""
+    for goal in goals:
+        if goal.exceed_ratio > 0.0 or goal.duration_sum_s not in (None, goal.duration_s):
+            raise InputError(
+                f"goal {goal.name}: {algorithm} decides a load by one trial; it knows no exceed ratio and no "
+                f"duration sum"
+            )
