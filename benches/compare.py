@@ -1,0 +1,375 @@
+"""Packet-hops per CPU second: Weirlab beside ns-3, same workloads, same machine, same minutes.
+
+    python benches/compare.py [--quick] [--rounds N] [--only w1] [--json results/bench.json]
+
+Both programs run alternately; every pair gives a ratio, and the median of the ratios is held against the
+goal. Compared is the CPU time of the whole process as the kernel counts it, start and set-up included. The
+counts of both sides must be exactly right, or the comparison fails. Exit code: 0 every goal met, 1 a goal
+missed or a count wrong, 2 nothing could be measured.
+
+Without ns-3 (package libns3-dev) only Weirlab runs, and no ratio is judged. See benches/README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+OURS = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "examples" / "workload"
+PEER = ROOT / "build" / "peers" / "weir-bench-ns3"
+ROUNDS = 5
+TIMEOUT_S = 300
+MEMORY_GOAL_BYTES = 64_000_000
+PROBES_GOAL = 1.3
+HOW_TO_GET_NS3 = "No ns-3 to compare with: 'apt-get install libns3-dev make' (Debian, Ubuntu) brings it."
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What one run of a workload must give, to the frame."""
+
+    generated: int
+    delivered: int
+    dropped: int
+    packet_hops: int
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One row of the comparison."""
+
+    name: str
+    arguments: list[str]
+    repeats: int
+    """Runs inside one process, as many on either side, so that the start of the process weighs little."""
+    goal: float
+    """Least ratio to ns-3."""
+    ours: Counts
+    peer: Counts
+    """Differs from ``ours`` where ns-3 breaks ties the other way round: arrival before end of service."""
+
+
+_W1 = Counts(generated=162_614, delivered=83_331, dropped=79_180, packet_hops=245_943)
+_W4 = Counts(generated=1_062_448, delivered=1_061_790, dropped=0, packet_hops=2_123_938)
+WORKLOADS = [
+    Workload("w1", ["w1"], repeats=12, goal=18, ours=_W1, peer=_W1),
+    Workload(
+        "w3-8",
+        ["w3", "--k", "8"],
+        repeats=4,
+        goal=20,
+        ours=Counts(generated=170_766, delivered=102_064, dropped=61_597, packet_hops=712_643),
+        peer=Counts(generated=170_766, delivered=102_258, dropped=61_602, packet_hops=713_029),
+    ),
+    Workload(
+        "w3-16",
+        ["w3", "--k", "16"],
+        repeats=1,
+        goal=30,
+        ours=Counts(generated=1_365_007, delivered=798_640, dropped=510_232, packet_hops=5_547_882),
+        peer=Counts(generated=1_365_007, delivered=799_409, dropped=510_255, packet_hops=5_549_416),
+    ),
+    Workload("w4", ["w4"], repeats=2, goal=18, ours=_W4, peer=_W4),
+]
+
+
+class BenchError(Exception):
+    """The comparison cannot go on."""
+
+    def __init__(self, message: str, *, exit_code: int = 1) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one process has cost."""
+
+    packet_hops: int
+    """Of all repeats."""
+    cpu_s: float
+    peak_rss_bytes: int
+
+    @property
+    def hops_per_s(self) -> float:
+        return self.packet_hops / self.cpu_s
+
+
+@dataclass
+class Row:
+    """The costs of one workload, round by round."""
+
+    workload: Workload
+    ours: list[Cost] = field(default_factory=list)
+    probed: list[Cost] = field(default_factory=list)
+    peer: list[Cost] = field(default_factory=list)
+
+    @property
+    def ratios(self) -> list[float]:
+        """How many times more packet-hops per CPU second than ns-3, for each pair of runs."""
+        return [ours.hops_per_s / peer.hops_per_s for ours, peer in zip(self.ours, self.peer, strict=False)]
+
+    @property
+    def probe_costs(self) -> list[float]:
+        """How many times longer a run takes with a probe on every port, for each pair of runs."""
+        return [probed.cpu_s / ours.cpu_s for probed, ours in zip(self.probed, self.ours, strict=False)]
+
+    @property
+    def ratio_missed(self) -> bool:
+        return bool(self.peer) and statistics.median(self.ratios) < self.workload.goal
+
+    @property
+    def probes_missed(self) -> bool:
+        return statistics.median(self.probe_costs) > PROBES_GOAL
+
+    @property
+    def peak_rss_bytes(self) -> int:
+        """Of runs without probes: series are results, and a program that writes them out needs their room."""
+        return max(cost.peak_rss_bytes for cost in self.ours)
+
+    @property
+    def misses(self) -> list[str]:
+        """The goals that were not met, as sentences."""
+        name, found = self.workload.name, []
+        if self.ratio_missed:
+            ratio = statistics.median(self.ratios)
+            found.append(f"{name}: {ratio:.1f} x ns-3, wanted {self.workload.goal:g} x")
+        if self.probes_missed:
+            cost = statistics.median(self.probe_costs)
+            found.append(
+                f"{name}: {cost:.2f} x slower with every port probed, wanted at most {PROBES_GOAL} x"
+            )
+        if self.peak_rss_bytes >= MEMORY_GOAL_BYTES:
+            found.append(f"{name}: {self.peak_rss_bytes / 1e6:.0f} MB of memory, wanted below 64 MB")
+        return found
+
+
+def build_ours() -> None:
+    """Build the example that runs our side."""
+    if shutil.which("cargo") is None:
+        raise BenchError(
+            "cargo is not on the PATH: install a Rust toolchain (https://rustup.rs)", exit_code=2
+        )
+    command = ["cargo", "build", "--release", "--quiet", "-p", "weir-sim", "--example", "workload"]
+    if subprocess.run(command, cwd=ROOT, check=False).returncode != 0:
+        raise BenchError("our side does not build", exit_code=2)
+
+
+def build_peer() -> bool:
+    """Build the ns-3 side. False when ns-3 is not installed."""
+    compiler = os.environ.get("CXX", "g++")
+    if shutil.which(compiler) is None or shutil.which("make") is None:
+        return False
+    look = [compiler, "-std=c++17", "-fsyntax-only", "-x", "c++", "-include", "ns3/queue.h", os.devnull]
+    if subprocess.run(look, check=False, stderr=subprocess.DEVNULL).returncode != 0:
+        return False
+    make = [
+        "make",
+        "--silent",
+        "-C",
+        str(ROOT / "benches" / "peers"),
+        f"BUILD={PEER.parent}",
+        f"CXX={compiler}",
+    ]
+    if subprocess.run(make, check=False).returncode != 0:
+        raise BenchError("ns-3 is installed, but its side does not build", exit_code=2)
+    return True
+
+
+def measure(program: Path, workload: Workload, expected: Counts, *options: str) -> Cost:
+    """Run one process to its end and check what it counted."""
+    command = [str(program), *workload.arguments, "--repeats", str(workload.repeats), *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, process_group=0)
+    assert process.stdout is not None
+    timer = threading.Timer(TIMEOUT_S, os.killpg, (process.pid, signal.SIGKILL))
+    timer.start()
+    try:
+        printed = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+    finally:
+        timer.cancel()
+        process.stdout.close()
+    if process.returncode != 0:
+        raise BenchError(f"'{' '.join(command)}' ended with {process.returncode}")
+    told = json.loads(printed)
+    counted = Counts(**{name: int(told[name]) for name in Counts.__dataclass_fields__})
+    if counted != expected:
+        raise BenchError(f"'{' '.join(command)}' counted {counted}, right is {expected}")
+    return Cost(
+        packet_hops=counted.packet_hops * workload.repeats,
+        cpu_s=usage.ru_utime + usage.ru_stime,
+        # The kernel's figure holds at least what this process occupied when it started the other.
+        peak_rss_bytes=int(told.get("peak_rss_bytes") or usage.ru_maxrss * 1024),
+    )
+
+
+def compare(workloads: list[Workload], *, rounds: int, with_peer: bool) -> list[Row]:
+    """Run every workload on both sides, alternately."""
+    rows = [Row(workload) for workload in workloads]
+    total = rounds * len(rows)
+    for step in range(total):
+        row = rows[step % len(rows)]
+        work = row.workload
+        if sys.stderr.isatty():
+            print(f"\r{step + 1}/{total} {work.name:<10}", end="", file=sys.stderr, flush=True)
+        row.ours.append(measure(OURS, work, work.ours))
+        row.probed.append(measure(OURS, work, work.ours, "--probes"))
+        if with_peer:
+            row.peer.append(measure(PEER, work, work.peer))
+    if sys.stderr.isatty():
+        print("\r" + " " * 20 + "\r", end="", file=sys.stderr)
+    return rows
+
+
+def ns3_version() -> str:
+    """The version of ns-3 that the peer is linked with."""
+    linked = subprocess.run(["ldd", str(PEER)], check=True, capture_output=True, text=True).stdout
+    found = re.search(r"libns3(?:\.\d+)?-core(?:-\w+)?\.so\.(\d+)", linked)
+    return f"3.{found[1]}" if found else "of unknown version"
+
+
+def machine() -> dict[str, object]:
+    """Where this was measured."""
+    cpu = ""
+    with contextlib.suppress(OSError):
+        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        cpu = found[1] if found else ""
+    return {"cpu": cpu or platform.machine(), "cpus": os.cpu_count(), "kernel": platform.release()}
+
+
+def report(rows: list[Row], *, peer: str | None) -> str:
+    """All results as one JSON document."""
+    return json.dumps(
+        {
+            "machine": machine(),
+            "peer": peer,
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "workloads": [
+                {
+                    "name": row.workload.name,
+                    "repeats": row.workload.repeats,
+                    "goal": row.workload.goal,
+                    "hops_per_s": [round(cost.hops_per_s) for cost in row.ours],
+                    "peer_hops_per_s": [round(cost.hops_per_s) for cost in row.peer],
+                    "ratio": [round(ratio, 3) for ratio in row.ratios],
+                    "probe_cost": [round(cost, 3) for cost in row.probe_costs],
+                    "peak_rss_bytes": row.peak_rss_bytes,
+                    "misses": row.misses,
+                }
+                for row in rows
+            ],
+        },
+        indent=2,
+    )
+
+
+def show(rows: list[Row], *, peer: str | None, load: tuple[float, float]) -> None:
+    """Print the table."""
+    # Here and not above: what this process occupies counts as the memory of the processes that it starts.
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+
+    def verdict(missed: bool) -> str:
+        return "[red]missed" if missed else "[green]met"
+
+    def spread(values: list[float], digits: int) -> str:
+        if not values:
+            return "-"
+        middle = statistics.median(values)
+        return f"{middle:.{digits}f} ({min(values):.{digits}f}-{max(values):.{digits}f})"
+
+    table = Table(
+        title=f"Million packet-hops per CPU second: Weirlab{' beside ns-3 ' + peer if peer else ''}",
+        caption="median (least-most); probed: every port recorded each 10 us, time / without",
+        box=SIMPLE,
+        pad_edge=False,
+    )
+    for heading in ["workload", "Weirlab", "ns-3", "ratio", "goal", "memory", ""]:
+        table.add_column(heading, justify="left" if heading == "workload" else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            row.workload.name,
+            f"{statistics.median(cost.hops_per_s for cost in row.ours) / 1e6:.1f}",
+            f"{statistics.median(cost.hops_per_s for cost in row.peer) / 1e6:.3f}" if row.peer else "-",
+            spread(row.ratios, 1),
+            f">= {row.workload.goal:g}",
+            f"{max(cost.peak_rss_bytes for cost in row.ours) / 1e6:.1f} MB",
+            verdict(row.ratio_missed) if row.peer else "not judged",
+        )
+        table.add_row(
+            "  probed",
+            f"{statistics.median(cost.hops_per_s for cost in row.probed) / 1e6:.1f}",
+            "",
+            spread(row.probe_costs, 2),
+            f"<= {PROBES_GOAL}",
+            f"{max(cost.peak_rss_bytes for cost in row.probed) / 1e6:.1f} MB",
+            verdict(row.probes_missed),
+        )
+    console = Console()
+    console.print(table)
+    facts = machine()
+    console.print(
+        f"{facts['cpu']}, {facts['cpus']} CPUs, load {load[0]:.2f} before and {load[1]:.2f} after; "
+        f"rounds: {len(rows[0].ours)}",
+        highlight=False,
+    )
+
+
+def main() -> int:
+    """Read the options, measure, tell."""
+    parser = argparse.ArgumentParser(description="Weirlab beside ns-3: packet-hops per CPU second.")
+    parser.add_argument("--quick", action="store_true", help="one round instead of several")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"pairs of runs per workload ({ROUNDS})")
+    parser.add_argument("--only", choices=[work.name for work in WORKLOADS], help="one workload alone")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there too")
+    options = parser.parse_args()
+    rounds = 1 if options.quick else options.rounds
+    if rounds < 1:
+        parser.error("at least one round is needed")
+    workloads = [work for work in WORKLOADS if options.only in (None, work.name)]
+    try:
+        build_ours()
+        with_peer = build_peer()
+        before = os.getloadavg()[0]
+        rows = compare(workloads, rounds=rounds, with_peer=with_peer)
+    except BenchError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    peer = ns3_version() if with_peer else None
+    show(rows, peer=peer, load=(before, os.getloadavg()[0]))
+    if not with_peer:
+        print(HOW_TO_GET_NS3)
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(report(rows, peer=peer) + "\n")
+    misses = [miss for row in rows for miss in row.misses]
+    for miss in misses:
+        print(f"missed: {miss}")
+    return 1 if misses else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
