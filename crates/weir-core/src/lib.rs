@@ -2,11 +2,23 @@
 //!
 //! Reading order:
 //! 1. [`units`]: `Time`, `Span`, `Bytes`, `Rate`, `FrameRate`; a unit mistake does not compile.
-//! 2. [`spec`]: one resolved experiment, as it crosses the boundary from Python.
+//! 2. [`spec`]: one resolved experiment, as it crosses the boundary from Python, and its check.
+//! 3. [`network`]: nodes and ports out of a graph or a generator; [`routing`]: which ports a flow passes.
+//! 4. [`rng`]: one seed, many named streams; [`traffic`]: when which frames are generated.
+//! 5. [`queue`]: an output port, fed with virtual or real time.
 //!
 //! Nothing here knows a clock, a socket, a thread or a file: time and chance come in by argument, so the
 //! simulator and the live tools run the same models.
 #![forbid(unsafe_code)]
 
+pub mod check;
+mod error;
+pub mod network;
+pub mod queue;
+pub mod rng;
+pub mod routing;
 pub mod spec;
+pub mod traffic;
 pub mod units;
+
+pub use error::SpecError;

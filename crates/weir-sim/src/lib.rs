@@ -1,3 +1,35 @@
-//! Under construction.
+//! Discrete-event engine: builds networks out of the models of `weir-core`.
+//!
+//! Reading order:
+//! 1. [`Plan`]: a spec, checked, with all paths laid; shared by all replicates.
+//! 2. [`Fabric`]: ports, links and frames in motion; [`Agent`]: what lives at the ends.
+//! 3. [`Sim`]: one run, and the law of conservation.
+//! 4. [`simulate`]: a batch of replicates on several threads; [`Tables`]: its columns.
+//! 5. [`workloads`]: loads with published exact counts.
+//!
+//! An entity (a port, a link, an agent) has at most one pending event; events are taken in the order (time, entity
+//! id). Ids go by class: the wakes of all ports, then the arrivals over all links, then the timers of agents. So a
+//! port whose transmission ends serves its queue before a frame that arrives at the same time is admitted, and
+//! adding an agent at the end moves nothing.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
+
+mod agenda;
+mod agent;
+mod batch;
+mod fabric;
+mod feed;
+mod frames;
+mod plan;
+mod probes;
+mod sim;
+mod tables;
+pub mod workloads;
+
+pub use agent::{Agent, AgentId, PushedSource};
+pub use batch::{Progress, simulate};
+pub use fabric::Fabric;
+pub use plan::{Feeding, Plan};
+pub use probes::{Delivery, PortInterval};
+pub use sim::{DropTotals, FlowTotals, PortTotals, Sim, SimError, Totals};
+pub use tables::{Column, Table, Tables};

@@ -1,0 +1,266 @@
+//! Legality that no type can express.
+
+use std::collections::BTreeSet;
+
+use crate::error::SpecError;
+use crate::network::Topology;
+use crate::spec::{Departures, Destination, FrameSize, Record, Run, Source, Spec, Traffic};
+use crate::units::{Bytes, Span, Time};
+
+/// Longest run: 2^62 ps, 53 days.
+pub const MAX_DURATION: Span = Span::from_ps(1 << 62);
+/// Longest frame.
+pub const MAX_FRAME: Bytes = Bytes::new(65_535);
+/// Most rows that the probes of one run may write.
+pub const MAX_ROWS: u64 = 20_000_000;
+/// Most flows of a scenario: pairs of a source and one of its destinations.
+pub const MAX_FLOWS: u64 = 1 << 22;
+
+impl Spec {
+    /// Reads a spec from JSON and checks it.
+    ///
+    /// # Errors
+    /// JSON that is no spec, or a spec that is not legal.
+    pub fn from_json(text: &str) -> Result<Spec, SpecError> {
+        let spec: Spec = parse(text)?;
+        spec.check()?;
+        Ok(spec)
+    }
+
+    /// Writes the spec as JSON, in one form only.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a spec has text keys only")
+    }
+
+    /// Checks what no type can express, and gives the network in full.
+    ///
+    /// Whether every destination can be reached is known once paths are laid; the simulator says so then.
+    ///
+    /// # Errors
+    /// The first fault found.
+    pub fn check(&self) -> Result<Topology, SpecError> {
+        let topology = Topology::expand(&self.network).map_err(|error| error.under("/network"))?;
+        for (i, rule) in self.queues.iter().enumerate() {
+            for (j, &port) in rule.ports.iter().enumerate() {
+                check_port(port, &topology).map_err(|error| error.under(format!("/queues/{i}/ports/{j}")))?;
+            }
+        }
+        check_run(&self.run)?;
+        check_traffic(&self.traffic, &topology)?;
+        check_record(&self.record, self, &topology)?;
+        Ok(topology)
+    }
+}
+
+impl crate::spec::Network {
+    /// Reads a network from JSON.
+    ///
+    /// # Errors
+    /// JSON that is no network. What the network holds is checked by [`Topology::expand`].
+    pub fn from_json(text: &str) -> Result<crate::spec::Network, SpecError> {
+        parse(text)
+    }
+}
+
+fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, SpecError> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let pointer = pointer(error.path());
+        SpecError::new(pointer, error.into_inner().to_string())
+    })?;
+    deserializer.end().map_err(|error| SpecError::new("", error.to_string()))?;
+    Ok(value)
+}
+
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    use serde_path_to_error::Segment;
+    let segment = |segment: &Segment| match segment {
+        Segment::Seq { index } => format!("/{index}"),
+        Segment::Map { key } => format!("/{}", key.replace('~', "~0").replace('/', "~1")),
+        Segment::Enum { variant } => format!("/{variant}"),
+        Segment::Unknown => String::new(),
+    };
+    path.iter().map(segment).collect()
+}
+
+fn check_run(run: &Run) -> Result<(), SpecError> {
+    if run.duration_ps == Span::ZERO || run.duration_ps > MAX_DURATION {
+        let message = format!("a run lasts more than 0 s and at most {MAX_DURATION} (got {})", run.duration_ps);
+        return Err(SpecError::new("/run/duration_ps", message));
+    }
+    Ok(())
+}
+
+fn check_port(port: u32, topology: &Topology) -> Result<(), SpecError> {
+    if port as usize >= topology.ports.len() {
+        return Err(SpecError::new("", format!("there is no port {port}: the network has {}", topology.ports.len())));
+    }
+    Ok(())
+}
+
+fn check_host(node: u32, topology: &Topology) -> Result<(), SpecError> {
+    match topology.nodes.get(node as usize) {
+        None => Err(SpecError::new("", format!("there is no node {node}: the network has {}", topology.nodes.len()))),
+        Some(found) if !topology.is_host(node) => {
+            Err(SpecError::new("", format!("only hosts send and receive: '{}' is a switch", found.name)))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn check_traffic(traffic: &[Traffic], topology: &Topology) -> Result<(), SpecError> {
+    let mut taken = BTreeSet::new();
+    let mut flows = 0;
+    for (i, group) in traffic.iter().enumerate() {
+        let at = format!("/traffic/{i}");
+        if group.name.is_empty() {
+            return Err(SpecError::new(format!("{at}/name"), "traffic needs a name"));
+        }
+        if !taken.insert(&group.name) {
+            let message = format!("two groups of traffic are called '{}'", group.name);
+            return Err(SpecError::new(format!("{at}/name"), message));
+        }
+        for (j, source) in group.sources.iter().enumerate() {
+            check_source(source, topology).map_err(|error| error.under(format!("{at}/sources/{j}")))?;
+            flows += match &source.to {
+                Destination::Node(_) => 1,
+                Destination::Uniform(list) => list.len() as u64,
+            };
+        }
+        if flows > MAX_FLOWS {
+            let message = format!("{flows} or more pairs of a source and a destination; at most {MAX_FLOWS}");
+            return Err(SpecError::new(format!("{at}/sources"), message));
+        }
+    }
+    Ok(())
+}
+
+fn check_source(source: &Source, topology: &Topology) -> Result<(), SpecError> {
+    check_host(source.from, topology).map_err(|error| error.under("/from"))?;
+    match &source.to {
+        Destination::Node(node) => check_host(*node, topology).map_err(|error| error.under("/to/node"))?,
+        Destination::Uniform(list) => {
+            if list.is_empty() {
+                return Err(SpecError::new("/to/uniform", "a source needs at least one destination"));
+            }
+            let mut taken = BTreeSet::new();
+            for (i, &node) in list.iter().enumerate() {
+                check_host(node, topology).map_err(|error| error.under(format!("/to/uniform/{i}")))?;
+                if !taken.insert(node) {
+                    let name = &topology.nodes[node as usize].name;
+                    return Err(SpecError::new(format!("/to/uniform/{i}"), format!("'{name}' stands here twice")));
+                }
+            }
+        }
+    }
+    if source.start_ps > source.stop_ps {
+        let message = format!("a source stops after its start (start {}, stop {})", source.start_ps, source.stop_ps);
+        return Err(SpecError::new("/stop_ps", message));
+    }
+    if source.start_ps > Time::ZERO + MAX_DURATION {
+        let message = format!("a source starts within {MAX_DURATION} (got {})", source.start_ps);
+        return Err(SpecError::new("/start_ps", message));
+    }
+    check_departures(&source.departures).map_err(|error| error.under("/departures"))?;
+    check_sizes(&source.frame_size).map_err(|error| error.under("/frame_size"))
+}
+
+fn check_departures(departures: &Departures) -> Result<(), SpecError> {
+    let gap = |at: &str, gap: f64| {
+        if gap >= 1.0 && gap.is_finite() {
+            Ok(())
+        } else {
+            Err(SpecError::new(at, format!("a gap is a number of ps, at least 1 (got {gap})")))
+        }
+    };
+    match *departures {
+        Departures::Poisson { mean_gap_ps } => gap("/mean_gap_ps", mean_gap_ps),
+        Departures::Constant { gap_ps } => gap("/gap_ps", gap_ps),
+        Departures::Bernoulli { slot_ps, probability } => {
+            if slot_ps == Span::ZERO {
+                return Err(SpecError::new("/slot_ps", "a slot is longer than 0 s"));
+            }
+            if probability > 0.0 && probability <= 1.0 {
+                return Ok(());
+            }
+            Err(SpecError::new("/probability", format!("a probability above 0 and at most 1 (got {probability})")))
+        }
+        Departures::OnOff { gap_ps, mean_on_ps, .. } => {
+            gap("/gap_ps", gap_ps)?;
+            if (mean_on_ps.ps() as f64) * MAX_PERIODS_PER_GAP >= gap_ps {
+                return Ok(());
+            }
+            let message = format!(
+                "a mean on period of at least 1/{MAX_PERIODS_PER_GAP} of the gap ({gap_ps} ps; got {} ps)",
+                mean_on_ps.ps()
+            );
+            Err(SpecError::new("/mean_on_ps", message))
+        }
+    }
+}
+
+/// More on periods than this between two frames are a mistake, and would take for ever to draw.
+const MAX_PERIODS_PER_GAP: f64 = 1000.0;
+
+fn check_sizes(frame_size: &FrameSize) -> Result<(), SpecError> {
+    let size = |at: String, size: Bytes| {
+        if size > Bytes::ZERO && size <= MAX_FRAME {
+            return Ok(());
+        }
+        Err(SpecError::new(at, format!("a frame is 1 B to {} B long (got {})", MAX_FRAME.count(), size)))
+    };
+    match frame_size {
+        FrameSize::Fixed(fixed) => size("/fixed".into(), *fixed),
+        FrameSize::Mix(parts) => {
+            for (i, &(part, weight)) in parts.iter().enumerate() {
+                size(format!("/mix/{i}/0"), part)?;
+                if weight == 0 {
+                    return Err(SpecError::new(format!("/mix/{i}/1"), "a weight is at least 1 (got 0)"));
+                }
+            }
+            if parts.is_empty() {
+                return Err(SpecError::new("/mix", "a mix of frame sizes needs at least one size"));
+            }
+            Ok(())
+        }
+    }
+}
+
+fn check_record(record: &Record, spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
+    let mut rows: u64 = 0;
+    let mut check = |every: Span, at: String| {
+        if every == Span::ZERO {
+            return Err(SpecError::new(format!("{at}/every_ps"), "an interval is longer than 0 s"));
+        }
+        rows = rows.saturating_add(spec.run.duration_ps.ps().div_ceil(every.ps()));
+        if rows > MAX_ROWS {
+            let message = format!("{rows} or more rows would be recorded; at most {MAX_ROWS}: take longer intervals");
+            return Err(SpecError::new(format!("{at}/every_ps"), message));
+        }
+        Ok(())
+    };
+    let mut ports = BTreeSet::new();
+    for (i, probe) in record.ports.iter().enumerate() {
+        let at = format!("/record/ports/{i}");
+        check_port(probe.port, topology).map_err(|error| error.under(format!("{at}/port")))?;
+        if !ports.insert(probe.port) {
+            let name = &topology.ports[probe.port as usize].name;
+            return Err(SpecError::new(format!("{at}/port"), format!("port '{name}' is recorded twice")));
+        }
+        check(probe.every_ps, at)?;
+    }
+    let mut groups = BTreeSet::new();
+    for (i, probe) in record.traffic.iter().enumerate() {
+        let at = format!("/record/traffic/{i}");
+        let Some(group) = spec.traffic.get(probe.traffic as usize) else {
+            let message = format!("there is no traffic {}: there are {}", probe.traffic, spec.traffic.len());
+            return Err(SpecError::new(format!("{at}/traffic"), message));
+        };
+        if !groups.insert(probe.traffic) {
+            let message = format!("traffic '{}' is recorded twice", group.name);
+            return Err(SpecError::new(format!("{at}/traffic"), message));
+        }
+        check(probe.every_ps, at)?;
+    }
+    Ok(())
+}

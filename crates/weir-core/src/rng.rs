@@ -1,0 +1,119 @@
+//! Chance: one seed per run, and a named stream for each consumer, so that adding one does not shift another's
+//! draws. The same on every machine.
+//!
+//! Sources: xoshiro256++ and SplitMix64, D. Blackman and S. Vigna, "Scrambled linear pseudorandom number
+//! generators", ACM Trans. Math. Softw. 47 (2021); G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom
+//! number generators", OOPSLA 2014.
+
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
+
+/// The seed of a run. Zero is a seed like any other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seed(u64);
+
+/// A stream of random numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Of a run's seed and a name.
+    Named(Xoshiro256PlusPlus),
+    /// SplitMix64, for workloads with published exact counts.
+    SplitMix64(SplitMix64),
+}
+
+impl Seed {
+    /// The seed `seed`.
+    pub const fn new(seed: u64) -> Seed {
+        Seed(seed)
+    }
+
+    /// The stream that belongs to `name`.
+    ///
+    /// ```
+    /// use weir_core::rng::Seed;
+    /// let (mut a, mut b) = (Seed::new(0).stream("loss/spine-3"), Seed::new(0).stream("loss/spine-3"));
+    /// assert_eq!(a.next_u64(), b.next_u64());
+    /// assert_ne!(a.next_u64(), Seed::new(1).stream("loss/spine-3").next_u64());
+    /// ```
+    pub fn stream(self, name: &str) -> Stream {
+        let mut state = mix(self.0);
+        for chunk in name.as_bytes().chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            state = mix(state ^ u64::from_le_bytes(word));
+        }
+        Stream::Named(Xoshiro256PlusPlus::seed_from_u64(mix(state ^ name.len() as u64)))
+    }
+}
+
+impl Stream {
+    /// SplitMix64 from `state`.
+    pub fn split_mix_64(state: u64) -> Stream {
+        Stream::SplitMix64(SplitMix64::from_seed(state.to_le_bytes()))
+    }
+
+    /// The next 64 random bits.
+    #[inline]
+    pub fn next_u64(&mut self) -> u64 {
+        match self {
+            Stream::Named(rng) => rng.next_u64(),
+            Stream::SplitMix64(rng) => rng.next_u64(),
+        }
+    }
+
+    /// Uniform in the open interval (0, 1): `(k + 0.5) / 2^53`.
+    #[inline]
+    pub fn open_unit(&mut self) -> f64 {
+        ((self.next_u64() >> 11) as f64 + 0.5) * (1.0 / (1u64 << 53) as f64)
+    }
+
+    /// Uniform in `0..bound`, but for a bias below `bound` / 2^64. `bound` is not zero.
+    #[inline]
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next_u64() % bound
+    }
+
+    /// Exponential with mean 1.
+    #[inline]
+    pub fn exponential(&mut self) -> f64 {
+        -libm::log(self.open_unit())
+    }
+}
+
+/// The first output of SplitMix64 from `state`: a bijection that spreads every bit.
+pub(crate) fn mix(state: u64) -> u64 {
+    SplitMix64::from_seed(state.to_le_bytes()).next_u64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splitmix64_gives_the_published_numbers() {
+        // First outputs of the reference implementation from state 1234567.
+        let mut stream = Stream::split_mix_64(1_234_567);
+        let drawn: Vec<u64> = (0..3).map(|_| stream.next_u64()).collect();
+        assert_eq!(drawn, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
+
+    #[test]
+    fn a_named_stream_is_the_same_for_ever() {
+        let mut stream = Seed::new(1).stream("traffic/load/host-3");
+        assert_eq!(stream.next_u64(), Seed::new(1).stream("traffic/load/host-3").next_u64());
+        assert_ne!(Seed::new(1).stream("ab").next_u64(), Seed::new(1).stream("ab\0").next_u64());
+        assert_ne!(Seed::new(0).stream("").next_u64(), Seed::new(0).stream("a").next_u64());
+    }
+
+    #[test]
+    fn exponential_draws_have_mean_and_variance_one() {
+        let mut stream = Seed::new(7).stream("exponential");
+        let n = 200_000;
+        let draws: Vec<f64> = (0..n).map(|_| stream.exponential()).collect();
+        let mean = draws.iter().sum::<f64>() / f64::from(n);
+        let variance = draws.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / f64::from(n);
+        // Four standard errors: the variance of the mean is 1/n, that of the sample variance 8/n.
+        assert!((mean - 1.0).abs() < 4.0 / f64::from(n).sqrt(), "mean {mean}");
+        assert!((variance - 1.0).abs() < 4.0 * (8.0 / f64::from(n)).sqrt(), "variance {variance}");
+    }
+}

@@ -1,0 +1,255 @@
+//! Departure schedules: when a source generates frames, for whom and how long, pulled one by one.
+//!
+//! Draws of a source come from one stream in this order: the gap before the first frame; then, for each frame, its
+//! destination (where there is a choice), its size (where there is a choice) and the gap after it.
+
+use crate::rng::Stream;
+use crate::spec::{Departures, Destination, FrameSize, Source};
+use crate::units::{Bytes, Span, Time};
+
+/// One frame that a source generates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Emission {
+    /// When.
+    pub at: Time,
+    /// For whom: a place in the source's list of destinations; 0 for a single destination.
+    pub destination: u32,
+    /// Frame size.
+    pub size: Bytes,
+}
+
+/// The frames of one source, in order. An iterator that can be looked into with [`Emissions::peek`].
+#[derive(Clone, Debug)]
+pub struct Emissions {
+    /// When the next frame is generated; [`Time::NEVER`] at the end.
+    next: Time,
+    stop: Time,
+    clock: Clock,
+    destinations: u32,
+    sizes: Sizes,
+    stream: Stream,
+}
+
+impl Emissions {
+    /// The frames of `source`, with chance from `stream`.
+    pub fn new(source: &Source, stream: Stream) -> Emissions {
+        let destinations = match &source.to {
+            Destination::Node(_) => 1,
+            Destination::Uniform(list) => u32::try_from(list.len()).expect("a list of nodes"),
+        };
+        let clock = Clock::new(&source.departures, source.start_ps);
+        let sizes = Sizes::new(&source.frame_size);
+        let mut emissions =
+            Emissions { next: source.start_ps, stop: source.stop_ps, clock, destinations, sizes, stream };
+        emissions.next = emissions.clock.first(source.start_ps, &mut emissions.stream);
+        emissions.clip();
+        emissions
+    }
+
+    /// When the next frame is generated; [`Time::NEVER`] when there is none.
+    #[inline]
+    pub fn peek(&self) -> Time {
+        self.next
+    }
+
+    /// The size that all frames have, if they have one.
+    pub fn fixed_size(&self) -> Option<Bytes> {
+        match self.sizes {
+            Sizes::Fixed(size) => Some(size),
+            Sizes::Mix { .. } => None,
+        }
+    }
+
+    fn clip(&mut self) {
+        if self.next >= self.stop {
+            self.next = Time::NEVER;
+        }
+    }
+}
+
+impl Iterator for Emissions {
+    type Item = Emission;
+
+    #[inline]
+    fn next(&mut self) -> Option<Emission> {
+        if self.next == Time::NEVER {
+            return None;
+        }
+        let destination = match self.destinations {
+            1 => 0,
+            several => self.stream.below(several.into()) as u32,
+        };
+        let size = self.sizes.draw(&mut self.stream);
+        let emission = Emission { at: self.next, destination, size };
+        self.next = self.clock.after(self.next, &mut self.stream);
+        self.clip();
+        Some(emission)
+    }
+}
+
+/// A departure process in motion.
+#[derive(Clone, Debug)]
+enum Clock {
+    Poisson {
+        mean_gap: f64,
+    },
+    Bernoulli {
+        slot: Span,
+        failures: Geometric,
+    },
+    /// Frame `count` leaves at `start + count x gap`.
+    Constant {
+        start: Time,
+        gap: f64,
+        count: u64,
+    },
+    /// Frame `count` (from 1) leaves after `count x gap` of on time. `on_from` is when the current on period
+    /// began, `on_before` the on time before it, `on_until` the on time at its end; all in ps.
+    OnOff {
+        gap: f64,
+        mean_on: f64,
+        mean_off: f64,
+        count: u64,
+        on_from: f64,
+        on_before: f64,
+        on_until: f64,
+    },
+}
+
+impl Clock {
+    fn new(departures: &Departures, start: Time) -> Clock {
+        match *departures {
+            Departures::Poisson { mean_gap_ps } => Clock::Poisson { mean_gap: mean_gap_ps },
+            Departures::Bernoulli { slot_ps, probability } => {
+                Clock::Bernoulli { slot: slot_ps, failures: Geometric::new(probability) }
+            }
+            Departures::Constant { gap_ps } => Clock::Constant { start, gap: gap_ps, count: 0 },
+            Departures::OnOff { gap_ps, mean_on_ps, mean_off_ps } => Clock::OnOff {
+                gap: gap_ps,
+                mean_on: mean_on_ps.ps() as f64,
+                mean_off: mean_off_ps.ps() as f64,
+                count: 0,
+                on_from: start.ps() as f64,
+                on_before: 0.0,
+                on_until: 0.0,
+            },
+        }
+    }
+
+    fn first(&mut self, start: Time, stream: &mut Stream) -> Time {
+        match self {
+            Clock::Constant { .. } => start,
+            Clock::OnOff { mean_on, on_until, .. } => {
+                *on_until = stream.exponential() * *mean_on;
+                self.after(start, stream)
+            }
+            Clock::Poisson { .. } | Clock::Bernoulli { .. } => self.after(start, stream),
+        }
+    }
+
+    #[inline]
+    fn after(&mut self, now: Time, stream: &mut Stream) -> Time {
+        match self {
+            Clock::Poisson { mean_gap } => later(now, (stream.exponential() * *mean_gap) as u64),
+            Clock::Bernoulli { slot, failures } => {
+                later(now, slot.ps().saturating_mul(failures.draw(stream).saturating_add(1)))
+            }
+            Clock::Constant { start, gap, count } => {
+                *count += 1;
+                later(*start, (*count as f64 * *gap) as u64)
+            }
+            Clock::OnOff { gap, mean_on, mean_off, count, on_from, on_before, on_until } => {
+                *count += 1;
+                let due = *count as f64 * *gap;
+                while due >= *on_until {
+                    *on_from += (*on_until - *on_before) + stream.exponential() * *mean_off;
+                    *on_before = *on_until;
+                    *on_until += stream.exponential() * *mean_on;
+                    if *on_from >= u64::MAX as f64 {
+                        return Time::NEVER;
+                    }
+                }
+                Time::from_ps((*on_from + (due - *on_before)) as u64)
+            }
+        }
+    }
+}
+
+/// `now` plus `ps`; beyond the end of time there is nothing.
+#[inline]
+fn later(now: Time, ps: u64) -> Time {
+    Time::from_ps(now.ps().saturating_add(ps))
+}
+
+/// Failures before the first success: `floor(ln u / ln(1 - p))` for `u` uniform in (0, 1).
+///
+/// Most draws are decided by comparing `u` with the first powers of `1 - p`; only the rest needs a logarithm.
+#[derive(Clone, Debug)]
+struct Geometric {
+    /// `(1 - p)^1 ..= (1 - p)^POWERS`.
+    powers: [f64; POWERS],
+    /// `ln(1 - p)`.
+    log_failure: f64,
+}
+
+const POWERS: usize = 8;
+
+impl Geometric {
+    fn new(probability: f64) -> Geometric {
+        let failure = 1.0 - probability;
+        let mut power = 1.0;
+        let powers = [(); POWERS].map(|()| {
+            power *= failure;
+            power
+        });
+        Geometric { powers, log_failure: libm::log1p(-probability) }
+    }
+
+    #[inline]
+    fn draw(&self, stream: &mut Stream) -> u64 {
+        let u = stream.open_unit();
+        match self.powers.iter().position(|&power| u > power) {
+            Some(failures) => failures as u64,
+            None => (libm::log(u) / self.log_failure) as u64,
+        }
+    }
+}
+
+/// Frame sizes in motion.
+#[derive(Clone, Debug)]
+enum Sizes {
+    Fixed(Bytes),
+    Mix {
+        /// Each size with the sum of the weights up to and with its own.
+        upto: Vec<(u64, Bytes)>,
+        total: u64,
+    },
+}
+
+impl Sizes {
+    fn new(frame_size: &FrameSize) -> Sizes {
+        match frame_size {
+            FrameSize::Fixed(size) => Sizes::Fixed(*size),
+            FrameSize::Mix(parts) => {
+                let mut total = 0;
+                let running = parts.iter().map(|&(size, weight)| {
+                    total += u64::from(weight);
+                    (total, size)
+                });
+                let upto = running.collect();
+                Sizes::Mix { upto, total }
+            }
+        }
+    }
+
+    #[inline]
+    fn draw(&self, stream: &mut Stream) -> Bytes {
+        match self {
+            Sizes::Fixed(size) => *size,
+            Sizes::Mix { upto, total } => {
+                let ticket = stream.below(*total);
+                upto[upto.partition_point(|&(bound, _)| bound <= ticket)].1
+            }
+        }
+    }
+}

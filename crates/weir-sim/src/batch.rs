@@ -1,0 +1,99 @@
+//! A batch of replicates on several threads. The result does not depend on their number.
+
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread;
+
+use weir_core::units::Time;
+
+use crate::agent::PushedSource;
+use crate::plan::Plan;
+use crate::sim::{Sim, SimError, Totals};
+
+/// How far a batch has come, for another thread to see; and the way to end it.
+#[derive(Debug, Default)]
+pub struct Progress {
+    done: AtomicU64,
+    cancelled: AtomicBool,
+}
+
+/// Steps that one replicate is counted as.
+const STEPS: u64 = 1_000_000;
+
+impl Progress {
+    /// Nothing done yet.
+    pub fn new() -> Progress {
+        Progress::default()
+    }
+
+    /// Simulated time of all replicates together, of [`Progress::total`] steps.
+    pub fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    /// Steps of a whole batch.
+    pub fn total(replicates: usize) -> u64 {
+        replicates as u64 * STEPS
+    }
+
+    /// Ends the batch within 65 536 events of each thread.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+}
+
+/// Runs one replicate per seed on at most `threads` threads; the results stand in the order of the seeds.
+///
+/// # Errors
+/// That of the first replicate, in the order of the seeds, that has one; an error ends the batch.
+pub fn simulate(plan: &Plan, seeds: &[u64], threads: usize, progress: &Progress) -> Result<Vec<Totals>, SimError> {
+    let results: Mutex<Vec<Option<Result<Totals, SimError>>>> = Mutex::new(seeds.iter().map(|_| None).collect());
+    let next = AtomicUsize::new(0);
+    let work = || {
+        loop {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(&seed) = seeds.get(place) else { return };
+            let result = replicate(plan, seed, progress);
+            if result.is_err() {
+                progress.cancel();
+            }
+            results.lock().expect("no thread panics while it holds the results")[place] = Some(result);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..threads.clamp(1, seeds.len().max(1)) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let results = results.into_inner().expect("no thread panics while it holds the results");
+    let mut results: Vec<_> = results.into_iter().map(|result| result.expect("every seed was taken")).collect();
+    // An error makes the others stop: report the cause, not its echo.
+    match results.iter().position(|result| matches!(result, Err(error) if *error != SimError::Interrupted)) {
+        Some(cause) => results.swap_remove(cause).map(|_| Vec::new()),
+        None => results.into_iter().collect(),
+    }
+}
+
+/// One replicate, from the first event to the last.
+fn replicate(plan: &Plan, seed: u64, progress: &Progress) -> Result<Totals, SimError> {
+    let end = plan.spec().run.duration_ps;
+    let mut told = 0;
+    let mut tell = |now: Time| {
+        let steps = (u128::from(now.ps()) * u128::from(STEPS) / u128::from(end.ps())) as u64;
+        progress.done.fetch_add(steps - told, Ordering::Relaxed);
+        told = steps;
+        if progress.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    if tell(Time::ZERO).is_break() {
+        return Err(SimError::Interrupted);
+    }
+    let totals = Sim::<PushedSource>::new(plan, seed, []).run(&mut tell)?;
+    let _ = tell(Time::ZERO + end);
+    Ok(totals)
+}

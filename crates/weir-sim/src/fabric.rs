@@ -1,0 +1,437 @@
+//! The network in motion: ports, links, frames, and what happens next.
+//!
+//! Every transmitter owns the frames in flight on its link, in order of arrival; only the first of them is an event.
+//! A port has an event only while something waits.
+
+use weir_core::network::PortSpec;
+use weir_core::queue::{Lane, Limit, Offer, Port};
+use weir_core::rng::Seed;
+use weir_core::traffic::Emission;
+use weir_core::units::{Bytes, Span, Time};
+
+use crate::agenda::{Agenda, Entity};
+use crate::agent::AgentId;
+use crate::feed::Feed;
+use crate::frames::{Frame, FrameId, NO_FRAME, Pool};
+use crate::plan::{ARRIVED, Plan};
+use crate::probes::{Histogram, PortProbe, TrafficProbe};
+
+/// A network of ports and links under a scenario's load.
+#[derive(Debug)]
+pub struct Fabric<'p> {
+    pub(crate) plan: &'p Plan,
+    pub(crate) now: Time,
+    pub(crate) end: Time,
+    pub(crate) agenda: Agenda,
+    pub(crate) lines: Vec<Line>,
+    pub(crate) frames: Pool,
+    pub(crate) flows: Vec<FlowCounters>,
+    /// Frames dropped at each place of [`Plan::route`].
+    pub(crate) drops: Vec<u64>,
+    /// Frames received over a link.
+    pub(crate) hops: u64,
+    /// What is left to do before the caller is asked whether to go on.
+    pub(crate) patience: i64,
+    pub(crate) feeds: Vec<Feed>,
+    pub(crate) port_probes: Vec<PortProbe>,
+    pub(crate) watch: Option<Box<Watch>>,
+}
+
+/// A transmitter, the queue before it and the link behind it.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) port: Port<FrameId>,
+    /// First and last frame in flight.
+    pub(crate) head: FrameId,
+    tail: FrameId,
+    flags: u32,
+    /// Time from the end of a transmission until the frame may leave the next node.
+    lag: Span,
+    /// Place in `feeds`, if FED.
+    pub(crate) feed: u32,
+    /// Place in `port_probes`, if PROBED.
+    pub(crate) probe: u32,
+}
+
+/// The port's wake is in the agenda.
+const ARMED: u32 = 1;
+/// Sources are pulled.
+const FED: u32 = 2;
+/// Intervals are written down.
+const PROBED: u32 = 4;
+/// The queue of a fed port is not kept: it is unlimited, frames are of one size, and nobody looks.
+const UNKEPT: u32 = 8;
+
+/// What became of the frames of one flow.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(crate) struct FlowCounters {
+    pub(crate) sent_frames: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) delivered_frames: u64,
+    pub(crate) delivered_bytes: u64,
+    pub(crate) delay_sum_ps: u128,
+    pub(crate) delay_min: Span,
+    pub(crate) delay_max: Span,
+}
+
+impl FlowCounters {
+    const NEW: FlowCounters = FlowCounters {
+        sent_frames: 0,
+        sent_bytes: 0,
+        delivered_frames: 0,
+        delivered_bytes: 0,
+        delay_sum_ps: 0,
+        delay_min: Span::from_ps(u64::MAX),
+        delay_max: Span::ZERO,
+    };
+
+    #[inline]
+    pub(crate) fn send(&mut self, size: Bytes) {
+        self.sent_frames += 1;
+        self.sent_bytes += size.count();
+    }
+}
+
+/// What is written down of deliveries besides the totals.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    /// One for each flow, or none.
+    pub(crate) delays: Vec<Histogram>,
+    /// One for each group of traffic.
+    pub(crate) traffic: Vec<Option<TrafficProbe>>,
+}
+
+impl<'p> Fabric<'p> {
+    /// The network of `plan` at time zero, with the frames of `seed` about to come.
+    pub(crate) fn new(plan: &'p Plan, seed: Seed, agents: usize) -> Fabric<'p> {
+        let end = Time::ZERO + plan.spec.run.duration_ps;
+        let ports = plan.topology.ports.iter().zip(&plan.limits).enumerate();
+        let line = |(id, (port, limit)): (usize, (&PortSpec, &Limit))| Line {
+            port: Port::new(port.link.rate_bps, port.link.framing_bytes, *limit),
+            head: NO_FRAME,
+            tail: NO_FRAME,
+            flags: 0,
+            lag: plan.lag(id),
+            feed: 0,
+            probe: 0,
+        };
+        let lines: Vec<Line> = ports.map(line).collect();
+        let mut fabric = Fabric {
+            plan,
+            now: Time::ZERO,
+            end,
+            agenda: Agenda::new(2 * lines.len() + agents, plan.horizon()),
+            lines,
+            frames: Pool::new(),
+            flows: vec![FlowCounters::NEW; plan.flows.len()],
+            drops: vec![0; plan.route.len()],
+            hops: 0,
+            patience: 0,
+            feeds: Vec::new(),
+            port_probes: Vec::new(),
+            watch: Watch::new(plan, end).map(Box::new),
+        };
+        fabric.add_probes();
+        fabric.add_feeds(seed);
+        fabric
+    }
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// A frame of `flow` leaves its host now.
+    pub fn send(&mut self, flow: u32, size: Bytes, lane: Lane) {
+        self.flows[flow as usize].send(size);
+        let leg = self.plan.flows[flow as usize].first_leg;
+        let frame = self.frames.put(Frame::new(self.now, flow, leg, size, lane));
+        self.offer(self.plan.route[leg as usize], frame);
+    }
+
+    /// No frame begins at `port` from now on, but for control frames; one in transmission ends. Not for a port that
+    /// pulls its sources (see [`crate::Feeding`]).
+    pub fn pause(&mut self, port: u32) {
+        assert!(!self.lines[port as usize].has(FED), "sources are pushed at a port that can be paused");
+        self.lines[port as usize].port.pause(self.now);
+    }
+
+    /// Frames may go again at `port`.
+    pub fn resume(&mut self, port: u32) {
+        self.lines[port as usize].port.resume(self.now);
+        self.arm(port);
+    }
+
+    /// Which kind of entity has an event, and handles it; agents are left to the caller.
+    #[inline]
+    pub(crate) fn on_event(&mut self, at: Time, entity: Entity) -> Option<AgentId> {
+        self.now = at;
+        let ports = self.lines.len() as Entity;
+        if entity < ports {
+            self.wake(entity);
+        } else if entity < 2 * ports {
+            self.arrive(entity - ports);
+        } else {
+            return Some(AgentId(entity - 2 * ports));
+        }
+        None
+    }
+
+    /// Enters the timer of an agent.
+    pub(crate) fn set_timer(&mut self, agent: AgentId, at: Time) {
+        if at != Time::NEVER {
+            self.agenda.push(at, 2 * self.lines.len() as Entity + agent.0);
+        }
+    }
+
+    /// A frame arrives at a queue.
+    #[inline]
+    fn offer(&mut self, port: u32, id: FrameId) {
+        let line = &mut self.lines[port as usize];
+        if line.has(PROBED) {
+            self.port_probes[line.probe as usize].advance(self.now, &mut line.port);
+        }
+        let frame = &self.frames[id];
+        match line.port.offer(self.now, id, frame.size(), frame.lane) {
+            Offer::Sent { end } => self.launch(port, id, end),
+            Offer::Waits => {
+                if !line.has(ARMED) {
+                    self.arm(port);
+                }
+            }
+            Offer::Dropped => {
+                self.drops[frame.leg as usize] += 1;
+                self.frames.free(id);
+            }
+        }
+    }
+
+    /// The transmitter of `port` is free and something waits.
+    #[inline]
+    fn wake(&mut self, port: u32) {
+        let line = &mut self.lines[port as usize];
+        line.flags &= !ARMED;
+        if line.has(PROBED) {
+            self.port_probes[line.probe as usize].advance(self.now, &mut line.port);
+        }
+        if let Some(sent) = line.port.wake(self.now) {
+            self.launch(port, sent.handle, sent.end);
+        }
+        self.arm(port);
+    }
+
+    /// Enters the wake of `port`, if one is owed and not entered.
+    #[inline]
+    fn arm(&mut self, port: u32) {
+        let line = &mut self.lines[port as usize];
+        let due = line.port.due();
+        if due != Time::NEVER && !line.has(ARMED | FED) {
+            line.flags |= ARMED;
+            self.agenda.push(due, port);
+        }
+    }
+
+    /// The transmission of a frame began and will end at `end`.
+    #[inline]
+    fn launch(&mut self, port: u32, id: FrameId, end: Time) {
+        let line = &mut self.lines[port as usize];
+        let frame = &mut self.frames[id];
+        frame.arrives = end + line.lag;
+        frame.next = NO_FRAME;
+        if line.head == NO_FRAME {
+            line.head = id;
+            self.agenda.push(frame.arrives, self.lines.len() as Entity + port);
+        } else {
+            self.frames[line.tail].next = id;
+        }
+        self.lines[port as usize].tail = id;
+    }
+
+    /// The first frame in flight behind `port` has arrived.
+    #[inline]
+    fn arrive(&mut self, port: u32) {
+        let line = &mut self.lines[port as usize];
+        let id = line.head;
+        if id == NO_FRAME {
+            return self.pull(port);
+        }
+        let next = self.frames[id].next;
+        line.head = next;
+        if next != NO_FRAME {
+            self.agenda.push(self.frames[next].arrives, self.lines.len() as Entity + port);
+        } else if line.has(FED) {
+            self.pull(port);
+        }
+        self.hops += 1;
+        let frame = &mut self.frames[id];
+        frame.leg += 1;
+        match self.plan.route[frame.leg as usize] {
+            ARRIVED => self.deliver(id),
+            onward => self.offer(onward, id),
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, id: FrameId) {
+        let Frame { born, flow, .. } = self.frames[id];
+        let size = self.frames[id].size();
+        self.frames.free(id);
+        let delay = self.now - born;
+        let counters = &mut self.flows[flow as usize];
+        counters.delivered_frames += 1;
+        counters.delivered_bytes += size.count();
+        counters.delay_sum_ps += u128::from(delay.ps());
+        counters.delay_min = counters.delay_min.min(delay);
+        counters.delay_max = counters.delay_max.max(delay);
+        if let Some(watch) = &mut self.watch {
+            watch.on_delivery(self.now, flow, self.plan.flows[flow as usize].traffic, size, delay);
+        }
+    }
+
+    /// Works out the next transmission of a fed port whose last frame has arrived.
+    #[inline]
+    fn pull(&mut self, port: u32) {
+        if self.lines[port as usize].has(UNKEPT) { self.pull_unkept(port) } else { self.pull_kept(port) }
+    }
+
+    /// The frame that is generated next goes as soon as it can; what waits is not drawn yet.
+    #[inline]
+    fn pull_unkept(&mut self, port: u32) {
+        let line = &mut self.lines[port as usize];
+        let feed = &mut self.feeds[line.feed as usize];
+        if feed.peek().max(line.port.free_at()) >= self.end {
+            return;
+        }
+        let Some((emission, flow)) = feed.take() else { return };
+        let passed = line.port.pass(emission.at, emission.size);
+        feed.longest_wait = feed.longest_wait.max(passed.wait);
+        let id = self.generate(emission, flow);
+        self.launch(port, id, passed.end);
+    }
+
+    /// Lets the port and its sources go on by themselves until a transmission begins.
+    fn pull_kept(&mut self, port: u32) {
+        for _ in 0..DRAWS_PER_EVENT {
+            self.patience -= 1;
+            let line = &mut self.lines[port as usize];
+            let generated = self.feeds[line.feed as usize].peek();
+            let due = line.port.due();
+            let at = due.min(generated);
+            if at >= self.end {
+                return;
+            }
+            if line.has(PROBED) {
+                self.port_probes[line.probe as usize].advance(at, &mut line.port);
+            }
+            if due <= generated {
+                if let Some(sent) = line.port.wake(due) {
+                    return self.launch(port, sent.handle, sent.end);
+                }
+                continue;
+            }
+            let Some((emission, flow)) = self.feeds[line.feed as usize].take() else { return };
+            let id = self.generate(emission, flow);
+            let line = &mut self.lines[port as usize];
+            match line.port.offer(at, id, emission.size, Lane::Data) {
+                Offer::Sent { end } => return self.launch(port, id, end),
+                Offer::Waits => {}
+                Offer::Dropped => {
+                    self.drops[self.frames[id].leg as usize] += 1;
+                    self.frames.free(id);
+                }
+            }
+        }
+        // A storm of frames: let others have their turn.
+        let line = &self.lines[port as usize];
+        let next = self.feeds[line.feed as usize].peek().min(line.port.due());
+        self.agenda.push(next, self.lines.len() as Entity + port);
+    }
+
+    #[inline]
+    fn generate(&mut self, emission: Emission, flow: u32) -> FrameId {
+        self.flows[flow as usize].send(emission.size);
+        let leg = self.plan.flows[flow as usize].first_leg;
+        self.frames.put(Frame::new(emission.at, flow, leg, emission.size, Lane::Data))
+    }
+
+    fn add_probes(&mut self) {
+        for probe in &self.plan.spec.record.ports {
+            let line = &mut self.lines[probe.port as usize];
+            line.flags |= PROBED;
+            line.probe = self.port_probes.len() as u32;
+            self.port_probes.push(PortProbe::new(probe.every_ps, self.end));
+        }
+    }
+
+    fn add_feeds(&mut self, seed: Seed) {
+        let plan = self.plan;
+        let mut of_port: Vec<(u32, usize)> = Vec::new();
+        for (place, source) in plan.sources.iter().enumerate() {
+            of_port.extend(source.pulled_by.map(|port| (port, place)));
+        }
+        of_port.sort_unstable();
+        for group in of_port.chunk_by(|a, b| a.0 == b.0) {
+            let port = group[0].0;
+            let source = |&(_, place): &(u32, usize)| {
+                let source = &plan.sources[place];
+                (plan.emissions(source, seed), source.first_flow)
+            };
+            let feed = Feed::new(group.iter().map(source).collect());
+            let line = &mut self.lines[port as usize];
+            line.flags |= FED;
+            line.feed = self.feeds.len() as u32;
+            let unlimited = plan.limits[port as usize] == Limit::UNLIMITED;
+            if unlimited && feed.fixed_size.is_some() && !line.has(PROBED) {
+                line.flags |= UNKEPT;
+            }
+            self.feeds.push(feed);
+            self.pull(port);
+        }
+    }
+}
+
+/// Draws of a fed port after which other entities have their turn.
+const DRAWS_PER_EVENT: u32 = 1 << 16;
+
+impl Line {
+    #[inline]
+    pub(crate) fn has(&self, flags: u32) -> bool {
+        self.flags & flags != 0
+    }
+
+    /// Whether intervals are written down.
+    pub(crate) fn is_probed(&self) -> bool {
+        self.has(PROBED)
+    }
+
+    /// Whether the port's sources are drawn only when their frames are sent.
+    pub(crate) fn is_unkept(&self) -> bool {
+        self.has(UNKEPT)
+    }
+}
+
+impl Watch {
+    fn new(plan: &Plan, end: Time) -> Option<Watch> {
+        let record = &plan.spec.record;
+        if !record.delays && record.traffic.is_empty() {
+            return None;
+        }
+        let mut traffic: Vec<Option<TrafficProbe>> = plan.spec.traffic.iter().map(|_| None).collect();
+        for probe in &record.traffic {
+            traffic[probe.traffic as usize] = Some(TrafficProbe::new(probe.every_ps, end));
+        }
+        let histograms = if record.delays { plan.flows.len() } else { 0 };
+        Some(Watch { delays: vec![Histogram::default(); histograms], traffic })
+    }
+
+    #[cold]
+    fn on_delivery(&mut self, now: Time, flow: u32, traffic: u32, size: Bytes, delay: Span) {
+        if let Some(histogram) = self.delays.get_mut(flow as usize) {
+            histogram.count(delay);
+        }
+        if let Some(probe) = &mut self.traffic[traffic as usize] {
+            probe.on_delivery(now, size.count());
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Frames, in a pool: named by index, 32 bytes each, the one freed last is used next.
+
+use weir_core::queue::Lane;
+use weir_core::units::{Bytes, Time};
+
+/// Place of a frame in the pool.
+pub(crate) type FrameId = u32;
+/// No frame.
+pub(crate) const NO_FRAME: FrameId = FrameId::MAX;
+
+/// Most frames alive at once: 2 GiB.
+const MAX_FRAMES: usize = 1 << 26;
+
+/// A frame under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame {
+    /// When it was generated.
+    pub(crate) born: Time,
+    /// When it arrives at the far end of the link that it is on.
+    pub(crate) arrives: Time,
+    /// Whose it is.
+    pub(crate) flow: u32,
+    /// Where it is on its way: a place in [`crate::plan::Plan::route`].
+    pub(crate) leg: u32,
+    /// The frame behind it on the same link, or the next free place of the pool.
+    pub(crate) next: FrameId,
+    size: u16,
+    pub(crate) lane: Lane,
+}
+
+impl Frame {
+    pub(crate) fn new(born: Time, flow: u32, leg: u32, size: Bytes, lane: Lane) -> Frame {
+        let size = u16::try_from(size.count()).expect("frames are at most 65 535 bytes long, as checked");
+        Frame { born, arrives: Time::NEVER, flow, leg, next: NO_FRAME, size, lane }
+    }
+
+    #[inline]
+    pub(crate) fn size(&self) -> Bytes {
+        Bytes::new(self.size.into())
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Pool {
+    frames: Vec<Frame>,
+    free: FrameId,
+    /// Frames in use.
+    pub(crate) alive: usize,
+}
+
+impl Pool {
+    pub(crate) fn new() -> Pool {
+        Pool { frames: Vec::new(), free: NO_FRAME, alive: 0 }
+    }
+
+    #[inline]
+    pub(crate) fn put(&mut self, frame: Frame) -> FrameId {
+        self.alive += 1;
+        if self.free == NO_FRAME {
+            self.frames.push(frame);
+            return (self.frames.len() - 1) as FrameId;
+        }
+        let id = self.free;
+        self.free = std::mem::replace(&mut self[id], frame).next;
+        id
+    }
+
+    #[inline]
+    pub(crate) fn free(&mut self, id: FrameId) {
+        self.alive -= 1;
+        self[id].next = self.free;
+        self.free = id;
+    }
+
+    /// Whether more frames are alive than a run may have.
+    pub(crate) fn is_full(&self) -> bool {
+        self.alive > MAX_FRAMES
+    }
+}
+
+impl std::ops::Index<FrameId> for Pool {
+    type Output = Frame;
+    #[inline]
+    fn index(&self, id: FrameId) -> &Frame {
+        &self.frames[id as usize]
+    }
+}
+
+impl std::ops::IndexMut<FrameId> for Pool {
+    #[inline]
+    fn index_mut(&mut self, id: FrameId) -> &mut Frame {
+        &mut self.frames[id as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_takes_half_a_cache_line() {
+        assert_eq!(size_of::<Frame>(), 32);
+    }
+}

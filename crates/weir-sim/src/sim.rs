@@ -1,0 +1,349 @@
+//! One run: the loop over events, and the law that no frame gets lost unseen.
+
+use std::ops::ControlFlow;
+
+use weir_core::rng::Seed;
+use weir_core::units::{Bytes, Span, Time};
+
+use crate::agent::{Agent, AgentId, PushedSource};
+use crate::fabric::Fabric;
+use crate::frames::NO_FRAME;
+use crate::plan::{ARRIVED, Plan};
+use crate::probes::{Delivery, PortInterval};
+
+/// Why a run gave no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SimError {
+    /// The caller ended it.
+    #[error("interrupted")]
+    Interrupted,
+    /// Frames appeared or disappeared: a fault of the simulator.
+    #[error(
+        "seed {seed}: flow {flow} sent {sent} frames, but {delivered} were delivered, {dropped} dropped and {live} \
+         are under way"
+    )]
+    Conservation {
+        /// Seed of the run.
+        seed: u64,
+        /// Name of the first flow that does not add up.
+        flow: String,
+        /// Frames sent.
+        sent: u64,
+        /// Frames delivered.
+        delivered: u64,
+        /// Frames dropped.
+        dropped: u64,
+        /// Frames found in queues, on links and in sources at the end.
+        live: u64,
+    },
+    /// Frames are alive that stand nowhere: a fault of the simulator.
+    #[error("seed {seed}: {alive} frames are alive, but {found} were found in queues and on links")]
+    Leak {
+        /// Seed of the run.
+        seed: u64,
+        /// Frames in the pool.
+        alive: usize,
+        /// Frames in queues and on links.
+        found: usize,
+    },
+    /// Queues without a limit grew beyond all bounds.
+    #[error("seed {seed}: after {now} more than {frames} frames are under way: a queue without a limit is overloaded")]
+    TooManyFrames {
+        /// Seed of the run.
+        seed: u64,
+        /// Simulated time.
+        now: Time,
+        /// Frames alive.
+        frames: usize,
+    },
+}
+
+/// A network with agents at its ends.
+#[derive(Debug)]
+pub struct Sim<'p, A> {
+    fabric: Fabric<'p>,
+    agents: Vec<A>,
+    seed: u64,
+    events: u64,
+}
+
+/// What a run counted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Totals {
+    /// Its seed.
+    pub seed: u64,
+    /// Events handled.
+    pub events: u64,
+    /// Frames fully received over a link, each link counted.
+    pub packet_hops: u64,
+    /// End of the run, ps.
+    pub end_ps: u64,
+    /// By flow.
+    pub flows: Vec<FlowTotals>,
+    /// By port.
+    pub ports: Vec<PortTotals>,
+    /// Where frames of which flow were dropped, in order of port and flow; drop-tail only.
+    pub drops: Vec<DropTotals>,
+    /// Intervals of the recorded ports, in the order of the spec.
+    pub intervals: Vec<(u32, Vec<PortInterval>)>,
+    /// Intervals of the recorded groups of traffic, in the order of the groups.
+    pub deliveries: Vec<(u32, Vec<Delivery>)>,
+    /// Bins of the delay of each flow: flow, lower bound (included) and upper bound in ps, frames.
+    pub delays: Vec<(u32, u64, u64, u64)>,
+}
+
+/// What became of the frames of one flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowTotals {
+    /// Frames generated.
+    pub sent_frames: u64,
+    /// Their sizes.
+    pub sent_bytes: u64,
+    /// Frames that arrived.
+    pub delivered_frames: u64,
+    /// Their sizes.
+    pub delivered_bytes: u64,
+    /// Frames dropped.
+    pub dropped_frames: u64,
+    /// Frames in sources, queues and on links at the end.
+    pub live_frames: u64,
+    /// Sum of the delays from generation to arrival, ps.
+    pub delay_sum_ps: u128,
+    /// Least delay; none without a delivery.
+    pub delay_min: Option<Span>,
+    /// Greatest delay.
+    pub delay_max: Option<Span>,
+}
+
+/// What a port did. See [`weir_core::queue::Counters`]; here transmissions count up to the end of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortTotals {
+    /// Frames whose transmission began.
+    pub frames: u64,
+    /// Their sizes.
+    pub bytes: u64,
+    /// Time of transmission, ps.
+    pub busy_ps: u64,
+    /// Frames dropped.
+    pub drops: u64,
+    /// Their sizes.
+    pub dropped_bytes: u64,
+    /// Most bytes waiting.
+    pub queue_max_bytes: u64,
+    /// Integral of the waiting bytes, byte ps.
+    pub queue_byte_ps: u128,
+    /// Sum of the waiting times, ps.
+    pub queue_wait_ps: u128,
+    /// Time of being paused, ps.
+    pub paused_ps: u64,
+}
+
+/// Frames of a flow that a port dropped because its queue was full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DropTotals {
+    /// The port.
+    pub port: u32,
+    /// The flow.
+    pub flow: u32,
+    /// How many.
+    pub frames: u64,
+}
+
+/// Events between two questions whether to go on: about 3 ms.
+pub(crate) const PATIENCE: i64 = 1 << 16;
+
+impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
+    /// The scenario of `plan` with `seed`, and further agents.
+    pub fn new(plan: &'p Plan, seed: u64, others: impl IntoIterator<Item = A>) -> Sim<'p, A> {
+        let pushed = plan.sources.iter().filter(|source| source.pulled_by.is_none());
+        let source = |source| PushedSource::new(plan.emissions(source, Seed::new(seed)), source.first_flow);
+        let mut agents: Vec<A> = pushed.map(|pushed| source(pushed).into()).collect();
+        agents.extend(others);
+        let mut fabric = Fabric::new(plan, Seed::new(seed), agents.len());
+        for (place, agent) in (0..).zip(&mut agents) {
+            fabric.set_timer(AgentId(place), agent.start());
+        }
+        Sim { fabric, agents, seed, events: 0 }
+    }
+
+    /// Runs to the end. Every 65 536 events `ask` is told the time and says whether to go on.
+    ///
+    /// # Errors
+    /// `ask` said no, a law was broken, or too many frames are under way.
+    pub fn run(mut self, mut ask: impl FnMut(Time) -> ControlFlow<()>) -> Result<Totals, SimError> {
+        while let Some((at, entity)) = self.fabric.agenda.pop() {
+            if at >= self.fabric.end {
+                break;
+            }
+            self.events += 1;
+            if let Some(agent) = self.fabric.on_event(at, entity) {
+                let next = self.agents[agent.0 as usize].on_timer(&mut self.fabric, agent);
+                self.fabric.set_timer(agent, next);
+            }
+            self.fabric.patience -= 1;
+            if self.fabric.patience < 0 {
+                self.fabric.patience = PATIENCE;
+                self.look_up(&mut ask)?;
+            }
+        }
+        let backlog = self.draw_backlog(&mut ask)?;
+        self.close(backlog)
+    }
+
+    #[cold]
+    fn look_up(&self, ask: &mut impl FnMut(Time) -> ControlFlow<()>) -> Result<(), SimError> {
+        if ask(self.fabric.now).is_break() {
+            return Err(SimError::Interrupted);
+        }
+        if self.fabric.frames.is_full() {
+            let (now, frames) = (self.fabric.now, self.fabric.frames.alive);
+            return Err(SimError::TooManyFrames { seed: self.seed, now, frames });
+        }
+        Ok(())
+    }
+
+    /// Draws what sources generated before the end and their ports did not send: frames of each flow.
+    fn draw_backlog(&mut self, ask: &mut impl FnMut(Time) -> ControlFlow<()>) -> Result<Vec<u64>, SimError> {
+        let mut backlog = vec![0; self.fabric.flows.len()];
+        let fabric = &mut self.fabric;
+        for line in fabric.lines.iter_mut().filter(|line| line.is_unkept()) {
+            let feed = &mut fabric.feeds[line.feed as usize];
+            let mut free_at = line.port.free_at();
+            while feed.peek() < fabric.end {
+                let Some((emission, flow)) = feed.take() else { break };
+                backlog[flow as usize] += 1;
+                fabric.flows[flow as usize].send(emission.size);
+                feed.longest_wait = feed.longest_wait.max(free_at.saturating_since(emission.at));
+                line.port.count_wait(fabric.end - emission.at, emission.size);
+                free_at = free_at.max(emission.at) + line.port.transmission(emission.size);
+                fabric.patience -= 1;
+                if fabric.patience < 0 {
+                    fabric.patience = PATIENCE;
+                    if ask(fabric.end).is_break() {
+                        return Err(SimError::Interrupted);
+                    }
+                }
+            }
+        }
+        Ok(backlog)
+    }
+
+    /// Counts every frame where it is, and reports.
+    fn close(mut self, mut live: Vec<u64>) -> Result<Totals, SimError> {
+        let found = self.walk(&mut live);
+        let alive = self.fabric.frames.alive;
+        if found != alive {
+            return Err(SimError::Leak { seed: self.seed, alive, found });
+        }
+        let (drops, flows) = self.balance(&live)?;
+        let mut delays = Vec::new();
+        let (mut intervals, mut deliveries) = (Vec::new(), Vec::new());
+        for (probe, spec) in self.fabric.port_probes.iter_mut().zip(&self.fabric.plan.spec.record.ports) {
+            probe.advance(self.fabric.end, &mut self.fabric.lines[spec.port as usize].port);
+            intervals.push((spec.port, std::mem::take(&mut probe.rows)));
+        }
+        if let Some(watch) = &mut self.fabric.watch {
+            for (group, probe) in (0..).zip(&mut watch.traffic) {
+                if let Some(probe) = probe {
+                    probe.advance(self.fabric.end);
+                    deliveries.push((group, std::mem::take(&mut probe.rows)));
+                }
+            }
+            for (flow, histogram) in (0..).zip(&watch.delays) {
+                delays.extend(histogram.bins().map(|(low, high, frames)| (flow, low, high, frames)));
+            }
+        }
+        Ok(Totals {
+            seed: self.seed,
+            events: self.events,
+            packet_hops: self.fabric.hops,
+            end_ps: self.fabric.end.ps(),
+            flows,
+            ports: self.port_totals(),
+            drops,
+            intervals,
+            deliveries,
+            delays,
+        })
+    }
+
+    /// Adds the frames in queues and on links to `live`, by flow; returns how many they are.
+    fn walk(&self, live: &mut [u64]) -> usize {
+        let frames = &self.fabric.frames;
+        let mut found = 0;
+        for line in &self.fabric.lines {
+            let mut id = line.head;
+            while id != NO_FRAME {
+                found += 1;
+                live[frames[id].flow as usize] += 1;
+                id = frames[id].next;
+            }
+            for id in line.port.waiting() {
+                found += 1;
+                live[frames[id].flow as usize] += 1;
+            }
+        }
+        found
+    }
+
+    /// Checks that each flow adds up.
+    fn balance(&self, live: &[u64]) -> Result<(Vec<DropTotals>, Vec<FlowTotals>), SimError> {
+        let plan = self.fabric.plan;
+        let (mut drops, mut flows) = (Vec::new(), Vec::with_capacity(plan.flows.len()));
+        for (id, ((flow, counters), &live)) in (0..).zip(plan.flows.iter().zip(&self.fabric.flows).zip(live)) {
+            let mut dropped = 0;
+            let route = (flow.first_leg as usize..).map(|leg| (plan.route[leg], self.fabric.drops[leg]));
+            for (port, frames) in route.take_while(|&(port, _)| port != ARRIVED).filter(|&(_, frames)| frames > 0) {
+                dropped += frames;
+                drops.push(DropTotals { port, flow: id, frames });
+            }
+            let (sent, delivered) = (counters.sent_frames, counters.delivered_frames);
+            if sent != delivered + dropped + live {
+                let flow = plan.flow_names().swap_remove(id as usize);
+                return Err(SimError::Conservation { seed: self.seed, flow, sent, delivered, dropped, live });
+            }
+            flows.push(FlowTotals {
+                sent_frames: sent,
+                sent_bytes: counters.sent_bytes,
+                delivered_frames: delivered,
+                delivered_bytes: counters.delivered_bytes,
+                dropped_frames: dropped,
+                live_frames: live,
+                delay_sum_ps: counters.delay_sum_ps,
+                delay_min: (delivered > 0).then_some(counters.delay_min),
+                delay_max: (delivered > 0).then_some(counters.delay_max),
+            });
+        }
+        drops.sort_unstable();
+        Ok((drops, flows))
+    }
+
+    fn port_totals(&mut self) -> Vec<PortTotals> {
+        let fabric = &mut self.fabric;
+        let end = fabric.end;
+        let total = |line: &mut crate::fabric::Line| {
+            let counters = line.port.counters_at(end);
+            let mut peak = line.port.peak().count();
+            if line.is_unkept() {
+                let feed = &fabric.feeds[line.feed as usize];
+                let size = feed.fixed_size.unwrap_or(Bytes::ZERO);
+                peak = feed.longest_wait.ps().div_ceil(line.port.transmission(size).ps().max(1)) * size.count();
+            }
+            if let Some(probe) = fabric.port_probes.get(line.probe as usize).filter(|_| line.is_probed()) {
+                peak = peak.max(probe.peak);
+            }
+            PortTotals {
+                frames: counters.frames,
+                bytes: counters.bytes,
+                busy_ps: counters.busy_ps - line.port.free_at().saturating_since(end).ps(),
+                drops: counters.drops,
+                dropped_bytes: counters.dropped_bytes,
+                queue_max_bytes: peak,
+                queue_byte_ps: counters.queue_byte_ps,
+                queue_wait_ps: counters.queue_wait_ps,
+                paused_ps: line.port.paused_until(end).ps(),
+            }
+        };
+        fabric.lines.iter_mut().map(total).collect()
+    }
+}

@@ -1,0 +1,169 @@
+//! The results of a batch as named columns.
+
+use weir_core::spec::NodeKind;
+
+use crate::plan::Plan;
+use crate::sim::Totals;
+
+/// A column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Column {
+    /// Ids.
+    U32(Vec<u32>),
+    /// Counts, times in ps, amounts in bytes.
+    U64(Vec<u64>),
+    /// Sums and integrals beyond 64 bits, and what may be unknown: not a number.
+    F64(Vec<f64>),
+    /// Names.
+    Text(Vec<String>),
+}
+
+/// A table: its columns by name, all of one length.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// Name of the table.
+    pub name: &'static str,
+    /// Its columns in order.
+    pub columns: Vec<(&'static str, Column)>,
+}
+
+/// All tables of a batch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tables(pub Vec<Table>);
+
+/// Why frames are dropped; a cause's id is its place.
+const CAUSES: [&str; 1] = ["queue-full"];
+
+macro_rules! table {
+    ($name:literal: $rows:expr => |$row:pat_param| $($column:ident: $kind:ident = $value:expr),+ $(,)?) => {{
+        $(let mut $column = Vec::new();)+
+        for $row in $rows {
+            $($column.push($value);)+
+        }
+        Table { name: $name, columns: vec![$((stringify!($column), Column::$kind($column))),+] }
+    }};
+}
+
+impl Tables {
+    /// The tables of `batch`, all replicates of `plan`.
+    pub fn new(plan: &Plan, batch: &[Totals]) -> Tables {
+        let topology = &plan.topology;
+        let node = |id: u32| topology.nodes[id as usize].name.clone();
+        let unknown = |span: Option<weir_core::units::Span>| span.map_or(f64::NAN, |span| span.ps() as f64);
+        Tables(vec![
+            table!("runs": numbered(batch) => |(i, run)|
+                replicate: U32 = i,
+                seed: U64 = run.seed,
+                events: U64 = run.events,
+                packet_hops: U64 = run.packet_hops,
+                end_ps: U64 = run.end_ps,
+            ),
+            table!("flows": each(batch, |run| numbered(&run.flows)) => |(i, (id, row))|
+                replicate: U32 = i,
+                flow: U32 = id,
+                sent_frames: U64 = row.sent_frames,
+                sent_bytes: U64 = row.sent_bytes,
+                delivered_frames: U64 = row.delivered_frames,
+                delivered_bytes: U64 = row.delivered_bytes,
+                dropped_frames: U64 = row.dropped_frames,
+                live_frames: U64 = row.live_frames,
+                delay_sum_ps: F64 = row.delay_sum_ps as f64,
+                delay_min_ps: F64 = unknown(row.delay_min),
+                delay_max_ps: F64 = unknown(row.delay_max),
+            ),
+            table!("ports": each(batch, |run| numbered(&run.ports)) => |(i, (id, row))|
+                replicate: U32 = i,
+                port: U32 = id,
+                frames: U64 = row.frames,
+                bytes: U64 = row.bytes,
+                busy_ps: U64 = row.busy_ps,
+                drops: U64 = row.drops,
+                dropped_bytes: U64 = row.dropped_bytes,
+                queue_max_bytes: U64 = row.queue_max_bytes,
+                queue_byte_ps: F64 = row.queue_byte_ps as f64,
+                queue_wait_ps: F64 = row.queue_wait_ps as f64,
+                paused_ps: U64 = row.paused_ps,
+            ),
+            table!("drops": each(batch, |run| &run.drops) => |(i, row)|
+                replicate: U32 = i,
+                port: U32 = row.port,
+                flow: U32 = row.flow,
+                cause: U32 = 0,
+                frames: U64 = row.frames,
+            ),
+            table!("intervals":
+                each(batch, |run| run.intervals.iter().flat_map(|(id, rows)| rows.iter().map(move |row| (*id, row))))
+                => |(i, (id, row))|
+                replicate: U32 = i,
+                port: U32 = id,
+                t_ps: U64 = row.t_ps,
+                bytes: U64 = row.bytes,
+                frames: U64 = row.frames,
+                drops: U64 = row.drops,
+                queue_bytes: U64 = row.queue_bytes,
+                queue_max_bytes: U64 = row.queue_max_bytes,
+                queue_byte_ps: F64 = row.queue_byte_ps as f64,
+            ),
+            table!("deliveries":
+                each(batch, |run| run.deliveries.iter().flat_map(|(id, rows)| rows.iter().map(move |row| (*id, row))))
+                => |(i, (id, row))|
+                replicate: U32 = i,
+                traffic: U32 = id,
+                t_ps: U64 = row.t_ps,
+                frames: U64 = row.frames,
+                bytes: U64 = row.bytes,
+            ),
+            table!("delays": each(batch, |run| &run.delays) => |(i, &(id, low, high, count))|
+                replicate: U32 = i,
+                flow: U32 = id,
+                low_ps: U64 = low,
+                high_ps: U64 = high,
+                frames: U64 = count,
+            ),
+            table!("flow_names": numbered(&plan.flows).zip(plan.flow_names()) => |((id, row), text)|
+                flow: U32 = id,
+                name: Text = text,
+                traffic: U32 = row.traffic,
+                from: Text = node(row.from),
+                to: Text = node(row.to),
+            ),
+            table!("port_names": numbered(&topology.ports) => |(id, row)|
+                port: U32 = id,
+                name: Text = row.name.clone(),
+                from: Text = node(row.from),
+                to: Text = node(row.to),
+                from_kind: Text = kind(topology.nodes[row.from as usize].kind).to_string(),
+                rate_bps: U64 = row.link.rate_bps.bps(),
+                framing_bytes: U64 = row.link.framing_bytes.count(),
+            ),
+            table!("traffic_names": numbered(&plan.spec.traffic) => |(id, row)|
+                traffic: U32 = id,
+                name: Text = row.name.clone(),
+            ),
+            table!("cause_names": numbered(&CAUSES) => |(id, text)|
+                cause: U32 = id,
+                name: Text = (*text).to_string(),
+            ),
+        ])
+    }
+}
+
+/// The word for a kind of node.
+fn kind(kind: NodeKind) -> &'static str {
+    match kind {
+        NodeKind::Host => "host",
+        NodeKind::Switch => "switch",
+    }
+}
+
+fn numbered<T>(rows: &[T]) -> impl Iterator<Item = (u32, &T)> {
+    (0..).zip(rows)
+}
+
+/// The rows of every replicate, each with the replicate's number.
+fn each<'a, R: IntoIterator>(
+    batch: &'a [Totals],
+    rows: impl Fn(&'a Totals) -> R,
+) -> impl Iterator<Item = (u32, R::Item)> {
+    numbered(batch).flat_map(move |(replicate, run)| rows(run).into_iter().map(move |row| (replicate, row)))
+}
