@@ -1,0 +1,16 @@
+"""Scenarios: files that describe an experiment, and the immutable models that they become.
+
+    scenario = load("incast.yaml", assign={"run.duration": "10 ms"})
+    scenario.traffic["load"].source
+    scenario.resolve().spec_json
+
+Reading order: `document` (YAML with places), `model` (the sections, one module each), `problems` and `check`
+(what is wrong, in words), `flows` and `resolve` (what the simulator is told).
+"""
+
+from weirlab.scenario.loading import load, loads
+from weirlab.scenario.model import Scenario
+from weirlab.scenario.offered import Offered
+from weirlab.scenario.resolve import Resolved, unsupported
+
+__all__ = ["Offered", "Resolved", "Scenario", "load", "loads", "unsupported"]

@@ -1,0 +1,206 @@
+"""What all scenario models share: frozen, closed to unknown fields, unions by `kind`, entries by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, TypeVar, get_args
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    PlainSerializer,
+    WithJsonSchema,
+)
+from pydantic_core import CoreSchema, core_schema
+
+from weirlab.errors import UnitError
+
+__all__ = [
+    "BY_FIELD",
+    "BY_KIND",
+    "Label",
+    "Model",
+    "Name",
+    "Named",
+    "PortSelector",
+    "Selector",
+    "Text",
+    "kind_of",
+]
+
+V = TypeVar("V")
+
+
+class Model(BaseModel):
+    """A part of a scenario: immutable, with no field that is not described."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+def kind_of(model: type[Model]) -> str:
+    """The `kind` that chooses `model` in a union, or for models without one the field that does."""
+    if "kind" in model.model_fields:
+        return str(get_args(model.model_fields["kind"].annotation)[0])
+    return next(iter(model.model_fields))
+
+
+class _Chosen:
+    """How pydantic tells the models of a union apart.
+
+    Tags are written `<kind>`, so that they can be told from fields in the place of an error.
+    """
+
+    def __init__(self, *, by_field: bool) -> None:
+        self.by_field = by_field
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        models = get_args(source) or (source,)
+        kinds = [kind_of(model) for model in models]
+
+        def choose(value: Any) -> str | None:
+            if isinstance(value, Model):
+                return f"<{kind_of(type(value))}>"
+            if not isinstance(value, Mapping):
+                return None
+            if self.by_field:
+                return next((f"<{kind}>" for kind in kinds if kind in value), None)
+            return f"<{value['kind']}>" if isinstance(value.get("kind"), str) else None
+
+        choices = {
+            f"<{kind}>": handler.generate_schema(model) for kind, model in zip(kinds, models, strict=True)
+        }
+        return core_schema.tagged_union_schema(choices, choose)
+
+
+BY_KIND = _Chosen(by_field=False)
+"""Marks a union of models that `kind` tells apart."""
+BY_FIELD = _Chosen(by_field=True)
+"""Marks a union of models that are told apart by the first field of each."""
+
+
+class Named(Mapping[str, V]):
+    """Immutable entries by name, in the order of the file."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: Mapping[str, V] | None = None) -> None:
+        self._entries: dict[str, V] = dict(entries or {})
+
+    def __getitem__(self, name: str) -> V:
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Named) and self._entries == other._entries
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._entries.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._entries)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Named, (self._entries,))
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        (value,) = get_args(source)
+        entries = core_schema.dict_schema(handler.generate_schema(Name), handler.generate_schema(value))
+        return core_schema.no_info_before_validator_function(
+            lambda given: given._entries if isinstance(given, Named) else given,
+            core_schema.no_info_after_validator_function(cls, entries),
+            serialization=core_schema.wrap_serializer_function_ser_schema(
+                lambda named, serialize: serialize(named._entries), schema=entries
+            ),
+        )
+
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+_GLOB = r"(@[A-Za-z]*|[A-Za-z0-9_*?\[\]-]+)"
+
+
+def _read_text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        shown = (
+            "nothing"
+            if value is None or value == ""
+            else "a mapping"
+            if isinstance(value, dict)
+            else "a list"
+        )
+        raise UnitError(f"write some text (got {shown})")
+    return value
+
+
+def _read_name(value: object) -> str:
+    text = _read_text(value)
+    if not _NAME.fullmatch(text):
+        raise UnitError(f"a name is made of letters, digits, '-' and '_' (got '{text}')")
+    return text
+
+
+def _read_selector(value: object) -> tuple[str, ...]:
+    return _read_patterns(value, ports=False)
+
+
+def _read_port_selector(value: object) -> tuple[str, ...]:
+    return _read_patterns(value, ports=True)
+
+
+def _read_patterns(value: object, *, ports: bool) -> tuple[str, ...]:
+    what = (
+        "ports as 'switch-0->host-3', '@switches->*'" if ports else "nodes as 'host-3', 'ep-[0-3]', '@hosts'"
+    )
+    items = value if isinstance(value, list | tuple) else [value]
+    if not items:
+        raise UnitError(f"name {what} or a list of them (got an empty list)")
+    shape = re.compile(rf"\s*{_GLOB}\s*->\s*{_GLOB}\s*" if ports else rf"\s*{_GLOB}\s*")
+    texts = []
+    for item in items:
+        if not isinstance(item, str) or not shape.fullmatch(item):
+            shown = f"'{item}'" if isinstance(item, str) else "nothing" if item is None else "no text"
+            raise UnitError(f"name {what} or a list of them (got {shown})")
+        texts.append(re.sub(r"\s", "", item))
+    return tuple(texts)
+
+
+_ONE_OR_LIST = PlainSerializer(lambda patterns: patterns[0] if len(patterns) == 1 else list(patterns))
+
+
+def _selector_schema(example: list[str]) -> WithJsonSchema:
+    text = {"type": "string", "minLength": 1}
+    return WithJsonSchema(
+        {"anyOf": [text, {"type": "array", "items": text, "minItems": 1}], "examples": example}
+    )
+
+
+Text = Annotated[str, BeforeValidator(_read_text), WithJsonSchema({"type": ["string", "number", "boolean"]})]
+"""Any text but none at all."""
+Name = Annotated[
+    str, BeforeValidator(_read_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$"})
+]
+"""Letters, digits, `-` and `_`; no dots, as names are parts of dotted paths."""
+Label = Text
+"""A name that may hold any character, such as a level of a study."""
+Selector = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_read_selector),
+    _ONE_OR_LIST,
+    _selector_schema(["ep-4", "edge-*", "ep-[0-3]", "@hosts"]),
+]
+"""Nodes: a name, a glob, `@hosts`, `@switches`, or a list of these."""
+PortSelector = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_read_port_selector),
+    _ONE_OR_LIST,
+    _selector_schema(["switch-0->host-3", "@switches->*"]),
+]
+"""Ports: `a->b`, the transmitter of a towards b, with globs on both sides, or a list of these."""

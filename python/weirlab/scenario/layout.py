@@ -1,0 +1,267 @@
+"""The nodes and ports of a network, and the selectors that pick some of them."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weirlab import _core
+from weirlab.scenario.network import FRAMING_BYTES, Dumbbell, FatTree, Graph, Link, LinkGroup, Path, Star
+from weirlab.scenario.problems import did_you_mean, listed
+
+__all__ = ["FIXED_NODES", "Layout", "NoMatchError", "Plan", "Port", "layout_of", "matches", "plan_network"]
+
+FIXED_NODES = ("sender", "receiver")
+"""Hosts of a testbed that has its own network."""
+
+Fault = tuple[tuple[str | int, ...], str]
+"""Where in the scenario, and what is wrong."""
+
+
+class NoMatchError(LookupError):
+    """A selector matches nothing."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """The transmitter of one end of a link."""
+
+    name: str
+    source: str
+    target: str
+    rate_bps: int
+    framing_bytes: int
+
+    def wire_ps(self, size_bytes: int) -> int:
+        """Time for which a frame occupies the link, rounded up to 1 ps as the engine does."""
+        return -(-(size_bytes + self.framing_bytes) * 8 * 10**12 // self.rate_bps)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Nodes and ports; ids are places."""
+
+    nodes: tuple[str, ...]
+    hosts: frozenset[str]
+    ports: tuple[Port, ...]
+
+    def node_ids(self, patterns: Sequence[str]) -> list[int]:
+        """Ids of the selected nodes, in the order of the patterns. Raises NoMatchError."""
+        found: dict[int, None] = {}
+        for pattern in patterns:
+            ids = [i for i, name in enumerate(self.nodes) if self._node_matches(pattern, name)]
+            if not ids:
+                raise NoMatchError(f"no node is called '{pattern}'{self._near(pattern)}")
+            found.update(dict.fromkeys(ids))
+        return list(found)
+
+    def host_ids(self, patterns: Sequence[str]) -> list[int]:
+        """Ids of the selected nodes, which must be hosts. Raises NoMatchError."""
+        ids = self.node_ids(patterns)
+        switches = [self.nodes[i] for i in ids if self.nodes[i] not in self.hosts]
+        if switches:
+            raise NoMatchError(f"only hosts send and receive: {listed(switches, 4)} forwards")
+        return ids
+
+    def port_ids(self, patterns: Sequence[str]) -> list[int]:
+        """Ids of the selected ports, in the order of the patterns. Raises NoMatchError."""
+        found: dict[int, None] = {}
+        for pattern in patterns:
+            ids = self._ports_matching(pattern)
+            if not ids:
+                raise NoMatchError(f"no port is called '{pattern}'{self._near_port(pattern)}")
+            found.update(dict.fromkeys(ids))
+        return list(found)
+
+    def host_port(self, node: int) -> Port | None:
+        """The port of a host; None when it has none, or several of different rates."""
+        ports = [port for port in self.ports if port.source == self.nodes[node]]
+        kinds = {(port.rate_bps, port.framing_bytes) for port in ports}
+        return ports[0] if len(kinds) == 1 else None
+
+    def _ports_matching(self, pattern: str) -> list[int]:
+        source, target = pattern.split("->")
+        return [
+            i
+            for i, port in enumerate(self.ports)
+            if self._node_matches(source, port.source) and self._node_matches(target, port.target)
+        ]
+
+    def _node_matches(self, pattern: str, name: str) -> bool:
+        match pattern:
+            case "@hosts":
+                return name in self.hosts
+            case "@switches":
+                return name not in self.hosts
+            case _:
+                return matches(pattern, name)
+
+    def _near(self, pattern: str) -> str:
+        if pattern.startswith("@"):
+            return did_you_mean(pattern, ("@hosts", "@switches")) or "; groups: @hosts, @switches"
+        return did_you_mean(pattern, self.nodes) or f"; nodes: {listed(self.nodes, 8)}"
+
+    def _near_port(self, pattern: str) -> str:
+        for side in pattern.split("->"):
+            if not any(self._node_matches(side, name) for name in self.nodes):
+                return f": no node is called '{side}'{self._near(side)}"
+        return f"; ports: {listed([port.name for port in self.ports], 6)}"
+
+
+@functools.lru_cache(maxsize=4096)
+def _matcher(pattern: str) -> Callable[[str], bool]:
+    """Whether a name fits a pattern of `*`, `?` and number ranges `[0-15]`."""
+    ranges: list[tuple[int, int]] = []
+    regex = ""
+    for part in re.split(r"(\[[^\]]*\]|\*|\?)", pattern):
+        if bounds := re.fullmatch(r"\[(\d+)-(\d+)\]", part):
+            ranges.append((int(bounds[1]), int(bounds[2])))
+            regex += r"(0|[1-9]\d*)"
+        else:
+            regex += {"*": ".*", "?": "."}.get(part, re.escape(part))
+    compiled = re.compile(regex)
+
+    def fits(name: str) -> bool:
+        match = compiled.fullmatch(name)
+        return match is not None and all(
+            low <= int(number) <= high for number, (low, high) in zip(match.groups(), ranges, strict=True)
+        )
+
+    return fits
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Whether `name` fits `pattern`: `*` any text, `?` any character, `[0-15]` any number in the range."""
+    return _matcher(pattern)(name)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A network as the spec holds it; where its parts stand in the scenario; what is wrong with it."""
+
+    spec: dict[str, Any]
+    origins: dict[str, tuple[str | int, ...]]
+    faults: list[Fault]
+
+
+def layout_of(spec: dict[str, Any]) -> Layout:
+    """Nodes and ports of a network. Raises `_core.SpecError` when the network is none."""
+    return _layout(json.dumps(spec))
+
+
+@functools.lru_cache(maxsize=16)
+def _layout(spec_json: str) -> Layout:
+    expanded = _core.expand(spec_json)
+    nodes = tuple(node["name"] for node in expanded["nodes"])
+    hosts = frozenset(node["name"] for node in expanded["nodes"] if node["kind"] == "host")
+    ports = tuple(
+        Port(port["name"], nodes[port["from"]], nodes[port["to"]], port["rate_bps"], port["framing_bytes"])
+        for port in expanded["ports"]
+    )
+    return Layout(nodes, hosts, ports)
+
+
+def plan_network(network: Graph | Star | Dumbbell | FatTree | Path) -> Plan:
+    """The spec of `network`."""
+    match network:
+        case Star():
+            spec = {"kind": "star", "hosts": network.hosts, **_shared(network)}
+        case FatTree():
+            spec = {"kind": "fat-tree", "k": network.k, **_shared(network)}
+        case Dumbbell():
+            spec = {
+                "kind": "dumbbell",
+                "pairs": network.pairs,
+                "access": _link(network.access),
+                "bottleneck": _link(network.bottleneck),
+                "switch": {"latency_ps": network.switch.latency.ps},
+            }
+        case Path():
+            nodes = [{"name": end, "kind": "host", "latency_ps": 0} for end in network.ends]
+            spec = {"kind": "graph", "nodes": nodes, "links": [{"a": 0, "b": 1, "link": _link(network.link)}]}
+        case Graph():
+            return _plan_graph(network)
+    return Plan(spec, {"/network": ("network",)}, [])
+
+
+def _shared(network: Star | FatTree) -> dict[str, Any]:
+    return {"link": _link(network.link), "switch": {"latency_ps": network.switch.latency.ps}}
+
+
+def _link(link: Link) -> dict[str, Any]:
+    framing = FRAMING_BYTES[link.framing]
+    return {"rate_bps": link.rate.bps, "delay_ps": link.delay.ps, "framing_bytes": framing}
+
+
+def _plan_graph(network: Graph) -> Plan:
+    faults: list[Fault] = []
+    origins: dict[str, tuple[str | int, ...]] = {"/network": ("network",)}
+    nodes: list[dict[str, Any]] = []
+    for name, group in network.nodes.items():
+        path = ("network", "nodes", name)
+        if group.kind == "host" and group.latency is not None:
+            faults.append(((*path, "latency"), "a host has no latency; it belongs to switches"))
+        if group.kind == "switch" and group.response is not None:
+            faults.append(((*path, "response"), "a switch has no response time; it belongs to hosts"))
+        latency = group.latency or network.switch.latency
+        latency_ps = latency.ps if group.kind == "switch" else 0
+        for node in [name] if group.count is None else [f"{name}-{i}" for i in range(group.count)]:
+            origins[f"/network/nodes/{len(nodes)}"] = path
+            if any(other["name"] == node for other in nodes):
+                faults.append((path, f"two nodes would be called '{node}'"))
+            nodes.append({"name": node, "kind": group.kind, "latency_ps": latency_ps})
+    hosts = frozenset(node["name"] for node in nodes if node["kind"] == "host")
+    known = Layout(tuple(node["name"] for node in nodes), hosts, ())
+    links: list[dict[str, Any]] = []
+    for name, joint in network.links.items():
+        path = ("network", "links", name)
+        link = _group_link(joint, network.link)
+        if link is None:
+            faults.append((path, "has no rate; write it here, or for all links as 'network.link.rate'"))
+            continue
+        for a, b in _joined(joint, path, known, faults):
+            origins[f"/network/links/{len(links)}"] = path
+            links.append({"a": a, "b": b, "link": link})
+    return Plan({"kind": "graph", "nodes": nodes, "links": links}, origins, faults)
+
+
+def _group_link(group: LinkGroup, common: Link | None) -> dict[str, Any] | None:
+    own = {
+        name: value for name in ("rate", "delay", "framing") if (value := getattr(group, name)) is not None
+    }
+    if common is not None:
+        return _link(common.model_copy(update=own))
+    return _link(Link(**own)) if "rate" in own else None
+
+
+def _joined(
+    group: LinkGroup, path: tuple[str | int, ...], known: Layout, faults: list[Fault]
+) -> list[tuple[int, int]]:
+    """Pairs of node ids that a group of links joins; each pair once, no node with itself."""
+    sides = []
+    for i, selector in enumerate(group.join):
+        try:
+            sides.append(known.node_ids(selector))
+        except NoMatchError as error:
+            faults.append(((*path, "join", i), str(error)))
+    if len(sides) < 2:
+        return []
+    left, right = sides
+    if group.pair == "by-index":
+        if len(left) != len(right):
+            counts = f"{len(left)} and {len(right)}"
+            faults.append(((*path, "join"), f"by-index needs as many nodes on both sides (got {counts})"))
+            return []
+        pairs = list(zip(left, right, strict=True))
+    else:
+        pairs = [(a, b) for a in left for b in right if a != b]
+    unique: dict[frozenset[int], tuple[int, int]] = {}
+    for a, b in pairs:
+        unique.setdefault(frozenset((a, b)), (a, b))
+    if not unique:
+        faults.append(((*path, "join"), "joins a node with itself only"))
+    return list(unique.values())

@@ -1,0 +1,140 @@
+"""From a file to a scenario: read, inherit, assign, validate, check."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from weirlab.errors import Problem, ScenarioError
+from weirlab.scenario import document
+from weirlab.scenario.check import faults
+from weirlab.scenario.document import Node, join_path
+from weirlab.scenario.model import Origin, Scenario, split_path
+from weirlab.scenario.problems import explain
+
+__all__ = ["assigned", "load", "loads"]
+
+MAX_ANCESTORS = 20
+
+
+def load(path: str | Path, assign: Mapping[str, Any] | None = None) -> Scenario:
+    """The scenario in the file `path`, with other values at the dotted paths of `assign`.
+
+    Raises ScenarioError with every problem, in the order of the file.
+    """
+    return _scenario(_inherited(document.read(Path(path)), ()), assign or {})
+
+
+def loads(text: str, assign: Mapping[str, Any] | None = None, *, file: str = "<text>") -> Scenario:
+    """The scenario in `text`; `file` is what its problems call it, and where `extends` is looked for from."""
+    return _scenario(_inherited(document.parse(text, file), ()), assign or {})
+
+
+def assigned(scenario: Scenario, assignments: Mapping[str, Any]) -> Scenario:
+    """`scenario` with other values; see `Scenario.assign`."""
+    tree = scenario._origin.tree
+    if not tree.value:
+        tree = Node.of(scenario.dump())
+    return _scenario(tree, assignments)
+
+
+def _scenario(tree: Node, assignments: Mapping[str, Any]) -> Scenario:
+    problems: list[Problem] = []
+    for path, value in assignments.items():
+        tree = _assign(tree, split_path(path), Node.of(value), problems)
+    if problems:
+        raise ScenarioError(problems)
+    try:
+        scenario = Scenario.model_validate(tree.plain())
+    except ValidationError as error:
+        problems = explain(error, Scenario, tree)
+        raise ScenarioError(_in_order(problems, tree)) from None
+    scenario._origin = Origin(tree)
+    if problems := faults(scenario):
+        raise ScenarioError(_in_order(problems, tree))
+    return scenario
+
+
+def _in_order(problems: list[Problem], tree: Node) -> list[Problem]:
+    """Each problem once, those of the main file first, then by line and column."""
+    main = tree.place.file
+    unique = dict.fromkeys(problems)
+    return sorted(
+        unique, key=lambda problem: (problem.file != main, problem.file, problem.line, problem.column)
+    )
+
+
+def _assign(tree: Node, path: tuple[str, ...], value: Node, problems: list[Problem]) -> Node:
+    """`tree` with `value` at `path`; mappings on the way are made, None removes."""
+    if not path:
+        return value
+    key, rest = path[0], path[1:]
+    if isinstance(tree.value, list):
+        if tree.entry(key) is None:
+            names = [str(i) for i in range(len(tree.value))]
+            problems.append(
+                Problem(f"there is no item '{key}'; items are {', '.join(names)}", path=join_path(path))
+            )
+            return tree
+        return Node(
+            [
+                _assign(item, rest, value, problems) if str(i) == key else item
+                for i, item in enumerate(tree.value)
+            ],
+            tree.place,
+        )
+    entries = dict(tree.value) if isinstance(tree.value, dict) else {}
+    if value.value is None and not rest:
+        entries.pop(key, None)
+    else:
+        entries[key] = _assign(entries.get(key, Node({}, value.place)), rest, value, problems)
+    return Node(entries, tree.place)
+
+
+def _inherited(tree: Node, below: tuple[Path, ...]) -> Node:
+    """`tree` merged into the file that it extends, if it does."""
+    extends = tree.entry("extends")
+    if extends is None or not isinstance(tree.value, dict):
+        return tree
+    own = Node({key: entry for key, entry in tree.value.items() if key != "extends"}, tree.place)
+    place = extends.place
+
+    def refused(message: str) -> ScenarioError:
+        return ScenarioError([Problem(message, "extends", place.file, place.line, place.column)])
+
+    if not isinstance(extends.value, str):
+        raise refused("name one scenario file, such as 'extends: base.yaml'")
+    parent = (Path(tree.place.file).parent / extends.value).resolve()
+    chain = (*below, Path(tree.place.file).resolve())
+    if parent in chain:
+        names = " -> ".join(file.name for file in (*chain[chain.index(parent) :], parent))
+        raise refused(f"the files extend each other in a circle: {names}")
+    if len(chain) > MAX_ANCESTORS:
+        raise refused(f"more than {MAX_ANCESTORS} files extend one another")
+    try:
+        shown = Path(tree.place.file).parent / extends.value
+        base = document.read(shown)
+    except ScenarioError as error:
+        raise ScenarioError(
+            [*refused(f"'{extends.value}' cannot be used").problems, *error.problems]
+        ) from None
+    return _merged(_inherited(base, chain), own)
+
+
+def _merged(base: Node, own: Node) -> Node:
+    """Entries of `own` over those of `base`; None removes, and another `kind` replaces the whole mapping."""
+    if not (isinstance(base.value, dict) and isinstance(own.value, dict)):
+        return own
+    kinds = (base.entry("kind"), own.entry("kind"))
+    if kinds[1] is not None and kinds[0] is not None and kinds[0].value != kinds[1].value:
+        return own
+    entries = dict(base.value)
+    for key, entry in own.value.items():
+        if entry.value is None and key in entries:
+            del entries[key]
+        else:
+            entries[key] = _merged(entries[key], entry) if key in entries else entry
+    return Node(entries, own.place)

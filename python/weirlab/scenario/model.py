@@ -1,0 +1,151 @@
+"""The whole scenario: all sections of a file, and where they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import yaml
+from pydantic import BeforeValidator, PrivateAttr, WithJsonSchema
+
+from weirlab.errors import Problem, UnitError
+from weirlab.scenario.base import Model, Name, Named, Text
+from weirlab.scenario.control import Control
+from weirlab.scenario.document import NOWHERE, Node, join_path
+from weirlab.scenario.measure import AnyMeasure
+from weirlab.scenario.network import AnyNetwork, AnyQueue
+from weirlab.scenario.plan import Campaign, Run, Search, Study
+from weirlab.scenario.record import AnyRecord
+from weirlab.scenario.testbeds import AnyTestbed, Sim
+from weirlab.scenario.traffic import Traffic
+
+if TYPE_CHECKING:
+    from weirlab.scenario.offered import Offered
+    from weirlab.scenario.resolve import Resolved
+
+__all__ = ["VERSION", "Origin", "Scenario"]
+
+VERSION = 1
+"""Version of the file format."""
+
+
+def _read_version(value: object) -> int:
+    if str(value) != str(VERSION):
+        raise UnitError(f"this version of Weirlab reads 'weirlab: {VERSION}' (got '{value}')")
+    return VERSION
+
+
+class Origin:
+    """The tree that a scenario was read from. It is no part of what the scenario says: all are equal."""
+
+    __slots__ = ("tree",)
+
+    def __init__(self, tree: Node) -> None:
+        self.tree = tree
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Origin)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Scenario(Model):
+    """One experiment. Immutable; made by `load` or `loads`, which check all that no field can say alone."""
+
+    weirlab: Annotated[
+        Literal[1], BeforeValidator(_read_version), WithJsonSchema({"enum": [VERSION, str(VERSION)]})
+    ]
+    """Version of the file format."""
+    name: Name
+    """What the experiment is called; results are kept under this name."""
+    description: Text | None = None
+    """What it shows."""
+    testbed: AnyTestbed = Sim(kind="sim")
+    """Where it runs. Absent: the simulator."""
+    network: AnyNetwork | None = None
+    """Nodes and links. Absent where the testbed has its own: hosts `sender` and `receiver`."""
+    queues: Named[AnyQueue] = Named()
+    """What waits where; later rules replace earlier ones. Switch ports without a rule: drop-tail 150 kB; host
+    ports: unlimited."""
+    control: Control | None = None
+    """Congestion control in the network."""
+    traffic: Named[Traffic] = Named()
+    """Who sends what to whom."""
+    run: Run = Run()
+    """How long, and the seed."""
+    record: Named[AnyRecord] = Named()
+    """What to write down besides the totals."""
+    measure: Named[AnyMeasure] = Named()
+    """Numbers to take from the records."""
+    search: Search | None = None
+    """A search for rates; not together with `campaign`."""
+    campaign: Campaign | None = None
+    """Measurements in cycles."""
+    study: Study | None = None
+    """Combinations of factor levels, with replicates."""
+
+    _origin: Origin = PrivateAttr(default_factory=lambda: Origin(Node({}, NOWHERE)))
+
+    @property
+    def file(self) -> str:
+        """The file that the scenario was read from, or nothing."""
+        return self._origin.tree.place.file
+
+    def dump(self) -> dict[str, Any]:
+        """The scenario in full, defaults included, as plain data that `Scenario` and YAML files take."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    def to_yaml(self) -> str:
+        """The scenario in full as a file that `loads` reads back."""
+        return yaml.safe_dump(self.dump(), sort_keys=False, allow_unicode=True, width=110)
+
+    def problem(self, path: str, message: str) -> Problem:
+        """A problem with the part at the dotted `path`, with its place in the file."""
+        return self.problem_at(split_path(path), message)
+
+    def problem_at(self, path: tuple[str | int, ...], message: str) -> Problem:
+        """A problem with the part at `path`, with its place in the file."""
+        place = self._origin.tree.nearest(path).place
+        return Problem(message, path=join_path(path), file=place.file, line=place.line, column=place.column)
+
+    def assign(self, assignments: Mapping[str, Any]) -> Scenario:
+        """This scenario with other values at some dotted paths; None removes what is there.
+
+        Values are what a file would hold: text such as `20 ms`, numbers, lists, mappings. Raises
+        ScenarioError, whose problems name the paths.
+        """
+        from weirlab.scenario.loading import assigned
+
+        return assigned(self, assignments)
+
+    def offered(self) -> Offered:
+        """What the search of this scenario varies, in frames/s; the scenario must have a search."""
+        from weirlab.scenario.offered import offered
+
+        return offered(self)
+
+    def at_load(self, load_fps: float, duration_s: float) -> Scenario:
+        """This scenario as the plain run of one trial of its search: `load_fps` summed over all flows for
+        `duration_s`, then the time to settle."""
+        from weirlab.scenario.offered import at_load
+
+        return at_load(self, load_fps, duration_s)
+
+    def resolve(self) -> Resolved:
+        """The spec that the simulator runs, with names for its ids.
+
+        Raises UnsupportedError for parts that have no form there, and ScenarioError for what the network
+        refuses.
+        """
+        from weirlab.scenario.resolve import resolve
+
+        return resolve(self)
+
+
+def split_path(path: str) -> tuple[str, ...]:
+    """The names in a dotted path; double quotes keep a name together that holds a dot."""
+    parts = path.split('"')
+    names: list[str] = []
+    for i, part in enumerate(parts):
+        names.extend([part] if i % 2 else [name for name in part.split(".") if name])
+    return tuple(names)

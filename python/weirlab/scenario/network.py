@@ -1,0 +1,183 @@
+"""Networks and queues of a scenario."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from weirlab.scenario.base import BY_KIND, Model, Name, Named, PortSelector, Selector
+from weirlab.units import Count, Fraction, Limit, Rate, Span, Threshold
+
+__all__ = [
+    "FRAMING_BYTES",
+    "AnyNetwork",
+    "AnyQueue",
+    "DropTail",
+    "Dumbbell",
+    "FatTree",
+    "Graph",
+    "Link",
+    "LinkGroup",
+    "NodeGroup",
+    "Path",
+    "RandomLoss",
+    "SharedMemory",
+    "Star",
+    "Switch",
+]
+
+FRAMING_BYTES = {"ethernet": 20, "none": 0}
+"""Bytes that a frame occupies on a link beyond its size. Ethernet: 7 B preamble, 1 B start delimiter,
+12 B gap (IEEE 802.3, clauses 3.1.1 and 4.4.2)."""
+
+Framing = Literal["ethernet", "none"]
+
+
+class RandomLoss(Model):
+    """Independent loss of each frame."""
+
+    kind: Literal["random"]
+    ratio: Fraction
+    """Share of the frames that is lost."""
+
+
+class Link(Model):
+    """Both directions of a link."""
+
+    rate: Rate
+    """Line rate."""
+    delay: Span = Span(0)
+    """Propagation delay."""
+    framing: Framing = "ethernet"
+    """What a frame occupies beyond its size: `ethernet` 20 B (preamble and gap), `none` nothing."""
+    loss: RandomLoss | None = None
+    """Loss on the way. Absent: none."""
+
+
+class SharedMemory(Model):
+    """One memory for all queues of a switch."""
+
+    kind: Literal["shared"]
+    size: Threshold
+    """All that may wait in the switch."""
+
+
+class Switch(Model):
+    """What all switches have in common."""
+
+    latency: Span = Span(0)
+    """Time between the end of reception and the earliest start of transmission."""
+    memory: SharedMemory | None = None
+    """Memory that the ports share. Absent: each port has its own."""
+
+
+class NodeGroup(Model):
+    """One node, or `count` nodes named `NAME-0`, `NAME-1`, ..."""
+
+    kind: Literal["host", "switch"]
+    """`host`: sends and receives; `switch`: forwards."""
+    count: Count | None = None
+    """How many. Absent: one node that bears the name of the group."""
+    latency: Span | None = None
+    """Of a switch. Absent: `network.switch.latency`."""
+    response: Span | None = None
+    """Of a host: time until it obeys a control frame."""
+
+
+class LinkGroup(Model):
+    """Links between two sets of nodes."""
+
+    join: tuple[Selector, Selector]
+    """The nodes on both sides."""
+    pair: Literal["all", "by-index"] = "all"
+    """`all`: each of one side with each of the other; `by-index`: the first with the first, and so on."""
+    rate: Rate | None = None
+    """Absent: `network.link.rate`."""
+    delay: Span | None = None
+    """Absent: `network.link.delay`."""
+    framing: Framing | None = None
+    """Absent: `network.link.framing`."""
+    loss: RandomLoss | None = None
+    """Absent: `network.link.loss`."""
+
+
+class Graph(Model):
+    """Nodes and links, one by one or in groups."""
+
+    kind: Literal["graph"]
+    link: Link | None = None
+    """What links have unless their group says otherwise."""
+    switch: Switch = Switch()
+    """What switches have unless their group says otherwise."""
+    nodes: Named[NodeGroup]
+    """Groups of nodes by name."""
+    links: Named[LinkGroup]
+    """Groups of links by name."""
+
+
+class Star(Model):
+    """`hosts` hosts `host-0`, `host-1`, ... around `switch-0`."""
+
+    kind: Literal["star"]
+    hosts: Count
+    """Number of hosts."""
+    link: Link
+    """Every link."""
+    switch: Switch = Switch()
+    """The switch."""
+
+
+class Dumbbell(Model):
+    """Hosts `left-0`, ... behind the switch `left`, hosts `right-0`, ... behind the switch `right`."""
+
+    kind: Literal["dumbbell"]
+    pairs: Count
+    """Hosts on each side."""
+    access: Link
+    """Links between hosts and switches."""
+    bottleneck: Link
+    """The link between the two switches."""
+    switch: Switch = Switch()
+    """Both switches."""
+
+
+class FatTree(Model):
+    """The k-ary fat tree of three levels: k^3/4 hosts `host-*`, switches `edge-*`, `agg-*`, `core-*`.
+
+    Al-Fares, Loukissas, Vahdat, "A scalable, commodity data center network architecture", SIGCOMM 2008.
+    """
+
+    kind: Literal["fat-tree"]
+    k: Count
+    """Ports of each switch; even."""
+    link: Link
+    """Every link."""
+    switch: Switch = Switch()
+    """Every switch."""
+
+
+class Path(Model):
+    """Two hosts and a link between them."""
+
+    kind: Literal["path"]
+    ends: tuple[Name, Name]
+    """Names of the two hosts."""
+    link: Link
+    """The way between them."""
+
+
+AnyNetwork = Annotated[Graph | Star | Dumbbell | FatTree | Path, BY_KIND]
+
+
+class DropTail(Model):
+    """First in, first out; a frame that would exceed the limit is dropped on arrival."""
+
+    kind: Literal["drop-tail"]
+    at: PortSelector
+    """Ports of which this is the queue. A later rule replaces an earlier one."""
+    limit: Limit = Field(examples=["150 kB", "300 frames", "unlimited"])
+    """What may wait, the frame in transmission excluded."""
+
+
+AnyQueue = Annotated[DropTail, BY_KIND]

@@ -1,0 +1,208 @@
+"""How long to run, what to search, what to repeat, what to vary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from weirlab.errors import UnitError
+from weirlab.scenario.base import BY_KIND, Model, Name, Named, Selector, Text
+from weirlab.units import Count, Fraction, FrameRate, LoadRange, Natural, PositiveSpan, Span
+
+__all__ = [
+    "AnyAlgorithm",
+    "Binary",
+    "Campaign",
+    "Goal",
+    "Level",
+    "Mdr",
+    "Run",
+    "Search",
+    "Step",
+    "Study",
+    "TrialPlan",
+]
+
+
+class Run(Model):
+    """One run."""
+
+    duration: PositiveSpan | None = None
+    """How long; needed unless a search or a campaign says so."""
+    seed: Annotated[Natural, Field(lt=2**64)] = 1
+    """Where all chance comes from; replicate `i` takes `seed + i`."""
+
+
+class Goal(Model):
+    """A rate to find: the highest load whose loss ratio does not exceed `loss`."""
+
+    loss: Fraction
+    """Highest loss ratio; 0 % for the NDR."""
+    width: Fraction | None = None
+    """Distance of the bounds at which the search ends, relative to the upper one. Absent: 0.5 %, or the
+    algorithm's `threshold`."""
+    exceed_ratio: Fraction = 0.0
+    """Share of the duration sum that trials with more loss may take (RFC 9971)."""
+    duration_sum: PositiveSpan | None = None
+    """Summed duration of the trials that decide about a load (RFC 9971). Absent: one trial."""
+
+
+class TrialPlan(Model):
+    """How each trial is made."""
+
+    duration: PositiveSpan
+    """Of a final trial."""
+    settle: Span = Span.from_s(0.5)
+    """Wait after the last frame, so that all that is under way arrives and counts."""
+    unsent: Literal["excluded", "lost"] = "excluded"
+    """Frames that the tester failed to send: `excluded` from the loss ratio, or `lost` (RFC 9971)."""
+
+
+class Binary(Model):
+    """Plain binary search: one goal after the other, all trials of the final duration."""
+
+    kind: Literal["binary"]
+    threshold: FrameRate | None = None
+    """Ends when two loads in a row differ by less. Absent: the width of the goal."""
+    warm_up: Span = Span(0)
+    """Traffic at the maximum load before the first trial."""
+
+
+class Mdr(Model):
+    """Multiple drop rates: NDR and PDR in one search, trials geometrically longer from phase to phase."""
+
+    kind: Literal["mdr"]
+    initial_duration: PositiveSpan = Span.from_s(1)
+    """Of the first trials."""
+    intermediate_phases: Natural = 2
+    """Phases between the first and the final trial duration."""
+    phase_timeout: PositiveSpan = Span.from_s(600)
+    """Longest time of a phase."""
+
+
+AnyAlgorithm = Annotated[Binary | Mdr, BY_KIND]
+
+
+class Search(Model):
+    """A search for the highest loads that meet some goals."""
+
+    vary: Text
+    """Path of the load, `traffic.NAME.source.rate`."""
+    between: LoadRange
+    """Least and greatest load, summed over all flows of that traffic."""
+    goals: Named[Goal]
+    """What to find, by name."""
+    trial: TrialPlan
+    """How each trial is made."""
+    algorithm: AnyAlgorithm = Mdr(kind="mdr")
+    """What chooses the loads."""
+    timeout: PositiveSpan | None = None
+    """Longest time of all trials together. Absent: none."""
+
+
+class Step(Model):
+    """A part of a cycle."""
+
+    name: Name
+    """What the part is called in the records."""
+    run: Selector
+    """Names of the traffic that runs."""
+    for_: PositiveSpan = Field(alias="for")
+    """How long."""
+
+
+class Campaign(Model):
+    """Measurements in cycles, repeated over a long time."""
+
+    cycles: Count
+    """How many cycles."""
+    order: Literal["listed", "random"] = "listed"
+    """Of the points of a study within a cycle."""
+    cycle: tuple[Step, ...] = Field(min_length=1)
+    """The parts of a cycle."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of a factor: a set of assignments."""
+
+    name: str
+    assignments: Named[Any]
+    """Values by dotted path: text, None (which removes), lists or mappings."""
+
+
+def _read_factor(value: object) -> Any:
+    if isinstance(value, dict):
+        for name, assignments in value.items():
+            if not isinstance(assignments, dict):
+                message = "is a mapping of paths to values, such as {run.seed: 2}, or {} for no change"
+                raise UnitError(f"level '{name}' {message}")
+    elif not isinstance(value, list | tuple):
+        raise UnitError(f"a factor is a list of values of one path, or levels by name (got '{value}')")
+    if not value:
+        raise UnitError("a factor needs at least one level")
+    return value
+
+
+def _levels(factors: dict[str, Any]) -> Named[tuple[Level, ...]]:
+    """Levels of each factor; those of a list are called after their values."""
+    read: dict[str, tuple[Level, ...]] = {}
+    for path, levels in factors.items():
+        if isinstance(levels, dict):
+            read[path] = tuple(Level(name, Named(given)) for name, given in levels.items())
+        elif levels and isinstance(levels[0], Level):
+            read[path] = tuple(levels)
+        else:
+            read[path] = tuple(Level(label(value), Named({path: value})) for value in levels)
+    return Named(read)
+
+
+def label(value: object) -> str:
+    """A level's name after its value."""
+    if value is None:
+        return "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {label(item)}" for key, item in value.items())
+    return ", ".join(map(label, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _dump_factors(factors: Named[tuple[Level, ...]]) -> dict[str, dict[str, dict[str, Any]]]:
+    return {
+        name: {level.name: dict(level.assignments) for level in levels} for name, levels in factors.items()
+    }
+
+
+class _Factors:
+    """How pydantic reads and writes the factors of a study."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        factor = core_schema.no_info_plain_validator_function(_read_factor)
+        given = core_schema.dict_schema(core_schema.str_schema(), factor)
+        return core_schema.no_info_before_validator_function(
+            lambda value: dict(value) if isinstance(value, Named) else value,
+            core_schema.no_info_after_validator_function(_levels, given),
+            serialization=core_schema.plain_serializer_function_ser_schema(_dump_factors),
+        )
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        levels: dict[str, Any] = {"type": "object", "minProperties": 1}
+        levels["additionalProperties"] = {"type": "object"}
+        return {
+            "type": "object",
+            "additionalProperties": {"anyOf": [{"type": "array", "minItems": 1, "items": {}}, levels]},
+        }
+
+
+class Study(Model):
+    """Repetitions of the scenario over combinations of factor levels."""
+
+    replicates: Count = 1
+    """Runs of each combination, with seeds one after the other."""
+    factors: Annotated[Named[tuple[Level, ...]], _Factors()] = Named()
+    """Levels by path, or by a name of your own where each level is a set of assignments."""

@@ -1,0 +1,214 @@
+"""What pydantic found, in words for the writer of a file: where, what is wrong, what was meant perhaps."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import ValidationError
+
+from weirlab.errors import Problem
+from weirlab.scenario.base import Model, kind_of
+from weirlab.scenario.document import Node, join_path
+from weirlab.scenario.testbeds import RESERVED as RESERVED_TESTBEDS
+
+__all__ = ["did_you_mean", "explain", "fields_at", "listed"]
+
+Path = tuple[str | int, ...]
+
+RESERVED: dict[Path, str] = {
+    ("hotspots",): "is reserved for a later version; write the hotspot as entries of 'traffic'",
+    **{
+        ("testbed", "kind", kind): f"the testbed '{kind}' is planned, but this version does not have it"
+        for kind in RESERVED_TESTBEDS
+    },
+}
+RENAMED = {
+    "throughput": "'throughput' is what a search finds (RFC 1242); the rate that arrives is 'delivered-rate'",
+}
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?` when something known is near, else nothing."""
+    by_case = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(given.lower(), list(by_case), n=1, cutoff=0.6)
+    return f"; did you mean '{by_case[near[0]]}'?" if near else ""
+
+
+def listed(names: Iterable[str], most: int = 12) -> str:
+    """Names with commas, the first `most` of them."""
+    names = list(names)
+    return ", ".join(names[:most]) + (f", ... ({len(names)} in all)" if len(names) > most else "")
+
+
+def explain(error: ValidationError, root: type[Model], tree: Node) -> list[Problem]:
+    """Every fault of `error` with its place in `tree`, which was read as `root`."""
+    return [_problem(fault, root, tree) for fault in error.errors(include_url=False)]
+
+
+def _problem(fault: Any, root: type[Model], tree: Node) -> Problem:
+    path = tuple(item for item in fault["loc"] if not _is_tag(item))
+    while path and isinstance(path[-1], int) and tree.nearest(path[:-1]).entry(path[-1]) is None:
+        path = path[:-1]
+    message = _message(fault, root, path)
+    if fault["type"] == "union_tag_invalid":
+        path = (*path, "kind")
+    place = tree.nearest(path).place
+    return Problem(message, path=join_path(path), file=place.file, line=place.line, column=place.column)
+
+
+def _is_tag(item: str | int) -> bool:
+    return isinstance(item, str) and (item == "[key]" or (item.startswith("<") and item.endswith(">")))
+
+
+def _message(fault: Any, root: type[Model], path: Path) -> str:
+    context = fault.get("ctx", {})
+    match fault["type"]:
+        case "extra_forbidden":
+            return _unknown_field(fault, root, path)
+        case "missing":
+            return f"is missing{_meaning(fault, root)}"
+        case "union_tag_invalid":
+            return _unknown_kind(context, path)
+        case "union_tag_not_found":
+            return _no_kind(fault, root)
+        case "literal_error":
+            known = [text.strip("'") for text in context["expected"].replace(" or ", ", ").split(", ")]
+            got = shown(fault["input"])
+            return f"write {_one_of(known)} (got {got}){did_you_mean(str(fault['input']), known)}"
+        case "model_type" | "model_attributes_type" | "dict_type":
+            return f"a mapping is expected here{_meaning(fault, root)} (got {shown(fault['input'])})"
+        case "tuple_type" | "list_type":
+            return f"a list is expected here, such as [a, b] (got {shown(fault['input'])})"
+        case "too_short" | "too_long":
+            return f"{context.get('actual_length', 0)} items stand here; {_bound(context)}"
+        case "less_than":
+            return f"less than {context['lt']} is needed (got {shown(fault['input'])})"
+        case "value_error":
+            return f"{context['error']}"
+        case _:
+            return f"{fault['msg']} (got {shown(fault['input'])})"
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict):
+        return f"a mapping with {listed(map(str, value), 4)}" if value else "an empty mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    return f"'{value}'"
+
+
+def _bound(context: Any) -> str:
+    if "max_length" in context:
+        return f"at most {context['max_length']} may"
+    return f"at least {context['min_length']} must"
+
+
+def _one_of(names: list[str]) -> str:
+    quoted = [f"'{name}'" for name in names]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
+
+
+def _unknown_field(fault: Any, root: type[Model], path: Path) -> str:
+    if path in RESERVED:
+        return RESERVED[path]
+    known = fields_at(root, fault["loc"][:-1])
+    hint = did_you_mean(str(path[-1]), known) or f"; fields here: {listed(known)}"
+    return f"unknown field (got {shown(fault['input'])}){hint}"
+
+
+def _unknown_kind(context: Any, path: Path) -> str:
+    kind = context["tag"].strip("<>")
+    known = [tag.strip("'<> ") for tag in context["expected_tags"].split(",")]
+    if (reserved := RESERVED.get((*path, "kind", kind))) is not None:
+        return f"{reserved}; kinds: {listed(known)}"
+    if kind in RENAMED and RENAMED[kind].split("'")[-2] in known:
+        return RENAMED[kind]
+    return f"unknown kind '{kind}'{did_you_mean(kind, known)}; kinds: {listed(known, 20)}"
+
+
+def _no_kind(fault: Any, root: type[Model]) -> str:
+    models = _models(_annotation_at(root, fault["loc"]))
+    kinds = [kind_of(model) for model in models]
+    if not isinstance(fault["input"], dict):
+        return f"a mapping is expected here, such as {{kind: {kinds[0]}, ...}} (got {shown(fault['input'])})"
+    if any("kind" in model.model_fields for model in models):
+        return f"say which kind, such as 'kind: {kinds[0]}'; kinds: {listed(kinds, 20)}"
+    near = next((hint for key in fault["input"] if (hint := did_you_mean(str(key), kinds))), "")
+    return f"say what, with one of the fields {listed(kinds, 20)}{near}"
+
+
+def _meaning(fault: Any, root: type[Model]) -> str:
+    """What a field is for: the first sentence of its description."""
+    annotation = _field_at(root, fault["loc"])
+    description = (annotation.description or "") if annotation is not None else ""
+    sentence = description.replace("\n", " ").split(". ")[0].rstrip(".")
+    examples = _examples(annotation) if annotation is not None else []
+    example = f", such as '{examples[0]}'" if examples else ""
+    return (f": {sentence[0].lower()}{sentence[1:]}" if sentence else "") + example
+
+
+def _examples(field: Any) -> list[Any]:
+    if field.examples:
+        return list(field.examples)
+    for candidate in (field.annotation, *get_args(field.annotation)):
+        if examples := getattr(candidate, "examples", None):
+            return list(examples)
+    return []
+
+
+def fields_at(root: type[Model], loc: Path) -> list[str]:
+    """Names of the fields that may stand at `loc` (tags of unions included)."""
+    models = _models(_annotation_at(root, loc))
+    return list(dict.fromkeys(field.alias or name for m in models for name, field in m.model_fields.items()))
+
+
+def _field_at(root: type[Model], loc: Path) -> Any:
+    """The field named by the end of `loc`, or None when that is an entry or an item."""
+    for model in _models(_annotation_at(root, loc[:-1])):
+        for name, field in model.model_fields.items():
+            if (field.alias or name) == loc[-1]:
+                return field
+    return None
+
+
+def _annotation_at(root: type[Model], loc: Path) -> Any:
+    """The type of what stands at `loc`."""
+    current: Any = root
+    for item in loc:
+        if _is_tag(item):
+            chosen = [m for m in _models(current) if f"<{kind_of(m)}>" == item]
+            current = chosen[0] if chosen else current
+            continue
+        current = _step(current, item)
+    return current
+
+
+def _step(annotation: Any, item: str | int) -> Any:
+    """The type of the entry `item` of something of type `annotation`."""
+    for model in _models(annotation):
+        for name, field in model.model_fields.items():
+            if (field.alias or name) == item:
+                return field.annotation
+    for part in _parts(annotation):
+        if (inner := get_args(part)) and not isinstance(part, type):
+            return inner[0] if len(inner) <= 2 else inner[-1]
+    return None
+
+
+def _parts(annotation: Any) -> list[Any]:
+    """The members of a union, with what annotates them taken away."""
+    if get_origin(annotation) is Annotated:
+        return _parts(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return [part for member in get_args(annotation) for part in _parts(member)]
+    return [annotation]
+
+
+def _models(annotation: Any) -> list[type[Model]]:
+    return [part for part in _parts(annotation) if isinstance(part, type) and issubclass(part, Model)]

@@ -1,0 +1,240 @@
+"""From a scenario to the spec that the simulator runs: ids instead of selectors, no defaults, no units."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from weirlab import _core
+from weirlab.errors import Problem, ScenarioError, UnsupportedError
+from weirlab.scenario.flows import departures, flows_of, frame_sizes
+from weirlab.scenario.layout import Layout, layout_of, matches, plan_network
+from weirlab.scenario.network import Dumbbell, FatTree, Graph, Path, Star
+from weirlab.scenario.record import (
+    DelayRecord,
+    FlowRecord,
+    FrameRecord,
+    LimiterRecord,
+    PStreamRecord,
+    QueueRecord,
+)
+from weirlab.scenario.traffic import Bulk, Departing, Ping, Tcp, Traffic
+from weirlab.units import Frames, Size
+
+if TYPE_CHECKING:
+    from weirlab.scenario.model import Scenario
+
+__all__ = ["DEFAULT_LIMIT", "Resolved", "resolve", "selected_traffic", "unsupported"]
+
+DEFAULT_LIMIT = Size(150_000)
+"""Drop-tail limit of switch ports without a rule."""
+
+Where = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A scenario as the simulator takes it."""
+
+    spec_json: str
+    """For `_core.check` and `_core.simulate`."""
+    nodes: tuple[str, ...]
+    """Names of the node ids."""
+    ports: tuple[str, ...]
+    """Names of the port ids."""
+    traffic: tuple[str, ...]
+    """Names of the traffic ids."""
+    origins: dict[str, Where]
+    """Parts of the scenario by the JSON pointer of what they became."""
+
+    def origin(self, pointer: str) -> Where:
+        """The part of the scenario that made what stands at the JSON `pointer`."""
+        while pointer and pointer not in self.origins:
+            pointer = pointer.rpartition("/")[0]
+        return self.origins.get(pointer, ())
+
+
+def resolve(scenario: Scenario) -> Resolved:
+    """The spec of `scenario`. Raises UnsupportedError and ScenarioError."""
+    if problems := list(unsupported(scenario)):
+        raise UnsupportedError(problems)
+    if scenario.network is None:
+        raise ScenarioError([scenario.problem("", "has no network to simulate")])
+    resolved = _spec(scenario)
+    try:
+        _core.check(resolved.spec_json)
+    except _core.SpecError as error:
+        message, pointer = error.args
+        raise ScenarioError([scenario.problem_at(resolved.origin(pointer), message)]) from None
+    return resolved
+
+
+def _spec(scenario: Scenario) -> Resolved:
+    assert scenario.network is not None
+    assert scenario.run.duration is not None
+    plan = plan_network(scenario.network)
+    layout = layout_of(plan.spec)
+    origins: dict[str, Where] = {
+        **plan.origins,
+        "/run": ("run",),
+        "/record": ("record",),
+        "/queues": ("queues",),
+    }
+    duration_ps = scenario.run.duration.ps
+    traffic = []
+    for i, (name, entry) in enumerate(scenario.traffic.items()):
+        origins[f"/traffic/{i}"] = ("traffic", name)
+        traffic.append({"name": name, "sources": _sources(name, entry, layout, duration_ps, i, origins)})
+    spec = {
+        "network": plan.spec,
+        "queues": _queues(scenario, layout, origins),
+        "traffic": traffic,
+        "run": {"duration_ps": duration_ps},
+        "record": _record(scenario, layout, origins),
+    }
+    ports = tuple(port.name for port in layout.ports)
+    return Resolved(json.dumps(spec), layout.nodes, ports, tuple(scenario.traffic), origins)
+
+
+def _queues(scenario: Scenario, layout: Layout, origins: dict[str, Where]) -> list[dict[str, Any]]:
+    switch_ports = [i for i, port in enumerate(layout.ports) if port.source not in layout.hosts]
+    rules = [_rule(switch_ports, DEFAULT_LIMIT)] if switch_ports else []
+    for name, queue in scenario.queues.items():
+        origins[f"/queues/{len(rules)}"] = ("queues", name)
+        rules.append(_rule(layout.port_ids(queue.at), queue.limit))
+    return rules
+
+
+def _rule(ports: list[int], limit: Size | Frames | str) -> dict[str, Any]:
+    match limit:
+        case Size():
+            spec: Any = {"bytes": limit.bytes}
+        case Frames():
+            spec = {"frames": limit.count}
+        case _:
+            spec = "unlimited"
+    return {"ports": ports, "discipline": {"kind": "drop-tail", "limit": spec}}
+
+
+def _sources(
+    name: str, traffic: Traffic, layout: Layout, duration_ps: int, index: int, origins: dict[str, Where]
+) -> list[dict[str, Any]]:
+    source = traffic.source
+    assert isinstance(source, Departing)
+    sizes = frame_sizes(source)
+    size: dict[str, Any] = (
+        {"fixed": sizes[0][0]} if len(sizes) == 1 else {"mix": [list(part) for part in sizes]}
+    )
+    sources: list[dict[str, Any]] = []
+    for i, flow in enumerate(flows_of(traffic, layout)):
+        process = departures(source, layout.host_port(flow.source))
+        if process is None:
+            continue
+        if source.stream is None:
+            stream: dict[str, Any] = {"kind": "named"}
+        else:
+            stream = {"kind": "split-mix64", "state": (source.stream.first + i) % 2**64}
+        at = f"/traffic/{index}/sources/{len(sources)}"
+        origins[f"{at}/departures"] = origins[f"{at}/frame_size"] = ("traffic", name, "source")
+        origins[f"{at}/start_ps"] = ("traffic", name, "start")
+        origins[f"{at}/stop_ps"] = ("traffic", name, "stop")
+        sources.append(
+            {
+                "from": flow.source,
+                "to": {"uniform": list(flow.targets)} if flow.drawn else {"node": flow.targets[0]},
+                "start_ps": traffic.start.ps,
+                "stop_ps": traffic.stop.ps if traffic.stop is not None else duration_ps,
+                "departures": process,
+                "frame_size": size,
+                "stream": stream,
+            }
+        )
+    return sources
+
+
+def selected_traffic(patterns: tuple[str, ...], names: list[str]) -> list[int]:
+    """Places of the traffic that a selector names."""
+    return [i for i, name in enumerate(names) if any(matches(pattern, name) for pattern in patterns)]
+
+
+def _record(scenario: Scenario, layout: Layout, origins: dict[str, Where]) -> dict[str, Any]:
+    names = list(scenario.traffic)
+    ports: list[dict[str, Any]] = []
+    traffic: list[dict[str, Any]] = []
+    delays = False
+    for name, record in scenario.record.items():
+        match record:
+            case QueueRecord():
+                for port in layout.port_ids(record.queue):
+                    origins[f"/record/ports/{len(ports)}"] = ("record", name)
+                    ports.append({"port": port, "every_ps": record.every.ps})
+            case FlowRecord():
+                for entry in selected_traffic(record.flow, names):
+                    origins[f"/record/traffic/{len(traffic)}"] = ("record", name)
+                    traffic.append({"traffic": entry, "every_ps": record.every.ps})
+            case DelayRecord():
+                delays = True
+    return {"ports": ports, "traffic": traffic, "delays": delays}
+
+
+def unsupported(scenario: Scenario) -> Iterator[Problem]:
+    """Every part of the scenario that the simulator's spec has no form for."""
+    for path, message in (
+        *_unsupported_network(scenario.network),
+        *_unsupported_traffic(scenario),
+        *_unsupported_rest(scenario),
+    ):
+        yield scenario.problem_at(path, f"the simulator of this version {message}")
+
+
+def _unsupported_network(
+    network: Graph | Star | Dumbbell | FatTree | Path | None,
+) -> Iterator[tuple[Where, str]]:
+    links = ("link", "access", "bottleneck")
+    for field in links:
+        if getattr(getattr(network, field, None), "loss", None) is not None:
+            yield ("network", field, "loss"), "has no random loss on links"
+    switch = getattr(network, "switch", None)
+    if switch is not None and switch.memory is not None:
+        yield ("network", "switch", "memory"), "has no shared memory in switches"
+    if isinstance(network, Graph):
+        for name, link in network.links.items():
+            if link.loss is not None:
+                yield ("network", "links", name, "loss"), "has no random loss on links"
+        for name, node in network.nodes.items():
+            if node.response is not None:
+                yield ("network", "nodes", name, "response"), "has no control frames for hosts to respond to"
+
+
+def _unsupported_traffic(scenario: Scenario) -> Iterator[tuple[Where, str]]:
+    for name, traffic in scenario.traffic.items():
+        path = ("traffic", name)
+        if isinstance(traffic.transport, Tcp):
+            yield (*path, "transport"), "has no TCP"
+        elif isinstance(traffic.source, Bulk):
+            yield (*path, "source"), "has no bulk senders"
+        if isinstance(traffic.source, Ping):
+            yield (*path, "source"), "has no echo requests"
+        if traffic.timing is not None:
+            yield (*path, "timing"), "has no late timers"
+
+
+def _unsupported_rest(scenario: Scenario) -> Iterator[tuple[Where, str]]:
+    if scenario.control is not None:
+        for scheme in ("bcn", "pause"):
+            if getattr(scenario.control, scheme) is not None:
+                yield ("control", scheme), f"has no {scheme.upper()}"
+    if scenario.campaign is not None:
+        yield ("campaign",), "runs no campaigns"
+    for name, record in scenario.record.items():
+        match record:
+            case LimiterRecord():
+                yield ("record", name), "has no rate limiters to record"
+            case PStreamRecord():
+                yield ("record", name), "has no probing packet groups to record"
+            case FrameRecord():
+                yield ("record", name), "writes no capture files"
+            case FlowRecord(by="flow"):
+                yield ("record", name, "by"), "keeps series of traffic as a whole, not of each flow"

@@ -1,0 +1,170 @@
+"""Testbeds of a scenario, and the simulated devices that a search can measure."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from weirlab.scenario.base import BY_KIND, Model, Text
+from weirlab.units import Fraction, FrameRate, Frames, PositiveSpan, Span
+
+__all__ = [
+    "RESERVED",
+    "AnyDevice",
+    "AnyTestbed",
+    "Command",
+    "DeepBuffer",
+    "Gradual",
+    "Ip4Published",
+    "Knee",
+    "Netns",
+    "RandomDrops",
+    "Sim",
+    "VhostPublished",
+    "WarmUp",
+]
+
+RESERVED = ("ssh", "trex")
+"""Kinds of testbed that are planned; a scenario that names one is told so."""
+
+
+class Device(Model):
+    """What all simulated devices share."""
+
+    overhead: Span = Span(0)
+    """Time that a trial takes beyond its duration."""
+
+
+class Knee(Device):
+    """Forwards up to its capacity, and loses all that is above it."""
+
+    kind: Literal["knee"]
+    capacity: FrameRate
+    """Frames/s over all directions."""
+    run_spread: Fraction = 0.0
+    """Relative standard deviation of the capacity between searches (by the seed)."""
+    trial_spread: Fraction = 0.0
+    """Relative standard deviation of the capacity between the trials of a search."""
+
+
+class Ip4Published(Device):
+    """The consistent device of the published MDR comparison: IPv4 base forwarding, one thread, 64 B."""
+
+    kind: Literal["ip4-published"]
+    capacity: FrameRate = FrameRate.from_fps(10.6e6)
+    """Mean of the knee; NDR and PDR of that suite."""
+    run_spread: Fraction = 0.002
+    """Relative standard deviation of the knee between searches."""
+    trial_spread: Fraction = 0.002
+    """Relative standard deviation of the knee between trials."""
+    burst_every: PositiveSpan = Span.from_s(12.5)
+    """Mean time between small losses when offered exactly the knee (0.08 a second)."""
+    burst_fold: Fraction = 0.00043
+    """Relative distance below the knee over which that hazard falls by a factor of e."""
+
+
+class VhostPublished(Device):
+    """The inconsistent device of the published MDR comparison: two vhost interfaces, one virtual machine."""
+
+    kind: Literal["vhost-published"]
+    pdr_knee: FrameRate = FrameRate.from_fps(3.7575e6)
+    """Mean of the load above which frames are lost in bulk."""
+    pdr_knee_spread: FrameRate = FrameRate.from_fps(0.066e6)
+    """Its standard deviation between searches."""
+    trial_spread: Fraction = 0.0005
+    """Relative standard deviation of the knee between trials."""
+    ndr_knee: FrameRate = FrameRate.from_fps(3.66e6)
+    """Mean of the load at which small losses have the hazard that `burst_every` gives."""
+    ndr_knee_spread: FrameRate = FrameRate.from_fps(0.109e6)
+    """Its standard deviation between searches, beside what it shares with the PDR knee."""
+    shared_spread: Fraction = 0.65
+    """Share of the PDR knee's deviation that the NDR knee follows."""
+    burst_every: PositiveSpan = Span.from_s(1 / 0.0693)
+    """Mean time between small losses when offered exactly the NDR knee (0.0693 a second)."""
+    burst_fold: FrameRate = FrameRate.from_fps(0.0616e6)
+    """Distance from the NDR knee over which that hazard changes by a factor of e."""
+    overload_low: Fraction = 0.86
+    """Least share of the PDR knee that is forwarded under overload."""
+
+
+class RandomDrops(Device):
+    """Forwards up to its capacity, and loses a single frame at random times below it."""
+
+    kind: Literal["random-drops"]
+    capacity: FrameRate = FrameRate.from_fps(10e6)
+    """Frames/s over all directions."""
+    drop_every: PositiveSpan = Span.from_s(2)
+    """Mean time between drops at the capacity; in proportion longer below it."""
+
+
+class Gradual(Device):
+    """Loses a share of the frames that grows with the load from `onset` to `capacity`, and all above."""
+
+    kind: Literal["gradual"]
+    capacity: FrameRate = FrameRate.from_fps(10e6)
+    """Frames/s that are never exceeded."""
+    onset: FrameRate = FrameRate.from_fps(8e6)
+    """Load at which losses begin."""
+    loss_at_capacity: Fraction = 0.01
+    """Loss ratio at the capacity; it grows with the square of the distance from the onset."""
+
+
+class DeepBuffer(Device):
+    """Forwards up to its capacity behind a buffer that hides overload from short trials."""
+
+    kind: Literal["deep-buffer"]
+    capacity: FrameRate = FrameRate.from_fps(10e6)
+    """Frames/s over all directions."""
+    buffer: Frames = Frames(600_000)
+    """Frames that may wait."""
+
+
+class WarmUp(Device):
+    """Begins below its capacity and approaches it exponentially with the time under traffic."""
+
+    kind: Literal["warm-up"]
+    capacity: FrameRate = FrameRate.from_fps(10e6)
+    """Frames/s of the warm device."""
+    deficit: Fraction = 0.15
+    """Share of the capacity that the cold device lacks."""
+    time_constant: PositiveSpan = Span.from_s(8)
+    """Time under traffic after which the deficit has fallen by a factor of e."""
+
+
+AnyDevice = Annotated[
+    Knee | Ip4Published | VhostPublished | RandomDrops | Gradual | DeepBuffer | WarmUp, BY_KIND
+]
+
+
+class Sim(Model):
+    """The packet-level simulator, or with `device` a simulated device that a search measures."""
+
+    kind: Literal["sim"]
+    device: AnyDevice | None = None
+    """A device instead of a network."""
+
+
+class Netns(Model):
+    """Real Linux stacks in network namespaces of this machine."""
+
+    kind: Literal["netns"]
+    router: Literal["linux"] | None = None
+    """`linux`: the kernel forwards between `sender` and `receiver`."""
+    path: Literal["emulator"] | None = None
+    """`emulator`: the network of the scenario, emulated in user space."""
+
+
+class Command(Model):
+    """Any program: arguments in, one JSON object out."""
+
+    kind: Literal["command"]
+    run: tuple[Text, ...] = Field(min_length=1, examples=[["./my-tester", "--port", "0"]])
+    """The program and its arguments; those of the trial follow. No shell is involved."""
+    directory: Text | None = None
+    """Where it runs. Absent: the directory of the scenario file."""
+    timeout: PositiveSpan = Span.from_s(60)
+    """A trial fails when the program takes this much longer than the trial's duration."""
+
+
+AnyTestbed = Annotated[Sim | Netns | Command, BY_KIND]

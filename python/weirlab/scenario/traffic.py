@@ -1,0 +1,322 @@
+"""Traffic of a scenario: who sends what to whom, when, and carried by what."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+
+from weirlab.errors import UnitError
+from weirlab.scenario.base import BY_KIND, Model, Selector
+from weirlab.units import (
+    AnyRate,
+    Count,
+    Flag,
+    Fraction,
+    Natural,
+    Number,
+    PositiveSize,
+    PositiveSpan,
+    Size,
+    Span,
+)
+
+__all__ = [
+    "IMIX",
+    "UDP_HEADERS_BYTES",
+    "AnyPattern",
+    "AnySource",
+    "AnyTransport",
+    "Bernoulli",
+    "Bulk",
+    "Constant",
+    "Cubic",
+    "Departing",
+    "Incast",
+    "Listed",
+    "OnOff",
+    "Pairs",
+    "Permutation",
+    "Ping",
+    "Poisson",
+    "Rapid",
+    "Raw",
+    "Reno",
+    "SplitMix64",
+    "Tcp",
+    "Timing",
+    "Traffic",
+    "Udp",
+    "Uniform",
+]
+
+UDP_HEADERS_BYTES = 46
+"""What UDP over IPv4 over Ethernet adds to a payload: 14 B header and 4 B FCS, 20 B IPv4, 8 B UDP."""
+
+IMIX = ((64, 28), (570, 16), (1518, 4))
+"""Frame sizes in bytes with their weights: IMIX_v4_1 of FD.io CSIT."""
+
+
+class SplitMix64(Model):
+    """Chance that does not depend on the run's seed, for workloads with published exact counts."""
+
+    kind: Literal["splitmix64"]
+    first: Natural
+    """Initial state of the first sender; the others have the following numbers."""
+
+
+def _read_mix(value: object) -> Any:
+    if value == "imix":
+        return IMIX
+    if not isinstance(value, dict) or not value:
+        raise UnitError("write 'imix', or sizes with their weights, such as {64 B: 7, 1518 B: 1}")
+    mix = []
+    for size, weight in value.items():
+        if not str(weight).isdigit() or int(weight) == 0:
+            raise UnitError(f"the weight of '{size}' is a whole number of at least 1 (got '{weight}')")
+        mix.append((Size.parse(str(size)).bytes, int(weight)))
+    return tuple(mix)
+
+
+Mix = Annotated[
+    tuple[tuple[int, int], ...],
+    BeforeValidator(lambda value: value if isinstance(value, tuple) else _read_mix(value)),
+    PlainSerializer(lambda mix: {str(Size(size)): weight for size, weight in mix}),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"const": "imix"},
+                {
+                    "type": "object",
+                    "propertyNames": {"pattern": Size.pattern()},
+                    "additionalProperties": {"type": "integer", "minimum": 1},
+                    "minProperties": 1,
+                },
+            ],
+            "examples": ["imix", {"64 B": 7, "570 B": 4, "1518 B": 1}],
+        }
+    ),
+]
+
+
+class Departing(Model):
+    """What the open-loop sources share: how much, and in frames of which size."""
+
+    load: Fraction | None = None
+    """Share of the sender's line rate, preamble and gap of the frames included. Either `load` or `rate`."""
+    rate: AnyRate | None = None
+    """Frames/s, or bit/s of the named size (frames, or payload). Either `load` or `rate`."""
+    frame_size: PositiveSize | None = None
+    """Of all frames, with FCS, without preamble and gap. One of `frame_size`, `mix` and `payload`."""
+    mix: Mix | None = None
+    """Frame sizes with their weights, or `imix`: 64 B, 570 B and 1518 B as 28 : 16 : 4."""
+    payload: Size | None = None
+    """Of each UDP datagram; the frame is 46 B longer, and at least 64 B."""
+    stream: SplitMix64 | None = None
+    """Where chance comes from. Absent: a stream of the run's seed named after the traffic and the sender."""
+
+
+class Constant(Departing):
+    """Equal gaps; the first frame leaves at the start."""
+
+    kind: Literal["constant"]
+
+
+class Poisson(Departing):
+    """Independent exponential gaps."""
+
+    kind: Literal["poisson"]
+
+
+class Bernoulli(Departing):
+    """In each slot of one frame's transmission time a frame with the probability that gives the load."""
+
+    kind: Literal["bernoulli"]
+
+
+class OnOff(Departing):
+    """Constant gaps while on, silence while off, exponential times. `load` and `rate` are means over both."""
+
+    kind: Literal["on-off"]
+    mean_on: PositiveSpan
+    """Mean length of an on period."""
+    mean_off: PositiveSpan
+    """Mean length of an off period."""
+
+
+class Bulk(Model):
+    """As much as the transport carries."""
+
+    kind: Literal["bulk"]
+    stop: Span | None = None
+    """When the sender has no more. Absent: at the end of the run."""
+
+
+class Ping(Model):
+    """Echo requests."""
+
+    kind: Literal["ping"]
+    every: PositiveSpan
+    """Time between requests."""
+    payload: Size = Size(56)
+    """Of each request."""
+    timeout: PositiveSpan = Span(20 * 10**12)
+    """A reply that is later counts as lost."""
+
+
+AnySource = Annotated[Constant | Poisson | Bernoulli | OnOff | Bulk | Ping, BY_KIND]
+
+
+class Raw(Model):
+    """Frames as they are."""
+
+    kind: Literal["raw"]
+
+
+class Udp(Model):
+    """One UDP datagram over IPv4 in each frame."""
+
+    kind: Literal["udp"]
+
+
+class GapEstimator(Model):
+    """Available bandwidth from the growth of gaps."""
+
+    kind: Literal["gap"]
+    epsilon: Span
+    """Growth of a gap that counts as congestion."""
+
+
+class Reno(Model):
+    """NewReno (RFC 5681, RFC 6582)."""
+
+    kind: Literal["reno"]
+
+
+class Cubic(Model):
+    """CUBIC (RFC 9438)."""
+
+    kind: Literal["cubic"]
+
+
+class Bbr(Model):
+    """BBR as the testbed's stack has it."""
+
+    kind: Literal["bbr"]
+
+
+class Rapid(Model):
+    """Rapid: multi-rate probing packet groups (Konda and Kaur, INFOCOM 2009)."""
+
+    kind: Literal["rapid"]
+    n: Count
+    """Packets of a probing group."""
+    rho: Number
+    """Ratio of the highest to the average probing rate."""
+    estimator: Annotated[GapEstimator, BY_KIND]
+    """How the available bandwidth is told from the gaps."""
+
+
+class Tcp(Model):
+    """TCP."""
+
+    kind: Literal["tcp"]
+    congestion_control: Annotated[Reno | Cubic | Bbr | Rapid, BY_KIND]
+    """What sets the sending rate."""
+    recovery: Literal["halving", "prr", "rate-halving"] = "prr"
+    """What is sent while losses are repaired."""
+    delayed_ack: Count = 2
+    """Segments per acknowledgement."""
+    window: Size | None = None
+    """Bound of the bytes in flight of each connection. Absent: none."""
+
+
+AnyTransport = Annotated[Raw | Udp | Tcp, BY_KIND]
+
+
+class Incast(Model):
+    """All senders to the one receiver; a receiver that is among the senders does not send."""
+
+    kind: Literal["incast"]
+
+
+class Pairs(Model):
+    """The first sender to the first receiver, the second to the second, and so on."""
+
+    kind: Literal["pairs"]
+
+
+class Permutation(Model):
+    """Each host to the one that stands `shift` places after it in the list, round about."""
+
+    kind: Literal["permutation"]
+    shift: Count | None = None
+    """Absent: half of the number of hosts."""
+
+
+class Uniform(Model):
+    """Each frame to a receiver drawn anew, all alike."""
+
+    kind: Literal["uniform"]
+    own: Flag = False
+    """Whether a sender that is among the receivers may draw itself."""
+
+
+def _read_flow(value: object) -> Any:
+    if isinstance(value, str) and value.count("->") == 1:
+        sender, receiver = value.split("->")
+        return (sender.strip(), receiver.strip())
+    if isinstance(value, tuple):
+        return value
+    raise UnitError(f"write a flow as 'host-0->host-3' (got '{value}')")
+
+
+Flow = Annotated[
+    tuple[str, str],
+    BeforeValidator(_read_flow),
+    PlainSerializer("->".join),
+    WithJsonSchema({"type": "string", "pattern": "^.+->.+$", "examples": ["host-0->host-3"]}),
+]
+
+
+class Listed(Model):
+    """Senders and receivers one by one."""
+
+    kind: Literal["list"]
+    flows: tuple[Flow, ...]
+    """As `sender->receiver`; a sender stands there once."""
+
+
+AnyPattern = Annotated[Incast | Pairs | Permutation | Uniform | Listed, BY_KIND]
+
+
+class Timing(Model):
+    """A sender whose timers are late now and then."""
+
+    late: Fraction
+    """Share of the timers."""
+    by: Span
+    """Mean lateness of those."""
+
+
+class Traffic(Model):
+    """One kind of traffic between some hosts."""
+
+    from_: Selector | None = Field(None, alias="from")
+    """Senders. Not with `pattern: {kind: list}`."""
+    to: Selector | None = None
+    """Receivers. Not with `pattern: {kind: list}`; with `permutation` absent: the senders."""
+    pattern: AnyPattern | None = None
+    """Who sends to whom. Absent: `incast`, which needs a single receiver."""
+    source: AnySource
+    """When frames are made, and how long they are; each sender is a source of its own."""
+    transport: AnyTransport = Raw(kind="raw")
+    """What carries them."""
+    start: Span = Span(0)
+    """Nothing is sent before."""
+    stop: Span | None = None
+    """Nothing is sent then or later. Absent: the end of the run."""
+    streams: Count = 1
+    """Connections of each sender."""
+    timing: Timing | None = None
+    """Faults of the sender's timers. Absent: none."""
