@@ -1,5 +1,57 @@
 """Compiled core: translation of one resolved spec into columns, and the live parts."""
 
+from collections.abc import Sequence
+from typing import TypedDict
+
 def version() -> str: ...
 def parse_quantity(kind: str, text: str) -> int: ...
 def format_quantity(kind: str, value: int) -> str: ...
+def clock_quality() -> _ClockQuality: ...
+def create_namespace() -> int: ...
+def steer_receive(namespace: str, interface: str, cpus: Sequence[int]) -> None: ...
+def udp_trial(
+    *,
+    source: str,
+    destination: str,
+    payload_bytes: int,
+    gap_ps: float,
+    duration_ps: int,
+    settle_ps: int,
+    run_id: int,
+    sender_namespace: str | None = None,
+    receiver_namespace: str | None = None,
+    sender_cpu: int | None = None,
+    receiver_cpu: int | None = None,
+    real_time: bool = True,
+    send_buffer_bytes: int = 4194304,
+    receive_buffer_bytes: int = 67108864,
+    spin_ps: int = 0,
+    loss_budget_frames: int | None = None,
+    flight_ps: int = 100_000_000_000,
+) -> _UdpTrial: ...
+
+class _ClockQuality(TypedDict):
+    resolution_ns: int
+    reading_ns: int
+    overshoot_ns: dict[str, int]
+    real_time_overshoot_ns: dict[str, int] | None
+
+class _UdpTrial(TypedDict):
+    intended: int
+    sent: int
+    received: int
+    duplicated: int
+    reordered: int
+    strangers: int
+    receiver_drops: int
+    sending_ps: int
+    lateness_ns: dict[str, int] | None
+    delay_ns: dict[str, int] | None
+    blocked: int
+    batches: int
+    clock_step_ns: int
+    stopped: bool
+    sender_real_time: bool
+    sender_cpu: int | None
+    receiver_real_time: bool
+    receiver_cpu: int | None

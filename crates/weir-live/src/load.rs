@@ -1,28 +1,32 @@
 //! The sender of a trial: UDP probes that leave at the times of a schedule.
 //!
 //! The sender sleeps until a probe is due and then hands over everything that is due by then, at most
-//! [`BATCH`] probes per system call. Deadlines are absolute, so that lateness does not add up. What could not be
-//! sent is counted and never hidden in a longer trial.
+//! [`BATCH`] probes per system call, which the kernel cuts into single frames at the sender's interface. Deadlines
+//! are absolute, so that lateness does not add up. What could not be sent is counted and never hidden in a longer
+//! trial.
+//!
+//! Cutting must happen before the device under test: an interface that offers to do it (`tx-udp-segmentation`)
+//! passes the whole batch on as one frame. Whoever builds the path switches that off, and compares the frames that
+//! the interface counted with [`Offered::sent`].
 
 use std::collections::VecDeque;
-use std::io::IoSlice;
+use std::io::{self, ErrorKind};
 use std::iter::Peekable;
 use std::net::UdpSocket;
-use std::os::fd::AsRawFd;
 
-use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, MultiHeaders, sendmmsg};
 use weir_core::units::{Bytes, Span, Time};
 
 use crate::LiveError;
 use crate::datagram::Header;
 use crate::distribution::Distribution;
-use crate::host::{Clock, Rest};
+use crate::host::{Clock, Rest, socket};
 use crate::shared::Shared;
 
 /// Most probes per system call.
 pub const BATCH: usize = 32;
 
+/// Most payload of one UDP datagram, and so of one system call.
+const MOST_BYTES: usize = 65_507;
 /// How a sender that fell behind catches up: at one and a half times the rate of its schedule, so that the burst
 /// after a stall is not mistaken for the intended load. `CATCH_UP_SHARE` of the scheduled time must pass.
 const CATCH_UP_SHARE: (u64, u64) = (2, 3);
@@ -74,7 +78,7 @@ pub fn offer(
     shared: &Shared<'_>,
 ) -> Result<Offered, LiveError> {
     let mut schedule = Schedule::new(departures, orders.start);
-    let mut batch = Batch::new(orders);
+    let mut batch = Batch::new(orders, socket);
     let mut offered = Offered { sent: 0, unsent: 0, last: None, lateness: Distribution::new(), blocked: 0, batches: 0 };
     let mut rest = Rest::from(clock.now());
     loop {
@@ -100,12 +104,12 @@ pub fn offer(
                 offered.last = Some(now);
                 shared.report_sent(offered.sent);
             }
-            Err(Errno::EAGAIN | Errno::ENOBUFS) => {
+            Err(error) if no_room(&error) => {
                 offered.blocked += 1;
                 clock.sleep_until(now + FULL);
                 rest.slept(clock.now());
             }
-            Err(errno) => return Err(LiveError::system("send a probe", errno)),
+            Err(error) => return Err(LiveError::system("send a probe", error)),
         }
         if let Some(until) = rest.due(clock.now()) {
             clock.sleep_until(until);
@@ -170,40 +174,52 @@ impl<I: Iterator<Item = Time>> Schedule<I> {
     }
 }
 
+/// Whether the kernel could take the probe a little later.
+fn no_room(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::WouldBlock || error.raw_os_error() == Some(libc::ENOBUFS)
+}
+
 fn at(start: Time, departure: Time) -> Time {
     start + departure.saturating_since(Time::ZERO)
 }
 
-/// Payloads and message headers of one system call, made once.
+/// The payloads of one system call, made once, and how they are handed over.
 struct Batch {
-    orders: Orders,
-    payloads: Vec<Vec<u8>>,
-    headers: MultiHeaders<()>,
+    run: u32,
+    payload: usize,
+    payloads: Vec<u8>,
+    /// Whether one call may carry several probes, which the kernel cuts apart (UDP segmentation).
+    segmented: bool,
 }
 
 impl Batch {
-    fn new(orders: Orders) -> Batch {
+    fn new(orders: Orders, socket: &UdpSocket) -> Batch {
         let payload = usize::try_from(orders.payload.count()).expect("a payload that fits into memory");
-        Batch { orders, payloads: vec![vec![0; payload]; BATCH], headers: MultiHeaders::preallocate(BATCH, None) }
+        let segmented = socket::segment(socket, orders.payload);
+        Batch { run: orders.run, payload, payloads: vec![0; payload * BATCH], segmented }
     }
 
-    /// Send `count` probes numbered from `first`; says how many the kernel took.
-    fn send(&mut self, socket: &UdpSocket, first: u64, count: usize, now: Time) -> nix::Result<usize> {
-        for (sequence, payload) in (first..).zip(&mut self.payloads[..count]) {
+    /// Most probes that one call can carry.
+    fn capacity(&self) -> usize {
+        if self.segmented { (MOST_BYTES / self.payload).clamp(1, BATCH) } else { 1 }
+    }
+
+    /// Send up to `count` probes numbered from `first`; says how many the kernel took.
+    fn send(&mut self, socket: &UdpSocket, first: u64, count: usize, now: Time) -> io::Result<usize> {
+        let count = count.min(self.capacity());
+        for (sequence, payload) in (first..).zip(self.payloads.chunks_exact_mut(self.payload)).take(count) {
             let sequence = u32::try_from(sequence).expect("a trial has fewer than 2^32 probes");
-            Header { run: self.orders.run, sequence, departure: now }.encode(payload);
+            Header { run: self.run, sequence, departure: now }.encode(payload);
         }
-        let slices: [[IoSlice<'_>; 1]; BATCH] = std::array::from_fn(|place| [IoSlice::new(&self.payloads[place])]);
-        let addresses: [Option<()>; BATCH] = [None; BATCH];
-        let taken = sendmmsg(
-            socket.as_raw_fd(),
-            &mut self.headers,
-            &slices[..count],
-            &addresses[..count],
-            [],
-            MsgFlags::MSG_DONTWAIT,
-        )?;
-        Ok(taken.count())
+        match socket.send(&self.payloads[..count * self.payload]) {
+            Ok(_) => Ok(count),
+            // What an interface answers that cannot fill in the checksums of the pieces.
+            Err(error) if count > 1 && error.raw_os_error() == Some(libc::EIO) => {
+                self.segmented = false;
+                self.send(socket, first, 1, now)
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
 use nix::errno::Errno;
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, MultiHeaders, SockaddrIn, recvmmsg};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, MultiHeaders, recvmmsg};
 use nix::sys::time::TimeSpec;
 use weir_core::units::{Span, Time};
 
@@ -114,7 +114,7 @@ struct Reader {
     orders: Orders,
     offset_ns: i64,
     payloads: Vec<[u8; Header::LEN]>,
-    headers: MultiHeaders<SockaddrIn>,
+    headers: MultiHeaders<()>,
     tally: Tally,
     strangers: u64,
     delay: Distribution,

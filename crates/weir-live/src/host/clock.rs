@@ -37,10 +37,15 @@ impl Clock {
         {}
     }
 
-    /// Sleep until `spin` before `deadline`, then look at the clock until it has come. A short spin takes away the
-    /// time that waking up needs; [`Rest`] keeps the sum of the spins in bounds.
+    /// Sleep until `spin` before `deadline`, then look at the clock until it has come: a short spin takes away the
+    /// time that waking up needs. A thread that could not sleep at least as long as it would spin does not spin,
+    /// so that it never keeps a CPU busy with waiting.
     pub fn wait_until(&self, deadline: Time, spin: Span) {
-        self.sleep_until(Time::from_ps(deadline.ps().saturating_sub(spin.ps())));
+        let wait = deadline.saturating_since(self.now());
+        if spin == Span::ZERO || wait < spin * 2 {
+            return self.sleep_until(deadline);
+        }
+        self.sleep_until(deadline - spin);
         while self.now() < deadline {
             std::hint::spin_loop();
         }

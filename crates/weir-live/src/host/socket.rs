@@ -38,6 +38,12 @@ pub fn sending(address: SocketAddrV4, peer: SocketAddrV4, buffer: Bytes) -> Resu
     Ok(socket)
 }
 
+/// Let `socket` cut what it is given into datagrams of `payload`, so that one system call sends many. False where
+/// the system does not offer it.
+pub fn segment(socket: &UdpSocket, payload: Bytes) -> bool {
+    i32::try_from(payload.count()).is_ok_and(|size| setsockopt(socket, sockopt::UdpGsoSegment, &size).is_ok())
+}
+
 /// How many frames this socket has dropped so far, most of them because its buffer was full.
 ///
 /// Unlike the counter that SO_RXQ_OVFL attaches to received frames, this also knows of drops after which nothing

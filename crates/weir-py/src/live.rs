@@ -1,0 +1,206 @@
+//! The live parts: trials over real sockets, namespaces, and how well the machine keeps time. Linux only.
+
+use std::io;
+use std::net::SocketAddrV4;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::exceptions::{
+    PyKeyboardInterrupt, PyNotImplementedError, PyOSError, PyRuntimeError, PyTimeoutError, PyValueError,
+};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use weir_core::rng::Seed;
+use weir_core::spec::{Departures, Destination, FrameSize, Source, Stream};
+use weir_core::traffic::Emissions;
+use weir_core::units::{Bytes, Span, Time};
+use weir_live::LiveError;
+use weir_live::distribution::Percentiles;
+use weir_live::host::{Priority, Seat, Seated};
+use weir_live::quality::ClockQuality;
+use weir_live::trial::{MOST_PROBES, Plan, Report, StopRule, run};
+
+use crate::watch::watched;
+
+/// Real-time priorities: the sender goes before the receiver, whose frames wait in its socket.
+const SENDER_PRIORITY: u8 = 40;
+const RECEIVER_PRIORITY: u8 = 30;
+
+/// Measure how well this machine keeps time; takes about a second. Times in ns.
+#[pyfunction]
+pub(crate) fn clock_quality(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let ClockQuality { resolution, reading, normal, real_time } =
+        watched(py, weir_live::quality::clock_quality, || Ok(()), || ())?.map_err(raised)?;
+    let answer = PyDict::new(py);
+    answer.set_item("resolution_ns", ns(resolution))?;
+    answer.set_item("reading_ns", ns(reading))?;
+    answer.set_item("overshoot_ns", percentiles(py, Some(normal))?)?;
+    answer.set_item("real_time_overshoot_ns", percentiles(py, real_time)?)?;
+    Ok(answer)
+}
+
+/// Make a network namespace without a name; it lives as long as the descriptor returned, which the caller closes.
+#[pyfunction]
+pub(crate) fn create_namespace() -> PyResult<i32> {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::fd::{IntoRawFd, OwnedFd};
+        let namespace = weir_live::host::namespace::Namespace::create().map_err(raised)?;
+        Ok(OwnedFd::from(namespace).into_raw_fd())
+    }
+    #[cfg(not(target_os = "linux"))]
+    Err(raised(LiveError::NeedsLinux { what: "a network namespace" }))
+}
+
+/// Let the CPUs of `cpus` do the receive work of `interface` in the namespace at the path `namespace`.
+#[pyfunction]
+pub(crate) fn steer_receive(namespace: PathBuf, interface: &str, cpus: Vec<usize>) -> PyResult<()> {
+    #[cfg(target_os = "linux")]
+    {
+        let namespace = weir_live::host::namespace::Namespace::open(&namespace).map_err(raised)?;
+        namespace.steer_receive(interface, &cpus).map_err(raised)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (namespace, interface, cpus);
+        Err(raised(LiveError::NeedsLinux { what: "receive packet steering" }))
+    }
+}
+
+/// Measure one trial of equally spaced UDP probes. Signals are looked at every 50 ms.
+#[pyfunction]
+#[pyo3(signature = (*, source, destination, payload_bytes, gap_ps, duration_ps, settle_ps, run_id,
+    sender_namespace=None, receiver_namespace=None, sender_cpu=None, receiver_cpu=None, real_time=true,
+    send_buffer_bytes=4 << 20, receive_buffer_bytes=64 << 20, spin_ps=0, loss_budget_frames=None,
+    flight_ps=100_000_000_000))]
+#[expect(clippy::too_many_arguments, reason = "Python's keyword-only options, which stand for one plan")]
+pub(crate) fn udp_trial<'py>(
+    py: Python<'py>,
+    source: &str,
+    destination: &str,
+    payload_bytes: u64,
+    gap_ps: f64,
+    duration_ps: u64,
+    settle_ps: u64,
+    run_id: u32,
+    sender_namespace: Option<PathBuf>,
+    receiver_namespace: Option<PathBuf>,
+    sender_cpu: Option<usize>,
+    receiver_cpu: Option<usize>,
+    real_time: bool,
+    send_buffer_bytes: u64,
+    receive_buffer_bytes: u64,
+    spin_ps: u64,
+    loss_budget_frames: Option<u64>,
+    flight_ps: u64,
+) -> PyResult<Bound<'py, PyDict>> {
+    let seat = |namespace, cpu, level| {
+        let priority = if real_time { Priority::RealTime(level) } else { Priority::Normal };
+        Seat { namespace, cpu, priority }
+    };
+    let destination = address(destination)?;
+    let plan = Plan {
+        sender: seat(sender_namespace, sender_cpu, SENDER_PRIORITY),
+        receiver: seat(receiver_namespace, receiver_cpu, RECEIVER_PRIORITY),
+        source: address(source)?,
+        destination,
+        listen: destination,
+        payload: Bytes::new(payload_bytes),
+        duration: Span::from_ps(duration_ps),
+        settle: Span::from_ps(settle_ps),
+        send_buffer: Bytes::new(send_buffer_bytes),
+        receive_buffer: Bytes::new(receive_buffer_bytes),
+        spin: Span::from_ps(spin_ps),
+        run: run_id,
+        stop: loss_budget_frames.map(|budget| StopRule { budget, flight: Span::from_ps(flight_ps) }),
+    };
+    let departures = constant(gap_ps, plan.duration, plan.payload)?;
+    let cancel = AtomicBool::new(false);
+    let trial = || run(&plan, departures, &cancel);
+    let report = watched(py, trial, || Ok(()), || cancel.store(true, Ordering::Relaxed))?.map_err(raised)?;
+    as_dict(py, &report)
+}
+
+/// The departures of core's constant schedule; the live clock only decides when they are looked at.
+fn constant(gap_ps: f64, duration: Span, size: Bytes) -> PyResult<impl Iterator<Item = Time> + Clone + Send> {
+    if !(gap_ps >= 1.0 && gap_ps.is_finite()) {
+        return Err(PyValueError::new_err(format!("a gap of {gap_ps} ps between frames cannot be")));
+    }
+    let probes = duration.ps() as f64 / gap_ps;
+    if probes > MOST_PROBES as f64 {
+        return Err(PyValueError::new_err(format!(
+            "{probes:.0} probes are more than a trial can number ({MOST_PROBES})"
+        )));
+    }
+    let source = Source {
+        from: 0,
+        to: Destination::Node(1),
+        start_ps: Time::ZERO,
+        stop_ps: Time::ZERO + duration,
+        departures: Departures::Constant { gap_ps },
+        frame_size: FrameSize::Fixed(size),
+        stream: Stream::Named,
+    };
+    Ok(Emissions::new(&source, Seed::new(0).stream("traffic/offered/sender")).map(|emission| emission.at))
+}
+
+fn as_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
+    let answer = PyDict::new(py);
+    answer.set_item("intended", report.intended)?;
+    answer.set_item("sent", report.sent)?;
+    answer.set_item("received", report.received)?;
+    answer.set_item("duplicated", report.duplicated)?;
+    answer.set_item("reordered", report.reordered)?;
+    answer.set_item("strangers", report.strangers)?;
+    answer.set_item("receiver_drops", report.receiver_drops)?;
+    answer.set_item("sending_ps", report.sending.ps())?;
+    answer.set_item("lateness_ns", percentiles(py, report.lateness)?)?;
+    answer.set_item("delay_ns", percentiles(py, report.delay)?)?;
+    answer.set_item("blocked", report.blocked)?;
+    answer.set_item("batches", report.batches)?;
+    answer.set_item("clock_step_ns", report.clock_step_ns)?;
+    answer.set_item("stopped", report.stopped)?;
+    for (name, Seated { real_time, cpu }) in [("sender", report.sender), ("receiver", report.receiver)] {
+        answer.set_item(format!("{name}_real_time"), real_time)?;
+        answer.set_item(format!("{name}_cpu"), cpu)?;
+    }
+    Ok(answer)
+}
+
+fn percentiles<'py>(py: Python<'py>, found: Option<Percentiles>) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let Some(Percentiles { min, p50, p90, p99, p99_9, max }) = found else { return Ok(None) };
+    let answer = PyDict::new(py);
+    for (name, value) in [("min", min), ("p50", p50), ("p90", p90), ("p99", p99), ("p99.9", p99_9), ("max", max)] {
+        answer.set_item(name, ns(value))?;
+    }
+    Ok(Some(answer))
+}
+
+fn ns(span: Span) -> u64 {
+    span.ps() / 1_000
+}
+
+fn address(text: &str) -> PyResult<SocketAddrV4> {
+    text.parse().map_err(|_| PyValueError::new_err(format!("'{text}' is no IPv4 address with a port")))
+}
+
+/// What Python raises for a live error.
+fn raised(error: LiveError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        LiveError::NeedsLinux { .. } => PyNotImplementedError::new_err(text),
+        LiveError::Namespace { source, .. } | LiveError::System { source, .. } => refused(&source, text),
+        LiveError::Plan(_) => PyValueError::new_err(text),
+        LiveError::Deadline { .. } => PyTimeoutError::new_err(text),
+        LiveError::Cancelled => PyKeyboardInterrupt::new_err(text),
+        LiveError::Panicked(_) => PyRuntimeError::new_err(text),
+    }
+}
+
+/// An `OSError` that keeps the number, so that Python makes it a `PermissionError` where it is one.
+fn refused(source: &io::Error, text: String) -> PyErr {
+    match source.raw_os_error() {
+        Some(number) => PyOSError::new_err((number, text)),
+        None => PyOSError::new_err(text),
+    }
+}
