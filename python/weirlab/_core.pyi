@@ -1,9 +1,27 @@
 """Compiled core: translation of one resolved spec into columns, and the live parts."""
 
-from collections.abc import Sequence
-from typing import TypedDict
+from collections.abc import Callable, Sequence
+from typing import Any, TypedDict
+
+from numpy.typing import NDArray
+
+class SpecError(Exception):
+    """A resolved spec is not legal. `args` are the message and the place as a JSON pointer."""
+
+    args: tuple[str, str]
+
+class SimulationError(Exception):
+    """A run broke a law or could not finish."""
 
 def version() -> str: ...
+def expand(network_json: str) -> _Network: ...
+def check(spec_json: str) -> str: ...
+def simulate(
+    spec_json: str,
+    seeds: Sequence[int],
+    threads: int | None = None,
+    watch: Callable[[int, int], object] | None = None,
+) -> dict[str, dict[str, NDArray[Any] | list[str]]]: ...
 def parse_quantity(kind: str, text: str) -> int: ...
 def format_quantity(kind: str, value: int) -> str: ...
 def clock_quality() -> _ClockQuality: ...
@@ -29,6 +47,16 @@ def udp_trial(
     loss_budget_frames: int | None = None,
     flight_ps: int = 100_000_000_000,
 ) -> _UdpTrial: ...
+
+class _Node(TypedDict):
+    name: str
+    kind: str
+
+_Port = TypedDict("_Port", {"name": str, "from": int, "to": int, "rate_bps": int, "framing_bytes": int})
+
+class _Network(TypedDict):
+    nodes: list[_Node]
+    ports: list[_Port]
 
 class _ClockQuality(TypedDict):
     resolution_ns: int

@@ -1,6 +1,10 @@
 //! The Python extension `weirlab._core`: translation, the one error map, and nothing else.
 
+mod errors;
+mod live;
+mod simulate;
 mod units;
+mod watch;
 
 use pyo3::prelude::*;
 
@@ -9,6 +13,12 @@ use pyo3::prelude::*;
 mod _core {
     use super::*;
 
+    #[pymodule_export]
+    use crate::errors::{SimulationError, SpecError};
+    #[pymodule_export]
+    use crate::live::{clock_quality, create_namespace, steer_receive, udp_trial};
+    #[pymodule_export]
+    use crate::simulate::{check, expand, simulate};
     #[pymodule_export]
     use crate::units::{format_quantity, parse_quantity};
 

@@ -1,0 +1,107 @@
+//! Specs in, columns out.
+
+use std::num::NonZero;
+use std::thread;
+
+use numpy::IntoPyArray;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use weir_core::network::Topology;
+use weir_core::spec::{Network, NodeKind, Spec};
+use weir_sim::{Column, Plan, Progress, Table, Tables};
+
+use crate::errors::{simulation_error, spec_error};
+use crate::watch::watched;
+
+/// The nodes and ports of a network, by id.
+#[pyfunction]
+pub(crate) fn expand<'py>(py: Python<'py>, network_json: &str) -> PyResult<Bound<'py, PyDict>> {
+    let network = Network::from_json(network_json).map_err(spec_error)?;
+    let topology = py.detach(|| Topology::expand(&network)).map_err(spec_error)?;
+    let nodes = PyList::empty(py);
+    for node in &topology.nodes {
+        let entry = PyDict::new(py);
+        entry.set_item("name", &node.name)?;
+        entry.set_item("kind", word(node.kind))?;
+        nodes.append(entry)?;
+    }
+    let ports = PyList::empty(py);
+    for port in &topology.ports {
+        let entry = PyDict::new(py);
+        entry.set_item("name", &port.name)?;
+        entry.set_item("from", port.from)?;
+        entry.set_item("to", port.to)?;
+        entry.set_item("rate_bps", port.link.rate_bps.bps())?;
+        entry.set_item("framing_bytes", port.link.framing_bytes.count())?;
+        ports.append(entry)?;
+    }
+    let network = PyDict::new(py);
+    network.set_item("nodes", nodes)?;
+    network.set_item("ports", ports)?;
+    Ok(network)
+}
+
+fn word(kind: NodeKind) -> &'static str {
+    match kind {
+        NodeKind::Host => "host",
+        NodeKind::Switch => "switch",
+    }
+}
+
+/// The spec again, in the one form that it is written in.
+#[pyfunction]
+pub(crate) fn check(py: Python<'_>, spec_json: &str) -> PyResult<String> {
+    py.detach(|| {
+        let spec = Spec::from_json(spec_json)?;
+        let plan = Plan::new(spec)?;
+        Ok(plan.spec().to_json())
+    })
+    .map_err(spec_error)
+}
+
+/// One run per seed, as tables of columns.
+#[pyfunction]
+#[pyo3(signature = (spec_json, seeds, threads=None, watch=None))]
+pub(crate) fn simulate<'py>(
+    py: Python<'py>,
+    spec_json: &str,
+    seeds: Vec<u64>,
+    threads: Option<NonZero<usize>>,
+    watch: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let spec = py.detach(|| Spec::from_json(spec_json)).map_err(spec_error)?;
+    let threads = threads.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZero::get);
+    let progress = Progress::new();
+    let total = Progress::total(seeds.len());
+    let work = || {
+        let plan = Plan::new(spec).map_err(spec_error)?;
+        let batch = weir_sim::simulate(&plan, &seeds, threads, &progress).map_err(|error| simulation_error(&error))?;
+        Ok(Tables::new(&plan, &batch))
+    };
+    let look = || match &watch {
+        Some(watch) => watch.call1((progress.done(), total)).map(drop),
+        None => Ok(()),
+    };
+    let tables: PyResult<Tables> = watched(py, work, look, || progress.cancel())?;
+    let tables = tables?;
+    look()?;
+    let answer = PyDict::new(py);
+    for Table { name, columns } in tables.0 {
+        let table = PyDict::new(py);
+        for (name, column) in columns {
+            table.set_item(name, column_to_python(py, column)?)?;
+        }
+        answer.set_item(name, table)?;
+    }
+    Ok(answer)
+}
+
+/// The values move; only texts are copied.
+fn column_to_python(py: Python<'_>, column: Column) -> PyResult<Bound<'_, PyAny>> {
+    Ok(match column {
+        Column::U32(values) => values.into_pyarray(py).into_any(),
+        Column::U64(values) => values.into_pyarray(py).into_any(),
+        Column::F64(values) => values.into_pyarray(py).into_any(),
+        Column::Text(values) => PyList::new(py, values)?.into_any(),
+    })
+}
