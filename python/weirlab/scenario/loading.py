@@ -12,7 +12,7 @@ from weirlab.errors import Problem, ScenarioError
 from weirlab.scenario import document
 from weirlab.scenario.check import faults
 from weirlab.scenario.document import Node, join_path
-from weirlab.scenario.model import Origin, Scenario, split_path
+from weirlab.scenario.model import VERSION, Origin, Scenario, split_path
 from weirlab.scenario.problems import explain
 
 __all__ = ["assigned", "load", "loads"]
@@ -48,14 +48,30 @@ def _scenario(tree: Node, assignments: Mapping[str, Any]) -> Scenario:
     if problems:
         raise ScenarioError(problems)
     try:
-        scenario = Scenario.model_validate(tree.plain())
+        scenario = _validated(tree)
     except ValidationError as error:
-        problems = explain(error, Scenario, tree)
-        raise ScenarioError(_in_order(problems, tree)) from None
-    scenario._origin = Origin(tree)
-    if problems := faults(scenario):
+        problems = explain(error, Scenario, tree) + _further(tree, error)
+    else:
+        problems = faults(scenario)
+    if problems:
         raise ScenarioError(_in_order(problems, tree))
     return scenario
+
+
+def _validated(tree: Node) -> Scenario:
+    scenario = Scenario.model_validate(tree.plain())
+    scenario._origin = Origin(tree)
+    return scenario
+
+
+def _further(tree: Node, error: ValidationError) -> list[Problem]:
+    """Faults of the sections that `error` does not concern, so that all are told at once."""
+    broken = {str(fault["loc"][0]) for fault in error.errors()}
+    assert isinstance(tree.value, dict)
+    sound = {key: entry for key, entry in tree.value.items() if key not in broken}
+    for key, stand_in in (("weirlab", str(VERSION)), ("name", "unnamed")):
+        sound.setdefault(key, Node(stand_in, tree.place))
+    return faults(_validated(Node(sound, tree.place)), broken)
 
 
 def _in_order(problems: list[Problem], tree: Node) -> list[Problem]:

@@ -1,0 +1,108 @@
+"""What is wrong with run, search, campaign and study beyond single fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from weirlab.errors import Problem, ScenarioError
+from weirlab.scenario.layout import Layout
+from weirlab.scenario.problems import did_you_mean, listed
+from weirlab.scenario.selecting import Fault, Where, traffic_amiss
+from weirlab.scenario.traffic import Departing
+from weirlab.units import FrameRate
+
+if TYPE_CHECKING:
+    from weirlab.scenario.model import Scenario
+
+__all__ = ["check_campaign", "check_run", "check_search", "check_study"]
+
+
+def check_run(scenario: Scenario) -> Iterator[Fault]:
+    """Faults of `run`, and of what must stand beside what."""
+    if scenario.search is not None and scenario.campaign is not None:
+        yield ("campaign",), "stands beside 'search'; a scenario has one of them"
+    planned = scenario.search is not None or scenario.campaign is not None
+    if scenario.run.duration is None and not planned:
+        yield ("run",), "how long? write 'run: {duration: 100 ms}'"
+    if not scenario.traffic:
+        yield ("traffic",), "is missing: who sends what to whom"
+
+
+def check_search(scenario: Scenario, layout: Layout | None) -> Iterator[Fault]:
+    """Faults of `search`."""
+    search = scenario.search
+    if search is None:
+        return
+    entries = {f"traffic.{name}.source.rate": name for name in scenario.traffic}
+    name = entries.get(search.vary)
+    if name is None:
+        hint = did_you_mean(search.vary, entries) or f"; write {listed(map(repr, entries), 4)}"
+        yield ("search", "vary"), f"there is no rate at '{search.vary}'{hint}"
+        return
+    source = scenario.traffic[name].source
+    if not isinstance(source, Departing):
+        yield ("search", "vary"), f"the source of '{name}' has no rate that a search could set"
+    elif source.load is not None:
+        yield ("traffic", name, "source", "load"), "is what the search varies as 'rate'; leave it out"
+    elif source.mix is not None:
+        yield ("traffic", name, "source", "mix"), "a search needs frames of one size; write 'frame_size'"
+    if not search.goals:
+        yield ("search", "goals"), "at least one goal is needed, such as NDR: {loss: 0 %, width: 0.5 %}"
+    for goal_name, goal in search.goals.items():
+        path: Where = ("search", "goals", goal_name)
+        if goal.loss >= 1:
+            yield (*path, "loss"), "a loss ratio below 100 % is needed"
+        if goal.exceed_ratio >= 1:
+            yield (*path, "exceed_ratio"), "a ratio below 100 % is needed"
+        if goal.width is not None and not 1e-6 <= goal.width < 1:
+            yield (*path, "width"), "a width from 0.0001 % to below 100 % is needed"
+        if goal.duration_sum is not None and goal.duration_sum < search.trial.duration:
+            yield (*path, "duration_sum"), f"is less than one trial ({search.trial.duration})"
+    low = search.between.low
+    if not isinstance(low, FrameRate) and layout is not None and not layout.ports and isinstance(low, float):
+        yield (
+            ("search", "between"),
+            "this testbed has no line rate; write frame rates, such as [10 kframe/s, 400 kframe/s]",
+        )
+    elif (low if isinstance(low, float) else low.stored) == 0:
+        yield ("search", "between"), "the least load is more than zero"
+
+
+def check_campaign(scenario: Scenario) -> Iterator[Fault]:
+    """Faults of `campaign`."""
+    if scenario.campaign is None:
+        return
+    taken: set[str] = set()
+    for i, step in enumerate(scenario.campaign.cycle):
+        path: Where = ("campaign", "cycle", i)
+        yield from traffic_amiss(step.run, list(scenario.traffic), (*path, "run"))
+        if step.name in taken:
+            yield (*path, "name"), f"two parts of the cycle are called '{step.name}'"
+        taken.add(step.name)
+
+
+def check_study(scenario: Scenario) -> list[Problem]:
+    """Faults of the levels, each assigned alone."""
+    if scenario.study is None:
+        return []
+    problems: list[Problem] = []
+    base = scenario.assign({"study": None})
+    for factor, levels in scenario.study.factors.items():
+        names = [level.name for level in levels]
+        for level in levels:
+            path: Where = ("study", "factors", factor, level.name)
+            if names.count(level.name) > 1:
+                problems.append(scenario.problem_at(path, f"two levels are called '{level.name}'"))
+                break
+            try:
+                base.assign(level.assignments)
+            except ScenarioError as error:
+                problems += [_in_level(scenario, path, problem) for problem in error.problems]
+    return problems
+
+
+def _in_level(scenario: Scenario, path: Where, problem: Problem) -> Problem:
+    """A problem that a level causes, at the place of that level."""
+    inside = f"{problem.path}: {problem.message}" if problem.path else problem.message
+    return scenario.problem_at(path, inside)

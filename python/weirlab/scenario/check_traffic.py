@@ -1,0 +1,94 @@
+"""What is wrong with traffic beyond single fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from weirlab.scenario.flows import Flow, TrafficFault, departures, flows_of, frame_sizes
+from weirlab.scenario.layout import Layout
+from weirlab.scenario.selecting import Fault, Where
+from weirlab.scenario.traffic import Bernoulli, Bulk, Departing, OnOff, Ping, Raw, Tcp, Traffic, Udp
+
+if TYPE_CHECKING:
+    from weirlab.scenario.model import Scenario
+
+__all__ = ["check_traffic"]
+
+
+def check_traffic(scenario: Scenario, layout: Layout, *, searched: bool) -> Iterator[Fault]:
+    """Faults of all traffic. `searched` is false where a search was left out that may set a rate."""
+    for name, traffic in scenario.traffic.items():
+        path: Where = ("traffic", name)
+        varied = not searched or (
+            scenario.search is not None and scenario.search.vary == f"traffic.{name}.source.rate"
+        )
+        amiss = [*_source(traffic, varied=varied), *_transport(traffic)]
+        if traffic.stop is not None and traffic.stop <= traffic.start:
+            amiss.append((("stop",), f"is not after 'start' ({traffic.start})"))
+        yield from ((path + place, message) for place, message in amiss)
+        try:
+            flows = flows_of(traffic, layout)
+            if not amiss and not varied:
+                _gaps(traffic, flows, layout)
+        except TrafficFault as fault:
+            yield path + fault.path, str(fault)
+
+
+def _gaps(traffic: Traffic, flows: list[Flow], layout: Layout) -> None:
+    """Work out the departures of each flow, so that what is wrong with them is known."""
+    source = traffic.source
+    if not isinstance(source, Departing) or not layout.ports:
+        return
+    for flow in flows:
+        port = layout.host_port(flow.source)
+        process = departures(source, port)
+        if isinstance(source, OnOff) and process is not None and port is not None:
+            wire = sum(port.wire_ps(size) * weight for size, weight in frame_sizes(source))
+            share = wire / sum(weight for _, weight in frame_sizes(source)) / process["gap_ps"]
+            if share > 1 + 1e-9:
+                message = f"while on, it would send at {share:.4g} times the line rate; lengthen 'mean_on'"
+                raise TrafficFault(message, "source")
+
+
+def _source(traffic: Traffic, *, varied: bool) -> Iterator[Fault]:
+    source = traffic.source
+    if not isinstance(source, Departing):
+        return
+    if source.load is not None and source.rate is not None:
+        yield ("source", "rate"), "stands beside 'load'; write one of them"
+    if source.load is None and source.rate is None and not varied:
+        yield ("source",), "how much? write 'load: 50 %', 'rate: 300 Mbit/s' or 'rate: 10 kframe/s'"
+    sizes = [name for name in ("frame_size", "mix", "payload") if getattr(source, name) is not None]
+    if not sizes:
+        yield (
+            ("source",),
+            "how long are the frames? write 'frame_size: 1500 B', 'mix: imix' or 'payload: 1470 B'",
+        )
+    for extra in sizes[1:]:
+        yield ("source", extra), f"stands beside '{sizes[0]}'; write one of them"
+    if source.payload is not None and isinstance(traffic.transport, Raw):
+        yield (
+            ("source", "payload"),
+            "only 'transport: {kind: udp}' has a payload; write 'frame_size' for raw frames",
+        )
+    if isinstance(source, Bernoulli) and source.mix is not None:
+        yield ("source", "mix"), "slots need frames of one size; write 'frame_size'"
+
+
+def _transport(traffic: Traffic) -> Iterator[Fault]:
+    match traffic.source, traffic.transport:
+        case Bulk(), Raw() | Udp():
+            yield (
+                ("transport",),
+                "bulk data needs a transport: {kind: tcp, congestion_control: {kind: reno}}",
+            )
+        case Departing(), Tcp():
+            yield (
+                ("transport",),
+                "tcp carries 'source: {kind: bulk}'; this source sets its own rate: use raw or udp",
+            )
+        case Ping(), Tcp() | Udp():
+            yield ("transport",), "echo requests have no transport; leave this out"
+    if traffic.streams > 1 and not isinstance(traffic.transport, Tcp):
+        yield ("streams",), "only tcp has several connections; write more entries of traffic"

@@ -1,0 +1,40 @@
+"""What is wrong with names and selectors in a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from weirlab.scenario.layout import Layout, NoMatchError, matches
+from weirlab.scenario.problems import did_you_mean, listed
+
+__all__ = ["Fault", "Where", "nodes_amiss", "ports_amiss", "traffic_amiss"]
+
+Where = tuple[str | int, ...]
+"""A path in the scenario."""
+Fault = tuple[Where, str]
+"""Where, and what is wrong."""
+
+
+def ports_amiss(layout: Layout, patterns: Sequence[str], path: Where) -> Iterator[Fault]:
+    try:
+        layout.port_ids(patterns)
+    except NoMatchError as error:
+        yield path, str(error)
+
+
+def nodes_amiss(layout: Layout, patterns: Sequence[str], path: Where, *, hosts: bool) -> Iterator[Fault]:
+    try:
+        names = [layout.nodes[i] for i in layout.node_ids(patterns)]
+    except NoMatchError as error:
+        yield path, str(error)
+        return
+    wrong = [name for name in names if (name in layout.hosts) != hosts]
+    if wrong:
+        yield path, f"only {'hosts' if hosts else 'switches'} can stand here (got {listed(wrong, 4)})"
+
+
+def traffic_amiss(patterns: Sequence[str], names: Sequence[str], path: Where) -> Iterator[Fault]:
+    for pattern in patterns:
+        if not any(matches(pattern, name) for name in names):
+            hint = did_you_mean(pattern, names) or f"; traffic: {listed(names) or 'none'}"
+            yield path, f"no traffic is called '{pattern}'{hint}"
