@@ -1,11 +1,12 @@
 """Plain binary search, one after the other for each goal.
 
 The first trial is at the highest load; each further one in the arithmetic middle between the highest load
-that met the goal (at first the lowest load of the range, which is never measured) and the lowest that did
-not. A search ends when the next load is less than the threshold away from the last one; without a threshold,
-when the bounds lie within the goal's width.
+that met the goal (at first the lowest load of the range) and the lowest that did not. A search ends when the
+next load is less than the threshold away from the last one; without a threshold, when the bounds lie within
+the goal's width.
 
-Source: CSIT MDR, section 2.8.4 (the searches that MDR is compared with).
+Source: CSIT MDR, section 2.8.4 (what MDR is compared with). DEVIATION: when no load met the goal,
+the lowest one is measured at the end; the text takes it for granted.
 """
 
 from __future__ import annotations
@@ -98,6 +99,10 @@ class _Halving:
         upper_fps = self.upper.load_fps if self.upper else self.loads.max_fps
         last_fps, self.next_fps = self.next_fps, (lower_fps + upper_fps) / 2.0
         if self.threshold_fps is not None:
-            self.ended = abs(self.next_fps - last_fps) < self.threshold_fps
-        elif self.goal.width is not None:
-            self.ended = upper_fps - lower_fps <= self.goal.width * upper_fps
+            near = abs(self.next_fps - last_fps) < self.threshold_fps
+        else:
+            near = self.goal.width is not None and upper_fps - lower_fps <= self.goal.width * upper_fps
+        if near and self.lower is None and upper_fps > self.loads.min_fps:
+            self.next_fps = self.loads.min_fps
+        else:
+            self.ended = near

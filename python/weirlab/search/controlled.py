@@ -28,9 +28,9 @@ OFFER_TOLERANCE = 0.005
 """Share of the intended frames that the tester may fail to send, or send too many, before a trial is its
 fault."""
 
-Unsent = Literal["apart", "lost"]
-"""What frames are that the tester intended and did not send: left out of the loss ratio, or lost (the default
-of RFC 9971)."""
+Unsent = Literal["excluded", "lost"]
+"""What frames are that the tester intended and did not send: excluded from the loss ratio, or lost (the
+default of RFC 9971)."""
 
 
 class ControlledSearch:
@@ -42,7 +42,7 @@ class ControlledSearch:
         *,
         frame_size_bytes: int,
         directions: int = 1,
-        unsent: Unsent = "apart",
+        unsent: Unsent = "excluded",
         warm_up_s: float = 0.0,
         offer_tolerance: float = OFFER_TOLERANCE,
     ) -> None:
@@ -50,7 +50,7 @@ class ControlledSearch:
         if not names or len(set(names)) < len(names):
             raise InputError(f"a search needs goals with names that differ (got {names})")
         if unsent not in get_args(Unsent):
-            raise InputError(f"unsent frames are 'apart' or 'lost' (got {unsent!r})")
+            raise InputError(f"unsent frames are 'excluded' or 'lost' (got {unsent!r})")
         if not warm_up_s >= 0.0:
             raise InputError(f"the warm-up must be 0 s or more (got {warm_up_s})")
         self._controller = controller

@@ -137,13 +137,13 @@ def judge(goal: SearchGoal, finding: Finding) -> GoalResult:
     elif upper is not None and not upper.exceeds(goal):
         lower, upper = upper, None
     if upper is None and lower is not None:
-        irregularities[Irregularity.NO_UPPER_BOUND] = f"{lower.load_fps:g} frames/s still met the goal"
+        irregularities[Irregularity.NO_UPPER_BOUND] = f"{lower.load_fps:,.0f} frames/s still met the goal"
     if lower is None and upper is not None:
-        irregularities[Irregularity.NO_LOWER_BOUND] = f"{upper.load_fps:g} frames/s did not meet the goal"
+        irregularities[Irregularity.NO_LOWER_BOUND] = f"{upper.load_fps:,.0f} frames/s did not meet the goal"
     if upper is not None and upper.beyond_tester:
         irregularities[Irregularity.TESTER_LIMITED] = (
-            f"of {upper.trial.spec.intended_load_fps:g} frames/s the tester sent "
-            f"{upper.trial.offered_load_fps:g}"
+            f"of {upper.trial.spec.intended_load_fps:,.0f} frames/s the tester sent "
+            f"{upper.trial.offered_load_fps:,.0f}"
         )
     if finding.ended and goal.width is not None and lower is not None and upper is not None:
         width = 1.0 - lower.load_fps / upper.load_fps

@@ -1,0 +1,295 @@
+"""Any program as a testbed: the trial goes in as arguments and as JSON, one JSON object comes out.
+
+    run: [./my-tester, --load, "{load_fps}", --seconds, "{duration_s}"]
+
+Fields in braces are replaced (`{{` and `}}` are braces); the same fields stand in one JSON object on standard
+input. The program prints one JSON object and ends with code 0:
+
+    {"sent_frames": 1000000, "received_frames": 999990}
+
+Optional beside these: `intended_frames duplicated_frames reordered_frames effective_duration_s
+offered_load_fps stopped_early`, `latency_s` (percentiles by name) and `facts` (whatever else should be kept).
+Whatever it writes to standard error is kept with the trial. It runs in a process group of its own, which is
+killed when it takes too long, writes too much, or leaves something running."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from weirlab.errors import InputError, TestbedError, TrialTimeout
+from weirlab.testbed.base import Trial, TrialSpec
+
+__all__ = ["CommandTestbed"]
+
+MOST_OUTPUT_BYTES = 1_000_000
+"""Standard output beyond this ends the trial."""
+KEPT_ERROR_BYTES = 4_000
+"""How much of the end of standard error is kept."""
+
+_FIELDS: Mapping[str, Callable[[TrialSpec], float | int | str]] = {
+    "index": lambda spec: spec.index,
+    "load_fps": lambda spec: spec.intended_load_fps,
+    "load_per_direction_fps": lambda spec: spec.load_per_direction_fps,
+    "duration_s": lambda spec: spec.duration_s,
+    "frame_size_bytes": lambda spec: spec.frame_size_bytes,
+    "directions": lambda spec: spec.directions,
+    "intended_frames": lambda spec: spec.intended_frames,
+    "elapsed_s": lambda spec: spec.elapsed_s,
+    "purpose": lambda spec: spec.purpose,
+}
+_COUNTS = ("sent_frames", "received_frames", "intended_frames", "duplicated_frames", "reordered_frames")
+_NUMBERS = ("effective_duration_s", "offered_load_fps")
+_ANSWERS = (*_COUNTS, *_NUMBERS, "stopped_early", "latency_s", "facts")
+_BRACES = re.compile(r"\{\{|\}\}|\{([A-Za-z_]+)\}")
+
+
+class CommandTestbed:
+    """A tester that is a program."""
+
+    def __init__(self, run: Sequence[str], *, directory: Path | None = None, grace_s: float = 60.0) -> None:
+        """Args:
+            run: The program and its arguments, with fields in braces. No shell is involved.
+            directory: Where it runs; a program given by a relative path is looked for there. None: where we
+            are.
+            grace_s: How much longer than the trial's duration the program may take.
+
+        Raises InputError when the program is missing or not executable, or a field in braces is unknown.
+        """
+        if not run:
+            raise InputError("a command testbed needs a program to run")
+        if directory is not None and not directory.is_dir():
+            raise InputError(f"{directory}: no such directory")
+        for argument in run:
+            _filled(argument, dict.fromkeys(_FIELDS, ""))
+        self._program = _found(run[0], directory)
+        self._arguments = list(run[1:])
+        self._directory = directory
+        self._grace_s = grace_s
+
+    def trial(self, spec: TrialSpec) -> Trial:
+        """Run the program once. Raises TrialTimeout, ImpossibleTrial or another TestbedError when it gives no
+        believable result, InputError when it cannot be started."""
+        fields = {name: value(spec) for name, value in _FIELDS.items()}
+        command = [self._program, *(_filled(argument, fields) for argument in self._arguments)]
+        begin_s = time.monotonic()
+        output, errors = _call(
+            command, json.dumps(fields), self._directory, spec.duration_s + self._grace_s, spec
+        )
+        took_s = time.monotonic() - begin_s
+        try:
+            return _trial(spec, _answer(output), took_s, errors)
+        except _AnswerError as error:
+            raise TestbedError(f"trial {spec.index}: {self._program} {error}{_said(errors)}") from None
+
+    def close(self) -> None:
+        """Nothing outlives a trial."""
+
+
+class _AnswerError(Exception):
+    """The output of a program is not the JSON object that was asked for."""
+
+
+def _found(program: str, directory: Path | None) -> str:
+    """The program's path; absolute when it is given by a relative one."""
+    if os.sep in program:
+        path = ((directory or Path()) / program).absolute()
+        if not path.exists():
+            raise InputError(f"{path}: no such program")
+        if path.is_dir() or not os.access(path, os.X_OK):
+            raise InputError(f"{path}: not executable; 'chmod +x' makes it so, or name its interpreter first")
+        return str(path)
+    path_or_none = shutil.which(program)
+    if path_or_none is None:
+        raise InputError(
+            f"{program}: no such program on the PATH; write './{program}' for one beside the scenario"
+        )
+    return path_or_none
+
+
+def _filled(argument: str, fields: Mapping[str, object]) -> str:
+    def fill(match: re.Match[str]) -> str:
+        if match[0] in ("{{", "}}"):
+            return match[0][0]
+        if match[1] not in fields:
+            raise InputError(f"{argument!r}: no field is called {match[1]!r}; there are {', '.join(fields)}")
+        value = fields[match[1]]
+        return repr(value) if isinstance(value, float) else str(value)
+
+    return _BRACES.sub(fill, argument)
+
+
+def _call(
+    command: Sequence[str], given: str, directory: Path | None, timeout_s: float, spec: TrialSpec
+) -> tuple[bytes, str]:
+    """Standard output, and the end of standard error."""
+    try:
+        process = subprocess.Popen(
+            command,
+            cwd=directory,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise InputError(f"{command[0]}: cannot be started ({error.strerror or error})") from error
+    if process.stdin is None or process.stdout is None or process.stderr is None:
+        raise AssertionError("all three are pipes")
+    output = _Collected(process.stdout, MOST_OUTPUT_BYTES, on_excess=lambda: _kill(process))
+    errors = _Collected(process.stderr, KEPT_ERROR_BYTES)
+    timed_out = False
+    try:
+        # A program that does not read its input closes the pipe at any time.
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(given.encode())
+            process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+        process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        timed_out = True
+    finally:
+        _kill(process)
+        process.wait()
+        output.finish()
+        errors.finish()
+    said = errors.content.decode(errors="replace").strip()
+    name = f"trial {spec.index}: {command[0]}"
+    if timed_out:
+        raise TrialTimeout(f"{name} did not end within {timeout_s:g} s and was killed{_said(said)}")
+    if output.excess:
+        raise TestbedError(f"{name} wrote more than {MOST_OUTPUT_BYTES} bytes and was killed{_said(said)}")
+    if process.returncode:
+        how = (
+            f"ended with code {process.returncode}"
+            if process.returncode > 0
+            else f"was killed by {_signal_name(-process.returncode)}"
+        )
+        raise TestbedError(f"{name} {how}{_said(said)}")
+    return output.content, said
+
+
+class _Collected:
+    """What arrives on a pipe, read by a thread of its own: its beginning up to a limit, or its end."""
+
+    def __init__(self, pipe: IO[bytes], limit: int, on_excess: Callable[[], None] | None = None) -> None:
+        self.content = b""
+        self.excess = False
+        self._pipe, self._limit, self._on_excess = pipe, limit, on_excess
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with contextlib.suppress(ValueError, OSError):  # closed by finish()
+            while block := self._pipe.read1(65536):  # type: ignore[attr-defined]
+                self.content += block
+                if len(self.content) > self._limit:
+                    self.excess = True
+                    self.content = self.content[-self._limit :]
+                    if self._on_excess:
+                        self._on_excess()
+                        return
+
+    def finish(self) -> None:
+        """The process has ended. A grandchild in another session may still hold the pipe: it is not waited
+        for."""
+        self._thread.join(1.0)
+        if not self._thread.is_alive():
+            self._pipe.close()
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End the process and all that it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _said(errors: str) -> str:
+    """The end of standard error, for a message."""
+    return f"; it said: {errors.splitlines()[-1][-200:]}" if errors else ""
+
+
+def _answer(output: bytes) -> dict[str, Any]:
+    def refuse(constant: str) -> float:
+        raise _AnswerError(f"printed {constant}, which is no number")
+
+    text = output.decode(errors="replace").strip()
+    if not text:
+        raise _AnswerError("printed nothing; one JSON object is expected on standard output")
+    try:
+        answer = json.loads(text, parse_constant=refuse)
+    except (ValueError, RecursionError):
+        raise _AnswerError(f"printed no JSON object, but {text[:80]!r}") from None
+    if not isinstance(answer, dict):
+        raise _AnswerError(f"printed no JSON object, but {text[:80]!r}")
+    unknown = [name for name in answer if name not in _ANSWERS]
+    if unknown:
+        raise _AnswerError(f"printed the unknown field {unknown[0]!r}; there are {', '.join(_ANSWERS)}")
+    return answer
+
+
+def _trial(spec: TrialSpec, answer: Mapping[str, Any], took_s: float, errors: str) -> Trial:
+    counts = {name: _count(name, answer[name]) for name in _COUNTS if name in answer}
+    for name in ("sent_frames", "received_frames"):
+        if name not in counts:
+            raise _AnswerError(f"printed no {name}")
+    numbers = {name: _number(name, answer[name]) for name in _NUMBERS if name in answer}
+    stopped_early = answer.get("stopped_early", False)
+    if not isinstance(stopped_early, bool):
+        raise _AnswerError(f"printed {stopped_early!r} for stopped_early, which is true or false")
+    latency = _mapping("latency_s", answer)
+    facts = _mapping("facts", answer)
+    for name, fact in facts.items():
+        if not isinstance(fact, float | int | str | None):
+            raise _AnswerError(f"printed for facts.{name} what is neither text nor number")
+    return Trial(
+        spec=spec,
+        intended_frames=counts.pop("intended_frames", spec.intended_frames),
+        effective_duration_s=numbers.get("effective_duration_s", took_s),
+        offered_load_fps=numbers.get("offered_load_fps", counts["sent_frames"] / spec.duration_s),
+        stopped_early=stopped_early,
+        latency_s={name: _number(f"latency_s.{name}", value) for name, value in latency.items()},
+        facts=facts | ({"stderr": errors} if errors else {}),
+        **counts,
+    )
+
+
+def _count(name: str, value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) >= 2**63:
+        raise _AnswerError(f"printed {str(value)[:40]} for {name}, which is a whole number of frames")
+    return value
+
+
+def _number(name: str, value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        raise _AnswerError(f"printed {str(value)[:40]!r} for {name}, which is a number")
+    return float(value)
+
+
+def _mapping(name: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+    value = answer.get(name, {})
+    if not isinstance(value, dict):
+        raise _AnswerError(f"printed {str(value)[:40]!r} for {name}, which is a JSON object")
+    return value

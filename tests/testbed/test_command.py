@@ -1,0 +1,270 @@
+"""Programs as testbeds: well-behaved ones are believed, all others end in an error that says why."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from weirlab.errors import ImpossibleTrial, InputError, TestbedError, TrialTimeout
+from weirlab.testbed.base import TrialSpec
+from weirlab.testbed.command import CommandTestbed
+
+SPEC = TrialSpec(index=3, intended_load_fps=1000.0, duration_s=0.5, frame_size_bytes=64, elapsed_s=2.25)
+
+
+def program(directory: Path, body: str, name: str = "tester.py") -> list[str]:
+    path = directory / name
+    path.write_text(textwrap.dedent(body))
+    return [sys.executable, str(path)]
+
+
+def trial_of(directory: Path, body: str, *arguments: str, grace_s: float = 20.0):
+    bed = CommandTestbed([*program(directory, body), *arguments], grace_s=grace_s)
+    return bed.trial(SPEC)
+
+
+def printing(answer: object) -> str:
+    return f"print({json.dumps(answer)!r})"
+
+
+def test_counts_of_a_well_behaved_program_become_a_trial(tmp_path):
+    trial = trial_of(tmp_path, printing({"sent_frames": 500, "received_frames": 490}))
+    assert (trial.intended_frames, trial.sent_frames, trial.received_frames) == (500, 500, 490)
+    assert trial.loss_ratio == pytest.approx(0.02)
+    assert trial.offered_load_fps == 1000.0
+    assert trial.effective_duration_s > 0.0
+
+
+def test_everything_that_a_program_may_say_is_kept(tmp_path):
+    answer = {
+        "sent_frames": 250,
+        "received_frames": 200,
+        "intended_frames": 250,
+        "duplicated_frames": 2,
+        "reordered_frames": 3,
+        "effective_duration_s": 0.75,
+        "offered_load_fps": 999.5,
+        "stopped_early": True,
+        "latency_s": {"p50": 1e-5, "max": 2e-3},
+        "facts": {"port": "eth7", "late": 4, "unknown": None},
+    }
+    trial = trial_of(tmp_path, printing(answer))
+    assert trial.intended_frames == 250
+    assert (trial.duplicated_frames, trial.reordered_frames) == (2, 3)
+    assert (trial.effective_duration_s, trial.offered_load_fps) == (0.75, 999.5)
+    assert trial.stopped_early
+    assert trial.latency_s == {"p50": 1e-5, "max": 2e-3}
+    assert trial.facts == {"port": "eth7", "late": 4, "unknown": None}
+
+
+def test_the_trial_goes_in_as_arguments_and_as_json(tmp_path):
+    body = """
+        import json, sys
+        spec = json.load(sys.stdin)
+        assert sys.argv[1:] == ["1000.0", "0.5 s of 64 B", "no. 3", "{}"], sys.argv
+        assert float(sys.argv[1]) == spec["load_fps"] == 1000.0
+        assert spec["index"] == 3 and spec["elapsed_s"] == 2.25 and spec["purpose"] == "search"
+        print(json.dumps({"sent_frames": spec["intended_frames"], "received_frames": 1}))
+    """
+    arguments = ("{load_fps}", "{duration_s} s of {frame_size_bytes} B", "no. {index}", "{{}}")
+    assert trial_of(tmp_path, body, *arguments).sent_frames == 500
+
+
+def test_a_program_that_does_not_read_its_input_is_fine(tmp_path):
+    body = "import os; os.close(0)\n" + printing({"sent_frames": 500, "received_frames": 500})
+    assert trial_of(tmp_path, body).loss_ratio == 0.0
+
+
+def test_standard_error_is_kept_with_the_trial(tmp_path):
+    body = "import sys; print('port 0 was slow', file=sys.stderr)\n"
+    trial = trial_of(tmp_path, body + printing({"sent_frames": 500, "received_frames": 500}))
+    assert trial.facts["stderr"] == "port 0 was slow"
+
+
+def test_only_the_end_of_a_long_standard_error_is_kept(tmp_path):
+    body = "import sys; sys.stderr.write('x' * 3_000_000 + 'the end')\n"
+    trial = trial_of(tmp_path, body + printing({"sent_frames": 500, "received_frames": 500}))
+    assert str(trial.facts["stderr"]).endswith("the end")
+    assert len(str(trial.facts["stderr"])) <= 4000
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("", "printed nothing"),
+        ("print('link up')", "printed no JSON object, but 'link up'"),
+        ("print('[1, 2]')", "printed no JSON object"),
+        ("print('{\"sent_frames\": 1')", "printed no JSON object"),
+        ("import sys; sys.stdout.buffer.write(bytes(range(256)))", "printed no JSON object"),
+        ("print('[' * 100_000)", "printed no JSON object"),
+        ("print('{}')", "printed no sent_frames"),
+        (printing({"sent_frames": 500}), "printed no received_frames"),
+        (printing({"sent_frames": 500, "recieved_frames": 1}), "unknown field 'recieved_frames'"),
+        ('print(\'{"sent_frames": NaN, "received_frames": 1}\')', "printed NaN"),
+        ('print(\'{"sent_frames": Infinity, "received_frames": 1}\')', "printed Infinity"),
+        (printing({"sent_frames": 500.5, "received_frames": 1}), "500.5 for sent_frames, which is a whole"),
+        (printing({"sent_frames": 500.0, "received_frames": 1}), "500.0 for sent_frames, which is a whole"),
+        (printing({"sent_frames": "500", "received_frames": 1}), "500 for sent_frames, which is a whole"),
+        (printing({"sent_frames": True, "received_frames": 1}), "True for sent_frames, which is a whole"),
+        (printing({"sent_frames": 10**30, "received_frames": 1}), "for sent_frames, which is a whole"),
+        (
+            printing({"sent_frames": 500, "received_frames": 1, "offered_load_fps": "fast"}),
+            "'fast' for offered_load_fps",
+        ),
+        ('print(\'{"sent_frames": 5, "received_frames": 1, "offered_load_fps": 1e999}\')', "offered_load"),
+        (printing({"sent_frames": 500, "received_frames": 1, "latency_s": 3}), "for latency_s"),
+        (printing({"sent_frames": 500, "received_frames": 1, "facts": {"a": [1]}}), "facts.a"),
+        (printing({"sent_frames": 500, "received_frames": 1, "stopped_early": 1}), "for stopped_early"),
+        ("raise SystemExit(7)", "ended with code 7"),
+        ("import os; os.kill(os.getpid(), 9)", "was killed by SIGKILL"),
+        ("import sys; sys.exit('no link on port 1')", "ended with code 1; it said: no link on port 1"),
+    ],
+)
+def test_an_answer_that_is_none_is_named(tmp_path, body, message):
+    with pytest.raises(TestbedError, match="trial 3: ") as caught:
+        trial_of(tmp_path, body)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("sent", "received", "message"),
+    [
+        (500, 501, "received 501 frames of 500 sent"),
+        (-1, 0, "sent_frames is negative"),
+        (500, -2, "received_frames is negative"),
+        (0, 0, "no frame was sent"),
+    ],
+)
+def test_counts_that_contradict_each_other_are_impossible(tmp_path, sent, received, message):
+    with pytest.raises(ImpossibleTrial, match=message):
+        trial_of(tmp_path, printing({"sent_frames": sent, "received_frames": received}))
+
+
+def test_a_program_that_took_no_time_is_impossible(tmp_path):
+    answer = {"sent_frames": 500, "received_frames": 1, "effective_duration_s": 0.0}
+    with pytest.raises(ImpossibleTrial, match="took 0 s"):
+        trial_of(tmp_path, printing(answer))
+
+
+def test_a_program_that_writes_without_end_is_stopped(tmp_path):
+    begin = time.monotonic()
+    with pytest.raises(TestbedError, match="wrote more than 1000000 bytes and was killed"):
+        trial_of(tmp_path, "while True: print('frame ' * 1000)")
+    assert time.monotonic() - begin < 10.0
+
+
+def alive(pid: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+def ends(pid: int) -> bool:
+    deadline = time.monotonic() + 5.0
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not alive(pid)
+
+
+def family(tmp_path: Path, *, parent_waits: bool) -> str:
+    """A program with a child that sleeps, ignores all that can be ignored, and holds the pipes open."""
+    return f"""
+        import os, pathlib, signal, sys, time
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            time.sleep(600)
+        pathlib.Path({str(tmp_path / "pids")!r}).write_text(f"{{os.getpid()}} {{child}}")
+        print('{{"sent_frames": 500, "received_frames": 500}}', flush=True)
+        if {parent_waits}:
+            time.sleep(600)
+        os._exit(0)
+    """
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc to see processes")
+
+
+@needs_proc
+def test_a_program_that_hangs_is_killed_with_its_children(tmp_path):
+    with pytest.raises(TrialTimeout, match=r"did not end within 1.5 s"):
+        trial_of(tmp_path, family(tmp_path, parent_waits=True), grace_s=1.0)
+    parent, child = map(int, (tmp_path / "pids").read_text().split())
+    assert ends(parent)
+    assert ends(child)
+
+
+@needs_proc
+def test_what_a_program_leaves_running_is_killed_and_not_waited_for(tmp_path):
+    begin = time.monotonic()
+    trial = trial_of(tmp_path, family(tmp_path, parent_waits=False))
+    assert time.monotonic() - begin < 10.0
+    assert trial.received_frames == 500
+    assert ends(int((tmp_path / "pids").read_text().split()[1]))
+
+
+@needs_proc
+def test_ctrl_c_kills_the_program(tmp_path):
+    def interrupt(signum, frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 1.0)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            trial_of(tmp_path, family(tmp_path, parent_waits=True))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert ends(int((tmp_path / "pids").read_text().split()[0]))
+
+
+def test_a_missing_program_is_told_before_the_first_trial(tmp_path):
+    with pytest.raises(InputError, match=r"no such program on the PATH; write './no-such-tester'"):
+        CommandTestbed(["no-such-tester"])
+    with pytest.raises(InputError, match="no such program"):
+        CommandTestbed(["./tester"], directory=tmp_path)
+
+
+def test_a_program_that_may_not_be_executed_is_told_before_the_first_trial(tmp_path):
+    (tmp_path / "tester").write_text("#!/bin/sh\n")
+    with pytest.raises(InputError, match="not executable; 'chmod \\+x'"):
+        CommandTestbed(["./tester"], directory=tmp_path)
+    with pytest.raises(InputError, match="not executable"):
+        CommandTestbed([str(tmp_path)])
+
+
+def test_a_program_without_a_format_cannot_be_started(tmp_path):
+    path = tmp_path / "tester"
+    path.write_bytes(b"\0\1\2 no program")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    with pytest.raises(InputError, match="cannot be started"):
+        CommandTestbed([str(path)]).trial(SPEC)
+
+
+def test_a_missing_directory_is_told(tmp_path):
+    with pytest.raises(InputError, match="no such directory"):
+        CommandTestbed(["true"], directory=tmp_path / "nowhere")
+
+
+def test_an_unknown_field_in_braces_is_told_with_the_known_ones():
+    with pytest.raises(InputError, match="no field is called 'rate'; there are index, load_fps"):
+        CommandTestbed(["true", "{rate}"])
+
+
+def test_a_program_runs_in_its_directory(tmp_path):
+    path = tmp_path / "tester"
+    path.write_text('#!/bin/sh\npwd >&2\necho \'{"sent_frames": 1, "received_frames": 1}\'\n')
+    path.chmod(0o755)
+    trial = CommandTestbed(["./tester"], directory=tmp_path).trial(SPEC)
+    assert os.path.realpath(str(trial.facts["stderr"])) == os.path.realpath(tmp_path)
