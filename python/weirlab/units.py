@@ -27,12 +27,13 @@ from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     PlainSerializer,
+    ValidatorFunctionWrapHandler,
     WithJsonSchema,
+    WrapValidator,
 )
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
@@ -66,13 +67,20 @@ __all__ = [
 _NUMBER = r"\+?(\d[\d_]*(\.\d*)?|\.\d+)([eE][+-]?\d+)?"
 
 
-def _text(value: object) -> str:
-    """How a value that is no text is shown in a message and given to the parsers."""
+def _text(value: object, expected: str) -> str:
+    """A scalar as the text that the parsers read. Raises UnitError for anything else."""
+    if value is None or isinstance(value, dict | list | tuple):
+        raise UnitError(f"write {expected} (got {_shown(value)})")
+    return str(value)
+
+
+def _shown(value: object) -> str:
+    """A value as a message shows it."""
     if value is None:
-        return ""
+        return "nothing"
     if isinstance(value, dict | list | tuple):
         return "a mapping" if isinstance(value, dict) else "a list"
-    return str(value)
+    return f"'{value}'"
 
 
 @dataclass(frozen=True, order=True, repr=False)
@@ -83,6 +91,7 @@ class _Quantity:
     """The value in its stored unit, which each kind names."""
 
     kind: ClassVar[str]
+    title: ClassVar[str]
     units: ClassVar[tuple[str, ...]]
     examples: ClassVar[tuple[str, ...]]
 
@@ -107,7 +116,9 @@ class _Quantity:
 
     @classmethod
     def _coerce(cls, value: object) -> Self:
-        return value if isinstance(value, cls) else cls.parse(_text(value))
+        if isinstance(value, cls):
+            return value
+        return cls.parse(_text(value, f"a {cls.title}, such as '{cls.examples[0]}'"))
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -126,6 +137,7 @@ class Span(_Quantity):
     """A length of time, stored in picoseconds."""
 
     kind = "span"
+    title = "duration"
     units = ("ps", "ns", "us", "µs", "μs", "ms", "s", "min", "h")
     examples = ("0.5 us", "20 ms", "10 s")
 
@@ -149,6 +161,7 @@ class Size(_Quantity):
     """An amount of data, stored in bytes."""
 
     kind = "size"
+    title = "size"
     units = ("B", "kB", "KiB", "MB", "MiB", "GB", "GiB", "TB", "TiB")
     examples = ("64 B", "150 kB", "64 KiB")
 
@@ -162,6 +175,7 @@ class Rate(_Quantity):
     """A bit rate, stored in bit/s."""
 
     kind = "rate"
+    title = "rate"
     units = (
         *("bit/s", "bps", "kbit/s", "kbps", "Mbit/s", "Mbps", "Gbit/s", "Gbps", "Tbit/s", "Tbps"),
         *("B/s", "kB/s", "MB/s", "GB/s"),
@@ -178,6 +192,7 @@ class FrameRate(_Quantity):
     """A rate of frames, stored in thousandths of a frame per second."""
 
     kind = "frame-rate"
+    title = "frame rate"
     units = (
         *("frame/s", "frames/s", "fps", "pps", "kframe/s", "kframes/s", "kfps", "kpps"),
         *("Mframe/s", "Mframes/s", "Mfps", "Mpps", "Gframe/s", "Gframes/s"),
@@ -264,9 +279,7 @@ class _Between:
         if isinstance(value, list | tuple) and len(value) == 2:
             return tuple(value)
         low, _, high = self.example.partition(" .. ")
-        raise UnitError(
-            f"write a range as '{self.example}' or [{low}, {high}] (got {_text(value) or 'nothing'})"
-        )
+        raise UnitError(f"write a range as '{self.example}' or [{low}, {high}] (got {_shown(value)})")
 
 
 def _ordered(ends: tuple[Any, Any]) -> Interval[Any]:
@@ -279,7 +292,7 @@ def _ordered(ends: tuple[Any, Any]) -> Interval[Any]:
 
 
 def _fraction(value: object) -> float:
-    text = _text(value)
+    text = _text(value, "a fraction such as '49 %' or '0.49'")
     number = text.strip().removesuffix("%").strip()
     bare = number == text.strip()
     try:
@@ -301,7 +314,7 @@ def per_cent(fraction: float) -> str:
 
 def _count(least: int) -> Any:
     def read(value: object) -> int:
-        text = _text(value)
+        text = _text(value, "a whole number, such as '8'")
         if not re.fullmatch(r"\s*[+-]?\d[\d_]*\s*", text):
             raise UnitError(f"write a whole number, such as '8' (got '{text}')")
         if int(text) < least:
@@ -312,7 +325,7 @@ def _count(least: int) -> Any:
 
 
 def _number(value: object) -> float:
-    text = _text(value)
+    text = _text(value, "a number, such as '12.42'")
     try:
         number = float(text)
     except ValueError:
@@ -323,15 +336,16 @@ def _number(value: object) -> float:
 
 
 def _flag(value: object) -> bool:
-    text = _text(value)
+    text = _text(value, "'true' or 'false'")
     if text.lower() not in ("true", "false"):
         raise UnitError(f"write 'true' or 'false' (got '{text}')")
     return text.lower() == "true"
 
 
-def _positive(quantity: Any) -> Any:
+def _positive(value: object, read: ValidatorFunctionWrapHandler) -> Any:
+    quantity = read(value)
     if quantity.stored == 0:
-        raise UnitError(f"more than zero is needed (got '{quantity}')")
+        raise UnitError(f"more than zero is needed (got '{value}')")
     return quantity
 
 
@@ -339,7 +353,7 @@ def _first_of(value: object, kinds: tuple[Any, ...], expected: str) -> Any:
     """`value` as the first kind that reads it; the error names all of them."""
     if isinstance(value, kinds):
         return value
-    text = _text(value)
+    text = _text(value, expected)
     for kind in kinds:
         try:
             return kind.parse(text)
@@ -391,9 +405,9 @@ def _whole(least: int) -> WithJsonSchema:
 _PER_CENT = {"type": "string", "pattern": rf"^\s*{_NUMBER}\s*%?\s*$", "examples": ["49 %"]}
 _FRAMES_SCHEMA = {"type": "string", "pattern": _FRAMES_PATTERN, "examples": ["16 frames"]}
 
-PositiveSpan = Annotated[Span, AfterValidator(_positive)]
+PositiveSpan = Annotated[Span, WrapValidator(_positive)]
 """A time of more than zero."""
-PositiveSize = Annotated[Size, AfterValidator(_positive)]
+PositiveSize = Annotated[Size, WrapValidator(_positive)]
 """A size of more than zero."""
 Fraction = Annotated[
     float,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from weirlab.errors import Problem, ScenarioError
 from weirlab.scenario.layout import Layout
+from weirlab.scenario.plan import Binary, Mdr
 from weirlab.scenario.problems import did_you_mean, listed
 from weirlab.scenario.selecting import Fault, Where, traffic_amiss
 from weirlab.scenario.traffic import Departing
@@ -53,12 +54,14 @@ def check_search(scenario: Scenario, layout: Layout | None) -> Iterator[Fault]:
         path: Where = ("search", "goals", goal_name)
         if goal.loss >= 1:
             yield (*path, "loss"), "a loss ratio below 100 % is needed"
-        if goal.exceed_ratio >= 1:
-            yield (*path, "exceed_ratio"), "a ratio below 100 % is needed"
         if goal.width is not None and not 1e-6 <= goal.width < 1:
             yield (*path, "width"), "a width from 0.0001 % to below 100 % is needed"
-        if goal.duration_sum is not None and goal.duration_sum < search.trial.duration:
-            yield (*path, "duration_sum"), f"is less than one trial ({search.trial.duration})"
+        if goal.width is not None and isinstance(search.algorithm, Binary) and search.algorithm.threshold:
+            yield (*path, "width"), "stands beside the algorithm's 'threshold'; write one of them"
+    first = search.algorithm.initial_duration if isinstance(search.algorithm, Mdr) else None
+    if first is not None and first > search.trial.duration:
+        at: Where = ("search", "algorithm", "initial_duration")
+        yield at, f"is longer than the final trials ({search.trial.duration})"
     low = search.between.low
     if not isinstance(low, FrameRate) and layout is not None and not layout.ports and isinstance(low, float):
         yield (

@@ -93,7 +93,8 @@ class Scenario(Model):
 
     def dump(self) -> dict[str, Any]:
         """The scenario in full, defaults included, as plain data that `Scenario` and YAML files take."""
-        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        plain = self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return {key: _kind_first(value) for key, value in plain.items()}
 
     def to_yaml(self) -> str:
         """The scenario in full as a file that `loads` reads back."""
@@ -140,6 +141,16 @@ class Scenario(Model):
         from weirlab.scenario.resolve import resolve
 
         return resolve(self)
+
+
+def _kind_first(value: Any) -> Any:
+    """`value` with `kind` before the other entries of each mapping, as people write it."""
+    if isinstance(value, list):
+        return [_kind_first(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    ordered = {"kind": value["kind"], **value} if "kind" in value else value
+    return {key: _kind_first(item) for key, item in ordered.items()}
 
 
 def split_path(path: str) -> tuple[str, ...]:

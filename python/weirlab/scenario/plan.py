@@ -43,12 +43,8 @@ class Goal(Model):
     loss: Fraction
     """Highest loss ratio; 0 % for the NDR."""
     width: Fraction | None = None
-    """Distance of the bounds at which the search ends, relative to the upper one. Absent: 0.5 %, or the
-    algorithm's `threshold`."""
-    exceed_ratio: Fraction = 0.0
-    """Share of the duration sum that trials with more loss may take (RFC 9971)."""
-    duration_sum: PositiveSpan | None = None
-    """Summed duration of the trials that decide about a load (RFC 9971). Absent: one trial."""
+    """Distance of the bounds at which the search ends, relative to the upper one. Absent: 0.5 %, unless the
+    algorithm has a `threshold`."""
 
 
 class TrialPlan(Model):
@@ -56,6 +52,8 @@ class TrialPlan(Model):
 
     duration: PositiveSpan
     """Of a final trial."""
+    warm_up: Span = Span(0)
+    """Traffic at the greatest load before the first trial; its result decides nothing."""
     settle: Span = Span.from_s(0.5)
     """Wait after the last frame, so that all that is under way arrives and counts."""
     unsent: Literal["excluded", "lost"] = "excluded"
@@ -67,17 +65,15 @@ class Binary(Model):
 
     kind: Literal["binary"]
     threshold: FrameRate | None = None
-    """Ends when two loads in a row differ by less. Absent: the width of the goal."""
-    warm_up: Span = Span(0)
-    """Traffic at the maximum load before the first trial."""
+    """Ends when two loads in a row differ by less, whatever the goals' width. Absent: their width rules."""
 
 
 class Mdr(Model):
     """Multiple drop rates: NDR and PDR in one search, trials geometrically longer from phase to phase."""
 
     kind: Literal["mdr"]
-    initial_duration: PositiveSpan = Span.from_s(1)
-    """Of the first trials."""
+    initial_duration: PositiveSpan | None = None
+    """Of the first trials. Absent: 1 s, or the final duration where that is less."""
     intermediate_phases: Natural = 2
     """Phases between the first and the final trial duration."""
     phase_timeout: PositiveSpan = Span.from_s(600)

@@ -32,9 +32,14 @@ RENAMED = {
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` when something known is near, else nothing."""
+    near = _nearest(given, known)
+    return f"; did you mean '{near}'?" if near else ""
+
+
+def _nearest(given: str, known: Iterable[str]) -> str:
     by_case = {name.lower(): name for name in known}
     near = difflib.get_close_matches(given.lower(), list(by_case), n=1, cutoff=0.6)
-    return f"; did you mean '{by_case[near[0]]}'?" if near else ""
+    return by_case[near[0]] if near else ""
 
 
 def listed(names: Iterable[str], most: int = 12) -> str:
@@ -45,7 +50,20 @@ def listed(names: Iterable[str], most: int = 12) -> str:
 
 def explain(error: ValidationError, root: type[Model], tree: Node) -> list[Problem]:
     """Every fault of `error` with its place in `tree`, which was read as `root`."""
-    return [_problem(fault, root, tree) for fault in error.errors(include_url=False)]
+    found = error.errors(include_url=False)
+    misspelt = {(*fault["loc"][:-1], _nearest_field(fault, root)) for fault in found}
+    return [
+        _problem(fault, root, tree)
+        for fault in found
+        if not (fault["type"] == "missing" and fault["loc"] in misspelt)
+    ]
+
+
+def _nearest_field(fault: Any, root: type[Model]) -> str:
+    """The field that an unknown one was perhaps meant to be."""
+    if fault["type"] != "extra_forbidden":
+        return ""
+    return _nearest(str(fault["loc"][-1]), fields_at(root, fault["loc"][:-1]))
 
 
 def _problem(fault: Any, root: type[Model], tree: Node) -> Problem:

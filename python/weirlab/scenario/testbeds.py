@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from weirlab.scenario.base import BY_KIND, Model, Text
-from weirlab.units import Fraction, FrameRate, Frames, PositiveSpan, Span
+from weirlab.units import Count, Fraction, FrameRate, Frames, Number, PositiveSpan, Span
 
 __all__ = [
     "RESERVED",
@@ -33,7 +33,9 @@ class Device(Model):
     """What all simulated devices share."""
 
     overhead: Span = Span(0)
-    """Time that a trial takes beyond its duration."""
+    """Time that a trial takes beyond its duration: waiting for late frames, reading counters."""
+    tester_limit: FrameRate | None = None
+    """Most that the tester can send, over all directions. Absent: no limit."""
 
 
 class Knee(Device):
@@ -62,6 +64,10 @@ class Ip4Published(Device):
     """Mean time between small losses when offered exactly the knee (0.08 a second)."""
     burst_fold: Fraction = 0.00043
     """Relative distance below the knee over which that hazard falls by a factor of e."""
+    burst_frames: Count = 32
+    """Frames lost each time."""
+    overload_cost: Fraction = 0.001
+    """Share of the knee that is not forwarded under overload."""
 
 
 class VhostPublished(Device):
@@ -84,8 +90,12 @@ class VhostPublished(Device):
     """Mean time between small losses when offered exactly the NDR knee (0.0693 a second)."""
     burst_fold: FrameRate = FrameRate.from_fps(0.0616e6)
     """Distance from the NDR knee over which that hazard changes by a factor of e."""
-    overload_low: Fraction = 0.86
+    burst_frames: Count = 32
+    """Frames lost each time."""
+    overload_low: Number = 0.86
     """Least share of the PDR knee that is forwarded under overload."""
+    overload_high: Number = 1.005
+    """Greatest share of it."""
 
 
 class RandomDrops(Device):
@@ -159,12 +169,12 @@ class Command(Model):
     """Any program: arguments in, one JSON object out."""
 
     kind: Literal["command"]
-    run: tuple[Text, ...] = Field(min_length=1, examples=[["./my-tester", "--port", "0"]])
-    """The program and its arguments; those of the trial follow. No shell is involved."""
+    run: tuple[Text, ...] = Field(min_length=1, examples=[["./my-tester", "--load", "{load_fps}"]])
+    """The program and its arguments, with fields of the trial in braces. No shell is involved."""
     directory: Text | None = None
     """Where it runs. Absent: the directory of the scenario file."""
     timeout: PositiveSpan = Span.from_s(60)
-    """A trial fails when the program takes this much longer than the trial's duration."""
+    """A trial fails when the program takes this much longer than the trial lasts."""
 
 
 AnyTestbed = Annotated[Sim | Netns | Command, BY_KIND]
