@@ -110,6 +110,7 @@ fn check_host(node: u32, topology: &Topology) -> Result<(), SpecError> {
 
 fn check_traffic(traffic: &[Traffic], topology: &Topology) -> Result<(), SpecError> {
     let mut taken = BTreeSet::new();
+    let mut listed = Listed::new(topology);
     let mut flows = 0;
     for (i, group) in traffic.iter().enumerate() {
         let at = format!("/traffic/{i}");
@@ -120,22 +121,45 @@ fn check_traffic(traffic: &[Traffic], topology: &Topology) -> Result<(), SpecErr
             let message = format!("two groups of traffic are called '{}'", group.name);
             return Err(SpecError::new(format!("{at}/name"), message));
         }
-        for (j, source) in group.sources.iter().enumerate() {
-            check_source(source, topology).map_err(|error| error.under(format!("{at}/sources/{j}")))?;
-            flows += match &source.to {
-                Destination::Node(_) => 1,
-                Destination::Uniform(list) => list.len() as u64,
-            };
-        }
+        let destinations = |source: &Source| match &source.to {
+            Destination::Node(_) => 1,
+            Destination::Uniform(list) => list.len() as u64,
+        };
+        flows += group.sources.iter().map(destinations).sum::<u64>();
         if flows > MAX_FLOWS {
             let message = format!("{flows} or more pairs of a source and a destination; at most {MAX_FLOWS}");
             return Err(SpecError::new(format!("{at}/sources"), message));
+        }
+        for (j, source) in group.sources.iter().enumerate() {
+            check_source(source, topology, &mut listed).map_err(|error| error.under(format!("{at}/sources/{j}")))?;
         }
     }
     Ok(())
 }
 
-fn check_source(source: &Source, topology: &Topology) -> Result<(), SpecError> {
+/// Nodes that stand in the current list.
+struct Listed {
+    list: u32,
+    /// The last list that each node stood in.
+    last_list: Vec<u32>,
+}
+
+impl Listed {
+    fn new(topology: &Topology) -> Listed {
+        Listed { list: 0, last_list: vec![0; topology.nodes.len()] }
+    }
+
+    fn clear(&mut self) {
+        self.list += 1;
+    }
+
+    /// Whether `node` did not stand there yet.
+    fn insert(&mut self, node: u32) -> bool {
+        std::mem::replace(&mut self.last_list[node as usize], self.list) != self.list
+    }
+}
+
+fn check_source(source: &Source, topology: &Topology, listed: &mut Listed) -> Result<(), SpecError> {
     check_host(source.from, topology).map_err(|error| error.under("/from"))?;
     match &source.to {
         Destination::Node(node) => check_host(*node, topology).map_err(|error| error.under("/to/node"))?,
@@ -143,10 +167,10 @@ fn check_source(source: &Source, topology: &Topology) -> Result<(), SpecError> {
             if list.is_empty() {
                 return Err(SpecError::new("/to/uniform", "a source needs at least one destination"));
             }
-            let mut taken = BTreeSet::new();
+            listed.clear();
             for (i, &node) in list.iter().enumerate() {
                 check_host(node, topology).map_err(|error| error.under(format!("/to/uniform/{i}")))?;
-                if !taken.insert(node) {
+                if !listed.insert(node) {
                     let name = &topology.nodes[node as usize].name;
                     return Err(SpecError::new(format!("/to/uniform/{i}"), format!("'{name}' stands here twice")));
                 }

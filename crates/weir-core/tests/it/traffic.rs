@@ -1,0 +1,132 @@
+use proptest::prelude::*;
+use weir_core::rng::{Seed, Stream};
+use weir_core::spec::{Departures, Destination, FrameSize, Source};
+use weir_core::traffic::Emissions;
+use weir_core::units::{Bytes, Span, Time};
+
+use crate::specs::source;
+
+fn with(departures: Departures) -> Source {
+    Source { departures, ..source(0, 1) }
+}
+
+fn times(source: &Source, until: Span) -> Vec<u64> {
+    let emissions = Emissions::new(source, Seed::new(3).stream("test"));
+    emissions.map(|emission| emission.at.ps()).take_while(|&at| at < until.ps()).collect()
+}
+
+#[test]
+fn constant_gaps_carry_their_fraction() {
+    let source = Source { start_ps: Time::from_ps(7), ..with(Departures::Constant { gap_ps: 2.5 }) };
+    assert_eq!(times(&source, Span::from_ps(21)), [7, 9, 12, 14, 17, 19]);
+}
+
+#[test]
+fn a_source_is_silent_before_its_start_and_from_its_stop_on() {
+    let departures = Departures::Constant { gap_ps: 10.0 };
+    let source = Source { start_ps: Time::from_ps(100), stop_ps: Time::from_ps(130), ..with(departures) };
+    let mut emissions = Emissions::new(&source, Seed::new(0).stream("x"));
+    assert_eq!(emissions.peek(), Time::from_ps(100));
+    assert_eq!(emissions.by_ref().map(|emission| emission.at.ps()).collect::<Vec<_>>(), [100, 110, 120]);
+    assert_eq!(emissions.peek(), Time::NEVER);
+    assert_eq!(emissions.next(), None);
+}
+
+#[test]
+fn poisson_gaps_have_the_mean_and_variance_of_an_exponential() {
+    let source = with(Departures::Poisson { mean_gap_ps: 1e6 });
+    let times = times(&source, Span::from_ms(100));
+    let n = times.len() as f64;
+    // The count over a fixed time is Poisson: variance = mean = 1e5.
+    assert!((n - 1e5).abs() < 4.0 * 1e5_f64.sqrt(), "{n} frames");
+    let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e6).collect();
+    let square = gaps.iter().map(|gap| gap * gap).sum::<f64>() / gaps.len() as f64;
+    // E[x^2] = 2, Var[x^2] = 20.
+    assert!((square - 2.0).abs() < 4.0 * (20.0 / n).sqrt(), "mean square {square}");
+}
+
+#[test]
+fn bernoulli_frames_leave_at_slots_with_their_probability() {
+    for probability in [0.01, 0.3, 0.85, 1.0] {
+        let slot = Span::from_ps(51_200);
+        let times = times(&with(Departures::Bernoulli { slot_ps: slot, probability }), slot * 100_001);
+        assert!(times.iter().all(|at| at % slot.ps() == 0 && *at > 0));
+        assert!(times.is_sorted_by(|a, b| a < b));
+        let deviation = (1e5 * probability * (1.0 - probability)).sqrt();
+        assert!((times.len() as f64 - 1e5 * probability).abs() <= 4.0 * deviation, "{} frames", times.len());
+    }
+}
+
+#[test]
+fn on_off_frames_keep_their_gap_and_the_share_of_on_time() {
+    let (gap, on, off) = (1e6, Span::from_us(50), Span::from_us(150));
+    let source = with(Departures::OnOff { gap_ps: gap, mean_on_ps: on, mean_off_ps: off });
+    let duration = Span::from_ms(1_000);
+    let times = times(&source, duration);
+    // Rate while on 1 per us, on for a quarter of the time. Over n cycles the on time of 50 us a cycle has the
+    // standard deviation 50 us x sqrt(2 n) x (off share).
+    let (expected, cycles) = (250_000.0, 5_000.0_f64);
+    let deviation = 50.0 * (2.0 * cycles).sqrt() * 0.75;
+    assert!((times.len() as f64 - expected).abs() < 4.0 * deviation, "{} frames", times.len());
+    let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps.iter().all(|&between| between >= gap as u64 - 1), "two frames closer than the gap");
+    let within = gaps.iter().filter(|&&between| between <= gap as u64 + 1).count() as f64;
+    // A gap holds no end of an on period with probability exp(-gap / on).
+    let share = within / gaps.len() as f64;
+    assert!((share - libm::exp(-1.0 / 50.0)).abs() < 0.005, "share {share}");
+}
+
+#[test]
+fn a_stream_is_read_as_gap_destination_gap_destination() {
+    let departures = Departures::Bernoulli { slot_ps: Span::from_ps(51_200), probability: 0.85 };
+    let to = Destination::Uniform((0..32).collect());
+    let emissions = Emissions::new(&Source { to, ..with(departures) }, Stream::split_mix_64(1007));
+    let mut words = Stream::split_mix_64(1007);
+    let mut at = 0;
+    for emission in emissions.take(1000) {
+        let u = ((words.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+        at += 51_200 * (1 + (libm::log(u) / libm::log(1.0 - 0.85)) as u64);
+        assert_eq!((emission.at.ps(), u64::from(emission.destination)), (at, words.next_u64() % 32));
+    }
+}
+
+#[test]
+fn sizes_of_a_mix_come_with_their_weights() {
+    let mix = vec![(Bytes::new(64), 7), (Bytes::new(594), 4), (Bytes::new(1518), 1)];
+    let source = Source { frame_size: FrameSize::Mix(mix.clone()), ..with(Departures::Constant { gap_ps: 1.0 }) };
+    let n = 120_000;
+    let sizes: Vec<Bytes> =
+        Emissions::new(&source, Seed::new(5).stream("mix")).take(n).map(|emission| emission.size).collect();
+    for (size, weight) in mix {
+        let share = f64::from(weight) / 12.0;
+        let count = sizes.iter().filter(|&&drawn| drawn == size).count() as f64;
+        let deviation = (n as f64 * share * (1.0 - share)).sqrt();
+        assert!((count - n as f64 * share).abs() < 4.0 * deviation, "{count} of {size}");
+    }
+}
+
+fn departures() -> impl Strategy<Value = Departures> {
+    prop_oneof![
+        (1.0..1e19f64).prop_map(|mean_gap_ps| Departures::Poisson { mean_gap_ps }),
+        (1.0..1e19f64).prop_map(|gap_ps| Departures::Constant { gap_ps }),
+        (1u64.., 1e-18..1.0f64)
+            .prop_map(|(slot, probability)| Departures::Bernoulli { slot_ps: Span::from_ps(slot), probability }),
+        (1.0..1e9f64, 1_000_000u64.., 0u64..).prop_map(|(gap_ps, on, off)| Departures::OnOff {
+            gap_ps,
+            mean_on_ps: Span::from_ps(on),
+            mean_off_ps: Span::from_ps(off)
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn time_never_runs_back_and_nothing_overflows(departures in departures(), start in 0u64..1 << 62, seed: u64) {
+        let source = Source { start_ps: Time::from_ps(start), ..with(departures) };
+        let mut last = start;
+        for emission in Emissions::new(&source, Seed::new(seed).stream("any")).take(100) {
+            prop_assert!(emission.at.ps() >= last);
+            last = emission.at.ps();
+        }
+    }
+}
