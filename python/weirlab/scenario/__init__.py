@@ -12,5 +12,6 @@ from weirlab.scenario.loading import load, loads
 from weirlab.scenario.model import Scenario
 from weirlab.scenario.offered import Offered
 from weirlab.scenario.resolve import Resolved, unsupported
+from weirlab.scenario.schema import json_schema
 
-__all__ = ["Offered", "Resolved", "Scenario", "load", "loads", "unsupported"]
+__all__ = ["Offered", "Resolved", "Scenario", "json_schema", "load", "loads", "unsupported"]

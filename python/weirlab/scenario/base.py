@@ -11,9 +11,11 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     PlainSerializer,
     WithJsonSchema,
 )
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from weirlab.errors import UnitError
@@ -74,6 +76,29 @@ class _Chosen:
         }
         return core_schema.tagged_union_schema(choices, choose)
 
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """A chain of `if kind ... then`, so that an editor judges an entry as the kind that it says it is."""
+        choices = handler(schema)["oneOf"]
+        kinds = [tag.strip("<>") for tag in schema["choices"]]
+        rules = [
+            {"if": self._says(kind), "then": choice} for kind, choice in zip(kinds, choices, strict=True)
+        ]
+        if self.by_field:
+            return {"type": "object", "allOf": rules, "anyOf": [{"required": [kind]} for kind in kinds]}
+        return {
+            "type": "object",
+            "required": ["kind"],
+            "properties": {"kind": {"enum": kinds}},
+            "allOf": rules,
+        }
+
+    def _says(self, kind: str) -> JsonSchemaValue:
+        if self.by_field:
+            return {"required": [kind]}
+        return {"required": ["kind"], "properties": {"kind": {"const": kind}}}
+
 
 BY_KIND = _Chosen(by_field=False)
 """Marks a union of models that `kind` tells apart."""
@@ -121,6 +146,14 @@ class Named(Mapping[str, V]):
                 lambda named, serialize: serialize(named._entries), schema=entries
             ),
         )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        (entry,) = handler(schema)["patternProperties"].values()
+        names = {"pattern": f"^{_NAME.pattern}$"}
+        return {"type": "object", "propertyNames": names, "additionalProperties": entry}
 
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
@@ -185,7 +218,9 @@ def _selector_schema(example: list[str]) -> WithJsonSchema:
 Text = Annotated[str, BeforeValidator(_read_text), WithJsonSchema({"type": ["string", "number", "boolean"]})]
 """Any text but none at all."""
 Name = Annotated[
-    str, BeforeValidator(_read_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$"})
+    str,
+    BeforeValidator(_read_name),
+    WithJsonSchema({"type": ["string", "integer"], "pattern": f"^{_NAME.pattern}$"}),
 ]
 """Letters, digits, `-` and `_`; no dots, as names are parts of dotted paths."""
 Label = Text

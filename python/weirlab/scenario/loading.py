@@ -10,8 +10,9 @@ from pydantic import ValidationError
 
 from weirlab.errors import Problem, ScenarioError
 from weirlab.scenario import document
+from weirlab.scenario.assignment import set_at
 from weirlab.scenario.check import faults
-from weirlab.scenario.document import Node, join_path
+from weirlab.scenario.document import Node
 from weirlab.scenario.model import VERSION, Origin, Scenario, split_path
 from weirlab.scenario.problems import explain
 
@@ -44,7 +45,10 @@ def assigned(scenario: Scenario, assignments: Mapping[str, Any]) -> Scenario:
 def _scenario(tree: Node, assignments: Mapping[str, Any]) -> Scenario:
     problems: list[Problem] = []
     for path, value in assignments.items():
-        tree = _assign(tree, split_path(path), Node.of(value), problems)
+        try:
+            tree = set_at(tree, split_path(path), Node.of(value))
+        except LookupError as error:
+            problems.append(Problem(str(error), path=path))
     if problems:
         raise ScenarioError(problems)
     try:
@@ -81,33 +85,6 @@ def _in_order(problems: list[Problem], tree: Node) -> list[Problem]:
     return sorted(
         unique, key=lambda problem: (problem.file != main, problem.file, problem.line, problem.column)
     )
-
-
-def _assign(tree: Node, path: tuple[str, ...], value: Node, problems: list[Problem]) -> Node:
-    """`tree` with `value` at `path`; mappings on the way are made, None removes."""
-    if not path:
-        return value
-    key, rest = path[0], path[1:]
-    if isinstance(tree.value, list):
-        if tree.entry(key) is None:
-            names = [str(i) for i in range(len(tree.value))]
-            problems.append(
-                Problem(f"there is no item '{key}'; items are {', '.join(names)}", path=join_path(path))
-            )
-            return tree
-        return Node(
-            [
-                _assign(item, rest, value, problems) if str(i) == key else item
-                for i, item in enumerate(tree.value)
-            ],
-            tree.place,
-        )
-    entries = dict(tree.value) if isinstance(tree.value, dict) else {}
-    if value.value is None and not rest:
-        entries.pop(key, None)
-    else:
-        entries[key] = _assign(entries.get(key, Node({}, value.place)), rest, value, problems)
-    return Node(entries, tree.place)
 
 
 def _inherited(tree: Node, below: tuple[Path, ...]) -> Node:

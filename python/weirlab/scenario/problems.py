@@ -14,7 +14,7 @@ from weirlab.scenario.base import Model, kind_of
 from weirlab.scenario.document import Node, join_path
 from weirlab.scenario.testbeds import RESERVED as RESERVED_TESTBEDS
 
-__all__ = ["did_you_mean", "explain", "fields_at", "listed"]
+__all__ = ["did_you_mean", "explain", "fields_at", "listed", "names_at"]
 
 Path = tuple[str | int, ...]
 
@@ -184,6 +184,12 @@ def fields_at(root: type[Model], loc: Path) -> list[str]:
     """Names of the fields that may stand at `loc` (tags of unions included)."""
     models = _models(_annotation_at(root, loc))
     return list(dict.fromkeys(field.alias or name for m in models for name, field in m.model_fields.items()))
+
+
+def names_at(root: type[Model], path: Path) -> list[str] | None:
+    """Names of the fields that may stand at `path`; None where entries have names of their own."""
+    fields = fields_at(root, path)
+    return fields or None
 
 
 def _field_at(root: type[Model], loc: Path) -> Any:
