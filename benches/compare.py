@@ -34,6 +34,7 @@ PEER = ROOT / "build" / "peers" / "weir-bench-ns3"
 ROUNDS = 5
 TIMEOUT_S = 300
 MEMORY_GOAL_BYTES = 64_000_000
+PROBE_US = 10
 PROBES_GOAL = 1.3
 HOW_TO_GET_NS3 = "No ns-3 to compare with: 'apt-get install libns3-dev make' (Debian, Ubuntu) brings it."
 
@@ -171,20 +172,10 @@ def build_ours() -> None:
 
 def build_peer() -> bool:
     """Build the ns-3 side. False when ns-3 is not installed."""
-    compiler = os.environ.get("CXX", "g++")
-    if shutil.which(compiler) is None or shutil.which("make") is None:
+    make = ["make", "--silent", "-C", str(ROOT / "benches" / "peers"), f"BUILD={PEER.parent}"]
+    present = [*make, "present"]
+    if shutil.which("make") is None or subprocess.run(present, stderr=subprocess.DEVNULL).returncode != 0:
         return False
-    look = [compiler, "-std=c++17", "-fsyntax-only", "-x", "c++", "-include", "ns3/queue.h", os.devnull]
-    if subprocess.run(look, check=False, stderr=subprocess.DEVNULL).returncode != 0:
-        return False
-    make = [
-        "make",
-        "--silent",
-        "-C",
-        str(ROOT / "benches" / "peers"),
-        f"BUILD={PEER.parent}",
-        f"CXX={compiler}",
-    ]
     if subprocess.run(make, check=False).returncode != 0:
         raise BenchError("ns-3 is installed, but its side does not build", exit_code=2)
     return True
@@ -192,7 +183,7 @@ def build_peer() -> bool:
 
 def measure(program: Path, workload: Workload, expected: Counts, *options: str) -> Cost:
     """Run one process to its end and check what it counted."""
-    command = [str(program), *workload.arguments, "--repeats", str(workload.repeats), *options]
+    command = [str(program), *workload.arguments, "--repeat", str(workload.repeats), *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, process_group=0)
     assert process.stdout is not None
     timer = threading.Timer(TIMEOUT_S, os.killpg, (process.pid, signal.SIGKILL))
@@ -233,7 +224,7 @@ def compare(workloads: list[Workload], *, rounds: int, with_peer: bool) -> list[
         if sys.stderr.isatty():
             print(f"\r{step + 1}/{total} {work.name:<10}", end="", file=sys.stderr, flush=True)
         row.ours.append(measure(OURS, work, work.ours))
-        row.probed.append(measure(OURS, work, work.ours, "--probes"))
+        row.probed.append(measure(OURS, work, work.ours, "--probe-us", str(PROBE_US)))
         if with_peer:
             row.peer.append(measure(PEER, work, work.peer))
     if sys.stderr.isatty():
@@ -301,7 +292,7 @@ def show(rows: list[Row], *, peer: str | None, load: tuple[float, float]) -> Non
 
     table = Table(
         title=f"Million packet-hops per CPU second: Weirlab{' beside ns-3 ' + peer if peer else ''}",
-        caption="median (least-most); probed: every port recorded each 10 us, time / without",
+        caption=f"median (least-most); probed: every port recorded each {PROBE_US} us, time / without",
         box=SIMPLE,
         pad_edge=False,
     )

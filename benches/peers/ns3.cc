@@ -5,7 +5,7 @@
 // uses one event object again and again. What remains is what every ns-3 program pays: two events, a copy of the
 // packet and a PPP header per hop. ../README.md tells which alternatives were measured.
 //
-//   weir-bench-ns3 w1|w3|w4 [--k K] [--repeats R] [--duration-ps PS] [--scheduler NAME]
+//   weir-bench-ns3 w1|w3|w4 [--k K] [--repeat R] [--duration-ps PS] [--scheduler NAME]
 //
 // prints one JSON line: the counts of one run (every repeat must give the same), and what the process has cost.
 

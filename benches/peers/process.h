@@ -64,7 +64,7 @@ inline Options Parse(const std::vector<std::string>& arguments)
         {
             options.k = static_cast<uint32_t>(ParseNumber(name, value));
         }
-        else if (name == "--repeats")
+        else if (name == "--repeat")
         {
             options.repeats = static_cast<uint32_t>(ParseNumber(name, value));
         }
