@@ -32,7 +32,7 @@ def udp_trial(
     source: str,
     destination: str,
     payload_bytes: int,
-    gap_ps: float,
+    frames: int,
     duration_ps: int,
     settle_ps: int,
     run_id: int,

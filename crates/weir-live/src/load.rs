@@ -57,7 +57,7 @@ pub struct Orders {
 pub struct Offered {
     /// Probes that the kernel took.
     pub sent: u64,
-    /// Probes of the schedule that were not sent.
+    /// Probes that were not sent: of the whole schedule, or of what was due when the trial was stopped.
     pub unsent: u64,
     /// When the last probe left.
     pub last: Option<Time>,
@@ -86,7 +86,12 @@ pub fn offer(
         if shared.cancelled() {
             return Err(LiveError::Cancelled);
         }
-        if now > orders.give_up || shared.stopped() {
+        if shared.stopped() {
+            offered.unsent = schedule.overdue(now);
+            break;
+        }
+        if now > orders.give_up {
+            offered.unsent = schedule.remaining();
             break;
         }
         schedule.advance(now);
@@ -116,7 +121,6 @@ pub fn offer(
             rest.slept(clock.now());
         }
     }
-    offered.unsent = schedule.remaining();
     Ok(offered)
 }
 
@@ -166,6 +170,13 @@ impl<I: Iterator<Item = Time>> Schedule<I> {
         }
         let floor = Time::from_ps(now.ps().saturating_sub(SLACK.ps()));
         self.not_before = self.not_before.max(floor) + Span::from_ps(spent.ps() / denominator * numerator);
+    }
+
+    /// How many probes should have left by `now`, and have not.
+    fn overdue(self, now: Time) -> u64 {
+        let start = self.start;
+        let late = self.departures.take_while(|&departure| at(start, departure) <= now).count();
+        self.pending.len() as u64 + late as u64
     }
 
     /// How many probes have not left.
@@ -283,5 +294,13 @@ mod tests {
         schedule.advance(Time::ZERO + GAP * 9);
         schedule.sent(4, Time::ZERO + GAP * 9, &mut Distribution::new());
         assert_eq!(schedule.remaining(), 96);
+    }
+
+    #[test]
+    fn a_stopped_sender_is_held_to_what_was_due() {
+        let mut schedule = schedule(1000);
+        schedule.advance(Time::ZERO + GAP * 9);
+        schedule.sent(4, Time::ZERO + GAP * 9, &mut Distribution::new());
+        assert_eq!(schedule.overdue(Time::ZERO + GAP * 99), 96);
     }
 }

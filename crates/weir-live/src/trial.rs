@@ -52,7 +52,7 @@ pub struct Plan {
 /// What a trial gave.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Probes of the schedule.
+    /// Probes of the schedule, as far as it went: to its end, or to where the stop rule ended it.
     pub intended: u64,
     /// Probes that left.
     pub sent: u64,
@@ -135,7 +135,8 @@ mod linux {
     where
         D: Iterator<Item = Time> + Clone + Send,
     {
-        let intended = departures.clone().count() as u64;
+        let enough = usize::try_from(MOST_PROBES).unwrap_or(usize::MAX).saturating_add(1);
+        let intended = departures.clone().take(enough).count() as u64;
         check(plan, intended)?;
         let clock = Clock::start();
         let shared = Shared::new(cancel);
@@ -148,7 +149,7 @@ mod linux {
             let received = receiver.join().unwrap_or(Err(LiveError::Panicked("receiver")));
             match (sender, received) {
                 (Some(Err(error)), _) | (_, Err(error)) => Err(error),
-                (Some(Ok(offered)), Ok(received)) => Ok(report(intended, offered, received, &shared)),
+                (Some(Ok(offered)), Ok(received)) => Ok(report(offered, received, &shared)),
                 (None, Ok(_)) => Err(LiveError::Panicked("receiver")),
             }
         })
@@ -163,7 +164,7 @@ mod linux {
             return Err(LiveError::Plan("the trial has no departure".into()));
         }
         if intended > MOST_PROBES {
-            return Err(LiveError::Plan(format!("{intended} probes are more than a trial can number ({MOST_PROBES})")));
+            return Err(LiveError::Plan(format!("a trial has at most {MOST_PROBES} probes")));
         }
         Ok(())
     }
@@ -220,11 +221,11 @@ mod linux {
         Ok(Receiving { received, seated })
     }
 
-    fn report(intended: u64, sending: Sending, receiving: Receiving, shared: &Shared<'_>) -> Report {
+    fn report(sending: Sending, receiving: Receiving, shared: &Shared<'_>) -> Report {
         let Sending { start, offered, seated: sender } = sending;
         let Receiving { received, seated: receiver } = receiving;
         Report {
-            intended,
+            intended: offered.sent + offered.unsent,
             sent: offered.sent,
             received: received.tally.distinct(),
             duplicated: received.tally.duplicated(),

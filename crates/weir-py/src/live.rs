@@ -18,7 +18,7 @@ use weir_live::LiveError;
 use weir_live::distribution::Percentiles;
 use weir_live::host::{Priority, Seat, Seated};
 use weir_live::quality::ClockQuality;
-use weir_live::trial::{MOST_PROBES, Plan, Report, StopRule, run};
+use weir_live::trial::{Plan, Report, StopRule, run};
 
 use crate::watch::watched;
 
@@ -67,9 +67,9 @@ pub(crate) fn steer_receive(namespace: PathBuf, interface: &str, cpus: Vec<usize
     }
 }
 
-/// Measure one trial of equally spaced UDP probes. Signals are looked at every 50 ms.
+/// Measure one trial of `frames` UDP probes, equally spaced over the duration. Signals are looked at every 50 ms.
 #[pyfunction]
-#[pyo3(signature = (*, source, destination, payload_bytes, gap_ps, duration_ps, settle_ps, run_id,
+#[pyo3(signature = (*, source, destination, payload_bytes, frames, duration_ps, settle_ps, run_id,
     sender_namespace=None, receiver_namespace=None, sender_cpu=None, receiver_cpu=None, real_time=true,
     send_buffer_bytes=4 << 20, receive_buffer_bytes=64 << 20, spin_ps=0, loss_budget_frames=None,
     flight_ps=100_000_000_000))]
@@ -79,7 +79,7 @@ pub(crate) fn udp_trial<'py>(
     source: &str,
     destination: &str,
     payload_bytes: u64,
-    gap_ps: f64,
+    frames: u64,
     duration_ps: u64,
     settle_ps: u64,
     run_id: u32,
@@ -114,34 +114,37 @@ pub(crate) fn udp_trial<'py>(
         run: run_id,
         stop: loss_budget_frames.map(|budget| StopRule { budget, flight: Span::from_ps(flight_ps) }),
     };
-    let departures = constant(gap_ps, plan.duration, plan.payload)?;
+    let departures = constant(frames, plan.duration, plan.payload)?;
     let cancel = AtomicBool::new(false);
     let trial = || run(&plan, departures, &cancel);
     let report = watched(py, trial, || Ok(()), || cancel.store(true, Ordering::Relaxed))?.map_err(raised)?;
     as_dict(py, &report)
 }
 
-/// The departures of core's constant schedule; the live clock only decides when they are looked at.
-fn constant(gap_ps: f64, duration: Span, size: Bytes) -> PyResult<impl Iterator<Item = Time> + Clone + Send> {
-    if !(gap_ps >= 1.0 && gap_ps.is_finite()) {
-        return Err(PyValueError::new_err(format!("a gap of {gap_ps} ps between frames cannot be")));
+/// `frames` departures of core's constant schedule, spread over `duration`; the live clock only decides when they
+/// are looked at.
+fn constant(frames: u64, duration: Span, size: Bytes) -> PyResult<impl Iterator<Item = Time> + Clone + Send> {
+    let wrong = |text: String| Err(PyValueError::new_err(text));
+    if frames == 0 {
+        return wrong("a trial needs a frame".into());
     }
-    let probes = duration.ps() as f64 / gap_ps;
-    if probes > MOST_PROBES as f64 {
-        return Err(PyValueError::new_err(format!(
-            "{probes:.0} probes are more than a trial can number ({MOST_PROBES})"
-        )));
+    let gap_ps = duration.ps() as f64 / frames as f64;
+    if gap_ps < 1.0 {
+        return wrong(format!("{frames} frames do not fit into {duration}"));
     }
+    let Ok(count) = usize::try_from(frames) else {
+        return wrong(format!("{frames} frames are more than this machine can count"));
+    };
     let source = Source {
         from: 0,
         to: Destination::Node(1),
         start_ps: Time::ZERO,
-        stop_ps: Time::ZERO + duration,
+        stop_ps: Time::NEVER,
         departures: Departures::Constant { gap_ps },
         frame_size: FrameSize::Fixed(size),
         stream: Stream::Named,
     };
-    Ok(Emissions::new(&source, Seed::new(0).stream("traffic/offered/sender")).map(|emission| emission.at))
+    Ok(Emissions::new(&source, Seed::new(0).stream("traffic/offered/sender")).take(count).map(|emission| emission.at))
 }
 
 fn as_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {

@@ -1,0 +1,215 @@
+"""A Linux router between a sender and a receiver, each in a network namespace of its own.
+
+    sender  198.18.0.2 ---- 198.18.0.1  router  198.19.0.1 ---- 198.19.0.2  receiver
+
+The links are veth pairs, the addresses those that RFC 2544 (appendix C.2.2) reserves for benchmarks. In each
+namespace an interface is called after whom it leads to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weirlab import _core
+from weirlab.errors import MissingCapability
+from weirlab.testbed.namespaces import Namespace, set_sysctl, switch_off
+
+if TYPE_CHECKING:
+    from pyroute2 import IPRoute
+
+__all__ = ["MTU", "RECEIVER", "SENDER", "LinuxRouter", "Losses", "Placement"]
+
+MTU = 9000
+"""Of all links, in bytes."""
+SENDER, ROUTER_IN = "198.18.0.2", "198.18.0.1"
+ROUTER_OUT, RECEIVER = "198.19.0.1", "198.19.0.2"
+PREFIX = 24
+NETWORK = "198.18.0.0/15"
+ROLES = ("sender", "router", "receiver")
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Which CPU does what."""
+
+    sender: int
+    router: int | None
+    """None: the router's work is done by whoever hands it a frame, here the sender."""
+    receiver: int
+
+    @classmethod
+    def on(cls, cpus: Sequence[int]) -> Placement:
+        """The best use of ``cpus``: the router away from the sender, so that the sender can offer more than
+        the router forwards; the receiver beside both where there are three."""
+        match sorted(cpus):
+            case [only]:
+                return cls(sender=only, router=None, receiver=only)
+            case [first, second]:
+                return cls(sender=second, router=first, receiver=first)
+            case [first, second, *_, last]:
+                return cls(sender=last, router=first, receiver=second)
+            case _:
+                raise MissingCapability("this process may not run on any CPU")
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Where frames got lost on the way from the sender to the receiver: counts since the links were made."""
+
+    handed_over: int
+    """Frames that left the sender's interface, lost or not."""
+    at_entrance: int
+    """Frames for which the router had no room when they arrived."""
+    at_exit: int
+    """Frames for which the receiver's side of the router's outgoing link had no room."""
+    softnet: int
+    """Frames that this machine dropped in any of its receive backlogs, whomever they belonged to."""
+
+    def __sub__(self, before: Losses) -> Losses:
+        return Losses(
+            handed_over=self.handed_over - before.handed_over,
+            at_entrance=self.at_entrance - before.at_entrance,
+            at_exit=self.at_exit - before.at_exit,
+            softnet=self.softnet - before.softnet,
+        )
+
+
+class LinuxRouter:
+    """Three namespaces, two links, and forwarding between them. Needs root on Linux."""
+
+    def __init__(self, router_cpu: int | None) -> None:
+        """Build it.
+
+        Args:
+            router_cpu: The CPU that does the router's work; None: whichever hands it a frame.
+
+        Raises:
+            MissingCapability: not Linux, not root, or the kernel lacks something.
+        """
+        self._namespaces = {role: Namespace() for role in ROLES}
+        try:
+            self._build(router_cpu)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def namespaces(self) -> Mapping[str, Namespace]:
+        """The namespaces of ``sender``, ``router`` and ``receiver``."""
+        return self._namespaces
+
+    def losses(self) -> Losses:
+        """Where frames got lost so far."""
+        sender = self._namespaces["sender"].inside(_transmitted)["router"]
+        router = self._namespaces["router"].inside(_transmitted)["receiver"]
+        return Losses(
+            handed_over=sender.frames + sender.drops,
+            at_entrance=sender.drops,
+            at_exit=router.drops,
+            softnet=_softnet_drops(),
+        )
+
+    def close(self) -> None:
+        """Take it down. May be called twice."""
+        for namespace in self._namespaces.values():
+            namespace.close()
+
+    def _build(self, router_cpu: int | None) -> None:
+        self._namespaces["router"].inside(self._build_router)
+        self._namespaces["sender"].inside(lambda: _build_end("sender", SENDER, ROUTER_IN))
+        self._namespaces["receiver"].inside(lambda: _build_end("receiver", RECEIVER, ROUTER_OUT))
+        if router_cpu is not None:
+            try:
+                _core.steer_receive(self._namespaces["router"].path, "sender", [router_cpu])
+            except OSError as error:
+                raise MissingCapability(
+                    f"the router cannot be kept off the sender's CPU (receive packet steering): {error}"
+                ) from error
+
+    def _build_router(self) -> None:
+        """Both links, from the router's side, and forwarding between them."""
+        from pyroute2 import IPRoute
+        from pyroute2.netlink.exceptions import NetlinkError
+
+        _prepare_stack()
+        set_sysctl("ipv4.ip_forward", 1)
+        with IPRoute() as route:
+            for end in ("sender", "receiver"):
+                far_side = {
+                    "ifname": "router",
+                    "net_ns_fd": self._namespaces[end].fd,
+                    "address": _mac(end, "router"),
+                }
+                try:
+                    route.link("add", ifname=end, kind="veth", address=_mac("router", end), peer=far_side)
+                except NetlinkError as error:
+                    raise MissingCapability(f"this kernel makes no veth pair: {error}") from error
+            _raise_interface(route, "sender", ROUTER_IN)
+            _raise_interface(route, "receiver", ROUTER_OUT)
+            _know(route, "sender", SENDER, _mac("sender", "router"))
+            _know(route, "receiver", RECEIVER, _mac("receiver", "router"))
+
+
+@dataclass(frozen=True)
+class _Transmitted:
+    """What an interface handed to its peer, and what the peer had no room for."""
+
+    frames: int
+    drops: int
+
+
+def _prepare_stack() -> None:
+    """In the namespace of the calling thread: nothing but what is measured sends, and nothing is filtered."""
+    for scope in ("all", "default"):
+        set_sysctl(f"ipv6.conf.{scope}.disable_ipv6", 1)
+        set_sysctl(f"ipv4.conf.{scope}.rp_filter", 0)
+        set_sysctl(f"ipv4.conf.{scope}.send_redirects", 0)
+
+
+def _build_end(role: str, own: str, gateway: str) -> None:
+    """The sender's or the receiver's side, in its namespace."""
+    from pyroute2 import IPRoute
+
+    _prepare_stack()
+    with IPRoute() as route:
+        _raise_interface(route, "router", own)
+        _know(route, "router", gateway, _mac("router", role))
+        route.route("add", dst=NETWORK, gateway=gateway)
+
+
+def _raise_interface(route: IPRoute, name: str, address: str) -> None:
+    (index,) = route.link_lookup(ifname=name)
+    route.link("set", index=index, mtu=MTU)
+    switch_off(name)
+    route.addr("add", index=index, address=address, prefixlen=PREFIX)
+    route.link("set", index=index, state="up")
+
+
+def _know(route: IPRoute, interface: str, address: str, mac: str) -> None:
+    """A neighbour entry for ever: no ARP in the middle of a trial."""
+    (index,) = route.link_lookup(ifname=interface)
+    route.neigh("replace", dst=address, lladdr=mac, ifindex=index, state="permanent")
+
+
+def _mac(owner: str, towards: str) -> str:
+    """A locally administered address for each end of each link."""
+    return f"02:00:00:00:{ROLES.index(owner):02x}:{ROLES.index(towards):02x}"
+
+
+def _transmitted() -> dict[str, _Transmitted]:
+    """Of the interfaces in the namespace of the calling thread."""
+    found = {}
+    for line in Path("/proc/thread-self/net/dev").read_text().splitlines()[2:]:
+        name, _, numbers = line.partition(":")
+        # Eight numbers for reception, then bytes, packets, errors, drops for transmission.
+        columns = [int(number) for number in numbers.split()]
+        found[name.strip()] = _Transmitted(frames=columns[9], drops=columns[11])
+    return found
+
+
+def _softnet_drops() -> int:
+    """Frames that the receive backlogs of all CPUs dropped since the machine started."""
+    return sum(int(line.split()[1], 16) for line in Path("/proc/net/softnet_stat").read_text().splitlines())

@@ -1,0 +1,298 @@
+"""Trials through a real Linux router, in network namespaces of this machine.
+
+See ``docs/testbed-netns.md`` for what such a measurement is worth.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, NoReturn, Self
+
+from weirlab import _core
+from weirlab.errors import (
+    InputError,
+    MissingCapability,
+    Problem,
+    TestbedError,
+    TrialTimeout,
+    UnsupportedError,
+)
+from weirlab.testbed.base import Trial, TrialSpec
+from weirlab.testbed.linux_router import MTU, RECEIVER, SENDER, LinuxRouter, Losses, Placement
+from weirlab.testbed.namespaces import Namespace
+
+if TYPE_CHECKING:
+    from weirlab.runs import Run
+    from weirlab.scenario import Scenario
+    from weirlab.scenario.traffic import Traffic
+
+__all__ = ["NetnsTestbed", "Placement"]
+
+FRAME_OVERHEAD_BYTES = 14 + 4 + 20 + 8
+"""What a frame has around the UDP payload: Ethernet header and FCS, IPv4 and UDP headers."""
+SMALLEST_FRAME_BYTES = 64
+"""RFC 2544 section 9.1. Its 18 bytes of payload hold the 16 bytes of a probe's header."""
+LARGEST_FRAME_BYTES = MTU + 14 + 4
+PORT = 7
+"""Where probes go: UDP port 7, the port that RFC 2544 (appendix C) gives to test frames."""
+RECEIVE_BUFFER_BYTES = 256 << 20
+"""The most that may wait while the receiver does not run, not reserved: about 0.7 million small frames."""
+FLIGHT_S = 0.1
+"""A probe that did not arrive after this time counts as lost when a trial may be stopped early."""
+CLOCK_STEP_LIMIT_S = 50e-6
+"""Delays are not reported when the real-time clock was set by more than this during a trial."""
+
+
+class NetnsTestbed:
+    """Measures trials through a Linux router. Needs root on Linux; a context manager, or call ``close``.
+
+    Frames that the tester's own receiver lost, because its socket was full, passed the router but cannot be
+    checked: they count as not sent. Many of them make a trial one whose load was beyond the tester.
+
+    Nothing is left behind: the namespaces have no names and end with this object, at the latest with this
+    process, however that ends.
+    """
+
+    def __init__(
+        self, *, settle_s: float = 0.2, placement: Placement | None = None, real_time: bool = True
+    ) -> None:
+        """Build namespaces, links and routes.
+
+        Args:
+            settle_s: A trial ends once nothing has arrived for this time after the last frame was sent.
+            placement: Which CPU does what; by default the best use of those that this process may run on.
+            real_time: Whether sender and receiver ask for real-time priority. Without it the load is
+                uneven.
+
+        Raises:
+            MissingCapability: not Linux, not root, or the kernel has no namespaces or veth pairs.
+        """
+        if not (math.isfinite(settle_s) and settle_s >= 0.0):
+            raise InputError(f"the time to settle must be 0 s or more (got {settle_s:g})")
+        if sys.platform != "linux":
+            raise MissingCapability("the testbed 'netns' needs Linux")
+        self._settle_s = settle_s
+        self._real_time = real_time
+        self._placement = placement or Placement.on(sorted(os.sched_getaffinity(0)))
+        self._router = LinuxRouter(self._placement.router)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def placement(self) -> Placement:
+        """Which CPU does what."""
+        return self._placement
+
+    @property
+    def namespaces(self) -> Mapping[str, Namespace]:
+        """The namespaces of ``sender``, ``router`` and ``receiver``."""
+        return self._router.namespaces
+
+    def refuses(self, scenario: Scenario) -> list[Problem]:
+        """Every part of ``scenario`` that this testbed cannot honour."""
+        return [scenario.problem_at(path, message) for path, message in _refusals(scenario)]
+
+    def run(self, scenario: Scenario, *, seeds: Sequence[int]) -> Run:
+        """Refused: this testbed measures the trials of a search and runs nothing else."""
+        del seeds
+        only_search = scenario.problem_at(
+            ("testbed",), "a Linux router is measured by a search, trial by trial"
+        )
+        raise UnsupportedError(self.refuses(scenario) or [only_search])
+
+    def trial(self, spec: TrialSpec) -> Trial:
+        """Measure one trial.
+
+        Raises:
+            InputError: the frame size, number of directions or load is not one that this testbed can offer.
+            TestbedError: the tester was at fault, or the system refused something.
+            TrialTimeout: frames still arrived long after the last one was sent.
+        """
+        frames = _frames(spec)
+        began = time.monotonic()
+        before = self._router.losses()
+        try:
+            outcome = self._measure(spec, frames)
+        except TimeoutError as error:
+            raise TrialTimeout(f"trial {spec.index}: {error}") from error
+        except OSError as error:
+            raise TestbedError(f"trial {spec.index}: {error}") from error
+        losses = self._router.losses() - before
+        _check(spec, frames, outcome, losses)
+        return Trial(
+            spec=spec,
+            intended_frames=outcome["intended"],
+            sent_frames=outcome["sent"] - outcome["receiver_drops"],
+            received_frames=outcome["received"],
+            duplicated_frames=outcome["duplicated"],
+            reordered_frames=outcome["reordered"],
+            effective_duration_s=time.monotonic() - began,
+            offered_load_fps=outcome["sent"] / _sending_s(spec, outcome),
+            latency_s=_latency(outcome),
+            stopped_early=outcome["stopped"],
+            facts=self._facts(outcome, losses),
+        )
+
+    def close(self) -> None:
+        """Take everything down. May be called twice."""
+        self._router.close()
+
+    def _measure(self, spec: TrialSpec, frames: int) -> _core._UdpTrial:
+        budget = spec.loss_budget
+        return _core.udp_trial(
+            source=f"{SENDER}:0",
+            destination=f"{RECEIVER}:{PORT}",
+            payload_bytes=spec.frame_size_bytes - FRAME_OVERHEAD_BYTES,
+            frames=frames,
+            duration_ps=round(spec.duration_s * 1e12),
+            settle_ps=round(self._settle_s * 1e12),
+            run_id=secrets.randbits(32),
+            sender_namespace=self.namespaces["sender"].path,
+            receiver_namespace=self.namespaces["receiver"].path,
+            sender_cpu=self._placement.sender,
+            receiver_cpu=self._placement.receiver,
+            real_time=self._real_time,
+            receive_buffer_bytes=RECEIVE_BUFFER_BYTES,
+            loss_budget_frames=None if budget is None else math.floor(budget * frames),
+            flight_ps=round(FLIGHT_S * 1e12),
+        )
+
+    def _facts(self, outcome: _core._UdpTrial, losses: Losses) -> dict[str, float | int | str | None]:
+        lateness = outcome["lateness_ns"] or {}
+        lost = _device_losses(outcome)
+        return {
+            "lateness_p50_s": _seconds(lateness.get("p50")),
+            "lateness_p99_s": _seconds(lateness.get("p99")),
+            "lateness_max_s": _seconds(lateness.get("max")),
+            "real_time": int(outcome["sender_real_time"] and outcome["receiver_real_time"]),
+            "sender_cpu": self._placement.sender,
+            "router_cpu": self._placement.router,
+            "receiver_cpu": self._placement.receiver,
+            "frames_per_call": outcome["sent"] / max(1, outcome["batches"]),
+            "blocked": outcome["blocked"],
+            "strangers": outcome["strangers"],
+            "receiver_drops": outcome["receiver_drops"],
+            "lost_at_entrance": losses.at_entrance,
+            "lost_at_exit": losses.at_exit,
+            "lost_elsewhere": lost - losses.at_entrance - losses.at_exit,
+            "softnet_drops": losses.softnet,
+            "clock_step_s": outcome["clock_step_ns"] / 1e9,
+        }
+
+
+def _frames(spec: TrialSpec) -> int:
+    """How many frames to send; raises InputError when the trial is not one for this testbed."""
+    if spec.directions != 1:
+        raise InputError(
+            f"trial {spec.index}: the testbed 'netns' offers load in one direction (got {spec.directions})"
+        )
+    if not SMALLEST_FRAME_BYTES <= spec.frame_size_bytes <= LARGEST_FRAME_BYTES:
+        raise InputError(
+            f"trial {spec.index}: the testbed 'netns' sends frames of {SMALLEST_FRAME_BYTES} to "
+            f"{LARGEST_FRAME_BYTES} B (got {spec.frame_size_bytes})"
+        )
+    if spec.intended_frames == 0:
+        raise InputError(
+            f"trial {spec.index}: {spec.intended_load_fps:g} frames/s are no frame in {spec.duration_s:g} s"
+        )
+    return spec.intended_frames
+
+
+def _check(spec: TrialSpec, frames: int, outcome: _core._UdpTrial, losses: Losses) -> None:
+    """Raise what makes a trial worthless."""
+
+    def fault(text: str) -> NoReturn:
+        raise TestbedError(f"trial {spec.index}: {text}")
+
+    if losses.handed_over < outcome["sent"]:
+        fault(
+            f"the sender's interface counted {losses.handed_over} frames of {outcome['sent']} sent: it "
+            "does not cut batches into frames"
+        )
+    if outcome["stopped"] and _device_losses(outcome) <= (spec.loss_budget or 0.0) * frames:
+        fault("it was stopped for the loss of frames that the device had not lost")
+
+
+def _device_losses(outcome: _core._UdpTrial) -> int:
+    return outcome["sent"] - outcome["receiver_drops"] - outcome["received"]
+
+
+def _sending_s(spec: TrialSpec, outcome: _core._UdpTrial) -> float:
+    """How long the load was offered: for the duration; longer when the sender was late; shorter when it was
+    stopped."""
+    sending_s = outcome["sending_ps"] / 1e12
+    due_s = outcome["intended"] / spec.intended_load_fps if outcome["stopped"] else spec.duration_s
+    return max(sending_s, due_s)
+
+
+def _latency(outcome: _core._UdpTrial) -> dict[str, float]:
+    if outcome["delay_ns"] is None or abs(outcome["clock_step_ns"]) > CLOCK_STEP_LIMIT_S * 1e9:
+        return {}
+    return {name: delay / 1e9 for name, delay in outcome["delay_ns"].items()}
+
+
+def _seconds(ns: int | None) -> float | None:
+    return None if ns is None else ns / 1e9
+
+
+def _refusals(scenario: Scenario) -> Iterator[tuple[tuple[str, ...], str]]:
+    """What a Linux router between one sender and one receiver cannot honour, with its path."""
+    from weirlab.scenario.testbeds import Netns
+
+    if isinstance(scenario.testbed, Netns) and scenario.testbed.router is None:
+        yield ("testbed", "path"), "this version has no path emulator; write 'router: linux'"
+    for section, why in (
+        ("network", "a Linux router has its own network, with the hosts 'sender' and 'receiver'"),
+        ("control", "a Linux router has no congestion points and no PAUSE"),
+        ("campaign", "a Linux router is measured by a search"),
+    ):
+        if getattr(scenario, section) is not None:
+            yield (section,), f"{why}; leave this out"
+    if scenario.search is None:
+        yield ("testbed",), "a Linux router is measured by a search; write 'search', or choose 'kind: sim'"
+        return
+    measured = scenario.search.vary.split(".")[1]
+    for name, traffic in scenario.traffic.items():
+        if name == measured:
+            yield from ((("traffic", name, *path), message) for path, message in _traffic_refusals(traffic))
+        else:
+            yield ("traffic", name), "no other traffic runs beside that of the search; leave this out"
+
+
+def _traffic_refusals(traffic: Traffic) -> Iterator[tuple[tuple[str, ...], str]]:
+    from weirlab.scenario.flows import Flow, flows_of, frame_sizes
+    from weirlab.scenario.layout import FIXED_NODES, Layout
+    from weirlab.scenario.traffic import Constant, Udp
+
+    flows = flows_of(traffic, Layout(FIXED_NODES, frozenset(FIXED_NODES), ()))
+    if flows != [Flow(FIXED_NODES.index("sender"), (FIXED_NODES.index("receiver"),))]:
+        yield (), "the load goes one way, from 'sender' to 'receiver'"
+    if not isinstance(traffic.source, Constant):
+        yield ("source", "kind"), "a trial offers a constant load; write 'kind: constant'"
+        return
+    if not isinstance(traffic.transport, Udp):
+        yield ("transport",), "a Linux router forwards IP packets; write 'transport: {kind: udp}'"
+    for size, _ in frame_sizes(traffic.source):
+        if not SMALLEST_FRAME_BYTES <= size <= LARGEST_FRAME_BYTES:
+            limits = f"{SMALLEST_FRAME_BYTES} to {LARGEST_FRAME_BYTES} B"
+            yield ("source", "frame_size"), f"frames of {limits} can be sent (got {size} B)"
+    if traffic.start.ps:
+        yield ("start",), "each trial sends from its beginning; leave this out"
+    if traffic.stop is not None:
+        yield ("stop",), "each trial sends for its whole duration; leave this out"
+    if traffic.streams != 1:
+        yield ("streams",), "a load over UDP has one stream; leave this out"
+    if traffic.timing is not None:
+        yield ("timing",), "the timers of a live sender are as late as they are; leave this out"
