@@ -30,6 +30,8 @@ class Offered:
     """Least load in frames/s."""
     max_fps: float
     """Greatest load in frames/s."""
+    line_fps: float | None
+    """Greatest load that no sender's link falls short of, in frames/s; None where the links are not known."""
 
 
 def offered(scenario: Scenario) -> Offered:
@@ -43,7 +45,7 @@ def offered(scenario: Scenario) -> Offered:
     ((size, _),) = frame_sizes(traffic.source)
     counted = size if traffic.source.payload is None else traffic.source.payload.bytes
     ports = [port for flow in flows if (port := layout.host_port(flow.source)) is not None]
-    line_fps = sum(1e12 / port.wire_ps(size) for port in ports)
+    line_rates_fps = [1e12 / port.wire_ps(size) for port in ports]
 
     def fps(load: Rate | FrameRate | float) -> float:
         match load:
@@ -52,10 +54,11 @@ def offered(scenario: Scenario) -> Offered:
             case FrameRate():
                 return load.fps
             case _:
-                return load * line_fps
+                return load * sum(line_rates_fps)
 
     between: Interval[Rate | FrameRate | float] = scenario.search.between
-    return Offered(name, len(flows), size, fps(between.low), fps(between.high))
+    slowest_fps = len(flows) * min(line_rates_fps) if line_rates_fps else None
+    return Offered(name, len(flows), size, fps(between.low), fps(between.high), slowest_fps)
 
 
 def at_load(scenario: Scenario, load_fps: float, duration_s: float) -> Scenario:

@@ -13,6 +13,7 @@ from weirlab.search.base import (
     SearchResult,
     SearchState,
 )
+from weirlab.search.build import build
 from weirlab.search.controlled import ControlledSearch
 from weirlab.search.log import read_trials
 from weirlab.search.runner import Progress, run_search
@@ -29,6 +30,7 @@ __all__ = [
     "SearchGoal",
     "SearchResult",
     "SearchState",
+    "build",
     "read_trials",
     "run_search",
 ]

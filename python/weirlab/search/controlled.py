@@ -106,7 +106,7 @@ class ControlledSearch:
                 f"trial {trial.spec.index}: {trial.sent_frames} frames were sent where "
                 f"{trial.intended_frames} were intended"
             )
-        fell_short = -off > max(self._offer_tolerance, slack)
+        fell_short = max(-off, _lateness(trial)) > max(self._offer_tolerance, slack)
         self._trials.append(trial)
         self._elapsed_s += trial.effective_duration_s
         if trial.spec.purpose != "warm-up":
@@ -205,6 +205,12 @@ class ControlledSearch:
             judge(goal, finding)
             for goal, finding in zip(self.goals, self._controller.findings(), strict=True)
         ]
+
+
+def _lateness(trial: Trial) -> float:
+    """Share by which the tester sent more slowly than intended, in [0, 1]; it may have sent all frames, but
+    late."""
+    return max(0.0, 1.0 - trial.offered_load_fps / trial.spec.intended_load_fps)
 
 
 def _forwarding_rate_fps(trial: Trial) -> float:

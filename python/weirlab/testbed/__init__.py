@@ -1,5 +1,120 @@
-"""Where a scenario runs or a trial is measured."""
+"""Where a scenario runs or a trial is measured.
 
+`open_testbed` gives the testbed that a scenario names. A new kind of testbed is a module here, a model in
+`weirlab.scenario.testbeds`, and a case below.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weirlab.errors import UnsupportedError
 from weirlab.testbed.base import Testbed, Trial, TrialSpec
 
-__all__ = ["Testbed", "Trial", "TrialSpec"]
+if TYPE_CHECKING:
+    from weirlab.scenario import Scenario
+    from weirlab.scenario.testbeds import AnyDevice
+    from weirlab.testbed.devices import Device
+
+__all__ = ["Testbed", "Trial", "TrialSpec", "device_of", "open_testbed"]
+
+
+def open_testbed(scenario: Scenario) -> Testbed:
+    """The testbed that ``scenario`` names, ready to run it or to measure its trials. Close it after use.
+
+    Raises:
+        UnsupportedError: It cannot honour a part of the scenario; every such part with its place.
+        MissingCapability: This machine lacks what it needs.
+        InputError: It is set up wrongly: a program that does not exist, say.
+    """
+    testbed = _opened(scenario)
+    problems = testbed.refuses(scenario)
+    if problems:
+        testbed.close()
+        raise UnsupportedError(problems)
+    return testbed
+
+
+def _opened(scenario: Scenario) -> Testbed:
+    from weirlab.scenario.testbeds import Command, Netns, Sim
+
+    settle_s = 0.0 if scenario.search is None else scenario.search.trial.settle.s
+    match scenario.testbed:
+        case Sim(device=device) if device is not None:
+            from weirlab.testbed.sim import DeviceTestbed
+
+            return DeviceTestbed(
+                device_of(device),
+                seed=scenario.run.seed,
+                overhead_s=device.overhead.s,
+                tester_limit_fps=math.inf if device.tester_limit is None else device.tester_limit.fps,
+            )
+        case Sim():
+            from weirlab.testbed.sim import ScenarioTestbed
+
+            return ScenarioTestbed(scenario)
+        case Netns():
+            from weirlab.testbed.netns import NetnsTestbed
+
+            return NetnsTestbed(settle_s=settle_s)
+        case Command(run=run, directory=directory, timeout=timeout):
+            from weirlab.testbed.command import CommandTestbed
+
+            beside = Path(scenario.file).parent if scenario.file else Path()
+            return CommandTestbed(
+                run, directory=beside / (directory or ""), settle_s=settle_s, grace_s=timeout.s
+            )
+
+
+def device_of(model: AnyDevice) -> Device:
+    """The device that a scenario describes."""
+    from weirlab.scenario import testbeds as models
+    from weirlab.testbed import devices
+
+    match model:
+        case models.Knee():
+            return devices.Knee(
+                capacity_fps=model.capacity.fps, run_spread=model.run_spread, trial_spread=model.trial_spread
+            )
+        case models.Ip4Published():
+            return devices.Ip4Published(
+                capacity_fps=model.capacity.fps,
+                run_spread=model.run_spread,
+                trial_spread=model.trial_spread,
+                burst_every_s=model.burst_every.s,
+                burst_fold=model.burst_fold,
+                burst_frames=model.burst_frames,
+                overload_cost=model.overload_cost,
+            )
+        case models.VhostPublished():
+            return devices.VhostPublished(
+                pdr_knee_fps=model.pdr_knee.fps,
+                pdr_knee_spread_fps=model.pdr_knee_spread.fps,
+                trial_spread=model.trial_spread,
+                ndr_knee_fps=model.ndr_knee.fps,
+                ndr_knee_spread_fps=model.ndr_knee_spread.fps,
+                shared_spread=model.shared_spread,
+                burst_every_s=model.burst_every.s,
+                burst_fold_fps=model.burst_fold.fps,
+                burst_frames=model.burst_frames,
+                overload_low=model.overload_low,
+                overload_high=model.overload_high,
+            )
+        case models.RandomDrops():
+            return devices.RandomDrops(capacity_fps=model.capacity.fps, drop_every_s=model.drop_every.s)
+        case models.Gradual():
+            return devices.Gradual(
+                capacity_fps=model.capacity.fps,
+                onset_fps=model.onset.fps,
+                loss_at_capacity=model.loss_at_capacity,
+            )
+        case models.DeepBuffer():
+            return devices.DeepBuffer(capacity_fps=model.capacity.fps, buffer_frames=model.buffer.count)
+        case models.WarmUp():
+            return devices.WarmUp(
+                capacity_fps=model.capacity.fps,
+                deficit=model.deficit,
+                time_constant_s=model.time_constant.s,
+            )

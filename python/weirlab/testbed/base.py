@@ -11,7 +11,6 @@ from weirlab.errors import ImpossibleTrial, InputError, Problem
 
 if TYPE_CHECKING:
     from weirlab.runs import Run
-
     from weirlab.scenario import Scenario
 
 __all__ = ["Purpose", "Testbed", "Trial", "TrialSpec"]

@@ -26,10 +26,15 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from weirlab.errors import InputError, TestbedError, TrialTimeout
+from weirlab.errors import InputError, Problem, TestbedError, TrialTimeout, UnsupportedError
 from weirlab.testbed.base import Trial, TrialSpec
+from weirlab.testbed.refusals import only_the_load
+
+if TYPE_CHECKING:
+    from weirlab.runs import Run
+    from weirlab.scenario import Scenario
 
 __all__ = ["CommandTestbed"]
 
@@ -58,11 +63,19 @@ _BRACES = re.compile(r"\{\{|\}\}|\{([A-Za-z_]+)\}")
 class CommandTestbed:
     """A tester that is a program."""
 
-    def __init__(self, run: Sequence[str], *, directory: Path | None = None, grace_s: float = 60.0) -> None:
+    def __init__(
+        self,
+        run: Sequence[str],
+        *,
+        directory: Path | None = None,
+        settle_s: float = 0.5,
+        grace_s: float = 60.0,
+    ) -> None:
         """Args:
             run: The program and its arguments, with fields in braces. No shell is involved.
             directory: Where it runs; a program given by a relative path is looked for there. None: where we
             are.
+            settle_s: What the program is told to wait after the last frame before it counts.
             grace_s: How much longer than the trial's duration the program may take.
 
         Raises InputError when the program is missing or not executable, or a field in braces is unknown.
@@ -72,16 +85,26 @@ class CommandTestbed:
         if directory is not None and not directory.is_dir():
             raise InputError(f"{directory}: no such directory")
         for argument in run:
-            _filled(argument, dict.fromkeys(_FIELDS, ""))
+            _filled(argument, dict.fromkeys([*_FIELDS, "settle_s"], ""))
         self._program = _found(run[0], directory)
         self._arguments = list(run[1:])
         self._directory = directory
+        self._settle_s = settle_s
         self._grace_s = grace_s
+
+    def refuses(self, scenario: Scenario) -> list[Problem]:
+        """All but a constant load: a program is told loads, durations and frame sizes, nothing else."""
+        return only_the_load(scenario, "a command")
+
+    def run(self, scenario: Scenario, *, seeds: Sequence[int]) -> Run:  # noqa: ARG002 (the protocol's name)
+        """Refused: a program measures trials."""
+        message = "a command is measured by a search; write 'kind: sim' and a network to simulate"
+        raise UnsupportedError([scenario.problem_at(("testbed",), message)])
 
     def trial(self, spec: TrialSpec) -> Trial:
         """Run the program once. Raises TrialTimeout, ImpossibleTrial or another TestbedError when it gives no
         believable result, InputError when it cannot be started."""
-        fields = {name: value(spec) for name, value in _FIELDS.items()}
+        fields = {name: value(spec) for name, value in _FIELDS.items()} | {"settle_s": self._settle_s}
         command = [self._program, *(_filled(argument, fields) for argument in self._arguments)]
         begin_s = time.monotonic()
         output, errors = _call(

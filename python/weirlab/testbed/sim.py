@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
+import numpy as np
+import polars as pl
+
+from weirlab.errors import Problem, UnsupportedError
+from weirlab.results import Provenance
+from weirlab.runs import Run, simulate
+from weirlab.scenario.offered import at_load, offered
+from weirlab.scenario.resolve import unsupported
 from weirlab.testbed.base import Trial, TrialSpec
 from weirlab.testbed.devices import Device, Offer
+from weirlab.testbed.refusals import only_the_load
 
-__all__ = ["DeviceTestbed"]
+if TYPE_CHECKING:
+    from weirlab.records import Records
+    from weirlab.scenario import Scenario
+
+__all__ = ["DeviceTestbed", "ScenarioTestbed"]
+
+_TRIAL_DELAYS = "record.delays-of-the-trial"
 
 
 class DeviceTestbed:
@@ -26,6 +43,15 @@ class DeviceTestbed:
         self._seed = seed
         self._overhead_s = overhead_s
         self._tester_limit_fps = tester_limit_fps
+
+    def refuses(self, scenario: Scenario) -> list[Problem]:
+        """All but a constant load: a device model sees frames/s, their size and a duration, nothing else."""
+        return only_the_load(scenario, "a simulated device")
+
+    def run(self, scenario: Scenario, *, seeds: Sequence[int]) -> Run:  # noqa: ARG002 (the protocol's name)
+        """Refused: a device model measures trials, it carries no packets."""
+        message = "a simulated device is measured by a search; write a network to simulate instead"
+        raise UnsupportedError([scenario.problem_at(("testbed", "device"), message)])
 
     def trial(self, spec: TrialSpec) -> Trial:
         """The trial that ``spec`` asks for; the same one for the same ``spec``."""
@@ -48,5 +74,98 @@ class DeviceTestbed:
             sent_frames=sent,
             received_frames=received,
             effective_duration_s=spec.duration_s + overhead_s,
-            offered_load_fps=sent / spec.duration_s,
+            offered_load_fps=min(spec.intended_load_fps, self._tester_limit_fps),
         )
+
+    def close(self) -> None:
+        """There is nothing to take down."""
+
+
+class ScenarioTestbed:
+    """A scenario on the packet-level simulator: run as it stands, or measured as the system under test.
+
+    A trial is a run in which the traffic that `search.vary` names offers the load for the duration, after
+    which the network has the time `search.trial.settle` to deliver what is under way; what is later is not
+    received. All flows of that traffic together are the load, each is a direction. Chance in a trial derives
+    from the scenario's seed, the index of the trial and the time elapsed.
+
+    A sender cannot exceed the rate of its link: a load beyond is offered at that rate, and counts as sent
+    only so far."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+
+    def refuses(self, scenario: Scenario) -> list[Problem]:
+        """Every part that the simulator has no form for."""
+        return list(unsupported(scenario))
+
+    def run(self, scenario: Scenario, *, seeds: Sequence[int]) -> Run:
+        """Execute ``scenario`` once per seed."""
+        provenance = Provenance.now()
+        records = simulate(scenario, seeds)
+        return Run(scenario=scenario, seeds=tuple(seeds), records=records, provenance=provenance.ended())
+
+    def trial(self, spec: TrialSpec) -> Trial:
+        """Measure one trial; the same one for the same ``spec``. Raises RunFailed when the simulation breaks
+        a law."""
+        what = offered(self._scenario)
+        scenario = self._scenario
+        if spec.frame_size_bytes != what.frame_size_bytes:
+            source = f"traffic.{what.traffic}.source"
+            scenario = scenario.assign(
+                {f"{source}.payload": None, f"{source}.frame_size": f"{spec.frame_size_bytes} B"}
+            )
+            what = offered(scenario)
+        load_fps = min(spec.intended_load_fps, what.line_fps or math.inf)
+        run = at_load(scenario, load_fps, spec.duration_s)
+        run = run.assign({_TRIAL_DELAYS: {"delays": what.traffic}})
+        seed = np.random.SeedSequence([scenario.run.seed, spec.index, round(spec.elapsed_s * 1e9)])
+        records = simulate(run, [int(seed.generate_state(1, np.uint64)[0])], threads=1)
+        flows = _of_traffic(records, "flows", what.traffic)
+        sent, received, dropped, live = (
+            int(flows[f"{name}_frames"].sum()) for name in ("sent", "delivered", "dropped", "live")
+        )
+        begin_s = scenario.traffic[what.traffic].start.s
+        assert scenario.search is not None
+        return Trial(
+            spec=spec,
+            # A random source sends now more, now less than its mean; that is not the tester's fault.
+            intended_frames=sent if load_fps == spec.intended_load_fps else max(sent, spec.intended_frames),
+            sent_frames=sent,
+            received_frames=received,
+            effective_duration_s=begin_s + spec.duration_s + scenario.search.trial.settle.s,
+            offered_load_fps=load_fps,
+            latency_s=_latency_s(flows, _of_traffic(records, "delays", what.traffic)),
+            facts={"dropped_frames": dropped, "under_way_frames": live},
+        )
+
+    def close(self) -> None:
+        """There is nothing to take down."""
+
+
+def _of_traffic(records: Records, table: str, traffic: str) -> pl.DataFrame:
+    """Rows of a table for the flows of one entry of traffic."""
+    groups = records["traffic_names"].filter(pl.col("name") == traffic).select("traffic")
+    flows = records["flow_names"].join(groups, on="traffic", how="semi").select("flow")
+    return records[table].join(flows, on="flow", how="semi")
+
+
+def _latency_s(flows: pl.DataFrame, delays: pl.DataFrame) -> Mapping[str, float]:
+    """One-way delay percentiles over all flows. Those in between are the upper ends of their bins, at most
+    1/32 too high; the extremes are exact."""
+    bins = delays.group_by("low_ps", "high_ps").agg(pl.col("frames").sum()).sort("low_ps")
+    counted = bins["frames"].cum_sum()
+    if bins.is_empty() or counted[-1] == 0:
+        return {}
+    return dict(_percentiles_s(bins["high_ps"], counted, flows))
+
+
+def _percentiles_s(
+    upper_ps: pl.Series, counted: pl.Series, flows: pl.DataFrame
+) -> Iterator[tuple[str, float]]:
+    largest_ps = float(flows.select(pl.col("delay_max_ps").max()).item())
+    yield "min", float(flows.select(pl.col("delay_min_ps").min()).item()) / 1e12
+    for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)):
+        place = counted.search_sorted(math.ceil(share * counted[-1]))
+        yield name, min(float(upper_ps[place]), largest_ps) / 1e12
+    yield "max", largest_ps / 1e12

@@ -1,0 +1,61 @@
+"""What a testbed that knows only loads must refuse of a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from weirlab.errors import Problem
+
+if TYPE_CHECKING:
+    from weirlab.scenario import Scenario
+    from weirlab.scenario.traffic import Traffic
+
+__all__ = ["only_the_load"]
+
+Refusal = tuple[tuple[str, ...], str]
+
+
+def only_the_load(scenario: Scenario, what: str) -> list[Problem]:
+    """Every part of ``scenario`` that a testbed cannot honour which is told loads, durations and frame sizes
+    and nothing else. ``what`` is its name in the messages."""
+    return [scenario.problem_at(path, message) for path, message in _refusals(scenario, what)]
+
+
+def _refusals(scenario: Scenario, what: str) -> Iterator[Refusal]:
+    for section, why in (("control", "has no congestion points"), ("campaign", "is measured by a search")):
+        if getattr(scenario, section) is not None:
+            yield (section,), f"{what} {why}; leave this out"
+    if scenario.search is None:
+        yield ("testbed",), f"{what} is measured by a search; write 'search', or a network to simulate"
+        return
+    measured = scenario.search.vary.split(".")[1]
+    for name, traffic in scenario.traffic.items():
+        if name == measured:
+            for path, message in _of_load(traffic, what):
+                yield ("traffic", name, *path), message
+        else:
+            yield (
+                ("traffic", name),
+                f"{what} carries no other traffic than that of the search; leave this out",
+            )
+
+
+def _of_load(traffic: Traffic, what: str) -> Iterator[Refusal]:
+    from weirlab.scenario.traffic import Constant, Tcp
+
+    if not isinstance(traffic.source, Constant):
+        yield ("source", "kind"), f"{what} is offered a constant load; write 'kind: constant'"
+    if isinstance(traffic.transport, Tcp):
+        yield (
+            ("transport",),
+            f"{what} is offered a load that does not react to loss; write 'kind: raw' or 'udp'",
+        )
+    if traffic.start.ps:
+        yield ("start",), "each trial sends for its whole duration; leave this out"
+    if traffic.stop is not None:
+        yield ("stop",), "each trial sends for its whole duration; leave this out"
+    if traffic.streams != 1:
+        yield ("streams",), f"{what} is told a load, not streams; leave this out"
+    if traffic.timing is not None:
+        yield ("timing",), f"{what} knows nothing of a sender's timers; leave this out"
