@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import (
@@ -295,13 +295,10 @@ def _fraction(value: object) -> float:
     text = _text(value, "a fraction such as '49 %' or '0.49'")
     number = text.strip().removesuffix("%").strip()
     bare = number == text.strip()
-    try:
-        exact = Decimal(number)
-    except InvalidOperation:
-        raise UnitError(f"write a fraction such as '49 %' or '0.49' (got '{text}')") from None
-    if not bare:
-        exact /= 100
-    if not (exact.is_finite() and 0 <= exact <= 1):
+    if not re.fullmatch(rf"-?{_NUMBER}", number):
+        raise UnitError(f"write a fraction such as '49 %' or '0.49' (got '{text}')")
+    exact = Decimal(number) / (1 if bare else 100)
+    if not 0 <= exact <= 1:
         hint = f"; did you mean '{number} %'?" if bare and 1 < exact <= 100 else ""
         raise UnitError(f"a fraction lies between 0 % and 100 % (got '{text}'){hint}")
     return float(exact)
@@ -317,9 +314,12 @@ def _count(least: int) -> Any:
         text = _text(value, "a whole number, such as '8'")
         if not re.fullmatch(r"\s*[+-]?\d[\d_]*\s*", text):
             raise UnitError(f"write a whole number, such as '8' (got '{text}')")
-        if int(text) < least:
+        digits = text.strip().replace("_", "").lstrip("+")
+        if digits.startswith("-") or int(digits[:20]) < least:
             raise UnitError(f"at least {least} is needed (got '{text}')")
-        return int(text)
+        if len(digits) > 20 or int(digits) >= 2**64:
+            raise UnitError(f"less than 2^64 is needed (got '{text}')")
+        return int(digits)
 
     return read
 

@@ -33,7 +33,7 @@ class Run(Model):
 
     duration: PositiveSpan | None = None
     """How long; needed unless a search or a campaign says so."""
-    seed: Annotated[Natural, Field(lt=2**64)] = 1
+    seed: Natural = 1
     """Where all chance comes from; replicate `i` takes `seed + i`."""
 
 

@@ -1,0 +1,29 @@
+"""A tester for the testbed `command`: it is told a load and a duration, and prints what became of the frames.
+
+This one only claims to send: its device carries 1 Mframe/s and loses the rest. Run by scenarios/search-command.yaml.
+"""
+
+import argparse
+import json
+
+CAPACITY_FPS = 1e6
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--load", type=float, required=True, help="frames/s")
+    parser.add_argument("--seconds", type=float, required=True)
+    trial = parser.parse_args()
+    sent = round(trial.load * trial.seconds)
+    received = min(sent, round(CAPACITY_FPS * trial.seconds))
+    answer = {
+        "sent_frames": sent,
+        "received_frames": received,
+        "effective_duration_s": trial.seconds,
+        "facts": {"tester": "examples/tester.py"},
+    }
+    print(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main()
