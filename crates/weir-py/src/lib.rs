@@ -27,4 +27,10 @@ mod _core {
     fn version() -> &'static str {
         env!("CARGO_PKG_VERSION")
     }
+
+    /// Whether the core was compiled with optimisation, as measurements need.
+    #[pyfunction]
+    fn is_release() -> bool {
+        !cfg!(debug_assertions)
+    }
 }

@@ -1,0 +1,444 @@
+"""What this machine can do for Weirlab, and what each lack means.
+
+Nothing is changed: what must be tried is tried in a network namespace that is thrown away.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from weirlab import _core
+from weirlab.errors import MissingCapability
+from weirlab.testbed.namespaces import Namespace
+
+__all__ = ["Check", "Status", "examine"]
+
+Status = Literal["ok", "lack", "unknown"]
+"""``unknown``: it could not be found out, for a reason that ``found`` gives."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One thing that was looked at."""
+
+    section: str
+    """What it belongs to: ``system``, ``privileges``, ``kernel``, ``time``, ``tools``."""
+    name: str
+    status: Status
+    found: str
+    """What there is: a version, a number, the answer of the system."""
+    means: str = ""
+    """What cannot be done without it. Empty when nothing is lacking."""
+    remedy: str = ""
+    """How to get it. Empty when nothing is lacking."""
+
+
+def examine(*, measure_clock: bool = True) -> list[Check]:
+    """Look at everything; takes about a second, less without ``measure_clock``."""
+    return [
+        *_system(),
+        *_privileges(),
+        *_kernel(),
+        *_time(measure=measure_clock),
+        *_tools(),
+    ]
+
+
+LIVE_ONLY = "no live testbeds ('netns'): the simulator, device models, searches and reports work"
+NEEDS_LINUX = "use a Linux machine, or a virtual one"
+
+
+def _check(section: str, name: str, found: str, *, lacks: bool | None, means: str, remedy: str = "") -> Check:
+    """A check whose meaning and remedy only matter where it lacks something; None: nobody knows."""
+    status: Status = "unknown" if lacks is None else "lack" if lacks else "ok"
+    matters = status != "ok"
+    return Check(
+        section=section,
+        name=name,
+        status=status,
+        found=found,
+        means=means if matters else "",
+        remedy=remedy if matters else "",
+    )
+
+
+def _system() -> Iterator[Check]:
+    system = f"{platform.system()} {platform.release()}, {platform.machine()}"
+    yield _check("system", "platform", system, lacks=not _on_linux(), means=LIVE_ONLY, remedy=NEEDS_LINUX)
+    version = f"{platform.python_implementation()} {platform.python_version()}"
+    yield _check(
+        "system",
+        "Python",
+        version,
+        lacks=sys.version_info < (3, 11),
+        means="Weirlab is made for 3.11 and later",
+        remedy="install a newer Python",
+    )
+    yield _check(
+        "system",
+        "compiled core",
+        f"{_core.version()}, {'release' if _core.is_release() else 'debug'} build",
+        lacks=not _core.is_release(),
+        means="simulations take ten times as long, and a live sender sends less",
+        remedy="maturin develop --release",
+    )
+    yield _cpus()
+    yield from _memory_and_load()
+    for name, modules, what in (
+        ("report packages", ("altair", "jinja2", "vl_convert"), "no plots and no HTML reports: tables only"),
+        ("live packages", ("pyroute2",) if _on_linux() else (), LIVE_ONLY),
+    ):
+        yield _packages(name, modules, what)
+
+
+def _cpus() -> Check:
+    count = len(os.sched_getaffinity(0)) if _on_linux() else os.cpu_count() or 1
+    return _check(
+        "system",
+        "CPUs",
+        f"{count} usable" + (": the receiver shares the router's" if count == 2 and _on_linux() else ""),
+        lacks=count < 2,
+        means=(
+            "a live router on the only CPU forwards inside the sender's own system calls and never loses: a "
+            "search on 'netns' ends with 'no upper bound seen'"
+        ),
+        remedy="give the machine a second CPU; three or more keep the receiver apart as well",
+    )
+
+
+def _memory_and_load() -> Iterator[Check]:
+    import psutil
+
+    available = psutil.virtual_memory().available
+    yield _check(
+        "system",
+        "memory",
+        f"{available / 1e9:.1f} GB available",
+        lacks=available < 1e9,
+        means="large networks, many replicates at once and fast live trials may not fit",
+        remedy="end other programs",
+    )
+    load, count = psutil.getloadavg()[0], os.cpu_count() or 1
+    yield _check(
+        "system",
+        "other work",
+        f"{load:.2f} waiting or running on {count} CPUs in the last minute",
+        lacks=load > 0.5 * count,
+        means="live results are uneven: losses and delays also show what else this machine does",
+        remedy="wait until it is idle",
+    )
+
+
+def _packages(name: str, modules: Sequence[str], means: str) -> Check:
+    missing = [module for module in modules if importlib.util.find_spec(module) is None]
+    present = [f"{module} {_package_version(module)}" for module in modules if module not in missing]
+    return _check(
+        "system",
+        name,
+        ", ".join([*present, *(f"no {module}" for module in missing)]) or "none needed",
+        lacks=bool(missing),
+        means=means,
+        remedy="pip install 'weirlab[report]'" if name.startswith("report") else "pip install weirlab",
+    )
+
+
+def _package_version(module: str) -> str:
+    names = importlib.metadata.packages_distributions().get(module, [module])
+    try:
+        return importlib.metadata.version(names[0])
+    except importlib.metadata.PackageNotFoundError:
+        return "of unknown version"
+
+
+CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_NET_RAW": 13, "CAP_SYS_ADMIN": 21, "CAP_SYS_NICE": 23}
+"""Bit numbers of include/uapi/linux/capability.h."""
+
+
+def _privileges() -> Iterator[Check]:
+    if not _on_linux():
+        return
+    held = _capabilities()
+    building = [name for name in ("CAP_SYS_ADMIN", "CAP_NET_ADMIN") if name not in held]
+    user = "root" if os.geteuid() == 0 else f"user {os.geteuid()}"
+    yield _check(
+        "privileges",
+        "network administration",
+        f"{user}, " + ("without " + ", ".join(building) if building else "with all that is needed"),
+        lacks=bool(building),
+        means=LIVE_ONLY,
+        remedy="run the command with sudo",
+    )
+    limit = _real_time_limit()
+    yield _check(
+        "privileges",
+        "real-time priority",
+        "CAP_SYS_NICE" if "CAP_SYS_NICE" in held else f"RLIMIT_RTPRIO {limit}",
+        lacks="CAP_SYS_NICE" not in held and limit < 40,
+        means="live senders wait for other programs: late, uneven loads",
+        remedy="run the command with sudo, or set 'rtprio 50' in /etc/security/limits.conf",
+    )
+    runtime = _read("/proc/sys/kernel/sched_rt_runtime_us")
+    yield _check(
+        "privileges",
+        "real-time share",
+        f"sched_rt_runtime_us {runtime}",
+        lacks=None if runtime is None else runtime == "0",
+        means="real-time threads do not run at all",
+        remedy="sysctl kernel.sched_rt_runtime_us=950000",
+    )
+
+
+def _capabilities() -> set[str]:
+    match = re.search(r"^CapEff:\s*([0-9a-f]+)$", _read("/proc/self/status") or "", re.MULTILINE)
+    bits = int(match[1], 16) if match else 0
+    return {name for name, bit in CAPABILITIES.items() if bits >> bit & 1}
+
+
+def _real_time_limit() -> int:
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_RTPRIO)
+    return 99 if soft == resource.RLIM_INFINITY else soft
+
+
+FEATURES = {
+    "veth pairs": ("no 'netns' testbed", "a kernel with CONFIG_VETH"),
+    "receive steering": (
+        "the router shares the sender's CPU and hardly ever loses: no upper bound is seen",
+        "a kernel with CONFIG_RPS",
+    ),
+    "tun devices": ("no emulated paths in user space", "a kernel with CONFIG_TUN, and /dev/net/tun"),
+    "qdisc tbf": ("links cannot be shaped by the kernel", "a kernel with CONFIG_NET_SCH_TBF"),
+    "qdisc htb": ("links cannot be shared by classes", "a kernel with CONFIG_NET_SCH_HTB"),
+    "qdisc netem": (
+        "the kernel itself adds no delay or loss to a path",
+        "a kernel with CONFIG_NET_SCH_NETEM, or its modules package",
+    ),
+    "qdisc fq": ("TCP paces itself with timers of its own", "a kernel with CONFIG_NET_SCH_FQ"),
+}
+"""What is tried in a namespace: what cannot be done without it, and where it comes from."""
+
+
+def _kernel() -> Iterator[Check]:
+    if not _on_linux():
+        return
+    tried, refused = _try_features()
+    yield _check(
+        "kernel",
+        "network namespaces",
+        refused or "made and removed one",
+        lacks=bool(refused),
+        means=LIVE_ONLY,
+        remedy="run the command with sudo, on a kernel with CONFIG_NET_NS",
+    )
+    for name, (means, remedy) in FEATURES.items():
+        answer = tried.get(name, "not tried: no network namespace")
+        lacks = None if name not in tried else answer != ""
+        yield _check("kernel", name, answer or "works", lacks=lacks, means=means, remedy=remedy)
+    yield _congestion_controls()
+    for name in ("rmem_max", "wmem_max"):
+        limit = _read(f"/proc/sys/net/core/{name}")
+        small = limit is None or ("CAP_NET_ADMIN" not in _capabilities() and int(limit) < 4 << 20)
+        yield _check(
+            "kernel",
+            f"net.core.{name}",
+            f"{limit} B",
+            lacks=None if limit is None else small,
+            means="sockets of the live tester overflow at high rates",
+            remedy=f"sysctl net.core.{name}={4 << 20}, or run the command with sudo",
+        )
+
+
+def _congestion_controls() -> Check:
+    available = (_read("/proc/sys/net/ipv4/tcp_available_congestion_control") or "").split()
+    default = _read("/proc/sys/net/ipv4/tcp_congestion_control")
+    missing = [name for name in ("reno", "cubic") if name not in available]
+    return _check(
+        "kernel",
+        "TCP congestion control",
+        f"{' '.join(available) or 'none'}; default {default}",
+        lacks=bool(missing),
+        means=f"live TCP with {' or '.join(missing)} cannot be compared",
+        remedy="a kernel with CONFIG_TCP_CONG_CUBIC, or modprobe tcp_cubic",
+    )
+
+
+def _try_features() -> tuple[dict[str, str], str]:
+    """For each feature the refusal of the system, or nothing; and why nothing could be tried, or nothing."""
+    try:
+        place = Namespace()
+    except MissingCapability as error:
+        return {}, str(error)
+    try:
+        tried = place.inside(_try_links)
+        if tried["veth pairs"] == "":
+            tried["receive steering"] = _refusal(lambda: _core.steer_receive(place.path, "left", [0]))
+        return tried, ""
+    finally:
+        place.close()
+
+
+def _try_links() -> dict[str, str]:
+    """In a namespace of the calling thread that nobody else uses."""
+    from pyroute2 import IPRoute
+
+    with IPRoute() as route:
+        tried = {"veth pairs": _refusal(lambda: route.link("add", ifname="left", kind="veth", peer="right"))}
+        (loopback,) = route.link_lookup(ifname="lo")
+        options = {
+            "tbf": {"rate": "1mbit", "burst": 2000, "latency": "10ms"},
+            "htb": {},
+            "netem": {},
+            "fq": {},
+        }
+        for number, (kind, values) in enumerate(options.items(), start=1):
+            add = functools.partial(route.tc, "replace", kind, loopback, handle=f"{number}:", **values)
+            tried[f"qdisc {kind}"] = _refusal(add)
+    tried["tun devices"] = _refusal(_make_tun)
+    return tried
+
+
+def _make_tun() -> None:
+    """Make and remove a TUN interface (linux/if_tun.h: TUNSETIFF, IFF_TUN | IFF_NO_PI)."""
+    import fcntl
+    import struct
+
+    device = os.open("/dev/net/tun", os.O_RDWR)
+    try:
+        fcntl.ioctl(device, 0x400454CA, struct.pack("16sH22x", b"weirlab", 0x1001))
+    finally:
+        os.close(device)
+
+
+def _refusal(attempt: Callable[[], object]) -> str:
+    """What the system says against ``attempt``; nothing when it succeeds."""
+    from pyroute2.netlink.exceptions import NetlinkError
+
+    try:
+        attempt()
+    except (NetlinkError, OSError) as error:
+        return str(error.args[-1])
+    return ""
+
+
+def _time(*, measure: bool) -> Iterator[Check]:
+    if not _on_linux():
+        return
+    source = _read("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+    slow = source in ("hpet", "acpi_pm", "jiffies", "refined-jiffies")
+    yield _check(
+        "time",
+        "time source",
+        str(source),
+        lacks=None if source is None else slow,
+        means="reading the clock costs as much as sending a frame",
+        remedy="boot with clocksource=tsc where the machine allows it",
+    )
+    if not measure:
+        return
+    quality = _core.clock_quality()
+    normal, real_time = quality["overshoot_ns"], quality["real_time_overshoot_ns"]
+    yield _check(
+        "time",
+        "clock",
+        f"resolution {quality['resolution_ns']} ns, {quality['reading_ns']} ns to read",
+        lacks=quality["resolution_ns"] > 1_000 or quality["reading_ns"] > 1_000,
+        means="departures and delays are coarser than a microsecond",
+        remedy="another machine: the clock is part of it",
+    )
+    yield _check(
+        "time",
+        "sleep",
+        f"wakes {_overshoot(normal)} late",
+        lacks=normal["p99"] > 5_000_000,
+        means="normal threads wait long for a CPU: the machine is busy",
+        remedy="end other programs",
+    )
+    yield _check(
+        "time",
+        "real-time sleep",
+        f"wakes {_overshoot(real_time)} late" if real_time else "no real-time priority",
+        lacks=real_time is None or real_time["p99"] > 1_000_000,
+        means="live loads come in bursts after pauses; results carry the lateness",
+        remedy="run with sudo, on a machine of its own or with CPUs that a hypervisor does not share",
+    )
+
+
+def _overshoot(late: dict[str, int]) -> str:
+    return f"{late['p50'] / 1e3:.0f} us (median), {late['p99'] / 1e3:.0f} us (99 %)"
+
+
+@dataclass(frozen=True)
+class _Tool:
+    package: str
+    """Debian's name."""
+    version_option: str
+    means: str
+
+
+TOOLS = {
+    "ip": _Tool("iproute2", "-V", "namespaces and links cannot be looked at by hand"),
+    "ethtool": _Tool("ethtool", "--version", "offloads cannot be looked at by hand"),
+    "ping": _Tool("iputils-ping", "-V", "no round-trip times beside bulk transfers"),
+    "traceroute": _Tool("traceroute", "--version", "no list of the hops of a path"),
+    "iperf3": _Tool("iperf3", "--version", "no bulk transfers with the kernel's own TCP"),
+    "tcpdump": _Tool("tcpdump", "--version", "no captures of live traffic"),
+    "tshark": _Tool("tshark", "--version", "captures are not checked by a second reader"),
+    "chromium": _Tool("chromium", "--version", "reports cannot be turned into pictures by a browser"),
+}
+
+
+def _tools() -> list[Check]:
+    with ThreadPoolExecutor() as pool:
+        versions = pool.map(_tool_version, TOOLS, (tool.version_option for tool in TOOLS.values()))
+        return [
+            _check(
+                "tools",
+                name,
+                version or "not found",
+                lacks=version is None,
+                means=tool.means,
+                remedy=f"apt-get install {tool.package}",
+            )
+            for (name, tool), version in zip(TOOLS.items(), versions, strict=True)
+        ]
+
+
+def _tool_version(name: str, option: str) -> str | None:
+    """The first number in what the tool says of itself; None when there is no such tool."""
+    path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
+    if path is None:
+        return None
+    try:
+        answer = subprocess.run(
+            [path, option], capture_output=True, text=True, timeout=5, check=False, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return "of unknown version"
+    match = re.search(r"\d+\.\d[\w.]*", answer.stdout + answer.stderr)
+    return match[0] if match else "of unknown version"
+
+
+def _read(path: str) -> str | None:
+    """The text of a small file; None where there is none."""
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return None
+
+
+def _on_linux() -> bool:
+    return sys.platform == "linux"
