@@ -26,13 +26,15 @@ pub(crate) struct Agenda {
     /// Pending events while there are many.
     wheel: Wheel,
     many: bool,
+    /// [`FEW`]; the order does not depend on it.
+    pub(crate) few_at_most: usize,
 }
 
 impl Agenda {
     /// An empty agenda for entities below `entities`. A first guess says that most events lie less than `horizon`
     /// ahead.
     pub(crate) fn new(entities: usize, horizon: Span) -> Agenda {
-        Agenda { few: Vec::with_capacity(FEW + 1), wheel: Wheel::new(entities, horizon), many: false }
+        Agenda { few: Vec::with_capacity(FEW + 1), wheel: Wheel::new(entities, horizon), many: false, few_at_most: FEW }
     }
 
     /// Enters an event of `entity`, which has none, not before the last one taken.
@@ -43,7 +45,7 @@ impl Agenda {
         }
         let place = self.few.iter().rposition(|&pending| pending > (at, entity)).map_or(0, |place| place + 1);
         self.few.insert(place, (at, entity));
-        if self.few.len() > FEW {
+        if self.few.len() > self.few_at_most {
             self.grow();
         }
     }
@@ -75,7 +77,7 @@ impl Agenda {
     #[cold]
     fn retune(&mut self) {
         self.wheel.fit();
-        if self.wheel.len() <= FEW / 2 {
+        if self.wheel.len() <= self.few_at_most / 2 {
             self.many = false;
             self.few.extend(std::iter::from_fn(|| self.wheel.pop()));
             self.few.reverse();
@@ -248,5 +250,81 @@ impl Wheel {
         for (at, entity) in pending {
             self.push(at, entity);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Far and near, crowded and sparse, and often at the same time.
+    fn ahead() -> impl Strategy<Value = u64> {
+        prop_oneof![
+            4 => 0u64..3_000,
+            2 => Just(1_700_000u64),
+            2 => 0u64..2_000_000,
+            1 => 0u64..1 << 40,
+            1 => Just(0u64),
+        ]
+    }
+
+    proptest! {
+        /// Events leave in the order of a sorted set, whether the agenda is an array or a wheel, however often and
+        /// to whatever widths the wheel is fitted.
+        #[test]
+        fn events_leave_in_the_order_of_time_and_entity(
+            steps in prop::collection::vec((ahead(), 0u8..100), 1..3_000),
+            entities in 1usize..400, horizon in 1u64..1 << 36, fit_at in 1u32..300, busy in 20u8..100,
+        ) {
+            let mut agenda = Agenda::new(entities, Span::from_ps(horizon));
+            agenda.wheel.fit_at = fit_at;
+            let mut expected = BTreeSet::new();
+            let mut idle: Vec<Entity> = (0..entities as Entity).rev().collect();
+            let mut now = Time::ZERO;
+            for (ahead, dice) in steps {
+                match idle.pop().filter(|_| dice < busy) {
+                    Some(entity) => {
+                        let at = now + Span::from_ps(ahead);
+                        agenda.push(at, entity);
+                        expected.insert((at, entity));
+                    }
+                    None => {
+                        let next = expected.pop_first();
+                        prop_assert_eq!(agenda.pop(), next);
+                        if let Some((at, entity)) = next {
+                            now = at;
+                            idle.push(entity);
+                        }
+                    }
+                }
+            }
+            for event in expected {
+                prop_assert_eq!(agenda.pop(), Some(event));
+            }
+            prop_assert_eq!(agenda.pop(), None);
+        }
+    }
+
+    #[test]
+    fn an_agenda_changes_between_array_and_wheel() {
+        let mut agenda = Agenda::new(100, Span::from_ps(1_000_000));
+        for entity in 0..100 {
+            agenda.push(Time::from_ps(u64::from(entity) * 1000), entity);
+        }
+        assert!(agenda.many);
+        let mut last = Time::ZERO;
+        for _ in 0..4 * FIRST_FIT {
+            let (at, entity) = agenda.pop().expect("an event is pending");
+            assert!(at >= last);
+            last = at;
+            if entity < 5 {
+                agenda.push(at + Span::from_ps(777), entity);
+            }
+        }
+        assert!(!agenda.many, "five events are few");
     }
 }

@@ -3,6 +3,8 @@
 //! Every transmitter owns the frames in flight on its link, in order of arrival; only the first of them is an event.
 //! A port has an event only while something waits.
 
+use std::ops::ControlFlow;
+
 use weir_core::network::PortSpec;
 use weir_core::queue::{Lane, Limit, Offer, Port};
 use weir_core::rng::Seed;
@@ -200,11 +202,14 @@ impl<'p> Fabric<'p> {
                     self.arm(port);
                 }
             }
-            Offer::Dropped => {
-                self.drops[frame.leg as usize] += 1;
-                self.frames.free(id);
-            }
+            Offer::Dropped => self.drop_frame(id),
         }
+    }
+
+    #[inline]
+    fn drop_frame(&mut self, id: FrameId) {
+        self.drops[self.frames[id].leg as usize] += 1;
+        self.frames.free(id);
     }
 
     /// The transmitter of `port` is free and something waits.
@@ -235,17 +240,26 @@ impl<'p> Fabric<'p> {
     /// The transmission of a frame began and will end at `end`.
     #[inline]
     fn launch(&mut self, port: u32, id: FrameId, end: Time) {
+        if let Some(arrives) = self.append(port, id, end) {
+            self.agenda.push(arrives, self.lines.len() as Entity + port);
+        }
+    }
+
+    /// Puts a frame on the link; returns when it arrives if it is the only one there.
+    #[inline]
+    fn append(&mut self, port: u32, id: FrameId, end: Time) -> Option<Time> {
         let line = &mut self.lines[port as usize];
+        let arrives = end + line.lag;
         let frame = &mut self.frames[id];
-        frame.arrives = end + line.lag;
+        frame.arrives = arrives;
         frame.next = NO_FRAME;
+        let behind = std::mem::replace(&mut line.tail, id);
         if line.head == NO_FRAME {
             line.head = id;
-            self.agenda.push(frame.arrives, self.lines.len() as Entity + port);
-        } else {
-            self.frames[line.tail].next = id;
+            return Some(arrives);
         }
-        self.lines[port as usize].tail = id;
+        self.frames[behind].next = id;
+        None
     }
 
     /// The first frame in flight behind `port` has arrived.
@@ -292,60 +306,77 @@ impl<'p> Fabric<'p> {
     /// Works out the next transmission of a fed port whose last frame has arrived.
     #[inline]
     fn pull(&mut self, port: u32) {
-        if self.lines[port as usize].has(UNKEPT) { self.pull_unkept(port) } else { self.pull_kept(port) }
+        match self.step(port) {
+            Step::Sent { id, end } => self.launch(port, id, end),
+            Step::Tired { next } => self.agenda.push(next, self.lines.len() as Entity + port),
+            Step::Done => {}
+        }
+    }
+
+    /// After the last event: lets a fed port go on to the end. Breaks off when patience ends, to be called again.
+    pub(crate) fn finish(&mut self, port: u32) -> ControlFlow<()> {
+        loop {
+            match self.step(port) {
+                Step::Sent { id, end } => _ = self.append(port, id, end),
+                Step::Tired { .. } => {}
+                Step::Done => return ControlFlow::Continue(()),
+            }
+            self.patience -= 1;
+            if self.patience < 0 {
+                return ControlFlow::Break(());
+            }
+        }
+    }
+
+    #[inline]
+    fn step(&mut self, port: u32) -> Step {
+        if self.lines[port as usize].has(UNKEPT) { self.step_unkept(port) } else { self.step_kept(port) }
     }
 
     /// The frame that is generated next goes as soon as it can; what waits is not drawn yet.
     #[inline]
-    fn pull_unkept(&mut self, port: u32) {
+    fn step_unkept(&mut self, port: u32) -> Step {
         let line = &mut self.lines[port as usize];
         let feed = &mut self.feeds[line.feed as usize];
         if feed.peek().max(line.port.free_at()) >= self.end {
-            return;
+            return Step::Done;
         }
-        let Some((emission, flow)) = feed.take() else { return };
+        let Some((emission, flow)) = feed.take() else { return Step::Done };
         let passed = line.port.pass(emission.at, emission.size);
         feed.longest_wait = feed.longest_wait.max(passed.wait);
-        let id = self.generate(emission, flow);
-        self.launch(port, id, passed.end);
+        Step::Sent { id: self.generate(emission, flow), end: passed.end }
     }
 
-    /// Lets the port and its sources go on by themselves until a transmission begins.
-    fn pull_kept(&mut self, port: u32) {
-        for _ in 0..DRAWS_PER_EVENT {
+    /// Lets a fed port and its sources go on by themselves until a transmission begins.
+    fn step_kept(&mut self, port: u32) -> Step {
+        for _ in 0..DRAWS_PER_STEP {
             self.patience -= 1;
             let line = &mut self.lines[port as usize];
-            let generated = self.feeds[line.feed as usize].peek();
-            let due = line.port.due();
-            let at = due.min(generated);
-            if at >= self.end {
-                return;
+            let feed = &mut self.feeds[line.feed as usize];
+            let (generated, due) = (feed.peek(), line.port.due());
+            let now = due.min(generated);
+            if now >= self.end {
+                return Step::Done;
             }
             if line.has(PROBED) {
-                self.port_probes[line.probe as usize].advance(at, &mut line.port);
+                self.port_probes[line.probe as usize].advance(now, &mut line.port);
             }
             if due <= generated {
-                if let Some(sent) = line.port.wake(due) {
-                    return self.launch(port, sent.handle, sent.end);
+                match line.port.wake(due) {
+                    Some(sent) => return Step::Sent { id: sent.handle, end: sent.end },
+                    None => continue,
                 }
-                continue;
             }
-            let Some((emission, flow)) = self.feeds[line.feed as usize].take() else { return };
+            let Some((emission, flow)) = feed.take() else { return Step::Done };
             let id = self.generate(emission, flow);
-            let line = &mut self.lines[port as usize];
-            match line.port.offer(at, id, emission.size, Lane::Data) {
-                Offer::Sent { end } => return self.launch(port, id, end),
+            match self.lines[port as usize].port.offer(now, id, emission.size, Lane::Data) {
+                Offer::Sent { end } => return Step::Sent { id, end },
                 Offer::Waits => {}
-                Offer::Dropped => {
-                    self.drops[self.frames[id].leg as usize] += 1;
-                    self.frames.free(id);
-                }
+                Offer::Dropped => self.drop_frame(id),
             }
         }
-        // A storm of frames: let others have their turn.
         let line = &self.lines[port as usize];
-        let next = self.feeds[line.feed as usize].peek().min(line.port.due());
-        self.agenda.push(next, self.lines.len() as Entity + port);
+        Step::Tired { next: line.port.due().min(self.feeds[line.feed as usize].peek()) }
     }
 
     #[inline]
@@ -391,8 +422,18 @@ impl<'p> Fabric<'p> {
     }
 }
 
-/// Draws of a fed port after which other entities have their turn.
-const DRAWS_PER_EVENT: u32 = 1 << 16;
+/// What became of a fed port that was let go on by itself.
+enum Step {
+    /// A transmission began.
+    Sent { id: FrameId, end: Time },
+    /// In a storm of frames none began for long; the port goes on at `next`.
+    Tired { next: Time },
+    /// Nothing more happens before the end of the run.
+    Done,
+}
+
+/// Frames that a fed port may drop or let wait until other entities have their turn.
+const DRAWS_PER_STEP: u32 = 1 << 16;
 
 impl Line {
     #[inline]
@@ -403,6 +444,11 @@ impl Line {
     /// Whether intervals are written down.
     pub(crate) fn is_probed(&self) -> bool {
         self.has(PROBED)
+    }
+
+    /// Whether the port pulls its sources.
+    pub(crate) fn is_fed(&self) -> bool {
+        self.has(FED)
     }
 
     /// Whether the port's sources are drawn only when their frames are sent.

@@ -20,6 +20,8 @@ pub(crate) struct Feed {
     pub(crate) fixed_size: Option<Bytes>,
     /// Longest time that a frame waited in a queue that is not kept.
     pub(crate) longest_wait: Span,
+    /// When the port would have sent what was drawn after the end of the run.
+    pub(crate) busy_until: Time,
 }
 
 #[derive(Debug)]
@@ -39,7 +41,7 @@ impl Feed {
             1 => BinaryHeap::new(),
             _ => (0..).zip(&sources).map(|(place, source)| Reverse((source.emissions.peek(), place))).collect(),
         };
-        Feed { sources, order, fixed_size, longest_wait: Span::ZERO }
+        Feed { sources, order, fixed_size, longest_wait: Span::ZERO, busy_until: Time::ZERO }
     }
 
     /// When the next frame is generated; [`Time::NEVER`] when there is none.

@@ -46,11 +46,13 @@ pub(crate) struct Pool {
     free: FrameId,
     /// Frames in use.
     pub(crate) alive: usize,
+    /// Most frames that may be in use.
+    pub(crate) limit: usize,
 }
 
 impl Pool {
     pub(crate) fn new() -> Pool {
-        Pool { frames: Vec::new(), free: NO_FRAME, alive: 0 }
+        Pool { frames: Vec::new(), free: NO_FRAME, alive: 0, limit: MAX_FRAMES }
     }
 
     #[inline]
@@ -74,7 +76,7 @@ impl Pool {
 
     /// Whether more frames are alive than a run may have.
     pub(crate) fn is_full(&self) -> bool {
-        self.alive > MAX_FRAMES
+        self.alive > self.limit
     }
 }
 

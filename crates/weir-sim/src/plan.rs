@@ -103,6 +103,11 @@ impl Plan {
         &self.spec
     }
 
+    /// The group of traffic (its place) that each flow belongs to.
+    pub fn flow_groups(&self) -> impl Iterator<Item = u32> + '_ {
+        self.flows.iter().map(|flow| flow.traffic)
+    }
+
     /// `TRAFFIC/FROM->TO`, with `#2` and so on where a group has several such flows.
     pub(crate) fn flow_names(&self) -> Vec<String> {
         let mut seen: BTreeMap<(u32, u32, u32), u32> = BTreeMap::new();

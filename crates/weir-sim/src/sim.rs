@@ -182,16 +182,17 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             }
             self.fabric.patience -= 1;
             if self.fabric.patience < 0 {
-                self.fabric.patience = PATIENCE;
                 self.look_up(&mut ask)?;
             }
         }
+        self.fabric.now = self.fabric.end;
         let backlog = self.draw_backlog(&mut ask)?;
         self.close(backlog)
     }
 
     #[cold]
-    fn look_up(&self, ask: &mut impl FnMut(Time) -> ControlFlow<()>) -> Result<(), SimError> {
+    fn look_up(&mut self, ask: &mut impl FnMut(Time) -> ControlFlow<()>) -> Result<(), SimError> {
+        self.fabric.patience = PATIENCE;
         if ask(self.fabric.now).is_break() {
             return Err(SimError::Interrupted);
         }
@@ -202,30 +203,40 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
         Ok(())
     }
 
-    /// Draws what sources generated before the end and their ports did not send: frames of each flow.
+    /// Draws what pulled sources generated before the end and their ports did not ask for: frames of each flow that
+    /// stand nowhere but there.
     fn draw_backlog(&mut self, ask: &mut impl FnMut(Time) -> ControlFlow<()>) -> Result<Vec<u64>, SimError> {
         let mut backlog = vec![0; self.fabric.flows.len()];
-        let fabric = &mut self.fabric;
-        for line in fabric.lines.iter_mut().filter(|line| line.is_unkept()) {
-            let feed = &mut fabric.feeds[line.feed as usize];
-            let mut free_at = line.port.free_at();
-            while feed.peek() < fabric.end {
-                let Some((emission, flow)) = feed.take() else { break };
-                backlog[flow as usize] += 1;
-                fabric.flows[flow as usize].send(emission.size);
-                feed.longest_wait = feed.longest_wait.max(free_at.saturating_since(emission.at));
-                line.port.count_wait(fabric.end - emission.at, emission.size);
-                free_at = free_at.max(emission.at) + line.port.transmission(emission.size);
-                fabric.patience -= 1;
-                if fabric.patience < 0 {
-                    fabric.patience = PATIENCE;
-                    if ask(fabric.end).is_break() {
-                        return Err(SimError::Interrupted);
-                    }
-                }
+        for port in 0..self.fabric.lines.len() {
+            while self.fabric.lines[port].is_fed() && self.fabric.finish(port as u32).is_break() {
+                self.look_up(ask)?;
+            }
+            while self.fabric.lines[port].is_unkept() && self.draw_unkept(port, &mut backlog).is_break() {
+                self.look_up(ask)?;
             }
         }
         Ok(backlog)
+    }
+
+    /// Draws the backlog of a port that keeps no queue. Breaks off when patience ends, to be called again.
+    fn draw_unkept(&mut self, port: usize, backlog: &mut [u64]) -> ControlFlow<()> {
+        let fabric = &mut self.fabric;
+        let line = &mut fabric.lines[port];
+        let feed = &mut fabric.feeds[line.feed as usize];
+        while feed.peek() < fabric.end {
+            let Some((emission, flow)) = feed.take() else { break };
+            backlog[flow as usize] += 1;
+            fabric.flows[flow as usize].send(emission.size);
+            let start = line.port.free_at().max(feed.busy_until).max(emission.at);
+            feed.busy_until = start + line.port.transmission(emission.size);
+            feed.longest_wait = feed.longest_wait.max(start - emission.at);
+            line.port.count_wait(fabric.end - emission.at, emission.size);
+            fabric.patience -= 1;
+            if fabric.patience < 0 {
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
     }
 
     /// Counts every frame where it is, and reports.
@@ -345,5 +356,91 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             }
         };
         fabric.lines.iter_mut().map(total).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workloads;
+
+    fn go_on(_: Time) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    /// A small fat tree that has run for half of its time.
+    fn halfway(plan: &Plan) -> Sim<'_, PushedSource> {
+        let mut sim = Sim::new(plan, 9, []);
+        while let Some((at, entity)) = sim.fabric.agenda.pop() {
+            assert_eq!(sim.fabric.on_event(at, entity), None, "a pulled source has no event");
+            if at.ps() > sim.fabric.end.ps() / 2 {
+                break;
+            }
+        }
+        sim
+    }
+
+    fn plan() -> Plan {
+        Plan::new(workloads::fat_tree(4)).expect("a legal spec")
+    }
+
+    #[test]
+    fn a_run_that_loses_a_frame_fails() {
+        let plan = plan();
+        let mut sim = halfway(&plan);
+        // The frame behind the first one on a link vanishes, and its place is freed.
+        let line = sim
+            .fabric
+            .lines
+            .iter()
+            .position(|line| line.head != NO_FRAME && sim.fabric.frames[line.head].next != NO_FRAME);
+        let first = sim.fabric.lines[line.expect("two frames on a link")].head;
+        let lost = sim.fabric.frames[first].next;
+        let flow = sim.fabric.frames[lost].flow;
+        sim.fabric.frames[first].next = sim.fabric.frames[lost].next;
+        sim.fabric.frames.free(lost);
+        let Err(SimError::Conservation { seed: 9, flow: named, sent, delivered, dropped, live }) = sim.run(go_on)
+        else {
+            panic!("the loss was not seen")
+        };
+        assert_eq!(named, plan.flow_names()[flow as usize]);
+        assert_eq!(sent, delivered + dropped + live + 1);
+    }
+
+    #[test]
+    fn a_run_that_makes_up_a_delivery_fails() {
+        let plan = plan();
+        let mut sim = halfway(&plan);
+        sim.fabric.flows[3].delivered_frames += 1;
+        assert!(matches!(sim.run(go_on), Err(SimError::Conservation { .. })));
+    }
+
+    #[test]
+    fn a_frame_that_is_nowhere_is_a_leak() {
+        let plan = plan();
+        let mut sim = halfway(&plan);
+        let stray = sim.fabric.frames[sim.fabric.lines[0].head];
+        sim.fabric.frames.put(stray);
+        assert!(matches!(sim.run(go_on), Err(SimError::Leak { alive, found, .. }) if alive == found + 1));
+    }
+
+    #[test]
+    fn the_run_ends_when_more_frames_are_under_way_than_it_may_have() {
+        let plan = plan();
+        let mut sim = Sim::<PushedSource>::new(&plan, 9, []);
+        sim.fabric.frames.limit = 10;
+        let Err(SimError::TooManyFrames { seed: 9, now, frames }) = sim.run(go_on) else { panic!("no limit was seen") };
+        assert!(frames > 10 && now.ps() > 0);
+    }
+
+    #[test]
+    fn array_and_wheel_give_the_same_run() {
+        let plan = plan();
+        let run = |few| {
+            let mut sim = Sim::<PushedSource>::new(&plan, 9, []);
+            sim.fabric.agenda.few_at_most = few;
+            sim.run(go_on).expect("a lawful run")
+        };
+        assert_eq!(run(0), run(usize::MAX));
     }
 }

@@ -1,0 +1,7 @@
+//! Public laws of the simulator.
+mod agents;
+mod batch;
+mod counts;
+mod laws;
+mod probes;
+mod scenarios;
