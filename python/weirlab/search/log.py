@@ -47,7 +47,11 @@ def trial_from_json(content: Mapping[str, Any]) -> Trial:
 
 def read_trials(path: Path) -> list[Trial]:
     """All trials of a log, whatever search it belongs to. Raises InputError when it is no log."""
-    header, trials, _ = _parse(path, path.read_bytes())
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    header, trials, _ = _parse(path, content)
     if header is None:
         raise InputError(f"{path}: empty, not a trial log")
     return trials
@@ -65,8 +69,11 @@ class TrialLog:
         self.path = path
         self.trials: Sequence[Trial] = []
         expected = json.loads(_line({"search": search, "about": about}))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file: BinaryIO = path.open("a+b")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file: BinaryIO = path.open("a+b")
+        except OSError as error:
+            raise InputError(f"{path}: the trial log cannot be opened ({error.strerror})") from error
         try:
             self._lock()
             self._file.seek(0)
@@ -127,6 +134,8 @@ def _parse(path: Path, content: bytes) -> tuple[dict[str, Any] | None, list[Tria
             continue
         try:
             entry = json.loads(line)
+            if not isinstance(entry, dict):
+                raise ValueError("no JSON object")
             if "trial" in entry:
                 trials.append(trial_from_json(entry["trial"]))
             elif "failure" not in entry:
@@ -165,12 +174,16 @@ def _refuse_another(path: Path, header: Mapping[str, Any], expected: Mapping[str
         )
 
 
+_ABSENT = object()
+
+
 def _first_difference(found: Any, expected: Any, where: str = "") -> tuple[str, str, str]:
+    """Dotted path of the first value that differs, and both values as text."""
     if isinstance(found, dict) and isinstance(expected, dict):
         for name in [*expected, *(name for name in found if name not in expected)]:
-            if found.get(name) != expected.get(name) or (name in found) != (name in expected):
-                inner = f"{where}.{name}" if where else str(name)
-                return _first_difference(found.get(name), expected.get(name), inner)
+            then, now = found.get(name, _ABSENT), expected.get(name, _ABSENT)
+            if then != now:
+                return _first_difference(then, now, f"{where}.{name}" if where else str(name))
     if isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
         for place, (then, now) in enumerate(zip(found, expected, strict=True)):
             if then != now:
@@ -179,5 +192,5 @@ def _first_difference(found: Any, expected: Any, where: str = "") -> tuple[str, 
 
 
 def _short(value: Any) -> str:
-    text = json.dumps(value)
+    text = "nothing" if value is _ABSENT else json.dumps(value)
     return text if len(text) <= 60 else text[:57] + "..."
