@@ -1,0 +1,134 @@
+"""Puts the commands together, and turns whatever goes wrong into a message and an exit code."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated, NoReturn
+
+import typer
+
+from weirlab.cli import check, report, reproduce, run, scenarios, schema, search
+from weirlab.errors import InputError, Interrupted, WeirlabError
+
+__all__ = ["app", "main"]
+
+_HELP = """Find out how much a network carries, and what it does when it is asked for more.
+
+\b
+Examples:
+  weir scenarios                  what is ready to run
+  weir search simulated-router    find the NDR and PDR of a simulated device
+  weir run incast.yaml            run a scenario on the packet-level simulator
+  weir report results/incast-...  write the report of a result
+
+\b
+Exit codes: 0 well, 1 a run failed, 2 the input is wrong, 130 interrupted.
+WEIRLAB_DEBUG=1 shows the traceback of an error."""
+
+app = typer.Typer(
+    name="weir",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help=_HELP,
+)
+
+for module in (run, search, report, check, scenarios, schema, reproduce):
+    module.add_to(app)
+
+
+def _version(value: bool) -> None:
+    if value:
+        from weirlab._core import version
+
+        typer.echo(f"weir {version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    del version  # handled by its callback
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command and leave the process with its exit code."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that lacks a character shows a question mark instead of ending the command.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    code = _run(words)
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.EINVAL):
+            raise
+        # Nobody reads any more; keep the interpreter from trying again at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+def _run(words: list[str]) -> int:
+    as_json = "--json" in words
+    try:
+        app(words, prog_name="weir")
+    except SystemExit as end:
+        if as_json and end.code == InputError.exit_code:
+            _print_json_error("UsageError", "the command line is wrong: see the message on stderr", [])
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BrokenPipeError:
+        return 0
+    except KeyboardInterrupt:
+        return _told(Interrupted("interrupted"), as_json)
+    except WeirlabError as error:
+        return _told(error, as_json)
+    except MemoryError:
+        return _told(WeirlabError("out of memory: run fewer replicates, or record less"), as_json)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        return _told(WeirlabError(f"{place}{error.strerror or error}"), as_json)
+    except Exception as error:
+        _debug(error)
+        bug = WeirlabError(
+            f"this is a bug in weirlab: {type(error).__name__}: {error}\n"
+            "Please report it as CONTRIBUTING.md says, with the command line, the scenario, the output of\n"
+            "'weir doctor' and the traceback that WEIRLAB_DEBUG=1 shows."
+        )
+        return _told(bug, as_json, debug=False)
+    return 0
+
+
+def _told(error: WeirlabError, as_json: bool, *, debug: bool = True) -> int:
+    """Say what went wrong, and return the exit code."""
+    if debug:
+        _debug(error)
+    problems = [str(problem) for problem in getattr(error, "problems", [])]
+    if as_json:
+        _print_json_error(type(error).__name__, str(error), problems)
+    lines = problems or str(error).splitlines() or [type(error).__name__]
+    sys.stderr.write(
+        "".join(f"weir: {line}\n" if place == 0 else f"      {line}\n" for place, line in enumerate(lines))
+    )
+    if len(problems) > 1:
+        sys.stderr.write(f"weir: {len(problems)} problems\n")
+    return error.exit_code
+
+
+def _print_json_error(kind: str, message: str, problems: list[str]) -> None:
+    document = {"error": {"kind": kind, "message": message, "problems": problems}}
+    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+
+
+def _debug(error: BaseException) -> None:
+    if os.environ.get("WEIRLAB_DEBUG"):
+        traceback.print_exception(error)

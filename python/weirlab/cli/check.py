@@ -1,0 +1,63 @@
+"""`weir check`: say everything that is wrong with a scenario file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from weirlab.cli.frame import JsonFlag, ScenarioArgument, SetOption, print_json, read_scenario
+
+if TYPE_CHECKING:
+    from weirlab.scenario import Scenario
+
+__all__ = ["add_to"]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("check")(check)
+
+
+def check(file: ScenarioArgument, sets: SetOption = None, as_json: JsonFlag = False) -> None:
+    """Check a scenario file without running it: all problems at once, each with line and column.
+
+    Exit code 0 when it is legal, 2 otherwise.
+
+    \b
+    Examples:
+      weir check incast.yaml
+      weir check incast.yaml --json
+    """
+    scenario = read_scenario(file, sets)
+    what, counts = _kind(scenario), _counts(scenario)
+    if as_json:
+        print_json({"file": file, "name": scenario.name, "kind": what, "problems": [], **counts})
+    else:
+        parts = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        typer.echo(f"{file}: legal; '{scenario.name}' is a {what}" + (f" with {parts}" if parts else ""))
+
+
+def _kind(scenario: Scenario) -> str:
+    if scenario.search is not None:
+        return "search"
+    if scenario.study is not None:
+        return "study"
+    return "campaign" if scenario.campaign is not None else "run"
+
+
+def _counts(scenario: Scenario) -> dict[str, int]:
+    from weirlab.errors import UnsupportedError
+
+    counts = {"traffic": len(scenario.traffic), "measures": len(scenario.measure)}
+    if scenario.study is not None:
+        from weirlab.study import points_of
+
+        counts["points"] = len(points_of(scenario))
+    if scenario.network is not None and scenario.search is None:
+        try:
+            resolved = scenario.resolve()
+        except UnsupportedError:  # legal, and for another testbed
+            return counts
+        counts |= {"nodes": len(resolved.nodes), "ports": len(resolved.ports)}
+    return counts

@@ -1,0 +1,194 @@
+"""What the commands share: where a scenario is found, what `--set` means, and how results are shown.
+
+Results go to stdout, everything about the way there to stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from weirlab.report.page import Table
+    from weirlab.scenario import Scenario
+
+__all__ = [
+    "JsonFlag",
+    "OutOption",
+    "ScenarioArgument",
+    "SetOption",
+    "assignments",
+    "complete_scenario",
+    "overrides",
+    "print_json",
+    "read_scenario",
+    "scenario_file",
+    "show",
+    "show_place",
+    "stderr_console",
+    "tell",
+    "write_page",
+]
+
+
+def complete_scenario(incomplete: str) -> list[str]:
+    """Names of ready-made scenarios, for the shell; files are completed by the shell itself."""
+    from weirlab.cli.ready import ready_made
+
+    return [name for name in ready_made() if name.startswith(incomplete)]
+
+
+ScenarioArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="A scenario file, or the name of a ready-made one (see 'weir scenarios').",
+        autocompletion=complete_scenario,
+        show_default=False,
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        help="Replace a value of the scenario, such as run.duration='5 ms'; PATH= removes it. Repeatable.",
+        show_default=False,
+    ),
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="Where to keep the result: a new or empty directory. Default: results/NAME-DATE-TIME.",
+        show_default=False,
+    ),
+]
+JsonFlag = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else there.")
+]
+
+
+def assignments(texts: Sequence[str] | None) -> dict[str, Any]:
+    """`PATH=VALUE` texts as assignments of a scenario; an empty value removes what is there."""
+    from weirlab.errors import InputError
+
+    result: dict[str, Any] = {}
+    for text in texts or []:
+        path, equals, value = text.partition("=")
+        if not equals or not path.strip():
+            raise InputError(f"--set {text}: write PATH=VALUE, such as --set run.seed=2")
+        if path.strip() in result:
+            raise InputError(f"--set {path.strip()}: given twice")
+        result[path.strip()] = _value(value.strip())
+    return result
+
+
+def _value(text: str) -> Any:
+    """Text, or the list or mapping that it spells; nothing at all is None."""
+    if not text:
+        return None
+    if text[0] in "[{":
+        from weirlab.scenario.document import parse
+
+        entry = parse(f"value: {text}", "--set").entry("value")
+        return None if entry is None else entry.plain()
+    return text
+
+
+def scenario_file(name: str) -> Path:
+    """The file that a user means: a path that exists, or the name of a ready-made scenario."""
+    from weirlab.cli.ready import ready_made
+
+    path = Path(name)
+    if path.exists() or path.suffix or len(path.parts) > 1:
+        return path
+    files = ready_made()
+    if name in files:
+        return files[name]
+    from weirlab.errors import InputError
+    from weirlab.scenario.problems import did_you_mean
+
+    hint = did_you_mean(name, list(files)) or "; 'weir scenarios' lists the ready-made ones"
+    raise InputError(f"{name}: there is no such file, and no ready-made scenario of that name{hint}")
+
+
+def read_scenario(name: str, sets: Sequence[str] | None = None) -> Scenario:
+    """Load the scenario that a user means, with the changes of the command line."""
+    from weirlab.scenario import load
+
+    return load(scenario_file(name), assignments(sets))
+
+
+def tell(text: str) -> None:
+    """Say something about the way to the result."""
+    sys.stderr.write(text + "\n")
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print the one JSON document of a command. Numbers that are not finite become null."""
+    sys.stdout.write(json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def stderr_console() -> Console:
+    """A console for progress."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
+
+
+def show(table: Table) -> None:
+    """Print the table of a report on stdout."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    # What a program reads must not be cut to the width of a terminal that is not there.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
+    grid = Grid(
+        title=table.caption, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
+    )
+    for column in table.columns:
+        name = f"{column.name}\n[{column.unit}]" if column.unit else column.name
+        grid.add_column(Text(name), justify="right" if column.numeric else "left", no_wrap=column.numeric)
+    for _, row in table.shown:
+        grid.add_row(*(Text(cell) for cell in row))
+    console.print(grid)
+    if table.left_out:
+        console.print(table.left_out, markup=False)
+
+
+def show_place(directory: Path, page: Path | None) -> None:
+    """Say where the result is, and how to see it."""
+    typer.echo(f"\nResult: {directory}")
+    typer.echo(f"Report: {page}" if page else f"Report: weir report {directory}")
+
+
+def write_page(directory: Path) -> Path:
+    """Write the report of a result."""
+    from weirlab.report import write_report
+
+    return write_report(directory).page
+
+
+def overrides(sets: Sequence[str] | None) -> dict[str, str]:
+    """The changes of the command line, as they were written."""
+    return {path.strip(): value.strip() for path, _, value in (text.partition("=") for text in sets or [])}

@@ -1,0 +1,48 @@
+"""`weir report`: write the page of a result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weirlab.cli.frame import JsonFlag, print_json, tell
+
+__all__ = ["add_to"]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("report")(report)
+
+
+def report(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The directory of a result.", show_default=False)
+    ],
+    pictures: Annotated[
+        bool,
+        typer.Option("--pictures/--no-pictures", help="Also write each plot as PNG and SVG into DIR/plots."),
+    ] = True,
+    open_page: Annotated[bool, typer.Option("--open", help="Show the page in the web browser.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Write the report of a result: one HTML page that needs no network, and its plots as files.
+
+    \b
+    Examples:
+      weir report results/incast-20260101-120000
+      weir report results/incast-20260101-120000 --open
+    """
+    from weirlab.report import write_report
+
+    written = write_report(directory, pictures=pictures)
+    if as_json:
+        print_json({"page": str(written.page), "plots": [str(path) for path in written.plots]})
+    else:
+        typer.echo(written.page)
+        if written.plots:
+            tell(f"{len(written.plots)} pictures in {directory / 'plots'}")
+    if open_page:
+        typer.launch(written.page.resolve().as_uri())

@@ -1,0 +1,84 @@
+"""`weir reproduce`: published numbers beside ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weirlab.cli.frame import JsonFlag, OutOption, print_json, show, show_place, tell, write_page
+from weirlab.cli.progress import progress_bar
+
+__all__ = ["add_to"]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("reproduce")(reproduce)
+
+
+def _complete_study(incomplete: str) -> list[str]:
+    from weirlab.reproduce import STUDIES
+
+    return [name for name in STUDIES if name.startswith(incomplete)]
+
+
+def reproduce(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]", help="Which study.", autocompletion=_complete_study, show_default=False
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions, with wider tolerances.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Where all chance comes from.")] = 1,
+    threads: Annotated[int | None, typer.Option(min=1, help="Default: one per CPU.")] = None,
+    out: OutOption = None,
+    report: Annotated[bool, typer.Option("--report", help="Also write the report.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Reproduce a published study: its numbers beside ours, with a verdict for each; without NAME, list
+    what there is.
+
+    Exit code 0 when everything holds, 1 otherwise, also when a misfit that was known has disappeared.
+    """
+    from weirlab.report.reproduce import claim_table, row_table
+    from weirlab.reproduce import STUDIES, Effort, find
+    from weirlab.results import Provenance, claimed_directory
+
+    if name is None:
+        _list(as_json=as_json)
+        return
+    study = find(name, STUDIES)
+    provenance = Provenance.now()
+    with claimed_directory(f"reproduce-{name}", out) as directory:
+        with progress_bar(f"reproducing {name}") as progress:
+            findings = study.run(Effort(quick=quick, seed=seed, threads=threads, progress=progress))
+        findings.save(directory, provenance.ended())
+    page: Path | None = write_page(directory) if report else None
+    if as_json:
+        print_json({**findings.to_json(), "directory": str(directory)})
+    else:
+        typer.echo(f"{findings.title}\n{findings.source}\n")
+        for table in (row_table(findings), claim_table(findings)):
+            if table.rows:
+                show(table)
+        for remark in findings.remarks:
+            tell(f"Note: {remark}")
+        show_place(directory, page)
+        typer.echo(findings.summary)
+    raise typer.Exit(0 if findings.holds else 1)
+
+
+def _list(*, as_json: bool) -> None:
+    from weirlab.reproduce import STUDIES
+
+    if as_json:
+        print_json(
+            {"studies": [{"name": n, "title": s.title, "source": s.source} for n, s in STUDIES.items()]}
+        )
+    elif not STUDIES:
+        typer.echo("No study is ready in this version.")
+    for name, study in STUDIES.items() if not as_json else ():
+        typer.echo(f"{name}  {study.title} ({study.source})")

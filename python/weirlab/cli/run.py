@@ -1,0 +1,140 @@
+"""`weir run`: execute a scenario on the simulator."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from weirlab.cli.frame import (
+    JsonFlag,
+    OutOption,
+    ScenarioArgument,
+    SetOption,
+    overrides,
+    print_json,
+    read_scenario,
+    show,
+    show_place,
+    write_page,
+)
+from weirlab.cli.progress import progress_bar
+from weirlab.cli.study import run_points
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from weirlab.runs import Run
+    from weirlab.scenario import Scenario
+
+__all__ = ["add_to"]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("run")(run)
+
+
+def run(
+    file: ScenarioArgument,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the first replicate. Default: that of the scenario.")
+    ] = None,
+    replicates: Annotated[
+        int | None,
+        typer.Option(min=1, help="How often to run, each with the next seed. Default: 1, or the study's."),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="How many replicates to run at once. Default: one per CPU.")
+    ] = None,
+    sets: SetOption = None,
+    out: OutOption = None,
+    report: Annotated[bool, typer.Option("--report", help="Also write the report.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Run a scenario, or the study in it, on the packet-level simulator and keep what it recorded.
+
+    A scenario with a 'study' section runs all its points; the same command with --out DIR
+    continues a study that was interrupted.
+
+    \b
+    Examples:
+      weir run incast.yaml
+      weir run incast.yaml --replicates 20 --set traffic.load.source.load='80 %'
+      weir run incast.yaml --out results/first --report
+    """
+    from weirlab.errors import InputError
+
+    scenario = read_scenario(file, sets)
+    if scenario.search is not None:
+        raise InputError(f"{file}: this scenario is a search; start it with:  weir search {file}")
+    start = run_points if scenario.study is not None else _run_once
+    start(scenario, seed, replicates, threads, overrides(sets), out, report=report, as_json=as_json)
+
+
+def _run_once(
+    scenario: Scenario,
+    seed: int | None,
+    replicates: int | None,
+    threads: int | None,
+    overrides: dict[str, str],
+    out: Path | None,
+    *,
+    report: bool,
+    as_json: bool,
+) -> None:
+    from weirlab import runs
+    from weirlab.measures import evaluate, summary
+    from weirlab.results import claimed_directory, write_json
+
+    scenario.resolve()  # what cannot run is told before a directory is made
+    began = time.monotonic()
+    with claimed_directory(scenario.name, out) as directory:
+        with progress_bar("simulating", f"{replicates or 1} replicates") as progress:
+            result = runs.run(scenario, seed=seed, replicates=replicates, threads=threads, progress=progress)
+        seconds = time.monotonic() - began
+        values = evaluate(result)
+        document = {
+            "kind": "run",
+            "name": scenario.name,
+            "directory": str(directory),
+            "seeds": list(result.seeds),
+            "seconds": round(seconds, 3),
+            "totals": totals(result),
+            "measures": summary(values),
+        }
+        write_json(directory / "result.json", document)
+        result.save(directory, overrides=overrides)
+    page = write_page(directory) if report else None
+    if as_json:
+        print_json(document)
+        return
+    _show(result, document, values)
+    show_place(directory, page)
+
+
+def totals(result: Run) -> dict[str, int]:
+    """Sums over all replicates."""
+    flows, engine = result.records["flows"], result.records["runs"]
+    names = ("sent_frames", "delivered_frames", "dropped_frames", "live_frames")
+    return {
+        **{name: int(flows.get_column(name).sum()) for name in names},
+        **{name: int(engine.get_column(name).sum()) for name in ("events", "packet_hops")},
+    }
+
+
+def _show(result: Run, document: dict[str, Any], values: pl.DataFrame) -> None:
+    from weirlab.report.run import measure_table, traffic_table
+
+    sums, seconds = document["totals"], document["seconds"]
+    rate = sums["packet_hops"] / seconds if seconds else 0.0
+    many = f"{len(result.seeds)} replicates from seed" if len(result.seeds) > 1 else "seed"
+    typer.echo(
+        f"{result.scenario.name}: {many} {result.seeds[0]}, {sums['events']:,} events in {seconds:.2f} s "
+        f"({rate / 1e6:.1f} M packet-hops/s)"
+    )
+    for table in [traffic_table(result.records), *([measure_table(values)] if not values.is_empty() else [])]:
+        typer.echo()
+        show(table)

@@ -1,0 +1,81 @@
+"""`weir scenarios`: the ready-made scenarios."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weirlab.cli.frame import JsonFlag, complete_scenario, print_json, scenario_file, tell
+from weirlab.cli.ready import ready_made
+
+__all__ = ["add_to"]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("scenarios")(scenarios)
+
+
+def scenarios(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="Print this one.",
+            autocompletion=complete_scenario,
+            show_default=False,
+        ),
+    ] = None,
+    copy: Annotated[
+        Path | None, typer.Option("--copy", metavar="FILE", help="Copy it into this new file or directory.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """List the ready-made scenarios, print one, or copy one to change it.
+
+    \b
+    Examples:
+      weir scenarios
+      weir scenarios simulated-router
+      weir scenarios simulated-router --copy mine.yaml
+    """
+    from weirlab.errors import InputError
+
+    files = ready_made()
+    if name is None:
+        if copy is not None:
+            raise InputError("--copy needs the NAME of a scenario")
+        described = {each: _facts(file) for each, file in files.items()}
+        if as_json:
+            rows = [{"name": each, "file": str(files[each]), **facts} for each, facts in described.items()]
+            print_json({"scenarios": rows})
+            return
+        width = max((len(each) for each in described), default=0)
+        for each, facts in described.items():
+            typer.echo(f"{each:<{width}}  {facts['command']:<11}  {facts['description']}")
+        return
+    if name not in files:
+        scenario_file(Path(name).name)  # says what is near
+        raise InputError(f"{name}: not a ready-made scenario; 'weir scenarios' lists them")
+    if copy is not None:
+        target = copy / files[name].name if copy.is_dir() else copy
+        if target.exists():
+            raise InputError(f"{target}: exists already; name a new file")
+        target.write_bytes(files[name].read_bytes())
+        tell(f"written: {target}")
+    if as_json:
+        print_json({"name": name, "file": str(files[name]), "text": files[name].read_text(encoding="utf-8")})
+    elif copy is None:
+        typer.echo(files[name].read_text(encoding="utf-8"), nl=False)
+
+
+def _facts(file: Path) -> dict[str, str]:
+    """Description and command, without the validation that a list does not need."""
+    import yaml
+
+    # BaseLoader makes text, lists and mappings only.
+    content = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+    command = "weir search" if "search" in content else "weir run"
+    return {"command": command, "description": " ".join(content.get("description", "").split())}

@@ -1,0 +1,186 @@
+"""`weir search`: find the highest rates that meet the goals of a scenario."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weirlab.cli.display import search_display
+from weirlab.cli.frame import (
+    JsonFlag,
+    OutOption,
+    SetOption,
+    complete_scenario,
+    overrides,
+    print_json,
+    read_scenario,
+    show,
+    show_place,
+    tell,
+    write_page,
+)
+
+if TYPE_CHECKING:
+    from weirlab.scenario import Scenario
+    from weirlab.search import SearchResult
+
+__all__ = ["add_to"]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("search")(search)
+
+
+def search(
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FILE]",
+            help="A scenario file with a section 'search', or the name of a ready-made one.",
+            autocompletion=complete_scenario,
+            show_default=False,
+        ),
+    ] = None,
+    sets: SetOption = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            "--resume",
+            metavar="DIR",
+            help="Go on with the search that this directory holds; no trial is repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    timeout: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Most time that all trials may take, such as '10 min'. Default: that of the scenario.",
+            show_default=False,
+        ),
+    ] = None,
+    out: OutOption = None,
+    report: Annotated[bool, typer.Option("--report", help="Also write the report.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Find the NDR, the PDR or other rates of a simulated device, of a real router or of your own tester.
+
+    Every trial is kept when it ends. Ctrl-C and timeouts give what was found so far, marked as irregular, and
+    --resume goes on from there. Exit code 0 when all results are regular, 1 when one is not, 130 after
+    Ctrl-C.
+
+    \b
+    Examples:
+      weir search simulated-router
+      weir search linux-router --set search.trial.duration='2 s'
+      weir search --resume results/linux-router-20260101-120000
+    """
+    from weirlab.errors import InputError, Interrupted
+    from weirlab.search import Ending
+
+    if (file is None) == (resume is None):
+        raise InputError("name a scenario file, or --resume DIR to go on with an earlier search; not both")
+    if resume is not None:
+        if sets or out is not None:
+            raise InputError("--resume goes on with the search as it was; leave --set and --out out")
+        scenario, directory = _earlier(resume), resume
+        result = _search(scenario, directory, timeout)
+    else:
+        assert file is not None
+        from weirlab.results import claimed_directory
+
+        scenario = _movable(read_scenario(file, sets))
+        if scenario.search is None:
+            raise InputError(
+                f"{file}: this scenario has no section 'search'; start it with:  weir run {file}"
+            )
+        with claimed_directory(scenario.name, out) as directory:
+            result = _search(scenario, directory, timeout, overrides(sets))
+    page: Path | None = write_page(directory) if report else None
+    from weirlab.report.search import goal_table, result_json
+
+    if as_json:
+        print_json({**result_json(result, scenario), "directory": str(directory)})
+    else:
+        show(goal_table(result, scenario))
+        for goal in result.goals:
+            if not goal.regular:
+                tell(f"{goal.goal.name} is irregular: {goal.remark}")
+        typer.echo(f"{len(result.trials)} trials, {result.time_s:.1f} s of trial time")
+        show_place(directory, page)
+    if result.ending is Ending.INTERRUPTED:
+        raise Interrupted(f"interrupted; go on with:  weir search --resume {directory}")
+    if result.ending is not Ending.FINISHED:
+        tell(f"weir: {result.ending}: {result.message}\n      go on with:  weir search --resume {directory}")
+    if not result.regular:
+        raise typer.Exit(1)
+
+
+def _search(
+    scenario: Scenario, directory: Path, timeout: str | None, sets: dict[str, str] | None = None
+) -> SearchResult:
+    """Search, keep everything in the directory, and return what was found."""
+    from weirlab.report.search import result_json
+    from weirlab.results import Manifest, Provenance, write_json
+    from weirlab.runs import save_scenario
+    from weirlab.search import Ending, run_search
+    from weirlab.search.build import build
+    from weirlab.testbed import open_testbed
+    from weirlab.units import Span
+
+    algorithm = build(scenario)
+    limit = Span.parse(timeout).s if timeout is not None else None
+    if limit is None and scenario.search is not None and scenario.search.timeout is not None:
+        limit = scenario.search.timeout.s
+    provenance = Provenance.now()
+    manifest = Manifest(
+        kind="search", name=scenario.name, seed=scenario.run.seed, overrides=sets or {}, provenance=provenance
+    )
+    testbed = open_testbed(scenario)
+    try:
+        save_scenario(scenario, directory)
+        manifest.write(directory)
+        with search_display(f"{scenario.name}: {scenario.testbed.kind}", algorithm.goals, limit) as display:
+            result = run_search(
+                algorithm,
+                testbed,
+                log=directory / "trials.jsonl",
+                about={"scenario": scenario.dump()},
+                on_progress=display,
+                timeout_s=limit,
+            )
+    except BaseException as error:
+        manifest.ended("failed", str(error)).write(directory)
+        raise
+    finally:
+        testbed.close()
+    write_json(directory / "result.json", result_json(result, scenario))
+    status = {Ending.FINISHED: "complete", Ending.TESTBED_FAILED: "failed"}.get(result.ending, "interrupted")
+    manifest.ended(status, result.message).write(directory)  # type: ignore[arg-type]
+    return result
+
+
+def _earlier(directory: Path) -> Scenario:
+    """The scenario of an earlier search."""
+    from weirlab.errors import InputError
+    from weirlab.results import Manifest
+    from weirlab.scenario import load
+
+    manifest = Manifest.read(directory)
+    if manifest.kind != "search":
+        raise InputError(f"{directory}: holds a {manifest.kind}, not a search")
+    return load(directory / "scenario.yaml")
+
+
+def _movable(scenario: Scenario) -> Scenario:
+    """The same where files beside the scenario file are named by their full path, as its copy lies
+    elsewhere."""
+    from weirlab.scenario.testbeds import Command
+
+    if not isinstance(scenario.testbed, Command):
+        return scenario
+    beside = Path(scenario.file).parent / (scenario.testbed.directory or "")
+    return scenario.assign({"testbed.directory": str(beside.resolve())})

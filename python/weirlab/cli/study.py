@@ -1,0 +1,89 @@
+"""The part of `weir run` that runs a study."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from weirlab.cli.frame import print_json, show, show_place, tell, write_page
+from weirlab.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from weirlab.scenario import Scenario
+    from weirlab.study import Study
+
+__all__ = ["run_points"]
+
+
+def run_points(
+    scenario: Scenario,
+    seed: int | None,
+    replicates: int | None,
+    threads: int | None,
+    overrides: dict[str, str],
+    out: Path | None,
+    *,
+    report: bool,
+    as_json: bool,
+) -> None:
+    """Run all points of a study, or those that an earlier sitting left open."""
+    from weirlab.errors import Interrupted
+    from weirlab.report.study import effect_table
+    from weirlab.results import new_directory, write_json
+    from weirlab.study import points_of, run_study
+
+    points = points_of(scenario)  # what cannot run is told before a directory is made
+    continued = out is not None and (out / "points.jsonl").exists()
+    directory = out if continued and out is not None else new_directory(scenario.name, out)
+    began = time.monotonic()
+    try:
+        with progress_bar("simulating", f"{len(points)} points") as progress:
+            study = run_study(
+                scenario,
+                directory=directory,
+                seed=seed,
+                replicates=replicates,
+                threads=threads,
+                overrides=overrides,
+                progress=progress,
+            )
+    except Interrupted as error:
+        raise Interrupted(f"{error}. Continue with the same command and --out {directory}") from None
+    seconds = time.monotonic() - began
+    document = describe(study, directory, seconds)
+    write_json(directory / "result.json", document)
+    page = write_page(directory) if report else None
+    if as_json:
+        print_json(document)
+        return
+    if continued:
+        tell(f"continued {directory}")
+    typer.echo(f"{scenario.name}: {len(points)} points of {len(study.seeds)} replicates in {seconds:.2f} s\n")
+    show(effect_table(study))
+    show_place(directory, page)
+
+
+def describe(study: Study, directory: Path, seconds: float) -> dict[str, Any]:
+    """A study as JSON values: one entry per point."""
+    from weirlab.measures import summary
+
+    by_point = {point: group for (point,), group in study.measures.group_by("point", maintain_order=True)}
+    factors = [column for column in study.points.columns if column != "point"]
+    return {
+        "kind": "study",
+        "name": study.scenario.name,
+        "directory": str(directory),
+        "seeds": list(study.seeds),
+        "seconds": round(seconds, 3),
+        "points": [
+            {
+                "point": row["point"],
+                "levels": {factor: row[factor] for factor in factors},
+                "measures": summary(by_point[row["point"]]) if row["point"] in by_point else [],
+            }
+            for row in study.points.iter_rows(named=True)
+        ],
+    }

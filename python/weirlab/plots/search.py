@@ -1,0 +1,313 @@
+"""Plots of a search: trials and bounds over time, and loss against load.
+
+Loads are sums over all directions. A trial is a bar as long as the trial took; shape and colour of its
+mark tell which goals it met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from weirlab.plots.style import LIGHT, WIDTH, Plot, altair, finished, rule, scaled
+from weirlab.search.base import GoalResult, SearchGoal, SearchState
+from weirlab.testbed.base import Trial
+
+__all__ = ["loss_plots", "outcome", "progress_plots"]
+
+TRIALS = 1500
+"""Most trials in one plot."""
+HEIGHT = 330
+_ZOOM = 4.0
+"""The zoomed plot reaches this many widths of the final bounds beyond them."""
+
+
+def outcome(trial: Trial, goals: Sequence[SearchGoal]) -> str:
+    """Which goals a trial met by its loss ratio, as a short text."""
+    if trial.spec.purpose == "warm-up":
+        return "warm-up"
+    met = [goal.name for goal in goals if trial.loss_ratio <= goal.loss_ratio]
+    if len(met) == len(goals):
+        return (
+            "no loss"
+            if trial.loss_ratio == 0.0
+            else "meets every goal"
+            if len(goals) > 1
+            else f"meets {met[0]}"
+        )
+    return f"meets only {', '.join(met)}" if met else "too much loss"
+
+
+def progress_plots(
+    trials: Sequence[Trial], states: Sequence[SearchState], results: Sequence[GoalResult]
+) -> list[Plot]:
+    """Loads of the trials and the bounds over time: the whole search, and once more around the last bounds.
+
+    `states[i]` is where the search stood when it asked for trial `i`; one more state may follow for its end.
+    """
+    if not trials:
+        return []
+    goals = [result.goal for result in results]
+    factor, unit = scaled(max(trial.spec.intended_load_fps for trial in trials), "frame_rate")
+    table = _trial_table(trials, states, goals, factor)
+    bounds = _bound_table(trials, states, factor)
+    note = "Solid lines: lower bounds; dashed: upper bounds. A bar is as long as its trial."
+    if table.height > TRIALS:
+        note += f" Shown: the last {TRIALS} of {table.height} trials."
+        table = table.tail(TRIALS)
+    names = ", ".join(goal.name for goal in goals)
+    plots = [
+        finished(
+            [_progress(table, bounds, _phases(table), goals, unit, None)],
+            name="search",
+            title="Trials and bounds over time",
+            description=f"Load of each of {len(trials)} trials over time, with the bounds of {names}.",
+            height=HEIGHT,
+            note=note,
+        )
+    ]
+    window = _window(results, factor)
+    if window is not None:
+        inside = table.filter(pl.col("load").is_between(*window))
+        if 2 <= inside.height < table.height:
+            plots.append(
+                finished(
+                    [_progress(inside, bounds, _phases(table), goals, unit, window)],
+                    name="search-zoom",
+                    title="The same around the last bounds",
+                    description=f"Trials and bounds between {window[0]:.4g} and {window[1]:.4g} {unit}.",
+                    height=HEIGHT,
+                    note=f"{table.height - inside.height} of {table.height} trials lie outside of this plot.",
+                )
+            )
+    return plots
+
+
+def loss_plots(trials: Sequence[Trial], results: Sequence[GoalResult]) -> list[Plot]:
+    """Loss ratio of each trial against its load."""
+    if not trials:
+        return []
+    goals = [result.goal for result in results]
+    factor, unit = scaled(max(trial.spec.intended_load_fps for trial in trials), "frame_rate")
+    table = _trial_table(trials, [], goals, factor).tail(TRIALS)
+    near = table.filter(pl.col("load").is_between(*_surroundings(results, factor)))
+    note = "The axis is logarithmic above 0.01 % and linear below."
+    if near.height * 2 >= table.height and near.height < table.height:
+        note += f" {table.height - near.height} of {table.height} trials lie outside of this plot."
+        table = near
+    highest = max(0.01, float(table.select(pl.col("loss").max()).item()))
+    alt = altair()
+    layers = [
+        layer
+        for goal in goals
+        if 0 < goal.loss_ratio <= highest
+        for layer in rule(goal.loss_ratio, f"{goal.name}: {goal.loss_ratio * 100:.3g} %")
+    ]
+    layers.append(
+        alt.Chart(table)
+        .mark_point(filled=True, size=62, opacity=0.85, aria=True)
+        .encode(
+            x=alt.X("load:Q", title=f"intended load [{unit}]", scale=alt.Scale(zero=False)),
+            y=alt.Y(
+                "loss:Q",
+                title="loss ratio",
+                scale=alt.Scale(type="symlog", constant=1e-4, domain=[0, highest]),
+                axis=alt.Axis(values=[0, 1e-4, 1e-3, 0.01, 0.1, 1], format=".2~%"),
+            ),
+            description="text:N",
+            **_marks(table),
+        )
+    )
+    return [
+        finished(
+            [alt.layer(*layers)],
+            name="loss",
+            title="Loss against load",
+            description=f"Loss ratio of {table.height} trials against their intended load.",
+            note=note,
+        )
+    ]
+
+
+def _progress(
+    table: pl.DataFrame,
+    bounds: pl.DataFrame,
+    phases: pl.DataFrame,
+    goals: Sequence[SearchGoal],
+    unit: str,
+    window: tuple[float, float] | None,
+) -> Any:
+    alt = altair()
+    highest = float(table.select(pl.col("load").max()).item())
+    low, high = (0.0, highest * 1.06) if window is None else window
+    y = alt.Y("load:Q", title=f"load [{unit}]", scale=alt.Scale(domain=[low, high], nice=False))
+    last = float(phases.select(pl.col("end").max()).item())
+    end = last * 1.02
+    time = {"title": "time in trials [s]", "scale": alt.Scale(domain=[0, end], nice=False)}
+    layers: list[Any] = []
+    if phases.height > 1:
+        phases = phases.with_columns(
+            fits=(pl.col("end") - pl.col("start")) / end * WIDTH > 7 * pl.col("phase").str.len_chars()
+        )
+        base = alt.Chart(phases).encode(x=alt.X("start:Q", **time))
+        layers.append(
+            base.transform_filter("datum.place % 2 == 1").mark_rect(color=LIGHT["shade"]).encode(x2="end:Q")
+        )
+        layers.append(
+            base.transform_filter("datum.fits")
+            .mark_text(align="left", baseline="top", dx=4, dy=3, color=LIGHT["muted"])
+            .encode(y=alt.value(0), text="phase:N")
+        )
+    for place, goal in enumerate(goals):
+        color = LIGHT[_GOAL_COLORS[place % len(_GOAL_COLORS)]]
+        for side, dash in (("lower bound", [1, 0]), ("upper bound", [5, 3])):
+            line = bounds.filter(pl.col("goal") == goal.name, pl.col("side") == side)
+            if line.is_empty():
+                continue
+            line = pl.concat([line, line.tail(1).with_columns(t=pl.lit(end))])
+            layers.append(
+                alt.Chart(line)
+                .mark_line(interpolate="step-after", strokeWidth=1.5, clip=True, color=color, strokeDash=dash)
+                .encode(x=alt.X("t:Q", **time), y=y)
+            )
+    layers += _goal_labels(bounds, goals, low, high)
+    looks = _marks(table)
+    marks = alt.Chart(table).encode(y=y, color=looks["color"])
+    layers.append(
+        marks.mark_rule(strokeWidth=2.4, opacity=0.7).encode(x=alt.X("start:Q", **time), x2="end:Q")
+    )
+    layers.append(
+        marks.mark_point(filled=True, size=58, opacity=1, aria=True).encode(
+            x=alt.X("middle:Q", **time), shape=looks["shape"], description="text:N"
+        )
+    )
+    return alt.layer(*layers)
+
+
+def _goal_labels(bounds: pl.DataFrame, goals: Sequence[SearchGoal], low: float, high: float) -> list[Any]:
+    """Names of the goals behind the ends of their lower bounds, moved apart where they would overlap."""
+    alt = altair()
+    apart = (high - low) * 15 / HEIGHT
+    ends = []
+    for place, goal in enumerate(goals):
+        line = bounds.filter(pl.col("goal") == goal.name, pl.col("side") == "lower bound")
+        if not line.is_empty() and low <= line.item(-1, "load") <= high:
+            ends.append(
+                (float(line.item(-1, "load")), goal.name, LIGHT[_GOAL_COLORS[place % len(_GOAL_COLORS)]])
+            )
+    layers, floor = [], -float("inf")
+    for load, name, color in sorted(ends):
+        floor = max(load, floor + apart)
+        layers.append(
+            alt.Chart(pl.DataFrame({"load": [floor], "name": [name]}))
+            .mark_text(align="left", dx=6, color=color, fontWeight=600)
+            .encode(x=alt.value("width"), y="load:Q", text="name:N")
+        )
+    return layers
+
+
+def _marks(table: pl.DataFrame) -> dict[str, Any]:
+    """Colour and shape by outcome, the same in every plot."""
+    alt = altair()
+    seen = set(table.get_column("outcome"))
+    order = [each for each in ("no loss", "meets every goal") if each in seen]
+    order += sorted(each for each in seen if each.startswith("meets") and each not in order)
+    order += [each for each in ("too much loss", "warm-up") if each in seen]
+    looks = [_LOOKS.get(each, ("middling", "diamond")) for each in order]
+    legend = alt.Legend(orient="top", symbolOpacity=1)
+    return {
+        "color": alt.Color(
+            "outcome:N",
+            sort=order,
+            scale=alt.Scale(domain=order, range=[LIGHT[c] for c, _ in looks]),
+            legend=legend,
+        ),
+        "shape": alt.Shape(
+            "outcome:N", sort=order, scale=alt.Scale(domain=order, range=[s for _, s in looks]), legend=legend
+        ),
+    }
+
+
+_GOAL_COLORS = ("blue", "violet", "pink", "olive")
+_LOOKS = {
+    "no loss": ("good", "circle"),
+    "meets every goal": ("good", "circle"),
+    "too much loss": ("bad", "triangle-down"),
+    "warm-up": ("muted", "square"),
+}
+
+
+def _trial_table(
+    trials: Sequence[Trial], states: Sequence[SearchState], goals: Sequence[SearchGoal], factor: float
+) -> pl.DataFrame:
+    rows = []
+    for place, trial in enumerate(trials):
+        spec = trial.spec
+        what = outcome(trial, goals)
+        end = spec.elapsed_s + trial.effective_duration_s
+        rows.append(
+            {
+                "start": spec.elapsed_s,
+                "end": end,
+                "middle": (spec.elapsed_s + end) / 2,
+                "load": spec.intended_load_fps * factor,
+                "loss": trial.loss_ratio,
+                "outcome": what,
+                "phase": states[place].phase if place < len(states) else "",
+                "text": (
+                    f"trial {spec.index}: {spec.intended_load_fps:,.0f} frames/s for {spec.duration_s:g} s, "
+                    f"{trial.sent_frames - trial.received_frames:,} of {trial.sent_frames:,} frames lost "
+                    f"({trial.loss_ratio:.3g}): {what}"
+                ),
+            }
+        )
+    return pl.DataFrame(rows, schema_overrides={"loss": pl.Float64})
+
+
+def _bound_table(trials: Sequence[Trial], states: Sequence[SearchState], factor: float) -> pl.DataFrame:
+    """Bounds by goal and side at the begin of each trial, and at the end."""
+    ends = [trial.spec.elapsed_s for trial in trials]
+    ends.append(trials[-1].spec.elapsed_s + trials[-1].effective_duration_s)
+    rows = [
+        {"t": ends[place], "goal": goal, "side": f"{side} bound", "load": bound * factor}
+        for place, state in enumerate(states[: len(ends)])
+        for goal, pair in state.bounds.items()
+        for side, bound in zip(("lower", "upper"), pair, strict=True)
+        if bound is not None
+    ]
+    return pl.DataFrame(
+        rows, schema={"t": pl.Float64, "goal": pl.String, "side": pl.String, "load": pl.Float64}
+    )
+
+
+def _phases(table: pl.DataFrame) -> pl.DataFrame:
+    """Runs of trials of one phase, in order."""
+    return (
+        table.with_columns(place=pl.col("phase").rle_id())
+        .group_by("place", maintain_order=True)
+        .agg(pl.col("phase").first(), pl.col("start").min(), pl.col("end").max())
+    )
+
+
+def _surroundings(results: Sequence[GoalResult], factor: float) -> tuple[float, float]:
+    """Loads from a fifth below the lowest bound to a fifth above the highest."""
+    loads = [
+        bound.load_fps for result in results for bound in (result.lower, result.upper) if bound is not None
+    ]
+    return (0.8 * min(loads) * factor, 1.2 * max(loads) * factor) if loads else (0.0, float("inf"))
+
+
+def _window(results: Sequence[GoalResult], factor: float) -> tuple[float, float] | None:
+    """Loads around the last bounds; None where a goal lacks one."""
+    pairs = [
+        (result.lower.load_fps, result.upper.load_fps)
+        for result in results
+        if result.lower is not None and result.upper is not None
+    ]
+    if not pairs:
+        return None
+    low, high = min(pair[0] for pair in pairs), max(pair[1] for pair in pairs)
+    margin = _ZOOM * max(pair[1] - pair[0] for pair in pairs)
+    return max(0.0, low - margin) * factor, (high + margin) * factor

@@ -1,0 +1,302 @@
+"""Plots of a run: what ports and traffic groups did over time, and how long frames were on their way.
+
+Long series are drawn as an envelope: consecutive intervals are put together until `POINTS` remain, the
+line is their exact mean (sums over sums), the band reaches from their smallest to their largest value.
+Replicates are treated the same way: line over all of them, band from the least to the most.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from weirlab.plots.style import Plot, altair, finished, rule, scaled, series_colors
+from weirlab.records import Records
+
+__all__ = ["POINTS", "SERIES", "delay_plots", "delivery_plots", "port_plots"]
+
+POINTS = 320
+"""Most points of one line: about one for each 2.7 pixels."""
+SERIES = 6
+"""Most lines in one plot."""
+
+
+def port_plots(records: Records) -> list[Plot]:
+    """Rate, queue and drops of the ports with series, busiest first; nothing where no port was recorded."""
+    series = _Series.of(records, "intervals", "port")
+    if not series.names:
+        return []
+    each_rate = (
+        (pl.col("bytes") + pl.col("frames") * pl.col("framing_bytes")).cast(pl.Float64)
+        * 8e12
+        / pl.col("length_ps")
+    )
+    each_queue = pl.col("queue_byte_ps").cast(pl.Float64) / pl.col("length_ps")
+    each_drops = pl.col("drops").cast(pl.Float64)
+    rate = series.envelope(each_rate)
+    drops = series.envelope(each_drops)
+    plots = [
+        _lines(
+            rate,
+            series,
+            kind="rate",
+            name="port-rate",
+            title="Transmitted rate of ports",
+            y_title="rate on the wire",
+            description=f"Transmitted rate, framing included, of {series.listed} over time.",
+            ceiling=series.ceiling(),
+        ),
+        _lines(
+            series.envelope(each_queue, high=pl.col("queue_max_bytes").cast(pl.Float64)),
+            series,
+            kind="bytes",
+            name="port-queue",
+            title="Waiting bytes at ports",
+            y_title="queue",
+            description=f"Bytes that waited at {series.listed} over time: line mean, band up to the maximum.",
+            note="Line: mean over time; band: up to the largest queue within each interval.",
+        ),
+    ]
+    if drops.get_column("high").max():
+        plots.append(
+            _lines(
+                drops,
+                series,
+                kind=None,
+                name="port-drops",
+                title="Dropped frames at ports",
+                y_title=f"drops in {series.every}",
+                description=f"Frames dropped at {series.listed} in each recorded interval.",
+            )
+        )
+    return plots
+
+
+def delivery_plots(records: Records) -> list[Plot]:
+    """Delivered rate of the traffic groups with series; nothing where none was recorded."""
+    series = _Series.of(records, "deliveries", "traffic")
+    if not series.names:
+        return []
+    return [
+        _lines(
+            series.envelope(pl.col("bytes").cast(pl.Float64) * 8e12 / pl.col("length_ps")),
+            series,
+            kind="rate",
+            name="delivered-rate",
+            title="Delivered rate of traffic",
+            y_title="delivered rate, framing excluded",
+            description=f"Delivered rate of {series.listed} over time.",
+        )
+    ]
+
+
+def delay_plots(records: Records) -> list[Plot]:
+    """Share of frames that were on their way for longer than a delay, by traffic group."""
+    if records["delays"].is_empty():
+        return []
+    rows = (
+        records["delays"]
+        .join(records["flow_names"].select("flow", "traffic"), on="flow")
+        .join(records["traffic_names"], on="traffic")
+        .group_by("traffic", "name", "high_ps")
+        .agg(pl.col("frames").cast(pl.Float64).sum())
+        .sort("traffic", "high_ps")
+        .with_columns(total=pl.col("frames").sum().over("traffic"))
+        .with_columns(longer=1 - pl.col("frames").cum_sum().over("traffic") / pl.col("total"))
+    )
+    names = rows.get_column("name").unique(maintain_order=True).to_list()
+    note = "Each delay is counted at the upper end of its bin, at most 1/32 too high."
+    if len(names) > SERIES:
+        note = f"{note} Shown: {SERIES} of {len(names)} traffic groups."
+        names = names[:SERIES]
+        rows = rows.filter(pl.col("name").is_in(names))
+    floor = 0.5 / _greatest(rows, "total")
+    factor, unit = scaled(_greatest(rows, "high_ps"), "time")
+    data = rows.select(
+        "name", delay=pl.col("high_ps") * factor, longer=pl.max_horizontal("longer", pl.lit(floor))
+    )
+    wide = _greatest(data, "delay") > 30 * float(data.select(pl.col("delay").min()).item())
+    alt = altair()
+    chart = (
+        alt.Chart(data)
+        .mark_line(interpolate="step-after")
+        .encode(
+            x=alt.X(
+                "delay:Q",
+                title=f"one-way delay [{unit}]",
+                scale=alt.Scale(type="log" if wide else "linear", zero=False, nice=False),
+            ),
+            y=alt.Y(
+                "longer:Q",
+                title="share of frames with more delay",
+                scale=alt.Scale(type="log", domain=[floor, 1]),
+                axis=alt.Axis(format="~g"),
+            ),
+            color=_color(names),
+        )
+    )
+    return [
+        finished(
+            [chart],
+            name="delay",
+            title="One-way delay",
+            description=f"Share of the frames of {_listed(names)} whose one-way delay exceeded a value.",
+            note=note,
+        )
+    ]
+
+
+@dataclass(frozen=True)
+class _Series:
+    """Rows of a table by interval, with an id, a name and the length of each interval."""
+
+    rows: pl.DataFrame
+    names: list[str]
+    shown_of: int
+
+    @classmethod
+    def of(cls, records: Records, table: str, key: str) -> _Series:
+        """The `SERIES` ids with most bytes, in the order of their ids; those without any are left out."""
+        rows = records[table].rename({key: "id"})
+        totals = rows.group_by("id").agg(total=pl.col("bytes").cast(pl.Float64).sum())
+        totals = totals.filter(pl.col("total") > 0)
+        busiest = totals.sort(["total", "id"], descending=[True, False]).head(SERIES)
+        names = records[f"{key}_names"].rename({key: "id"}).join(busiest, on="id", how="semi").sort("id")
+        rows = (
+            rows.join(names, on="id", how="inner")
+            .sort("id", "replicate", "t_ps")
+            .with_columns(
+                length_ps=(
+                    pl.col("t_ps") - pl.col("t_ps").shift(1).over("id", "replicate").fill_null(0)
+                ).cast(pl.Float64)
+            )
+        )
+        return cls(rows, names.get_column("name").to_list(), totals.height)
+
+    @property
+    def listed(self) -> str:
+        return _listed(self.names)
+
+    @property
+    def every(self) -> str:
+        """Length of most intervals, as text."""
+        length = float(self.rows.select(pl.col("length_ps").median()).item())
+        factor, unit = scaled(length, "time")
+        return f"{length * factor:g} {unit}"
+
+    @property
+    def _step(self) -> int:
+        """How many consecutive intervals make one point."""
+        longest = int(self.rows.group_by("id", "replicate").len().select(pl.col("len").max()).item())
+        return math.ceil(longest / POINTS)
+
+    @property
+    def note(self) -> str:
+        notes = []
+        if self.shown_of > len(self.names):
+            notes.append(f"Shown: the {len(self.names)} busiest of {self.shown_of} that carried frames.")
+        replicates = self.rows.get_column("replicate").n_unique()
+        band = []
+        if self._step > 1:
+            notes.append(f"Each point stands for {self._step} intervals of {self.every}.")
+            band.append("intervals")
+        if replicates > 1:
+            notes.append(f"{replicates} replicates.")
+            band.append("replicates")
+        if band:
+            notes.append(f"Line: mean; band: from the lowest to the highest of these {' and '.join(band)}.")
+        return " ".join(notes)
+
+    def envelope(self, each: pl.Expr, *, high: pl.Expr | None = None) -> pl.DataFrame:
+        """Columns `name t_ps mean low high`: `each` is the value of an interval."""
+        table = (
+            self.rows.with_columns(
+                bin=pl.int_range(pl.len()).over("id", "replicate") // self._step, value=each
+            )
+            .group_by("id", "name", "bin")
+            .agg(
+                t_ps=pl.col("t_ps").max(),
+                mean=(pl.col("value") * pl.col("length_ps")).sum() / pl.col("length_ps").sum(),
+                low=pl.col("value").min(),
+                high=pl.col("value").max() if high is None else high.max(),
+            )
+        )
+        starts = table.filter(pl.col("bin") == 0).with_columns(
+            bin=pl.lit(-1, table.schema["bin"]), t_ps=pl.lit(0, table.schema["t_ps"])
+        )
+        return pl.concat([starts, table]).sort("id", "bin").drop("id", "bin")
+
+    def ceiling(self) -> float | None:
+        """The line rate [bit/s] that all these ports share; None when they differ."""
+        rates = self.rows.get_column("rate_bps").unique().to_list()
+        return float(rates[0]) if len(rates) == 1 else None
+
+
+def _lines(
+    table: pl.DataFrame,
+    series: _Series,
+    *,
+    kind: str | None,
+    name: str,
+    title: str,
+    y_title: str,
+    description: str,
+    ceiling: float | None = None,
+    note: str = "",
+) -> Plot:
+    """Mean as a stepped line, lowest to highest as a band. A ceiling is drawn when values come near it."""
+    alt = altair()
+    time_factor, time_unit = scaled(_greatest(table, "t_ps"), "time")
+    largest = _greatest(table, "high")
+    near = ceiling if ceiling is not None and largest > 0.5 * ceiling else None
+    factor, unit = scaled(max(largest, near or 0.0), kind) if kind else (1.0, "frames")
+    columns = [pl.col(column) * factor for column in ("mean", "low", "high")]
+    data = table.select("name", *columns, t=pl.col("t_ps") * time_factor)
+    note = " ".join(part for part in (note, series.note) if part)
+    crowded = len(series.names) > 2 and bool((data.get_column("low") < data.get_column("high")).any())
+    y_title = unit if crowded else f"{y_title} [{unit}]" if kind else y_title
+    domain = [0, 1.05 * max(largest, near or 0.0) * factor or 1.0]
+    rows = [[name] for name in series.names] if crowded else [series.names]
+    charts = []
+    for place, shown in enumerate(rows):
+        base = alt.Chart(data.filter(pl.col("name").is_in(shown))).encode(
+            x=alt.X(
+                "t:Q",
+                title=f"time [{time_unit}]" if place == len(rows) - 1 else None,
+                scale=alt.Scale(nice=False),
+                axis=alt.Axis(labels=place == len(rows) - 1),
+            ),
+            color=_color(series.names, legend=not crowded),
+        )
+        scale = alt.Scale(domain=domain, nice=False)
+        axis = alt.Axis(tickCount=3) if crowded else alt.Axis()
+        layers: list[Any] = [] if near is None else rule(near * factor, f"line rate {near * factor:g} {unit}")
+        layers += [
+            base.mark_area(opacity=0.22, interpolate="step-before").encode(
+                y=alt.Y("low:Q", title=y_title, scale=scale, axis=axis), y2="high:Q"
+            ),
+            base.mark_line(interpolate="step-before").encode(y="mean:Q"),
+        ]
+        chart = alt.layer(*layers)
+        charts.append(chart.properties(title=shown[0]) if crowded else chart)
+    return finished(charts, name=name, title=title, description=description, note=note)
+
+
+def _color(names: Sequence[str], *, legend: bool = True) -> Any:
+    alt = altair()
+    shown = alt.Legend(symbolType="stroke", symbolOpacity=1) if legend and len(names) > 1 else None
+    return alt.Color("name:N", scale=alt.Scale(**series_colors(names)), sort=list(names), legend=shown)
+
+
+def _greatest(table: pl.DataFrame, column: str) -> float:
+    return float(table.select(pl.col(column).max()).item())
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return names[0]
+    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,141 @@
+"""Plots of a study: each measure by the levels of its factors, with intervals over replicates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from weirlab.plots.style import LIGHT, Plot, altair, finished, scaled, series_colors
+from weirlab.stats import mean_interval
+
+__all__ = ["effect_plots"]
+
+POINTS = 400
+"""Most points in one plot."""
+_KINDS = {"ps": "time", "B": "bytes", "bit/s": "rate"}
+
+
+def effect_plots(points: pl.DataFrame, measures: pl.DataFrame, factors: Sequence[str]) -> list[Plot]:
+    """One plot per measure: means with their 95 % intervals.
+
+    The factor with most levels stands on the horizontal axis, the others make up the series. With numbers as
+    levels, units included, the axis is to scale.
+    """
+    if measures.is_empty() or not factors:
+        return []
+    counts = {factor: points.get_column(factor).n_unique() for factor in factors}
+    across = max(factors, key=lambda factor: (counts[factor], -list(factors).index(factor)))
+    others = [factor for factor in factors if factor != across and counts[factor] > 1]
+    series = pl.concat_str([pl.col(factor) for factor in others], separator=" · ") if others else pl.lit("")
+    labelled = points.select("point", level=pl.col(across), series=series)
+    plots = []
+    for (name, unit), group in measures.group_by("measure", "unit", maintain_order=True):
+        rows = _means(group.join(labelled, on="point", maintain_order="left"), str(unit))
+        if rows.height:
+            plots.append(_plot(str(name), rows, across, others, _order(points, across)))
+    return plots
+
+
+def _means(rows: pl.DataFrame, unit: str) -> pl.DataFrame:
+    """Columns `level series mean low high unit`, scaled to a readable unit."""
+    known = rows.drop_nulls("value")
+    if known.is_empty():
+        return known
+    largest = float(known.select(pl.col("value").abs().max()).item())
+    factor, shown = scaled(largest, _KINDS[unit]) if unit in _KINDS else (1.0, "" if unit == "1" else unit)
+    means = []
+    for (level, series), group in known.group_by("level", "series", maintain_order=True):
+        interval = mean_interval([value * factor for value in group.get_column("value")])
+        assert interval is not None, "rows without a value were dropped"
+        single = interval.count == 1
+        means.append(
+            {
+                "level": level,
+                "series": series,
+                "mean": interval.mean,
+                "low": interval.mean if single else interval.low,
+                "high": interval.mean if single else interval.high,
+                "unit": shown,
+                "text": f"{level} {series}: {interval.mean:.4g} {shown}"
+                + ("" if single else f" ± {interval.half_width:.2g}")
+                + f" ({interval.count} replicates)",
+            }
+        )
+    return pl.DataFrame(means)
+
+
+def _plot(name: str, rows: pl.DataFrame, across: str, others: Sequence[str], order: Sequence[str]) -> Plot:
+    alt = altair()
+    note = ""
+    if rows.height > POINTS:
+        note = f"The first {POINTS} of {rows.height} points."
+        rows = rows.head(POINTS)
+    names = rows.get_column("series").unique(maintain_order=True).to_list()
+    amounts, axis_unit = _amounts(order)
+    title = across.rsplit(".", 1)[-1]
+    if amounts:
+        rows = rows.with_columns(x=pl.col("level").replace_strict(amounts, return_dtype=pl.Float64))
+        x = alt.X("x:Q", title=f"{title} [{axis_unit}]" if axis_unit else title, scale=alt.Scale(zero=False))
+        offset: Any = alt.XOffset()
+    else:
+        x = alt.X(
+            "level:N",
+            title=title,
+            sort=list(order),
+            axis=alt.Axis(labelAngle=0, grid=False),
+            scale=alt.Scale(padding=0.3),
+        )
+        offset = alt.XOffset("series:N", sort=names) if len(names) > 1 else alt.XOffset()
+    unit = rows.item(0, "unit")
+    y = alt.Y("low:Q", title=f"{name} [{unit}]" if unit else name, scale=alt.Scale(zero=_near_zero(rows)))
+    legend = alt.Legend(symbolOpacity=1) if len(names) > 1 else None
+    color = alt.Color("series:N", scale=alt.Scale(**series_colors(names)), sort=names, legend=legend)
+    base = alt.Chart(rows).encode(x=x, color=color)
+    if not amounts and len(names) > 1:
+        base = base.encode(xOffset=offset)
+    layers = [base.mark_rule(strokeWidth=1.6, color=LIGHT["blue"]).encode(y=y, y2="high:Q")]
+    if amounts:
+        layers.append(base.mark_line(strokeWidth=1.3, opacity=0.6).encode(y="mean:Q"))
+    layers.append(
+        base.mark_point(filled=True, size=58, opacity=1, aria=True).encode(y="mean:Q", description="text:N")
+    )
+    by = f", by {' and '.join(other.rsplit('.', 1)[-1] for other in others)}" if others else ""
+    return finished(
+        [alt.layer(*layers)],
+        name=f"measure-{name}",
+        title=f"{name} against {title}{by}",
+        description=f"Mean and 95 % interval of {name} at {rows.height} points.",
+        note=" ".join(part for part in ("Point: mean; bar: 95 % interval over replicates.", note) if part),
+    )
+
+
+def _order(points: pl.DataFrame, factor: str) -> list[str]:
+    return [str(level) for level in points.get_column(factor).unique(maintain_order=True)]
+
+
+def _near_zero(rows: pl.DataFrame) -> bool:
+    """Whether an axis that begins at zero costs little."""
+    low, high = (
+        float(rows.select(pl.col("low").min()).item()),
+        float(rows.select(pl.col("high").max()).item()),
+    )
+    return low >= 0 and low < 0.6 * high
+
+
+def _amounts(levels: Sequence[str]) -> tuple[Mapping[str, float], str]:
+    """The levels as numbers with their common unit; nothing when they are words, or of several units."""
+    amounts: dict[str, float] = {}
+    units = set()
+    for level in levels:
+        text, _, unit = level.partition(" ")
+        try:
+            amounts[level] = float(text.replace("_", ""))
+        except ValueError:
+            return {}, ""
+        units.add(unit.strip())
+    if len(units) > 1 or len(amounts) < 3 or not all(map(math.isfinite, amounts.values())):
+        return {}, ""
+    return amounts, units.pop()

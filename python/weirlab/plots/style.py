@@ -1,0 +1,234 @@
+"""How plots look, and how they become pictures.
+
+A plot is drawn once, in the light palette. On a page its colours are replaced by CSS variables, so that
+the same drawing is readable in light and dark and prints well; as a file it stands on white.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from weirlab.errors import MissingCapability
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__all__ = ["DARK", "LIGHT", "WIDTH", "Plot", "altair", "finished", "rule", "scaled", "series_colors"]
+
+WIDTH = 850
+"""Of a plot, in pixels, axes excluded."""
+
+LIGHT: Mapping[str, str] = {
+    "ink": "#1b2430",
+    "muted": "#5a6573",
+    "grid": "#e4e8ed",
+    "shade": "#f1f4f7",
+    "blue": "#1f63c6",
+    "orange": "#cf6a0a",
+    "teal": "#0e8468",
+    "violet": "#7d4fc4",
+    "pink": "#b8327f",
+    "olive": "#77790c",
+    "good": "#128a5b",
+    "middling": "#c58600",
+    "bad": "#c9342a",
+}
+"""Colours by role. In their order, series colours are told apart with the common kinds of colour blindness;
+outcomes differ in shape too."""
+
+DARK: Mapping[str, str] = {
+    "ink": "#e7ebf0",
+    "muted": "#9ba7b5",
+    "grid": "#2b3440",
+    "shade": "#1c232d",
+    "blue": "#6ea8ff",
+    "orange": "#ffa24d",
+    "teal": "#4dcfae",
+    "violet": "#b894ff",
+    "pink": "#ff80c0",
+    "olive": "#cfd152",
+    "good": "#46cf95",
+    "middling": "#f0b93a",
+    "bad": "#ff7468",
+}
+
+_SERIES = ("blue", "orange", "teal", "violet", "pink", "olive")
+_FONT = "system-ui, 'Segoe UI', 'Liberation Sans', 'DejaVu Sans', sans-serif"
+_HINT = "Install it with:  pip install 'weirlab[report]'"
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A finished drawing."""
+
+    name: str
+    """File name without ending: lower case, digits and hyphens."""
+    title: str
+    description: str
+    """What the picture shows, for people who cannot see it."""
+    spec: Mapping[str, Any]
+    """Vega-Lite specification, data included."""
+    note: str = ""
+    """What was left out or summarised."""
+
+    def svg(self) -> str:
+        """A standalone SVG document on white."""
+        svg = str(_converter().vegalite_to_svg(json.dumps(self.spec), vl_version=_vl_version()))
+        return _described(svg, self.title, self.description)
+
+    def inline_svg(self) -> str:
+        """SVG for a page: colours are CSS variables `--w-ROLE`, and the size follows the page."""
+        svg = self.svg()
+        svg = re.sub(r'<rect width="\d+" height="\d+" fill="white"/>', "", svg, count=1)
+        for role, color in LIGHT.items():
+            svg = svg.replace(color, f"var(--w-{role})")
+        return re.sub(r'(<svg [^>]*?) width="(\d+)" height="\d+"', r'\1 style="max-width:\2px"', svg, count=1)
+
+    def save(self, directory: Path) -> list[Path]:
+        """Write `NAME.svg` and `NAME.png` (twice the size of the page) into `directory`."""
+        directory.mkdir(parents=True, exist_ok=True)
+        svg = self.svg()
+        paths = [directory / f"{self.name}.svg", directory / f"{self.name}.png"]
+        paths[0].write_text(svg, encoding="utf-8")
+        paths[1].write_bytes(_converter().svg_to_png(svg, scale=2))
+        return paths
+
+
+def altair() -> ModuleType:
+    """The module altair. Raises MissingCapability when the extra `report` is not installed."""
+    return _module("altair", "Altair")
+
+
+def series_colors(names: Sequence[str]) -> dict[str, list[str]]:
+    """Domain and range of a colour scale: the same name keeps its colour in all plots of one report."""
+    return {
+        "domain": list(names),
+        "range": [LIGHT[_SERIES[place % len(_SERIES)]] for place in range(len(names))],
+    }
+
+
+def finished(
+    rows: Sequence[Any],
+    *,
+    name: str,
+    title: str,
+    description: str,
+    height: int = 230,
+    note: str = "",
+) -> Plot:
+    """Put charts below each other and give them size and style. Several rows are lower than a single one."""
+    height = height if len(rows) == 1 else max(80, min(height, 480 // len(rows)))
+    sized = [chart.properties(width=WIDTH, height=height) for chart in rows]
+    chart = sized[0] if len(sized) == 1 else altair().vconcat(*sized, spacing=12)
+    return Plot(name, title, description, {**chart.to_dict(), "config": _CONFIG}, note)
+
+
+def rule(value: float, text: str) -> list[Any]:
+    """A dashed horizontal line with its meaning at the right end."""
+    alt = altair()
+    chart = alt.Chart(pl.DataFrame({"y": [value], "text": [text]})).encode(y="y:Q")
+    return [
+        chart.mark_rule(strokeDash=[4, 3], color=LIGHT["muted"]),
+        chart.mark_text(align="right", baseline="bottom", dy=-3, color=LIGHT["muted"]).encode(
+            x=alt.value("width"), text="text:N"
+        ),
+    ]
+
+
+def scaled(largest: float, kind: str) -> tuple[float, str]:
+    """Factor and unit that bring `largest`, given in the base unit of `kind`, to a readable size.
+
+    Kinds: `time` (from ps), `bytes`, `rate` (from bit/s), `frame_rate` (from frames/s).
+    """
+    ladder = _LADDERS[kind]
+    for size, unit in ladder:
+        if abs(largest) >= size:
+            return 1 / size, unit
+    size, unit = ladder[-1]
+    return 1 / size, unit
+
+
+_LADDERS: Mapping[str, Sequence[tuple[float, str]]] = {
+    "time": ((1e12, "s"), (1e9, "ms"), (1e6, "µs"), (1e3, "ns"), (1.0, "ps")),
+    "bytes": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
+    "rate": ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")),
+    "frame_rate": ((1e6, "Mframe/s"), (1e3, "kframe/s"), (1.0, "frame/s")),
+}
+
+_CONFIG: Mapping[str, Any] = {
+    "background": "white",
+    "font": _FONT,
+    "aria": False,
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": LIGHT["muted"],
+        "titleColor": LIGHT["ink"],
+        "labelFontSize": 11.5,
+        "titleFontSize": 12,
+        "titleFontWeight": 500,
+        "titlePadding": 8,
+        "grid": True,
+        "gridColor": LIGHT["grid"],
+        "domainColor": LIGHT["muted"],
+        "tickColor": LIGHT["muted"],
+        "tickSize": 4,
+        "tickCount": 8,
+    },
+    "axisY": {"domain": False, "ticks": False, "labelPadding": 6, "tickCount": 5},
+    "axisX": {"grid": False},
+    "legend": {
+        "orient": "top",
+        "direction": "horizontal",
+        "title": None,
+        "labelColor": LIGHT["ink"],
+        "labelFontSize": 12,
+        "labelLimit": 260,
+        "symbolStrokeWidth": 2.5,
+        "columnPadding": 18,
+        "offset": 8,
+    },
+    "title": {"color": LIGHT["ink"], "fontSize": 12.5, "fontWeight": 600, "anchor": "start", "offset": 8},
+    "text": {"color": LIGHT["ink"], "fontSize": 11.5},
+    "line": {"strokeWidth": 1.6},
+    "rule": {"color": LIGHT["muted"]},
+}
+
+
+def _described(svg: str, title: str, description: str) -> str:
+    """Name the picture for assistive technology, and give described marks a tooltip that needs no script."""
+    svg = re.sub(
+        r"(<svg [^>]*)>",
+        lambda match: f'{match[1]} role="img" aria-label="{html.escape(f"{title}: {description}")}">',
+        svg,
+        count=1,
+    )
+    return re.sub(
+        r'<(path|line|rect)( aria-label="([^"]*)"[^>]*)/>',
+        lambda match: f"<{match[1]}{match[2]}><title>{match[3]}</title></{match[1]}>",
+        svg,
+    )
+
+
+def _vl_version() -> str:
+    """The version of Vega-Lite that altair writes, as the converter names it."""
+    return ".".join(str(altair().SCHEMA_VERSION).lstrip("v").split(".")[:2])
+
+
+def _converter() -> ModuleType:
+    return _module("vl_convert", "vl-convert")
+
+
+def _module(module: str, name: str) -> ModuleType:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingCapability(f"plots and reports need {name}, which is not installed. {_HINT}") from error

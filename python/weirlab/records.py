@@ -1,0 +1,160 @@
+"""Records: the facts that a run wrote down, as named tables.
+
+Tables and columns are those of ARCHITECTURE.md, "Tables". Ids (`port`, `flow`, `traffic`, `cause`) are
+places in the dimension tables; `Records.named` puts the names beside them. What is unknown is null, never 0.
+
+Limits: a table is held in memory as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from polars import selectors as cs
+
+from weirlab.errors import InputError
+
+__all__ = ["DIMENSIONS", "TABLES", "Records", "save_tables"]
+
+TABLES: Mapping[str, tuple[str, ...]] = {
+    "runs": ("replicate", "seed", "events", "packet_hops", "end_ps"),
+    "flows": (
+        "replicate",
+        "flow",
+        "sent_frames",
+        "sent_bytes",
+        "delivered_frames",
+        "delivered_bytes",
+        "dropped_frames",
+        "live_frames",
+        "delay_sum_ps",
+        "delay_min_ps",
+        "delay_max_ps",
+    ),
+    "ports": (
+        "replicate",
+        "port",
+        "frames",
+        "bytes",
+        "busy_ps",
+        "drops",
+        "dropped_bytes",
+        "queue_max_bytes",
+        "queue_byte_ps",
+        "queue_wait_ps",
+        "paused_ps",
+    ),
+    "drops": ("replicate", "port", "flow", "cause", "frames"),
+    "intervals": (
+        "replicate",
+        "port",
+        "t_ps",
+        "bytes",
+        "frames",
+        "drops",
+        "queue_bytes",
+        "queue_max_bytes",
+        "queue_byte_ps",
+    ),
+    "deliveries": ("replicate", "traffic", "t_ps", "frames", "bytes"),
+    "delays": ("replicate", "flow", "low_ps", "high_ps", "frames"),
+    "flow_names": ("flow", "name", "traffic", "from", "to"),
+    "port_names": ("port", "name", "rate_bps", "framing_bytes"),
+    "traffic_names": ("traffic", "name"),
+    "cause_names": ("cause", "name"),
+}
+"""The columns that each table has at least, in their order. A testbed may know more."""
+
+DIMENSIONS: Mapping[str, str] = {
+    "port": "port_names",
+    "flow": "flow_names",
+    "traffic": "traffic_names",
+    "cause": "cause_names",
+}
+"""Id column to the table that gives its names."""
+
+
+class Records(Mapping[str, pl.DataFrame]):
+    """Named tables. Every table but the dimension tables has a column `replicate`.
+
+    A table that was not asked for is present without rows, so that a question about it meets the same
+    columns; a measure that needs its rows says so.
+    """
+
+    def __init__(self, tables: Mapping[str, pl.DataFrame]) -> None:
+        """Raises ValueError when a known table lacks a column."""
+        for name, frame in tables.items():
+            missing = [column for column in TABLES.get(name, ()) if column not in frame.columns]
+            if missing:
+                raise ValueError(f"table '{name}' lacks the columns {', '.join(missing)}")
+        self._tables = dict(tables)
+
+    @classmethod
+    def from_columns(cls, tables: Mapping[str, Mapping[str, Any]]) -> Records:
+        """Tables from named columns: numpy arrays, lists or anything else that polars takes.
+
+        Not-a-number, which numpy has in the place of null, becomes null.
+        """
+        frames = {name: pl.DataFrame(dict(columns)) for name, columns in tables.items()}
+        return cls({name: frame.with_columns(cs.float().fill_nan(None)) for name, frame in frames.items()})
+
+    def __getitem__(self, table: str) -> pl.DataFrame:
+        return self._tables[table]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{name} {frame.height}" for name, frame in self._tables.items())
+        return f"Records({rows})"
+
+    def named(self, table: str) -> pl.DataFrame:
+        """`table` with a column `port_name`, `flow_name`, ... for each id, and what else is known of it."""
+        frame = self._tables[table]
+        for key, dimension in DIMENSIONS.items():
+            if key not in frame.columns or dimension not in self._tables or table == dimension:
+                continue
+            names = self._tables[dimension].rename({"name": f"{key}_name"})
+            clashes = [column for column in names.columns if column != key and column in frame.columns]
+            frame = frame.join(names.drop(clashes), on=key, how="left", maintain_order="left")
+        return frame
+
+    def replicates(self) -> list[int]:
+        """The replicates that are in these records, in order."""
+        return self._tables["runs"].get_column("replicate").to_list()
+
+    def save(self, directory: Path) -> None:
+        """Write each table as `directory/NAME.parquet`."""
+        save_tables(self._tables, directory)
+
+    @classmethod
+    def load(cls, directory: Path) -> Records:
+        """Read what `save` wrote. Raises InputError when there is nothing or something else."""
+        files = sorted(directory.glob("*.parquet"))
+        if not files:
+            raise InputError(f"{directory}: no tables here")
+        tables = {}
+        for file in files:
+            try:
+                tables[file.stem] = pl.read_parquet(file)
+            except (pl.exceptions.PolarsError, OSError) as error:
+                raise InputError(f"{file}: not a table that can be read: {error}") from error
+        try:
+            return cls(tables)
+        except ValueError as error:
+            raise InputError(f"{directory}: {error}") from error
+
+
+def save_tables(tables: Mapping[str, pl.DataFrame], directory: Path) -> None:
+    """Write each table as `directory/NAME.parquet`. A file appears whole or not at all."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, frame in tables.items():
+        unfinished = directory / f"{name}.parquet.part"
+        frame.write_parquet(unfinished, compression="zstd")
+        unfinished.replace(directory / f"{name}.parquet")

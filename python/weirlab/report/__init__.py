@@ -1,0 +1,53 @@
+"""Reports: one HTML page per result, and its plots as files. Needs the extra `weirlab[report]`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from weirlab.plots.style import Plot
+from weirlab.report.page import Page
+from weirlab.report.reproduce import reproduce_page
+from weirlab.report.run import run_page
+from weirlab.report.search import replay, search_page
+from weirlab.report.study import study_page
+from weirlab.reproduce import Findings
+from weirlab.results import Manifest
+from weirlab.runs import Run
+from weirlab.study import Study
+
+__all__ = ["Report", "write_report"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was written."""
+
+    page: Path
+    plots: tuple[Path, ...]
+
+
+def write_report(directory: str | Path, *, pictures: bool = True) -> Report:
+    """Write `report.html` into the directory of a result, and with `pictures` each plot as PNG and SVG in
+    `plots/`.
+
+    Raises InputError when the directory holds no result, and MissingCapability without `weirlab[report]`.
+    """
+    directory = Path(directory)
+    manifest = Manifest.read(directory)
+    page, plots = _page(directory, manifest)
+    path = page.write(directory / "report.html")
+    files = [file for plot in plots for file in plot.save(directory / "plots")] if pictures else []
+    return Report(path, tuple(files))
+
+
+def _page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
+    match manifest.kind:
+        case "run":
+            return run_page(Run.load(directory), manifest)
+        case "study":
+            return study_page(Study.load(directory), manifest)
+        case "search":
+            return search_page(replay(directory), manifest)
+        case "reproduce":
+            return reproduce_page(Findings.load(directory), manifest), []

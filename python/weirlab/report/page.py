@@ -1,0 +1,230 @@
+"""A page: headings, numbers, tables and plots, written as one HTML file that needs nothing else.
+
+The file holds its style and its drawings; it has no script and asks no server for anything. Text and
+drawings follow the reader's light or dark setting, and print in light.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module, resources
+from pathlib import Path
+from typing import Any, Literal
+
+from weirlab.errors import MissingCapability
+from weirlab.plots.style import DARK, LIGHT, Plot
+from weirlab.results import write_text
+
+__all__ = [
+    "Block",
+    "Callout",
+    "Card",
+    "Code",
+    "Column",
+    "Details",
+    "Figure",
+    "Numbers",
+    "Page",
+    "Section",
+    "Table",
+    "Text",
+    "Tone",
+    "figure",
+    "number",
+    "percent",
+]
+
+Tone = Literal["", "good", "middling", "bad"]
+_TONE_WORDS: Mapping[str, str] = {"good": "good", "middling": "caution", "bad": "problem"}
+
+
+@dataclass(frozen=True)
+class Card:
+    """A number that answers a question."""
+
+    label: str
+    value: str
+    detail: str = ""
+    tone: Tone = ""
+    badge: str = ""
+    """A word about the number, such as `irregular`; its colour is the tone."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Cards beside each other."""
+
+    cards: Sequence[Card]
+    kind: str = "numbers"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    text: str
+    kind: str = "text"
+
+
+@dataclass(frozen=True)
+class Callout:
+    """Something that the reader must not miss."""
+
+    title: str
+    text: str
+    tone: Tone = "middling"
+    kind: str = "callout"
+
+    @property
+    def word(self) -> str:
+        """The tone in a word, for those who do not see its colour."""
+        return _TONE_WORDS.get(self.tone, "note")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: numbers stand to the right."""
+
+    name: str
+    unit: str = ""
+    numeric: bool = True
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of texts. Of long ones the first `most` rows are shown, and the caption says so."""
+
+    caption: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+    tones: Sequence[Tone] = ()
+    """One per row, or none."""
+    note: str = ""
+    most: int = 200
+    where: str = ""
+    """Where the whole table is, if some rows are left out."""
+    kind: str = "table"
+
+    @property
+    def shown(self) -> Sequence[tuple[Tone, Sequence[str]]]:
+        """The rows to print, with their tones."""
+        tones: Sequence[Tone] = self.tones or [""] * len(self.rows)
+        return list(zip(tones, self.rows, strict=True))[: self.most]
+
+    @property
+    def left_out(self) -> str:
+        """What is not shown, as a sentence; empty when all is."""
+        if len(self.rows) <= self.most:
+            return ""
+        where = f" All are in {self.where}." if self.where else ""
+        return f"The first {self.most:,} of {len(self.rows):,} rows.{where}"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawing with its caption."""
+
+    title: str
+    svg: str
+    note: str = ""
+    kind: str = "figure"
+
+
+@dataclass(frozen=True)
+class Details:
+    """Blocks that the reader may unfold; they are unfolded in print."""
+
+    summary: str
+    blocks: Sequence[Block]
+    kind: str = "details"
+
+
+@dataclass(frozen=True)
+class Code:
+    """Text that keeps its lines."""
+
+    text: str
+    kind: str = "code"
+
+
+Block = Numbers | Text | Callout | Table | Figure | Details | Code
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands under it."""
+
+    title: str
+    blocks: Sequence[Block]
+
+    @property
+    def anchor(self) -> str:
+        """The name of the section in links."""
+        return "".join(letter if letter.isalnum() else "-" for letter in self.title.lower())
+
+
+@dataclass(frozen=True)
+class Page:
+    """A whole report."""
+
+    title: str
+    kind: str
+    """What it is about: `Search`, `Run` ..."""
+    subtitle: str
+    lead: Sequence[Block]
+    """The answer, before everything else."""
+    sections: Sequence[Section]
+    footer: str = ""
+
+    def html(self) -> str:
+        """The page as one HTML document."""
+        jinja2 = _jinja2()
+        here = resources.files("weirlab.report")
+        environment = jinja2.Environment(
+            autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+        )
+        template = environment.from_string((here / "page.html.j2").read_text(encoding="utf-8"))
+        style = (here / "style.css").read_text(encoding="utf-8")
+        return str(template.render(page=self, style=style, light=LIGHT, dark=DARK))
+
+    def write(self, path: Path) -> Path:
+        """Write the page; the file appears whole or not at all."""
+        write_text(path, self.html())
+        return path
+
+
+def figure(plot: Plot) -> Figure:
+    """A plot for a page."""
+    return Figure(plot.title, plot.inline_svg(), plot.note)
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number to `digits` significant digits, with thin spaces between thousands; a dash for none."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    if value == 0:
+        return "0"
+    if isinstance(value, int) or (float(value).is_integer() and abs(value) < 1e15):
+        return f"{int(value):,}".replace(",", "\u202f")
+    magnitude = math.floor(math.log10(abs(value)))
+    if -4 <= magnitude < 15:
+        return f"{value:,.{max(0, digits - 1 - magnitude)}f}".replace(",", "\u202f")
+    return f"{value:.{digits - 1}e}"
+
+
+def percent(ratio: float | None) -> str:
+    """A ratio in per cent, to three significant digits; what is not 0 never reads 0."""
+    if ratio is None or not math.isfinite(ratio):
+        return "–"
+    return f"{number(ratio * 100, 3)} %"
+
+
+def _jinja2() -> Any:
+    try:
+        return import_module("jinja2")
+    except ImportError as error:
+        raise MissingCapability(
+            "reports need Jinja2, which is not installed. Install it with:  pip install 'weirlab[report]'"
+        ) from error

@@ -1,0 +1,131 @@
+"""The report of a reproduction: published beside ours, and a verdict for each."""
+
+from __future__ import annotations
+
+from weirlab.report.page import (
+    Block,
+    Callout,
+    Card,
+    Column,
+    Numbers,
+    Page,
+    Section,
+    Table,
+    Text,
+    Tone,
+    number,
+)
+from weirlab.report.shared import footer, provenance_section, status_callouts
+from weirlab.reproduce import Findings, Row, Verdict
+from weirlab.results import Manifest
+
+__all__ = ["claim_table", "reproduce_page", "row_table"]
+
+_TONES: dict[Verdict, Tone] = {
+    Verdict.HOLDS: "good",
+    Verdict.KNOWN: "middling",
+    Verdict.MISFIT: "bad",
+    Verdict.GONE: "bad",
+    Verdict.MISSING: "bad",
+}
+
+
+def reproduce_page(findings: Findings, manifest: Manifest) -> Page:
+    """The page."""
+    verdicts = findings.verdicts
+    count = {verdict: verdicts.count(verdict) for verdict in Verdict}
+    failed = sum(verdict.fails for verdict in verdicts)
+    lead: list[Block] = [
+        *status_callouts(manifest),
+        Callout(
+            "Reproduced" if findings.holds else "Not reproduced",
+            findings.summary,
+            "good" if findings.holds else "bad",
+        ),
+        Numbers(
+            [
+                Card("Hold", str(count[Verdict.HOLDS]), f"of {len(verdicts)}", tone="good"),
+                Card("Known misfits", str(count[Verdict.KNOWN]), "explained below", tone="middling"),
+                Card("Fail", str(failed), "misfits, gone, missing", tone="bad" if failed else "good"),
+            ]
+        ),
+    ]
+    known = [
+        [row.name, row.known.reason, f"{number(row.known.low)} … {number(row.known.high)}"]
+        for row in findings.rows
+        if row.known is not None
+    ] + [[claim.statement, claim.known, ""] for claim in findings.claims if claim.known]
+    sections = [Section("Numbers", [row_table(findings)])]
+    if findings.claims:
+        sections.append(Section("Claims", [claim_table(findings)]))
+    if known:
+        columns = [
+            Column("row", numeric=False),
+            Column("why we differ", numeric=False),
+            Column("band of ours"),
+        ]
+        sections.append(Section("Known misfits", [Table("Differences that are understood", columns, known)]))
+    if findings.remarks:
+        sections.append(Section("Remarks", [Text(remark) for remark in findings.remarks]))
+    sections.append(provenance_section(manifest, manifest.provenance))
+    return Page(
+        title=findings.title,
+        kind="Reproduction",
+        subtitle=f"{findings.source}{' — quick run' if findings.quick else ''}",
+        lead=lead,
+        sections=sections,
+        footer=footer(manifest.provenance),
+    )
+
+
+def row_table(findings: Findings) -> Table:
+    """Published numbers beside ours."""
+    return Table(
+        "Published and ours",
+        [
+            Column("number", numeric=False),
+            Column("unit", numeric=False),
+            Column("published"),
+            Column("ours"),
+            Column("difference"),
+            Column("tolerance"),
+            Column("verdict", numeric=False),
+        ],
+        [
+            [
+                row.name,
+                row.unit,
+                number(row.published),
+                number(row.ours),
+                _difference(row),
+                f"± {number(row.allowed, 3)}",
+                row.verdict,
+            ]
+            for row in findings.rows
+        ],
+        tones=[_TONES[row.verdict] for row in findings.rows],
+        most=500,
+    )
+
+
+def claim_table(findings: Findings) -> Table:
+    """Statements, what we found, and the verdicts."""
+    return Table(
+        "Claims",
+        [
+            Column("statement", numeric=False),
+            Column("evidence", numeric=False),
+            Column("verdict", numeric=False),
+        ],
+        [[claim.statement, claim.evidence, claim.verdict] for claim in findings.claims],
+        tones=[_TONES[claim.verdict] for claim in findings.claims],
+    )
+
+
+def _difference(row: Row) -> str:
+    """The difference with its sign, and its share of the published number."""
+    if row.difference is None:
+        return "–"
+    sign = "+" if row.difference >= 0 else "−"
+    text = f"{sign}{number(abs(row.difference), 3)}"
+    return text if row.published == 0 else f"{text} ({sign}{abs(row.difference / row.published):.1%})"

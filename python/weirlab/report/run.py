@@ -1,0 +1,296 @@
+"""The report of a run: what was carried, what was lost, where it waited."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from weirlab.measures import evaluate
+from weirlab.plots import delay_plots, delivery_plots, port_plots
+from weirlab.plots.style import Plot, scaled
+from weirlab.records import Records
+from weirlab.report.page import (
+    Block,
+    Callout,
+    Card,
+    Column,
+    Details,
+    Numbers,
+    Page,
+    Section,
+    Table,
+    figure,
+    number,
+    percent,
+)
+from weirlab.report.shared import display_unit, footer, provenance_section, scenario_details, time_text
+from weirlab.results import Manifest
+from weirlab.runs import Run
+from weirlab.stats import mean_interval
+
+__all__ = ["measure_table", "run_page", "traffic_table"]
+
+_PORTS = 60
+_FLOWS = 120
+
+
+def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
+    """The page, and its plots."""
+    records = run.records
+    plots = [*delivery_plots(records), *port_plots(records), *delay_plots(records)]
+    end_ps = int(records["runs"].get_column("end_ps")[0])
+    count = len(run.seeds)
+    sections = []
+    if run.scenario.measure:
+        sections.append(Section("Measures", [measure_table(evaluate(run))]))
+    if plots:
+        sections.append(Section("Over time", [figure(plot) for plot in plots]))
+    sections += [
+        Section("Traffic", _traffic_blocks(records)),
+        Section("Ports", _port_blocks(records)),
+        Section("Replicates", [_replicate_table(records)]),
+        provenance_section(manifest, run.provenance),
+        Section("Scenario", [scenario_details(run.scenario)]),
+    ]
+    each = f", {count} replicates" if count > 1 else ""
+    page = Page(
+        title=run.scenario.name,
+        kind="Run",
+        subtitle=run.scenario.description or f"{time_text(end_ps)} of simulated time{each}",
+        lead=_lead(records, end_ps, count),
+        sections=sections,
+        footer=footer(run.provenance),
+    )
+    return page, plots
+
+
+def measure_table(values: pl.DataFrame) -> Table:
+    """Mean of each measure over the replicates, its confidence interval, and its extremes."""
+    rows = []
+    for (name, unit), group in values.group_by("measure", "unit", maintain_order=True):
+        known = group.get_column("value").drop_nulls().to_list()
+        interval = mean_interval(known)
+        largest = max((abs(value) for value in known), default=0.0)
+        factor, shown_unit = display_unit(str(unit), largest)
+        if interval is None:
+            rows.append([str(name), shown_unit, "–", "–", "–", "–", "0"])
+            continue
+        rows.append(
+            [
+                str(name),
+                shown_unit,
+                number(interval.mean * factor),
+                f"± {number(interval.half_width * factor, 2)}" if interval.count > 1 else "–",
+                number(min(known) * factor),
+                number(max(known) * factor),
+                str(interval.count),
+            ]
+        )
+    return Table(
+        "Measures",
+        [
+            Column("measure", numeric=False),
+            Column("unit", numeric=False),
+            Column("mean"),
+            Column("95 % interval"),
+            Column("least"),
+            Column("most"),
+            Column("replicates"),
+        ],
+        rows,
+        note="The interval holds the true mean with 95 % confidence (Student's t over replicates).",
+    )
+
+
+def traffic_table(records: Records) -> Table:
+    """What became of the frames of each entry of traffic."""
+    return _flow_table(records.named("flows"), "traffic_name", "Traffic", records)
+
+
+def _lead(records: Records, end_ps: int, replicates: int) -> Sequence[Block]:
+    flows = records["flows"]
+    sent, delivered, dropped = (
+        int(flows.get_column(f"{what}_frames").sum()) for what in ("sent", "delivered", "dropped")
+    )
+    bits = 8e12 * float(flows.get_column("delivered_bytes").cast(pl.Float64).sum()) / end_ps / replicates
+    factor, unit = scaled(bits, "rate")
+    ratio = dropped / sent if sent else None
+    events = int(records["runs"].get_column("events").sum())
+    cards = [
+        Card("Delivered rate", f"{number(bits * factor)} {unit}", "L2, all traffic together"),
+        Card(
+            "Loss ratio",
+            percent(ratio),
+            f"{number(dropped)} of {number(sent)} frames",
+            tone="middling" if dropped else "good",
+        ),
+        Card("Delivered", f"{number(delivered)}", "frames"),
+        Card("Simulated", time_text(end_ps), f"{number(events)} events, {replicates} replicate(s)"),
+    ]
+    blocks: list[Block] = [Numbers(cards)]
+    if sent == 0:
+        blocks.append(Callout("Nothing was sent", "No source sent a frame before the run ended.", "bad"))
+    return blocks
+
+
+def _traffic_blocks(records: Records) -> Sequence[Block]:
+    flows = records.named("flows")
+    blocks: list[Block] = [traffic_table(records)]
+    if flows.get_column("flow").n_unique() > flows.get_column("traffic_name").n_unique():
+        table = _flow_table(flows, "flow_name", "Flows", records)
+        blocks.append(Details(f"{table.caption}: {len(table.rows):,} rows", [table]))
+    return blocks
+
+
+def _flow_table(flows: pl.DataFrame, key: str, caption: str, records: Records) -> Table:
+    """Sums over replicates, delays over all frames."""
+    replicates = records["runs"].height
+    rows = flows.group_by(key, maintain_order=True).agg(
+        pl.col("sent_frames", "delivered_frames", "dropped_frames", "live_frames").sum(),
+        rate=8e12 * pl.col("delivered_bytes").cast(pl.Float64).sum(),
+        mean=pl.col("delay_sum_ps").cast(pl.Float64).sum() / pl.col("delivered_frames").sum(),
+        least=pl.col("delay_min_ps").min(),
+        most=pl.col("delay_max_ps").max(),
+    )
+    rate_factor, rate_unit = scaled(_greatest(rows, "rate") / _total_ps(records), "rate")
+    time_factor, time_unit = scaled(_greatest(rows, "most"), "time")
+    cells = [
+        [
+            str(row[key]),
+            number(row["sent_frames"]),
+            number(row["delivered_frames"]),
+            number(row["dropped_frames"]),
+            number(row["live_frames"]),
+            percent(row["dropped_frames"] / row["sent_frames"] if row["sent_frames"] else None),
+            number(row["rate"] / _total_ps(records) * rate_factor),
+            *(number(None if row[c] is None else row[c] * time_factor) for c in ("least", "mean", "most")),
+        ]
+        for row in rows.iter_rows(named=True)
+    ]
+    return Table(
+        caption,
+        [
+            Column(caption.lower().removesuffix("s") if caption == "Flows" else "traffic", numeric=False),
+            Column("sent", "frames"),
+            Column("delivered", "frames"),
+            Column("dropped", "frames"),
+            Column("under way", "frames"),
+            Column("loss ratio"),
+            Column("delivered", rate_unit),
+            Column("least delay", time_unit),
+            Column("mean delay", time_unit),
+            Column("largest delay", time_unit),
+        ],
+        cells,
+        most=_FLOWS,
+        where="tables/flows.parquet",
+        note=f"Frames are sums over {replicates} replicates." if replicates > 1 else "",
+    )
+
+
+def _port_blocks(records: Records) -> Sequence[Block]:
+    end_ps = _total_ps(records)
+    rows = (
+        records.named("ports")
+        .group_by("port", "port_name", "rate_bps", "framing_bytes", maintain_order=True)
+        .agg(
+            pl.col("frames", "drops").sum(),
+            pl.col("bytes", "queue_byte_ps").cast(pl.Float64).sum(),
+            pl.col("queue_max_bytes").max(),
+        )
+        .with_columns(
+            utilisation=8e12
+            * (pl.col("bytes") + pl.col("frames") * pl.col("framing_bytes"))
+            / (pl.col("rate_bps").cast(pl.Float64) * end_ps),
+            queue=pl.col("queue_byte_ps") / end_ps,
+        )
+        .filter(pl.col("frames") + pl.col("drops") > 0)
+        .sort(["drops", "utilisation", "port"], descending=[True, True, False])
+    )
+    factor, unit = scaled(_greatest(rows, "queue_max_bytes"), "bytes")
+    cells = [
+        [
+            row["port_name"],
+            number(row["frames"]),
+            percent(row["utilisation"]),
+            number(row["drops"]),
+            number(row["queue"] * factor),
+            number(row["queue_max_bytes"] * factor),
+        ]
+        for row in rows.iter_rows(named=True)
+    ]
+    idle = records["port_names"].height - rows.height
+    return [
+        Table(
+            "Ports, those with most drops first",
+            [
+                Column("port", numeric=False),
+                Column("sent", "frames"),
+                Column("utilisation"),
+                Column("dropped", "frames"),
+                Column("mean queue", unit),
+                Column("largest queue", unit),
+            ],
+            cells,
+            tones=["middling" if row["drops"] else "" for row in rows.iter_rows(named=True)],
+            most=_PORTS,
+            where="tables/ports.parquet",
+            note=f"{idle} ports that sent nothing are not listed." if idle else "",
+        ),
+        *_cause_table(records),
+    ]
+
+
+def _cause_table(records: Records) -> Sequence[Table]:
+    drops = records.named("drops")
+    if drops.is_empty():
+        return []
+    rows = (
+        drops.group_by("cause_name", "port_name").agg(pl.col("frames").sum()).sort("frames", descending=True)
+    )
+    return [
+        Table(
+            "Drops by cause",
+            [Column("cause", numeric=False), Column("port", numeric=False), Column("frames")],
+            [
+                [row["cause_name"], row["port_name"], number(row["frames"])]
+                for row in rows.iter_rows(named=True)
+            ],
+            most=30,
+            where="tables/drops.parquet",
+        )
+    ]
+
+
+def _replicate_table(records: Records) -> Table:
+    totals = records["flows"].group_by("replicate").agg(pl.col("sent_frames", "dropped_frames").sum())
+    rows = records["runs"].join(totals, on="replicate", how="left", maintain_order="left")
+    return Table(
+        "Replicates",
+        [
+            Column("replicate"),
+            Column("seed"),
+            Column("events"),
+            Column("packet-hops"),
+            Column("sent", "frames"),
+            Column("dropped", "frames"),
+        ],
+        [
+            [str(row["replicate"]), str(row["seed"])]
+            + [number(row[name]) for name in ("events", "packet_hops", "sent_frames", "dropped_frames")]
+            for row in rows.iter_rows(named=True)
+        ],
+        most=20,
+        where="tables/runs.parquet",
+    )
+
+
+def _total_ps(records: Records) -> float:
+    """Simulated time of all replicates together [ps]."""
+    return float(records["runs"].get_column("end_ps").cast(pl.Float64).sum())
+
+
+def _greatest(table: pl.DataFrame, column: str) -> float:
+    value = table.select(pl.col(column).max().cast(pl.Float64)).item()
+    return 0.0 if value is None else float(value)

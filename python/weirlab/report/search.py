@@ -1,0 +1,338 @@
+"""The report of a search: the rates, the trials that they rest on, and how the search came there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from weirlab.errors import InputError
+from weirlab.plots import Plot, loss_plots, progress_plots
+from weirlab.plots.search import outcome
+from weirlab.plots.style import scaled
+from weirlab.report.page import (
+    Block,
+    Callout,
+    Card,
+    Column,
+    Details,
+    Numbers,
+    Page,
+    Section,
+    Table,
+    Text,
+    Tone,
+    figure,
+    number,
+    percent,
+)
+from weirlab.report.shared import (
+    footer,
+    provenance_section,
+    scenario_details,
+    seconds_text,
+    status_callouts,
+)
+from weirlab.results import Manifest, read_json
+from weirlab.scenario import Scenario, load
+from weirlab.search import Bound, Ending, GoalResult, SearchResult, SearchState, read_trials
+from weirlab.search.build import build
+from weirlab.testbed import Trial
+
+__all__ = ["SearchRecord", "goal_table", "replay", "result_json", "search_page"]
+
+_TRIALS = 300
+_OVERHEAD_BYTES = 20
+"""Preamble, start delimiter and gap of an Ethernet frame. Source: IEEE 802.3, clause 4.4.2."""
+
+
+@dataclass(frozen=True)
+class SearchRecord:
+    """A search as its directory tells it."""
+
+    scenario: Scenario
+    states: Sequence[SearchState]
+    """Where it stood before each trial, and at the end."""
+    result: SearchResult
+
+
+def replay(directory: Path) -> SearchRecord:
+    """Tell a fresh search the trials of the log, and watch it. Raises InputError when they do not fit."""
+    scenario = load(directory / "scenario.yaml")
+    log = directory / "trials.jsonl"
+    trials = read_trials(log) if log.exists() else []
+    search = build(scenario)
+    states = []
+    for trial in trials:
+        if search.ask() != trial.spec:
+            raise InputError(
+                f"{log}: trial {trial.spec.index} is not what this search asks for; was it edited?"
+            )
+        states.append(search.state())
+        search.tell(trial)
+    result = search.result()
+    if (directory / "result.json").exists():
+        told = read_json(directory / "result.json")
+        ending = Ending(told["ending"])
+        if ending not in (Ending.FINISHED, Ending.UNFINISHED) and len(trials) == told["trials"]:
+            result = result.ended(ending, told["message"])
+    return SearchRecord(scenario, [*states, search.state()], result)
+
+
+def search_page(record: SearchRecord, manifest: Manifest) -> tuple[Page, list[Plot]]:
+    """The page, and its plots."""
+    result, scenario = record.result, record.scenario
+    plots = [
+        *progress_plots(result.trials, record.states, result.goals),
+        *loss_plots(result.trials, result.goals),
+    ]
+    sections = [
+        Section("Rates", [goal_table(result, scenario), _meaning(result)]),
+        Section("How the search went", [figure(plot) for plot in plots] or [Text("No trial was made.")]),
+        Section("Evidence", _evidence(result)),
+        Section("Trials", [_trial_details(record)]),
+        provenance_section(manifest, manifest.provenance),
+        Section("Scenario", [scenario_details(scenario)]),
+    ]
+    page = Page(
+        title=scenario.name,
+        kind="Search",
+        subtitle=scenario.description or "",
+        lead=_lead(result, scenario, manifest),
+        sections=sections,
+        footer=footer(manifest.provenance),
+    )
+    return page, plots
+
+
+def goal_table(result: SearchResult, scenario: Scenario) -> Table:
+    """One row per goal: the bounds, and what they mean per direction and in bits."""
+    frame_size, directions = _shape(result, scenario)
+    loads = [bound.load_fps for goal in result.goals for bound in (goal.lower, goal.upper) if bound]
+    factor, unit = scaled(max(loads, default=1.0), "frame_rate")
+    rows: list[list[str]] = []
+    tones: list[Tone] = []
+    for goal in result.goals:
+        lower = None if goal.lower is None else goal.lower.load_fps
+        upper = None if goal.upper is None else goal.upper.load_fps
+        rows.append(
+            [
+                goal.goal.name,
+                percent(goal.goal.loss_ratio),
+                number(None if lower is None else lower * factor, 5),
+                number(None if upper is None else upper * factor, 5),
+                percent(goal.width),
+                number(None if lower is None else lower / directions * factor, 5),
+                *_bit_rates(lower, frame_size),
+                "regular" if goal.regular else "irregular: " + ", ".join(goal.irregularities),
+            ]
+        )
+        tones.append("good" if goal.regular else "bad")
+    return Table(
+        "Rates found (lower bounds), sums over all directions",
+        [
+            Column("goal", numeric=False),
+            Column("loss ≤"),
+            Column("rate", unit),
+            Column("upper bound", unit),
+            Column("width"),
+            Column("per direction", unit),
+            Column("L2", "Gbit/s"),
+            Column("L1", "Gbit/s"),
+            Column("result", numeric=False),
+        ],
+        rows,
+        tones=tones,
+        note=f"Directions: {directions}; frames of {frame_size} B (L2 with FCS).",
+    )
+
+
+def result_json(result: SearchResult, scenario: Scenario) -> dict[str, Any]:
+    """A search result as JSON values."""
+    frame_size, directions = _shape(result, scenario)
+
+    def bound(found: Bound | None) -> dict[str, Any] | None:
+        if found is None:
+            return None
+        return {
+            "load_fps": found.load_fps,
+            "load_per_direction_fps": found.load_fps / directions,
+            "loss_ratio": found.trial.loss_ratio,
+            "trial": found.trial.spec.index,
+        }
+
+    return {
+        "kind": "search",
+        "name": scenario.name,
+        "testbed": scenario.testbed.kind,
+        "algorithm": scenario.search.algorithm.kind if scenario.search is not None else None,
+        "ending": str(result.ending),
+        "message": result.message,
+        "regular": result.regular,
+        "frame_size_bytes": frame_size,
+        "directions": directions,
+        "trials": len(result.trials),
+        "time_s": result.time_s,
+        "goals": [
+            {
+                "name": goal.goal.name,
+                "loss_ratio": goal.goal.loss_ratio,
+                "goal_width": goal.goal.width,
+                "duration_s": goal.goal.duration_s,
+                "regular": goal.regular,
+                "irregularities": [str(each) for each in goal.irregularities],
+                "remark": goal.remark,
+                "lower": bound(goal.lower),
+                "upper": bound(goal.upper),
+                "width": goal.width,
+                "conditional_throughput_fps": goal.conditional_throughput_fps,
+            }
+            for goal in result.goals
+        ],
+    }
+
+
+def _lead(result: SearchResult, scenario: Scenario, manifest: Manifest) -> Sequence[Block]:
+    frame_size, directions = _shape(result, scenario)
+    cards = []
+    for goal in result.goals:
+        name = f"{goal.goal.name} (loss ≤ {percent(goal.goal.loss_ratio)})"
+        tone: Tone = "good" if goal.regular else "bad"
+        badge = "" if goal.regular else "irregular"
+        if goal.lower is None:
+            cards.append(Card(name, "none found", goal.remark, tone, badge))
+            continue
+        load = goal.lower.load_fps
+        factor, unit = scaled(load, "frame_rate")
+        each = f"{number(load / directions * factor, 4)} {unit} in each of {directions} directions"
+        bits = _bit_rates(load, frame_size)[1]
+        detail = f"{each if directions > 1 else 'one direction'}, {bits} Gbit/s on the wire"
+        cards.append(Card(name, f"{number(load * factor, 4)} {unit}", detail, tone, badge))
+    algorithm = scenario.search.algorithm.kind if scenario.search is not None else ""
+    cards.append(
+        Card(
+            "Search",
+            f"{len(result.trials)} trials",
+            f"{seconds_text(result.time_s)} of trial time; {algorithm} on {_testbed(scenario)}",
+        )
+    )
+    irregular = [
+        Callout(f"{goal.goal.name} is irregular: do not use it as a rate of the device", goal.remark, "bad")
+        for goal in result.goals
+        if not goal.regular
+    ]
+    return [*status_callouts(manifest), Numbers(cards), *irregular]
+
+
+def _testbed(scenario: Scenario) -> str:
+    device = getattr(scenario.testbed, "device", None)
+    return f"simulated device '{device.kind}'" if device is not None else f"testbed '{scenario.testbed.kind}'"
+
+
+def _meaning(result: SearchResult) -> Text:
+    lengths = {goal.goal.duration_s for goal in result.goals}
+    durations = " or ".join(f"{length:g} s" for length in sorted(lengths))
+    return Text(
+        f"A rate is the highest load at which a trial of {durations} met the goal, with a load that did not "
+        "meet it not farther above than the goal's width. Loss counts against the frames that were sent, "
+        "unless the scenario says otherwise."
+    )
+
+
+def _evidence(result: SearchResult) -> Sequence[Block]:
+    blocks: list[Block] = []
+    for goal in result.goals:
+        rows, tones = [], []
+        for side, bound in (("lower", goal.lower), ("upper", goal.upper)):
+            for trial in result.trials if bound is not None else ():
+                if bound is not None and trial.spec.intended_load_fps == bound.trial.spec.intended_load_fps:
+                    rows.append([side, *_trial_cells(trial, goal)])
+                    tones.append(_tone(trial, goal))
+        blocks.append(
+            Table(
+                f"{goal.goal.name}: all trials at its bounds",
+                [Column("bound", numeric=False), *_TRIAL_COLUMNS],
+                rows,
+                tones=tones,
+                note="" if rows else "There is no bound.",
+                most=_TRIALS,
+                where="trials.jsonl",
+            )
+        )
+    return blocks
+
+
+_TRIAL_COLUMNS = [
+    Column("trial"),
+    Column("load", "frame/s"),
+    Column("duration", "s"),
+    Column("sent", "frames"),
+    Column("lost", "frames"),
+    Column("loss ratio"),
+    Column("unsent"),
+    Column("outcome", numeric=False),
+]
+
+
+def _trial_cells(trial: Trial, *goals: GoalResult) -> list[str]:
+    spec = trial.spec
+    what = outcome(trial, [goal.goal for goal in goals])
+    return [
+        str(spec.index),
+        number(round(spec.intended_load_fps)),
+        f"{spec.duration_s:.4g}",
+        number(trial.sent_frames),
+        number(trial.sent_frames - trial.received_frames),
+        percent(trial.loss_ratio),
+        percent(trial.unsent_ratio),
+        what + (", stopped early" if trial.stopped_early else ""),
+    ]
+
+
+def _tone(trial: Trial, *goals: GoalResult) -> Tone:
+    met = [trial.loss_ratio <= goal.goal.loss_ratio for goal in goals]
+    return "good" if all(met) else "middling" if any(met) else "bad"
+
+
+def _trial_details(record: SearchRecord) -> Details:
+    result = record.result
+    latency = any(trial.latency_s for trial in result.trials)
+    table = Table(
+        "All trials in the order of measurement",
+        [*_TRIAL_COLUMNS, Column("phase", numeric=False), *([Column("p99 delay", "µs")] if latency else [])],
+        [
+            [
+                *_trial_cells(trial, *result.goals),
+                record.states[place].phase if trial.spec.purpose == "search" else trial.spec.purpose,
+                *([number(_micro(trial.latency_s))] if latency else []),
+            ]
+            for place, trial in enumerate(result.trials)
+        ],
+        tones=[_tone(trial, *result.goals) for trial in result.trials],
+        most=_TRIALS,
+        where="trials.jsonl",
+    )
+    return Details(f"{len(result.trials)} trials", [table])
+
+
+def _micro(latency_s: Mapping[str, float]) -> float | None:
+    return latency_s["p99"] * 1e6 if "p99" in latency_s else None
+
+
+def _bit_rates(load_fps: float | None, frame_size: int) -> list[str]:
+    """L2 and L1 rates [Gbit/s] of a load."""
+    if load_fps is None:
+        return ["–", "–"]
+    return [number(load_fps * 8 * (frame_size + extra) / 1e9, 4) for extra in (0, _OVERHEAD_BYTES)]
+
+
+def _shape(result: SearchResult, scenario: Scenario) -> tuple[int, int]:
+    """Frame size [B] and number of directions."""
+    if result.trials:
+        spec = result.trials[0].spec
+        return spec.frame_size_bytes, spec.directions
+    from weirlab.scenario.offered import offered
+
+    what = offered(scenario)
+    return what.frame_size_bytes, what.flows

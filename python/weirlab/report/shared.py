@@ -1,0 +1,90 @@
+"""What all reports say: where and when, and the scenario itself."""
+
+from __future__ import annotations
+
+import shlex
+
+from weirlab.plots.style import scaled
+from weirlab.report.page import Callout, Code, Column, Details, Section, Table
+from weirlab.results import Manifest, Provenance
+from weirlab.scenario import Scenario
+
+__all__ = ["display_unit", "footer", "provenance_section", "scenario_details", "status_callouts", "time_text"]
+
+
+def display_unit(unit: str, largest: float) -> tuple[float, str]:
+    """Factor and unit in which values of a measure are shown."""
+    kinds = {"ps": "time", "B": "bytes", "bit/s": "rate", "frame/s": "frame_rate"}
+    if unit in kinds:
+        return scaled(largest, kinds[unit])
+    return 1.0, "" if unit == "1" else unit
+
+
+def time_text(ps: float) -> str:
+    """A time with its unit."""
+    factor, unit = scaled(ps, "time")
+    return f"{ps * factor:.4g} {unit}"
+
+
+def seconds_text(seconds: float) -> str:
+    """A time that a person waits."""
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.1f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def status_callouts(manifest: Manifest) -> list[Callout]:
+    """A warning when the work did not end well."""
+    if manifest.status == "complete":
+        return []
+    words = {
+        "running": "This result is not complete: the work is still going on, or was killed.",
+        "interrupted": "This result is not complete: the work was interrupted.",
+        "failed": "This result is not complete: the work failed.",
+    }
+    return [
+        Callout(words[manifest.status], manifest.remark or "What was measured until then is shown.", "bad")
+    ]
+
+
+def provenance_section(manifest: Manifest, provenance: Provenance) -> Section:
+    """Where, when and with what the result was made."""
+    load = provenance.load_average
+    rows = [
+        ("command", shlex.join(provenance.command)),
+        ("begin (UTC)", provenance.started.replace("T", " ").removesuffix("+00:00")),
+        ("duration", "–" if provenance.duration_s is None else seconds_text(provenance.duration_s)),
+        ("seed", "–" if manifest.seed is None else str(manifest.seed)),
+        ("replicates", "–" if manifest.replicates is None else str(manifest.replicates)),
+        *((f"set {path}", value) for path, value in manifest.overrides.items()),
+        ("weirlab", provenance.weirlab),
+        ("Python", provenance.python),
+        ("packages", ", ".join(f"{name} {version}" for name, version in provenance.packages.items())),
+        ("host", provenance.host),
+        ("system", f"{provenance.os}, {provenance.kernel}"),
+        (
+            "CPU",
+            f"{provenance.cpu or 'unknown'}; {provenance.cpus_usable} of {provenance.cpus or '?'} usable",
+        ),
+        ("memory", "–" if provenance.memory_bytes is None else f"{provenance.memory_bytes / 2**30:.1f} GiB"),
+        (
+            "load average",
+            "–" if load is None else " ".join(f"{value:.2f}" for value in load) + " (1, 5, 15 min)",
+        ),
+    ]
+    columns = [Column("fact", numeric=False), Column("value", numeric=False)]
+    return Section("Provenance", [Table("Where, when and with what", columns, rows)])
+
+
+def scenario_details(scenario: Scenario) -> Details:
+    """The scenario as a file that can be run again."""
+    return Details("The whole scenario, with every default", [Code(scenario.to_yaml())])
+
+
+def footer(provenance: Provenance) -> str:
+    """The last line of a page."""
+    return (
+        f"weirlab {provenance.weirlab} · {provenance.host} · {provenance.started[:19].replace('T', ' ')} UTC"
+    )

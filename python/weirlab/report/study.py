@@ -1,0 +1,160 @@
+"""The report of a study: measures by factor, with intervals over replicates."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from weirlab.plots.study import effect_plots
+from weirlab.plots.style import Plot
+from weirlab.report.page import (
+    Block,
+    Card,
+    Column,
+    Details,
+    Numbers,
+    Page,
+    Section,
+    Table,
+    Text,
+    figure,
+    number,
+    percent,
+)
+from weirlab.report.shared import (
+    display_unit,
+    footer,
+    provenance_section,
+    scenario_details,
+    status_callouts,
+)
+from weirlab.results import Manifest
+from weirlab.stats import mean_interval
+from weirlab.study import Study
+
+__all__ = ["effect_table", "study_page"]
+
+
+def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
+    """The page, and its plots."""
+    factors = _factors(study)
+    plots = effect_plots(study.points, study.measures, factors)
+    lead: list[Block] = [*status_callouts(manifest)]
+    replicates = len(study.seeds)
+    lead.append(
+        Numbers(
+            [
+                Card(
+                    "Points",
+                    f"{study.points.height}" + ("" if study.complete else f" of {study.planned}"),
+                    " × ".join(f"{len(levels)} {name}" for name, levels in _levels(study).items()),
+                    tone="good" if study.complete else "bad",
+                ),
+                Card(
+                    "Replicates",
+                    str(replicates),
+                    f"seeds {study.seeds[0]} … {study.seeds[-1]}, the same for all points",
+                ),
+                Card("Measures", str(study.measures.get_column("measure").n_unique())),
+            ]
+        )
+    )
+    sections = [Section("Results", [effect_table(study)])]
+    if plots:
+        sections.append(Section("Measures by factor", [figure(plot) for plot in plots]))
+    elif study.scenario.measure:
+        sections.append(Section("Measures by factor", [Text("No point has been run yet.")]))
+    sections += [
+        Section("Frames", [_frame_table(study)]),
+        provenance_section(manifest, study.provenance),
+        Section("Scenario", [scenario_details(study.scenario)]),
+    ]
+    page = Page(
+        title=study.scenario.name,
+        kind="Study",
+        subtitle=study.scenario.description or "",
+        lead=lead,
+        sections=sections,
+        footer=footer(study.provenance),
+    )
+    return page, plots
+
+
+def effect_table(study: Study) -> Table:
+    """Mean of every measure at every point, with the half-width of its 95 % interval."""
+    factors = _factors(study)
+    units = dict(study.measures.select("measure", "unit").unique().iter_rows())
+    names = [name for name in study.scenario.measure if name in units]
+    largest = {
+        name: study.measures.filter(pl.col("measure") == name).get_column("value").abs().max() or 0.0
+        for name in names
+    }
+    shown = {name: display_unit(units[name], float(largest[name])) for name in names}  # type: ignore[arg-type]
+    values = {
+        key: group.get_column("value").drop_nulls().to_list()
+        for key, group in study.measures.group_by("point", "measure")
+    }
+    rows = []
+    for point in study.points.iter_rows(named=True):
+        cells = [str(point[factor]) for factor in factors] or [str(point["point"])]
+        for name in names:
+            interval = mean_interval(values.get((point["point"], name), []))
+            factor = shown[name][0]
+            if interval is None:
+                cells.append("–")
+            elif interval.count == 1:
+                cells.append(number(interval.mean * factor))
+            else:
+                cells.append(f"{number(interval.mean * factor)} ± {number(interval.half_width * factor, 2)}")
+        rows.append(cells)
+    several = len(study.seeds) > 1
+    return Table(
+        "Measures by point" + (": mean ± half of the 95 % interval" if several else ""),
+        [
+            *(Column(factor.rsplit(".", 1)[-1], numeric=False) for factor in factors or ["point"]),
+            *(Column(name, shown[name][1]) for name in names),
+        ],
+        rows,
+        where="tables/measures.parquet",
+        note=f"{len(study.seeds)} replicates each; Student's t." if several else "One replicate each.",
+    )
+
+
+def _frame_table(study: Study) -> Details:
+    factors = _factors(study)
+    sums = study.runs.group_by("point").agg(
+        pl.col("sent_frames", "delivered_frames", "dropped_frames", "live_frames").sum()
+    )
+    rows = study.points.join(sums, on="point", how="left", maintain_order="left")
+    table = Table(
+        "Frames by point, sums over replicates",
+        [
+            *(Column(factor.rsplit(".", 1)[-1], numeric=False) for factor in factors or ["point"]),
+            Column("sent"),
+            Column("delivered"),
+            Column("dropped"),
+            Column("under way"),
+            Column("loss ratio"),
+        ],
+        [
+            [
+                *(str(row[factor]) for factor in factors or ["point"]),
+                *(number(row[f"{what}_frames"]) for what in ("sent", "delivered", "dropped", "live")),
+                percent(row["dropped_frames"] / row["sent_frames"] if row["sent_frames"] else None),
+            ]
+            for row in rows.iter_rows(named=True)
+        ],
+        where="tables/runs.parquet",
+    )
+    return Details(f"What was sent and what became of it: {len(table.rows)} rows", [table])
+
+
+def _factors(study: Study) -> list[str]:
+    return [column for column in study.points.columns if column != "point"]
+
+
+def _levels(study: Study) -> dict[str, list[str]]:
+    assert study.scenario.study is not None
+    return {
+        factor.rsplit(".", 1)[-1]: [level.name for level in levels]
+        for factor, levels in study.scenario.study.factors.items()
+    }

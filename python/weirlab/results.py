@@ -1,0 +1,282 @@
+"""A result on disk: a directory that holds everything needed to read, judge and repeat what was measured.
+
+    scenario.yaml    the scenario as it was run, changes of the command line included
+    resolved.json    the same with every default written out
+    manifest.json    what this is, how far it came, and where, when and with what it was made
+    tables/*.parquet records of a run, or points and measures of a study
+    trials.jsonl     trials of a search, one line each, appended as they end
+    result.json      the numbers that answer the question
+    report.html, plots/
+
+`manifest.json` says `running` from the beginning and `complete` only at the end; each other file appears
+whole or not at all. So a crash leaves a directory that does not pass for a finished one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+import psutil
+
+from weirlab._core import version
+from weirlab.errors import InputError, WeirlabError
+
+__all__ = [
+    "FORMAT",
+    "Kind",
+    "Manifest",
+    "Provenance",
+    "Status",
+    "claimed_directory",
+    "new_directory",
+    "read_json",
+    "usable_cpus",
+    "write_json",
+    "write_text",
+]
+
+FORMAT = 1
+"""Version of the layout. A reader refuses a newer one."""
+
+Kind = Literal["run", "search", "study", "reproduce"]
+Status = Literal["running", "complete", "interrupted", "failed"]
+
+_PACKAGES = ("numpy", "polars", "pydantic", "PyYAML", "pyroute2", "altair", "vl-convert-python")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """Where, when and with what a result was made. Unknown facts are None."""
+
+    weirlab: str
+    """Version of the package and its compiled core."""
+    python: str
+    packages: Mapping[str, str]
+    host: str
+    os: str
+    kernel: str
+    cpu: str | None
+    cpus: int | None
+    """Logical CPUs of the machine."""
+    cpus_usable: int
+    """Logical CPUs that this process may use."""
+    memory_bytes: int | None
+    load_average: tuple[float, float, float] | None
+    """Over 1, 5 and 15 minutes, when the work began: high values disturb live measurements."""
+    started: str
+    """UTC, ISO 8601."""
+    finished: str | None = None
+    command: Sequence[str] = ()
+
+    @classmethod
+    def now(cls, command: Sequence[str] | None = None) -> Provenance:
+        """Facts of this machine at this moment; `command` defaults to the command line of this process."""
+        system = platform.uname()
+        return cls(
+            weirlab=version(),
+            python=platform.python_version(),
+            packages={name: found for name in _PACKAGES if (found := _version(name))},
+            host=system.node,
+            os=_os_name(),
+            kernel=f"{system.system} {system.release}",
+            cpu=_cpu_model(),
+            cpus=psutil.cpu_count(),
+            cpus_usable=usable_cpus(),
+            memory_bytes=psutil.virtual_memory().total,
+            load_average=_load_average(),
+            started=_utc_now(),
+            command=list(_command_line() if command is None else command),
+        )
+
+    def ended(self) -> Provenance:
+        """The same with the time of now as its end."""
+        return replace(self, finished=_utc_now())
+
+    @property
+    def duration_s(self) -> float | None:
+        """Wall-clock time between start and end [s]; None before the end."""
+        if self.finished is None:
+            return None
+        return (datetime.fromisoformat(self.finished) - datetime.fromisoformat(self.started)).total_seconds()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What a result directory is, and how far it came."""
+
+    kind: Kind
+    name: str
+    provenance: Provenance
+    status: Status = "running"
+    seed: int | None = None
+    replicates: int | None = None
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    """Changes of the command line: dotted path to text."""
+    remark: str = ""
+    """Why the work ended early, for a person."""
+    format: int = FORMAT
+
+    def write(self, directory: Path) -> None:
+        """Write `directory/manifest.json`."""
+        write_json(directory / "manifest.json", asdict(self))
+
+    @classmethod
+    def read(cls, directory: Path) -> Manifest:
+        """Read `directory/manifest.json`. Raises InputError when this is no result that can be read."""
+        if not directory.is_dir():
+            raise InputError(f"{directory}: no such directory")
+        path = directory / "manifest.json"
+        if not path.exists():
+            raise InputError(f"{directory}: not a result of weir (it has no manifest.json)")
+        content = read_json(path)
+        try:
+            written = int(content["format"])
+            if written > FORMAT:
+                raise InputError(
+                    f"{directory}: format {written} of weirlab {content['provenance']['weirlab']}; "
+                    f"this weirlab reads formats up to {FORMAT}"
+                )
+            if content["kind"] not in get_args(Kind) or content["status"] not in get_args(Status):
+                raise ValueError("unknown kind or status")
+            provenance = Provenance(**content.pop("provenance"))
+            return cls(provenance=provenance, **content)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{path}: not a manifest of weir: {error}") from error
+
+    def ended(self, status: Status, remark: str = "") -> Manifest:
+        """The same, at its end."""
+        return replace(self, status=status, remark=remark, provenance=self.provenance.ended())
+
+
+def new_directory(name: str, out: Path | None = None, *, root: Path | None = None) -> Path:
+    """Make an empty directory for a result and return it: `out`, or `root/NAME-YYYYMMDD-HHMMSS` (local time).
+
+    Nothing is ever overwritten: raises InputError when `out` exists and is not an empty directory.
+    """
+    if out is not None:
+        return _claim(out)
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "result"
+    stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+    root = Path("results") if root is None else root
+    for number in range(1, 1000):
+        candidate = root / (f"{stem}-{stamp}" if number == 1 else f"{stem}-{stamp}-{number}")
+        try:
+            candidate.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise InputError(f"{candidate}: cannot make this directory: {error.strerror}") from error
+        return candidate
+    raise WeirlabError(f"{root}: a thousand results of '{name}' within one second")
+
+
+@contextmanager
+def claimed_directory(name: str, out: Path | None = None) -> Iterator[Path]:
+    """A new directory that disappears again when the work in the block fails before it has kept anything."""
+    directory = new_directory(name, out)
+    try:
+        yield directory
+    except BaseException:
+        with suppress(OSError):  # it holds something
+            directory.rmdir()
+        raise
+
+
+def _claim(out: Path) -> Path:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        occupied = next(out.iterdir(), None)
+    except FileExistsError as error:
+        raise InputError(f"{out}: this is a file; name a directory") from error
+    except OSError as error:
+        raise InputError(f"{out}: cannot make this directory: {error.strerror}") from error
+    if occupied is not None:
+        what = "a result already" if (out / "manifest.json").exists() else "other files"
+        raise InputError(f"{out}: holds {what}; name a new or an empty directory")
+    return out
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file that appears whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(path.name + ".part")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(path)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write `content` as JSON, for people to read too. Raises ValueError for NaN and infinities."""
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object. Raises InputError with the place when it is none."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    except ValueError as error:
+        raise InputError(f"{path}: not JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: a JSON object was expected")
+    return cast("dict[str, Any]", content)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _os_name() -> str:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
+    except OSError:
+        return platform.platform(terse=True)
+
+
+def _cpu_model() -> str | None:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() == "model name":
+                return value.strip()
+    except OSError:
+        pass
+    return platform.processor() or None
+
+
+def usable_cpus() -> int:
+    """Logical CPUs that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS, Windows
+        return os.cpu_count() or 1
+
+
+def _load_average() -> tuple[float, float, float] | None:
+    try:
+        return os.getloadavg()
+    except (AttributeError, OSError):
+        return None
+
+
+def _utc_now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _command_line() -> list[str]:
+    program = Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"
+    return [program, *sys.argv[1:]]

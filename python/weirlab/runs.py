@@ -1,0 +1,161 @@
+"""Runs: a scenario executed on the simulator, one replicate per seed, with what it recorded and where it
+ran."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from weirlab import _core
+from weirlab.errors import InputError, RunFailed
+from weirlab.records import Records
+from weirlab.results import Manifest, Provenance, usable_cpus, write_json, write_text
+from weirlab.scenario import Scenario, load
+
+__all__ = ["Progress", "Run", "replicate_seeds", "run"]
+
+Progress = Callable[[int, int], None]
+"""Told how much is done, and of how much, about every 50 ms."""
+
+_SEEDS = 2**64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A scenario that was executed, once per seed."""
+
+    scenario: Scenario
+    seeds: tuple[int, ...]
+    """One per replicate."""
+    records: Records
+    provenance: Provenance
+
+    def save(self, directory: str | Path, *, overrides: Mapping[str, str] | None = None) -> None:
+        """Write scenario, tables and manifest into `directory`, which is made if needed.
+
+        The manifest is written last, so that a directory with one is whole. `overrides` are the changes
+        that a user made to the scenario file; they are part of the scenario already and noted for people.
+        """
+        directory = Path(directory)
+        save_scenario(self.scenario, directory)
+        self.records.save(directory / "tables")
+        manifest = Manifest(
+            kind="run",
+            name=self.scenario.name,
+            status="complete",
+            seed=self.seeds[0],
+            replicates=len(self.seeds),
+            overrides=overrides or {},
+            provenance=self.provenance,
+        )
+        manifest.write(directory)
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Run:
+        """Read what `save` wrote. Raises InputError when it is no complete run."""
+        directory = Path(directory)
+        manifest = Manifest.read(directory)
+        if manifest.kind != "run":
+            raise InputError(f"{directory}: holds a {manifest.kind}, not a run")
+        if manifest.status != "complete":
+            raise InputError(f"{directory}: this run did not end ({manifest.status})")
+        records = Records.load(directory / "tables")
+        return cls(
+            scenario=load(directory / "scenario.yaml"),
+            seeds=tuple(records["runs"].get_column("seed").to_list()),
+            records=records,
+            provenance=manifest.provenance,
+        )
+
+
+def run(
+    scenario: str | Path | Scenario,
+    *,
+    seed: int | None = None,
+    replicates: int | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Execute a scenario on the packet-level simulator.
+
+    Records depend on scenario and seeds alone, not on the number of threads or the machine.
+
+    Args:
+        scenario: A scenario, or the file of one.
+        seed: Of the first replicate. Default: that of the scenario, `run.seed`.
+        replicates: How often to run, each with the next seed. Default: 1.
+        threads: How many replicates to run at once. Default: one per CPU that this process may use.
+        progress: Told about every 50 ms how much of how much is done.
+
+    Raises:
+        ScenarioError: The file is not legal.
+        UnsupportedError: The simulator cannot honour a part of it.
+        RunFailed: Frames were lost or made out of nothing, or a quantity overflowed.
+    """
+    provenance = Provenance.now()
+    if not isinstance(scenario, Scenario):
+        scenario = load(scenario)
+    seeds = replicate_seeds(
+        scenario.run.seed if seed is None else seed, 1 if replicates is None else replicates
+    )
+    records = simulate(scenario, seeds, threads=threads, progress=progress)
+    return Run(scenario=scenario, seeds=seeds, records=records, provenance=provenance.ended())
+
+
+def replicate_seeds(seed: int, replicates: int) -> tuple[int, ...]:
+    """The seeds of the replicates: replicate i has `seed + i`, modulo 2^64.
+
+    Every stream of chance hashes its seed, so that neighbours are as independent as any other two.
+    """
+    if not 0 <= seed < _SEEDS:
+        raise InputError(f"a seed is a whole number from 0 to 2^64 - 1 (got {seed})")
+    if replicates < 1:
+        raise InputError(f"at least 1 replicate is needed (got {replicates})")
+    return tuple((seed + replicate) % _SEEDS for replicate in range(replicates))
+
+
+def simulate(
+    scenario: Scenario, seeds: Sequence[int], *, threads: int | None = None, progress: Progress | None = None
+) -> Records:
+    """What the simulator records of a scenario, one replicate per seed, checked for conservation."""
+    if threads is not None and threads < 1:
+        raise InputError(f"at least 1 thread is needed (got {threads})")
+    resolved = scenario.resolve()
+    threads = usable_cpus() if threads is None else threads
+    try:
+        columns = _core.simulate(resolved.spec_json, list(seeds), threads, progress)
+    except _core.SimulationError as error:
+        raise RunFailed(f"{scenario.name}: {error}") from error
+    records = Records.from_columns(columns)
+    check_conservation(records)
+    return records
+
+
+def check_conservation(records: Records) -> None:
+    """Raise RunFailed unless sent = delivered + dropped + live frames for every flow of every replicate.
+
+    `live` was counted by walking links, queues and sources at the end.
+    """
+    accounted = pl.col("delivered_frames") + pl.col("dropped_frames") + pl.col("live_frames")
+    broken = records["flows"].filter(pl.col("sent_frames") != accounted)
+    if broken.is_empty():
+        return
+    first = records["flow_names"].join(broken.head(1), on="flow", how="inner").row(0, named=True)
+    raise RunFailed(
+        f"conservation broken for {broken.height} flows; the first is '{first['name']}' in replicate "
+        f"{first['replicate']}: sent {first['sent_frames']} frames, delivered {first['delivered_frames']} "
+        f"+ dropped {first['dropped_frames']} + live {first['live_frames']} "
+        f"= {first['delivered_frames'] + first['dropped_frames'] + first['live_frames']}"
+    )
+
+
+def save_scenario(scenario: Scenario, directory: Path) -> None:
+    """Write `scenario.yaml`, complete with defaults, and what the simulator makes of it as
+    `resolved.json`."""
+    write_text(directory / "scenario.yaml", scenario.to_yaml())
+    if scenario.network is not None and scenario.search is None:
+        write_json(directory / "resolved.json", json.loads(scenario.resolve().spec_json))
