@@ -1,11 +1,12 @@
-"""A TRex server that has no network cards: the wire protocol of the real one, a model of a device, and faults.
+"""A TRex server that has no network cards: the wire protocol of the real one, a model of a device, and
+faults.
 
 It listens on a real ZeroMQ REP socket, checks requests as the real server does (trex-core:
 src/rpc-server/trex_rpc_jsonrpc_v2_parser.cpp, trex_rpc_cmd_api.h; src/stx/common/trex_rpc_cmds_common.cpp,
-trex_port.cpp; src/stx/stl/trex_stl_rpc_cmds.cpp, trex_stl_port.cpp) and counts frames that a device between its
-ports would have forwarded. Time may run faster than the clock on the wall.
+trex_port.cpp; src/stx/stl/trex_stl_rpc_cmds.cpp, trex_stl_port.cpp) and counts frames that a device between
+its ports would have forwarded. Time may run faster than the clock on the wall.
 
-    python tests/testbed/fake_trex.py --port 4501 --capacity 5e6 --fault counters_late_s=0.3
+    python -m tests.testbed.fake_trex --port 4501 --capacity 5e6 --fault counters_late_s=0.3
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import zmq
+
+from .fake_trex_model import Device, FakeClock, Faults, Port, Segment
 
 PARSE, INVALID, UNKNOWN, BAD_PARAMS = -32700, -32600, -32601, -32602
 EXECUTE, TRY_AGAIN = -32000, -32001
@@ -32,120 +35,13 @@ WIRE_OVERHEAD_BYTES = 24
 """FCS, preamble, start delimiter and gap, beyond the bytes of the packet."""
 
 
-class FakeClock:
-    """Time that runs ``speed`` times as fast as that on the wall. The server and its client must share one."""
-
-    def __init__(self, speed: float = 1.0) -> None:
-        self._speed = speed
-        self._begin = time.monotonic()
-
-    def now(self) -> float:
-        return (time.monotonic() - self._begin) * self._speed
-
-    def sleep(self, seconds: float) -> None:
-        time.sleep(max(0.0, seconds) / self._speed)
-
-
-@dataclass
-class Device:
-    """What sits between the ports."""
-
-    capacity_fps: float = 1e18
-    """Frames/s that it forwards, over all directions."""
-    loss_ratio: float = 0.0
-    """What it loses below its capacity."""
-    delay_s: float = 0.001
-
-
-@dataclass
-class Faults:
-    """What goes wrong. All may be changed while the server runs."""
-
-    counters_late_s: float = 0.0
-    """The counters show what they should have shown this long ago."""
-    received_late_s: float = 0.0
-    """The same for received frames alone."""
-    counters_every_s: float = 0.0
-    """The counters are renewed only this often."""
-    counters_go_back: bool = False
-    """They begin at 0 again at each start of traffic, below what was there."""
-    extra_frames: int = 0
-    """Frames that a port receives in each trial beyond what was sent to it."""
-    background_fps: float = 0.0
-    """Frames/s that somebody else sends to every port, for ever."""
-    unsent_ratio: float = 0.0
-    """Share of the frames that are not sent."""
-    most_fps: float = 1e18
-    """Most that a port can send."""
-    ends_late_s: float = 0.0
-    """A port stops by itself this much later than it was told to."""
-    silent_to: str = ""
-    """This method is not answered ..."""
-    silent_times: int = 1 << 30
-    """... this many times."""
-    dies_after_start_s: float = 0.0
-    """Above 0: nothing is answered from this long after traffic was started, for good."""
-    answer_after_s: float = 0.0
-    """Every answer takes this much longer, on the wall."""
-    garbage_to: str = ""
-    """This method is answered with ``garbage``."""
-    garbage: bytes = b"\x00\xff not json"
-    wrong_id: bool = False
-    try_again: int = 0
-    """How many times the status of a port is 'try again'."""
-    api_version: tuple[int, int] = (5, 1)
-    mode: str = "STL"
-    knows_api_sync_v2: bool = True
-    owner: str = ""
-    """Who has the ports already."""
-    link_up: bool = True
-    service: bool = False
-    replies_as_list: bool = True
-    """A single call is answered by a list of one, as the sources of the real server do; or by an object."""
-
-
-class Refusal(Exception):
+class RefusalError(Exception):
     """An answer with an error."""
 
     def __init__(self, code: int, specific: str) -> None:
         self.code = code
         self.specific = specific
         super().__init__(specific)
-
-
-@dataclass
-class Segment:
-    """Frames of one stream that leave a port at a constant rate for a time."""
-
-    port: int
-    begin_s: float
-    end_s: float
-    rate_fps: float
-    group: int | None
-    is_latency: bool
-    share: float | None = None
-    """How much of it the device forwards; settled when it has ended."""
-
-    def sent(self, at_s: float) -> int:
-        seconds = min(at_s, self.end_s) - self.begin_s
-        return int(self.rate_fps * seconds + 1e-6) if seconds > 0.0 else 0
-
-
-@dataclass
-class Port:
-    """A port with its owner, its state and its streams."""
-
-    index: int
-    handler: str = ""
-    owner: str = ""
-    session_id: int = 0
-    state: str = "IDLE"
-    ends_s: float = 0.0
-    promiscuous: bool = False
-    streams: dict[int, Mapping[str, Any]] = field(default_factory=dict)
-    extra: int = 0
-    base_sent: int = 0
-    """Subtracted from what was sent, to let counters go back."""
 
 
 class FakeTrex:
@@ -278,27 +174,27 @@ class FakeTrex:
             if method in OWNED:
                 self._check_owner(params)
             result = command(params)
-        except Refusal as refusal:
+        except RefusalError as refusal:
             words = {EXECUTE: "Failed To Execute Method", BAD_PARAMS: "Bad paramters for method"}
             return _error(identifier, refusal.code, words.get(refusal.code, "Try again"), refusal.specific)
         return {"jsonrpc": "2.0", "id": identifier, "result": result}
 
     def _check_api(self, params: Mapping[str, Any]) -> None:
         if _field(params, "api_h", str) != self._api_handle:
-            raise Refusal(EXECUTE, "API verification failed - API handler provided mismatch")
+            raise RefusalError(EXECUTE, "API verification failed - API handler provided mismatch")
 
     def _check_owner(self, params: Mapping[str, Any]) -> None:
         handler = _field(params, "handler", str)
         port = self._port(params)
         if not port.owner:
-            raise Refusal(EXECUTE, "please acquire the port before modifying port state")
+            raise RefusalError(EXECUTE, "please acquire the port before modifying port state")
         if port.handler != handler:
-            raise Refusal(EXECUTE, "port is not owned by you or your current executing session")
+            raise RefusalError(EXECUTE, "port is not owned by you or your current executing session")
 
     def _port(self, params: Mapping[str, Any]) -> Port:
         number = _field(params, "port_id", int)
         if not 0 <= number < len(self.ports):
-            raise Refusal(EXECUTE, f"invalid port id - should be between 0 and {len(self.ports) - 1}")
+            raise RefusalError(EXECUTE, f"invalid port id - should be between 0 and {len(self.ports) - 1}")
         port = self.ports[number]
         if port.state in ACTIVE and self.clock.now() >= port.ends_s:
             port.state = "STREAMS"
@@ -314,16 +210,16 @@ class FakeTrex:
         major, minor = _field(params, "major", int), _field(params, "minor", int)
         ours = self.faults.api_version
         if name != self.faults.mode:
-            raise Refusal(
+            raise RefusalError(
                 EXECUTE,
                 f"RPC configuration mismatch - server RPC configuration: '{self.faults.mode}', client RPC "
                 f"configuration: '{name}'",
             )
         versions = f"\n(API type '{name}': - server: '{ours[0]}.{ours[1]}', client: '{major}.{minor}')"
         if major < ours[0]:
-            raise Refusal(EXECUTE, f"RPC version mismatch: a newer client version is required{versions}")
+            raise RefusalError(EXECUTE, f"RPC version mismatch: a newer client version is required{versions}")
         if major > ours[0] or minor > ours[1]:
-            raise Refusal(
+            raise RefusalError(
                 EXECUTE,
                 f"Version mismatch: your client version is too new to be supported by the server{versions}",
             )
@@ -355,9 +251,9 @@ class FakeTrex:
             self._handlers += 1
             port.owner, port.session_id, port.handler = user, session_id, f"handler{self._handlers}"
         elif port.owner != user:
-            raise Refusal(EXECUTE, f"port is already taken by '{port.owner}'")
+            raise RefusalError(EXECUTE, f"port is already taken by '{port.owner}'")
         elif port.session_id != session_id:
-            raise Refusal(EXECUTE, f"port is already owned by another session of '{user}'")
+            raise RefusalError(EXECUTE, f"port is already owned by another session of '{user}'")
         return port.handler
 
     def rpc_release(self, params: Mapping[str, Any]) -> Any:
@@ -369,7 +265,7 @@ class FakeTrex:
         port = self._port(params)
         if self.faults.try_again > 0:
             self.faults.try_again -= 1
-            raise Refusal(TRY_AGAIN, "")
+            raise RefusalError(TRY_AGAIN, "")
         return {
             "owner": port.owner,
             "state": port.state,
@@ -386,7 +282,7 @@ class FakeTrex:
         port = self._port(params)
         for name, value in _field(params, "attr", dict).items():
             if name != "promiscuous":
-                raise Refusal(EXECUTE, f"unknown attribute type: '{name}'")
+                raise RefusalError(EXECUTE, f"unknown attribute type: '{name}'")
             port.promiscuous = _field(value, "enabled", bool)
         return {}
 
@@ -403,29 +299,33 @@ class FakeTrex:
         mode = _field(stream, "mode", dict)
         kind = _field(mode, "type", str)
         if kind not in ("continuous", "single_burst"):
-            raise Refusal(BAD_PARAMS, f"bad stream type provided: '{kind}'")
+            raise RefusalError(BAD_PARAMS, f"bad stream type provided: '{kind}'")
         if kind == "single_burst" and not _field(mode, "total_pkts", int) > 0:
-            raise Refusal(BAD_PARAMS, "single_burst: 'total_pkts' cannot be zero.")
+            raise RefusalError(BAD_PARAMS, "single_burst: 'total_pkts' cannot be zero.")
         rate = _field(mode, "rate", dict)
         if _field(rate, "type", str) not in ("pps", "bps_L1", "bps_L2", "percentage"):
-            raise Refusal(BAD_PARAMS, "field 'type' can only be one of ['pps' ,'bps_L1' ,'bps_L2' ,'percentage']")
+            raise RefusalError(
+                BAD_PARAMS, "field 'type' can only be one of ['pps' ,'bps_L1' ,'bps_L2' ,'percentage']"
+            )
         if _field(rate, "value", float) < 0:
-            raise Refusal(BAD_PARAMS, "'value' is negative")
+            raise RefusalError(BAD_PARAMS, "'value' is negative")
         for name, kind_of in STREAM_FIELDS.items():
             _field(stream, name, kind_of)
         packet = base64.b64decode(_field(stream["packet"], "binary", str))
         if not 1 <= len(packet) <= 9216:
-            raise Refusal(EXECUTE, f"Bad packet size provided: {len(packet)}. Should be between 1 and 9216")
+            raise RefusalError(
+                EXECUTE, f"Bad packet size provided: {len(packet)}. Should be between 1 and 9216"
+            )
         _field(stream["packet"], "meta", str)
         self._check_vm(_field(stream["vm"], "instructions", list))
         if _field(stream["flow_stats"], "enabled", bool):
             _field(stream["flow_stats"], "stream_id", int)
             _field(stream["flow_stats"], "rule_type", str)
             if not self._capabilities:
-                raise Refusal(BAD_PARAMS, "RX stats is not supported on this interface")
+                raise RefusalError(BAD_PARAMS, "RX stats is not supported on this interface")
         self._verify_state(port, ("IDLE", "STREAMS"), "add_stream")
         if number in port.streams:
-            raise Refusal(EXECUTE, f"stream {number} already exists")
+            raise RefusalError(EXECUTE, f"stream {number} already exists")
         port.streams[number] = stream
         port.state = "STREAMS"
         return {}
@@ -435,25 +335,28 @@ class FakeTrex:
         duration_s, force = _field(params, "duration", float), _field(params, "force", bool)
         mul = _field(params, "mul", dict)
         if _field(mul, "type", str) not in ("raw", "bps", "bpsl1", "pps", "percentage"):
-            raise Refusal(BAD_PARAMS, "field 'type' can only be one of ['raw' ,'bps' ,'bpsl1' ,'pps' ,'percentage']")
+            raise RefusalError(
+                BAD_PARAMS, "field 'type' can only be one of ['raw' ,'bps' ,'bpsl1' ,'pps' ,'percentage']"
+            )
         if _field(mul, "op", str) != "abs":
-            raise Refusal(BAD_PARAMS, "start message can only specify absolute speed rate")
+            raise RefusalError(BAD_PARAMS, "start message can only specify absolute speed rate")
         if _field(mul, "value", float) == 0:
-            raise Refusal(BAD_PARAMS, "multiplier can't be zero")
+            raise RefusalError(BAD_PARAMS, "multiplier can't be zero")
         if not params.get("core_mask", 1):
-            raise Refusal(BAD_PARAMS, "core_mask: '0x0' for 1 cores generates an empty set")
+            raise RefusalError(BAD_PARAMS, "core_mask: '0x0' for 1 cores generates an empty set")
         self._verify_state(port, ("STREAMS",), "start")
         if not force and not self.faults.link_up:
-            raise Refusal(EXECUTE, "Link state is DOWN.")
+            raise RefusalError(EXECUTE, "Link state is DOWN.")
         l1_bps = sum(
             8.0 * stream["mode"]["rate"]["value"] * (_length(stream) + WIRE_OVERHEAD_BYTES)
             for stream in port.streams.values()
             if stream["mode"]["type"] == "continuous"
         )
         if not force and l1_bps / (self._speed_gbps * 1e9) > 1.0001:
-            raise Refusal(
+            raise RefusalError(
                 EXECUTE,
-                f"Expected L1 B/W: '{l1_bps / 1e9:g} Gbps' exceeds port line rate: '{self._speed_gbps:g} Gbps'",
+                f"Expected L1 B/W: '{l1_bps / 1e9:g} Gbps' exceeds port line rate: "
+                f"'{self._speed_gbps:g} Gbps'",
             )
         now = self.clock.now()
         port.state = "TX"
@@ -549,7 +452,8 @@ class FakeTrex:
 
     def _received(self, port: int, at_s: float, group: int | None = None) -> int:
         arrived = sum(
-            int(each.sent(at_s - self.device.delay_s) * self._share(each)) for each in self._of(port ^ 1, group)
+            int(each.sent(at_s - self.device.delay_s) * self._share(each))
+            for each in self._of(port ^ 1, group)
         )
         if group is not None:
             return arrived
@@ -561,7 +465,8 @@ class FakeTrex:
                 yield each
 
     def _share(self, segment: Segment) -> float:
-        """What the device forwards of a segment: its part of the capacity among all that overlap it for long."""
+        """What the device forwards of a segment: its part of the capacity among all that overlap it for
+        long."""
         if segment.share is not None:
             return segment.share
         now = self.clock.now()
@@ -580,20 +485,22 @@ class FakeTrex:
     @staticmethod
     def _verify_state(port: Port, states: tuple[str, ...], command: str) -> None:
         if port.state not in states:
-            raise Refusal(EXECUTE, f"command '{command}' cannot be executed on current state: '{port.state}'")
+            raise RefusalError(
+                EXECUTE, f"command '{command}' cannot be executed on current state: '{port.state}'"
+            )
 
     @staticmethod
     def _check_vm(instructions: list[Any]) -> None:
         known = ("fix_checksum_ipv4", "flow_var", "write_flow_var")
         for instruction in instructions:
             if _field(instruction, "type", str) not in known:
-                raise Refusal(BAD_PARAMS, f"field 'type' can only be one of {list(known)}")
+                raise RefusalError(BAD_PARAMS, f"field 'type' can only be one of {list(known)}")
             if instruction["type"] == "flow_var":
                 low, high, first = (
                     _field(instruction, name, int) for name in ("min_value", "max_value", "init_value")
                 )
                 if high < low or not low <= first <= high or _field(instruction, "step", int) == 0:
-                    raise Refusal(BAD_PARAMS, "VM: requested flow var values are out of order")
+                    raise RefusalError(BAD_PARAMS, "VM: requested flow var values are out of order")
 
 
 OWNED = ("release", "add_stream", "remove_all_streams", "start_traffic", "stop_traffic")
@@ -618,11 +525,12 @@ def _field(params: Mapping[str, Any], name: str, kind: type) -> Any:
     """A field of a request, of the type that the real server insists on."""
     value = params.get(name)
     if value is None:
-        raise Refusal(BAD_PARAMS, f"field '{name}' is missing")
+        raise RefusalError(BAD_PARAMS, f"field '{name}' is missing")
     is_right = isinstance(value, (int, float)) if kind is float else isinstance(value, kind)
     if not is_right or (isinstance(value, bool) and kind is not bool):
-        raise Refusal(
-            BAD_PARAMS, f"error at offset: 0 - '{name}' is '{type(value).__name__}', expecting '{kind.__name__}'"
+        raise RefusalError(
+            BAD_PARAMS,
+            f"error at offset: 0 - '{name}' is '{type(value).__name__}', expecting '{kind.__name__}'",
         )
     return value
 
@@ -645,7 +553,10 @@ def main() -> None:
         name, _, value = text.partition("=")
         setattr(faults, name, type(getattr(faults, name))(float(value)) if value[:1].isdigit() else value)
     device = Device(capacity_fps=given.capacity, loss_ratio=given.loss)
-    with FakeTrex(device=device, faults=faults, port=given.port) as server, contextlib.suppress(KeyboardInterrupt):
+    with (
+        FakeTrex(device=device, faults=faults, port=given.port) as server,
+        contextlib.suppress(KeyboardInterrupt),
+    ):
         print(f"listening on tcp://127.0.0.1:{server.rpc_port}", flush=True)  # noqa: T201
         threading.Event().wait()
 
