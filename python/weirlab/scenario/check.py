@@ -124,7 +124,7 @@ def _simulation(scenario: Scenario) -> list[Problem]:
         not simulable
         or scenario.run.duration is None
         or scenario.search is not None
-        or any(unsupported(scenario))
+        or unsupported(scenario)
     ):
         return []
     try:

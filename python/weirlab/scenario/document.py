@@ -11,7 +11,7 @@ The tree is built from PyYAML's events, so that depth and size are bounded befor
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -53,7 +53,7 @@ class Node:
     def of(cls, value: Any, place: Place = NOWHERE) -> Node:
         """Plain data as a tree of which every node stands at `place`. Other scalars become text."""
         match value:
-            case dict():
+            case Mapping():
                 return cls({str(key): cls.of(item, place) for key, item in value.items()}, place)
             case list() | tuple():
                 return cls([cls.of(item, place) for item in value], place)

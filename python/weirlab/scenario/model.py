@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
-from pydantic import BeforeValidator, PrivateAttr, WithJsonSchema
+from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema
 
 from weirlab.errors import Problem, UnitError
 from weirlab.scenario.base import Model, Name, Named, Text
@@ -53,10 +53,13 @@ class Scenario(Model):
     """One experiment. Immutable; made by `load` or `loads`, which check all that no field can say alone."""
 
     weirlab: Annotated[
-        Literal[1], BeforeValidator(_read_version), WithJsonSchema({"enum": [VERSION, str(VERSION)]})
+        Literal[1],
+        BeforeValidator(_read_version),
+        WithJsonSchema({"enum": [VERSION, str(VERSION)]}),
+        Field(examples=[VERSION]),
     ]
     """Version of the file format."""
-    name: Name
+    name: Name = Field(examples=["incast"])
     """What the experiment is called; results are kept under this name."""
     description: Text | None = None
     """What it shows."""

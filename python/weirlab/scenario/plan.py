@@ -128,7 +128,7 @@ class Level:
 
     name: str
     assignments: Named[Any]
-    """Values by dotted path: text, None (which removes), lists or mappings."""
+    """Values by dotted path: text, None (which removes), tuples or mappings."""
 
 
 def _read_factor(value: object) -> Any:
@@ -149,12 +149,25 @@ def _levels(factors: dict[str, Any]) -> Named[tuple[Level, ...]]:
     read: dict[str, tuple[Level, ...]] = {}
     for path, levels in factors.items():
         if isinstance(levels, dict):
-            read[path] = tuple(Level(name, Named(given)) for name, given in levels.items())
+            read[path] = tuple(Level(name, _frozen(given)) for name, given in levels.items())
         elif levels and isinstance(levels[0], Level):
             read[path] = tuple(levels)
         else:
-            read[path] = tuple(Level(label(value), Named({path: value})) for value in levels)
+            read[path] = tuple(Level(label(value), Named({path: _frozen(value)})) for value in levels)
     return Named(read)
+
+
+def _frozen(value: Any) -> Any:
+    """`value` with nothing in it that could be changed."""
+    if isinstance(value, dict):
+        return Named({key: _frozen(item) for key, item in value.items()})
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def _thawed(value: Any) -> Any:
+    if isinstance(value, Named):
+        return {key: _thawed(item) for key, item in value.items()}
+    return list(map(_thawed, value)) if isinstance(value, tuple) else value
 
 
 def label(value: object) -> str:
@@ -168,7 +181,7 @@ def label(value: object) -> str:
 
 def _dump_factors(factors: Named[tuple[Level, ...]]) -> dict[str, dict[str, dict[str, Any]]]:
     return {
-        name: {level.name: dict(level.assignments) for level in levels} for name, levels in factors.items()
+        name: {level.name: _thawed(level.assignments) for level in levels} for name, levels in factors.items()
     }
 
 

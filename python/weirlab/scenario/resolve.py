@@ -58,7 +58,7 @@ class Resolved:
 
 def resolve(scenario: Scenario) -> Resolved:
     """The spec of `scenario`. Raises UnsupportedError and ScenarioError."""
-    if problems := list(unsupported(scenario)):
+    if problems := unsupported(scenario):
         raise UnsupportedError(problems)
     if scenario.network is None:
         raise ScenarioError([scenario.problem("", "has no network to simulate")])
@@ -179,14 +179,17 @@ def _record(scenario: Scenario, layout: Layout, origins: dict[str, Where]) -> di
     return {"ports": ports, "traffic": traffic, "delays": delays}
 
 
-def unsupported(scenario: Scenario) -> Iterator[Problem]:
-    """Every part of the scenario that the simulator's spec has no form for."""
-    for path, message in (
-        *_unsupported_network(scenario.network),
-        *_unsupported_traffic(scenario),
-        *_unsupported_rest(scenario),
-    ):
-        yield scenario.problem_at(path, f"the simulator of this version {message}")
+def unsupported(scenario: Scenario) -> list[Problem]:
+    """Every part of the scenario that the simulator's spec has no form for, in the order of the file."""
+    found = [
+        scenario.problem_at(path, f"the simulator of this version {message}")
+        for path, message in (
+            *_unsupported_network(scenario.network),
+            *_unsupported_traffic(scenario),
+            *_unsupported_rest(scenario),
+        )
+    ]
+    return sorted(found, key=lambda problem: (problem.file, problem.line, problem.column))
 
 
 def _unsupported_network(

@@ -1,0 +1,118 @@
+"""The scenario as a value: immutable, comparable, picklable, and equal to what it is written out as."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from weirlab.errors import ScenarioError
+from weirlab.scenario import Scenario, load, loads, unsupported
+from weirlab.scenario.base import Named
+from weirlab.scenario.model import split_path
+
+FILES = Path(__file__).parent / "files"
+
+TEXT = """\
+weirlab: 1
+name: incast
+network: {kind: star, hosts: 4, link: {rate: 10 Gbit/s, delay: 0.5 us}}
+traffic: {load: {from: "host-[0-2]", to: host-3, source: {kind: poisson, load: 49 %, frame_size: 1500 B}}}
+run: {duration: 10 ms}
+study: {factors: {run.seed: [1, 2], size: {small: {traffic.load.source.frame_size: 64 B}, as-is: {}}}}
+"""
+
+
+@pytest.fixture
+def scenario() -> Scenario:
+    return loads(TEXT)
+
+
+@pytest.mark.parametrize("path", ["name", "run.seed", "network.link.rate", "traffic.load.source.load"])
+def test_no_field_can_be_changed(scenario: Scenario, path: str) -> None:
+    *above, name = path.split(".")
+    part: Any = scenario
+    for step in above:
+        part = part[step] if isinstance(part, Named) else getattr(part, step)
+    with pytest.raises(ValidationError, match="frozen"):
+        setattr(part, name, 1)
+
+
+def test_no_entry_can_be_added_or_removed(scenario: Scenario) -> None:
+    traffic: Any = scenario.traffic
+    with pytest.raises(TypeError):
+        traffic["more"] = traffic["load"]
+    with pytest.raises(TypeError):
+        del traffic["load"]
+
+
+def test_equal_text_gives_equal_scenarios_wherever_it_came_from(scenario: Scenario) -> None:
+    assert scenario == loads(TEXT, file="other.yaml")
+    assert hash(scenario) == hash(loads(TEXT, file="other.yaml"))
+    assert scenario != scenario.assign({"run.seed": 2})
+
+
+def test_a_scenario_travels_between_processes(scenario: Scenario) -> None:
+    copy = pickle.loads(pickle.dumps(scenario))
+    assert copy == scenario
+    assert copy.assign({"run.seed": 2}) == scenario.assign({"run.seed": 2})
+
+
+def test_what_is_written_out_reads_back_as_the_same(scenario: Scenario) -> None:
+    assert loads(scenario.to_yaml()) == scenario
+    assert Scenario.model_validate(scenario.dump()) == scenario
+
+
+def test_levels_of_a_list_are_named_after_their_values(scenario: Scenario) -> None:
+    assert scenario.study is not None
+    factors = scenario.study.factors
+    assert [level.name for level in factors["run.seed"]] == ["1", "2"]
+    assert dict(factors["run.seed"][1].assignments) == {"run.seed": "2"}
+    assert [(level.name, len(level.assignments)) for level in factors["size"]] == [("small", 1), ("as-is", 0)]
+
+
+def test_a_problem_knows_the_place_of_its_part(scenario: Scenario) -> None:
+    problem = scenario.problem("traffic.load.source", "is not for this testbed")
+    assert str(problem) == "<text>:4:50: traffic.load.source: is not for this testbed"
+    assert scenario.problem("search", "is missing").line == 1
+
+
+def test_a_path_keeps_quoted_names_together() -> None:
+    assert split_path('study.factors."run.seed".2') == ("study", "factors", "run.seed", "2")
+
+
+def test_a_model_made_in_python_has_the_same_errors() -> None:
+    with pytest.raises(ScenarioError, match="write a rate with its unit"):
+        loads(TEXT, assign={"network.link.rate": 10})
+
+
+@pytest.mark.parametrize(
+    ("file", "parts"),
+    [
+        (
+            "bcn-4to1.yaml",
+            [
+                "network.nodes.ep.response",
+                "control.bcn",
+                "control.pause",
+                "record.rate",
+                "record.arrivals.by",
+            ],
+        ),
+        (
+            "rapid-under-udp.yaml",
+            ["traffic.rapid.timing", "traffic.rapid.transport", "record.streams", "record.wire"],
+        ),
+        (
+            "windows-against-streams.yaml",
+            ["network.link.loss", "traffic.bulk.transport", "traffic.ping.source", "campaign"],
+        ),
+    ],
+)
+def test_what_the_simulator_lacks_loads_and_is_told_with_its_place(file: str, parts: list[str]) -> None:
+    problems = unsupported(load(FILES / file))
+    assert [problem.path for problem in problems] == parts
+    assert all(problem.line > 1 for problem in problems)
