@@ -166,16 +166,28 @@ def test_bounds_that_an_earlier_phase_found_are_all_measured_with_the_final_dura
             assert goal.upper.trial.spec.duration_s == 30.0
 
 
+@dataclass
+class WorseWhenLong:
+    """A knee that loses a frame of every trial of 30 s, at any load: the final phase has to go far down."""
+
+    def received_frames(self, offer):
+        forwarded = min(offer.frames, round(5e6 * offer.duration_s))
+        return forwarded - 1 if offer.duration_s >= 30.0 else forwarded
+
+
 def test_a_search_that_takes_too_long_in_one_phase_gives_up_and_keeps_what_it_has():
-    search = searched(Gradual(), phase_timeout_s=100.0)
-    result = search.result()
+    result = searched(WorseWhenLong(), phase_timeout_s=100.0).result()
     assert result.ending is Ending.TIMED_OUT
+    assert result.message == "final phase took 120.0 s, more than 100 s"
     final_s = [t.effective_duration_s for t in result.trials if t.spec.duration_s == 30.0]
     assert sum(final_s[:-1]) <= 100.0 < sum(final_s)
-    for goal in result.goals:
+    ndr, pdr = result.goals
+    for goal in (ndr, pdr):
         assert Irregularity.TIMED_OUT in goal.irregularities
-        assert "final phase took 120.0 s, more than 100 s" in goal.remark
-        assert goal.lower is not None
+        assert result.message in goal.remark
+    assert ndr.lower is None
+    assert ndr.upper is not None
+    assert pdr.lower is not None
 
 
 def test_phases_that_are_fast_enough_do_not_add_up_to_a_timeout():
