@@ -20,7 +20,7 @@ from weirlab.errors import ImpossibleTrial, InputError
 from weirlab.search.base import Ending, GoalResult, SearchGoal, SearchResult, SearchState
 from weirlab.search.controller import Controller, Outcome, Wish, judge
 from weirlab.search.outlook import time_left_s
-from weirlab.testbed.base import Purpose, Trial, TrialSpec
+from weirlab.testbed.base import Trial, TrialSpec
 
 __all__ = ["OFFER_TOLERANCE", "ControlledSearch", "Unsent"]
 
@@ -144,21 +144,21 @@ class ControlledSearch:
     def _advance(self) -> None:
         """Settle what is asked next."""
         if self._warm_up_s > 0.0 and not self._trials:
-            self._asked = self._spec(Wish(self._controller.loads.max_fps, self._warm_up_s), "warm-up")
+            self._asked = self._spec(Wish(self._controller.loads.max_fps, self._warm_up_s, purpose="warm-up"))
             return
         if self._spoiled:
             last = self._trials[-1].spec
             self._asked = self._spec(
-                Wish(last.intended_load_fps, last.duration_s, last.loss_budget), "repeat"
+                Wish(last.intended_load_fps, last.duration_s, last.loss_budget, last.look_s, "repeat")
             )
             return
         wish = self._controller.ask()
         while wish is not None and self._beyond and wish.load_fps >= self._beyond.spec.intended_load_fps:
             self._controller.tell(self._outcome_beyond(wish, self._beyond))
             wish = self._controller.ask()
-        self._asked = None if wish is None else self._spec(wish, "search")
+        self._asked = None if wish is None else self._spec(wish)
 
-    def _spec(self, wish: Wish, purpose: Purpose) -> TrialSpec:
+    def _spec(self, wish: Wish) -> TrialSpec:
         loads = self._controller.loads
         if not loads.min_fps <= wish.load_fps <= loads.max_fps:
             raise ValueError(
@@ -172,8 +172,9 @@ class ControlledSearch:
             duration_s=wish.duration_s,
             frame_size_bytes=self._frame_size_bytes,
             directions=self._directions,
-            purpose=purpose,
+            purpose=wish.purpose,
             loss_budget=wish.loss_budget,
+            look_s=wish.look_s,
         )
 
     def _outcome(self, trial: Trial) -> Outcome:

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from weirlab.errors import InputError
 from weirlab.search.base import Bound, GoalResult, Irregularity, LoadRange, SearchGoal
-from weirlab.testbed.base import Trial
+from weirlab.testbed.base import Purpose, Trial
 
 if TYPE_CHECKING:
     from weirlab.search.evidence import Evidence
@@ -50,6 +50,9 @@ class Wish:
     duration_s: float
     loss_budget: float | None = None
     """See `TrialSpec.loss_budget`."""
+    look_s: float | None = None
+    """See `TrialSpec.look_s`."""
+    purpose: Purpose = "search"
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,8 @@ class Finding:
     """Whether the controller wants no more trials for this goal."""
     timed_out: str = ""
     """Why it gave up, if it did."""
+    not_stationary: str = ""
+    """How the device was seen to have changed during the search, if it was."""
     conditional_throughput_fps: float | None = None
     evidence: Evidence | None = None
 
@@ -132,6 +137,8 @@ def judge(goal: SearchGoal, finding: Finding) -> GoalResult:
         irregularities[Irregularity.UNFINISHED] = "the search has more trials to make"
     elif finding.timed_out:
         irregularities[Irregularity.TIMED_OUT] = finding.timed_out
+    if finding.not_stationary:
+        irregularities[Irregularity.NOT_STATIONARY] = finding.not_stationary
     if lower is not None and lower.exceeds(goal):
         lower, upper = None, lower
     elif upper is not None and not upper.exceeds(goal):

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Purpose", "Testbed", "Trial", "TrialSpec"]
 
-Purpose = Literal["search", "warm-up", "repeat"]
-"""Why a trial is made: to find a bound, to warm up the device (its result decides nothing), or because the
-tester did not offer the load of the trial before."""
+Purpose = Literal["search", "warm-up", "steady", "repeat", "guard", "sweep"]
+"""Why a trial is made: to find a bound, to warm up the device (its result decides nothing), to see whether
+the device answers twice the same, because the tester did not offer the load of the trial before, to see
+whether an upper bound still holds, or to look for losses below the bounds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,14 +39,19 @@ class TrialSpec:
     directions: int = 1
     purpose: Purpose = "search"
     loss_budget: float | None = None
-    """Loss ratio beyond which the outcome is decided; a testbed with live counters may then stop early.
-    None: run to the end."""
+    """Loss ratio beyond which the outcome is decided: more than this share of all frames that the trial
+    intends is lost. A testbed with live counters may then stop early. None: run to the end."""
+    look_s: float | None = None
+    """A time before the end at which the outcome is decided too if more than ``loss_budget`` of the frames
+    intended until then are lost: the trial is then a short one. A testbed may leave it out, and run on."""
 
     def __post_init__(self) -> None:
         for name in ("intended_load_fps", "duration_s"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0.0):
                 raise InputError(f"trial {self.index}: {name} must be above 0 (got {value:g})")
+        if self.look_s is not None and not 0.0 < self.look_s < self.duration_s:
+            raise InputError(f"trial {self.index}: look_s must lie within the trial (got {self.look_s:g} s)")
         if self.frame_size_bytes < 1 or self.directions < 1:
             raise InputError(
                 f"trial {self.index}: frame size and directions must be 1 or more "

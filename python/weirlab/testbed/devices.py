@@ -8,6 +8,9 @@ seen. Rates are frames/s summed over all directions. A device of your own needs 
         def received_frames(self, offer):
             return min(offer.frames, round(7e6 * offer.duration_s))
 
+One law makes early stop possible: an offer that differs from another in its duration alone is the beginning
+of the same trial, so that the frames lost up to a time never become fewer as the offer gets longer.
+
 The random streams are numpy's Philox; their draws are the same on any machine with the same version of numpy.
 """
 
@@ -25,10 +28,12 @@ __all__ = [
     "DeepBuffer",
     "Device",
     "Gradual",
+    "Inversion",
     "Ip4Published",
     "Knee",
     "Offer",
     "RandomDrops",
+    "RegimeSwitch",
     "VhostPublished",
     "WarmUp",
 ]
@@ -36,7 +41,7 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class Offer:
-    """What a tester sends to a device in one trial."""
+    """What a tester sends to a device in one trial, or in the beginning of it."""
 
     frames: int
     duration_s: float
@@ -46,11 +51,14 @@ class Offer:
     elapsed_s: float
     """Time that the device has been under test when the trial begins."""
     seed: int
+    steady_fps: float | None = None
+    """Frames/s that the tester keeps up in all of the trial. None: the frames over the duration, which in
+    the first moments of a trial is not the same, as frames are whole."""
 
     @property
     def load_fps(self) -> float:
         """Frames/s offered."""
-        return self.frames / self.duration_s
+        return self.frames / self.duration_s if self.steady_fps is None else self.steady_fps
 
     def chance_of_search(self) -> np.random.Generator:
         """Fresh random stream of the search: the same draws in each of its trials."""
@@ -170,11 +178,9 @@ class RandomDrops:
     drop_every_s: float = 2.0
 
     def received_frames(self, offer: Offer) -> int:
-        forwarded = _forwarded(offer, self.capacity_fps)
-        dropped = offer.chance_of_trial().binomial(
-            forwarded, min(1.0, 1.0 / (self.drop_every_s * self.capacity_fps))
-        )
-        return forwarded - int(dropped)
+        every_s = self.drop_every_s * self.capacity_fps / min(offer.load_fps, self.capacity_fps)
+        dropped = _events(offer, 1.0 / every_s, offer.chance_of_trial())
+        return max(0, _forwarded(offer, self.capacity_fps) - dropped)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,15 +197,11 @@ class Gradual:
         _require(self.onset_fps < self.capacity_fps, "the onset must lie below the capacity", self.onset_fps)
 
     def received_frames(self, offer: Offer) -> int:
-        admitted = _forwarded(offer, self.capacity_fps)
-        above = (min(offer.load_fps, self.capacity_fps) - self.onset_fps) / (
-            self.capacity_fps - self.onset_fps
-        )
-        if above <= 0.0:
-            return admitted
-        return admitted - int(
-            offer.chance_of_trial().binomial(admitted, self.loss_at_capacity * above * above)
-        )
+        admitted_fps = min(offer.load_fps, self.capacity_fps)
+        above = max(0.0, (admitted_fps - self.onset_fps) / (self.capacity_fps - self.onset_fps))
+        lost_fps = admitted_fps * self.loss_at_capacity * above * above
+        lost = _events(offer, lost_fps, offer.chance_of_trial())
+        return max(0, _forwarded(offer, self.capacity_fps) - lost)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,6 +245,56 @@ class WarmUp:
         return (offer.load_fps - self.capacity_fps) * (end_s - begin_s) + self.capacity_fps * cold_s
 
 
+@dataclass(frozen=True, kw_only=True)
+class Inversion:
+    """A knee that also loses frames in a band of loads far below it: loss inversion. At loads in [band_low,
+    band_high) x capacity the share ``band_loss`` is lost."""
+
+    capacity_fps: float = 10e6
+    run_spread: float = 0.002
+    trial_spread: float = 0.0005
+    band_low: float = 0.80
+    band_high: float = 0.83
+    band_loss: float = 0.01
+
+    def __post_init__(self) -> None:
+        _require(self.band_low < self.band_high, "the band must end above its beginning", self.band_high)
+
+    def received_frames(self, offer: Offer) -> int:
+        capacity_fps = self.capacity_fps * (
+            1.0 + self.run_spread * offer.chance_of_search().standard_normal()
+        )
+        if self.band_low <= offer.load_fps / capacity_fps < self.band_high:
+            return offer.frames - math.floor(self.band_loss * offer.load_fps * offer.duration_s)
+        capacity_fps *= 1.0 + self.trial_spread * offer.chance_of_trial().standard_normal()
+        return _forwarded(offer, capacity_fps)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegimeSwitch:
+    """A knee whose capacity switches between two values at random times that go on through the trials: the
+    full capacity for ``high_s`` on average, then (1 - deficit) of it for ``low_s``."""
+
+    capacity_fps: float = 10e6
+    run_spread: float = 0.002
+    deficit: float = 0.05
+    high_s: float = 60.0
+    low_s: float = 15.0
+
+    def received_frames(self, offer: Offer) -> int:
+        chance = offer.chance_of_search()
+        capacity_fps = self.capacity_fps * (1.0 + self.run_spread * chance.standard_normal())
+        low = bool(chance.uniform() < self.low_s / (self.high_s + self.low_s))
+        lost, began_s = 0.0, 0.0
+        begin_s, end_s = offer.elapsed_s, offer.elapsed_s + offer.duration_s
+        while began_s < end_s:
+            ended_s = began_s + chance.exponential(self.low_s if low else self.high_s)
+            excess_fps = max(0.0, offer.load_fps - capacity_fps * (1.0 - self.deficit * low))
+            lost += excess_fps * max(0.0, min(ended_s, end_s) - max(began_s, begin_s))
+            began_s, low = ended_s, not low
+        return offer.frames - min(offer.frames, round(lost))
+
+
 def _forwarded(offer: Offer, capacity_fps: float) -> int:
     return min(offer.frames, max(0, round(capacity_fps * offer.duration_s)))
 
@@ -251,8 +303,31 @@ def _after_bursts(
     offer: Offer, folds: float, every_s: float, frames: int, chance: np.random.Generator
 ) -> int:
     """What is left after bursts of ``frames`` lost frames with the hazard exp(folds) / every_s."""
-    bursts = int(chance.poisson(min(math.exp(min(folds, 30.0)) / every_s * offer.duration_s, 1e12)))
+    bursts = _events(offer, math.exp(min(folds, 30.0)) / every_s, chance)
     return max(0, offer.frames - bursts * frames)
+
+
+REGULAR_ABOVE_PER_S = 1000.0
+"""Random events more frequent than this come at regular times."""
+
+
+def _events(offer: Offer, per_s: float, chance: np.random.Generator) -> int:
+    """How many events of a Poisson process lie within the offer. Their times are drawn one after the other,
+    so that a shorter offer sees the first of them."""
+    if per_s > REGULAR_ABOVE_PER_S:
+        return math.floor(per_s * offer.duration_s)
+    if per_s <= 0.0:
+        return 0
+    events, passed_s = 0, 0.0
+    at_once = 16
+    while True:
+        times_s = passed_s + np.cumsum(chance.exponential(1.0 / per_s, at_once))
+        within = int(np.searchsorted(times_s, offer.duration_s, side="right"))
+        events += within
+        if within < at_once:
+            return events
+        passed_s = float(times_s[-1])
+        at_once = min(2 * at_once, 4096)
 
 
 def _stream(*key: int) -> np.random.Generator:

@@ -28,21 +28,30 @@ _TRIAL_DELAYS = "record.delays-of-the-trial"
 
 
 class DeviceTestbed:
-    """A tester in front of a device model. A trial takes no real time."""
+    """A tester in front of a device model. A trial takes no real time.
+
+    A trial with a loss budget stops ``detection_s`` after the loss that exceeds it."""
 
     def __init__(
-        self, device: Device, *, seed: int = 1, overhead_s: float = 0.0, tester_limit_fps: float = math.inf
+        self,
+        device: Device,
+        *,
+        seed: int = 1,
+        overhead_s: float = 0.0,
+        tester_limit_fps: float = math.inf,
+        detection_s: float = 0.05,
     ) -> None:
         """Args:
         overhead_s: What a trial takes beyond its duration: waiting for late frames, reading counters. A
-        warm-up
-            has none, as nothing is read after it.
+            warm-up has none, as nothing is read after it.
         tester_limit_fps: Most that the tester can send [frames/s, summed over all directions].
+        detection_s: How long a loss takes to be seen: the live counters are that old.
         """
         self._device = device
         self._seed = seed
         self._overhead_s = overhead_s
         self._tester_limit_fps = tester_limit_fps
+        self._detection_s = detection_s
 
     def refuses(self, scenario: Scenario) -> list[Problem]:
         """All but a constant load: a device model sees frames/s, their size and a duration, nothing else."""
@@ -55,27 +64,58 @@ class DeviceTestbed:
 
     def trial(self, spec: TrialSpec) -> Trial:
         """The trial that ``spec`` asks for; the same one for the same ``spec``."""
-        intended = spec.intended_frames
-        sent = int(min(intended, self._tester_limit_fps * spec.duration_s))
-        received = self._device.received_frames(
-            Offer(
-                frames=sent,
-                duration_s=spec.duration_s,
-                frame_size_bytes=spec.frame_size_bytes,
-                index=spec.index,
-                elapsed_s=spec.elapsed_s,
-                seed=self._seed,
-            )
-        )
-        overhead_s = 0.0 if spec.purpose == "warm-up" else self._overhead_s
+        decided_s = self._decided_s(spec) + self._detection_s
+        stopped = decided_s < spec.duration_s
+        sending_s = min(decided_s, spec.duration_s)
+        offer = self._offer(spec, sending_s)
         return Trial(
             spec=spec,
-            intended_frames=intended,
-            sent_frames=sent,
-            received_frames=received,
-            effective_duration_s=spec.duration_s + overhead_s,
-            offered_load_fps=min(spec.intended_load_fps, self._tester_limit_fps),
+            intended_frames=round(spec.intended_load_fps * sending_s),
+            sent_frames=offer.frames,
+            received_frames=self._device.received_frames(offer),
+            effective_duration_s=sending_s + (0.0 if spec.purpose == "warm-up" else self._overhead_s),
+            offered_load_fps=offer.load_fps,
+            stopped_early=stopped,
         )
+
+    def _offer(self, spec: TrialSpec, duration_s: float) -> Offer:
+        """The beginning of a trial, up to ``duration_s``."""
+        load_fps = min(spec.intended_load_fps, self._tester_limit_fps)
+        return Offer(
+            frames=round(load_fps * duration_s),
+            duration_s=duration_s,
+            frame_size_bytes=spec.frame_size_bytes,
+            index=spec.index,
+            elapsed_s=spec.elapsed_s,
+            seed=self._seed,
+            steady_fps=load_fps,
+        )
+
+    def _decided_s(self, spec: TrialSpec) -> float:
+        """When the loss budget is exceeded [s after the beginning]; infinite if it never is."""
+        if spec.loss_budget is None:
+            return math.inf
+        for until_s in (spec.look_s, spec.duration_s):
+            if until_s is not None:
+                most = math.floor(spec.loss_budget * round(spec.intended_load_fps * until_s))
+                if self._lost(spec, until_s) > most:
+                    return self._time_of_loss(spec, most + 1, until_s)
+        return math.inf
+
+    def _time_of_loss(self, spec: TrialSpec, frames: int, until_s: float) -> float:
+        """When the loss reaches ``frames``, to a millisecond, knowing that it has by ``until_s``."""
+        before_s, after_s = 0.0, until_s
+        while after_s - before_s > 1e-3:
+            middle_s = (before_s + after_s) / 2.0
+            if self._lost(spec, middle_s) < frames:
+                before_s = middle_s
+            else:
+                after_s = middle_s
+        return after_s
+
+    def _lost(self, spec: TrialSpec, until_s: float) -> int:
+        offer = self._offer(spec, until_s)
+        return offer.frames - self._device.received_frames(offer)
 
     def close(self) -> None:
         """There is nothing to take down."""
