@@ -55,7 +55,5 @@ def _of_load(traffic: Traffic, what: str) -> Iterator[Refusal]:
         yield ("start",), "each trial sends for its whole duration; leave this out"
     if traffic.stop is not None:
         yield ("stop",), "each trial sends for its whole duration; leave this out"
-    if traffic.streams != 1:
-        yield ("streams",), f"{what} is told a load, not streams; leave this out"
     if traffic.timing is not None:
         yield ("timing",), f"{what} knows nothing of a sender's timers; leave this out"
