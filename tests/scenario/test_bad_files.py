@@ -240,7 +240,7 @@ ADDITIONS = {
     "a planned testbed": (
         "testbed: {kind: ssh}",
         "f.yaml:10:11: testbed.kind: the testbed 'ssh' is planned, but this version does not have it; "
-        "kinds: sim, netns, command",
+        "kinds: sim, netns, command, trex",
     ),
     "a testbed that is not told what to build": (
         "testbed: {kind: netns}",

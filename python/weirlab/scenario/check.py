@@ -13,7 +13,7 @@ from weirlab.scenario.check_traffic import check_traffic
 from weirlab.scenario.layout import FIXED_NODES, Layout, layout_of, plan_network
 from weirlab.scenario.resolve import resolve, unsupported
 from weirlab.scenario.selecting import Fault, Where, nodes_amiss, ports_amiss
-from weirlab.scenario.testbeds import Command, Netns, Sim
+from weirlab.scenario.testbeds import Command, Netns, Sim, Trex
 from weirlab.units import Frames
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def faults(scenario: Scenario, broken: Collection[str] = ()) -> list[Problem]:
 
 def _network(scenario: Scenario) -> tuple[Layout | None, list[Fault]]:
     if scenario.network is None:
-        fixed = isinstance(scenario.testbed, Netns | Command) or (
+        fixed = isinstance(scenario.testbed, Netns | Command | Trex) or (
             isinstance(scenario.testbed, Sim) and scenario.testbed.device is not None
         )
         if fixed:
@@ -81,7 +81,7 @@ def _testbed(scenario: Scenario) -> Iterator[Fault]:
         yield ("testbed",), "say what it builds: either 'router: linux' or 'path: emulator'"
         return
     own = "a device" if has_device else "a Linux router" if isinstance(bed, Netns) and bed.router else ""
-    own = "a command" if isinstance(bed, Command) else own
+    own = "a command" if isinstance(bed, Command) else "a TRex server" if isinstance(bed, Trex) else own
     if own and scenario.network is not None:
         yield (
             ("network",),
@@ -120,12 +120,7 @@ def _control(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
 def _simulation(scenario: Scenario) -> list[Problem]:
     """What the network itself refuses, where the scenario can be simulated as it stands."""
     simulable = isinstance(scenario.testbed, Sim) and scenario.network is not None
-    if (
-        not simulable
-        or scenario.run.duration is None
-        or scenario.search is not None
-        or unsupported(scenario)
-    ):
+    if not simulable or scenario.run.duration is None or scenario.search is not None or unsupported(scenario):
         return []
     try:
         resolve(scenario)

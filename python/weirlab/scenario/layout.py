@@ -79,17 +79,22 @@ class Layout:
 
     def host_port(self, node: int) -> Port | None:
         """The port of a host; None when it has none, or several of different rates."""
-        ports = [port for port in self.ports if port.source == self.nodes[node]]
+        ports = self._ports_by_source.get(self.nodes[node], [])
         kinds = {(port.rate_bps, port.framing_bytes) for port in ports}
         return ports[0] if len(kinds) == 1 else None
 
+    @functools.cached_property
+    def _ports_by_source(self) -> dict[str, list[Port]]:
+        found: dict[str, list[Port]] = {}
+        for port in self.ports:
+            found.setdefault(port.source, []).append(port)
+        return found
+
     def _ports_matching(self, pattern: str) -> list[int]:
-        source, target = pattern.split("->")
-        return [
-            i
-            for i, port in enumerate(self.ports)
-            if self._node_matches(source, port.source) and self._node_matches(target, port.target)
-        ]
+        sources, targets = (
+            {name for name in self.nodes if self._node_matches(side, name)} for side in pattern.split("->")
+        )
+        return [i for i, port in enumerate(self.ports) if port.source in sources and port.target in targets]
 
     def _node_matches(self, pattern: str, name: str) -> bool:
         match pattern:

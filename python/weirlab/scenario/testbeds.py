@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import ipaddress
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, WithJsonSchema
 
+from weirlab.errors import UnitError
 from weirlab.scenario.base import BY_KIND, Model, Text
-from weirlab.units import Count, Fraction, FrameRate, Frames, Number, PositiveSpan, Span
+from weirlab.units import Count, Flag, Fraction, FrameRate, Frames, Natural, Number, PositiveSpan, Span
 
 __all__ = [
     "RESERVED",
@@ -21,11 +23,12 @@ __all__ = [
     "Netns",
     "RandomDrops",
     "Sim",
+    "Trex",
     "VhostPublished",
     "WarmUp",
 ]
 
-RESERVED = ("ssh", "trex")
+RESERVED = ("ssh",)
 """Kinds of testbed that are planned; a scenario that names one is told so."""
 
 
@@ -177,4 +180,63 @@ class Command(Model):
     """A trial fails when the program takes this much longer than the trial lasts."""
 
 
-AnyTestbed = Annotated[Sim | Netns | Command, BY_KIND]
+def _read_server(value: str) -> str:
+    name, colon, port = value.partition(":")
+    if not name or "/" in name or (colon and not (port.isdigit() and 0 < int(port) < 65536)):
+        raise UnitError(f"write a name or an address, with ':PORT' if it is not 4501 (got '{value}')")
+    return value
+
+
+def _read_pairs(value: tuple[int, ...]) -> tuple[int, ...]:
+    if not value or len(value) % 2 or len(set(value)) < len(value):
+        raise UnitError(f"ports are different numbers in pairs, such as [0, 1] (got {list(value)})")
+    return value
+
+
+def _read_address(value: str) -> str:
+    try:
+        return str(ipaddress.IPv4Address(value))
+    except ValueError:
+        raise UnitError(f"write an IPv4 address, such as '16.0.0.1' (got '{value}')") from None
+
+
+_ADDRESS: dict[str, Any] = {"type": "string", "format": "ipv4", "examples": ["16.0.0.1"]}
+Address = Annotated[Text, AfterValidator(_read_address), WithJsonSchema(_ADDRESS)]
+
+
+class Trex(Model):
+    """A TRex server in stateless mode, with the device between its ports."""
+
+    kind: Literal["trex"]
+    server: Annotated[Text, AfterValidator(_read_server)] = Field(examples=["trex-1", "192.0.2.7:4501"])
+    """Name or address of the machine that runs TRex, and the port of its RPC interface if that is not
+    4501."""
+    ports: Annotated[tuple[Natural, ...], AfterValidator(_read_pairs)] = (0, 1)
+    """Pairs of ports, those on the side of `sender` first; several pairs share the load."""
+    force: Flag = False
+    """Whether to take the ports from whoever has them."""
+    timeout: PositiveSpan = Span.from_s(3)
+    """How long to wait for an answer of the server."""
+    retries: Natural = 2
+    """How often a question that got no answer is asked again."""
+    stable: PositiveSpan = Span.from_s(0.25)
+    """How long all counters must stand still, after the time to settle, before they are believed."""
+    ramp_up: Span = Span(0)
+    """How long the load grows before each trial. Its frames do not count."""
+    count: Literal["ports", "groups"] = "ports"
+    """`ports`: all frames that the ports see. `groups`: those of the trial alone, where the server can
+    tell."""
+    stray_frames: Natural = 10
+    """Frames of others that a port may receive in a trial; more are a fault."""
+    latency: FrameRate | None = None
+    """Frames/s in each direction that measure the delay, as a part of the load. Absent: it is not
+    measured."""
+    flows: Count = 1
+    """Source addresses in each direction."""
+    addresses: tuple[Address, Address] = ("16.0.0.1", "48.0.0.1")
+    """IPv4 addresses on the sides of `sender` and `receiver`."""
+    cores: Annotated[tuple[Natural, ...], Field(min_length=1)] | None = None
+    """Which of its sending cores the server uses for each port. Absent: all."""
+
+
+AnyTestbed = Annotated[Sim | Netns | Command | Trex, BY_KIND]
