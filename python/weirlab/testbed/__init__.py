@@ -38,7 +38,7 @@ def open_testbed(scenario: Scenario) -> Testbed:
 
 
 def _opened(scenario: Scenario) -> Testbed:
-    from weirlab.scenario.testbeds import Command, Netns, Sim
+    from weirlab.scenario.testbeds import Command, Netns, Sim, Trex
 
     settle_s = 0.0 if scenario.search is None else scenario.search.trial.settle.s
     match scenario.testbed:
@@ -66,6 +66,12 @@ def _opened(scenario: Scenario) -> Testbed:
             return CommandTestbed(
                 run, directory=beside / (directory or ""), settle_s=settle_s, grace_s=timeout.s
             )
+        case Trex() as trex:
+            from weirlab.testbed.trex import TrexTestbed, refusals, settings_of
+
+            if problems := refusals(scenario):
+                raise UnsupportedError(problems)
+            return TrexTestbed(settings_of(trex, settle_s=settle_s))
 
 
 def device_of(model: AnyDevice) -> Device:

@@ -4,8 +4,8 @@
 calls names, `counters` reads what can be believed, `stretch` sends, `testbed` makes trials of it.
 """
 
-from weirlab.testbed.trex.settings import TrexSettings
+from weirlab.testbed.trex.settings import TrexSettings, settings_of
 from weirlab.testbed.trex.streams import FrameMix
-from weirlab.testbed.trex.testbed import TrexTestbed
+from weirlab.testbed.trex.testbed import TrexTestbed, refusals
 
-__all__ = ["FrameMix", "TrexSettings", "TrexTestbed"]
+__all__ = ["FrameMix", "TrexSettings", "TrexTestbed", "refusals", "settings_of"]

@@ -6,15 +6,20 @@ import ipaddress
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from weirlab.errors import InputError
 from weirlab.testbed.base import TrialSpec
 from weirlab.testbed.trex.streams import FrameMix, Lane, Ramp, Traffic
 
-__all__ = ["TrexSettings", "core_mask", "plan"]
+if TYPE_CHECKING:
+    from weirlab.scenario.testbeds import Trex
+
+__all__ = ["TrexSettings", "core_mask", "plan", "settings_of"]
 
 Count = Literal["ports", "groups"]
+RPC_PORT = 4501
+"""Where a TRex server listens. Source: TRex RPC server specification, "Transport Layer"."""
 
 _LOAD_GROUP, _RAMP_GROUP, _LATENCY_GROUP = 1000, 2000, 3000
 """Packet group of the first lane; the next lanes count up."""
@@ -26,7 +31,7 @@ class TrexSettings:
 
     server: str
     """Name or address of the machine that runs TRex."""
-    rpc_port: int = 4501
+    rpc_port: int = RPC_PORT
     ports: Sequence[int] = (0, 1)
     """Pairs of ports: the first of each pair is on the side of the sender, the second on that of the
     receiver. Several pairs share the load evenly."""
@@ -81,6 +86,28 @@ class TrexSettings:
                 ipaddress.IPv4Address(address)
             except ValueError as error:
                 raise InputError(f"trex: addresses are IPv4 addresses (got {address!r})") from error
+
+
+def settings_of(model: Trex, *, settle_s: float) -> TrexSettings:
+    """What a scenario says."""
+    server, _, rpc_port = model.server.partition(":")
+    return TrexSettings(
+        server=server,
+        rpc_port=int(rpc_port or RPC_PORT),
+        ports=model.ports,
+        force=model.force,
+        timeout_s=model.timeout.s,
+        retries=model.retries,
+        settle_s=settle_s,
+        stable_s=model.stable.s,
+        ramp_up_s=model.ramp_up.s,
+        count=model.count,
+        stray_frames=model.stray_frames,
+        latency_fps=0.0 if model.latency is None else model.latency.fps,
+        flows=model.flows,
+        addresses=model.addresses,
+        cores=model.cores,
+    )
 
 
 def plan(settings: TrexSettings, spec: TrialSpec) -> list[Traffic]:
