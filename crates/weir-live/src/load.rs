@@ -34,6 +34,8 @@ const CATCH_UP_SHARE: (u64, u64) = (2, 3);
 const SLACK: Span = Span::from_ms(1);
 /// How often a waiting sender looks whether it shall end.
 const GLANCE: Span = Span::from_ms(20);
+/// Shortest sleep of a sender that does not spin: what is shorter would only keep its CPU busy.
+const NAP: Span = Span::from_us(20);
 /// How long to wait when the system has no room for a probe.
 const FULL: Span = Span::from_us(50);
 
@@ -97,8 +99,8 @@ pub fn offer(
         schedule.advance(now);
         let Some(ready) = schedule.ready_at() else { break };
         if ready > now {
-            clock.wait_until(ready.min(now + GLANCE), orders.spin);
-            rest.slept(clock.now());
+            let wake = if orders.spin == Span::ZERO { ready.max(now + NAP) } else { ready };
+            clock.wait_until(wake.min(now + GLANCE), orders.spin);
             continue;
         }
         match batch.send(socket, offered.sent, schedule.pending.len(), now) {
@@ -112,14 +114,10 @@ pub fn offer(
             Err(error) if no_room(&error) => {
                 offered.blocked += 1;
                 clock.sleep_until(now + FULL);
-                rest.slept(clock.now());
             }
             Err(error) => return Err(LiveError::system("send a probe", error)),
         }
-        if let Some(until) = rest.due(clock.now()) {
-            clock.sleep_until(until);
-            rest.slept(clock.now());
-        }
+        rest.take_if_owed(&clock, clock.now());
     }
     Ok(offered)
 }

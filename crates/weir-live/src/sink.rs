@@ -87,10 +87,8 @@ pub fn receive(socket: &UdpSocket, clock: Clock, orders: Orders, shared: &Shared
                 shared.stop();
             }
             clock.sleep_until(now + NAP);
-            rest.slept(clock.now());
-        } else if let Some(until) = rest.due(now) {
-            clock.sleep_until(until);
-            rest.slept(clock.now());
+        } else {
+            rest.take_if_owed(&clock, now);
         }
     }
     let drops = socket::drops(socket).map_err(|error| LiveError::system("read the drops of a socket", error))?;

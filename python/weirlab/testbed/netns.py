@@ -26,6 +26,7 @@ from weirlab.errors import (
 from weirlab.testbed.base import Trial, TrialSpec
 from weirlab.testbed.linux_router import MTU, RECEIVER, SENDER, LinuxRouter, Losses, Placement
 from weirlab.testbed.namespaces import Namespace
+from weirlab.testbed.turns import alone_on_this_machine
 
 if TYPE_CHECKING:
     from weirlab.runs import Run
@@ -42,7 +43,7 @@ LARGEST_FRAME_BYTES = MTU + 14 + 4
 PORT = 7
 """Where probes go: UDP port 7, the port that RFC 2544 (appendix C) gives to test frames."""
 RECEIVE_BUFFER_BYTES = 256 << 20
-"""The most that may wait while the receiver does not run, not reserved: about 0.7 million small frames."""
+"""Not reserved. About half a million small frames."""
 FLIGHT_S = 0.1
 """A probe that did not arrive after this time counts as lost when a trial may be stopped early."""
 CLOCK_STEP_LIMIT_S = 50e-6
@@ -55,12 +56,19 @@ class NetnsTestbed:
     Frames that the tester's own receiver lost, because its socket was full, passed the router but cannot be
     checked: they count as not sent. Many of them make a trial one whose load was beyond the tester.
 
+    Trials on one machine take turns, whatever process they belong to: two at once would measure each other.
+
     Nothing is left behind: the namespaces have no names and end with this object, at the latest with this
     process, however that ends.
     """
 
     def __init__(
-        self, *, settle_s: float = 0.2, placement: Placement | None = None, real_time: bool = True
+        self,
+        *,
+        settle_s: float = 0.2,
+        placement: Placement | None = None,
+        real_time: bool = True,
+        receive_buffer_bytes: int = RECEIVE_BUFFER_BYTES,
     ) -> None:
         """Build namespaces, links and routes.
 
@@ -69,6 +77,7 @@ class NetnsTestbed:
             placement: Which CPU does what; by default the best use of those that this process may run on.
             real_time: Whether sender and receiver ask for real-time priority. Without it the load is
                 uneven.
+            receive_buffer_bytes: The most that may wait while the receiver does not run.
 
         Raises:
             MissingCapability: not Linux, not root, or the kernel has no namespaces or veth pairs.
@@ -79,6 +88,7 @@ class NetnsTestbed:
             raise MissingCapability("the testbed 'netns' needs Linux")
         self._settle_s = settle_s
         self._real_time = real_time
+        self._receive_buffer_bytes = receive_buffer_bytes
         self._placement = placement or Placement.on(sorted(os.sched_getaffinity(0)))
         self._router = LinuxRouter(self._placement.router)
 
@@ -121,15 +131,19 @@ class NetnsTestbed:
             TrialTimeout: frames still arrived long after the last one was sent.
         """
         frames = _frames(spec)
-        began = time.monotonic()
-        before = self._router.losses()
-        try:
-            outcome = self._measure(spec, frames)
-        except TimeoutError as error:
-            raise TrialTimeout(f"trial {spec.index}: {error}") from error
-        except OSError as error:
-            raise TestbedError(f"trial {spec.index}: {error}") from error
-        losses = self._router.losses() - before
+        with alone_on_this_machine():
+            began = time.monotonic()
+            before = self._router.losses()
+            try:
+                outcome = self._measure(spec, frames)
+            except ValueError as error:
+                raise InputError(f"trial {spec.index}: {error}") from error
+            except TimeoutError as error:
+                raise TrialTimeout(f"trial {spec.index}: {error}") from error
+            except OSError as error:
+                raise TestbedError(f"trial {spec.index}: {error}") from error
+            losses = self._router.losses() - before
+            effective_s = time.monotonic() - began
         _check(spec, frames, outcome, losses)
         return Trial(
             spec=spec,
@@ -138,7 +152,7 @@ class NetnsTestbed:
             received_frames=outcome["received"],
             duplicated_frames=outcome["duplicated"],
             reordered_frames=outcome["reordered"],
-            effective_duration_s=time.monotonic() - began,
+            effective_duration_s=effective_s,
             offered_load_fps=outcome["sent"] / _sending_s(spec, outcome),
             latency_s=_latency(outcome),
             stopped_early=outcome["stopped"],
@@ -164,7 +178,7 @@ class NetnsTestbed:
             sender_cpu=self._placement.sender,
             receiver_cpu=self._placement.receiver,
             real_time=self._real_time,
-            receive_buffer_bytes=RECEIVE_BUFFER_BYTES,
+            receive_buffer_bytes=self._receive_buffer_bytes,
             loss_budget_frames=None if budget is None else math.floor(budget * frames),
             flight_ps=round(FLIGHT_S * 1e12),
         )

@@ -20,6 +20,9 @@ fn address(host: u8) -> SocketAddrV4 {
     }
 }
 
+/// Ten times as long as most schedules below: a sender without real-time priority may be late on a busy machine.
+const AMPLE: Span = Span::from_ms(2_000);
+
 fn plan(host: u8, duration: Span) -> Plan {
     let seat = Seat { namespace: None, cpu: None, priority: Priority::Normal };
     let destination = address(host);
@@ -50,10 +53,10 @@ fn measure(plan: &Plan, gap: Span, count: u64) -> Result<Report, LiveError> {
 
 #[test]
 fn every_probe_over_the_loopback_is_accounted_for() {
-    let plan = plan(1, Span::from_ms(200));
+    let plan = plan(1, AMPLE);
     let report = measure(&plan, Span::from_us(100), 2_000).expect("a trial");
     assert_eq!(report.intended, 2_000);
-    assert_eq!(report.sent, 2_000, "the sender could keep up");
+    assert_eq!(report.sent, 2_000, "there was time enough");
     assert_eq!(report.received + report.receiver_drops, report.sent);
     assert_eq!((report.duplicated, report.strangers), (0, 0));
     let delay = report.delay.expect("delays of what arrived");
@@ -84,7 +87,7 @@ fn drops_of_the_receivers_own_socket_are_told_apart() {
 
 #[test]
 fn strangers_are_counted_apart() {
-    let plan = plan(4, Span::from_ms(200));
+    let plan = plan(4, AMPLE);
     let done = AtomicBool::new(false);
     let (report, intruded) = thread::scope(|scope| {
         let intruder = scope.spawn(|| {
@@ -125,7 +128,7 @@ fn misbehave(from: &UdpSocket, to: SocketAddrV4, window: usize, done: &AtomicBoo
 
 #[test]
 fn a_device_that_duplicates_and_reorders_is_caught() {
-    let mut plan = plan(5, Span::from_ms(200));
+    let mut plan = plan(5, AMPLE);
     let device = UdpSocket::bind("127.0.77.5:0").expect("a socket");
     device.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout");
     let SocketAddr::V4(entrance) = device.local_addr().expect("bound") else { panic!("not IPv4") };
