@@ -25,7 +25,7 @@ setup:
 test: setup test-rust test-python test-live
 
 test-rust:
-	cargo test --release --workspace --exclude weir-py --locked --quiet
+	PROPTEST_RNG_SEED=1 cargo test --release --workspace --exclude weir-py --locked --quiet
 
 test-python: setup
 	$(BIN)/python -m pytest -n 2 -m "not live" -q

@@ -1,4 +1,4 @@
-"""Statistics of replicates, without a dependency on scipy."""
+"""Statistics of replicates."""
 
 from __future__ import annotations
 
@@ -44,37 +44,12 @@ def mean_interval(values: Sequence[float], *, confidence: float = 0.95) -> Inter
 
 
 def t_quantile(probability: float, degrees: int) -> float:
-    """Quantile of Student's t distribution, by bisection of its distribution function; error below 1e-9
-    relative.
+    """Quantile of Student's t distribution.
 
     Raises ValueError unless probability lies in (0, 1) and degrees of freedom are 1 or more.
     """
     if not 0 < probability < 1 or degrees < 1:
         raise ValueError(f"no quantile {probability} of Student's t with {degrees} degrees of freedom")
-    if probability < 0.5:
-        return -t_quantile(1 - probability, degrees)
-    low, high = 0.0, 1.0
-    while _t_distribution(high, degrees) < probability:
-        low, high = high, 2 * high
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        if not low < middle < high:
-            break
-        if _t_distribution(middle, degrees) < probability:
-            low = middle
-        else:
-            high = middle
-    return high
+    from scipy.special import stdtrit
 
-
-def _t_distribution(t: float, degrees: int) -> float:
-    """P(T <= t) for t >= 0. Source: Abramowitz & Stegun 1964, 26.7.3 and 26.7.4."""
-    theta = math.atan(t / math.sqrt(degrees))
-    cosine_squared = math.cos(theta) ** 2
-    odd = degrees % 2
-    term = total = (math.cos(theta) if odd else 1.0) if degrees > 1 else 0.0
-    for k in range(2 + odd, degrees - 1, 2):
-        term *= cosine_squared * (k - 1) / k
-        total += term
-    inside = math.sin(theta) * total
-    return 0.5 + (theta + inside) / math.pi if odd else 0.5 + inside / 2
+    return float(stdtrit(degrees, probability))
