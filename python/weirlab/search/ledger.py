@@ -1,0 +1,156 @@
+"""What was measured so far, by load, and what it means for each goal.
+
+A trial that was stopped early is counted for a goal by what it has decided for that goal:
+
+- The frames lost exceed what the goal allows in the whole trial: a trial of full length with high loss, which
+  it would have been had it run on. Its loss ratio is a lower bound; it is used as nothing else.
+- They exceed what the goal allows in the time run, at least up to the earlier look: a short trial with high
+  loss.
+- Neither, and the trial ran for the goal's initial duration or longer: a short trial with low loss.
+- Neither, and it was shorter: it says nothing of the goal, and is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from weirlab.search.classify import Criterion, LoadClass, RelevantBounds, Sample, Tally, relevant_bounds
+from weirlab.search.controller import Outcome
+
+__all__ = ["Effective", "Ledger", "Record", "Verdict", "initial_duration_s", "ran_s", "sample_of"]
+
+Effective = Literal["trial", "with-waits"]
+"""What a trial adds to the sums of a load: its duration (the default of RFC 9971), or that and the waits
+around it, as CSIT counts."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One trial seen with the eyes of one goal."""
+
+    outcome: Outcome
+    sample: Sample
+    high: bool
+    decided_s: float | None
+    """When a high loss was decided [s after the beginning]; None where the trial ran to its end, so that it
+    is not known, and with low loss."""
+
+
+@dataclass
+class Record:
+    """All trials of one load with regard to one criterion."""
+
+    load_fps: float
+    tally: Tally
+    verdicts: list[Verdict] = field(default_factory=list)
+
+    @property
+    def load_class(self) -> LoadClass:
+        """Lower bound, upper bound or undecided."""
+        return self.tally.load_class
+
+    def full(self, verdict: Verdict) -> bool:
+        """Whether a trial has full length for the criterion."""
+        return verdict.sample.duration_s >= self.tally.criterion.duration_s
+
+    @property
+    def lean(self) -> Literal["lower", "upper", "short", "none"]:
+        """What the load will become if it goes on like this; ``short`` where only short trials speak for a
+        lower bound."""
+        if self.load_class is LoadClass.UPPER:
+            return "upper"
+        if self.load_class is LoadClass.LOWER:
+            return "lower"
+        tally = self.tally
+        counted_s = tally.full_low_s + tally.high_s
+        if tally.high_s > tally.criterion.exceed_ratio * counted_s:
+            return "upper"
+        if tally.full_low_s > 0.0:
+            return "lower"
+        return "short" if tally.short_low_s > 0.0 else "none"
+
+
+class Ledger:
+    """The trials of a search by load, classified by several criteria."""
+
+    def __init__(
+        self, criteria: Sequence[Criterion], initial_s: Sequence[float], effective: Effective
+    ) -> None:
+        """Args:
+        initial_s: For each criterion the duration of the shortest trial worth making.
+        """
+        self._initial_s = initial_s
+        self._criteria = criteria
+        self._effective: Effective = effective
+        self._records: list[dict[float, Record]] = [{} for _ in criteria]
+
+    def add(self, outcome: Outcome) -> None:
+        """Count a trial."""
+        for criterion, initial_s, records in zip(self._criteria, self._initial_s, self._records, strict=True):
+            record = records.setdefault(outcome.load_fps, Record(outcome.load_fps, Tally(criterion)))
+            sample = sample_of(outcome, criterion.loss_ratio, initial_s, self._effective)
+            if sample is not None:
+                record.tally.add(sample)
+                high = sample.loss_ratio > criterion.loss_ratio
+                stopped = outcome.trial.stopped_early and not outcome.beyond_tester
+                decided_s = ran_s(outcome) if high and stopped else None
+                record.verdicts.append(Verdict(outcome, sample, high, decided_s))
+
+    def records(self, criterion: int) -> list[Record]:
+        """All loads in ascending order."""
+        records = self._records[criterion]
+        return [records[load_fps] for load_fps in sorted(records)]
+
+    def bounds(self, criterion: int) -> tuple[Record | None, Record | None]:
+        """The relevant lower and upper bound."""
+        records = self.records(criterion)
+        found: RelevantBounds = relevant_bounds([record.load_class for record in records])
+        return (
+            None if found.lower is None else records[found.lower],
+            None if found.upper is None else records[found.upper],
+        )
+
+
+def ran_s(outcome: Outcome) -> float:
+    """How long a trial offered its load [s]."""
+    if not outcome.trial.stopped_early:
+        return outcome.duration_s
+    return outcome.trial.intended_frames / outcome.trial.spec.intended_load_fps
+
+
+def initial_duration_s(initial_s: float | None, duration_s: float) -> float:
+    """Duration of the shortest trial worth making, where a goal may have left it open."""
+    return min(1.0, duration_s) if initial_s is None else initial_s
+
+
+def sample_of(
+    outcome: Outcome, allowed_ratio: float, initial_s: float, effective: Effective
+) -> Sample | None:
+    """How a trial counts for a goal that allows ``allowed_ratio``; None where it says nothing of it."""
+    trial = outcome.trial
+    duration_s, loss_ratio = outcome.duration_s, outcome.loss_ratio
+    if trial.stopped_early and not outcome.beyond_tester:
+        lost = outcome.loss_ratio * max(trial.sent_frames, trial.intended_frames)
+        stopped_s = ran_s(outcome)
+        looked_s = max(stopped_s, trial.spec.look_s or 0.0)
+        if _exceeds(lost, outcome.load_fps * duration_s, allowed_ratio):
+            loss_ratio = lost / (outcome.load_fps * duration_s)
+        elif _exceeds(lost, outcome.load_fps * looked_s, allowed_ratio):
+            duration_s, loss_ratio = looked_s, lost / (outcome.load_fps * looked_s)
+        elif stopped_s >= initial_s:
+            duration_s = stopped_s
+        else:
+            return None
+        # Frames are whole, and the sides of the comparison are rounded differently.
+        if duration_s != stopped_s:
+            loss_ratio = max(loss_ratio, math.nextafter(allowed_ratio, 1.0))
+    waits_s = max(0.0, trial.effective_duration_s - ran_s(outcome))
+    return Sample(duration_s, duration_s + (waits_s if effective == "with-waits" else 0.0), loss_ratio)
+
+
+def _exceeds(lost: float, intended: float, allowed_ratio: float) -> bool:
+    """Whether more is lost than the whole frames that a testbed compares with would allow."""
+    return lost + 1e-6 >= math.floor(allowed_ratio * round(intended)) + 1

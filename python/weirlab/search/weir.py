@@ -1,0 +1,266 @@
+"""The default search: `mlr` whose trials end as soon as their outcome is decided, and a guard.
+
+What differs from `mlr`:
+
+- **Early stop.** A trial is offered with a loss budget: the loss ratio of the goal that asks, or the highest
+  of those that need the load. A testbed with live counters stops when more is lost than that share of all
+  frames of the trial. For a goal that this decides, the trial counts as one of full length with high loss, as
+  it would have had it run on; its loss ratio is not used as a measurement. DEVIATION from RFC 9971: a trial
+  input has a third part, the loss budget.
+- **Earlier look.** For a goal without exceed ratio a full trial may also end at the goal's initial duration,
+  if by then more is lost than the goal allows in that time: it is then a short trial with high loss, which is
+  an upper bound.
+- **No middle targets.** Short trials find where to begin, full trials do the rest: failures are cheap.
+- **Guard.** When a goal is reached, its upper bound is tested again. If it does not fail again, though it had
+  failed quickly, the device has changed since, or answers at random: the lower bound is tested again, and the
+  result says so.
+- **Steadiness**, on request: before the search, trials at the highest load until two of them agree.
+- **Sweep**, on request: after the search, short trials below the lower bound, to find loss inversion. A load
+  that fails there is an upper bound, and the search goes on below it.
+
+Source: RFC 9971, sections 4.4 to 4.6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from weirlab.errors import InputError
+from weirlab.search.base import LoadRange, SearchGoal
+from weirlab.search.controller import Outcome, Wish
+from weirlab.search.evidence import Stationarity
+from weirlab.search.ledger import Effective, Record
+from weirlab.search.mlr import Mlr
+from weirlab.search.selection import Choice, Target
+
+__all__ = ["Weir"]
+
+_GUARDS = 3
+"""Clean tests of the upper bound after which the device counts as changed."""
+_POWER = 10.0
+"""How many times longer than the failure took its repetition lasts. If failures came at random times, it
+would pass with probability 1 / (1 + _POWER)."""
+_STEADY_TRIALS = 24
+"""Most trials that wait for the device to become steady."""
+
+
+@dataclass
+class _Guard:
+    """Tests of an upper bound after its goal was reached."""
+
+    load_fps: float
+    clean: int = 0
+    failed: int = 0
+    checked_lower: bool = False
+
+
+class Weir(Mlr):
+    """The controller `weir`."""
+
+    kind = "weir"
+
+    def __init__(
+        self,
+        goals: Sequence[SearchGoal],
+        loads: LoadRange,
+        *,
+        early_stop: bool = True,
+        guard: bool = True,
+        steady_s: float = 0.0,
+        sweep: int = 0,
+        effective: Effective = "trial",
+        timeout_s: float | None = None,
+        hints_fps: Mapping[str, float] | None = None,
+    ) -> None:
+        """Args:
+        steady_s: Duration of the trials before the search that wait until two agree; 0: none.
+        sweep: How many loads to try below the lowest lower bound.
+        """
+        if not steady_s >= 0.0:
+            raise InputError(f"steadiness is waited for in trials of 0 s (none) or more (got {steady_s:g})")
+        if sweep < 0:
+            raise InputError(f"a sweep has 0 loads or more (got {sweep})")
+        self._early_stop = early_stop
+        self._guard = guard
+        self._steady_s = steady_s
+        self._sweep = sweep
+        self._steady: list[float] = []
+        self._guards: list[_Guard | None] = [None] * len(goals)
+        self._verdicts: list[Stationarity] = [Stationarity.NOT_TESTED] * len(goals)
+        self._changed: list[str] = [""] * len(goals)
+        self._busy = ""
+        super().__init__(
+            goals,
+            loads,
+            preceding_targets=0,
+            effective=effective,
+            timeout_s=timeout_s,
+            hints_fps=hints_fps,
+        )
+
+    def settings(self) -> Mapping[str, object]:
+        """Its name and its parameters."""
+        common = {name: value for name, value in super().settings().items() if name != "preceding_targets"}
+        return {
+            **common,
+            "early_stop": self._early_stop,
+            "guard": self._guard,
+            "steady_s": self._steady_s,
+            "sweep": self._sweep,
+        }
+
+    @property
+    def phase(self) -> str:
+        """What is done, and for which goal."""
+        return super().phase if self._wish is None or not self._busy else self._busy
+
+    def _take(self, outcome: Outcome) -> None:
+        purpose = outcome.trial.spec.purpose
+        if self._busy == "steady":
+            self._steady.append(outcome.forwarding_rate_fps)
+            return
+        super()._take(outcome)
+        if self._busy == "guard" and purpose in ("guard", "repeat"):
+            self._note_guard(outcome)
+
+    def _next(self) -> Wish | None:
+        self._busy = ""
+        if self._steady_s > 0.0 and not self._is_steady():
+            self._busy = "steady"
+            return Wish(self.loads.max_fps, self._steady_s, purpose="steady")
+        wish = super()._next()
+        if wish is None and self._guard:
+            wish = self._guarding()
+        if wish is None and self._sweep:
+            wish = self._sweeping()
+        return wish
+
+    def _wish_of(self, place: int, choice: Choice) -> Wish:
+        wish = super()._wish_of(place, choice)
+        if not self._early_stop:
+            return wish
+        goal = self.goals[place]
+        wanting = [
+            other.loss_ratio
+            for number, other in enumerate(self.goals)
+            if number != place
+            and (wanted := self._choice(number)) is not None
+            and wanted.confirms
+            and self._is_bound(number, wish.load_fps)
+        ]
+        initial_s = self._initial_s(place)
+        look_s = initial_s if goal.exceed_ratio == 0.0 and wish.duration_s > initial_s else None
+        return replace(wish, loss_budget=max([goal.loss_ratio, *wanting]), look_s=look_s)
+
+    def _is_bound(self, place: int, load_fps: float) -> bool:
+        """Whether a goal still has to decide this load: it is one of its two neighbouring bounds."""
+        records = self._ledger.records(self._targets[place][-1])
+        uppers = [record.load_fps for record in records if record.lean == "upper"]
+        upper_fps = min(uppers, default=math.inf)
+        lowers = [r.load_fps for r in records if r.lean == "lower" and r.load_fps < upper_fps]
+        return load_fps in (upper_fps, max(lowers, default=0.0))
+
+    def _target(self, place: int, level: int) -> Target:
+        target = super()._target(place, level)
+        short = target.duration_s <= target.initial_s
+        return replace(target, tries_from_top=2 if short else Target.tries_from_top)
+
+    # ---- steadiness
+
+    def _is_steady(self) -> bool:
+        rates = self._steady
+        if len(rates) >= _STEADY_TRIALS:
+            return True
+        return len(rates) >= 2 and abs(rates[-1] / max(rates[-2], 1e-9) - 1.0) <= min(self._widths) / 2.0
+
+    # ---- guard
+
+    def _guarding(self) -> Wish | None:
+        """A repetition of an upper bound, or of the lower bound below one that did not fail again."""
+        place = min(range(len(self.goals)), key=self._strictness)
+        return self._guard_of(place)
+
+    def _strictness(self, place: int) -> tuple[float, int]:
+        _, upper = self._bounds(place)
+        return (math.inf if upper is None else upper.load_fps, place)
+
+    def _guard_of(self, place: int) -> Wish | None:
+        lower, upper = self._bounds(place)
+        if lower is None or upper is None:
+            return None
+        guard = self._guards[place]
+        if guard is None or guard.load_fps != upper.load_fps:
+            duration_s = self._guard_s(place, upper)
+            if duration_s is None:
+                return None
+            guard = self._guards[place] = _Guard(upper.load_fps)
+        if guard.failed or guard.clean >= _GUARDS:
+            return None
+        self._busy, self._asker = "guard", place
+        goal = self.goals[place]
+        budget = goal.loss_ratio if self._early_stop else None
+        if guard.clean and not guard.checked_lower and goal.exceed_ratio == 0.0:
+            guard.checked_lower = True
+            return Wish(lower.load_fps, self._initial_s(place), budget, purpose="guard")
+        duration_s = self._guard_s(place, upper) or self._initial_s(place)
+        return Wish(upper.load_fps, duration_s, budget, purpose="guard")
+
+    def _guard_s(self, place: int, upper: Record) -> float | None:
+        """How long the upper bound has to be tested again to say something; None where that would take as
+        long as a trial of full length, or where the bound was found after the lower one."""
+        first = next(verdict for verdict in upper.verdicts if verdict.high)
+        time_s = first.decided_s if first.decided_s is not None else first.sample.duration_s / 2.0
+        initial_s = self._initial_s(place)
+        goal = self.goals[place]
+        if _POWER * time_s > max(goal.duration_s, _POWER * initial_s / 2.0):
+            return None
+        return min(goal.duration_s, max(initial_s, _POWER * time_s))
+
+    def _note_guard(self, outcome: Outcome) -> None:
+        place = self._asker
+        guard, goal = self._guards[place], self.goals[place]
+        assert guard is not None
+        if outcome.load_fps != guard.load_fps:
+            return
+        if outcome.exceeds(goal):
+            guard.failed += 1
+        else:
+            guard.clean += 1
+        if guard.failed:
+            self._verdicts[place] = Stationarity.RANDOM if guard.clean else Stationarity.CONFIRMED
+        elif guard.clean >= _GUARDS:
+            why = (
+                f"{guard.load_fps:g} frames/s were an upper bound at first, and passed {guard.clean} "
+                f"trials at the end"
+            )
+            for number in range(len(self.goals)):
+                self._verdicts[number] = Stationarity.CHANGED
+                self._changed[number] = why
+
+    def _stationarity(self, place: int) -> Stationarity:
+        return self._verdicts[place]
+
+    def _why_not_stationary(self, place: int) -> str:
+        return self._changed[place]
+
+    # ---- sweep
+
+    def _sweeping(self) -> Wish | None:
+        """A short trial at the highest load of the sweep that was not measured yet."""
+        place = min(range(len(self.goals)), key=self._strictness)
+        lower, _ = self._bounds(place)
+        if lower is None or self._ladder is None:
+            return None
+        measured = {record.load_fps for record in self._ledger.records(self._targets[place][-1])}
+        top = self._sweep_top = getattr(self, "_sweep_top", self._ladder.rung_of(lower.load_fps))
+        span = min(top - self._ladder.bottom, round(math.log(10.0) / self._ladder.step))
+        for part in range(1, self._sweep + 1):
+            rung = top - round(span * part / (self._sweep + 1))
+            load_fps = self._ladder.load_fps(rung)
+            if load_fps not in measured and load_fps < lower.load_fps:
+                self._busy, self._asker = "sweep", place
+                budget = self.goals[place].loss_ratio if self._early_stop else None
+                return Wish(load_fps, self._initial_s(place), budget, purpose="sweep")
+        return None
