@@ -179,7 +179,7 @@ def _privileges() -> Iterator[Check]:
         f"{user}, " + ("without " + ", ".join(building) if building else "with all that is needed"),
         lacks=bool(building),
         means=LIVE_ONLY,
-        remedy="run the command with sudo",
+        remedy="run the command with sudo; in a container, grant CAP_SYS_ADMIN and CAP_NET_ADMIN",
     )
     limit = _real_time_limit()
     yield _check(
@@ -242,7 +242,7 @@ def _kernel() -> Iterator[Check]:
         refused or "made and removed one",
         lacks=bool(refused),
         means=LIVE_ONLY,
-        remedy="run the command with sudo, on a kernel with CONFIG_NET_NS",
+        remedy="run the command with sudo, or in a privileged container; a kernel with CONFIG_NET_NS",
     )
     for name, (means, remedy) in FEATURES.items():
         answer = tried.get(name, "not tried: no network namespace")

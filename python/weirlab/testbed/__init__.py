@@ -57,7 +57,10 @@ def _opened(scenario: Scenario) -> Testbed:
             return ScenarioTestbed(scenario)
         case Netns():
             from weirlab.testbed.netns import NetnsTestbed
+            from weirlab.testbed.netns import refusals as of_a_router
 
+            if problems := of_a_router(scenario):
+                raise UnsupportedError(problems)
             return NetnsTestbed(settle_s=settle_s)
         case Command(run=run, directory=directory, timeout=timeout):
             from weirlab.testbed.command import CommandTestbed

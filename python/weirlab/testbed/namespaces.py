@@ -49,7 +49,8 @@ class Namespace:
         except OSError as error:
             if error.errno in (errno.EPERM, errno.EACCES):
                 raise MissingCapability(
-                    "network namespaces need root (CAP_SYS_ADMIN, CAP_NET_ADMIN): run the command with sudo"
+                    "network namespaces need root (CAP_SYS_ADMIN, CAP_NET_ADMIN): run the command with sudo, "
+                    "or in a container that has these capabilities"
                 ) from error
             raise MissingCapability(f"this system makes no network namespace: {error}") from error
         self._close = weakref.finalize(self, os.close, self._fd)

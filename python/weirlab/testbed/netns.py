@@ -26,14 +26,14 @@ from weirlab.errors import (
 from weirlab.testbed.base import Trial, TrialSpec
 from weirlab.testbed.linux_router import MTU, RECEIVER, SENDER, LinuxRouter, Losses, Placement
 from weirlab.testbed.namespaces import Namespace
+from weirlab.testbed.refusals import only_the_load
 from weirlab.testbed.turns import alone_on_this_machine
 
 if TYPE_CHECKING:
     from weirlab.runs import Run
     from weirlab.scenario import Scenario
-    from weirlab.scenario.traffic import Traffic
 
-__all__ = ["NetnsTestbed", "Placement"]
+__all__ = ["NetnsTestbed", "Placement", "refusals"]
 
 FRAME_OVERHEAD_BYTES = 14 + 4 + 20 + 8
 """What a frame has around the UDP payload: Ethernet header and FCS, IPv4 and UDP headers."""
@@ -112,7 +112,7 @@ class NetnsTestbed:
 
     def refuses(self, scenario: Scenario) -> list[Problem]:
         """Every part of ``scenario`` that this testbed cannot honour."""
-        return [scenario.problem_at(path, message) for path, message in _refusals(scenario)]
+        return refusals(scenario)
 
     def run(self, scenario: Scenario, *, seeds: Sequence[int]) -> Run:
         """Refused: this testbed measures the trials of a search and runs nothing else."""
@@ -261,52 +261,32 @@ def _seconds(ns: int | None) -> float | None:
     return None if ns is None else ns / 1e9
 
 
-def _refusals(scenario: Scenario) -> Iterator[tuple[tuple[str, ...], str]]:
-    """What a Linux router between one sender and one receiver cannot honour, with its path."""
+def refusals(scenario: Scenario) -> list[Problem]:
+    """Every part of ``scenario`` that a Linux router between one sender and one receiver cannot honour. Needs
+    no privilege."""
+    found = only_the_load(scenario, "a Linux router")
+    return found + [scenario.problem_at(path, message) for path, message in _own_refusals(scenario)]
+
+
+def _own_refusals(scenario: Scenario) -> Iterator[tuple[tuple[str, ...], str]]:
+    from weirlab.scenario.flows import Flow, flows_of, frame_sizes
+    from weirlab.scenario.layout import FIXED_NODES, Layout
     from weirlab.scenario.testbeds import Netns
+    from weirlab.scenario.traffic import Departing, Udp
 
     if isinstance(scenario.testbed, Netns) and scenario.testbed.router is None:
         yield ("testbed", "path"), "this version has no path emulator; write 'router: linux'"
-    for section, why in (
-        ("network", "a Linux router has its own network, with the hosts 'sender' and 'receiver'"),
-        ("control", "a Linux router has no congestion points and no PAUSE"),
-        ("campaign", "a Linux router is measured by a search"),
-    ):
-        if getattr(scenario, section) is not None:
-            yield (section,), f"{why}; leave this out"
     if scenario.search is None:
-        yield ("testbed",), "a Linux router is measured by a search; write 'search', or choose 'kind: sim'"
         return
     measured = scenario.search.vary.split(".")[1]
-    for name, traffic in scenario.traffic.items():
-        if name == measured:
-            yield from ((("traffic", name, *path), message) for path, message in _traffic_refusals(traffic))
-        else:
-            yield ("traffic", name), "no other traffic runs beside that of the search; leave this out"
-
-
-def _traffic_refusals(traffic: Traffic) -> Iterator[tuple[tuple[str, ...], str]]:
-    from weirlab.scenario.flows import Flow, flows_of, frame_sizes
-    from weirlab.scenario.layout import FIXED_NODES, Layout
-    from weirlab.scenario.traffic import Constant, Udp
-
+    place, traffic = ("traffic", measured), scenario.traffic[measured]
     flows = flows_of(traffic, Layout(FIXED_NODES, frozenset(FIXED_NODES), ()))
     if flows != [Flow(FIXED_NODES.index("sender"), (FIXED_NODES.index("receiver"),))]:
-        yield (), "the load goes one way, from 'sender' to 'receiver'"
-    if not isinstance(traffic.source, Constant):
-        yield ("source", "kind"), "a trial offers a constant load; write 'kind: constant'"
-        return
+        yield place, "the load goes one way, from 'sender' to 'receiver'"
     if not isinstance(traffic.transport, Udp):
-        yield ("transport",), "a Linux router forwards IP packets; write 'transport: {kind: udp}'"
-    for size, _ in frame_sizes(traffic.source):
+        yield (*place, "transport"), "a Linux router forwards IP packets; write 'transport: {kind: udp}'"
+    sizes = frame_sizes(traffic.source) if isinstance(traffic.source, Departing) else ()
+    for size, _ in sizes:
         if not SMALLEST_FRAME_BYTES <= size <= LARGEST_FRAME_BYTES:
             limits = f"{SMALLEST_FRAME_BYTES} to {LARGEST_FRAME_BYTES} B"
-            yield ("source", "frame_size"), f"frames of {limits} can be sent (got {size} B)"
-    if traffic.start.ps:
-        yield ("start",), "each trial sends from its beginning; leave this out"
-    if traffic.stop is not None:
-        yield ("stop",), "each trial sends for its whole duration; leave this out"
-    if traffic.streams != 1:
-        yield ("streams",), "a load over UDP has one stream; leave this out"
-    if traffic.timing is not None:
-        yield ("timing",), "the timers of a live sender are as late as they are; leave this out"
+            yield (*place, "source", "frame_size"), f"frames of {limits} can be sent (got {size} B)"

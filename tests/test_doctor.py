@@ -1,0 +1,163 @@
+"""The doctor says what there is, what is lacking, what that means and how to mend it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from weirlab import doctor
+from weirlab.doctor import Check, examine
+from weirlab.errors import MissingCapability
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+
+
+@pytest.fixture(scope="module")
+def checks() -> list[Check]:
+    return examine(measure_clock=False)
+
+
+def named(checks: list[Check], name: str) -> Check:
+    (found,) = [check for check in checks if check.name == name]
+    return found
+
+
+def test_every_lack_says_what_it_means_and_how_to_mend_it(checks):
+    for check in checks:
+        assert check.found, check.name
+        if check.status == "ok":
+            assert not check.means, check.name
+            assert not check.remedy, check.name
+        else:
+            assert check.means, check.name
+            assert check.remedy, check.name
+
+
+def test_every_check_has_a_name_of_its_own(checks):
+    names = [check.name for check in checks]
+    assert len(set(names)) == len(names)
+
+
+def test_the_compiled_core_is_a_release_build(checks):
+    assert named(checks, "compiled core").status == "ok"
+
+
+def test_everything_is_looked_at_within_seconds():
+    began = time.monotonic()
+    examine()
+    assert time.monotonic() - began < 10.0
+
+
+def test_elsewhere_than_on_linux_it_says_that_live_testbeds_need_linux(monkeypatch):
+    monkeypatch.setattr(doctor.sys, "platform", "darwin")
+    checks = examine()
+    platform = named(checks, "platform")
+    assert platform.status == "lack"
+    assert "no live testbeds" in platform.means
+    assert "Linux" in platform.remedy
+    assert not [check for check in checks if check.section in ("kernel", "privileges")]
+
+
+@on_linux
+def test_one_cpu_is_a_lack_that_explains_why_nothing_is_ever_lost(monkeypatch):
+    monkeypatch.setattr(doctor.os, "sched_getaffinity", lambda _: {3})
+    check = named(examine(measure_clock=False), "CPUs")
+    assert check.status == "lack"
+    assert "no upper bound seen" in check.means
+
+
+@on_linux
+def test_what_could_not_be_tried_is_unknown_and_not_a_lack(monkeypatch):
+    class Refused:
+        def __init__(self) -> None:
+            raise MissingCapability("network namespaces need root")
+
+    monkeypatch.setattr(doctor, "Namespace", Refused)
+    checks = examine(measure_clock=False)
+    assert named(checks, "network namespaces").status == "lack"
+    assert "need root" in named(checks, "network namespaces").found
+    assert {named(checks, name).status for name in doctor.FEATURES} == {"unknown"}
+
+
+@on_linux
+@pytest.mark.parametrize(
+    ("bits", "held"),
+    [
+        ("0000000000000000", set()),
+        ("000001ffffffffff", {"CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_ADMIN", "CAP_SYS_NICE"}),
+        ("0000000000001000", {"CAP_NET_ADMIN"}),
+        ("0000000000a00000", {"CAP_SYS_ADMIN", "CAP_SYS_NICE"}),
+    ],
+)
+def test_capabilities_are_read_from_their_bits(monkeypatch, bits, held):
+    status = f"CapPrm:\t0000000000000000\nCapEff:\t{bits}\nCapBnd:\t000001ffffffffff\n"
+    monkeypatch.setattr(doctor, "_read", lambda _: status)
+    assert doctor._capabilities() == held
+
+
+@on_linux
+def test_a_user_without_capabilities_is_told_to_use_sudo(monkeypatch):
+    monkeypatch.setattr(doctor, "_capabilities", set)
+    monkeypatch.setattr(doctor, "_real_time_limit", lambda: 0)
+    checks = examine(measure_clock=False)
+    for name in ("network administration", "real-time priority"):
+        check = named(checks, name)
+        assert check.status == "lack"
+        assert "sudo" in check.remedy
+
+
+def test_a_tool_that_hangs_does_not_hang_the_doctor(monkeypatch):
+    def hang(*_args: object, timeout: float, **_options: object) -> None:
+        raise subprocess.TimeoutExpired("tool", timeout)
+
+    monkeypatch.setattr(doctor.shutil, "which", lambda *_args, **_options: "/usr/bin/tool")
+    monkeypatch.setattr(doctor.subprocess, "run", hang)
+    tools = [check for check in examine(measure_clock=False) if check.section == "tools"]
+    assert tools
+    assert {check.found for check in tools} == {"of unknown version"}
+
+
+def test_a_tool_that_is_not_there_comes_with_the_name_of_its_package(monkeypatch):
+    monkeypatch.setattr(doctor.shutil, "which", lambda *_args, **_options: None)
+    ping = named(examine(measure_clock=False), "ping")
+    assert ping.status == "lack"
+    assert "iputils-ping" in ping.remedy
+
+
+def test_a_missing_report_package_is_a_lack_of_plots(monkeypatch):
+    find = doctor.importlib.util.find_spec
+    monkeypatch.setattr(
+        doctor.importlib.util, "find_spec", lambda name: None if name == "altair" else find(name)
+    )
+    check = named(examine(measure_clock=False), "report packages")
+    assert check.status == "lack"
+    assert "no altair" in check.found
+    assert "weirlab[report]" in check.remedy
+
+
+@pytest.mark.live
+def test_what_the_doctor_calls_well_is_enough_for_a_real_router():
+    from weirlab.testbed.netns import NetnsTestbed
+
+    checks = examine(measure_clock=False)
+    needed = ("network namespaces", "veth pairs", "receive steering")
+    if any(named(checks, name).status != "ok" for name in needed):
+        with pytest.raises(MissingCapability):
+            NetnsTestbed().close()
+        pytest.skip("this machine lacks what a router needs, and the testbed says so too")
+    NetnsTestbed().close()
+
+
+@on_linux
+def test_nothing_is_left_behind():
+    def descriptors() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    examine(measure_clock=False)
+    before = descriptors()
+    examine(measure_clock=False)
+    assert descriptors() == before
