@@ -151,6 +151,9 @@ class Span(_Quantity):
         """Seconds."""
         return self.stored / 1e12
 
+    def __str__(self) -> str:
+        return super().__str__() if self.stored else "0 s"
+
     @classmethod
     def from_s(cls, seconds: float) -> Span:
         """The nearest whole number of picoseconds."""
@@ -210,7 +213,7 @@ class FrameRate(_Quantity):
         return cls(round(fps * 1e3))
 
 
-_FRAMES = re.compile(r"\s*(\d[\d_]*)\s*frames?\s*")
+_FRAMES_PATTERN = r"^\s*(\d[\d_]*)\s*frames?\s*$"
 
 
 @dataclass(frozen=True, order=True)
@@ -222,13 +225,31 @@ class Frames:
     @classmethod
     def parse(cls, text: str) -> Frames:
         """Read `16 frames`. Raises UnitError."""
-        match = _FRAMES.fullmatch(text)
+        match = re.match(_FRAMES_PATTERN, text)
         if not match:
             raise UnitError(f"write a number of frames as '16 frames' (got '{text}')")
         return cls(int(match[1]))
 
     def __str__(self) -> str:
         return f"{self.count} frames"
+
+    @classmethod
+    def _coerce(cls, value: object) -> Frames:
+        if isinstance(value, Frames):
+            return value
+        return cls.parse(_text(value, "a number of frames as '16 frames'"))
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls._coerce, serialization=core_schema.to_string_ser_schema(when_used="always")
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {"type": "string", "pattern": _FRAMES_PATTERN, "examples": ["16 frames"]}
 
 
 T = TypeVar("T")
@@ -385,7 +406,6 @@ def _any_load(value: object) -> Any:
 
 
 _AS_TEXT = PlainSerializer(str, return_type=str)
-_FRAMES_PATTERN = r"^\s*\d[\d_]*\s*frames?\s*$"
 
 
 def _texts(*quantities: type[_Quantity], more: tuple[dict[str, Any], ...] = ()) -> WithJsonSchema:

@@ -23,13 +23,13 @@ from weirlab.errors import UnitError
 __all__ = [
     "BY_FIELD",
     "BY_KIND",
-    "Label",
     "Model",
     "Name",
     "Named",
     "PortSelector",
     "Selector",
     "Text",
+    "TrafficSelector",
     "kind_of",
 ]
 
@@ -215,6 +215,15 @@ def _selector_schema(example: list[str]) -> WithJsonSchema:
     )
 
 
+def _read_traffic_selector(value: object) -> tuple[str, ...]:
+    items = value if isinstance(value, list | tuple) else [value]
+    shape = re.compile(r"[A-Za-z0-9_*?\[\]-]+")
+    if not items or not all(isinstance(item, str) and shape.fullmatch(item) for item in items):
+        shown = f"'{value}'" if isinstance(value, str) else "nothing" if not value else "a list"
+        raise UnitError(f"name entries of 'traffic', such as 'load' or '*', or a list of them (got {shown})")
+    return tuple(items)
+
+
 Text = Annotated[str, BeforeValidator(_read_text), WithJsonSchema({"type": ["string", "number", "boolean"]})]
 """Any text but none at all."""
 Name = Annotated[
@@ -223,8 +232,6 @@ Name = Annotated[
     WithJsonSchema({"type": ["string", "integer"], "pattern": f"^{_NAME.pattern}$"}),
 ]
 """Letters, digits, `-` and `_`; no dots, as names are parts of dotted paths."""
-Label = Text
-"""A name that may hold any character, such as a level of a study."""
 Selector = Annotated[
     tuple[str, ...],
     BeforeValidator(_read_selector),
@@ -232,6 +239,13 @@ Selector = Annotated[
     _selector_schema(["ep-4", "edge-*", "ep-[0-3]", "@hosts"]),
 ]
 """Nodes: a name, a glob, `@hosts`, `@switches`, or a list of these."""
+TrafficSelector = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_read_traffic_selector),
+    _ONE_OR_LIST,
+    _selector_schema(["load", "*"]),
+]
+"""Entries of `traffic`: a name, a glob, or a list of these."""
 PortSelector = Annotated[
     tuple[str, ...],
     BeforeValidator(_read_port_selector),

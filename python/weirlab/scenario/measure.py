@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from weirlab.scenario.base import BY_KIND, Model, PortSelector, Selector
+from weirlab.scenario.base import BY_KIND, Model, PortSelector, TrafficSelector
 from weirlab.units import Fraction, Rate, Window
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
 class FlowMeasure(Model):
     """A number about the flows of some traffic."""
 
-    of: Selector
+    of: TrafficSelector
     """Names of traffic, or globs of them."""
 
 

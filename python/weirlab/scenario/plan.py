@@ -10,7 +10,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from weirlab.errors import UnitError
-from weirlab.scenario.base import BY_KIND, Model, Name, Named, Selector, Text
+from weirlab.scenario.base import BY_KIND, Model, Name, Named, Text, TrafficSelector
 from weirlab.units import Count, Fraction, FrameRate, LoadRange, Natural, PositiveSpan, Span
 
 __all__ = [
@@ -105,7 +105,7 @@ class Step(Model):
 
     name: Name
     """What the part is called in the records."""
-    run: Selector
+    run: TrafficSelector
     """Names of the traffic that runs."""
     for_: PositiveSpan = Field(alias="for")
     """How long."""

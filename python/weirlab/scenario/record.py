@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from weirlab.scenario.base import BY_FIELD, Model, PortSelector, Selector
+from weirlab.scenario.base import BY_FIELD, Model, PortSelector, Selector, TrafficSelector
 from weirlab.units import PositiveSpan
 
 __all__ = [
@@ -32,7 +32,7 @@ class QueueRecord(Model):
 class FlowRecord(Model):
     """Table `deliveries`: what arrived, over time."""
 
-    flow: Selector
+    flow: TrafficSelector
     """Names of traffic, or globs of them."""
     every: PositiveSpan
     """Length of an interval."""
@@ -43,7 +43,7 @@ class FlowRecord(Model):
 class DelayRecord(Model):
     """Table `delays`: the distribution of the one-way delay of each flow."""
 
-    delays: Selector
+    delays: TrafficSelector
     """Names of traffic, or globs of them."""
 
 
@@ -59,7 +59,7 @@ class LimiterRecord(Model):
 class PStreamRecord(Model):
     """Table `p_streams`: probing packet groups one by one."""
 
-    p_streams: Selector
+    p_streams: TrafficSelector
     """Names of traffic, or globs of them."""
 
 

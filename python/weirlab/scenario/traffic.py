@@ -271,7 +271,7 @@ def _read_flow(value: object) -> Any:
     raise UnitError(f"write a flow as 'host-0->host-3' (got '{value}')")
 
 
-Flow = Annotated[
+FlowEnds = Annotated[
     tuple[str, str],
     BeforeValidator(_read_flow),
     PlainSerializer("->".join),
@@ -283,7 +283,7 @@ class Listed(Model):
     """Senders and receivers one by one."""
 
     kind: Literal["list"]
-    flows: tuple[Flow, ...]
+    flows: tuple[FlowEnds, ...]
     """As `sender->receiver`; a sender stands there once."""
 
 

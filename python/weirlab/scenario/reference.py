@@ -1,0 +1,196 @@
+"""The tables of the documentation of scenario files, made from the models.
+
+    python -m weirlab.scenario.reference docs/scenarios.md
+
+writes anew what stands between a mark and `<!-- end -->`, for every mark in the page:
+
+- `<!-- fields: Run -->`: the fields of some models
+- `<!-- kinds: AnySource -->`: what a union of models offers, and the fields of each
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from pydantic.fields import FieldInfo
+
+from weirlab import units
+from weirlab.scenario import base, control, measure, model, network, plan, record, testbeds, traffic
+from weirlab.scenario.base import Model, Named, kind_of
+from weirlab.scenario.plan import Level
+
+__all__ = ["described_models", "rewritten"]
+
+_MODULES = (control, measure, model, network, plan, record, testbeds, traffic)
+
+_SCALARS: list[tuple[Any, str]] = [
+    (units.Span, "time"),
+    (units.PositiveSpan, "time > 0"),
+    (units.Size, "size"),
+    (units.PositiveSize, "size > 0"),
+    (units.Rate, "bit rate"),
+    (units.FrameRate, "frame rate"),
+    (units.AnyRate, "bit rate or frame rate"),
+    (units.LoadRange, "range of loads"),
+    (units.Fraction, "fraction"),
+    (units.Count, "whole number ≥ 1"),
+    (units.Natural, "whole number ≥ 0"),
+    (units.Number, "number"),
+    (units.Flag, "`true` or `false`"),
+    (units.Limit, "size, frames or `unlimited`"),
+    (units.Threshold, "size or frames"),
+    (units.Frames, "frames"),
+    (units.Window, "range of times"),
+    (base.Name, "name"),
+    (base.TrafficSelector, "traffic"),
+    (base.Selector, "nodes"),
+    (base.PortSelector, "ports"),
+    (traffic.Mix, "`imix`, or sizes with weights"),
+    (traffic.FlowEnds, "`a->b`"),
+    (str, "text"),
+]
+
+
+def _models() -> dict[str, type[Model]]:
+    found = (value for module in _MODULES for value in vars(module).values())
+    return {value.__name__: value for value in found if isinstance(value, type) and issubclass(value, Model)}
+
+
+def _members(alias: str) -> list[type[Model]]:
+    """The models of the union `alias`."""
+    (union,) = {vars(module)[alias] for module in _MODULES if alias in vars(module)}
+    inner = get_args(union)[0]
+    return list(get_args(inner)) or [inner]
+
+
+def _fields(described: type[Model], without: type[Model] = Model) -> Iterator[str]:
+    """Rows of a table of fields: name, value, default, meaning. `kind` is left out."""
+    hints = get_type_hints(described, include_extras=True)
+    rows = []
+    for name, field in described.model_fields.items():
+        shown = field.alias or name
+        if shown == "kind" or name in without.model_fields:
+            continue
+        value = _value(hints[name], f"{described.__name__}.{shown}")
+        meaning = " ".join((field.description or "").split())
+        rows.append(f"| `{shown}` | {value} | {_default(field)} | {meaning} |")
+    if rows:
+        yield from ("| field | value | default | meaning |", "|---|---|---|---|", *rows, "")
+
+
+def _value(hint: Any, place: str) -> str:
+    """What may stand for a value of this type."""
+    for known, text in _SCALARS:
+        if hint == known:
+            return text
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return "`1`" if arguments[0] == Literal[1] else _value(arguments[0], place)
+    if origin in (Union, UnionType):
+        members = [member for member in arguments if member is not type(None)]
+        if len(members) == 1:
+            return _value(members[0], place)
+        return ", ".join(f"`{kind_of(member)}`" for member in members)
+    if origin is Literal:
+        return ", ".join(f"`{choice}`" for choice in arguments)
+    if origin is Named:
+        if arguments[0] == tuple[Level, ...]:
+            return "levels by factor"
+        return f"by name: {_value(arguments[0], place)}"
+    if origin is tuple:
+        several = "list of" if ... in arguments else "two:"
+        return f"{several} {_value(arguments[0], place)}"
+    if isinstance(hint, type) and issubclass(hint, Model):
+        return f"[{hint.__name__}](#fields-of-{hint.__name__.lower()})"
+    raise TypeError(f"no words for the type of {place}: {hint}")
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    match field.default:
+        case None:
+            return ""
+        case Named():
+            return "none"
+        case Model() as value if "kind" in type(value).model_fields:
+            return f"`{{kind: {kind_of(type(value))}}}`"
+        case Model():
+            return "defaults"
+        case bool() as value:
+            return f"`{str(value).lower()}`"
+        case tuple() as value:
+            return f"`[{', '.join(map(str, value))}]`"
+        case value:
+            return f"`{value}`"
+
+
+def _parent(described: type[Model]) -> type[Model]:
+    parent = described.__mro__[1]
+    assert issubclass(parent, Model)
+    return parent
+
+
+def _summary(described: type[Model]) -> str:
+    return " ".join((described.__doc__ or "").split())
+
+
+def _field_block(names: str) -> Iterator[str]:
+    for name in names.split():
+        described = _models()[name]
+        kind = f" (`kind: {kind_of(described)}`)" if "kind" in described.model_fields else ""
+        yield f'<a id="fields-of-{name.lower()}"></a>**{name}**{kind}: {_summary(described)}'
+        yield ""
+        yield from _fields(described)
+
+
+def _kind_block(alias: str) -> Iterator[str]:
+    members = _members(alias)
+    by_kind = "kind" in members[0].model_fields
+    yield from (f"| {'kind' if by_kind else 'field'} | what it is |", "|---|---|")
+    for member in members:
+        yield f"| `{kind_of(member)}` | {_summary(member)} |"
+    yield ""
+    shared = {parent: None for member in members if (parent := _parent(member)).model_fields}
+    for parent in shared:
+        heirs = [f"`{kind_of(member)}`" for member in members if issubclass(member, parent)]
+        yield f"Fields of {', '.join(heirs)}:"
+        yield ""
+        yield from _fields(parent)
+    for member in members:
+        rows = list(_fields(member, without=_parent(member)))
+        if rows:
+            yield f"Fields of `{kind_of(member)}`:"
+            yield ""
+            yield from rows
+
+
+def _block(mark: str, what: str) -> str:
+    lines = _field_block(what) if mark == "fields" else _kind_block(what)
+    return "\n".join(lines)
+
+
+_MARKED = re.compile(r"(<!-- (fields|kinds): ([\w ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def rewritten(page: str) -> str:
+    """The page with all its tables made anew."""
+    return _MARKED.sub(lambda match: f"{match[1]}{_block(match[2], match[3])}{match[4]}", page)
+
+
+def described_models(page: str) -> set[str]:
+    """Names of the models that the page describes."""
+    found: set[str] = set()
+    for _, mark, what, _ in _MARKED.findall(page):
+        found |= set(what.split()) if mark == "fields" else {m.__name__ for m in _members(what)}
+    return found
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        Path(name).write_text(rewritten(Path(name).read_text()))

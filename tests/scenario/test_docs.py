@@ -1,0 +1,60 @@
+"""The reference page of scenario files says what the models say, and its examples are legal."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from weirlab.scenario import json_schema, loads
+from weirlab.scenario.document import parse
+from weirlab.scenario.reference import described_models, rewritten
+from weirlab.units import FrameRate, Rate, Size, Span
+
+PAGE = (Path(__file__).parents[2] / "docs" / "scenarios.md").read_text()
+EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+SCHEMA = jsonschema.Draft202012Validator(json_schema())
+
+
+def test_the_tables_are_those_of_the_models() -> None:
+    assert rewritten(PAGE) == PAGE, "run: python -m weirlab.scenario.reference docs/scenarios.md"
+
+
+def test_every_model_of_a_scenario_is_described() -> None:
+    quantities = {kind.__name__ for kind in (Span, Size, Rate, FrameRate)}
+    models = {name for name in json_schema()["$defs"] if "." not in name} - quantities
+    assert described_models(PAGE) == models | {"Scenario"}
+
+
+@pytest.mark.parametrize("kind", [Span, Size, Rate, FrameRate])
+def test_the_units_on_the_page_exist(kind: type[Span]) -> None:
+    row = {Span: "time", Size: "size", Rate: "bit rate", FrameRate: "frame rate"}[kind]
+    (units,) = re.findall(rf"^\| {row} \| [^|]* \| (.*) \|$", PAGE, re.MULTILINE)
+    for unit in " ".join(re.findall(r"`([^`]*/?[^`]*)`", units)).split():
+        assert any(known == unit or known.startswith(unit) for known in kind.units)
+
+
+@pytest.mark.parametrize("text", EXAMPLES, ids=range(len(EXAMPLES)))
+def test_an_example_is_legal(text: str) -> None:
+    if "weirlab: 1" in text:
+        assert loads(text).name
+        return
+    parse(text)
+    fragment = {"weirlab": 1, "extends": "base.yaml", **yaml.safe_load(text)}
+    SCHEMA.validate(fragment)
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) >= 5
+
+
+def test_the_complaints_on_the_page_are_those_of_the_loader() -> None:
+    # Their exact texts are tested with bad files; here, that the page quotes them.
+    (quoted,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+    for line in quoted.splitlines():
+        message = line.split(": ", 2)[2]
+        tests = (Path(__file__).parent / "test_bad_files.py").read_text()
+        assert message.split("; ")[0] in tests.replace('"\n        "', "")
