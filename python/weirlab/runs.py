@@ -11,12 +11,22 @@ from pathlib import Path
 import polars as pl
 
 from weirlab import _core
-from weirlab.errors import InputError, RunFailed
+from weirlab.errors import InputError, RunFailed, UnsupportedError
 from weirlab.records import Records
 from weirlab.results import Manifest, Provenance, usable_cpus, write_json, write_text
-from weirlab.scenario import Scenario, load
+from weirlab.scenario import Resolved, Scenario, load
+from weirlab.scenario.testbeds import Sim
 
-__all__ = ["Progress", "Run", "replicate_seeds", "run"]
+__all__ = [
+    "Progress",
+    "Run",
+    "check_conservation",
+    "replicate_seeds",
+    "resolve",
+    "run",
+    "save_scenario",
+    "simulate",
+]
 
 Progress = Callable[[int, int], None]
 """Told how much is done, and of how much, about every 50 ms."""
@@ -124,7 +134,7 @@ def simulate(
     """What the simulator records of a scenario, one replicate per seed, checked for conservation."""
     if threads is not None and threads < 1:
         raise InputError(f"at least 1 thread is needed (got {threads})")
-    resolved = scenario.resolve()
+    resolved = resolve(scenario)
     threads = usable_cpus() if threads is None else threads
     try:
         columns = _core.simulate(resolved.spec_json, list(seeds), threads, progress)
@@ -133,6 +143,16 @@ def simulate(
     records = Records.from_columns(columns)
     check_conservation(records)
     return records
+
+
+def resolve(scenario: Scenario) -> Resolved:
+    """What the simulator is told of a scenario. Raises UnsupportedError when another testbed is to run it."""
+    if not isinstance(scenario.testbed, Sim):
+        problem = scenario.problem(
+            "testbed", f"'{scenario.testbed.kind}' measures searches, and runs no scenarios yet"
+        )
+        raise UnsupportedError([problem])
+    return scenario.resolve()
 
 
 def check_conservation(records: Records) -> None:
@@ -157,5 +177,5 @@ def save_scenario(scenario: Scenario, directory: Path) -> None:
     """Write `scenario.yaml`, complete with defaults, and what the simulator makes of it as
     `resolved.json`."""
     write_text(directory / "scenario.yaml", scenario.to_yaml())
-    if scenario.network is not None and scenario.search is None:
-        write_json(directory / "resolved.json", json.loads(scenario.resolve().spec_json))
+    if scenario.network is not None and scenario.search is None and isinstance(scenario.testbed, Sim):
+        write_json(directory / "resolved.json", json.loads(resolve(scenario).spec_json))

@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from weirlab.cli import check, report, reproduce, run, scenarios, schema, search
+from weirlab.cli import check, doctor, report, reproduce, run, scenarios, schema, search
 from weirlab.errors import InputError, Interrupted, WeirlabError
 
 __all__ = ["app", "main"]
@@ -22,9 +22,9 @@ _HELP = """Find out how much a network carries, and what it does when it is aske
 \b
 Examples:
   weir scenarios                  what is ready to run
-  weir search simulated-router    find the NDR and PDR of a simulated device
-  weir run incast.yaml            run a scenario on the packet-level simulator
-  weir report results/incast-...  write the report of a result
+  weir search search-knee         find the NDR and PDR of a simulated device
+  weir search router-ndr          the same of a real Linux router, on this machine
+  weir run incast --report        run a scenario on the packet-level simulator
 
 \b
 Exit codes: 0 well, 1 a run failed, 2 the input is wrong, 130 interrupted.
@@ -39,7 +39,7 @@ app = typer.Typer(
     help=_HELP,
 )
 
-for module in (run, search, report, check, scenarios, schema, reproduce):
+for module in (run, search, report, check, scenarios, schema, doctor, reproduce):
     module.add_to(app)
 
 

@@ -14,7 +14,7 @@ __all__ = ["add_to"]
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("report")(report)
+    app.command("report", short_help="Write the report of a result as one HTML page.")(report)
 
 
 def report(

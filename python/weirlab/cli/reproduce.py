@@ -15,7 +15,7 @@ __all__ = ["add_to"]
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("reproduce")(reproduce)
+    app.command("reproduce", short_help="Reproduce a published study: its numbers beside ours.")(reproduce)
 
 
 def _complete_study(incomplete: str) -> list[str]:

@@ -34,7 +34,7 @@ __all__ = ["add_to"]
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("run")(run)
+    app.command("run", short_help="Run a scenario, or a study, on the simulator.")(run)
 
 
 def run(
@@ -62,8 +62,8 @@ def run(
     \b
     Examples:
       weir run incast.yaml
-      weir run incast.yaml --replicates 20 --set traffic.load.source.load='80 %'
-      weir run incast.yaml --out results/first --report
+      weir run incast --replicates 20 --set traffic.load.source.load='80 %'
+      weir run load-and-buffer --out results/first --report
     """
     from weirlab.errors import InputError
 
@@ -89,7 +89,7 @@ def _run_once(
     from weirlab.measures import evaluate, summary
     from weirlab.results import claimed_directory, write_json
 
-    scenario.resolve()  # what cannot run is told before a directory is made
+    runs.resolve(scenario)  # what cannot run is told before a directory is made
     began = time.monotonic()
     with claimed_directory(scenario.name, out) as directory:
         with progress_bar("simulating", f"{replicates or 1} replicates") as progress:

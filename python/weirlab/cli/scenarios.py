@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +17,7 @@ __all__ = ["add_to"]
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("scenarios")(scenarios)
+    app.command("scenarios", short_help="List, print or copy the ready-made scenarios.")(scenarios)
 
 
 def scenarios(
@@ -38,8 +40,8 @@ def scenarios(
     \b
     Examples:
       weir scenarios
-      weir scenarios simulated-router
-      weir scenarios simulated-router --copy mine.yaml
+      weir scenarios incast
+      weir scenarios incast --copy mine.yaml
     """
     from weirlab.errors import InputError
 
@@ -72,10 +74,20 @@ def scenarios(
 
 
 def _facts(file: Path) -> dict[str, str]:
-    """Description and command, without the validation that a list does not need."""
+    """Description and command, without the validation that a list does not need.
+
+    A file without a description is described by the first sentence of the comment that it begins with.
+    """
     import yaml
 
+    text = file.read_text(encoding="utf-8")
     # BaseLoader makes text, lists and mappings only.
-    content = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+    content = yaml.load(text, Loader=yaml.BaseLoader)
+    comment = " ".join(line.removeprefix("#").strip() for line in takewhile(_is_comment, text.splitlines()))
+    description = content.get("description") or re.split(r"(?<=\.)\s", comment, maxsplit=1)[0]
     command = "weir search" if "search" in content else "weir run"
-    return {"command": command, "description": " ".join(content.get("description", "").split())}
+    return {"command": command, "description": " ".join(description.split())}
+
+
+def _is_comment(line: str) -> bool:
+    return line.startswith("#")

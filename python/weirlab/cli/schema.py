@@ -14,7 +14,7 @@ __all__ = ["add_to"]
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("schema")(schema)
+    app.command("schema", short_help="Print the JSON schema of scenario files, for editors.")(schema)
 
 
 def schema(

@@ -13,6 +13,7 @@ import polars as pl
 
 from weirlab.plots.style import LIGHT, WIDTH, Plot, altair, finished, rule, scaled
 from weirlab.search.base import GoalResult, SearchGoal, SearchState
+from weirlab.search.controlled import OFFER_TOLERANCE
 from weirlab.testbed.base import Trial
 
 __all__ = ["loss_plots", "outcome", "progress_plots"]
@@ -20,14 +21,14 @@ __all__ = ["loss_plots", "outcome", "progress_plots"]
 TRIALS = 1500
 """Most trials in one plot."""
 HEIGHT = 330
-_ZOOM = 4.0
-"""The zoomed plot reaches this many widths of the final bounds beyond them."""
 
 
 def outcome(trial: Trial, goals: Sequence[SearchGoal]) -> str:
-    """Which goals a trial met by its loss ratio, as a short text."""
+    """Which goals a trial met by its loss ratio, or why that says nothing of the device, as a short text."""
     if trial.spec.purpose == "warm-up":
         return "warm-up"
+    if trial.unsent_ratio > OFFER_TOLERANCE:
+        return "load not offered"
     met = [goal.name for goal in goals if trial.loss_ratio <= goal.loss_ratio]
     if len(met) == len(goals):
         return (
@@ -68,7 +69,7 @@ def progress_plots(
             note=note,
         )
     ]
-    window = _window(results, factor)
+    window = _window(results, table.get_column("load"), factor)
     if window is not None:
         inside = table.filter(pl.col("load").is_between(*window))
         if 2 <= inside.height < table.height:
@@ -92,11 +93,14 @@ def loss_plots(trials: Sequence[Trial], results: Sequence[GoalResult]) -> list[P
     goals = [result.goal for result in results]
     factor, unit = scaled(max(trial.spec.intended_load_fps for trial in trials), "frame_rate")
     table = _trial_table(trials, [], goals, factor).tail(TRIALS)
-    near = table.filter(pl.col("load").is_between(*_surroundings(results, factor)))
     note = "The axis is logarithmic above 0.01 % and linear below."
-    if near.height * 2 >= table.height and near.height < table.height:
-        note += f" {table.height - near.height} of {table.height} trials lie outside of this plot."
-        table = near
+    window = _window(results, table.get_column("load"), factor)
+    if window is not None:
+        spread = 1.5 * (window[1] - window[0])
+        near = table.filter(pl.col("load").is_between(window[0] - spread, window[1] + spread))
+        if near.height < table.height:
+            note += f" {table.height - near.height} of {table.height} trials lie outside of this plot."
+            table = near
     highest = max(0.01, float(table.select(pl.col("loss").max()).item()))
     alt = altair()
     layers = [
@@ -214,7 +218,7 @@ def _marks(table: pl.DataFrame) -> dict[str, Any]:
     seen = set(table.get_column("outcome"))
     order = [each for each in ("no loss", "meets every goal") if each in seen]
     order += sorted(each for each in seen if each.startswith("meets") and each not in order)
-    order += [each for each in ("too much loss", "warm-up") if each in seen]
+    order += [each for each in ("too much loss", "load not offered", "warm-up") if each in seen]
     looks = [_LOOKS.get(each, ("middling", "diamond")) for each in order]
     legend = alt.Legend(orient="top", symbolOpacity=1)
     return {
@@ -235,6 +239,7 @@ _LOOKS = {
     "no loss": ("good", "circle"),
     "meets every goal": ("good", "circle"),
     "too much loss": ("bad", "triangle-down"),
+    "load not offered": ("muted", "cross"),
     "warm-up": ("muted", "square"),
 }
 
@@ -291,23 +296,14 @@ def _phases(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _surroundings(results: Sequence[GoalResult], factor: float) -> tuple[float, float]:
-    """Loads from a fifth below the lowest bound to a fifth above the highest."""
-    loads = [
-        bound.load_fps for result in results for bound in (result.lower, result.upper) if bound is not None
-    ]
-    return (0.8 * min(loads) * factor, 1.2 * max(loads) * factor) if loads else (0.0, float("inf"))
-
-
-def _window(results: Sequence[GoalResult], factor: float) -> tuple[float, float] | None:
-    """Loads around the last bounds; None where a goal lacks one."""
-    pairs = [
-        (result.lower.load_fps, result.upper.load_fps)
-        for result in results
-        if result.lower is not None and result.upper is not None
-    ]
-    if not pairs:
+def _window(results: Sequence[GoalResult], loads: pl.Series, factor: float) -> tuple[float, float] | None:
+    """Loads around the last bounds, wide enough for half of the trials; None without bounds on both sides."""
+    lowers = [result.lower.load_fps for result in results if result.lower is not None]
+    uppers = [result.upper.load_fps for result in results if result.upper is not None]
+    if not lowers or not uppers:
         return None
-    low, high = min(pair[0] for pair in pairs), max(pair[1] for pair in pairs)
-    margin = _ZOOM * max(pair[1] - pair[0] for pair in pairs)
-    return max(0.0, low - margin) * factor, (high + margin) * factor
+    low, high = min(lowers + uppers) * factor, max(lowers + uppers) * factor
+    farness = pl.max_horizontal(low - pl.col("load"), pl.col("load") - high, 0.0)
+    half = float(pl.DataFrame({"load": loads}).select(farness.median()).item())
+    margin = max(0.5 * (high - low), 1.1 * half)
+    return max(0.0, low - margin), high + margin

@@ -45,7 +45,7 @@ def port_plots(records: Records) -> list[Plot]:
             series,
             kind="rate",
             name="port-rate",
-            title="Transmitted rate of ports",
+            title=f"Transmitted rate of {series.what}",
             y_title="rate on the wire",
             description=f"Transmitted rate, framing included, of {series.listed} over time.",
             ceiling=series.ceiling(),
@@ -55,7 +55,7 @@ def port_plots(records: Records) -> list[Plot]:
             series,
             kind="bytes",
             name="port-queue",
-            title="Waiting bytes at ports",
+            title=f"Waiting bytes at {series.what}",
             y_title="queue",
             description=f"Bytes that waited at {series.listed} over time: line mean, band up to the maximum.",
             note="Line: mean over time; band: up to the largest queue within each interval.",
@@ -68,7 +68,7 @@ def port_plots(records: Records) -> list[Plot]:
                 series,
                 kind=None,
                 name="port-drops",
-                title="Dropped frames at ports",
+                title=f"Dropped frames at {series.what}",
                 y_title=f"drops in {series.every}",
                 description=f"Frames dropped at {series.listed} in each recorded interval.",
             )
@@ -87,7 +87,7 @@ def delivery_plots(records: Records) -> list[Plot]:
             series,
             kind="rate",
             name="delivered-rate",
-            title="Delivered rate of traffic",
+            title=f"Delivered rate of {series.what}",
             y_title="delivered rate, framing excluded",
             description=f"Delivered rate of {series.listed} over time.",
         )
@@ -155,6 +155,8 @@ class _Series:
     """Rows of a table by interval, with an id, a name and the length of each interval."""
 
     rows: pl.DataFrame
+    kind: str
+    """`ports` or `traffic`."""
     names: list[str]
     shown_of: int
 
@@ -175,11 +177,17 @@ class _Series:
                 ).cast(pl.Float64)
             )
         )
-        return cls(rows, names.get_column("name").to_list(), totals.height)
+        kind = "ports" if key == "port" else key
+        return cls(rows, kind, names.get_column("name").to_list(), totals.height)
 
     @property
     def listed(self) -> str:
         return _listed(self.names)
+
+    @property
+    def what(self) -> str:
+        """The only one, or what they all are."""
+        return self.names[0] if len(self.names) == 1 else self.kind
 
     @property
     def every(self) -> str:

@@ -93,6 +93,7 @@ def _plot(name: str, rows: pl.DataFrame, across: str, others: Sequence[str], ord
     y = alt.Y("low:Q", title=f"{name} [{unit}]" if unit else name, scale=alt.Scale(zero=_near_zero(rows)))
     legend = alt.Legend(symbolOpacity=1) if len(names) > 1 else None
     color = alt.Color("series:N", scale=alt.Scale(**series_colors(names)), sort=names, legend=legend)
+    shape = alt.Shape("series:N", sort=names, legend=legend)
     base = alt.Chart(rows).encode(x=x, color=color)
     if not amounts and len(names) > 1:
         base = base.encode(xOffset=offset)
@@ -100,7 +101,9 @@ def _plot(name: str, rows: pl.DataFrame, across: str, others: Sequence[str], ord
     if amounts:
         layers.append(base.mark_line(strokeWidth=1.3, opacity=0.6).encode(y="mean:Q"))
     layers.append(
-        base.mark_point(filled=True, size=58, opacity=1, aria=True).encode(y="mean:Q", description="text:N")
+        base.mark_point(filled=True, size=58, opacity=0.85, aria=True).encode(
+            y="mean:Q", shape=shape, description="text:N"
+        )
     )
     by = f", by {' and '.join(other.rsplit('.', 1)[-1] for other in others)}" if others else ""
     return finished(

@@ -218,7 +218,7 @@ def percent(ratio: float | None) -> str:
     """A ratio in per cent, to three significant digits; what is not 0 never reads 0."""
     if ratio is None or not math.isfinite(ratio):
         return "–"
-    return f"{number(ratio * 100, 3)} %"
+    return f"{ratio * 100:.3g} %"
 
 
 def _jinja2() -> Any:

@@ -66,40 +66,42 @@ def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
 
 
 def measure_table(values: pl.DataFrame) -> Table:
-    """Mean of each measure over the replicates, its confidence interval, and its extremes."""
+    """Each measure; with replicates its mean, the confidence interval and the extremes."""
+    if values.get_column("replicate").n_unique() <= 1:
+        rows = []
+        for name, value, unit in values.select("measure", "value", "unit").iter_rows():
+            factor, shown = display_unit(unit, abs(value or 0.0))
+            rows.append([name, number(None if value is None else value * factor), shown])
+        columns = [Column("measure", numeric=False), Column("value"), Column("unit", numeric=False)]
+        return Table("Measures", columns, rows)
     rows = []
     for (name, unit), group in values.group_by("measure", "unit", maintain_order=True):
         known = group.get_column("value").drop_nulls().to_list()
+        factor, shown = display_unit(str(unit), max((abs(value) for value in known), default=0.0))
         interval = mean_interval(known)
-        largest = max((abs(value) for value in known), default=0.0)
-        factor, shown_unit = display_unit(str(unit), largest)
-        if interval is None:
-            rows.append([str(name), shown_unit, "–", "–", "–", "–", "0"])
-            continue
-        rows.append(
-            [
-                str(name),
-                shown_unit,
+        cells = ["–"] * 4
+        if interval is not None:
+            half = f"± {number(interval.half_width * factor, 2)}" if interval.count > 1 else "–"
+            cells = [
                 number(interval.mean * factor),
-                f"± {number(interval.half_width * factor, 2)}" if interval.count > 1 else "–",
+                half,
                 number(min(known) * factor),
                 number(max(known) * factor),
-                str(interval.count),
             ]
-        )
+        rows.append([str(name), *cells, shown, str(len(known))])
     return Table(
-        "Measures",
+        "Measures over replicates",
         [
             Column("measure", numeric=False),
-            Column("unit", numeric=False),
             Column("mean"),
             Column("95 % interval"),
             Column("least"),
             Column("most"),
-            Column("replicates"),
+            Column("unit", numeric=False),
+            Column("values"),
         ],
         rows,
-        note="The interval holds the true mean with 95 % confidence (Student's t over replicates).",
+        note="The interval holds the true mean with 95 % confidence (Student's t).",
     )
 
 
@@ -126,7 +128,11 @@ def _lead(records: Records, end_ps: int, replicates: int) -> Sequence[Block]:
             tone="middling" if dropped else "good",
         ),
         Card("Delivered", f"{number(delivered)}", "frames"),
-        Card("Simulated", time_text(end_ps), f"{number(events)} events, {replicates} replicate(s)"),
+        Card(
+            "Simulated",
+            time_text(end_ps),
+            f"{number(events)} events" + (f" in {replicates} replicates" if replicates > 1 else ""),
+        ),
     ]
     blocks: list[Block] = [Numbers(cards)]
     if sent == 0:

@@ -1,0 +1,61 @@
+"""`weir doctor`: what this machine can do."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weirlab.cli.frame import JsonFlag, print_json
+
+if TYPE_CHECKING:
+    from weirlab.doctor import Check
+
+__all__ = ["add_to"]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("doctor", short_help="Say what this machine can do, and what each lack means.")(doctor)
+
+
+def doctor(
+    clock: Annotated[
+        bool, typer.Option("--clock/--no-clock", help="Measure the clock, which takes about a second.")
+    ] = True,
+    as_json: JsonFlag = False,
+) -> None:
+    """Say what this machine can do for Weirlab, what each lack means, and how to mend it.
+
+    Nothing is changed. Exit code 0, whatever is lacking: simulations, searches on simulated devices and
+    reports need nothing of it.
+    """
+    from weirlab.doctor import examine
+
+    checks = examine(measure_clock=clock)
+    if as_json:
+        print_json({"checks": [asdict(check) for check in checks]})
+        return
+    section = ""
+    for check in checks:
+        if check.section != section:
+            section = check.section
+            typer.secho(("" if check is checks[0] else "\n") + section, bold=True)
+        _show(check)
+    lacks = sum(check.status != "ok" for check in checks)
+    typer.echo(
+        f"\n{len(checks) - lacks} of {len(checks)} are well" + (f"; {lacks} to look at" if lacks else "")
+    )
+
+
+def _show(check: Check) -> None:
+    colors = {"ok": typer.colors.GREEN, "lack": typer.colors.YELLOW, "unknown": typer.colors.YELLOW}
+    mark = typer.style(
+        {"ok": "ok  ", "lack": "lack", "unknown": "?   "}[check.status], fg=colors[check.status]
+    )
+    typer.echo(f"  {mark}  {check.name}: {check.found}")
+    if check.means:
+        typer.echo(f"          means: {check.means}")
+    if check.remedy:
+        typer.echo(f"          mend:  {check.remedy}")

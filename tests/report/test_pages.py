@@ -1,0 +1,309 @@
+"""Reports: whole, self-contained, and loud where something is wrong."""
+
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+
+import weirlab
+from weirlab.errors import InputError
+from weirlab.report import write_report
+from weirlab.report.page import Callout, Card, Column, Numbers, Page, Section, Table, number, percent
+from weirlab.reproduce import Claim, Findings, KnownMisfit, Row
+from weirlab.results import Manifest, Provenance
+from weirlab.runs import save_scenario
+from weirlab.scenario import loads
+from weirlab.search import run_search
+from weirlab.search.build import build
+from weirlab.study import run_study
+from weirlab.testbed import open_testbed
+
+RUN = """
+weirlab: 1
+name: small
+description: Two hosts send to one <script>alert(1)</script>.
+network: {kind: star, hosts: 3, link: {rate: 1 Gbit/s, delay: 1 us}}
+queues: {out: {at: "switch-0->*", kind: drop-tail, limit: 20 kB}}
+traffic:
+  a: {from: "host-[0-1]", to: host-2, source: {kind: poisson, load: 60 %, frame_size: 1000 B}}
+run: {duration: 5 ms}
+record:
+  out: {queue: switch-0->host-2, every: 100 us}
+  in: {flow: a, every: 100 us}
+  delays: {delays: a}
+measure: {loss: {kind: loss-ratio, of: a}, queue: {kind: mean-queue, of: switch-0->host-2}}
+"""
+STUDY = (
+    RUN
+    + """
+study:
+  replicates: 3
+  factors: {traffic.a.source.load: [30 %, 45 %, 60 %], seed: {one: {run.seed: 1}, two: {run.seed: 2}}}
+"""
+)
+SEARCH = """
+weirlab: 1
+name: knee
+testbed: {kind: sim, device: {kind: knee, capacity: 1 Mframe/s}}
+traffic:
+  offered:
+    pattern: {kind: list, flows: [sender->receiver, receiver->sender]}
+    source: {kind: constant, frame_size: 64 B}
+search:
+  vary: traffic.offered.source.rate
+  between: 10 kframe/s .. 3 Mframe/s
+  goals: {NDR: {loss: 0 %}, PDR: {loss: 0.5 %}}
+  trial: {duration: 10 s}
+"""
+
+
+class Text(HTMLParser):
+    """What a page says, and what it would load."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text: list[str] = []
+        self.tags: list[str] = []
+        self.loads: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.loads += [
+            value for name, value in attrs if name in {"src", "href", "xlink:href"} and value[:1] != "#"
+        ]
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def read(page) -> tuple[str, Text]:
+    content = page.read_text(encoding="utf-8")
+    parsed = Text()
+    parsed.feed(content)
+    return content, parsed
+
+
+def said(parsed: Text) -> str:
+    return re.sub(r"\s+", " ", " ".join(parsed.text))
+
+
+@pytest.fixture
+def run_directory(tmp_path):
+    weirlab.run(loads(RUN), replicates=3).save(tmp_path / "run")
+    return tmp_path / "run"
+
+
+def search(directory, text=SEARCH, timeout_s=None):
+    """A search and its directory, as the command makes it."""
+    scenario = loads(text)
+    save_scenario(scenario, directory)
+    manifest = Manifest(kind="search", name=scenario.name, provenance=Provenance.now())
+    log = directory / "trials.jsonl"
+    result = run_search(build(scenario), open_testbed(scenario), log=log, timeout_s=timeout_s)
+    manifest.ended("complete").write(directory)
+    return result
+
+
+def test_the_page_of_a_run_answers_first_and_shows_everything(run_directory):
+    report = write_report(run_directory)
+    content, parsed = read(report.page)
+    text = said(parsed)
+    for words in ("small", "Loss ratio", "Measures over replicates", "Waiting bytes at switch-0->host-2",
+                  "One-way delay", "queue-full", "Provenance", "packet-hops"):  # fmt: skip
+        assert words in text, words
+    assert text.index("Loss ratio") < text.index("Provenance")
+    assert content.count("<svg ") == 5
+    assert {path.suffix for path in report.plots} == {".png", ".svg"}
+    assert len(report.plots) == 10
+
+
+def test_a_page_loads_nothing_and_runs_nothing(run_directory):
+    _, parsed = read(write_report(run_directory, pictures=False).page)
+    assert parsed.loads == []
+    assert not {"script", "link", "img", "iframe", "object"}.intersection(parsed.tags)
+
+
+def test_what_users_write_is_text_and_not_markup(run_directory):
+    content, parsed = read(write_report(run_directory, pictures=False).page)
+    assert "<script>" not in content
+    assert "<script>alert(1)</script>" in said(parsed)
+
+
+def test_every_table_has_a_caption_and_every_drawing_a_description(run_directory):
+    content, parsed = read(write_report(run_directory, pictures=False).page)
+    assert parsed.tags.count("table") == parsed.tags.count("caption") > 3
+    for svg in re.findall(r"<svg .*?</svg>", content, re.DOTALL):
+        assert ElementTree.fromstring(svg).get("aria-label")
+
+
+def test_links_of_a_page_lead_to_its_sections(run_directory):
+    content, _ = read(write_report(run_directory, pictures=False).page)
+    targets = re.findall(r'href="#([^"]+)"', content)
+    assert len(targets) > 3
+    for target in targets:
+        assert f'id="{target}"' in content
+
+
+def test_a_single_run_shows_values_without_intervals(tmp_path):
+    weirlab.run(loads(RUN)).save(tmp_path / "run")
+    _, parsed = read(write_report(tmp_path / "run", pictures=False).page)
+    assert "95 % interval" not in said(parsed)
+
+
+def test_the_page_of_three_hundred_replicates_stays_small(tmp_path):
+    scenario = loads(RUN).assign({"run.duration": "1 ms", "record.out.every": "10 us"})
+    weirlab.run(scenario, replicates=300).save(tmp_path / "run")
+    report = write_report(tmp_path / "run", pictures=False)
+    _, parsed = read(report.page)
+    assert report.page.stat().st_size < 500_000
+    assert "The first 20 of 300 rows. All are in tables/runs.parquet." in said(parsed)
+
+
+def test_a_run_that_sent_nothing_says_so(tmp_path):
+    weirlab.run(loads(RUN).assign({"traffic.a.source.load": "0 %"})).save(tmp_path / "run")
+    _, parsed = read(write_report(tmp_path / "run", pictures=False).page)
+    assert "Nothing was sent" in said(parsed)
+
+
+def test_the_page_of_a_study_shows_measures_by_factor(tmp_path):
+    run_study(loads(STUDY), directory=tmp_path / "s")
+    report = write_report(tmp_path / "s")
+    _, parsed = read(report.page)
+    text = said(parsed)
+    assert "Measures by point: mean ± half of the 95 % interval" in text
+    assert "loss against load, by seed" in text
+    assert {path.stem for path in report.plots} == {"measure-loss", "measure-queue"}
+
+
+def test_the_page_of_an_unfinished_study_says_so(tmp_path):
+    run_study(loads(STUDY), directory=tmp_path / "s")
+    log = tmp_path / "s" / "points.jsonl"
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[:3]))
+    Manifest.read(tmp_path / "s").ended("interrupted", "interrupted after 2 of 6 points").write(
+        tmp_path / "s"
+    )
+    _, parsed = read(write_report(tmp_path / "s", pictures=False).page)
+    assert "2 of 6" in said(parsed)
+    assert "This result is not complete" in said(parsed)
+
+
+def test_the_page_of_a_search_shows_rates_bounds_and_the_trials_behind_them(tmp_path):
+    result = search(tmp_path / "s")
+    assert result.regular
+    report = write_report(tmp_path / "s")
+    content, parsed = read(report.page)
+    text = said(parsed)
+    lower = result.goals[0].lower.load_fps
+    assert (
+        f"{number(lower / 1e6, 4)} Mframe/s {number(lower / 2e6, 4)} Mframe/s in each of 2 directions" in text
+    )
+    assert "irregular" not in text
+    assert "NDR: all trials at its bounds" in text
+    assert {path.stem for path in report.plots} == {"search", "search-zoom", "loss"}
+    # Every trial can be asked for its numbers without a script.
+    assert content.count("<title>trial ") >= len(result.trials)
+
+
+def test_a_device_that_never_loses_is_marked_irregular(tmp_path):
+    result = search(tmp_path / "s", SEARCH.replace("capacity: 1 Mframe/s", "capacity: 9 Mframe/s"))
+    assert not result.regular
+    _, parsed = read(write_report(tmp_path / "s", pictures=False).page)
+    text = said(parsed)
+    assert "NDR is irregular: do not use it as a rate of the device" in text
+    assert "no upper bound seen" in text
+
+
+def test_a_search_that_was_ended_early_says_why(tmp_path):
+    result = search(tmp_path / "s", timeout_s=15.0)
+    from weirlab.report.search import result_json
+    from weirlab.results import write_json
+
+    write_json(tmp_path / "s" / "result.json", result_json(result, loads(SEARCH)))
+    _, parsed = read(write_report(tmp_path / "s", pictures=False).page)
+    assert "timed out" in said(parsed)
+
+
+def test_a_search_without_a_trial_still_has_a_page(tmp_path):
+    search(tmp_path / "s", timeout_s=0.1)
+    _, parsed = read(write_report(tmp_path / "s", pictures=False).page)
+    assert "No trial was made" in said(parsed)
+
+
+def test_a_log_that_was_edited_is_refused(tmp_path):
+    search(tmp_path / "s")
+    log = tmp_path / "s" / "trials.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join([lines[0], lines[2], *lines[1:2], *lines[3:]]))
+    with pytest.raises(InputError, match="is not what this search asks for"):
+        write_report(tmp_path / "s")
+
+
+def test_the_page_of_a_reproduction_shows_verdicts_and_reasons(tmp_path):
+    findings = Findings(
+        name="made-up",
+        title="A made-up study",
+        source="nobody, nowhere",
+        quick=True,
+        rows=[
+            Row(name="mean", published=10.0, ours=10.1, tolerance=0.5, unit="s"),
+            Row(
+                name="tail",
+                published=10.0,
+                ours=13.0,
+                tolerance=0.5,
+                known=KnownMisfit("a coarse timer", 12, 14),
+            ),
+            Row(name="none", published=10.0, ours=None, tolerance=0.5),
+        ],
+        claims=[Claim(statement="longer is longer", holds=True, evidence="2 s > 1 s")],
+        remarks=["Made up."],
+    )
+    findings.save(tmp_path, Provenance.now().ended())
+    _, parsed = read(write_report(tmp_path).page)
+    text = said(parsed)
+    for words in (
+        "Not reproduced",
+        "known misfit",
+        "a coarse timer",
+        "missing",
+        "longer is longer",
+        "quick run",
+    ):
+        assert words in text, words
+
+
+def test_long_tables_are_cut_and_say_so():
+    table = Table("T", [Column("x")], [[str(i)] for i in range(1000)], most=10, where="x.parquet")
+    page = Page("t", "k", "", [Callout("c", "line one\nline two", "bad")], [Section("S", [table])]).html()
+    assert page.count("<tr>") == 11
+    assert "The first 10 of 1,000 rows. All are in x.parquet." in page
+    assert "<p>line two</p>" in page
+
+
+def test_tones_are_told_in_words_too():
+    page = Page(
+        "t",
+        "k",
+        "",
+        [Callout("c", "x", "bad"), Numbers([Card("NDR", "1", badge="irregular", tone="bad")])],
+        [],
+    )
+    assert 'aria-label="problem"' in page.html()
+    assert "irregular" in page.html()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (float("nan"), "–"), (0, "0"), (1234567, "1\u202f234\u202f567"), (0.00012345, "0.0001234"),
+     (9.9999e-9, "1.000e-08"), (99.99, "99.99"), (123456.7, "123\u202f457"), (2.5, "2.500")],
+)  # fmt: skip
+def test_numbers_are_readable(value, text):
+    assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"), [(0.005, "0.5 %"), (0.0, "0 %"), (1e-9, "1e-07 %"), (1.0, "100 %"), (None, "–")]
+)
+def test_shares_are_readable(ratio, text):
+    assert percent(ratio) == text

@@ -1,0 +1,154 @@
+"""Plots: bounded in size, honest about what they leave out, readable in light and dark."""
+
+import re
+import sys
+from xml.etree import ElementTree
+
+import polars as pl
+import pytest
+
+from weirlab.errors import MissingCapability
+from weirlab.plots import Plot, delay_plots, delivery_plots, port_plots
+from weirlab.plots.series import POINTS, SERIES
+from weirlab.plots.style import DARK, LIGHT, altair, finished, scaled
+from weirlab.records import Records
+
+
+def data_of(plot: Plot) -> list[dict[str, float]]:
+    """All rows of the data sets of a plot."""
+    return [row for rows in plot.spec["datasets"].values() for row in rows]
+
+
+def by_name(plots: list[Plot]) -> dict[str, Plot]:
+    return {plot.name: plot for plot in plots}
+
+
+def test_a_short_series_is_drawn_point_by_point(records):
+    made = records(ports=1, intervals=50)
+    plots = by_name(port_plots(made))
+    rows = [row for row in data_of(plots["port-rate"]) if "mean" in row]
+    assert len(rows) == 51, "one per interval, and the begin"
+    assert all(row["low"] == row["mean"] == row["high"] for row in rows)
+    assert plots["port-rate"].note == ""
+
+
+def test_a_long_series_becomes_an_envelope_that_says_so(records):
+    made = records(ports=1, intervals=20_000)
+    plot = by_name(port_plots(made))["port-rate"]
+    rows = [row for row in data_of(plot) if "mean" in row]
+    assert len(rows) <= POINTS + 1
+    assert "Each point stands for 63 intervals of 1 ms" in plot.note
+    intervals = made["intervals"]
+    rate = (intervals["bytes"] + intervals["frames"] * 20) * 8 / 1e-3 / 1e9
+    assert max(row["high"] for row in rows) == pytest.approx(rate.max())
+    assert min(row["low"] for row in rows) == pytest.approx(rate.min())
+    assert sum(row["mean"] for row in rows[1:-1]) / (len(rows) - 2) == pytest.approx(rate.mean(), rel=0.01)
+
+
+def test_replicates_become_a_band_of_the_same_size(records):
+    one, many = records(replicates=1), records(replicates=300)
+    for plots in (port_plots, delivery_plots, delay_plots):
+        for single, band in zip(plots(one), plots(many), strict=True):
+            assert len(band.inline_svg()) < 3 * len(single.inline_svg()), band.name
+    assert "300 replicates" in by_name(port_plots(many))["port-rate"].note
+
+
+def test_of_many_ports_the_busiest_are_shown_and_the_rest_is_counted(records):
+    plot = by_name(port_plots(records(ports=40)))["port-rate"]
+    assert f"the {SERIES} busiest of 40" in plot.note
+    assert len({row["name"] for row in data_of(plot) if "name" in row}) == SERIES
+
+
+def test_ports_that_carried_nothing_are_not_drawn(records):
+    made = records(ports=2)
+    silent = made["intervals"].with_columns(
+        bytes=pl.when(pl.col("port") == 0).then(0).otherwise(pl.col("bytes"))
+    )
+    plot = by_name(port_plots(Records({**made, "intervals": silent})))["port-rate"]
+    assert plot.title == "Transmitted rate of switch-0->host-1"
+
+
+def test_without_series_there_is_no_plot(records):
+    made = records()
+    empty = Records({**made, **{name: made[name].clear() for name in ("intervals", "deliveries", "delays")}})
+    assert port_plots(empty) == delivery_plots(empty) == delay_plots(empty) == []
+
+
+def test_without_drops_there_is_no_plot_of_drops(records):
+    made = records()
+    lossless = Records({**made, "intervals": made["intervals"].with_columns(drops=pl.lit(0, pl.UInt64))})
+    assert "port-drops" not in by_name(port_plots(lossless))
+
+
+def test_the_share_of_longer_delays_falls_from_one(records):
+    (plot,) = delay_plots(records())
+    rows = data_of(plot)
+    for name in {row["name"] for row in rows}:
+        shares = [row["longer"] for row in rows if row["name"] == name]
+        assert shares == sorted(shares, reverse=True)
+        assert 0 < shares[-1] <= shares[0] <= 1
+
+
+def test_a_picture_is_well_formed_described_and_fits_the_page(records):
+    for plot in port_plots(records(ports=3)):
+        svg = plot.inline_svg()
+        root = ElementTree.fromstring(svg)
+        assert root.get("role") == "img"
+        assert plot.title in root.get("aria-label")
+        assert root.get("width") is None
+        assert root.get("viewBox") is not None
+
+
+def test_on_a_page_every_colour_is_one_that_the_page_defines(records):
+    svg = "".join(plot.inline_svg() for plot in [*port_plots(records()), *delay_plots(records())])
+    assert set(re.findall(r"var\(--w-([a-z]+)\)", svg)) <= set(LIGHT)
+    fixed = set(re.findall(r'(?:fill|stroke)="(?!none|transparent|var)([^"]+)"', svg))
+    assert fixed == set()
+
+
+def test_the_palettes_name_the_same_roles_and_no_colour_twice():
+    assert set(LIGHT) == set(DARK)
+    assert len(set(LIGHT.values())) == len(LIGHT)
+
+
+def test_files_are_written_as_svg_and_png(records, tmp_path):
+    (plot, *_) = port_plots(records())
+    svg, png = plot.save(tmp_path)
+    assert ElementTree.parse(svg).getroot().tag.endswith("svg")
+    assert png.read_bytes().startswith(b"\x89PNG")
+
+
+def test_text_of_users_cannot_break_out_of_a_picture(records):
+    made = records(ports=1)
+    names = made["port_names"].with_columns(name=pl.lit('</svg><script>alert("x")</script>&'))
+    (plot, *_) = port_plots(Records({**made, "port_names": names}))
+    assert "<script>" not in plot.inline_svg()
+    ElementTree.fromstring(plot.inline_svg())
+
+
+@pytest.mark.parametrize(
+    ("largest", "kind", "unit"),
+    [
+        (2e12, "time", "s"),
+        (5e8, "time", "µs"),
+        (0.0, "time", "ps"),
+        (1500, "bytes", "kB"),
+        (2.5e9, "rate", "Gbit/s"),
+    ],
+)
+def test_quantities_are_shown_in_a_unit_of_their_size(largest, kind, unit):
+    factor, shown = scaled(largest, kind)
+    assert shown == unit
+    assert largest == 0 or 1 <= largest * factor < 1000
+
+
+def test_a_missing_package_is_a_message_that_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "altair", None)
+    with pytest.raises(MissingCapability, match=r"need Altair.*pip install 'weirlab\[report\]'"):
+        altair()
+    monkeypatch.undo()
+    chart = altair().Chart(pl.DataFrame({"x": [1.0]})).mark_point().encode(x="x:Q")
+    plot = finished([chart], name="n", title="t", description="d")
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    with pytest.raises(MissingCapability, match="need vl-convert"):
+        plot.svg()

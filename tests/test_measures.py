@@ -1,0 +1,275 @@
+"""Measures against cases worked out by hand, and laws."""
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import weirlab
+from weirlab import measures
+from weirlab.measures import MissingRecordError
+from weirlab.records import Records
+
+MS = 10**9
+
+
+def records(**tables):
+    """Two replicates of 10 ms; two ports of 1 Gbit/s; two entries of traffic of one flow each."""
+    base = {
+        "runs": pl.DataFrame(
+            {
+                "replicate": [0, 1],
+                "seed": [1, 2],
+                "events": [0, 0],
+                "packet_hops": [0, 0],
+                "end_ps": [10 * MS] * 2,
+            }
+        ),
+        "port_names": pl.DataFrame(
+            {"port": [0, 1], "name": ["a->b", "b->a"], "rate_bps": [10**9] * 2, "framing_bytes": [20] * 2}
+        ),
+        "flow_names": pl.DataFrame(
+            {
+                "flow": [0, 1],
+                "name": ["x/a->b", "y/b->a"],
+                "traffic": [0, 1],
+                "from": ["a", "b"],
+                "to": ["b", "a"],
+            }
+        ),
+        "traffic_names": pl.DataFrame({"traffic": [0, 1], "name": ["x", "y"]}),
+    }
+    return Records(base | tables)
+
+
+def flows(sent, delivered, dropped, **delays):
+    """Rows of replicate 0 (both flows), then of replicate 1."""
+    count = len(sent)
+    columns = {
+        "replicate": [row // 2 for row in range(count)],
+        "flow": [row % 2 for row in range(count)],
+        "sent_frames": sent,
+        "sent_bytes": [1000 * frames for frames in sent],
+        "delivered_frames": delivered,
+        "delivered_bytes": [1000 * frames for frames in delivered],
+        "dropped_frames": dropped,
+        "live_frames": [s - d - lost for s, d, lost in zip(sent, delivered, dropped, strict=True)],
+        "delay_sum_ps": delays.get("total", [0.0] * count),
+        "delay_min_ps": delays.get("low", [None] * count),
+        "delay_max_ps": delays.get("high", [None] * count),
+    }
+    return pl.DataFrame(columns)
+
+
+def ports(frames, queue_byte_ps=(0.0, 0.0), queue_max=(0, 0)):
+    """Port 0 in both replicates, frames of 1230 B: 10 us each on the wire."""
+    zeros = [0, 0]
+    return pl.DataFrame(
+        {
+            "replicate": [0, 1], "port": zeros, "frames": frames, "bytes": [1230 * count for count in frames],
+            "busy_ps": zeros, "drops": zeros, "dropped_bytes": zeros, "queue_max_bytes": list(queue_max),
+            "queue_byte_ps": list(queue_byte_ps), "queue_wait_ps": [0.0, 0.0], "paused_ps": zeros,
+        }
+    )  # fmt: skip
+
+
+def intervals(frames, every=MS):
+    """Port 0, replicate 0 and 1 alike: one row per interval."""
+    rows = [
+        {"replicate": r, "port": 0, "t_ps": (i + 1) * every, "bytes": 1230 * n, "frames": n, "drops": 0,
+         "queue_bytes": 0, "queue_max_bytes": 100 * n, "queue_byte_ps": 50.0 * n * every}
+        for r in range(2) for i, n in enumerate(frames)
+    ]  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+def values(frame):
+    assert frame.get_column("replicate").to_list() == [0, 1]
+    return frame.get_column("value").to_list()
+
+
+def test_utilisation_is_time_on_the_wire_over_time():
+    # 1230 B + 20 B at 1 Gbit/s are 10 us: 500 frames fill 5 of 10 ms.
+    made = records(ports=ports([500, 1000]))
+    assert values(measures.utilisation(made, [0])) == pytest.approx([0.5, 1.0])
+
+
+def test_a_window_counts_its_intervals_and_no_others():
+    made = records(intervals=intervals([100, 50, 0, 10, 0, 0, 0, 0, 0, 100]))
+    assert values(measures.utilisation(made, [0], (MS, 4 * MS))) == pytest.approx([0.2, 0.2])
+    assert values(measures.mean_queue(made, [0], (0, 2 * MS))) == pytest.approx([3750.0] * 2)
+    assert values(measures.max_queue(made, [0], (MS, 3 * MS))) == [5000.0] * 2
+
+
+def test_a_window_of_the_whole_run_agrees_with_the_totals():
+    counts = [10, 20, 30, 0, 0, 0, 0, 0, 5, 35]
+    made = records(intervals=intervals(counts), ports=ports([100, 100]))
+    whole = values(measures.utilisation(made, [0]))
+    assert values(measures.utilisation(made, [0], (0, 10 * MS))) == pytest.approx(whole)
+
+
+@pytest.mark.parametrize("window", [(MS // 2, 2 * MS), (0, 2 * MS + 1), (0, 11 * MS)])
+def test_a_window_between_the_edges_of_intervals_is_refused(window):
+    made = records(intervals=intervals([1] * 10))
+    with pytest.raises(MissingRecordError, match="does not begin and end on recorded intervals"):
+        measures.utilisation(made, [0], window)
+
+
+def test_a_port_without_series_is_named():
+    made = records(intervals=intervals([1] * 10))
+    with pytest.raises(MissingRecordError, match="needs a series of b->a"):
+        measures.mean_queue(made, [0, 1], (0, MS))
+
+
+def test_queues_of_the_whole_run():
+    made = records(ports=ports([1, 1], queue_byte_ps=(1500.0 * 10 * MS, 0.0), queue_max=(9000, 0)))
+    assert values(measures.mean_queue(made, [0])) == pytest.approx([1500.0, 0.0])
+    assert values(measures.max_queue(made, [0])) == [9000.0, 0.0]
+
+
+def test_loss_counts_drops_and_not_what_is_under_way():
+    made = records(flows=flows([100, 50, 0, 10], [80, 50, 0, 10], [15, 0, 0, 0]))
+    assert values(measures.loss_ratio(made, [0])) == [0.15, None]
+    assert values(measures.loss_ratio(made, [0, 1])) == pytest.approx([0.1, 0.0])
+
+
+def test_delivered_rate_is_in_bits_without_framing():
+    made = records(flows=flows([10, 0, 20, 5], [10, 0, 20, 5], [0, 0, 0, 0]))
+    # 10 frames of 1000 B in 10 ms.
+    assert values(measures.delivered_rate(made, [0])) == pytest.approx([8e6, 16e6])
+    assert values(measures.delivered_rate(made, [0, 1])) == pytest.approx([8e6, 20e6])
+
+
+def test_delays_are_weighted_by_frames_and_unknown_where_nothing_arrived():
+    made = records(
+        flows=flows(
+            [4, 1, 1, 1],
+            [4, 1, 0, 0],
+            [0, 0, 1, 1],
+            total=[40.0, 60.0, 0.0, 0.0],
+            high=[15.0, 60.0, None, None],
+        )
+    )
+    assert values(measures.mean_delay(made, [0, 1])) == [20.0, None]
+    assert values(measures.max_delay(made, [0, 1])) == [60.0, None]
+
+
+def histogram(bins):
+    rows = [(0, 0, low, high, frames) for low, high, frames in bins]
+    return pl.DataFrame(rows, schema=["replicate", "flow", "low_ps", "high_ps", "frames"], orient="row")
+
+
+def test_percentiles_are_interpolated_within_their_bin():
+    made = records(flows=flows([10] * 4, [10] * 4, [0] * 4), delays=histogram([(100, 110, 5), (200, 220, 5)]))
+    assert values(measures.delay_percentile(made, [0], 0.5)) == [110.0, None]
+    assert values(measures.delay_percentile(made, [0], 0.75))[0] == pytest.approx(210.0)
+    assert values(measures.delay_percentile(made, [0], 1.0))[0] == 220.0
+    assert values(measures.delay_percentile(made, [0], 0.0))[0] == 100.0
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=20).filter(any), st.floats(0, 1), st.floats(0, 1))
+def test_percentiles_grow_with_their_share_and_stay_within_the_bins(counts, one, other):
+    bins = [(100 * i, 100 * i + 100, count) for i, count in enumerate(counts)]
+    made = records(flows=flows([10] * 4, [10] * 4, [0] * 4), delays=histogram(bins))
+    low, high = (
+        measures.delay_percentile(made, [0], share).item(0, "value") for share in sorted((one, other))
+    )
+    filled = [i for i, count in enumerate(counts) if count]
+    assert 100 * filled[0] <= low <= high <= 100 * filled[-1] + 100
+
+
+def test_delays_that_were_not_recorded_are_not_made_up():
+    made = records(flows=flows([1] * 4, [1] * 4, [0] * 4), delays=histogram([]).cast(pl.UInt64))
+    with pytest.raises(MissingRecordError, match="delays were not recorded"):
+        measures.delay_percentile(made, [0], 0.5)
+
+
+def test_fairness_of_one_to_three():
+    made = records(flows=flows([30, 10, 20, 20], [30, 10, 20, 20], [0] * 4))
+    # x = 3, 1: (3 + 1)^2 / (2 (9 + 1)) = 0.8.
+    assert values(measures.jain_fairness(made, [0, 1])) == pytest.approx([0.8, 1.0])
+    # 24 and 8 Mbit/s around 16: both half of the target off.
+    assert values(measures.rms_fairness(made, [0, 1], 16e6)) == pytest.approx([0.5, 0.0])
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=4, max_size=4))
+def test_jains_index_lies_between_one_nth_and_one_whatever_the_scale(counts):
+    index = values(measures.jain_fairness(records(flows=flows(counts, counts, [0] * 4)), [0, 1]))
+    tenfold = [10 * count for count in counts]
+    assert values(
+        measures.jain_fairness(records(flows=flows(tenfold, tenfold, [0] * 4)), [0, 1])
+    ) == pytest.approx(index)
+    for place, value in enumerate(index):
+        delivered = sum(counts[2 * place : 2 * place + 2])
+        assert (value is None) == (delivered == 0)
+        assert value is None or 0.5 - 1e-12 <= value <= 1 + 1e-12
+
+
+def test_fairness_in_a_window_needs_a_series_for_each_flow():
+    names = pl.DataFrame(
+        {"flow": [0, 1], "name": ["p", "q"], "traffic": [0, 0], "from": ["a", "b"], "to": ["b", "a"]}
+    )
+    made = records(flows=flows([1] * 4, [1] * 4, [0] * 4), flow_names=names)
+    with pytest.raises(MissingRecordError, match="needs a series of each flow"):
+        measures.jain_fairness(made, [0], (0, MS))
+
+
+SCENARIO = """
+weirlab: 1
+name: measured
+network: {kind: star, hosts: 3, link: {rate: 1 Gbit/s, delay: 1 us}}
+traffic:
+  a: {from: host-0, to: host-2, source: {kind: poisson, load: 40 %, frame_size: 1000 B}}
+  b: {from: host-1, to: host-2, source: {kind: poisson, load: 80 %, frame_size: 1000 B}}
+run: {duration: 20 ms}
+record:
+  out: {queue: switch-0->host-2, every: 1 ms}
+  series: {flow: "*", every: 1 ms}
+  delays: {delays: "*"}
+measure:
+  busy: {kind: utilisation, of: switch-0->host-2, window: 10 ms .. 20 ms}
+  queue: {kind: mean-queue, of: switch-0->host-2}
+  most: {kind: max-queue, of: switch-0->host-2}
+  goodput: {kind: delivered-rate, of: "*", window: 10 ms .. 20 ms}
+  loss: {kind: loss-ratio, of: "*"}
+  mean: {kind: mean-delay, of: "*"}
+  p99: {kind: delay-percentile, of: "*", percentile: 99 %}
+  max: {kind: max-delay, of: "*"}
+  jain: {kind: jain-fairness, of: "*", window: 10 ms .. 20 ms}
+  rms: {kind: rms-fairness, of: "*", target: 500 Mbit/s}
+"""
+
+
+def test_every_measure_of_a_scenario_is_evaluated_and_obeys_theory(tmp_path):
+    file = tmp_path / "m.yaml"
+    file.write_text(SCENARIO)
+    run = weirlab.run(file, replicates=3)
+    table = weirlab.evaluate(run)
+    assert table.columns == ["measure", "replicate", "value", "unit"]
+    assert table.get_column("measure").unique(maintain_order=True).to_list() == list(run.scenario.measure)
+    by_name = {name: group for (name,), group in table.group_by("measure")}
+    for name, group in by_name.items():
+        assert group.get_column("replicate").to_list() == [0, 1, 2], name
+        assert group.get_column("value").null_count() == 0, name
+    mean = {name: group.get_column("value").mean() for name, group in by_name.items()}
+    # The port is asked for 1.2 of what it carries: busy, and a sixth is lost, less what the buffer holds.
+    assert mean["busy"] == pytest.approx(1.0, abs=0.001)
+    assert 0.08 < mean["loss"] < 0.2
+    assert mean["goodput"] == pytest.approx(1e9 * 1000 / 1020, rel=0.002)
+    assert mean["mean"] <= mean["p99"] <= mean["max"]
+    assert mean["queue"] <= mean["most"] <= 150_000
+    # b delivers about twice as much as a: 9 / (2 x 5).
+    assert 0.85 < mean["jain"] < 0.95
+
+
+def test_a_summary_holds_means_intervals_and_values():
+    table = pl.DataFrame(
+        {"measure": ["m", "m"], "replicate": [0, 1], "value": [1.0, 3.0], "unit": ["B", "B"]}
+    )
+    (row,) = measures.summary(table)
+    assert row["mean"] == 2.0
+    assert row["values"] == [1.0, 3.0]
+    # t(0.975, 1) = 12.706, s / sqrt(n) = 1.
+    assert row["high"] - row["mean"] == pytest.approx(12.706, rel=1e-4)
+    (single,) = measures.summary(table.head(1))
+    assert single["low"] is None

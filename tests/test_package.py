@@ -1,0 +1,51 @@
+"""The front page of the package."""
+
+import subprocess
+import sys
+
+import pytest
+
+import weirlab
+
+HEAVY = ("numpy", "polars", "pydantic", "yaml", "rich", "altair", "psutil", "weirlab._core")
+
+
+def loaded_after(statement: str) -> set[str]:
+    """The modules that a fresh interpreter holds after a statement."""
+    code = f"{statement}\nimport sys\nprint(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    return set(done.stdout.split())
+
+
+def test_every_exported_name_exists_and_is_sorted():
+    assert weirlab.__all__ == sorted(weirlab.__all__)
+    for name in weirlab.__all__:
+        assert getattr(weirlab, name) is not None
+        assert name in dir(weirlab)
+
+
+def test_run_stays_a_function_whatever_is_imported():
+    for name in weirlab.__all__:
+        getattr(weirlab, name)
+    assert callable(weirlab.run)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        weirlab.nonsense  # noqa: B018 (the access is the test)
+
+
+def test_there_is_a_version():
+    assert weirlab.__version__.count(".") == 2
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    assert not loaded_after("import weirlab").intersection(HEAVY)
+
+
+def test_the_command_loads_typer_and_nothing_heavy():
+    modules = loaded_after("import weirlab.cli")
+    assert "typer" in modules
+    assert not modules.intersection(HEAVY)

@@ -1,0 +1,216 @@
+"""Studies: every point once, whatever interrupts them."""
+
+import _thread
+import json
+import threading
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import weirlab
+from weirlab.errors import InputError, Interrupted, ScenarioError, UnsupportedError
+from weirlab.results import Manifest
+from weirlab.scenario import loads
+from weirlab.study import Study, points_of, run_study
+
+SCENARIO = """
+weirlab: 1
+name: small
+network: {kind: star, hosts: 3, link: {rate: 1 Gbit/s, delay: 1 us}}
+queues: {out: {at: "switch-0->*", kind: drop-tail, limit: 20 kB}}
+traffic:
+  a: {from: "host-[0-1]", to: host-2, source: {kind: poisson, load: 30 %, frame_size: 1000 B}}
+run: {duration: 2 ms, seed: 7}
+measure:
+  loss: {kind: loss-ratio, of: a}
+  queue: {kind: mean-queue, of: switch-0->host-2}
+study:
+  replicates: 3
+  factors:
+    traffic.a.source.load: [20 %, 45 %, 60 %]
+    buffer: {small: {queues.out.limit: 3 kB}, large: {queues.out.limit: 100 kB}}
+"""
+
+
+@pytest.fixture
+def scenario():
+    return loads(SCENARIO)
+
+
+def test_points_are_all_combinations_and_the_last_factor_varies_fastest(scenario):
+    points = points_of(scenario)
+    assert [tuple(point.levels.values()) for point in points] == [
+        (load, buffer) for load in ("20 %", "45 %", "60 %") for buffer in ("small", "large")
+    ]
+    assert [point.number for point in points] == list(range(6))
+    assert str(points[2].scenario.queues["out"].limit) == "3 kB"
+    assert points[2].scenario.study is None
+
+
+def test_a_point_of_a_study_is_what_the_point_alone_is(scenario):
+    study = run_study(scenario)
+    point = points_of(scenario)[5]
+    alone = weirlab.evaluate(weirlab.run(point.scenario, seed=7, replicates=3))
+    among = study.measures.filter(study.measures["point"] == 5).drop("point")
+    assert_frame_equal(among, alone, check_dtypes=False)
+
+
+def test_more_load_loses_more_and_a_larger_buffer_less(scenario):
+    study = run_study(scenario)
+    loss = (
+        study.measures.filter(study.measures["measure"] == "loss")
+        .group_by("point", maintain_order=True)
+        .agg(pl.col("value").mean())
+    )
+    low_small, _, mid_small, mid_large, high_small, high_large = loss["value"].to_list()
+    assert low_small < mid_small < high_small
+    assert mid_large < mid_small
+    assert high_large < high_small
+
+
+def test_the_order_of_factors_and_the_number_of_threads_change_nothing(scenario):
+    other = loads(SCENARIO.replace("[20 %, 45 %, 60 %]", "[60 %, 45 %, 20 %]"))
+
+    def by_levels(study: Study) -> dict[tuple[str, ...], list[float]]:
+        levels = {
+            row["point"]: tuple(map(str, list(row.values())[1:]))
+            for row in study.points.iter_rows(named=True)
+        }
+        found: dict[tuple[str, ...], list[float]] = {}
+        for row in study.measures.iter_rows(named=True):
+            found.setdefault(levels[row["point"]], []).append(row["value"])
+        return found
+
+    assert by_levels(run_study(scenario, threads=1)) == by_levels(run_study(other, threads=4))
+
+
+def test_a_study_is_kept_point_by_point(scenario, tmp_path):
+    study = run_study(scenario, directory=tmp_path / "s", overrides={"run.seed": "7"})
+    assert study.complete
+    loaded = Study.load(tmp_path / "s")
+    for name in ("points", "runs", "measures"):
+        assert_frame_equal(getattr(loaded, name), getattr(study, name))
+        assert (tmp_path / "s" / "tables" / f"{name}.parquet").exists()
+    assert Manifest.read(tmp_path / "s").status == "complete"
+    assert loaded.runs["seed"].to_list() == [7, 8, 9] * 6
+    assert len((tmp_path / "s" / "points.jsonl").read_text().splitlines()) == 7
+
+
+def interrupted_after(points: int, directory, scenario) -> None:
+    """Run a study until some points are on disk, then press Ctrl-C."""
+    log = directory / "points.jsonl"
+
+    def watch(done: int, total: int) -> None:
+        if log.exists() and len(log.read_bytes().splitlines()) > points:
+            _thread.interrupt_main()
+
+    with pytest.raises(Interrupted, match=r"interrupted after \d of 6 points; they are kept"):
+        run_study(scenario, directory=directory, threads=1, progress=watch)
+
+
+def test_ctrl_c_keeps_the_finished_points_and_the_study_goes_on_from_there(scenario, tmp_path):
+    whole = run_study(scenario)
+    # Long enough that a point does not end before it is interrupted.
+    interrupted_after(2, tmp_path / "s", scenario)
+    kept = Study.load(tmp_path / "s")
+    assert 0 < kept.points.height < 6
+    assert not kept.complete
+    assert Manifest.read(tmp_path / "s").status == "interrupted"
+    before = (tmp_path / "s" / "points.jsonl").read_bytes()
+    study = run_study(scenario, directory=tmp_path / "s")
+    assert (tmp_path / "s" / "points.jsonl").read_bytes().startswith(before)
+    assert_frame_equal(study.measures, whole.measures)
+    assert Manifest.read(tmp_path / "s").status == "complete"
+
+
+def test_a_line_that_was_cut_short_is_run_again(scenario, tmp_path):
+    whole = run_study(scenario, directory=tmp_path / "s")
+    log = tmp_path / "s" / "points.jsonl"
+    log.write_bytes(log.read_bytes()[:-30])
+    assert Study.load(tmp_path / "s").points.height == 5
+    assert_frame_equal(run_study(scenario, directory=tmp_path / "s").measures, whole.measures)
+    assert len(log.read_bytes().splitlines()) == 7
+
+
+def test_a_damaged_line_is_refused(scenario, tmp_path):
+    run_study(scenario, directory=tmp_path / "s")
+    log = tmp_path / "s" / "points.jsonl"
+    lines = log.read_text().splitlines()
+    log.write_text("\n".join([lines[0], "{}", *lines[2:]]) + "\n")
+    with pytest.raises(InputError, match=r"points\.jsonl: damaged"):
+        run_study(scenario, directory=tmp_path / "s")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"assign": {"run.duration": "3 ms"}}, "another scenario"),
+        ({"seed": 8}, r"another seed \(7\)"),
+        ({"replicates": 2}, r"another replicates \(3\)"),
+    ],
+)
+def test_another_study_does_not_go_on_in_the_same_directory(scenario, tmp_path, change, message):
+    run_study(scenario, directory=tmp_path / "s")
+    changed = scenario.assign(change.pop("assign", {}))
+    with pytest.raises(InputError, match=message):
+        run_study(changed, directory=tmp_path / "s", **change)
+
+
+def test_a_directory_with_other_files_is_left_alone(scenario, tmp_path):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(InputError, match="holds other files"):
+        run_study(scenario, directory=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_combination_that_is_not_legal_is_told_before_anything_runs(tmp_path):
+    text = SCENARIO.replace(
+        "buffer: {small", "hosts: {three: {}, two: {network.hosts: 2}}\n    buffer: {small"
+    )
+    with pytest.raises(ScenarioError, match="host-2"):
+        run_study(loads(text), directory=tmp_path / "s")
+    assert not (tmp_path / "s").exists()
+
+
+def test_without_factors_a_study_is_one_point():
+    text = SCENARIO.split("  factors:")[0]
+    study = run_study(loads(text))
+    assert study.points.height == study.planned == 1
+    assert study.runs.height == 3
+
+
+def test_a_scenario_without_a_study_has_no_points(scenario):
+    with pytest.raises(InputError, match="has no 'study' section"):
+        points_of(scenario.assign({"study": None}))
+
+
+def test_a_study_of_a_search_is_refused_with_its_place():
+    text = """
+    weirlab: 1
+    name: many-searches
+    testbed: {kind: sim, device: {kind: knee, capacity: 1 Mframe/s}}
+    traffic: {x: {from: sender, to: receiver, source: {kind: constant, frame_size: 64 B}}}
+    search:
+      vary: traffic.x.source.rate
+      between: 1 kframe/s .. 2 Mframe/s
+      goals: {NDR: {loss: 0 %}}
+      trial: {duration: 1 s}
+    study: {replicates: 2}
+    """
+    with pytest.raises(
+        UnsupportedError,
+        match="search: a study of this is not run on the simulator; start it with 'weir search'",
+    ):
+        points_of(loads(text))
+
+
+def test_every_line_is_json_without_inventions(scenario, tmp_path):
+    quiet = scenario.assign({"traffic.a.start": "1.99 ms"})
+    run_study(quiet, directory=tmp_path / "s")
+    header, *points = [
+        json.loads(line) for line in (tmp_path / "s" / "points.jsonl").read_text().splitlines()
+    ]
+    assert header["weirlab_points"] == 1
+    assert {point["point"] for point in points} == set(range(6))
+    assert threading.active_count() < 10
