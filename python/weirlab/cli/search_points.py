@@ -1,0 +1,102 @@
+"""The part of `weir search` that makes a study of searches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from weirlab.cli.frame import print_json, show, show_place, tell, write_page
+
+if TYPE_CHECKING:
+    from weirlab.scenario import Scenario
+    from weirlab.search import SearchResult
+    from weirlab.search.points import PointSearch
+
+__all__ = ["search_points"]
+
+SearchInto = Callable[["Scenario", Path], "SearchResult"]
+"""Makes one search in a directory, or goes on with the one that is there."""
+
+
+def search_points(
+    scenario: Scenario,
+    directory: Path,
+    search_into: SearchInto,
+    overrides: dict[str, str],
+    *,
+    report: bool,
+    as_json: bool,
+) -> None:
+    """Make all searches of a study that are not finished, and show the rates of all."""
+    from weirlab.errors import Interrupted
+    from weirlab.report.search_points import rate_table
+    from weirlab.results import Manifest, Provenance, write_json
+    from weirlab.runs import save_scenario
+    from weirlab.search import Ending
+    from weirlab.search.points import point_searches, rates_table, run_point_searches
+
+    searches = point_searches(scenario)  # what cannot be searched is told before anything is measured
+    save_scenario(scenario, directory)
+    manifest = Manifest(
+        kind="search-study",
+        name=scenario.name,
+        seed=scenario.run.seed,
+        replicates=scenario.study.replicates if scenario.study is not None else None,
+        overrides=overrides,
+        provenance=Provenance.now(),
+    )
+    manifest.write(directory)
+
+    def run(each: PointSearch, place: Path) -> SearchResult:
+        finished = _finished(place)
+        if finished is not None:
+            return finished
+        tell(f"{each.name}: {each.where}")
+        place.mkdir(parents=True, exist_ok=True)
+        return search_into(each.scenario, place)
+
+    try:
+        results = run_point_searches(searches, directory, run)
+    except BaseException as error:
+        manifest.ended("failed", str(error)).write(directory)
+        raise
+    rates = rates_table(results)
+    (directory / "tables").mkdir(exist_ok=True)
+    rates.write_parquet(directory / "tables" / "rates.parquet")
+    document: dict[str, Any] = {
+        "kind": "search-study",
+        "name": scenario.name,
+        "directory": str(directory),
+        "planned": len(searches),
+        "searches": len(results),
+        "rates": rates.to_dicts(),
+    }
+    write_json(directory / "result.json", document)
+    interrupted = any(result.ending is Ending.INTERRUPTED for _, result in results)
+    ended_badly = [each.name for each, result in results if result.ending is Ending.TESTBED_FAILED]
+    status = "interrupted" if interrupted else "failed" if ended_badly else "complete"
+    manifest.ended(status, ", ".join(ended_badly)).write(directory)  # type: ignore[arg-type]
+    page = write_page(directory) if report else None
+    if as_json:
+        print_json(document)
+    else:
+        show(rate_table(rates))
+        show_place(directory, page)
+    if interrupted:
+        raise Interrupted(f"interrupted; go on with:  weir search --resume {directory}")
+    if not rates.get_column("regular").all():
+        raise typer.Exit(1)
+
+
+def _finished(place: Path) -> SearchResult | None:
+    """The result of an earlier sitting, if it came to its end."""
+    from weirlab.report.search import replay
+    from weirlab.search import Ending
+
+    if not (place / "result.json").exists():
+        return None
+    result = replay(place).result
+    return result if result.ending is Ending.FINISHED else None

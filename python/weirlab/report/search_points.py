@@ -1,0 +1,148 @@
+"""The report of a study of searches: the rates by factor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from weirlab.plots.study import effect_plots
+from weirlab.plots.style import Plot, scaled
+from weirlab.report.page import Block, Card, Column, Numbers, Page, Section, Table, Text, Tone, figure, number
+from weirlab.report.search import replay
+from weirlab.report.shared import (
+    footer,
+    provenance_section,
+    scenario_details,
+    seconds_text,
+    status_callouts,
+)
+from weirlab.results import Manifest
+from weirlab.scenario import load
+from weirlab.search.base import SearchResult
+from weirlab.search.points import PointSearch, point_searches, rates_table
+
+__all__ = ["found_so_far", "points_page", "rate_table"]
+
+
+def found_so_far(directory: Path) -> list[tuple[PointSearch, SearchResult]]:
+    """The searches of a study that were begun, read from their directories."""
+    searches = point_searches(load(directory / "scenario.yaml"))
+    begun = [each for each in searches if (directory / each.name / "manifest.json").exists()]
+    return [(each, replay(directory / each.name).result) for each in begun]
+
+
+def points_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
+    """The page, and its plots."""
+    scenario = load(directory / "scenario.yaml")
+    planned = len(point_searches(scenario))
+    results = found_so_far(directory)
+    rates = rates_table(results)
+    plots = rate_plots(rates)
+    irregular = rates.filter(~pl.col("regular")).height
+    time_s = sum(result.time_s for _, result in results)
+    lead: list[Block] = [
+        *status_callouts(manifest),
+        Numbers(
+            [
+                Card(
+                    "Searches",
+                    f"{len(results)}" + ("" if len(results) == planned else f" of {planned}"),
+                    f"{sum(len(result.trials) for _, result in results)} trials, {seconds_text(time_s)}",
+                    tone="good" if len(results) == planned else "bad",
+                ),
+                Card(
+                    "Irregular results",
+                    str(irregular),
+                    f"of {rates.height}",
+                    tone="bad" if irregular else "good",
+                ),
+            ]
+        ),
+    ]
+    sections = [
+        Section("Rates", [rate_table(rates)]),
+        Section("Rates by factor", [figure(plot) for plot in plots] or [Text("Nothing was found yet.")]),
+        Section(
+            "Searches",
+            [Text("Each search has a directory of its own beside this page, with its own report.")],
+        ),
+        provenance_section(manifest, manifest.provenance),
+        Section("Scenario", [scenario_details(scenario)]),
+    ]
+    page = Page(
+        title=scenario.name,
+        kind="Study of searches",
+        subtitle=scenario.description or "",
+        lead=lead,
+        sections=sections,
+        footer=footer(manifest.provenance),
+    )
+    return page, plots
+
+
+def rate_table(rates: pl.DataFrame) -> Table:
+    """One row per search and goal."""
+    factors = factors_of(rates)
+    factor, unit = scaled(_largest(rates), "frame_rate")
+    replicates = rates.get_column("replicate").n_unique() > 1
+    rows: list[list[str]] = []
+    tones: list[Tone] = []
+    for row in rates.iter_rows(named=True):
+        lower, upper = row["lower_fps"], row["upper_fps"]
+        rows.append(
+            [
+                *(str(row[name]) for name in factors),
+                *([str(row["replicate"])] if replicates else []),
+                row["goal"],
+                number(None if lower is None else lower * factor, 5),
+                number(None if upper is None else upper * factor, 5),
+                str(row["trials"]),
+                seconds_text(row["time_s"]),
+                "regular" if row["regular"] else f"irregular: {row['irregular']}",
+            ]
+        )
+        tones.append("good" if row["regular"] else "bad")
+    return Table(
+        "Rates found (lower bounds), sums over all directions",
+        [
+            *(Column(name.rsplit(".", 1)[-1], numeric=False) for name in factors),
+            *([Column("replicate")] if replicates else []),
+            Column("goal", numeric=False),
+            Column("rate", unit),
+            Column("upper bound", unit),
+            Column("trials"),
+            Column("time"),
+            Column("result", numeric=False),
+        ],
+        rows,
+        tones=tones,
+        where="tables/rates.parquet",
+        note="Trials and time are those of the whole search, which all its goals share.",
+    )
+
+
+def rate_plots(rates: pl.DataFrame) -> list[Plot]:
+    """The rate of each goal against the factor with most levels."""
+    factors = factors_of(rates)
+    factor, unit = scaled(_largest(rates), "frame_rate")
+    measures = rates.select(
+        "point",
+        measure="goal",
+        replicate="replicate",
+        value=pl.col("lower_fps") * factor,
+        unit=pl.lit(unit),
+    )
+    points = rates.select("point", *factors).unique(maintain_order=True)
+    return effect_plots(points, measures, factors)
+
+
+def factors_of(rates: pl.DataFrame) -> Sequence[str]:
+    """The columns that hold levels."""
+    columns = rates.columns
+    return columns[2 : columns.index("goal")]
+
+
+def _largest(rates: pl.DataFrame) -> float:
+    return max((value for value in rates.get_column("lower_fps") if value is not None), default=1.0)

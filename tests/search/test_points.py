@@ -1,0 +1,97 @@
+"""Studies of searches: every point and replicate a search of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from weirlab.errors import InputError, ScenarioError
+from weirlab.scenario import loads
+from weirlab.search import run_search
+from weirlab.search.base import Ending, SearchResult
+from weirlab.search.build import build
+from weirlab.search.points import PointSearch, point_searches, rates_table, run_point_searches
+from weirlab.testbed import open_testbed
+
+FILE = """\
+weirlab: 1
+name: sizes
+testbed: {kind: sim, device: {kind: knee, capacity: 1 Mframe/s}}
+traffic: {offered: {from: sender, to: receiver, source: {kind: constant, frame_size: 64 B}}}
+search:
+  vary: traffic.offered.source.rate
+  between: [10 kframe/s, 2 Mframe/s]
+  goals: {NDR: {loss: 0 %, width: 1 %}, PDR: {loss: 1 %, width: 1 %}}
+  trial: {duration: 1 s}
+study:
+  replicates: 2
+  factors:
+    traffic.offered.source.frame_size: [64 B, 512 B, 1518 B]
+    device: {slow: {testbed.device.capacity: 500 kframe/s}, fast: {}}
+"""
+
+
+def run(each: PointSearch, directory: Path) -> SearchResult:
+    bed = open_testbed(each.scenario)
+    return run_search(build(each.scenario), bed, log=directory / "trials.jsonl")
+
+
+def test_every_combination_and_replicate_is_a_search_with_its_own_seed_and_directory():
+    searches = point_searches(loads(FILE))
+    assert len(searches) == 3 * 2 * 2
+    assert len({each.name for each in searches}) == len(searches)
+    assert [each.scenario.run.seed for each in searches[:4]] == [1, 2, 1, 2]
+    assert searches[-1].levels == {"traffic.offered.source.frame_size": "1518 B", "device": "fast"}
+    assert {each.scenario.offered().frame_size_bytes for each in searches} == {64, 512, 1518}
+
+
+def test_each_point_finds_its_own_device(tmp_path):
+    results = run_point_searches(point_searches(loads(FILE)), tmp_path, run)
+    table = rates_table(results)
+    assert table.height == len(results) * 2
+    for row in table.filter(goal="NDR").iter_rows(named=True):
+        capacity_fps = 5e5 if row["device"] == "slow" else 1e6
+        assert row["lower_fps"] <= capacity_fps <= row["upper_fps"]
+        assert row["regular"]
+
+
+def test_a_study_that_was_interrupted_goes_on_without_repeating_a_trial(tmp_path):
+    searches = point_searches(loads(FILE))
+    made = []
+
+    def counting(each: PointSearch, directory: Path) -> SearchResult:
+        def interrupt(progress):
+            made.append(each.name) if progress.trial is not None else None
+            if each is searches[2] and progress.trials == 3:
+                raise KeyboardInterrupt
+
+        bed = open_testbed(each.scenario)
+        return run_search(build(each.scenario), bed, log=directory / "trials.jsonl", on_progress=interrupt)
+
+    first = run_point_searches(searches, tmp_path, counting)
+    assert [result.ending for _, result in first] == [Ending.FINISHED, Ending.FINISHED, Ending.INTERRUPTED]
+    again = run_point_searches(searches, tmp_path, run)
+    undisturbed = run_point_searches(searches, tmp_path / "other", run)
+    assert rates_table(again).equals(rates_table(undisturbed))
+    assert [r.trials for _, r in again[:2]] == [r.trials for _, r in first[:2]]
+    assert list(again[2][1].trials[:3]) == list(first[2][1].trials)
+
+
+def test_a_combination_that_is_not_legal_is_told_with_its_levels():
+    payload = "fast: {traffic.offered.source.payload: 100 B, traffic.offered.source.frame_size: null}"
+    text = FILE.replace("fast: {}", payload).replace(
+        "frame_size: 64 B}", "frame_size: 64 B}, transport: {kind: udp}"
+    )
+    factors = "    traffic.offered.source.frame_size: [64 B, 512 B, 1518 B]\n"
+    text = text.replace(factors, "") + factors
+    with pytest.raises(ScenarioError) as caught:
+        point_searches(loads(text))
+    told = [str(problem) for problem in caught.value.problems]
+    assert len(told) == 3
+    assert all("at device fast, traffic.offered.source.frame_size" in each for each in told)
+
+
+def test_a_scenario_without_a_study_has_no_points():
+    with pytest.raises(InputError, match="needs the sections 'study' and 'search'"):
+        point_searches(loads(FILE).assign({"study": None}))
