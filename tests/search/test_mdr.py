@@ -230,6 +230,10 @@ def test_one_search_for_two_rates_is_cheaper_than_two_searches():
     ("wrong", "message"),
     [
         (lambda: Mdr(goals(), LOADS, intermediate_phases=-1), "intermediate phases must be 0 or more"),
+        (
+            lambda: Mdr(goals(), LoadRange(0.9, 1e6)),
+            "the lowest load, 0.9 frames/s, sends no whole frame in a",
+        ),
         (lambda: Mdr(goals(), LOADS, phase_timeout_s=0.0), "timeout of a phase must be above 0 s"),
         (lambda: Mdr([goals(10.0)[0], goals(20.0)[1]], LOADS), "one final trial duration for all goals"),
         (

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from weirlab.errors import InputError
 from weirlab.search.base import LoadRange, SearchGoal
-from weirlab.search.controller import Finding, Outcome, Wish, refuse_repeated_trials
+from weirlab.search.controller import Finding, Outcome, Wish, refuse_empty_trials, refuse_repeated_trials
 
 __all__ = ["Binary"]
 
@@ -37,6 +37,7 @@ class Binary:
                 f"the threshold of a binary search must be above 0 (got {threshold_fps:g} frames/s)"
             )
         for goal in goals:
+            refuse_empty_trials(loads, goal.duration_s)
             if (goal.width is None) == (threshold_fps is None):
                 raise InputError(
                     f"goal {goal.name}: a binary search ends at a width or at a threshold; give one of them"

@@ -38,7 +38,15 @@ from weirlab.testbed.base import Purpose, Trial
 if TYPE_CHECKING:
     from weirlab.search.evidence import Evidence
 
-__all__ = ["Controller", "Finding", "Outcome", "Wish", "judge", "refuse_repeated_trials"]
+__all__ = [
+    "Controller",
+    "Finding",
+    "Outcome",
+    "Wish",
+    "judge",
+    "refuse_empty_trials",
+    "refuse_repeated_trials",
+]
 
 
 @dataclass(frozen=True)
@@ -179,3 +187,12 @@ def refuse_repeated_trials(algorithm: str, goals: Sequence[SearchGoal]) -> None:
                 f"goal {goal.name}: {algorithm} decides a load by one trial; it knows no exceed ratio and no "
                 f"duration sum"
             )
+
+
+def refuse_empty_trials(loads: LoadRange, shortest_s: float) -> None:
+    """Raise InputError when a trial of this duration would have no frame at the lowest load."""
+    if loads.min_fps * shortest_s < 1.0:
+        raise InputError(
+            f"the lowest load, {loads.min_fps:g} frames/s, sends no whole frame in a trial of "
+            f"{shortest_s:g} s"
+        )

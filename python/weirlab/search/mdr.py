@@ -14,9 +14,12 @@ phase:
 Widths are relative to the upper bound, steps are logarithmic. The upper bound at the highest load counts as
 valid; an interval whose lower bound at the lowest load is invalid is not refined.
 
-Source: CSIT MDR, sections 2.8.2 and 2.8.3. DEVIATION: any number of goals, as the text suggests; the
-strictest goal takes the part of the NDR. DEVIATION: the timeout of a phase is measured in effective duration
-of its trials, because a search reads no clock; and a search that times out keeps what it found."""
+Source: CSIT MDR, sections 2.8.2 and 2.8.3
+
+DEVIATION: any number of goals, as the text suggests. The strictest goal takes the part of the NDR.
+DEVIATION: the timeout of a phase is measured in effective duration of its trials, because a search reads no
+clock, and a search that times out keeps what it found.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from typing import NamedTuple
 
 from weirlab.errors import InputError
 from weirlab.search.base import LoadRange, SearchGoal
-from weirlab.search.controller import Finding, Outcome, Wish, refuse_repeated_trials
+from weirlab.search.controller import Finding, Outcome, Wish, refuse_empty_trials, refuse_repeated_trials
 
 __all__ = ["Mdr"]
 
@@ -57,6 +60,7 @@ class Mdr:
             raise InputError(f"the timeout of a phase must be above 0 s (got {phase_timeout_s:g})")
         final_s = _common("final trial duration", [goal.duration_s for goal in goals])
         initial_s = _common("initial trial duration", [_initial_duration_s(goal) for goal in goals])
+        refuse_empty_trials(loads, initial_s)
         self.goals = goals
         self.loads = loads
         self._timeout_s = phase_timeout_s

@@ -140,8 +140,8 @@ class VhostPublished:
     where the NDR knee N = ndr_knee_fps + shared_spread x (K - pdr_knee_fps) + its own deviation. K and N are
     drawn for each search.
 
-    Source: CSIT MDR, sections 2.8.4 and 2.8.5 (suite L2Bdbasemaclrn-Vhostvr1024-1Vm); parameters fitted like
-    those of `Ip4Published`."""
+    Source: CSIT MDR, sections 2.8.4 and 2.8.5 (suite L2Bdbasemaclrn-Vhostvr1024-1Vm). The parameters were
+    fitted like those of `Ip4Published`."""
 
     pdr_knee_fps: float = 3.7575e6
     pdr_knee_spread_fps: float = 0.066e6
