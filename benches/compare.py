@@ -19,20 +19,19 @@ import os
 import platform
 import re
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from processes import run_to_end
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "examples" / "workload"
 PEER = ROOT / "build" / "peers" / "weir-bench-ns3"
 ROUNDS = 5
-TIMEOUT_S = 300
 MEMORY_GOAL_BYTES = 64_000_000
 PROBE_US = 10
 PROBES_GOAL = 1.3
@@ -184,33 +183,17 @@ def build_peer() -> bool:
 def measure(program: Path, workload: Workload, expected: Counts, *options: str) -> Cost:
     """Run one process to its end and check what it counted."""
     command = [str(program), *workload.arguments, "--repeat", str(workload.repeats), *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, process_group=0)
-    assert process.stdout is not None
-    timer = threading.Timer(TIMEOUT_S, os.killpg, (process.pid, signal.SIGKILL))
-    timer.start()
-    try:
-        printed = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    except BaseException:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        raise
-    finally:
-        timer.cancel()
-        process.stdout.close()
-    if process.returncode != 0:
-        raise BenchError(f"'{' '.join(command)}' ended with {process.returncode}")
-    told = json.loads(printed)
+    ended = run_to_end(command)
+    if ended.exit_code != 0:
+        raise BenchError(f"'{' '.join(command)}' ended with {ended.exit_code}\n{ended.complaints}")
+    told = json.loads(ended.printed)
     counted = Counts(**{name: int(told[name]) for name in Counts.__dataclass_fields__})
     if counted != expected:
         raise BenchError(f"'{' '.join(command)}' counted {counted}, right is {expected}")
     return Cost(
         packet_hops=counted.packet_hops * workload.repeats,
-        cpu_s=usage.ru_utime + usage.ru_stime,
-        # The kernel's figure holds at least what this process occupied when it started the other.
-        peak_rss_bytes=int(told.get("peak_rss_bytes") or usage.ru_maxrss * 1024),
+        cpu_s=ended.cpu_s,
+        peak_rss_bytes=int(told.get("peak_rss_bytes", ended.peak_rss_bytes)),
     )
 
 

@@ -1,0 +1,68 @@
+"""Runs a program to its end and tells what it has cost, as the kernel counts it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["Ended", "run_to_end"]
+
+TIMEOUT_S = 300
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A process that has ended."""
+
+    exit_code: int
+    """Negative: the signal that ended it."""
+    printed: str
+    """Its standard output."""
+    complaints: str
+    """Its standard error."""
+    cpu_s: float
+    """User and system time of the process and of its children that have ended."""
+    wall_s: float
+    peak_rss_bytes: int
+    """Never below what this process occupied when it started the other."""
+
+
+def run_to_end(command: Sequence[str]) -> Ended:
+    """Run ``command`` in a process group of its own; after :data:`TIMEOUT_S` it is killed."""
+    with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as complaints:
+        start = time.monotonic()
+        process = subprocess.Popen(command, stdout=printed, stderr=complaints, process_group=0)
+        timer = threading.Timer(TIMEOUT_S, _kill, [process.pid])
+        timer.start()
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        except BaseException:
+            _kill(process.pid)
+            process.wait()
+            raise
+        finally:
+            timer.cancel()
+        wall_s = time.monotonic() - start
+        printed.seek(0)
+        complaints.seek(0)
+        return Ended(
+            exit_code=process.returncode,
+            printed=printed.read(),
+            complaints=complaints.read(),
+            cpu_s=usage.ru_utime + usage.ru_stime,
+            wall_s=wall_s,
+            peak_rss_bytes=usage.ru_maxrss * 1024,
+        )
+
+
+def _kill(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
