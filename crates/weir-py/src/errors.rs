@@ -1,9 +1,14 @@
 //! The one map from errors of the compiled core to exceptions.
 
+use std::io;
+
 use pyo3::create_exception;
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{
+    PyException, PyKeyboardInterrupt, PyNotImplementedError, PyOSError, PyRuntimeError, PyTimeoutError, PyValueError,
+};
 use pyo3::prelude::*;
 use weir_core::SpecError as CoreSpecError;
+use weir_live::LiveError;
 use weir_sim::SimError;
 
 create_exception!(
@@ -22,4 +27,25 @@ pub(crate) fn spec_error(error: CoreSpecError) -> PyErr {
 /// `SimulationError(message)`.
 pub(crate) fn simulation_error(error: &SimError) -> PyErr {
     SimulationError::new_err(error.to_string())
+}
+
+/// The built-in exception that is meant for such a thing; an `OSError` where the system refused something.
+pub(crate) fn live_error(error: LiveError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        LiveError::NeedsLinux { .. } => PyNotImplementedError::new_err(text),
+        LiveError::Namespace { source, .. } | LiveError::System { source, .. } => refused(&source, text),
+        LiveError::Plan(_) => PyValueError::new_err(text),
+        LiveError::Deadline { .. } => PyTimeoutError::new_err(text),
+        LiveError::Cancelled => PyKeyboardInterrupt::new_err(text),
+        LiveError::Panicked(_) => PyRuntimeError::new_err(text),
+    }
+}
+
+/// An `OSError` that keeps the number, so that Python makes it a `PermissionError` where it is one.
+fn refused(source: &io::Error, text: String) -> PyErr {
+    match source.raw_os_error() {
+        Some(number) => PyOSError::new_err((number, text)),
+        None => PyOSError::new_err(text),
+    }
 }

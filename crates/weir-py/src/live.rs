@@ -1,25 +1,22 @@
 //! The live parts: trials over real sockets, namespaces, and how well the machine keeps time. Linux only.
 
-use std::io;
 use std::net::SocketAddrV4;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pyo3::exceptions::{
-    PyKeyboardInterrupt, PyNotImplementedError, PyOSError, PyRuntimeError, PyTimeoutError, PyValueError,
-};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use weir_core::rng::Seed;
 use weir_core::spec::{Departures, Destination, FrameSize, Source, Stream};
 use weir_core::traffic::Emissions;
 use weir_core::units::{Bytes, Span, Time};
-use weir_live::LiveError;
 use weir_live::distribution::Percentiles;
 use weir_live::host::{Priority, Seat, Seated};
 use weir_live::quality::ClockQuality;
 use weir_live::trial::{Plan, Report, StopRule, run};
 
+use crate::errors::live_error;
 use crate::watch::watched;
 
 /// Real-time priorities: the sender goes before the receiver, whose frames wait in its socket.
@@ -30,7 +27,7 @@ const RECEIVER_PRIORITY: u8 = 30;
 #[pyfunction]
 pub(crate) fn clock_quality(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let ClockQuality { resolution, reading, normal, real_time } =
-        watched(py, weir_live::quality::clock_quality, || Ok(()), || ())?.map_err(raised)?;
+        watched(py, weir_live::quality::clock_quality, || Ok(()), || ())?.map_err(live_error)?;
     let answer = PyDict::new(py);
     answer.set_item("resolution_ns", ns(resolution))?;
     answer.set_item("reading_ns", ns(reading))?;
@@ -45,11 +42,11 @@ pub(crate) fn create_namespace() -> PyResult<i32> {
     #[cfg(target_os = "linux")]
     {
         use std::os::fd::{IntoRawFd, OwnedFd};
-        let namespace = weir_live::host::namespace::Namespace::create().map_err(raised)?;
+        let namespace = weir_live::host::namespace::Namespace::create().map_err(live_error)?;
         Ok(OwnedFd::from(namespace).into_raw_fd())
     }
     #[cfg(not(target_os = "linux"))]
-    Err(raised(LiveError::NeedsLinux { what: "a network namespace" }))
+    Err(live_error(LiveError::NeedsLinux { what: "a network namespace" }))
 }
 
 /// Let the CPUs of `cpus` do the receive work of `interface` in the namespace at the path `namespace`.
@@ -57,13 +54,13 @@ pub(crate) fn create_namespace() -> PyResult<i32> {
 pub(crate) fn steer_receive(namespace: PathBuf, interface: &str, cpus: Vec<usize>) -> PyResult<()> {
     #[cfg(target_os = "linux")]
     {
-        let namespace = weir_live::host::namespace::Namespace::open(&namespace).map_err(raised)?;
-        namespace.steer_receive(interface, &cpus).map_err(raised)
+        let namespace = weir_live::host::namespace::Namespace::open(&namespace).map_err(live_error)?;
+        namespace.steer_receive(interface, &cpus).map_err(live_error)
     }
     #[cfg(not(target_os = "linux"))]
     {
         let _ = (namespace, interface, cpus);
-        Err(raised(LiveError::NeedsLinux { what: "receive packet steering" }))
+        Err(live_error(LiveError::NeedsLinux { what: "receive packet steering" }))
     }
 }
 
@@ -117,7 +114,7 @@ pub(crate) fn udp_trial<'py>(
     let departures = constant(frames, plan.duration, plan.payload)?;
     let cancel = AtomicBool::new(false);
     let trial = || run(&plan, departures, &cancel);
-    let report = watched(py, trial, || Ok(()), || cancel.store(true, Ordering::Relaxed))?.map_err(raised)?;
+    let report = watched(py, trial, || Ok(()), || cancel.store(true, Ordering::Relaxed))?.map_err(live_error)?;
     as_dict(py, &report)
 }
 
@@ -185,25 +182,4 @@ fn ns(span: Span) -> u64 {
 
 fn address(text: &str) -> PyResult<SocketAddrV4> {
     text.parse().map_err(|_| PyValueError::new_err(format!("'{text}' is no IPv4 address with a port")))
-}
-
-/// What Python raises for a live error.
-fn raised(error: LiveError) -> PyErr {
-    let text = error.to_string();
-    match error {
-        LiveError::NeedsLinux { .. } => PyNotImplementedError::new_err(text),
-        LiveError::Namespace { source, .. } | LiveError::System { source, .. } => refused(&source, text),
-        LiveError::Plan(_) => PyValueError::new_err(text),
-        LiveError::Deadline { .. } => PyTimeoutError::new_err(text),
-        LiveError::Cancelled => PyKeyboardInterrupt::new_err(text),
-        LiveError::Panicked(_) => PyRuntimeError::new_err(text),
-    }
-}
-
-/// An `OSError` that keeps the number, so that Python makes it a `PermissionError` where it is one.
-fn refused(source: &io::Error, text: String) -> PyErr {
-    match source.raw_os_error() {
-        Some(number) => PyOSError::new_err((number, text)),
-        None => PyOSError::new_err(text),
-    }
 }

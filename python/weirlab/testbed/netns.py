@@ -145,15 +145,16 @@ class NetnsTestbed:
             losses = self._router.losses() - before
             effective_s = time.monotonic() - began
         _check(spec, frames, outcome, losses)
+        sent = outcome["sent"] - outcome["receiver_drops"]
         return Trial(
             spec=spec,
             intended_frames=outcome["intended"],
-            sent_frames=outcome["sent"] - outcome["receiver_drops"],
+            sent_frames=sent,
             received_frames=outcome["received"],
             duplicated_frames=outcome["duplicated"],
             reordered_frames=outcome["reordered"],
             effective_duration_s=effective_s,
-            offered_load_fps=outcome["sent"] / _sending_s(spec, outcome),
+            offered_load_fps=sent / _sending_s(spec, outcome),
             latency_s=_latency(outcome),
             stopped_early=outcome["stopped"],
             facts=self._facts(outcome, losses),
