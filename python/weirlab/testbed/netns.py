@@ -42,8 +42,12 @@ SMALLEST_FRAME_BYTES = 64
 LARGEST_FRAME_BYTES = MTU + 14 + 4
 PORT = 7
 """Where probes go: UDP port 7, the port that RFC 2544 (appendix C) gives to test frames."""
-RECEIVE_BUFFER_BYTES = 256 << 20
-"""Not reserved. About half a million small frames."""
+LARGEST_RECEIVE_BUFFER_BYTES = 1 << 30
+"""More than the kernel grants. It doubles what it is asked for, and a small frame takes about 1 kB of that:
+two million frames may wait."""
+RECEIVE_BUFFER_SHARE = 16
+"""A smaller machine gives one part in so many of its memory, twice that in the worst case. Nothing is taken
+before frames wait."""
 FLIGHT_S = 0.1
 """A probe that did not arrive after this time counts as lost when a trial may be stopped early."""
 CLOCK_STEP_LIMIT_S = 50e-6
@@ -68,7 +72,7 @@ class NetnsTestbed:
         settle_s: float = 0.2,
         placement: Placement | None = None,
         real_time: bool = True,
-        receive_buffer_bytes: int = RECEIVE_BUFFER_BYTES,
+        receive_buffer_bytes: int | None = None,
     ) -> None:
         """Build namespaces, links and routes.
 
@@ -77,7 +81,8 @@ class NetnsTestbed:
             placement: Which CPU does what; by default the best use of those that this process may run on.
             real_time: Whether sender and receiver ask for real-time priority. Without it the load is
                 uneven.
-            receive_buffer_bytes: The most that may wait while the receiver does not run.
+            receive_buffer_bytes: The most that may wait while the receiver does not run; by default what
+                suits the memory of this machine.
 
         Raises:
             MissingCapability: not Linux, not root, or the kernel has no namespaces or veth pairs.
@@ -88,7 +93,7 @@ class NetnsTestbed:
             raise MissingCapability("the testbed 'netns' needs Linux")
         self._settle_s = settle_s
         self._real_time = real_time
-        self._receive_buffer_bytes = receive_buffer_bytes
+        self._receive_buffer_bytes = receive_buffer_bytes or _receive_buffer_bytes()
         self._placement = placement or Placement.on(sorted(os.sched_getaffinity(0)))
         self._router = LinuxRouter(self._placement.router)
 
@@ -205,6 +210,11 @@ class NetnsTestbed:
             "softnet_drops": losses.softnet,
             "clock_step_s": outcome["clock_step_ns"] / 1e9,
         }
+
+
+def _receive_buffer_bytes() -> int:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min(LARGEST_RECEIVE_BUFFER_BYTES, memory // RECEIVE_BUFFER_SHARE)
 
 
 def _frames(spec: TrialSpec) -> int:
