@@ -54,6 +54,9 @@ __all__ = [
     "LoadRange",
     "Natural",
     "Number",
+    "PositiveFraction",
+    "PositiveFrameRate",
+    "PositiveRate",
     "PositiveSize",
     "PositiveSpan",
     "Rate",
@@ -330,7 +333,7 @@ def per_cent(fraction: float) -> str:
     return f"{(Decimal(repr(fraction)) * 100).normalize():f} %"
 
 
-def _count(least: int) -> Any:
+def _count(least: int, bits: int) -> Any:
     def read(value: object) -> int:
         text = _text(value, "a whole number, such as '8'")
         if not re.fullmatch(r"\s*[+-]?\d[\d_]*\s*", text):
@@ -338,8 +341,8 @@ def _count(least: int) -> Any:
         digits = text.strip().replace("_", "").lstrip("+")
         if digits.startswith("-") or int(digits[:20]) < least:
             raise UnitError(f"at least {least} is needed (got '{text}')")
-        if len(digits) > 20 or int(digits) >= 2**64:
-            raise UnitError(f"less than 2^64 is needed (got '{text}')")
+        if len(digits) > 20 or int(digits) >= 2**bits:
+            raise UnitError(f"less than 2^{bits} is needed (got '{text}')")
         return int(digits)
 
     return read
@@ -365,7 +368,7 @@ def _flag(value: object) -> bool:
 
 def _positive(value: object, read: ValidatorFunctionWrapHandler) -> Any:
     quantity = read(value)
-    if quantity.stored == 0:
+    if quantity == 0 or getattr(quantity, "stored", 1) == 0:
         raise UnitError(f"more than zero is needed (got '{value}')")
     return quantity
 
@@ -429,6 +432,10 @@ PositiveSpan = Annotated[Span, WrapValidator(_positive)]
 """A time of more than zero."""
 PositiveSize = Annotated[Size, WrapValidator(_positive)]
 """A size of more than zero."""
+PositiveRate = Annotated[Rate, WrapValidator(_positive)]
+"""A bit rate of more than zero."""
+PositiveFrameRate = Annotated[FrameRate, WrapValidator(_positive)]
+"""A frame rate of more than zero."""
 Fraction = Annotated[
     float,
     BeforeValidator(_fraction),
@@ -437,10 +444,12 @@ Fraction = Annotated[
     ),
 ]
 """A share of a whole, in [0, 1]."""
-Count = Annotated[int, BeforeValidator(_count(1)), _whole(1)]
-"""A whole number, at least 1."""
-Natural = Annotated[int, BeforeValidator(_count(0)), _whole(0)]
-"""A whole number, at least 0."""
+PositiveFraction = Annotated[Fraction, WrapValidator(_positive)]
+"""A share of a whole, in (0, 1]."""
+Count = Annotated[int, BeforeValidator(_count(1, 32)), _whole(1)]
+"""A whole number, at least 1 and below 2^32."""
+Natural = Annotated[int, BeforeValidator(_count(0, 64)), _whole(0)]
+"""A whole number, at least 0 and below 2^64."""
 Number = Annotated[
     float,
     BeforeValidator(_number),

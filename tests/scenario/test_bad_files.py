@@ -222,6 +222,37 @@ SPOILT_FIELDS = {
         "duration: 10 ms, seed: 18446744073709551616",
         "f.yaml:9:24: run.seed: less than 2^64 is needed (got '18446744073709551616')",
     ),
+    "a rate of zero": (
+        "rate: 10 Gbit/s",
+        "rate: 0 bit/s",
+        "f.yaml:3:40: network.link.rate: more than zero is needed (got '0 bit/s')",
+    ),
+    "more hosts than fit into a number": (
+        "hosts: 4",
+        "hosts: 5000000000",
+        "f.yaml:3:23: network.hosts: less than 2^32 is needed (got '5000000000')",
+    ),
+    "more hosts than can be simulated": (
+        "hosts: 4",
+        "hosts: 4000000000",
+        "f.yaml:3:1: network: a star of 4000000000 hosts has 4000000001 nodes; "
+        "at most 1048576 can be simulated",
+    ),
+    "a stop before the start": (
+        "to: host-3",
+        "to: host-3\n    start: 5 ms\n    stop: 5 ms",
+        "f.yaml:9:5: traffic.load.stop: is not after 'start' (5 ms)",
+    ),
+    "a gap shorter than the clock": (
+        "load: 49 %",
+        "rate: 18446744073709551615 bit/s",
+        "f.yaml:8:5: traffic.load.source: a gap is a number of ps, at least 1 (got 0.0006505213034913027)",
+    ),
+    "a run longer than time": (
+        "duration: 10 ms",
+        "duration: 5000 h",
+        "f.yaml:9:1: run: a run lasts more than 0 s and at most 4611686.018427387904 s (got 18000000 s)",
+    ),
     "a section twice": (
         "run:",
         "name: again\nrun:",
@@ -245,6 +276,10 @@ ADDITIONS = {
     "a testbed that is not told what to build": (
         "testbed: {kind: netns}",
         "f.yaml:10:1: testbed: say what it builds: either 'router: linux' or 'path: emulator'",
+    ),
+    "a parent by a misspelt word": (
+        "extend: base.yaml",
+        "f.yaml:10:1: extend: unknown field (got 'base.yaml'); did you mean 'extends'?",
     ),
     "a reserved section": (
         "hotspots: {}",
@@ -407,6 +442,16 @@ SPOILT_SEARCHES = {
         "f.yaml:3:31: testbed.device.kind: unknown kind 'nee'; did you mean 'knee'?; "
         "kinds: knee, ip4-published, vhost-published, random-drops, gradual, deep-buffer, warm-up",
     ),
+    "a device that loses before it begins to": (
+        "kind: knee, capacity: 10.6 Mframe/s",
+        "kind: gradual, onset: 20 Mframe/s",
+        "f.yaml:3:46: testbed.device.onset: is not below the capacity (10 Mframe/s)",
+    ),
+    "a device without capacity": (
+        "capacity: 10.6 Mframe/s",
+        "capacity: 0 frame/s",
+        "f.yaml:3:43: testbed.device.capacity: more than zero is needed (got '0 frame/s')",
+    ),
     "a network beside a device": (
         "search:",
         "network: {kind: star, hosts: 2, link: {rate: 1 Gbit/s}}\nsearch:",
@@ -439,7 +484,7 @@ def test_all_problems_come_at_once_in_the_order_of_the_file() -> None:
         "f.yaml:8:14: traffic.load.source.kind: unknown kind 'poison'; did you mean 'poisson'?; "
         "kinds: constant, poisson, bernoulli, on-off, bulk, ping",
         "f.yaml:9:1: rubbish: unknown field (got '1'); fields here: weirlab, name, description, testbed, "
-        "network, queues, control, traffic, run, record, measure, search, ... (14 in all)",
+        "network, queues, control, traffic, run, record, measure, search, ... (15 in all)",
         "f.yaml:10:7: run.duration: write a duration with its unit, such as '0.5 us' (got '10')",
     ]
 
@@ -449,6 +494,30 @@ def test_a_spoilt_section_does_not_hide_wrong_names_in_another() -> None:
     assert complaints(spoilt) == [
         "f.yaml:7:5: traffic.load.to: no node is called 'host-33'; did you mean 'host-3'?",
         "f.yaml:9:7: run.duration: write a duration with its unit, such as '0.5 us' (got '10')",
+    ]
+
+
+def test_a_file_of_another_version_is_not_judged_further() -> None:
+    assert complaints(GOOD.replace("weirlab: 1", "weirlab: 2").replace("hosts", "hsots")) == [
+        "f.yaml:1:1: weirlab: this version of Weirlab reads 'weirlab: 1' (got '2')"
+    ]
+
+
+def test_a_load_that_the_source_cannot_make_is_told_before_the_search() -> None:
+    spoilt = """\
+weirlab: 1
+name: slots
+network: {kind: star, hosts: 2, link: {rate: 1 Gbit/s}}
+traffic: {offered: {from: host-0, to: host-1, source: {kind: bernoulli, frame_size: 1480 B}}}
+search:
+  vary: traffic.offered.source.rate
+  between: [1 kframe/s, 100 kframe/s]
+  goals: {NDR: {loss: 0 %}}
+  trial: {duration: 10 ms}
+"""
+    assert complaints(spoilt) == [
+        "f.yaml:4:47: traffic.offered.source: at the greatest load of the search: "
+        "more than a frame in each slot would be needed (1.2)"
     ]
 
 
@@ -479,6 +548,15 @@ GRAPHS = {
         "{kind: graph, link: {rate: 1 Gbit/s}, nodes: {a: {kind: host}}, links: {l: {join: [a, a, a]}}}",
         ["f.yaml:3:86: network.links.l.join: 3 items stand here; at most 2 may"],
     ),
+    "more nodes than can be simulated": (
+        "{kind: graph, link: {rate: 1 Gbit/s}, nodes: {a: {kind: host, count: 4000000000}}, links: {}}",
+        ["f.yaml:3:48: network.nodes: 4000000000 nodes are more than a network has (1048576)"],
+    ),
+    "more links than can be simulated": (
+        "{kind: graph, link: {rate: 1 Gbit/s}, nodes: {a: {kind: host, count: 4000}}, "
+        "links: {l: {join: [a-*, a-*]}}}",
+        ["f.yaml:3:99: network.links.l.join: 4000 x 4000 links are too many (at most 1048576)"],
+    ),
     "one name for two nodes": (
         "{kind: graph, link: {rate: 1 Gbit/s}, nodes: {a: {kind: host, count: 2}, a-1: {kind: host}}, "
         "links: {l: {join: [a-0, a-1]}}}",
@@ -491,6 +569,15 @@ GRAPHS = {
 def test_a_spoilt_graph_is_told_with_its_place(network: str, messages: list[str]) -> None:
     star = "{kind: star, hosts: 4, link: {rate: 10 Gbit/s, delay: 0.5 us}}"
     assert complaints(GOOD.replace(star, network)) == messages
+
+
+def test_more_pairs_than_can_be_simulated_are_told() -> None:
+    spoilt = GOOD.replace("hosts: 4", "hosts: 5000").replace("host-[0-2]", '"@hosts"')
+    spoilt = spoilt.replace("to: host-3", 'to: "@hosts"\n    pattern: {kind: uniform}')
+    assert complaints(spoilt) == [
+        "f.yaml:7:5: traffic.load.to: 5000 senders and 5000 receivers are more than 4194304 pairs; "
+        "select fewer"
+    ]
 
 
 def test_a_host_out_of_reach_is_told_by_the_engine() -> None:

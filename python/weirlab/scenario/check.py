@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from weirlab import _core
@@ -13,7 +14,7 @@ from weirlab.scenario.check_traffic import check_traffic
 from weirlab.scenario.layout import FIXED_NODES, Layout, layout_of, plan_network
 from weirlab.scenario.resolve import resolve, unsupported
 from weirlab.scenario.selecting import Fault, Where, nodes_amiss, ports_amiss
-from weirlab.scenario.testbeds import Command, Netns, Sim, Trex
+from weirlab.scenario.testbeds import Command, Gradual, Netns, Sim, Trex, VhostPublished
 from weirlab.units import Frames
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def faults(scenario: Scenario, broken: Collection[str] = ()) -> list[Problem]:
             found += check_measures(scenario, layout)
     if whole:
         found += _testbed(scenario)
+        found += _devices(scenario)
         found += check_run(scenario)
     if "traffic" not in broken:
         found += check_search(scenario, layout)
@@ -50,6 +52,16 @@ def faults(scenario: Scenario, broken: Collection[str] = ()) -> list[Problem]:
     if whole and not problems:
         problems = _simulation(scenario) or check_study(scenario)
     return problems
+
+
+def _devices(scenario: Scenario) -> Iterator[Fault]:
+    device = scenario.testbed.device if isinstance(scenario.testbed, Sim) else None
+    at: Where = ("testbed", "device")
+    match device:
+        case Gradual() if device.onset >= device.capacity:
+            yield (*at, "onset"), f"is not below the capacity ({device.capacity})"
+        case VhostPublished() if device.overload_low > device.overload_high:
+            yield (*at, "overload_low"), f"is not below 'overload_high' ({device.overload_high})"
 
 
 def _network(scenario: Scenario) -> tuple[Layout | None, list[Fault]]:
@@ -80,7 +92,7 @@ def _testbed(scenario: Scenario) -> Iterator[Fault]:
     if isinstance(bed, Netns) and (bed.router is None) == (bed.path is None):
         yield ("testbed",), "say what it builds: either 'router: linux' or 'path: emulator'"
         return
-    own = "a device" if has_device else "a Linux router" if isinstance(bed, Netns) and bed.router else ""
+    own = "a device" if has_device else "a router" if isinstance(bed, Netns) and bed.router else ""
     own = "a command" if isinstance(bed, Command) else "a TRex server" if isinstance(bed, Trex) else own
     if own and scenario.network is not None:
         yield (
@@ -119,11 +131,14 @@ def _control(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
 
 def _simulation(scenario: Scenario) -> list[Problem]:
     """What the network itself refuses, where the scenario can be simulated as it stands."""
-    simulable = isinstance(scenario.testbed, Sim) and scenario.network is not None
-    if not simulable or scenario.run.duration is None or scenario.search is not None or unsupported(scenario):
+    if not isinstance(scenario.testbed, Sim) or scenario.network is None or unsupported(scenario):
         return []
     try:
-        resolve(scenario)
+        if scenario.search is not None:
+            scenario.at_load(scenario.offered().max_fps, scenario.search.trial.duration.s)
+        elif scenario.run.duration is not None:
+            resolve(scenario)
     except ScenarioError as error:
-        return error.problems
+        when = "at the greatest load of the search: " if scenario.search is not None else ""
+        return [replace(problem, message=f"{when}{problem.message}") for problem in error.problems]
     return []

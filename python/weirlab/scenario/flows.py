@@ -33,7 +33,11 @@ from weirlab.units import Rate
 __all__ = ["Flow", "TrafficFault", "departures", "flows_of", "frame_sizes", "mean_gap_ps"]
 
 MIN_FRAME_BYTES = 64
-"""Shortest Ethernet frame (IEEE 802.3, clause 3.2.8)."""
+"""Shortest Ethernet frame, with FCS.
+
+Source: IEEE 802.3, clause 3.2.8."""
+MAX_PAIRS = 1 << 22
+"""Most pairs of a sender and a receiver; as many as the simulator takes."""
 
 
 class TrafficFault(Exception):  # noqa: N818 (a finding that becomes a Problem, never an error that users see)
@@ -124,6 +128,9 @@ def _permutation(senders: list[int], receivers: list[int], shift: int | None) ->
 
 
 def _uniform(senders: list[int], receivers: list[int], *, own: bool, layout: Layout) -> list[Flow]:
+    if len(senders) * len(receivers) > MAX_PAIRS:
+        pairs = f"{len(senders)} senders and {len(receivers)} receivers"
+        raise TrafficFault(f"{pairs} are more than {MAX_PAIRS} pairs; select fewer", "to")
     flows: list[Flow] = []
     for sender in senders:
         targets = tuple(receiver for receiver in receivers if own or receiver != sender)

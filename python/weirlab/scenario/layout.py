@@ -18,6 +18,9 @@ __all__ = ["FIXED_NODES", "Layout", "NoMatchError", "Plan", "Port", "layout_of",
 FIXED_NODES = ("sender", "receiver")
 """Hosts of a testbed that has its own network."""
 
+MAX_NODES = 1 << 20
+"""Most nodes, and most links of a group; as many as the simulator takes."""
+
 Fault = tuple[tuple[str | int, ...], str]
 """Where in the scenario, and what is wrong."""
 
@@ -205,7 +208,12 @@ def _link(link: Link) -> dict[str, Any]:
 def _plan_graph(network: Graph) -> Plan:
     faults: list[Fault] = []
     origins: dict[str, tuple[str | int, ...]] = {"/network": ("network",)}
+    total = sum(group.count or 1 for group in network.nodes.values())
+    if total > MAX_NODES:
+        message = f"{total} nodes are more than a network has ({MAX_NODES})"
+        return Plan({}, origins, [(("network", "nodes"), message)])
     nodes: list[dict[str, Any]] = []
+    taken: set[str] = set()
     for name, group in network.nodes.items():
         path = ("network", "nodes", name)
         if group.kind == "host" and group.latency is not None:
@@ -216,8 +224,9 @@ def _plan_graph(network: Graph) -> Plan:
         latency_ps = latency.ps if group.kind == "switch" else 0
         for node in [name] if group.count is None else [f"{name}-{i}" for i in range(group.count)]:
             origins[f"/network/nodes/{len(nodes)}"] = path
-            if any(other["name"] == node for other in nodes):
+            if node in taken:
                 faults.append((path, f"two nodes would be called '{node}'"))
+            taken.add(node)
             nodes.append({"name": node, "kind": group.kind, "latency_ps": latency_ps})
     hosts = frozenset(node["name"] for node in nodes if node["kind"] == "host")
     known = Layout(tuple(node["name"] for node in nodes), hosts, ())
@@ -262,6 +271,11 @@ def _joined(
             faults.append(((*path, "join"), f"by-index needs as many nodes on both sides (got {counts})"))
             return []
         pairs = list(zip(left, right, strict=True))
+    elif len(left) * len(right) > MAX_NODES:
+        faults.append(
+            ((*path, "join"), f"{len(left)} x {len(right)} links are too many (at most {MAX_NODES})")
+        )
+        return []
     else:
         pairs = [(a, b) for a in left for b in right if a != b]
     unique: dict[frozenset[int], tuple[int, int]] = {}

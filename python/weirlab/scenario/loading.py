@@ -54,7 +54,11 @@ def _scenario(tree: Node, assignments: Mapping[str, Any]) -> Scenario:
     try:
         scenario = _validated(tree)
     except ValidationError as error:
-        problems = explain(error, Scenario, tree) + _further(tree, error)
+        problems = explain(error, Scenario, tree)
+        of_another_version = [
+            problem for problem in problems if problem.path == "weirlab" and tree.entry("weirlab")
+        ]
+        problems = of_another_version or problems + _further(tree, error)
     else:
         problems = faults(scenario)
     if problems:

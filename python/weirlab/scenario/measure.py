@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from weirlab.scenario.base import BY_KIND, Model, PortSelector, TrafficSelector
-from weirlab.units import Fraction, Rate, Window
+from weirlab.units import Fraction, PositiveRate, Window
 
 __all__ = [
     "AnyMeasure",
@@ -44,7 +44,7 @@ class RmsFairness(FlowMeasure):
     """RMS distance of the flows' delivered rates from their fair share, relative to it; 0 is fair."""
 
     kind: Literal["rms-fairness"]
-    target: Rate
+    target: PositiveRate
     """Fair share of each flow."""
     window: Window | None = None
     """Time measured over; needs a `flow` record. Absent: the whole run."""

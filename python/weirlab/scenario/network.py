@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from weirlab.scenario.base import BY_KIND, Model, Name, Named, PortSelector, Selector
-from weirlab.units import Count, Fraction, Limit, Rate, Span, Threshold
+from weirlab.units import Count, Fraction, Limit, PositiveRate, Span, Threshold
 
 __all__ = [
     "FRAMING_BYTES",
@@ -28,8 +28,9 @@ __all__ = [
 ]
 
 FRAMING_BYTES = {"ethernet": 20, "none": 0}
-"""Bytes that a frame occupies on a link beyond its size. Ethernet: 7 B preamble, 1 B start delimiter,
-12 B gap (IEEE 802.3, clauses 3.1.1 and 4.4.2)."""
+"""What a frame occupies on a link beyond its size [B]: preamble (7), start delimiter (1) and gap (12), or 0.
+
+Source: IEEE 802.3, clauses 3.1.1 and 4.4.2."""
 
 Framing = Literal["ethernet", "none"]
 
@@ -45,7 +46,7 @@ class RandomLoss(Model):
 class Link(Model):
     """Both directions of a link."""
 
-    rate: Rate
+    rate: PositiveRate
     """Line rate."""
     delay: Span = Span(0)
     """Propagation delay."""
@@ -92,7 +93,7 @@ class LinkGroup(Model):
     """The nodes on both sides."""
     pair: Literal["all", "by-index"] = "all"
     """`all`: each of one side with each of the other; `by-index`: the first with the first, and so on."""
-    rate: Rate | None = None
+    rate: PositiveRate | None = None
     """Absent: `network.link.rate`."""
     delay: Span | None = None
     """Absent: `network.link.delay`."""

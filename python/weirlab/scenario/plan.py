@@ -11,7 +11,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from weirlab.errors import UnitError
 from weirlab.scenario.base import BY_KIND, Model, Name, Named, Text, TrafficSelector
-from weirlab.units import Count, Fraction, FrameRate, LoadRange, Natural, PositiveSpan, Span
+from weirlab.units import Count, Fraction, LoadRange, Natural, PositiveFrameRate, PositiveSpan, Span
 
 __all__ = [
     "AnyAlgorithm",
@@ -64,7 +64,7 @@ class Binary(Model):
     """Plain binary search: one goal after the other, all trials of the final duration."""
 
     kind: Literal["binary"]
-    threshold: FrameRate | None = None
+    threshold: PositiveFrameRate | None = None
     """Ends when two loads in a row differ by less, whatever the goals' width. Absent: their width rules."""
 
 

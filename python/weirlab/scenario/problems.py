@@ -136,6 +136,8 @@ def _unknown_field(fault: Any, root: type[Model], path: Path) -> str:
     if path in RESERVED:
         return RESERVED[path]
     known = fields_at(root, fault["loc"][:-1])
+    if len(path) == 1:
+        known.append("extends")
     hint = did_you_mean(str(path[-1]), known) or f"; fields here: {listed(known)}"
     return f"unknown field (got {shown(fault['input'])}){hint}"
 

@@ -145,7 +145,7 @@ def _sources(
                 "from": flow.source,
                 "to": {"uniform": list(flow.targets)} if flow.drawn else {"node": flow.targets[0]},
                 "start_ps": traffic.start.ps,
-                "stop_ps": traffic.stop.ps if traffic.stop is not None else duration_ps,
+                "stop_ps": max(traffic.start.ps, duration_ps) if traffic.stop is None else traffic.stop.ps,
                 "departures": process,
                 "frame_size": size,
                 "stream": stream,

@@ -9,7 +9,19 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 
 from weirlab.errors import UnitError
 from weirlab.scenario.base import BY_KIND, Model, Text
-from weirlab.units import Count, Flag, Fraction, FrameRate, Frames, Natural, Number, PositiveSpan, Span
+from weirlab.units import (
+    Count,
+    Flag,
+    Fraction,
+    FrameRate,
+    Frames,
+    Natural,
+    Number,
+    PositiveFraction,
+    PositiveFrameRate,
+    PositiveSpan,
+    Span,
+)
 
 __all__ = [
     "RESERVED",
@@ -37,7 +49,7 @@ class Device(Model):
 
     overhead: Span = Span(0)
     """Time that a trial takes beyond its duration: waiting for late frames, reading counters."""
-    tester_limit: FrameRate | None = None
+    tester_limit: PositiveFrameRate | None = None
     """Most that the tester can send, over all directions. Absent: no limit."""
 
 
@@ -45,7 +57,7 @@ class Knee(Device):
     """Forwards up to its capacity, and loses all that is above it."""
 
     kind: Literal["knee"]
-    capacity: FrameRate
+    capacity: PositiveFrameRate
     """Frames/s over all directions."""
     run_spread: Fraction = 0.0
     """Relative standard deviation of the capacity between searches (by the seed)."""
@@ -57,7 +69,7 @@ class Ip4Published(Device):
     """The consistent device of the published MDR comparison: IPv4 base forwarding, one thread, 64 B."""
 
     kind: Literal["ip4-published"]
-    capacity: FrameRate = FrameRate.from_fps(10.6e6)
+    capacity: PositiveFrameRate = FrameRate.from_fps(10.6e6)
     """Mean of the knee; NDR and PDR of that suite."""
     run_spread: Fraction = 0.002
     """Relative standard deviation of the knee between searches."""
@@ -65,7 +77,7 @@ class Ip4Published(Device):
     """Relative standard deviation of the knee between trials."""
     burst_every: PositiveSpan = Span.from_s(12.5)
     """Mean time between small losses when offered exactly the knee (0.08 a second)."""
-    burst_fold: Fraction = 0.00043
+    burst_fold: PositiveFraction = 0.00043
     """Relative distance below the knee over which that hazard falls by a factor of e."""
     burst_frames: Count = 32
     """Frames lost each time."""
@@ -77,13 +89,13 @@ class VhostPublished(Device):
     """The inconsistent device of the published MDR comparison: two vhost interfaces, one virtual machine."""
 
     kind: Literal["vhost-published"]
-    pdr_knee: FrameRate = FrameRate.from_fps(3.7575e6)
+    pdr_knee: PositiveFrameRate = FrameRate.from_fps(3.7575e6)
     """Mean of the load above which frames are lost in bulk."""
     pdr_knee_spread: FrameRate = FrameRate.from_fps(0.066e6)
     """Its standard deviation between searches."""
     trial_spread: Fraction = 0.0005
     """Relative standard deviation of the knee between trials."""
-    ndr_knee: FrameRate = FrameRate.from_fps(3.66e6)
+    ndr_knee: PositiveFrameRate = FrameRate.from_fps(3.66e6)
     """Mean of the load at which small losses have the hazard that `burst_every` gives."""
     ndr_knee_spread: FrameRate = FrameRate.from_fps(0.109e6)
     """Its standard deviation between searches, beside what it shares with the PDR knee."""
@@ -91,7 +103,7 @@ class VhostPublished(Device):
     """Share of the PDR knee's deviation that the NDR knee follows."""
     burst_every: PositiveSpan = Span.from_s(1 / 0.0693)
     """Mean time between small losses when offered exactly the NDR knee (0.0693 a second)."""
-    burst_fold: FrameRate = FrameRate.from_fps(0.0616e6)
+    burst_fold: PositiveFrameRate = FrameRate.from_fps(0.0616e6)
     """Distance from the NDR knee over which that hazard changes by a factor of e."""
     burst_frames: Count = 32
     """Frames lost each time."""
@@ -105,7 +117,7 @@ class RandomDrops(Device):
     """Forwards up to its capacity, and loses a single frame at random times below it."""
 
     kind: Literal["random-drops"]
-    capacity: FrameRate = FrameRate.from_fps(10e6)
+    capacity: PositiveFrameRate = FrameRate.from_fps(10e6)
     """Frames/s over all directions."""
     drop_every: PositiveSpan = Span.from_s(2)
     """Mean time between drops at the capacity; in proportion longer below it."""
@@ -115,7 +127,7 @@ class Gradual(Device):
     """Loses a share of the frames that grows with the load from `onset` to `capacity`, and all above."""
 
     kind: Literal["gradual"]
-    capacity: FrameRate = FrameRate.from_fps(10e6)
+    capacity: PositiveFrameRate = FrameRate.from_fps(10e6)
     """Frames/s that are never exceeded."""
     onset: FrameRate = FrameRate.from_fps(8e6)
     """Load at which losses begin."""
@@ -127,7 +139,7 @@ class DeepBuffer(Device):
     """Forwards up to its capacity behind a buffer that hides overload from short trials."""
 
     kind: Literal["deep-buffer"]
-    capacity: FrameRate = FrameRate.from_fps(10e6)
+    capacity: PositiveFrameRate = FrameRate.from_fps(10e6)
     """Frames/s over all directions."""
     buffer: Frames = Frames(600_000)
     """Frames that may wait."""
@@ -137,7 +149,7 @@ class WarmUp(Device):
     """Begins below its capacity and approaches it exponentially with the time under traffic."""
 
     kind: Literal["warm-up"]
-    capacity: FrameRate = FrameRate.from_fps(10e6)
+    capacity: PositiveFrameRate = FrameRate.from_fps(10e6)
     """Frames/s of the warm device."""
     deficit: Fraction = 0.15
     """Share of the capacity that the cold device lacks."""
@@ -162,8 +174,9 @@ class Netns(Model):
     """Real Linux stacks in network namespaces of this machine."""
 
     kind: Literal["netns"]
-    router: Literal["linux"] | None = None
-    """`linux`: the kernel forwards between `sender` and `receiver`."""
+    router: Literal["linux", "testpmd"] | None = None
+    """`linux`: the kernel forwards between `sender` and `receiver`. `testpmd`: the program dpdk-testpmd
+    copies frames between them, and keeps one CPU busy all the time."""
     path: Literal["emulator"] | None = None
     """`emulator`: the network of the scenario, emulated in user space."""
 
@@ -228,7 +241,7 @@ class Trex(Model):
     tell."""
     stray_frames: Natural = 10
     """Frames of others that a port may receive in a trial; more are a fault."""
-    latency: FrameRate | None = None
+    latency: PositiveFrameRate | None = None
     """Frames/s in each direction that measure the delay, as a part of the load. Absent: it is not
     measured."""
     flows: Count = 1
