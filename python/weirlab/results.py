@@ -49,7 +49,7 @@ __all__ = [
 FORMAT = 1
 """Version of the layout. A reader refuses a newer one."""
 
-Kind = Literal["run", "search", "study", "reproduce"]
+Kind = Literal["run", "search", "study", "search-study", "reproduce"]
 Status = Literal["running", "complete", "interrupted", "failed"]
 
 _PACKAGES = ("numpy", "polars", "pydantic", "PyYAML", "pyroute2", "altair", "vl-convert-python")
@@ -149,7 +149,9 @@ class Manifest:
                 )
             if content["kind"] not in get_args(Kind) or content["status"] not in get_args(Status):
                 raise ValueError("unknown kind or status")
-            provenance = Provenance(**content.pop("provenance"))
+            made = content.pop("provenance")
+            load = made.pop("load_average")
+            provenance = Provenance(**made, load_average=None if load is None else tuple(load))
             return cls(provenance=provenance, **content)
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{path}: not a manifest of weir: {error}") from error
@@ -279,4 +281,4 @@ def _utc_now() -> str:
 
 def _command_line() -> list[str]:
     program = Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"
-    return [program, *sys.argv[1:]]
+    return ["weir" if program == "__main__.py" else program, *sys.argv[1:]]

@@ -10,7 +10,6 @@ interrupted goes on where it stopped when it is run into the same directory agai
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import threading
@@ -22,12 +21,13 @@ from typing import Any, BinaryIO
 
 import polars as pl
 
-from weirlab.errors import InputError, Interrupted, Problem, ScenarioError, UnsupportedError
+from weirlab.errors import InputError, Interrupted, UnsupportedError
 from weirlab.measures import measured
 from weirlab.records import Records, save_tables
 from weirlab.results import Manifest, Provenance, usable_cpus
-from weirlab.runs import Progress, replicate_seeds, save_scenario, simulate
+from weirlab.runs import Progress, replicate_seeds, resolve, save_scenario, simulate
 from weirlab.scenario import Scenario, load
+from weirlab.scenario.combinations import Point, combinations
 
 __all__ = ["Point", "Study", "points_of", "run_study"]
 
@@ -36,17 +36,6 @@ FORMAT = 1
 _LOG = "points.jsonl"
 _STEPS = 1_000_000
 """Progress of one point."""
-
-
-@dataclass(frozen=True)
-class Point:
-    """One combination of levels."""
-
-    number: int
-    """From 0; the last factor varies fastest."""
-    levels: Mapping[str, str]
-    """Name of the level by factor."""
-    scenario: Scenario
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,28 +94,10 @@ def points_of(scenario: Scenario) -> list[Point]:
         raise InputError(f"{scenario.name}: has no 'study' section")
     if scenario.search is not None or scenario.campaign is not None:
         what = "search" if scenario.search is not None else "campaign"
-        raise UnsupportedError(
-            [scenario.problem(what, "a study of this cannot be run yet; leave 'study' out")]
-        )
-    base = scenario.assign({"study": None})
-    factors = scenario.study.factors
-    points, problems = [], []
-    for number, levels in enumerate(itertools.product(*factors.values())):
-        names = {factor: level.name for factor, level in zip(factors, levels, strict=True)}
-        assignments = {path: value for level in levels for path, value in level.assignments.items()}
-        try:
-            point = Point(number, names, base.assign(assignments) if assignments else base)
-            point.scenario.resolve()
-            points.append(point)
-        except (ScenarioError, UnsupportedError) as error:
-            where = ", ".join(f"{factor} {name}" for factor, name in names.items())
-            problems += [
-                Problem(f"at {where}: {each.message}", each.path, each.file, each.line, each.column)
-                for each in error.problems
-            ]
-    if problems:
-        raise ScenarioError(problems)
-    return points
+        hint = "start it with 'weir search'" if what == "search" else "leave 'study' out"
+        message = f"a study of this is not run on the simulator; {hint}"
+        raise UnsupportedError([scenario.problem(what, message)])
+    return combinations(scenario, resolve)
 
 
 def run_study(

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import errno
+import functools
 import json
 import os
 import sys
 import traceback
-from collections.abc import Sequence
-from typing import Annotated, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from weirlab.cli import check, doctor, report, reproduce, run, scenarios, schema, search
 from weirlab.errors import InputError, Interrupted, WeirlabError
 
-__all__ = ["app", "main"]
+__all__ = ["app", "execute", "main"]
 
 _HELP = """Find out how much a network carries, and what it does when it is asked for more.
 
@@ -43,6 +44,26 @@ for module in (run, search, report, check, scenarios, schema, doctor, reproduce)
     module.add_to(app)
 
 
+def _guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose interruption is an error like any other, and that does not mind a reader who leaves."""
+
+    @functools.wraps(command)
+    def guarded(*arguments: Any, **options: Any) -> None:
+        try:
+            command(*arguments, **options)
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted") from None
+        except BrokenPipeError:
+            return
+
+    return guarded
+
+
+for registered in app.registered_commands:
+    if registered.callback is not None:
+        registered.callback = _guarded(registered.callback)
+
+
 def _version(value: bool) -> None:
     if value:
         from weirlab._core import version
@@ -67,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         # A terminal that lacks a character shows a question mark instead of ending the command.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-    code = _run(words)
+    code = execute(words)
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -78,18 +99,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(code)
 
 
-def _run(words: list[str]) -> int:
+def execute(words: Sequence[str]) -> int:
+    """Run the command, say what goes wrong, and return the exit code."""
     as_json = "--json" in words
     try:
-        app(words, prog_name="weir")
+        app(list(words), prog_name="weir")
     except SystemExit as end:
         if as_json and end.code == InputError.exit_code:
             _print_json_error("UsageError", "the command line is wrong: see the message on stderr", [])
         return end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BrokenPipeError:
-        return 0
-    except KeyboardInterrupt:
-        return _told(Interrupted("interrupted"), as_json)
     except WeirlabError as error:
         return _told(error, as_json)
     except MemoryError:
@@ -101,7 +119,7 @@ def _run(words: list[str]) -> int:
         _debug(error)
         bug = WeirlabError(
             f"this is a bug in weirlab: {type(error).__name__}: {error}\n"
-            "Please report it as CONTRIBUTING.md says, with the command line, the scenario, the output of\n"
+            "Please report it to its maintainers with the command line, the scenario, the output of\n"
             "'weir doctor' and the traceback that WEIRLAB_DEBUG=1 shows."
         )
         return _told(bug, as_json, debug=False)

@@ -16,7 +16,7 @@ __all__ = ["add_to"]
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("check")(check)
+    app.command("check", short_help="Say everything that is wrong with a scenario file.")(check)
 
 
 def check(file: ScenarioArgument, sets: SetOption = None, as_json: JsonFlag = False) -> None:
@@ -46,14 +46,23 @@ def _kind(scenario: Scenario) -> str:
     return "campaign" if scenario.campaign is not None else "run"
 
 
+def _points(scenario: Scenario) -> int:
+    if scenario.search is not None:
+        from weirlab.scenario.combinations import combinations
+        from weirlab.search.build import build
+
+        return len(combinations(scenario, build))
+    from weirlab.study import points_of
+
+    return len(points_of(scenario))
+
+
 def _counts(scenario: Scenario) -> dict[str, int]:
     from weirlab.errors import UnsupportedError
 
     counts = {"traffic": len(scenario.traffic), "measures": len(scenario.measure)}
     if scenario.study is not None:
-        from weirlab.study import points_of
-
-        counts["points"] = len(points_of(scenario))
+        counts["points"] = _points(scenario)
     if scenario.network is not None and scenario.search is None:
         try:
             resolved = scenario.resolve()

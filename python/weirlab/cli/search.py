@@ -31,7 +31,7 @@ __all__ = ["add_to"]
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("search")(search)
+    app.command("search", short_help="Find the NDR, PDR or other rates of a device.")(search)
 
 
 def search(
@@ -69,14 +69,15 @@ def search(
     """Find the NDR, the PDR or other rates of a simulated device, of a real router or of your own tester.
 
     Every trial is kept when it ends. Ctrl-C and timeouts give what was found so far, marked as irregular, and
-    --resume goes on from there. Exit code 0 when all results are regular, 1 when one is not, 130 after
-    Ctrl-C.
+    --resume goes on from there. With a section 'study', every combination of its levels is a search of its
+    own, such as one per frame size, and one table shows the rates of all. Exit code 0 when all results are
+    regular, 1 when one is not, 130 after Ctrl-C.
 
     \b
     Examples:
-      weir search simulated-router
-      weir search linux-router --set search.trial.duration='2 s'
-      weir search --resume results/linux-router-20260101-120000
+      weir search search-knee
+      weir search router-ndr --set search.trial.duration='2 s'
+      weir search --resume results/router-ndr-20260101-120000
     """
     from weirlab.errors import InputError, Interrupted
     from weirlab.search import Ending
@@ -87,6 +88,9 @@ def search(
         if sets or out is not None:
             raise InputError("--resume goes on with the search as it was; leave --set and --out out")
         scenario, directory = _earlier(resume), resume
+        if scenario.study is not None:
+            _search_points(scenario, directory, timeout, {}, report=report, as_json=as_json)
+            return
         result = _search(scenario, directory, timeout)
     else:
         assert file is not None
@@ -98,6 +102,9 @@ def search(
                 f"{file}: this scenario has no section 'search'; start it with:  weir run {file}"
             )
         with claimed_directory(scenario.name, out) as directory:
+            if scenario.study is not None:
+                _search_points(scenario, directory, timeout, overrides(sets), report=report, as_json=as_json)
+                return
             result = _search(scenario, directory, timeout, overrides(sets))
     page: Path | None = write_page(directory) if report else None
     from weirlab.report.search import goal_table, result_json
@@ -111,18 +118,37 @@ def search(
                 tell(f"{goal.goal.name} is irregular: {goal.remark}")
         typer.echo(f"{len(result.trials)} trials, {result.time_s:.1f} s of trial time")
         show_place(directory, page)
-    if result.ending is Ending.INTERRUPTED:
-        raise Interrupted(f"interrupted; go on with:  weir search --resume {directory}")
     if result.ending is not Ending.FINISHED:
         tell(f"weir: {result.ending}: {result.message}\n      go on with:  weir search --resume {directory}")
+    if result.ending is Ending.INTERRUPTED:
+        raise typer.Exit(Interrupted.exit_code)
     if not result.regular:
         raise typer.Exit(1)
+
+
+def _search_points(
+    scenario: Scenario,
+    directory: Path,
+    timeout: str | None,
+    sets: dict[str, str],
+    *,
+    report: bool,
+    as_json: bool,
+) -> None:
+    """The searches of a study, each as if it were alone."""
+    from weirlab.cli.search_points import search_points
+
+    def search_into(point: Scenario, place: Path) -> SearchResult:
+        return _search(point, place, timeout, sets)
+
+    search_points(scenario, directory, search_into, sets, report=report, as_json=as_json)
 
 
 def _search(
     scenario: Scenario, directory: Path, timeout: str | None, sets: dict[str, str] | None = None
 ) -> SearchResult:
     """Search, keep everything in the directory, and return what was found."""
+    from weirlab.errors import InputError
     from weirlab.report.search import result_json
     from weirlab.results import Manifest, Provenance, write_json
     from weirlab.runs import save_scenario
@@ -135,6 +161,8 @@ def _search(
     limit = Span.parse(timeout).s if timeout is not None else None
     if limit is None and scenario.search is not None and scenario.search.timeout is not None:
         limit = scenario.search.timeout.s
+    if limit is not None and limit <= 0:
+        raise InputError("--timeout must be above 0 s")
     provenance = Provenance.now()
     manifest = Manifest(
         kind="search", name=scenario.name, seed=scenario.run.seed, overrides=sets or {}, provenance=provenance
@@ -170,7 +198,7 @@ def _earlier(directory: Path) -> Scenario:
     from weirlab.scenario import load
 
     manifest = Manifest.read(directory)
-    if manifest.kind != "search":
+    if manifest.kind not in ("search", "search-study"):
         raise InputError(f"{directory}: holds a {manifest.kind}, not a search")
     return load(directory / "scenario.yaml")
 

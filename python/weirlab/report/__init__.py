@@ -10,6 +10,7 @@ from weirlab.report.page import Page
 from weirlab.report.reproduce import reproduce_page
 from weirlab.report.run import run_page
 from weirlab.report.search import replay, search_page
+from weirlab.report.search_points import points_page
 from weirlab.report.study import study_page
 from weirlab.reproduce import Findings
 from weirlab.results import Manifest
@@ -47,6 +48,8 @@ def _page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
             return run_page(Run.load(directory), manifest)
         case "study":
             return study_page(Study.load(directory), manifest)
+        case "search-study":
+            return points_page(directory, manifest)
         case "search":
             return search_page(replay(directory), manifest)
         case "reproduce":

@@ -38,6 +38,7 @@ from weirlab.results import Manifest, read_json
 from weirlab.scenario import Scenario, load
 from weirlab.search import Bound, Ending, GoalResult, SearchResult, SearchState, read_trials
 from weirlab.search.build import build
+from weirlab.search.controlled import OFFER_TOLERANCE
 from weirlab.testbed import Trial
 
 __all__ = ["SearchRecord", "goal_table", "replay", "result_json", "search_page"]
@@ -291,6 +292,8 @@ def _trial_cells(trial: Trial, *goals: GoalResult) -> list[str]:
 
 
 def _tone(trial: Trial, *goals: GoalResult) -> Tone:
+    if trial.unsent_ratio > OFFER_TOLERANCE or trial.spec.purpose == "warm-up":
+        return ""
     met = [trial.loss_ratio <= goal.goal.loss_ratio for goal in goals]
     return "good" if all(met) else "middling" if any(met) else "bad"
 

@@ -1,0 +1,434 @@
+"""Every command as a user meets it: what it prints, where, and with which exit code."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from weirlab.cli.ready import ready_made
+from weirlab.report import write_report
+from weirlab.reproduce import STUDIES, Findings, Reproduction, Row
+from weirlab.results import Manifest
+from weirlab.runs import Run
+from weirlab.study import Study
+
+COMMANDS = ("run", "search", "report", "check", "scenarios", "schema", "doctor", "reproduce")
+
+
+def results(place: Path) -> list[Path]:
+    return sorted((place / "results").iterdir())
+
+
+# --- help, versions, usage ---
+
+
+def test_help_names_every_command_and_the_exit_codes(weir):
+    outcome = weir("--help")
+    assert outcome.code == 0
+    for command in COMMANDS:
+        assert f"\n  {command} " in outcome.out
+    assert "130 interrupted" in outcome.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_in_whole_lines(weir, command):
+    outcome = weir(command, "--help")
+    assert outcome.code == 0
+    assert outcome.err == ""
+    assert "[bold]" not in outcome.out
+    assert f"weir {command}" in outcome.out
+
+
+def test_no_words_are_answered_with_help(weir):
+    outcome = weir()
+    assert outcome.code == 2
+    assert "Usage: weir" in outcome.out + outcome.err
+
+
+def test_the_version_is_that_of_the_core(weir):
+    from weirlab._core import version
+
+    assert weir("--version").out == f"weir {version()}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("frob",), "No such command 'frob'"),
+        (("run",), "Missing argument"),
+        (("run", "run.yaml", "--bogus"), "No such option"),
+        (("run", "run.yaml", "--replicates", "0"), "--replicates"),
+        (("run", "run.yaml", "--replicates", "many"), "--replicates"),
+        (("run", "nowhere.yaml"), "nowhere.yaml: there is no such file"),
+        (("run", "."), "this is a directory"),
+        (("run", "incats"), "did you mean 'incast'"),
+        (("run", "search.yaml"), "start it with:  weir search search.yaml"),
+        (("search", "run.yaml"), "start it with:  weir run run.yaml"),
+        (("search",), "name a scenario file, or --resume DIR"),
+        (("search", "search.yaml", "--timeout", "soon"), "soon"),
+        (("search", "search.yaml", "--timeout", "0 s"), "above 0 s"),
+        (("search", "--resume", "."), "it has no manifest.json"),
+        (("run", "run.yaml", "--set", "run.seed"), "write PATH=VALUE"),
+        (("run", "run.yaml", "--set", "run.sede=1"), "did you mean 'seed'"),
+        (("run", "run.yaml", "--set", "run.seed=1", "--set", "run.seed=2"), "given twice"),
+        (("run", "run.yaml", "--set", "run.duration=5"), "run.duration"),
+        (("run", "run.yaml", "--out", "."), "holds other files"),
+        (("run", "run.yaml", "--out", "run.yaml"), "this is a file"),
+        (("run", "run.yaml", "--seed", "-1"), "from 0 to 2^64 - 1"),
+        (("report", "nowhere"), "no such directory"),
+        (("report", "."), "it has no manifest.json"),
+        (("scenarios", "incats"), "did you mean 'incast'"),
+        (("scenarios", "--copy", "x.yaml"), "needs the NAME"),
+        (("reproduce", "nonsense"), "no study is called 'nonsense'"),
+    ],
+)
+def test_a_mistake_of_the_user_is_a_message_and_exit_code_2(weir, place, words, said):
+    before = {path.name for path in place.iterdir()}
+    outcome = weir(*words)
+    assert outcome.code == 2
+    assert said in outcome.err
+    assert outcome.out == ""
+    assert "Traceback" not in outcome.err
+    assert {path.name for path in place.iterdir()} - {"results"} == before
+    assert not (place / "results").exists() or results(place) == []
+
+
+def test_all_problems_of_a_file_are_told_at_once(weir, place):
+    broken = (place / "run.yaml").read_text().replace("load: 60 %", "laod: 60 %").replace("2 ms", "2")
+    (place / "broken.yaml").write_text(broken)
+    outcome = weir("check", "broken.yaml")
+    assert outcome.code == 2
+    assert re.search(r"^weir: broken\.yaml:6:\d+: ", outcome.err)
+    assert re.search(r"^ +broken\.yaml:7:\d+: ", outcome.err, re.MULTILINE)
+    assert "2 problems" in outcome.err
+    problems = weir("check", "broken.yaml", "--json").json["error"]["problems"]
+    assert len(problems) == 2
+
+
+@pytest.mark.parametrize(
+    "words", [("run", "nowhere.yaml"), ("run", "--bogus"), ("check", "nowhere.yaml"), ("report", ".")]
+)
+def test_with_json_a_failure_is_one_document_too(weir, words):
+    outcome = weir(*words, "--json")
+    assert outcome.code == 2
+    assert set(outcome.json) == {"error"}
+    assert outcome.json["error"]["message"]
+
+
+# --- run ---
+
+
+def test_run_prints_a_summary_and_keeps_a_result_that_can_be_loaded(weir, place):
+    outcome = weir("run", "run.yaml", "--replicates", "2", "--seed", "5")
+    assert outcome.code == 0
+    (directory,) = results(place)
+    assert str(directory.relative_to(place)) in outcome.out
+    assert "loss" in outcome.out
+    assert Run.load(directory).seeds == (5, 6)
+    expected = {"scenario.yaml", "resolved.json", "manifest.json", "result.json", "tables"}
+    assert {path.name for path in directory.iterdir()} == expected
+
+
+def test_run_with_json_prints_one_document_that_agrees_with_the_file(weir, place):
+    outcome = weir("run", "run.yaml", "--json")
+    assert outcome.json["kind"] == "run"
+    assert outcome.json["measures"][0]["measure"] == "loss"
+    totals = outcome.json["totals"]
+    assert totals["sent_frames"] == sum(totals[f"{name}_frames"] for name in ("delivered", "dropped", "live"))
+    (directory,) = results(place)
+    assert json.loads((directory / "result.json").read_text()) == outcome.json
+
+
+def test_changes_of_the_command_line_are_honoured_and_noted(weir, place):
+    outcome = weir(
+        "run", "run.yaml", "--set", "run.duration=1 ms", "--set", "measure=", "--out", "r", "--json"
+    )
+    assert outcome.json["measures"] == []
+    assert Run.load(place / "r").records["runs"]["end_ps"].to_list() == [10**9]
+    assert Manifest.read(place / "r").overrides == {"run.duration": "1 ms", "measure": ""}
+
+
+def test_lists_and_mappings_can_be_set(weir):
+    value = "traffic.a.from=[host-0, host-1]"
+    assert weir("run", "run.yaml", "--set", value, "--json").code == 0
+    value = "traffic.a.source={kind: constant, load: 10 %, frame_size: 100 B}"
+    assert weir("run", "run.yaml", "--set", value, "--json").json["totals"]["dropped_frames"] == 0
+
+
+def test_a_result_is_never_overwritten(weir, place):
+    assert weir("run", "run.yaml", "--out", "r").code == 0
+    before = (place / "r" / "manifest.json").read_bytes()
+    outcome = weir("run", "run.yaml", "--out", "r")
+    assert outcome.code == 2
+    assert "holds a result already" in outcome.err
+    assert (place / "r" / "manifest.json").read_bytes() == before
+
+
+def test_run_can_write_its_report_at_once(weir, place):
+    outcome = weir("run", "run.yaml", "--out", "r", "--report")
+    assert (place / "r" / "report.html").exists()
+    assert "r/report.html" in outcome.out
+
+
+def test_a_run_that_fails_leaves_no_directory(weir, place):
+    text = (place / "run.yaml").read_text().replace("loss-ratio, of: a}", "loss-ratio, of: a}, x: {kind: no}")
+    (place / "bad.yaml").write_text(text)
+    assert weir("run", "bad.yaml", "--out", "r").code == 2
+    assert not (place / "r").exists()
+
+
+# --- study ---
+
+
+def test_run_of_a_study_runs_every_point(weir, place):
+    outcome = weir("run", "study.yaml", "--out", "s")
+    assert outcome.code == 0
+    assert "2 points of 2 replicates" in outcome.out
+    assert "60 %" in outcome.out
+    assert Study.load(place / "s").complete
+    document = json.loads((place / "s" / "result.json").read_text())
+    assert [point["levels"] for point in document["points"]] == [
+        {"traffic.a.source.load": "30 %"},
+        {"traffic.a.source.load": "60 %"},
+    ]
+
+
+def test_a_study_goes_on_in_its_directory(weir, place):
+    weir("run", "study.yaml", "--out", "s")
+    log = place / "s" / "points.jsonl"
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[:2]))
+    outcome = weir("run", "study.yaml", "--out", "s")
+    assert outcome.code == 0
+    assert "continued s" in outcome.err
+    assert Study.load(place / "s").complete
+    assert "another scenario" in weir("run", "study.yaml", "--out", "s", "--set", "run.duration=1 ms").err
+
+
+# --- search ---
+
+
+def test_search_finds_the_knee_and_says_it_is_regular(weir, place):
+    outcome = weir("search", "search.yaml")
+    assert outcome.code == 0
+    assert re.search(r"^ NDR .*regular", outcome.out, re.MULTILINE)
+    assert re.search(r"^trial 0 \(initial phase\): 3 Mframe/s for 1 s: lost", outcome.err, re.MULTILINE)
+    (directory,) = results(place)
+    assert Manifest.read(directory).status == "complete"
+
+
+def test_search_with_json_prints_one_document(weir):
+    document = weir("search", "search.yaml", "--json").json
+    for goal in document["goals"]:
+        assert goal["regular"]
+        knee_fps = 1e6 / (1 - goal["loss_ratio"])
+        assert goal["lower"]["load_fps"] <= knee_fps < goal["upper"]["load_fps"]
+        assert goal["width"] <= 0.005
+
+
+def test_a_device_without_a_knee_in_reach_is_irregular_and_fails(weir):
+    outcome = weir("search", "search.yaml", "--set", "testbed.device.capacity=9 Mframe/s", "--json")
+    assert outcome.code == 1
+    assert not outcome.json["regular"]
+    assert outcome.json["goals"][0]["irregularities"] == ["no upper bound seen"]
+    outcome = weir("search", "search.yaml", "--set", "testbed.device.capacity=9 Mframe/s")
+    assert "NDR is irregular: no upper bound seen" in outcome.err
+
+
+def test_a_search_that_ran_out_of_time_is_resumed_to_the_same_result(weir, place):
+    whole = weir("search", "search.yaml", "--json").json
+    outcome = weir("search", "search.yaml", "--out", "s", "--timeout", "15 s", "--json")
+    assert outcome.code == 1
+    assert outcome.json["ending"] == "timed out"
+    assert outcome.json["trials"] < whole["trials"]
+    assert "weir search --resume s" in outcome.err
+    resumed = weir("search", "--resume", "s", "--json")
+    assert resumed.code == 0
+    assert "were measured before" in resumed.err
+    assert resumed.json["goals"] == whole["goals"]
+    assert resumed.json["trials"] == whole["trials"]
+    assert Manifest.read(place / "s").status == "complete"
+
+
+def test_resuming_takes_the_scenario_from_the_directory_alone(weir):
+    weir("search", "search.yaml", "--out", "s")
+    assert "not both" in weir("search", "search.yaml", "--resume", "s").err
+    assert "leave --set and --out out" in weir("search", "--resume", "s", "--set", "run.seed=2").err
+
+
+def test_a_run_is_not_resumed_as_a_search(weir):
+    weir("run", "run.yaml", "--out", "r")
+    assert "holds a run, not a search" in weir("search", "--resume", "r").err
+
+
+def test_a_tester_that_dies_ends_in_a_message_and_keeps_its_trials(weir, place):
+    script = "import sys; sys.exit('no carrier')"
+    text = (
+        (place / "search.yaml")
+        .read_text()
+        .replace(
+            "{kind: sim, device: {kind: knee, capacity: 1 Mframe/s}}",
+            f'{{kind: command, run: [python3, -c, "{script}"]}}',
+        )
+    )
+    (place / "dying.yaml").write_text(text)
+    outcome = weir("search", "dying.yaml", "--out", "s")
+    assert outcome.code == 1
+    assert "no carrier" in outcome.err
+    assert Manifest.read(place / "s").status == "failed"
+    assert "no carrier" in Manifest.read(place / "s").remark
+
+
+# --- the others ---
+
+
+def test_report_prints_the_path_of_its_page(weir, place):
+    weir("run", "run.yaml", "--out", "r")
+    outcome = weir("report", "r")
+    assert outcome.out == "r/report.html\n"
+    document = weir("report", "r", "--json").json
+    assert document["page"] == "r/report.html"
+    assert all(Path(path).exists() for path in document["plots"])
+    assert weir("report", "r", "--no-pictures", "--json").json["plots"] == []
+
+
+def test_check_says_what_a_file_is(weir):
+    assert weir("check", "run.yaml").out.startswith("run.yaml: legal; 'small' is a run with 1 traffic")
+    document = weir("check", "study.yaml", "--json").json
+    assert document["kind"] == "study"
+    assert document["points"] == 2
+    assert weir("check", "search.yaml", "--json").json["kind"] == "search"
+
+
+def test_the_schema_accepts_what_the_loader_accepts(weir, place):
+    import yaml
+
+    schema = weir("schema").json
+    validator = jsonschema.Draft202012Validator(schema)
+    for name in ("run", "study", "search"):
+        validator.validate(yaml.safe_load((place / f"{name}.yaml").read_text()))
+    outcome = weir("schema", "--out", "s.json")
+    assert outcome.out == ""
+    assert json.loads((place / "s.json").read_text()) == schema
+
+
+def test_the_ready_made_scenarios_are_listed_printed_and_copied(weir, place):
+    names = list(ready_made())
+    listing = weir("scenarios").out
+    assert len(names) >= 5
+    for name in names:
+        assert re.search(rf"^{name} +weir (run|search) +\S+", listing, re.MULTILINE), name
+    described = weir("scenarios", "--json").json["scenarios"]
+    assert [each["name"] for each in described] == names
+    assert all(each["description"] for each in described)
+    assert weir("scenarios", "incast").out == ready_made()["incast"].read_text()
+    assert weir("scenarios", "incast", "--copy", "mine.yaml").code == 0
+    assert weir("check", "mine.yaml").code == 0
+    assert "exists already" in weir("scenarios", "incast", "--copy", "mine.yaml").err
+
+
+def test_a_ready_made_scenario_runs_by_its_name(weir):
+    assert (
+        weir("run", "incast", "--set", "run.duration=6 ms", "--set", "measure=", "--json").json["name"]
+        == "incast"
+    )
+
+
+def test_a_file_of_the_user_goes_before_a_ready_made_one(weir, place):
+    (place / "incast").write_text((place / "run.yaml").read_text())
+    assert weir("check", "incast", "--json").json["name"] == "small"
+
+
+def test_doctor_says_what_each_lack_means(weir):
+    document = weir("doctor", "--no-clock", "--json").json
+    assert {"platform", "Python"} <= {check["name"] for check in document["checks"]}
+    for check in document["checks"]:
+        assert check["status"] == "ok" or check["means"], check["name"]
+    outcome = weir("doctor", "--no-clock")
+    assert outcome.code == 0
+    assert "\nprivileges\n" in outcome.out
+    assert f"of {len(document['checks'])} are well" in outcome.out
+
+
+# --- reproduce ---
+
+
+def holding(effort):
+    rows = [Row(name="mean", published=10.0, ours=10.1, tolerance=0.5, unit="s")]
+    return Findings(name="made-up", title="A made-up study", source="nobody", quick=effort.quick, rows=rows)
+
+
+def failing(effort):
+    rows = [Row(name="mean", published=10.0, ours=11.0, tolerance=0.5, unit="s")]
+    return Findings(name="made-up", title="A made-up study", source="nobody", quick=effort.quick, rows=rows)
+
+
+@pytest.fixture
+def studies(monkeypatch):
+    def register(function):
+        study = Reproduction("A made-up study", "nobody", "made:up")
+        monkeypatch.setitem(STUDIES, "made-up", study)
+        monkeypatch.setattr(Reproduction, "run", lambda self, effort: function(effort))
+
+    return register
+
+
+def test_reproduce_without_a_name_lists_what_there_is(weir, studies):
+    studies(holding)
+    assert "made-up  A made-up study (nobody)" in weir("reproduce").out
+    assert {"name": "made-up", "title": "A made-up study", "source": "nobody"} in weir(
+        "reproduce", "--json"
+    ).json["studies"]
+    assert "did you mean 'made-up'" in weir("reproduce", "madeup").err
+
+
+def test_a_study_that_holds_ends_well_and_its_last_line_sums_up(weir, studies, place):
+    studies(holding)
+    outcome = weir("reproduce", "made-up", "--quick", "--out", "r")
+    assert outcome.code == 0
+    assert outcome.out.splitlines()[-1] == "made-up: 1 of 1 hold: reproduced (quick)"
+    assert "10.10" in outcome.out
+    assert "reproduced" in write_report(place / "r").page.read_text()
+
+
+def test_a_study_that_does_not_hold_fails(weir, studies):
+    studies(failing)
+    outcome = weir("reproduce", "made-up")
+    assert outcome.code == 1
+    assert outcome.out.splitlines()[-1].endswith("NOT reproduced")
+    outcome = weir("reproduce", "made-up", "--json")
+    assert outcome.code == 1
+    assert outcome.json["rows"][0]["verdict"] == "misfit"
+
+
+# --- what goes wrong outside ---
+
+
+def test_a_bug_is_called_a_bug(weir, monkeypatch):
+    monkeypatch.setattr("weirlab.runs.simulate", lambda *_, **__: 1 / 0)
+    outcome = weir("run", "run.yaml")
+    assert outcome.code == 1
+    assert "this is a bug in weirlab: ZeroDivisionError" in outcome.err
+    assert "Traceback" not in outcome.err
+    monkeypatch.setenv("WEIRLAB_DEBUG", "1")
+    assert "Traceback" in weir("run", "run.yaml").err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_directory_that_may_not_be_written_is_a_message(weir, place):
+    (place / "locked").mkdir(mode=0o500)
+    outcome = weir("run", "run.yaml", "--out", "locked/r")
+    assert outcome.code == 2
+    assert "Permission denied" in outcome.err
+
+
+def test_a_full_disk_is_a_message(weir, monkeypatch):
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device", "results/x.parquet")
+
+    monkeypatch.setattr("weirlab.records.save_tables", full)
+    outcome = weir("run", "run.yaml")
+    assert outcome.code == 1
+    assert "results/x.parquet: No space left on device" in outcome.err

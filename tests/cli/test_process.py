@@ -1,0 +1,164 @@
+"""The command as a process: signals, pipes, terminals, start-up."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from weirlab.results import Manifest
+from weirlab.study import Study
+
+HEAVY = {
+    "numpy",
+    "polars",
+    "pydantic",
+    "yaml",
+    "rich",
+    "altair",
+    "psutil",
+    "weirlab._core",
+    "weirlab.scenario",
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "brought_by_typer"),
+    [(["--help"], set()), (["--bogus"], set()), ([], set()), (["run", "--help"], {"pydantic"})],
+)
+def test_help_and_usage_errors_load_typer_and_nothing_heavy(words, brought_by_typer):
+    """The promise is 0.3 s; what makes it is that nothing slow is imported, on whatever machine."""
+    code = f"""
+import atexit, sys
+atexit.register(lambda: sys.stderr.write("modules " + " ".join(sys.modules)))
+sys.argv = ["weir", *{words!r}]
+from weirlab.cli import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    modules = set(done.stderr.rpartition("modules ")[2].split())
+    assert "typer" in modules
+    assert not modules.intersection(HEAVY - brought_by_typer)
+
+
+def test_ctrl_c_ends_a_long_run_within_a_second_and_leaves_nothing(weir_process, place):
+    text = (place / "run.yaml").read_text().replace("every: 100 us", "every: 1 s")
+    long = text.replace("duration: 2 ms", "duration: 10000 s")
+    (place / "long.yaml").write_text(long)
+    results = place / "results"
+    pressed = []
+
+    def running() -> bool:
+        if not (results.exists() and any(results.iterdir())):
+            return False
+        # The directory is made just before the simulation begins.
+        time.sleep(0.5)
+        pressed.append(time.monotonic())
+        return True
+
+    outcome = weir_process("run", "long.yaml", "--json", interrupt_when=running)
+    assert time.monotonic() - pressed[0] < 1.0
+    assert outcome.code == 130
+    assert outcome.err.endswith("weir: interrupted\n")
+    assert outcome.json["error"]["kind"] == "Interrupted"
+    assert list(results.iterdir()) == []
+
+
+def test_ctrl_c_ends_a_study_keeps_its_points_and_says_how_to_go_on(weir_process, place):
+    text = (place / "study.yaml").read_text()
+    text = text.replace("[30 %, 60 %]", "[30 %, 60 %, 61 %, 62 %]").replace(
+        "duration: 2 ms", "duration: 1500 ms"
+    )
+    (place / "long.yaml").write_text(text)
+    log = place / "s" / "points.jsonl"
+    outcome = weir_process(
+        "run", "long.yaml", "--out", "s", "--threads", "1",
+        interrupt_when=lambda: log.exists() and log.read_bytes().count(b"\n") >= 2,
+    )  # fmt: skip
+    assert outcome.code == 130
+    assert "of 4 points; they are kept. Continue with the same command and --out s" in outcome.err
+    assert 1 <= Study.load(place / "s").points.height < 4
+    assert Manifest.read(place / "s").status == "interrupted"
+
+
+def test_ctrl_c_ends_a_search_with_what_was_found_and_resuming_finishes_it(weir_process, place):
+    tester = (
+        "import json, sys, time; time.sleep(0.15); load, s = map(float, sys.argv[1:]); "
+        "n = round(load * s); got = min(n, round(1e6 * s)); "
+        "print(json.dumps(dict(sent_frames=n, received_frames=got, effective_duration_s=s)))"
+    )
+    (place / "tester.py").write_text(tester)
+    program = '{kind: command, run: [python3, tester.py, "{load_fps}", "{duration_s}"]}'
+    text = (
+        (place / "search.yaml")
+        .read_text()
+        .replace("{kind: sim, device: {kind: knee, capacity: 1 Mframe/s}}", program)
+    )
+    (place / "live.yaml").write_text(text)
+    log = place / "s" / "trials.jsonl"
+    outcome = weir_process(
+        "search", "live.yaml", "--out", "s", "--json",
+        interrupt_when=lambda: log.exists() and log.read_bytes().count(b"\n") >= 4,
+    )  # fmt: skip
+    assert outcome.code == 130, outcome.err
+    assert outcome.json["ending"] == "interrupted"
+    assert not outcome.json["regular"]
+    assert outcome.json["trials"] >= 3
+    assert "weir search --resume s" in outcome.err
+    resumed = weir_process("search", "--resume", "s", "--json")
+    assert resumed.code == 0, resumed.err
+    assert resumed.json["regular"]
+    assert f"{outcome.json['trials']} trials were measured before" in resumed.err
+
+
+def test_a_reader_who_leaves_is_no_error():
+    command = f"{sys.executable} -m weirlab schema | head -n 1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "{\n"
+    assert done.stderr == ""
+    assert done.returncode == 0
+
+
+def test_a_terminal_without_unicode_gets_question_marks_and_its_result(weir_process):
+    outcome = weir_process(
+        "run", "run.yaml", "--seed", "3", env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    )
+    assert outcome.code == 0
+    assert "[?s]" in outcome.out
+    assert outcome.out.isascii()
+
+
+def test_colours_are_for_terminals_that_want_them(weir_process):
+    for words in (("run", "run.yaml"), ("doctor", "--no-clock"), ("search", "search.yaml")):
+        outcome = weir_process(*words, env={"NO_COLOR": "1"})
+        assert "\x1b" not in outcome.out + outcome.err, words
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
+def test_on_a_terminal_a_search_shows_its_bounds_and_leaves_a_clean_screen(place):
+    leader, follower = os.openpty()
+    command = [sys.executable, "-m", "weirlab", "search", "search.yaml", "--json"]
+    with subprocess.Popen(command, cwd=place, stdout=subprocess.PIPE, stderr=follower, text=True) as process:
+        os.close(follower)
+        shown = b""
+        while True:
+            try:
+                part = os.read(leader, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            shown += part
+        out = process.stdout.read()
+    os.close(leader)
+    assert process.returncode == 0
+    assert json.loads(out)["regular"]
+    assert b"lower bound" in shown
+    assert b"\x1b[?25h" in shown, "the cursor is shown again"
+
+
+def test_completion_can_be_had(weir_process):
+    outcome = weir_process("--show-completion", env={"SHELL": "/bin/bash"})
+    assert "weir" in outcome.out
