@@ -10,12 +10,14 @@ import weirlab
 from weirlab.errors import InputError
 from weirlab.report import write_report
 from weirlab.report.page import Callout, Card, Column, Numbers, Page, Section, Table, number, percent
+from weirlab.report.search import evidence_table, result_json
 from weirlab.reproduce import Claim, Findings, KnownMisfit, Row
-from weirlab.results import Manifest, Provenance
+from weirlab.results import Manifest, Provenance, write_json
 from weirlab.runs import save_scenario
 from weirlab.scenario import loads
-from weirlab.search import run_search
+from weirlab.search import ControlledSearch, LoadRange, SearchGoal, run_search
 from weirlab.search.build import build
+from weirlab.search.weir import Weir
 from weirlab.study import run_study
 from weirlab.testbed import open_testbed
 
@@ -216,9 +218,6 @@ def test_a_device_that_never_loses_is_marked_irregular(tmp_path):
 
 def test_a_search_that_was_ended_early_says_why(tmp_path):
     result = search(tmp_path / "s", timeout_s=15.0)
-    from weirlab.report.search import result_json
-    from weirlab.results import write_json
-
     write_json(tmp_path / "s" / "result.json", result_json(result, loads(SEARCH)))
     _, parsed = read(write_report(tmp_path / "s", pictures=False).page)
     assert "timed out" in said(parsed)
@@ -307,3 +306,20 @@ def test_numbers_are_readable(value, text):
 )
 def test_shares_are_readable(ratio, text):
     assert percent(ratio) == text
+
+
+def test_what_the_trials_at_a_bound_allow_to_be_said_is_shown():
+    goals = [SearchGoal.ndr(duration_s=1.0), SearchGoal.pdr(duration_s=1.0)]
+    search = ControlledSearch(Weir(goals, LoadRange(1e4, 3e6)), frame_size_bytes=64)
+    result = run_search(search, open_testbed(loads(SEARCH)))
+    rows = evidence_table(result).rows
+    assert [row[0] for row in rows] == ["NDR", "PDR"]
+    for row, goal in zip(rows, result_json(result, loads(SEARCH))["goals"], strict=True):
+        evidence = goal["evidence"]
+        assert row[1:3] == [str(evidence["full_trials"]), "0"]
+        # One trial that passed: (0 + 1) / (1 + 2), and 1 - 0.025 ^ 1 as the upper end.
+        assert evidence["exceed_interval"][0] == 0.0
+        assert evidence["exceed_interval"][1] == pytest.approx(
+            1 - 0.025 ** (1 / evidence["full_trials"]), rel=1e-6
+        )
+        assert evidence["exceed_estimate"] == pytest.approx(1 / (evidence["full_trials"] + 2))

@@ -41,7 +41,7 @@ from weirlab.search.build import build
 from weirlab.search.controlled import OFFER_TOLERANCE
 from weirlab.testbed import Trial
 
-__all__ = ["SearchRecord", "goal_table", "replay", "result_json", "search_page"]
+__all__ = ["SearchRecord", "evidence_table", "goal_table", "replay", "result_json", "search_page"]
 
 _TRIALS = 300
 _OVERHEAD_BYTES = 20
@@ -188,9 +188,61 @@ def result_json(result: SearchResult, scenario: Scenario) -> dict[str, Any]:
                 "upper": bound(goal.upper),
                 "width": goal.width,
                 "conditional_throughput_fps": goal.conditional_throughput_fps,
+                "evidence": _evidence_json(goal),
             }
             for goal in result.goals
         ],
+    }
+
+
+def evidence_table(result: SearchResult) -> Table:
+    """What the trials at the lower bounds allow to be said of one more trial there. Empty where the
+    algorithm does
+    not classify loads."""
+    rows = []
+    for goal in result.goals:
+        if (found := goal.evidence) is None or goal.lower is None:
+            continue
+        low, high = found.exceed_interval
+        rows.append(
+            [
+                goal.goal.name,
+                str(found.full_trials),
+                str(found.exceeding_trials),
+                percent(found.exceed_estimate),
+                f"{percent(low)} … {percent(high)}",
+                seconds_text(found.time_s),
+                str(found.stationarity),
+            ]
+        )
+    return Table(
+        "Evidence at the lower bounds",
+        [
+            Column("goal", numeric=False),
+            Column("trials", "full length"),
+            Column("too much loss"),
+            Column("chance that one more fails"),
+            Column("95 % interval"),
+            Column("time used"),
+            Column("stationarity", numeric=False),
+        ],
+        rows,
+        note="The interval is that of Clopper and Pearson; the chance is (failures + 1) / (trials + 2).",
+    )
+
+
+def _evidence_json(goal: GoalResult) -> dict[str, Any] | None:
+    if (found := goal.evidence) is None:
+        return None
+    return {
+        "full_trials": found.full_trials,
+        "exceeding_trials": found.exceeding_trials,
+        "exceed_estimate": found.exceed_estimate,
+        "exceed_interval": list(found.exceed_interval),
+        "time_s": found.time_s,
+        "stationarity": str(found.stationarity),
+        "lower_trials": [trial.spec.index for trial in found.lower_trials],
+        "upper_trials": [trial.spec.index for trial in found.upper_trials],
     }
 
 
@@ -242,7 +294,8 @@ def _meaning(result: SearchResult) -> Text:
 
 
 def _evidence(result: SearchResult) -> Sequence[Block]:
-    blocks: list[Block] = []
+    summary = evidence_table(result)
+    blocks: list[Block] = [summary] if summary.rows else []
     for goal in result.goals:
         rows, tones = [], []
         for side, bound in (("lower", goal.lower), ("upper", goal.upper)):
