@@ -9,19 +9,17 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 
 from weirlab.errors import UnitError
 from weirlab.scenario.base import BY_KIND, Model, Text
-from weirlab.units import (
+from weirlab.scenario.values import (
     Count,
     Flag,
     Fraction,
-    FrameRate,
-    Frames,
     Natural,
     Number,
     PositiveFraction,
     PositiveFrameRate,
     PositiveSpan,
-    Span,
 )
+from weirlab.units import FrameRate, Frames, Span
 
 __all__ = [
     "RESERVED",

@@ -55,13 +55,13 @@ def _opened(scenario: Scenario) -> Testbed:
             from weirlab.testbed.sim import ScenarioTestbed
 
             return ScenarioTestbed(scenario)
-        case Netns():
+        case Netns(router=router):
             from weirlab.testbed.netns import NetnsTestbed
             from weirlab.testbed.netns import refusals as of_a_router
 
             if problems := of_a_router(scenario):
                 raise UnsupportedError(problems)
-            return NetnsTestbed(settle_s=settle_s)
+            return NetnsTestbed(router=router or "linux", settle_s=settle_s)
         case Command(run=run, directory=directory, timeout=timeout):
             from weirlab.testbed.command import CommandTestbed
 

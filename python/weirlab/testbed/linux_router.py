@@ -20,7 +20,7 @@ from weirlab.testbed.namespaces import Namespace, set_sysctl, switch_off
 if TYPE_CHECKING:
     from pyroute2 import IPRoute
 
-__all__ = ["MTU", "RECEIVER", "SENDER", "LinuxRouter", "Losses", "Placement"]
+__all__ = ["MTU", "RECEIVER", "SENDER", "LinuxRouter", "Losses", "Placement", "know", "mac_address"]
 
 MTU = 9000
 """Of all links, in bytes."""
@@ -101,6 +101,14 @@ class LinuxRouter:
         """The namespaces of ``sender``, ``router`` and ``receiver``."""
         return self._namespaces
 
+    @property
+    def largest_frame_bytes(self) -> int:
+        """L2 size with FCS of the largest frame that passes."""
+        return MTU + 14 + 4
+
+    def check(self) -> None:
+        """Raises TestbedError when nothing forwards any more. A kernel always does."""
+
     def losses(self) -> Losses:
         """Where frames got lost so far."""
         sender = self._namespaces["sender"].inside(_transmitted)["router"]
@@ -141,16 +149,18 @@ class LinuxRouter:
                 far_side = {
                     "ifname": "router",
                     "net_ns_fd": self._namespaces[end].fd,
-                    "address": _mac(end, "router"),
+                    "address": mac_address(end, "router"),
                 }
                 try:
-                    route.link("add", ifname=end, kind="veth", address=_mac("router", end), peer=far_side)
+                    route.link(
+                        "add", ifname=end, kind="veth", address=mac_address("router", end), peer=far_side
+                    )
                 except NetlinkError as error:
                     raise MissingCapability(f"this kernel makes no veth pair: {error}") from error
             _raise_interface(route, "sender", ROUTER_IN)
             _raise_interface(route, "receiver", ROUTER_OUT)
-            _know(route, "sender", SENDER, _mac("sender", "router"))
-            _know(route, "receiver", RECEIVER, _mac("receiver", "router"))
+            know(route, "sender", SENDER, mac_address("sender", "router"))
+            know(route, "receiver", RECEIVER, mac_address("receiver", "router"))
 
 
 @dataclass(frozen=True)
@@ -176,7 +186,7 @@ def _build_end(role: str, own: str, gateway: str) -> None:
     _prepare_stack()
     with IPRoute() as route:
         _raise_interface(route, "router", own)
-        _know(route, "router", gateway, _mac("router", role))
+        know(route, "router", gateway, mac_address("router", role))
         route.route("add", dst=NETWORK, gateway=gateway)
 
 
@@ -188,13 +198,13 @@ def _raise_interface(route: IPRoute, name: str, address: str) -> None:
     route.link("set", index=index, state="up")
 
 
-def _know(route: IPRoute, interface: str, address: str, mac: str) -> None:
+def know(route: IPRoute, interface: str, address: str, mac: str) -> None:
     """A neighbour entry for ever: no ARP in the middle of a trial."""
     (index,) = route.link_lookup(ifname=interface)
     route.neigh("replace", dst=address, lladdr=mac, ifindex=index, state="permanent")
 
 
-def _mac(owner: str, towards: str) -> str:
+def mac_address(owner: str, towards: str) -> str:
     """A locally administered address for each end of each link."""
     return f"02:00:00:00:{ROLES.index(owner):02x}:{ROLES.index(towards):02x}"
 

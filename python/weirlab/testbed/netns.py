@@ -1,4 +1,4 @@
-"""Trials through a real Linux router, in network namespaces of this machine.
+"""Trials through a real router, the kernel's or dpdk-testpmd, in network namespaces of this machine.
 
 See ``docs/testbed-netns.md`` for what such a measurement is worth.
 """
@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, NoReturn, Self
+from typing import TYPE_CHECKING, Literal, NoReturn, Self
 
 from weirlab import _core
 from weirlab.errors import (
@@ -27,14 +27,18 @@ from weirlab.testbed.base import Trial, TrialSpec
 from weirlab.testbed.linux_router import MTU, RECEIVER, SENDER, LinuxRouter, Losses, Placement
 from weirlab.testbed.namespaces import Namespace
 from weirlab.testbed.refusals import only_the_load
+from weirlab.testbed.testpmd import LARGEST_FRAME_BYTES as LARGEST_OF_TESTPMD
+from weirlab.testbed.testpmd import TestpmdRouter
 from weirlab.testbed.turns import alone_on_this_machine
 
 if TYPE_CHECKING:
     from weirlab.runs import Run
     from weirlab.scenario import Scenario
 
-__all__ = ["NetnsTestbed", "Placement", "refusals"]
+__all__ = ["NetnsTestbed", "Placement", "Router", "refusals"]
 
+Router = Literal["linux", "testpmd"]
+_ROUTERS: Mapping[Router, type[LinuxRouter]] = {"linux": LinuxRouter, "testpmd": TestpmdRouter}
 FRAME_OVERHEAD_BYTES = 14 + 4 + 20 + 8
 """What a frame has around the UDP payload: Ethernet header and FCS, IPv4 and UDP headers."""
 SMALLEST_FRAME_BYTES = 64
@@ -55,7 +59,7 @@ CLOCK_STEP_LIMIT_S = 50e-6
 
 
 class NetnsTestbed:
-    """Measures trials through a Linux router. Needs root on Linux; a context manager, or call ``close``.
+    """Measures trials through a router. Needs root on Linux; a context manager, or call ``close``.
 
     Frames that the tester's own receiver lost, because its socket was full, passed the router but cannot be
     checked: they count as not sent. Many of them make a trial one whose load was beyond the tester.
@@ -69,6 +73,7 @@ class NetnsTestbed:
     def __init__(
         self,
         *,
+        router: Router = "linux",
         settle_s: float = 0.2,
         placement: Placement | None = None,
         real_time: bool = True,
@@ -77,6 +82,8 @@ class NetnsTestbed:
         """Build namespaces, links and routes.
 
         Args:
+            router: ``linux``: the kernel forwards; ``testpmd``: dpdk-testpmd copies frames, and keeps the
+                router's CPU busy all the time.
             settle_s: A trial ends once nothing has arrived for this time after the last frame was sent.
             placement: Which CPU does what; by default the best use of those that this process may run on.
             real_time: Whether sender and receiver ask for real-time priority. Without it the load is
@@ -85,7 +92,8 @@ class NetnsTestbed:
                 suits the memory of this machine.
 
         Raises:
-            MissingCapability: not Linux, not root, or the kernel has no namespaces or veth pairs.
+            MissingCapability: not Linux, not root, or the kernel has no namespaces or veth pairs; no
+                dpdk-testpmd, or no CPU for it.
         """
         if not (math.isfinite(settle_s) and settle_s >= 0.0):
             raise InputError(f"the time to settle must be 0 s or more (got {settle_s:g})")
@@ -95,7 +103,7 @@ class NetnsTestbed:
         self._real_time = real_time
         self._receive_buffer_bytes = receive_buffer_bytes or _receive_buffer_bytes()
         self._placement = placement or Placement.on(sorted(os.sched_getaffinity(0)))
-        self._router = LinuxRouter(self._placement.router)
+        self._router = _ROUTERS[router](self._placement.router)
 
     def __enter__(self) -> Self:
         return self
@@ -123,7 +131,7 @@ class NetnsTestbed:
         """Refused: this testbed measures the trials of a search and runs nothing else."""
         del seeds
         only_search = scenario.problem_at(
-            ("testbed",), "a Linux router is measured by a search, trial by trial"
+            ("testbed",), "a router is measured by a search, trial by trial"
         )
         raise UnsupportedError(self.refuses(scenario) or [only_search])
 
@@ -135,7 +143,8 @@ class NetnsTestbed:
             TestbedError: the tester was at fault, or the system refused something.
             TrialTimeout: frames still arrived long after the last one was sent.
         """
-        frames = _frames(spec)
+        frames = _frames(spec, self._router.largest_frame_bytes)
+        self._router.check()
         with alone_on_this_machine():
             began = time.monotonic()
             before = self._router.losses()
@@ -149,6 +158,7 @@ class NetnsTestbed:
                 raise TestbedError(f"trial {spec.index}: {error}") from error
             losses = self._router.losses() - before
             effective_s = time.monotonic() - began
+        self._router.check()
         _check(spec, frames, outcome, losses)
         sent = outcome["sent"] - outcome["receiver_drops"]
         return Trial(
@@ -217,16 +227,16 @@ def _receive_buffer_bytes() -> int:
     return min(LARGEST_RECEIVE_BUFFER_BYTES, memory // RECEIVE_BUFFER_SHARE)
 
 
-def _frames(spec: TrialSpec) -> int:
+def _frames(spec: TrialSpec, largest_bytes: int) -> int:
     """How many frames to send; raises InputError when the trial is not one for this testbed."""
     if spec.directions != 1:
         raise InputError(
             f"trial {spec.index}: the testbed 'netns' offers load in one direction (got {spec.directions})"
         )
-    if not SMALLEST_FRAME_BYTES <= spec.frame_size_bytes <= LARGEST_FRAME_BYTES:
+    if not SMALLEST_FRAME_BYTES <= spec.frame_size_bytes <= largest_bytes:
         raise InputError(
             f"trial {spec.index}: the testbed 'netns' sends frames of {SMALLEST_FRAME_BYTES} to "
-            f"{LARGEST_FRAME_BYTES} B (got {spec.frame_size_bytes})"
+            f"{largest_bytes} B (got {spec.frame_size_bytes})"
         )
     if spec.intended_frames == 0:
         raise InputError(
@@ -273,9 +283,9 @@ def _seconds(ns: int | None) -> float | None:
 
 
 def refusals(scenario: Scenario) -> list[Problem]:
-    """Every part of ``scenario`` that a Linux router between one sender and one receiver cannot honour. Needs
+    """Every part of ``scenario`` that a router between one sender and one receiver cannot honour. Needs
     no privilege."""
-    found = only_the_load(scenario, "a Linux router")
+    found = only_the_load(scenario, "a router")
     return found + [scenario.problem_at(path, message) for path, message in _own_refusals(scenario)]
 
 
@@ -295,9 +305,11 @@ def _own_refusals(scenario: Scenario) -> Iterator[tuple[tuple[str, ...], str]]:
     if flows != [Flow(FIXED_NODES.index("sender"), (FIXED_NODES.index("receiver"),))]:
         yield place, "the load goes one way, from 'sender' to 'receiver'"
     if not isinstance(traffic.transport, Udp):
-        yield (*place, "transport"), "a Linux router forwards IP packets; write 'transport: {kind: udp}'"
+        yield (*place, "transport"), "a router forwards IP packets; write 'transport: {kind: udp}'"
     sizes = frame_sizes(traffic.source) if isinstance(traffic.source, Departing) else ()
+    of_testpmd = isinstance(scenario.testbed, Netns) and scenario.testbed.router == "testpmd"
+    largest = LARGEST_OF_TESTPMD if of_testpmd else LARGEST_FRAME_BYTES
     for size, _ in sizes:
-        if not SMALLEST_FRAME_BYTES <= size <= LARGEST_FRAME_BYTES:
-            limits = f"{SMALLEST_FRAME_BYTES} to {LARGEST_FRAME_BYTES} B"
+        if not SMALLEST_FRAME_BYTES <= size <= largest:
+            limits = f"{SMALLEST_FRAME_BYTES} to {largest} B"
             yield (*place, "source", "frame_size"), f"frames of {limits} can be sent (got {size} B)"
