@@ -6,7 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from weirlab.units import FrameRate, Frames, Rate, Size, Span, per_cent
+from weirlab.scenario.values import per_cent
+from weirlab.units import FrameRate, Frames, Rate, Size, Span
 
 Plain = dict[str, Any]
 

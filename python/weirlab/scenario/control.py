@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from weirlab.scenario.base import Model, PortSelector, Selector
-from weirlab.units import Fraction, Number, PositiveSize, PositiveSpan, Rate, Size, Threshold
+from weirlab.scenario.values import Fraction, Number, PositiveSize, PositiveSpan, Threshold
+from weirlab.units import Rate, Size
 
 __all__ = ["Bcn", "CongestionPoint", "Control", "Drift", "Pause", "ReactionPoint", "Severe"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from weirlab.scenario.base import BY_KIND, Model, PortSelector, TrafficSelector
-from weirlab.units import Fraction, PositiveRate, Window
+from weirlab.scenario.values import Fraction, PositiveRate, Window
 
 __all__ = [
     "AnyMeasure",

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from weirlab.scenario.base import BY_KIND, Model, Name, Named, PortSelector, Selector
-from weirlab.units import Count, Fraction, Limit, PositiveRate, Span, Threshold
+from weirlab.scenario.values import Count, Fraction, Limit, PositiveRate, Threshold
+from weirlab.units import Span
 
 __all__ = [
     "FRAMING_BYTES",

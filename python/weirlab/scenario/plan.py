@@ -11,7 +11,8 @@ from pydantic_core import CoreSchema, core_schema
 
 from weirlab.errors import UnitError
 from weirlab.scenario.base import BY_KIND, Model, Name, Named, Text, TrafficSelector
-from weirlab.units import Count, Fraction, LoadRange, Natural, PositiveFrameRate, PositiveSpan, Span
+from weirlab.scenario.values import Count, Fraction, LoadRange, Natural, PositiveFrameRate, PositiveSpan
+from weirlab.units import Span
 
 __all__ = [
     "AnyAlgorithm",

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from weirlab.scenario.base import BY_FIELD, Model, PortSelector, Selector, TrafficSelector
-from weirlab.units import PositiveSpan
+from weirlab.scenario.values import PositiveSpan
 
 __all__ = [
     "AnyRecord",

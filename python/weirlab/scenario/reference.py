@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from pydantic.fields import FieldInfo
 
 from weirlab import units
-from weirlab.scenario import base, control, measure, model, network, plan, record, testbeds, traffic
+from weirlab.scenario import base, control, measure, model, network, plan, record, testbeds, traffic, values
 from weirlab.scenario.base import Model, Named, kind_of
 from weirlab.scenario.plan import Level
 
@@ -30,25 +30,25 @@ _MODULES = (control, measure, model, network, plan, record, testbeds, traffic)
 
 _SCALARS: list[tuple[Any, str]] = [
     (units.Span, "time"),
-    (units.PositiveSpan, "time > 0"),
+    (values.PositiveSpan, "time > 0"),
     (units.Size, "size"),
-    (units.PositiveSize, "size > 0"),
+    (values.PositiveSize, "size > 0"),
     (units.Rate, "bit rate"),
-    (units.PositiveRate, "bit rate > 0"),
+    (values.PositiveRate, "bit rate > 0"),
     (units.FrameRate, "frame rate"),
-    (units.PositiveFrameRate, "frame rate > 0"),
-    (units.AnyRate, "bit rate or frame rate"),
-    (units.LoadRange, "range of loads"),
-    (units.Fraction, "fraction"),
-    (units.PositiveFraction, "fraction > 0"),
-    (units.Count, "whole number ≥ 1"),
-    (units.Natural, "whole number ≥ 0"),
-    (units.Number, "number"),
-    (units.Flag, "`true` or `false`"),
-    (units.Limit, "size, frames or `unlimited`"),
-    (units.Threshold, "size or frames"),
+    (values.PositiveFrameRate, "frame rate > 0"),
+    (values.AnyRate, "bit rate or frame rate"),
+    (values.LoadRange, "range of loads"),
+    (values.Fraction, "fraction"),
+    (values.PositiveFraction, "fraction > 0"),
+    (values.Count, "whole number ≥ 1"),
+    (values.Natural, "whole number ≥ 0"),
+    (values.Number, "number"),
+    (values.Flag, "`true` or `false`"),
+    (values.Limit, "size, frames or `unlimited`"),
+    (values.Threshold, "size or frames"),
     (units.Frames, "frames"),
-    (units.Window, "range of times"),
+    (values.Window, "range of times"),
     (base.Name, "name"),
     (base.TrafficSelector, "traffic"),
     (base.Selector, "nodes"),

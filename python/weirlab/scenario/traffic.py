@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from weirlab.errors import UnitError
 from weirlab.scenario.base import BY_KIND, Model, Selector
-from weirlab.units import (
+from weirlab.scenario.values import (
     AnyRate,
     Count,
     Flag,
@@ -17,9 +17,8 @@ from weirlab.units import (
     Number,
     PositiveSize,
     PositiveSpan,
-    Size,
-    Span,
 )
+from weirlab.units import Size, Span
 
 __all__ = [
     "IMIX",
