@@ -19,7 +19,7 @@ __all__ = ["TrexSettings", "core_mask", "plan", "settings_of"]
 
 Count = Literal["ports", "groups"]
 RPC_PORT = 4501
-"""Where a TRex server listens. Source: TRex RPC server specification, "Transport Layer"."""
+"""Where a TRex server listens. Source: TRex RPC, "Transport Layer"."""
 
 _LOAD_GROUP, _RAMP_GROUP, _LATENCY_GROUP = 1000, 2000, 3000
 """Packet group of the first lane; the next lanes count up."""

@@ -197,7 +197,7 @@ def udp_frame(size_bytes: int, source_ip: str, destination_ip: str) -> bytes:
 
 
 def _checksum(header: bytes) -> int:
-    """Internet checksum. Source: RFC 1071."""
+    """Internet checksum. Source: RFC 1071, section 1."""
     total: int = sum(struct.unpack(f">{len(header) // 2}H", header))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
