@@ -55,6 +55,17 @@ def test_equal_text_gives_equal_scenarios_wherever_it_came_from(scenario: Scenar
     assert scenario != scenario.assign({"run.seed": 2})
 
 
+def test_the_order_of_rules_is_part_of_what_a_scenario_says() -> None:
+    rules = {
+        name: {"kind": "drop-tail", "at": "switch-0->*", "limit": limit}
+        for name, limit in (("a", "1 kB"), ("b", "2 kB"))
+    }
+    one = loads(TEXT, assign={"queues": rules})
+    other = loads(TEXT, assign={"queues": dict(reversed(rules.items()))})
+    assert one != other
+    assert one.resolve().spec_json != other.resolve().spec_json
+
+
 def test_a_scenario_travels_between_processes(scenario: Scenario) -> None:
     copy = pickle.loads(pickle.dumps(scenario))
     assert copy == scenario

@@ -124,7 +124,8 @@ class Named(Mapping[str, V]):
         return len(self._entries)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Named) and self._entries == other._entries
+        """Order counts: later rules replace earlier ones."""
+        return isinstance(other, Named) and list(self._entries.items()) == list(other._entries.items())
 
     def __hash__(self) -> int:
         return hash(tuple(self._entries.items()))

@@ -25,9 +25,10 @@ RESERVED: dict[Path, str] = {
         for kind in RESERVED_TESTBEDS
     },
 }
-RENAMED = {
-    "throughput": "'throughput' is what a search finds (RFC 1242); the rate that arrives is 'delivered-rate'",
+OTHER_WORDS = {
+    "throughput": ("delivered-rate", "is what a search finds (RFC 1242); the rate that arrives is"),
 }
+"""Kinds that people look for under another word: the kind, and why it is not called so."""
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
@@ -147,8 +148,9 @@ def _unknown_kind(context: Any, path: Path) -> str:
     known = [tag.strip("'<> ") for tag in context["expected_tags"].split(",")]
     if (reserved := RESERVED.get((*path, "kind", kind))) is not None:
         return f"{reserved}; kinds: {listed(known)}"
-    if kind in RENAMED and RENAMED[kind].split("'")[-2] in known:
-        return RENAMED[kind]
+    meant, why = OTHER_WORDS.get(kind, ("", ""))
+    if meant in known:
+        return f"'{kind}' {why} '{meant}'"
     return f"unknown kind '{kind}'{did_you_mean(kind, known)}; kinds: {listed(known, 20)}"
 
 
