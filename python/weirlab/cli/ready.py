@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["ready_made"]
+__all__ = ["needed_by", "ready_made"]
+
+_PLACE = Path(__file__).resolve().parent.parent / "scenarios"
 
 
 def ready_made() -> dict[str, Path]:
-    """Files of the ready-made scenarios by name, in order: those of the package, or of the checkout it runs
-    from."""
-    package = Path(__file__).resolve().parent.parent
-    for directory in (package / "scenarios", package.parent.parent / "scenarios"):
-        files = sorted(directory.glob("*.yaml"))
-        if files:
-            return {file.stem: file for file in files}
-    return {}
+    """Files of the ready-made scenarios by name, in order."""
+    return {file.stem: file for file in sorted(_PLACE.glob("*.yaml"))}
+
+
+def needed_by(scenario: Path) -> list[Path]:
+    """Other files beside a ready-made scenario that it names, such as a program that it runs."""
+    text = scenario.read_text(encoding="utf-8")
+    return [file for file in sorted(_PLACE.iterdir()) if file.suffix != ".yaml" and file.name in text]

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from weirlab.cli.frame import JsonFlag, complete_scenario, print_json, scenario_file, tell
-from weirlab.cli.ready import ready_made
+from weirlab.cli.ready import needed_by, ready_made
 
 __all__ = ["add_to"]
 
@@ -63,10 +63,14 @@ def scenarios(
         raise InputError(f"{name}: not a ready-made scenario; 'weir scenarios' lists them")
     if copy is not None:
         target = copy / files[name].name if copy.is_dir() else copy
-        if target.exists():
-            raise InputError(f"{target}: exists already; name a new file")
-        target.write_bytes(files[name].read_bytes())
-        tell(f"written: {target}")
+        for source, copied in [
+            (files[name], target),
+            *((f, target.parent / f.name) for f in needed_by(files[name])),
+        ]:
+            if copied.exists():
+                raise InputError(f"{copied}: exists already; name a new file")
+            copied.write_bytes(source.read_bytes())
+            tell(f"written: {copied}")
     if as_json:
         print_json({"name": name, "file": str(files[name]), "text": files[name].read_text(encoding="utf-8")})
     elif copy is None:

@@ -1,10 +1,11 @@
 """A tester for the testbed `command`: it is told a load and a duration, and prints what became of the frames.
 
-This one only claims to send: its device carries 1 Mframe/s and loses the rest. Run by scenarios/search-command.yaml.
+This one only claims to send: its device carries 1 Mframe/s and loses the rest. Run by search-command.yaml.
 """
 
 import argparse
 import json
+import sys
 
 CAPACITY_FPS = 1e6
 
@@ -20,9 +21,9 @@ def main() -> None:
         "sent_frames": sent,
         "received_frames": received,
         "effective_duration_s": trial.seconds,
-        "facts": {"tester": "examples/tester.py"},
+        "facts": {"tester": "tester.py"},
     }
-    print(json.dumps(answer))
+    sys.stdout.write(json.dumps(answer) + "\n")
 
 
 if __name__ == "__main__":
