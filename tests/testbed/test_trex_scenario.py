@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import re
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from weirlab.errors import ScenarioError, UnsupportedError
 from weirlab.scenario import loads
 from weirlab.search.build import build
+from weirlab.search.points import point_searches
 from weirlab.search.runner import run_search
 from weirlab.testbed import open_testbed
 
@@ -48,6 +54,38 @@ def test_a_file_is_all_that_a_search_needs(text: str, capacity_fps: float) -> No
     assert result.regular
     assert ndr.lower.load_fps <= capacity_fps <= ndr.upper.load_fps
     assert senders == ({0, 1} if text is BOTH_WAYS else {0})
+
+
+def test_a_mix_of_frame_sizes_is_searched_like_one_size() -> None:
+    text = FILE.replace("frame_size: 64 B", "mix: imix").replace("4 Mframe/s", "3 Mframe/s")
+    with FakeTrex(device=Device(capacity_fps=1e6)) as server:
+        scenario = loads(text % server.rpc_port)
+        testbed = open_testbed(scenario)
+        try:
+            result = run_search(build(scenario), testbed)
+        finally:
+            testbed.close()
+        sizes = {_sent_bytes(stream) for start in server.starts for stream in start[0].values()}
+    (ndr,) = result.goals
+    assert ndr.lower.load_fps <= 1e6 <= ndr.upper.load_fps
+    assert {trial.spec.frame_size_bytes for trial in result.trials} == {354}
+    assert sizes == {64, 570, 1518}
+
+
+def test_other_testbeds_search_one_size() -> None:
+    text = FILE.replace(
+        'kind: trex, server: "127.0.0.1:%d", stable: 20 ms, ports: [0, 1]', "kind: netns, router: linux"
+    )
+    with pytest.raises(ScenarioError, match="needs frames of one size"):
+        loads(text.replace("frame_size: 64 B", "mix: imix").replace("%%", "%"))
+
+
+def test_the_example_of_the_documentation_is_a_search_of_each_of_its_sizes() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "testbed-trex.md").read_text()
+    (example,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    searches = point_searches(loads(example))
+    assert [each.scenario.offered().frame_size_bytes for each in searches] == [64, 512, 1518, 354]
+    assert all(each.scenario.offered().flows == 2 for each in searches)
 
 
 @pytest.mark.parametrize(
@@ -100,3 +138,7 @@ def test_what_a_server_cannot_honour_is_refused_before_it_is_called(
         with pytest.raises(UnsupportedError, match=says):
             open_testbed(loads(FILE.replace(before, after) % server.rpc_port))
         assert not server.calls
+
+
+def _sent_bytes(stream: Any) -> int:
+    return len(base64.b64decode(stream["packet"]["binary"])) + 4

@@ -10,6 +10,7 @@ from weirlab.scenario.layout import Layout
 from weirlab.scenario.plan import Binary, Mdr
 from weirlab.scenario.problems import did_you_mean, listed
 from weirlab.scenario.selecting import Fault, Where, traffic_amiss
+from weirlab.scenario.testbeds import Trex
 from weirlab.scenario.traffic import Departing
 from weirlab.units import FrameRate
 
@@ -46,7 +47,7 @@ def check_search(scenario: Scenario, layout: Layout | None) -> Iterator[Fault]:
         yield ("search", "vary"), f"the source of '{name}' has no rate that a search could set"
     elif source.load is not None:
         yield ("traffic", name, "source", "load"), "is what the search varies as 'rate'; leave it out"
-    elif source.mix is not None:
+    elif source.mix is not None and not isinstance(scenario.testbed, Trex):
         yield ("traffic", name, "source", "mix"), "a search needs frames of one size; write 'frame_size'"
     if not search.goals:
         yield ("search", "goals"), "at least one goal is needed, such as NDR: {loss: 0 %, width: 0.5 %}"

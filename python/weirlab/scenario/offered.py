@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ class Offered:
     flows: int
     """Number of senders, the directions of a trial."""
     frame_size_bytes: int
-    """With FCS, without preamble and gap."""
+    """With FCS, without preamble and gap; of a mix the mean, rounded."""
     min_fps: float
     """Least load in frames/s."""
     max_fps: float
@@ -42,7 +43,7 @@ def offered(scenario: Scenario) -> Offered:
     assert isinstance(traffic.source, Departing)
     layout = _layout(scenario)
     flows = flows_of(traffic, layout)
-    ((size, _),) = frame_sizes(traffic.source)
+    size = _mean_bytes(frame_sizes(traffic.source))
     counted = size if traffic.source.payload is None else traffic.source.payload.bytes
     ports = [port for flow in flows if (port := layout.host_port(flow.source)) is not None]
     line_rates_fps = [1e12 / port.wire_ps(size) for port in ports]
@@ -59,6 +60,11 @@ def offered(scenario: Scenario) -> Offered:
     between: Interval[Rate | FrameRate | float] = scenario.search.between
     slowest_fps = len(flows) * min(line_rates_fps) if line_rates_fps else None
     return Offered(name, len(flows), size, fps(between.low), fps(between.high), slowest_fps)
+
+
+def _mean_bytes(sizes: Sequence[tuple[int, int]]) -> int:
+    """Mean of sizes with their weights, to the nearest byte."""
+    return round(sum(size * weight for size, weight in sizes) / sum(weight for _, weight in sizes))
 
 
 def at_load(scenario: Scenario, load_fps: float, duration_s: float) -> Scenario:

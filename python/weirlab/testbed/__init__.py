@@ -74,7 +74,7 @@ def _opened(scenario: Scenario) -> Testbed:
 
             if problems := refusals(scenario):
                 raise UnsupportedError(problems)
-            return TrexTestbed(settings_of(trex, settle_s=settle_s))
+            return TrexTestbed(settings_of(trex, scenario, settle_s=settle_s))
 
 
 def device_of(model: AnyDevice) -> Device:

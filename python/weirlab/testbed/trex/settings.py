@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from weirlab.errors import InputError
+from weirlab.scenario.traffic import Departing
 from weirlab.testbed.base import TrialSpec
 from weirlab.testbed.trex.streams import FrameMix, Lane, Ramp, Traffic
 
 if TYPE_CHECKING:
+    from weirlab.scenario import Scenario
     from weirlab.scenario.testbeds import Trex
 
 __all__ = ["TrexSettings", "core_mask", "plan", "settings_of"]
@@ -88,8 +90,8 @@ class TrexSettings:
                 raise InputError(f"trex: addresses are IPv4 addresses (got {address!r})") from error
 
 
-def settings_of(model: Trex, *, settle_s: float) -> TrexSettings:
-    """What a scenario says."""
+def settings_of(model: Trex, scenario: Scenario, *, settle_s: float) -> TrexSettings:
+    """What a scenario says, whose search varies the rate of some traffic."""
     server, _, rpc_port = model.server.partition(":")
     return TrexSettings(
         server=server,
@@ -105,9 +107,17 @@ def settings_of(model: Trex, *, settle_s: float) -> TrexSettings:
         stray_frames=model.stray_frames,
         latency_fps=0.0 if model.latency is None else model.latency.fps,
         flows=model.flows,
+        mix=_mix(scenario),
         addresses=model.addresses,
         cores=model.cores,
     )
+
+
+def _mix(scenario: Scenario) -> FrameMix | None:
+    if scenario.search is None:
+        return None
+    source = scenario.traffic[scenario.search.vary.split(".")[1]].source
+    return FrameMix(dict(source.mix)) if isinstance(source, Departing) and source.mix is not None else None
 
 
 def plan(settings: TrexSettings, spec: TrialSpec) -> list[Traffic]:
