@@ -130,9 +130,7 @@ class NetnsTestbed:
     def run(self, scenario: Scenario, *, seeds: Sequence[int]) -> Run:
         """Refused: this testbed measures the trials of a search and runs nothing else."""
         del seeds
-        only_search = scenario.problem_at(
-            ("testbed",), "a router is measured by a search, trial by trial"
-        )
+        only_search = scenario.problem_at(("testbed",), "a router is measured by a search, trial by trial")
         raise UnsupportedError(self.refuses(scenario) or [only_search])
 
     def trial(self, spec: TrialSpec) -> Trial:
