@@ -55,7 +55,7 @@ pub struct Received {
     pub drops: u64,
     /// Kernel receive stamp minus departure, of the first copy of each probe.
     pub delay: Distribution,
-    /// How much the real-time clock moved against the monotonic one meanwhile [ns]; delays are only as good as this is small.
+    /// How much the real-time clock moved against the monotonic one meanwhile, in ns; delays are only as good as this is small.
     pub clock_step_ns: i64,
 }
 

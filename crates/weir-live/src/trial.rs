@@ -37,6 +37,8 @@ pub struct Plan {
     pub duration: Span,
     /// How long nothing must arrive after the sender has ended.
     pub settle: Span,
+    /// How long a device may go on delivering, beyond that and the duration once more, before the trial is given up.
+    pub patience: Span,
     /// Memory for probes that wait for the sender's interface.
     pub send_buffer: Bytes,
     /// Memory for probes that wait for the receiver.
@@ -76,7 +78,7 @@ pub struct Report {
     pub blocked: u64,
     /// System calls that sent something.
     pub batches: u64,
-    /// How much the real-time clock moved against the monotonic one [ns].
+    /// How much the real-time clock moved against the monotonic one, in ns.
     pub clock_step_ns: i64,
     /// Whether the stop rule ended the trial.
     pub stopped: bool,
@@ -128,8 +130,6 @@ mod linux {
     const LEAD: Span = Span::from_ms(5);
     /// How much longer than its duration a sender may take: what leaves later counts as unsent.
     const GRACE: Span = Span::from_ms(2);
-    /// How long a device may go on delivering after the settle time before the trial is given up.
-    const PATIENCE: Span = Span::from_ms(5_000);
 
     pub(super) fn run<D>(plan: &Plan, departures: D, cancel: &AtomicBool) -> Result<Report, LiveError>
     where
@@ -214,7 +214,7 @@ mod linux {
     ) -> Result<Receiving, LiveError> {
         let seated = Seat::take(&plan.receiver)?;
         let socket = socket::receiving(plan.listen, plan.receive_buffer)?;
-        let give_up = clock.now() + LEAD + plan.duration * 2 + plan.settle + PATIENCE;
+        let give_up = clock.now() + LEAD + plan.duration * 2 + plan.settle + plan.patience;
         let orders = sink::Orders { run: plan.run, expected: intended, settle: plan.settle, give_up, stop: plan.stop };
         ready.send(()).map_err(|_| LiveError::Cancelled)?;
         let received = sink::receive(&socket, clock, orders, shared)?;

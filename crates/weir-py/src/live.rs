@@ -22,6 +22,8 @@ use crate::watch::watched;
 /// Real-time priorities: the sender goes before the receiver, whose frames wait in its socket.
 const SENDER_PRIORITY: u8 = 40;
 const RECEIVER_PRIORITY: u8 = 30;
+/// See [`Plan::patience`].
+const PATIENCE: Span = Span::from_ms(5_000);
 
 /// Measure how well this machine keeps time; takes about a second. Times in ns.
 #[pyfunction]
@@ -105,6 +107,7 @@ pub(crate) fn udp_trial<'py>(
         payload: Bytes::new(payload_bytes),
         duration: Span::from_ps(duration_ps),
         settle: Span::from_ps(settle_ps),
+        patience: PATIENCE,
         send_buffer: Bytes::new(send_buffer_bytes),
         receive_buffer: Bytes::new(receive_buffer_bytes),
         spin: Span::from_ps(spin_ps),

@@ -46,7 +46,7 @@ impl Clock {
         }
     }
 
-    /// What must be subtracted from a stamp of the real-time clock [ns since 1970] to have this clock [ns].
+    /// What must be subtracted from a stamp of the real-time clock (ns since 1970) to have this clock (ns).
     ///
     /// The kernel stamps received frames with CLOCK_REALTIME, senders stamp with CLOCK_MONOTONIC. Both run alike,
     /// but CLOCK_REALTIME may be stepped: read the offset before and after a measurement, and do not believe its

@@ -35,6 +35,7 @@ fn plan(host: u8, duration: Span) -> Plan {
         payload: Bytes::new(18),
         duration,
         settle: Span::from_ms(100),
+        patience: Span::from_ms(5_000),
         send_buffer: Bytes::new(1 << 20),
         receive_buffer: Bytes::new(4 << 20),
         spin: Span::ZERO,
@@ -143,6 +144,33 @@ fn a_device_that_duplicates_and_reorders_is_caught() {
     assert_eq!((report.sent, report.received), (1_000, 1_000));
     assert_eq!(report.duplicated, 100, "the first of each ten, twice");
     assert_eq!(report.reordered, 800, "all of each ten but its first and its last");
+}
+
+#[test]
+fn a_device_that_never_stops_delivering_is_given_up() {
+    let mut plan = plan(11, Span::from_ms(50));
+    plan.patience = Span::from_ms(100);
+    let done = AtomicBool::new(false);
+    let device = UdpSocket::bind("127.0.77.11:0").expect("a socket");
+    device.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout");
+    let SocketAddr::V4(entrance) = device.local_addr().expect("bound") else { panic!("not IPv4") };
+    plan.destination = entrance;
+    let error = thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut buffer = [0; 64];
+            while !done.load(Ordering::Relaxed) {
+                let Ok(length) = device.recv(&mut buffer) else { continue };
+                while !done.load(Ordering::Relaxed) {
+                    let _ = device.send_to(&buffer[..length], plan.listen);
+                    thread::sleep(Duration::from_millis(5));
+                }
+            }
+        });
+        let report = measure(&plan, Span::from_ms(10), 5);
+        done.store(true, Ordering::Relaxed);
+        report.expect_err("copies without end")
+    });
+    assert!(matches!(error, LiveError::Deadline { .. }), "{error}");
 }
 
 #[test]
