@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import sys
 from pathlib import Path
 
 import jsonschema
@@ -432,3 +433,13 @@ def test_a_full_disk_is_a_message(weir, monkeypatch):
     outcome = weir("run", "run.yaml")
     assert outcome.code == 1
     assert "results/x.parquet: No space left on device" in outcome.err
+
+
+@pytest.mark.parametrize("words", [("run", "run.yaml"), ("search", "search.yaml")])
+def test_a_report_that_cannot_be_written_is_told_before_the_work(weir, place, monkeypatch, words):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    outcome = weir(*words, "--report", "--json")
+    assert outcome.code == 1
+    assert "pip install 'weirlab[report]'" in outcome.err
+    assert outcome.json["error"]["kind"] == "MissingCapability"
+    assert not (place / "results").exists()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "JsonFlag",
     "OutOption",
+    "ReportFlag",
     "ScenarioArgument",
     "SetOption",
     "assignments",
@@ -73,6 +74,18 @@ OutOption = Annotated[
         show_default=False,
     ),
 ]
+
+
+def _can_report(wanted: bool) -> bool:
+    """Whether a report is wanted; that one can be written is made sure before the work begins."""
+    if wanted:
+        from weirlab.report import require_packages
+
+        require_packages()
+    return wanted
+
+
+ReportFlag = Annotated[bool, typer.Option("--report", help="Also write the report.", callback=_can_report)]
 JsonFlag = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else there.")
 ]

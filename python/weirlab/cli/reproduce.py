@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from weirlab.cli.frame import JsonFlag, OutOption, print_json, show, show_place, tell, write_page
+from weirlab.cli.frame import JsonFlag, OutOption, ReportFlag, print_json, show, show_place, tell, write_page
 from weirlab.cli.progress import progress_bar
 
 __all__ = ["add_to"]
@@ -35,7 +35,7 @@ def reproduce(
     seed: Annotated[int, typer.Option(min=0, help="Where all chance comes from.")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="Default: one per CPU.")] = None,
     out: OutOption = None,
-    report: Annotated[bool, typer.Option("--report", help="Also write the report.")] = False,
+    report: ReportFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Reproduce a published study: its numbers beside ours, with a verdict for each; without NAME, list

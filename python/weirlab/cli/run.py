@@ -11,6 +11,7 @@ import typer
 from weirlab.cli.frame import (
     JsonFlag,
     OutOption,
+    ReportFlag,
     ScenarioArgument,
     SetOption,
     overrides,
@@ -51,7 +52,7 @@ def run(
     ] = None,
     sets: SetOption = None,
     out: OutOption = None,
-    report: Annotated[bool, typer.Option("--report", help="Also write the report.")] = False,
+    report: ReportFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Run a scenario, or the study in it, on the packet-level simulator and keep what it recorded.

@@ -11,6 +11,7 @@ from weirlab.cli.display import search_display
 from weirlab.cli.frame import (
     JsonFlag,
     OutOption,
+    ReportFlag,
     SetOption,
     complete_scenario,
     overrides,
@@ -63,7 +64,7 @@ def search(
         ),
     ] = None,
     out: OutOption = None,
-    report: Annotated[bool, typer.Option("--report", help="Also write the report.")] = False,
+    report: ReportFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Find the NDR, the PDR or other rates of a simulated device, of a real router or of your own tester.

@@ -86,7 +86,8 @@ def search_points(
         show(rate_table(rates))
         show_place(directory, page)
     if interrupted:
-        raise Interrupted(f"interrupted; go on with:  weir search --resume {directory}")
+        tell(f"weir: interrupted\n      go on with:  weir search --resume {directory}")
+        raise typer.Exit(Interrupted.exit_code)
     if not rates.get_column("regular").all():
         raise typer.Exit(1)
 

@@ -22,7 +22,18 @@ from weirlab.errors import MissingCapability
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["DARK", "LIGHT", "WIDTH", "Plot", "altair", "finished", "rule", "scaled", "series_colors"]
+__all__ = [
+    "DARK",
+    "LIGHT",
+    "WIDTH",
+    "Plot",
+    "altair",
+    "converter",
+    "finished",
+    "rule",
+    "scaled",
+    "series_colors",
+]
 
 WIDTH = 850
 """Of a plot, in pixels, axes excluded."""
@@ -82,7 +93,7 @@ class Plot:
 
     def svg(self) -> str:
         """A standalone SVG document on white."""
-        svg = str(_converter().vegalite_to_svg(json.dumps(self.spec), vl_version=_vl_version()))
+        svg = str(converter().vegalite_to_svg(json.dumps(self.spec), vl_version=_vl_version()))
         return _described(svg, self.title, self.description)
 
     def inline_svg(self) -> str:
@@ -99,7 +110,7 @@ class Plot:
         svg = self.svg()
         paths = [directory / f"{self.name}.svg", directory / f"{self.name}.png"]
         paths[0].write_text(svg, encoding="utf-8")
-        paths[1].write_bytes(_converter().svg_to_png(svg, scale=2))
+        paths[1].write_bytes(converter().svg_to_png(svg, scale=2))
         return paths
 
 
@@ -223,7 +234,8 @@ def _vl_version() -> str:
     return ".".join(str(altair().SCHEMA_VERSION).lstrip("v").split(".")[:2])
 
 
-def _converter() -> ModuleType:
+def converter() -> ModuleType:
+    """The module vl_convert. Raises MissingCapability when the extra `report` is not installed."""
     return _module("vl_convert", "vl-convert")
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from weirlab.plots import style
 from weirlab.plots.style import Plot
-from weirlab.report.page import Page
+from weirlab.report.page import Page, jinja2
 from weirlab.report.reproduce import reproduce_page
 from weirlab.report.run import run_page
 from weirlab.report.search import replay, search_page
@@ -17,7 +18,7 @@ from weirlab.results import Manifest
 from weirlab.runs import Run
 from weirlab.study import Study
 
-__all__ = ["Report", "write_report"]
+__all__ = ["Report", "require_packages", "write_report"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,13 @@ class Report:
 
     page: Path
     plots: tuple[Path, ...]
+
+
+def require_packages() -> None:
+    """Raise MissingCapability, which says how to get them, unless all packages of a report are installed."""
+    style.altair()
+    style.converter()
+    jinja2()
 
 
 def write_report(directory: str | Path, *, pictures: bool = True) -> Report:

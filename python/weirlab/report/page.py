@@ -32,6 +32,7 @@ __all__ = [
     "Text",
     "Tone",
     "figure",
+    "jinja2",
     "number",
     "percent",
 ]
@@ -180,10 +181,10 @@ class Page:
 
     def html(self) -> str:
         """The page as one HTML document."""
-        jinja2 = _jinja2()
+        templates = jinja2()
         here = resources.files("weirlab.report")
-        environment = jinja2.Environment(
-            autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+        environment = templates.Environment(
+            autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=templates.StrictUndefined
         )
         template = environment.from_string((here / "page.html.j2").read_text(encoding="utf-8"))
         style = (here / "style.css").read_text(encoding="utf-8")
@@ -221,7 +222,8 @@ def percent(ratio: float | None) -> str:
     return f"{ratio * 100:.3g} %"
 
 
-def _jinja2() -> Any:
+def jinja2() -> Any:
+    """The module jinja2. Raises MissingCapability when the extra `report` is not installed."""
     try:
         return import_module("jinja2")
     except ImportError as error:
