@@ -70,7 +70,7 @@ pub(crate) fn steer_receive(namespace: PathBuf, interface: &str, cpus: Vec<usize
 #[pyfunction]
 #[pyo3(signature = (*, source, destination, payload_bytes, frames, duration_ps, settle_ps, run_id,
     sender_namespace=None, receiver_namespace=None, sender_cpu=None, receiver_cpu=None, real_time=true,
-    send_buffer_bytes=4 << 20, receive_buffer_bytes=64 << 20, spin_ps=0, loss_budget_frames=None,
+    send_buffer_bytes=4_194_304, receive_buffer_bytes=67_108_864, spin_ps=0, loss_budget_frames=None,
     flight_ps=100_000_000_000))]
 #[expect(clippy::too_many_arguments, reason = "Python's keyword-only options, which stand for one plan")]
 pub(crate) fn udp_trial<'py>(
