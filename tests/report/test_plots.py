@@ -65,7 +65,7 @@ def test_ports_that_carried_nothing_are_not_drawn(records):
         bytes=pl.when(pl.col("port") == 0).then(0).otherwise(pl.col("bytes"))
     )
     plot = by_name(port_plots(Records({**made, "intervals": silent})))["port-rate"]
-    assert plot.title == "Transmitted rate of switch-0->host-1"
+    assert plot.title == "Transmitted rate of switch-0->host-1, framing included"
 
 
 def test_without_series_there_is_no_plot(records):

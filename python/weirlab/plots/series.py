@@ -45,8 +45,8 @@ def port_plots(records: Records) -> list[Plot]:
             series,
             kind="rate",
             name="port-rate",
-            title=f"Transmitted rate of {series.what}",
-            y_title="rate on the wire",
+            title=f"Transmitted rate of {series.what}, framing included",
+            y_title="rate",
             description=f"Transmitted rate, framing included, of {series.listed} over time.",
             ceiling=series.ceiling(),
         ),
@@ -58,7 +58,10 @@ def port_plots(records: Records) -> list[Plot]:
             title=f"Waiting bytes at {series.what}",
             y_title="queue",
             description=f"Bytes that waited at {series.listed} over time: line mean, band up to the maximum.",
-            note="Line: mean over time; band: up to the largest queue within each interval.",
+            note=series.note(
+                "from the lowest mean to the largest queue",
+                alone="Line: mean over time; band: up to the largest queue within each interval.",
+            ),
         ),
     ]
     if drops.get_column("high").max():
@@ -87,8 +90,8 @@ def delivery_plots(records: Records) -> list[Plot]:
             series,
             kind="rate",
             name="delivered-rate",
-            title=f"Delivered rate of {series.what}",
-            y_title="delivered rate, framing excluded",
+            title=f"Delivered rate of {series.what}, framing excluded",
+            y_title="rate",
             description=f"Delivered rate of {series.listed} over time.",
         )
     ]
@@ -202,21 +205,24 @@ class _Series:
         longest = int(self.rows.group_by("id", "replicate").len().select(pl.col("len").max()).item())
         return math.ceil(longest / POINTS)
 
-    @property
-    def note(self) -> str:
+    def note(self, ends: str = "from the lowest to the highest", alone: str = "") -> str:
+        """What was left out or put together; `ends` are those of the band, `alone` is said where nothing
+        was."""
         notes = []
         if self.shown_of > len(self.names):
             notes.append(f"Shown: the {len(self.names)} busiest of {self.shown_of} that carried frames.")
         replicates = self.rows.get_column("replicate").n_unique()
-        band = []
+        joined = []
         if self._step > 1:
             notes.append(f"Each point stands for {self._step} intervals of {self.every}.")
-            band.append("intervals")
+            joined.append("intervals")
         if replicates > 1:
             notes.append(f"{replicates} replicates.")
-            band.append("replicates")
-        if band:
-            notes.append(f"Line: mean; band: from the lowest to the highest of these {' and '.join(band)}.")
+            joined.append("replicates")
+        if joined:
+            notes.append(f"Line: mean; band: {ends} of these {' and '.join(joined)}.")
+        elif alone:
+            notes.append(alone)
         return " ".join(notes)
 
     def envelope(self, each: pl.Expr, *, high: pl.Expr | None = None) -> pl.DataFrame:
@@ -264,7 +270,6 @@ def _lines(
     factor, unit = scaled(max(largest, near or 0.0), kind) if kind else (1.0, "frames")
     columns = [pl.col(column) * factor for column in ("mean", "low", "high")]
     data = table.select("name", *columns, t=pl.col("t_ps") * time_factor)
-    note = " ".join(part for part in (note, series.note) if part)
     crowded = len(series.names) > 2 and bool((data.get_column("low") < data.get_column("high")).any())
     y_title = unit if crowded else f"{y_title} [{unit}]" if kind else y_title
     domain = [0, 1.05 * max(largest, near or 0.0) * factor or 1.0]
@@ -291,7 +296,7 @@ def _lines(
         ]
         chart = alt.layer(*layers)
         charts.append(chart.properties(title=shown[0]) if crowded else chart)
-    return finished(charts, name=name, title=title, description=description, note=note)
+    return finished(charts, name=name, title=title, description=description, note=note or series.note())
 
 
 def _color(names: Sequence[str], *, legend: bool = True) -> Any:

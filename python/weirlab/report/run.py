@@ -107,7 +107,7 @@ def measure_table(values: pl.DataFrame) -> Table:
 
 def traffic_table(records: Records) -> Table:
     """What became of the frames of each entry of traffic."""
-    return _flow_table(records.named("flows"), "traffic_name", "Traffic", records)
+    return _flow_table(records.named("flows"), "traffic_name", "Frames by traffic", records)
 
 
 def _lead(records: Records, end_ps: int, replicates: int) -> Sequence[Block]:
@@ -144,7 +144,7 @@ def _traffic_blocks(records: Records) -> Sequence[Block]:
     flows = records.named("flows")
     blocks: list[Block] = [traffic_table(records)]
     if flows.get_column("flow").n_unique() > flows.get_column("traffic_name").n_unique():
-        table = _flow_table(flows, "flow_name", "Flows", records)
+        table = _flow_table(flows, "flow_name", "Frames by flow", records)
         blocks.append(Details(f"{table.caption}: {len(table.rows):,} rows", [table]))
     return blocks
 
@@ -177,7 +177,7 @@ def _flow_table(flows: pl.DataFrame, key: str, caption: str, records: Records) -
     return Table(
         caption,
         [
-            Column(caption.lower().removesuffix("s") if caption == "Flows" else "traffic", numeric=False),
+            Column(key.removesuffix("_name"), numeric=False),
             Column("sent", "frames"),
             Column("delivered", "frames"),
             Column("dropped", "frames"),
@@ -273,7 +273,7 @@ def _replicate_table(records: Records) -> Table:
     totals = records["flows"].group_by("replicate").agg(pl.col("sent_frames", "dropped_frames").sum())
     rows = records["runs"].join(totals, on="replicate", how="left", maintain_order="left")
     return Table(
-        "Replicates",
+        "Seed and counts of each replicate",
         [
             Column("replicate"),
             Column("seed"),
