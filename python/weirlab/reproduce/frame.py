@@ -69,9 +69,10 @@ class Row:
     """None, or not finite: there is none."""
     tolerance: float
     """Greatest distance that counts as equal, in the unit of the row; with `relative` as a share of the
-    published
-    number."""
+    published number."""
     relative: bool = False
+    tolerance_below: float | None = None
+    """The same for numbers of ours that are smaller than the published one; None: `tolerance`."""
     unit: str = ""
     source: str = ""
     """Where the published number stands."""
@@ -85,7 +86,12 @@ class Row:
     @property
     def allowed(self) -> float:
         """The tolerance in the unit of the row."""
-        return self.tolerance * abs(self.published) if self.relative else self.tolerance
+        return self._in_unit(self.tolerance)
+
+    @property
+    def allowed_below(self) -> float:
+        """The tolerance below the published number, in the unit of the row."""
+        return self.allowed if self.tolerance_below is None else self._in_unit(self.tolerance_below)
 
     @property
     def verdict(self) -> Verdict:
@@ -93,12 +99,16 @@ class Row:
         if self.difference is None or self.ours is None:
             return Verdict.MISSING
         # A decimal tolerance is not a binary number: equal in all printed digits is equal.
-        near = abs(self.difference) <= self.allowed * (1 + 1e-9)
+        slack = 1 + 1e-9
+        near = -self.allowed_below * slack <= self.difference <= self.allowed * slack
         if self.known is None:
             return Verdict.HOLDS if near else Verdict.MISFIT
         if near:
             return Verdict.GONE
         return Verdict.KNOWN if self.known.low <= self.ours <= self.known.high else Verdict.MISFIT
+
+    def _in_unit(self, tolerance: float) -> float:
+        return tolerance * abs(self.published) if self.relative else tolerance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +119,8 @@ class Claim:
     holds: bool
     evidence: str
     """The numbers that say so."""
+    published: str = ""
+    """What the published numbers say of it."""
     source: str = ""
     known: str = ""
     """Why the claim is known not to hold here; nothing where it should."""
@@ -250,7 +262,13 @@ class Reproduction:
         return findings
 
 
-STUDIES: Mapping[str, Reproduction] = {}
+STUDIES: Mapping[str, Reproduction] = {
+    "mdr": Reproduction(
+        title="MDR search and plain binary search",
+        source="CSIT MDR, sections 2.8.1, 2.8.4 and 2.8.5",
+        home="weirlab.reproduce.mdr:reproduce",
+    ),
+}
 """The studies that `weir reproduce` knows, by name."""
 
 
