@@ -13,7 +13,7 @@ from weirlab.scenario import Scenario, json_schema, load, loads
 from weirlab.units import Span
 
 ROOT = Path(__file__).parents[2]
-READY_MADE = sorted((ROOT / "scenarios").glob("*.yaml"))
+READY_MADE = sorted((ROOT / "python" / "weirlab" / "scenarios").glob("*.yaml"))
 OTHERS = sorted((Path(__file__).parent / "files").glob("*.yaml"))
 SCHEMA = jsonschema.Draft202012Validator(json_schema())
 AT_MOST = Span.from_s(0.002)
@@ -81,6 +81,6 @@ def test_a_ready_made_network_runs(path: Path) -> None:
     ],
 )
 def test_the_schema_finds_mistakes_while_they_are_written(before: str, after: str) -> None:
-    text = (ROOT / "scenarios" / "incast.yaml").read_text()
+    text = (ROOT / "python" / "weirlab" / "scenarios" / "incast.yaml").read_text()
     assert before in text
     assert not SCHEMA.is_valid(yaml.safe_load(text.replace(before, after)))

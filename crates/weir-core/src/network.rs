@@ -134,8 +134,7 @@ impl Builder {
     /// Three levels of switches with `k` ports: pods of `k/2` edge and `k/2` aggregation switches, `(k/2)^2` core
     /// switches. Aggregation switch `a` of each pod reaches the core switches `a k/2 ... (a + 1) k/2 - 1`.
     ///
-    /// Source: M. Al-Fares, A. Loukissas, A. Vahdat, "A scalable, commodity data center network architecture",
-    /// SIGCOMM 2008, section 3.
+    /// Source: Al-Fares 2008, section 3.
     fn fat_tree(&mut self, k: u32, link: &LinkSpec, switch: &SwitchSpec) -> Result<(), SpecError> {
         if k == 0 || !k.is_multiple_of(2) {
             return Err(SpecError::new("/k", format!("k of a fat tree is even and at least 2 (got {k})")));

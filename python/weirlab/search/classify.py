@@ -117,8 +117,8 @@ class Tally:
         """Loss ratio that only the allowed share of the time exceeds; time not measured counts as lost
         entirely. Meaningful for a lower bound.
 
-        Source: RFC 9971, section 4.6.3. DEVIATION: none; where its prose and its code differ (the sum of the
-        samples, or at least the duration sum), the code is followed.
+        Source: RFC 9971, section 4.6.3. Where its prose and its code differ (the sum of the samples, or at
+        least the duration sum), the code is followed.
         """
         if not self.full_losses:
             return 1.0
