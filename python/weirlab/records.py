@@ -125,10 +125,6 @@ class Records(Mapping[str, pl.DataFrame]):
             frame = frame.join(names.drop(clashes), on=key, how="left", maintain_order="left")
         return frame
 
-    def replicates(self) -> list[int]:
-        """The replicates that are in these records, in order."""
-        return self._tables["runs"].get_column("replicate").to_list()
-
     def save(self, directory: Path) -> None:
         """Write each table as `directory/NAME.parquet`."""
         save_tables(self._tables, directory)
