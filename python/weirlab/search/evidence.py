@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -60,29 +59,9 @@ def clopper_pearson(failures: int, trials: int, confidence: float = 0.95) -> tup
 
     Source: Clopper & Pearson 1934.
     """
+    from scipy.special import betaincinv
+
     tail = (1.0 - confidence) / 2.0
-
-    def at_most(most: int, probability: float) -> float:
-        return math.fsum(
-            math.comb(trials, count) * probability**count * (1.0 - probability) ** (trials - count)
-            for count in range(most + 1)
-        )
-
-    low, high = 0.0, 1.0
-    if failures > 0:
-        low = _falling_through(lambda p: at_most(failures - 1, p), 1.0 - tail)
-    if failures < trials:
-        high = _falling_through(lambda p: at_most(failures, p), tail)
+    low = float(betaincinv(failures, trials - failures + 1, tail)) if failures > 0 else 0.0
+    high = float(betaincinv(failures + 1, trials - failures, 1.0 - tail)) if failures < trials else 1.0
     return low, high
-
-
-def _falling_through(function: Callable[[float], float], value: float) -> float:
-    """Where in [0, 1] a falling function takes a value."""
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2.0
-        if function(middle) > value:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2.0

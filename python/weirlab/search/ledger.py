@@ -4,10 +4,11 @@ A trial that was stopped early is counted for a goal by what it has decided for 
 
 - The frames lost exceed what the goal allows in the whole trial: a trial of full length with high loss, which
   it would have been had it run on. Its loss ratio is a lower bound; it is used as nothing else.
-- They exceed what the goal allows in the time run, at least up to the earlier look: a short trial with high
-  loss.
+- They exceed what the goal allows in the time run, or up to the earlier look where that is later: a short
+  trial with high loss.
 - Neither, and the trial ran for the goal's initial duration or longer: a short trial with low loss.
-- Neither, and it was shorter: it says nothing of the goal, and is left out.
+- Shorter than the initial duration: it says nothing of the goal, and is left out. The trial ended because of
+  its losses, so that its loss ratio is too high.
 """
 
 from __future__ import annotations
@@ -136,17 +137,23 @@ def sample_of(
         lost = outcome.loss_ratio * max(trial.sent_frames, trial.intended_frames)
         stopped_s = ran_s(outcome)
         looked_s = max(stopped_s, trial.spec.look_s or 0.0)
+        at_look = trial.spec.look_s is not None and (trial.spec.loss_budget or 0.0) >= allowed_ratio
         if _exceeds(lost, outcome.load_fps * duration_s, allowed_ratio):
-            loss_ratio = lost / (outcome.load_fps * duration_s)
-        elif _exceeds(lost, outcome.load_fps * looked_s, allowed_ratio):
-            duration_s, loss_ratio = looked_s, lost / (outcome.load_fps * looked_s)
+            high = True
+        elif at_look or (
+            looked_s >= initial_s and _exceeds(lost, outcome.load_fps * looked_s, allowed_ratio)
+        ):
+            duration_s, high = looked_s, True
         elif stopped_s >= initial_s:
-            duration_s = stopped_s
+            duration_s, high = stopped_s, False
         else:
             return None
-        # Frames are whole, and the sides of the comparison are rounded differently.
-        if duration_s != stopped_s:
+        loss_ratio = min(lost / (outcome.load_fps * duration_s), 1.0)
+        # Frames are whole: the comparison of counts has the last word.
+        if high:
             loss_ratio = max(loss_ratio, math.nextafter(allowed_ratio, 1.0))
+        else:
+            loss_ratio = min(loss_ratio, allowed_ratio)
     waits_s = max(0.0, trial.effective_duration_s - ran_s(outcome))
     return Sample(duration_s, duration_s + (waits_s if effective == "with-waits" else 0.0), loss_ratio)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from weirlab.errors import InputError
 from weirlab.search.base import LoadRange, SearchGoal
@@ -17,13 +18,16 @@ from weirlab.search.classify import Criterion, LoadClass
 from weirlab.search.controller import Finding, Outcome, Wish
 from weirlab.search.evidence import Evidence, Stationarity
 from weirlab.search.ladder import Ladder
-from weirlab.search.ledger import Effective, Ledger, Record, initial_duration_s
+from weirlab.search.ledger import Effective, Ledger, Record, Verdict, initial_duration_s
 from weirlab.search.selection import Choice, Target, choose
 
 __all__ = ["Mlr"]
 
 ABOVE_HINT = 0.5
-"""How far above the hint the first load lies, as a share of the finest width."""
+"""How far above the hint the first load lies, as a share of the finest width; an earlier result is a lower
+bound, above which it lies a whole width."""
+_LEAST_ABOVE = 0.2
+"""How far above its hint any goal begins, as a share of the finest width."""
 
 
 class Mlr:
@@ -81,7 +85,7 @@ class Mlr:
         self._settled_s: list[float | None] = [None] * len(self.goals)
         self._asker = 0
         if all(goal.name in self._hints for goal in self.goals):
-            self._found_ladder([self.loads.clip(self._hints[goal.name]) for goal in self.goals])
+            self._found_ladder([self._hints[goal.name] for goal in self.goals], above=1.0)
 
     # ---- what a Controller is
 
@@ -132,21 +136,22 @@ class Mlr:
             rate_fps = outcome.load_fps * (1.0 - outcome.loss_ratio)
             if outcome.beyond_tester:
                 rate_fps = outcome.forwarding_rate_fps
-            self._found_ladder([self.loads.clip(rate_fps / (1.0 - goal.loss_ratio)) for goal in self.goals])
+            self._found_ladder(
+                [self._hints.get(goal.name, rate_fps / (1.0 - goal.loss_ratio)) for goal in self.goals],
+                above=ABOVE_HINT,
+            )
 
-    def _found_ladder(self, hints_fps: Sequence[float]) -> None:
-        """Put a rung a little above the lowest hint, and note where each goal begins."""
-        step = -math.log1p(-min(self._widths))
-        lowest_fps = min(hints_fps)
-        anchor_fps = self.loads.clip(lowest_fps * math.exp(ABOVE_HINT * step))
+    def _found_ladder(self, hints_fps: Sequence[float], *, above: float) -> None:
+        """Put a rung above the lowest hint, by that share of the finest width, and note where each goal
+        begins."""
+        width_log = -math.log1p(-min(self._widths))
+        hints_fps = [self.loads.clip(hint_fps) for hint_fps in hints_fps]
+        anchor_fps = self.loads.clip(min(hints_fps) * math.exp(above * width_log))
         self._ladder = Ladder(self.loads, self._widths, anchor_fps)
         self._begins = [
-            math.ceil(math.log(hint_fps / anchor_fps) / self._ladder.step + 0.2) for hint_fps in hints_fps
+            math.ceil(math.log(hint_fps / anchor_fps) / self._ladder.step + _LEAST_ABOVE)
+            for hint_fps in hints_fps
         ]
-        for place, goal in enumerate(self.goals):
-            if goal.name in self._hints:
-                name_fps = self.loads.clip(self._hints[goal.name])
-                self._begins[place] = math.ceil(math.log(name_fps / anchor_fps) / self._ladder.step + 0.2)
 
     def _next(self) -> Wish | None:
         """The next trial; None when every goal is reached."""
@@ -287,7 +292,7 @@ def _lower_outcome(record: Record) -> Outcome:
     ratio = record.tally.conditional_loss_ratio
     low = [verdict for verdict in record.verdicts if not verdict.high and record.full(verdict)]
     same = [verdict for verdict in low if verdict.sample.loss_ratio == ratio]
-    return (same or low)[-1].outcome
+    return _as_counted((same or low)[-1])
 
 
 def _upper_outcome(record: Record) -> Outcome:
@@ -295,4 +300,10 @@ def _upper_outcome(record: Record) -> Outcome:
     assert record.load_class is LoadClass.UPPER
     high = [verdict for verdict in record.verdicts if verdict.high]
     full = [verdict for verdict in high if record.full(verdict)]
-    return (full or high)[-1].outcome
+    return _as_counted((full or high)[-1])
+
+
+def _as_counted(verdict: Verdict) -> Outcome:
+    """The outcome with the loss ratio that it was counted with; of a stopped trial that of the whole one, as
+    far as it is known."""
+    return replace(verdict.outcome, loss_ratio=verdict.sample.loss_ratio)

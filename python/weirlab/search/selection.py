@@ -232,7 +232,8 @@ def _bracket(sight: _Sight, target: Target, ladder: Ladder, start: int) -> Choic
     base = max(low, default=None)
     near = upper is not None and upper < ladder.top
     if not near:
-        begin = min(max(start, ladder.bottom), ladder.top)
+        highest = ladder.top if upper is None else upper - width
+        begin = max(min(start, highest), ladder.bottom)
         if base is None or base < begin:
             full = begin >= ladder.top
             return Choice(begin, target.duration_s if full else target.initial_s)

@@ -44,6 +44,8 @@ _POWER = 10.0
 would pass with probability 1 / (1 + _POWER)."""
 _STEADY_TRIALS = 24
 """Most trials that wait for the device to become steady."""
+_SWEPT = 10.0
+"""A sweep covers the loads from the lower bound down to this part of it."""
 
 
 @dataclass
@@ -76,7 +78,7 @@ class Weir(Mlr):
     ) -> None:
         """Args:
         steady_s: Duration of the trials before the search that wait until two agree; 0: none.
-        sweep: How many loads to try below the lowest lower bound.
+        sweep: How many loads to try below the lowest lower bound, evenly spaced in their logarithm.
         """
         if not steady_s >= 0.0:
             raise InputError(f"steadiness is waited for in trials of 0 s (none) or more (got {steady_s:g})")
@@ -90,6 +92,8 @@ class Weir(Mlr):
         self._guards: list[_Guard | None] = [None] * len(goals)
         self._verdicts: list[Stationarity] = [Stationarity.NOT_TESTED] * len(goals)
         self._changed: list[str] = [""] * len(goals)
+        self._sweep_top: int | None = None
+        """The rung below which the sweep looks: the lower bound when it began."""
         self._busy = ""
         super().__init__(
             goals,
@@ -254,13 +258,15 @@ class Weir(Mlr):
         if lower is None or self._ladder is None:
             return None
         measured = {record.load_fps for record in self._ledger.records(self._targets[place][-1])}
-        top = self._sweep_top = getattr(self, "_sweep_top", self._ladder.rung_of(lower.load_fps))
-        span = min(top - self._ladder.bottom, round(math.log(10.0) / self._ladder.step))
+        if self._sweep_top is None:
+            self._sweep_top = self._ladder.rung_of(lower.load_fps)
+        top = self._sweep_top
+        span = min(top - self._ladder.bottom, round(math.log(_SWEPT) / self._ladder.step))
         for part in range(1, self._sweep + 1):
             rung = top - round(span * part / (self._sweep + 1))
             load_fps = self._ladder.load_fps(rung)
             if load_fps not in measured and load_fps < lower.load_fps:
                 self._busy, self._asker = "sweep", place
-                budget = self.goals[place].loss_ratio if self._early_stop else None
+                budget = max(goal.loss_ratio for goal in self.goals) if self._early_stop else None
                 return Wish(load_fps, self._initial_s(place), budget, purpose="sweep")
         return None

@@ -1,0 +1,342 @@
+"""The search laboratory: any controllers on any simulated devices, over many seeds.
+
+Of each search it keeps what it cost and how good its bounds are against the truth, which a simulated device
+can be asked for: the smallest load at which a trial of final length exceeds the goal with probability 1/2.
+
+A file of your own adds controllers and devices:
+
+    from weirlab.search.mdr import Mdr
+    from weirlab.testbed.devices import Knee
+
+    CONTROLLERS = {"mdr-4": lambda goals, loads: Mdr(goals, loads, intermediate_phases=4)}
+    DEVICES = {"slow": Knee(capacity_fps=1e6)}
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import multiprocessing
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from weirlab.errors import InputError
+from weirlab.search.base import Irregularity, LoadRange, SearchGoal
+from weirlab.search.binary import Binary
+from weirlab.search.controlled import ControlledSearch
+from weirlab.search.controller import Controller
+from weirlab.search.goals import PRESETS
+from weirlab.search.lab_devices import DEVICES
+from weirlab.search.lab_peer import MlrSearchLibrary
+from weirlab.search.mdr import Mdr
+from weirlab.search.mlr import Mlr
+from weirlab.search.weir import Weir
+from weirlab.testbed.base import TrialSpec
+from weirlab.testbed.devices import Device
+from weirlab.testbed.sim import DeviceTestbed
+
+__all__ = ["Experiment", "Found", "compare", "goal_sets", "summary", "truth_fps"]
+
+FRAME_SIZE_BYTES = 64
+_RETESTS = 10
+_MAX_TRIALS = 5000
+
+Make = Callable[[Sequence[SearchGoal], LoadRange], Controller]
+
+
+class Found(NamedTuple):
+    """What a contestant found for one goal [frames/s]; None where a bound is missing."""
+
+    lower_fps: float | None
+    upper_fps: float | None
+    regular: bool
+    marked: bool
+    """Whether it says that the device was not stationary."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """What is compared, by name."""
+
+    controllers: Sequence[str]
+    devices: Sequence[str]
+    goals: Sequence[str]
+    """Names of sets of goals: see `goal_sets`."""
+    searches: int
+    """Searches per cell; search ``i`` has the seed ``i``."""
+    width: float = 0.00581
+    """Relative width of every goal."""
+    overhead_s: float = 0.43
+    """What each trial takes beyond its duration."""
+    detection_s: float = 0.05
+    """How long a loss takes to be seen, for controllers that stop trials."""
+    max_fps: float = 29.76e6
+    """Highest load; it differs by up to 5 % between the seeds."""
+    min_fps: float = 2e4
+    file: Path | None = None
+    """A file that defines further controllers or devices."""
+
+
+CONTROLLERS: Mapping[str, Make] = {
+    "binary": Binary,
+    "mdr": Mdr,
+    "mlr": lambda goals, loads: Mlr(goals, loads, effective="with-waits"),
+    "weir": lambda goals, loads: Weir(goals, loads, effective="with-waits"),
+    "weir-no-guard": lambda goals, loads: Weir(goals, loads, effective="with-waits", guard=False),
+    "weir-no-stop": lambda goals, loads: Weir(goals, loads, effective="with-waits", early_stop=False),
+}
+PEERS = {"mlrsearch-1.2.1": MlrSearchLibrary}
+"""Other programs' searches, which own their loop."""
+
+
+def goal_sets(width: float) -> dict[str, list[SearchGoal]]:
+    """The sets of goals: NDR and PDR with final trials of 10, 30 or 60 s, and those of CSIT."""
+    sets = {
+        f"{duration_s:g}s": [
+            SearchGoal.ndr(duration_s=duration_s, width=width),
+            SearchGoal.pdr(duration_s=duration_s, width=width),
+        ]
+        for duration_s in (10.0, 30.0, 60.0)
+    }
+    sets["csit"] = [replace(PRESETS[name], width=width) for name in ("csit-ndr", "csit-pdr")]
+    return sets
+
+
+def compare(
+    experiment: Experiment, *, processes: int = 1, on_progress: Callable[[int, int], None] | None = None
+) -> pl.DataFrame:
+    """Run the experiment: a row for each goal of each search, in the order of its names and seeds.
+
+    Args:
+        processes: The result does not depend on their number.
+        on_progress: Called with the cells done and all of them; a cell is a device, a set of goals and a
+            seed.
+    """
+    _names(experiment)
+    cells = [
+        (device, goals, seed)
+        for goals in experiment.goals
+        for device in experiment.devices
+        for seed in range(experiment.searches)
+    ]
+    rows: list[dict[str, Any]] = []
+    for done, some in enumerate(_measured(experiment, cells, processes), start=1):
+        rows += some
+        if on_progress is not None:
+            on_progress(done, len(cells))
+    return pl.DataFrame(rows, schema=_SCHEMA, infer_schema_length=None)
+
+
+_SCHEMA = {
+    "controller": pl.String,
+    "device": pl.String,
+    "goals": pl.String,
+    "seed": pl.Int64,
+    "goal": pl.String,
+    "time_s": pl.Float64,
+    "trials": pl.Int64,
+    "lower_fps": pl.Float64,
+    "upper_fps": pl.Float64,
+    "regular": pl.Boolean,
+    "marked": pl.Boolean,
+    "truth_fps": pl.Float64,
+    "lower_error": pl.Float64,
+    "retest_failure": pl.Float64,
+}
+
+
+def summary(frame: pl.DataFrame, baseline: str) -> pl.DataFrame:
+    """A row for each controller, device and set of goals: mean and spread of the time, its ratio to that of
+    ``baseline``, and by goal the error of the lower bound and the chance that its repetition fails."""
+    cell = ["controller", "goals", "device"]
+    searches = frame.group_by([*cell, "seed"], maintain_order=True).agg(
+        pl.col("time_s").first(), pl.col("trials").first(), pl.col("marked").any()
+    )
+    times = searches.group_by(cell, maintain_order=True).agg(
+        pl.col("time_s").mean(),
+        pl.col("time_s").std().alias("time_sd_s"),
+        pl.col("trials").mean(),
+        pl.col("marked").mean(),
+    )
+    base = times.filter(pl.col("controller") == baseline).select("goals", "device", base_s=pl.col("time_s"))
+    bounds = (
+        frame.group_by([*cell, "goal"], maintain_order=True)
+        .agg(
+            pl.col("lower_error").mean().alias("error"),
+            pl.col("lower_error").std().alias("error_sd"),
+            pl.col("retest_failure").mean().alias("retest"),
+            pl.col("regular").mean().alias("regular"),
+        )
+        .pivot("goal", index=cell, values=["error", "error_sd", "retest", "regular"])
+    )
+    return (
+        times.join(base, on=["goals", "device"], how="left")
+        .with_columns(ratio=pl.col("time_s") / pl.col("base_s"))
+        .drop("base_s")
+        .join(bounds, on=cell, how="left")
+    )
+
+
+def truth_fps(
+    device: Device, goal: SearchGoal, loads: LoadRange, seed: int, *, since_s: float = 1e3
+) -> float | None:
+    """The smallest load where a trial of final length exceeds the goal with probability 1/2, by repeated
+    trials: on a grid of 150 loads, then halved to 0.02 %. None where no load does.
+
+    Args:
+        since_s: How long the device has been under test: it is warm.
+    """
+    bed = DeviceTestbed(device, seed=seed)
+
+    def exceeds(load_fps: float, trials: int) -> bool:
+        failures = 0
+        for number in range(trials):
+            failures += _exceeds(bed, goal, load_fps, number, since_s)
+            if 2 * failures >= trials or 2 * (number + 1 - failures) > trials:
+                break
+        return 2 * failures >= trials
+
+    step = loads.max_fps / 150.0
+    above = next((n for n in range(1, 151) if exceeds(n * step, 9) and exceeds(n * step, 25)), None)
+    if above is None:
+        return None
+    low_fps, high_fps = max((above - 1) * step, loads.min_fps), above * step
+    while high_fps / low_fps > 1.0002:
+        middle_fps = math.sqrt(low_fps * high_fps)
+        if exceeds(middle_fps, 25):
+            high_fps = middle_fps
+        else:
+            low_fps = middle_fps
+    return math.sqrt(low_fps * high_fps)
+
+
+def _exceeds(bed: DeviceTestbed, goal: SearchGoal, load_fps: float, number: int, since_s: float) -> bool:
+    """Whether a trial of final length loses more than the goal allows, outside of any search."""
+    spec = TrialSpec(
+        index=1_000_000 + number,
+        elapsed_s=since_s + number * (goal.duration_s + 0.43),
+        intended_load_fps=load_fps,
+        duration_s=goal.duration_s,
+        frame_size_bytes=FRAME_SIZE_BYTES,
+    )
+    return bed.trial(spec).loss_ratio > goal.loss_ratio
+
+
+def _measured(
+    experiment: Experiment, cells: Sequence[tuple[str, str, int]], processes: int
+) -> Iterator[list[dict[str, Any]]]:
+    if processes <= 1:
+        for cell in cells:
+            yield _cell(experiment, *cell)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=context) as pool:
+        yield from pool.map(_cell_of, [(experiment, *cell) for cell in cells], chunksize=4)
+
+
+def _cell_of(arguments: tuple[Experiment, str, str, int]) -> list[dict[str, Any]]:
+    return _cell(*arguments)
+
+
+def _cell(experiment: Experiment, device_name: str, goals_name: str, seed: int) -> list[dict[str, Any]]:
+    """All controllers on one device with one seed."""
+    controllers, devices = _names(experiment)
+    device = devices[device_name]
+    spread = random.Random(f"max load {seed}").uniform(0.95, 1.05)
+    loads = LoadRange(experiment.min_fps, experiment.max_fps * spread)
+    goals = goal_sets(experiment.width)[goals_name]
+    truths = [truth_fps(device, goal, loads, seed) for goal in goals]
+    rows = []
+    for name in experiment.controllers:
+        bed = DeviceTestbed(
+            device, seed=seed, overhead_s=experiment.overhead_s, detection_s=experiment.detection_s
+        )
+        if name in controllers:
+            found, time_s, trials = _searched(controllers[name](goals, loads), bed)
+        else:
+            found, time_s, trials = PEERS[name]().search(bed, goals, loads)
+        for goal, truth, each in zip(goals, truths, found, strict=True):
+            lower_fps = each.lower_fps
+            rows.append(
+                {
+                    "controller": name,
+                    "device": device_name,
+                    "goals": goals_name,
+                    "seed": seed,
+                    "goal": goal.name,
+                    "time_s": time_s,
+                    "trials": trials,
+                    **each._asdict(),
+                    "truth_fps": truth,
+                    "lower_error": None if lower_fps is None or truth is None else lower_fps / truth - 1.0,
+                    "retest_failure": _retest_failure(bed, goal, lower_fps, time_s),
+                }
+            )
+    return rows
+
+
+def _searched(controller: Controller, bed: DeviceTestbed) -> tuple[list[Found], float, int]:
+    search = ControlledSearch(controller, frame_size_bytes=FRAME_SIZE_BYTES)
+    for _ in range(_MAX_TRIALS):
+        spec = search.ask()
+        if spec is None:
+            break
+        search.tell(bed.trial(spec))
+    result = search.result()
+    found = [
+        Found(
+            None if goal.lower is None else goal.lower.load_fps,
+            None if goal.upper is None else goal.upper.load_fps,
+            goal.regular,
+            Irregularity.NOT_STATIONARY in goal.irregularities,
+        )
+        for goal in result.goals
+    ]
+    return found, result.time_s, len(result.trials)
+
+
+def _retest_failure(
+    bed: DeviceTestbed, goal: SearchGoal, lower_fps: float | None, since_s: float
+) -> float | None:
+    """Share of trials of final length at the lower bound, right after the search, that exceed the goal."""
+    if lower_fps is None:
+        return None
+    return sum(_exceeds(bed, goal, lower_fps, number, since_s) for number in range(_RETESTS)) / _RETESTS
+
+
+def _names(experiment: Experiment) -> tuple[dict[str, Make], dict[str, Device]]:
+    """Controllers and devices by name, those of the user's file included. Raises InputError for a name that
+    there is not."""
+    own = None if experiment.file is None else _loaded(experiment.file)
+    controllers = {**CONTROLLERS, **getattr(own, "CONTROLLERS", {})}
+    devices = {**DEVICES, **getattr(own, "DEVICES", {})}
+    for what, names, known in (
+        ("controller", experiment.controllers, [*controllers, *PEERS]),
+        ("device", experiment.devices, list(devices)),
+        ("set of goals", experiment.goals, list(goal_sets(0.5))),
+    ):
+        for name in names:
+            if name not in known:
+                raise InputError(f"no {what} is called {name!r}; there are {', '.join(known)}")
+    return controllers, devices
+
+
+def _loaded(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    spec = importlib.util.spec_from_file_location(f"weirlab_lab_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InputError(f"{path}: {type(error).__name__}: {error}") from error
+    return module

@@ -1,0 +1,109 @@
+"""Devices of the laboratory: the models of `weirlab.testbed.devices`, and some that make a search stumble."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from weirlab.testbed.devices import (
+    DeepBuffer,
+    Device,
+    Gradual,
+    Inversion,
+    Ip4Published,
+    Knee,
+    Offer,
+    RandomDrops,
+    RegimeSwitch,
+    VhostPublished,
+    WarmUp,
+)
+
+__all__ = ["DEVICES", "ColdStart", "Collapse", "Pauses", "UnevenQueues"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collapse:
+    """Under overload it forwards only the share ``under_overload`` of its capacity."""
+
+    capacity_fps: float = 10e6
+    under_overload: float = 0.6
+
+    def received_frames(self, offer: Offer) -> int:
+        """Frames of the offer that come out."""
+        share = 1.0 if offer.load_fps <= self.capacity_fps else self.under_overload
+        return min(offer.frames, round(self.capacity_fps * share * offer.duration_s))
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnevenQueues:
+    """Frames are spread unevenly over four queues of equal rate; each loses what is above its rate."""
+
+    capacity_fps: float = 10e6
+    shares: tuple[float, float, float, float] = (0.28, 0.26, 0.24, 0.22)
+    trial_spread: float = 0.0005
+
+    def received_frames(self, offer: Offer) -> int:
+        """Frames of the offer that come out."""
+        each_fps = self.capacity_fps / 4.0
+        each_fps *= 1.0 + self.trial_spread * offer.chance_of_trial().standard_normal()
+        lost_fps = sum(max(0.0, share * offer.load_fps - each_fps) for share in self.shares)
+        return offer.frames - min(offer.frames, math.floor(lost_fps * offer.duration_s))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pauses:
+    """It stands still for ``pause_s`` every ``every_s``, behind a buffer of ``buffer_frames``."""
+
+    capacity_fps: float = 10e6
+    every_s: float = 20.0
+    pause_s: float = 1e-3
+    buffer_frames: int = 6000
+
+    def received_frames(self, offer: Offer) -> int:
+        """Frames of the offer that come out."""
+        phase_s = self.every_s * float(offer.chance_of_search().uniform())
+        first_s = math.ceil((offer.elapsed_s - phase_s) / self.every_s) * self.every_s + phase_s
+        end_s = offer.elapsed_s + offer.duration_s
+        pauses = max(0, math.ceil((end_s - first_s) / self.every_s))
+        lost = pauses * max(0, round(offer.load_fps * self.pause_s) - self.buffer_frames)
+        forwarded = min(offer.frames, round(self.capacity_fps * offer.duration_s))
+        return max(0, forwarded - lost)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColdStart:
+    """Each trial above ``from_fps``, which differs between trials, loses ``frames`` frames within its first
+    10 ms."""
+
+    capacity_fps: float = 10e6
+    from_fps: float = 7e6
+    trial_spread: float = 0.01
+    frames: int = 50
+
+    def received_frames(self, offer: Offer) -> int:
+        """Frames of the offer that come out."""
+        chance = offer.chance_of_trial()
+        from_fps = self.from_fps * (1.0 + self.trial_spread * chance.standard_normal())
+        lost = self.frames if offer.load_fps > from_fps and offer.duration_s > 0.01 * chance.random() else 0
+        forwarded = min(offer.frames, round(self.capacity_fps * offer.duration_s))
+        return max(0, forwarded - lost)
+
+
+DEVICES: Mapping[str, Device] = {
+    "knee": Knee(capacity_fps=10e6, run_spread=0.002, trial_spread=0.0005),
+    "ip4": Ip4Published(),
+    "vhost": VhostPublished(),
+    "regime": RegimeSwitch(),
+    "drops": RandomDrops(),
+    "gradual": Gradual(),
+    "buffer": DeepBuffer(),
+    "warm-up": WarmUp(),
+    "inversion": Inversion(),
+    "noisy": Knee(capacity_fps=10e6, run_spread=0.002, trial_spread=0.01),
+    "collapse": Collapse(),
+    "queues": UnevenQueues(),
+    "pauses": Pauses(),
+    "cold-start": ColdStart(),
+}

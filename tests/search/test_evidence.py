@@ -1,0 +1,57 @@
+"""Evidence: the interval of a probability, and the chance that one more trial fails."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weirlab.search.evidence import Evidence, clopper_pearson
+
+counts = st.integers(1, 60).flatmap(lambda trials: st.tuples(st.integers(0, trials), st.just(trials)))
+
+
+def at_most(most: int, trials: int, probability: float) -> float:
+    return math.fsum(
+        math.comb(trials, n) * probability**n * (1 - probability) ** (trials - n) for n in range(most + 1)
+    )
+
+
+@given(counts)
+def test_the_ends_of_the_interval_leave_two_and_a_half_per_cent_in_each_tail(count: tuple[int, int]) -> None:
+    failures, trials = count
+    low, high = clopper_pearson(failures, trials)
+    assert 0.0 <= low <= failures / trials <= high <= 1.0
+    if failures > 0:
+        assert 1.0 - at_most(failures - 1, trials, low) == pytest.approx(0.025, abs=1e-9)
+    if failures < trials:
+        assert at_most(failures, trials, high) == pytest.approx(0.025, abs=1e-9)
+
+
+def test_one_clean_trial_says_little() -> None:
+    """The rule of three in its exact form: 1 - 0.025^(1 / n)."""
+    assert clopper_pearson(0, 1) == (0.0, pytest.approx(0.975))
+    assert clopper_pearson(0, 100)[1] == pytest.approx(1 - 0.025 ** (1 / 100))
+    assert clopper_pearson(0, 0) == (0.0, 1.0)
+
+
+@given(counts)
+def test_more_failures_move_the_interval_and_the_estimate_up(count: tuple[int, int]) -> None:
+    failures, trials = count
+
+    def evidence(exceeding: int) -> Evidence:
+        return Evidence(
+            lower_trials=[], upper_trials=[], full_trials=trials, exceeding_trials=exceeding, time_s=1.0
+        )
+
+    assert 0.0 < evidence(failures).exceed_estimate < 1.0
+    if failures < trials:
+        assert evidence(failures + 1).exceed_estimate > evidence(failures).exceed_estimate
+        assert evidence(failures + 1).exceed_interval > evidence(failures).exceed_interval
+
+
+def test_the_estimate_follows_the_rule_of_succession() -> None:
+    one = Evidence(lower_trials=[], upper_trials=[], full_trials=1, exceeding_trials=0, time_s=10.0)
+    assert one.exceed_estimate == pytest.approx(1 / 3)

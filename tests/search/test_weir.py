@@ -1,0 +1,265 @@
+"""The controller `weir`: early stop without harm, the guard, the sweep, steadiness."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from weirlab.errors import InputError
+from weirlab.search import ControlledSearch, Irregularity, LoadRange, SearchGoal
+from weirlab.search.controller import Outcome
+from weirlab.search.evidence import Stationarity
+from weirlab.search.goals import preset
+from weirlab.search.ledger import sample_of
+from weirlab.search.weir import Weir
+from weirlab.testbed.base import Trial, TrialSpec
+from weirlab.testbed.devices import DeepBuffer, Device, Inversion, Knee, Offer, WarmUp
+from weirlab.testbed.sim import DeviceTestbed
+
+LOADS = LoadRange(2e4, 29.76e6)
+NDR = SearchGoal.ndr(duration_s=10.0)
+PDR = SearchGoal.pdr(duration_s=10.0)
+CSIT = [preset("csit-ndr"), preset("csit-pdr")]
+
+
+def searched(device: Device, goals=(NDR, PDR), *, seed: int = 1, **options) -> ControlledSearch:
+    search = ControlledSearch(Weir(goals, LOADS, **options), frame_size_bytes=64)
+    bed = DeviceTestbed(device, seed=seed, overhead_s=0.43)
+    while (spec := search.ask()) is not None:
+        assert len(search.trials) < 1000
+        search.tell(bed.trial(spec))
+    return search
+
+
+def stopped(
+    load_fps: float, lost: int, at_s: float, *, duration_s: float = 10.0, look_s=None, budget=0.0
+) -> Outcome:
+    """What comes of a trial that was stopped ``at_s``, with ``lost`` frames."""
+    spec = TrialSpec(
+        index=0,
+        intended_load_fps=load_fps,
+        duration_s=duration_s,
+        frame_size_bytes=64,
+        loss_budget=budget,
+        look_s=look_s,
+    )
+    sent = round(load_fps * at_s)
+    trial = Trial(
+        spec=spec,
+        intended_frames=sent,
+        sent_frames=sent,
+        received_frames=sent - lost,
+        effective_duration_s=at_s + 0.43,
+        offered_load_fps=load_fps,
+        stopped_early=True,
+    )
+    return Outcome(load_fps, duration_s, trial.loss_ratio, 0.0, trial)
+
+
+# ---- how a stopped trial counts
+
+
+def test_a_trial_stopped_for_a_goal_counts_as_if_it_had_run_on() -> None:
+    sample = sample_of(stopped(1e6, lost=1, at_s=0.3), 0.0, 1.0, "with-waits")
+    assert sample is not None
+    assert sample.duration_s == 10.0
+    assert sample.effective_duration_s == pytest.approx(10.43)
+    assert 0.0 < sample.loss_ratio <= 1e-7 * 1.001, "the loss of the whole trial is known from below only"
+
+
+def test_a_trial_stopped_for_one_goal_says_nothing_to_a_looser_one_before_its_initial_duration() -> None:
+    outcome = stopped(1e6, lost=3000, at_s=0.3)
+    assert outcome.loss_ratio > 0.005, "a burst: the ratio so far is no measurement"
+    assert sample_of(outcome, 0.005, 1.0, "trial") is None
+
+
+def test_a_trial_stopped_later_is_a_short_one_for_a_looser_goal() -> None:
+    low = sample_of(stopped(1e6, lost=100, at_s=4.0), 0.005, 1.0, "trial")
+    high = sample_of(stopped(1e6, lost=30_000, at_s=4.0), 0.005, 1.0, "trial")
+    assert low == (4.0, 4.0, pytest.approx(2.5e-5))
+    assert high == (4.0, 4.0, pytest.approx(7.5e-3))
+
+
+def test_a_trial_stopped_at_its_look_is_a_short_one() -> None:
+    sample = sample_of(stopped(1e6, lost=5001, at_s=0.7, look_s=1.0, budget=0.005), 0.005, 1.0, "trial")
+    assert sample == (1.0, 1.0, pytest.approx(5.001e-3))
+
+
+@given(st.integers(1, 200_000), st.floats(0.06, 9.9), st.sampled_from([0.0, 0.001, 0.005, 0.02]))
+def test_a_stopped_trial_is_high_for_a_goal_only_if_the_whole_trial_would_be(
+    lost: int, at_s: float, allowed: float
+) -> None:
+    """However many frames the rest would lose: without a look, full length means decided."""
+    load_fps = 1e6
+    lost = min(lost, round(load_fps * at_s))
+    sample = sample_of(stopped(load_fps, lost, at_s), allowed, 1.0, "trial")
+    if sample is not None and sample.duration_s == 10.0:
+        assert lost / (load_fps * 10.0) > allowed
+        assert sample.loss_ratio > allowed
+
+
+# ---- early stop
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.floats(1e6, 2.5e7))
+def test_stopping_early_saves_time_and_changes_no_bound_of_a_consistent_device(capacity_fps: float) -> None:
+    device = Knee(capacity_fps=capacity_fps)
+    for goals in ((NDR, PDR), CSIT):
+        with_stop = searched(device, goals).result()
+        without = searched(device, goals, early_stop=False).result()
+        assert with_stop.time_s < without.time_s
+        for ours, theirs in zip(with_stop.goals, without.goals, strict=True):
+            assert ours.lower.load_fps == theirs.lower.load_fps
+            assert ours.upper.load_fps == theirs.upper.load_fps
+            assert ours.conditional_throughput_fps == theirs.conditional_throughput_fps
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.floats(1e6, 2.5e7), st.sampled_from([(NDR, PDR), CSIT]))
+def test_a_lower_bound_rests_on_whole_trials(capacity_fps: float, goals) -> None:
+    for goal in searched(Knee(capacity_fps=capacity_fps), goals).result().goals:
+        whole = [
+            trial
+            for trial in goal.evidence.lower_trials
+            if trial.spec.duration_s == goal.goal.duration_s and trial.loss_ratio <= goal.goal.loss_ratio
+        ]
+        assert sum(trial.spec.duration_s for trial in whole if not trial.stopped_early) > 0.0
+        assert not goal.lower.trial.stopped_early
+
+
+def test_the_first_trial_runs_to_its_end_as_its_forwarding_rate_is_used() -> None:
+    first = searched(Knee(capacity_fps=9e6)).trials[0]
+    assert first.spec.loss_budget is None
+    assert not first.stopped_early
+
+
+def test_a_testbed_that_cannot_stop_gives_the_same_bounds() -> None:
+    @dataclass
+    class Deaf(DeviceTestbed):
+        """It runs every trial to its end."""
+
+        def __init__(self) -> None:
+            super().__init__(Knee(capacity_fps=9e6), overhead_s=0.43)
+
+        def trial(self, spec: TrialSpec) -> Trial:
+            whole = super().trial(replace(spec, loss_budget=None, look_s=None))
+            return replace(whole, spec=spec)
+
+    search = ControlledSearch(Weir([NDR, PDR], LOADS), frame_size_bytes=64)
+    while (spec := search.ask()) is not None:
+        search.tell(Deaf().trial(spec))
+    expected = searched(Knee(capacity_fps=9e6)).result()
+    found = search.result()
+    assert [goal.lower.load_fps for goal in found.goals] == [goal.lower.load_fps for goal in expected.goals]
+
+
+# ---- guard
+
+
+def test_the_guard_confirms_the_upper_bound_of_a_consistent_device() -> None:
+    search = searched(Knee(capacity_fps=9e6))
+    guards = [trial for trial in search.trials if trial.spec.purpose == "guard"]
+    assert len(guards) == 1
+    result = search.result()
+    assert guards[0].spec.intended_load_fps == min(goal.upper.load_fps for goal in result.goals)
+    assert result.goals[0].evidence.stationarity is Stationarity.CONFIRMED
+    assert result.regular
+
+
+@pytest.mark.parametrize("time_constant_s", [4.0, 8.0, 20.0])
+@pytest.mark.parametrize("duration_s", [10.0, 30.0, 60.0])
+def test_a_device_that_warms_up_is_right_or_marked(time_constant_s: float, duration_s: float) -> None:
+    device = WarmUp(time_constant_s=time_constant_s)
+    goals = (SearchGoal.ndr(duration_s=duration_s), SearchGoal.pdr(duration_s=duration_s))
+    for goal in searched(device, goals).result().goals:
+        truth_fps = device.capacity_fps / (1.0 - goal.goal.loss_ratio)
+        right = goal.upper.load_fps >= truth_fps * 0.995
+        assert right or Irregularity.NOT_STATIONARY in goal.irregularities
+
+
+def test_without_the_guard_a_device_that_warms_up_goes_unnoticed() -> None:
+    result = searched(WarmUp(), guard=False).result()
+    assert result.regular
+    assert result.goals[0].lower.load_fps < 9.6e6
+
+
+def test_waiting_for_steadiness_heals_a_device_that_warms_up() -> None:
+    search = searched(WarmUp(), steady_s=5.0)
+    assert search.trials[0].spec.purpose == "steady"
+    for goal in search.result().goals:
+        assert goal.regular
+        truth_fps = 10e6 / (1.0 - goal.goal.loss_ratio)
+        assert goal.lower.load_fps == pytest.approx(truth_fps, rel=0.0075)
+
+
+def test_a_device_that_is_steady_costs_two_trials_of_waiting() -> None:
+    search = searched(Knee(capacity_fps=9e6), steady_s=5.0)
+    assert [trial.spec.purpose for trial in search.trials].count("steady") == 2
+
+
+# ---- sweep
+
+
+def test_a_sweep_finds_loss_inversion_and_the_search_goes_on_below_it() -> None:
+    device = Inversion(trial_spread=0.0, run_spread=0.0)
+    blind = searched(device).result()
+    assert blind.goals[0].lower.load_fps > 9.9e6
+    swept = searched(device, sweep=64).result()
+    assert swept.regular
+    for goal in swept.goals:
+        assert goal.lower.load_fps <= 8.0e6 <= goal.upper.load_fps * 1.001
+    assert any(trial.spec.purpose == "sweep" for trial in swept.trials)
+
+
+def test_a_sweep_of_a_device_without_inversion_changes_nothing() -> None:
+    plain, swept = searched(Knee(capacity_fps=9e6)), searched(Knee(capacity_fps=9e6), sweep=10)
+    assert len(swept.trials) == len(plain.trials) + 10
+    assert swept.result().goals[0].lower.load_fps == plain.result().goals[0].lower.load_fps
+
+
+# ---- the rest
+
+
+def test_a_deep_buffer_does_not_mislead_it() -> None:
+    result = searched(DeepBuffer()).result()
+    assert result.regular
+    assert result.goals[0].lower.load_fps == pytest.approx(10e6 + 600_000 / 10.0, rel=0.006)
+
+
+def test_the_settings_name_every_parameter() -> None:
+    given_options = Weir(
+        [NDR], LOADS, sweep=3, steady_s=2.0, timeout_s=9.0, hints_fps={"NDR": 1e6}
+    ).settings()
+    assert given_options == {
+        "kind": "weir",
+        "effective": "trial",
+        "timeout_s": 9.0,
+        "hints_fps": {"NDR": 1e6},
+        "early_stop": True,
+        "guard": True,
+        "steady_s": 2.0,
+        "sweep": 3,
+    }
+    with pytest.raises(InputError, match="sweep"):
+        Weir([NDR], LOADS, sweep=-1)
+    with pytest.raises(InputError, match="stead"):
+        Weir([NDR], LOADS, steady_s=-1.0)
+
+
+@dataclass(frozen=True)
+class Jitter:
+    """A knee that differs by a width from trial to trial."""
+
+    def received_frames(self, offer: Offer) -> int:
+        capacity_fps = 9e6 * (1.0 + 0.01 * float(offer.chance_of_trial().standard_normal()))
+        return min(offer.frames, round(capacity_fps * offer.duration_s))
+
+
+def test_a_device_that_answers_at_random_is_told_from_one_that_changed() -> None:
+    verdicts = [searched(Jitter(), seed=seed).result().goals[0].evidence.stationarity for seed in range(30)]
+    assert verdicts.count(Stationarity.CHANGED) < 0.4 * len(verdicts)
+    assert verdicts.count(Stationarity.RANDOM) + verdicts.count(Stationarity.CONFIRMED) > 0.5 * len(verdicts)
