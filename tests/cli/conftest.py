@@ -38,6 +38,7 @@ search:
   between: 10 kframe/s .. 3 Mframe/s
   goals: {NDR: {loss: 0 %}, PDR: {loss: 0.5 %}}
   trial: {duration: 10 s}
+  algorithm: {kind: mdr}
 """
 
 

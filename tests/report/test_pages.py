@@ -57,6 +57,7 @@ search:
   between: 10 kframe/s .. 3 Mframe/s
   goals: {NDR: {loss: 0 %}, PDR: {loss: 0.5 %}}
   trial: {duration: 10 s}
+  algorithm: {kind: mdr}
 """
 
 
@@ -295,7 +296,8 @@ def test_tones_are_told_in_words_too():
 @pytest.mark.parametrize(
     ("value", "text"),
     [(None, "–"), (float("nan"), "–"), (0, "0"), (1234567, "1\u202f234\u202f567"), (0.00012345, "0.0001234"),
-     (9.9999e-9, "1.000e-08"), (99.99, "99.99"), (123456.7, "123\u202f457"), (2.5, "2.500")],
+     (9.9999e-9, "1.000e-08"), (99.99, "99.99"), (123456.7, "123\u202f457"), (2.5, "2.500"),
+     (9.99996, "10.00"), (-0.999999, "-1.000")],
 )  # fmt: skip
 def test_numbers_are_readable(value, text):
     assert number(value) == text

@@ -130,12 +130,11 @@ def _show(result: Run, document: dict[str, Any], values: pl.DataFrame) -> None:
     from weirlab.report.run import measure_table, traffic_table
 
     sums, seconds = document["totals"], document["seconds"]
-    rate = sums["packet_hops"] / seconds if seconds else 0.0
     many = f"{len(result.seeds)} replicates from seed" if len(result.seeds) > 1 else "seed"
-    typer.echo(
-        f"{result.scenario.name}: {many} {result.seeds[0]}, {sums['events']:,} events in {seconds:.2f} s "
-        f"({rate / 1e6:.1f} M packet-hops/s)"
-    )
+    line = f"{result.scenario.name}: {many} {result.seeds[0]}, {sums['events']:,} events in {seconds:.2f} s"
+    if seconds >= 1:  # below, starting and collecting take most of it
+        line += f" ({sums['packet_hops'] / seconds / 1e6:.1f} M packet-hops/s)"
+    typer.echo(line)
     for table in [traffic_table(result.records), *([measure_table(values)] if not values.is_empty() else [])]:
         typer.echo()
         show(table)

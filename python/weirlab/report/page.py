@@ -209,7 +209,8 @@ def number(value: float | None, digits: int = 4) -> str:
         return "0"
     if isinstance(value, int) or (float(value).is_integer() and abs(value) < 1e15):
         return f"{int(value):,}".replace(",", "\u202f")
-    magnitude = math.floor(math.log10(abs(value)))
+    rounded = float(f"{value:.{digits - 1}e}")  # 9.9999 has the magnitude of 10.00
+    magnitude = math.floor(math.log10(abs(rounded)))
     if -4 <= magnitude < 15:
         return f"{value:,.{max(0, digits - 1 - magnitude)}f}".replace(",", "\u202f")
     return f"{value:.{digits - 1}e}"
