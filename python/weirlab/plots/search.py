@@ -16,7 +16,7 @@ from weirlab.search.base import GoalResult, SearchGoal, SearchState
 from weirlab.search.controlled import OFFER_TOLERANCE
 from weirlab.testbed.base import Trial
 
-__all__ = ["loss_plots", "outcome", "progress_plots"]
+__all__ = ["loss_plots", "outcome", "progress_plot", "progress_plots"]
 
 TRIALS = 1500
 """Most trials in one plot."""
@@ -86,6 +86,38 @@ def progress_plots(
     return plots
 
 
+def progress_plot(
+    trials: Sequence[Trial],
+    states: Sequence[SearchState],
+    results: Sequence[GoalResult],
+    *,
+    name: str,
+    title: str,
+    window_fps: tuple[float, float],
+    until_s: float,
+) -> Plot:
+    """The same in a window of loads [frames/s] and time that is given, to be compared with other searches."""
+    goals = [result.goal for result in results]
+    factor, unit = scaled(window_fps[1], "frame_rate")
+    table = _trial_table(trials, states, goals, factor)
+    window = window_fps[0] * factor, window_fps[1] * factor
+    inside = table.filter(pl.col("load").is_between(*window))
+    left_out = table.height - inside.height
+    return finished(
+        [
+            _progress(
+                inside, _bound_table(trials, states, factor), _phases(table), goals, unit, window, until_s
+            )
+        ],
+        name=name,
+        title=title,
+        description=f"Load of {inside.height} trials between {window[0]:.4g} and {window[1]:.4g} {unit} over "
+        "time, with the bounds.",
+        height=HEIGHT,
+        note=f"{left_out} of {table.height} trials lie outside of this plot." if left_out else "",
+    )
+
+
 def loss_plots(trials: Sequence[Trial], results: Sequence[GoalResult]) -> list[Plot]:
     """Loss ratio of each trial against its load."""
     if not trials:
@@ -142,13 +174,14 @@ def _progress(
     goals: Sequence[SearchGoal],
     unit: str,
     window: tuple[float, float] | None,
+    until_s: float | None = None,
 ) -> Any:
     alt = altair()
     highest = float(table.select(pl.col("load").max()).item())
     low, high = (0.0, highest * 1.06) if window is None else window
     y = alt.Y("load:Q", title=f"load [{unit}]", scale=alt.Scale(domain=[low, high], nice=False))
     last = float(phases.select(pl.col("end").max()).item())
-    end = last * 1.02
+    end = last * 1.02 if until_s is None else until_s
     time = {"title": "time in trials [s]", "scale": alt.Scale(domain=[0, end], nice=False)}
     layers: list[Any] = []
     if phases.height > 1:

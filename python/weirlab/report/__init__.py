@@ -61,4 +61,4 @@ def _page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
         case "search":
             return search_page(replay(directory), manifest)
         case "reproduce":
-            return reproduce_page(Findings.load(directory), manifest), []
+            return reproduce_page(Findings.load(directory), manifest)

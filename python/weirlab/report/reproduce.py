@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
+from weirlab.plots.style import Plot
+from weirlab.report import reproduce_mdr
 from weirlab.report.page import (
     Block,
     Callout,
@@ -30,8 +34,9 @@ _TONES: dict[Verdict, Tone] = {
 }
 
 
-def reproduce_page(findings: Findings, manifest: Manifest) -> Page:
-    """The page."""
+def reproduce_page(findings: Findings, manifest: Manifest) -> tuple[Page, list[Plot]]:
+    """The page, and its plots: those of the study, see `_MORE`."""
+    before, after, plots = _MORE.get(findings.name, _nothing)(findings)
     verdicts = findings.verdicts
     count = {verdict: verdicts.count(verdict) for verdict in Verdict}
     failed = sum(verdict.fails for verdict in verdicts)
@@ -55,9 +60,10 @@ def reproduce_page(findings: Findings, manifest: Manifest) -> Page:
         for row in findings.rows
         if row.known is not None
     ] + [[claim.statement, claim.known, ""] for claim in findings.claims if claim.known]
-    sections = [Section("Numbers", [row_table(findings)])]
+    sections = [*before]
     if findings.claims:
         sections.append(Section("Claims", [claim_table(findings)]))
+    sections += [*after, Section("Numbers", [row_table(findings)])]
     if known:
         columns = [
             Column("row", numeric=False),
@@ -68,7 +74,7 @@ def reproduce_page(findings: Findings, manifest: Manifest) -> Page:
     if findings.remarks:
         sections.append(Section("Remarks", [Text(remark) for remark in findings.remarks]))
     sections.append(provenance_section(manifest, manifest.provenance))
-    return Page(
+    page = Page(
         title=findings.title,
         kind="Reproduction",
         subtitle=f"{findings.source}{' — quick run' if findings.quick else ''}",
@@ -76,6 +82,17 @@ def reproduce_page(findings: Findings, manifest: Manifest) -> Page:
         sections=sections,
         footer=footer(manifest.provenance),
     )
+    return page, plots
+
+
+def _nothing(findings: Findings) -> tuple[list[Section], list[Section], list[Plot]]:  # noqa: ARG001 (of `_MORE`)
+    return [], [], []
+
+
+_MORE: Mapping[str, Callable[[Findings], tuple[list[Section], list[Section], list[Plot]]]] = {
+    "mdr": reproduce_mdr.sections
+}
+"""What a study shows besides verdicts: sections before and after its claims, and plots."""
 
 
 def row_table(findings: Findings) -> Table:
@@ -98,7 +115,7 @@ def row_table(findings: Findings) -> Table:
                 number(row.published),
                 number(row.ours),
                 _difference(row),
-                f"± {number(row.allowed, 3)}",
+                _tolerance(row),
                 row.verdict,
             ]
             for row in findings.rows
@@ -114,12 +131,22 @@ def claim_table(findings: Findings) -> Table:
         "Claims",
         [
             Column("statement", numeric=False),
-            Column("evidence", numeric=False),
+            Column("published numbers", numeric=False),
+            Column("ours", numeric=False),
             Column("verdict", numeric=False),
         ],
-        [[claim.statement, claim.evidence, claim.verdict] for claim in findings.claims],
+        [
+            [claim.statement, claim.published or "–", claim.evidence, claim.verdict]
+            for claim in findings.claims
+        ],
         tones=[_TONES[claim.verdict] for claim in findings.claims],
     )
+
+
+def _tolerance(row: Row) -> str:
+    if row.tolerance_below is None:
+        return f"± {number(row.allowed, 3)}"
+    return f"+{number(row.allowed, 3)} −{number(row.allowed_below, 3)}"
 
 
 def _difference(row: Row) -> str:

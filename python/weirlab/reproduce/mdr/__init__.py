@@ -95,10 +95,10 @@ _REMARKS = (
     "the published searches replayed trial by trial, shows that algorithm, overheads and model go together; "
     "the rows say nothing more about the devices that were measured.",
     f"Overheads: {BINARY_OVERHEAD_S} s per trial and one warm-up of {WARM_UP_S} s for binary search, "
-    f"{MDR_OVERHEAD_S:.2f} s between trials and no warm-up for MDR, mlr and weir. Trials of 9 and 11 loads "
-    "take the published times of binary search only so; the time between MDR trials is read off the graphs.",
-    f"Tolerances: {BINARY_TOLERANCE_S} s for binary search, whose trials are counted and whose overhead the "
-    f"graphs give to about 0.07 s for each of 9 or 11 trials; {MDR_TOLERANCE:.0%} for MDR means, because the "
+    f"{MDR_OVERHEAD_S:.2f} s between trials and no warm-up for MDR, mlr and weir. The first is a fit to the "
+    "published times of binary search, whose trials are counted; the second is read off the graphs of MDR.",
+    f"Tolerances: {BINARY_TOLERANCE_S} s for binary search, whose overhead per trial, 9 or 11 times, is "
+    f"known to about 0.07 s; {100.0 * MDR_TOLERANCE:g} % for MDR means, because the "
     "published ones are of six runs and by their own avgdev uncertain by 9 to 12 % in four of six cells (2.4 "
     "and 5.8 % in ip4 at 10 and 60 s). For standard deviations, the 95 % interval that six runs leave: 0.62 "
     "to 2.45 times the published one. A quick run allows for two and a half of its own standard errors "

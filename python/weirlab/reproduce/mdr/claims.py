@@ -175,10 +175,14 @@ def _results_differ(view: View) -> Answer:
     for suite, differ in (("ip4", False), ("vhost", True)):
         searches = view.searches.filter(pl.col("device") == suite).drop_nulls("ndr_lower_fps")
         if searches.height < 2:
+            parts.append(f"{suite}: no search was published")
             continue
         spread = _relative_sd(searches, "ndr_lower_fps")
         seen.append((spread > SUITES[suite].width) is differ)
-        parts.append(f"{suite} {spread:.2%} (width {SUITES[suite].width:.2%}), {searches.height} searches")
+        parts.append(
+            f"{suite} {100.0 * spread:.2f} % (width {100.0 * SUITES[suite].width:.2f} %) of "
+            f"{searches.height} searches"
+        )
     return Answer(all(seen), "; ".join(parts))
 
 
@@ -202,7 +206,7 @@ def _similar(view: View) -> Answer:
     evidence = (
         f"on average at most {max(distances):.2f} widths apart in {len(distances)} comparisons, standard "
         f"error at most {max(errors):.2f}; single searches of one and the same device more than two widths "
-        f"apart in {min(apart):.0%} to {max(apart):.0%}"
+        f"apart in {100.0 * min(apart):.0f} to {100.0 * max(apart):.0f} %"
     )
     near = (distance - 2.0 * error <= 1.0 for distance, error in zip(distances, errors, strict=True))
     return Answer(all(near), evidence)
@@ -263,7 +267,7 @@ def _outside(view: View) -> Answer:
         pl.col("duration_s") == 60.0,
     )
     share = float(searches.select((pl.col("outside_s") / pl.col("time_s")).mean()).item())
-    evidence = f"{share:.0%} of the time farther than {NEAR:.0%} from the bounds found"
+    evidence = f"{_percents([share])} of the time farther than {100.0 * NEAR:g} % from the bounds found"
     return Answer(share > 0.5, f"{evidence}; {searches.height} search{'es' if searches.height > 1 else ''}")
 
 

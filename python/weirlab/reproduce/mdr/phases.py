@@ -69,9 +69,9 @@ def says(table: pl.DataFrame) -> str:
     return (
         f"{_WORDS[_least(means_well)]} is the best number on the well behaved devices "
         f"({' and '.join(WELL_BEHAVED)}), {_WORDS[_least(means)].lower()} over all: 0 to 4 phases take "
-        f"{_decimals(means.values())} times as long as two (geometric mean), at worst {_decimals(worst)} "
-        "times, where a phase too few or too many sends the search to another place. Fastest by device "
-        f"(trials of {_listed(DURATIONS_S)} s; the fewest within {_ALIKE:.0%}): {best}."
+        f"{_decimals(means.values())} times as long as two (geometric mean over devices and durations), at "
+        f"worst {_decimals(worst)} times. Fastest by device (trials of {_listed(DURATIONS_S)} s; the fewest "
+        f"within {100.0 * _ALIKE:g} % of the fastest): {best}."
     )
 
 
