@@ -11,7 +11,15 @@ from pydantic_core import CoreSchema, core_schema
 
 from weirlab.errors import UnitError
 from weirlab.scenario.base import BY_KIND, Model, Name, Named, Text, TrafficSelector
-from weirlab.scenario.values import Count, Fraction, LoadRange, Natural, PositiveFrameRate, PositiveSpan
+from weirlab.scenario.values import (
+    Count,
+    Flag,
+    Fraction,
+    LoadRange,
+    Natural,
+    PositiveFrameRate,
+    PositiveSpan,
+)
 from weirlab.units import Span
 
 __all__ = [
@@ -21,11 +29,13 @@ __all__ = [
     "Goal",
     "Level",
     "Mdr",
+    "Mlr",
     "Run",
     "Search",
     "Step",
     "Study",
     "TrialPlan",
+    "Weir",
 ]
 
 
@@ -46,6 +56,11 @@ class Goal(Model):
     width: Fraction | None = None
     """Distance of the bounds at which the search ends, relative to the upper one. Absent: 0.5 %, unless the
     algorithm has a `threshold`."""
+    exceed: Fraction = 0.0
+    """Share of `duration_sum` that trials with more loss may take (RFC 9971); below 100 %. Algorithms `weir`
+    and `mlr` only."""
+    duration_sum: PositiveSpan | None = None
+    """Summed duration of the trials that decide about a load. Absent: one trial."""
 
 
 class TrialPlan(Model):
@@ -81,7 +96,37 @@ class Mdr(Model):
     """Longest time of a phase."""
 
 
-AnyAlgorithm = Annotated[Binary | Mdr, BY_KIND]
+class Mlr(Model):
+    """MLRsearch after RFC 9971: any goals at once, every trial to its end."""
+
+    kind: Literal["mlr"]
+    initial_duration: PositiveSpan | None = None
+    """Of the shortest trials. Absent: 1 s, or the final duration where that is less."""
+    preceding_targets: Natural = 2
+    """Coarser targets, with shorter trials, before each goal."""
+    effective: Literal["trial", "with-waits"] = "trial"
+    """What a trial adds to `duration_sum`: its duration, or that and the waits around it."""
+
+
+class Weir(Model):
+    """The default: `mlr` that stops trials whose outcome is decided, and tests its upper bound again."""
+
+    kind: Literal["weir"]
+    initial_duration: PositiveSpan | None = None
+    """Of the shortest trials. Absent: 1 s, or the final duration where that is less."""
+    early_stop: Flag = True
+    """Stop a trial as soon as more is lost than the goal allows."""
+    guard: Flag = True
+    """Test an upper bound again at the end: has the device changed?"""
+    steady: Span = Span(0)
+    """Before the search, trials of this duration at the highest load until two agree. 0: none."""
+    sweep: Natural = 0
+    """How many loads to try below the lower bound, looking for loss inversion."""
+    effective: Literal["trial", "with-waits"] = "trial"
+    """What a trial adds to `duration_sum`: its duration, or that and the waits around it."""
+
+
+AnyAlgorithm = Annotated[Binary | Mdr | Mlr | Weir, BY_KIND]
 
 
 class Search(Model):
@@ -95,7 +140,7 @@ class Search(Model):
     """What to find, by name."""
     trial: TrialPlan
     """How each trial is made."""
-    algorithm: AnyAlgorithm = Mdr(kind="mdr")
+    algorithm: AnyAlgorithm = Weir(kind="weir")
     """What chooses the loads."""
     timeout: PositiveSpan | None = None
     """Longest time of all trials together. Absent: none."""

@@ -28,10 +28,12 @@ __all__ = [
     "Command",
     "DeepBuffer",
     "Gradual",
+    "Inversion",
     "Ip4Published",
     "Knee",
     "Netns",
     "RandomDrops",
+    "RegimeSwitch",
     "Sim",
     "Trex",
     "VhostPublished",
@@ -143,6 +145,40 @@ class DeepBuffer(Device):
     """Frames that may wait."""
 
 
+class Inversion(Device):
+    """A knee that also loses frames in a band of loads below it: loss inversion."""
+
+    kind: Literal["inversion"]
+    capacity: PositiveFrameRate = FrameRate.from_fps(10e6)
+    """Frames/s over all directions."""
+    run_spread: Fraction = 0.002
+    """Relative standard deviation of the capacity between searches."""
+    trial_spread: Fraction = 0.0005
+    """Relative standard deviation of the capacity between the trials of a search."""
+    band_low: Fraction = 0.80
+    """Where the band begins, as a share of the capacity."""
+    band_high: Fraction = 0.83
+    """Where it ends."""
+    band_loss: Fraction = 0.01
+    """Loss ratio within the band."""
+
+
+class RegimeSwitch(Device):
+    """A knee whose capacity switches between two values at random times."""
+
+    kind: Literal["regime-switch"]
+    capacity: PositiveFrameRate = FrameRate.from_fps(10e6)
+    """Frames/s over all directions, the greater value."""
+    run_spread: Fraction = 0.002
+    """Relative standard deviation of the capacity between searches."""
+    deficit: Fraction = 0.05
+    """How much less the lower value is, as a share of the greater."""
+    high: PositiveSpan = Span.from_s(60)
+    """Mean time at the greater value."""
+    low: PositiveSpan = Span.from_s(15)
+    """Mean time at the lower value."""
+
+
 class WarmUp(Device):
     """Begins below its capacity and approaches it exponentially with the time under traffic."""
 
@@ -156,7 +192,16 @@ class WarmUp(Device):
 
 
 AnyDevice = Annotated[
-    Knee | Ip4Published | VhostPublished | RandomDrops | Gradual | DeepBuffer | WarmUp, BY_KIND
+    Knee
+    | Ip4Published
+    | VhostPublished
+    | RandomDrops
+    | Gradual
+    | DeepBuffer
+    | WarmUp
+    | Inversion
+    | RegimeSwitch,
+    BY_KIND,
 ]
 
 

@@ -11,10 +11,13 @@ from weirlab.search.binary import Binary
 from weirlab.search.controlled import ControlledSearch
 from weirlab.search.controller import Controller
 from weirlab.search.mdr import Mdr
+from weirlab.search.mlr import Mlr
+from weirlab.search.weir import Weir
 
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
     from weirlab.scenario.plan import Search
+    from weirlab.units import Span
 
 __all__ = ["DEFAULT_WIDTH", "build"]
 
@@ -47,13 +50,33 @@ def _controller(search: Search, loads: LoadRange) -> Controller:
         case plan.Binary():
             return Binary(_goals(search, DEFAULT_WIDTH), loads)
         case plan.Mdr() as mdr:
-            initial_s = None if mdr.initial_duration is None else mdr.initial_duration.s
             return Mdr(
-                _goals(search, DEFAULT_WIDTH, initial_s),
+                _goals(search, DEFAULT_WIDTH, _s(mdr.initial_duration)),
                 loads,
                 intermediate_phases=mdr.intermediate_phases,
                 phase_timeout_s=mdr.phase_timeout.s,
             )
+        case plan.Mlr() as mlr:
+            return Mlr(
+                _goals(search, DEFAULT_WIDTH, _s(mlr.initial_duration)),
+                loads,
+                preceding_targets=mlr.preceding_targets,
+                effective=mlr.effective,
+            )
+        case plan.Weir() as weir:
+            return Weir(
+                _goals(search, DEFAULT_WIDTH, _s(weir.initial_duration)),
+                loads,
+                early_stop=weir.early_stop,
+                guard=weir.guard,
+                steady_s=weir.steady.s,
+                sweep=weir.sweep,
+                effective=weir.effective,
+            )
+
+
+def _s(span: Span | None) -> float | None:
+    return None if span is None else span.s
 
 
 def _goals(search: Search, width: float | None, initial_s: float | None = None) -> list[SearchGoal]:
@@ -64,6 +87,8 @@ def _goals(search: Search, width: float | None, initial_s: float | None = None) 
             width=width if goal.width is None else goal.width,
             duration_s=search.trial.duration.s,
             initial_duration_s=initial_s,
+            exceed_ratio=goal.exceed,
+            duration_sum_s=_s(goal.duration_sum),
         )
         for name, goal in search.goals.items()
     ]

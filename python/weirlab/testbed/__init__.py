@@ -121,6 +121,23 @@ def device_of(model: AnyDevice) -> Device:
             )
         case models.DeepBuffer():
             return devices.DeepBuffer(capacity_fps=model.capacity.fps, buffer_frames=model.buffer.count)
+        case models.Inversion():
+            return devices.Inversion(
+                capacity_fps=model.capacity.fps,
+                run_spread=model.run_spread,
+                trial_spread=model.trial_spread,
+                band_low=model.band_low,
+                band_high=model.band_high,
+                band_loss=model.band_loss,
+            )
+        case models.RegimeSwitch():
+            return devices.RegimeSwitch(
+                capacity_fps=model.capacity.fps,
+                run_spread=model.run_spread,
+                deficit=model.deficit,
+                high_s=model.high.s,
+                low_s=model.low.s,
+            )
         case models.WarmUp():
             return devices.WarmUp(
                 capacity_fps=model.capacity.fps,
