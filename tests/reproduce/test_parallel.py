@@ -1,0 +1,91 @@
+"""Work on all CPUs: order, independence of the number of workers, and how it ends when something goes wrong."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from weirlab.errors import RunFailed
+from weirlab.reproduce.parallel import mapped
+
+
+def doubled(number: int) -> int:
+    return 2 * number
+
+
+def worker_that_dies(number: int) -> int:
+    if number == 30:
+        os._exit(3)
+    return number
+
+
+def worker_that_fails(number: int) -> int:
+    return 1 // (number - 25)
+
+
+@pytest.mark.parametrize("processes", [1, 2, 5])
+def test_results_stand_in_the_order_of_the_items(processes):
+    assert mapped(doubled, range(95), processes=processes) == [2 * number for number in range(95)]
+
+
+def test_progress_ends_at_all_items():
+    told: list[tuple[int, int]] = []
+    mapped(doubled, range(50), processes=1, on_progress=lambda done, total: told.append((done, total)))
+    assert told == [(20, 50), (40, 50), (50, 50)]
+
+
+def test_no_items_are_no_work():
+    assert mapped(doubled, []) == []
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_an_error_of_a_worker_is_passed_on(processes):
+    with pytest.raises(ZeroDivisionError):
+        mapped(worker_that_fails, range(60), processes=processes)
+
+
+def test_a_worker_that_dies_is_said_to_have_died():
+    with pytest.raises(RunFailed, match="a worker process ended without an answer"):
+        mapped(worker_that_dies, range(60), processes=2)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+def test_an_interruption_ends_the_workers_and_is_passed_on(tmp_path):
+    script = tmp_path / "slow.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import time
+            from weirlab.reproduce.parallel import mapped
+
+            def slow(number):
+                time.sleep(0.02)
+
+            if __name__ == "__main__":
+                try:
+                    mapped(slow, range(100_000), processes=2, on_progress=lambda *_: print("on", flush=True))
+                except KeyboardInterrupt:
+                    print("interrupted", flush=True)
+            """
+        )
+    )
+    process = subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == "on\n"
+        # As a terminal does: to every process of the group.
+        os.killpg(process.pid, signal.SIGINT)
+        before = time.monotonic()
+        rest, _ = process.communicate(timeout=20)
+        assert rest.endswith("interrupted\n")
+        assert time.monotonic() - before < 10.0
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
