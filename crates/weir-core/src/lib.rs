@@ -15,6 +15,7 @@ pub mod check;
 mod error;
 pub mod network;
 pub mod queue;
+mod ring;
 pub mod rng;
 pub mod routing;
 pub mod spec;

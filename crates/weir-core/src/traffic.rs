@@ -52,14 +52,29 @@ impl Emissions {
         self.next
     }
 
+    /// Generates the frame of the time that [`Emissions::peek`] tells: its destination and size. There must be one.
+    #[inline]
+    pub fn draw(&mut self) -> (u32, Bytes) {
+        debug_assert!(self.next < Time::NEVER, "there is no frame");
+        let destination = match self.destinations {
+            1 => 0,
+            several => self.stream.below(several.into()) as u32,
+        };
+        let size = self.sizes.draw(&mut self.stream);
+        self.next = self.clock.after(self.next, &mut self.stream);
+        self.clip();
+        (destination, size)
+    }
+
     /// The size that all frames have, if they have one.
     pub fn fixed_size(&self) -> Option<Bytes> {
         match self.sizes {
             Sizes::Fixed(size) => Some(size),
-            Sizes::Mix { .. } => None,
+            Sizes::Mix(_) => None,
         }
     }
 
+    #[inline]
     fn clip(&mut self) {
         if self.next >= self.stop {
             self.next = Time::NEVER;
@@ -72,48 +87,48 @@ impl Iterator for Emissions {
 
     #[inline]
     fn next(&mut self) -> Option<Emission> {
-        if self.next == Time::NEVER {
+        let at = self.peek();
+        if at == Time::NEVER {
             return None;
         }
-        let destination = match self.destinations {
-            1 => 0,
-            several => self.stream.below(several.into()) as u32,
-        };
-        let size = self.sizes.draw(&mut self.stream);
-        let emission = Emission { at: self.next, destination, size };
-        self.next = self.clock.after(self.next, &mut self.stream);
-        self.clip();
-        Some(emission)
+        let (destination, size) = self.draw();
+        Some(Emission { at, destination, size })
     }
 }
 
-/// A departure process in motion.
+/// A departure process in motion. What few sources need is kept apart, so that a million sources stay small.
 #[derive(Clone, Debug)]
 enum Clock {
     Poisson {
         mean_gap: f64,
     },
-    Bernoulli {
-        slot: Span,
-        failures: Geometric,
-    },
+    Bernoulli(Box<Slots>),
     /// Frame `count` leaves at `start + count x gap`.
     Constant {
         start: Time,
         gap: f64,
         count: u64,
     },
-    /// Frame `count` (from 1) leaves after `count x gap` of on time. `on_from` is when the current on period
-    /// began, `on_before` the on time before it, `on_until` the on time at its end; all in ps.
-    OnOff {
-        gap: f64,
-        mean_on: f64,
-        mean_off: f64,
-        count: u64,
-        on_from: f64,
-        on_before: f64,
-        on_until: f64,
-    },
+    OnOff(Box<Periods>),
+}
+
+#[derive(Clone, Debug)]
+struct Slots {
+    length: Span,
+    failures: Geometric,
+}
+
+/// Frame `count` (from 1) leaves after `count x gap` of on time. All times in ps.
+#[derive(Clone, Debug)]
+struct Periods {
+    gap: f64,
+    mean_on: f64,
+    mean_off: f64,
+    count: u64,
+    /// When the current on period began, the on time before it, and the on time at its end.
+    on_from: f64,
+    on_before: f64,
+    on_until: f64,
 }
 
 impl Clock {
@@ -121,10 +136,10 @@ impl Clock {
         match *departures {
             Departures::Poisson { mean_gap_ps } => Clock::Poisson { mean_gap: mean_gap_ps },
             Departures::Bernoulli { slot_ps, probability } => {
-                Clock::Bernoulli { slot: slot_ps, failures: Geometric::new(probability) }
+                Clock::Bernoulli(Box::new(Slots { length: slot_ps, failures: Geometric::new(probability) }))
             }
             Departures::Constant { gap_ps } => Clock::Constant { start, gap: gap_ps, count: 0 },
-            Departures::OnOff { gap_ps, mean_on_ps, mean_off_ps } => Clock::OnOff {
+            Departures::OnOff { gap_ps, mean_on_ps, mean_off_ps } => Clock::OnOff(Box::new(Periods {
                 gap: gap_ps,
                 mean_on: mean_on_ps.ps() as f64,
                 mean_off: mean_off_ps.ps() as f64,
@@ -132,46 +147,49 @@ impl Clock {
                 on_from: start.ps() as f64,
                 on_before: 0.0,
                 on_until: 0.0,
-            },
+            })),
         }
     }
 
     fn first(&mut self, start: Time, stream: &mut Stream) -> Time {
         match self {
-            Clock::Constant { .. } => start,
-            Clock::OnOff { mean_on, on_until, .. } => {
-                *on_until = stream.exponential() * *mean_on;
-                self.after(start, stream)
-            }
-            Clock::Poisson { .. } | Clock::Bernoulli { .. } => self.after(start, stream),
+            Clock::Constant { .. } => return start,
+            Clock::OnOff(periods) => periods.on_until = stream.exponential() * periods.mean_on,
+            Clock::Poisson { .. } | Clock::Bernoulli(_) => {}
         }
+        self.after(start, stream)
     }
 
     #[inline]
     fn after(&mut self, now: Time, stream: &mut Stream) -> Time {
         match self {
             Clock::Poisson { mean_gap } => later(now, (stream.exponential() * *mean_gap) as u64),
-            Clock::Bernoulli { slot, failures } => {
-                later(now, slot.ps().saturating_mul(failures.draw(stream).saturating_add(1)))
+            Clock::Bernoulli(slots) => {
+                let tries = slots.failures.draw(stream).saturating_add(1);
+                later(now, slots.length.ps().saturating_mul(tries))
             }
             Clock::Constant { start, gap, count } => {
                 *count += 1;
                 later(*start, (*count as f64 * *gap) as u64)
             }
-            Clock::OnOff { gap, mean_on, mean_off, count, on_from, on_before, on_until } => {
-                *count += 1;
-                let due = *count as f64 * *gap;
-                while due >= *on_until {
-                    *on_from += (*on_until - *on_before) + stream.exponential() * *mean_off;
-                    *on_before = *on_until;
-                    *on_until += stream.exponential() * *mean_on;
-                    if *on_from >= u64::MAX as f64 {
-                        return Time::NEVER;
-                    }
-                }
-                Time::from_ps((*on_from + (due - *on_before)) as u64)
+            Clock::OnOff(periods) => periods.next(stream),
+        }
+    }
+}
+
+impl Periods {
+    fn next(&mut self, stream: &mut Stream) -> Time {
+        self.count += 1;
+        let due = self.count as f64 * self.gap;
+        while due >= self.on_until {
+            self.on_from += (self.on_until - self.on_before) + stream.exponential() * self.mean_off;
+            self.on_before = self.on_until;
+            self.on_until += stream.exponential() * self.mean_on;
+            if self.on_from >= u64::MAX as f64 {
+                return Time::NEVER;
             }
         }
+        Time::from_ps((self.on_from + (due - self.on_before)) as u64)
     }
 }
 
@@ -219,11 +237,14 @@ impl Geometric {
 #[derive(Clone, Debug)]
 enum Sizes {
     Fixed(Bytes),
-    Mix {
-        /// Each size with the sum of the weights up to and with its own.
-        upto: Vec<(u64, Bytes)>,
-        total: u64,
-    },
+    Mix(Box<Mix>),
+}
+
+#[derive(Clone, Debug)]
+struct Mix {
+    /// Each size with the sum of the weights up to and with its own.
+    upto: Vec<(u64, Bytes)>,
+    total: u64,
 }
 
 impl Sizes {
@@ -237,7 +258,7 @@ impl Sizes {
                     (total, size)
                 });
                 let upto = running.collect();
-                Sizes::Mix { upto, total }
+                Sizes::Mix(Box::new(Mix { upto, total }))
             }
         }
     }
@@ -246,10 +267,14 @@ impl Sizes {
     fn draw(&self, stream: &mut Stream) -> Bytes {
         match self {
             Sizes::Fixed(size) => *size,
-            Sizes::Mix { upto, total } => {
-                let ticket = stream.below(*total);
-                upto[upto.partition_point(|&(bound, _)| bound <= ticket)].1
-            }
+            Sizes::Mix(mix) => mix.draw(stream),
         }
+    }
+}
+
+impl Mix {
+    fn draw(&self, stream: &mut Stream) -> Bytes {
+        let ticket = stream.below(self.total);
+        self.upto[self.upto.partition_point(|&(bound, _)| bound <= ticket)].1
     }
 }

@@ -5,7 +5,6 @@
 //! `cpu_s` holds the CPU seconds of the process for each repetition, conservation checks included, building the
 //! network excluded.
 
-use std::fs;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
@@ -85,9 +84,15 @@ fn json(name: &str, k: u32, totals: &Totals, cpu: &[f64]) -> String {
     )
 }
 
-/// CPU time of this process so far, from the kernel's scheduler.
+/// CPU time of this process so far.
+#[cfg(unix)]
 fn cpu_seconds() -> Result<f64, String> {
-    let text = fs::read_to_string("/proc/self/schedstat").map_err(|error| format!("/proc/self/schedstat: {error}"))?;
-    let ns: f64 = text.split(' ').next().unwrap_or_default().parse().map_err(|_| "/proc/self/schedstat is odd")?;
-    Ok(ns / 1e9)
+    use nix::time::{ClockId, clock_gettime};
+    let time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_err(|error| error.to_string())?;
+    Ok(time.tv_sec() as f64 + time.tv_nsec() as f64 / 1e9)
+}
+
+#[cfg(not(unix))]
+fn cpu_seconds() -> Result<f64, String> {
+    Err("this machine does not tell the CPU time of a process".into())
 }

@@ -40,9 +40,8 @@ impl Agent for PushedSource {
     }
 
     fn on_timer(&mut self, fabric: &mut Fabric<'_>, _me: AgentId) -> Time {
-        if let Some(emission) = self.emissions.next() {
-            fabric.send(self.first_flow + emission.destination, emission.size, Lane::Data);
-        }
+        let (destination, size) = self.emissions.draw();
+        fabric.send(self.first_flow + destination, size, Lane::Data);
         self.emissions.peek()
     }
 }

@@ -3,17 +3,17 @@
 //! Every transmitter owns the frames in flight on its link, in order of arrival; only the first of them is an event.
 //! A port has an event only while something waits.
 
+use std::hint::black_box;
 use std::ops::ControlFlow;
 
 use weir_core::network::PortSpec;
 use weir_core::queue::{Lane, Limit, Offer, Port};
 use weir_core::rng::Seed;
-use weir_core::traffic::Emission;
 use weir_core::units::{Bytes, Span, Time};
 
 use crate::agenda::{Agenda, Entity};
 use crate::agent::AgentId;
-use crate::feed::Feed;
+use crate::feed::{Feed, Source};
 use crate::frames::{Frame, FrameId, NO_FRAME, Pool};
 use crate::plan::{ARRIVED, Plan};
 use crate::probes::{Histogram, PortProbe, TrafficProbe};
@@ -26,33 +26,39 @@ pub struct Fabric<'p> {
     pub(crate) end: Time,
     pub(crate) agenda: Agenda,
     pub(crate) lines: Vec<Line>,
+    /// How many lines there are.
+    ports: Entity,
     pub(crate) frames: Pool,
     pub(crate) flows: Vec<FlowCounters>,
     /// Frames dropped at each place of [`Plan::route`].
     pub(crate) drops: Vec<u64>,
     /// Frames received over a link.
     pub(crate) hops: u64,
-    /// What is left to do before the caller is asked whether to go on.
+    /// How much is done before the caller is asked whether to go on: events, and draws that are no event.
     pub(crate) patience: i64,
+    /// Draws that were no event.
+    pub(crate) draws: i64,
     pub(crate) feeds: Vec<Feed>,
     pub(crate) port_probes: Vec<PortProbe>,
     pub(crate) watch: Option<Box<Watch>>,
 }
 
-/// A transmitter, the queue before it and the link behind it.
+/// A transmitter, the queue before it and the link behind it. The first cache line holds all that a frame needs that
+/// does not wait.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Line {
-    pub(crate) port: Port<FrameId>,
     /// First and last frame in flight.
     pub(crate) head: FrameId,
     tail: FrameId,
-    flags: u32,
     /// Time from the end of a transmission until the frame may leave the next node.
     lag: Span,
+    flags: u32,
     /// Place in `feeds`, if FED.
     pub(crate) feed: u32,
     /// Place in `port_probes`, if PROBED.
     pub(crate) probe: u32,
+    pub(crate) port: Port<FrameId>,
 }
 
 /// The port's wake is in the agenda.
@@ -123,13 +129,15 @@ impl<'p> Fabric<'p> {
             plan,
             now: Time::ZERO,
             end,
-            agenda: Agenda::new(2 * lines.len() + agents, plan.horizon()),
+            agenda: Agenda::new(2 * lines.len() + agents),
+            ports: lines.len() as Entity,
             lines,
             frames: Pool::new(),
             flows: vec![FlowCounters::NEW; plan.flows.len()],
             drops: vec![0; plan.route.len()],
             hops: 0,
             patience: 0,
+            draws: 0,
             feeds: Vec::new(),
             port_probes: Vec::new(),
             watch: Watch::new(plan, end).map(Box::new),
@@ -149,7 +157,7 @@ impl<'p> Fabric<'p> {
         self.flows[flow as usize].send(size);
         let leg = self.plan.flows[flow as usize].first_leg;
         let frame = self.frames.put(Frame::new(self.now, flow, leg, size, lane));
-        self.offer(self.plan.route[leg as usize], frame);
+        self.offer(self.plan.route[leg as usize], frame, size, lane);
     }
 
     /// No frame begins at `port` from now on, but for control frames; one in transmission ends. Not for a port that
@@ -161,45 +169,86 @@ impl<'p> Fabric<'p> {
 
     /// Frames may go again at `port`.
     pub fn resume(&mut self, port: u32) {
-        self.lines[port as usize].port.resume(self.now);
-        self.arm(port);
+        let line = &mut self.lines[port as usize];
+        line.port.resume(self.now);
+        if let Some(due) = line.arm() {
+            self.agenda.push(due, port);
+        }
+    }
+
+    /// The next event.
+    #[inline(always)]
+    pub(crate) fn next_event(&mut self) -> Option<(Time, Entity)> {
+        if self.agenda.is_idle() {
+            self.agenda.turn();
+            if self.lines.len() >= MANY_PORTS {
+                self.foresee();
+            }
+        }
+        self.agenda.pop()
+    }
+
+    /// Looks at what the events of the current bucket will need, all at once: in a large network it is far away in
+    /// memory, and the waiting times overlap.
+    #[inline(never)]
+    fn foresee(&self) {
+        let mut seen = 0;
+        for entity in self.agenda.upcoming() {
+            if let Some(line) = self.lines.get(entity as usize) {
+                seen ^= line.port.next_waiting().map_or(line.head, |id| self.frames[id].next);
+                continue;
+            }
+            let Some(line) = self.lines.get((entity - self.ports) as usize) else { continue };
+            if line.head == NO_FRAME {
+                continue;
+            }
+            let frame = &self.frames[line.head];
+            if let Some(onward) = self.lines.get(self.plan.route[frame.leg as usize + 1] as usize) {
+                seen ^= onward.head ^ onward.port.waiting_bytes().count() as u32;
+            }
+        }
+        black_box(seen);
     }
 
     /// Which kind of entity has an event, and handles it; agents are left to the caller.
     #[inline]
     pub(crate) fn on_event(&mut self, at: Time, entity: Entity) -> Option<AgentId> {
         self.now = at;
-        let ports = self.lines.len() as Entity;
-        if entity < ports {
+        if entity < self.ports {
             self.wake(entity);
-        } else if entity < 2 * ports {
-            self.arrive(entity - ports);
-        } else {
-            return Some(AgentId(entity - 2 * ports));
+            return None;
         }
-        None
+        let port = entity - self.ports;
+        if port < self.ports {
+            self.arrive(port);
+            return None;
+        }
+        Some(AgentId(port - self.ports))
     }
 
     /// Enters the timer of an agent.
     pub(crate) fn set_timer(&mut self, agent: AgentId, at: Time) {
         if at != Time::NEVER {
-            self.agenda.push(at, 2 * self.lines.len() as Entity + agent.0);
+            self.agenda.push(at, 2 * self.ports + agent.0);
         }
     }
 
     /// A frame arrives at a queue.
-    #[inline]
-    fn offer(&mut self, port: u32, id: FrameId) {
+    #[inline(always)]
+    fn offer(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
         let line = &mut self.lines[port as usize];
         if line.has(PROBED) {
             self.port_probes[line.probe as usize].advance(self.now, &mut line.port);
         }
-        let frame = &self.frames[id];
-        match line.port.offer(self.now, id, frame.size(), frame.lane) {
-            Offer::Sent { end } => self.launch(port, id, end),
+        match line.port.offer(self.now, id, size, lane) {
+            Offer::Sent { end } => {
+                if let Some(arrives) = line.append(&mut self.frames, id, end) {
+                    self.agenda.push(arrives, self.ports + port);
+                }
+            }
             Offer::Waits => {
-                if !line.has(ARMED) {
-                    self.arm(port);
+                if let Some(due) = line.arm() {
+                    self.agenda.push(due, port);
                 }
             }
             Offer::Dropped => self.drop_frame(id),
@@ -213,76 +262,52 @@ impl<'p> Fabric<'p> {
     }
 
     /// The transmitter of `port` is free and something waits.
-    #[inline]
+    #[inline(always)]
     fn wake(&mut self, port: u32) {
         let line = &mut self.lines[port as usize];
         line.flags &= !ARMED;
         if line.has(PROBED) {
             self.port_probes[line.probe as usize].advance(self.now, &mut line.port);
         }
-        if let Some(sent) = line.port.wake(self.now) {
-            self.launch(port, sent.handle, sent.end);
+        if let Some(sent) = line.port.wake(self.now)
+            && let Some(arrives) = line.append(&mut self.frames, sent.handle, sent.end)
+        {
+            self.agenda.push(arrives, self.ports + port);
         }
-        self.arm(port);
-    }
-
-    /// Enters the wake of `port`, if one is owed and not entered.
-    #[inline]
-    fn arm(&mut self, port: u32) {
-        let line = &mut self.lines[port as usize];
-        let due = line.port.due();
-        if due != Time::NEVER && !line.has(ARMED | FED) {
-            line.flags |= ARMED;
+        if let Some(due) = line.arm() {
             self.agenda.push(due, port);
         }
     }
 
-    /// The transmission of a frame began and will end at `end`.
-    #[inline]
+    /// The transmission of a frame that was pulled begins, and ends at `end`.
+    #[inline(always)]
     fn launch(&mut self, port: u32, id: FrameId, end: Time) {
-        if let Some(arrives) = self.append(port, id, end) {
-            self.agenda.push(arrives, self.lines.len() as Entity + port);
+        if let Some(arrives) = self.lines[port as usize].append(&mut self.frames, id, end) {
+            self.agenda.push(arrives, self.ports + port);
         }
-    }
-
-    /// Puts a frame on the link; returns when it arrives if it is the only one there.
-    #[inline]
-    fn append(&mut self, port: u32, id: FrameId, end: Time) -> Option<Time> {
-        let line = &mut self.lines[port as usize];
-        let arrives = end + line.lag;
-        let frame = &mut self.frames[id];
-        frame.arrives = arrives;
-        frame.next = NO_FRAME;
-        let behind = std::mem::replace(&mut line.tail, id);
-        if line.head == NO_FRAME {
-            line.head = id;
-            return Some(arrives);
-        }
-        self.frames[behind].next = id;
-        None
     }
 
     /// The first frame in flight behind `port` has arrived.
-    #[inline]
+    #[inline(always)]
     fn arrive(&mut self, port: u32) {
         let line = &mut self.lines[port as usize];
         let id = line.head;
         if id == NO_FRAME {
             return self.pull(port);
         }
-        let next = self.frames[id].next;
+        let frame = &mut self.frames[id];
+        frame.leg += 1;
+        let (next, leg, size, lane) = (frame.next, frame.leg, frame.size(), frame.lane);
         line.head = next;
         if next != NO_FRAME {
-            self.agenda.push(self.frames[next].arrives, self.lines.len() as Entity + port);
+            self.agenda.push(self.frames[next].arrives, self.ports + port);
         } else if line.has(FED) {
             self.pull(port);
         }
         self.hops += 1;
-        let frame = &mut self.frames[id];
-        frame.leg += 1;
-        match self.plan.route[frame.leg as usize] {
+        match self.plan.route[leg as usize] {
             ARRIVED => self.deliver(id),
-            onward => self.offer(onward, id),
+            onward => self.offer(onward, id, size, lane),
         }
     }
 
@@ -304,11 +329,10 @@ impl<'p> Fabric<'p> {
     }
 
     /// Works out the next transmission of a fed port whose last frame has arrived.
-    #[inline]
     fn pull(&mut self, port: u32) {
         match self.step(port) {
             Step::Sent { id, end } => self.launch(port, id, end),
-            Step::Tired { next } => self.agenda.push(next, self.lines.len() as Entity + port),
+            Step::Tired { next } => self.agenda.push(next, self.ports + port),
             Step::Done => {}
         }
     }
@@ -317,40 +341,48 @@ impl<'p> Fabric<'p> {
     pub(crate) fn finish(&mut self, port: u32) -> ControlFlow<()> {
         loop {
             match self.step(port) {
-                Step::Sent { id, end } => _ = self.append(port, id, end),
+                Step::Sent { id, end } => _ = self.lines[port as usize].append(&mut self.frames, id, end),
                 Step::Tired { .. } => {}
                 Step::Done => return ControlFlow::Continue(()),
             }
-            self.patience -= 1;
+            self.draw();
             if self.patience < 0 {
                 return ControlFlow::Break(());
             }
         }
     }
 
+    /// Counts a draw that is no event.
     #[inline]
+    pub(crate) fn draw(&mut self) {
+        self.patience -= 1;
+        self.draws += 1;
+    }
+
+    #[inline(always)]
     fn step(&mut self, port: u32) -> Step {
         if self.lines[port as usize].has(UNKEPT) { self.step_unkept(port) } else { self.step_kept(port) }
     }
 
     /// The frame that is generated next goes as soon as it can; what waits is not drawn yet.
-    #[inline]
+    #[inline(always)]
     fn step_unkept(&mut self, port: u32) -> Step {
         let line = &mut self.lines[port as usize];
         let feed = &mut self.feeds[line.feed as usize];
-        if feed.peek().max(line.port.free_at()) >= self.end {
+        let generated = feed.peek();
+        if generated.max(line.port.free_at()) >= self.end {
             return Step::Done;
         }
-        let Some((emission, flow)) = feed.take() else { return Step::Done };
-        let passed = line.port.pass(emission.at, emission.size);
+        let (flow, size) = feed.take();
+        let passed = line.port.pass(generated, size);
         feed.longest_wait = feed.longest_wait.max(passed.wait);
-        Step::Sent { id: self.generate(emission, flow), end: passed.end }
+        Step::Sent { id: self.generate(generated, flow, size), end: passed.end }
     }
 
     /// Lets a fed port and its sources go on by themselves until a transmission begins.
     fn step_kept(&mut self, port: u32) -> Step {
         for _ in 0..DRAWS_PER_STEP {
-            self.patience -= 1;
+            self.draw();
             let line = &mut self.lines[port as usize];
             let feed = &mut self.feeds[line.feed as usize];
             let (generated, due) = (feed.peek(), line.port.due());
@@ -367,9 +399,9 @@ impl<'p> Fabric<'p> {
                     None => continue,
                 }
             }
-            let Some((emission, flow)) = feed.take() else { return Step::Done };
-            let id = self.generate(emission, flow);
-            match self.lines[port as usize].port.offer(now, id, emission.size, Lane::Data) {
+            let (flow, size) = feed.take();
+            let id = self.generate(now, flow, size);
+            match self.lines[port as usize].port.offer(now, id, size, Lane::Data) {
                 Offer::Sent { end } => return Step::Sent { id, end },
                 Offer::Waits => {}
                 Offer::Dropped => self.drop_frame(id),
@@ -379,11 +411,11 @@ impl<'p> Fabric<'p> {
         Step::Tired { next: line.port.due().min(self.feeds[line.feed as usize].peek()) }
     }
 
-    #[inline]
-    fn generate(&mut self, emission: Emission, flow: u32) -> FrameId {
-        self.flows[flow as usize].send(emission.size);
+    #[inline(always)]
+    fn generate(&mut self, at: Time, flow: u32, size: Bytes) -> FrameId {
+        self.flows[flow as usize].send(size);
         let leg = self.plan.flows[flow as usize].first_leg;
-        self.frames.put(Frame::new(emission.at, flow, leg, emission.size, Lane::Data))
+        self.frames.put(Frame::new(at, flow, leg, size, Lane::Data))
     }
 
     fn add_probes(&mut self) {
@@ -406,9 +438,9 @@ impl<'p> Fabric<'p> {
             let port = group[0].0;
             let source = |&(_, place): &(u32, usize)| {
                 let source = &plan.sources[place];
-                (plan.emissions(source, seed), source.first_flow)
+                Source::new(plan.emissions(source, seed), source.first_flow)
             };
-            let feed = Feed::new(group.iter().map(source).collect());
+            let feed = Feed::new(source(&group[0]), group[1..].iter().map(source).collect());
             let line = &mut self.lines[port as usize];
             line.flags |= FED;
             line.feed = self.feeds.len() as u32;
@@ -432,10 +464,40 @@ enum Step {
     Done,
 }
 
+/// From so many ports on a network does not fit into the nearer caches.
+const MANY_PORTS: usize = 2000;
+
 /// Frames that a fed port may drop or let wait until other entities have their turn.
 const DRAWS_PER_STEP: u32 = 1 << 16;
 
 impl Line {
+    /// Puts a frame on the link, at the end of whose transmission; returns when it arrives if it is the only one.
+    #[inline(always)]
+    fn append(&mut self, frames: &mut Pool, id: FrameId, end: Time) -> Option<Time> {
+        let arrives = end + self.lag;
+        let frame = &mut frames[id];
+        frame.arrives = arrives;
+        frame.next = NO_FRAME;
+        let behind = std::mem::replace(&mut self.tail, id);
+        if self.head == NO_FRAME {
+            self.head = id;
+            return Some(arrives);
+        }
+        frames[behind].next = id;
+        None
+    }
+
+    /// When the port is to be woken, if that is owed and not entered; it counts as entered then.
+    #[inline(always)]
+    fn arm(&mut self) -> Option<Time> {
+        let due = self.port.due();
+        if due == Time::NEVER || self.has(ARMED | FED) {
+            return None;
+        }
+        self.flags |= ARMED;
+        Some(due)
+    }
+
     #[inline]
     pub(crate) fn has(&self, flags: u32) -> bool {
         self.flags & flags != 0

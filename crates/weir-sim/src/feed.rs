@@ -7,69 +7,88 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use weir_core::traffic::{Emission, Emissions};
+use weir_core::traffic::Emissions;
 use weir_core::units::{Bytes, Span, Time};
 
 /// The sources of one port, merged in order of time, at equal times in order of the sources.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Feed {
-    sources: Vec<Source>,
-    /// The next emission of each source but for a single source's.
-    order: BinaryHeap<Reverse<(Time, u32)>>,
-    /// The size of all frames, if they have one.
-    pub(crate) fixed_size: Option<Bytes>,
+    /// When the next frame is generated; [`Time::NEVER`] when there is none.
+    next: Time,
+    /// Whose it is: the first source, or a place after it.
+    whose: usize,
+    first: Source,
     /// Longest time that a frame waited in a queue that is not kept.
     pub(crate) longest_wait: Span,
     /// When the port would have sent what was drawn after the end of the run.
     pub(crate) busy_until: Time,
+    /// The sources behind the first.
+    others: Vec<Source>,
+    /// The next emission of every source but the next one's.
+    order: BinaryHeap<Reverse<(Time, usize)>>,
+    /// The size of all frames, if they have one.
+    pub(crate) fixed_size: Option<Bytes>,
 }
 
+/// Frames of one source.
 #[derive(Debug)]
-struct Source {
+pub(crate) struct Source {
     emissions: Emissions,
+    /// The flow to its first destination.
     first_flow: u32,
 }
 
+impl Source {
+    pub(crate) fn new(emissions: Emissions, first_flow: u32) -> Source {
+        Source { emissions, first_flow }
+    }
+
+    #[inline]
+    fn take(&mut self) -> (u32, Bytes) {
+        let (destination, size) = self.emissions.draw();
+        (self.first_flow + destination, size)
+    }
+}
+
 impl Feed {
-    /// A feed of `sources`: their frames and the flows to their first destinations.
-    pub(crate) fn new(sources: Vec<(Emissions, u32)>) -> Feed {
-        let sources: Vec<Source> =
-            sources.into_iter().map(|(emissions, first_flow)| Source { emissions, first_flow }).collect();
-        let size = sources[0].emissions.fixed_size();
-        let fixed_size = size.filter(|_| sources.iter().all(|source| source.emissions.fixed_size() == size));
-        let order = match sources.len() {
-            1 => BinaryHeap::new(),
-            _ => (0..).zip(&sources).map(|(place, source)| Reverse((source.emissions.peek(), place))).collect(),
-        };
-        Feed { sources, order, fixed_size, longest_wait: Span::ZERO, busy_until: Time::ZERO }
+    /// A feed of `first` and `others`.
+    pub(crate) fn new(first: Source, others: Vec<Source>) -> Feed {
+        let size = first.emissions.fixed_size();
+        let fixed_size = size.filter(|_| others.iter().all(|source| source.emissions.fixed_size() == size));
+        let order = (1..).zip(&others).map(|(whose, source)| Reverse((source.emissions.peek(), whose))).collect();
+        let next = first.emissions.peek();
+        let (longest_wait, busy_until) = (Span::ZERO, Time::ZERO);
+        let mut feed = Feed { next, whose: 0, first, longest_wait, busy_until, others, order, fixed_size };
+        feed.choose();
+        feed
     }
 
     /// When the next frame is generated; [`Time::NEVER`] when there is none.
     #[inline]
     pub(crate) fn peek(&self) -> Time {
-        match self.order.peek() {
-            None => self.sources[0].emissions.peek(),
-            Some(&Reverse((next, _))) => next,
-        }
+        self.next
     }
 
-    /// The next frame and its flow.
+    /// The flow and the size of the frame that is generated next. There must be one.
     #[inline]
-    pub(crate) fn take(&mut self) -> Option<(Emission, u32)> {
-        let Some(mut first) = self.order.peek_mut() else {
-            return self.sources[0].take();
-        };
-        let source = &mut self.sources[first.0.1 as usize];
+    pub(crate) fn take(&mut self) -> (u32, Bytes) {
+        if self.others.is_empty() {
+            let taken = self.first.take();
+            self.next = self.first.emissions.peek();
+            return taken;
+        }
+        let source = if self.whose == 0 { &mut self.first } else { &mut self.others[self.whose - 1] };
         let taken = source.take();
-        first.0.0 = source.emissions.peek();
+        self.next = source.emissions.peek();
+        self.choose();
         taken
     }
-}
 
-impl Source {
-    #[inline]
-    fn take(&mut self) -> Option<(Emission, u32)> {
-        let emission = self.emissions.next()?;
-        Some((emission, self.first_flow + emission.destination))
+    /// Makes the source with the least next emission the next one.
+    fn choose(&mut self) {
+        if let Some(mut least) = self.order.peek_mut().filter(|least| least.0 < (self.next, self.whose)) {
+            (least.0, (self.next, self.whose)) = ((self.next, self.whose), least.0);
+        }
     }
 }

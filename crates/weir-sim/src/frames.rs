@@ -29,6 +29,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
+    #[inline]
     pub(crate) fn new(born: Time, flow: u32, leg: u32, size: Bytes, lane: Lane) -> Frame {
         let size = u16::try_from(size.count()).expect("frames are at most 65 535 bytes long, as checked");
         Frame { born, arrives: Time::NEVER, flow, leg, next: NO_FRAME, size, lane }

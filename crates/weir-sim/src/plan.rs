@@ -9,7 +9,7 @@ use weir_core::rng::{Seed, Stream};
 use weir_core::routing::Router;
 use weir_core::spec::{self, Destination, Discipline, Spec};
 use weir_core::traffic::Emissions;
-use weir_core::units::{Bytes, Span};
+use weir_core::units::Span;
 
 /// Behind the last port of a route.
 pub(crate) const ARRIVED: u32 = u32::MAX;
@@ -138,15 +138,6 @@ impl Plan {
     pub(crate) fn lag(&self, port: usize) -> Span {
         let port = &self.topology.ports[port];
         port.link.delay_ps + self.topology.nodes[port.to as usize].latency_ps
-    }
-
-    /// Longest time from the start of a transmission to the arrival, for frames of 1500 bytes.
-    pub(crate) fn horizon(&self) -> Span {
-        let time = |id: usize| {
-            let link = &self.topology.ports[id].link;
-            (Bytes::new(1500) + link.framing_bytes) / link.rate_bps + self.lag(id)
-        };
-        (0..self.topology.ports.len()).map(time).max().unwrap_or(Span::ZERO)
     }
 
     fn lay_paths(&mut self, sources: &[PlannedSource]) -> Result<(), SpecError> {

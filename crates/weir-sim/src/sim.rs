@@ -64,7 +64,8 @@ pub struct Sim<'p, A> {
     fabric: Fabric<'p>,
     agents: Vec<A>,
     seed: u64,
-    events: u64,
+    /// Patience that was granted so far.
+    granted: i64,
 }
 
 /// What a run counted.
@@ -163,7 +164,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
         for (place, agent) in (0..).zip(&mut agents) {
             fabric.set_timer(AgentId(place), agent.start());
         }
-        Sim { fabric, agents, seed, events: 0 }
+        Sim { fabric, agents, seed, granted: 0 }
     }
 
     /// Runs to the end. Every 65 536 events `ask` is told the time and says whether to go on.
@@ -171,11 +172,10 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
     /// # Errors
     /// `ask` said no, a law was broken, or too many frames are under way.
     pub fn run(mut self, mut ask: impl FnMut(Time) -> ControlFlow<()>) -> Result<Totals, SimError> {
-        while let Some((at, entity)) = self.fabric.agenda.pop() {
+        while let Some((at, entity)) = self.fabric.next_event() {
             if at >= self.fabric.end {
                 break;
             }
-            self.events += 1;
             if let Some(agent) = self.fabric.on_event(at, entity) {
                 let next = self.agents[agent.0 as usize].on_timer(&mut self.fabric, agent);
                 self.fabric.set_timer(agent, next);
@@ -185,13 +185,15 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
                 self.look_up(&mut ask)?;
             }
         }
+        let events = self.granted - self.fabric.patience - self.fabric.draws;
         self.fabric.now = self.fabric.end;
         let backlog = self.draw_backlog(&mut ask)?;
-        self.close(backlog)
+        self.close(events as u64, backlog)
     }
 
     #[cold]
     fn look_up(&mut self, ask: &mut impl FnMut(Time) -> ControlFlow<()>) -> Result<(), SimError> {
+        self.granted += PATIENCE - self.fabric.patience;
         self.fabric.patience = PATIENCE;
         if ask(self.fabric.now).is_break() {
             return Err(SimError::Interrupted);
@@ -224,13 +226,14 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
         let line = &mut fabric.lines[port];
         let feed = &mut fabric.feeds[line.feed as usize];
         while feed.peek() < fabric.end {
-            let Some((emission, flow)) = feed.take() else { break };
+            let generated = feed.peek();
+            let (flow, size) = feed.take();
             backlog[flow as usize] += 1;
-            fabric.flows[flow as usize].send(emission.size);
-            let start = line.port.free_at().max(feed.busy_until).max(emission.at);
-            feed.busy_until = start + line.port.transmission(emission.size);
-            feed.longest_wait = feed.longest_wait.max(start - emission.at);
-            line.port.count_wait(fabric.end - emission.at, emission.size);
+            fabric.flows[flow as usize].send(size);
+            let start = line.port.free_at().max(feed.busy_until).max(generated);
+            feed.busy_until = start + line.port.transmission(size);
+            feed.longest_wait = feed.longest_wait.max(start - generated);
+            line.port.count_wait(fabric.end - generated, size);
             fabric.patience -= 1;
             if fabric.patience < 0 {
                 return ControlFlow::Break(());
@@ -240,7 +243,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
     }
 
     /// Counts every frame where it is, and reports.
-    fn close(mut self, mut live: Vec<u64>) -> Result<Totals, SimError> {
+    fn close(mut self, events: u64, mut live: Vec<u64>) -> Result<Totals, SimError> {
         let found = self.walk(&mut live);
         let alive = self.fabric.frames.alive;
         if found != alive {
@@ -266,7 +269,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
         }
         Ok(Totals {
             seed: self.seed,
-            events: self.events,
+            events,
             packet_hops: self.fabric.hops,
             end_ps: self.fabric.end.ps(),
             flows,
@@ -371,7 +374,7 @@ mod tests {
     /// A small fat tree that has run for half of its time.
     fn halfway(plan: &Plan) -> Sim<'_, PushedSource> {
         let mut sim = Sim::new(plan, 9, []);
-        while let Some((at, entity)) = sim.fabric.agenda.pop() {
+        while let Some((at, entity)) = sim.fabric.next_event() {
             assert_eq!(sim.fabric.on_event(at, entity), None, "a pulled source has no event");
             if at.ps() > sim.fabric.end.ps() / 2 {
                 break;
@@ -438,7 +441,7 @@ mod tests {
         let plan = plan();
         let run = |few| {
             let mut sim = Sim::<PushedSource>::new(&plan, 9, []);
-            sim.fabric.agenda.few_at_most = few;
+            sim.fabric.agenda.few = few;
             sim.run(go_on).expect("a lawful run")
         };
         assert_eq!(run(0), run(usize::MAX));
