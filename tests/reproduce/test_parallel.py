@@ -1,4 +1,4 @@
-"""Work on all CPUs: order, independence of the number of workers, and how it ends when something goes wrong."""
+"""Work on all CPUs: order, independence of the number of workers, and how it ends when something fails."""
 
 import os
 import signal

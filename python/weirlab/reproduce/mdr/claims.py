@@ -202,7 +202,7 @@ def _similar(view: View) -> Answer:
                 errors.append(float(widths.select(pl.col("w").std() / pl.len().sqrt()).item()))
                 apart.append(float(widths.select((pl.col("w").abs() > 2.0).mean()).item()))
     if not distances:
-        return Answer(None, "one binary search was published, on another day than any of MDR")
+        return Answer(None, "one binary search was published beside four of MDR: too few")
     evidence = (
         f"on average at most {max(distances):.2f} widths apart in {len(distances)} comparisons, standard "
         f"error at most {max(errors):.2f}; single searches of one and the same device more than two widths "
@@ -213,15 +213,24 @@ def _similar(view: View) -> Answer:
 
 
 def _similar_in_all_cases(view: View) -> Answer:
-    parts, seen = [], []
+    seen, parts = [], []
     for duration_s in (10.0, 60.0):
         mdr, binary = (view.of("random-drops", name, duration_s) for name in ("mdr", "ndr-binary"))
         if mdr.is_empty() or binary.is_empty():
             return Answer(None, "only two suites were published")
-        mine, other = _mean(mdr, "ndr_lower_fps"), _mean(binary, "ndr_lower_fps")
-        seen.append(abs(mine / other - 1.0) <= 0.05)
-        parts.append(f"{mine / 1e6:.2f} and {other / 1e6:.2f} Mframe/s with {duration_s:g} s trials")
-    return Answer(all(seen), f"mean NDR of MDR and binary on random-drops: {', '.join(parts)}")
+        bound = "ndr_lower_fps"
+        both = (
+            mdr.select("index", mine=bound).join(binary.select("index", other=bound), on="index").drop_nulls()
+        )
+        near = float(both.select(((pl.col("mine") / pl.col("other") - 1.0).abs() <= 0.05).mean()).item())
+        seen.append(near >= 0.5)
+        parts.append(
+            f"in {100.0 * near:.0f} % with {duration_s:g} s trials (means {_mean(both, 'mine') / 1e6:.2f} "
+            f"and {_mean(both, 'other') / 1e6:.2f} Mframe/s)"
+        )
+    return Answer(
+        all(seen), f"NDR of MDR and binary on random-drops within 5 % of each other {', '.join(parts)}"
+    )
 
 
 def _final_phase(view: View) -> Answer:
@@ -330,7 +339,8 @@ STATEMENTS: Sequence[Statement] = (
         _similar,
     ),
     Statement(
-        "It does so in all cases: also on a device that drops frames at random times (within 5 %).",
+        "It does so in all cases: also on a device that drops frames at random times (half of the searches "
+        "within 5 %).",
         "2.8.1",
         _similar_in_all_cases,
         known="Where the NDR is a matter of luck, the two methods draw lots in different ways: the rates of "

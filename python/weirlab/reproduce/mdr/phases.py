@@ -15,10 +15,11 @@ import polars as pl
 from weirlab.reproduce.mdr.searches import DEVICES, DURATIONS_S, Case
 from weirlab.search.mdr import INTERMEDIATE_PHASES
 
-__all__ = ["PHASES", "WELL_BEHAVED", "cases", "compared", "fastest", "says"]
+__all__ = ["NO_TIMEOUT_S", "PHASES", "WELL_BEHAVED", "cases", "compared", "fastest", "says"]
 
 PHASES = range(5)
 WELL_BEHAVED = ("knee", "ip4")
+NO_TIMEOUT_S = 1e9
 _ALIKE = 0.02
 """Times that differ by less count as equal: the smaller number of phases is then the better one."""
 
@@ -26,7 +27,7 @@ _ALIKE = 0.02
 def cases(searches: int) -> list[Case]:
     """The searches to make."""
     return [
-        Case(device, "mdr", duration_s, index, phases, phase_timeout_s=1e9)
+        Case(device, "mdr", duration_s, index, phases, phase_timeout_s=NO_TIMEOUT_S)
         for device in DEVICES
         for duration_s in DURATIONS_S
         for phases in PHASES
