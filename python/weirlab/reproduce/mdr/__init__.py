@@ -108,8 +108,8 @@ _REMARKS = (
     "here: our overhead is constant.",
     "mlr and weir have no published value. They search the same devices with the same goals, and the "
     "overhead of MDR; weir ends trials early, 0.05 s after the loss that decides them.",
-    "The timeout of 600 s for a phase, the default, ends some MDR searches of vhost with 60 s trials before they "
-    "have finished; they are in the means.",
+    "The timeout of 600 s for a phase, the default, ends some MDR searches of vhost with 60 s trials before "
+    "they have finished; they are in the means.",
     "All algorithms meet the same simulated devices: the seed of a search derives from the suite, the trial "
     "duration and its number.",
 )
