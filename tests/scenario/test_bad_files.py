@@ -429,7 +429,8 @@ SPOILT_SEARCHES = {
     "an algorithm that does not exist": (
         "trial:",
         "algorithm: {kind: wier}\n  trial:",
-        "f.yaml:9:15: search.algorithm.kind: unknown kind 'wier'; did you mean 'weir'?; kinds: binary, mdr, mlr, weir",
+        "f.yaml:9:15: search.algorithm.kind: unknown kind 'wier'; did you mean 'weir'?; kinds: binary, mdr, "
+        "mlr, weir",
     ),
     "a first trial longer than the last": (
         "trial:",
@@ -440,8 +441,8 @@ SPOILT_SEARCHES = {
         "kind: knee",
         "kind: nee",
         "f.yaml:3:31: testbed.device.kind: unknown kind 'nee'; did you mean 'knee'?; "
-        "kinds: knee, ip4-published, vhost-published, random-drops, gradual, deep-buffer, warm-up, inversion, "
-        "regime-switch",
+        "kinds: knee, ip4-published, vhost-published, random-drops, gradual, deep-buffer, warm-up, "
+        "inversion, regime-switch",
     ),
     "a device that loses before it begins to": (
         "kind: knee, capacity: 10.6 Mframe/s",

@@ -10,6 +10,9 @@ A file of your own adds controllers and devices:
 
     CONTROLLERS = {"mdr-4": lambda goals, loads: Mdr(goals, loads, intermediate_phases=4)}
     DEVICES = {"slow": Knee(capacity_fps=1e6)}
+
+A device may also be a function of a `random.Random`, which draws one for each seed: so no controller is lucky
+with the place of a knee among the loads that it tries.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ from weirlab.search.binary import Binary
 from weirlab.search.controlled import ControlledSearch
 from weirlab.search.controller import Controller
 from weirlab.search.goals import PRESETS
-from weirlab.search.lab_devices import DEVICES
+from weirlab.search.lab_devices import DEVICES, Family
 from weirlab.search.lab_peer import MlrSearchLibrary
 from weirlab.search.mdr import Mdr
 from weirlab.search.mlr import Mlr
@@ -241,6 +244,11 @@ def _measured(
         yield from pool.map(_cell_of, [(experiment, *cell) for cell in cells], chunksize=4)
 
 
+def _drawn(device: Device | Family, seed: int) -> Device:
+    """A device, or the one of a family that a seed gives."""
+    return device(random.Random(f"device {seed}")) if callable(device) else device
+
+
 def _cell_of(arguments: tuple[Experiment, str, str, int]) -> list[dict[str, Any]]:
     return _cell(*arguments)
 
@@ -248,7 +256,7 @@ def _cell_of(arguments: tuple[Experiment, str, str, int]) -> list[dict[str, Any]
 def _cell(experiment: Experiment, device_name: str, goals_name: str, seed: int) -> list[dict[str, Any]]:
     """All controllers on one device with one seed."""
     controllers, devices = _names(experiment)
-    device = devices[device_name]
+    device = _drawn(devices[device_name], seed)
     spread = random.Random(f"max load {seed}").uniform(0.95, 1.05)
     loads = LoadRange(experiment.min_fps, experiment.max_fps * spread)
     goals = goal_sets(experiment.width)[goals_name]
@@ -311,7 +319,7 @@ def _retest_failure(
     return sum(_exceeds(bed, goal, lower_fps, number, since_s) for number in range(_RETESTS)) / _RETESTS
 
 
-def _names(experiment: Experiment) -> tuple[dict[str, Make], dict[str, Device]]:
+def _names(experiment: Experiment) -> tuple[dict[str, Make], dict[str, Device | Family]]:
     """Controllers and devices by name, those of the user's file included. Raises InputError for a name that
     there is not."""
     own = None if experiment.file is None else _loaded(experiment.file)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import random
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from weirlab.testbed.devices import (
@@ -20,7 +21,7 @@ from weirlab.testbed.devices import (
     WarmUp,
 )
 
-__all__ = ["DEVICES", "ColdStart", "Collapse", "Pauses", "UnevenQueues"]
+__all__ = ["DEVICES", "ColdStart", "Collapse", "Family", "Pauses", "UnevenQueues"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +42,7 @@ class UnevenQueues:
     """Frames are spread unevenly over four queues of equal rate; each loses what is above its rate."""
 
     capacity_fps: float = 10e6
-    shares: tuple[float, float, float, float] = (0.28, 0.26, 0.24, 0.22)
+    shares: tuple[float, ...] = (0.28, 0.26, 0.24, 0.22)
     trial_spread: float = 0.0005
 
     def received_frames(self, offer: Offer) -> int:
@@ -91,19 +92,46 @@ class ColdStart:
         return max(0, forwarded - lost)
 
 
-DEVICES: Mapping[str, Device] = {
-    "knee": Knee(capacity_fps=10e6, run_spread=0.002, trial_spread=0.0005),
+Family = Callable[[random.Random], Device]
+"""Devices that differ a little from search to search."""
+
+
+def _around(chance: random.Random, value: float, spread: float = 0.01) -> float:
+    return value * chance.gauss(1.0, spread)
+
+
+def _regime(chance: random.Random) -> Device:
+    return RegimeSwitch(
+        capacity_fps=_around(chance, 10e6), deficit=_around(chance, 0.05, 0.1), run_spread=0.0
+    )
+
+
+def _gradual(chance: random.Random) -> Device:
+    return Gradual(capacity_fps=_around(chance, 10e6), onset_fps=_around(chance, 8e6))
+
+
+def _inversion(chance: random.Random) -> Device:
+    return Inversion(capacity_fps=_around(chance, 10e6), run_spread=0.0)
+
+
+def _queues(chance: random.Random) -> Device:
+    shares = [_around(chance, share) for share in (0.28, 0.26, 0.24, 0.22)]
+    return UnevenQueues(capacity_fps=_around(chance, 10e6), shares=tuple(s / sum(shares) for s in shares))
+
+
+DEVICES: Mapping[str, Device | Family] = {
+    "knee": lambda chance: Knee(capacity_fps=_around(chance, 10e6), trial_spread=0.0005),
     "ip4": Ip4Published(),
     "vhost": VhostPublished(),
-    "regime": RegimeSwitch(),
-    "drops": RandomDrops(),
-    "gradual": Gradual(),
-    "buffer": DeepBuffer(),
-    "warm-up": WarmUp(),
-    "inversion": Inversion(),
-    "noisy": Knee(capacity_fps=10e6, run_spread=0.002, trial_spread=0.01),
-    "collapse": Collapse(),
-    "queues": UnevenQueues(),
-    "pauses": Pauses(),
-    "cold-start": ColdStart(),
+    "regime": _regime,
+    "drops": lambda chance: RandomDrops(capacity_fps=_around(chance, 10e6)),
+    "gradual": _gradual,
+    "buffer": lambda chance: DeepBuffer(capacity_fps=_around(chance, 10e6)),
+    "warm-up": lambda chance: WarmUp(capacity_fps=_around(chance, 10e6)),
+    "inversion": _inversion,
+    "noisy": lambda chance: Knee(capacity_fps=_around(chance, 10e6), trial_spread=0.01),
+    "collapse": lambda chance: Collapse(capacity_fps=_around(chance, 10e6)),
+    "queues": _queues,
+    "pauses": lambda chance: Pauses(capacity_fps=_around(chance, 10e6)),
+    "cold-start": lambda chance: ColdStart(from_fps=_around(chance, 7e6)),
 }

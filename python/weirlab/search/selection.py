@@ -32,9 +32,9 @@ from weirlab.search.ledger import Record
 
 __all__ = ["Choice", "Target", "choose", "settled"]
 
-_EVEN = 0.45
+_EVEN = 0.5
 """Chance of passing that a descent does not go below in one step."""
-_CLOSE = 0.3
+_CLOSE = 0.4
 """Chance of passing where a gap is closed: a pass costs more than a failure."""
 _END = 0.35
 """Chance of failing from which the next rung above a passing load is tried at once."""

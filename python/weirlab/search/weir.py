@@ -11,9 +11,10 @@ What differs from `mlr`:
   if by then more is lost than the goal allows in that time: it is then a short trial with high loss, which is
   an upper bound.
 - **No middle targets.** Short trials find where to begin, full trials do the rest: failures are cheap.
-- **Guard.** When a goal is reached, its upper bound is tested again. If it does not fail again, though it had
-  failed quickly, the device has changed since, or answers at random: the lower bound is tested again, and the
-  result says so.
+- **Guard.** When all goals are reached, the lowest upper bound is tested again. If it does not fail again,
+  though it had failed quickly, the device has changed since, or answers at random, and the result says so.
+- **Check.** A lower bound that one trial made is tested again by a short one where that is cheap beside the
+  final trials, or where the device has contradicted itself.
 - **Steadiness**, on request: before the search, trials at the highest load until two of them agree.
 - **Sweep**, on request: after the search, short trials below the lower bound, to find loss inversion. A load
   that fails there is an upper bound, and the search goes on below it.
@@ -42,6 +43,8 @@ _GUARDS = 3
 _POWER = 10.0
 """How many times longer than the failure took its repetition lasts. If failures came at random times, it
 would pass with probability 1 / (1 + _POWER)."""
+_CHEAP = 20.0
+"""How many times longer than a short trial a final one is, from which each lower bound is tested again."""
 _STEADY_TRIALS = 24
 """Most trials that wait for the device to become steady."""
 _SWEPT = 10.0
@@ -55,7 +58,6 @@ class _Guard:
     load_fps: float
     clean: int = 0
     failed: int = 0
-    checked_lower: bool = False
 
 
 class Weir(Mlr):
@@ -121,12 +123,11 @@ class Weir(Mlr):
         return super().phase if self._wish is None or not self._busy else self._busy
 
     def _take(self, outcome: Outcome) -> None:
-        purpose = outcome.trial.spec.purpose
         if self._busy == "steady":
             self._steady.append(outcome.forwarding_rate_fps)
             return
         super()._take(outcome)
-        if self._busy == "guard" and purpose in ("guard", "repeat"):
+        if self._busy == "guard":
             self._note_guard(outcome)
 
     def _next(self) -> Wish | None:
@@ -182,9 +183,36 @@ class Weir(Mlr):
     # ---- guard
 
     def _guarding(self) -> Wish | None:
-        """A repetition of an upper bound, or of the lower bound below one that did not fail again."""
-        place = min(range(len(self.goals)), key=self._strictness)
-        return self._guard_of(place)
+        """A second look at a lower bound that may owe its place to luck, or at the lowest upper bound."""
+        for place in range(len(self.goals)):
+            if (wish := self._check_of(place)) is not None:
+                return wish
+        return self._guard_of(min(range(len(self.goals)), key=self._strictness))
+
+    def _check_of(self, place: int) -> Wish | None:
+        """A short trial at a lower bound that one trial made, where that costs little beside the final
+        trials, or where the device has contradicted itself."""
+        lower, _ = self._bounds(place)
+        goal, initial_s = self.goals[place], self._initial_s(place)
+        if lower is None or goal.exceed_ratio > 0.0 or len(lower.verdicts) > 1:
+            return None
+        if goal.duration_s < _CHEAP * initial_s and not self._contradicted(place):
+            return None
+        self._busy, self._asker = "check", place
+        return Wish(lower.load_fps, initial_s, self._budget(place), purpose="guard")
+
+    def _contradicted(self, place: int) -> bool:
+        """Whether the device has failed a goal at a load and passed it there or above, or passed when an
+        upper bound was tested again."""
+        records = self._ledger.records(self._targets[place][-1])
+        failed = [r.load_fps for r in records if any(verdict.high for verdict in r.verdicts)]
+        passed = [r.load_fps for r in records if any(not verdict.high for verdict in r.verdicts)]
+        if failed and passed and max(passed) >= min(failed):
+            return True
+        return any(guard is not None and guard.clean > 0 for guard in self._guards)
+
+    def _budget(self, place: int) -> float | None:
+        return self.goals[place].loss_ratio if self._early_stop else None
 
     def _strictness(self, place: int) -> tuple[float, int]:
         _, upper = self._bounds(place)
@@ -203,13 +231,8 @@ class Weir(Mlr):
         if guard.failed or guard.clean >= _GUARDS:
             return None
         self._busy, self._asker = "guard", place
-        goal = self.goals[place]
-        budget = goal.loss_ratio if self._early_stop else None
-        if guard.clean and not guard.checked_lower and goal.exceed_ratio == 0.0:
-            guard.checked_lower = True
-            return Wish(lower.load_fps, self._initial_s(place), budget, purpose="guard")
         duration_s = self._guard_s(place, upper) or self._initial_s(place)
-        return Wish(upper.load_fps, duration_s, budget, purpose="guard")
+        return Wish(upper.load_fps, duration_s, self._budget(place), purpose="guard")
 
     def _guard_s(self, place: int, upper: Record) -> float | None:
         """How long the upper bound has to be tested again to say something; None where that would take as
@@ -226,8 +249,6 @@ class Weir(Mlr):
         place = self._asker
         guard, goal = self._guards[place], self.goals[place]
         assert guard is not None
-        if outcome.load_fps != guard.load_fps:
-            return
         if outcome.exceeds(goal):
             guard.failed += 1
         else:
