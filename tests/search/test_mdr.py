@@ -203,7 +203,7 @@ def test_phases_that_are_fast_enough_do_not_add_up_to_a_timeout():
 
 
 def test_any_list_of_rates_is_found_in_one_search_and_named_in_the_order_of_the_goals():
-    ratios = {"half": 0.005, "none": 0.0, "tenth": 0.001, "twice": 0.01}
+    ratios = {"half": 0.005, "none": 0.0, "tenth": 0.001, "most": 0.008}
     wanted = [
         SearchGoal(name=name, loss_ratio=ratio, width=WIDTH, duration_s=30.0)
         for name, ratio in ratios.items()

@@ -59,8 +59,8 @@ class SearchGoal:
             refuse("trial duration must be above 0 s", self.duration_s)
         if not 0.0 <= self.exceed_ratio < 1.0:
             refuse("exceed ratio must lie in [0, 1)", self.exceed_ratio)
-        if self.duration_sum_s is not None and not self.duration_sum_s > 0.0:
-            refuse("duration sum must be above 0 s", self.duration_sum_s)
+        if self.duration_sum_s is not None and not 0.0 < self.duration_sum_s < math.inf:
+            refuse("duration sum must be finite and above 0 s", self.duration_sum_s)
         if self.initial_duration_s is not None and not 0.0 < self.initial_duration_s <= self.duration_s:
             refuse("initial trial duration must lie in (0, final trial duration]", self.initial_duration_s)
 

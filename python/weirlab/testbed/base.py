@@ -52,6 +52,8 @@ class TrialSpec:
                 raise InputError(f"trial {self.index}: {name} must be above 0 (got {value:g})")
         if self.look_s is not None and not 0.0 < self.look_s < self.duration_s:
             raise InputError(f"trial {self.index}: look_s must lie within the trial (got {self.look_s:g} s)")
+        if self.loss_budget is not None and not 0.0 <= self.loss_budget <= 1.0:
+            raise InputError(f"trial {self.index}: loss budget must lie in [0, 1] (got {self.loss_budget})")
         if self.frame_size_bytes < 1 or self.directions < 1:
             raise InputError(
                 f"trial {self.index}: frame size and directions must be 1 or more "
@@ -102,6 +104,8 @@ class Trial:
             "reordered_frames": self.reordered_frames,
         }
         for name, count in counts.items():
+            if type(count) is not int:
+                raise ImpossibleTrial(f"trial {self.spec.index}: {name} is no whole number ({count!r})")
             if count < 0:
                 raise ImpossibleTrial(f"trial {self.spec.index}: {name} is negative ({count})")
         if self.received_frames > self.sent_frames:
@@ -112,6 +116,18 @@ class Trial:
             raise ImpossibleTrial(
                 f"trial {self.spec.index}: no frame was sent at {self.spec.intended_load_fps:g} frames/s"
             )
+        if self.intended_frames == 0:
+            raise ImpossibleTrial(
+                f"trial {self.spec.index}: {self.sent_frames} frames were sent where none was intended"
+            )
+        if self.reordered_frames > self.received_frames:
+            raise ImpossibleTrial(
+                f"trial {self.spec.index}: {self.reordered_frames} of {self.received_frames} received frames "
+                f"came out of order"
+            )
+        for name, figure in {**self.latency_s, **self.facts}.items():
+            if isinstance(figure, float) and not math.isfinite(figure):
+                raise ImpossibleTrial(f"trial {self.spec.index}: {name} is {figure}")
         if not (math.isfinite(self.effective_duration_s) and self.effective_duration_s > 0.0):
             raise ImpossibleTrial(f"trial {self.spec.index}: it took {self.effective_duration_s:g} s")
         if not (math.isfinite(self.offered_load_fps) and self.offered_load_fps > 0.0):
@@ -122,20 +138,24 @@ class Trial:
 
     @property
     def loss_ratio(self) -> float:
-        """1 - received / sent, in [0, 1] (RFC 1242 section 3.6, there a percentage). Unsent frames are the
-        tester's fault and do not count."""
-        return 1.0 - self.received_frames / self.sent_frames
+        """(sent - received) / sent, in [0, 1] (RFC 1242 section 3.6, there a percentage). Unsent frames are
+        the tester's fault and do not count.
+
+        The quotient of two whole numbers is rounded once: a loss of exactly a goal's ratio equals it, and a
+        single lost frame is never 0."""
+        return (self.sent_frames - self.received_frames) / self.sent_frames
 
     @property
     def loss_ratio_of_intended(self) -> float:
-        """1 - received / intended, in [0, 1]: unsent frames count as lost (the default of RFC 9971)."""
+        """(intended - received) / intended, in [0, 1]: unsent frames count as lost (the default of
+        RFC 9971)."""
         expected = max(self.intended_frames, self.sent_frames)
-        return 1.0 - self.received_frames / expected
+        return (expected - self.received_frames) / expected
 
     @property
     def unsent_ratio(self) -> float:
         """Share of the intended frames that the tester did not send, in [0, 1]."""
-        return max(0.0, 1.0 - self.sent_frames / self.intended_frames) if self.intended_frames else 0.0
+        return max(0, self.intended_frames - self.sent_frames) / self.intended_frames
 
 
 class Testbed(Protocol):
