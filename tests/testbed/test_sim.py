@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from weirlab.errors import InputError, UnsupportedError
+from weirlab.errors import InputError, TestbedError, UnsupportedError
 from weirlab.scenario import Scenario, loads
-from weirlab.search import Irregularity, build, run_search
+from weirlab.search import Ending, Irregularity, build, run_search
 from weirlab.testbed import open_testbed
 from weirlab.testbed.base import TrialSpec
 from weirlab.testbed.sim import ScenarioTestbed
@@ -50,7 +52,7 @@ def test_below_the_bottleneck_everything_arrives():
     assert (trial.intended_frames, trial.sent_frames, trial.received_frames) == (14000, 14000, 14000)
     assert trial.effective_duration_s == 2.5
     assert trial.offered_load_fps == 7000.0
-    assert dict(trial.facts) == {"dropped_frames": 0, "under_way_frames": 0}
+    assert dict(trial.facts) == {"dropped_frames": 0}
 
 
 def test_above_the_bottleneck_what_exceeds_it_and_the_queue_is_lost():
@@ -73,14 +75,28 @@ def test_delays_are_those_of_the_path():
     assert loaded["max"] == pytest.approx(path_s + 10 * 672 / 5e6, rel=0.1)
 
 
-def test_frames_that_arrive_after_the_time_to_settle_are_not_received():
+def test_frames_still_under_way_after_the_time_to_settle_are_not_lost_but_the_testers_fault():
     patient = scenario(queues__egress__limit="1000 frames")
+    trial = ScenarioTestbed(patient).trial(spec(7600.0))
+    assert trial.received_frames == trial.sent_frames
     hasty = scenario(queues__egress__limit="1000 frames", search__trial__settle="10 ms")
-    trials = {name: ScenarioTestbed(bed).trial(spec(7600.0)) for name, bed in (("2", patient), ("1", hasty))}
-    assert trials["2"].received_frames == trials["2"].sent_frames
-    assert trials["1"].received_frames < trials["1"].sent_frames
-    assert trials["1"].facts["under_way_frames"] == trials["1"].sent_frames - trials["1"].received_frames
-    assert trials["1"].facts["dropped_frames"] == 0
+    # 160 frames a second more than the bottleneck carries for 2 s, less those that it sends in 10 ms.
+    waiting = (7600.0 - BOTTLENECK_FPS) * 2.0 - BOTTLENECK_FPS * 0.01
+    with pytest.raises(TestbedError, match=r"still under way 10 ms after .*search\.trial\.settle") as error:
+        ScenarioTestbed(hasty).trial(spec(7600.0))
+    (live,) = re.findall(r"([\d,]+) of 15,200 frames", str(error.value))
+    assert int(live.replace(",", "")) == pytest.approx(waiting, abs=3)
+
+
+def test_a_path_longer_than_the_time_to_settle_is_no_loss():
+    plan = scenario(network__link__delay="200 ms", search__trial__settle="10 ms")
+    result = run_search(build(plan), open_testbed(plan))
+    assert result.ending is Ending.TESTBED_FAILED
+    assert "search.trial.settle" in result.message
+    long_enough = scenario(network__link__delay="200 ms", search__trial__settle="1 s")
+    ndr, _ = run_search(build(long_enough), open_testbed(long_enough)).goals
+    assert ndr.regular
+    assert ndr.lower.load_fps <= BOTTLENECK_FPS + 11 / 2 <= ndr.upper.load_fps * 1.001
 
 
 def test_a_sender_offers_no_more_than_its_link_carries():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from weirlab.errors import Problem, UnsupportedError
+from weirlab.errors import Problem, TestbedError, UnsupportedError
 from weirlab.results import Provenance
 from weirlab.runs import Run, simulate
 from weirlab.scenario.offered import at_load, offered
@@ -125,9 +125,10 @@ class ScenarioTestbed:
     """A scenario on the packet-level simulator: run as it stands, or measured as the system under test.
 
     A trial is a run in which the traffic that `search.vary` names offers the load for the duration, after
-    which the network has the time `search.trial.settle` to deliver what is under way; what is later is not
-    received. All flows of that traffic together are the load, each is a direction. Chance in a trial derives
-    from the scenario's seed, the index of the trial and the time elapsed.
+    which the network has the time `search.trial.settle` to deliver what is under way. A frame that is still
+    under way then is neither received nor lost: the trial gives no result. All flows of that traffic
+    together are the load, each is a direction. Chance in a trial derives from the scenario's seed, the index
+    of the trial and the time elapsed.
 
     A sender cannot exceed the rate of its link: a load beyond is offered at that rate, and counts as sent
     only so far."""
@@ -147,7 +148,7 @@ class ScenarioTestbed:
 
     def trial(self, spec: TrialSpec) -> Trial:
         """Measure one trial; the same one for the same ``spec``. Raises RunFailed when the simulation breaks
-        a law."""
+        a law, and TestbedError when frames are still under way at its end."""
         what = offered(self._scenario)
         scenario = self._scenario
         if spec.frame_size_bytes != what.frame_size_bytes:
@@ -167,16 +168,24 @@ class ScenarioTestbed:
         )
         begin_s = scenario.traffic[what.traffic].start.s
         assert scenario.search is not None
+        settle = scenario.search.trial.settle
+        if live > 0:
+            raise TestbedError(
+                f"trial {spec.index}: {live:,} of {sent:,} frames were still under way {settle} after the "
+                f"last was sent, so nobody knows whether they are lost; search.trial.settle must outlast the "
+                f"delay of the path and the time in which its fullest queues drain (a queue without limit "
+                f"loses nothing, whatever the load)"
+            )
         return Trial(
             spec=spec,
             # A random source sends now more, now less than its mean; that is not the tester's fault.
             intended_frames=sent if load_fps == spec.intended_load_fps else max(sent, spec.intended_frames),
             sent_frames=sent,
             received_frames=received,
-            effective_duration_s=begin_s + spec.duration_s + scenario.search.trial.settle.s,
+            effective_duration_s=begin_s + spec.duration_s + settle.s,
             offered_load_fps=load_fps,
             latency_s=_latency_s(flows, _of_traffic(records, "delays", what.traffic)),
-            facts={"dropped_frames": dropped, "under_way_frames": live},
+            facts={"dropped_frames": dropped},
         )
 
     def close(self) -> None:
