@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from weirlab.cli import check, doctor, report, reproduce, run, scenarios, schema, search
+from weirlab.cli import check, doctor, report, reproduce, run, scenarios, schema, search, search_lab
 from weirlab.errors import InputError, Interrupted, WeirlabError
 
 __all__ = ["app", "execute", "main"]
@@ -40,7 +40,7 @@ app = typer.Typer(
     help=_HELP,
 )
 
-for module in (run, search, report, check, scenarios, schema, doctor, reproduce):
+for module in (run, search, report, check, scenarios, schema, doctor, reproduce, search_lab):
     module.add_to(app)
 
 

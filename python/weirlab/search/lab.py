@@ -45,7 +45,7 @@ from weirlab.testbed.base import TrialSpec
 from weirlab.testbed.devices import Device
 from weirlab.testbed.sim import DeviceTestbed
 
-__all__ = ["Experiment", "Found", "compare", "goal_sets", "summary", "truth_fps"]
+__all__ = ["Experiment", "Found", "Known", "compare", "goal_sets", "known", "summary", "truth_fps"]
 
 FRAME_SIZE_BYTES = 64
 _RETESTS = 10
@@ -319,21 +319,33 @@ def _retest_failure(
     return sum(_exceeds(bed, goal, lower_fps, number, since_s) for number in range(_RETESTS)) / _RETESTS
 
 
-def _names(experiment: Experiment) -> tuple[dict[str, Make], dict[str, Device | Family]]:
-    """Controllers and devices by name, those of the user's file included. Raises InputError for a name that
-    there is not."""
-    own = None if experiment.file is None else _loaded(experiment.file)
-    controllers = {**CONTROLLERS, **getattr(own, "CONTROLLERS", {})}
-    devices = {**DEVICES, **getattr(own, "DEVICES", {})}
-    for what, names, known in (
-        ("controller", experiment.controllers, [*controllers, *PEERS]),
-        ("device", experiment.devices, list(devices)),
+class Known(NamedTuple):
+    """Controllers and devices by name."""
+
+    controllers: dict[str, Make]
+    devices: dict[str, Device | Family]
+
+
+def known(file: Path | None) -> Known:
+    """What can be compared, the definitions of a file included."""
+    own = None if file is None else _loaded(file)
+    return Known(
+        {**CONTROLLERS, **getattr(own, "CONTROLLERS", {})}, {**DEVICES, **getattr(own, "DEVICES", {})}
+    )
+
+
+def _names(experiment: Experiment) -> Known:
+    """What the experiment compares. Raises InputError for a name that there is not."""
+    found = known(experiment.file)
+    for what, names, those in (
+        ("controller", experiment.controllers, [*found.controllers, *PEERS]),
+        ("device", experiment.devices, list(found.devices)),
         ("set of goals", experiment.goals, list(goal_sets(0.5))),
     ):
         for name in names:
-            if name not in known:
-                raise InputError(f"no {what} is called {name!r}; there are {', '.join(known)}")
-    return controllers, devices
+            if name not in those:
+                raise InputError(f"no {what} is called {name!r}; there are {', '.join(those)}")
+    return found
 
 
 def _loaded(path: Path) -> ModuleType:

@@ -1,0 +1,167 @@
+"""`weir search-lab`: compare search algorithms on simulated devices."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weirlab.cli.frame import JsonFlag, print_json, show, tell
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from weirlab.report.page import Table
+
+__all__ = ["add_to"]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("search-lab", short_help="Compare search algorithms on simulated devices.")(search_lab)
+
+
+def search_lab(
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]", help="A Python file with controllers or devices of yours.", show_default=False
+        ),
+    ] = None,
+    controllers: Annotated[
+        str, typer.Option("--controllers", metavar="NAMES", help="What to compare, with commas.")
+    ] = "mdr,weir",
+    devices: Annotated[
+        str, typer.Option("--devices", metavar="NAMES", help="On what, with commas; 'all' for all.")
+    ] = "knee,vhost,drops,buffer",
+    goals: Annotated[
+        str, typer.Option("--goals", metavar="SETS", help="Sets of goals: 10s, 30s, 60s, csit.")
+    ] = "10s",
+    searches: Annotated[
+        int, typer.Option("--searches", min=1, help="Searches on each device, for each set of goals.")
+    ] = 30,
+    baseline: Annotated[
+        str | None,
+        typer.Option("--baseline", metavar="NAME", help="What times are relative to; the first controller."),
+    ] = None,
+    width: Annotated[float, typer.Option("--width", help="Width of every goal, as a ratio.")] = 0.005,
+    processes: Annotated[
+        int | None, typer.Option("--processes", min=1, help="How many work at once; all CPUs.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Keep the searches as Parquet there, and plots of them."),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Compare search algorithms on simulated devices: time, errors, and whether results repeat.
+
+    \b
+    Examples:
+      weir search-lab
+      weir search-lab --controllers mlrsearch-1.2.1,mdr,weir --devices all --goals 10s,60s --searches 200
+      weir search-lab mine.py --controllers weir,mine --devices knee,slow --out lab
+    """
+    from weirlab.cli.progress import progress_bar
+    from weirlab.search.lab import Experiment, compare, known, summary
+
+    names = controllers.split(",")
+    experiment = Experiment(
+        controllers=names,
+        devices=list(known(file).devices) if devices == "all" else devices.split(","),
+        goals=goals.split(","),
+        searches=searches,
+        width=width,
+        file=file,
+    )
+    with progress_bar("searching") as progress:
+        frame = compare(experiment, processes=processes or os.cpu_count() or 1, on_progress=progress)
+    first = baseline or names[0]
+    table = summary(frame, first)
+    if out is not None:
+        _keep(frame, out, first)
+    if as_json:
+        print_json({"baseline": first, "rows": table.to_dicts()})
+        return
+    for each in _tables(table, first):
+        show(each)
+
+
+def _keep(frame: pl.DataFrame, directory: Path, baseline: str) -> None:
+    from weirlab.errors import MissingCapability
+
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / "searches.parquet"
+    frame.write_parquet(path)
+    tell(f"written: {path}")
+    try:
+        from weirlab.plots.lab import lab_plots
+
+        for plot in lab_plots(frame, baseline):
+            for saved in plot.save(directory):
+                tell(f"written: {saved}")
+    except MissingCapability as error:
+        tell(f"no plots: {error}")
+
+
+def _tables(table: pl.DataFrame, baseline: str) -> list[Table]:
+    """One table for each set of goals, and the geometric means over the devices."""
+    import polars as pl
+
+    from weirlab.report.page import Column, Table
+
+    goal_names = [name.removeprefix("error_") for name in table.columns if name.startswith("error_")]
+    goal_names = [name for name in goal_names if not name.startswith("sd_")]
+    columns = [
+        Column("device", numeric=False),
+        Column("controller", numeric=False),
+        Column("time", "s"),
+        Column("spread", "s"),
+        Column("ratio"),
+        Column("trials"),
+        *(Column(f"{name} error", "%") for name in goal_names),
+        *(Column(f"{name} retest fails", "%") for name in goal_names),
+        Column("not stationary", "%"),
+    ]
+    tables = []
+    for goals in table["goals"].unique(maintain_order=True).to_list():
+        rows = [
+            [
+                row["device"],
+                row["controller"],
+                _text(row["time_s"], ".1f"),
+                _text(row["time_sd_s"], ".1f"),
+                _text(row["ratio"], ".3f"),
+                _text(row["trials"], ".1f"),
+                *(_text(row[f"error_{name}"], "+.2f", 100.0) for name in goal_names),
+                *(_text(row[f"retest_{name}"], ".0f", 100.0) for name in goal_names),
+                _text(row["marked"], ".0f", 100.0),
+            ]
+            for row in table.filter(pl.col("goals") == goals).sort("device", maintain_order=True).to_dicts()
+        ]
+        tables.append(Table(f"Goals {goals}: times relative to {baseline}", columns, rows))
+    means = table.group_by("goals", "controller", maintain_order=True).agg(
+        mean=pl.col("ratio").log().mean().exp(), worst=pl.col("ratio").max()
+    )
+    tables.append(
+        Table(
+            f"Over all devices, relative to {baseline}",
+            [
+                Column("goals", numeric=False),
+                Column("controller", numeric=False),
+                Column("geometric mean"),
+                Column("worst device"),
+            ],
+            [
+                [row["goals"], row["controller"], _text(row["mean"], ".3f"), _text(row["worst"], ".3f")]
+                for row in means.to_dicts()
+            ],
+        )
+    )
+    return tables
+
+
+def _text(value: float | None, form: str, factor: float = 1.0) -> str:
+    return "" if value is None else format(value * factor, form)

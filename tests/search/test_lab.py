@@ -1,0 +1,153 @@
+"""The search laboratory: truths that are known, fair conditions, contestants of one's own."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from itertools import pairwise
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from typer.testing import CliRunner
+
+from weirlab.cli import app
+from weirlab.errors import InputError
+from weirlab.search import LoadRange, SearchGoal
+from weirlab.search.lab import Experiment, compare, goal_sets, known, summary, truth_fps
+from weirlab.search.lab_devices import DEVICES
+from weirlab.testbed.devices import DeepBuffer, Gradual, Inversion, Knee, Offer, RandomDrops
+
+LOADS = LoadRange(2e4, 29.76e6)
+NDR = SearchGoal.ndr(duration_s=10.0)
+PDR = SearchGoal.pdr(duration_s=10.0)
+
+
+def experiment(**changes) -> Experiment:
+    settings = {
+        "controllers": ["mlrsearch-1.2.1", "weir"],
+        "devices": ["knee", "buffer"],
+        "goals": ["10s"],
+        "searches": 3,
+    }
+    return Experiment(**{**settings, **changes})
+
+
+@pytest.mark.parametrize(
+    ("device", "goal", "expected_fps"),
+    [
+        (Knee(capacity_fps=9e6), NDR, 9e6),
+        (Knee(capacity_fps=9e6), PDR, 9e6 / 0.995),
+        (Inversion(run_spread=0.0, trial_spread=0.0), NDR, 8e6),
+        (DeepBuffer(), NDR, 10e6 + 600_000 / 10.0),
+        # One loss in 10 s on average is seen with probability 1/2 at ln 2 of it.
+        (RandomDrops(), NDR, 10e6 * math.log(2.0) * 2.0 / 10.0),
+        (Gradual(), PDR, 8e6 + 2e6 * math.sqrt(0.5)),
+    ],
+    ids=["knee NDR", "knee PDR", "inversion", "buffer", "drops", "gradual"],
+)
+def test_the_truth_is_that_of_theory(device, goal: SearchGoal, expected_fps: float) -> None:
+    tolerance = 0.25 if isinstance(device, RandomDrops) else 1e-3
+    assert truth_fps(device, goal, LOADS, seed=1) == pytest.approx(expected_fps, rel=tolerance)
+
+
+def test_a_device_that_loses_nothing_has_no_truth() -> None:
+    assert truth_fps(Knee(capacity_fps=1e9), NDR, LOADS, seed=1) is None
+
+
+def test_the_result_does_not_depend_on_the_number_of_processes() -> None:
+    one = compare(experiment(), processes=1)
+    assert_frame_equal(one, compare(experiment(), processes=2))
+    assert one.height == 2 * 2 * 3 * 2
+
+
+def test_both_goals_of_a_search_are_rows_with_its_time_and_bounds_within_the_width() -> None:
+    frame = compare(experiment(width=0.01))
+    assert frame["goal"].unique().sort().to_list() == ["NDR", "PDR"]
+    widths = 1.0 - frame["lower_fps"] / frame["upper_fps"]
+    assert widths.max() <= 0.01 * (1 + 1e-9)
+    assert frame["lower_error"].is_between(-0.0105, 0.001).all()
+    times = frame.group_by("controller", "device", "seed").agg(pl.col("time_s").n_unique())
+    assert times["time_s"].max() == 1
+
+
+def test_the_baseline_has_ratio_one_and_weir_is_faster_on_a_plain_knee() -> None:
+    table = summary(compare(experiment(devices=["knee"], searches=5)), "mlrsearch-1.2.1")
+    ratio = {row["controller"]: row["ratio"] for row in table.to_dicts()}
+    assert ratio["mlrsearch-1.2.1"] == pytest.approx(1.0)
+    assert ratio["weir"] < 0.85
+
+
+def test_every_device_keeps_the_beginning_of_a_trial_when_it_is_cut_short() -> None:
+    """The law that early stop rests on: what is lost up to a time never becomes less."""
+    for name, entry in DEVICES.items():
+        device = entry(random.Random(1)) if callable(entry) else entry
+        for index, load_fps in enumerate((3.6e6, 7.2e6, 8.9e6, 9.99e6, 10.2e6, 12e6)):
+            lost = []
+            for duration_s in (0.001, 0.01, 0.1, 0.5, 1.0, 2.0, 3.7, 5.0, 10.0):
+                offer = Offer(
+                    frames=round(load_fps * duration_s),
+                    duration_s=duration_s,
+                    frame_size_bytes=64,
+                    index=index,
+                    elapsed_s=5.0,
+                    seed=3,
+                    steady_fps=load_fps,
+                )
+                received = device.received_frames(offer)
+                assert 0 <= received <= offer.frames
+                lost.append(offer.frames - received)
+            # Frames are whole: a knee may round by one.
+            assert all(b >= a - 1 for a, b in pairwise(lost)), (name, load_fps, lost)
+
+
+MINE = """
+from weirlab.search.mdr import Mdr
+from weirlab.testbed.devices import Knee
+
+CONTROLLERS = {"mdr-4": lambda goals, loads: Mdr(goals, loads, intermediate_phases=4)}
+DEVICES = {"slow": Knee(capacity_fps=1e6)}
+"""
+
+
+def test_a_file_adds_controllers_and_devices(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(MINE)
+    frame = compare(
+        experiment(controllers=["mdr", "mdr-4"], devices=["slow"], searches=1, file=file), processes=2
+    )
+    assert set(frame["controller"]) == {"mdr", "mdr-4"}
+    assert frame["truth_fps"].drop_nulls().is_between(0.99e6, 1.02e6).all()
+    assert "slow" in known(file).devices
+
+
+def test_names_that_there_are_not_and_files_that_fail_are_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no controller is called 'wier'; there are binary, mdr"):
+        compare(experiment(controllers=["wier"]))
+    with pytest.raises(InputError, match="no set of goals is called '11s'"):
+        compare(experiment(goals=["11s"]))
+    with pytest.raises(InputError, match="no such file"):
+        compare(experiment(file=tmp_path / "none.py"))
+    (tmp_path / "broken.py").write_text("CONTROLLERS = {")
+    with pytest.raises(InputError, match="SyntaxError"):
+        compare(experiment(file=tmp_path / "broken.py"))
+
+
+def test_the_sets_of_goals_are_equal_for_all() -> None:
+    for name, goals in goal_sets(0.007).items():
+        assert [goal.width for goal in goals] == [0.007, 0.007], name
+        assert [goal.loss_ratio for goal in goals] == [0.0, 0.005]
+
+
+def test_the_command_prints_tables_and_keeps_the_searches(tmp_path: Path) -> None:
+    options = ["search-lab", "--controllers", "mlr,weir", "--devices", "knee", "--searches", "2"]
+    out = CliRunner().invoke(app, [*options, "--processes", "1", "--out", str(tmp_path / "lab")])
+    assert out.exit_code == 0, out.output
+    assert "relative to mlr" in out.stdout
+    assert pl.read_parquet(tmp_path / "lab/searches.parquet").height == 8
+    assert (tmp_path / "lab/search-lab-10s.svg").read_text().startswith("<svg")
+    document = CliRunner().invoke(app, [*options, "--processes", "1", "--json"])
+    rows = json.loads(document.stdout)["rows"]
+    assert [row["controller"] for row in rows] == ["mlr", "weir"]
