@@ -138,7 +138,7 @@ pub struct Port<H> {
     byte_ps: u64,
     frame_ps: u64,
 
-    /// Most bytes that waited at a wake.
+    /// Most bytes that waited at a wake, or at the last [`Port::take_peak`].
     peak_bytes: u64,
     /// The counters without what `alike`, `byte_ps` and `frame_ps` hold.
     sums: Counters,
@@ -289,7 +289,8 @@ impl<H: Copy> Port<H> {
         Bytes::new(self.peak_bytes.max(self.waiting_bytes))
     }
 
-    /// [`Port::peak`]; what waits now becomes the next peak's start.
+    /// [`Port::peak`]; what waits now is the least that the next one can be.
+    #[inline]
     pub fn take_peak(&mut self) -> Bytes {
         let peak = self.peak();
         self.peak_bytes = self.waiting_bytes;
@@ -297,10 +298,18 @@ impl<H: Copy> Port<H> {
     }
 
     /// The counters, with the integrals up to `now`.
+    #[inline]
     pub fn counters_at(&mut self, now: Time) -> Counters {
         self.settle(now);
-        self.fold();
-        self.sums
+        let frames = self.alike;
+        Counters {
+            frames: self.sums.frames + frames,
+            bytes: self.sums.bytes + frames * u64::from(self.last_size),
+            busy_ps: self.sums.busy_ps + frames * self.last_tx.ps(),
+            queue_byte_ps: self.sums.queue_byte_ps + u128::from(self.byte_ps),
+            queue_wait_ps: self.sums.queue_wait_ps + u128::from(self.frame_ps),
+            ..self.sums
+        }
     }
 
     /// How long the port was paused up to `now`.
@@ -384,12 +393,8 @@ impl<H: Copy> Port<H> {
 
     /// Moves what was counted in short into `sums`.
     fn fold(&mut self) {
-        let frames = std::mem::take(&mut self.alike);
-        self.sums.frames += frames;
-        self.sums.bytes += frames * u64::from(self.last_size);
-        self.sums.busy_ps += frames * self.last_tx.ps();
-        self.sums.queue_byte_ps += u128::from(std::mem::take(&mut self.byte_ps));
-        self.sums.queue_wait_ps += u128::from(std::mem::take(&mut self.frame_ps));
+        self.sums = self.counters_at(self.settled);
+        (self.alike, self.byte_ps, self.frame_ps) = (0, 0, 0);
     }
 
     /// Whether a frame of `lane` may go although the port is in a special state: only past a PAUSE.

@@ -16,7 +16,7 @@ use crate::agent::AgentId;
 use crate::feed::{Feed, Source};
 use crate::frames::{Frame, FrameId, NO_FRAME, Pool};
 use crate::plan::{ARRIVED, Plan};
-use crate::probes::{Histogram, PortProbe, TrafficProbe};
+use crate::probes::{Histogram, PortProbes, TrafficProbe};
 
 /// A network of ports and links under a scenario's load.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub struct Fabric<'p> {
     /// Draws that were no event.
     pub(crate) draws: i64,
     pub(crate) feeds: Vec<Feed>,
-    pub(crate) port_probes: Vec<PortProbe>,
+    pub(crate) port_probes: PortProbes,
     pub(crate) watch: Option<Box<Watch>>,
 }
 
@@ -56,8 +56,8 @@ pub(crate) struct Line {
     flags: u32,
     /// Place in `feeds`, if FED.
     pub(crate) feed: u32,
-    /// Place in `port_probes`, if PROBED.
-    pub(crate) probe: u32,
+    /// When the current interval ends, if intervals are written down.
+    boundary: Time,
     pub(crate) port: Port<FrameId>,
 }
 
@@ -65,10 +65,8 @@ pub(crate) struct Line {
 const ARMED: u32 = 1;
 /// Sources are pulled.
 const FED: u32 = 2;
-/// Intervals are written down.
-const PROBED: u32 = 4;
 /// The queue of a fed port is not kept: it is unlimited, frames are of one size, and nobody looks.
-const UNKEPT: u32 = 8;
+const UNKEPT: u32 = 4;
 
 /// What became of the frames of one flow.
 #[derive(Clone, Copy, Debug)]
@@ -122,7 +120,7 @@ impl<'p> Fabric<'p> {
             flags: 0,
             lag: plan.lag(id),
             feed: 0,
-            probe: 0,
+            boundary: Time::NEVER,
         };
         let lines: Vec<Line> = ports.map(line).collect();
         let mut fabric = Fabric {
@@ -139,10 +137,12 @@ impl<'p> Fabric<'p> {
             patience: 0,
             draws: 0,
             feeds: Vec::new(),
-            port_probes: Vec::new(),
+            port_probes: PortProbes::new(&plan.spec.record.ports, plan.topology.ports.len(), end),
             watch: Watch::new(plan, end).map(Box::new),
         };
-        fabric.add_probes();
+        for (port, boundary) in fabric.port_probes.first() {
+            fabric.lines[port as usize].boundary = boundary;
+        }
         fabric.add_feeds(seed);
         fabric
     }
@@ -236,10 +236,8 @@ impl<'p> Fabric<'p> {
     /// A frame arrives at a queue.
     #[inline(always)]
     fn offer(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
+        self.look_at(port, self.now);
         let line = &mut self.lines[port as usize];
-        if line.has(PROBED) {
-            self.port_probes[line.probe as usize].advance(self.now, &mut line.port);
-        }
         match line.port.offer(self.now, id, size, lane) {
             Offer::Sent { end } => {
                 if let Some(arrives) = line.append(&mut self.frames, id, end) {
@@ -255,6 +253,27 @@ impl<'p> Fabric<'p> {
         }
     }
 
+    /// The port is about to be touched: writes the intervals that ended.
+    #[inline(always)]
+    fn look_at(&mut self, port: u32, now: Time) {
+        if self.lines[port as usize].boundary <= now {
+            self.write_intervals(port, now);
+        }
+    }
+
+    #[cold]
+    fn write_intervals(&mut self, port: u32, now: Time) {
+        let line = &mut self.lines[port as usize];
+        line.boundary = self.port_probes.mark(port, now, &mut line.port);
+    }
+
+    /// Writes the intervals that are left at the end.
+    pub(crate) fn finish_intervals(&mut self) {
+        for port in 0..self.ports {
+            self.look_at(port, self.end);
+        }
+    }
+
     #[inline]
     fn drop_frame(&mut self, id: FrameId) {
         self.drops[self.frames[id].leg as usize] += 1;
@@ -264,11 +283,9 @@ impl<'p> Fabric<'p> {
     /// The transmitter of `port` is free and something waits.
     #[inline(always)]
     fn wake(&mut self, port: u32) {
+        self.look_at(port, self.now);
         let line = &mut self.lines[port as usize];
         line.flags &= !ARMED;
-        if line.has(PROBED) {
-            self.port_probes[line.probe as usize].advance(self.now, &mut line.port);
-        }
         if let Some(sent) = line.port.wake(self.now)
             && let Some(arrives) = line.append(&mut self.frames, sent.handle, sent.end)
         {
@@ -381,25 +398,22 @@ impl<'p> Fabric<'p> {
 
     /// Lets a fed port and its sources go on by themselves until a transmission begins.
     fn step_kept(&mut self, port: u32) -> Step {
+        let feed = self.lines[port as usize].feed as usize;
         for _ in 0..DRAWS_PER_STEP {
             self.draw();
-            let line = &mut self.lines[port as usize];
-            let feed = &mut self.feeds[line.feed as usize];
-            let (generated, due) = (feed.peek(), line.port.due());
+            let (generated, due) = (self.feeds[feed].peek(), self.lines[port as usize].port.due());
             let now = due.min(generated);
             if now >= self.end {
                 return Step::Done;
             }
-            if line.has(PROBED) {
-                self.port_probes[line.probe as usize].advance(now, &mut line.port);
-            }
+            self.look_at(port, now);
             if due <= generated {
-                match line.port.wake(due) {
+                match self.lines[port as usize].port.wake(due) {
                     Some(sent) => return Step::Sent { id: sent.handle, end: sent.end },
                     None => continue,
                 }
             }
-            let (flow, size) = feed.take();
+            let (flow, size) = self.feeds[feed].take();
             let id = self.generate(now, flow, size);
             match self.lines[port as usize].port.offer(now, id, size, Lane::Data) {
                 Offer::Sent { end } => return Step::Sent { id, end },
@@ -407,8 +421,7 @@ impl<'p> Fabric<'p> {
                 Offer::Dropped => self.drop_frame(id),
             }
         }
-        let line = &self.lines[port as usize];
-        Step::Tired { next: line.port.due().min(self.feeds[line.feed as usize].peek()) }
+        Step::Tired { next: self.lines[port as usize].port.due().min(self.feeds[feed].peek()) }
     }
 
     #[inline(always)]
@@ -416,15 +429,6 @@ impl<'p> Fabric<'p> {
         self.flows[flow as usize].send(size);
         let leg = self.plan.flows[flow as usize].first_leg;
         self.frames.put(Frame::new(at, flow, leg, size, Lane::Data))
-    }
-
-    fn add_probes(&mut self) {
-        for probe in &self.plan.spec.record.ports {
-            let line = &mut self.lines[probe.port as usize];
-            line.flags |= PROBED;
-            line.probe = self.port_probes.len() as u32;
-            self.port_probes.push(PortProbe::new(probe.every_ps, self.end));
-        }
     }
 
     fn add_feeds(&mut self, seed: Seed) {
@@ -445,7 +449,7 @@ impl<'p> Fabric<'p> {
             line.flags |= FED;
             line.feed = self.feeds.len() as u32;
             let unlimited = plan.limits[port as usize] == Limit::UNLIMITED;
-            if unlimited && feed.fixed_size.is_some() && !line.has(PROBED) {
+            if unlimited && feed.fixed_size.is_some() && line.boundary == Time::NEVER {
                 line.flags |= UNKEPT;
             }
             self.feeds.push(feed);
@@ -501,11 +505,6 @@ impl Line {
     #[inline]
     pub(crate) fn has(&self, flags: u32) -> bool {
         self.flags & flags != 0
-    }
-
-    /// Whether intervals are written down.
-    pub(crate) fn is_probed(&self) -> bool {
-        self.has(PROBED)
     }
 
     /// Whether the port pulls its sources.

@@ -30,6 +30,6 @@ pub use agent::{Agent, AgentId, PushedSource};
 pub use batch::{Progress, simulate};
 pub use fabric::Fabric;
 pub use plan::{Feeding, Plan};
-pub use probes::{Delivery, PortInterval};
+pub use probes::{Delivery, Intervals, PortInterval};
 pub use sim::{DropTotals, FlowTotals, PortTotals, Sim, SimError, Totals};
 pub use tables::{Column, Table, Tables};

@@ -3,13 +3,14 @@
 //!
 //! An interval holds what happens from its start up to, but not at, its end.
 
-use weir_core::queue::{Counters, Port};
+use weir_core::queue::Port;
+use weir_core::spec;
 use weir_core::units::{Span, Time};
 
 use crate::frames::FrameId;
 
 /// One interval of a port: a row of the table `intervals`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortInterval {
     /// End of the interval, ps.
     pub t_ps: u64,
@@ -39,74 +40,213 @@ pub struct Delivery {
 }
 
 /// The ends of equal intervals; the last one ends with the run.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Boundaries {
     every: Span,
-    /// End of the current interval.
-    next: Time,
     end: Time,
 }
 
 impl Boundaries {
-    fn new(every: Span, end: Time) -> Boundaries {
-        Boundaries { every, next: end.min(Time::ZERO + every), end }
+    /// How many there are.
+    fn count(self) -> u32 {
+        u32::try_from(self.end.ps().div_ceil(self.every.ps())).expect("fewer rows than 2^32, as checked")
     }
 
-    /// The end of the current interval if it is not after `now`; then the next one begins.
-    fn pass(&mut self, now: Time) -> Option<Time> {
-        let passed = self.next;
-        if passed > now {
-            return None;
-        }
-        self.next = if passed == self.end { Time::NEVER } else { self.end.min(later(passed, self.every)) };
-        Some(passed)
-    }
-}
-
-fn later(time: Time, span: Span) -> Time {
-    Time::from_ps(time.ps().saturating_add(span.ps()))
-}
-
-/// Writes down the intervals of one port.
-#[derive(Debug)]
-pub(crate) struct PortProbe {
-    boundaries: Boundaries,
-    /// Counters at the start of the interval.
-    before: Counters,
-    /// Most bytes waiting in the intervals written.
-    pub(crate) peak: u64,
-    pub(crate) rows: Vec<PortInterval>,
-}
-
-impl PortProbe {
-    pub(crate) fn new(every: Span, end: Time) -> PortProbe {
-        PortProbe { boundaries: Boundaries::new(every, end), before: Counters::default(), peak: 0, rows: Vec::new() }
-    }
-
-    /// Writes the intervals that ended up to `now`, where `port` has not been touched since.
+    /// The end of interval `number` (from 1); none after the last.
     #[inline]
-    pub(crate) fn advance(&mut self, now: Time, port: &mut Port<FrameId>) {
-        if self.boundaries.next <= now {
-            self.write(now, port);
+    fn at(self, number: u32) -> Time {
+        let at = Time::from_ps(u64::from(number).saturating_mul(self.every.ps()));
+        if at < self.end {
+            at
+        } else if number == self.count() {
+            self.end
+        } else {
+            Time::NEVER
         }
     }
 
-    #[cold]
-    fn write(&mut self, now: Time, port: &mut Port<FrameId>) {
-        while let Some(at) = self.boundaries.pass(now) {
-            let (counters, peak) = (port.counters_at(at), port.take_peak().count());
-            self.rows.push(PortInterval {
-                t_ps: at.ps(),
-                bytes: counters.bytes - self.before.bytes,
-                frames: counters.frames - self.before.frames,
-                drops: counters.drops - self.before.drops,
-                queue_bytes: port.waiting_bytes().count(),
-                queue_max_bytes: peak,
-                queue_byte_ps: counters.queue_byte_ps - self.before.queue_byte_ps,
-            });
-            self.peak = self.peak.max(peak);
-            self.before = counters;
+    /// The number of the interval that holds `now`.
+    fn number(self, now: Time) -> u32 {
+        if now >= self.end { self.count() + 1 } else { (now.ps() / self.every.ps()) as u32 + 1 }
+    }
+}
+
+/// Writes down the intervals of ports, one after the other as they end.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PortProbes {
+    probes: Vec<PortProbe>,
+    /// Place in `probes` of each port that has one.
+    of_port: Vec<u32>,
+    log: Vec<Mark>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct PortProbe {
+    port: u32,
+    boundaries: Boundaries,
+    /// The interval under way.
+    number: u32,
+    /// Most bytes that waited in the intervals before.
+    peak: u64,
+}
+
+/// The place of the probe of a port without one.
+const NOWHERE: u32 = u32::MAX;
+
+/// What a port had done by the end of an interval in which, or just before which, something happened: a cache line.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    /// Place of the probe.
+    probe: u32,
+    /// The interval.
+    number: u32,
+    bytes: u64,
+    frames: u64,
+    drops: u64,
+    queue_bytes: u64,
+    /// Since the mark before.
+    queue_max_bytes: u64,
+    queue_byte_ps: u128,
+}
+
+impl PortProbes {
+    pub(crate) fn new(probes: &[spec::PortProbe], ports: usize, end: Time) -> PortProbes {
+        let probe = |probe: &spec::PortProbe| PortProbe {
+            port: probe.port,
+            boundaries: Boundaries { every: probe.every_ps, end },
+            number: 1,
+            peak: 0,
+        };
+        let mut of_port = vec![NOWHERE; if probes.is_empty() { 0 } else { ports }];
+        for (place, probe) in (0..).zip(probes) {
+            of_port[probe.port as usize] = place;
         }
+        PortProbes { probes: probes.iter().map(probe).collect(), of_port, log: Vec::new() }
+    }
+
+    /// Each port that has a probe, and when its first interval ends.
+    pub(crate) fn first(&self) -> impl Iterator<Item = (u32, Time)> + '_ {
+        self.probes.iter().map(|probe| (probe.port, probe.boundaries.at(1)))
+    }
+
+    /// Marks the end of the interval of `id` that ended up to `now`; `port` has not been touched since. Returns when
+    /// the interval ends that holds `now`.
+    pub(crate) fn mark(&mut self, id: u32, now: Time, port: &mut Port<FrameId>) -> Time {
+        let place = self.of_port[id as usize];
+        let PortProbe { boundaries, number, peak, .. } = &mut self.probes[place as usize];
+        let counters = port.counters_at(boundaries.at(*number));
+        let queue_max_bytes = port.take_peak().count();
+        *peak = queue_max_bytes.max(*peak);
+        self.log.push(Mark {
+            probe: place,
+            number: *number,
+            bytes: counters.bytes,
+            frames: counters.frames,
+            drops: counters.drops,
+            queue_bytes: port.waiting_bytes().count(),
+            queue_max_bytes,
+            queue_byte_ps: counters.queue_byte_ps,
+        });
+        *number += 1;
+        let next = boundaries.at(*number);
+        if next > now {
+            return next;
+        }
+        // Nothing happened in the intervals up to `now`.
+        *number = boundaries.number(now);
+        boundaries.at(*number)
+    }
+
+    /// Most bytes that waited at a port, up to its last mark.
+    pub(crate) fn peak(&self, id: u32) -> u64 {
+        let place = self.of_port.get(id as usize).copied().unwrap_or(NOWHERE);
+        self.probes.get(place as usize).map_or(0, |probe| probe.peak)
+    }
+
+    /// After the last mark.
+    pub(crate) fn finish(self) -> Intervals {
+        Intervals { probes: self.probes, log: self.log }
+    }
+}
+
+/// The intervals of all recorded ports. Intervals in which nothing happened are not kept, but told.
+#[derive(Clone, Debug, Default)]
+pub struct Intervals {
+    probes: Vec<PortProbe>,
+    log: Vec<Mark>,
+}
+
+impl Intervals {
+    /// Every interval of every recorded port, ports in the order of the spec.
+    pub fn rows(&self) -> impl Iterator<Item = (u32, PortInterval)> + '_ {
+        // Places in the log, probe by probe; within a probe it is in order of time.
+        let mut order: Vec<u32> = (0..self.log.len() as u32).collect();
+        order.sort_by_key(|&place| self.log[place as usize].probe);
+        let mut marks = order.into_iter().map(|place| &self.log[place as usize]).peekable();
+        self.probes
+            .iter()
+            .flat_map(|&PortProbe { port, boundaries, .. }| {
+                (1..=boundaries.count()).map(move |number| (port, boundaries, number))
+            })
+            .scan(Before::default(), move |before, (port, boundaries, number)| {
+                if number == 1 {
+                    *before = Before::default();
+                }
+                let mark = marks.next_if(|mark| mark.number == number && self.probes[mark.probe as usize].port == port);
+                Some((port, before.row(boundaries.at(number), mark)))
+            })
+    }
+}
+
+impl PartialEq for Intervals {
+    fn eq(&self, other: &Intervals) -> bool {
+        self.rows().eq(other.rows())
+    }
+}
+
+/// What a port had done by the end of the interval before.
+#[derive(Default)]
+struct Before {
+    t_ps: u64,
+    bytes: u64,
+    frames: u64,
+    drops: u64,
+    queue_bytes: u64,
+    queue_byte_ps: u128,
+}
+
+impl Before {
+    /// The interval that ends at `end`, with its mark if it has one.
+    fn row(&mut self, end: Time, mark: Option<&Mark>) -> PortInterval {
+        let quiet = Mark {
+            probe: 0,
+            number: 0,
+            bytes: self.bytes,
+            frames: self.frames,
+            drops: self.drops,
+            queue_bytes: self.queue_bytes,
+            queue_max_bytes: self.queue_bytes,
+            queue_byte_ps: self.queue_byte_ps + u128::from(self.queue_bytes) * u128::from(end.ps() - self.t_ps),
+        };
+        let mark = mark.unwrap_or(&quiet);
+        let row = PortInterval {
+            t_ps: end.ps(),
+            bytes: mark.bytes - self.bytes,
+            frames: mark.frames - self.frames,
+            drops: mark.drops - self.drops,
+            queue_bytes: mark.queue_bytes,
+            queue_max_bytes: mark.queue_max_bytes,
+            queue_byte_ps: mark.queue_byte_ps - self.queue_byte_ps,
+        };
+        *self = Before {
+            t_ps: end.ps(),
+            bytes: mark.bytes,
+            frames: mark.frames,
+            drops: mark.drops,
+            queue_bytes: mark.queue_bytes,
+            queue_byte_ps: mark.queue_byte_ps,
+        };
+        row
     }
 }
 
@@ -114,29 +254,31 @@ impl PortProbe {
 #[derive(Debug)]
 pub(crate) struct TrafficProbe {
     boundaries: Boundaries,
-    frames: u64,
-    bytes: u64,
+    /// The interval under way.
+    current: Delivery,
     pub(crate) rows: Vec<Delivery>,
 }
 
 impl TrafficProbe {
     pub(crate) fn new(every: Span, end: Time) -> TrafficProbe {
-        TrafficProbe { boundaries: Boundaries::new(every, end), frames: 0, bytes: 0, rows: Vec::new() }
+        let boundaries = Boundaries { every, end };
+        let current = Delivery { t_ps: boundaries.at(1).ps(), frames: 0, bytes: 0 };
+        TrafficProbe { boundaries, current, rows: Vec::new() }
     }
 
     /// Writes the intervals that ended up to `now`.
     pub(crate) fn advance(&mut self, now: Time) {
-        while let Some(at) = self.boundaries.pass(now) {
-            let (frames, bytes) = (std::mem::take(&mut self.frames), std::mem::take(&mut self.bytes));
-            self.rows.push(Delivery { t_ps: at.ps(), frames, bytes });
+        while self.current.t_ps <= now.ps() {
+            let t_ps = self.boundaries.at(self.rows.len() as u32 + 2).ps();
+            self.rows.push(std::mem::replace(&mut self.current, Delivery { t_ps, frames: 0, bytes: 0 }));
         }
     }
 
     /// A frame was delivered at `now`.
     pub(crate) fn on_delivery(&mut self, now: Time, bytes: u64) {
         self.advance(now);
-        self.frames += 1;
-        self.bytes += bytes;
+        self.current.frames += 1;
+        self.current.bytes += bytes;
     }
 }
 

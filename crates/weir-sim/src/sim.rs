@@ -6,10 +6,10 @@ use weir_core::rng::Seed;
 use weir_core::units::{Bytes, Span, Time};
 
 use crate::agent::{Agent, AgentId, PushedSource};
-use crate::fabric::Fabric;
+use crate::fabric::{Fabric, Line};
 use crate::frames::NO_FRAME;
 use crate::plan::{ARRIVED, Plan};
-use crate::probes::{Delivery, PortInterval};
+use crate::probes::{Delivery, Intervals};
 
 /// Why a run gave no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -86,7 +86,7 @@ pub struct Totals {
     /// Where frames of which flow were dropped, in order of port and flow; drop-tail only.
     pub drops: Vec<DropTotals>,
     /// Intervals of the recorded ports, in the order of the spec.
-    pub intervals: Vec<(u32, Vec<PortInterval>)>,
+    pub intervals: Intervals,
     /// Intervals of the recorded groups of traffic, in the order of the groups.
     pub deliveries: Vec<(u32, Vec<Delivery>)>,
     /// Bins of the delay of each flow: flow, lower bound (included) and upper bound in ps, frames.
@@ -250,12 +250,10 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             return Err(SimError::Leak { seed: self.seed, alive, found });
         }
         let (drops, flows) = self.balance(&live)?;
-        let mut delays = Vec::new();
-        let (mut intervals, mut deliveries) = (Vec::new(), Vec::new());
-        for (probe, spec) in self.fabric.port_probes.iter_mut().zip(&self.fabric.plan.spec.record.ports) {
-            probe.advance(self.fabric.end, &mut self.fabric.lines[spec.port as usize].port);
-            intervals.push((spec.port, std::mem::take(&mut probe.rows)));
-        }
+        self.fabric.finish_intervals();
+        let ports = self.port_totals();
+        let intervals = std::mem::take(&mut self.fabric.port_probes).finish();
+        let (mut deliveries, mut delays) = (Vec::new(), Vec::new());
         if let Some(watch) = &mut self.fabric.watch {
             for (group, probe) in (0..).zip(&mut watch.traffic) {
                 if let Some(probe) = probe {
@@ -273,7 +271,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             packet_hops: self.fabric.hops,
             end_ps: self.fabric.end.ps(),
             flows,
-            ports: self.port_totals(),
+            ports,
             drops,
             intervals,
             deliveries,
@@ -335,16 +333,13 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
     fn port_totals(&mut self) -> Vec<PortTotals> {
         let fabric = &mut self.fabric;
         let end = fabric.end;
-        let total = |line: &mut crate::fabric::Line| {
+        let total = |(id, line): (u32, &mut Line)| {
             let counters = line.port.counters_at(end);
-            let mut peak = line.port.peak().count();
+            let mut peak = line.port.peak().count().max(fabric.port_probes.peak(id));
             if line.is_unkept() {
                 let feed = &fabric.feeds[line.feed as usize];
                 let size = feed.fixed_size.unwrap_or(Bytes::ZERO);
                 peak = feed.longest_wait.ps().div_ceil(line.port.transmission(size).ps().max(1)) * size.count();
-            }
-            if let Some(probe) = fabric.port_probes.get(line.probe as usize).filter(|_| line.is_probed()) {
-                peak = peak.max(probe.peak);
             }
             PortTotals {
                 frames: counters.frames,
@@ -358,7 +353,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
                 paused_ps: line.port.paused_until(end).ps(),
             }
         };
-        fabric.lines.iter_mut().map(total).collect()
+        (0..).zip(&mut fabric.lines).map(total).collect()
     }
 }
 

@@ -92,7 +92,7 @@ impl Tables {
                 frames: U64 = row.frames,
             ),
             table!("intervals":
-                each(batch, |run| run.intervals.iter().flat_map(|(id, rows)| rows.iter().map(move |row| (*id, row))))
+                each(batch, |run| run.intervals.rows())
                 => |(i, (id, row))|
                 replicate: U32 = i,
                 port: U32 = id,

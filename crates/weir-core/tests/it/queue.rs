@@ -121,12 +121,12 @@ fn the_integral_is_bytes_times_time() {
     for handle in 0..3 {
         port.offer(at(0), handle, FRAME, Lane::Data);
     }
-    assert_eq!(port.peak(), Bytes::new(3000));
     run_until(&mut port, at(1200));
     // 3000 B for 1.2 us, then 1500 B for 0.6 us.
     let counters = port.counters_at(at(1800));
     assert_eq!(counters.queue_byte_ps, 3000 * 1_200_000 + 1500 * 600_000);
     assert_eq!(counters.queue_wait_ps, 2 * 1_200_000 + 600_000);
+    assert_eq!((counters.frames, counters.bytes, counters.busy_ps), (2, 3000, 2 * TX.ps()));
     assert_eq!(port.take_peak(), Bytes::new(3000));
     assert_eq!(port.peak(), FRAME, "the next peak begins with what waits");
 }
