@@ -178,6 +178,14 @@ def test_percentiles_grow_with_their_share_and_stay_within_the_bins(counts, one,
     assert 100 * filled[0] <= low <= high <= 100 * filled[-1] + 100
 
 
+def test_no_percentile_leaves_the_delays_that_were_seen():
+    # All frames took 205 ps: their bin reaches from 200 to 220.
+    seen = flows([10] * 4, [10] * 4, [0] * 4, low=[205] * 4, high=[205] * 4)
+    made = records(flows=seen, delays=histogram([(200, 220, 10)]))
+    assert values(measures.delay_percentile(made, [0], 0.01))[0] == 205.0
+    assert values(measures.delay_percentile(made, [0], 0.99))[0] == 205.0
+
+
 def test_delays_that_were_not_recorded_are_not_made_up():
     made = records(flows=flows([1] * 4, [1] * 4, [0] * 4), delays=histogram([]).cast(pl.UInt64))
     with pytest.raises(MissingRecordError, match="delays were not recorded"):

@@ -136,9 +136,11 @@ def delay_percentile(records: Records, traffic: Sequence[int], share: float) -> 
     """One-way delay [ps] that `share` of the delivered frames, in [0, 1], do not exceed.
 
     Interpolated linearly within the bin of the recorded distribution that holds it; a bin is at most
-    1/32 of its delays wide, and so is the error. Source: RFC 7679, section 5.1.
+    1/32 of its delays wide, and so is the error. Never outside of the least and the greatest delay, which the
+    flows' totals know exactly. Source: RFC 7679, section 5.1.
     """
-    flows = _flows(records, traffic).select("replicate", "flow")
+    totals = _flows(records, traffic)
+    flows = totals.select("replicate", "flow")
     bins = records["delays"].join(flows, on=["replicate", "flow"], how="semi")
     if bins.is_empty():
         raise MissingRecordError("delays were not recorded: add an entry such as {delays: NAME} to 'record'")
@@ -155,7 +157,11 @@ def delay_percentile(records: Records, traffic: Sequence[int], share: float) -> 
     )
     within = (1 - (pl.col("upto") - pl.col("rank")) / pl.col("frames")).clip(0, 1)
     value = pl.col("low_ps") + within * (pl.col("high_ps").cast(pl.Float64) - pl.col("low_ps"))
-    return _by_replicate(records, bins, value.first())
+    extremes = totals.group_by("replicate").agg(
+        least=pl.col("delay_min_ps").min(), greatest=pl.col("delay_max_ps").max()
+    )
+    bins = bins.with_columns(value=value).join(extremes, on="replicate").sort("replicate", "low_ps")
+    return _by_replicate(records, bins, pl.col("value").clip(pl.col("least"), pl.col("greatest")).first())
 
 
 def jain_fairness(records: Records, traffic: Sequence[int], window: Window | None = None) -> pl.DataFrame:
