@@ -35,7 +35,8 @@ def test_a_device_of_your_own(capsys, tmp_path):
 
 
 def test_a_search_in_python(capsys, monkeypatch, tmp_path):
-    code, loop = blocks("searching.md")
+    laboratory, code, loop = blocks("searching.md")
+    assert set(run(laboratory, tmp_path)) >= {"CONTROLLERS", "DEVICES"}
     monkeypatch.chdir(tmp_path)
     (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
     names = run(code, tmp_path)
