@@ -14,6 +14,8 @@ from weirlab.scenario.document import parse
 from weirlab.scenario.reference import described_models, rewritten
 from weirlab.units import FrameRate, Rate, Size, Span
 
+TOP = Path(__file__).parents[2]
+PAGES = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]
 PAGE = (Path(__file__).parents[2] / "docs" / "scenarios.md").read_text()
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 SCHEMA = jsonschema.Draft202012Validator(json_schema())
@@ -45,6 +47,17 @@ def test_an_example_is_legal(text: str) -> None:
     parse(text)
     fragment = {"weirlab": 1, "extends": "base.yaml", **yaml.safe_load(text)}
     SCHEMA.validate(fragment)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_whole_scenario_of_a_page_is_legal(page: Path) -> None:
+    for text in re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL):
+        if "weirlab: 1" in text and "extends:" not in text:
+            assert loads(text).name
+
+
+def test_pages_with_whole_scenarios_are_found() -> None:
+    assert "README.md" in [page.name for page in PAGES if "weirlab: 1" in page.read_text()]
 
 
 def test_there_are_examples() -> None:

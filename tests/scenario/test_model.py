@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from weirlab.errors import ScenarioError
 from weirlab.scenario import Scenario, load, loads, unsupported
 from weirlab.scenario.base import Named
+from weirlab.scenario.layout import Layout, NoMatchError
 from weirlab.scenario.model import split_path
 
 FILES = Path(__file__).parent / "files"
@@ -127,3 +128,11 @@ def test_what_the_simulator_lacks_loads_and_is_told_with_its_place(file: str, pa
     problems = unsupported(load(FILES / file))
     assert [problem.path for problem in problems] == parts
     assert all(problem.line > 1 for problem in problems)
+
+
+@pytest.mark.parametrize("pattern", ["host-[01]", "host-[0,1]", "host-[a-b]", "host-[0-1", "host-[0:1]"])
+def test_brackets_that_are_no_range_are_told_how_to_write_one(pattern: str) -> None:
+    layout = Layout(("host-0", "host-1"), frozenset({"host-0", "host-1"}), ())
+    with pytest.raises(NoMatchError, match=r"is no range of numbers: write \[0-1\], or a list of names"):
+        layout.node_ids([pattern])
+    assert layout.node_ids(["host-[0-1]"]) == [0, 1]

@@ -13,13 +13,25 @@ from weirlab import _core
 from weirlab.scenario.network import FRAMING_BYTES, Dumbbell, FatTree, Graph, Link, LinkGroup, Path, Star
 from weirlab.scenario.problems import did_you_mean, listed
 
-__all__ = ["FIXED_NODES", "Layout", "NoMatchError", "Plan", "Port", "layout_of", "matches", "plan_network"]
+__all__ = [
+    "FIXED_NODES",
+    "Layout",
+    "NoMatchError",
+    "Plan",
+    "Port",
+    "bracket_hint",
+    "layout_of",
+    "matches",
+    "plan_network",
+]
 
 FIXED_NODES = ("sender", "receiver")
 """Hosts of a testbed that has its own network."""
 
 MAX_NODES = 1 << 20
 """Most nodes, and most links of a group; as many as the simulator takes."""
+
+_RANGE = re.compile(r"\[(\d+)-(\d+)\]")
 
 Fault = tuple[tuple[str | int, ...], str]
 """Where in the scenario, and what is wrong."""
@@ -109,6 +121,8 @@ class Layout:
                 return matches(pattern, name)
 
     def _near(self, pattern: str) -> str:
+        if hint := bracket_hint(pattern):
+            return hint
         if pattern.startswith("@"):
             return did_you_mean(pattern, ("@hosts", "@switches")) or "; groups: @hosts, @switches"
         return did_you_mean(pattern, self.nodes) or f"; nodes: {listed(self.nodes, 8)}"
@@ -126,7 +140,7 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
     ranges: list[tuple[int, int]] = []
     regex = ""
     for part in re.split(r"(\[[^\]]*\]|\*|\?)", pattern):
-        if bounds := re.fullmatch(r"\[(\d+)-(\d+)\]", part):
+        if bounds := _RANGE.fullmatch(part):
             ranges.append((int(bounds[1]), int(bounds[2])))
             regex += r"(0|[1-9]\d*)"
         else:
@@ -145,6 +159,12 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
 def matches(pattern: str, name: str) -> bool:
     """Whether `name` fits `pattern`: `*` any text, `?` any character, `[0-15]` any number in the range."""
     return _matcher(pattern)(name)
+
+
+def bracket_hint(pattern: str) -> str:
+    """How ranges are written, where `pattern` has brackets that are none; otherwise nothing."""
+    strange = [part for part in re.findall(r"\[[^\]]*\]?", pattern) if not _RANGE.fullmatch(part)]
+    return f"; '{strange[0]}' is no range of numbers: write [0-1], or a list of names" if strange else ""
 
 
 @dataclass(frozen=True)

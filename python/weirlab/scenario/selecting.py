@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from weirlab.scenario.layout import Layout, NoMatchError, matches
+from weirlab.scenario.layout import Layout, NoMatchError, bracket_hint, matches
 from weirlab.scenario.problems import did_you_mean, listed
 
 __all__ = ["Fault", "Where", "nodes_amiss", "ports_amiss", "traffic_amiss"]
@@ -36,5 +36,9 @@ def nodes_amiss(layout: Layout, patterns: Sequence[str], path: Where, *, hosts: 
 def traffic_amiss(patterns: Sequence[str], names: Sequence[str], path: Where) -> Iterator[Fault]:
     for pattern in patterns:
         if not any(matches(pattern, name) for name in names):
-            hint = did_you_mean(pattern, names) or f"; traffic: {listed(names) or 'none'}"
+            hint = (
+                bracket_hint(pattern)
+                or did_you_mean(pattern, names)
+                or f"; traffic: {listed(names) or 'none'}"
+            )
             yield path, f"no traffic is called '{pattern}'{hint}"
