@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from weirlab.errors import InputError
+from weirlab.errors import InputError, WeirlabError
+from weirlab.files import locked_directory
 from weirlab.results import Manifest, Provenance, claimed_directory, new_directory, write_json, write_text
 
 
@@ -121,3 +122,40 @@ def test_json_is_written_for_people(tmp_path):
     write_json(tmp_path / "a.json", {"unit": "µs"})
     assert "µs" in (tmp_path / "a.json").read_text(encoding="utf-8")
     assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == {"unit": "µs"}
+
+
+def test_work_that_goes_on_keeps_the_provenance_of_its_beginning(tmp_path, manifest):
+    replace(manifest, overrides={"run.seed": "1"}).ended("interrupted", "Ctrl-C").write(tmp_path)
+    first = Manifest.read(tmp_path)
+    again = Manifest(kind="run", name="x", provenance=Provenance.now(["weir", "--resume", "x"]))
+    again.begun_in(tmp_path).write(tmp_path)
+    running = Manifest.read(tmp_path)
+    assert (running.status, running.remark) == ("running", "")
+    assert (running.provenance, running.overrides) == (first.provenance, {"run.seed": "1"})
+    running.ended("complete").write(tmp_path)
+    whole = Manifest.read(tmp_path)
+    assert whole.provenance == first.provenance
+    (sitting,) = whole.sittings
+    assert sitting.command == ["weir", "--resume", "x"]
+    assert sitting.finished is not None
+
+
+def test_work_that_begins_has_no_sittings_before(tmp_path, manifest):
+    assert manifest.begun_in(tmp_path) is manifest
+
+
+def test_a_file_for_which_there_is_no_room_is_named_and_leaves_nothing(tmp_path, small_files):
+    with small_files(100), pytest.raises(WeirlabError, match=r"big\.json: cannot be written: File too large"):
+        write_json(tmp_path / "big.json", "x" * 200)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_process_at_a_time_works_in_a_directory(tmp_path):
+    with (
+        locked_directory(tmp_path),
+        pytest.raises(InputError, match="another process is working"),
+        locked_directory(tmp_path),
+    ):
+        pass
+    with locked_directory(tmp_path):
+        pass

@@ -16,6 +16,7 @@ import polars as pl
 from polars import selectors as cs
 
 from weirlab.errors import InputError
+from weirlab.files import whole
 
 __all__ = ["DIMENSIONS", "TABLES", "Records", "save_tables"]
 
@@ -148,9 +149,8 @@ class Records(Mapping[str, pl.DataFrame]):
 
 
 def save_tables(tables: Mapping[str, pl.DataFrame], directory: Path) -> None:
-    """Write each table as `directory/NAME.parquet`. A file appears whole or not at all."""
-    directory.mkdir(parents=True, exist_ok=True)
+    """Write each table as `directory/NAME.parquet`. A file appears whole or not at all. Raises WeirlabError
+    when one cannot be written."""
     for name, frame in tables.items():
-        unfinished = directory / f"{name}.parquet.part"
-        frame.write_parquet(unfinished, compression="zstd")
-        unfinished.replace(directory / f"{name}.parquet")
+        with whole(directory / f"{name}.parquet") as unfinished:
+            frame.write_parquet(unfinished, compression="zstd")

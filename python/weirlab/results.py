@@ -31,6 +31,7 @@ import psutil
 
 from weirlab._core import version
 from weirlab.errors import InputError, WeirlabError
+from weirlab.files import whole
 
 __all__ = [
     "FORMAT",
@@ -125,6 +126,8 @@ class Manifest:
     """Changes of the command line: dotted path to text."""
     remark: str = ""
     """Why the work ended early, for a person."""
+    sittings: Sequence[Provenance] = ()
+    """The later sittings, of work that went on after it had ended early; `provenance` is the first one."""
     format: int = FORMAT
 
     def write(self, directory: Path) -> None:
@@ -149,16 +152,31 @@ class Manifest:
                 )
             if content["kind"] not in get_args(Kind) or content["status"] not in get_args(Status):
                 raise ValueError("unknown kind or status")
-            made = content.pop("provenance")
-            load = made.pop("load_average")
-            provenance = Provenance(**made, load_average=None if load is None else tuple(load))
-            return cls(provenance=provenance, **content)
+            provenance = _provenance(content.pop("provenance"))
+            sittings = tuple(_provenance(made) for made in content.pop("sittings", ()))
+            return cls(provenance=provenance, sittings=sittings, **content)
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{path}: not a manifest of weir: {error}") from error
 
     def ended(self, status: Status, remark: str = "") -> Manifest:
         """The same, at its end."""
+        if self.sittings:
+            ended = (*self.sittings[:-1], self.sittings[-1].ended())
+            return replace(self, status=status, remark=remark, sittings=ended)
         return replace(self, status=status, remark=remark, provenance=self.provenance.ended())
+
+    def begun_in(self, directory: Path) -> Manifest:
+        """This one; or, where the work in `directory` goes on, the one that is there with a further
+        sitting."""
+        if not (directory / "manifest.json").exists():
+            return self
+        earlier = Manifest.read(directory)
+        return replace(earlier, status="running", remark="", sittings=(*earlier.sittings, self.provenance))
+
+
+def _provenance(content: Mapping[str, Any]) -> Provenance:
+    load = content["load_average"]
+    return Provenance(**{**content, "load_average": None if load is None else tuple(load)})
 
 
 def new_directory(name: str, out: Path | None = None, *, root: Path | None = None) -> Path:
@@ -210,11 +228,9 @@ def _claim(out: Path) -> Path:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file that appears whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".part")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
+    """Write a file that appears whole or not at all. Raises WeirlabError when it cannot be written."""
+    with whole(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 
 from weirlab.cli.ready import ready_made
+from weirlab.files import locked, locked_directory
 from weirlab.report import write_report
 from weirlab.reproduce import STUDIES, Findings, Reproduction, Row
 from weirlab.results import Manifest
@@ -251,6 +252,68 @@ def test_a_search_that_ran_out_of_time_is_resumed_to_the_same_result(weir, place
     assert resumed.json["goals"] == whole["goals"]
     assert resumed.json["trials"] == whole["trials"]
     assert Manifest.read(place / "s").status == "complete"
+
+
+def test_a_resumed_search_keeps_the_provenance_of_its_beginning(weir, place):
+    weir("search", "search.yaml", "--out", "s", "--timeout", "15 s", "--set", "run.seed=3")
+    first = Manifest.read(place / "s")
+    assert weir("search", "--resume", "s").code == 0
+    whole = Manifest.read(place / "s")
+    assert whole.overrides == {"run.seed": "3"}
+    assert whole.provenance == first.provenance
+    assert len(whole.sittings) == 1
+
+
+def test_a_resume_that_is_refused_touches_nothing(weir, place):
+    assert weir("search", "search.yaml", "--out", "s").code == 0
+    log = place / "s" / "trials.jsonl"
+    before = {path: path.read_bytes() for path in (place / "s").iterdir()}
+    with log.open("ab") as held:
+        locked(held.fileno(), "held already")
+        outcome = weir("search", "--resume", "s")
+    assert outcome.code == 2
+    assert "another search is writing this log" in outcome.err
+    assert {path: path.read_bytes() for path in (place / "s").iterdir()} == before
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join([lines[0], *lines[2:]]))
+    assert "the log was edited" in weir("search", "--resume", "s").err
+    assert Manifest.read(place / "s").status == "complete"
+
+
+def test_when_the_time_of_the_scenario_is_up_the_hint_names_the_option_that_helps(weir):
+    outcome = weir("search", "search.yaml", "--out", "s", "--set", "search.timeout=15 s")
+    assert "go on with:  weir search --resume s --timeout TIME, longer than before" in outcome.err
+    assert weir("search", "--resume", "s", "--timeout", "1 h").code == 0
+
+
+def test_a_study_of_searches_that_goes_on_keeps_the_provenance_of_its_beginning(weir, place):
+    text = (place / "search.yaml").read_text() + (
+        "study: {replicates: 1, factors: {testbed.device.capacity: [1 Mframe/s, 2 Mframe/s]}}\n"
+    )
+    (place / "searches.yaml").write_text(text)
+    outcome = weir("search", "searches.yaml", "--out", "s", "--timeout", "15 s")
+    assert "weir search --resume s --timeout TIME" in outcome.err
+    first = Manifest.read(place / "s")
+    assert weir("search", "--resume", "s", "--timeout", "1 h").code == 0
+    whole = Manifest.read(place / "s")
+    assert (whole.provenance, len(whole.sittings)) == (first.provenance, 1)
+    before = (place / "s" / "manifest.json").read_bytes()
+    with locked_directory(place / "s"):
+        assert "another process is working" in weir("search", "--resume", "s").err
+    assert (place / "s" / "manifest.json").read_bytes() == before
+
+
+def test_a_search_whose_disk_is_full_says_which_file_and_how_to_go_on(weir, place, small_files):
+    whole = weir("search", "search.yaml", "--out", "whole", "--json").json
+    most_bytes = (place / "whole" / "trials.jsonl").stat().st_size - 1000
+    with small_files(most_bytes):
+        outcome = weir("search", "search.yaml", "--out", "s", "--json")
+    assert outcome.code == 1
+    assert "s/trials.jsonl: cannot be written: File too large" in outcome.err
+    assert "go on with:  weir search --resume s" in outcome.err
+    assert "weir search --resume s" in outcome.json["error"]["message"]
+    assert Manifest.read(place / "s").status == "failed"
+    assert weir("search", "--resume", "s", "--json").json["goals"] == whole["goals"]
 
 
 def test_resuming_takes_the_scenario_from_the_directory_alone(weir):

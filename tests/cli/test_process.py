@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -162,3 +163,15 @@ def test_on_a_terminal_a_search_shows_its_bounds_and_leaves_a_clean_screen(place
 def test_completion_can_be_had(weir_process):
     outcome = weir_process("--show-completion", env={"SHELL": "/bin/bash"})
     assert "weir" in outcome.out
+
+
+@pytest.mark.parametrize("words", [("run", "run.yaml", "--json"), ("search", "search.yaml"), ("schema",)])
+def test_a_full_disk_behind_stdout_is_a_message_without_a_traceback(place, words):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "weirlab", *words],
+            cwd=place, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr

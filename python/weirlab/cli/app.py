@@ -9,6 +9,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -92,10 +93,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     try:
         sys.stdout.flush()
     except OSError as error:
-        if error.errno not in (errno.EPIPE, errno.EINVAL):
-            raise
-        # Nobody reads any more; keep the interpreter from trying again at its end.
+        # Keep the interpreter from trying again at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.errno not in (errno.EPIPE, errno.EINVAL):  # somebody reads, but was not told all
+            code = code or _told(WeirlabError(f"standard output: {error.strerror}"), as_json=False)
     sys.exit(code)
 
 
@@ -130,10 +131,11 @@ def _told(error: WeirlabError, as_json: bool, *, debug: bool = True) -> int:
     """Say what went wrong, and return the exit code."""
     if debug:
         _debug(error)
+    notes = getattr(error, "__notes__", [])
     problems = [str(problem) for problem in getattr(error, "problems", [])]
     if as_json:
-        _print_json_error(type(error).__name__, str(error), problems)
-    lines = problems or str(error).splitlines() or [type(error).__name__]
+        _print_json_error(type(error).__name__, "\n".join([str(error), *notes]), problems)
+    lines = [*(problems or str(error).splitlines() or [type(error).__name__]), *notes]
     sys.stderr.write(
         "".join(f"weir: {line}\n" if place == 0 else f"      {line}\n" for place, line in enumerate(lines))
     )
@@ -144,7 +146,8 @@ def _told(error: WeirlabError, as_json: bool, *, debug: bool = True) -> int:
 
 def _print_json_error(kind: str, message: str, problems: list[str]) -> None:
     document = {"error": {"kind": kind, "message": message, "problems": problems}}
-    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    with suppress(OSError):  # what went wrong may be that nothing can be written there
+        sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
 
 def _debug(error: BaseException) -> None:

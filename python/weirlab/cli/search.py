@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,7 @@ from weirlab.cli.frame import (
 )
 
 if TYPE_CHECKING:
+    from weirlab.results import Status
     from weirlab.scenario import Scenario
     from weirlab.search import SearchResult
 
@@ -122,7 +124,9 @@ def search(
         typer.echo(f"{len(result.trials)} trials, {result.time_s:.1f} s of trial time")
         show_place(directory, page)
     if result.ending is not Ending.FINISHED:
-        tell(f"weir: {result.ending}: {result.message}\n      go on with:  weir search --resume {directory}")
+        more_time = " --timeout TIME, longer than before" if result.ending is Ending.TIMED_OUT else ""
+        hint = f"go on with:  weir search --resume {directory}{more_time}"
+        tell(f"weir: {result.ending}: {result.message}\n      {hint}")
     if result.ending is Ending.INTERRUPTED:
         raise typer.Exit(Interrupted.exit_code)
     if not result.regular:
@@ -151,7 +155,7 @@ def _search(
     scenario: Scenario, directory: Path, timeout: str | None, sets: dict[str, str] | None = None
 ) -> SearchResult:
     """Search, keep everything in the directory, and return what was found."""
-    from weirlab.errors import InputError
+    from weirlab.errors import InputError, WeirlabError
     from weirlab.report.search import result_json
     from weirlab.results import Manifest, Provenance, write_json
     from weirlab.runs import save_scenario
@@ -166,31 +170,46 @@ def _search(
         limit = scenario.search.timeout.s
     if limit is not None and limit <= 0:
         raise InputError("--timeout must be above 0 s")
-    provenance = Provenance.now()
     manifest = Manifest(
-        kind="search", name=scenario.name, seed=scenario.run.seed, overrides=sets or {}, provenance=provenance
+        kind="search",
+        name=scenario.name,
+        seed=scenario.run.seed,
+        overrides=sets or {},
+        provenance=Provenance.now(),
     )
+    begun = False
+
+    def begin() -> None:
+        nonlocal begun, manifest
+        if not (directory / "manifest.json").exists():
+            save_scenario(scenario, directory)
+        manifest = manifest.begun_in(directory)
+        manifest.write(directory)
+        begun = True
+
     testbed = open_testbed(scenario)
     try:
-        save_scenario(scenario, directory)
-        manifest.write(directory)
         with search_display(f"{scenario.name}: {scenario.testbed.kind}", algorithm.goals, limit) as display:
             result = run_search(
                 algorithm,
                 testbed,
                 log=directory / "trials.jsonl",
                 about={"scenario": scenario.dump()},
+                on_begin=begin,
                 on_progress=display,
                 timeout_s=limit,
             )
+        write_json(directory / "result.json", result_json(result, scenario))
+        endings: dict[Ending, Status] = {Ending.FINISHED: "complete", Ending.TESTBED_FAILED: "failed"}
+        manifest.ended(endings.get(result.ending, "interrupted"), result.message).write(directory)
     except BaseException as error:
-        manifest.ended("failed", str(error)).write(directory)
+        if begun:
+            with suppress(WeirlabError):  # on a full disk, what went wrong first is what is told
+                manifest.ended("failed", str(error)).write(directory)
+            error.add_note(f"the trials are kept; go on with:  weir search --resume {directory}")
         raise
     finally:
         testbed.close()
-    write_json(directory / "result.json", result_json(result, scenario))
-    status = {Ending.FINISHED: "complete", Ending.TESTBED_FAILED: "failed"}.get(result.ending, "interrupted")
-    manifest.ended(status, result.message).write(directory)  # type: ignore[arg-type]
     return result
 
 

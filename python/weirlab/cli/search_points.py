@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import typer
 from weirlab.cli.frame import print_json, show, show_place, tell, write_page
 
 if TYPE_CHECKING:
+    from weirlab.results import Status
     from weirlab.scenario import Scenario
     from weirlab.search import SearchResult
     from weirlab.search.points import PointSearch
@@ -31,7 +33,9 @@ def search_points(
     as_json: bool,
 ) -> None:
     """Make all searches of a study that are not finished, and show the rates of all."""
-    from weirlab.errors import Interrupted
+    from weirlab.errors import Interrupted, WeirlabError
+    from weirlab.files import locked_directory
+    from weirlab.records import save_tables
     from weirlab.report.search_points import rate_table
     from weirlab.results import Manifest, Provenance, write_json
     from weirlab.runs import save_scenario
@@ -39,7 +43,6 @@ def search_points(
     from weirlab.search.points import point_searches, rates_table, run_point_searches
 
     searches = point_searches(scenario)  # what cannot be searched is told before anything is measured
-    save_scenario(scenario, directory)
     manifest = Manifest(
         kind="search-study",
         name=scenario.name,
@@ -48,7 +51,6 @@ def search_points(
         overrides=overrides,
         provenance=Provenance.now(),
     )
-    manifest.write(directory)
 
     def run(each: PointSearch, place: Path) -> SearchResult:
         finished = _finished(place)
@@ -58,34 +60,44 @@ def search_points(
         place.mkdir(parents=True, exist_ok=True)
         return search_into(each.scenario, place)
 
-    try:
-        results = run_point_searches(searches, directory, run)
-    except BaseException as error:
-        manifest.ended("failed", str(error)).write(directory)
-        raise
-    rates = rates_table(results)
-    (directory / "tables").mkdir(exist_ok=True)
-    rates.write_parquet(directory / "tables" / "rates.parquet")
-    document: dict[str, Any] = {
-        "kind": "search-study",
-        "name": scenario.name,
-        "directory": str(directory),
-        "planned": len(searches),
-        "searches": len(results),
-        "rates": rates.to_dicts(),
-    }
-    write_json(directory / "result.json", document)
-    interrupted = any(result.ending is Ending.INTERRUPTED for _, result in results)
-    ended_badly = [each.name for each, result in results if result.ending is Ending.TESTBED_FAILED]
-    status = "interrupted" if interrupted else "failed" if ended_badly else "complete"
-    manifest.ended(status, ", ".join(ended_badly)).write(directory)  # type: ignore[arg-type]
+    with locked_directory(directory):
+        if not (directory / "manifest.json").exists():
+            save_scenario(scenario, directory)
+        manifest = manifest.begun_in(directory)
+        manifest.write(directory)
+        try:
+            results = run_point_searches(searches, directory, run)
+            rates = rates_table(results)
+            save_tables({"rates": rates}, directory / "tables")
+            document: dict[str, Any] = {
+                "kind": "search-study",
+                "name": scenario.name,
+                "directory": str(directory),
+                "planned": len(searches),
+                "searches": len(results),
+                "rates": rates.to_dicts(),
+            }
+            write_json(directory / "result.json", document)
+            endings = {result.ending for _, result in results}
+            failed = [each.name for each, result in results if result.ending is Ending.TESTBED_FAILED]
+            status: Status = (
+                "interrupted" if Ending.INTERRUPTED in endings else "failed" if failed else "complete"
+            )
+            manifest.ended(status, ", ".join(failed)).write(directory)
+        except BaseException as error:
+            with suppress(WeirlabError):  # on a full disk, what went wrong first is what is told
+                manifest.ended("failed", str(error)).write(directory)
+            raise
     page = write_page(directory) if report else None
     if as_json:
         print_json(document)
     else:
         show(rate_table(rates))
         show_place(directory, page)
-    if interrupted:
+    if Ending.TIMED_OUT in endings:
+        hint = f"go on with:  weir search --resume {directory} --timeout TIME, longer than before"
+        tell(f"weir: searches have timed out\n      {hint}")
+    if Ending.INTERRUPTED in endings:
         tell(f"weir: interrupted\n      go on with:  weir search --resume {directory}")
         raise typer.Exit(Interrupted.exit_code)
     if not rates.get_column("regular").all():

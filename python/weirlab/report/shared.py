@@ -56,6 +56,10 @@ def provenance_section(manifest: Manifest, provenance: Provenance) -> Section:
         ("command", shlex.join(provenance.command)),
         ("begin (UTC)", provenance.started.replace("T", " ").removesuffix("+00:00")),
         ("duration", "–" if provenance.duration_s is None else seconds_text(provenance.duration_s)),
+        *(
+            ("continued (UTC)", f"{later.started.replace('T', ' ').removesuffix('+00:00')} on {later.host}")
+            for later in manifest.sittings
+        ),
         ("seed", "–" if manifest.seed is None else str(manifest.seed)),
         ("replicates", "–" if manifest.replicates is None else str(manifest.replicates)),
         *((f"set {path}", value) for path, value in manifest.overrides.items()),

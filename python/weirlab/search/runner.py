@@ -46,6 +46,7 @@ def run_search(
     *,
     log: Path | None = None,
     about: Mapping[str, object] | None = None,
+    on_begin: Callable[[], None] | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     timeout_s: float | None = None,
 ) -> SearchResult:
@@ -60,14 +61,15 @@ def run_search(
         testbed: Where the trials are made. It stays open.
         log: Where trials are kept. If it exists, its trials are told to the search first and not repeated.
         about: What else must agree for a log to be resumed, as JSON values: the resolved scenario, say.
+        on_begin: Called once, before the first trial, when the log was opened and found to fit.
         on_progress: Called at the beginning, after every trial and after every failure.
         timeout_s: Most time that all trials together may take, waits and resumed trials included. A trial
-        that
-            would go beyond is not begun.
+            that would go beyond is not begun.
 
     Raises:
         InputError: ``log`` belongs to another search or is damaged; or the testbed was set up wrongly.
         MissingCapability: This machine cannot do what the testbed needs.
+        WeirlabError: ``log`` cannot be written. The trials that it holds are kept.
     """
     if timeout_s is not None and not timeout_s > 0.0:
         raise InputError(f"the timeout of a search must be above 0 s (got {timeout_s:g})")
@@ -78,6 +80,8 @@ def run_search(
             trial_log = stack.enter_context(TrialLog(log, search.settings(), about or {}))
             resumed = list(trial_log.trials)
             _retell(search, resumed, log)
+        if on_begin is not None:
+            on_begin()
         sitting = _Sitting(search, testbed, trial_log, resumed, on_progress)
         return sitting.run(timeout_s)
 
