@@ -2,6 +2,7 @@
 
 import _thread
 import json
+import shutil
 import threading
 
 import polars as pl
@@ -10,6 +11,7 @@ from polars.testing import assert_frame_equal
 
 import weirlab
 from weirlab.errors import InputError, Interrupted, ScenarioError, UnsupportedError
+from weirlab.files import locked
 from weirlab.results import Manifest
 from weirlab.scenario import loads
 from weirlab.study import Study, points_of, run_study
@@ -138,16 +140,16 @@ def test_a_damaged_line_is_refused(scenario, tmp_path):
     log = tmp_path / "s" / "points.jsonl"
     lines = log.read_text().splitlines()
     log.write_text("\n".join([lines[0], "{}", *lines[2:]]) + "\n")
-    with pytest.raises(InputError, match=r"points\.jsonl: damaged"):
+    with pytest.raises(InputError, match=r"points\.jsonl:2: damaged log of points"):
         run_study(scenario, directory=tmp_path / "s")
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"assign": {"run.duration": "3 ms"}}, "another scenario"),
-        ({"seed": 8}, r"another seed \(7\)"),
-        ({"replicates": 2}, r"another replicates \(3\)"),
+        ({"assign": {"run.duration": "3 ms"}}, r"another study: scenario\.run\.duration was \"2 ms\" there"),
+        ({"seed": 8}, "another study: seed was 7 there and is 8 here"),
+        ({"replicates": 2}, "another study: replicates was 3 there and is 2 here"),
     ],
 )
 def test_another_study_does_not_go_on_in_the_same_directory(scenario, tmp_path, change, message):
@@ -214,3 +216,102 @@ def test_every_line_is_json_without_inventions(scenario, tmp_path):
     assert header["weirlab_points"] == 1
     assert {point["point"] for point in points} == set(range(6))
     assert threading.active_count() < 10
+
+
+def test_a_file_of_somebody_else_is_not_taken_for_the_points_of_a_study(scenario, tmp_path):
+    (tmp_path / "points.jsonl").write_text("all my notes")
+    with pytest.raises(InputError, match="not a log of points of weirlab"):
+        run_study(scenario, directory=tmp_path)
+    assert (tmp_path / "points.jsonl").read_text() == "all my notes"
+
+
+def test_a_study_that_another_process_runs_is_left_alone(scenario, tmp_path):
+    run_study(scenario, directory=tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with (tmp_path / "points.jsonl").open("ab") as held:
+        locked(held.fileno(), "held already")
+        with pytest.raises(InputError, match="another study is writing this log"):
+            run_study(scenario, directory=tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_study_that_goes_on_keeps_the_provenance_of_its_beginning(scenario, tmp_path):
+    interrupted_after(2, tmp_path, scenario)
+    first = Manifest.read(tmp_path)
+    run_study(scenario, directory=tmp_path, overrides={"run.seed": "9"})
+    whole = Manifest.read(tmp_path)
+    assert (whole.provenance, whole.overrides) == (first.provenance, first.overrides)
+    assert len(whole.sittings) == 1
+    assert whole.status == "complete"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The directory of a study that came to its end."""
+    directory = tmp_path_factory.mktemp("study") / "s"
+    run_study(loads(SCENARIO), directory=directory)
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda entry: entry.update(point=99), r"point 99, but the study has points 0 to 5"),
+        (lambda entry: entry.update(point=-1), r"point -1, but"),
+        (lambda entry: entry.update(point=True), r"point True, but"),
+        (lambda entry: entry.update(point=2.0), r"point 2.0, but"),
+        (lambda entry: entry.update(point=1), r"point 1 (for the second time|has the levels)"),
+        (lambda entry: entry.update(levels={"a": "b"}), r"has the levels .* \(got \{'a': 'b'\}\)"),
+        (lambda entry: entry["runs"].pop(), "the replicates are not those of the study"),
+        (lambda entry: entry["runs"][1].update(seed=1), "the replicates are not those of the study"),
+        (lambda entry: entry["runs"][1].update(sent_frames=-5), "a count that is none"),
+        (lambda entry: entry["measures"][0].update(value="much"), "not a measure"),
+        (lambda entry: entry["measures"][0].update(replicate=7), "of replicate 7"),
+        (lambda entry: entry.pop("measures"), "measures"),
+    ],
+)
+def test_an_edited_point_is_refused_and_never_counted(scenario, finished, tmp_path, change, message):
+    shutil.copytree(finished, tmp_path / "s")
+    log = tmp_path / "s" / "points.jsonl"
+    header, *lines = log.read_text().splitlines()
+    entries = [json.loads(line) for line in lines]
+    change(entries[3])
+    log.write_text("\n".join([header, *map(json.dumps, entries)]) + "\n")
+    before = log.read_bytes()
+    for attempt in (Study.load, lambda directory: run_study(scenario, directory=directory)):
+        with pytest.raises(InputError, match=rf"points\.jsonl:[2-7]: damaged log of points \(.*{message}"):
+            attempt(tmp_path / "s")
+    assert log.read_bytes() == before
+
+
+def test_a_point_that_stands_twice_is_refused(scenario, tmp_path):
+    run_study(scenario, directory=tmp_path / "s")
+    log = tmp_path / "s" / "points.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join([*lines, lines[3]]))
+    with pytest.raises(InputError, match=r"points\.jsonl:8: .*for the second time"):
+        Study.load(tmp_path / "s")
+
+
+def test_two_studies_cannot_run_into_one_directory(scenario, tmp_path):
+    pytest.importorskip("fcntl", reason="files are locked on POSIX systems only")
+    refused = []
+
+    def watch(done: int, total: int) -> None:
+        if not refused:
+            with pytest.raises(InputError, match="another study is writing this log") as caught:
+                run_study(scenario, directory=tmp_path / "s")
+            refused.append(caught)
+
+    run_study(scenario, directory=tmp_path / "s", progress=watch)
+    assert refused
+    assert Manifest.read(tmp_path / "s").status == "complete"
+    assert len((tmp_path / "s" / "points.jsonl").read_bytes().splitlines()) == 7
+
+
+def test_a_manifest_that_does_not_fit_the_points_is_refused(scenario, tmp_path):
+    run_study(scenario, directory=tmp_path / "s")
+    path = tmp_path / "s" / "manifest.json"
+    path.write_text(path.read_text().replace('"seed": 7', '"seed": 8'))
+    with pytest.raises(InputError, match=r"does not fit the manifest\.json .* seed was 7 when"):
+        Study.load(tmp_path / "s")

@@ -10,30 +10,32 @@ interrupted goes on where it stopped when it is run into the same directory agai
 
 from __future__ import annotations
 
-import json
-import os
+import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import polars as pl
 
-from weirlab.errors import InputError, Interrupted, UnsupportedError
+from weirlab.errors import InputError, Interrupted, UnsupportedError, WeirlabError
+from weirlab.journal import Journal, JournalKind, read_journal
 from weirlab.measures import measured
 from weirlab.records import Records, save_tables
-from weirlab.results import Manifest, Provenance, usable_cpus
+from weirlab.results import Manifest, Provenance, Status, usable_cpus
 from weirlab.runs import Progress, replicate_seeds, resolve, save_scenario, simulate
 from weirlab.scenario import Scenario, load
-from weirlab.scenario.combinations import Point, combinations
+from weirlab.scenario.combinations import Point, combinations, level_names
 
 __all__ = ["Point", "Study", "points_of", "run_study"]
 
 FORMAT = 1
 """Version of `points.jsonl`."""
 _LOG = "points.jsonl"
+_KIND = JournalKind("weirlab_points", FORMAT, "log of points", "study")
 _STEPS = 1_000_000
 """Progress of one point."""
 
@@ -69,9 +71,11 @@ class Study:
             raise InputError(f"{directory}: holds a {manifest.kind}, not a study")
         scenario = load(directory / "scenario.yaml")
         seeds = replicate_seeds(manifest.seed or 0, manifest.replicates or 1)
-        header, done, _ = _read_log(directory / _LOG)
-        _refuse_another(directory, header, scenario, seeds)
-        return _study(scenario, seeds, done.values(), manifest.provenance)
+        if scenario.study is None:
+            raise InputError(f"{directory / 'scenario.yaml'}: has no 'study' section")
+        reader = _Reader(level_names(scenario), seeds)
+        outcomes = read_journal(directory / _LOG, _KIND, reader, _identity(scenario, seeds))
+        return _study(scenario, seeds, outcomes, manifest.provenance)
 
 
 @dataclass(frozen=True)
@@ -147,16 +151,19 @@ def run_study(
         overrides=overrides or {},
         provenance=provenance,
     )
-    with _Log(directory, scenario, seeds) as log:
-        save_scenario(scenario, directory)
+    with _open_log(directory, scenario, seeds, points) as log:
+        if not (directory / "manifest.json").exists():
+            save_scenario(scenario, directory)
+        manifest = manifest.begun_in(directory)
         manifest.write(directory)
-        sitting = _Sitting(points, seeds, threads, progress, log.done)
+        done = {outcome.point: outcome for outcome in log.entries}
+        sitting = _Sitting(points, seeds, threads, progress, done)
         try:
-            outcomes = sitting.run(log.append)
+            outcomes = sitting.run(lambda outcome: log.append(asdict(outcome)))
         except BaseException as error:
-            manifest.ended("interrupted" if isinstance(error, Interrupted) else "failed", str(error)).write(
-                directory
-            )
+            status: Status = "interrupted" if isinstance(error, Interrupted) else "failed"
+            with suppress(WeirlabError):  # on a full disk, what went wrong first is what is told
+                manifest.ended(status, str(error)).write(directory)
             raise
     manifest = manifest.ended("complete")
     study = _study(scenario, seeds, outcomes, manifest.provenance)
@@ -225,72 +232,61 @@ class _Sitting:
             self._progress(sum(self._share.values()), self._total)
 
 
-class _Log:
-    """`points.jsonl`, open for appending; one study at a time."""
-
-    def __init__(self, directory: Path, scenario: Scenario, seeds: Sequence[int]) -> None:
-        path = directory / _LOG
-        if path.exists():
-            header, self.done, good_bytes = _read_log(path)
-            _refuse_another(directory, header, scenario, seeds)
-        else:
-            if directory.exists() and next(directory.iterdir(), None) is not None:
-                raise InputError(f"{directory}: holds other files; name a new or an empty directory")
-            directory.mkdir(parents=True, exist_ok=True)
-            self.done, good_bytes = {}, 0
-        self._file: BinaryIO = path.open("ab")
-        self._file.truncate(good_bytes)
-        if not good_bytes:
-            self._write({"weirlab_points": FORMAT, **_identity(scenario, seeds)})
-
-    def __enter__(self) -> _Log:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def append(self, outcome: _Outcome) -> None:
-        """Keep a point; it is on disk when this returns."""
-        self._write(asdict(outcome))
-
-    def _write(self, content: Mapping[str, Any]) -> None:
-        self._file.write(json.dumps(content, allow_nan=False, separators=(",", ":")).encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+def _open_log(
+    directory: Path, scenario: Scenario, seeds: Sequence[int], points: Sequence[Point]
+) -> Journal[_Outcome]:
+    """The log of a study in its directory; no other study writes it until it is closed."""
+    path = directory / _LOG
+    if not path.exists() and directory.is_dir() and next(directory.iterdir(), None) is not None:
+        raise InputError(f"{directory}: holds other files; name a new or an empty directory")
+    levels = [point.levels for point in points]
+    return Journal(path, _KIND, _identity(scenario, seeds), _Reader(levels, seeds))
 
 
-def _read_log(path: Path) -> tuple[Mapping[str, Any], dict[int, _Outcome], int]:
-    """Header, outcomes by point, and the bytes up to the end of the last whole line. A last line without its
-    line feed was cut short by a crash and does not count."""
-    try:
-        lines = [line for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
-    try:
-        header, *rest = [json.loads(line) for line in lines] or [{}]
-        if header and header["weirlab_points"] != FORMAT:
-            raise InputError(f"{path}: format {header['weirlab_points']}; this weirlab reads format {FORMAT}")
-        outcomes = [_Outcome(**entry) for entry in rest]
-    except (ValueError, TypeError, KeyError) as error:
-        raise InputError(f"{path}: damaged, or not the points of a study ({error})") from error
-    return header, {outcome.point: outcome for outcome in outcomes}, sum(map(len, lines))
+class _Reader:
+    """Reads the entries of a log, each of which must be another point of the study."""
+
+    def __init__(self, levels: Sequence[Mapping[str, str]], seeds: Sequence[int]) -> None:
+        self._levels = levels
+        self._seeds = list(seeds)
+        self._seen: set[int] = set()
+
+    def __call__(self, entry: Mapping[str, Any]) -> _Outcome:
+        """Raises ValueError, TypeError or KeyError when it is none."""
+        outcome = _Outcome(**entry)
+        number = outcome.point
+        if type(number) is not int or not 0 <= number < len(self._levels):
+            raise ValueError(f"point {number!r}, but the study has points 0 to {len(self._levels) - 1}")
+        if number in self._seen:
+            raise ValueError(f"point {number} for the second time")
+        if outcome.levels != self._levels[number]:
+            raise ValueError(
+                f"point {number} has the levels {dict(self._levels[number])} (got {outcome.levels})"
+            )
+        if [(row["replicate"], row["seed"]) for row in outcome.runs] != list(enumerate(self._seeds)):
+            raise ValueError(f"point {number}: the replicates are not those of the study")
+        for row in outcome.runs:
+            if any(type(row[name]) is not int or row[name] < 0 for name in _COUNTS):
+                raise ValueError(f"point {number}: a count that is none, in {row}")
+        for row in outcome.measures:
+            _check_measure(row, len(self._seeds))
+        self._seen.add(number)
+        return outcome
+
+
+def _check_measure(row: Mapping[str, Any], replicates: int) -> None:
+    """Raises ValueError or KeyError when a row of measures cannot have been written."""
+    name, replicate, value, unit = (row[name] for name in ("measure", "replicate", "value", "unit"))
+    number = value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
+    if not (number and isinstance(name, str) and isinstance(unit, str)):
+        raise ValueError(f"not a measure: {row}")
+    if type(replicate) is not int or not 0 <= replicate < replicates:
+        raise ValueError(f"measure {name} of replicate {replicate!r}")
 
 
 def _identity(scenario: Scenario, seeds: Sequence[int]) -> dict[str, Any]:
     """What must agree for a study to be continued."""
     return {"scenario": scenario.dump(), "seed": seeds[0], "replicates": len(seeds)}
-
-
-def _refuse_another(
-    directory: Path, header: Mapping[str, Any], scenario: Scenario, seeds: Sequence[int]
-) -> None:
-    expected = json.loads(json.dumps(_identity(scenario, seeds)))
-    for name, value in expected.items():
-        if header and header.get(name) != value:
-            what = "another scenario" if name == "scenario" else f"another {name} ({header.get(name)})"
-            raise InputError(
-                f"{directory}: holds a study of {what}; continue that one, or name another directory"
-            )
 
 
 def _outcome(point: Point, records: Records) -> _Outcome:
@@ -314,9 +310,6 @@ def _study(
     assert scenario.study is not None
     ordered = sorted(outcomes, key=lambda outcome: outcome.point)
     factors = list(scenario.study.factors)
-    planned = 1
-    for levels in scenario.study.factors.values():
-        planned *= len(levels)
     run_columns = ["replicate", "seed", *_COUNTS]
     measure_schema = {
         "point": pl.UInt32,
@@ -328,7 +321,7 @@ def _study(
     return Study(
         scenario=scenario,
         seeds=seeds,
-        planned=planned,
+        planned=math.prod(map(len, scenario.study.factors.values())),
         points=pl.DataFrame(
             [{"point": outcome.point, **outcome.levels} for outcome in ordered],
             schema={"point": pl.UInt32, **dict.fromkeys(factors, pl.String)},

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weirlab.errors import InputError
+from weirlab.errors import InputError, WeirlabError
 from weirlab.search.log import TrialLog, read_trials, trial_from_json, trial_to_json
 from weirlab.testbed.base import Trial, TrialSpec
 
@@ -235,3 +235,29 @@ def test_a_log_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "trials.jsonl").mkdir()
     with pytest.raises(InputError, match="cannot be opened"):
         TrialLog(tmp_path / "trials.jsonl", SEARCH, ABOUT)
+
+
+@pytest.mark.parametrize("content", [b"all my notes", b'{"weirlab_points":1', b"\xff\xfe\n\n"])
+def test_a_file_of_somebody_else_is_refused_and_left_as_it_is(tmp_path, content):
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="not a trial log of weirlab"):
+        TrialLog(path, SEARCH, ABOUT)
+    assert path.read_bytes() == content
+
+
+def test_a_trial_for_which_there_is_no_room_is_told_with_the_file_and_the_earlier_ones_are_kept(
+    tmp_path, small_files
+):
+    path = tmp_path / "trials.jsonl"
+    trials = written(path, 2)
+    with (
+        TrialLog(path, SEARCH, ABOUT) as log,
+        small_files(path.stat().st_size + 100),
+        pytest.raises(WeirlabError, match=r"trials\.jsonl: cannot be written: File too large"),
+    ):
+        log.append(trial(2))
+    with TrialLog(path, SEARCH, ABOUT) as log:
+        assert log.trials == trials
+        log.append(trial(2))
+    assert read_trials(path) == [*trials, trial(2)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from weirlab.errors import InputError, Problem, ScenarioError, UnsupportedError
 from weirlab.scenario.model import Scenario
 
-__all__ = ["Point", "combinations"]
+__all__ = ["Point", "combinations", "level_names"]
 
 
 @dataclass(frozen=True)
@@ -51,3 +51,12 @@ def combinations(scenario: Scenario, check: Callable[[Scenario], object]) -> lis
     if problems:
         raise ScenarioError(problems)
     return points
+
+
+def level_names(scenario: Scenario) -> list[dict[str, str]]:
+    """The levels of every point by factor, in the order of ``combinations``. Nothing is checked."""
+    if scenario.study is None:
+        raise InputError(f"{scenario.name}: has no 'study' section")
+    factors = scenario.study.factors
+    products = itertools.product(*factors.values())
+    return [{factor: level.name for factor, level in zip(factors, each, strict=True)} for each in products]
