@@ -30,7 +30,7 @@ from weirlab.search.hazard import Belief, Observation, onset_log
 from weirlab.search.ladder import Ladder
 from weirlab.search.ledger import Record
 
-__all__ = ["Choice", "Target", "choose", "settled"]
+__all__ = ["Choice", "Target", "choose"]
 
 _EVEN = 0.5
 """Chance of passing that a descent does not go below in one step."""
@@ -85,11 +85,6 @@ class _Sight:
 
     def load_class(self, rung: int) -> LoadClass:
         return self.at[rung].load_class
-
-
-def settled(records: Sequence[Record], target: Target, ladder: Ladder) -> bool:
-    """Whether the target needs no more trials."""
-    return choose(records, target, ladder, 0) is None
 
 
 def choose(records: Sequence[Record], target: Target, ladder: Ladder, start: int) -> Choice | None:
