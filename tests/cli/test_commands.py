@@ -206,7 +206,7 @@ def test_a_study_goes_on_in_its_directory(weir, place):
     assert outcome.code == 0
     assert "continued s" in outcome.err
     assert Study.load(place / "s").complete
-    assert "another scenario" in weir("run", "study.yaml", "--out", "s", "--set", "run.duration=1 ms").err
+    assert "another study" in weir("run", "study.yaml", "--out", "s", "--set", "run.duration=1 ms").err
 
 
 # --- search ---

@@ -9,6 +9,7 @@ import stat
 import sys
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,9 +27,11 @@ def program(directory: Path, body: str, name: str = "tester.py") -> list[str]:
     return [sys.executable, str(path)]
 
 
-def trial_of(directory: Path, body: str, *arguments: str, grace_s: float = 20.0):
+def trial_of(
+    directory: Path, body: str, *arguments: str, grace_s: float = 20.0, loss_budget: float | None = None
+):
     bed = CommandTestbed([*program(directory, body), *arguments], grace_s=grace_s)
-    return bed.trial(SPEC)
+    return bed.trial(replace(SPEC, loss_budget=loss_budget))
 
 
 def printing(answer: object) -> str:
@@ -56,7 +59,7 @@ def test_everything_that_a_program_may_say_is_kept(tmp_path):
         "latency_s": {"p50": 1e-5, "max": 2e-3},
         "facts": {"port": "eth7", "late": 4, "unknown": None},
     }
-    trial = trial_of(tmp_path, printing(answer))
+    trial = trial_of(tmp_path, printing(answer), loss_budget=0.05)
     assert trial.intended_frames == 250
     assert (trial.duplicated_frames, trial.reordered_frames) == (2, 3)
     assert (trial.effective_duration_s, trial.offered_load_fps) == (0.75, 999.5)
@@ -132,6 +135,35 @@ def test_an_answer_that_is_none_is_named(tmp_path, body, message):
     with pytest.raises(TestbedError, match="trial 3: ") as caught:
         trial_of(tmp_path, body)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "loss_budget", "message"),
+    [
+        ({"intended_frames": 2**63 - 1}, None, "9223372036854775807 frames were intended where 500"),
+        ({"intended_frames": 497}, None, "497 frames were intended where 500 were asked for"),
+        ({"intended_frames": 0}, None, "500 frames were sent where none was intended"),
+        ({"offered_load_fps": 1e300}, None, "1e+300 frames/s were offered where 1000 were asked for"),
+        ({"reordered_frames": 10**9}, None, "1000000000 of 475 received frames came out of order"),
+        ({"stopped_early": True}, None, "nothing was to end this trial"),
+        ({"stopped_early": True}, 0.05, "stopped early after 25 lost frames, which are no more than 0.05"),
+    ],
+)
+def test_an_answer_to_another_trial_is_impossible(tmp_path, answer, loss_budget, message):
+    text = printing({"sent_frames": 500, "received_frames": 475} | answer)
+    with pytest.raises(ImpossibleTrial, match="trial 3: ") as caught:
+        trial_of(tmp_path, text, loss_budget=loss_budget)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(("loss_budget", "told"), [(None, 1.0), (0.005, 0.005), (0.0, 0.0)])
+def test_a_program_is_told_which_loss_ends_a_trial(tmp_path, loss_budget, told):
+    body = """
+        import json, sys
+        budget = json.load(sys.stdin)["loss_budget"]
+        print(json.dumps({"sent_frames": 500, "received_frames": 490, "facts": {"budget": budget}}))
+    """
+    assert trial_of(tmp_path, body, loss_budget=loss_budget).facts["budget"] == told
 
 
 @pytest.mark.parametrize(

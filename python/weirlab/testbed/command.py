@@ -9,6 +9,8 @@ input. The program prints one JSON object and ends with code 0:
 
 Optional beside these: `intended_frames duplicated_frames reordered_frames effective_duration_s
 offered_load_fps stopped_early`, `latency_s` (percentiles by name) and `facts` (whatever else should be kept).
+A program may stop early once it has lost more than `loss_budget` of the frames that the whole trial intends;
+it then says so, and how many frames it intended until then.
 Whatever it writes to standard error is kept with the trial. It runs in a process group of its own, which is
 killed when it takes too long, writes too much, or leaves something running."""
 
@@ -28,7 +30,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from weirlab.errors import InputError, Problem, TestbedError, TrialTimeout, UnsupportedError
+from weirlab.errors import ImpossibleTrial, InputError, Problem, TestbedError, TrialTimeout, UnsupportedError
 from weirlab.testbed.base import Trial, TrialSpec
 from weirlab.testbed.refusals import only_the_load
 
@@ -53,7 +55,11 @@ _FIELDS: Mapping[str, Callable[[TrialSpec], float | int | str]] = {
     "intended_frames": lambda spec: spec.intended_frames,
     "elapsed_s": lambda spec: spec.elapsed_s,
     "purpose": lambda spec: spec.purpose,
+    # 1: nothing ends the trial early.
+    "loss_budget": lambda spec: 1.0 if spec.loss_budget is None else spec.loss_budget,
 }
+_TOLERANCE = 0.005
+"""Share by which a program may round the load that it was asked for."""
 _COUNTS = ("sent_frames", "received_frames", "intended_frames", "duplicated_frames", "reordered_frames")
 _NUMBERS = ("effective_duration_s", "offered_load_fps")
 _ANSWERS = (*_COUNTS, *_NUMBERS, "stopped_early", "latency_s", "facts")
@@ -287,7 +293,7 @@ def _trial(spec: TrialSpec, answer: Mapping[str, Any], took_s: float, errors: st
     for name, fact in facts.items():
         if not isinstance(fact, float | int | str | None):
             raise _AnswerError(f"printed for facts.{name} what is neither text nor number")
-    return Trial(
+    trial = Trial(
         spec=spec,
         intended_frames=counts.pop("intended_frames", spec.intended_frames),
         effective_duration_s=numbers.get("effective_duration_s", took_s),
@@ -297,6 +303,35 @@ def _trial(spec: TrialSpec, answer: Mapping[str, Any], took_s: float, errors: st
         facts=facts | ({"stderr": errors} if errors else {}),
         **counts,
     )
+    _refuse_another_trial(trial)
+    return trial
+
+
+def _refuse_another_trial(trial: Trial) -> None:
+    """Raise ImpossibleTrial when the answer is not one to the trial that was asked for."""
+    spec = trial.spec
+    asked = spec.intended_frames
+    slack = max(spec.directions, _TOLERANCE * asked)
+    if trial.intended_frames > asked + slack or (
+        trial.intended_frames < asked - slack and not trial.stopped_early
+    ):
+        raise ImpossibleTrial(
+            f"trial {spec.index}: {trial.intended_frames} frames were intended where {asked} were asked for"
+        )
+    if trial.offered_load_fps > spec.intended_load_fps + slack / spec.duration_s:
+        raise ImpossibleTrial(
+            f"trial {spec.index}: {trial.offered_load_fps:g} frames/s were offered where "
+            f"{spec.intended_load_fps:g} were asked for"
+        )
+    if trial.stopped_early:
+        lost = trial.sent_frames - trial.received_frames
+        if spec.loss_budget is None:
+            raise ImpossibleTrial(f"trial {spec.index}: stopped early, but nothing was to end this trial")
+        if lost <= spec.loss_budget * asked:
+            raise ImpossibleTrial(
+                f"trial {spec.index}: stopped early after {lost} lost frames, which are no more than "
+                f"{spec.loss_budget:g} of {asked}"
+            )
 
 
 def _count(name: str, value: object) -> int:
