@@ -1,7 +1,9 @@
-"""The main job in one go: NDR and PDR of a simulated device and of a real Linux router, and a packet-level run.
+"""The main job in one go: NDR and PDR of a simulated device and of a real Linux router, and a packet-level
+run.
 
-Each step is a command that can be typed as it is shown; each leaves a directory with its trials or tables and a report.
-The router needs Linux and the right to make network namespaces; without, the step is left out, with the reason.
+Each step is a command that can be typed as it is shown; each leaves a directory with its trials or tables
+and a report. The router needs Linux and the right to make network namespaces; without, the step is left out,
+with the reason.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ def weir(*arguments: str) -> int:
 
 
 def main() -> int:
-    top = Path("results") / f"demo-{datetime.now():%Y%m%d-%H%M%S}"
+    top = Path("results") / f"demo-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     device, router, incast = top / "simulated-device", top / "linux-router", top / "incast"
     failed = weir("search", "search-knee", "--out", str(device), "--report") != 0
     assignments = [part for assignment in ROUTER for part in ("--set", assignment)]
@@ -53,7 +55,8 @@ def summary(what: str, place: Path) -> None:
     rates = []
     for goal in result["goals"]:
         lower = goal["lower"]
-        rate = f"{goal['name']} {lower['load_fps'] / 1e6:.4g} Mframe/s" if lower else f"{goal['name']} not found"
+        found = f"{lower['load_fps'] / 1e6:.4g} Mframe/s" if lower else "not found"
+        rate = f"{goal['name']} {found}"
         rates.append(rate if goal["regular"] else f"{rate} (irregular: {goal['remark']})")
     print(f"  {what}: {', '.join(rates)}")
 

@@ -1,7 +1,7 @@
 """Check that every source named beside a formula stands in docs/sources.md.
 
-Collects the lines ``Source: KEY ...`` from code and fails on a key that docs/sources.md does not list. A key is what
-stands before the first comma or semicolon, such as ``RFC 9971`` or ``Jain 1984``.
+Collects the lines ``Source: KEY ...`` from code and fails on a key that docs/sources.md does not list. A key
+is what stands before the first comma or semicolon, such as ``RFC 9971`` or ``Jain 1984``.
 """
 
 import re

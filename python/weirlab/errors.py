@@ -62,7 +62,9 @@ class Problem:
     """From 1."""
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}:{self.column}: " if self.line else f"{self.file}: " if self.file else ""
+        place = (
+            f"{self.file}:{self.line}:{self.column}: " if self.line else f"{self.file}: " if self.file else ""
+        )
         return f"{place}{self.path}: {self.message}" if self.path else f"{place}{self.message}"
 
 
