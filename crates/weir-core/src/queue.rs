@@ -189,7 +189,7 @@ impl<H: Copy> Port<H> {
     }
 
     /// A frame arrives at `now`. Frames are at most 65 535 bytes long.
-    #[inline]
+    #[inline(always)]
     pub fn offer(&mut self, now: Time, handle: H, size: Bytes, lane: Lane) -> Offer {
         debug_assert!(self.due() >= now, "wake what is due before offering");
         if self.free_at <= now && (self.state & HELD == 0 || self.may_pass(lane)) {
@@ -206,7 +206,7 @@ impl<H: Copy> Port<H> {
     }
 
     /// The next frame, if one may go at `now`.
-    #[inline]
+    #[inline(always)]
     pub fn wake(&mut self, now: Time) -> Option<Sent<H>> {
         if self.free_at > now {
             return None;
@@ -251,7 +251,7 @@ impl<H: Copy> Port<H> {
 
     /// A frame that has waited since `since` outside of this port, at the head of a queue that is not limited, not
     /// paused and not kept here, begins as soon as it can. The port itself keeps no such frame.
-    #[inline]
+    #[inline(always)]
     pub fn pass(&mut self, since: Time, size: Bytes) -> Passed {
         debug_assert!(self.state & HELD == 0, "frames wait inside or outside of a port");
         let start = self.free_at.max(since);

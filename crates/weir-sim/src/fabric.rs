@@ -65,7 +65,7 @@ pub(crate) struct Line {
 const ARMED: u32 = 1;
 /// Sources are pulled.
 const FED: u32 = 2;
-/// The queue of a fed port is not kept: it is unlimited, frames are of one size, and nobody looks.
+/// The queue of a fed port is not kept: it is unlimited, and frames are of one size.
 const UNKEPT: u32 = 4;
 
 /// What became of the frames of one flow.
@@ -272,6 +272,9 @@ impl<'p> Fabric<'p> {
         for port in 0..self.ports {
             self.look_at(port, self.end);
         }
+        for reckoning in self.feeds.iter_mut().filter_map(|feed| feed.reckoning.take()) {
+            reckoning.finish(&mut self.port_probes.log);
+        }
     }
 
     #[inline]
@@ -393,35 +396,42 @@ impl<'p> Fabric<'p> {
         let (flow, size) = feed.take();
         let passed = line.port.pass(generated, size);
         feed.longest_wait = feed.longest_wait.max(passed.wait);
+        if let Some(reckoning) = &mut feed.reckoning {
+            reckoning.on_frame(generated, generated + passed.wait, &mut self.port_probes.log);
+        }
         Step::Sent { id: self.generate(generated, flow, size), end: passed.end }
     }
 
     /// Lets a fed port and its sources go on by themselves until a transmission begins.
     fn step_kept(&mut self, port: u32) -> Step {
-        let feed = self.lines[port as usize].feed as usize;
         for _ in 0..DRAWS_PER_STEP {
-            self.draw();
-            let (generated, due) = (self.feeds[feed].peek(), self.lines[port as usize].port.due());
+            let line = &mut self.lines[port as usize];
+            let feed = &mut self.feeds[line.feed as usize];
+            let (generated, due) = (feed.peek(), line.port.due());
             let now = due.min(generated);
             if now >= self.end {
                 return Step::Done;
             }
-            self.look_at(port, now);
+            if line.boundary <= now {
+                line.boundary = self.port_probes.mark(port, now, &mut line.port);
+            }
             if due <= generated {
-                match self.lines[port as usize].port.wake(due) {
+                match line.port.wake(due) {
                     Some(sent) => return Step::Sent { id: sent.handle, end: sent.end },
                     None => continue,
                 }
             }
-            let (flow, size) = self.feeds[feed].take();
+            let (flow, size) = feed.take();
             let id = self.generate(now, flow, size);
             match self.lines[port as usize].port.offer(now, id, size, Lane::Data) {
                 Offer::Sent { end } => return Step::Sent { id, end },
                 Offer::Waits => {}
                 Offer::Dropped => self.drop_frame(id),
             }
+            self.draw();
         }
-        Step::Tired { next: self.lines[port as usize].port.due().min(self.feeds[feed].peek()) }
+        let line = &self.lines[port as usize];
+        Step::Tired { next: line.port.due().min(self.feeds[line.feed as usize].peek()) }
     }
 
     #[inline(always)]
@@ -444,13 +454,19 @@ impl<'p> Fabric<'p> {
                 let source = &plan.sources[place];
                 Source::new(plan.emissions(source, seed), source.first_flow)
             };
-            let feed = Feed::new(source(&group[0]), group[1..].iter().map(source).collect());
+            let mut feed = Feed::new(source(&group[0]), group[1..].iter().map(source).collect());
             let line = &mut self.lines[port as usize];
             line.flags |= FED;
             line.feed = self.feeds.len() as u32;
-            let unlimited = plan.limits[port as usize] == Limit::UNLIMITED;
-            if unlimited && feed.fixed_size.is_some() && line.boundary == Time::NEVER {
+            if plan.limits[port as usize] == Limit::UNLIMITED
+                && let Some(size) = feed.fixed_size
+            {
                 line.flags |= UNKEPT;
+                if line.boundary != Time::NEVER {
+                    line.boundary = Time::NEVER;
+                    let reckoning = self.port_probes.reckon(port, size, line.port.transmission(size));
+                    feed.reckoning = Some(Box::new(reckoning));
+                }
             }
             self.feeds.push(feed);
             self.pull(port);

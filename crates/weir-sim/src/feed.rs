@@ -10,6 +10,8 @@ use std::collections::BinaryHeap;
 use weir_core::traffic::Emissions;
 use weir_core::units::{Bytes, Span, Time};
 
+use crate::reckoning::Reckoning;
+
 /// The sources of one port, merged in order of time, at equal times in order of the sources.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -23,6 +25,8 @@ pub(crate) struct Feed {
     pub(crate) longest_wait: Span,
     /// When the port would have sent what was drawn after the end of the run.
     pub(crate) busy_until: Time,
+    /// Intervals of a queue that is not kept, if they are asked for.
+    pub(crate) reckoning: Option<Box<Reckoning>>,
     /// The sources behind the first.
     others: Vec<Source>,
     /// The next emission of every source but the next one's.
@@ -59,7 +63,8 @@ impl Feed {
         let order = (1..).zip(&others).map(|(whose, source)| Reverse((source.emissions.peek(), whose))).collect();
         let next = first.emissions.peek();
         let (longest_wait, busy_until) = (Span::ZERO, Time::ZERO);
-        let mut feed = Feed { next, whose: 0, first, longest_wait, busy_until, others, order, fixed_size };
+        let mut feed =
+            Feed { next, whose: 0, first, longest_wait, busy_until, reckoning: None, others, order, fixed_size };
         feed.choose();
         feed
     }

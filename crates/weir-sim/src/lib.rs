@@ -22,6 +22,7 @@ mod feed;
 mod frames;
 mod plan;
 mod probes;
+mod reckoning;
 mod sim;
 mod tables;
 pub mod workloads;

@@ -5,9 +5,10 @@
 
 use weir_core::queue::Port;
 use weir_core::spec;
-use weir_core::units::{Span, Time};
+use weir_core::units::{Bytes, Span, Time};
 
 use crate::frames::FrameId;
+use crate::reckoning::Reckoning;
 
 /// One interval of a port: a row of the table `intervals`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub struct Delivery {
 
 /// The ends of equal intervals; the last one ends with the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Boundaries {
+pub(crate) struct Boundaries {
     every: Span,
     end: Time,
 }
@@ -54,7 +55,7 @@ impl Boundaries {
 
     /// The end of interval `number` (from 1); none after the last.
     #[inline]
-    fn at(self, number: u32) -> Time {
+    pub(crate) fn at(self, number: u32) -> Time {
         let at = Time::from_ps(u64::from(number).saturating_mul(self.every.ps()));
         if at < self.end {
             at
@@ -66,7 +67,7 @@ impl Boundaries {
     }
 
     /// The number of the interval that holds `now`.
-    fn number(self, now: Time) -> u32 {
+    pub(crate) fn number(self, now: Time) -> u32 {
         if now >= self.end { self.count() + 1 } else { (now.ps() / self.every.ps()) as u32 + 1 }
     }
 }
@@ -77,7 +78,7 @@ pub(crate) struct PortProbes {
     probes: Vec<PortProbe>,
     /// Place in `probes` of each port that has one.
     of_port: Vec<u32>,
-    log: Vec<Mark>,
+    pub(crate) log: Vec<Mark>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -94,19 +95,19 @@ struct PortProbe {
 const NOWHERE: u32 = u32::MAX;
 
 /// What a port had done by the end of an interval in which, or just before which, something happened: a cache line.
-#[derive(Clone, Copy, Debug)]
-struct Mark {
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mark {
     /// Place of the probe.
-    probe: u32,
+    pub(crate) probe: u32,
     /// The interval.
-    number: u32,
-    bytes: u64,
-    frames: u64,
-    drops: u64,
-    queue_bytes: u64,
+    pub(crate) number: u32,
+    pub(crate) bytes: u64,
+    pub(crate) frames: u64,
+    pub(crate) drops: u64,
+    pub(crate) queue_bytes: u64,
     /// Since the mark before.
-    queue_max_bytes: u64,
-    queue_byte_ps: u128,
+    pub(crate) queue_max_bytes: u64,
+    pub(crate) queue_byte_ps: u128,
 }
 
 impl PortProbes {
@@ -155,6 +156,13 @@ impl PortProbes {
         // Nothing happened in the intervals up to `now`.
         *number = boundaries.number(now);
         boundaries.at(*number)
+    }
+
+    /// Takes over the marks of a port whose queue is not kept; all its frames have one `size` and take `tx`.
+    pub(crate) fn reckon(&self, id: u32, size: Bytes, tx: Span) -> Reckoning {
+        let probe = self.of_port[id as usize];
+        let mark = Mark { probe, ..Mark::default() };
+        Reckoning::new(mark, self.probes[probe as usize].boundaries, size, tx)
     }
 
     /// Most bytes that waited at a port, up to its last mark.

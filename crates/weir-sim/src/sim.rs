@@ -234,6 +234,9 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             feed.busy_until = start + line.port.transmission(size);
             feed.longest_wait = feed.longest_wait.max(start - generated);
             line.port.count_wait(fabric.end - generated, size);
+            if let Some(reckoning) = &mut feed.reckoning {
+                reckoning.on_frame(generated, start, &mut fabric.port_probes.log);
+            }
             fabric.patience -= 1;
             if fabric.patience < 0 {
                 return ControlFlow::Break(());
