@@ -8,7 +8,7 @@ Limits: a table is held in memory as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -131,8 +131,9 @@ class Records(Mapping[str, pl.DataFrame]):
         save_tables(self._tables, directory)
 
     @classmethod
-    def load(cls, directory: Path) -> Records:
-        """Read what `save` wrote. Raises InputError when there is nothing or something else."""
+    def load(cls, directory: Path, *, needed: Iterable[str] = ()) -> Records:
+        """Read what `save` wrote. Raises InputError with the file when there is nothing or something else, or
+        when one of the tables `needed` is missing."""
         files = sorted(directory.glob("*.parquet"))
         if not files:
             raise InputError(f"{directory}: no tables here")
@@ -140,12 +141,15 @@ class Records(Mapping[str, pl.DataFrame]):
         for file in files:
             try:
                 tables[file.stem] = pl.read_parquet(file)
+                cls({file.stem: tables[file.stem]})
             except (pl.exceptions.PolarsError, OSError) as error:
                 raise InputError(f"{file}: not a table that can be read: {error}") from error
-        try:
-            return cls(tables)
-        except ValueError as error:
-            raise InputError(f"{directory}: {error}") from error
+            except ValueError as error:
+                raise InputError(f"{file}: {error}") from error
+        for name in needed:
+            if name not in tables:
+                raise InputError(f"{directory / name}.parquet: this table is missing")
+        return cls(tables)
 
 
 def save_tables(tables: Mapping[str, pl.DataFrame], directory: Path) -> None:

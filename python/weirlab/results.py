@@ -152,11 +152,10 @@ class Manifest:
                 )
             if content["kind"] not in get_args(Kind) or content["status"] not in get_args(Status):
                 raise ValueError("unknown kind or status")
-            provenance = _provenance(content.pop("provenance"))
-            sittings = tuple(_provenance(made) for made in content.pop("sittings", ()))
-            return cls(provenance=provenance, sittings=sittings, **content)
+            return _manifest(content)
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{path}: not a manifest of weir: {error}") from error
+            what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            raise InputError(f"{path}: not a manifest of weir: {what}") from error
 
     def ended(self, status: Status, remark: str = "") -> Manifest:
         """The same, at its end."""
@@ -174,9 +173,32 @@ class Manifest:
         return replace(earlier, status="running", remark="", sittings=(*earlier.sittings, self.provenance))
 
 
-def _provenance(content: Mapping[str, Any]) -> Provenance:
-    load = content["load_average"]
-    return Provenance(**{**content, "load_average": None if load is None else tuple(load)})
+def _manifest(content: Mapping[str, Any]) -> Manifest:
+    """The manifest of a JSON object. Raises ValueError with the first field that is wrong."""
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        manifest = TypeAdapter(Manifest).validate_json(json.dumps(content), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    if manifest.seed is not None and not 0 <= manifest.seed < 2**64:
+        raise ValueError(f"seed: a whole number from 0 to 2^64 - 1 (got {manifest.seed})")
+    if manifest.replicates is not None and manifest.replicates < 1:
+        raise ValueError(f"replicates: at least 1 (got {manifest.replicates})")
+    for provenance in (manifest.provenance, *manifest.sittings):
+        for name in ("started", "finished"):
+            moment = getattr(provenance, name)
+            if moment is not None and not _is_moment(moment):
+                raise ValueError(f"{name}: a time in UTC, ISO 8601 (got {moment!r})")
+    return manifest
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
 
 
 def new_directory(name: str, out: Path | None = None, *, root: Path | None = None) -> Path:
@@ -244,7 +266,7 @@ def read_json(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not JSON: {error}") from error
     if not isinstance(content, dict):
         raise InputError(f"{path}: a JSON object was expected")

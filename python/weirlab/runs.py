@@ -12,7 +12,7 @@ import polars as pl
 
 from weirlab import _core
 from weirlab.errors import InputError, RunFailed, UnsupportedError
-from weirlab.records import Records
+from weirlab.records import TABLES, Records
 from weirlab.results import Manifest, Provenance, usable_cpus, write_json, write_text
 from weirlab.scenario import Resolved, Scenario, load
 from weirlab.scenario.testbeds import Sim
@@ -73,10 +73,17 @@ class Run:
             raise InputError(f"{directory}: holds a {manifest.kind}, not a run")
         if manifest.status != "complete":
             raise InputError(f"{directory}: this run did not end ({manifest.status})")
-        records = Records.load(directory / "tables")
+        records = Records.load(directory / "tables", needed=TABLES)
+        seeds = tuple(records["runs"].get_column("seed").to_list())
+        if seeds != replicate_seeds(manifest.seed or 0, len(seeds)) or len(seeds) != manifest.replicates:
+            raise InputError(
+                f"{directory / 'tables' / 'runs.parquet'}: {len(seeds)} replicates with the seeds "
+                f"{', '.join(map(str, seeds[:3]))} …, but manifest.json has {manifest.replicates} from seed "
+                f"{manifest.seed}"
+            )
         return cls(
             scenario=load(directory / "scenario.yaml"),
-            seeds=tuple(records["runs"].get_column("seed").to_list()),
+            seeds=seeds,
             records=records,
             provenance=manifest.provenance,
         )
@@ -103,12 +110,17 @@ def run(
 
     Raises:
         ScenarioError: The file is not legal.
+        InputError: It is a search, or a study.
         UnsupportedError: The simulator cannot honour a part of it.
         RunFailed: Frames were lost or made out of nothing, or a quantity overflowed.
     """
     provenance = Provenance.now()
     if not isinstance(scenario, Scenario):
         scenario = load(scenario)
+    if scenario.search is not None:
+        raise InputError(f"{scenario.name}: this scenario is a search; see weirlab.search.run_search")
+    if scenario.study is not None:
+        raise InputError(f"{scenario.name}: this scenario is a study; see weirlab.study.run_study")
     seeds = replicate_seeds(
         scenario.run.seed if seed is None else seed, 1 if replicates is None else replicates
     )

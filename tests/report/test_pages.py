@@ -15,7 +15,7 @@ from weirlab.reproduce import Claim, Findings, KnownMisfit, Row
 from weirlab.results import Manifest, Provenance, write_json
 from weirlab.runs import save_scenario
 from weirlab.scenario import loads
-from weirlab.search import ControlledSearch, LoadRange, SearchGoal, run_search
+from weirlab.search import ControlledSearch, Ending, LoadRange, SearchGoal, run_search
 from weirlab.search.build import build
 from weirlab.search.weir import Weir
 from weirlab.study import run_study
@@ -104,7 +104,7 @@ def search(directory, text=SEARCH, timeout_s=None):
     manifest = Manifest(kind="search", name=scenario.name, provenance=Provenance.now())
     log = directory / "trials.jsonl"
     result = run_search(build(scenario), open_testbed(scenario), log=log, timeout_s=timeout_s)
-    manifest.ended("complete").write(directory)
+    manifest.ended("complete" if result.ending is Ending.FINISHED else "interrupted").write(directory)
     return result
 
 

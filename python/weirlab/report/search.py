@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weirlab.errors import InputError
+from weirlab.errors import InputError, WeirlabError
 from weirlab.plots import Plot, loss_plots, progress_plots
 from weirlab.plots.search import outcome
 from weirlab.plots.style import scaled
@@ -59,26 +59,52 @@ class SearchRecord:
 
 
 def replay(directory: Path) -> SearchRecord:
-    """Tell a fresh search the trials of the log, and watch it. Raises InputError when they do not fit."""
+    """Tell a fresh search the trials of the log, and watch it. Raises InputError when they do not fit, or
+    when there are fewer than the manifest or `result.json` tell of."""
+    manifest = Manifest.read(directory)
+    if manifest.kind != "search":
+        raise InputError(f"{directory}: holds a {manifest.kind}, not a search")
     scenario = load(directory / "scenario.yaml")
     log = directory / "trials.jsonl"
+    if manifest.status == "complete" and not log.exists():
+        raise InputError(f"{log}: missing, but manifest.json says that this search came to its end")
     trials = read_trials(log) if log.exists() else []
     search = build(scenario)
     states = []
-    for trial in trials:
+    for place, trial in enumerate(trials, start=1):
         if search.ask() != trial.spec:
             raise InputError(
-                f"{log}: trial {trial.spec.index} is not what this search asks for; was it edited?"
+                f"{log}: trial {place} of {len(trials)} is not what this search asks for; was it edited?"
             )
         states.append(search.state())
-        search.tell(trial)
+        try:
+            search.tell(trial)
+        except WeirlabError as error:
+            raise InputError(f"{log}: trial {place} of {len(trials)}: {error}") from error
+    if manifest.status == "complete" and search.ask() is not None:
+        raise InputError(
+            f"{log}: ends after {len(trials)} trials, but manifest.json says that this search came to its end"
+        )
     result = search.result()
     if (directory / "result.json").exists():
-        told = read_json(directory / "result.json")
-        ending = Ending(told["ending"])
-        if ending not in (Ending.FINISHED, Ending.UNFINISHED) and len(trials) == told["trials"]:
-            result = result.ended(ending, told["message"])
+        ending, message, told = _told(directory / "result.json")
+        if len(trials) < told:
+            raise InputError(f"{log}: {len(trials)} trials, but result.json tells of {told}")
+        if ending not in (Ending.FINISHED, Ending.UNFINISHED) and len(trials) == told:
+            result = result.ended(ending, message)
     return SearchRecord(scenario, [*states, search.state()], result)
+
+
+def _told(path: Path) -> tuple[Ending, str, int]:
+    """Ending, message and number of trials that `result.json` tells of."""
+    content = read_json(path)
+    try:
+        ending, message, trials = Ending(content["ending"]), content["message"], content["trials"]
+        if not isinstance(message, str) or type(trials) is not int:
+            raise ValueError("message or number of trials")
+    except (KeyError, ValueError) as error:
+        raise InputError(f"{path}: not the result of a search: {error}") from error
+    return ending, message, trials
 
 
 def search_page(record: SearchRecord, manifest: Manifest) -> tuple[Page, list[Plot]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
+from weirlab.errors import InputError
 from weirlab.plots.study import effect_plots
 from weirlab.plots.style import Plot, scaled
 from weirlab.report.page import Block, Card, Column, Numbers, Page, Section, Table, Text, Tone, figure, number
@@ -38,6 +39,11 @@ def points_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
     scenario = load(directory / "scenario.yaml")
     planned = len(point_searches(scenario))
     results = found_so_far(directory)
+    if manifest.status == "complete" and len(results) != planned:
+        raise InputError(
+            f"{directory}: holds {len(results)} of {planned} searches, but manifest.json says that it came "
+            f"to its end"
+        )
     rates = rates_table(results)
     plots = rate_plots(rates)
     irregular = rates.filter(~pl.col("regular")).height

@@ -239,7 +239,7 @@ class Findings:
         records = dict(Records.load(tables)) if any(tables.glob("*.parquet")) else {}
         try:
             return cls.from_json(read_json(directory / "result.json"), records)
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise InputError(
                 f"{directory / 'result.json'}: not the findings of a reproduction: {error}"
             ) from error
