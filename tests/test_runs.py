@@ -157,3 +157,35 @@ def test_what_the_progress_callback_raises_ends_the_run(scenario):
 def test_no_thread_cannot_work(scenario, threads):
     with pytest.raises(InputError, match="at least 1 thread"):
         weirlab.run(scenario, threads=threads)
+
+
+SEND = """
+weirlab: 1
+name: more
+network: {kind: star, hosts: 2, link: {rate: 1 Gbit/s, delay: 1 us}}
+traffic: {a: {from: host-0, to: host-1, source: {kind: constant, frame_size: 1000 B}}}
+"""
+SEARCH = """
+search:
+  vary: traffic.a.source.rate
+  between: 1 kframe/s .. 9 kframe/s
+  goals: {NDR: {loss: 0 %}}
+  trial: {duration: 10 ms}
+"""
+STUDY = "study: {replicates: 2}\nrun: {duration: 1 ms}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (SEND + SEARCH, "is a search; see weirlab.search.run_search"),
+        (
+            SEND.replace("constant,", "constant, load: 10 %,") + STUDY,
+            "is a study; see weirlab.study.run_study",
+        ),
+    ],
+    ids=["search", "study"],
+)
+def test_a_search_or_a_study_is_not_run_as_if_it_were_a_single_run(text, message):
+    with pytest.raises(InputError, match=message):
+        weirlab.run(loads(text))
