@@ -169,7 +169,7 @@ class NetnsTestbed:
             effective_duration_s=effective_s,
             offered_load_fps=sent / _sending_s(spec, outcome),
             latency_s=_latency(outcome),
-            stopped_early=outcome["stopped"],
+            stopped_early=_was_cut_short(spec, outcome),
             facts=self._facts(outcome, losses),
         )
 
@@ -260,6 +260,11 @@ def _check(spec: TrialSpec, frames: int, outcome: _core._UdpTrial, losses: Losse
 
 def _device_losses(outcome: _core._UdpTrial) -> int:
     return outcome["sent"] - outcome["receiver_drops"] - outcome["received"]
+
+
+def _was_cut_short(spec: TrialSpec, outcome: _core._UdpTrial) -> bool:
+    """Whether the trial was stopped before it had sent all; a loss that is seen later stops nothing."""
+    return outcome["stopped"] and outcome["intended"] < spec.intended_frames
 
 
 def _sending_s(spec: TrialSpec, outcome: _core._UdpTrial) -> float:
