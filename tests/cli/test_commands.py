@@ -376,6 +376,10 @@ def test_the_schema_accepts_what_the_loader_accepts(weir, place):
     outcome = weir("schema", "--out", "s.json")
     assert outcome.out == ""
     assert json.loads((place / "s.json").read_text()) == schema
+    again = weir("schema", "--out", "search.yaml")
+    assert again.code == 2
+    assert "search.yaml: exists already" in again.err
+    assert "name: knee" in (place / "search.yaml").read_text()
 
 
 def test_the_ready_made_scenarios_are_listed_printed_and_copied(weir, place):

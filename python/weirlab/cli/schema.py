@@ -35,7 +35,10 @@ def schema(
     if out is None:
         print_json(document)
         return
+    from weirlab.errors import InputError
     from weirlab.results import write_json
 
+    if out.exists():
+        raise InputError(f"{out}: exists already; name another file")
     write_json(out, document)
     tell(f"written: {out}")
