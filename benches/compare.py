@@ -37,7 +37,7 @@ MEMORY_GOAL_BYTES = 64_000_000
 SCHEDULERS = {"as it comes": "Map", "tuned": "PriorityQueue"}
 """Of ns-3."""
 PROBES_US = [100, 10]
-"""Every port is recorded in such intervals. The goal is for the first, the finest of the ready-made scenarios;
+"""Every port is recorded in such intervals. The goal is for the first, the finest of ready-made scenarios;
 10 us, a row for every few frames, is shown beside it."""
 PROBES_GOAL = 1.3
 HOW_TO_GET_NS3 = "No ns-3 to compare with: 'apt-get install libns3-dev make' (Debian, Ubuntu) brings it."
