@@ -31,11 +31,16 @@ pub(crate) struct Agenda {
     places: Vec<(u64, Entity)>,
     /// Events beyond the window when they were entered.
     far: BinaryHeap<Reverse<(Time, Entity)>>,
-    /// Work since the width was fitted last: events that came to be current, and a share of the empty buckets
-    /// passed over.
-    work: usize,
-    /// When it is time to fit it again.
+    /// Since the width was fitted last, at `since` ps: events that came to be current, events that were entered beyond
+    /// the window, and empty buckets passed over.
+    taken: usize,
+    beyond: usize,
+    passed: usize,
+    since: u64,
+    /// How much work makes it time to fit it again.
     fit_at: usize,
+    /// By how many powers of two the window is longer than the gap between events asks for.
+    stretch: u32,
     /// [`FEW`]; the order does not depend on it.
     pub(crate) few: usize,
 }
@@ -53,6 +58,8 @@ const FEW: usize = 24;
 const MAX_SHIFT: u32 = 32;
 /// Events per bucket that the width is fitted to, as a power of two.
 const CROWD: u32 = 1;
+/// How far the window is stretched at most: what lies beyond costs little, crowded buckets cost more.
+const MAX_STRETCH: u32 = 6;
 /// Empty buckets that are as much work as an event.
 const EMPTY_PER_EVENT: usize = 16;
 /// Work after which the width is fitted for the first time; later it is each time twice as much, up to [`LAST_FIT`].
@@ -73,8 +80,12 @@ impl Agenda {
             crowds: vec![NONE; buckets],
             places: vec![(0, NONE); entities],
             far: BinaryHeap::new(),
-            work: 0,
+            taken: 0,
+            beyond: 0,
+            passed: 0,
+            since: 0,
             fit_at: FIRST_FIT,
+            stretch: 0,
             few: FEW,
         }
     }
@@ -89,7 +100,7 @@ impl Agenda {
             return self.push_current(key);
         }
         if ahead >= self.counts.len() as u64 {
-            return self.far.push(Reverse((at, entity)));
+            return self.push_far(at, entity);
         }
         let bucket = slot as usize & (self.counts.len() - 1);
         let count = &mut self.counts[bucket];
@@ -122,16 +133,22 @@ impl Agenda {
     #[inline(never)]
     fn push_current(&mut self, key: u64) {
         insert(&mut self.current, key);
-        self.work += 1;
-        if self.current.len() / 2 > self.few && self.work >= FIRST_FIT {
+        self.taken += 1;
+        if self.current.len() / 2 > self.few && self.taken >= FIRST_FIT {
             self.fit();
         }
+    }
+
+    #[cold]
+    fn push_far(&mut self, at: Time, entity: Entity) {
+        self.far.push(Reverse((at, entity)));
+        self.beyond += 1;
     }
 
     /// Makes the next bucket with events the current one, if there is any. The current one is empty.
     #[inline(never)]
     pub(crate) fn turn(&mut self) {
-        if self.work >= self.fit_at {
+        if self.taken + self.passed / EMPTY_PER_EVENT >= self.fit_at {
             self.fit();
             if !self.current.is_empty() {
                 return;
@@ -156,7 +173,7 @@ impl Agenda {
         if far <= next {
             self.take_far();
         }
-        self.work += self.current.len();
+        self.taken += self.current.len();
     }
 
     /// Adds the events that found no room in a bucket to the current ones.
@@ -214,29 +231,42 @@ impl Agenda {
         let (before, after) = self.counts.split_at(from);
         let filled = |counts: &[u8]| counts.iter().position(|&count| count != 0);
         let passed = filled(after).or_else(|| Some(after.len() + filled(before)?))?;
-        self.work += passed / EMPTY_PER_EVENT;
+        self.passed += passed;
         Some(self.slot + 1 + passed as u64)
     }
 
-    /// Fits the width of the buckets to the gaps between the nearer half of the pending events, and the window to
-    /// nearly all of them.
+    /// Fits the width of the buckets to the gap between the events taken since the last time, and the window to how
+    /// far ahead events were entered.
     #[cold]
     fn fit(&mut self) {
         let start = self.start;
         let mut pending = self.take_all();
-        (self.work, self.fit_at) = (0, (2 * self.fit_at).clamp(1, LAST_FIT));
-        self.shift = MAX_SHIFT;
-        if pending.len() > self.few {
-            let (half, most) = (pending.len() / 2, pending.len() * 15 / 16);
-            let mut ahead = |place: usize| pending.select_nth_unstable(place).1.0.ps() - start;
-            let gap = ahead(half) / half.max(1) as u64;
-            let width = gap.saturating_mul(1 << CROWD).max(ahead(most) / (self.counts.len() as u64 / 2));
-            self.shift = (64 - width.leading_zeros()).min(MAX_SHIFT);
+        if self.beyond > self.taken / 8 {
+            self.stretch = (self.stretch + 1).min(MAX_STRETCH);
+        } else if self.beyond < self.taken / 64 {
+            self.stretch = self.stretch.saturating_sub(1);
         }
+        let gap = match (start - self.since) / self.taken.max(1) as u64 {
+            0 if !pending.is_empty() => {
+                let half = pending.len() / 2;
+                let (_, median, _) = pending.select_nth_unstable(half);
+                (median.0.ps() - start) / half.max(1) as u64
+            }
+            gap => gap,
+        };
+        let width = 64 - gap.leading_zeros() + CROWD + self.stretch;
+        self.shift = if pending.len() > self.few { width.min(MAX_SHIFT) } else { MAX_SHIFT };
+        (self.taken, self.beyond, self.passed, self.since) = (0, 0, 0, start);
+        self.fit_at = (2 * self.fit_at).clamp(1, LAST_FIT);
         self.go_to(start >> self.shift);
         for (at, entity) in pending {
-            self.push(at, entity);
+            if self.slot_of(at) == self.slot {
+                self.current.push(self.key(at, entity));
+            } else {
+                self.push(at, entity);
+            }
         }
+        self.current.sort_unstable_by(|a, b| b.cmp(a));
     }
 
     /// Takes out all events, in any order.
@@ -352,5 +382,17 @@ mod tests {
             }
         }
         assert_eq!(agenda.shift, MAX_SHIFT, "five events are few");
+    }
+
+    #[test]
+    fn a_crowd_at_one_instant_leaves_in_the_order_of_entities() {
+        let mut agenda = Agenda::new(3000);
+        let crowd =
+            |at: u64, agenda: &mut Agenda| (0..3000).rev().for_each(|entity| agenda.push(Time::from_ps(at), entity));
+        for at in [0, 7, 1 << 40] {
+            crowd(at, &mut agenda);
+            let left: Vec<_> = std::iter::from_fn(|| agenda.next()).collect();
+            assert!(left.into_iter().eq((0..3000).map(|entity| (Time::from_ps(at), entity))));
+        }
     }
 }
