@@ -6,19 +6,16 @@ use weir_core::units::Time;
 
 use crate::fabric::Fabric;
 
-/// Place of an agent; agents come last in the order of equal times, among themselves by place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AgentId(pub(crate) u32);
-
 /// An endpoint with a timer. Transit never reaches an agent.
 ///
-/// The engine is generic over one agent type; several kinds are an enum.
+/// The engine is generic over one agent type; several kinds are an enum. Agents come last in the order of equal times,
+/// among themselves in the order in which they were given.
 pub trait Agent {
     /// When the timer is to run out first; [`Time::NEVER`] if not at all.
     fn start(&mut self) -> Time;
 
     /// The timer ran out. Returns when it runs out next, not before now; [`Time::NEVER`] if not at all.
-    fn on_timer(&mut self, fabric: &mut Fabric<'_>, me: AgentId) -> Time;
+    fn on_timer(&mut self, fabric: &mut Fabric<'_>) -> Time;
 }
 
 /// A source whose frames are events of its own.
@@ -39,7 +36,7 @@ impl Agent for PushedSource {
         self.emissions.peek()
     }
 
-    fn on_timer(&mut self, fabric: &mut Fabric<'_>, _me: AgentId) -> Time {
+    fn on_timer(&mut self, fabric: &mut Fabric<'_>) -> Time {
         let (destination, size) = self.emissions.draw();
         fabric.send(self.first_flow + destination, size, Lane::Data);
         self.emissions.peek()

@@ -9,7 +9,8 @@ use weir_core::units::Time;
 
 use crate::agent::PushedSource;
 use crate::plan::Plan;
-use crate::sim::{Sim, SimError, Totals};
+use crate::sim::{Sim, SimError};
+use crate::totals::Totals;
 
 /// How far a batch has come, for another thread to see; and the way to end it.
 #[derive(Debug, Default)]

@@ -9,14 +9,15 @@ use std::ops::ControlFlow;
 use weir_core::network::PortSpec;
 use weir_core::queue::{Lane, Limit, Offer, Port};
 use weir_core::rng::Seed;
-use weir_core::units::{Bytes, Span, Time};
+use weir_core::units::{Bytes, Time};
 
 use crate::agenda::{Agenda, Entity};
-use crate::agent::AgentId;
+use crate::deliveries::{FlowCounters, Watch};
 use crate::feed::{Feed, Source};
 use crate::frames::{Frame, FrameId, NO_FRAME, Pool};
+use crate::line::{ARMED, FED, Line, UNKEPT};
 use crate::plan::{ARRIVED, Plan};
-use crate::probes::{Histogram, PortProbes, TrafficProbe};
+use crate::probes::PortProbes;
 
 /// A network of ports and links under a scenario's load.
 #[derive(Debug)]
@@ -43,84 +44,13 @@ pub struct Fabric<'p> {
     pub(crate) watch: Option<Box<Watch>>,
 }
 
-/// A transmitter, the queue before it and the link behind it. The first cache line holds all that a frame needs that
-/// does not wait.
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub(crate) struct Line {
-    /// First and last frame in flight.
-    pub(crate) head: FrameId,
-    tail: FrameId,
-    /// Time from the end of a transmission until the frame may leave the next node.
-    lag: Span,
-    flags: u32,
-    /// Place in `feeds`, if FED.
-    pub(crate) feed: u32,
-    /// When the current interval ends, if intervals are written down.
-    boundary: Time,
-    pub(crate) port: Port<FrameId>,
-}
-
-/// The port's wake is in the agenda.
-const ARMED: u32 = 1;
-/// Sources are pulled.
-const FED: u32 = 2;
-/// The queue of a fed port is not kept: it is unlimited, and frames are of one size.
-const UNKEPT: u32 = 4;
-
-/// What became of the frames of one flow.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-pub(crate) struct FlowCounters {
-    pub(crate) sent_frames: u64,
-    pub(crate) sent_bytes: u64,
-    pub(crate) delivered_frames: u64,
-    pub(crate) delivered_bytes: u64,
-    pub(crate) delay_sum_ps: u128,
-    pub(crate) delay_min: Span,
-    pub(crate) delay_max: Span,
-}
-
-impl FlowCounters {
-    const NEW: FlowCounters = FlowCounters {
-        sent_frames: 0,
-        sent_bytes: 0,
-        delivered_frames: 0,
-        delivered_bytes: 0,
-        delay_sum_ps: 0,
-        delay_min: Span::from_ps(u64::MAX),
-        delay_max: Span::ZERO,
-    };
-
-    #[inline]
-    pub(crate) fn send(&mut self, size: Bytes) {
-        self.sent_frames += 1;
-        self.sent_bytes += size.count();
-    }
-}
-
-/// What is written down of deliveries besides the totals.
-#[derive(Debug)]
-pub(crate) struct Watch {
-    /// One for each flow, or none.
-    pub(crate) delays: Vec<Histogram>,
-    /// One for each group of traffic.
-    pub(crate) traffic: Vec<Option<TrafficProbe>>,
-}
-
 impl<'p> Fabric<'p> {
     /// The network of `plan` at time zero, with the frames of `seed` about to come.
     pub(crate) fn new(plan: &'p Plan, seed: Seed, agents: usize) -> Fabric<'p> {
         let end = Time::ZERO + plan.spec.run.duration_ps;
         let ports = plan.topology.ports.iter().zip(&plan.limits).enumerate();
-        let line = |(id, (port, limit)): (usize, (&PortSpec, &Limit))| Line {
-            port: Port::new(port.link.rate_bps, port.link.framing_bytes, *limit),
-            head: NO_FRAME,
-            tail: NO_FRAME,
-            flags: 0,
-            lag: plan.lag(id),
-            feed: 0,
-            boundary: Time::NEVER,
+        let line = |(id, (port, limit)): (usize, (&PortSpec, &Limit))| {
+            Line::new(Port::new(port.link.rate_bps, port.link.framing_bytes, *limit), plan.lag(id))
         };
         let lines: Vec<Line> = ports.map(line).collect();
         let mut fabric = Fabric {
@@ -210,9 +140,9 @@ impl<'p> Fabric<'p> {
         black_box(seen);
     }
 
-    /// Which kind of entity has an event, and handles it; agents are left to the caller.
+    /// Handles an event. That of an agent is left to the caller: the place of the agent is returned.
     #[inline]
-    pub(crate) fn on_event(&mut self, at: Time, entity: Entity) -> Option<AgentId> {
+    pub(crate) fn on_event(&mut self, at: Time, entity: Entity) -> Option<u32> {
         self.now = at;
         if entity < self.ports {
             self.wake(entity);
@@ -223,13 +153,13 @@ impl<'p> Fabric<'p> {
             self.arrive(port);
             return None;
         }
-        Some(AgentId(port - self.ports))
+        Some(port - self.ports)
     }
 
     /// Enters the timer of an agent.
-    pub(crate) fn set_timer(&mut self, agent: AgentId, at: Time) {
+    pub(crate) fn set_timer(&mut self, agent: u32, at: Time) {
         if at != Time::NEVER {
-            self.agenda.push(at, 2 * self.ports + agent.0);
+            self.agenda.push(at, 2 * self.ports + agent);
         }
     }
 
@@ -337,12 +267,7 @@ impl<'p> Fabric<'p> {
         let size = self.frames[id].size();
         self.frames.free(id);
         let delay = self.now - born;
-        let counters = &mut self.flows[flow as usize];
-        counters.delivered_frames += 1;
-        counters.delivered_bytes += size.count();
-        counters.delay_sum_ps += u128::from(delay.ps());
-        counters.delay_min = counters.delay_min.min(delay);
-        counters.delay_max = counters.delay_max.max(delay);
+        self.flows[flow as usize].deliver(size, delay);
         if let Some(watch) = &mut self.watch {
             watch.on_delivery(self.now, flow, self.plan.flows[flow as usize].traffic, size, delay);
         }
@@ -489,72 +414,3 @@ const MANY_PORTS: usize = 2000;
 
 /// Frames that a fed port may drop or let wait until other entities have their turn.
 const DRAWS_PER_STEP: u32 = 1 << 16;
-
-impl Line {
-    /// Puts a frame on the link, at the end of whose transmission; returns when it arrives if it is the only one.
-    #[inline(always)]
-    fn append(&mut self, frames: &mut Pool, id: FrameId, end: Time) -> Option<Time> {
-        let arrives = end + self.lag;
-        let frame = &mut frames[id];
-        frame.arrives = arrives;
-        frame.next = NO_FRAME;
-        let behind = std::mem::replace(&mut self.tail, id);
-        if self.head == NO_FRAME {
-            self.head = id;
-            return Some(arrives);
-        }
-        frames[behind].next = id;
-        None
-    }
-
-    /// When the port is to be woken, if that is owed and not entered; it counts as entered then.
-    #[inline(always)]
-    fn arm(&mut self) -> Option<Time> {
-        let due = self.port.due();
-        if due == Time::NEVER || self.has(ARMED | FED) {
-            return None;
-        }
-        self.flags |= ARMED;
-        Some(due)
-    }
-
-    #[inline]
-    pub(crate) fn has(&self, flags: u32) -> bool {
-        self.flags & flags != 0
-    }
-
-    /// Whether the port pulls its sources.
-    pub(crate) fn is_fed(&self) -> bool {
-        self.has(FED)
-    }
-
-    /// Whether the port's sources are drawn only when their frames are sent.
-    pub(crate) fn is_unkept(&self) -> bool {
-        self.has(UNKEPT)
-    }
-}
-
-impl Watch {
-    fn new(plan: &Plan, end: Time) -> Option<Watch> {
-        let record = &plan.spec.record;
-        if !record.delays && record.traffic.is_empty() {
-            return None;
-        }
-        let mut traffic: Vec<Option<TrafficProbe>> = plan.spec.traffic.iter().map(|_| None).collect();
-        for probe in &record.traffic {
-            traffic[probe.traffic as usize] = Some(TrafficProbe::new(probe.every_ps, end));
-        }
-        let histograms = if record.delays { plan.flows.len() } else { 0 };
-        Some(Watch { delays: vec![Histogram::default(); histograms], traffic })
-    }
-
-    #[cold]
-    fn on_delivery(&mut self, now: Time, flow: u32, traffic: u32, size: Bytes, delay: Span) {
-        if let Some(histogram) = self.delays.get_mut(flow as usize) {
-            histogram.count(delay);
-        }
-        if let Some(probe) = &mut self.traffic[traffic as usize] {
-            probe.on_delivery(now, size.count());
-        }
-    }
-}

@@ -17,20 +17,25 @@
 mod agenda;
 mod agent;
 mod batch;
+mod deliveries;
 mod fabric;
 mod feed;
 mod frames;
+mod line;
 mod plan;
 mod probes;
 mod reckoning;
 mod sim;
 mod tables;
+mod totals;
 pub mod workloads;
 
-pub use agent::{Agent, AgentId, PushedSource};
+pub use agent::{Agent, PushedSource};
 pub use batch::{Progress, simulate};
+pub use deliveries::Delivery;
 pub use fabric::Fabric;
 pub use plan::{Feeding, Plan};
-pub use probes::{Delivery, Intervals, PortInterval};
-pub use sim::{DropTotals, FlowTotals, PortTotals, Sim, SimError, Totals};
+pub use probes::{Intervals, PortInterval};
+pub use sim::{Sim, SimError};
 pub use tables::{Column, Table, Tables};
+pub use totals::{DropTotals, FlowTotals, PortTotals, Totals};

@@ -1,5 +1,5 @@
-//! Series and distributions, for those who ask. No probe has an event: when a port or a group of traffic is touched
-//! after the end of an interval, the rows of the intervals that ended are written first.
+//! Series of ports, for those who ask. No probe has an event: when a port is touched after the end of an interval, what
+//! it had done by then is written down first.
 //!
 //! An interval holds what happens from its start up to, but not at, its end.
 
@@ -29,17 +29,6 @@ pub struct PortInterval {
     pub queue_byte_ps: u128,
 }
 
-/// One interval of a group of traffic: a row of the table `deliveries`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivery {
-    /// End of the interval, ps.
-    pub t_ps: u64,
-    /// Frames delivered.
-    pub frames: u64,
-    /// Bytes delivered.
-    pub bytes: u64,
-}
-
 /// The ends of equal intervals; the last one ends with the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Boundaries {
@@ -48,6 +37,11 @@ pub(crate) struct Boundaries {
 }
 
 impl Boundaries {
+    /// One boundary each `every`, and one at `end`.
+    pub(crate) fn new(every: Span, end: Time) -> Boundaries {
+        Boundaries { every, end }
+    }
+
     /// How many there are.
     fn count(self) -> u32 {
         u32::try_from(self.end.ps().div_ceil(self.every.ps())).expect("fewer rows than 2^32, as checked")
@@ -114,7 +108,7 @@ impl PortProbes {
     pub(crate) fn new(probes: &[spec::PortProbe], ports: usize, end: Time) -> PortProbes {
         let probe = |probe: &spec::PortProbe| PortProbe {
             port: probe.port,
-            boundaries: Boundaries { every: probe.every_ps, end },
+            boundaries: Boundaries::new(probe.every_ps, end),
             number: 1,
             peak: 0,
         };
@@ -255,111 +249,5 @@ impl Before {
             queue_byte_ps: mark.queue_byte_ps,
         };
         row
-    }
-}
-
-/// Writes down the intervals of one group of traffic.
-#[derive(Debug)]
-pub(crate) struct TrafficProbe {
-    boundaries: Boundaries,
-    /// The interval under way.
-    current: Delivery,
-    pub(crate) rows: Vec<Delivery>,
-}
-
-impl TrafficProbe {
-    pub(crate) fn new(every: Span, end: Time) -> TrafficProbe {
-        let boundaries = Boundaries { every, end };
-        let current = Delivery { t_ps: boundaries.at(1).ps(), frames: 0, bytes: 0 };
-        TrafficProbe { boundaries, current, rows: Vec::new() }
-    }
-
-    /// Writes the intervals that ended up to `now`.
-    pub(crate) fn advance(&mut self, now: Time) {
-        while self.current.t_ps <= now.ps() {
-            let t_ps = self.boundaries.at(self.rows.len() as u32 + 2).ps();
-            self.rows.push(std::mem::replace(&mut self.current, Delivery { t_ps, frames: 0, bytes: 0 }));
-        }
-    }
-
-    /// A frame was delivered at `now`.
-    pub(crate) fn on_delivery(&mut self, now: Time, bytes: u64) {
-        self.advance(now);
-        self.current.frames += 1;
-        self.current.bytes += bytes;
-    }
-}
-
-/// Counts of delays in bins of which 32 fill each octave: a bin is at most 1/32 of its value wide.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Histogram {
-    /// The bin that `counts` begins with.
-    first: usize,
-    counts: Vec<u64>,
-}
-
-const BINS_PER_OCTAVE: u64 = 32;
-
-impl Histogram {
-    pub(crate) fn count(&mut self, delay: Span) {
-        let bin = bin(delay.ps());
-        if self.counts.is_empty() {
-            self.first = bin;
-        }
-        if bin < self.first {
-            self.counts.splice(0..0, std::iter::repeat_n(0, self.first - bin));
-            self.first = bin;
-        }
-        let place = bin - self.first;
-        if place >= self.counts.len() {
-            self.counts.resize(place + 1, 0);
-        }
-        self.counts[place] += 1;
-    }
-
-    /// Every bin with a count: its bounds in ps, the lower one included, and the count.
-    pub(crate) fn bins(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        let filled = (self.first..).zip(&self.counts).filter(|&(_, &count)| count > 0);
-        filled.map(|(bin, &count)| (lower_bound(bin), lower_bound(bin + 1), count))
-    }
-}
-
-/// Values below 64 have bins of their own; from there on each octave is cut into 32.
-fn bin(value: u64) -> usize {
-    let octave = u64::from((value | BINS_PER_OCTAVE).ilog2()) - 5;
-    (octave * BINS_PER_OCTAVE + (value >> octave)) as usize
-}
-
-fn lower_bound(bin: usize) -> u64 {
-    let bin = bin as u64;
-    let octave = (bin / BINS_PER_OCTAVE).saturating_sub(1);
-    let mantissa = bin - octave * BINS_PER_OCTAVE;
-    mantissa.checked_shl(octave as u32).filter(|value| value >> octave == mantissa).unwrap_or(u64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_value_lies_in_its_bin_and_no_bin_is_wider_than_a_32nd() {
-        let values = (0..64).flat_map(|bit| [1u64 << bit, (1 << bit) - 1, (1 << bit) + (1 << bit) / 3]);
-        for value in values.chain([0, u64::MAX - 1]) {
-            let (low, high) = (lower_bound(bin(value)), lower_bound(bin(value) + 1));
-            assert!(low <= value && value < high, "{value} in {low}..{high}");
-            assert!(high - low <= 1.max(low / 32), "{low}..{high}");
-        }
-    }
-
-    #[test]
-    fn a_histogram_grows_to_both_sides() {
-        let mut histogram = Histogram::default();
-        for ps in [1000, 10, 1_000_000, 10] {
-            histogram.count(Span::from_ps(ps));
-        }
-        let bins: Vec<_> = histogram.bins().collect();
-        assert_eq!(bins[0], (10, 11, 2));
-        assert_eq!(bins.iter().map(|bin| bin.2).sum::<u64>(), 4);
-        assert!(bins.iter().zip([10, 1000, 1_000_000]).all(|(&(low, high, _), ps)| low <= ps && ps < high));
     }
 }

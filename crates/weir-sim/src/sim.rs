@@ -3,13 +3,13 @@
 use std::ops::ControlFlow;
 
 use weir_core::rng::Seed;
-use weir_core::units::{Bytes, Span, Time};
+use weir_core::units::{Bytes, Time};
 
-use crate::agent::{Agent, AgentId, PushedSource};
-use crate::fabric::{Fabric, Line};
-use crate::frames::NO_FRAME;
+use crate::agent::{Agent, PushedSource};
+use crate::fabric::Fabric;
+use crate::line::{FED, Line, UNKEPT};
 use crate::plan::{ARRIVED, Plan};
-use crate::probes::{Delivery, Intervals};
+use crate::totals::{DropTotals, FlowTotals, PortTotals, Totals};
 
 /// Why a run gave no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -68,88 +68,6 @@ pub struct Sim<'p, A> {
     granted: i64,
 }
 
-/// What a run counted.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Totals {
-    /// Its seed.
-    pub seed: u64,
-    /// Events handled.
-    pub events: u64,
-    /// Frames fully received over a link, each link counted.
-    pub packet_hops: u64,
-    /// End of the run, ps.
-    pub end_ps: u64,
-    /// By flow.
-    pub flows: Vec<FlowTotals>,
-    /// By port.
-    pub ports: Vec<PortTotals>,
-    /// Where frames of which flow were dropped, in order of port and flow; drop-tail only.
-    pub drops: Vec<DropTotals>,
-    /// Intervals of the recorded ports, in the order of the spec.
-    pub intervals: Intervals,
-    /// Intervals of the recorded groups of traffic, in the order of the groups.
-    pub deliveries: Vec<(u32, Vec<Delivery>)>,
-    /// Bins of the delay of each flow: flow, lower bound (included) and upper bound in ps, frames.
-    pub delays: Vec<(u32, u64, u64, u64)>,
-}
-
-/// What became of the frames of one flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlowTotals {
-    /// Frames generated.
-    pub sent_frames: u64,
-    /// Their sizes.
-    pub sent_bytes: u64,
-    /// Frames that arrived.
-    pub delivered_frames: u64,
-    /// Their sizes.
-    pub delivered_bytes: u64,
-    /// Frames dropped.
-    pub dropped_frames: u64,
-    /// Frames in sources, queues and on links at the end.
-    pub live_frames: u64,
-    /// Sum of the delays from generation to arrival, ps.
-    pub delay_sum_ps: u128,
-    /// Least delay; none without a delivery.
-    pub delay_min: Option<Span>,
-    /// Greatest delay.
-    pub delay_max: Option<Span>,
-}
-
-/// What a port did. See [`weir_core::queue::Counters`]; here transmissions count up to the end of the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PortTotals {
-    /// Frames whose transmission began.
-    pub frames: u64,
-    /// Their sizes.
-    pub bytes: u64,
-    /// Time of transmission, ps.
-    pub busy_ps: u64,
-    /// Frames dropped.
-    pub drops: u64,
-    /// Their sizes.
-    pub dropped_bytes: u64,
-    /// Most bytes waiting.
-    pub queue_max_bytes: u64,
-    /// Integral of the waiting bytes, byte ps.
-    pub queue_byte_ps: u128,
-    /// Sum of the waiting times, ps.
-    pub queue_wait_ps: u128,
-    /// Time of being paused, ps.
-    pub paused_ps: u64,
-}
-
-/// Frames of a flow that a port dropped because its queue was full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct DropTotals {
-    /// The port.
-    pub port: u32,
-    /// The flow.
-    pub flow: u32,
-    /// How many.
-    pub frames: u64,
-}
-
 /// Events between two questions whether to go on: about 3 ms.
 pub(crate) const PATIENCE: i64 = 1 << 16;
 
@@ -162,7 +80,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
         agents.extend(others);
         let mut fabric = Fabric::new(plan, Seed::new(seed), agents.len());
         for (place, agent) in (0..).zip(&mut agents) {
-            fabric.set_timer(AgentId(place), agent.start());
+            fabric.set_timer(place, agent.start());
         }
         Sim { fabric, agents, seed, granted: 0 }
     }
@@ -177,7 +95,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
                 break;
             }
             if let Some(agent) = self.fabric.on_event(at, entity) {
-                let next = self.agents[agent.0 as usize].on_timer(&mut self.fabric, agent);
+                let next = self.agents[agent as usize].on_timer(&mut self.fabric);
                 self.fabric.set_timer(agent, next);
             }
             self.fabric.patience -= 1;
@@ -210,10 +128,10 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
     fn draw_backlog(&mut self, ask: &mut impl FnMut(Time) -> ControlFlow<()>) -> Result<Vec<u64>, SimError> {
         let mut backlog = vec![0; self.fabric.flows.len()];
         for port in 0..self.fabric.lines.len() {
-            while self.fabric.lines[port].is_fed() && self.fabric.finish(port as u32).is_break() {
+            while self.fabric.lines[port].has(FED) && self.fabric.finish(port as u32).is_break() {
                 self.look_up(ask)?;
             }
-            while self.fabric.lines[port].is_unkept() && self.draw_unkept(port, &mut backlog).is_break() {
+            while self.fabric.lines[port].has(UNKEPT) && self.draw_unkept(port, &mut backlog).is_break() {
                 self.look_up(ask)?;
             }
         }
@@ -287,13 +205,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
         let frames = &self.fabric.frames;
         let mut found = 0;
         for line in &self.fabric.lines {
-            let mut id = line.head;
-            while id != NO_FRAME {
-                found += 1;
-                live[frames[id].flow as usize] += 1;
-                id = frames[id].next;
-            }
-            for id in line.port.waiting() {
+            for id in line.in_flight(frames).chain(line.port.waiting()) {
                 found += 1;
                 live[frames[id].flow as usize] += 1;
             }
@@ -339,7 +251,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
         let total = |(id, line): (u32, &mut Line)| {
             let counters = line.port.counters_at(end);
             let mut peak = line.port.peak().count().max(fabric.port_probes.peak(id));
-            if line.is_unkept() {
+            if line.has(UNKEPT) {
                 let feed = &fabric.feeds[line.feed as usize];
                 let size = feed.fixed_size.unwrap_or(Bytes::ZERO);
                 peak = feed.longest_wait.ps().div_ceil(line.port.transmission(size).ps().max(1)) * size.count();
@@ -363,6 +275,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frames::NO_FRAME;
     use crate::workloads;
 
     fn go_on(_: Time) -> ControlFlow<()> {

@@ -3,7 +3,7 @@
 use weir_core::spec::NodeKind;
 
 use crate::plan::Plan;
-use crate::sim::Totals;
+use crate::totals::Totals;
 
 /// A column.
 #[derive(Clone, Debug, PartialEq)]

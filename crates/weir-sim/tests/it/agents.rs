@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use weir_core::queue::Lane;
 use weir_core::spec::{Limit, Spec, TrafficProbe};
 use weir_core::units::{Bytes, Span, Time};
-use weir_sim::{Agent, AgentId, Fabric, Feeding, Plan, PushedSource, Sim, Totals};
+use weir_sim::{Agent, Fabric, Feeding, Plan, PushedSource, Sim, Totals};
 
 use crate::scenarios::{FRAME, constant, drop_tail, one_way, spec};
 
@@ -37,9 +37,9 @@ impl Agent for Player {
         }
     }
 
-    fn on_timer(&mut self, fabric: &mut Fabric<'_>, me: AgentId) -> Time {
+    fn on_timer(&mut self, fabric: &mut Fabric<'_>) -> Time {
         match self {
-            Player::Source(source) => source.on_timer(fabric, me),
+            Player::Source(source) => source.on_timer(fabric),
             Player::Script(acts) => {
                 let (at, act) = acts.remove(0);
                 assert_eq!(at, fabric.now());

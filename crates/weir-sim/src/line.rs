@@ -1,0 +1,77 @@
+//! A port and its link, in one place of memory.
+
+use weir_core::queue::Port;
+use weir_core::units::{Span, Time};
+
+use crate::frames::{FrameId, NO_FRAME, Pool};
+
+/// A transmitter, the queue before it and the link behind it. The first cache line holds all that a frame needs that
+/// does not wait.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Line {
+    /// First and last frame in flight.
+    pub(crate) head: FrameId,
+    tail: FrameId,
+    /// Time from the end of a transmission until the frame may leave the next node.
+    lag: Span,
+    pub(crate) flags: u32,
+    /// Place in `feeds`, if FED.
+    pub(crate) feed: u32,
+    /// When the current interval ends, if intervals are written down.
+    pub(crate) boundary: Time,
+    pub(crate) port: Port<FrameId>,
+}
+
+/// The port's wake is in the agenda.
+pub(crate) const ARMED: u32 = 1;
+/// Sources are pulled.
+pub(crate) const FED: u32 = 2;
+/// The queue of a fed port is not kept: it is unlimited, and frames are of one size.
+pub(crate) const UNKEPT: u32 = 4;
+
+impl Line {
+    /// An idle port and an empty link.
+    pub(crate) fn new(port: Port<FrameId>, lag: Span) -> Line {
+        Line { head: NO_FRAME, tail: NO_FRAME, lag, flags: 0, feed: 0, boundary: Time::NEVER, port }
+    }
+
+    /// Puts a frame on the link, at the end of whose transmission; returns when it arrives if it is the only one.
+    #[inline(always)]
+    pub(crate) fn append(&mut self, frames: &mut Pool, id: FrameId, end: Time) -> Option<Time> {
+        let arrives = end + self.lag;
+        let frame = &mut frames[id];
+        frame.arrives = arrives;
+        frame.next = NO_FRAME;
+        let behind = std::mem::replace(&mut self.tail, id);
+        if self.head == NO_FRAME {
+            self.head = id;
+            return Some(arrives);
+        }
+        frames[behind].next = id;
+        None
+    }
+
+    /// When the port is to be woken, if that is owed and not entered; it counts as entered then.
+    #[inline(always)]
+    pub(crate) fn arm(&mut self) -> Option<Time> {
+        let due = self.port.due();
+        if due == Time::NEVER || self.has(ARMED | FED) {
+            return None;
+        }
+        self.flags |= ARMED;
+        Some(due)
+    }
+
+    /// Whether any of `flags` is set.
+    #[inline]
+    pub(crate) fn has(&self, flags: u32) -> bool {
+        self.flags & flags != 0
+    }
+
+    /// The frames in flight.
+    pub(crate) fn in_flight<'a>(&self, frames: &'a Pool) -> impl Iterator<Item = FrameId> + 'a {
+        let known = |id: FrameId| Some(id).filter(|&id| id != NO_FRAME);
+        std::iter::successors(known(self.head), move |&id| known(frames[id].next))
+    }
+}
