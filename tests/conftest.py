@@ -1,7 +1,7 @@
 """What all tests share: how many random cases the property tests draw, and how long a live test may take."""
 
 import os
-import resource
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
@@ -17,9 +17,14 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
+# A run in the background of a shell without job control starts with Ctrl-C ignored, and so would all that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 @contextmanager
 def _small_files(most_bytes: int) -> Iterator[None]:
+    import resource  # not on Windows
+
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
     try:
