@@ -17,7 +17,7 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
-# A run in the background of a shell without job control starts with Ctrl-C ignored, and so would all that it starts.
+# Started in the background by a shell without job control, Ctrl-C would be ignored, also by what tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
