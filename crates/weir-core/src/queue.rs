@@ -94,6 +94,7 @@ pub struct Sent<H> {
 
 /// What a port counted. A transmission counts when it begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Counters {
     /// Frames transmitted.
     pub frames: u64,
@@ -105,6 +106,8 @@ pub struct Counters {
     pub drops: u64,
     /// Their sizes.
     pub dropped_bytes: u64,
+    /// Most bytes that waited, since the start or the last [`Port::restart_maximum`].
+    pub queue_max_bytes: u64,
     /// Integral of the waiting bytes over time, byte ps.
     pub queue_byte_ps: u128,
     /// Integral of the waiting frames over time, ps: the sum of their waiting times.
@@ -138,9 +141,7 @@ pub struct Port<H> {
     byte_ps: u64,
     frame_ps: u64,
 
-    /// Most bytes that waited at a wake, or at the last [`Port::take_peak`].
-    peak_bytes: u64,
-    /// The counters without what `alike`, `byte_ps` and `frame_ps` hold.
+    /// The counters without what `alike`, `byte_ps`, `frame_ps` and, for the maximum, `waiting_bytes` hold.
     sums: Counters,
     rate: Rate,
     framing: Bytes,
@@ -180,7 +181,6 @@ impl<H: Copy> Port<H> {
             settled: Time::ZERO,
             byte_ps: 0,
             frame_ps: 0,
-            peak_bytes: 0,
             sums: Counters::default(),
             rate,
             framing,
@@ -215,7 +215,7 @@ impl<H: Copy> Port<H> {
             return self.wake_special(now);
         }
         self.settle(now);
-        self.peak_bytes = self.peak_bytes.max(self.waiting_bytes);
+        self.sums.queue_max_bytes = self.sums.queue_max_bytes.max(self.waiting_bytes);
         let (handle, size) = self.queue.pop()?;
         self.waiting_bytes -= u64::from(size);
         if self.queue.is_empty() {
@@ -283,22 +283,8 @@ impl<H: Copy> Port<H> {
         control.copied().chain(self.queue.iter()).map(|(handle, _)| handle)
     }
 
-    /// Largest amount that waited in the data lane since the start or the last [`Port::take_peak`].
-    pub fn peak(&self) -> Bytes {
-        // The queue only grows from one wake to the next.
-        Bytes::new(self.peak_bytes.max(self.waiting_bytes))
-    }
-
-    /// [`Port::peak`]; what waits now is the least that the next one can be.
-    #[inline]
-    pub fn take_peak(&mut self) -> Bytes {
-        let peak = self.peak();
-        self.peak_bytes = self.waiting_bytes;
-        peak
-    }
-
     /// The counters, with the integrals up to `now`.
-    #[inline]
+    #[inline(always)]
     pub fn counters_at(&mut self, now: Time) -> Counters {
         self.settle(now);
         let frames = self.alike;
@@ -306,10 +292,18 @@ impl<H: Copy> Port<H> {
             frames: self.sums.frames + frames,
             bytes: self.sums.bytes + frames * u64::from(self.last_size),
             busy_ps: self.sums.busy_ps + frames * self.last_tx.ps(),
+            // The queue only grows from one wake to the next.
+            queue_max_bytes: self.sums.queue_max_bytes.max(self.waiting_bytes),
             queue_byte_ps: self.sums.queue_byte_ps + u128::from(self.byte_ps),
             queue_wait_ps: self.sums.queue_wait_ps + u128::from(self.frame_ps),
             ..self.sums
         }
+    }
+
+    /// Lets the maximum of the queue begin anew with what waits now.
+    #[inline]
+    pub fn restart_maximum(&mut self) {
+        self.sums.queue_max_bytes = self.waiting_bytes;
     }
 
     /// How long the port was paused up to `now`.

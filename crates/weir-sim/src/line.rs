@@ -75,3 +75,17 @@ impl Line {
         std::iter::successors(known(self.head), move |&id| known(frames[id].next))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::mem::offset_of;
+
+    use super::*;
+
+    #[test]
+    fn a_line_takes_four_cache_lines_and_what_every_frame_needs_the_first() {
+        assert_eq!(size_of::<Line>(), 256);
+        // Half of the first is the link's; the other half is the transmitter's, which the port begins with.
+        assert_eq!(offset_of!(Line, port), 32);
+    }
+}

@@ -130,8 +130,8 @@ impl PortProbes {
         let place = self.of_port[id as usize];
         let PortProbe { boundaries, number, peak, .. } = &mut self.probes[place as usize];
         let counters = port.counters_at(boundaries.at(*number));
-        let queue_max_bytes = port.take_peak().count();
-        *peak = queue_max_bytes.max(*peak);
+        port.restart_maximum();
+        *peak = counters.queue_max_bytes.max(*peak);
         self.log.push(Mark {
             probe: place,
             number: *number,
@@ -139,7 +139,7 @@ impl PortProbes {
             frames: counters.frames,
             drops: counters.drops,
             queue_bytes: port.waiting_bytes().count(),
-            queue_max_bytes,
+            queue_max_bytes: counters.queue_max_bytes,
             queue_byte_ps: counters.queue_byte_ps,
         });
         *number += 1;

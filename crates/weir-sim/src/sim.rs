@@ -250,7 +250,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
         let end = fabric.end;
         let total = |(id, line): (u32, &mut Line)| {
             let counters = line.port.counters_at(end);
-            let mut peak = line.port.peak().count().max(fabric.port_probes.peak(id));
+            let mut peak = counters.queue_max_bytes.max(fabric.port_probes.peak(id));
             if line.has(UNKEPT) {
                 let feed = &fabric.feeds[line.feed as usize];
                 let size = feed.fixed_size.unwrap_or(Bytes::ZERO);

@@ -1,0 +1,32 @@
+//! Packet-hops per second of the workloads with published exact counts, conservation checks included:
+//!
+//!     cargo bench -p weir-sim
+
+use std::ops::ControlFlow;
+
+use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
+use weir_sim::{Plan, PushedSource, Sim, Totals, workloads};
+
+fn run(plan: &Plan) -> Totals {
+    Sim::<PushedSource>::new(plan, 0, []).run(|_| ControlFlow::Continue(())).expect("a lawful run")
+}
+
+fn packet_hops(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("packet-hops");
+    group.sample_size(10).sampling_mode(SamplingMode::Flat);
+    let specs = [
+        ("w1 incast", workloads::incast()),
+        ("w3 fat tree, k = 8", workloads::fat_tree(8)),
+        ("w3 fat tree, k = 16", workloads::fat_tree(16)),
+        ("w4 slotted switch", workloads::slotted_switch()),
+    ];
+    for (name, spec) in specs {
+        let plan = Plan::new(spec).expect("a legal spec");
+        group.throughput(Throughput::Elements(run(&plan).packet_hops));
+        group.bench_function(name, |bencher| bencher.iter(|| run(&plan)));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, packet_hops);
+criterion_main!(benches);
