@@ -7,42 +7,59 @@
 //! alike. A host with several links chooses by SplitMix64 from the complement of `destination`. Hosts do not
 //! forward.
 
+use std::ops::Range;
+
 use crate::network::Topology;
 use crate::rng::Stream;
 
-/// Finds paths; asks for the same destination are cheap when they come one after the other.
+/// Finds paths. Those to hosts on the same switches are found faster when they are asked for one after the other.
 #[derive(Debug)]
-pub struct Router<'a> {
-    topology: &'a Topology,
-    /// Ports of node `n`, in order: `outgoing[first[n]..first[n + 1]]`.
+pub struct Router {
+    /// Ports of node `n`, in order: `outgoing[first[n]..first[n + 1]]`, each with the node that it leads to.
     first: Vec<u32>,
-    outgoing: Vec<u32>,
-    /// The switches that hang on the destination last asked for: what `distance` was computed from.
+    outgoing: Vec<Outgoing>,
+    /// Switches next to node `n`: `switches[first_switch[n]..first_switch[n + 1]]`.
+    first_switch: Vec<u32>,
+    switches: Vec<u32>,
+    /// The switches next to the destination last asked for: what `distance` was computed from.
     roots: Vec<u32>,
     /// Links from each switch to the destination; `FAR` when there is no way, and for hosts.
     distance: Vec<u32>,
 }
 
+#[derive(Clone, Copy, Debug, Default)]
+struct Outgoing {
+    port: u32,
+    to: u32,
+}
+
 const FAR: u32 = u32::MAX;
 
-impl<'a> Router<'a> {
+impl Router {
     /// A router for `topology`.
-    pub fn new(topology: &'a Topology) -> Router<'a> {
-        let mut first = vec![0; topology.nodes.len() + 1];
+    pub fn new(topology: &Topology) -> Router {
+        let nodes = topology.nodes.len();
+        let mut first = vec![0; nodes + 1];
         for port in &topology.ports {
             first[port.from as usize + 1] += 1;
         }
-        for node in 0..topology.nodes.len() {
+        for node in 0..nodes {
             first[node + 1] += first[node];
         }
         let mut cursor = first.clone();
-        let mut outgoing = vec![0; topology.ports.len()];
+        let mut outgoing = vec![Outgoing::default(); topology.ports.len()];
         for (id, port) in (0..).zip(&topology.ports) {
             let place = &mut cursor[port.from as usize];
-            outgoing[*place as usize] = id;
+            outgoing[*place as usize] = Outgoing { port: id, to: port.to };
             *place += 1;
         }
-        Router { topology, first, outgoing, roots: Vec::new(), distance: vec![FAR; topology.nodes.len()] }
+        let (mut first_switch, mut switches) = (vec![0], Vec::new());
+        for ends in first.windows(2) {
+            let next = outgoing[ends[0] as usize..ends[1] as usize].iter().map(|outgoing| outgoing.to);
+            switches.extend(next.filter(|&node| !topology.is_host(node)));
+            first_switch.push(switches.len() as u32);
+        }
+        Router { first, outgoing, first_switch, switches, roots: Vec::new(), distance: vec![FAR; nodes] }
     }
 
     /// The ports that a frame from host `from` to host `to` passes, or `None` when there is no way. From a host to
@@ -54,61 +71,60 @@ impl<'a> Router<'a> {
         let mut node = from;
         loop {
             let candidates = self.candidates(node, to);
-            let port = *match candidates.len() {
+            let next = match candidates.len() {
                 0 => return None,
-                1 => &candidates[0],
-                several => &candidates[choice.at(path.len(), several)],
+                1 => candidates[0],
+                several => candidates[choice.at(path.len(), several)],
             };
-            path.push(port);
-            node = self.topology.ports[port as usize].to;
-            if node == to {
+            path.push(next.port);
+            if next.to == to {
                 return Some(path);
             }
+            node = next.to;
         }
-    }
-
-    fn ports(&self, node: u32) -> &[u32] {
-        &self.outgoing[self.first[node as usize] as usize..self.first[node as usize + 1] as usize]
     }
 
     /// Ports of `node` that lie on a shortest path to `to`.
-    fn candidates(&self, node: u32, to: u32) -> Vec<u32> {
-        let links_over = |port: u32| {
-            let next = self.topology.ports[port as usize].to;
-            if next == to { 0 } else { self.distance[next as usize] }
-        };
-        let best = self.ports(node).iter().map(|&port| links_over(port)).min().unwrap_or(FAR);
+    fn candidates(&self, node: u32, to: u32) -> Vec<Outgoing> {
+        let ports = &self.outgoing[range(&self.first, node)];
+        let links_behind = |port: &Outgoing| if port.to == to { 0 } else { self.distance[port.to as usize] };
+        let best = ports.iter().map(links_behind).min().unwrap_or(FAR);
         if best == FAR {
             return Vec::new();
         }
-        self.ports(node).iter().copied().filter(|&port| links_over(port) == best).collect()
+        ports.iter().filter(|port| links_behind(port) == best).copied().collect()
     }
 
     /// Fills `distance` breadth first. It depends only on the switches next to `to`, so hosts of one switch share it.
     fn measure(&mut self, to: u32) {
-        let neighbours = self.ports(to).iter().map(|&port| self.topology.ports[port as usize].to);
-        let roots: Vec<u32> = neighbours.filter(|&node| !self.topology.is_host(node)).collect();
+        let roots = &self.switches[range(&self.first_switch, to)];
         if roots == self.roots {
             return;
         }
+        self.roots = roots.to_vec();
         self.distance.fill(FAR);
-        let mut frontier = roots.clone();
-        for &root in &roots {
+        let mut frontier = self.roots.clone();
+        for &root in &frontier {
             self.distance[root as usize] = 1;
         }
         let mut reached = 0;
         while let Some(&node) = frontier.get(reached) {
             reached += 1;
-            for index in self.first[node as usize]..self.first[node as usize + 1] {
-                let next = self.topology.ports[self.outgoing[index as usize] as usize].to;
-                if !self.topology.is_host(next) && self.distance[next as usize] == FAR {
-                    self.distance[next as usize] = self.distance[node as usize] + 1;
+            let further = self.distance[node as usize] + 1;
+            for &next in &self.switches[range(&self.first_switch, node)] {
+                let distance = &mut self.distance[next as usize];
+                if *distance == FAR {
+                    *distance = further;
                     frontier.push(next);
                 }
             }
         }
-        self.roots = roots;
     }
+}
+
+/// The places of what belongs to `node`.
+fn range(first: &[u32], node: u32) -> Range<usize> {
+    first[node as usize] as usize..first[node as usize + 1] as usize
 }
 
 /// The bits that choose among equal paths.

@@ -90,6 +90,16 @@ pub enum NodeKind {
     Switch,
 }
 
+impl NodeKind {
+    /// The word for it, as in a spec.
+    pub fn word(self) -> &'static str {
+        match self {
+            NodeKind::Host => "host",
+            NodeKind::Switch => "switch",
+        }
+    }
+}
+
 /// A full-duplex link of a graph.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -218,7 +228,8 @@ pub enum Departures {
         /// Gap in ps; a fraction is carried, not lost.
         gap_ps: f64,
     },
-    /// Constant gaps while on, silence while off; both last exponential times. A source starts in an on period.
+    /// Constant gaps while on, silence while off; both last exponential times. A source starts in an on period. What
+    /// is left of a gap when an on period ends is carried to the next, so that the mean rate is exact.
     OnOff {
         /// Gap in ps while on.
         gap_ps: f64,

@@ -4,10 +4,11 @@ use std::num::NonZero;
 use std::thread;
 
 use numpy::IntoPyArray;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use weir_core::network::Topology;
-use weir_core::spec::{Network, NodeKind, Spec};
+use weir_core::spec::{Network, Spec};
 use weir_sim::{Column, Plan, Progress, Table, Tables};
 
 use crate::errors::{simulation_error, spec_error};
@@ -22,7 +23,7 @@ pub(crate) fn expand<'py>(py: Python<'py>, network_json: &str) -> PyResult<Bound
     for node in &topology.nodes {
         let entry = PyDict::new(py);
         entry.set_item("name", &node.name)?;
-        entry.set_item("kind", word(node.kind))?;
+        entry.set_item("kind", node.kind.word())?;
         nodes.append(entry)?;
     }
     let ports = PyList::empty(py);
@@ -39,13 +40,6 @@ pub(crate) fn expand<'py>(py: Python<'py>, network_json: &str) -> PyResult<Bound
     network.set_item("nodes", nodes)?;
     network.set_item("ports", ports)?;
     Ok(network)
-}
-
-fn word(kind: NodeKind) -> &'static str {
-    match kind {
-        NodeKind::Host => "host",
-        NodeKind::Switch => "switch",
-    }
 }
 
 /// The spec again, in the one form that it is written in.
@@ -66,11 +60,15 @@ pub(crate) fn simulate<'py>(
     py: Python<'py>,
     spec_json: &str,
     seeds: Vec<u64>,
-    threads: Option<NonZero<usize>>,
+    threads: Option<usize>,
     watch: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let spec = py.detach(|| Spec::from_json(spec_json)).map_err(spec_error)?;
-    let threads = threads.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZero::get);
+    let threads = match threads {
+        Some(0) => return Err(PyValueError::new_err("threads: at least 1 (got 0)")),
+        Some(threads) => threads,
+        None => thread::available_parallelism().map_or(1, NonZero::get),
+    };
     let progress = Progress::new();
     let total = Progress::total(seeds.len());
     let work = || {

@@ -1,7 +1,5 @@
 //! The results of a batch as named columns.
 
-use weir_core::spec::NodeKind;
-
 use crate::plan::Plan;
 use crate::totals::Totals;
 
@@ -132,7 +130,7 @@ impl Tables {
                 name: Text = row.name.clone(),
                 from: Text = node(row.from),
                 to: Text = node(row.to),
-                from_kind: Text = kind(topology.nodes[row.from as usize].kind).to_string(),
+                from_kind: Text = topology.nodes[row.from as usize].kind.word().to_string(),
                 rate_bps: U64 = row.link.rate_bps.bps(),
                 framing_bytes: U64 = row.link.framing_bytes.count(),
             ),
@@ -145,14 +143,6 @@ impl Tables {
                 name: Text = (*text).to_string(),
             ),
         ])
-    }
-}
-
-/// The word for a kind of node.
-fn kind(kind: NodeKind) -> &'static str {
-    match kind {
-        NodeKind::Host => "host",
-        NodeKind::Switch => "switch",
     }
 }
 
