@@ -5,6 +5,22 @@ from typing import Any, TypedDict
 
 from numpy.typing import NDArray
 
+__all__ = [
+    "SimulationError",
+    "SpecError",
+    "check",
+    "clock_quality",
+    "create_namespace",
+    "expand",
+    "format_quantity",
+    "is_release",
+    "parse_quantity",
+    "simulate",
+    "steer_receive",
+    "udp_trial",
+    "version",
+]
+
 class SpecError(Exception):
     """A resolved spec is not legal. `args` are the message and the place as a JSON pointer."""
 
