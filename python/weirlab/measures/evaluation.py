@@ -1,0 +1,125 @@
+"""The measures that a scenario asks for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from weirlab.measures.flows import (
+    delay_percentile,
+    delivered_rate,
+    jain_fairness,
+    loss_ratio,
+    max_delay,
+    mean_delay,
+    rms_fairness,
+)
+from weirlab.measures.ports import max_queue, mean_queue, utilisation
+from weirlab.records import Records
+from weirlab.scenario.layout import layout_of, plan_network
+from weirlab.scenario.measure import (
+    AnyMeasure,
+    DelayPercentile,
+    DeliveredRate,
+    JainFairness,
+    LossRatio,
+    MaxDelay,
+    MaxQueue,
+    MeanDelay,
+    MeanQueue,
+    PortMeasure,
+    RmsFairness,
+    Utilisation,
+)
+from weirlab.scenario.resolve import selected_traffic
+from weirlab.stats import mean_interval
+
+if TYPE_CHECKING:
+    from weirlab.runs import Run
+    from weirlab.scenario import Scenario
+
+__all__ = ["evaluate", "measured", "summary"]
+
+
+def evaluate(run: Run) -> pl.DataFrame:
+    """The measures that the scenario of a run asks for: columns `measure`, `replicate`, `value`, `unit`.
+
+    Raises MissingRecordError when the records lack what a measure needs.
+    """
+    return measured(run.records, run.scenario)
+
+
+def measured(records: Records, scenario: Scenario) -> pl.DataFrame:
+    """The measures that `scenario` asks for, of these records; see `evaluate`."""
+    schema: dict[str, pl.DataType | type[pl.DataType]] = {
+        "measure": pl.String,
+        "replicate": pl.UInt32,
+        "value": pl.Float64,
+        "unit": pl.String,
+    }
+    frames = [pl.DataFrame(schema=schema)]
+    for name, measure in scenario.measure.items():
+        values, unit = _evaluated(records, measure, scenario)
+        labels = {"measure": pl.lit(name), "unit": pl.lit(unit)}
+        frames.append(values.with_columns(**labels).select(list(schema)).cast(pl.Schema(schema)))
+    return pl.concat(frames)
+
+
+def summary(values: pl.DataFrame) -> list[dict[str, Any]]:
+    """Measures over their replicates, as JSON values: what `evaluate` gave, put together by measure.
+
+    `low` and `high` hold the true mean with 95 % confidence; null with fewer than two values.
+    """
+    rows = []
+    for (name, unit), group in values.group_by("measure", "unit", maintain_order=True):
+        column = group.get_column("value")
+        interval = mean_interval(column.drop_nulls().to_list())
+        several = interval is not None and interval.count > 1
+        rows.append(
+            {
+                "measure": name,
+                "unit": unit,
+                "mean": None if interval is None else interval.mean,
+                "low": interval.low if interval is not None and several else None,
+                "high": interval.high if interval is not None and several else None,
+                "values": column.to_list(),
+            }
+        )
+    return rows
+
+
+def _evaluated(records: Records, measure: AnyMeasure, scenario: Scenario) -> tuple[pl.DataFrame, str]:
+    """The values of a measure, and their unit."""
+    of = _ids(measure, scenario)
+    limits = getattr(measure, "window", None)
+    window = None if limits is None else (limits.low.ps, limits.high.ps)
+    match measure:
+        case Utilisation():
+            return utilisation(records, of, window), "1"
+        case MeanQueue():
+            return mean_queue(records, of, window), "B"
+        case MaxQueue():
+            return max_queue(records, of, window), "B"
+        case DeliveredRate():
+            return delivered_rate(records, of, window), "bit/s"
+        case LossRatio():
+            return loss_ratio(records, of), "1"
+        case MeanDelay():
+            return mean_delay(records, of), "ps"
+        case MaxDelay():
+            return max_delay(records, of), "ps"
+        case DelayPercentile():
+            return delay_percentile(records, of, measure.percentile), "ps"
+        case JainFairness():
+            return jain_fairness(records, of, window), "1"
+        case RmsFairness():
+            return rms_fairness(records, of, float(measure.target.bps), window), "1"
+
+
+def _ids(measure: AnyMeasure, scenario: Scenario) -> list[int]:
+    """The ports, or the entries of traffic, that a measure is about."""
+    if not isinstance(measure, PortMeasure):
+        return selected_traffic(measure.of, list(scenario.traffic))
+    assert scenario.network is not None, "a loaded scenario has the network that its measures name"
+    return layout_of(plan_network(scenario.network).spec).port_ids(measure.of)

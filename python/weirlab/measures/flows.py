@@ -1,0 +1,124 @@
+"""Measures of flows: what arrives of them, when, and how evenly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from weirlab.measures.rows import MissingRecordError, Window, by_replicate, flow_rows, windowed
+from weirlab.records import Records
+
+__all__ = [
+    "delay_percentile",
+    "delivered_rate",
+    "jain_fairness",
+    "loss_ratio",
+    "max_delay",
+    "mean_delay",
+    "rms_fairness",
+]
+
+
+def delivered_rate(records: Records, traffic: Sequence[int], window: Window | None = None) -> pl.DataFrame:
+    """Bits of frames delivered per second, over all flows [bit/s]: 8 x bytes / time, framing excluded."""
+    if window is None:
+        rows = flow_rows(records, traffic).rename({"delivered_bytes": "bytes"})
+    else:
+        rows = windowed(records, "deliveries", "traffic", traffic, window)
+    bits = 8.0 * pl.col("bytes").cast(pl.Float64).sum()
+    return by_replicate(records, rows, bits * 1e12, per_ps=True, window=window)
+
+
+def loss_ratio(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
+    """Dropped frames over sent frames, in [0, 1]. Frames still under way at the end are not lost.
+
+    Null where nothing was sent. Source: RFC 1242, section 3.6, there a percentage.
+    """
+    sent = pl.col("sent_frames").sum()
+    ratio = pl.col("dropped_frames").sum().cast(pl.Float64) / sent
+    return by_replicate(records, flow_rows(records, traffic), pl.when(sent > 0).then(ratio))
+
+
+def mean_delay(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
+    """Mean one-way delay of the frames delivered [ps]: sum of delays / frames. Source: RFC 7679, section
+    3."""
+    frames = pl.col("delivered_frames").sum()
+    mean = pl.col("delay_sum_ps").cast(pl.Float64).sum() / frames
+    return by_replicate(records, flow_rows(records, traffic), pl.when(frames > 0).then(mean))
+
+
+def max_delay(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
+    """Largest one-way delay of the frames delivered [ps]. Source: RFC 7679, section 3."""
+    return by_replicate(records, flow_rows(records, traffic), pl.col("delay_max_ps").max().cast(pl.Float64))
+
+
+def delay_percentile(records: Records, traffic: Sequence[int], share: float) -> pl.DataFrame:
+    """One-way delay [ps] that `share` of the delivered frames, in [0, 1], do not exceed.
+
+    Interpolated linearly within the bin of the recorded distribution that holds it; a bin is at most
+    1/32 of its delays wide, and so is the error. Never outside of the least and the greatest delay, which the
+    flows' totals know exactly. Source: RFC 7679, section 5.1.
+    """
+    totals = flow_rows(records, traffic)
+    flows = totals.select("replicate", "flow")
+    bins = records["delays"].join(flows, on=["replicate", "flow"], how="semi")
+    if bins.is_empty():
+        raise MissingRecordError("delays were not recorded: add an entry such as {delays: NAME} to 'record'")
+    bins = (
+        bins.group_by("replicate", "low_ps", "high_ps")
+        .agg(frames=pl.col("frames").cast(pl.Float64).sum())
+        .filter(pl.col("frames") > 0)
+        .sort("replicate", "low_ps")
+        .with_columns(
+            upto=pl.col("frames").cum_sum().over("replicate"),
+            rank=share * pl.col("frames").sum().over("replicate"),
+        )
+        .filter(pl.col("upto") >= pl.col("rank") * (1 - 1e-12))
+    )
+    within = (1 - (pl.col("upto") - pl.col("rank")) / pl.col("frames")).clip(0, 1)
+    value = pl.col("low_ps") + within * (pl.col("high_ps").cast(pl.Float64) - pl.col("low_ps"))
+    extremes = totals.group_by("replicate").agg(
+        least=pl.col("delay_min_ps").min(), greatest=pl.col("delay_max_ps").max()
+    )
+    bins = bins.with_columns(value=value).join(extremes, on="replicate").sort("replicate", "low_ps")
+    return by_replicate(records, bins, pl.col("value").clip(pl.col("least"), pl.col("greatest")).first())
+
+
+def jain_fairness(records: Records, traffic: Sequence[int], window: Window | None = None) -> pl.DataFrame:
+    """Jain's index of the delivered rates x_i of n flows: (sum x)^2 / (n sum x^2), in [1/n, 1]; 1 is fair.
+
+    Null where nothing was delivered. Source: Jain 1984.
+    """
+    squares = (pl.col("rate_bps") ** 2).sum()
+    index = pl.col("rate_bps").sum() ** 2 / (pl.len() * squares)
+    return by_replicate(records, _flow_rates(records, traffic, window), pl.when(squares > 0).then(index))
+
+
+def rms_fairness(
+    records: Records, traffic: Sequence[int], target_bps: float, window: Window | None = None
+) -> pl.DataFrame:
+    """RMS distance of the delivered rates x_i of n flows from their fair share T, relative to it; 0 is fair.
+
+    sqrt(sum ((x_i - T) / T)^2 / n).
+    """
+    distance = (pl.col("rate_bps") - target_bps) / target_bps
+    return by_replicate(records, _flow_rates(records, traffic, window), (distance**2).mean().sqrt())
+
+
+def _flow_rates(records: Records, traffic: Sequence[int], window: Window | None) -> pl.DataFrame:
+    """Columns `replicate`, `rate_bps`: delivered rate of each flow."""
+    rows = flow_rows(records, traffic)
+    if window is None:
+        ends = records["runs"].select("replicate", "end_ps")
+        rate = 8e12 * pl.col("delivered_bytes").cast(pl.Float64) / pl.col("end_ps")
+        return rows.join(ends, on="replicate", maintain_order="left").select("replicate", rate_bps=rate)
+    flows = rows.select("flow", "traffic").unique().group_by("traffic").len()
+    if flows.filter(pl.col("len") > 1).height:
+        raise MissingRecordError(
+            "fairness in a window needs a series of each flow; recorded is one for each entry of traffic: "
+            "write the flows as entries of their own, or leave the window out"
+        )
+    rate = 8e12 * pl.col("bytes").cast(pl.Float64).sum() / (window[1] - window[0])
+    series = windowed(records, "deliveries", "traffic", traffic, window)
+    return series.group_by("replicate", "traffic", maintain_order=True).agg(rate_bps=rate)

@@ -1,0 +1,72 @@
+"""What all measures share: the rows of records that they look at, and one value for each replicate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from weirlab.errors import InputError
+from weirlab.records import Records
+
+__all__ = ["MissingRecordError", "Window", "by_replicate", "flow_rows", "port_rows", "windowed"]
+
+Window = tuple[int, int]
+"""Two times [ps] from the begin of a run, on edges of the recorded intervals."""
+
+
+class MissingRecordError(InputError):
+    """A measure needs rows that the run did not record."""
+
+
+def port_rows(records: Records, ports: Sequence[int], window: Window | None) -> pl.DataFrame:
+    """Rows of `ports` for the whole run, or those of `intervals` that make up the window."""
+    if window is None:
+        return records["ports"].filter(pl.col("port").is_in(list(ports)))
+    return windowed(records, "intervals", "port", ports, window)
+
+
+def flow_rows(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
+    """Rows of `flows` that belong to these entries of traffic."""
+    chosen = records["flow_names"].filter(pl.col("traffic").is_in(list(traffic))).select("flow", "traffic")
+    return records["flows"].join(chosen, on="flow", how="inner", maintain_order="left")
+
+
+def windowed(records: Records, table: str, key: str, ids: Sequence[int], window: Window) -> pl.DataFrame:
+    """The intervals of a table that make up the window exactly, for all ids. Raises MissingRecordError
+    otherwise."""
+    start, stop = window
+    rows = records[table].filter(pl.col(key).is_in(list(ids)))
+    recorded = set(rows.get_column(key).unique())
+    if absent := [number for number in ids if number not in recorded]:
+        names = records[f"{key}_names"].filter(pl.col(key).is_in(absent)).get_column("name").to_list()
+        raise MissingRecordError(f"a window needs a series of {', '.join(names)}: add an entry to 'record'")
+    edges = rows.group_by("replicate", key).agg(
+        starts=(pl.col("t_ps") == start).any() | (start == 0), stops=(pl.col("t_ps") == stop).any()
+    )
+    if not edges.select((pl.col("starts") & pl.col("stops")).all()).item():
+        raise MissingRecordError(
+            f"the window {start} .. {stop} ps does not begin and end on recorded intervals"
+        )
+    return rows.filter((pl.col("t_ps") > start) & (pl.col("t_ps") <= stop))
+
+
+def by_replicate(
+    records: Records,
+    rows: pl.DataFrame,
+    value: pl.Expr,
+    *,
+    per_ps: bool = False,
+    window: Window | None = None,
+) -> pl.DataFrame:
+    """`value` of the rows of each replicate, with `per_ps` divided by the time; null where there are no
+    rows."""
+    values = rows.group_by("replicate").agg(value=value)
+    time = pl.lit(float(window[1] - window[0])) if window else pl.col("end_ps").cast(pl.Float64)
+    result = pl.col("value") / time if per_ps else pl.col("value")
+    return (
+        records["runs"]
+        .select("replicate", "end_ps")
+        .join(values, on="replicate", how="left", maintain_order="left")
+        .select("replicate", value=result.cast(pl.Float64))
+    )
