@@ -12,7 +12,9 @@
 #![forbid(unsafe_code)]
 
 pub mod check;
+pub mod columns;
 mod error;
+pub mod histogram;
 pub mod network;
 pub mod queue;
 mod ring;

@@ -1,5 +1,6 @@
 //! What is known of frames that arrive: totals of each flow, and for those who ask series and distributions.
 
+use weir_core::histogram::Histogram;
 use weir_core::units::{Bytes, Span, Time};
 
 use crate::plan::Plan;
@@ -124,79 +125,5 @@ impl TrafficProbe {
         self.advance(now);
         self.current.frames += 1;
         self.current.bytes += bytes;
-    }
-}
-
-/// Counts of delays in bins of which 32 fill each octave: a bin is at most 1/32 of its value wide.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Histogram {
-    /// The bin that `counts` begins with.
-    first: usize,
-    counts: Vec<u64>,
-}
-
-const BINS_PER_OCTAVE: u64 = 32;
-
-impl Histogram {
-    pub(crate) fn count(&mut self, delay: Span) {
-        let bin = bin(delay.ps());
-        if self.counts.is_empty() {
-            self.first = bin;
-        }
-        if bin < self.first {
-            self.counts.splice(0..0, std::iter::repeat_n(0, self.first - bin));
-            self.first = bin;
-        }
-        let place = bin - self.first;
-        if place >= self.counts.len() {
-            self.counts.resize(place + 1, 0);
-        }
-        self.counts[place] += 1;
-    }
-
-    /// Every bin with a count: its bounds in ps, the lower one included, and the count.
-    pub(crate) fn bins(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        let filled = (self.first..).zip(&self.counts).filter(|&(_, &count)| count > 0);
-        filled.map(|(bin, &count)| (lower_bound(bin), lower_bound(bin + 1), count))
-    }
-}
-
-/// Values below 64 have bins of their own; from there on each octave is cut into 32.
-fn bin(value: u64) -> usize {
-    let octave = u64::from((value | BINS_PER_OCTAVE).ilog2()) - 5;
-    (octave * BINS_PER_OCTAVE + (value >> octave)) as usize
-}
-
-fn lower_bound(bin: usize) -> u64 {
-    let bin = bin as u64;
-    let octave = (bin / BINS_PER_OCTAVE).saturating_sub(1);
-    let mantissa = bin - octave * BINS_PER_OCTAVE;
-    mantissa.checked_shl(octave as u32).filter(|value| value >> octave == mantissa).unwrap_or(u64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_value_lies_in_its_bin_and_no_bin_is_wider_than_a_32nd() {
-        let values = (0..64).flat_map(|bit| [1u64 << bit, (1 << bit) - 1, (1 << bit) + (1 << bit) / 3]);
-        for value in values.chain([0, u64::MAX - 1]) {
-            let (low, high) = (lower_bound(bin(value)), lower_bound(bin(value) + 1));
-            assert!(low <= value && value < high, "{value} in {low}..{high}");
-            assert!(high - low <= 1.max(low / 32), "{low}..{high}");
-        }
-    }
-
-    #[test]
-    fn a_histogram_grows_to_both_sides() {
-        let mut histogram = Histogram::default();
-        for ps in [1000, 10, 1_000_000, 10] {
-            histogram.count(Span::from_ps(ps));
-        }
-        let bins: Vec<_> = histogram.bins().collect();
-        assert_eq!(bins[0], (10, 11, 2));
-        assert_eq!(bins.iter().map(|bin| bin.2).sum::<u64>(), 4);
-        assert!(bins.iter().zip([10, 1000, 1_000_000]).all(|(&(low, high, _), ps)| low <= ps && ps < high));
     }
 }

@@ -37,5 +37,6 @@ pub use fabric::Fabric;
 pub use plan::{Feeding, Plan};
 pub use probes::{Intervals, PortInterval};
 pub use sim::{Sim, SimError};
-pub use tables::{Column, Table, Tables};
+pub use tables::Tables;
 pub use totals::{DropTotals, FlowTotals, PortTotals, Totals};
+pub use weir_core::columns::{Column, Table};

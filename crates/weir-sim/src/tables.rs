@@ -1,29 +1,10 @@
 //! The results of a batch as named columns.
 
+use weir_core::columns::Table;
+use weir_core::table;
+
 use crate::plan::Plan;
 use crate::totals::Totals;
-
-/// A column.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Column {
-    /// Ids.
-    U32(Vec<u32>),
-    /// Counts, times in ps, amounts in bytes.
-    U64(Vec<u64>),
-    /// Sums and integrals beyond 64 bits, and what may be unknown: not a number.
-    F64(Vec<f64>),
-    /// Names.
-    Text(Vec<String>),
-}
-
-/// A table: its columns by name, all of one length.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Table {
-    /// Name of the table.
-    pub name: &'static str,
-    /// Its columns in order.
-    pub columns: Vec<(&'static str, Column)>,
-}
 
 /// All tables of a batch.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,16 +12,6 @@ pub struct Tables(pub Vec<Table>);
 
 /// Why frames are dropped; a cause's id is its place.
 const CAUSES: [&str; 1] = ["queue-full"];
-
-macro_rules! table {
-    ($name:literal: $rows:expr => |$row:pat_param| $($column:ident: $kind:ident = $value:expr),+ $(,)?) => {{
-        $(let mut $column = Vec::new();)+
-        for $row in $rows {
-            $($column.push($value);)+
-        }
-        Table { name: $name, columns: vec![$((stringify!($column), Column::$kind($column))),+] }
-    }};
-}
 
 impl Tables {
     /// The tables of `batch`, all replicates of `plan`.
