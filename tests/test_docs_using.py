@@ -9,9 +9,9 @@ from typing import get_args
 import pytest
 
 from weirlab.cli.app import execute
-from weirlab.cli.ready import ready_made
 from weirlab.scenario.base import kind_of
 from weirlab.scenario.measure import AnyMeasure
+from weirlab.scenario.ready import ready_made
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "using.md").read_text(encoding="utf-8")

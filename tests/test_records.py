@@ -53,3 +53,8 @@ def test_a_table_that_cannot_be_read_is_named(tmp_path):
 def test_a_directory_without_tables_is_no_record(tmp_path):
     with pytest.raises(InputError, match="no tables here"):
         Records.load(tmp_path)
+
+
+def test_a_table_that_there_is_not_is_named_with_those_that_there_are():
+    with pytest.raises(KeyError, match="no table 'nosuch'; there are runs"):
+        Records({"runs": pl.DataFrame({name: [0] for name in TABLES["runs"]})})["nosuch"]

@@ -1,7 +1,9 @@
 """Result directories: never overwritten, never half a result that looks whole."""
 
 import json
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -87,6 +89,16 @@ def test_provenance_says_where_and_with_what():
     assert provenance.finished is None
     assert provenance.duration_s is None
     assert provenance.started.endswith("+00:00")
+
+
+@pytest.mark.skipif(not (Path(__file__).parents[1] / ".git").exists(), reason="not a checkout")
+def test_a_checkout_is_named_by_its_commit():
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    revision = Provenance.now().revision
+    assert revision is not None
+    assert head.startswith(revision.removesuffix("-dirty"))
 
 
 @pytest.mark.parametrize(

@@ -189,3 +189,8 @@ STUDY = "study: {replicates: 2}\nrun: {duration: 1 ms}\n"
 def test_a_search_or_a_study_is_not_run_as_if_it_were_a_single_run(text, message):
     with pytest.raises(InputError, match=message):
         weirlab.run(loads(text))
+
+
+def test_a_ready_made_scenario_is_run_by_its_name():
+    result = runs.run("slotted-switch")
+    assert repr(result).startswith("<Run of slotted-switch: seed 1, Records(")

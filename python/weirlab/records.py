@@ -103,7 +103,11 @@ class Records(Mapping[str, pl.DataFrame]):
         return cls({name: frame.with_columns(cs.float().fill_nan(None)) for name, frame in frames.items()})
 
     def __getitem__(self, table: str) -> pl.DataFrame:
-        return self._tables[table]
+        """Raises KeyError with the tables that there are."""
+        try:
+            return self._tables[table]
+        except KeyError:
+            raise KeyError(f"no table {table!r}; there are {', '.join(self._tables)}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._tables)
@@ -117,7 +121,7 @@ class Records(Mapping[str, pl.DataFrame]):
 
     def named(self, table: str) -> pl.DataFrame:
         """`table` with a column `port_name`, `flow_name`, ... for each id, and what else is known of it."""
-        frame = self._tables[table]
+        frame = self[table]
         for key, dimension in DIMENSIONS.items():
             if key not in frame.columns or dimension not in self._tables or table == dimension:
                 continue

@@ -18,6 +18,7 @@ import json
 import os
 import platform
 import re
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -62,6 +63,9 @@ class Provenance:
 
     weirlab: str
     """Version of the package and its compiled core."""
+    revision: str | None = None
+    """Commit of the checkout that the package runs from, `-dirty` where files differ from it; None for an
+    installed package."""
     python: str
     packages: Mapping[str, str]
     host: str
@@ -86,6 +90,7 @@ class Provenance:
         system = platform.uname()
         return cls(
             weirlab=version(),
+            revision=_revision(),
             python=platform.python_version(),
             packages={name: found for name in _PACKAGES if (found := _version(name))},
             host=system.node,
@@ -278,6 +283,18 @@ def _version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
+
+
+def _revision() -> str | None:
+    root = Path(__file__).resolve().parents[2]
+    if not ((root / ".git").exists() and (root / "crates" / "weir-core").is_dir()):
+        return None
+    describe = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    try:
+        found = subprocess.run(describe, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip()
 
 
 def _os_name() -> str:

@@ -44,6 +44,10 @@ class Run:
     records: Records
     provenance: Provenance
 
+    def __repr__(self) -> str:
+        many = f"{len(self.seeds)} replicates from seed" if len(self.seeds) > 1 else "seed"
+        return f"<Run of {self.scenario.name}: {many} {self.seeds[0]}, {self.records!r}>"
+
     def save(self, directory: str | Path, *, overrides: Mapping[str, str] | None = None) -> None:
         """Write scenario, tables and manifest into `directory`, which is made if needed.
 
@@ -102,7 +106,7 @@ def run(
     Records depend on scenario and seeds alone, not on the number of threads or the machine.
 
     Args:
-        scenario: A scenario, or the file of one.
+        scenario: A scenario, the file of one, or the name of a ready-made one.
         seed: Of the first replicate. Default: that of the scenario, `run.seed`.
         replicates: How often to run, each with the next seed. Default: 1.
         threads: How many replicates to run at once. Default: one per CPU that this process may use.

@@ -86,10 +86,13 @@ def weir(place: Path, capsys: pytest.CaptureFixture[str]) -> Command:
 
 @pytest.fixture
 def weir_process(place: Path) -> Callable[..., Outcome]:
-    """The command in a process of its own; `interrupt_when` presses Ctrl-C once it holds."""
+    """The command in a process of its own; once `interrupt_when` holds, it is sent `interrupt`: Ctrl-C."""
 
     def command(
-        *words: str, interrupt_when: Callable[[], bool] | None = None, env: dict[str, str] | None = None
+        *words: str,
+        interrupt_when: Callable[[], bool] | None = None,
+        interrupt: signal.Signals = signal.SIGINT,
+        env: dict[str, str] | None = None,
     ) -> Outcome:
         process = subprocess.Popen(
             [sys.executable, "-m", "weirlab", *words],
@@ -107,7 +110,7 @@ def weir_process(place: Path) -> Callable[..., Outcome]:
                     assert process.poll() is None, process.communicate()
                     assert time.monotonic() < deadline
                     time.sleep(0.02)
-                process.send_signal(signal.SIGINT)
+                process.send_signal(interrupt)
             out, err = process.communicate(timeout=60)
         finally:
             if process.poll() is None:

@@ -9,12 +9,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from weirlab.cli.ready import ready_made
 from weirlab.files import locked, locked_directory
 from weirlab.report import write_report
 from weirlab.reproduce import STUDIES, Findings, Reproduction, Row
 from weirlab.results import Manifest
 from weirlab.runs import Run
+from weirlab.scenario.ready import ready_made
 from weirlab.study import Study
 
 COMMANDS = ("run", "search", "report", "check", "scenarios", "schema", "doctor", "reproduce")

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -45,7 +46,8 @@ main()
     assert not modules.intersection(HEAVY - brought_by_typer)
 
 
-def test_ctrl_c_ends_a_long_run_within_a_second_and_leaves_nothing(weir_process, place):
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_long_run_within_a_second_and_leaves_nothing(weir_process, place, sent):
     text = (place / "run.yaml").read_text().replace("every: 100 us", "every: 1 s")
     long = text.replace("duration: 2 ms", "duration: 10000 s")
     (place / "long.yaml").write_text(long)
@@ -60,7 +62,7 @@ def test_ctrl_c_ends_a_long_run_within_a_second_and_leaves_nothing(weir_process,
         pressed.append(time.monotonic())
         return True
 
-    outcome = weir_process("run", "long.yaml", "--json", interrupt_when=running)
+    outcome = weir_process("run", "long.yaml", "--json", interrupt_when=running, interrupt=sent)
     assert time.monotonic() - pressed[0] < 1.0
     assert outcome.code == 130
     assert outcome.err.endswith("weir: interrupted\n")

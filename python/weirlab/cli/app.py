@@ -6,6 +6,7 @@ import errno
 import functools
 import json
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -89,6 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         # A terminal that lacks a character shows a question mark instead of ending the command.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends the work wants it kept, too
     code = execute(words)
     try:
         sys.stdout.flush()

@@ -31,7 +31,6 @@ __all__ = [
     "overrides",
     "print_json",
     "read_scenario",
-    "scenario_file",
     "show",
     "show_place",
     "stderr_console",
@@ -42,7 +41,7 @@ __all__ = [
 
 def complete_scenario(incomplete: str) -> list[str]:
     """Names of ready-made scenarios, for the shell; files are completed by the shell itself."""
-    from weirlab.cli.ready import ready_made
+    from weirlab.scenario.ready import ready_made
 
     return [name for name in ready_made() if name.startswith(incomplete)]
 
@@ -118,28 +117,11 @@ def _value(text: str) -> Any:
     return text
 
 
-def scenario_file(name: str) -> Path:
-    """The file that a user means: a path that exists, or the name of a ready-made scenario."""
-    from weirlab.cli.ready import ready_made
-
-    path = Path(name)
-    if path.exists() or path.suffix or len(path.parts) > 1:
-        return path
-    files = ready_made()
-    if name in files:
-        return files[name]
-    from weirlab.errors import InputError
-    from weirlab.scenario.problems import did_you_mean
-
-    hint = did_you_mean(name, list(files)) or "; 'weir scenarios' lists the ready-made ones"
-    raise InputError(f"{name}: there is no such file, and no ready-made scenario of that name{hint}")
-
-
 def read_scenario(name: str, sets: Sequence[str] | None = None) -> Scenario:
     """Load the scenario that a user means, with the changes of the command line."""
     from weirlab.scenario import load
 
-    return load(scenario_file(name), assignments(sets))
+    return load(name, assignments(sets))
 
 
 def tell(text: str) -> None:

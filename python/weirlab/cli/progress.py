@@ -50,14 +50,18 @@ def progress_bar(what: str, detail: str = "") -> Iterator[Callable[[int, int], N
 
 
 class _Lines:
-    """A line on stderr every ten seconds."""
+    """A line on stderr every ten seconds, if there is anything new to say."""
 
     def __init__(self, what: str) -> None:
         self._what = what
         self._next = time.monotonic() + _LINE_EVERY_S
+        self._told = ""
 
     def __call__(self, done: int, total: int) -> None:
         now = time.monotonic()
         if now >= self._next and total:
             self._next = now + _LINE_EVERY_S
-            tell(f"{self._what}: {100 * done / total:.0f} %")
+            line = f"{self._what}: {100 * done / total:.0f} %"
+            if line != self._told:
+                self._told = line
+                tell(line)

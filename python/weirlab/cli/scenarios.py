@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from weirlab.cli.frame import JsonFlag, complete_scenario, print_json, scenario_file, tell
-from weirlab.cli.ready import needed_by, ready_made
+from weirlab.cli.frame import JsonFlag, complete_scenario, print_json, tell
 
 __all__ = ["add_to"]
 
@@ -44,6 +43,7 @@ def scenarios(
       weir scenarios incast --copy mine.yaml
     """
     from weirlab.errors import InputError
+    from weirlab.scenario.ready import needed_by, ready_made, scenario_file
 
     files = ready_made()
     if name is None:

@@ -63,7 +63,7 @@ def provenance_section(manifest: Manifest, provenance: Provenance) -> Section:
         ("seed", "–" if manifest.seed is None else str(manifest.seed)),
         ("replicates", "–" if manifest.replicates is None else str(manifest.replicates)),
         *((f"set {path}", value) for path, value in manifest.overrides.items()),
-        ("weirlab", provenance.weirlab),
+        ("weirlab", provenance.weirlab + (f", {provenance.revision}" if provenance.revision else "")),
         ("Python", provenance.python),
         ("packages", ", ".join(f"{name} {version}" for name, version in provenance.packages.items())),
         ("host", provenance.host),

@@ -15,6 +15,7 @@ from weirlab.scenario.check import faults
 from weirlab.scenario.document import Node
 from weirlab.scenario.model import VERSION, Origin, Scenario, split_path
 from weirlab.scenario.problems import explain
+from weirlab.scenario.ready import scenario_file
 
 __all__ = ["assigned", "load", "loads"]
 
@@ -22,11 +23,12 @@ MAX_ANCESTORS = 20
 
 
 def load(path: str | Path, assign: Mapping[str, Any] | None = None) -> Scenario:
-    """The scenario in the file `path`, with other values at the dotted paths of `assign`.
+    """The scenario in the file `path`, with other values at the dotted paths of `assign`. The name of a
+    ready-made scenario will do.
 
     Raises ScenarioError with every problem, in the order of the file.
     """
-    return _scenario(_inherited(document.read(Path(path)), ()), assign or {})
+    return _scenario(_inherited(document.read(scenario_file(path)), ()), assign or {})
 
 
 def loads(text: str, assign: Mapping[str, Any] | None = None, *, file: str = "<text>") -> Scenario:

@@ -1,0 +1,38 @@
+"""The ready-made scenarios that come with the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from weirlab.errors import InputError
+from weirlab.scenario.problems import did_you_mean
+
+__all__ = ["needed_by", "ready_made", "scenario_file"]
+
+_PLACE = Path(__file__).resolve().parent.parent / "scenarios"
+
+
+def ready_made() -> dict[str, Path]:
+    """Files of the ready-made scenarios by name, in order."""
+    return {file.stem: file for file in sorted(_PLACE.glob("*.yaml"))}
+
+
+def needed_by(scenario: Path) -> list[Path]:
+    """Other files beside a ready-made scenario that it names, such as a program that it runs."""
+    text = scenario.read_text(encoding="utf-8")
+    return [file for file in sorted(_PLACE.iterdir()) if file.suffix != ".yaml" and file.name in text]
+
+
+def scenario_file(name: str | Path) -> Path:
+    """The file that a user means: a path that exists, or the name of a ready-made scenario.
+
+    Raises InputError when it is neither, unless it looks like a path.
+    """
+    path = Path(name)
+    if path.exists() or path.suffix or len(path.parts) > 1:
+        return path
+    files = ready_made()
+    if path.name in files:
+        return files[path.name]
+    hint = did_you_mean(path.name, list(files)) or "; 'weir scenarios' lists the ready-made ones"
+    raise InputError(f"{name}: there is no such file, and no ready-made scenario of that name{hint}")
