@@ -16,6 +16,14 @@ from weirlab import _core
 
 LINK = {"rate_bps": 10_000_000_000, "delay_ps": 500_000, "framing_bytes": 0}
 STAR = {"kind": "star", "hosts": 3, "link": LINK, "switch": {"latency_ps": 0}}
+NO_RECORD: dict[str, Any] = {
+    "ports": [],
+    "traffic": [],
+    "flows": [],
+    "delays": False,
+    "limiters": [],
+    "queue_levels": [],
+}
 FOREVER = 2**64 - 1
 MILLISECOND = 10**9
 
@@ -40,7 +48,8 @@ def spec(*, duration_ps: int = MILLISECOND, gap_ps: float = 2.4e6, **record: Any
             "queues": [{"ports": [5], "discipline": {"kind": "drop-tail", "limit": {"frames": 16}}}],
             "traffic": [{"name": "load", "sources": [source(0), source(1)]}],
             "run": {"duration_ps": duration_ps},
-            "record": {"ports": [], "traffic": [], "delays": False, **record},
+            "control": {"bcn": None, "qcn": None, "dcqcn": None, "pause": [], "responses": []},
+            "record": {**NO_RECORD, **record},
         }
     )
 

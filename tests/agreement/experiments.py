@@ -18,6 +18,8 @@ from weirlab import _core
 
 __all__ = [
     "DELAY_PS",
+    "NO_CONTROL",
+    "NO_RECORD",
     "RATE_BPS",
     "Tables",
     "agrees",
@@ -31,6 +33,15 @@ __all__ = [
     "transmission_ps",
 ]
 
+NO_CONTROL: dict[str, Any] = {"bcn": None, "qcn": None, "dcqcn": None, "pause": [], "responses": []}
+NO_RECORD: dict[str, Any] = {
+    "ports": [],
+    "traffic": [],
+    "flows": [],
+    "delays": False,
+    "limiters": [],
+    "queue_levels": [],
+}
 RATE_BPS = 10_000_000_000
 DELAY_PS = 500_000
 """Of every link."""
@@ -123,7 +134,8 @@ def run(
         "queues": list(queues),
         "traffic": [{"name": "load", "sources": sources}],
         "run": {"duration_ps": duration_ps},
-        "record": {"ports": [], "traffic": [], "delays": False} | (record or {}),
+        "control": NO_CONTROL,
+        "record": NO_RECORD | (record or {}),
     }
     columns = _core.simulate(json.dumps(spec), list(range(replicates)), 1, None)
     return Tables(columns, replicates)

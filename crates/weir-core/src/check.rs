@@ -1,10 +1,12 @@
 //! Legality that no type can express.
 
+mod control;
+
 use std::collections::BTreeSet;
 
 use crate::error::SpecError;
 use crate::network::Topology;
-use crate::spec::{Departures, Destination, FrameSize, Record, Run, Source, Spec, Traffic};
+use crate::spec::{Departures, Destination, FrameSize, LevelProbe, Record, Run, Source, Spec, Traffic};
 use crate::units::{Bytes, Span, Time};
 
 /// Longest run: 2^62 ps, 53 days.
@@ -47,6 +49,7 @@ impl Spec {
         }
         check_run(&self.run)?;
         check_traffic(&self.traffic, &topology)?;
+        control::check_control(&self.control, &topology).map_err(|error| error.under("/control"))?;
         check_record(&self.record, self, &topology)?;
         Ok(topology)
     }
@@ -121,11 +124,7 @@ fn check_traffic(traffic: &[Traffic], topology: &Topology) -> Result<(), SpecErr
             let message = format!("two groups of traffic are called '{}'", group.name);
             return Err(SpecError::new(format!("{at}/name"), message));
         }
-        let destinations = |source: &Source| match &source.to {
-            Destination::Node(_) => 1,
-            Destination::Uniform(list) => list.len() as u64,
-        };
-        flows += group.sources.iter().map(destinations).sum::<u64>();
+        flows += group.sources.iter().map(Source::flows).sum::<u64>();
         if flows > MAX_FLOWS {
             let message = format!("{flows} or more pairs of a source and a destination; at most {MAX_FLOWS}");
             return Err(SpecError::new(format!("{at}/sources"), message));
@@ -252,11 +251,11 @@ fn check_sizes(frame_size: &FrameSize) -> Result<(), SpecError> {
 
 fn check_record(record: &Record, spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
     let mut rows: u64 = 0;
-    let mut check = |every: Span, at: String| {
+    let mut check = |every: Span, series: u64, at: String| {
         if every == Span::ZERO {
             return Err(SpecError::new(format!("{at}/every_ps"), "an interval is longer than 0 s"));
         }
-        rows = rows.saturating_add(spec.run.duration_ps.ps().div_ceil(every.ps()));
+        rows = rows.saturating_add(spec.run.duration_ps.ps().div_ceil(every.ps()).saturating_mul(series));
         if rows > MAX_ROWS {
             let message = format!("{rows} or more rows would be recorded; at most {MAX_ROWS}: take longer intervals");
             return Err(SpecError::new(format!("{at}/every_ps"), message));
@@ -271,20 +270,61 @@ fn check_record(record: &Record, spec: &Spec, topology: &Topology) -> Result<(),
             let name = &topology.ports[probe.port as usize].name;
             return Err(SpecError::new(format!("{at}/port"), format!("port '{name}' is recorded twice")));
         }
-        check(probe.every_ps, at)?;
+        check(probe.every_ps, 1, at)?;
     }
-    let mut groups = BTreeSet::new();
-    for (i, probe) in record.traffic.iter().enumerate() {
-        let at = format!("/record/traffic/{i}");
-        let Some(group) = spec.traffic.get(probe.traffic as usize) else {
-            let message = format!("there is no traffic {}: there are {}", probe.traffic, spec.traffic.len());
-            return Err(SpecError::new(format!("{at}/traffic"), message));
-        };
-        if !groups.insert(probe.traffic) {
-            let message = format!("traffic '{}' is recorded twice", group.name);
-            return Err(SpecError::new(format!("{at}/traffic"), message));
+    for (list, probes) in [("traffic", &record.traffic), ("flows", &record.flows)] {
+        let mut groups = BTreeSet::new();
+        for (i, probe) in probes.iter().enumerate() {
+            let at = format!("/record/{list}/{i}");
+            let Some(group) = spec.traffic.get(probe.traffic as usize) else {
+                let message = format!("there is no traffic {}: there are {}", probe.traffic, spec.traffic.len());
+                return Err(SpecError::new(format!("{at}/traffic"), message));
+            };
+            if !groups.insert(probe.traffic) {
+                let message = format!("traffic '{}' is recorded twice", group.name);
+                return Err(SpecError::new(format!("{at}/traffic"), message));
+            }
+            let flows = group.sources.iter().map(Source::flows).sum::<u64>();
+            check(probe.every_ps, if list == "flows" { flows } else { 1 }, at)?;
         }
-        check(probe.every_ps, at)?;
+    }
+    let mut hosts = BTreeSet::new();
+    for (i, probe) in record.limiters.iter().enumerate() {
+        let at = format!("/record/limiters/{i}");
+        check_host(probe.host, topology).map_err(|error| error.under(format!("{at}/host")))?;
+        let name = &topology.nodes[probe.host as usize].name;
+        if !spec.control.limited_hosts().contains(&probe.host) {
+            return Err(SpecError::new(format!("{at}/host"), format!("host '{name}' has no rate limiters")));
+        }
+        if !hosts.insert(probe.host) {
+            return Err(SpecError::new(format!("{at}/host"), format!("host '{name}' is recorded twice")));
+        }
+        let sources = spec.traffic.iter().flat_map(|group| &group.sources);
+        check(probe.every_ps, sources.filter(|source| source.from == probe.host).map(Source::flows).sum(), at)?;
+    }
+    let mut ports = BTreeSet::new();
+    for (i, probe) in record.queue_levels.iter().enumerate() {
+        check_levels(probe, topology, &mut ports).map_err(|error| error.under(format!("/record/queue_levels/{i}")))?;
+    }
+    Ok(())
+}
+
+fn check_levels(probe: &LevelProbe, topology: &Topology, listed: &mut BTreeSet<u32>) -> Result<(), SpecError> {
+    check_port(probe.port, topology).map_err(|error| error.under("/port"))?;
+    let port = &topology.ports[probe.port as usize];
+    if topology.is_host(port.from) {
+        let message = format!("levels are recorded of queues of switches: '{}' is a host's", port.name);
+        return Err(SpecError::new("/port", message));
+    }
+    if !listed.insert(probe.port) {
+        return Err(SpecError::new("/port", format!("port '{}' is recorded twice", port.name)));
+    }
+    if probe.from_ps >= probe.to_ps {
+        let message = format!("the time that counts ends after its start, {} (got {})", probe.from_ps, probe.to_ps);
+        return Err(SpecError::new("/to_ps", message));
+    }
+    if probe.bin_bytes == Bytes::ZERO {
+        return Err(SpecError::new("/bin_bytes", "a bin is wider than 0 B (got 0)"));
     }
     Ok(())
 }

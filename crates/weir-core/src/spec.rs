@@ -5,6 +5,8 @@
 //! The legality that no type can express is checked once, in [`Spec::check`]; an error names the place as a
 //! JSON pointer, which Python maps back to file, line and column.
 
+pub mod control;
+
 use serde::{Deserialize, Serialize};
 
 use crate::units::{Bytes, Rate, Span, Time};
@@ -19,6 +21,8 @@ pub struct Spec {
     pub queues: Vec<QueueRule>,
     /// Who sends what to whom.
     pub traffic: Vec<Traffic>,
+    /// What the network does against congestion.
+    pub control: control::Control,
     /// How long.
     pub run: Run,
     /// What to write down besides the totals.
@@ -195,6 +199,16 @@ pub struct Source {
     pub stream: Stream,
 }
 
+impl Source {
+    /// How many flows it has: one for each destination.
+    pub fn flows(&self) -> u64 {
+        match &self.to {
+            Destination::Node(_) => 1,
+            Destination::Uniform(list) => list.len() as u64,
+        }
+    }
+}
+
 /// Where the frames of a source go.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -279,8 +293,14 @@ pub struct Record {
     pub ports: Vec<PortProbe>,
     /// Series of deliveries of traffic groups.
     pub traffic: Vec<TrafficProbe>,
+    /// Series of deliveries of every flow of some traffic groups.
+    pub flows: Vec<TrafficProbe>,
     /// Distribution of the one-way delay of every flow.
     pub delays: bool,
+    /// Series of the rate limiters of hosts.
+    pub limiters: Vec<LimiterProbe>,
+    /// Distributions of queues over time.
+    pub queue_levels: Vec<LevelProbe>,
 }
 
 /// Rows of the table `intervals`: queue, throughput and drops of a port.
@@ -293,12 +313,36 @@ pub struct PortProbe {
     pub every_ps: Span,
 }
 
-/// Rows of the table `deliveries`: what arrived of a traffic group.
+/// Rows of the table `deliveries` (what arrived of a traffic group) or `flow_deliveries` (of each of its flows).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrafficProbe {
-    /// Place in `traffic`; at most one probe per group.
+    /// Place in `traffic`; at most one probe per group and table.
     pub traffic: u32,
     /// Length of an interval.
     pub every_ps: Span,
+}
+
+/// Rows of the table `limiters`: the rate limiter of each flow of a host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimiterProbe {
+    /// A host that is a reaction point; at most one probe per host.
+    pub host: u32,
+    /// Length of an interval.
+    pub every_ps: Span,
+}
+
+/// Rows of the table `queue_levels`: how long how much waited at a port.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LevelProbe {
+    /// Port id; at most one probe per port.
+    pub port: u32,
+    /// Start of the time that counts.
+    pub from_ps: Time,
+    /// Its end.
+    pub to_ps: Time,
+    /// Width of a bin.
+    pub bin_bytes: Bytes,
 }

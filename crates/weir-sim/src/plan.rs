@@ -76,6 +76,7 @@ impl Plan {
     /// As [`Plan::new`].
     pub fn with_feeding(spec: Spec, feeding: Feeding) -> Result<Plan, SpecError> {
         let topology = spec.check()?;
+        refuse_unknown(&spec)?;
         let mut limits = vec![Limit::UNLIMITED; topology.ports.len()];
         for rule in &spec.queues {
             let Discipline::DropTail { limit } = rule.discipline;
@@ -190,6 +191,23 @@ impl Plan {
         for (source, outlet) in sources.iter_mut().zip(outlets) {
             source.pulled_by = outlet.filter(|&port| !shared[port as usize]);
         }
+    }
+}
+
+/// Refuses what a spec can say and this simulator does not know.
+fn refuse_unknown(spec: &Spec) -> Result<(), SpecError> {
+    let (control, record) = (&spec.control, &spec.record);
+    let asked = [
+        ("/control/bcn", control.bcn.is_some(), "BCN"),
+        ("/control/qcn", control.qcn.is_some(), "QCN"),
+        ("/control/dcqcn", control.dcqcn.is_some(), "DCQCN"),
+        ("/control/pause", !control.pause.is_empty(), "PAUSE"),
+        ("/record/flows", !record.flows.is_empty(), "series of each flow"),
+        ("/record/queue_levels", !record.queue_levels.is_empty(), "distributions of queues"),
+    ];
+    match asked.into_iter().find(|asked| asked.1) {
+        Some((pointer, _, what)) => Err(SpecError::new(pointer, format!("this simulator has no {what}"))),
+        None => Ok(()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Loads whose exact counts are known, from several simulators: for benchmarks and tests. Their chance does not
 //! depend on the seed of a run: source `i` draws from SplitMix64 with state `1000 + i`.
 
+use weir_core::spec::control::Control;
 use weir_core::spec::{
     Departures, Destination, Discipline, FrameSize, Limit, LinkSpec, Network, NodeKind, QueueRule, Record, Run, Source,
     Spec, Stream, SwitchSpec, Traffic,
@@ -72,6 +73,7 @@ fn spec(network: Network, sources: Vec<Source>, duration_ps: Span) -> Spec {
         network,
         queues: vec![QueueRule { ports, discipline: Discipline::DropTail { limit: BUFFER } }],
         traffic: vec![Traffic { name: "load".into(), sources }],
+        control: Control::default(),
         run: Run { duration_ps },
         record: Record::default(),
     }

@@ -91,6 +91,7 @@ def _spec(scenario: Scenario) -> Resolved:
         "network": plan.spec,
         "queues": _queues(scenario, layout, origins),
         "traffic": traffic,
+        "control": {"bcn": None, "qcn": None, "dcqcn": None, "pause": [], "responses": []},
         "run": {"duration_ps": duration_ps},
         "record": _record(scenario, layout, origins),
     }
@@ -176,7 +177,14 @@ def _record(scenario: Scenario, layout: Layout, origins: dict[str, Where]) -> di
                     traffic.append({"traffic": entry, "every_ps": record.every.ps})
             case DelayRecord():
                 delays = True
-    return {"ports": ports, "traffic": traffic, "delays": delays}
+    return {
+        "ports": ports,
+        "traffic": traffic,
+        "flows": [],
+        "delays": delays,
+        "limiters": [],
+        "queue_levels": [],
+    }
 
 
 def unsupported(scenario: Scenario) -> list[Problem]:

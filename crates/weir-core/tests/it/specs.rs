@@ -1,5 +1,6 @@
 //! Small specs to start from.
 
+use weir_core::spec::control::Control;
 use weir_core::spec::{
     Departures, Destination, Discipline, FrameSize, Limit, Link, LinkSpec, Network, Node, NodeKind, QueueRule, Record,
     Run, Source, Spec, Stream, SwitchSpec, Traffic,
@@ -41,6 +42,7 @@ pub(crate) fn incast() -> Spec {
         network: Network::Star { hosts: 3, link: LINK, switch: SWITCH },
         queues: vec![QueueRule { ports: vec![5], discipline: Discipline::DropTail { limit: Limit::Frames(16) } }],
         traffic: vec![Traffic { name: "load".into(), sources: vec![source(0, 2), source(1, 2)] }],
+        control: Control::default(),
         run: Run { duration_ps: Span::from_ms(1) },
         record: Record::default(),
     }

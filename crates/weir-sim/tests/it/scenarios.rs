@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use proptest::prelude::*;
+use weir_core::spec::control::Control;
 use weir_core::spec::{
     Departures, Destination, Discipline, FrameSize, Limit, Link, LinkSpec, Network, Node, NodeKind, PortProbe,
     QueueRule, Record, Run, Source, Spec, Stream, SwitchSpec, Traffic, TrafficProbe,
@@ -26,6 +27,7 @@ pub(crate) fn spec(hosts: u32, sources: Vec<Source>, duration_ps: Span) -> Spec 
         network: Network::Star { hosts, link: LINK, switch: SWITCH },
         queues: vec![],
         traffic: vec![Traffic { name: "load".into(), sources }],
+        control: Control::default(),
         run: Run { duration_ps },
         record: Record::default(),
     }
@@ -72,7 +74,7 @@ pub(crate) fn any_scenario() -> impl Strategy<Value = Spec> {
     .prop_map(|(network, queues, traffic, mut record, duration_us)| {
         record.traffic.retain(|probe| (probe.traffic as usize) < traffic.len());
         let run = Run { duration_ps: Span::from_us(duration_us) };
-        Spec { network, queues, traffic, run, record }
+        Spec { network, queues, traffic, control: Control::default(), run, record }
     })
 }
 
@@ -178,6 +180,7 @@ fn any_record(ports: u32) -> impl Strategy<Value = Record> {
             ports: probes.into_iter().map(|port| probe(port, every_ps)).collect(),
             traffic: (0..).zip(groups).map(|(traffic, every_ps)| TrafficProbe { traffic, every_ps }).collect(),
             delays,
+            ..Record::default()
         },
     )
 }

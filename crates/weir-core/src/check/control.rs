@@ -1,0 +1,263 @@
+//! Legality of congestion management.
+
+use std::collections::BTreeSet;
+
+use super::{MAX_DURATION, MAX_FRAME, check_host, check_port};
+use crate::error::SpecError;
+use crate::network::Topology;
+use crate::spec::control::{
+    Bcn, BcnReactionPoint, Control, Dcqcn, Limiter, Notification, Pause, Qcn, Recovery, Response, Sampling, Stop,
+};
+use crate::units::{Bytes, Rate, Span};
+
+pub(super) fn check_control(control: &Control, topology: &Topology) -> Result<(), SpecError> {
+    let schemes = [("bcn", control.bcn.is_some()), ("qcn", control.qcn.is_some()), ("dcqcn", control.dcqcn.is_some())];
+    let chosen: Vec<&str> = schemes.iter().filter(|scheme| scheme.1).map(|scheme| scheme.0).collect();
+    if let [first, second, ..] = chosen[..] {
+        let message = format!("a flow obeys one scheme: {first} is chosen, too");
+        return Err(SpecError::new(format!("/{second}"), message));
+    }
+    if let Some(bcn) = &control.bcn {
+        check_bcn(bcn, topology).map_err(|error| error.under("/bcn"))?;
+    }
+    if let Some(qcn) = &control.qcn {
+        check_qcn(qcn, topology).map_err(|error| error.under("/qcn"))?;
+    }
+    if let Some(dcqcn) = &control.dcqcn {
+        check_dcqcn(dcqcn, topology).map_err(|error| error.under("/dcqcn"))?;
+    }
+    let mut listed = BTreeSet::new();
+    for (i, pause) in control.pause.iter().enumerate() {
+        check_pause(pause, topology, &mut listed).map_err(|error| error.under(format!("/pause/{i}")))?;
+    }
+    let mut listed = BTreeSet::new();
+    for (i, response) in control.responses.iter().enumerate() {
+        check_response(response, topology, &mut listed).map_err(|error| error.under(format!("/responses/{i}")))?;
+    }
+    Ok(())
+}
+
+fn check_bcn(bcn: &Bcn, topology: &Topology) -> Result<(), SpecError> {
+    let point = &bcn.congestion_point;
+    let at = |error: SpecError| error.under("/congestion_point");
+    check_ports(&point.ports, topology).map_err(at)?;
+    some_data("q_eq_bytes", point.q_eq_bytes).map_err(at)?;
+    some_data("unit_bytes", point.unit_bytes).map_err(at)?;
+    number("w", point.w, 0.0).map_err(at)?;
+    some_data("sample_every_bytes", point.sample_every_bytes).map_err(at)?;
+    check_sampling(point.sampling).map_err(at)?;
+    check_notification(&point.notification).map_err(at)?;
+    check_bcn_reaction(&bcn.reaction_point, topology).map_err(|error| error.under("/reaction_point"))
+}
+
+fn check_bcn_reaction(point: &BcnReactionPoint, topology: &Topology) -> Result<(), SpecError> {
+    check_hosts(&point.hosts, topology)?;
+    number("gi", point.gi, 0.0)?;
+    number("gd", point.gd, 0.0)?;
+    some_rate("min_rate_bps", point.min_rate_bps)?;
+    for (name, rate) in [("initial_rate_bps", point.initial_rate_bps), ("removal_rate_bps", point.removal_rate_bps)] {
+        if rate.is_some_and(|rate| rate < point.min_rate_bps) {
+            let message = format!("this rate is at least the least rate, {} (got {})", point.min_rate_bps, shown(rate));
+            return Err(SpecError::new(format!("/{name}"), message));
+        }
+    }
+    if let Some(drift) = point.drift {
+        some_time("drift/every_ps", drift.every_ps)?;
+    }
+    check_stop(&point.stop).map_err(|error| error.under("/stop"))?;
+    check_limiter(&point.limiter)
+}
+
+fn check_stop(stop: &Stop) -> Result<(), SpecError> {
+    bounded_time("t_max_ps", stop.t_max_ps)?;
+    some_rate("r_min_bps", stop.r_min_bps)?;
+    number("t_max_factor", stop.t_max_factor, 1.0)?;
+    share("r_min_factor", stop.r_min_factor)?;
+    if stop.r_min_factor == 0.0 {
+        return Err(SpecError::new("/r_min_factor", "a factor above 0 and at most 1 (got 0)"));
+    }
+    Ok(())
+}
+
+fn check_qcn(qcn: &Qcn, topology: &Topology) -> Result<(), SpecError> {
+    let point = &qcn.congestion_point;
+    let at = |error: SpecError| error.under("/congestion_point");
+    check_ports(&point.ports, topology).map_err(at)?;
+    some_data("q_eq_bytes", point.q_eq_bytes).map_err(at)?;
+    number("w", point.w, 0.0).map_err(at)?;
+    some_data("sample_every_bytes", point.sample_every_bytes).map_err(at)?;
+    check_sampling(point.sampling).map_err(at)?;
+    check_notification(&point.notification).map_err(at)?;
+    let point = &qcn.reaction_point;
+    let at = |error: SpecError| error.under("/reaction_point");
+    check_hosts(&point.hosts, topology).map_err(at)?;
+    number("gd", point.gd, 0.0).map_err(at)?;
+    share("min_decrease_factor", point.min_decrease_factor).map_err(at)?;
+    check_recovery(&point.recovery).map_err(at)?;
+    some_rate("min_rate_bps", point.min_rate_bps).map_err(at)?;
+    check_limiter(&point.limiter).map_err(at)
+}
+
+fn check_dcqcn(dcqcn: &Dcqcn, topology: &Topology) -> Result<(), SpecError> {
+    let marking = &dcqcn.marking;
+    let at = |error: SpecError| error.under("/marking");
+    check_ports(&marking.ports, topology).map_err(at)?;
+    if marking.k_min_bytes > marking.k_max_bytes {
+        let message =
+            format!("the upper threshold is at least the lower, {} (got {})", marking.k_min_bytes, marking.k_max_bytes);
+        return Err(SpecError::new("/marking/k_max_bytes", message));
+    }
+    share("p_max", marking.p_max).map_err(at)?;
+    bounded_time("notify_every_ps", dcqcn.notify_every_ps)?;
+    check_notification(&dcqcn.notification)?;
+    let point = &dcqcn.reaction_point;
+    let at = |error: SpecError| error.under("/reaction_point");
+    check_hosts(&point.hosts, topology).map_err(at)?;
+    share("g", point.g).map_err(at)?;
+    some_time("alpha_timer_ps", point.alpha_timer_ps).map_err(at)?;
+    check_recovery(&point.recovery).map_err(at)?;
+    some_rate("min_rate_bps", point.min_rate_bps).map_err(at)?;
+    check_limiter(&point.limiter).map_err(at)
+}
+
+fn check_recovery(recovery: &Recovery) -> Result<(), SpecError> {
+    let at = |error: SpecError| error.under("/recovery");
+    some_data("byte_counter_bytes", recovery.byte_counter_bytes).map_err(at)?;
+    some_time("timer_ps", recovery.timer_ps).map_err(at)?;
+    share("jitter", recovery.jitter).map_err(at)?;
+    if let Some(above) = recovery.target_cut_above {
+        number("target_cut_above", above, 1.0).map_err(at)?;
+    }
+    number("target_cut", recovery.target_cut, 1.0).map_err(at)
+}
+
+fn check_limiter(limiter: &Limiter) -> Result<(), SpecError> {
+    share("limiter/pacing_jitter", limiter.pacing_jitter)
+}
+
+fn check_sampling(sampling: Sampling) -> Result<(), SpecError> {
+    match sampling {
+        Sampling::Uniform { jitter } => share("sampling/jitter", jitter),
+        Sampling::Exponential | Sampling::PerFrame => Ok(()),
+    }
+}
+
+fn check_notification(notification: &Notification) -> Result<(), SpecError> {
+    let at = |error: SpecError| error.under("/notification");
+    check_frame(notification.frame_bytes).map_err(at)?;
+    bounded_time("delay_ps", notification.delay_ps).map_err(at)
+}
+
+fn check_pause(pause: &Pause, topology: &Topology, listed: &mut BTreeSet<u32>) -> Result<(), SpecError> {
+    for (i, &node) in pause.nodes.iter().enumerate() {
+        let at = format!("/nodes/{i}");
+        check_node(node, topology, listed).map_err(|error| error.under(&at))?;
+        if topology.is_host(node) {
+            let name = &topology.nodes[node as usize].name;
+            return Err(SpecError::new(at, format!("only switches send PAUSE: '{name}' is a host")));
+        }
+    }
+    if pause.xon_bytes > pause.xoff_bytes {
+        let message = format!("XON comes below XOFF, {} (got {})", pause.xoff_bytes, pause.xon_bytes);
+        return Err(SpecError::new("/xon_bytes", message));
+    }
+    check_frame(pause.frame_bytes)?;
+    bounded_time("delay_ps", pause.delay_ps)?;
+    if pause.quanta == Some(0) {
+        return Err(SpecError::new("/quanta", "a pause is at least 1 quantum long (got 0)"));
+    }
+    pause.refresh_ps.map_or(Ok(()), |every| some_time("refresh_ps", every))
+}
+
+fn check_response(response: &Response, topology: &Topology, listed: &mut BTreeSet<u32>) -> Result<(), SpecError> {
+    for (i, &node) in response.nodes.iter().enumerate() {
+        check_node(node, topology, listed).map_err(|error| error.under(format!("/nodes/{i}")))?;
+    }
+    bounded_time("pause_ps", response.pause_ps)?;
+    bounded_time("notification_ps", response.notification_ps)
+}
+
+/// A node that exists and is not in `listed`, which it then is.
+fn check_node(node: u32, topology: &Topology, listed: &mut BTreeSet<u32>) -> Result<(), SpecError> {
+    let Some(found) = topology.nodes.get(node as usize) else {
+        return Err(SpecError::new("", format!("there is no node {node}: the network has {}", topology.nodes.len())));
+    };
+    if listed.insert(node) { Ok(()) } else { Err(SpecError::new("", format!("'{}' is named twice", found.name))) }
+}
+
+fn check_ports(ports: &[u32], topology: &Topology) -> Result<(), SpecError> {
+    let mut listed = BTreeSet::new();
+    for (i, &port) in ports.iter().enumerate() {
+        let at = format!("/ports/{i}");
+        check_port(port, topology).map_err(|error| error.under(&at))?;
+        let name = &topology.ports[port as usize].name;
+        if topology.is_host(topology.ports[port as usize].from) {
+            return Err(SpecError::new(at, format!("only queues of switches measure: '{name}' is a host's")));
+        }
+        if !listed.insert(port) {
+            return Err(SpecError::new(at, format!("port '{name}' is named twice")));
+        }
+    }
+    Ok(())
+}
+
+fn check_hosts(hosts: &[u32], topology: &Topology) -> Result<(), SpecError> {
+    let mut listed = BTreeSet::new();
+    for (i, &host) in hosts.iter().enumerate() {
+        let at = format!("/hosts/{i}");
+        check_host(host, topology).map_err(|error| error.under(&at))?;
+        if !listed.insert(host) {
+            let name = &topology.nodes[host as usize].name;
+            return Err(SpecError::new(at, format!("host '{name}' is named twice")));
+        }
+    }
+    Ok(())
+}
+
+fn check_frame(size: Bytes) -> Result<(), SpecError> {
+    if size > Bytes::ZERO && size <= MAX_FRAME {
+        return Ok(());
+    }
+    let message = format!("a frame is 1 B to {} B long (got {size})", MAX_FRAME.count());
+    Err(SpecError::new("/frame_bytes", message))
+}
+
+fn some_data(name: &str, size: Bytes) -> Result<(), SpecError> {
+    if size > Bytes::ZERO { Ok(()) } else { Err(SpecError::new(format!("/{name}"), "more than 0 B (got 0)")) }
+}
+
+fn some_rate(name: &str, rate: Rate) -> Result<(), SpecError> {
+    if rate > Rate::from_bps(0) { Ok(()) } else { Err(SpecError::new(format!("/{name}"), "more than 0 bit/s (got 0)")) }
+}
+
+fn some_time(name: &str, span: Span) -> Result<(), SpecError> {
+    if span == Span::ZERO {
+        return Err(SpecError::new(format!("/{name}"), "longer than 0 s (got 0)"));
+    }
+    bounded_time(name, span)
+}
+
+fn bounded_time(name: &str, span: Span) -> Result<(), SpecError> {
+    if span <= MAX_DURATION {
+        return Ok(());
+    }
+    Err(SpecError::new(format!("/{name}"), format!("at most {MAX_DURATION} (got {span})")))
+}
+
+fn number(name: &str, value: f64, least: f64) -> Result<(), SpecError> {
+    if value.is_finite() && value >= least {
+        return Ok(());
+    }
+    Err(SpecError::new(format!("/{name}"), format!("a number, at least {least} (got {value})")))
+}
+
+fn share(name: &str, value: f64) -> Result<(), SpecError> {
+    if (0.0..=1.0).contains(&value) {
+        return Ok(());
+    }
+    Err(SpecError::new(format!("/{name}"), format!("a number from 0 to 1 (got {value})")))
+}
+
+fn shown(rate: Option<Rate>) -> String {
+    rate.map_or_else(|| "none".into(), |rate| rate.to_string())
+}

@@ -1,0 +1,470 @@
+//! Congestion management of Ethernet: who measures, who notifies, who obeys, and every choice that the published
+//! texts leave open, as a parameter of its own.
+//!
+//! A scheme has a *congestion point*, a queue that measures and notifies, and *reaction points*, one rate limiter
+//! for each flow of a host. Notifications travel back on the way that the sampled frame came, as frames.
+
+use serde::{Deserialize, Serialize};
+
+use super::Limit;
+use crate::units::{Bytes, Rate, Span};
+
+/// What the network does against congestion. At most one of `bcn`, `qcn` and `dcqcn`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Control {
+    /// Backward congestion notification (2005 to 2006).
+    pub bcn: Option<Bcn>,
+    /// Quantized congestion notification (IEEE 802.1Qau-2010).
+    pub qcn: Option<Qcn>,
+    /// Data center QCN: marks, and notifications from the receiver.
+    pub dcqcn: Option<Dcqcn>,
+    /// PAUSE frames of switches; a node has at most one rule.
+    pub pause: Vec<Pause>,
+    /// How fast nodes act on control frames that they receive; a node that is not named acts at once, and a node is
+    /// named at most once.
+    pub responses: Vec<Response>,
+}
+
+impl Control {
+    /// The hosts whose flows have rate limiters.
+    pub fn limited_hosts(&self) -> &[u32] {
+        match self {
+            Control { bcn: Some(bcn), .. } => &bcn.reaction_point.hosts,
+            Control { qcn: Some(qcn), .. } => &qcn.reaction_point.hosts,
+            Control { dcqcn: Some(dcqcn), .. } => &dcqcn.reaction_point.hosts,
+            _ => &[],
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_off(&self) -> bool {
+        self.limited_hosts().is_empty() && self.pause.is_empty()
+    }
+}
+
+/// Time between the end of reception of a control frame and its effect.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Response {
+    /// Node ids.
+    pub nodes: Vec<u32>,
+    /// Until PAUSE holds the transmitter; the frame in transmission then still ends.
+    pub pause_ps: Span,
+    /// Until a notification changes a rate.
+    pub notification_ps: Span,
+}
+
+/// The frames that carry notifications.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Notification {
+    /// Their size, framing excluded.
+    pub frame_bytes: Bytes,
+    /// Time from the sample until the notification is queued.
+    pub delay_ps: Span,
+    /// Which queue it takes on its way.
+    pub lane: NotificationLane,
+}
+
+/// Which queue of a port a notification takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NotificationLane {
+    /// It goes first, is never dropped, and PAUSE does not hold it.
+    Control,
+    /// It waits with the data: it can be dropped, and PAUSE holds it.
+    Data,
+}
+
+/// How far it is from one sample to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Sampling {
+    /// Uniform in `mean x (1 - jitter .. 1 + jitter)`; with jitter 0 every distance is the mean.
+    Uniform {
+        /// In [0, 1].
+        jitter: f64,
+    },
+    /// Exponential with the mean.
+    Exponential,
+    /// Each frame by itself, with probability `size / mean`.
+    PerFrame,
+}
+
+/// Which frames count towards the next sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Counted {
+    /// All that arrive for the queue, also those that it drops.
+    Received,
+    /// Those that it takes.
+    Accepted,
+}
+
+/// The queue of a rate limiter, and what lies between it and the wire. All schemes have it in common.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limiter {
+    /// What may wait of a flow at its host; more is dropped.
+    pub queue: Limit,
+    /// Random share of the gap between paced frames: `size / rate x ((1 - jitter) + jitter x X)`, X exponential with
+    /// mean 1. In [0, 1].
+    pub pacing_jitter: f64,
+    /// Frames that the limiter passes on while the port is busy or held by PAUSE; 0: it passes a frame on only when
+    /// its transmission can begin.
+    pub fifo_frames: u32,
+}
+
+/// Backward congestion notification.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bcn {
+    /// The queues that measure.
+    pub congestion_point: BcnCongestionPoint,
+    /// The senders that obey.
+    pub reaction_point: BcnReactionPoint,
+}
+
+/// A queue that samples frames and notifies their senders of `Fb = Qoff - w Qdelta`, in units: `Qoff = q_eq - q`,
+/// `Qdelta = q - q at the sample before`, with `q` what waits after the frame was queued.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BcnCongestionPoint {
+    /// Port ids.
+    pub ports: Vec<u32>,
+    /// Set point of the queue.
+    pub q_eq_bytes: Bytes,
+    /// Unit of `Fb`: 1500 where the gains are per frame of 1500 B, 64 where they are per page.
+    pub unit_bytes: Bytes,
+    /// How the queue is counted in units.
+    pub counting: Counting,
+    /// Whether `Qoff` and `Qdelta` are limited.
+    pub saturation: Saturation,
+    /// Weight of the change of the queue against its offset.
+    pub w: f64,
+    /// Mean amount of data between two samples.
+    pub sample_every_bytes: Bytes,
+    /// Spread of that amount.
+    pub sampling: Sampling,
+    /// What counts towards the next sample.
+    pub counted: Counted,
+    /// When a positive `Fb` is sent.
+    pub positive: Positive,
+    /// When a negative `Fb` is sent.
+    pub negative: Negative,
+    /// What is sent above a second threshold; absent: nothing special.
+    pub severe: Option<Severe>,
+    /// The frames that carry the feedback.
+    pub notification: Notification,
+}
+
+/// How a queue is counted in units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Counting {
+    /// Fractions of a unit count.
+    Exact,
+    /// Whole units, rounded down; `Qoff` and `Qdelta` then are whole, too.
+    Whole,
+}
+
+/// Whether `Qoff` and `Qdelta` are limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Saturation {
+    /// `Qoff` to `-q_eq .. q_eq`, `Qdelta` to `-2 q_eq .. 2 q_eq`.
+    SetPoint,
+    /// Not at all.
+    None,
+}
+
+/// When a positive `Fb` is sent; only a frame that names a congestion point in its tag can earn one, and its sender's
+/// limiter put the tag there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Positive {
+    /// If the tag names this congestion point.
+    Tagged,
+    /// If it does, and the queue is not above its set point.
+    TaggedBelowSetPoint,
+    /// Whichever congestion point the tag names.
+    AnyTag,
+}
+
+/// When a negative `Fb` is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Negative {
+    /// Always.
+    Always,
+    /// To a flow whose tag does not name this congestion point only while the queue is above its set point.
+    UntaggedAboveSetPoint,
+}
+
+/// What is sent, instead of `Fb`, when a sample finds more waiting than a second threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Severe {
+    /// The threshold, Qsc.
+    pub above_bytes: Bytes,
+    /// What is sent.
+    pub action: SevereAction,
+}
+
+/// Feedback under severe congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SevereAction {
+    /// `Fb` as ever.
+    None,
+    /// BCN(0,0): stop, and start again after a random time.
+    Stop,
+    /// BCN(MAX): the most negative `Fb`, `-(1 + 2 w) q_eq`.
+    Max,
+}
+
+/// A rate limiter for each flow: `R <- R (1 - gd |Fb|)`, `R <- R + gi Fb ru`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BcnReactionPoint {
+    /// Host ids.
+    pub hosts: Vec<u32>,
+    /// Gain of an increase, in `ru` per unit of `Fb`.
+    pub gi: f64,
+    /// Gain of a decrease, per unit of `Fb`.
+    pub gd: f64,
+    /// Unit of an increase.
+    pub ru_bps: Rate,
+    /// No decrease goes below.
+    pub min_rate_bps: Rate,
+    /// Rate of a new limiter, before the feedback that made it is applied; absent: the line rate.
+    pub initial_rate_bps: Option<Rate>,
+    /// A limiter whose rate reaches this is removed; absent: the line rate.
+    pub removal_rate_bps: Option<Rate>,
+    /// Growth without feedback; absent: none.
+    pub drift: Option<Drift>,
+    /// What BCN(0,0) does.
+    pub stop: Stop,
+    /// The queue of the limiter.
+    pub limiter: Limiter,
+}
+
+/// Growth of every limited rate without feedback, at all multiples of `every_ps` since the start of the run; not of
+/// a rate that is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Drift {
+    /// Added each time.
+    pub step_bps: Rate,
+    /// Time between two additions.
+    pub every_ps: Span,
+}
+
+/// What BCN(0,0) does to a limiter: the rate is 0 for a time uniform in `0 .. Tmax`, then the restart rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stop {
+    /// Tmax of the first stop.
+    pub t_max_ps: Span,
+    /// Rmin of the first stop.
+    pub r_min_bps: Rate,
+    /// Tmax is multiplied by this at each stop (2 in the text).
+    pub t_max_factor: f64,
+    /// Rmin is multiplied by this at each stop (1/2 in the text; 1: it stays).
+    pub r_min_factor: f64,
+    /// When.
+    pub back_off: BackOff,
+    /// The rate after a stop.
+    pub restart: Restart,
+    /// When Tmax and Rmin are set back.
+    pub reset: StopReset,
+    /// What feedback does that comes while the rate is 0.
+    pub meanwhile: Meanwhile,
+}
+
+/// When Tmax and Rmin are multiplied by their factors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BackOff {
+    /// After they were used: the first stop has the values given.
+    After,
+    /// Before they are used: the first stop has the values given times the factors.
+    Before,
+}
+
+/// The rate after a stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Restart {
+    /// Rmin, to the letter.
+    RMin,
+    /// The lesser of Rmin and the rate before the stop.
+    LesserOfRMinAndBefore,
+    /// The rate before the stop.
+    Before,
+}
+
+/// When Tmax and Rmin are set back to their first values; with the removal of a limiter they always are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StopReset {
+    /// Never.
+    Never,
+    /// By positive feedback.
+    Positive,
+    /// By any feedback but a stop.
+    Any,
+}
+
+/// What feedback does that comes while the rate is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Meanwhile {
+    /// Nothing.
+    Ignore,
+    /// BCN(0,0) begins another stop (with another back-off); other feedback does nothing.
+    StopAgain,
+    /// `Fb` changes the rate before the stop, which some restart rules use; BCN(0,0) does nothing.
+    Remember,
+}
+
+/// Quantized congestion notification.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Qcn {
+    /// The queues that measure.
+    pub congestion_point: QcnCongestionPoint,
+    /// The senders that obey.
+    pub reaction_point: QcnReactionPoint,
+}
+
+/// A queue that samples frames and notifies their senders of `-Fb = (q - q_eq) + w (q - q at the sample before)`,
+/// quantized to 6 bits, if it is positive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QcnCongestionPoint {
+    /// Port ids.
+    pub ports: Vec<u32>,
+    /// Set point of the queue.
+    pub q_eq_bytes: Bytes,
+    /// Weight of the change of the queue against its offset.
+    pub w: f64,
+    /// Mean amount of data between two samples without congestion; up to 8.1 times less with it.
+    pub sample_every_bytes: Bytes,
+    /// Spread of that amount.
+    pub sampling: Sampling,
+    /// What counts towards the next sample.
+    pub counted: Counted,
+    /// The frames that carry the feedback.
+    pub notification: Notification,
+}
+
+/// A rate limiter for each flow that increases by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QcnReactionPoint {
+    /// Host ids.
+    pub hosts: Vec<u32>,
+    /// Gain of a decrease per unit of quantized feedback.
+    pub gd: f64,
+    /// A decrease leaves at least this share of the rate.
+    pub min_decrease_factor: f64,
+    /// How rates recover.
+    pub recovery: Recovery,
+    /// No decrease goes below.
+    pub min_rate_bps: Rate,
+    /// The queue of the limiter.
+    pub limiter: Limiter,
+}
+
+/// Self-increase of a rate towards a target, in stages of a byte counter and a timer. QCN and DCQCN have it in common.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recovery {
+    /// Bytes sent in a stage of the byte counter; half of it beyond fast recovery, where `halve_stages`.
+    pub byte_counter_bytes: Bytes,
+    /// Length of a stage of the timer; half of it beyond fast recovery, where `halve_stages`.
+    pub timer_ps: Span,
+    /// Uniform spread of both, in [0, 1].
+    pub jitter: f64,
+    /// Whether stages beyond fast recovery are half as long.
+    pub halve_stages: bool,
+    /// Stages of fast recovery.
+    pub fast_recovery_stages: u32,
+    /// Step of the target in active increase.
+    pub r_ai_bps: Rate,
+    /// Step of the target in hyper-active increase.
+    pub r_hai_bps: Rate,
+    /// After the first stage a target above this multiple of the rate is divided by `target_cut`; absent: never.
+    pub target_cut_above: Option<f64>,
+    /// See `target_cut_above`.
+    pub target_cut: f64,
+}
+
+/// Data center QCN.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dcqcn {
+    /// The queues that mark.
+    pub marking: Marking,
+    /// Receivers notify the sender of a marked frame, once in this time for each flow.
+    pub notify_every_ps: Span,
+    /// The frames that carry notifications; `delay_ps` counts from the arrival of the marked frame.
+    pub notification: Notification,
+    /// The senders that obey.
+    pub reaction_point: DcqcnReactionPoint,
+}
+
+/// Marking on arrival at a queue: never up to `k_min`, always above `k_max`, and with a probability that grows from 0
+/// to `p_max` between.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Marking {
+    /// Port ids.
+    pub ports: Vec<u32>,
+    /// Lower threshold.
+    pub k_min_bytes: Bytes,
+    /// Upper threshold.
+    pub k_max_bytes: Bytes,
+    /// Probability just below the upper threshold.
+    pub p_max: f64,
+}
+
+/// A rate limiter for each flow: a notification sets the target to the rate and takes `alpha / 2` of the rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DcqcnReactionPoint {
+    /// Host ids.
+    pub hosts: Vec<u32>,
+    /// Gain of the average `alpha` of notifications.
+    pub g: f64,
+    /// `alpha` decays after this time without a notification.
+    pub alpha_timer_ps: Span,
+    /// How rates recover.
+    pub recovery: Recovery,
+    /// No decrease goes below.
+    pub min_rate_bps: Rate,
+    /// The queue of the limiter.
+    pub limiter: Limiter,
+}
+
+/// PAUSE (IEEE 802.3, annex 31B): a switch stops all its neighbours while one of its output queues is too long.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pause {
+    /// Switch ids.
+    pub nodes: Vec<u32>,
+    /// XOFF goes to every neighbour when a queue grows above.
+    pub xoff_bytes: Bytes,
+    /// XON follows when all have fallen below.
+    pub xon_bytes: Bytes,
+    /// Size of a PAUSE frame, framing excluded.
+    pub frame_bytes: Bytes,
+    /// Time from the change of the queue until the PAUSE frame is queued.
+    pub delay_ps: Span,
+    /// How long an XOFF holds, in units of 512 bit times of the link; absent: until XON.
+    pub quanta: Option<u16>,
+    /// XOFF is repeated after this time while a queue stays too long; absent: never.
+    pub refresh_ps: Option<Span>,
+}
