@@ -1,4 +1,4 @@
-"""Statistics of replicates."""
+"""Means of replicates and their confidence intervals."""
 
 from __future__ import annotations
 
