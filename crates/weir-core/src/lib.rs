@@ -6,11 +6,13 @@
 //! 3. [`network`]: nodes and ports out of a graph or a generator; [`routing`]: which ports a flow passes.
 //! 4. [`rng`]: one seed, many named streams; [`traffic`]: when which frames are generated.
 //! 5. [`queue`]: an output port, fed with virtual or real time.
+//! 6. [`tcp`]: the two ends of a connection; [`cc`]: congestion control.
 //!
 //! Nothing here knows a clock, a socket, a thread or a file: time and chance come in by argument, so the
 //! simulator and the live tools run the same models.
 #![forbid(unsafe_code)]
 
+pub mod cc;
 pub mod check;
 pub mod columns;
 mod error;
@@ -21,6 +23,7 @@ mod ring;
 pub mod rng;
 pub mod routing;
 pub mod spec;
+pub mod tcp;
 pub mod traffic;
 pub mod units;
 

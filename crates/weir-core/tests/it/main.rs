@@ -4,5 +4,6 @@ mod network;
 mod queue;
 mod routing;
 mod specs;
+mod tcp;
 mod traffic;
 mod units;

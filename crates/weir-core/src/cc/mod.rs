@@ -1,0 +1,180 @@
+//! Congestion control: what a sender may have in flight, and how fast it may send.
+//!
+//! One contract for all: *tell an event, then ask for the allowance.* A controller knows no segment and no clock; the
+//! sender keeps the scoreboard and repairs losses. While it does so after a reduction of the window, its own rules
+//! ([`crate::tcp::Recovery`]) take the place of the controller's window, unless the controller takes care of itself.
+//!
+//! | controller | file | source |
+//! |---|---|---|
+//! | [`Reno`] | `reno.rs` | RFC 5681 |
+//! | [`Cubic`] | `cubic.rs` | RFC 9438 |
+
+mod cubic;
+mod reno;
+
+use serde::{Deserialize, Serialize};
+
+pub use cubic::Cubic;
+pub use reno::Reno;
+
+use crate::error::SpecError;
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// What a controller is told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SenderEvent {
+    /// Segments were acknowledged, in order or not.
+    Ack(Acked),
+    /// The network is congested; told once per window of data.
+    Congestion {
+        /// What shows it.
+        cause: Cause,
+        /// Bytes outstanding, but for what limited transmit added.
+        flight: Bytes,
+    },
+    /// The losses are repaired; the window that is left.
+    Recovered {
+        /// Of the sender's recovery.
+        window: Bytes,
+    },
+    /// The retransmission timer expired: nothing is known to be in flight.
+    Collapse,
+}
+
+/// What shows congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Segments are lost.
+    Loss,
+    /// The retransmission timer expired.
+    Timeout,
+    /// The receiver echoes a mark.
+    EcnEcho,
+}
+
+/// An acknowledgement in numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Acked {
+    /// Bytes acknowledged in order.
+    pub bytes: Bytes,
+    /// Bytes in flight before.
+    pub prior_flight: Bytes,
+    /// Smoothed round-trip time.
+    pub srtt: Option<Span>,
+    /// A round-trip time, if this acknowledgement gave one.
+    pub rtt: Option<Span>,
+    /// Whether the window may grow: no reduction is under way.
+    pub may_grow: bool,
+}
+
+/// What a sender may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    /// Bytes in flight.
+    pub window: Bytes,
+    /// Rate of leaving, frames without preamble and gap; none: at once.
+    pub pacing: Option<Rate>,
+}
+
+/// What sets a sender's rate.
+pub trait CongestionControl {
+    /// Something happened at `now`.
+    fn on_event(&mut self, now: Time, event: &SenderEvent);
+
+    /// What may be done now.
+    fn allowance(&self) -> Allowance;
+
+    /// Where a reduction of the window ends.
+    fn threshold(&self) -> Bytes;
+}
+
+/// Which controller, with its parameters, as it crosses the boundary.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Config {
+    /// [`Reno`].
+    Reno {},
+    /// [`Cubic`].
+    Cubic {
+        /// How fast the window grows, segments/s^3.
+        c: f64,
+        /// What is left of the window after a reduction.
+        beta: f64,
+        /// Whether the window of the last reduction is forgotten faster while windows shrink.
+        fast_convergence: bool,
+    },
+}
+
+impl Config {
+    /// Checks what no type can express.
+    ///
+    /// # Errors
+    /// The first fault found.
+    pub fn check(&self) -> Result<(), SpecError> {
+        match *self {
+            Config::Reno {} => Ok(()),
+            Config::Cubic { c, beta, .. } => {
+                if !(c > 0.0 && c <= 1000.0) {
+                    return Err(SpecError::new("/c", format!("a number above 0 and at most 1000 (got {c})")));
+                }
+                if !(beta > 0.0 && beta < 1.0) {
+                    return Err(SpecError::new("/beta", format!("a number between 0 and 1 (got {beta})")));
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A controller of any kind.
+#[derive(Debug)]
+pub enum Controller {
+    /// RFC 5681.
+    Reno(Reno),
+    /// RFC 9438.
+    Cubic(Cubic),
+    /// A user's own.
+    Custom(Box<dyn CustomControl>),
+}
+
+/// A controller of a user's own.
+pub trait CustomControl: CongestionControl + std::fmt::Debug + Send {}
+
+impl Controller {
+    /// The controller of `config` for full segments of `segment`, which starts with `initial`.
+    pub fn new(config: &Config, segment: Bytes, initial: Bytes) -> Controller {
+        match *config {
+            Config::Reno {} => Controller::Reno(Reno::new(segment, initial)),
+            Config::Cubic { c, beta, fast_convergence } => {
+                Controller::Cubic(Cubic::new(segment, initial, c, beta, fast_convergence))
+            }
+        }
+    }
+}
+
+macro_rules! delegate {
+    ($self:ident, $controller:ident => $call:expr) => {
+        match $self {
+            Controller::Reno($controller) => $call,
+            Controller::Cubic($controller) => $call,
+            Controller::Custom($controller) => $call,
+        }
+    };
+}
+
+impl CongestionControl for Controller {
+    #[inline]
+    fn on_event(&mut self, now: Time, event: &SenderEvent) {
+        delegate!(self, controller => controller.on_event(now, event));
+    }
+
+    #[inline]
+    fn allowance(&self) -> Allowance {
+        delegate!(self, controller => controller.allowance())
+    }
+
+    #[inline]
+    fn threshold(&self) -> Bytes {
+        delegate!(self, controller => controller.threshold())
+    }
+}

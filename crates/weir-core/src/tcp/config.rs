@@ -1,0 +1,187 @@
+//! What both ends of a connection are set to.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cc;
+use crate::error::SpecError;
+use crate::units::{Bytes, Span};
+
+/// Settings of a connection, as they cross the boundary.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What sets the sending rate.
+    pub congestion_control: cc::Config,
+    /// What is sent while losses are repaired.
+    pub recovery: Recovery,
+    /// Which segments count as lost.
+    pub loss_marking: LossMarking,
+    /// What finds a retransmission that is lost again.
+    pub lost_retransmissions: LostRetransmissions,
+    /// Payload of a full segment.
+    pub segment_bytes: Bytes,
+    /// Full segments that may be sent before the first acknowledgement of data.
+    ///
+    /// Source: RFC 6928, 2.
+    pub initial_window_segments: u32,
+    /// What the receiver holds of data that is missing something before it.
+    pub receive_buffer_bytes: Bytes,
+    /// What the sender holds of data that is not acknowledged; null: any amount.
+    pub send_buffer_bytes: Option<Bytes>,
+    /// Whether windows above 65 535 B can be told.
+    ///
+    /// Source: RFC 7323, 2.
+    pub window_scaling: bool,
+    /// Whether the receiver tells what arrived out of order.
+    pub sack: bool,
+    /// Whether segments carry time stamps, which cost 12 B.
+    pub timestamps: bool,
+    /// Whether data is marked as ECN-capable, and marks are obeyed.
+    pub ecn: bool,
+    /// Full segments in order for one acknowledgement.
+    pub delayed_ack_segments: u32,
+    /// Longest time that an acknowledgement is held back.
+    pub delayed_ack_timeout_ps: Span,
+    /// Least retransmission timeout.
+    pub min_rto_ps: Span,
+}
+
+/// How the window comes down while losses are repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Recovery {
+    /// At once.
+    ///
+    /// Source: RFC 6675, 5.
+    Halving,
+    /// In proportion to what is delivered.
+    ///
+    /// Source: RFC 6937, 3.
+    Prr,
+    /// By a segment for every two acknowledgements.
+    ///
+    /// Source: Linux 2.6, net/ipv4/tcp_input.c, `tcp_cwnd_down`.
+    RateHalving,
+}
+
+/// Which segments count as lost when others behind them have arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossMarking {
+    /// Those behind which three or more have arrived.
+    ///
+    /// Source: RFC 6675, 4.
+    Count,
+    /// Those that lie three or more before the last that has arrived.
+    ///
+    /// Source: Mathis & Mahdavi 1996, 2.2.
+    Fack,
+}
+
+/// What finds a retransmission that is lost again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LostRetransmissions {
+    /// Something sent later has arrived, and a quarter of the least round-trip time has passed since.
+    ///
+    /// Source: RFC 8985, 6.2.
+    Detect,
+    /// Only the timeout.
+    Timeout,
+}
+
+/// Segments behind a hole that make it a loss.
+///
+/// Source: RFC 5681, 3.2.
+pub const DUP_THRESHOLD: u64 = 3;
+/// Longest payload of a segment: that of the longest frame.
+const MAX_SEGMENT: u64 = 65_000;
+/// Largest buffer: windows are scaled by 14 bits at most.
+///
+/// Source: RFC 7323, 2.3.
+const MAX_BUFFER: u64 = 65_535 << MAX_SCALE;
+const MAX_SCALE: u8 = 14;
+
+impl Config {
+    /// Shift of the windows that the receiver tells: the least that its buffer needs.
+    pub fn window_scale(&self) -> Option<u8> {
+        let fits = |&scale: &u8| self.receive_buffer_bytes.count() >> scale <= 65_535;
+        self.window_scaling.then(|| (0..MAX_SCALE).find(fits).unwrap_or(MAX_SCALE))
+    }
+
+    /// Checks what no type can express.
+    ///
+    /// # Errors
+    /// The first fault found.
+    pub fn check(&self) -> Result<(), SpecError> {
+        let among = |at: &str, value: u64, least: u64, most: u64| {
+            if (least..=most).contains(&value) {
+                return Ok(());
+            }
+            Err(SpecError::new(at, format!("a number from {least} to {most} (got {value})")))
+        };
+        among("/segment_bytes", self.segment_bytes.count(), 1, MAX_SEGMENT)?;
+        among("/initial_window_segments", self.initial_window_segments.into(), 1, 1 << 20)?;
+        among("/receive_buffer_bytes", self.receive_buffer_bytes.count(), self.segment_bytes.count(), MAX_BUFFER)?;
+        if let Some(buffer) = self.send_buffer_bytes {
+            among("/send_buffer_bytes", buffer.count(), self.segment_bytes.count(), 1 << 40)?;
+        }
+        among("/delayed_ack_segments", self.delayed_ack_segments.into(), 1, 1 << 20)?;
+        let span = |at: &str, span: Span| {
+            if span > Span::ZERO && span <= LONGEST {
+                return Ok(());
+            }
+            Err(SpecError::new(at, format!("a time above 0 s and at most {LONGEST} (got {span})")))
+        };
+        span("/delayed_ack_timeout_ps", self.delayed_ack_timeout_ps)?;
+        span("/min_rto_ps", self.min_rto_ps)?;
+        self.congestion_control.check().map_err(|error| error.under("/congestion_control"))
+    }
+}
+
+/// Longest time that a timer is set to.
+const LONGEST: Span = Span::from_ms(60_000);
+
+#[cfg(test)]
+pub(crate) fn example() -> Config {
+    Config {
+        congestion_control: cc::Config::Reno {},
+        recovery: Recovery::Prr,
+        loss_marking: LossMarking::Count,
+        lost_retransmissions: LostRetransmissions::Detect,
+        segment_bytes: Bytes::new(1448),
+        initial_window_segments: 10,
+        receive_buffer_bytes: Bytes::new(4 << 20),
+        send_buffer_bytes: None,
+        window_scaling: true,
+        sack: true,
+        timestamps: true,
+        ecn: false,
+        delayed_ack_segments: 2,
+        delayed_ack_timeout_ps: Span::from_ms(40),
+        min_rto_ps: Span::from_ms(200),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scale_is_the_least_that_the_buffer_needs() {
+        let scale = |bytes| Config { receive_buffer_bytes: Bytes::new(bytes), ..example() }.window_scale();
+        assert_eq!(
+            (scale(65_535), scale(65_536), scale(4 << 20), scale(1 << 30)),
+            (Some(0), Some(1), Some(7), Some(14))
+        );
+        assert_eq!(Config { window_scaling: false, ..example() }.window_scale(), None);
+    }
+
+    #[test]
+    fn a_fault_is_told_with_its_place_and_value() {
+        example().check().expect("the example is legal");
+        let faulty = Config { delayed_ack_segments: 0, ..example() }.check().expect_err("0 segments");
+        assert_eq!(faulty.pointer, "/delayed_ack_segments");
+        assert!(faulty.message.contains("(got 0)"), "{}", faulty.message);
+    }
+}

@@ -1,0 +1,67 @@
+//! What a connection counts, in the words of netstat where it has them.
+
+/// Counts of a sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderCounters {
+    /// Segments with data, SYN or FIN, retransmissions included.
+    pub segments: u64,
+    /// Bytes of data sent, retransmissions included.
+    pub bytes: u64,
+    /// Bytes of data acknowledged in order.
+    pub acked_bytes: u64,
+    /// RetransSegs: segments sent again, for whatever reason; the sum of the five that follow.
+    pub retransmits: u64,
+    /// TCPFastRetrans: sent again in recovery because they count as lost.
+    pub fast_retransmits: u64,
+    /// TCPForwardRetrans: sent again in recovery before they count as lost, as there is nothing new to send.
+    pub forward_retransmits: u64,
+    /// TCPSlowStartRetrans: sent again after a timeout, but for the first.
+    pub slow_start_retransmits: u64,
+    /// Sent again by a timeout: the first segment that is not acknowledged, or the SYN.
+    pub timeout_retransmits: u64,
+    /// The last segment of a window, sent again in recovery to bring an acknowledgement.
+    pub rescue_retransmits: u64,
+    /// Retransmissions found to be lost again.
+    pub lost_retransmits: u64,
+    /// TCPTimeouts: expiries of the retransmission timer.
+    pub timeouts: u64,
+    /// TCPSackRecoveryFail, TCPRenoRecoveryFail: timeouts while losses were being repaired.
+    pub recovery_failures: u64,
+    /// TCPSackRecovery, TCPRenoRecovery: how often losses began to be repaired.
+    pub recoveries: u64,
+    /// Reductions of the window because of ECN-Echo.
+    pub ecn_reductions: u64,
+    /// PAWSEstab: acknowledgements refused because of an old time stamp.
+    pub paws_rejects: u64,
+    /// Acknowledgements that acknowledge nothing new, arrive without data and tell no other window.
+    pub duplicate_acks: u64,
+    /// Segments that arrived.
+    pub acks: u64,
+    /// Round-trip times measured.
+    pub rtt_samples: u64,
+    /// How many segments were sent again once, twice, ..., up to seven times, and more often.
+    pub retransmitted_times: [u64; 8],
+}
+
+/// Counts of a receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiverCounters {
+    /// Segments that arrived with data, SYN or FIN.
+    pub segments: u64,
+    /// Bytes of data delivered in order.
+    pub delivered_bytes: u64,
+    /// Segments that arrived before one that they follow.
+    pub out_of_order: u64,
+    /// Segments that brought nothing new.
+    pub duplicates: u64,
+    /// Segments refused because they lie beyond the window.
+    pub beyond_window: u64,
+    /// PAWSEstab: segments refused because of an old time stamp.
+    pub paws_rejects: u64,
+    /// Segments that met congestion on the way.
+    pub ecn_marks: u64,
+    /// Acknowledgements sent.
+    pub acks: u64,
+    /// Acknowledgements sent because they had been held back for long enough.
+    pub delayed_acks: u64,
+}

@@ -1,0 +1,53 @@
+//! TCP: a sender and a receiver of one stream, told what arrives and what time it is, asked what to send.
+//!
+//! Neither end knows a clock, a queue or a peer: `handle_*` methods tell, `poll_*` methods ask, and the caller carries
+//! segments between them. So the same ends run in a simulated network, over a live path, or against each other in a
+//! test.
+//!
+//! Reading order: [`Segment`]; [`Config`]; [`Sender`] with its scoreboard of what is in flight and its rules of
+//! reduction; [`Receiver`] with its ranges of what arrived out of order; [`crate::cc`] for what sets the window.
+//!
+//! Sources: RFC 9293 (the protocol), RFC 5681 and 3465 (slow start and congestion avoidance), RFC 6582 (recovery without
+//! selective acknowledgements), RFC 2018 and 6675 (recovery with them), RFC 6937 (proportional rate reduction), RFC 6298
+//! (timeout), RFC 3042 (limited transmit), RFC 6928 (initial window), RFC 7323 (windows, time stamps, PAWS), RFC 3168
+//! (ECN), RFC 8985 (lost retransmissions).
+//!
+//! Limits: data flows in one direction; the application at the receiver takes everything at once, so windows do not
+//! close and no probes of a closed window are needed; a receiver keeps what it has told of (no reneging); segments are
+//! not cut anew when they are sent again; no Nagle algorithm, no tail loss probe, no undo of a needless reduction.
+
+mod config;
+mod counters;
+mod ranges;
+mod receiver;
+mod reduction;
+mod rtt;
+mod scoreboard;
+mod segment;
+mod sender;
+
+pub use config::{Config, DUP_THRESHOLD, LossMarking, LostRetransmissions, Recovery};
+pub use counters::{ReceiverCounters, SenderCounters};
+pub use receiver::Receiver;
+pub use rtt::{INITIAL_RTO, MAX_RTO, RttEstimator};
+pub use segment::{Ecn, Flags, HEADERS, LEAST_FRAME, MAX_SACKS, Sacks, Segment};
+pub use sender::{Phase, Sender};
+
+use crate::units::Time;
+
+/// Length of a tick of time stamps: 1 ms.
+const PS_PER_TICK: u64 = 1_000_000_000;
+
+/// The time stamp of `now`.
+#[inline]
+fn ticks(now: Time) -> u32 {
+    (now.ps() / PS_PER_TICK) as u32
+}
+
+/// Whether the time stamp `value` is older than `recent`.
+///
+/// Source: RFC 7323, 5.2.
+#[inline]
+fn is_older(value: u32, recent: u32) -> bool {
+    (value.wrapping_sub(recent) as i32) < 0
+}

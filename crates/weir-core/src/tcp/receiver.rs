@@ -1,0 +1,239 @@
+//! The end of a connection that receives data.
+
+use crate::tcp::config::Config;
+use crate::tcp::counters::ReceiverCounters;
+use crate::tcp::ranges::Ranges;
+use crate::tcp::segment::{Ecn, Flags, Sacks, Segment};
+use crate::tcp::{is_older, ticks};
+use crate::units::{Bytes, Span, Time};
+
+/// The receiving end. Its application takes every byte as soon as it is complete up to there, so the receive buffer
+/// holds what is missing something before it, and the window never closes.
+///
+/// After [`Receiver::handle_segment`] and [`Receiver::handle_timeout`], ask [`Receiver::poll_transmit`] until it gives
+/// nothing; then sleep until [`Receiver::poll_timeout`].
+#[derive(Debug)]
+pub struct Receiver {
+    every: u32,
+    patience: Span,
+    buffer: u64,
+    /// The field of the header.
+    window: u16,
+    window_scale: Option<u8>,
+    sack: bool,
+    ecn: bool,
+    /// Flags of every segment that it sends.
+    flags: Flags,
+    /// Next number expected; 0 before the SYN.
+    next: u64,
+    ranges: Ranges,
+    /// The number of the FIN, once one arrived.
+    fin: Option<u64>,
+    owed: Owed,
+    /// Full segments that arrived since the last acknowledgement.
+    unacknowledged: u32,
+    /// When the acknowledgement that is held back must go.
+    deadline: Time,
+    ts_recent: u32,
+    last_ack: u64,
+    /// Whether marks are echoed.
+    echo: bool,
+    finished: Option<Time>,
+    counters: ReceiverCounters,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owed {
+    Nothing,
+    Answer,
+    Acknowledgement,
+}
+
+impl Receiver {
+    /// A receiver that waits for a SYN.
+    pub fn new(config: &Config) -> Receiver {
+        let buffer = config.receive_buffer_bytes.count();
+        let scale = config.window_scale();
+        let window = (buffer >> scale.unwrap_or(0)).min(65_535);
+        Receiver {
+            every: config.delayed_ack_segments,
+            patience: config.delayed_ack_timeout_ps,
+            buffer: window << scale.unwrap_or(0),
+            window: window as u16,
+            window_scale: scale,
+            sack: config.sack,
+            ecn: config.ecn,
+            flags: Flags::ACK.with_if(config.timestamps, Flags::TIMESTAMPS),
+            next: 0,
+            ranges: Ranges::default(),
+            fin: None,
+            owed: Owed::Nothing,
+            unacknowledged: 0,
+            deadline: Time::NEVER,
+            ts_recent: 0,
+            last_ack: 0,
+            echo: false,
+            finished: None,
+            counters: ReceiverCounters::default(),
+        }
+    }
+
+    /// A segment from the sender arrived.
+    #[inline]
+    pub fn handle_segment(&mut self, now: Time, segment: &Segment) {
+        if segment.end() == segment.seq {
+            return;
+        }
+        self.counters.segments += 1;
+        if segment.flags.has(Flags::SYN) {
+            if self.next == 0 {
+                (self.next, self.ts_recent) = (1, segment.ts_val);
+            }
+            self.owed = Owed::Answer;
+            return;
+        }
+        if self.next == 0 {
+            return;
+        }
+        if segment.flags.has(Flags::TIMESTAMPS) {
+            // Source: RFC 7323, 5.3.
+            if is_older(segment.ts_val, self.ts_recent) {
+                self.counters.paws_rejects += 1;
+                self.owed = Owed::Acknowledgement;
+                return;
+            }
+            if segment.seq <= self.last_ack {
+                self.ts_recent = segment.ts_val;
+            }
+        }
+        self.note_ecn(segment);
+        self.take(now, segment);
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if now >= self.deadline {
+            self.deadline = Time::NEVER;
+            if self.unacknowledged > 0 {
+                self.counters.delayed_acks += 1;
+                self.owed = Owed::Acknowledgement;
+            }
+        }
+    }
+
+    /// The next segment to send now, if there is one.
+    #[inline]
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        match std::mem::replace(&mut self.owed, Owed::Nothing) {
+            Owed::Nothing => None,
+            Owed::Acknowledgement => Some(self.acknowledgement(now)),
+            Owed::Answer => {
+                let mut answer = self.acknowledgement(now);
+                answer.flags = answer.flags.with(Flags::SYN).with_if(self.sack, Flags::SACK_PERMITTED);
+                (answer.seq, answer.window_scale) = (0, self.window_scale);
+                // Source: RFC 7323, 2.2: the window of a SYN is not scaled.
+                answer.window = self.buffer.min(65_535) as u16;
+                Some(answer)
+            }
+        }
+    }
+
+    /// When [`Receiver::handle_timeout`] is due; [`Time::NEVER`] if not at all. It never comes nearer than the longest
+    /// delay of an acknowledgement after what was told last.
+    #[inline]
+    pub fn poll_timeout(&self) -> Time {
+        self.deadline
+    }
+
+    /// Data delivered to the application.
+    pub fn delivered(&self) -> Bytes {
+        Bytes::new(self.counters.delivered_bytes)
+    }
+
+    /// When the last byte of the stream was delivered.
+    pub fn finished(&self) -> Option<Time> {
+        self.finished
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> ReceiverCounters {
+        self.counters
+    }
+
+    /// Source: RFC 3168, 6.1.3.
+    #[inline]
+    fn note_ecn(&mut self, segment: &Segment) {
+        if segment.flags.has(Flags::CWR) {
+            self.echo = false;
+        }
+        if segment.ecn == Ecn::Ce {
+            self.counters.ecn_marks += 1;
+            self.echo = self.ecn;
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, now: Time, segment: &Segment) {
+        let (start, end) = (segment.seq, segment.end());
+        if start > self.next + self.buffer || end > self.next + self.buffer + 1 {
+            self.counters.beyond_window += 1;
+            self.owed = Owed::Acknowledgement;
+            return;
+        }
+        if segment.flags.has(Flags::FIN) {
+            self.fin = Some(end - 1);
+        }
+        if end <= self.next {
+            self.counters.duplicates += 1;
+            self.owed = Owed::Acknowledgement;
+        } else if start > self.next {
+            if self.ranges.insert(start, end) {
+                self.counters.out_of_order += 1;
+            } else {
+                self.counters.duplicates += 1;
+            }
+            self.owed = Owed::Acknowledgement;
+        } else {
+            self.advance(now, end);
+        }
+    }
+
+    /// Everything below `end` has arrived.
+    #[inline]
+    fn advance(&mut self, now: Time, end: u64) {
+        let before = self.next;
+        let fills = !self.ranges.is_empty();
+        self.next = if fills { self.ranges.advance(end) } else { end };
+        let finished = self.fin.is_some_and(|fin| self.next > fin);
+        if finished && self.finished.is_none() {
+            self.finished = Some(now);
+        }
+        self.counters.delivered_bytes += self.next - before - u64::from(finished);
+        self.unacknowledged += 1;
+        // Source: RFC 5681, 4.2.
+        if self.unacknowledged >= self.every || fills || finished {
+            self.owed = Owed::Acknowledgement;
+        } else if self.deadline == Time::NEVER {
+            self.deadline = now + self.patience;
+        }
+    }
+
+    #[inline]
+    fn acknowledgement(&mut self, now: Time) -> Segment {
+        self.unacknowledged = 0;
+        self.deadline = Time::NEVER;
+        self.last_ack = self.next;
+        self.counters.acks += 1;
+        let sacks = if self.sack && !self.ranges.is_empty() { self.ranges.sacks(self.next) } else { Sacks::default() };
+        Segment {
+            seq: 1,
+            ack: self.next,
+            ts_val: ticks(now),
+            ts_ecr: self.ts_recent,
+            window: self.window,
+            flags: self.flags.with_if(self.echo, Flags::ECE),
+            sacks,
+            ..Segment::default()
+        }
+    }
+}

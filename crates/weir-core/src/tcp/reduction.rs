@@ -1,0 +1,136 @@
+//! How the window comes down while losses are repaired.
+
+use crate::tcp::config::Recovery;
+
+/// The window of a sender that repairs losses, in place of that of its congestion control.
+#[derive(Clone, Debug)]
+pub(crate) struct Reduction {
+    kind: Kind,
+    /// Where the window is to end.
+    threshold: u64,
+    segment: u64,
+    window: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Halving,
+    Prr {
+        /// Bytes in flight at the beginning: RecoverFS.
+        flight: u64,
+        delivered: u64,
+        sent: u64,
+    },
+    RateHalving {
+        /// Whether the last acknowledgement took nothing.
+        odd: bool,
+    },
+}
+
+impl Reduction {
+    /// From `window`, with `flight` bytes outstanding, down to `threshold`.
+    pub(crate) fn new(recovery: Recovery, window: u64, flight: u64, threshold: u64, segment: u64) -> Reduction {
+        let (kind, window) = match recovery {
+            Recovery::Halving => (Kind::Halving, threshold),
+            Recovery::Prr => (Kind::Prr { flight: flight.max(1), delivered: 0, sent: 0 }, window),
+            Recovery::RateHalving => (Kind::RateHalving { odd: false }, window),
+        };
+        Reduction { kind, threshold, segment, window }
+    }
+
+    /// An acknowledgement told of `delivered` bytes and left `pipe` in flight.
+    pub(crate) fn on_ack(&mut self, delivered_now: u64, pipe: u64) {
+        match &mut self.kind {
+            Kind::Halving => {}
+            Kind::Prr { flight, delivered, sent } => {
+                *delivered += delivered_now;
+                let allowed = if pipe > self.threshold {
+                    // Proportional rate reduction.
+                    let share = u128::from(*delivered) * u128::from(self.threshold);
+                    (share.div_ceil(u128::from(*flight)) as u64).saturating_sub(*sent)
+                } else {
+                    // Slow start reduction bound.
+                    let limit = delivered.saturating_sub(*sent).max(delivered_now) + self.segment;
+                    (self.threshold - pipe).min(limit)
+                };
+                self.window = pipe + allowed;
+            }
+            Kind::RateHalving { odd } => {
+                // The floor is half of the threshold, as Reno's `min_cwnd` had it.
+                if *odd && self.window > (self.threshold / 2).max(self.segment) {
+                    self.window -= self.segment;
+                }
+                *odd = !*odd;
+                self.window = self.window.min(pipe + self.segment).max(self.segment);
+            }
+        }
+    }
+
+    /// `bytes` were sent.
+    #[inline]
+    pub(crate) fn on_sent(&mut self, bytes: u64) {
+        if let Kind::Prr { sent, .. } = &mut self.kind {
+            *sent += bytes;
+        }
+    }
+
+    /// What may be in flight.
+    #[inline]
+    pub(crate) fn window(&self) -> u64 {
+        self.window
+    }
+
+    /// The window that is left when all is repaired.
+    pub(crate) fn last_window(&self) -> u64 {
+        match self.kind {
+            Kind::Halving | Kind::Prr { .. } => self.threshold,
+            Kind::RateHalving { .. } => self.window.min(self.threshold),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEGMENT: u64 = 1000;
+
+    /// One of 20 segments in flight is lost, and the others arrive one by one: how many are sent meanwhile.
+    fn sent_while_repairing(recovery: Recovery) -> Vec<u64> {
+        let mut reduction = Reduction::new(recovery, 20 * SEGMENT, 20 * SEGMENT, 10 * SEGMENT, SEGMENT);
+        let mut pipe = 17 * SEGMENT;
+        let arrivals = (0..16).map(|_| {
+            pipe -= SEGMENT;
+            reduction.on_ack(SEGMENT, pipe);
+            let mut sent = 0;
+            while pipe + SEGMENT <= reduction.window() {
+                pipe += SEGMENT;
+                reduction.on_sent(SEGMENT);
+                sent += 1;
+            }
+            sent
+        });
+        arrivals.collect()
+    }
+
+    #[test]
+    fn halving_is_silent_for_half_of_a_round_trip() {
+        let sent = sent_while_repairing(Recovery::Halving);
+        assert_eq!(sent[..6], [0; 6]);
+        assert_eq!(sent[7..], [1; 9]);
+    }
+
+    #[test]
+    fn proportional_reduction_sends_one_for_every_two_that_arrive() {
+        let sent = sent_while_repairing(Recovery::Prr);
+        assert!(sent[..10].chunks(2).all(|pair| pair.iter().sum::<u64>() == 1), "{sent:?}");
+        assert_eq!(17 - 16 + sent.iter().sum::<u64>(), 10, "what is in flight ends at the threshold");
+    }
+
+    #[test]
+    fn rate_halving_sends_one_for_every_two_that_arrive() {
+        let sent = sent_while_repairing(Recovery::RateHalving);
+        assert!(sent[1..15].chunks(2).all(|pair| pair.iter().sum::<u64>() <= 1), "{sent:?}");
+        assert!(sent.iter().sum::<u64>() >= 5, "{sent:?}");
+    }
+}

@@ -1,0 +1,201 @@
+//! Segments as both ends see them, and what they occupy in a frame.
+//!
+//! Sequence numbers count bytes from the start of a connection in 64 bits: the SYN is number 0, the first byte of data
+//! number 1, the FIN follows the last byte. On the wire they are 32 bits of it.
+
+use crate::units::Bytes;
+
+/// A segment of one connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// Number of its first byte, or of its SYN or FIN.
+    pub seq: u64,
+    /// Next number that its sender expects, if it acknowledges.
+    pub ack: u64,
+    /// Payload.
+    pub len: u32,
+    /// Time stamp and the one it echoes, in ticks; 0 and 0 without the option.
+    pub ts_val: u32,
+    /// See `ts_val`.
+    pub ts_ecr: u32,
+    /// The field of the header: what the sender may still accept, shifted by its scale but in a SYN.
+    pub window: u16,
+    /// Shift that a SYN offers, if it does.
+    pub window_scale: Option<u8>,
+    /// Control bits.
+    pub flags: Flags,
+    /// The two bits of the IP header.
+    pub ecn: Ecn,
+    /// What arrived out of order.
+    pub sacks: Sacks,
+}
+
+/// Control bits of a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(u8);
+
+impl Flags {
+    /// None.
+    pub const NONE: Flags = Flags(0);
+    /// First segment of a direction.
+    pub const SYN: Flags = Flags(1);
+    /// Last segment of a direction.
+    pub const FIN: Flags = Flags(2);
+    /// The acknowledgement is valid.
+    pub const ACK: Flags = Flags(4);
+    /// ECN-Echo.
+    pub const ECE: Flags = Flags(8);
+    /// Congestion window reduced.
+    pub const CWR: Flags = Flags(16);
+    /// The options hold time stamps.
+    pub const TIMESTAMPS: Flags = Flags(32);
+    /// A SYN's sender takes selective acknowledgements.
+    pub const SACK_PERMITTED: Flags = Flags(64);
+
+    /// Whether all of `others` are set.
+    #[inline]
+    pub const fn has(self, others: Flags) -> bool {
+        self.0 & others.0 == others.0
+    }
+
+    /// These and `others`.
+    #[inline]
+    #[must_use]
+    pub const fn with(self, others: Flags) -> Flags {
+        Flags(self.0 | others.0)
+    }
+
+    /// These and `others`, if `condition` holds.
+    #[inline]
+    #[must_use]
+    pub const fn with_if(self, condition: bool, others: Flags) -> Flags {
+        if condition { self.with(others) } else { self }
+    }
+}
+
+/// The ECN field of the IP header.
+///
+/// Source: RFC 3168, 5.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    /// Not ECN-capable.
+    #[default]
+    NotEct,
+    /// ECN-capable.
+    Ect0,
+    /// Congestion experienced.
+    Ce,
+}
+
+/// Most blocks of one segment, beside time stamps.
+///
+/// Source: RFC 2018, 3.
+pub const MAX_SACKS: usize = 3;
+
+/// Blocks of a selective acknowledgement, the latest first. Each is kept as the distance from the segment's `ack`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sacks {
+    blocks: [(u32, u32); MAX_SACKS],
+    count: u8,
+}
+
+impl Sacks {
+    /// Adds the block from `start` to `end`, above `ack`. One too many is left out.
+    #[inline]
+    pub fn push(&mut self, ack: u64, start: u64, end: u64) {
+        if let Some(block) = self.blocks.get_mut(usize::from(self.count)) {
+            let from_ack = |number: u64| u32::try_from(number - ack).expect("a window is below 4 GiB");
+            *block = (from_ack(start), from_ack(end));
+            self.count += 1;
+        }
+    }
+
+    /// Number of blocks.
+    #[inline]
+    pub fn len(&self) -> usize {
+        usize::from(self.count)
+    }
+
+    /// Whether there is no block.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// First number of each block and the one behind its last.
+    pub fn blocks(&self, ack: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.blocks[..self.len()].iter().map(move |&(start, end)| (ack + u64::from(start), ack + u64::from(end)))
+    }
+}
+
+/// Headers of Ethernet (14 B, and 4 B FCS), IPv4 (20 B) and TCP without options (20 B).
+pub const HEADERS: Bytes = Bytes::new(58);
+/// Shortest Ethernet frame, with FCS.
+///
+/// Source: IEEE 802.3, clause 3.2.8.
+pub const LEAST_FRAME: Bytes = Bytes::new(64);
+
+impl Segment {
+    /// The number behind its last.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        let control = self.flags.has(Flags::SYN) || self.flags.has(Flags::FIN);
+        self.seq + u64::from(self.len) + u64::from(control)
+    }
+
+    /// Length of the options: in a SYN MSS (4), SACK permitted (2), window scale (3), time stamps (10); later time
+    /// stamps (10) and blocks (2 + 8 each); filled up to multiples of 4.
+    #[inline]
+    pub fn options_bytes(&self) -> u64 {
+        let stamps = if self.flags.has(Flags::TIMESTAMPS) { 10 } else { 0 };
+        let rest = if self.flags.has(Flags::SYN) {
+            let sack = if self.flags.has(Flags::SACK_PERMITTED) { 2 } else { 0 };
+            4 + sack + if self.window_scale.is_some() { 3 } else { 0 }
+        } else if self.sacks.is_empty() {
+            0
+        } else {
+            2 + 8 * self.sacks.len() as u64
+        };
+        // Each option but those of a SYN stands by itself on a multiple of 4.
+        if self.flags.has(Flags::SYN) { (stamps + rest).next_multiple_of(4) } else { pad(stamps) + pad(rest) }
+    }
+
+    /// Size of the Ethernet frame that carries it, with FCS, without preamble and gap.
+    #[inline]
+    pub fn frame_size(&self) -> Bytes {
+        (HEADERS + Bytes::new(self.options_bytes() + u64::from(self.len))).max(LEAST_FRAME)
+    }
+}
+
+#[inline]
+const fn pad(bytes: u64) -> u64 {
+    bytes.next_multiple_of(4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_segment_with_time_stamps_fills_an_ethernet_frame() {
+        let flags = Flags::ACK.with(Flags::TIMESTAMPS);
+        let data = Segment { len: 1448, flags, ..Segment::default() };
+        assert_eq!(data.frame_size(), Bytes::new(1518));
+        let mut ack = Segment { flags, ack: 100, ..Segment::default() };
+        assert_eq!(ack.frame_size(), Bytes::new(70));
+        for block in 1..=4 {
+            ack.sacks.push(100, 100 + block * 10, 105 + block * 10);
+        }
+        assert_eq!((ack.options_bytes(), ack.sacks.len()), (40, 3), "40 B is the most that a header can hold");
+        assert_eq!(ack.sacks.blocks(100).next(), Some((110, 115)));
+        assert_eq!(Segment { flags: Flags::ACK, ..Segment::default() }.frame_size(), LEAST_FRAME);
+    }
+
+    #[test]
+    fn a_syn_carries_all_options_in_twenty_bytes() {
+        let flags = Flags::SYN.with(Flags::TIMESTAMPS).with(Flags::SACK_PERMITTED);
+        let syn = Segment { flags, window_scale: Some(7), ..Segment::default() };
+        assert_eq!((syn.options_bytes(), syn.end()), (20, 1));
+        assert!(!flags.has(Flags::ACK) && flags.has(Flags::SYN.with(Flags::TIMESTAMPS)));
+    }
+}

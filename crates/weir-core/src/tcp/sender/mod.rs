@@ -1,0 +1,461 @@
+//! The end of a connection that sends data.
+
+mod transmit;
+
+use crate::cc::{Acked, Cause, CongestionControl, Controller, SenderEvent};
+use crate::tcp::config::{Config, LostRetransmissions, Recovery};
+use crate::tcp::counters::SenderCounters;
+use crate::tcp::is_older;
+use crate::tcp::reduction::Reduction;
+use crate::tcp::rtt::RttEstimator;
+use crate::tcp::scoreboard::{Delivered, Scoreboard};
+use crate::tcp::segment::{Flags, Segment};
+use crate::units::{Bytes, Span, Time};
+
+/// The sending end: told what arrives and when time has passed, asked what to send and when to come back.
+///
+/// After [`Sender::open`], [`Sender::write`], [`Sender::close`], [`Sender::handle_segment`] and
+/// [`Sender::handle_timeout`], ask [`Sender::poll_transmit`] until it gives nothing; then sleep until the earlier of
+/// [`Sender::poll_timeout`] and [`Sender::poll_release`].
+#[derive(Debug)]
+pub struct Sender {
+    config: Config,
+    segment: u64,
+    state: State,
+    board: Scoreboard,
+    rtt: RttEstimator,
+    control: Controller,
+    /// The number behind the last byte that the application has written.
+    written: u64,
+    /// Whether the application writes no more.
+    closed: bool,
+    /// No number from this one on may be sent: the window that the receiver told.
+    window_end: u64,
+    window_scale: u8,
+    phase: Phase,
+    /// The current phase ends when everything below this number is acknowledged.
+    recover: u64,
+    reduction: Option<Reduction>,
+    /// A segment is to be sent again whatever the window says.
+    forced: Option<Forced>,
+    /// Whether the last segment was sent again in this recovery.
+    rescued: bool,
+    /// The receiver is to be told that the window was reduced.
+    owes_cwr: bool,
+    duplicates: u64,
+    rto_at: Time,
+    /// When pacing lets the next segment go, and whether one waits for that.
+    release: Time,
+    held: bool,
+    ts_recent: u32,
+    opened: Time,
+    established: Option<Time>,
+    finished: Option<Time>,
+    counters: SenderCounters,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Closed,
+    SynSent,
+    Established,
+}
+
+/// What the sender does about congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing.
+    Open,
+    /// It reduces its window because marks were echoed.
+    Reduced,
+    /// It repairs losses that selective or duplicate acknowledgements tell of.
+    Recovery,
+    /// It starts again after a timeout.
+    Loss,
+}
+
+/// Why a segment is sent again whatever the window says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Forced {
+    /// The first lost one, when recovery begins.
+    First,
+    /// The first one, by a timeout.
+    Timeout,
+}
+
+/// More than any stream has.
+const ENDLESS: u64 = 1 << 62;
+
+impl Sender {
+    /// A sender that has nothing to do until it is opened.
+    pub fn new(config: &Config) -> Sender {
+        let segment = config.segment_bytes;
+        let initial = segment * u64::from(config.initial_window_segments);
+        Sender {
+            segment: segment.count(),
+            state: State::Closed,
+            board: Scoreboard::new(),
+            rtt: RttEstimator::new(config.min_rto_ps),
+            control: Controller::new(&config.congestion_control, segment, initial),
+            written: 1,
+            closed: false,
+            window_end: 0,
+            window_scale: 0,
+            phase: Phase::Open,
+            recover: 0,
+            reduction: None,
+            forced: None,
+            rescued: false,
+            owes_cwr: false,
+            duplicates: 0,
+            rto_at: Time::NEVER,
+            release: Time::ZERO,
+            held: false,
+            ts_recent: 0,
+            opened: Time::NEVER,
+            established: None,
+            finished: None,
+            counters: SenderCounters::default(),
+            config: config.clone(),
+        }
+    }
+
+    /// Begins the connection.
+    pub fn open(&mut self, now: Time) {
+        if self.state == State::Closed {
+            (self.state, self.opened) = (State::SynSent, now);
+        }
+    }
+
+    /// The application writes `bytes`; any amount is held.
+    pub fn write(&mut self, bytes: Bytes) {
+        if !self.closed {
+            self.written = (self.written + bytes.count()).min(ENDLESS);
+        }
+    }
+
+    /// The application writes as much as it can from now on.
+    pub fn write_endlessly(&mut self) {
+        self.write(Bytes::new(ENDLESS));
+    }
+
+    /// The application writes no more. Of endless data, what the send buffer holds is still sent.
+    pub fn close(&mut self) {
+        if self.written >= ENDLESS {
+            let held = self.config.send_buffer_bytes.map_or(0, Bytes::count);
+            self.written = self.board.nxt().max(self.board.una() + held).max(1);
+        }
+        self.closed = true;
+    }
+
+    /// A segment from the receiver arrived.
+    pub fn handle_segment(&mut self, now: Time, segment: &Segment) {
+        self.counters.acks += 1;
+        match self.state {
+            State::SynSent if segment.flags.has(Flags::SYN.with(Flags::ACK)) && segment.ack == 1 => {
+                self.establish(now, segment);
+            }
+            State::Established if segment.flags.has(Flags::ACK) && segment.ack <= self.board.nxt() => {
+                if segment.flags.has(Flags::TIMESTAMPS) {
+                    if is_older(segment.ts_val, self.ts_recent) {
+                        self.counters.paws_rejects += 1;
+                        return;
+                    }
+                    self.ts_recent = segment.ts_val;
+                }
+                self.on_ack(now, segment);
+            }
+            _ => {}
+        }
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if now < self.rto_at {
+            return;
+        }
+        self.counters.timeouts += 1;
+        self.rtt.back_off();
+        self.rto_at = now + self.rtt.rto();
+        self.forced = Some(Forced::Timeout);
+        if self.state == State::SynSent {
+            return;
+        }
+        if self.phase == Phase::Recovery {
+            self.counters.recovery_failures += 1;
+        }
+        // A threshold that was set for these losses is not set again.
+        //
+        // Source: RFC 5681, 3.1; RFC 6298, 5.
+        if matches!(self.phase, Phase::Open | Phase::Reduced) {
+            self.tell(now, &SenderEvent::Congestion { cause: Cause::Timeout, flight: self.flight() });
+        }
+        self.tell(now, &SenderEvent::Collapse);
+        self.board.lose_all();
+        self.phase = Phase::Loss;
+        self.recover = self.board.nxt();
+        self.reduction = None;
+        self.duplicates = 0;
+    }
+
+    /// The next segment to send now, if there is one.
+    #[inline]
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        self.held = false;
+        match self.state {
+            State::Closed => None,
+            State::SynSent => self.syn(now),
+            State::Established => self.next_segment(now),
+        }
+    }
+
+    /// When [`Sender::handle_timeout`] is due; [`Time::NEVER`] if not at all. It never comes nearer than the least
+    /// timeout after what was told last.
+    #[inline]
+    pub fn poll_timeout(&self) -> Time {
+        self.rto_at
+    }
+
+    /// When pacing lets the next segment go; [`Time::NEVER`] if none waits for that.
+    #[inline]
+    pub fn poll_release(&self) -> Time {
+        if self.held { self.release } else { Time::NEVER }
+    }
+
+    /// What may be in flight.
+    #[inline]
+    pub fn window(&self) -> Bytes {
+        match &self.reduction {
+            Some(reduction) => Bytes::new(reduction.window()),
+            None => self.control.allowance().window,
+        }
+    }
+
+    /// Where the last reduction of the window was to end; the largest number before the first.
+    pub fn threshold(&self) -> Bytes {
+        self.control.threshold()
+    }
+
+    /// What is in flight, as far as the sender can know.
+    #[inline]
+    pub fn bytes_in_flight(&self) -> Bytes {
+        Bytes::new(self.board.pipe())
+    }
+
+    /// What the receiver may still be sent, from the first number that is not acknowledged.
+    pub fn receive_window(&self) -> Bytes {
+        Bytes::new(self.window_end.saturating_sub(self.board.una()))
+    }
+
+    /// What it does about congestion.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Round-trip times and the timeout.
+    pub fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    /// When the connection was opened.
+    pub fn opened(&self) -> Option<Time> {
+        Some(self.opened).filter(|&opened| opened != Time::NEVER)
+    }
+
+    /// When the receiver answered.
+    pub fn established(&self) -> Option<Time> {
+        self.established
+    }
+
+    /// When everything up to the end of the stream was acknowledged.
+    pub fn finished(&self) -> Option<Time> {
+        self.finished
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> SenderCounters {
+        SenderCounters { retransmitted_times: self.board.resent_times(), ..self.counters }
+    }
+
+    fn establish(&mut self, now: Time, answer: &Segment) {
+        let mut news = Delivered::default();
+        self.board.acknowledge(answer.ack, &mut news);
+        self.sample(now, &news);
+        self.state = State::Established;
+        self.established = Some(now);
+        self.forced = None;
+        self.rtt.on_progress();
+        self.rto_at = Time::NEVER;
+        self.window_scale = answer.window_scale.unwrap_or(0);
+        self.window_end = answer.ack + u64::from(answer.window);
+        self.ts_recent = answer.ts_val;
+    }
+
+    #[inline]
+    fn on_ack(&mut self, now: Time, segment: &Segment) {
+        let prior_flight = self.bytes_in_flight();
+        let mut news = Delivered::default();
+        let is_duplicate = self.is_duplicate(segment);
+        if segment.ack > self.board.una() {
+            self.board.acknowledge(segment.ack, &mut news);
+        }
+        for (start, end) in segment.sacks.blocks(segment.ack) {
+            self.board.sack(start, end, &mut news);
+        }
+        if is_duplicate {
+            self.counters.duplicate_acks += 1;
+        }
+        if !self.config.sack {
+            self.count_without_sacks(is_duplicate, news.acked);
+        }
+        let window = u64::from(segment.window) << self.window_scale;
+        self.window_end = self.window_end.max(segment.ack + window);
+        let rtt = self.sample(now, &news);
+        if news.acked > 0 {
+            self.on_progress(now, news.acked);
+        }
+        let lost = self.detect(now, &news, is_duplicate, news.acked > 0);
+        self.change_phase(now, lost, segment.flags.has(Flags::ECE));
+        if let Some(reduction) = &mut self.reduction {
+            reduction.on_ack(news.bytes, self.board.pipe());
+        }
+        if news.bytes > 0 {
+            let event = Acked {
+                bytes: Bytes::new(news.acked),
+                prior_flight,
+                srtt: self.rtt.srtt(),
+                rtt,
+                may_grow: matches!(self.phase, Phase::Open | Phase::Loss),
+            };
+            self.tell(now, &SenderEvent::Ack(event));
+        }
+    }
+
+    /// Source: RFC 5681, 2, duplicate acknowledgement.
+    #[inline]
+    fn is_duplicate(&self, segment: &Segment) -> bool {
+        segment.ack == self.board.una()
+            && self.board.outstanding() > 0
+            && segment.len == 0
+            && segment.ack + (u64::from(segment.window) << self.window_scale) == self.window_end
+    }
+
+    /// A duplicate acknowledgement stands for a segment that has arrived; one that acknowledges `acked` bytes in
+    /// recovery, for the end of all but the first of them.
+    ///
+    /// Source: RFC 6582, 3.2.
+    fn count_without_sacks(&mut self, is_duplicate: bool, acked: u64) {
+        if acked > 0 {
+            self.duplicates = 0;
+            let arrived = if self.phase == Phase::Open { u64::MAX } else { acked.saturating_sub(self.segment) };
+            self.board.assume_less(arrived);
+        } else if is_duplicate {
+            self.duplicates += 1;
+            if self.phase != Phase::Loss {
+                self.board.assume_more(self.segment);
+            }
+        }
+    }
+
+    /// Which segments this acknowledgement shows to be lost; whether any is newly lost.
+    #[inline]
+    fn detect(&mut self, now: Time, news: &Delivered, is_duplicate: bool, progress: bool) -> bool {
+        if !self.config.sack {
+            let third = is_duplicate && self.duplicates == 3 && self.phase == Phase::Open;
+            let partial = progress && self.phase == Phase::Recovery && self.board.una() < self.recover;
+            // Duplicates of what was sent before the last recovery or timeout ended tell nothing (RFC 6582, 3.2).
+            return ((third && self.board.una() > self.recover) || partial) && self.board.lose_first();
+        }
+        if self.config.lost_retransmissions == LostRetransmissions::Detect
+            && let Some(last_sent) = news.last_sent
+        {
+            let least = self.rtt.min().unwrap_or(Span::ZERO);
+            // What was sent again and arrives sooner than anything ever did was sent before.
+            if news.once_sent == news.last_sent || now.saturating_since(last_sent) >= least {
+                let patience = Span::from_ps(least.ps() / 4);
+                self.counters.lost_retransmits += self.board.detect_lost_again(last_sent, patience);
+            }
+        }
+        self.board.detect(self.config.loss_marking)
+    }
+
+    #[inline]
+    fn change_phase(&mut self, now: Time, lost: bool, echo: bool) {
+        // Something beyond must be acknowledged before the receiver can know of a reduction after an echo.
+        let over = self.board.una() >= self.recover + u64::from(self.phase == Phase::Reduced);
+        if self.phase != Phase::Open && over {
+            if let Some(reduction) = self.reduction.take() {
+                self.tell(now, &SenderEvent::Recovered { window: Bytes::new(reduction.last_window()) });
+            }
+            self.phase = Phase::Open;
+        }
+        match self.phase {
+            Phase::Open | Phase::Reduced if lost || (self.phase == Phase::Open && self.board.has_lost()) => {
+                self.counters.recoveries += 1;
+                self.reduce(now, Phase::Recovery, Cause::Loss);
+                self.forced = Some(Forced::First);
+                self.rescued = false;
+            }
+            Phase::Open if echo && self.config.ecn => {
+                self.counters.ecn_reductions += 1;
+                self.owes_cwr = true;
+                self.reduce(now, Phase::Reduced, Cause::EcnEcho);
+            }
+            _ => {}
+        }
+    }
+
+    fn reduce(&mut self, now: Time, phase: Phase, cause: Cause) {
+        let window = self.window().count();
+        // A reduction that is under way is not made twice.
+        if self.phase == Phase::Open {
+            let flight = self.flight();
+            self.tell(now, &SenderEvent::Congestion { cause, flight });
+        }
+        let threshold = self.control.threshold().count();
+        let outstanding = self.board.outstanding();
+        let recovery = if phase == Phase::Reduced { Recovery::Prr } else { self.config.recovery };
+        self.reduction = Some(Reduction::new(recovery, window, outstanding, threshold, self.segment));
+        self.phase = phase;
+        self.recover = self.board.nxt();
+    }
+
+    /// What is outstanding, without what limited transmit added.
+    ///
+    /// Source: RFC 5681, 3.2; RFC 3042, 2.
+    fn flight(&self) -> Bytes {
+        Bytes::new(self.board.outstanding()).min(self.window())
+    }
+
+    #[inline]
+    fn on_progress(&mut self, now: Time, acked: u64) {
+        self.rtt.on_progress();
+        // Source: RFC 6298, 5.2 and 5.3.
+        self.rto_at = if self.board.outstanding() == 0 { Time::NEVER } else { now + self.rtt.rto() };
+        let fin = self.fin_number().filter(|&fin| self.board.una() > fin);
+        self.counters.acked_bytes += acked - u64::from(fin.is_some());
+        if fin.is_some() && self.finished.is_none() {
+            self.finished = Some(now);
+        }
+    }
+
+    /// Source: RFC 6298, 3 (Karn's algorithm).
+    #[inline]
+    fn sample(&mut self, now: Time, news: &Delivered) -> Option<Span> {
+        let rtt = now.saturating_since(news.once_sent?);
+        self.rtt.on_sample(rtt);
+        self.counters.rtt_samples += 1;
+        Some(rtt)
+    }
+
+    #[inline]
+    fn tell(&mut self, now: Time, event: &SenderEvent) {
+        self.control.on_event(now, event);
+    }
+
+    /// The number of the FIN, once it is known.
+    #[inline]
+    fn fin_number(&self) -> Option<u64> {
+        self.closed.then_some(self.written)
+    }
+}

@@ -1,0 +1,168 @@
+//! What a sender sends: which segment next, and what it says.
+
+use crate::cc::{Allowance, CongestionControl};
+use crate::tcp::config::Recovery;
+use crate::tcp::segment::{Ecn, Flags, Segment};
+use crate::tcp::sender::{Forced, Phase, Sender};
+use crate::tcp::ticks;
+use crate::units::Time;
+
+impl Sender {
+    pub(super) fn syn(&mut self, now: Time) -> Option<Segment> {
+        let again = self.board.nxt() > 0;
+        if again && self.forced.take().is_none() {
+            return None;
+        }
+        if again {
+            self.board.on_resent(now, 0);
+            self.count_again(Resent::Timeout);
+        } else {
+            self.board.on_sent(now, 1);
+            self.rto_at = now + self.rtt.rto();
+        }
+        self.counters.segments += 1;
+        let flags = Flags::SYN
+            .with_if(self.config.sack, Flags::SACK_PERMITTED)
+            .with_if(self.config.timestamps, Flags::TIMESTAMPS)
+            .with_if(self.config.ecn, Flags::ECE.with(Flags::CWR));
+        let window_scale = self.config.window_scale();
+        let window = u16::MAX;
+        Some(Segment { flags, window, window_scale, ts_val: ticks(now), ..Segment::default() })
+    }
+
+    #[inline]
+    pub(super) fn next_segment(&mut self, now: Time) -> Option<Segment> {
+        if let Some(forced) = self.forced.take() {
+            let resent = match forced {
+                Forced::Timeout => self.board.head().map(|head| (head, Resent::Timeout)),
+                Forced::First => self.board.next_lost().map(|lost| (lost, Resent::Fast)),
+            };
+            if let Some(((place, len), why)) = resent {
+                return Some(self.send_again(now, place, len, why));
+            }
+        }
+        let pipe = self.board.pipe();
+        let window = self.window().count();
+        if pipe >= window {
+            return None;
+        }
+        if self.release > now && (self.board.has_lost() || self.sendable() > 0) {
+            self.held = true;
+            return None;
+        }
+        let room = window - pipe;
+        if self.board.has_lost()
+            && let Some((place, len)) = self.board.next_lost()
+        {
+            let why = if self.phase == Phase::Loss { Resent::SlowStart } else { Resent::Fast };
+            return (u64::from(len) <= room).then(|| self.send_again(now, place, len, why));
+        }
+        let len = self.sendable();
+        if len > 0 {
+            return (len <= room).then(|| self.send_new(now, len));
+        }
+        if self.phase == Phase::Recovery && self.config.sack {
+            return self.nothing_new(now, room);
+        }
+        None
+    }
+
+    /// In recovery, with nothing new to send.
+    ///
+    /// Source: RFC 6675, 4, `NextSeg` rules 3 and 4.
+    fn nothing_new(&mut self, now: Time, room: u64) -> Option<Segment> {
+        if let Some((place, len)) = self.board.next_forward() {
+            return (u64::from(len) <= room).then(|| self.send_again(now, place, len, Resent::Forward));
+        }
+        if self.rescued || self.config.recovery == Recovery::RateHalving {
+            return None;
+        }
+        let (place, len) = self.board.last_missing()?;
+        self.rescued = true;
+        Some(self.send_again(now, place, len, Resent::Rescue))
+    }
+
+    /// Numbers that may be sent for the first time as one segment, as far as the application and the receiver say.
+    #[inline]
+    fn sendable(&self) -> u64 {
+        let nxt = self.board.nxt();
+        let data = self.written.saturating_sub(nxt).min(self.segment);
+        let fin = u64::from(self.closed && nxt + data == self.written);
+        if nxt + data <= self.window_end { data + fin } else { 0 }
+    }
+
+    #[inline]
+    fn send_new(&mut self, now: Time, len: u64) -> Segment {
+        let seq = self.board.nxt();
+        self.board.on_sent(now, len as u32);
+        if self.rto_at == Time::NEVER {
+            // Source: RFC 6298, 5.1.
+            self.rto_at = now + self.rtt.rto();
+        }
+        let cwr = std::mem::take(&mut self.owes_cwr);
+        let ecn = if self.config.ecn { Ecn::Ect0 } else { Ecn::NotEct };
+        let mut segment = self.segment_of(now, seq, len);
+        segment.flags = segment.flags.with_if(cwr, Flags::CWR);
+        segment.ecn = ecn;
+        self.after_sending(now, &segment);
+        segment
+    }
+
+    fn send_again(&mut self, now: Time, place: u64, len: u32, why: Resent) -> Segment {
+        let seq = self.board.on_resent(now, place);
+        self.count_again(why);
+        let segment = self.segment_of(now, seq, len.into());
+        self.after_sending(now, &segment);
+        segment
+    }
+
+    #[inline]
+    fn segment_of(&self, now: Time, seq: u64, len: u64) -> Segment {
+        let has_fin = self.fin_number().is_some_and(|fin| seq + len > fin);
+        let flags = Flags::ACK.with_if(self.config.timestamps, Flags::TIMESTAMPS).with_if(has_fin, Flags::FIN);
+        Segment {
+            seq,
+            ack: 1,
+            len: (len - u64::from(has_fin)) as u32,
+            ts_val: ticks(now),
+            ts_ecr: self.ts_recent,
+            window: u16::MAX,
+            flags,
+            ..Segment::default()
+        }
+    }
+
+    #[inline]
+    fn after_sending(&mut self, now: Time, segment: &Segment) {
+        self.counters.segments += 1;
+        self.counters.bytes += u64::from(segment.len);
+        if let Some(reduction) = &mut self.reduction {
+            reduction.on_sent(segment.end() - segment.seq);
+        }
+        if let Allowance { pacing: Some(rate), .. } = self.control.allowance() {
+            self.release = self.release.max(now) + segment.frame_size() / rate;
+        }
+    }
+
+    fn count_again(&mut self, why: Resent) {
+        self.counters.retransmits += 1;
+        let counter = match why {
+            Resent::Fast => &mut self.counters.fast_retransmits,
+            Resent::Forward => &mut self.counters.forward_retransmits,
+            Resent::SlowStart => &mut self.counters.slow_start_retransmits,
+            Resent::Timeout => &mut self.counters.timeout_retransmits,
+            Resent::Rescue => &mut self.counters.rescue_retransmits,
+        };
+        *counter += 1;
+    }
+}
+
+/// Why a segment is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Resent {
+    Fast,
+    Forward,
+    SlowStart,
+    Timeout,
+    Rescue,
+}

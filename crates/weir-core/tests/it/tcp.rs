@@ -1,0 +1,497 @@
+//! The two ends of a connection over a path that loses, duplicates and reorders as it is told to.
+
+use std::cell::Cell;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use proptest::prelude::*;
+use weir_core::cc;
+use weir_core::tcp::{
+    Config, Ecn, Flags, LossMarking, LostRetransmissions, Phase, Receiver, Recovery, Segment, Sender,
+};
+use weir_core::units::{Bytes, Span, Time};
+
+const SEGMENT: u64 = 1000;
+
+fn config() -> Config {
+    Config {
+        congestion_control: cc::Config::Reno {},
+        recovery: Recovery::Prr,
+        loss_marking: LossMarking::Count,
+        lost_retransmissions: LostRetransmissions::Detect,
+        segment_bytes: Bytes::new(SEGMENT),
+        initial_window_segments: 10,
+        receive_buffer_bytes: Bytes::new(1 << 24),
+        send_buffer_bytes: None,
+        window_scaling: true,
+        sack: true,
+        timestamps: true,
+        ecn: false,
+        delayed_ack_segments: 2,
+        delayed_ack_timeout_ps: Span::from_ms(40),
+        min_rto_ps: Span::from_ms(200),
+    }
+}
+
+fn old_linux() -> Config {
+    Config {
+        recovery: Recovery::RateHalving,
+        loss_marking: LossMarking::Fack,
+        lost_retransmissions: LostRetransmissions::Timeout,
+        ..config()
+    }
+}
+
+/// What the path does to a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Passes,
+    IsLost,
+    IsMarked,
+    ComesTwice(Span),
+    IsLate(Span),
+}
+
+/// Two ends, half a round trip apart each way.
+struct Pair<F> {
+    sender: Sender,
+    receiver: Receiver,
+    delay: Span,
+    now: Time,
+    /// Segments under way by time of arrival and number: to the receiver, or to the sender.
+    under_way: BinaryHeap<Reverse<(Time, u64)>>,
+    segments: BTreeMap<u64, (bool, Segment)>,
+    count: u64,
+    /// The fate of each segment, in the order of sending in both directions.
+    fate: F,
+    /// What the sender sent with data, and when.
+    sent: Vec<(Time, Segment)>,
+    acks: Vec<(Time, Segment)>,
+}
+
+impl<F: FnMut(u64, &Segment) -> Fate> Pair<F> {
+    fn new(config: &Config, delay: Span, fate: F) -> Pair<F> {
+        Pair {
+            sender: Sender::new(config),
+            receiver: Receiver::new(config),
+            delay,
+            now: Time::ZERO,
+            under_way: BinaryHeap::new(),
+            segments: BTreeMap::new(),
+            count: 0,
+            fate,
+            sent: vec![],
+            acks: vec![],
+        }
+    }
+
+    fn transfer(config: &Config, bytes: u64, delay: Span, fate: F) -> Pair<F> {
+        let mut pair = Pair::new(config, delay, fate);
+        pair.sender.open(Time::ZERO);
+        pair.sender.write(Bytes::new(bytes));
+        pair.sender.close();
+        pair
+    }
+
+    /// Runs until nothing is left to do, or `until`.
+    fn run(&mut self, until: Time) -> &mut Self {
+        self.drain();
+        while let Some(next) = self.next_time().filter(|&next| next <= until) {
+            self.now = next;
+            while let Some(&Reverse((_, number))) = self.under_way.peek().filter(|first| first.0.0 <= next) {
+                self.under_way.pop();
+                let (forward, segment) = self.segments.remove(&number).expect("it is under way");
+                if forward {
+                    self.receiver.handle_segment(next, &segment);
+                } else {
+                    self.sender.handle_segment(next, &segment);
+                }
+                self.drain();
+            }
+            self.sender.handle_timeout(next);
+            self.receiver.handle_timeout(next);
+            self.drain();
+        }
+        self
+    }
+
+    fn next_time(&self) -> Option<Time> {
+        let arrival = self.under_way.peek().map_or(Time::NEVER, |first| first.0.0);
+        let timers = self.sender.poll_timeout().min(self.sender.poll_release()).min(self.receiver.poll_timeout());
+        Some(arrival.min(timers)).filter(|&next| next != Time::NEVER)
+    }
+
+    fn drain(&mut self) {
+        while let Some(segment) = self.sender.poll_transmit(self.now) {
+            let fresh = self.sent.iter().all(|(_, sent)| sent.seq < segment.seq) && segment.len > 0;
+            if fresh {
+                assert!(self.sender.bytes_in_flight() <= self.sender.window(), "no new data beyond the window");
+                let right = self.sender.receive_window();
+                assert!(right.count() > 0 || !segment.flags.has(Flags::ACK), "no data beyond the receiver's window");
+            }
+            self.sent.push((self.now, segment));
+            self.post(true, segment);
+        }
+        while let Some(segment) = self.receiver.poll_transmit(self.now) {
+            self.acks.push((self.now, segment));
+            self.post(false, segment);
+        }
+    }
+
+    fn post(&mut self, forward: bool, segment: Segment) {
+        let fate = (self.fate)(self.count, &segment);
+        let mut add = |at: Time, segment: Segment| {
+            self.under_way.push(Reverse((at, self.count)));
+            self.segments.insert(self.count, (forward, segment));
+            self.count += 1;
+        };
+        let at = self.now + self.delay;
+        match fate {
+            Fate::Passes => add(at, segment),
+            Fate::IsLost => self.count += 1,
+            Fate::IsMarked => {
+                let ecn = if segment.ecn == Ecn::Ect0 { Ecn::Ce } else { segment.ecn };
+                add(at, Segment { ecn, ..segment });
+            }
+            Fate::ComesTwice(later) => {
+                add(at, segment);
+                add(at + later, segment);
+            }
+            Fate::IsLate(later) => add(at + later, segment),
+        }
+    }
+
+    /// Times at which data was sent, in ms, and the number of each segment, counted in segments from 0.
+    fn data_sent(&self) -> Vec<(u64, u64)> {
+        let data = self.sent.iter().filter(|(_, segment)| segment.len > 0);
+        data.map(|(at, segment)| (at.ps() / 1_000_000_000, (segment.seq - 1) / SEGMENT)).collect()
+    }
+
+    fn check_books(&self) {
+        let counters = self.sender.counters();
+        let parts = counters.fast_retransmits
+            + counters.forward_retransmits
+            + counters.slow_start_retransmits
+            + counters.timeout_retransmits
+            + counters.rescue_retransmits;
+        assert_eq!(counters.retransmits, parts);
+        assert_eq!(counters.segments, self.sent.len() as u64);
+        let again: u64 = (1..).zip(&counters.retransmitted_times[..7]).map(|(times, &segments)| times * segments).sum();
+        assert!(again <= counters.retransmits);
+        if counters.retransmitted_times[7] == 0 {
+            assert_eq!(again, counters.retransmits);
+        }
+        assert_eq!(counters.bytes, self.sent.iter().map(|(_, segment)| u64::from(segment.len)).sum::<u64>());
+        assert!(self.sender.counters().acked_bytes <= self.receiver.counters().delivered_bytes);
+    }
+}
+
+const TEN_MS: Span = Span::from_ms(10);
+const LONG: Time = Time::from_ps(1 << 61);
+
+/// Data segments whose places in the order of first transmission are listed are lost the first time.
+fn loses_once(list: &[u64]) -> impl FnMut(u64, &Segment) -> Fate {
+    let mut left = list.to_vec();
+    move |_, segment| {
+        let place = segment.seq.saturating_sub(1) / SEGMENT;
+        match left.iter().position(|&lost| segment.len > 0 && lost == place) {
+            Some(index) => {
+                left.remove(index);
+                Fate::IsLost
+            }
+            None => Fate::Passes,
+        }
+    }
+}
+
+#[test]
+fn a_transfer_without_loss_doubles_its_window_each_round_trip() {
+    let mut pair = Pair::transfer(&config(), 69 * SEGMENT, TEN_MS, |_, _| Fate::Passes);
+    pair.run(LONG);
+    let mut by_time: BTreeMap<u64, usize> = BTreeMap::new();
+    pair.data_sent().iter().for_each(|&(ms, _)| *by_time.entry(ms).or_default() += 1);
+    // The answer to the SYN comes after 20 ms; 10 segments, then 20, then the remaining 39.
+    assert_eq!(by_time.into_iter().collect::<Vec<_>>(), [(20, 10), (40, 20), (60, 39)]);
+    assert_eq!(pair.sender.finished(), Some(Time::ZERO + Span::from_ms(80)));
+    assert_eq!(pair.receiver.finished(), Some(Time::ZERO + Span::from_ms(70)));
+    assert_eq!(pair.receiver.delivered(), Bytes::new(69 * SEGMENT));
+    assert_eq!(pair.sender.counters().retransmits, 0);
+    // One acknowledgement for every two segments, and the answer to the SYN.
+    assert_eq!(pair.receiver.counters().acks, 36);
+    assert_eq!(pair.sender.rtt().srtt(), Some(Span::from_ms(20)));
+}
+
+#[test]
+fn the_initial_window_is_what_it_is_set_to() {
+    for initial_window_segments in [1, 2, 4, 10] {
+        let config = Config { initial_window_segments, ..config() };
+        let mut pair = Pair::transfer(&config, 30 * SEGMENT, TEN_MS, |_, _| Fate::Passes);
+        pair.run(Time::ZERO + Span::from_ms(21));
+        assert_eq!(pair.data_sent().len(), initial_window_segments as usize);
+    }
+}
+
+#[test]
+fn a_lost_segment_is_sent_again_when_three_behind_it_have_arrived() {
+    for config in [config(), Config { sack: false, ..config() }, old_linux()] {
+        let mut pair = Pair::transfer(&config, 60 * SEGMENT, TEN_MS, loses_once(&[12]));
+        pair.run(LONG);
+        let sent = pair.data_sent();
+        let times: Vec<u64> = sent.iter().filter(|&&(_, place)| place == 12).map(|&(ms, _)| ms).collect();
+        assert_eq!(times, [40, 60], "{config:?}");
+        let counters = pair.sender.counters();
+        assert_eq!((counters.retransmits, counters.fast_retransmits), (1, 1), "{config:?}");
+        assert_eq!((counters.timeouts, counters.recoveries), (0, 1), "{config:?}");
+        assert_eq!(counters.retransmitted_times, [1, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(pair.receiver.delivered(), Bytes::new(60 * SEGMENT));
+        pair.check_books();
+    }
+}
+
+#[test]
+fn many_losses_of_a_window_are_repaired_within_a_round_trip_with_selective_acknowledgements() {
+    let lost = [30, 32, 34, 36, 38];
+    let mut pair = Pair::transfer(&config(), 150 * SEGMENT, TEN_MS, loses_once(&lost));
+    pair.run(LONG);
+    let again: Vec<u64> =
+        pair.data_sent().iter().filter(|&&(ms, place)| ms > 60 && lost.contains(&place)).map(|s| s.0).collect();
+    assert_eq!(again, [80; 5]);
+    // Without them, one in each round trip.
+    let mut pair = Pair::transfer(&Config { sack: false, ..config() }, 150 * SEGMENT, TEN_MS, loses_once(&lost));
+    pair.run(LONG);
+    let again: Vec<u64> =
+        pair.data_sent().iter().filter(|&&(ms, place)| ms > 60 && lost.contains(&place)).map(|s| s.0).collect();
+    assert_eq!(again, [80, 100, 120, 140, 160]);
+    assert_eq!(pair.sender.counters().timeouts, 0);
+}
+
+#[test]
+fn limited_transmit_brings_a_third_acknowledgement_where_the_window_is_small() {
+    // Of a window of four, the first is lost: the other three bring fewer than three duplicates with two more.
+    let config = Config { initial_window_segments: 3, delayed_ack_segments: 1, ..config() };
+    let mut pair = Pair::transfer(&config, 20 * SEGMENT, TEN_MS, loses_once(&[0]));
+    pair.run(LONG);
+    assert_eq!(pair.sender.counters().timeouts, 0);
+    assert_eq!(pair.data_sent()[..5], [(20, 0), (20, 1), (20, 2), (40, 3), (40, 4)]);
+}
+
+#[test]
+fn the_timeout_doubles_until_something_arrives() {
+    let cut = Cell::new(false);
+    let fate = |_: u64, _: &Segment| if cut.get() { Fate::IsLost } else { Fate::Passes };
+    let mut pair = Pair::transfer(&config(), 5 * SEGMENT, TEN_MS, fate);
+    pair.run(Time::ZERO + Span::from_ms(15));
+    cut.set(true);
+    pair.run(Time::ZERO + Span::from_ms(10_000));
+    let first = |sent: &[(u64, u64)]| sent.iter().filter(|sent| sent.1 == 0).map(|sent| sent.0).collect::<Vec<_>>();
+    // The first sample is 20 ms, so the timeout is the least one, 200 ms.
+    assert_eq!(first(&pair.data_sent()), [20, 220, 620, 1420, 3020, 6220]);
+    assert_eq!(pair.sender.counters().timeouts, 5);
+    assert_eq!((pair.sender.window(), pair.sender.phase()), (Bytes::new(SEGMENT), Phase::Loss));
+    cut.set(false);
+    pair.run(LONG);
+    assert_eq!(pair.receiver.delivered(), Bytes::new(5 * SEGMENT));
+    let counters = pair.sender.counters();
+    assert_eq!((counters.timeout_retransmits, counters.slow_start_retransmits), (6, 4));
+    assert_eq!(pair.sender.phase(), Phase::Open);
+    pair.check_books();
+}
+
+#[test]
+fn a_lost_syn_is_sent_again_after_a_second() {
+    let mut pair =
+        Pair::transfer(&config(), SEGMENT, TEN_MS, |count, _| if count == 0 { Fate::IsLost } else { Fate::Passes });
+    pair.run(LONG);
+    assert_eq!(pair.sender.established(), Some(Time::ZERO + Span::from_ms(1020)));
+    assert_eq!(pair.receiver.delivered(), Bytes::new(SEGMENT));
+    assert_eq!(pair.sender.rtt().srtt(), Some(Span::from_ms(20)), "the SYN that was sent twice gives no sample");
+    pair.check_books();
+}
+
+#[test]
+fn the_receivers_window_bounds_what_is_in_flight() {
+    let config = Config { receive_buffer_bytes: Bytes::new(20 * SEGMENT), ..config() };
+    let mut pair = Pair::transfer(&config, 400 * SEGMENT, TEN_MS, |_, _| Fate::Passes);
+    pair.run(Time::ZERO + Span::from_ms(210));
+    // From 60 ms on, 20 segments in each 20 ms.
+    let in_window = pair.data_sent().iter().filter(|&&(ms, _)| (100..200).contains(&ms)).count();
+    assert_eq!(in_window, 100);
+    pair.run(LONG);
+    assert_eq!(pair.receiver.delivered(), Bytes::new(400 * SEGMENT));
+    // Without scaling no more than 65 535 B can be told.
+    let config = Config { window_scaling: false, receive_buffer_bytes: Bytes::new(1 << 20), ..config };
+    let mut pair = Pair::transfer(&config, 400 * SEGMENT, TEN_MS, |_, _| Fate::Passes);
+    pair.run(Time::ZERO + Span::from_ms(90));
+    assert_eq!(pair.sender.receive_window(), Bytes::new(65_535));
+}
+
+#[test]
+fn a_mark_is_echoed_until_the_sender_says_that_it_has_slowed_down() {
+    let config = Config { ecn: true, delayed_ack_segments: 1, ..config() };
+    let marked = |_: u64, segment: &Segment| {
+        if segment.len > 0 && (segment.seq - 1) / SEGMENT == 15 { Fate::IsMarked } else { Fate::Passes }
+    };
+    let mut pair = Pair::transfer(&config, 100 * SEGMENT, TEN_MS, marked);
+    pair.run(LONG);
+    let counters = pair.sender.counters();
+    assert_eq!((counters.ecn_reductions, counters.retransmits), (1, 0));
+    assert_eq!(pair.receiver.counters().ecn_marks, 1);
+    let echoes = pair.acks.iter().filter(|(_, ack)| ack.flags.has(Flags::ECE)).count();
+    let reduced = pair.sent.iter().filter(|(_, segment)| segment.flags.has(Flags::CWR) && segment.len > 0).count();
+    assert!(echoes >= 10, "{echoes} echoes");
+    assert_eq!(reduced, 1);
+    // Without ECN nothing is marked as capable, so that nothing can be marked.
+    let mut pair = Pair::transfer(&Config { ecn: false, ..config }, 100 * SEGMENT, TEN_MS, marked);
+    pair.run(LONG);
+    assert_eq!((pair.sender.counters().ecn_reductions, pair.receiver.counters().ecn_marks), (0, 0));
+}
+
+#[test]
+fn an_old_duplicate_is_refused_because_of_its_time_stamp() {
+    let late = |_: u64, segment: &Segment| {
+        let is_first = segment.len > 0 && segment.seq == 1;
+        if is_first { Fate::ComesTwice(Span::from_ms(300)) } else { Fate::Passes }
+    };
+    let mut pair = Pair::transfer(&config(), 900 * SEGMENT, TEN_MS, late);
+    pair.run(LONG);
+    // At 330 ms the transfer is over, and the last segment bears a later stamp.
+    assert_eq!(pair.receiver.counters().paws_rejects, 1);
+    assert_eq!(pair.sender.counters().retransmits, 0);
+    let mut pair = Pair::transfer(&Config { timestamps: false, ..config() }, 900 * SEGMENT, TEN_MS, late);
+    pair.run(LONG);
+    assert_eq!((pair.receiver.counters().paws_rejects, pair.receiver.counters().duplicates), (0, 1));
+}
+
+#[test]
+fn a_retransmission_that_is_lost_waits_for_the_timeout_unless_it_is_looked_for() {
+    let mut losses = 2;
+    let lose_twice = move |_: u64, segment: &Segment| {
+        if segment.len > 0 && (segment.seq - 1) / SEGMENT == 12 && losses > 0 {
+            losses -= 1;
+            return Fate::IsLost;
+        }
+        Fate::Passes
+    };
+    let timeouts = |config: &Config| {
+        let mut pair = Pair::transfer(config, 200 * SEGMENT, TEN_MS, lose_twice);
+        pair.run(LONG);
+        pair.check_books();
+        assert_eq!(pair.receiver.delivered(), Bytes::new(200 * SEGMENT));
+        let counters = pair.sender.counters();
+        (counters.timeouts, counters.recovery_failures, counters.lost_retransmits)
+    };
+    assert_eq!(timeouts(&config()), (0, 0, 1));
+    assert_eq!(timeouts(&old_linux()), (1, 1, 0));
+}
+
+#[test]
+fn a_stream_of_writes_goes_as_it_is_written() {
+    let mut pair = Pair::new(&config(), TEN_MS, |_: u64, _: &Segment| Fate::Passes);
+    pair.sender.open(Time::ZERO);
+    for write in 1..=10 {
+        pair.sender.write(Bytes::new(300));
+        pair.run(Time::ZERO + Span::from_ms(write * 100));
+        assert_eq!(pair.receiver.delivered(), Bytes::new(write * 300));
+    }
+    assert_eq!(pair.sender.finished(), None);
+    pair.sender.close();
+    pair.run(LONG);
+    assert!(pair.sender.finished().is_some() && pair.receiver.finished().is_some());
+    assert_eq!(pair.sent.iter().filter(|(_, segment)| segment.flags.has(Flags::FIN)).count(), 1);
+}
+
+#[test]
+fn an_endless_stream_ends_with_what_the_send_buffer_holds() {
+    let config = Config { send_buffer_bytes: Some(Bytes::new(500 * SEGMENT)), ..config() };
+    let mut pair = Pair::new(&config, TEN_MS, |_: u64, _: &Segment| Fate::Passes);
+    pair.sender.open(Time::ZERO);
+    pair.sender.write_endlessly();
+    pair.run(Time::ZERO + Span::from_ms(45));
+    // Acknowledged by then are 10 segments.
+    pair.sender.close();
+    pair.run(LONG);
+    assert_eq!(pair.receiver.delivered(), Bytes::new(510 * SEGMENT));
+}
+
+fn any_config() -> impl Strategy<Value = Config> {
+    let recovery = prop::sample::select(vec![Recovery::Halving, Recovery::Prr, Recovery::RateHalving]);
+    let marking = prop::sample::select(vec![LossMarking::Count, LossMarking::Fack]);
+    let again = prop::sample::select(vec![LostRetransmissions::Detect, LostRetransmissions::Timeout]);
+    let control =
+        prop_oneof![Just(cc::Config::Reno {}), Just(cc::Config::Cubic { c: 0.4, beta: 0.7, fast_convergence: true })];
+    let options = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    (recovery, marking, again, control, options, (1u32..12, 4u64..60, 1u32..5)).prop_map(
+        |(recovery, loss_marking, lost_retransmissions, congestion_control, options, sizes)| Config {
+            recovery,
+            loss_marking,
+            lost_retransmissions,
+            congestion_control,
+            sack: options.0,
+            timestamps: options.1,
+            ecn: options.2,
+            window_scaling: options.3,
+            initial_window_segments: sizes.0,
+            receive_buffer_bytes: Bytes::new(sizes.1 * SEGMENT),
+            delayed_ack_segments: sizes.2,
+            ..config()
+        },
+    )
+}
+
+fn any_fate() -> impl Strategy<Value = Fate> {
+    let late = || (0u64..60).prop_map(Span::from_ms);
+    prop_oneof![
+        6 => Just(Fate::Passes),
+        2 => Just(Fate::IsLost),
+        1 => Just(Fate::IsMarked),
+        1 => late().prop_map(Fate::ComesTwice),
+        1 => late().prop_map(Fate::IsLate),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    /// Whatever the path does, the stream arrives in order and completely, once each byte, and never more is in flight
+    /// than the window allows (checked at every new segment).
+    #[test]
+    fn any_stream_arrives_whole(
+        config in any_config(), fates in prop::collection::vec(any_fate(), 1..400), bytes in 0u64..150_000,
+    ) {
+        // The pattern is not repeated for ever: a path that always loses delivers nothing.
+        let fate = |count: u64, _: &Segment| fates.get(count as usize).copied().unwrap_or(Fate::Passes);
+        let mut pair = Pair::transfer(&config, bytes, TEN_MS, fate);
+        pair.run(LONG);
+        prop_assert_eq!(pair.receiver.delivered(), Bytes::new(bytes));
+        prop_assert_eq!(pair.sender.counters().acked_bytes, bytes);
+        prop_assert!(pair.sender.finished() >= pair.receiver.finished() && pair.receiver.finished().is_some());
+        prop_assert!(pair.sender.poll_timeout() == Time::NEVER, "nothing is left to wait for");
+        pair.check_books();
+        for pairs in pair.acks.windows(2) {
+            prop_assert!(pairs[0].1.ack <= pairs[1].1.ack, "acknowledgements never go back");
+        }
+        let limit = config.receive_buffer_bytes.count().min(if config.window_scaling { u64::MAX } else { 65_535 });
+        let mut acked = 1;
+        let mut events: Vec<(Time, bool, Segment)> = pair.acks.iter().map(|&(at, ack)| (at, false, ack)).collect();
+        events.extend(pair.sent.iter().map(|&(at, segment)| (at, true, segment)));
+        events.sort_by_key(|event| (event.0, event.1));
+        for (_, is_data, segment) in events {
+            if is_data {
+                prop_assert!(segment.end() <= acked + limit + 1, "beyond the window of the receiver");
+            } else {
+                acked = segment.ack.max(acked);
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_fates_give_the_same_segments(fates in prop::collection::vec(any_fate(), 1..200), config in any_config()) {
+        let run = || {
+            let fate = |count: u64, _: &Segment| fates.get(count as usize).copied().unwrap_or(Fate::Passes);
+            let mut pair = Pair::transfer(&config, 100_000, TEN_MS, fate);
+            pair.run(LONG);
+            (pair.sent, pair.acks)
+        };
+        prop_assert_eq!(run(), run());
+    }
+}
