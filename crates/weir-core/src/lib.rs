@@ -7,6 +7,7 @@
 //! 4. [`rng`]: one seed, many named streams; [`traffic`]: when which frames are generated.
 //! 5. [`queue`]: an output port, fed with virtual or real time.
 //! 6. [`tcp`]: the two ends of a connection; [`cc`]: congestion control.
+//! 7. [`ethernet`]: congestion management: BCN, QCN, DCQCN, PAUSE.
 //!
 //! Nothing here knows a clock, a socket, a thread or a file: time and chance come in by argument, so the
 //! simulator and the live tools run the same models.
@@ -16,6 +17,7 @@ pub mod cc;
 pub mod check;
 pub mod columns;
 mod error;
+pub mod ethernet;
 pub mod histogram;
 pub mod network;
 pub mod queue;

@@ -1,5 +1,6 @@
 //! Public laws of the core models.
 mod check;
+mod ethernet;
 mod network;
 mod queue;
 mod routing;

@@ -1,0 +1,144 @@
+//! Data center QCN: switches mark, receivers notify, senders estimate how often and recover by themselves.
+//!
+//! Source: Zhu 2015, sections 3 and 4.
+
+use super::reaction::Change;
+use super::recovery::{self, Recovery};
+use crate::rng::Stream;
+use crate::spec::control::{DcqcnReactionPoint, Marking};
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// A queue that marks frames.
+#[derive(Clone, Debug)]
+pub struct Marker {
+    k_min: f64,
+    k_max: f64,
+    p_max: f64,
+    stream: Stream,
+}
+
+impl Marker {
+    /// The marker of `spec`.
+    pub fn new(spec: &Marking, stream: Stream) -> Marker {
+        let (k_min, k_max) = (spec.k_min_bytes.count() as f64, spec.k_max_bytes.count() as f64);
+        Marker { k_min, k_max, p_max: spec.p_max, stream }
+    }
+
+    /// Whether a frame is marked that was queued, `queue` waiting.
+    #[inline]
+    pub fn on_frame(&mut self, queue: Bytes) -> bool {
+        let q = queue.count() as f64;
+        if q <= self.k_min {
+            return false;
+        }
+        q > self.k_max || self.stream.open_unit() * (self.k_max - self.k_min) < self.p_max * (q - self.k_min)
+    }
+}
+
+/// A receiver that notifies the sender of a flow of marks, once in a while.
+#[derive(Clone, Copy, Debug)]
+pub struct NotificationPoint {
+    /// No notification before.
+    not_before: Time,
+}
+
+impl NotificationPoint {
+    /// Nothing was marked yet.
+    pub const NEW: NotificationPoint = NotificationPoint { not_before: Time::ZERO };
+
+    /// A marked frame arrived; whether a notification is sent.
+    pub fn on_mark(&mut self, now: Time, every: Span) -> bool {
+        if now < self.not_before {
+            return false;
+        }
+        self.not_before = now + every;
+        true
+    }
+}
+
+/// The parameters of a limiter, for a line rate.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    g: f64,
+    alpha_timer: Span,
+    least: f64,
+    line: f64,
+    recovery: recovery::Rules,
+}
+
+impl Rules {
+    /// The rules of `spec` at a port with this line rate.
+    pub fn new(spec: &DcqcnReactionPoint, line_rate: Rate) -> Rules {
+        Rules {
+            g: spec.g,
+            alpha_timer: spec.alpha_timer_ps,
+            least: spec.min_rate_bps.min(line_rate).bps() as f64,
+            line: line_rate.bps() as f64,
+            recovery: recovery::Rules::new(&spec.recovery),
+        }
+    }
+}
+
+/// The limiter of a flow.
+#[derive(Clone, Copy, Debug)]
+pub struct Limiter {
+    recovery: Recovery,
+    /// Average of notifications, in (0, 1].
+    alpha: f64,
+    /// When it decays.
+    decay: Time,
+}
+
+impl Limiter {
+    /// A limiter at the line rate.
+    pub(super) fn new(now: Time, rules: &Rules, stream: &mut Stream) -> Limiter {
+        let recovery = Recovery::new(now, rules.line, &rules.recovery, stream);
+        Limiter { recovery, alpha: 1.0, decay: now + rules.alpha_timer }
+    }
+
+    #[inline]
+    pub(super) fn rate(&self) -> f64 {
+        self.recovery.rate
+    }
+
+    #[inline]
+    pub(super) fn poll_timeout(&self) -> Time {
+        self.recovery.timer.min(self.decay)
+    }
+
+    /// A timer ran out at `now`; whether the limiter goes on.
+    pub(super) fn on_timeout(&mut self, now: Time, rules: &Rules, stream: &mut Stream) -> bool {
+        if self.decay <= now {
+            self.alpha *= 1.0 - rules.g;
+            self.decay = now + rules.alpha_timer;
+        }
+        if self.recovery.timer <= now {
+            self.recovery.on_timeout(now, &rules.recovery, stream);
+        }
+        self.recovery.rate < rules.line
+    }
+
+    /// Data was sent; whether the limiter goes on.
+    #[inline]
+    pub(super) fn on_sent(&mut self, size: Bytes, rules: &Rules, stream: &mut Stream) -> Change {
+        match self.recovery.on_sent(size, &rules.recovery, stream) {
+            false => Change::Ignored,
+            true if self.recovery.rate < rules.line => Change::Increased,
+            true => Change::Removed,
+        }
+    }
+
+    /// A notification: `TR = CR`, `CR = CR (1 - alpha / 2)`, `alpha = (1 - g) alpha + g`.
+    ///
+    /// Source: Zhu 2015, equation 1.
+    pub(super) fn on_feedback(&mut self, now: Time, rules: &Rules, stream: &mut Stream) -> Change {
+        let recovery = &mut self.recovery;
+        recovery.target = recovery.rate;
+        recovery.rate = recovery.rate.min((recovery.rate * (1.0 - self.alpha / 2.0)).max(rules.least));
+        recovery.restart(now, &rules.recovery, stream);
+        recovery.restart_bytes(&rules.recovery, stream);
+        self.alpha = (1.0 - rules.g) * self.alpha + rules.g;
+        self.decay = now + rules.alpha_timer;
+        Change::Decreased
+    }
+}

@@ -1,0 +1,152 @@
+//! Quantized congestion notification: only less is ever asked for; rates recover by themselves.
+//!
+//! Source: IEEE 802.1Qau, clauses 30 to 32 (2010).
+
+use super::bcn::Fate;
+use super::reaction::Change;
+use super::recovery::{self, Recovery};
+use super::sampler::Sampler;
+use crate::rng::Stream;
+use crate::spec::control::{Counted, QcnCongestionPoint, QcnReactionPoint};
+use crate::units::{Bytes, Rate, Time};
+
+/// Quantized feedback, 1 to 63.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Feedback(u8);
+
+impl Feedback {
+    /// The most severe.
+    pub const MAX: Feedback = Feedback(63);
+
+    /// The number, 1 to 63.
+    pub fn level(self) -> u8 {
+        self.0
+    }
+}
+
+/// Mean distance between samples, as a share of the distance without congestion, by the upper 3 bits of the feedback:
+/// 150, 75, 50, 37.5, 30, 25, 21.5 and 18.5 KB.
+///
+/// Source: IEEE 802.1Qau, table 30-1.
+const SAMPLE_EVERY: [f64; 8] = [1.0, 0.5, 1.0 / 3.0, 0.25, 0.2, 1.0 / 6.0, 21.5 / 150.0, 18.5 / 150.0];
+
+/// A queue that measures.
+#[derive(Clone, Debug)]
+pub struct CongestionPoint {
+    sampler: Sampler,
+    counts_drops: bool,
+    /// Bytes.
+    q_eq: f64,
+    w: f64,
+    /// The queue at the sample before.
+    last: f64,
+}
+
+impl CongestionPoint {
+    /// A congestion point with an empty queue.
+    pub fn new(spec: &QcnCongestionPoint, stream: Stream) -> CongestionPoint {
+        CongestionPoint {
+            sampler: Sampler::new(spec.sample_every_bytes, spec.sampling, stream),
+            counts_drops: spec.counted == Counted::Received,
+            q_eq: spec.q_eq_bytes.count() as f64,
+            w: spec.w,
+            last: 0.0,
+        }
+    }
+
+    /// Counts a frame that arrived; whether it is to be sampled.
+    #[inline]
+    pub fn on_frame(&mut self, size: Bytes, fate: Fate) -> bool {
+        (fate == Fate::Accepted || self.counts_drops) && self.sampler.count(size)
+    }
+
+    /// Samples a frame after it was queued, `queue` waiting: `Fb = (q_eq - q) - w (q - q of the last sample)`, limited
+    /// to `-(1 + 2 w) q_eq .. 0` and quantized to 6 bits; nothing is sent for 0.
+    pub fn sample(&mut self, queue: Bytes) -> Option<Feedback> {
+        let q = queue.count() as f64;
+        let fb = (self.q_eq - q) - self.w * (q - self.last);
+        self.last = q;
+        let level = (-fb * 63.0 / ((1.0 + 2.0 * self.w) * self.q_eq)).clamp(0.0, 63.0) as u8;
+        self.sampler.restart(SAMPLE_EVERY[usize::from(level >> 3)]);
+        (level > 0).then_some(Feedback(level))
+    }
+}
+
+/// The parameters of a limiter, for a line rate.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    gain_down: f64,
+    least_factor: f64,
+    least: f64,
+    line: f64,
+    recovery: recovery::Rules,
+}
+
+impl Rules {
+    /// The rules of `spec` at a port with this line rate.
+    pub fn new(spec: &QcnReactionPoint, line_rate: Rate) -> Rules {
+        Rules {
+            gain_down: spec.gd,
+            least_factor: spec.min_decrease_factor,
+            least: spec.min_rate_bps.min(line_rate).bps() as f64,
+            line: line_rate.bps() as f64,
+            recovery: recovery::Rules::new(&spec.recovery),
+        }
+    }
+}
+
+/// The limiter of a flow.
+#[derive(Clone, Copy, Debug)]
+pub struct Limiter {
+    recovery: Recovery,
+}
+
+impl Limiter {
+    /// A limiter at the line rate.
+    pub(super) fn new(now: Time, rules: &Rules, stream: &mut Stream) -> Limiter {
+        Limiter { recovery: Recovery::new(now, rules.line, &rules.recovery, stream) }
+    }
+
+    #[inline]
+    pub(super) fn rate(&self) -> f64 {
+        self.recovery.rate
+    }
+
+    #[inline]
+    pub(super) fn poll_timeout(&self) -> Time {
+        self.recovery.timer
+    }
+
+    /// The timer ran out at `now`; whether the limiter goes on.
+    pub(super) fn on_timeout(&mut self, now: Time, rules: &Rules, stream: &mut Stream) -> bool {
+        self.recovery.on_timeout(now, &rules.recovery, stream);
+        self.recovery.rate < rules.line
+    }
+
+    /// Data was sent; whether the limiter goes on.
+    #[inline]
+    pub(super) fn on_sent(&mut self, size: Bytes, rules: &Rules, stream: &mut Stream) -> Change {
+        match self.recovery.on_sent(size, &rules.recovery, stream) {
+            false => Change::Ignored,
+            true if self.recovery.rate < rules.line => Change::Increased,
+            true => Change::Removed,
+        }
+    }
+
+    /// The target moves to the rate unless no stage of the byte counter has ended since the last decrease, so that a
+    /// burst of notifications counts as one congestion; then the rate is decreased by at most one half.
+    pub(super) fn on_feedback(&mut self, now: Time, feedback: Feedback, rules: &Rules, stream: &mut Stream) -> Change {
+        let recovery = &mut self.recovery;
+        if recovery.has_counted() {
+            recovery.target = recovery.rate;
+        }
+        let counted = recovery.has_counted();
+        recovery.restart(now, &rules.recovery, stream);
+        if counted {
+            recovery.restart_bytes(&rules.recovery, stream);
+        }
+        let factor = (1.0 - rules.gain_down * f64::from(feedback.0)).max(rules.least_factor);
+        recovery.rate = recovery.rate.min((recovery.rate * factor).max(rules.least));
+        Change::Decreased
+    }
+}
