@@ -9,7 +9,18 @@ import pytest
 import weirlab
 from weirlab.errors import InputError
 from weirlab.report import write_report
-from weirlab.report.page import Callout, Card, Column, Numbers, Page, Section, Table, number, percent
+from weirlab.report.page import (
+    Callout,
+    Card,
+    Column,
+    Numbers,
+    Page,
+    Section,
+    Table,
+    mean_text,
+    number,
+    percent,
+)
 from weirlab.report.search import evidence_table, result_json
 from weirlab.reproduce import Claim, Findings, KnownMisfit, Row
 from weirlab.results import Manifest, Provenance, write_json
@@ -301,6 +312,22 @@ def test_tones_are_told_in_words_too():
 )  # fmt: skip
 def test_numbers_are_readable(value, text):
     assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("mean", "half_width", "text"),
+    [
+        (94.92, 12, "95"),
+        (0.9999, 4.3e-5, "0.999900"),
+        (0.03, 0, "0.03000"),
+        (1_234_567.0, 890, "1\u202f234\u202f570"),
+        (12.345, 0.0999, "12.35"),
+        (-3.14159, 0.01, "-3.142"),
+        (5e-9, 1e-10, "5.000e-09"),
+    ],
+)
+def test_a_mean_has_the_digits_that_its_interval_warrants(mean, half_width, text):
+    assert mean_text(mean, half_width) == text
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def _plot(name: str, rows: pl.DataFrame, across: str, others: Sequence[str], ord
     y = alt.Y("low:Q", title=f"{name} [{unit}]" if unit else name, scale=alt.Scale(zero=_near_zero(rows)))
     legend = alt.Legend(symbolOpacity=1) if len(names) > 1 else None
     color = alt.Color("series:N", scale=alt.Scale(**series_colors(names)), sort=names, legend=legend)
-    shape = alt.Shape("series:N", scale=alt.Scale(domain=list(names)), sort=names, legend=legend)
+    shape = alt.Shape("series:N", scale=alt.Scale(domain=list(names)), sort=names, legend=None)
     base = alt.Chart(rows).encode(x=x, color=color)
     if not amounts and len(names) > 1:
         base = base.encode(xOffset=offset)

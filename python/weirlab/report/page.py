@@ -33,6 +33,7 @@ __all__ = [
     "Tone",
     "figure",
     "jinja2",
+    "mean_text",
     "number",
     "percent",
 ]
@@ -214,6 +215,17 @@ def number(value: float | None, digits: int = 4) -> str:
     if -4 <= magnitude < 15:
         return f"{value:,.{max(0, digits - 1 - magnitude)}f}".replace(",", "\u202f")
     return f"{value:.{digits - 1}e}"
+
+
+def mean_text(mean: float, half_width: float) -> str:
+    """A mean to the place of the second digit of its interval's half width, as in 94.9 ± 1.2."""
+    if not math.isfinite(half_width) or half_width <= 0 or mean == 0:
+        return number(mean)
+    rounded = float(f"{half_width:.1e}")  # 0.0999 has the magnitude of 0.10
+    places = 1 - math.floor(math.log10(rounded))
+    if places > 8:
+        return number(mean)
+    return f"{round(mean, places):,.{max(0, places)}f}".replace(",", "\u202f")
 
 
 def percent(ratio: float | None) -> str:

@@ -21,6 +21,7 @@ from weirlab.report.page import (
     Section,
     Table,
     figure,
+    mean_text,
     number,
     percent,
 )
@@ -83,7 +84,7 @@ def measure_table(values: pl.DataFrame) -> Table:
         if interval is not None:
             half = f"± {number(interval.half_width * factor, 2)}" if interval.count > 1 else "–"
             cells = [
-                number(interval.mean * factor),
+                mean_text(interval.mean * factor, interval.half_width * factor),
                 half,
                 number(min(known) * factor),
                 number(max(known) * factor),

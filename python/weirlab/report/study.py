@@ -17,6 +17,7 @@ from weirlab.report.page import (
     Table,
     Text,
     figure,
+    mean_text,
     number,
     percent,
 )
@@ -33,6 +34,9 @@ from weirlab.study import Study
 
 __all__ = ["effect_table", "study_page"]
 
+_CARDS = 3
+"""Measures shown at the head of the page."""
+
 
 def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
     """The page, and its plots."""
@@ -46,7 +50,7 @@ def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
                 Card(
                     "Points",
                     f"{study.points.height}" + ("" if study.complete else f" of {study.planned}"),
-                    " × ".join(f"{len(levels)} {name}" for name, levels in _levels(study).items()),
+                    " × ".join(f"{len(levels)} levels of {name}" for name, levels in _levels(study).items()),
                     tone="good" if study.complete else "bad",
                 ),
                 Card(
@@ -54,7 +58,7 @@ def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
                     str(replicates),
                     f"seeds {study.seeds[0]} … {study.seeds[-1]}, the same for all points",
                 ),
-                Card("Measures", str(study.measures.get_column("measure").n_unique())),
+                *_extremes(study),
             ]
         )
     )
@@ -77,6 +81,24 @@ def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
         footer=footer(study.provenance),
     )
     return page, plots
+
+
+def _extremes(study: Study) -> list[Card]:
+    """Least and greatest mean of the first measures, with the points where they were found."""
+    factors = _factors(study)
+    cards = []
+    for name in list(study.scenario.measure)[:_CARDS]:
+        rows = study.measures.filter(pl.col("measure") == name).drop_nulls("value")
+        means = rows.group_by("point", "unit", maintain_order=True).agg(pl.col("value").mean()).sort("value")
+        if means.height < 2:
+            continue
+        named = means.join(study.points, on="point", how="left", maintain_order="left")
+        least, most = named.row(0, named=True), named.row(-1, named=True)
+        factor, unit = display_unit(least["unit"], max(abs(least["value"]), abs(most["value"])))
+        low, high = (number(row["value"] * factor, 3) for row in (least, most))
+        where = [", ".join(str(row[column]) for column in factors) for row in (least, most)]
+        cards.append(Card(name, f"{low} … {high} {unit}".rstrip(), f"at {where[0]} … at {where[1]}"))
+    return cards
 
 
 def effect_table(study: Study) -> Table:
@@ -104,7 +126,8 @@ def effect_table(study: Study) -> Table:
             elif interval.count == 1:
                 cells.append(number(interval.mean * factor))
             else:
-                cells.append(f"{number(interval.mean * factor)} ± {number(interval.half_width * factor, 2)}")
+                mean, half = interval.mean * factor, interval.half_width * factor
+                cells.append(f"{mean_text(mean, half)} ± {number(half, 2)}")
         rows.append(cells)
     several = len(study.seeds) > 1
     return Table(
