@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from hypothesis import strategies as st
@@ -71,7 +72,7 @@ def graphs(draw: st.DrawFn) -> tuple[Plain, list[str]]:
 @st.composite
 def networks(draw: st.DrawFn) -> tuple[Plain, list[str]]:
     """A network and the names of its hosts."""
-    match draw(st.sampled_from(["star", "dumbbell", "fat-tree", "graph", "path"])):
+    match draw(st.sampled_from(["star", "dumbbell", "fat-tree", "xgft", "graph", "path"])):
         case "star":
             hosts = draw(st.integers(2, 6))
             network = optional({"kind": "star", "hosts": hosts, "link": LINKS}, switch=SWITCHES)
@@ -86,6 +87,13 @@ def networks(draw: st.DrawFn) -> tuple[Plain, list[str]]:
             return draw(optional({"kind": "fat-tree", "k": k, "link": LINKS}, switch=SWITCHES)), [
                 f"host-{i}" for i in range(k**3 // 4)
             ]
+        case "xgft":
+            levels = draw(st.lists(st.tuples(st.integers(2, 3), st.integers(1, 3)), min_size=1, max_size=2))
+            shape = {"kind": "xgft", "children": [m for m, _ in levels], "parents": [w for _, w in levels]}
+            routing = st.sampled_from(["destination-hash", "flow-hash", "d-mod-k"])
+            count = math.prod(m for m, _ in levels)
+            network = optional(shape | {"link": draw(LINKS)}, routing=routing, switch=SWITCHES)
+            return draw(network), [f"host-{i}" for i in range(count)]
         case "path":
             return {"kind": "path", "ends": ["a", "b"], "link": draw(LINKS)}, ["a", "b"]
         case _:

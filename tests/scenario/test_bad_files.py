@@ -212,6 +212,11 @@ SPOILT_FIELDS = {
         "kind: fat-tree, k: 3",
         "f.yaml:3:1: network: k of a fat tree is even and at least 2 (got 3)",
     ),
+    "a tree without as many levels of parents": (
+        "kind: star, hosts: 4",
+        "kind: xgft, children: [2, 2], parents: [1]",
+        "f.yaml:3:1: network: as many levels of parents as of children (got 1 and 2)",
+    ),
     "no duration": (
         "run: {duration: 10 ms}\n",
         "",

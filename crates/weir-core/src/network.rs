@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::SpecError;
-use crate::spec::{Link, LinkSpec, Network, Node, NodeKind, SwitchSpec};
+use crate::spec::{Link, LinkSpec, Network, Node, NodeKind, Routing, SwitchSpec};
 use crate::units::{Bytes, Span};
 
 /// Nodes and ports; ids are places.
@@ -16,6 +16,8 @@ pub struct Topology {
     pub nodes: Vec<Node>,
     /// Every direction of every link.
     pub ports: Vec<PortSpec>,
+    /// Which of several shortest paths is taken.
+    pub routing: Routing,
 }
 
 /// One direction of a link: the transmitter and the wire behind it.
@@ -48,11 +50,16 @@ impl Topology {
     /// taken or holds `->` or `#`. Pointers are relative to the network.
     pub fn expand(network: &Network) -> Result<Topology, SpecError> {
         let mut plan = Builder::default();
+        let mut chosen = Routing::default();
         match network {
             Network::Graph { nodes, links } => {
                 check_size(nodes.len() as u64, links.len() as u64, "", "this graph")?;
                 check_graph(nodes, links)?;
-                return Ok(Topology { nodes: nodes.clone(), ports: name_ports(nodes, links) });
+                return Ok(Topology {
+                    nodes: nodes.clone(),
+                    ports: name_ports(nodes, links),
+                    routing: Routing::default(),
+                });
             }
             Network::Star { hosts, link, switch } => {
                 check_generator(link, &[("switch", switch)])?;
@@ -87,9 +94,14 @@ impl Topology {
                 check_generator(link, &[("switch", switch)])?;
                 plan.fat_tree(*k, link, switch)?;
             }
+            Network::Xgft { children, parents, routing, link, switch } => {
+                check_generator(link, &[("switch", switch)])?;
+                plan.xgft(children, parents, link, switch)?;
+                chosen = *routing;
+            }
         }
         let ports = name_ports(&plan.nodes, &plan.links);
-        Ok(Topology { nodes: plan.nodes, ports })
+        Ok(Topology { nodes: plan.nodes, ports, routing: chosen })
     }
 
     /// The id of the node called `name`.
@@ -163,6 +175,54 @@ impl Builder {
         }
         Ok(())
     }
+
+    /// Level by level from the hosts up. Node `a W + b` of a level with `W` = product of `parents` so far stands above
+    /// the hosts `a M ... (a + 1) M - 1`, with `M` = product of `children` so far; its parents are the nodes
+    /// `a / m W w + b w ... + w - 1` of the next level.
+    ///
+    /// Source: Öhring 1995, definition of XGFT.
+    fn xgft(
+        &mut self,
+        children: &[u32],
+        parents: &[u32],
+        link: &LinkSpec,
+        switch: &SwitchSpec,
+    ) -> Result<(), SpecError> {
+        let levels = check_xgft(children, parents)?;
+        let mut below = self.nodes("host", levels[0], NodeKind::Host, Span::ZERO);
+        let mut wide = 1;
+        for (level, (&m, &w)) in (1..).zip(children.iter().zip(parents)) {
+            let above = self.nodes(&format!("level{level}"), levels[level], NodeKind::Switch, switch.latency_ps);
+            for node in 0..levels[level - 1] {
+                let first = node / wide / m * wide * w + node % wide * w;
+                (0..w).for_each(|parent| self.join(below + node, above + first + parent, link));
+            }
+            (below, wide) = (above, wide * w);
+        }
+        Ok(())
+    }
+}
+
+/// Nodes of each level of an extended generalised fat tree, hosts first: level `i` has
+/// `w_1 ... w_i m_{i + 1} ... m_h`.
+fn check_xgft(children: &[u32], parents: &[u32]) -> Result<Vec<u32>, SpecError> {
+    at_least_one(u32::from(!children.is_empty()), "/children", "an extended generalised fat tree", "a level")?;
+    if children.len() != parents.len() {
+        let message =
+            format!("as many levels of parents as of children (got {} and {})", parents.len(), children.len());
+        return Err(SpecError::new("/parents", message));
+    }
+    for (name, counts) in [("children", children), ("parents", parents)] {
+        for (i, &count) in counts.iter().enumerate() {
+            at_least_one(count, &format!("/{name}/{i}"), "a level of the tree", name)?;
+        }
+    }
+    let product = |counts: &[u32]| counts.iter().fold(1, |all: u64, &count| all.saturating_mul(count.into()));
+    let nodes = |level: usize| product(&parents[..level]).saturating_mul(product(&children[level..]));
+    let links = (0..children.len()).map(|level| nodes(level).saturating_mul(parents[level].into()));
+    let all = (0..=children.len()).map(nodes).fold(0, u64::saturating_add);
+    check_size(all, links.fold(0, u64::saturating_add), "/children", "this extended generalised fat tree")?;
+    Ok((0..=children.len()).map(|level| nodes(level) as u32).collect())
 }
 
 fn id(place: usize) -> u32 {

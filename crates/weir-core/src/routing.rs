@@ -1,16 +1,23 @@
 //! Shortest paths, and which of several equal ones a flow takes.
 //!
-//! A switch forwards towards the destination over one of the ports that lie on a shortest path (ECMP). Which one
-//! depends on the destination alone, so that a flow keeps its order: at the flow's `n`-th switch (from 1), with
-//! `h` the first output of SplitMix64 from the state `destination`, it is candidate
-//! `(h >> 16 (n - 1)) mod candidates`, in the order of port ids. From the fifth switch on the next outputs are used
-//! alike. A host with several links chooses by SplitMix64 from the complement of `destination`. Hosts do not
-//! forward.
+//! A switch forwards towards the destination over one of the ports that lie on a shortest path. A flow always takes
+//! the same ones, so that it keeps its order. Which ones, [`Routing`] says:
+//! - `DestinationHash`: at the flow's `n`-th switch (from 1), with `h` the first output of SplitMix64 from the state
+//!   `destination`, candidate `(h >> 16 (n - 1)) mod candidates`, in the order of port ids. From the fifth switch on
+//!   the next outputs are used alike. A host with several links chooses by SplitMix64 from the complement of
+//!   `destination`.
+//! - `FlowHash`: the same with the state `source << 32 | destination`.
+//! - `DModK`: candidate `destination / D mod candidates`, with `D` the product of the numbers of candidates at the
+//!   nodes passed before. On a fat tree that is the digit of the destination that belongs to the level. Source:
+//!   Zahavi 2010, D-mod-K routing.
+//!
+//! Hosts do not forward.
 
 use std::ops::Range;
 
 use crate::network::Topology;
 use crate::rng::Stream;
+use crate::spec::Routing;
 
 /// Finds paths. Those to hosts on the same switches are found faster when they are asked for one after the other.
 #[derive(Debug)]
@@ -25,6 +32,7 @@ pub struct Router {
     roots: Vec<u32>,
     /// Links from each switch to the destination; `FAR` when there is no way, and for hosts.
     distance: Vec<u32>,
+    routing: Routing,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,7 +67,8 @@ impl Router {
             switches.extend(next.filter(|&node| !topology.is_host(node)));
             first_switch.push(switches.len() as u32);
         }
-        Router { first, outgoing, first_switch, switches, roots: Vec::new(), distance: vec![FAR; nodes] }
+        let (roots, distance) = (Vec::new(), vec![FAR; nodes]);
+        Router { first, outgoing, first_switch, switches, roots, distance, routing: topology.routing }
     }
 
     /// The ports that a frame from host `from` to host `to` passes, or `None` when there is no way. From a host to
@@ -67,7 +76,7 @@ impl Router {
     pub fn path(&mut self, from: u32, to: u32) -> Option<Vec<u32>> {
         self.measure(to);
         let mut path = Vec::new();
-        let choice = Choice::new(to);
+        let mut choice = Choice::new(self.routing, from, to);
         let mut node = from;
         loop {
             let candidates = self.candidates(node, to);
@@ -127,22 +136,37 @@ fn range(first: &[u32], node: u32) -> Range<usize> {
     first[node as usize] as usize..first[node as usize + 1] as usize
 }
 
-/// The bits that choose among equal paths.
-struct Choice {
-    destination: u64,
+/// What chooses among equal paths.
+enum Choice {
+    /// Outputs of SplitMix64 from this state.
+    Hash(u64),
+    /// What is left of the destination's number once the digits of the nodes passed are gone.
+    Digits(u32),
 }
 
 impl Choice {
-    fn new(destination: u32) -> Choice {
-        Choice { destination: destination.into() }
+    fn new(routing: Routing, from: u32, to: u32) -> Choice {
+        match routing {
+            Routing::DestinationHash => Choice::Hash(to.into()),
+            Routing::FlowHash => Choice::Hash(u64::from(from) << 32 | u64::from(to)),
+            Routing::DModK => Choice::Digits(to),
+        }
     }
 
     /// Which of `several` candidates to take after `hops` links.
-    fn at(&self, hops: usize, several: usize) -> usize {
+    fn at(&mut self, hops: usize, several: usize) -> usize {
+        let state = match self {
+            Choice::Hash(state) => *state,
+            Choice::Digits(rest) => {
+                let digit = *rest as usize % several;
+                *rest /= several as u32;
+                return digit;
+            }
+        };
         let bits = match hops.checked_sub(1) {
-            None => Stream::split_mix_64(!self.destination).next_u64(),
+            None => Stream::split_mix_64(!state).next_u64(),
             Some(switch) => {
-                let mut stream = Stream::split_mix_64(self.destination);
+                let mut stream = Stream::split_mix_64(state);
                 let word = (0..=switch / 4).fold(0, |_, _| stream.next_u64());
                 word >> (16 * (switch % 4))
             }

@@ -30,7 +30,8 @@ pub struct Spec {
 }
 
 /// A network, given in full or by a generator. Generated names: `host-3`, `switch-0`, `edge-2`, `agg-1`,
-/// `core-0`; dumbbell: `left-0`, `right-0`, routers `left` and `right`.
+/// `core-0`; dumbbell: `left-0`, `right-0`, routers `left` and `right`; extended generalised fat tree: `level1-0`,
+/// `level2-3`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Network {
@@ -70,6 +71,36 @@ pub enum Network {
         /// Every switch.
         switch: SwitchSpec,
     },
+    /// The extended generalised fat tree: hosts on level 0, switches on the levels above. A node of level `i` has
+    /// `parents[i]` nodes above it, a switch of level `i` has `children[i - 1]` below it. With one level and one
+    /// parent it is a star.
+    ///
+    /// `XGFT(h; m_1 ... m_h; w_1 ... w_h)`, with `m` the children and `w` the parents. Source: Öhring 1995, definition
+    Xgft {
+        /// Nodes below each switch, from the lowest level of switches up.
+        children: Vec<u32>,
+        /// Nodes above each node, from the hosts up; as many as `children`.
+        parents: Vec<u32>,
+        /// Which of several shortest paths is taken.
+        routing: Routing,
+        /// Every link.
+        link: LinkSpec,
+        /// Every switch.
+        switch: SwitchSpec,
+    },
+}
+
+/// Which of several shortest paths is taken. See [`crate::routing`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Routing {
+    /// A hash of the destination spreads destinations over the paths.
+    #[default]
+    DestinationHash,
+    /// A hash of sender and destination spreads flows over the paths (per-flow ECMP).
+    FlowHash,
+    /// The digits of the destination's number choose the way up: neighbouring destinations take different paths.
+    DModK,
 }
 
 /// A node of a graph.

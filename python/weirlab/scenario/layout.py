@@ -10,7 +10,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from weirlab import _core
-from weirlab.scenario.network import FRAMING_BYTES, Dumbbell, FatTree, Graph, Link, LinkGroup, Path, Star
+from weirlab.scenario.network import (
+    FRAMING_BYTES,
+    AnyNetwork,
+    Dumbbell,
+    FatTree,
+    Graph,
+    Link,
+    LinkGroup,
+    Path,
+    Star,
+    Xgft,
+)
 from weirlab.scenario.problems import did_you_mean, listed
 
 __all__ = [
@@ -193,13 +204,21 @@ def _layout(spec_json: str) -> Layout:
     return Layout(nodes, hosts, ports)
 
 
-def plan_network(network: Graph | Star | Dumbbell | FatTree | Path) -> Plan:
+def plan_network(network: AnyNetwork) -> Plan:
     """The spec of `network`."""
     match network:
         case Star():
             spec = {"kind": "star", "hosts": network.hosts, **_shared(network)}
         case FatTree():
             spec = {"kind": "fat-tree", "k": network.k, **_shared(network)}
+        case Xgft():
+            spec = {
+                "kind": "xgft",
+                "children": list(network.children),
+                "parents": list(network.parents),
+                "routing": network.routing,
+                **_shared(network),
+            }
         case Dumbbell():
             spec = {
                 "kind": "dumbbell",
@@ -216,7 +235,7 @@ def plan_network(network: Graph | Star | Dumbbell | FatTree | Path) -> Plan:
     return Plan(spec, {"/network": ("network",)}, [])
 
 
-def _shared(network: Star | FatTree) -> dict[str, Any]:
+def _shared(network: Star | FatTree | Xgft) -> dict[str, Any]:
     return {"link": _link(network.link), "switch": {"latency_ps": network.switch.latency.ps}}
 
 

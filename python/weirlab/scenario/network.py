@@ -26,6 +26,7 @@ __all__ = [
     "SharedMemory",
     "Star",
     "Switch",
+    "Xgft",
 ]
 
 FRAMING_BYTES = {"ethernet": 20, "none": 0}
@@ -34,6 +35,7 @@ FRAMING_BYTES = {"ethernet": 20, "none": 0}
 Source: IEEE 802.3, clauses 3.1.1 and 4.4.2."""
 
 Framing = Literal["ethernet", "none"]
+Levels = Annotated[tuple[Count, ...], Field(min_length=1)]
 
 
 class RandomLoss(Model):
@@ -159,6 +161,30 @@ class FatTree(Model):
     """Every switch."""
 
 
+class Xgft(Model):
+    """The extended generalised fat tree: hosts `host-*`, switches `level1-*`, `level2-*`, ... above them.
+
+    With one level and one parent it is a star; with `children: [k/2, k/2, k]` and `parents: [1, k/2, k/2]`
+    the k-ary fat tree.
+
+    Öhring, Ibel, Das, Kumar, "On generalized fat trees", IPPS 1995: XGFT(h; m_1 ... m_h; w_1 ... w_h).
+    """
+
+    kind: Literal["xgft"]
+    children: Levels = Field(examples=[[4, 8]])
+    """m: nodes below each switch, from the lowest level of switches up. Their product: all hosts."""
+    parents: Levels = Field(examples=[[1, 4]])
+    """w: nodes above each node, from the hosts up; as many numbers as `children`."""
+    routing: Literal["destination-hash", "flow-hash", "d-mod-k"] = "d-mod-k"
+    """Which of several shortest paths a flow takes: by a hash of its destination, by a hash of sender and
+    destination (per-flow ECMP), or by the digits of the destination's number, so that neighbouring
+    destinations take different ways (Zahavi et al. 2010)."""
+    link: Link
+    """Every link."""
+    switch: Switch = Switch()
+    """Every switch."""
+
+
 class Path(Model):
     """Two hosts and a link between them."""
 
@@ -169,7 +195,7 @@ class Path(Model):
     """The way between them."""
 
 
-AnyNetwork = Annotated[Graph | Star | Dumbbell | FatTree | Path, BY_KIND]
+AnyNetwork = Annotated[Graph | Star | Dumbbell | FatTree | Xgft | Path, BY_KIND]
 
 
 class DropTail(Model):

@@ -11,7 +11,7 @@ from weirlab import _core
 from weirlab.errors import Problem, ScenarioError, UnsupportedError
 from weirlab.scenario.flows import departures, flows_of, frame_sizes
 from weirlab.scenario.layout import Layout, layout_of, matches, plan_network
-from weirlab.scenario.network import Dumbbell, FatTree, Graph, Path, Star
+from weirlab.scenario.network import AnyNetwork, Graph
 from weirlab.scenario.record import (
     DelayRecord,
     FlowRecord,
@@ -201,7 +201,7 @@ def unsupported(scenario: Scenario) -> list[Problem]:
 
 
 def _unsupported_network(
-    network: Graph | Star | Dumbbell | FatTree | Path | None,
+    network: AnyNetwork | None,
 ) -> Iterator[tuple[Where, str]]:
     links = ("link", "access", "bottleneck")
     for field in links:

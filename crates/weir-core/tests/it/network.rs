@@ -1,5 +1,5 @@
 use weir_core::network::{MAX_PORTS, Topology};
-use weir_core::spec::{LinkSpec, Network, NodeKind};
+use weir_core::spec::{LinkSpec, Network, NodeKind, Routing};
 use weir_core::units::{Bytes, Rate, Span};
 
 use crate::specs::{LINK, SWITCH, graph};
@@ -103,4 +103,69 @@ fn faults_of_a_graph_name_the_node_or_link() {
     let Network::Graph { mut nodes, links } = graph(&["ha", "s"], &[(0, 1)]) else { unreachable!() };
     nodes[0].latency_ps = Span::from_ns(1);
     assert_eq!(fault(&Network::Graph { nodes, links }).0, "/nodes/0/latency_ps");
+}
+
+fn xgft(children: &[u32], parents: &[u32]) -> Network {
+    let (children, parents) = (children.to_vec(), parents.to_vec());
+    Network::Xgft { children, parents, routing: Routing::DModK, link: LINK, switch: SWITCH }
+}
+
+#[test]
+fn an_extended_generalised_fat_tree_has_the_nodes_and_links_of_the_formula() {
+    let shapes: [(&[u32], &[u32], u32); 7] = [
+        (&[2, 4], &[1, 2], 8),
+        (&[4, 4], &[1, 4], 16),
+        (&[4, 8], &[1, 4], 32),
+        (&[8, 16], &[1, 8], 128),
+        (&[4, 4, 8], &[1, 4, 4], 128),
+        (&[8, 8, 16], &[1, 8, 8], 1024),
+        (&[16, 16, 8], &[1, 16, 16], 2048),
+    ];
+    for (m, w, hosts) in shapes {
+        let network = expand(&xgft(m, w));
+        let product = |counts: &[u32]| counts.iter().product::<u32>();
+        let level = |i: usize| product(&w[..i]) * product(&m[i..]);
+        assert_eq!(level(0), hosts);
+        assert_eq!(network.nodes.len() as u32, (0..=m.len()).map(level).sum::<u32>());
+        assert_eq!(network.ports.len() as u32, 2 * (0..m.len()).map(|i| level(i) * w[i]).sum::<u32>());
+        let mut degree = vec![0; network.nodes.len()];
+        network.ports.iter().for_each(|port| degree[port.from as usize] += 1);
+        let mut next = 0;
+        for i in 0..=m.len() {
+            let (down, up) = (if i == 0 { 0 } else { m[i - 1] }, w.get(i).copied().unwrap_or(0));
+            let last = next + level(i) as usize;
+            assert!(degree[next..last].iter().all(|&ports| ports == down + up), "level {i} of {m:?} {w:?}");
+            next = last;
+        }
+    }
+}
+
+#[test]
+fn the_k_ary_fat_tree_is_an_extended_generalised_one() {
+    let names = |network: &Topology, swap: &[(&str, &str)]| {
+        let rename = |name: &str| swap.iter().fold(name.to_string(), |name, (from, to)| name.replace(from, to));
+        network.ports.iter().map(|port| rename(&port.name)).collect::<Vec<_>>()
+    };
+    let tree = expand(&Network::FatTree { k: 4, link: LINK, switch: SWITCH });
+    let same = expand(&xgft(&[2, 2, 4], &[1, 2, 2]));
+    let levels = [("level1", "edge"), ("level2", "agg"), ("level3", "core")];
+    assert_eq!(names(&tree, &[]), names(&same, &levels));
+}
+
+#[test]
+fn one_level_with_one_parent_is_a_star() {
+    let (star, tree) = (expand(&Network::Star { hosts: 5, link: LINK, switch: SWITCH }), expand(&xgft(&[5], &[1])));
+    let ends = |network: &Topology| network.ports.iter().map(|port| (port.from, port.to)).collect::<Vec<_>>();
+    assert_eq!(ends(&star), ends(&tree));
+    assert_eq!(tree.nodes[5].name, "level1-0");
+}
+
+#[test]
+fn faults_of_an_extended_generalised_fat_tree_name_the_level() {
+    assert_eq!(fault(&xgft(&[], &[])).0, "/children");
+    assert_eq!(fault(&xgft(&[4, 8], &[1])).0, "/parents");
+    assert_eq!(fault(&xgft(&[4, 0], &[1, 2])).0, "/children/1");
+    assert_eq!(fault(&xgft(&[4, 8], &[0, 2])).0, "/parents/0");
+    assert_eq!(fault(&xgft(&[u32::MAX; 4], &[u32::MAX; 4])).0, "/children");
+    assert_eq!(fault(&xgft(&[1 << 15, 1 << 5], &[1, 1 << 10])).0, "/children");
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use weir_core::network::Topology;
 use weir_core::rng::Stream;
 use weir_core::routing::Router;
-use weir_core::spec::Network;
+use weir_core::spec::{Network, Routing};
 
 use crate::specs::{LINK, SWITCH, graph};
 
@@ -115,4 +115,81 @@ proptest! {
 
 fn distance_back(topology: &Topology, host: u32) -> Option<usize> {
     topology.ports.iter().any(|port| port.from == host && !topology.is_host(port.to)).then_some(2)
+}
+
+fn xgft(children: &[u32], parents: &[u32], routing: Routing) -> Topology {
+    let (children, parents) = (children.to_vec(), parents.to_vec());
+    let network = Network::Xgft { children, parents, routing, link: LINK, switch: SWITCH };
+    Topology::expand(&network).expect("a legal network")
+}
+
+fn hosts(topology: &Topology) -> u32 {
+    (0..topology.nodes.len() as u32).filter(|&node| topology.is_host(node)).count() as u32
+}
+
+proptest! {
+    #[test]
+    fn every_pair_of_an_extended_generalised_fat_tree_is_joined_by_a_shortest_path(
+        levels in prop::collection::vec((1u32..4, 1u32..4), 1..4),
+        routing in prop::sample::select(vec![Routing::DestinationHash, Routing::FlowHash, Routing::DModK]),
+    ) {
+        let (children, parents): (Vec<u32>, Vec<u32>) = levels.into_iter().unzip();
+        let topology = xgft(&children, &parents, routing);
+        let mut router = Router::new(&topology);
+        let mut common = 1;
+        // The lowest level at which the hosts of a pair have an ancestor in common; a host meets itself at level 1.
+        let block: Vec<u32> = children.iter().map(|&m| { common *= m; common }).collect();
+        for to in 0..hosts(&topology) {
+            for from in 0..hosts(&topology) {
+                let path = router.path(from, to).expect("a path");
+                let level = 1 + block.iter().take_while(|&&size| from / size != to / size).count();
+                prop_assert_eq!(path.len(), 2 * level);
+                let port = |id: u32| &topology.ports[id as usize];
+                prop_assert_eq!((port(path[0]).from, port(path[path.len() - 1]).to), (from, to));
+                prop_assert!(path.windows(2).all(|pair| port(pair[0]).to == port(pair[1]).from));
+            }
+        }
+    }
+
+    /// Source: Zahavi 2010, contention-free shifts: the shift permutations of a tree of full bisection meet on no link.
+    #[test]
+    fn d_mod_k_carries_every_shift_without_two_flows_on_a_link(
+        shape in prop::sample::select(vec![vec![4, 8], vec![4, 4, 8], vec![2, 3, 5], vec![8, 16]]), shift in 0u32..128,
+    ) {
+        let mut parents = vec![1];
+        parents.extend(&shape[..shape.len() - 1]);
+        let topology = xgft(&shape, &parents, Routing::DModK);
+        let mut router = Router::new(&topology);
+        let mut used = vec![0; topology.ports.len()];
+        let n = hosts(&topology);
+        for to in 0..n {
+            let path = router.path((to + n - shift % n) % n, to).expect("a path");
+            path.iter().for_each(|&port| used[port as usize] += 1);
+        }
+        prop_assert!(used.iter().all(|&flows| flows <= 1));
+    }
+}
+
+#[test]
+fn hashes_spread_destinations_and_flows_over_the_top_of_a_tree() {
+    let spread = |routing, pairs: &[(u32, u32)]| {
+        let topology = xgft(&[8, 16], &[1, 8], routing);
+        let mut router = Router::new(&topology);
+        let mut tops = vec![0u32; topology.nodes.len()];
+        for &(from, to) in pairs {
+            let path = router.path(from, to).expect("a path");
+            tops[topology.ports[path[1] as usize].to as usize] += 1;
+        }
+        tops.split_off(128 + 16)
+    };
+    // One sender to all others: 120 choices among 8. The chance that one of 8 gets fewer than 2 or more than 35 is 1e-5.
+    let far: Vec<(u32, u32)> = (8..128).map(|to| (0, to)).collect();
+    for routing in [Routing::DestinationHash, Routing::FlowHash] {
+        assert!(spread(routing, &far).iter().all(|count| (2..=35).contains(count)), "{routing:?}");
+    }
+    assert_eq!(spread(Routing::DModK, &far), [15; 8]);
+    // All to one: only the hash of the flow takes different ways.
+    let incast: Vec<(u32, u32)> = (8..128).map(|from| (from, 0)).collect();
+    assert!(spread(Routing::FlowHash, &incast).iter().all(|count| (2..=35).contains(count)));
+    assert_eq!(spread(Routing::DestinationHash, &incast).iter().max(), Some(&120));
 }
