@@ -46,24 +46,29 @@ def create_namespace() -> int: ...
 def steer_receive(namespace: str, interface: str, cpus: Sequence[int]) -> None: ...
 def udp_trial(
     *,
-    source: str,
-    destination: str,
+    ways: Sequence[_Way],
     payload_bytes: int,
-    frames: int,
     duration_ps: int,
     settle_ps: int,
-    run_id: int,
-    sender_namespace: str | None = None,
-    receiver_namespace: str | None = None,
-    sender_cpu: int | None = None,
-    receiver_cpu: int | None = None,
     real_time: bool = True,
     send_buffer_bytes: int = 4194304,
     receive_buffer_bytes: int = 67108864,
     spin_ps: int = 0,
     loss_budget_frames: int | None = None,
+    look_ps: int | None = None,
+    look_budget_frames: int = 0,
     flight_ps: int = 100_000_000_000,
 ) -> _UdpTrial: ...
+
+class _Way(TypedDict):
+    source: str
+    destination: str
+    frames: int
+    run_id: int
+    sender_namespace: str
+    receiver_namespace: str
+    sender_cpu: int | None
+    receiver_cpu: int | None
 
 class _Node(TypedDict):
     name: str
@@ -82,9 +87,16 @@ class _ClockQuality(TypedDict):
     real_time_overshoot_ns: dict[str, int] | None
 
 class _UdpTrial(TypedDict):
+    ways: list[_UdpWay]
+    delay_ns: dict[str, int] | None
+    clock_step_ns: int
+    stopped: bool
+
+class _UdpWay(TypedDict):
     intended: int
     sent: int
     received: int
+    lost_early: int
     duplicated: int
     reordered: int
     strangers: int
@@ -94,8 +106,6 @@ class _UdpTrial(TypedDict):
     delay_ns: dict[str, int] | None
     blocked: int
     batches: int
-    clock_step_ns: int
-    stopped: bool
     sender_real_time: bool
     sender_cpu: int | None
     receiver_real_time: bool

@@ -77,6 +77,35 @@ def test_frames_have_the_size_that_was_asked_for(bed, trial_spec, size):
     assert octets == frames * (size - fcs)
 
 
+def test_a_load_both_ways_arrives_whole_and_each_direction_has_its_counts(bed, trial_spec):
+    trial = bed.trial(trial_spec(5_001, directions=2))
+    assert trial.sent_frames == trial.received_frames == 1_500
+    assert [(each.name, each.sent_frames) for each in trial.per_direction] == [
+        ("sender-receiver", 750),
+        ("receiver-sender", 750),
+    ]
+    assert trial.offered_load_fps == pytest.approx(5_001, rel=0.01)
+
+
+def test_the_direction_that_loses_is_told_from_the_one_that_does_not(bed, trial_spec):
+    shape(bed, "20mbit")
+    trial = bed.trial(trial_spec(8_000, 1.0, frame_size_bytes=1518, directions=2))
+    there, back = trial.per_direction
+    assert there.received_frames == pytest.approx(20e6 / (8 * 1514), rel=0.05)
+    assert back.loss_ratio == 0.0
+    assert trial.loss_ratio == pytest.approx(there.loss_ratio / 2.0)
+    assert trial.facts["lost_elsewhere"] == lost(trial)
+
+
+def test_a_look_ends_a_trial_that_a_whole_budget_would_let_run(bed, trial_spec):
+    shape(bed, "20mbit")
+    asked = {"frame_size_bytes": 1518, "directions": 2, "loss_budget": 0.05, "look_s": 0.3}
+    trial = bed.trial(trial_spec(5_000, 2.0, **asked))
+    assert trial.stopped_early
+    assert lost(trial) > 0.05 * 1_500, "what was decided is true"
+    assert trial.intended_frames < 0.5 * 10_000, "a whole budget lasts for 0.6 s and more"
+
+
 def test_every_lost_frame_is_found_where_it_was_lost(bed, trial_spec, two_cpus):
     trial = bed.trial(trial_spec(3e6))
     assert trial.unsent_ratio > 0.005 or trial.loss_ratio > 0.0, "a load beyond everything"
@@ -216,7 +245,7 @@ def test_ctrl_c_ends_a_trial_within_a_fifth_of_a_second(bed, trial_spec):
     [
         (1_000, {"frame_size_bytes": 63}, "frames of 64 to 9018 B"),
         (1_000, {"frame_size_bytes": 9019}, "frames of 64 to 9018 B"),
-        (1_000, {"directions": 2}, "load in one direction"),
+        (1_000, {"directions": 3}, "one way or both ways"),
         (0.1, {}, "no frame in 0.3 s"),
         (1e13, {}, "do not fit"),
     ],

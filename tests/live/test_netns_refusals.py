@@ -31,13 +31,20 @@ def test_the_search_for_the_rate_of_a_router_is_not_refused():
     assert refusals(loads(ROUTER)) == []
 
 
+def test_load_both_ways_is_not_refused():
+    both = ROUTER.replace(
+        "from: sender\n    to: receiver", "from: '@hosts'\n    pattern: {kind: permutation}"
+    )
+    assert refusals(loads(both)) == []
+
+
 @pytest.mark.parametrize(
     ("old", "new", "place", "words"),
     [
         ("router: linux", "path: emulator", "testbed.path", "no path emulator"),
         ("kind: udp", "kind: raw", "traffic.offered.transport", "forwards IP packets"),
         ("kind: constant", "kind: poisson", "traffic.offered.source.kind", "constant load"),
-        ("from: sender\n    to: receiver", "from: receiver\n    to: sender", "traffic.offered", "one way"),
+        ("from: sender\n    to: receiver", "from: receiver\n    to: sender", "traffic.offered", "both ways"),
         ("64 B", "32 B", "traffic.offered.source.frame_size", "64 to 9018 B"),
         ("frame_size: 64 B", "payload: 9000 B", "traffic.offered.source.frame_size", "got 9046 B"),
         ("    transport", "    start: 1 s\n    transport", "traffic.offered.start", "whole duration"),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from weirlab.errors import InputError, MissingCapability, TestbedError
-from weirlab.testbed.linux_router import Placement
+from weirlab.testbed.linux_router import THERE, Placement
 from weirlab.testbed.netns import NetnsTestbed
 from weirlab.testbed.testpmd import TestpmdRouter
 
@@ -59,9 +59,14 @@ def test_the_kernel_does_not_forward_in_its_place(testpmd, trial_spec):
     testpmd._router._forwarder.close()
     with pytest.raises(TestbedError, match="dpdk-testpmd ended"):
         testpmd.trial(trial_spec(5_000))
-    frames = testpmd._measure(trial_spec(5_000), 1500)
+    (frames,) = testpmd._measure(trial_spec(5_000), (THERE,), [1500])["ways"]
     assert before > 0
     assert frames["received"] == 0
+
+
+def test_it_copies_frames_both_ways(testpmd, trial_spec):
+    trial = testpmd.trial(trial_spec(5_000, directions=2))
+    assert [each.received_frames for each in trial.per_direction] == [750, 750]
 
 
 def test_frames_larger_than_its_slots_are_refused(testpmd, trial_spec):

@@ -57,6 +57,10 @@ def test_everything_that_a_program_may_say_is_kept(tmp_path):
         "offered_load_fps": 999.5,
         "stopped_early": True,
         "latency_s": {"p50": 1e-5, "max": 2e-3},
+        "directions": {
+            "east": {"sent_frames": 125, "received_frames": 75},
+            "west": {"sent_frames": 125, "received_frames": 125},
+        },
         "facts": {"port": "eth7", "late": 4, "unknown": None},
     }
     trial = trial_of(tmp_path, printing(answer), loss_budget=0.05)
@@ -65,6 +69,7 @@ def test_everything_that_a_program_may_say_is_kept(tmp_path):
     assert (trial.effective_duration_s, trial.offered_load_fps) == (0.75, 999.5)
     assert trial.stopped_early
     assert trial.latency_s == {"p50": 1e-5, "max": 2e-3}
+    assert [(each.name, each.loss_ratio) for each in trial.per_direction] == [("east", 0.4), ("west", 0.0)]
     assert trial.facts == {"port": "eth7", "late": 4, "unknown": None}
 
 
@@ -145,6 +150,11 @@ def test_an_answer_that_is_none_is_named(tmp_path, body, message):
         ({"intended_frames": 0}, None, "500 frames were sent where none was intended"),
         ({"offered_load_fps": 1e300}, None, "1e+300 frames/s were offered where 1000 were asked for"),
         ({"reordered_frames": 10**9}, None, "1000000000 of 475 received frames came out of order"),
+        (
+            {"directions": {"east": {"sent_frames": 499, "received_frames": 475}}},
+            None,
+            "sent_frames of the directions add up to 499, not to 500",
+        ),
         ({"stopped_early": True}, None, "nothing was to end this trial"),
         ({"stopped_early": True}, 0.05, "stopped early after 25 lost frames, which are no more than 0.05"),
     ],

@@ -141,6 +141,8 @@ def test_several_senders_are_directions_and_their_frames_are_summed():
     assert first.load_per_direction_fps == 7000.0
     trial = ScenarioTestbed(both).trial(spec(6000.0, directions=2))
     assert trial.sent_frames == trial.received_frames == 12_000
+    counts = [(each.name, each.sent_frames, each.received_frames) for each in trial.per_direction]
+    assert counts == [("a-b", 6_000, 6_000), ("b-a", 6_000, 6_000)]
 
 
 def test_other_traffic_does_not_count_but_takes_its_share():

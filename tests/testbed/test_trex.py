@@ -68,18 +68,19 @@ def test_a_trial_above_the_capacity_loses_what_is_above() -> None:
 
 def test_each_direction_has_its_own_result() -> None:
     with bed(Device(capacity_fps=2e6)) as (testbed, _):
-        facts = testbed.trial(spec(2.5e6)).facts
-        one_way = testbed.trial(spec(1e6, directions=1)).facts
-    assert facts["sent_0_1"] == facts["sent_1_0"] == 1_250_000
-    assert facts["loss_ratio_0_1"] == pytest.approx(0.2, abs=1e-5)
-    assert one_way["sent_0_1"] == 1_000_000
-    assert "sent_1_0" not in one_way
+        there, back = testbed.trial(spec(2.5e6)).per_direction
+        (one_way,) = testbed.trial(spec(1e6, directions=1)).per_direction
+    assert (there.name, back.name) == ("port-0-1", "port-1-0")
+    assert there.sent_frames == back.sent_frames == 1_250_000
+    assert there.loss_ratio == pytest.approx(0.2, abs=1e-5)
+    assert (one_way.name, one_way.sent_frames) == ("port-0-1", 1_000_000)
 
 
 def test_four_ports_carry_two_pairs_both_ways() -> None:
     with bed(server_ports=4, ports=(0, 1, 2, 3)) as (testbed, _):
         trial = testbed.trial(spec(4e6))
-    assert [trial.facts[f"sent_{lane}"] for lane in ("0_1", "1_0", "2_3", "3_2")] == [1_000_000] * 4
+    counts = [(each.name, each.sent_frames) for each in trial.per_direction]
+    assert counts == [(f"port-{lane}", 1_000_000) for lane in ("0-1", "1-0", "2-3", "3-2")]
 
 
 def test_a_trial_takes_its_duration_and_the_waits() -> None:

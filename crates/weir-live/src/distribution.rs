@@ -39,6 +39,11 @@ impl Distribution {
         self.bins.record(time.ps() / PS_PER_NS).expect("a histogram that resizes holds any value");
     }
 
+    /// Add all times of another one.
+    pub fn add(&mut self, other: &Distribution) {
+        self.bins.add(&other.bins).expect("a histogram that resizes holds any value");
+    }
+
     /// How many times were added.
     pub fn count(&self) -> u64 {
         self.bins.len()

@@ -17,7 +17,7 @@ use crate::LiveError;
 use crate::datagram::Header;
 use crate::distribution::Distribution;
 use crate::host::{Clock, Rest, socket};
-use crate::shared::Shared;
+use crate::shared::{Missing, Shared};
 use crate::tally::Tally;
 use crate::trial::StopRule;
 
@@ -36,6 +36,8 @@ pub struct Orders {
     pub run: u32,
     /// Number of probes in the trial.
     pub expected: u64,
+    /// How many of them are due before the look of the stop rule.
+    pub before_look: u64,
     /// How long nothing must arrive after the sender has ended.
     pub settle: Span,
     /// When to give up waiting for quiet.
@@ -49,6 +51,8 @@ pub struct Orders {
 pub struct Received {
     /// Counts of the trial's probes.
     pub tally: Tally,
+    /// Probes due before the look of the stop rule that were sent and did not arrive.
+    pub lost_early: u64,
     /// Datagrams that belong to no or another trial.
     pub strangers: u64,
     /// Frames that this socket dropped: lost by the tester, not by the device.
@@ -62,7 +66,7 @@ pub struct Received {
 /// Receive until the sender has ended and nothing came for the settle time.
 pub fn receive(socket: &UdpSocket, clock: Clock, orders: Orders, shared: &Shared<'_>) -> Result<Received, LiveError> {
     let mut reader = Reader::new(clock, orders);
-    let mut judge = orders.stop.map(Judge::new);
+    let mut judge = orders.stop.map(|rule| Judge::new(rule, orders.before_look));
     let mut quiet_since = clock.now();
     let mut rest = Rest::from(quiet_since);
     loop {
@@ -82,7 +86,7 @@ pub fn receive(socket: &UdpSocket, clock: Clock, orders: Orders, shared: &Shared
         }
         if reading.drained {
             if let Some(judge) = &mut judge
-                && judge.decided(now, shared.sent(), &reader.tally)
+                && judge.decided(now, shared, &reader.tally, drops_of(socket)?)
             {
                 shared.stop();
             }
@@ -91,14 +95,18 @@ pub fn receive(socket: &UdpSocket, clock: Clock, orders: Orders, shared: &Shared
             rest.take_if_owed(&clock, now);
         }
     }
-    let drops = socket::drops(socket).map_err(|error| LiveError::system("read the drops of a socket", error))?;
     Ok(Received {
+        lost_early: reader.tally.missing(0, shared.sent().min(orders.before_look)),
         tally: reader.tally,
         strangers: reader.strangers,
-        drops: u64::from(drops),
+        drops: drops_of(socket)?,
         delay: reader.delay,
         clock_step_ns: clock.realtime_offset_ns() - reader.offset_ns,
     })
+}
+
+fn drops_of(socket: &UdpSocket) -> Result<u64, LiveError> {
+    socket::drops(socket).map(u64::from).map_err(|error| LiveError::system("read the drops of a socket", error))
 }
 
 /// What one round of reading found.
@@ -180,35 +188,42 @@ impl Reader {
 /// Decides whether more probes are lost for certain than a trial may lose.
 ///
 /// A probe that has not arrived [`StopRule::flight`] after it was sent, although the socket was emptied since, is
-/// held for lost; one that may still be in flight is not. Every range of numbers is judged once.
+/// held for lost; one that may still be in flight is not. Every range of numbers is judged once. What a receiver's own
+/// socket dropped is no loss; which probes those were is not known, so that they count for both budgets.
 struct Judge {
     rule: StopRule,
+    before_look: u64,
     /// When how many probes had been sent.
     marks: VecDeque<(Time, u64)>,
     judged: u64,
-    lost: u64,
+    drops: u64,
 }
 
 /// How often a mark is set.
 const MARK_EVERY: Span = Span::from_ms(10);
 
 impl Judge {
-    fn new(rule: StopRule) -> Judge {
-        Judge { rule, marks: VecDeque::new(), judged: 0, lost: 0 }
+    fn new(rule: StopRule, before_look: u64) -> Judge {
+        Judge { rule, before_look, marks: VecDeque::new(), judged: 0, drops: 0 }
     }
 
-    fn decided(&mut self, now: Time, sent: u64, tally: &Tally) -> bool {
+    fn decided(&mut self, now: Time, shared: &Shared<'_>, tally: &Tally, drops: u64) -> bool {
         if self.marks.back().is_none_or(|(at, _)| now.saturating_since(*at) >= MARK_EVERY) {
-            self.marks.push_back((now, sent));
+            self.marks.push_back((now, shared.sent()));
         }
+        let (mut lost, mut lost_early) = (0, 0);
         while let Some(&(at, sent)) = self.marks.front()
             && now.saturating_since(at) >= self.rule.flight
         {
-            self.lost += tally.missing(self.judged, sent);
+            lost += tally.missing(self.judged, sent);
+            lost_early += tally.missing(self.judged, sent.min(self.before_look));
             self.judged = sent;
             self.marks.pop_front();
         }
-        self.lost > self.rule.budget
+        let all = shared.add(Missing { lost, lost_early, drops: drops - self.drops });
+        self.drops = drops;
+        all.lost > self.rule.budget + all.drops
+            || self.rule.look.is_some_and(|look| all.lost_early > look.budget + all.drops)
     }
 }
 
@@ -216,45 +231,108 @@ impl Judge {
 mod tests {
     use super::*;
 
+    use std::sync::atomic::AtomicBool;
+
+    use crate::shared::Common;
+    use crate::trial::Look;
+
     const FLIGHT: Span = Span::from_ms(50);
 
     fn at_ms(ms: u64) -> Time {
         Time::ZERO + Span::from_ms(ms)
     }
 
+    /// A judge of probes of which the first `before_look` have a budget of their own.
+    fn judge(budget: u64, before_look: u64, early_budget: u64) -> Judge {
+        let look = Some(Look { until: Span::from_ms(10), budget: early_budget });
+        Judge::new(StopRule { budget, flight: FLIGHT, look }, before_look)
+    }
+
+    fn told(common: &Common<'_>, judge: &mut Judge, ms: u64, sent: u64, tally: &Tally) -> bool {
+        let shared = Shared::new(common);
+        shared.report_sent(sent);
+        judge.decided(at_ms(ms), &shared, tally, 0)
+    }
+
+    fn without(lost: &[u64], of: u64) -> Tally {
+        let mut tally = Tally::new(of);
+        for sequence in (0..of).filter(|n| !lost.contains(n)) {
+            tally.on_arrival(sequence);
+        }
+        tally
+    }
+
     #[test]
     fn a_probe_in_flight_is_not_held_for_lost() {
-        let mut judge = Judge::new(StopRule { budget: 0, flight: FLIGHT });
+        let cancel = AtomicBool::new(false);
+        let common = Common::new(&cancel);
+        let mut judge = judge(0, 0, 0);
         let mut tally = Tally::new(100);
-        assert!(!judge.decided(at_ms(0), 100, &tally));
-        assert!(!judge.decided(at_ms(49), 100, &tally));
+        assert!(!told(&common, &mut judge, 0, 100, &tally));
+        assert!(!told(&common, &mut judge, 49, 100, &tally));
         for sequence in 0..100 {
             tally.on_arrival(sequence);
         }
-        assert!(!judge.decided(at_ms(500), 100, &tally));
+        assert!(!told(&common, &mut judge, 500, 100, &tally));
     }
 
     #[test]
     fn the_outcome_is_decided_once_more_is_lost_than_the_budget() {
-        let mut judge = Judge::new(StopRule { budget: 3, flight: FLIGHT });
-        let mut tally = Tally::new(100);
-        for sequence in (0..100).filter(|n| ![10, 20, 30, 40].contains(n)) {
-            tally.on_arrival(sequence);
-        }
-        assert!(!judge.decided(at_ms(0), 35, &tally));
-        assert!(!judge.decided(at_ms(50), 100, &tally), "three of the first 35 are lost, as many as may be");
-        assert!(judge.decided(at_ms(100), 100, &tally));
+        let cancel = AtomicBool::new(false);
+        let common = Common::new(&cancel);
+        let mut judge = judge(3, 0, 0);
+        let tally = without(&[10, 20, 30, 40], 100);
+        assert!(!told(&common, &mut judge, 0, 35, &tally));
+        assert!(!told(&common, &mut judge, 50, 100, &tally), "three of the first 35 are lost, as many as may be");
+        assert!(told(&common, &mut judge, 100, 100, &tally));
     }
 
     #[test]
     fn no_loss_is_counted_twice() {
-        let mut judge = Judge::new(StopRule { budget: 1, flight: FLIGHT });
-        let mut tally = Tally::new(10);
-        for sequence in 1..10 {
-            tally.on_arrival(sequence);
-        }
+        let cancel = AtomicBool::new(false);
+        let common = Common::new(&cancel);
+        let mut judge = judge(1, 0, 0);
+        let tally = without(&[0], 10);
         for ms in (0..1000).step_by(5) {
-            assert!(!judge.decided(at_ms(ms), 10, &tally));
+            assert!(!told(&common, &mut judge, ms, 10, &tally));
         }
+    }
+
+    #[test]
+    fn the_budget_of_the_beginning_counts_its_own_probes_alone() {
+        let cancel = AtomicBool::new(false);
+        let (late, early) = (without(&[50, 60, 70], 100), without(&[0, 8, 9], 100));
+        for (tally, before_look, decided) in [(&late, 10, false), (&early, 10, true), (&early, 9, false)] {
+            let common = Common::new(&cancel);
+            let mut judge = judge(5, before_look, 2);
+            told(&common, &mut judge, 0, 30, tally);
+            told(&common, &mut judge, 50, 100, tally);
+            assert_eq!(told(&common, &mut judge, 100, 100, tally), decided);
+        }
+    }
+
+    #[test]
+    fn what_a_receivers_own_socket_dropped_is_no_loss() {
+        let cancel = AtomicBool::new(false);
+        for (drops, decided) in [(2, true), (3, false)] {
+            let common = Common::new(&cancel);
+            let shared = Shared::new(&common);
+            shared.report_sent(10);
+            let mut judge = judge(0, 0, 0);
+            let tally = without(&[1, 2, 3], 10);
+            assert!(!judge.decided(at_ms(0), &shared, &tally, drops));
+            assert_eq!(judge.decided(at_ms(50), &shared, &tally, drops), decided);
+        }
+    }
+
+    #[test]
+    fn the_losses_of_all_directions_count_together() {
+        let cancel = AtomicBool::new(false);
+        let common = Common::new(&cancel);
+        let (mut there, mut back) = (judge(3, 0, 0), judge(3, 0, 0));
+        let tally = without(&[1, 2], 10);
+        assert!(!told(&common, &mut there, 0, 10, &tally) && !told(&common, &mut back, 0, 10, &tally));
+        assert!(!told(&common, &mut there, 50, 10, &tally), "two are lost, three may be");
+        assert!(told(&common, &mut back, 50, 10, &tally), "two more are lost on the way back");
     }
 }

@@ -1,4 +1,4 @@
-//! A trial: a sender and a receiver at work together for a while.
+//! A trial: for each direction a sender and a receiver, all at work together for a while.
 
 use std::net::SocketAddrV4;
 use std::sync::atomic::AtomicBool;
@@ -9,18 +9,29 @@ use crate::LiveError;
 use crate::distribution::Percentiles;
 use crate::host::{Seat, Seated};
 
-/// When the outcome of a trial is decided before its end.
+/// When the outcome of a trial is decided before its end. Losses count together over all ways.
 #[derive(Clone, Copy, Debug)]
 pub struct StopRule {
     /// Most probes that may be lost.
     pub budget: u64,
     /// After how long a probe that did not arrive is lost and no longer in flight.
     pub flight: Span,
+    /// A second budget, for the beginning of the trial alone.
+    pub look: Option<Look>,
 }
 
-/// What a trial is, but for its departures.
+/// A budget for the beginning of a trial.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// The beginning: all probes that are due before this time from the start.
+    pub until: Span,
+    /// Most of them that may be lost.
+    pub budget: u64,
+}
+
+/// One direction of a trial.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct Way {
     /// Where the sender works.
     pub sender: Seat,
     /// Where the receiver works.
@@ -31,22 +42,29 @@ pub struct Plan {
     pub destination: SocketAddrV4,
     /// Address that the receiver listens at; another one than `destination` where the device translates addresses.
     pub listen: SocketAddrV4,
+    /// A number that no other way of this trial and no trial near it has.
+    pub run: u32,
+}
+
+/// What a trial is, but for its departures.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Its directions, all at work at the same time.
+    pub ways: Vec<Way>,
     /// UDP payload of a probe.
     pub payload: Bytes,
-    /// How long the sender may take.
+    /// How long the senders may take.
     pub duration: Span,
-    /// How long nothing must arrive after the sender has ended.
+    /// How long nothing must arrive after a way's sender has ended.
     pub settle: Span,
     /// How long a device may go on delivering, beyond that and the duration once more, before the trial is given up.
     pub patience: Span,
-    /// Memory for probes that wait for the sender's interface.
+    /// Memory for probes that wait for a sender's interface.
     pub send_buffer: Bytes,
-    /// Memory for probes that wait for the receiver.
+    /// Memory for probes that wait for a receiver.
     pub receive_buffer: Bytes,
-    /// How long before a deadline the sender wakes up to await it by looking at the clock.
+    /// How long before a deadline a sender wakes up to await it by looking at the clock.
     pub spin: Span,
-    /// A number that no other trial near it has.
-    pub run: u32,
     /// When the outcome is decided.
     pub stop: Option<StopRule>,
 }
@@ -54,12 +72,27 @@ pub struct Plan {
 /// What a trial gave.
 #[derive(Clone, Debug)]
 pub struct Report {
+    /// Of each way, in the order of the plan.
+    pub ways: Vec<WayReport>,
+    /// One-way delay over all ways: kernel receive stamp minus departure.
+    pub delay: Option<Percentiles>,
+    /// How much the real-time clock moved against the monotonic one, in ns; the most that any receiver saw.
+    pub clock_step_ns: i64,
+    /// Whether the stop rule ended the trial.
+    pub stopped: bool,
+}
+
+/// What one direction of a trial gave.
+#[derive(Clone, Debug)]
+pub struct WayReport {
     /// Probes of the schedule, as far as it went: to its end, or to where the stop rule ended it.
     pub intended: u64,
     /// Probes that left.
     pub sent: u64,
     /// Distinct probes that arrived.
     pub received: u64,
+    /// Probes due before the look of the stop rule that left and did not arrive, for whatever reason.
+    pub lost_early: u64,
     /// Further copies.
     pub duplicated: u64,
     /// Probes overtaken by later ones (RFC 4737).
@@ -78,10 +111,6 @@ pub struct Report {
     pub blocked: u64,
     /// System calls that sent something.
     pub batches: u64,
-    /// How much the real-time clock moved against the monotonic one, in ns.
-    pub clock_step_ns: i64,
-    /// Whether the stop rule ended the trial.
-    pub stopped: bool,
     /// What the sender was given.
     pub sender: Seated,
     /// What the receiver was given.
@@ -91,21 +120,21 @@ pub struct Report {
 /// Most probes that a trial may have: sequence numbers take four bytes.
 pub const MOST_PROBES: u64 = 1 << 32;
 
-/// Measure one trial of `departures`, which count from the start of the trial, rise, and end. `cancel` ends it early,
-/// within about a millisecond.
+/// Measure one trial. Each way has departures of its own, which count from the start of the trial, rise, and end.
+/// `cancel` ends it early, within about a millisecond.
 #[cfg(target_os = "linux")]
-pub fn run<D>(plan: &Plan, departures: D, cancel: &AtomicBool) -> Result<Report, LiveError>
+pub fn run<D>(plan: &Plan, departures: &[D], cancel: &AtomicBool) -> Result<Report, LiveError>
 where
-    D: Iterator<Item = Time> + Clone + Send,
+    D: Iterator<Item = Time> + Clone + Send + Sync,
 {
     linux::run(plan, departures, cancel)
 }
 
 /// Answers [`LiveError::NeedsLinux`].
 #[cfg(not(target_os = "linux"))]
-pub fn run<D>(_plan: &Plan, _departures: D, _cancel: &AtomicBool) -> Result<Report, LiveError>
+pub fn run<D>(_plan: &Plan, _departures: &[D], _cancel: &AtomicBool) -> Result<Report, LiveError>
 where
-    D: Iterator<Item = Time> + Clone + Send,
+    D: Iterator<Item = Time> + Clone + Send + Sync,
 {
     Err(LiveError::NeedsLinux { what: "a live trial" })
 }
@@ -118,52 +147,76 @@ mod linux {
 
     use weir_core::units::{Span, Time};
 
-    use super::{MOST_PROBES, Plan, Report};
+    use super::{MOST_PROBES, Plan, Report, Way, WayReport};
     use crate::LiveError;
     use crate::datagram::Header;
+    use crate::distribution::Distribution;
     use crate::host::{Clock, Seat, Seated, socket};
     use crate::load::{self, Offered};
-    use crate::shared::Shared;
+    use crate::shared::{Common, Shared};
     use crate::sink::{self, Received};
 
-    /// From the moment both threads are ready to the first departure.
+    /// From the moment both threads of a way are ready to its first departure.
     const LEAD: Span = Span::from_ms(5);
     /// How much longer than its duration a sender may take: what leaves later counts as unsent.
     const GRACE: Span = Span::from_ms(2);
 
-    pub(super) fn run<D>(plan: &Plan, departures: D, cancel: &AtomicBool) -> Result<Report, LiveError>
+    pub(super) fn run<D>(plan: &Plan, departures: &[D], cancel: &AtomicBool) -> Result<Report, LiveError>
     where
-        D: Iterator<Item = Time> + Clone + Send,
+        D: Iterator<Item = Time> + Clone + Send + Sync,
     {
-        let enough = usize::try_from(MOST_PROBES).unwrap_or(usize::MAX).saturating_add(1);
-        let intended = departures.clone().take(enough).count() as u64;
-        check(plan, intended)?;
+        let schedules: Vec<Schedule<&D>> = departures.iter().map(|each| schedule(plan, each)).collect();
+        check(plan, &schedules)?;
         let clock = Clock::start();
-        let shared = Shared::new(cancel);
-        let (ready, receiver_ready) = mpsc::channel();
-        thread::scope(|scope| {
-            let receiver = scope.spawn(|| receive(plan, intended, clock, &shared, ready));
-            // A receiver that failed drops its end of the channel; its own error says why.
-            let sender = receiver_ready.recv().is_ok().then(|| scope.spawn(|| send(plan, departures, clock, &shared)));
-            let sender = sender.map(|thread| thread.join().unwrap_or(Err(LiveError::Panicked("sender"))));
-            let received = receiver.join().unwrap_or(Err(LiveError::Panicked("receiver")));
-            match (sender, received) {
-                (Some(Err(error)), _) | (_, Err(error)) => Err(error),
-                (Some(Ok(offered)), Ok(received)) => Ok(report(offered, received, &shared)),
-                (None, Ok(_)) => Err(LiveError::Panicked("receiver")),
-            }
-        })
+        let common = Common::new(cancel);
+        let ends: Vec<Result<(Sending, Receiving), LiveError>> = thread::scope(|scope| {
+            let ways: Vec<_> = plan
+                .ways
+                .iter()
+                .zip(&schedules)
+                .map(|(way, schedule)| {
+                    let common = &common;
+                    scope.spawn(move || measure(plan, way, schedule, clock, common))
+                })
+                .collect();
+            let joined = |way: thread::ScopedJoinHandle<'_, _>| way.join().unwrap_or(Err(LiveError::Panicked("way")));
+            ways.into_iter().map(joined).collect()
+        });
+        // A way that failed cancels the others: its own error says why.
+        let failed = |end: &Result<_, LiveError>| matches!(end, Err(error) if !matches!(error, LiveError::Cancelled));
+        let (failures, rest): (Vec<_>, Vec<_>) = ends.into_iter().partition(failed);
+        let ends = failures.into_iter().chain(rest).collect::<Result<Vec<_>, _>>()?;
+        Ok(report(ends, common.stopped()))
     }
 
-    fn check(plan: &Plan, intended: u64) -> Result<(), LiveError> {
+    /// The departures of a way, and how many they are.
+    struct Schedule<D> {
+        departures: D,
+        count: u64,
+        /// How many are due before the look of the stop rule.
+        before_look: u64,
+    }
+
+    fn schedule<'a, D: Iterator<Item = Time> + Clone>(plan: &Plan, departures: &'a D) -> Schedule<&'a D> {
+        let enough = usize::try_from(MOST_PROBES).unwrap_or(usize::MAX).saturating_add(1);
+        let until = plan.stop.and_then(|stop| stop.look).map(|look| Time::ZERO + look.until);
+        let before_look = until.map_or(0, |until| departures.clone().take_while(|&at| at < until).count() as u64);
+        Schedule { departures, count: departures.clone().take(enough).count() as u64, before_look }
+    }
+
+    fn check<D>(plan: &Plan, schedules: &[Schedule<D>]) -> Result<(), LiveError> {
         if plan.payload.count() < Header::LEN as u64 {
             let text = format!("a payload of {} holds no header of {} B", plan.payload, Header::LEN);
             return Err(LiveError::Plan(text));
         }
-        if intended == 0 {
+        if plan.ways.is_empty() || plan.ways.len() != schedules.len() {
+            let text = format!("{} directions have {} schedules", plan.ways.len(), schedules.len());
+            return Err(LiveError::Plan(text));
+        }
+        if schedules.iter().any(|schedule| schedule.count == 0) {
             return Err(LiveError::Plan("the trial has no departure".into()));
         }
-        if intended > MOST_PROBES {
+        if schedules.iter().any(|schedule| schedule.count > MOST_PROBES) {
             return Err(LiveError::Plan(format!("a trial has at most {MOST_PROBES} probes")));
         }
         Ok(())
@@ -189,45 +242,101 @@ mod linux {
         }
     }
 
+    /// Both threads of a way.
+    fn measure<D>(
+        plan: &Plan,
+        way: &Way,
+        schedule: &Schedule<&D>,
+        clock: Clock,
+        common: &Common<'_>,
+    ) -> Result<(Sending, Receiving), LiveError>
+    where
+        D: Iterator<Item = Time> + Clone + Send + Sync,
+    {
+        let shared = Shared::new(common);
+        let (ready, receiver_ready) = mpsc::channel();
+        let ends = thread::scope(|scope| {
+            let receiver = scope.spawn(|| receive(plan, way, schedule, clock, &shared, ready));
+            // A receiver that failed drops its end of the channel; its own error says why.
+            let departures = schedule.departures.clone();
+            let sender =
+                receiver_ready.recv().is_ok().then(|| scope.spawn(|| send(plan, way, departures, clock, &shared)));
+            let sender = sender.map(|thread| thread.join().unwrap_or(Err(LiveError::Panicked("sender"))));
+            let received = receiver.join().unwrap_or(Err(LiveError::Panicked("receiver")));
+            match (sender, received) {
+                (Some(Err(error)), _) | (_, Err(error)) => Err(error),
+                (Some(Ok(sending)), Ok(receiving)) => Ok((sending, receiving)),
+                (None, Ok(_)) => Err(LiveError::Panicked("receiver")),
+            }
+        });
+        if ends.is_err() {
+            common.give_up();
+        }
+        ends
+    }
+
     fn send(
         plan: &Plan,
+        way: &Way,
         departures: impl Iterator<Item = Time>,
         clock: Clock,
         shared: &Shared<'_>,
     ) -> Result<Sending, LiveError> {
         let _ending = Ending(shared);
-        let seated = Seat::take(&plan.sender)?;
-        let socket = socket::sending(plan.source, plan.destination, plan.send_buffer)?;
+        let seated = Seat::take(&way.sender)?;
+        let socket = socket::sending(way.source, way.destination, plan.send_buffer)?;
         let start = clock.now() + LEAD;
         let give_up = start + plan.duration + GRACE.max(Span::from_ps(plan.duration.ps() / 400));
-        let orders = load::Orders { run: plan.run, payload: plan.payload, start, give_up, spin: plan.spin };
+        let orders = load::Orders { run: way.run, payload: plan.payload, start, give_up, spin: plan.spin };
         let offered = load::offer(&socket, clock, orders, departures, shared)?;
         Ok(Sending { start, offered, seated })
     }
 
-    fn receive(
+    fn receive<D>(
         plan: &Plan,
-        intended: u64,
+        way: &Way,
+        schedule: &Schedule<D>,
         clock: Clock,
         shared: &Shared<'_>,
         ready: mpsc::Sender<()>,
     ) -> Result<Receiving, LiveError> {
-        let seated = Seat::take(&plan.receiver)?;
-        let socket = socket::receiving(plan.listen, plan.receive_buffer)?;
+        let seated = Seat::take(&way.receiver)?;
+        let socket = socket::receiving(way.listen, plan.receive_buffer)?;
         let give_up = clock.now() + LEAD + plan.duration * 2 + plan.settle + plan.patience;
-        let orders = sink::Orders { run: plan.run, expected: intended, settle: plan.settle, give_up, stop: plan.stop };
+        let orders = sink::Orders {
+            run: way.run,
+            expected: schedule.count,
+            before_look: schedule.before_look,
+            settle: plan.settle,
+            give_up,
+            stop: plan.stop,
+        };
         ready.send(()).map_err(|_| LiveError::Cancelled)?;
         let received = sink::receive(&socket, clock, orders, shared)?;
         Ok(Receiving { received, seated })
     }
 
-    fn report(sending: Sending, receiving: Receiving, shared: &Shared<'_>) -> Report {
+    fn report(ends: Vec<(Sending, Receiving)>, stopped: bool) -> Report {
+        let mut delay = Distribution::new();
+        let mut clock_step_ns = 0_i64;
+        for (_, Receiving { received, .. }) in &ends {
+            delay.add(&received.delay);
+            if received.clock_step_ns.abs() > clock_step_ns.abs() {
+                clock_step_ns = received.clock_step_ns;
+            }
+        }
+        let ways = ends.into_iter().map(|(sending, receiving)| way_report(sending, receiving)).collect();
+        Report { ways, delay: delay.percentiles(), clock_step_ns, stopped }
+    }
+
+    fn way_report(sending: Sending, receiving: Receiving) -> WayReport {
         let Sending { start, offered, seated: sender } = sending;
         let Receiving { received, seated: receiver } = receiving;
-        Report {
+        WayReport {
             intended: offered.sent + offered.unsent,
             sent: offered.sent,
             received: received.tally.distinct(),
+            lost_early: received.lost_early,
             duplicated: received.tally.duplicated(),
             reordered: received.tally.reordered(),
             strangers: received.strangers + received.tally.beyond(),
@@ -237,8 +346,6 @@ mod linux {
             delay: received.delay.percentiles(),
             blocked: offered.blocked,
             batches: offered.batches,
-            clock_step_ns: received.clock_step_ns,
-            stopped: shared.stopped(),
             sender,
             receiver,
         }

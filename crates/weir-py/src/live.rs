@@ -14,7 +14,7 @@ use weir_core::units::{Bytes, Span, Time};
 use weir_live::distribution::Percentiles;
 use weir_live::host::{Priority, Seat, Seated};
 use weir_live::quality::ClockQuality;
-use weir_live::trial::{Plan, Report, StopRule, run};
+use weir_live::trial::{Look, Plan, Report, StopRule, Way, WayReport, run};
 
 use crate::errors::live_error;
 use crate::watch::watched;
@@ -66,44 +66,54 @@ pub(crate) fn steer_receive(namespace: PathBuf, interface: &str, cpus: Vec<usize
     }
 }
 
-/// Measure one trial of `frames` UDP probes, equally spaced over the duration. Signals are looked at every 50 ms.
+/// One direction of a trial, as Python gives it.
+#[derive(FromPyObject)]
+pub(crate) struct WayArgument {
+    #[pyo3(item)]
+    source: String,
+    #[pyo3(item)]
+    destination: String,
+    #[pyo3(item)]
+    frames: u64,
+    #[pyo3(item)]
+    run_id: u32,
+    #[pyo3(item)]
+    sender_namespace: PathBuf,
+    #[pyo3(item)]
+    receiver_namespace: PathBuf,
+    #[pyo3(item)]
+    sender_cpu: Option<usize>,
+    #[pyo3(item)]
+    receiver_cpu: Option<usize>,
+}
+
+/// Measure one trial of UDP probes, in each direction of `ways` as many as it says, equally spaced over the duration.
+/// `loss_budget_frames` and `look_budget_frames` count the losses of all directions together. Signals are looked at
+/// every 50 ms.
 #[pyfunction]
-#[pyo3(signature = (*, source, destination, payload_bytes, frames, duration_ps, settle_ps, run_id,
-    sender_namespace=None, receiver_namespace=None, sender_cpu=None, receiver_cpu=None, real_time=true,
-    send_buffer_bytes=4_194_304, receive_buffer_bytes=67_108_864, spin_ps=0, loss_budget_frames=None,
+#[pyo3(signature = (*, ways, payload_bytes, duration_ps, settle_ps, real_time=true, send_buffer_bytes=4_194_304,
+    receive_buffer_bytes=67_108_864, spin_ps=0, loss_budget_frames=None, look_ps=None, look_budget_frames=0,
     flight_ps=100_000_000_000))]
 #[expect(clippy::too_many_arguments, reason = "Python's keyword-only options, which stand for one plan")]
 pub(crate) fn udp_trial<'py>(
     py: Python<'py>,
-    source: &str,
-    destination: &str,
+    ways: Vec<WayArgument>,
     payload_bytes: u64,
-    frames: u64,
     duration_ps: u64,
     settle_ps: u64,
-    run_id: u32,
-    sender_namespace: Option<PathBuf>,
-    receiver_namespace: Option<PathBuf>,
-    sender_cpu: Option<usize>,
-    receiver_cpu: Option<usize>,
     real_time: bool,
     send_buffer_bytes: u64,
     receive_buffer_bytes: u64,
     spin_ps: u64,
     loss_budget_frames: Option<u64>,
+    look_ps: Option<u64>,
+    look_budget_frames: u64,
     flight_ps: u64,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let seat = |namespace, cpu, level| {
-        let priority = if real_time { Priority::RealTime(level) } else { Priority::Normal };
-        Seat { namespace, cpu, priority }
-    };
-    let destination = address(destination)?;
+    let look = look_ps.map(|until_ps| Look { until: Span::from_ps(until_ps), budget: look_budget_frames });
+    let flight = Span::from_ps(flight_ps);
     let plan = Plan {
-        sender: seat(sender_namespace, sender_cpu, SENDER_PRIORITY),
-        receiver: seat(receiver_namespace, receiver_cpu, RECEIVER_PRIORITY),
-        source: address(source)?,
-        destination,
-        listen: destination,
+        ways: ways.iter().map(|way| way.planned(real_time)).collect::<PyResult<_>>()?,
         payload: Bytes::new(payload_bytes),
         duration: Span::from_ps(duration_ps),
         settle: Span::from_ps(settle_ps),
@@ -111,19 +121,37 @@ pub(crate) fn udp_trial<'py>(
         send_buffer: Bytes::new(send_buffer_bytes),
         receive_buffer: Bytes::new(receive_buffer_bytes),
         spin: Span::from_ps(spin_ps),
-        run: run_id,
-        stop: loss_budget_frames.map(|budget| StopRule { budget, flight: Span::from_ps(flight_ps) }),
+        stop: loss_budget_frames.map(|budget| StopRule { budget, flight, look }),
     };
-    let departures = constant(frames, plan.duration, plan.payload)?;
+    let departures =
+        ways.iter().map(|way| constant(way.frames, plan.duration, plan.payload)).collect::<PyResult<Vec<_>>>()?;
     let cancel = AtomicBool::new(false);
-    let trial = || run(&plan, departures, &cancel);
+    let trial = || run(&plan, &departures, &cancel);
     let report = watched(py, trial, || Ok(()), || cancel.store(true, Ordering::Relaxed))?.map_err(live_error)?;
     as_dict(py, &report)
 }
 
+impl WayArgument {
+    fn planned(&self, real_time: bool) -> PyResult<Way> {
+        let seat = |namespace: &PathBuf, cpu, level| {
+            let priority = if real_time { Priority::RealTime(level) } else { Priority::Normal };
+            Seat { namespace: Some(namespace.clone()), cpu, priority }
+        };
+        let destination = address(&self.destination)?;
+        Ok(Way {
+            sender: seat(&self.sender_namespace, self.sender_cpu, SENDER_PRIORITY),
+            receiver: seat(&self.receiver_namespace, self.receiver_cpu, RECEIVER_PRIORITY),
+            source: address(&self.source)?,
+            destination,
+            listen: destination,
+            run: self.run_id,
+        })
+    }
+}
+
 /// `frames` departures of core's constant schedule, spread over `duration`; the live clock only decides when they
 /// are looked at.
-fn constant(frames: u64, duration: Span, size: Bytes) -> PyResult<impl Iterator<Item = Time> + Clone + Send> {
+fn constant(frames: u64, duration: Span, size: Bytes) -> PyResult<impl Iterator<Item = Time> + Clone + Send + Sync> {
     let wrong = |text: String| Err(PyValueError::new_err(text));
     if frames == 0 {
         return wrong("a trial needs a frame".into());
@@ -149,9 +177,20 @@ fn constant(frames: u64, duration: Span, size: Bytes) -> PyResult<impl Iterator<
 
 fn as_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
     let answer = PyDict::new(py);
+    let ways = report.ways.iter().map(|way| way_as_dict(py, way)).collect::<PyResult<Vec<_>>>()?;
+    answer.set_item("ways", ways)?;
+    answer.set_item("delay_ns", percentiles(py, report.delay)?)?;
+    answer.set_item("clock_step_ns", report.clock_step_ns)?;
+    answer.set_item("stopped", report.stopped)?;
+    Ok(answer)
+}
+
+fn way_as_dict<'py>(py: Python<'py>, report: &WayReport) -> PyResult<Bound<'py, PyDict>> {
+    let answer = PyDict::new(py);
     answer.set_item("intended", report.intended)?;
     answer.set_item("sent", report.sent)?;
     answer.set_item("received", report.received)?;
+    answer.set_item("lost_early", report.lost_early)?;
     answer.set_item("duplicated", report.duplicated)?;
     answer.set_item("reordered", report.reordered)?;
     answer.set_item("strangers", report.strangers)?;
@@ -161,8 +200,6 @@ fn as_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>
     answer.set_item("delay_ns", percentiles(py, report.delay)?)?;
     answer.set_item("blocked", report.blocked)?;
     answer.set_item("batches", report.batches)?;
-    answer.set_item("clock_step_ns", report.clock_step_ns)?;
-    answer.set_item("stopped", report.stopped)?;
     for (name, Seated { real_time, cpu }) in [("sender", report.sender), ("receiver", report.receiver)] {
         answer.set_item(format!("{name}_real_time"), real_time)?;
         answer.set_item(format!("{name}_cpu"), cpu)?;

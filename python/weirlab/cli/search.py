@@ -110,14 +110,15 @@ def search(
                 return
             result = _search(scenario, directory, timeout, overrides(sets))
     page: Path | None = write_page(directory) if report else None
-    from weirlab.report.search import evidence_table, goal_table, result_json
+    from weirlab.report.search import direction_table, evidence_table, goal_table, result_json
 
     if as_json:
         print_json({**result_json(result, scenario), "directory": str(directory)})
     else:
         show(goal_table(result, scenario))
-        if (evidence := evidence_table(result)).rows:
-            show(evidence)
+        for table in (evidence_table(result), direction_table(result)):
+            if table.rows:
+                show(table)
         for goal in result.goals:
             if not goal.regular:
                 tell(f"{goal.goal.name} is irregular: {goal.remark}")

@@ -41,7 +41,15 @@ from weirlab.search.build import build
 from weirlab.search.controlled import OFFER_TOLERANCE
 from weirlab.testbed import Trial
 
-__all__ = ["SearchRecord", "evidence_table", "goal_table", "replay", "result_json", "search_page"]
+__all__ = [
+    "SearchRecord",
+    "direction_table",
+    "evidence_table",
+    "goal_table",
+    "replay",
+    "result_json",
+    "search_page",
+]
 
 _TRIALS = 300
 _OVERHEAD_BYTES = 20
@@ -230,13 +238,14 @@ def evidence_table(result: SearchResult) -> Table:
         if (found := goal.evidence) is None or goal.lower is None:
             continue
         low, high = found.exceed_interval
+        telling = found.full_trials > 1
         rows.append(
             [
                 goal.goal.name,
                 str(found.full_trials),
                 str(found.exceeding_trials),
-                percent(found.exceed_estimate),
-                f"{percent(low)} … {percent(high)}",
+                percent(found.exceed_estimate) if telling else "–",
+                f"{percent(low)} … {percent(high)}" if telling else "–",
                 seconds_text(found.time_s),
                 str(found.stationarity),
             ]
@@ -253,8 +262,58 @@ def evidence_table(result: SearchResult) -> Table:
             Column("stationarity", numeric=False),
         ],
         rows,
-        note="The interval is that of Clopper and Pearson; the chance is (failures + 1) / (trials + 2).",
+        note="The interval is that of Clopper and Pearson; the chance is (failures + 1) / (trials + 2). "
+        "'–': one trial tells nothing of the next one; a goal without 'duration_sum' asks for no more.",
     )
+
+
+def direction_table(result: SearchResult) -> Table:
+    """The counts of each direction in the trials that stand for the bounds. Empty where there is one
+    direction, or the testbed cannot tell them apart."""
+    rows = []
+    for goal in result.goals:
+        for side, bound in (("lower", goal.lower), ("upper", goal.upper)):
+            directions = () if bound is None else bound.trial.per_direction
+            if bound is None or len(directions) < 2:
+                continue
+            for each in directions:
+                rows.append(
+                    [
+                        goal.goal.name,
+                        side,
+                        str(bound.trial.spec.index),
+                        each.name,
+                        number(each.sent_frames),
+                        number(each.sent_frames - each.received_frames),
+                        "–" if each.loss_ratio is None else percent(each.loss_ratio),
+                    ]
+                )
+    return Table(
+        "Directions at the bounds",
+        [
+            Column("goal", numeric=False),
+            Column("bound", numeric=False),
+            Column("trial"),
+            Column("direction", numeric=False),
+            Column("sent", "frames"),
+            Column("lost", "frames"),
+            Column("loss ratio"),
+        ],
+        rows,
+        note="Goals are judged by the sum over all directions.",
+    )
+
+
+def _directions_json(bound: Bound | None) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": each.name,
+            "sent_frames": each.sent_frames,
+            "received_frames": each.received_frames,
+            "loss_ratio": each.loss_ratio,
+        }
+        for each in (() if bound is None else bound.trial.per_direction)
+    ]
 
 
 def _evidence_json(goal: GoalResult) -> dict[str, Any] | None:
@@ -269,6 +328,8 @@ def _evidence_json(goal: GoalResult) -> dict[str, Any] | None:
         "stationarity": str(found.stationarity),
         "lower_trials": [trial.spec.index for trial in found.lower_trials],
         "upper_trials": [trial.spec.index for trial in found.upper_trials],
+        "lower_directions": _directions_json(goal.lower),
+        "upper_directions": _directions_json(goal.upper),
     }
 
 
@@ -321,7 +382,7 @@ def _meaning(result: SearchResult) -> Text:
 
 def _evidence(result: SearchResult) -> Sequence[Block]:
     summary = evidence_table(result)
-    blocks: list[Block] = [summary] if summary.rows else []
+    blocks: list[Block] = [table for table in (summary, direction_table(result)) if table.rows]
     for goal in result.goals:
         rows, tones = [], []
         for side, bound in (("lower", goal.lower), ("upper", goal.upper)):

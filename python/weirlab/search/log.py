@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from weirlab.journal import Journal, JournalKind, read_journal
-from weirlab.testbed.base import Trial, TrialSpec
+from weirlab.testbed.base import Direction, Trial, TrialSpec
 
 __all__ = ["FORMAT", "TrialLog", "read_trials", "trial_from_json", "trial_to_json"]
 
@@ -26,13 +26,15 @@ _KIND = JournalKind("weirlab_trials", FORMAT, "trial log", "search")
 
 def trial_to_json(trial: Trial) -> dict[str, Any]:
     """A trial as JSON values. ``trial_from_json`` gives an equal one back: no figure is rounded."""
-    return asdict(trial)
+    return {**asdict(trial), "per_direction": [asdict(each) for each in trial.per_direction]}
 
 
 def trial_from_json(content: Mapping[str, Any]) -> Trial:
     """The trial that ``trial_to_json`` wrote. Raises TypeError, KeyError or WeirlabError when it is none."""
     spec = TrialSpec(**content["spec"])
-    return Trial(spec=spec, **{name: value for name, value in content.items() if name != "spec"})
+    directions = tuple(Direction(**each) for each in content.get("per_direction", ()))
+    rest = {name: value for name, value in content.items() if name not in ("spec", "per_direction")}
+    return Trial(spec=spec, per_direction=directions, **rest)
 
 
 def read_trials(path: Path) -> list[Trial]:

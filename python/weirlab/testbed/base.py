@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from weirlab.runs import Run
     from weirlab.scenario import Scenario
 
-__all__ = ["Purpose", "Testbed", "Trial", "TrialSpec"]
+__all__ = ["Direction", "Purpose", "Testbed", "Trial", "TrialSpec"]
 
 Purpose = Literal["search", "warm-up", "steady", "repeat", "guard", "sweep"]
 """Why a trial is made: to find a bound, to warm up the device (its result decides nothing), to see whether
@@ -72,6 +72,24 @@ class TrialSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Direction:
+    """What one direction of a trial gave."""
+
+    name: str
+    """Whence and whither, such as ``sender-receiver``."""
+    sent_frames: int
+    received_frames: int
+    """Distinct frames that arrived."""
+
+    @property
+    def loss_ratio(self) -> float | None:
+        """(sent - received) / sent, in [0, 1]; None where nothing was sent."""
+        if self.sent_frames == 0:
+            return None
+        return (self.sent_frames - self.received_frames) / self.sent_frames
+
+
+@dataclass(frozen=True, kw_only=True)
 class Trial:
     """What a trial gave. Counts are sums over all directions."""
 
@@ -92,6 +110,9 @@ class Trial:
     """One-way delay percentiles by name: ``p50 p90 p99 p99.9 min max``. Empty where it was not measured."""
     stopped_early: bool = False
     """Whether the loss budget ended the trial. The loss ratio is then a lower bound."""
+    per_direction: Sequence[Direction] = ()
+    """The counts of each direction, where the testbed can tell them apart. Their sums are those of the
+    trial."""
     facts: Mapping[str, float | int | str | None] = field(default_factory=dict)
     """What else the testbed knows of this trial, such as the lateness of its sender."""
 
@@ -125,6 +146,7 @@ class Trial:
                 f"trial {self.spec.index}: {self.reordered_frames} of {self.received_frames} received frames "
                 f"came out of order"
             )
+        self._check_directions()
         for name, figure in {**self.latency_s, **self.facts}.items():
             if isinstance(figure, float) and not math.isfinite(figure):
                 raise ImpossibleTrial(f"trial {self.spec.index}: {name} is {figure}")
@@ -135,6 +157,21 @@ class Trial:
                 f"trial {self.spec.index}: offered_load_fps is {self.offered_load_fps:g}, though "
                 f"{self.sent_frames} frames were sent"
             )
+
+    def _check_directions(self) -> None:
+        for each in self.per_direction:
+            if not 0 <= each.received_frames <= each.sent_frames:
+                raise ImpossibleTrial(
+                    f"trial {self.spec.index}: {each.name} received {each.received_frames} frames of "
+                    f"{each.sent_frames} sent"
+                )
+        for name in ("sent_frames", "received_frames"):
+            total = sum(getattr(each, name) for each in self.per_direction)
+            if self.per_direction and total != getattr(self, name):
+                raise ImpossibleTrial(
+                    f"trial {self.spec.index}: {name} of the directions add up to {total}, not to "
+                    f"{getattr(self, name)}"
+                )
 
     @property
     def loss_ratio(self) -> float:

@@ -8,9 +8,11 @@ input. The program prints one JSON object and ends with code 0:
     {"sent_frames": 1000000, "received_frames": 999990}
 
 Optional beside these: `intended_frames duplicated_frames reordered_frames effective_duration_s
-offered_load_fps stopped_early`, `latency_s` (percentiles by name) and `facts` (whatever else should be kept).
-A program may stop early once it has lost more than `loss_budget` of the frames that the whole trial intends;
-it then says so, and how many frames it intended until then.
+offered_load_fps stopped_early`, `latency_s` (percentiles by name), `directions` (the counts of each, by name:
+`{"east": {"sent_frames": 500000, "received_frames": 499990}, ...}`) and `facts` (what else should be kept).
+A program may stop early once it has lost more than `loss_budget` of the frames that the whole trial intends,
+or by the time `look_s` more than that share of those intended until then; it then says so, and how many
+frames it intended until it stopped.
 Whatever it writes to standard error is kept with the trial. It runs in a process group of its own, which is
 killed when it takes too long, writes too much, or leaves something running."""
 
@@ -31,7 +33,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from weirlab.errors import ImpossibleTrial, InputError, Problem, TestbedError, TrialTimeout, UnsupportedError
-from weirlab.testbed.base import Trial, TrialSpec
+from weirlab.testbed.base import Direction, Trial, TrialSpec
 from weirlab.testbed.refusals import only_the_load
 
 if TYPE_CHECKING:
@@ -57,12 +59,14 @@ _FIELDS: Mapping[str, Callable[[TrialSpec], float | int | str]] = {
     "purpose": lambda spec: spec.purpose,
     # 1: nothing ends the trial early.
     "loss_budget": lambda spec: 1.0 if spec.loss_budget is None else spec.loss_budget,
+    # The whole duration: there is no earlier look.
+    "look_s": lambda spec: spec.duration_s if spec.look_s is None else spec.look_s,
 }
 _TOLERANCE = 0.005
 """Share by which a program may round the load that it was asked for."""
 _COUNTS = ("sent_frames", "received_frames", "intended_frames", "duplicated_frames", "reordered_frames")
 _NUMBERS = ("effective_duration_s", "offered_load_fps")
-_ANSWERS = (*_COUNTS, *_NUMBERS, "stopped_early", "latency_s", "facts")
+_ANSWERS = (*_COUNTS, *_NUMBERS, "stopped_early", "latency_s", "directions", "facts")
 _BRACES = re.compile(r"\{\{|\}\}|\{([A-Za-z_]+)\}")
 
 
@@ -300,6 +304,7 @@ def _trial(spec: TrialSpec, answer: Mapping[str, Any], took_s: float, errors: st
         offered_load_fps=numbers.get("offered_load_fps", counts["sent_frames"] / spec.duration_s),
         stopped_early=stopped_early,
         latency_s={name: _number(f"latency_s.{name}", value) for name, value in latency.items()},
+        per_direction=_directions(answer),
         facts=facts | ({"stderr": errors} if errors else {}),
         **counts,
     )
@@ -327,11 +332,26 @@ def _refuse_another_trial(trial: Trial) -> None:
         lost = trial.sent_frames - trial.received_frames
         if spec.loss_budget is None:
             raise ImpossibleTrial(f"trial {spec.index}: stopped early, but nothing was to end this trial")
-        if lost <= spec.loss_budget * asked:
+        least = asked if spec.look_s is None else round(spec.intended_load_fps * spec.look_s)
+        if lost <= math.floor(spec.loss_budget * least):
             raise ImpossibleTrial(
                 f"trial {spec.index}: stopped early after {lost} lost frames, which are no more than "
-                f"{spec.loss_budget:g} of {asked}"
+                f"{spec.loss_budget:g} of {least}"
             )
+
+
+def _directions(answer: Mapping[str, Any]) -> tuple[Direction, ...]:
+    """What a program says of each direction; nothing where it does not tell them apart."""
+    found = []
+    for name, counts in _mapping("directions", answer).items():
+        if not isinstance(counts, dict) or set(counts) != {"sent_frames", "received_frames"}:
+            raise _AnswerError(
+                f"printed {str(counts)[:80]!r} for directions.{name}, which has sent_frames and "
+                f"received_frames"
+            )
+        given = {each: _count(f"directions.{name}.{each}", count) for each, count in counts.items()}
+        found.append(Direction(name=name, **given))
+    return tuple(found)
 
 
 def _count(name: str, value: object) -> int:

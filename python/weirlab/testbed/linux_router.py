@@ -1,4 +1,4 @@
-"""A Linux router between a sender and a receiver, each in a network namespace of its own.
+"""A Linux router between two ends, each in a network namespace of its own.
 
     sender  198.18.0.2 ---- 198.18.0.1  router  198.19.0.1 ---- 198.19.0.2  receiver
 
@@ -20,7 +20,20 @@ from weirlab.testbed.namespaces import Namespace, set_sysctl, switch_off
 if TYPE_CHECKING:
     from pyroute2 import IPRoute
 
-__all__ = ["MTU", "RECEIVER", "SENDER", "LinuxRouter", "Losses", "Placement", "know", "mac_address"]
+__all__ = [
+    "BACK",
+    "MTU",
+    "RECEIVER",
+    "SENDER",
+    "THERE",
+    "LinuxRouter",
+    "Losses",
+    "Placement",
+    "Way",
+    "know",
+    "mac_address",
+    "softnet_drops",
+]
 
 MTU = 9000
 """Of all links, in bytes."""
@@ -32,13 +45,35 @@ ROLES = ("sender", "router", "receiver")
 
 
 @dataclass(frozen=True)
+class Way:
+    """From one end to the other."""
+
+    source: str
+    """Role of the end that sends."""
+    target: str
+    source_address: str
+    target_address: str
+
+    @property
+    def name(self) -> str:
+        """Such as ``sender-receiver``."""
+        return f"{self.source}-{self.target}"
+
+
+THERE = Way("sender", "receiver", SENDER, RECEIVER)
+BACK = Way("receiver", "sender", RECEIVER, SENDER)
+
+
+@dataclass(frozen=True)
 class Placement:
     """Which CPU does what."""
 
     sender: int
+    """All that sends, in both directions."""
     router: int | None
     """None: the router's work is done by whoever hands it a frame, here the sender."""
     receiver: int
+    """All that receives, in both directions."""
 
     @classmethod
     def on(cls, cpus: Sequence[int]) -> Placement:
@@ -57,23 +92,20 @@ class Placement:
 
 @dataclass(frozen=True)
 class Losses:
-    """Where frames got lost on the way from the sender to the receiver: counts since the links were made."""
+    """Where frames of one direction got lost: counts since the links were made."""
 
     handed_over: int
-    """Frames that left the sender's interface, lost or not."""
+    """Frames that left the interface of the sending end, lost or not."""
     at_entrance: int
     """Frames for which the router had no room when they arrived."""
     at_exit: int
-    """Frames for which the receiver's side of the router's outgoing link had no room."""
-    softnet: int
-    """Frames that this machine dropped in any of its receive backlogs, whomever they belonged to."""
+    """Frames for which the far side of the router's outgoing link had no room."""
 
     def __sub__(self, before: Losses) -> Losses:
         return Losses(
             handed_over=self.handed_over - before.handed_over,
             at_entrance=self.at_entrance - before.at_entrance,
             at_exit=self.at_exit - before.at_exit,
-            softnet=self.softnet - before.softnet,
         )
 
 
@@ -109,15 +141,14 @@ class LinuxRouter:
     def check(self) -> None:
         """Raises TestbedError when nothing forwards any more. A kernel always does."""
 
-    def losses(self) -> Losses:
-        """Where frames got lost so far."""
-        sender = self._namespaces["sender"].inside(_transmitted)["router"]
-        router = self._namespaces["router"].inside(_transmitted)["receiver"]
+    def losses(self, way: Way) -> Losses:
+        """Where frames of a direction got lost so far."""
+        entrance = self._namespaces[way.source].inside(_transmitted)["router"]
+        way_out = self._namespaces["router"].inside(_transmitted)[way.target]
         return Losses(
-            handed_over=sender.frames + sender.drops,
-            at_entrance=sender.drops,
-            at_exit=router.drops,
-            softnet=_softnet_drops(),
+            handed_over=entrance.frames + entrance.drops,
+            at_entrance=entrance.drops,
+            at_exit=way_out.drops,
         )
 
     def close(self) -> None:
@@ -131,10 +162,11 @@ class LinuxRouter:
         self._namespaces["receiver"].inside(lambda: _build_end("receiver", RECEIVER, ROUTER_OUT))
         if router_cpu is not None:
             try:
-                _core.steer_receive(self._namespaces["router"].path, "sender", [router_cpu])
+                for end in ("sender", "receiver"):
+                    _core.steer_receive(self._namespaces["router"].path, end, [router_cpu])
             except OSError as error:
                 raise MissingCapability(
-                    f"the router cannot be kept off the sender's CPU (receive packet steering): {error}"
+                    f"the router cannot be kept off the senders' CPU (receive packet steering): {error}"
                 ) from error
 
     def _build_router(self) -> None:
@@ -220,6 +252,6 @@ def _transmitted() -> dict[str, _Transmitted]:
     return found
 
 
-def _softnet_drops() -> int:
+def softnet_drops() -> int:
     """Frames that the receive backlogs of all CPUs dropped since the machine started."""
     return sum(int(line.split()[1], 16) for line in Path("/proc/net/softnet_stat").read_text().splitlines())

@@ -23,8 +23,17 @@ from weirlab.errors import (
     TrialTimeout,
     UnsupportedError,
 )
-from weirlab.testbed.base import Trial, TrialSpec
-from weirlab.testbed.linux_router import MTU, RECEIVER, SENDER, LinuxRouter, Losses, Placement
+from weirlab.testbed.base import Direction, Trial, TrialSpec
+from weirlab.testbed.linux_router import (
+    BACK,
+    MTU,
+    THERE,
+    LinuxRouter,
+    Losses,
+    Placement,
+    Way,
+    softnet_drops,
+)
 from weirlab.testbed.namespaces import Namespace
 from weirlab.testbed.refusals import only_the_load
 from weirlab.testbed.testpmd import LARGEST_FRAME_BYTES as LARGEST_OF_TESTPMD
@@ -142,82 +151,141 @@ class NetnsTestbed:
             TrialTimeout: frames still arrived long after the last one was sent.
         """
         frames = _frames(spec, self._router.largest_frame_bytes)
+        ways = (THERE, BACK)[: spec.directions]
         self._router.check()
         with alone_on_this_machine():
             began = time.monotonic()
-            before = self._router.losses()
+            before, softnet = [self._router.losses(way) for way in ways], softnet_drops()
             try:
-                outcome = self._measure(spec, frames)
+                outcome = self._measure(spec, ways, frames)
             except ValueError as error:
                 raise InputError(f"trial {spec.index}: {error}") from error
             except TimeoutError as error:
                 raise TrialTimeout(f"trial {spec.index}: {error}") from error
             except OSError as error:
                 raise TestbedError(f"trial {spec.index}: {error}") from error
-            losses = self._router.losses() - before
+            losses = [self._router.losses(way) - then for way, then in zip(ways, before, strict=True)]
+            softnet = softnet_drops() - softnet
             effective_s = time.monotonic() - began
         self._router.check()
-        _check(spec, frames, outcome, losses)
-        sent = outcome["sent"] - outcome["receiver_drops"]
+        _check(spec, outcome, ways, losses)
+        directions = tuple(
+            Direction(
+                name=way.name,
+                sent_frames=counts["sent"] - counts["receiver_drops"],
+                received_frames=counts["received"],
+            )
+            for way, counts in zip(ways, outcome["ways"], strict=True)
+        )
         return Trial(
             spec=spec,
-            intended_frames=outcome["intended"],
-            sent_frames=sent,
-            received_frames=outcome["received"],
-            duplicated_frames=outcome["duplicated"],
-            reordered_frames=outcome["reordered"],
+            intended_frames=_sum(outcome, "intended"),
+            sent_frames=sum(each.sent_frames for each in directions),
+            received_frames=_sum(outcome, "received"),
+            duplicated_frames=_sum(outcome, "duplicated"),
+            reordered_frames=_sum(outcome, "reordered"),
             effective_duration_s=effective_s,
-            offered_load_fps=sent / _sending_s(spec, outcome),
+            offered_load_fps=sum(
+                each.sent_frames / _sending_s(spec, counts, stopped=outcome["stopped"])
+                for each, counts in zip(directions, outcome["ways"], strict=True)
+            ),
             latency_s=_latency(outcome),
             stopped_early=_was_cut_short(spec, outcome),
-            facts=self._facts(outcome, losses),
+            per_direction=directions,
+            facts=self._facts(outcome, losses, softnet),
         )
 
     def close(self) -> None:
         """Take everything down. May be called twice."""
         self._router.close()
 
-    def _measure(self, spec: TrialSpec, frames: int) -> _core._UdpTrial:
-        budget = spec.loss_budget
+    def _measure(self, spec: TrialSpec, ways: Sequence[Way], frames: Sequence[int]) -> _core._UdpTrial:
+        budget, look_s = spec.loss_budget, None if spec.loss_budget is None else spec.look_s
         return _core.udp_trial(
-            source=f"{SENDER}:0",
-            destination=f"{RECEIVER}:{PORT}",
+            ways=[
+                {
+                    "source": f"{way.source_address}:0",
+                    "destination": f"{way.target_address}:{PORT}",
+                    "frames": count,
+                    "run_id": run_id,
+                    "sender_namespace": self.namespaces[way.source].path,
+                    "receiver_namespace": self.namespaces[way.target].path,
+                    "sender_cpu": self._placement.sender,
+                    "receiver_cpu": self._placement.receiver,
+                }
+                for way, count, run_id in zip(ways, frames, _run_ids(len(ways)), strict=True)
+            ],
             payload_bytes=spec.frame_size_bytes - FRAME_OVERHEAD_BYTES,
-            frames=frames,
             duration_ps=round(spec.duration_s * 1e12),
             settle_ps=round(self._settle_s * 1e12),
-            run_id=secrets.randbits(32),
-            sender_namespace=self.namespaces["sender"].path,
-            receiver_namespace=self.namespaces["receiver"].path,
-            sender_cpu=self._placement.sender,
-            receiver_cpu=self._placement.receiver,
             real_time=self._real_time,
             receive_buffer_bytes=self._receive_buffer_bytes,
-            loss_budget_frames=None if budget is None else math.floor(budget * frames),
+            loss_budget_frames=None if budget is None else math.floor(budget * spec.intended_frames),
+            look_ps=None if look_s is None else round(look_s * 1e12),
+            look_budget_frames=_look_budget(spec),
             flight_ps=round(FLIGHT_S * 1e12),
         )
 
-    def _facts(self, outcome: _core._UdpTrial, losses: Losses) -> dict[str, float | int | str | None]:
-        lateness = outcome["lateness_ns"] or {}
-        lost = _device_losses(outcome)
+    def _facts(
+        self, outcome: _core._UdpTrial, losses: Sequence[Losses], softnet: int
+    ) -> dict[str, float | int | str | None]:
+        ways = outcome["ways"]
+        at_entrance = sum(each.at_entrance for each in losses)
+        at_exit = sum(each.at_exit for each in losses)
         return {
-            "lateness_p50_s": _seconds(lateness.get("p50")),
-            "lateness_p99_s": _seconds(lateness.get("p99")),
-            "lateness_max_s": _seconds(lateness.get("max")),
-            "real_time": int(outcome["sender_real_time"] and outcome["receiver_real_time"]),
+            **{f"lateness_{name}_s": _latest_s(ways, name) for name in ("p50", "p99", "max")},
+            "real_time": int(all(way["sender_real_time"] and way["receiver_real_time"] for way in ways)),
             "sender_cpu": self._placement.sender,
             "router_cpu": self._placement.router,
             "receiver_cpu": self._placement.receiver,
-            "frames_per_call": outcome["sent"] / max(1, outcome["batches"]),
-            "blocked": outcome["blocked"],
-            "strangers": outcome["strangers"],
-            "receiver_drops": outcome["receiver_drops"],
-            "lost_at_entrance": losses.at_entrance,
-            "lost_at_exit": losses.at_exit,
-            "lost_elsewhere": lost - losses.at_entrance - losses.at_exit,
-            "softnet_drops": losses.softnet,
+            "frames_per_call": _sum(outcome, "sent") / max(1, _sum(outcome, "batches")),
+            "blocked": _sum(outcome, "blocked"),
+            "strangers": _sum(outcome, "strangers"),
+            "receiver_drops": _sum(outcome, "receiver_drops"),
+            "lost_at_entrance": at_entrance,
+            "lost_at_exit": at_exit,
+            "lost_elsewhere": _device_losses(outcome) - at_entrance - at_exit,
+            "softnet_drops": softnet,
             "clock_step_s": outcome["clock_step_ns"] / 1e9,
         }
+
+
+_Counts = Literal[
+    "intended",
+    "sent",
+    "received",
+    "lost_early",
+    "duplicated",
+    "reordered",
+    "strangers",
+    "receiver_drops",
+    "blocked",
+    "batches",
+]
+
+
+def _sum(outcome: _core._UdpTrial, name: _Counts) -> int:
+    """A count, over all directions."""
+    return sum(way[name] for way in outcome["ways"])
+
+
+def _run_ids(count: int) -> list[int]:
+    """A number for each direction, and none twice in a row."""
+    first = secrets.randbits(32)
+    return [(first + number) % (1 << 32) for number in range(count)]
+
+
+def _latest_s(ways: Sequence[_core._UdpWay], name: str) -> float | None:
+    """A percentile of the lateness, in the direction where it is greatest."""
+    known = [way["lateness_ns"][name] for way in ways if way["lateness_ns"] is not None]
+    return max(known) / 1e9 if known else None
+
+
+def _look_budget(spec: TrialSpec) -> int:
+    """Most frames that may be lost of those intended until the look."""
+    if spec.look_s is None or spec.loss_budget is None:
+        return 0
+    return math.floor(spec.loss_budget * round(spec.intended_load_fps * spec.look_s))
 
 
 def _receive_buffer_bytes() -> int:
@@ -225,54 +293,65 @@ def _receive_buffer_bytes() -> int:
     return min(LARGEST_RECEIVE_BUFFER_BYTES, memory // RECEIVE_BUFFER_SHARE)
 
 
-def _frames(spec: TrialSpec, largest_bytes: int) -> int:
-    """How many frames to send; raises InputError when the trial is not one for this testbed."""
-    if spec.directions != 1:
+def _frames(spec: TrialSpec, largest_bytes: int) -> list[int]:
+    """How many frames to send in each direction, as many in each to one frame; raises InputError when the
+    trial is not one for this testbed."""
+    if spec.directions > 2:
         raise InputError(
-            f"trial {spec.index}: the testbed 'netns' offers load in one direction (got {spec.directions})"
+            f"trial {spec.index}: the testbed 'netns' sends one way or both ways (got {spec.directions})"
         )
     if not SMALLEST_FRAME_BYTES <= spec.frame_size_bytes <= largest_bytes:
         raise InputError(
             f"trial {spec.index}: the testbed 'netns' sends frames of {SMALLEST_FRAME_BYTES} to "
             f"{largest_bytes} B (got {spec.frame_size_bytes})"
         )
-    if spec.intended_frames == 0:
+    each, more = divmod(spec.intended_frames, spec.directions)
+    if each == 0:
         raise InputError(
-            f"trial {spec.index}: {spec.intended_load_fps:g} frames/s are no frame in {spec.duration_s:g} s"
+            f"trial {spec.index}: {spec.load_per_direction_fps:g} frames/s are no frame in "
+            f"{spec.duration_s:g} s"
         )
-    return spec.intended_frames
+    return [each + (number < more) for number in range(spec.directions)]
 
 
-def _check(spec: TrialSpec, frames: int, outcome: _core._UdpTrial, losses: Losses) -> None:
+def _check(spec: TrialSpec, outcome: _core._UdpTrial, ways: Sequence[Way], losses: Sequence[Losses]) -> None:
     """Raise what makes a trial worthless."""
 
     def fault(text: str) -> NoReturn:
         raise TestbedError(f"trial {spec.index}: {text}")
 
-    if losses.handed_over < outcome["sent"]:
-        fault(
-            f"the sender's interface counted {losses.handed_over} frames of {outcome['sent']} sent: it "
-            "does not cut batches into frames"
-        )
-    if outcome["stopped"] and _device_losses(outcome) <= (spec.loss_budget or 0.0) * frames:
+    for way, counts, lost in zip(ways, outcome["ways"], losses, strict=True):
+        if lost.handed_over < counts["sent"]:
+            fault(
+                f"the interface of the {way.source} counted {lost.handed_over} frames of {counts['sent']} "
+                "sent: it does not cut batches into frames"
+            )
+    if outcome["stopped"] and not _was_decided(spec, outcome):
         fault("it was stopped for the loss of frames that the device had not lost")
 
 
+def _was_decided(spec: TrialSpec, outcome: _core._UdpTrial) -> bool:
+    """Whether the counts at the end are those for which a trial may be stopped."""
+    if _device_losses(outcome) > (spec.loss_budget or 0.0) * spec.intended_frames:
+        return True
+    drops = _sum(outcome, "receiver_drops")
+    return spec.look_s is not None and _sum(outcome, "lost_early") - drops > _look_budget(spec)
+
+
 def _device_losses(outcome: _core._UdpTrial) -> int:
-    return outcome["sent"] - outcome["receiver_drops"] - outcome["received"]
+    return _sum(outcome, "sent") - _sum(outcome, "receiver_drops") - _sum(outcome, "received")
 
 
 def _was_cut_short(spec: TrialSpec, outcome: _core._UdpTrial) -> bool:
     """Whether the trial was stopped before it had sent all; a loss that is seen later stops nothing."""
-    return outcome["stopped"] and outcome["intended"] < spec.intended_frames
+    return outcome["stopped"] and _sum(outcome, "intended") < spec.intended_frames
 
 
-def _sending_s(spec: TrialSpec, outcome: _core._UdpTrial) -> float:
-    """How long the load was offered: for the duration; longer when the sender was late; shorter when it was
-    stopped."""
-    sending_s = outcome["sending_ps"] / 1e12
-    due_s = outcome["intended"] / spec.intended_load_fps if outcome["stopped"] else spec.duration_s
-    return max(sending_s, due_s)
+def _sending_s(spec: TrialSpec, counts: _core._UdpWay, *, stopped: bool) -> float:
+    """How long the load was offered in a direction: for the duration; longer when the sender was late;
+    shorter when it was stopped."""
+    due_s = counts["intended"] / spec.load_per_direction_fps if stopped else spec.duration_s
+    return max(counts["sending_ps"] / 1e12, due_s)
 
 
 def _latency(outcome: _core._UdpTrial) -> dict[str, float]:
@@ -281,13 +360,9 @@ def _latency(outcome: _core._UdpTrial) -> dict[str, float]:
     return {name: delay / 1e9 for name, delay in outcome["delay_ns"].items()}
 
 
-def _seconds(ns: int | None) -> float | None:
-    return None if ns is None else ns / 1e9
-
-
 def refusals(scenario: Scenario) -> list[Problem]:
-    """Every part of ``scenario`` that a router between one sender and one receiver cannot honour. Needs
-    no privilege."""
+    """Every part of ``scenario`` that a router between two ends cannot honour. Needs no
+    privilege."""
     found = only_the_load(scenario, "a router")
     return found + [scenario.problem_at(path, message) for path, message in _own_refusals(scenario)]
 
@@ -305,8 +380,12 @@ def _own_refusals(scenario: Scenario) -> Iterator[tuple[tuple[str, ...], str]]:
     measured = scenario.search.vary.split(".")[1]
     place, traffic = ("traffic", measured), scenario.traffic[measured]
     flows = flows_of(traffic, Layout(FIXED_NODES, frozenset(FIXED_NODES), ()))
-    if flows != [Flow(FIXED_NODES.index("sender"), (FIXED_NODES.index("receiver"),))]:
-        yield place, "the load goes one way, from 'sender' to 'receiver'"
+    sender, receiver = FIXED_NODES.index("sender"), FIXED_NODES.index("receiver")
+    there, back = Flow(sender, (receiver,)), Flow(receiver, (sender,))
+    if flows != [there] and sorted(flows, key=lambda flow: flow.source) != sorted(
+        [there, back], key=lambda flow: flow.source
+    ):
+        yield place, "the load goes from 'sender' to 'receiver', or both ways"
     if not isinstance(traffic.transport, Udp):
         yield (*place, "transport"), "a router forwards IP packets; write 'transport: {kind: udp}'"
     sizes = frame_sizes(traffic.source) if isinstance(traffic.source, Departing) else ()

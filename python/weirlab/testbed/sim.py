@@ -14,7 +14,7 @@ from weirlab.results import Provenance
 from weirlab.runs import Run, simulate
 from weirlab.scenario.offered import at_load, offered
 from weirlab.scenario.resolve import unsupported
-from weirlab.testbed.base import Trial, TrialSpec
+from weirlab.testbed.base import Direction, Trial, TrialSpec
 from weirlab.testbed.devices import Device, Offer
 from weirlab.testbed.refusals import only_the_load
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["DeviceTestbed", "ScenarioTestbed"]
 
 _TRIAL_DELAYS = "record.delays-of-the-trial"
+_MOST_DIRECTIONS = 16
+"""Flows beyond this are not listed in each trial: a log of thousands of flows tells nobody anything."""
 
 
 class DeviceTestbed:
@@ -185,6 +187,7 @@ class ScenarioTestbed:
             effective_duration_s=begin_s + spec.duration_s + settle.s,
             offered_load_fps=load_fps,
             latency_s=_latency_s(flows, _of_traffic(records, "delays", what.traffic)),
+            per_direction=_directions(records, flows),
             facts={"dropped_frames": dropped},
         )
 
@@ -197,6 +200,21 @@ def _of_traffic(records: Records, table: str, traffic: str) -> pl.DataFrame:
     groups = records["traffic_names"].filter(pl.col("name") == traffic).select("traffic")
     flows = records["flow_names"].join(groups, on="traffic", how="semi").select("flow")
     return records[table].join(flows, on="flow", how="semi")
+
+
+def _directions(records: Records, flows: pl.DataFrame) -> tuple[Direction, ...]:
+    """The counts of each flow, as far as few enough to be told one by one."""
+    if len(flows) > _MOST_DIRECTIONS:
+        return ()
+    named = flows.join(records["flow_names"], on="flow").sort("flow")
+    return tuple(
+        Direction(
+            name=f"{row['from']}-{row['to']}",
+            sent_frames=row["sent_frames"],
+            received_frames=row["delivered_frames"],
+        )
+        for row in named.iter_rows(named=True)
+    )
 
 
 def _latency_s(flows: pl.DataFrame, delays: pl.DataFrame) -> Mapping[str, float]:

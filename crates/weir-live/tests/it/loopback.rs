@@ -7,7 +7,7 @@ use weir_core::units::{Bytes, Span, Time};
 use weir_live::LiveError;
 use weir_live::datagram::Header;
 use weir_live::host::{Priority, Seat};
-use weir_live::trial::{Plan, Report, StopRule, run};
+use weir_live::trial::{Look, Plan, Report, StopRule, Way, WayReport, run};
 
 const RUN: u32 = 0x5eed;
 
@@ -24,14 +24,8 @@ fn address(host: u8) -> SocketAddrV4 {
 const AMPLE: Span = Span::from_ms(2_000);
 
 fn plan(host: u8, duration: Span) -> Plan {
-    let seat = Seat { namespace: None, cpu: None, priority: Priority::Normal };
-    let destination = address(host);
     Plan {
-        sender: seat.clone(),
-        receiver: seat,
-        source: SocketAddrV4::new(Ipv4Addr::new(127, 0, 77, host), 0),
-        destination,
-        listen: destination,
+        ways: vec![way(host)],
         payload: Bytes::new(18),
         duration,
         settle: Span::from_ms(100),
@@ -39,17 +33,35 @@ fn plan(host: u8, duration: Span) -> Plan {
         send_buffer: Bytes::new(1 << 20),
         receive_buffer: Bytes::new(4 << 20),
         spin: Span::ZERO,
-        run: RUN,
         stop: None,
     }
 }
 
-fn every(gap: Span, count: u64) -> impl Iterator<Item = Time> + Clone + Send {
+fn way(host: u8) -> Way {
+    let seat = Seat { namespace: None, cpu: None, priority: Priority::Normal };
+    let destination = address(host);
+    Way {
+        sender: seat.clone(),
+        receiver: seat,
+        source: SocketAddrV4::new(Ipv4Addr::new(127, 0, 77, host), 0),
+        destination,
+        listen: destination,
+        run: RUN,
+    }
+}
+
+fn every(gap: Span, count: u64) -> impl Iterator<Item = Time> + Clone + Send + Sync {
     (0..count).map(move |n| Time::ZERO + gap * n)
 }
 
-fn measure(plan: &Plan, gap: Span, count: u64) -> Result<Report, LiveError> {
-    run(plan, every(gap, count), &AtomicBool::new(false))
+fn measure_all(plan: &Plan, gap: Span, count: u64) -> Result<Report, LiveError> {
+    let departures: Vec<_> = plan.ways.iter().map(|_| every(gap, count)).collect();
+    run(plan, &departures, &AtomicBool::new(false))
+}
+
+/// The only way of a plan.
+fn measure(plan: &Plan, gap: Span, count: u64) -> Result<WayReport, LiveError> {
+    measure_all(plan, gap, count).map(|report| report.ways[0].clone())
 }
 
 #[test]
@@ -63,7 +75,6 @@ fn every_probe_over_the_loopback_is_accounted_for() {
     let delay = report.delay.expect("delays of what arrived");
     assert!(delay.min < Span::from_ms(1), "a loopback of {} is no loopback", delay.min);
     assert!(report.lateness.is_some());
-    assert!(!report.stopped);
 }
 
 #[test]
@@ -97,8 +108,8 @@ fn strangers_are_counted_apart() {
             Header { run: RUN + 1, sequence: 3, departure: Time::ZERO }.encode(&mut payload);
             let mut sent = 0;
             while !done.load(Ordering::Relaxed) {
-                sent += u64::from(socket.send_to(&payload, plan.destination).is_ok());
-                sent += u64::from(socket.send_to(b"short", plan.destination).is_ok());
+                sent += u64::from(socket.send_to(&payload, plan.ways[0].destination).is_ok());
+                sent += u64::from(socket.send_to(b"short", plan.ways[0].destination).is_ok());
                 thread::sleep(Duration::from_millis(5));
             }
             sent
@@ -133,10 +144,10 @@ fn a_device_that_duplicates_and_reorders_is_caught() {
     let device = UdpSocket::bind("127.0.77.5:0").expect("a socket");
     device.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout");
     let SocketAddr::V4(entrance) = device.local_addr().expect("bound") else { panic!("not IPv4") };
-    plan.destination = entrance;
+    plan.ways[0].destination = entrance;
     let done = AtomicBool::new(false);
     let report = thread::scope(|scope| {
-        scope.spawn(|| misbehave(&device, plan.listen, 10, &done));
+        scope.spawn(|| misbehave(&device, plan.ways[0].listen, 10, &done));
         let report = measure(&plan, Span::from_us(200), 1_000);
         done.store(true, Ordering::Relaxed);
         report.expect("a trial")
@@ -154,14 +165,14 @@ fn a_device_that_never_stops_delivering_is_given_up() {
     let device = UdpSocket::bind("127.0.77.11:0").expect("a socket");
     device.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout");
     let SocketAddr::V4(entrance) = device.local_addr().expect("bound") else { panic!("not IPv4") };
-    plan.destination = entrance;
+    plan.ways[0].destination = entrance;
     let error = thread::scope(|scope| {
         scope.spawn(|| {
             let mut buffer = [0; 64];
             while !done.load(Ordering::Relaxed) {
                 let Ok(length) = device.recv(&mut buffer) else { continue };
                 while !done.load(Ordering::Relaxed) {
-                    let _ = device.send_to(&buffer[..length], plan.listen);
+                    let _ = device.send_to(&buffer[..length], plan.ways[0].listen);
                     thread::sleep(Duration::from_millis(5));
                 }
             }
@@ -176,12 +187,55 @@ fn a_device_that_never_stops_delivering_is_given_up() {
 #[test]
 fn a_hopeless_trial_is_stopped_before_its_end() {
     let mut plan = plan(6, Span::from_ms(2_000));
-    plan.receive_buffer = Bytes::new(4_096);
-    plan.stop = Some(StopRule { budget: 100, flight: Span::from_ms(50) });
-    let report = measure(&plan, Span::from_us(5), 400_000).expect("a trial");
-    assert!(report.stopped);
+    let abyss = UdpSocket::bind("127.0.77.6:0").expect("a socket that nobody reads");
+    let SocketAddr::V4(entrance) = abyss.local_addr().expect("bound") else { panic!("not IPv4") };
+    plan.ways[0].destination = entrance;
+    plan.stop = Some(StopRule { budget: 100, flight: Span::from_ms(50), look: None });
+    let trial = measure_all(&plan, Span::from_us(5), 400_000).expect("a trial");
+    assert!(trial.stopped);
+    let report = &trial.ways[0];
     assert!(report.sending < plan.duration, "stopped after {}", report.sending);
     assert!(report.sent - report.received > 100, "what was decided is true in the end");
+}
+
+#[test]
+fn two_directions_at_once_have_counts_of_their_own() {
+    let mut plan = plan(12, AMPLE);
+    plan.ways.push(Way { run: RUN + 1, ..way(13) });
+    let departures = [every(Span::from_us(100), 2_000), every(Span::from_us(200), 1_000)];
+    let report = run(&plan, &departures, &AtomicBool::new(false)).expect("a trial");
+    let counts: Vec<_> = report.ways.iter().map(|way| (way.intended, way.sent, way.received)).collect();
+    assert_eq!(counts, [(2_000, 2_000, 2_000), (1_000, 1_000, 1_000)]);
+    let slowest = report.ways.iter().filter_map(|way| way.delay).map(|delay| delay.max).max();
+    assert_eq!(report.delay.map(|delay| delay.max), slowest, "the delays of both are one distribution");
+    assert!(!report.stopped);
+}
+
+#[test]
+fn a_loss_in_one_direction_stops_both() {
+    let mut plan = plan(14, Span::from_ms(2_000));
+    plan.ways.push(Way { run: RUN + 1, ..way(15) });
+    let abyss = UdpSocket::bind("127.0.77.16:0").expect("a socket that nobody reads");
+    let SocketAddr::V4(entrance) = abyss.local_addr().expect("bound") else { panic!("not IPv4") };
+    plan.ways[1].destination = entrance;
+    let look = Some(Look { until: Span::from_ms(200), budget: 10 });
+    plan.stop = Some(StopRule { budget: 10_000, flight: Span::from_ms(50), look });
+    let report = measure_all(&plan, Span::from_us(500), 4_000).expect("a trial");
+    assert!(report.stopped, "more of the beginning is lost than may be");
+    assert!(report.ways.iter().all(|way| way.sent < 4_000), "{:?}", report.ways);
+    assert_eq!((report.ways[0].lost_early, report.ways[1].received), (0, 0));
+    assert!(report.ways[1].lost_early > 10, "what was decided is true in the end");
+}
+
+#[test]
+fn a_direction_that_fails_ends_the_other() {
+    let mut plan = plan(17, Span::from_ms(20_000));
+    plan.ways.push(Way { run: RUN + 1, ..way(18) });
+    plan.ways[1].sender.namespace = Some("/run/netns/no-such-place".into());
+    let began = Instant::now();
+    let error = measure_all(&plan, Span::from_ms(10), 2_000).expect_err("no such place");
+    assert!(error.to_string().contains("/run/netns/no-such-place"), "{error}");
+    assert!(began.elapsed() < Duration::from_secs(5));
 }
 
 #[test]
@@ -189,7 +243,7 @@ fn a_cancelled_trial_ends_at_once() {
     let plan = plan(7, Span::from_ms(20_000));
     let cancel = AtomicBool::new(false);
     let took = thread::scope(|scope| {
-        let trial = scope.spawn(|| run(&plan, every(Span::from_us(100), 200_000), &cancel));
+        let trial = scope.spawn(|| run(&plan, &[every(Span::from_us(100), 200_000)], &cancel));
         thread::sleep(Duration::from_millis(100));
         let asked = Instant::now();
         cancel.store(true, Ordering::Relaxed);
@@ -204,7 +258,7 @@ fn a_cancelled_trial_ends_at_once_even_between_rare_departures() {
     let plan = plan(8, Span::from_ms(20_000));
     let cancel = AtomicBool::new(false);
     let took = thread::scope(|scope| {
-        let trial = scope.spawn(|| run(&plan, every(Span::from_ms(10_000), 2), &cancel));
+        let trial = scope.spawn(|| run(&plan, &[every(Span::from_ms(10_000), 2)], &cancel));
         thread::sleep(Duration::from_millis(100));
         let asked = Instant::now();
         cancel.store(true, Ordering::Relaxed);
@@ -217,7 +271,7 @@ fn a_cancelled_trial_ends_at_once_even_between_rare_departures() {
 #[test]
 fn a_namespace_that_does_not_exist_is_named() {
     let mut plan = plan(9, Span::from_ms(10));
-    plan.receiver.namespace = Some("/run/netns/no-such-place".into());
+    plan.ways[0].receiver.namespace = Some("/run/netns/no-such-place".into());
     let error = measure(&plan, Span::from_ms(1), 5).expect_err("no such place");
     assert!(error.to_string().contains("/run/netns/no-such-place"), "{error}");
 }

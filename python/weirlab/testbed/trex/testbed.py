@@ -16,7 +16,7 @@ from weirlab.errors import (
 )
 from weirlab.scenario.flows import flows_of
 from weirlab.scenario.layout import FIXED_NODES, Layout
-from weirlab.testbed.base import Trial, TrialSpec
+from weirlab.testbed.base import Direction, Trial, TrialSpec
 from weirlab.testbed.refusals import only_the_load
 from weirlab.testbed.trex.connection import Connection
 from weirlab.testbed.trex.counters import Clock, MonotonicClock
@@ -155,7 +155,8 @@ class TrexTestbed:
 
     def _result(self, spec: TrialSpec, stretch: Stretch, took_s: float) -> Trial:
         facts: dict[str, float | int | str | None] = dict(stretch.facts)
-        received = strays = 0
+        strays = 0
+        directions = []
         for lane, count in zip(stretch.lanes, stretch.counts, strict=True):
             if count.sent < 0 or count.received < 0:
                 raise TestbedError(
@@ -170,23 +171,23 @@ class TrexTestbed:
                     f"the frames of the trial alone)"
                 )
             strays += surplus
-            received += count.received - surplus
-            facts[f"sent_{lane.name}"] = count.sent
-            facts[f"received_{lane.name}"] = count.received - surplus
-            facts[f"loss_ratio_{lane.name}"] = _loss_ratio(count.sent, count.received)
+            name = f"port-{lane.sender}-{lane.receiver}"
+            received = count.received - surplus
+            directions.append(Direction(name=name, sent_frames=count.sent, received_frames=received))
         facts["stray_frames"] = strays
         facts["live_counters"] = "trusted" if self._trusts_live_counters else "late: no early stop"
-        sent = sum(count.sent for count in stretch.counts)
+        sent = sum(each.sent_frames for each in directions)
         intended = _intended_frames(spec, stretch, sent)
         return Trial(
             spec=spec,
             intended_frames=intended,
             sent_frames=sent,
-            received_frames=received,
+            received_frames=sum(each.received_frames for each in directions),
             effective_duration_s=took_s,
             offered_load_fps=spec.intended_load_fps * sent / intended if intended else 0.0,
             latency_s=stretch.delays.percentiles() if stretch.delays else {},
             stopped_early=stretch.stopped_early,
+            per_direction=tuple(directions),
             facts=facts,
         )
 
@@ -214,7 +215,3 @@ def _intended_frames(spec: TrialSpec, stretch: Stretch, sent: int) -> int:
         return spec.intended_frames
     least, most = (round(spec.intended_load_fps * seconds) for seconds in stretch.sending_s)
     return min(max(sent, least), most)
-
-
-def _loss_ratio(sent: int, received: int) -> float | None:
-    return max(0.0, 1.0 - received / sent) if sent else None
