@@ -1,4 +1,4 @@
-//! What happens next: at most one pending event per entity, taken in the order (time, entity id).
+//! What happens next, taken in the order (time, entity id).
 //!
 //! A wheel of buckets of equal width over a window that moves with time; what lies beyond waits in a heap. A bucket
 //! is put in order when its time has come. Buckets are a few events wide, or, while few events are pending, so wide
@@ -25,10 +25,11 @@ pub(crate) struct Agenda {
     /// How many events each other bucket of the window holds; at most [`ROOM`] are counted.
     counts: Vec<u8>,
     buckets: Vec<Bucket>,
-    /// The last event that found no room in each bucket.
-    crowds: Vec<Entity>,
-    /// Where an entity stands that found no room: its key, and the one that found none before it.
-    places: Vec<(u64, Entity)>,
+    /// The last event that found no room in each bucket: a place in `spare`.
+    crowds: Vec<u32>,
+    /// Events that found no room: the key, and the one that found none before it, or the next free place.
+    spare: Vec<(u64, u32)>,
+    free: u32,
     /// Events beyond the window when they were entered.
     far: BinaryHeap<Reverse<(Time, Entity)>>,
     /// Since the width was fitted last, at `since` ps: events that came to be current, events that were entered beyond
@@ -51,7 +52,7 @@ pub(crate) struct Agenda {
 struct Bucket([u64; ROOM]);
 
 const ROOM: usize = 8;
-const NONE: Entity = Entity::MAX;
+const NONE: u32 = u32::MAX;
 /// Up to so many pending events, one sorted array is faster than buckets.
 const FEW: usize = 24;
 /// Widest buckets: times in them fit into 32 bits.
@@ -67,7 +68,7 @@ const FIRST_FIT: usize = 1 << 8;
 const LAST_FIT: usize = 1 << 16;
 
 impl Agenda {
-    /// An empty agenda for entities below `entities`.
+    /// An empty agenda for about so many events at a time.
     pub(crate) fn new(entities: usize) -> Agenda {
         let buckets = (entities / 8).next_power_of_two().clamp(512, 65_536);
         Agenda {
@@ -78,7 +79,8 @@ impl Agenda {
             counts: vec![0; buckets],
             buckets: vec![Bucket([0; ROOM]); buckets],
             crowds: vec![NONE; buckets],
-            places: vec![(0, NONE); entities],
+            spare: Vec::new(),
+            free: NONE,
             far: BinaryHeap::new(),
             taken: 0,
             beyond: 0,
@@ -90,7 +92,7 @@ impl Agenda {
         }
     }
 
-    /// Enters an event of `entity`, which has none, not before the last one taken.
+    /// Enters an event of `entity`, not before the last one taken.
     #[inline]
     pub(crate) fn push(&mut self, at: Time, entity: Entity) {
         let slot = self.slot_of(at);
@@ -108,7 +110,7 @@ impl Agenda {
             *place = key;
             *count += 1;
         } else {
-            self.places[entity as usize] = (key, std::mem::replace(&mut self.crowds[bucket], entity));
+            self.push_spare(bucket, key);
         }
     }
 
@@ -136,6 +138,18 @@ impl Agenda {
         self.taken += 1;
         if self.current.len() / 2 > self.few && self.taken >= FIRST_FIT {
             self.fit();
+        }
+    }
+
+    #[inline]
+    fn push_spare(&mut self, bucket: usize, key: u64) {
+        let before = self.crowds[bucket];
+        if let Some(place) = self.spare.get_mut(self.free as usize) {
+            self.crowds[bucket] = std::mem::replace(&mut self.free, place.1);
+            *place = (key, before);
+        } else {
+            self.crowds[bucket] = self.spare.len() as u32;
+            self.spare.push((key, before));
         }
     }
 
@@ -178,14 +192,15 @@ impl Agenda {
 
     /// Adds the events that found no room in a bucket to the current ones.
     fn take_crowd(&mut self, bucket: usize) {
-        let mut entity = std::mem::replace(&mut self.crowds[bucket], NONE);
-        if entity == NONE {
+        let mut place = std::mem::replace(&mut self.crowds[bucket], NONE);
+        if place == NONE {
             return;
         }
-        while entity != NONE {
-            let (key, before) = self.places[entity as usize];
-            self.current.push(key);
-            entity = before;
+        while place != NONE {
+            let (key, next) = &mut self.spare[place as usize];
+            self.current.push(*key);
+            let before = std::mem::replace(next, self.free);
+            self.free = std::mem::replace(&mut place, before);
         }
         self.current.sort_unstable_by(|a, b| b.cmp(a));
     }
@@ -301,7 +316,7 @@ fn insert(keys: &mut Vec<u64>, key: u64) {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use proptest::prelude::*;
     use weir_core::units::Span;
@@ -338,18 +353,22 @@ mod tests {
         ) {
             let mut agenda = Agenda::new(entities);
             (agenda.few, agenda.fit_at) = (few, fit_at);
-            let mut expected = BTreeSet::new();
-            let mut idle: Vec<Entity> = (0..entities as Entity).rev().collect();
+            // An entity may have several events, even at one time.
+            let mut expected: BTreeMap<(Time, Entity), u32> = BTreeMap::new();
+            let mut idle: Vec<Entity> = (0..entities as Entity).rev().chain(0..entities as Entity / 2).collect();
             let mut now = Time::ZERO;
             for (ahead, dice) in steps {
                 match idle.pop().filter(|_| dice < busy) {
                     Some(entity) => {
                         let at = now + Span::from_ps(ahead);
                         agenda.push(at, entity);
-                        expected.insert((at, entity));
+                        *expected.entry((at, entity)).or_default() += 1;
                     }
                     None => {
-                        let next = expected.pop_first();
+                        let next = expected.first_entry().map(|mut first| {
+                            *first.get_mut() -= 1;
+                            if *first.get() == 0 { first.remove_entry().0 } else { *first.key() }
+                        });
                         prop_assert_eq!(agenda.next(), next);
                         if let Some((at, entity)) = next {
                             now = at;
@@ -358,8 +377,10 @@ mod tests {
                     }
                 }
             }
-            for event in expected {
-                prop_assert_eq!(agenda.next(), Some(event));
+            for (event, count) in expected {
+                for _ in 0..count {
+                    prop_assert_eq!(agenda.next(), Some(event));
+                }
             }
             prop_assert_eq!(agenda.next(), None);
         }

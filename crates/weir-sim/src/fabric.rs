@@ -12,9 +12,10 @@ use weir_core::rng::Seed;
 use weir_core::units::{Bytes, Time};
 
 use crate::agenda::{Agenda, Entity};
+use crate::agent::{Alarm, Received, Timer};
 use crate::deliveries::{FlowCounters, Watch};
 use crate::feed::{Feed, Source};
-use crate::frames::{Frame, FrameId, NO_FRAME, Pool};
+use crate::frames::{Body, Frame, FrameId, Kind, NO_FRAME, Pool};
 use crate::line::{ARMED, FED, Line, UNKEPT};
 use crate::plan::{ARRIVED, Plan};
 use crate::probes::PortProbes;
@@ -42,6 +43,11 @@ pub struct Fabric<'p> {
     pub(crate) feeds: Vec<Feed>,
     pub(crate) port_probes: PortProbes,
     pub(crate) watch: Option<Box<Watch>>,
+    timers: Vec<Timer>,
+    /// The agent that receives the frames with a body of each flow; empty if no agent receives any.
+    receivers: Vec<u32>,
+    /// The frame that an agent is about to be told of.
+    pub(crate) received: Option<Received>,
 }
 
 impl<'p> Fabric<'p> {
@@ -69,6 +75,9 @@ impl<'p> Fabric<'p> {
             feeds: Vec::new(),
             port_probes: PortProbes::new(&plan.spec.record.ports, plan.topology.ports.len(), end),
             watch: Watch::new(plan, end).map(Box::new),
+            timers: vec![Timer::IDLE; agents],
+            receivers: Vec::new(),
+            received: None,
         };
         for (port, boundary) in fabric.port_probes.first() {
             fabric.lines[port as usize].boundary = boundary;
@@ -87,6 +96,15 @@ impl<'p> Fabric<'p> {
         self.flows[flow as usize].send(size);
         let leg = self.plan.flows[flow as usize].first_leg;
         let frame = self.frames.put(Frame::new(self.now, flow, leg, size, lane));
+        self.offer(self.plan.route[leg as usize], frame, size, lane);
+    }
+
+    /// A frame of `flow` that carries `body` leaves its host now. The agent that receives the flow will be told of it.
+    pub fn send_loaded(&mut self, flow: u32, size: Bytes, lane: Lane, body: Body) {
+        self.flows[flow as usize].send(size);
+        let leg = self.plan.flows[flow as usize].first_leg;
+        let frame = Frame::new(self.now, flow, leg, size, lane).of_kind(Kind::Loaded);
+        let frame = self.frames.put_loaded(frame, body);
         self.offer(self.plan.route[leg as usize], frame, size, lane);
     }
 
@@ -140,7 +158,8 @@ impl<'p> Fabric<'p> {
         black_box(seen);
     }
 
-    /// Handles an event. That of an agent is left to the caller: the place of the agent is returned.
+    /// Handles an event. What an agent has to do is left to the caller: the place of the agent is returned, which is to
+    /// be told of the frame in `received`, if there is one, or else that its timer ran out.
     #[inline]
     pub(crate) fn on_event(&mut self, at: Time, entity: Entity) -> Option<u32> {
         self.now = at;
@@ -150,17 +169,31 @@ impl<'p> Fabric<'p> {
         }
         let port = entity - self.ports;
         if port < self.ports {
-            self.arrive(port);
-            return None;
+            return self.arrive(port);
         }
-        Some(port - self.ports)
+        self.on_alarm(port - self.ports)
+    }
+
+    fn on_alarm(&mut self, agent: u32) -> Option<u32> {
+        match self.timers[agent as usize].on_event(self.now) {
+            Alarm::RunOut => return Some(agent),
+            Alarm::Later(at) => self.agenda.push(at, 2 * self.ports + agent),
+            Alarm::Void => {}
+        }
+        None
     }
 
     /// Enters the timer of an agent.
     pub(crate) fn set_timer(&mut self, agent: u32, at: Time) {
-        if at != Time::NEVER {
+        if let Some(at) = self.timers[agent as usize].set(at) {
             self.agenda.push(at, 2 * self.ports + agent);
         }
+    }
+
+    /// Makes `agent` the receiver of `flow`.
+    pub(crate) fn set_receiver(&mut self, flow: u32, agent: u32) {
+        self.receivers.resize(self.flows.len(), NOBODY);
+        self.receivers[flow as usize] = agent;
     }
 
     /// A frame arrives at a queue.
@@ -239,11 +272,12 @@ impl<'p> Fabric<'p> {
 
     /// The first frame in flight behind `port` has arrived.
     #[inline(always)]
-    fn arrive(&mut self, port: u32) {
+    fn arrive(&mut self, port: u32) -> Option<u32> {
         let line = &mut self.lines[port as usize];
         let id = line.head;
         if id == NO_FRAME {
-            return self.pull(port);
+            self.pull(port);
+            return None;
         }
         let frame = &mut self.frames[id];
         frame.leg += 1;
@@ -256,14 +290,16 @@ impl<'p> Fabric<'p> {
         }
         self.hops += 1;
         match self.plan.route[leg as usize] {
-            ARRIVED => self.deliver(id),
+            ARRIVED => return self.deliver(id),
             onward => self.offer(onward, id, size, lane),
         }
+        None
     }
 
+    /// A frame has come to the end of its flow; returns the agent that is to be told.
     #[inline]
-    fn deliver(&mut self, id: FrameId) {
-        let Frame { born, flow, .. } = self.frames[id];
+    fn deliver(&mut self, id: FrameId) -> Option<u32> {
+        let Frame { born, flow, kind, .. } = self.frames[id];
         let size = self.frames[id].size();
         self.frames.free(id);
         let delay = self.now - born;
@@ -271,6 +307,15 @@ impl<'p> Fabric<'p> {
         if let Some(watch) = &mut self.watch {
             watch.on_delivery(self.now, flow, self.plan.flows[flow as usize].traffic, size, delay);
         }
+        if kind == Kind::Data { None } else { self.hand_over(id, flow, size) }
+    }
+
+    /// A frame with a body, just freed, goes to the agent that receives the flow.
+    #[cold]
+    fn hand_over(&mut self, id: FrameId, flow: u32, size: Bytes) -> Option<u32> {
+        let agent = self.receivers.get(flow as usize).copied().filter(|&agent| agent != NOBODY)?;
+        self.received = Some(Received { flow, size, body: self.frames.body(id) });
+        Some(agent)
     }
 
     /// Works out the next transmission of a fed port whose last frame has arrived.
@@ -408,6 +453,9 @@ enum Step {
     /// Nothing more happens before the end of the run.
     Done,
 }
+
+/// No agent.
+const NOBODY: u32 = u32::MAX;
 
 /// From so many ports on a network does not fit into the nearer caches.
 const MANY_PORTS: usize = 2000;

@@ -1,5 +1,7 @@
-//! Frames, in a pool: named by index, 32 bytes each, the one freed last is used next.
+//! Frames, in a pool: named by index, 32 bytes each, the one freed last is used next. What a frame carries beyond its
+//! size lies in a second pool, which frames without a body never touch.
 
+use weir_core::ethernet::reaction::Feedback;
 use weir_core::queue::Lane;
 use weir_core::units::{Bytes, Time};
 
@@ -26,13 +28,42 @@ pub(crate) struct Frame {
     pub(crate) next: FrameId,
     size: u16,
     pub(crate) lane: Lane,
+    pub(crate) kind: Kind,
+}
+
+/// What a frame is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Data, without a body.
+    Data,
+    /// Data with a body, for the agent that receives the flow.
+    Loaded,
+}
+
+/// What a frame carries beyond its size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Body {
+    /// Feedback of a congestion point: its number, and what it says.
+    Notification {
+        /// Number of the congestion point.
+        point: u32,
+        /// What it says.
+        feedback: Feedback,
+    },
+    /// Any number that agents agree on.
+    Token(u64),
 }
 
 impl Frame {
     #[inline]
     pub(crate) fn new(born: Time, flow: u32, leg: u32, size: Bytes, lane: Lane) -> Frame {
         let size = u16::try_from(size.count()).expect("frames are at most 65 535 bytes long, as checked");
-        Frame { born, arrives: Time::NEVER, flow, leg, next: NO_FRAME, size, lane }
+        Frame { born, arrives: Time::NEVER, flow, leg, next: NO_FRAME, size, lane, kind: Kind::Data }
+    }
+
+    /// The same frame, for another purpose.
+    pub(crate) fn of_kind(self, kind: Kind) -> Frame {
+        Frame { kind, ..self }
     }
 
     #[inline]
@@ -44,6 +75,8 @@ impl Frame {
 #[derive(Debug)]
 pub(crate) struct Pool {
     frames: Vec<Frame>,
+    /// The bodies of the frames that have one, at the places of their frames.
+    bodies: Vec<Body>,
     free: FrameId,
     /// Frames in use.
     pub(crate) alive: usize,
@@ -53,7 +86,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub(crate) fn new() -> Pool {
-        Pool { frames: Vec::new(), free: NO_FRAME, alive: 0, limit: MAX_FRAMES }
+        Pool { frames: Vec::new(), bodies: Vec::new(), free: NO_FRAME, alive: 0, limit: MAX_FRAMES }
     }
 
     #[inline]
@@ -66,6 +99,22 @@ impl Pool {
         let id = self.free;
         self.free = std::mem::replace(&mut self[id], frame).next;
         id
+    }
+
+    /// Puts a frame that carries `body`.
+    pub(crate) fn put_loaded(&mut self, frame: Frame, body: Body) -> FrameId {
+        debug_assert!(frame.kind != Kind::Data, "data without a body");
+        let id = self.put(frame);
+        if self.bodies.len() <= id as usize {
+            self.bodies.resize(self.frames.len().next_power_of_two(), body);
+        }
+        self.bodies[id as usize] = body;
+        id
+    }
+
+    /// The body of a frame that has one.
+    pub(crate) fn body(&self, id: FrameId) -> Body {
+        self.bodies[id as usize]
     }
 
     #[inline]

@@ -7,8 +7,8 @@
 //! 4. [`simulate`]: a batch of replicates on several threads; [`Tables`]: its columns.
 //! 5. [`workloads`]: loads with published exact counts.
 //!
-//! An entity (a port, a link, an agent) has at most one pending event; events are taken in the order (time, entity
-//! id). Ids go by class: the wakes of all ports, then the arrivals over all links, then the timers of agents. So a
+//! A port and a link have at most one pending event, and of those of an agent one counts; events are taken in the order
+//! (time, entity id). Ids go by class: the wakes of all ports, then the arrivals over all links, then the timers of agents. So a
 //! port whose transmission ends serves its queue before a frame that arrives at the same time is admitted, and
 //! adding an agent at the end moves nothing.
 #![forbid(unsafe_code)]
@@ -30,10 +30,11 @@ mod tables;
 mod totals;
 pub mod workloads;
 
-pub use agent::{Agent, PushedSource};
+pub use agent::{Agent, PushedSource, Received};
 pub use batch::{Progress, simulate};
 pub use deliveries::Delivery;
 pub use fabric::Fabric;
+pub use frames::Body;
 pub use plan::{Feeding, Plan};
 pub use probes::{Intervals, PortInterval};
 pub use sim::{Sim, SimError};

@@ -80,6 +80,9 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
         agents.extend(others);
         let mut fabric = Fabric::new(plan, Seed::new(seed), agents.len());
         for (place, agent) in (0..).zip(&mut agents) {
+            for flow in agent.receives() {
+                fabric.set_receiver(flow, place);
+            }
             fabric.set_timer(place, agent.start());
         }
         Sim { fabric, agents, seed, granted: 0 }
@@ -95,7 +98,11 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
                 break;
             }
             if let Some(agent) = self.fabric.on_event(at, entity) {
-                let next = self.agents[agent as usize].on_timer(&mut self.fabric);
+                let called = &mut self.agents[agent as usize];
+                let next = match self.fabric.received.take() {
+                    Some(frame) => called.on_frame(&mut self.fabric, frame),
+                    None => called.on_timer(&mut self.fabric),
+                };
                 self.fabric.set_timer(agent, next);
             }
             self.fabric.patience -= 1;

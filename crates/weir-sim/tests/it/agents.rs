@@ -1,12 +1,14 @@
 //! What agents do to ports: PAUSE, and frames in the control lane.
 
+use std::cell::RefCell;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
 use proptest::prelude::*;
 use weir_core::queue::Lane;
 use weir_core::spec::{Limit, Spec, TrafficProbe};
 use weir_core::units::{Bytes, Span, Time};
-use weir_sim::{Agent, Fabric, Feeding, Plan, PushedSource, Sim, Totals};
+use weir_sim::{Agent, Body, Fabric, Feeding, Plan, PushedSource, Received, Sim, Totals};
 
 use crate::scenarios::{FRAME, constant, drop_tail, one_way, spec};
 
@@ -51,6 +53,10 @@ impl Agent for Player {
                 self.start()
             }
         }
+    }
+
+    fn on_frame(&mut self, _: &mut Fabric<'_>, _: Received) -> Time {
+        self.start()
     }
 }
 
@@ -139,6 +145,69 @@ fn a_control_frame_overtakes_data_at_every_queue_and_passes_a_pause() {
     let totals = play(&spec, Feeding::Pushed, &[(1000, Act::Pause(5)), send]);
     assert_eq!((deliveries(&totals, 0).len(), deliveries(&totals, 1).len()), (0, 1));
     assert_eq!(totals.flows[flow as usize].sent_frames, 1);
+}
+
+/// Answers each token with one less, later by as many microseconds, down to zero.
+enum Ball {
+    Source(PushedSource),
+    Player { receives: u32, sends: u32, waiting: Option<(Time, u64)>, seen: Rc<RefCell<Vec<(u64, u64)>>> },
+}
+
+impl From<PushedSource> for Ball {
+    fn from(source: PushedSource) -> Ball {
+        Ball::Source(source)
+    }
+}
+
+impl Agent for Ball {
+    fn receives(&self) -> Vec<u32> {
+        match self {
+            Ball::Source(_) => vec![],
+            Ball::Player { receives, .. } => vec![*receives],
+        }
+    }
+
+    fn start(&mut self) -> Time {
+        match self {
+            Ball::Source(source) => source.start(),
+            Ball::Player { waiting, .. } => waiting.map_or(Time::NEVER, |(at, _)| at),
+        }
+    }
+
+    fn on_timer(&mut self, fabric: &mut Fabric<'_>) -> Time {
+        match self {
+            Ball::Source(source) => source.on_timer(fabric),
+            Ball::Player { sends, waiting, .. } => {
+                let (at, token) = waiting.take().expect("the timer was set");
+                assert_eq!(at, fabric.now());
+                fabric.send_loaded(*sends, FRAME, Lane::Data, Body::Token(token));
+                Time::NEVER
+            }
+        }
+    }
+
+    fn on_frame(&mut self, fabric: &mut Fabric<'_>, frame: Received) -> Time {
+        let Ball::Player { receives, waiting, seen, .. } = self else { panic!("sources receive nothing") };
+        let Body::Token(token) = frame.body else { panic!("a token") };
+        assert_eq!((frame.flow, frame.size), (*receives, FRAME));
+        seen.borrow_mut().push((fabric.now().ps() / 1000, token));
+        *waiting = token.checked_sub(1).map(|less| (fabric.now() + Span::from_us(less), less));
+        self.start()
+    }
+}
+
+#[test]
+fn agents_play_ball_with_frames_that_carry_something() {
+    // Flows 0 and 1 between hosts 0 and 1 belong to sources that never send.
+    let silent = |from, to| weir_core::spec::Source { stop_ps: Time::ZERO, ..constant(from, to, 1000) };
+    let plan = Plan::new(spec(2, vec![silent(0, 1), silent(1, 0)], Span::from_us(100))).expect("a legal spec");
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let player = |receives, sends, waiting| Ball::Player { receives, sends, waiting, seen: Rc::clone(&seen) };
+    let players = [player(1, 0, Some((Time::ZERO, 3))), player(0, 1, None)];
+    let totals = Sim::new(&plan, 1, players).run(|_| ControlFlow::Continue(())).expect("a lawful run");
+    // A frame takes 3400 ns; the answers wait for 2, 1 and 0 us.
+    assert_eq!(*seen.borrow(), [(3400, 3), (8800, 2), (13_200, 1), (16_600, 0)]);
+    assert_eq!((totals.flows[0].delivered_frames, totals.flows[1].delivered_frames), (2, 2));
 }
 
 proptest! {
