@@ -1,0 +1,412 @@
+//! One direction of a path, fed with arrivals in virtual or real time and asked what leaves when.
+//!
+//! Contract: times given to [`Line::arrive`] never go back, and neither do those of [`Line::leave`]; the caller owes a
+//! [`Line::leave`] at [`Line::due`], and gets one frame after the other until none is due. What happens depends on the
+//! arrivals alone, not on how late it is asked for: two callers that tell the same arrivals are told the same
+//! departures.
+//!
+//! When things coincide, transmissions end first, then rates change, then frames of others arrive, then one's own.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use super::loss::Loss;
+use super::spec::{CrossSpec, JitterSpec, LineSpec, RateSpec, ReorderSpec};
+use crate::queue::{Counters, Lane as PortLane, Limit, Offer, Port};
+use crate::rng::{Seed, Stream};
+use crate::spec::{Destination, Source, Stream as StreamSpec};
+use crate::traffic::Emissions;
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// What became of an arriving frame, in numbers of copies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// Copies on their way: [`Line::leave`] will give each of them.
+    pub kept: u32,
+    /// Lost at random.
+    pub lost: u32,
+    /// Found the queue full.
+    pub dropped: u32,
+}
+
+/// A frame that leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure<H> {
+    /// The frame.
+    pub handle: H,
+    /// When it leaves.
+    pub at: Time,
+}
+
+/// What a line counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LineCounters {
+    /// Frames that arrived.
+    pub arrived: u64,
+    /// Their sizes.
+    pub arrived_bytes: u64,
+    /// Frames lost at random.
+    pub lost: u64,
+    /// Copies made.
+    pub duplicated: u64,
+    /// Frames, copies included, that found a queue full.
+    pub dropped: u64,
+    /// Frames that came later than their turn.
+    pub reordered: u64,
+    /// Frames that left.
+    pub left: u64,
+    /// Frames of others that found a queue full.
+    pub cross_dropped: u64,
+}
+
+/// One direction of a path. `H` names a frame of the caller's.
+#[derive(Clone, Debug)]
+pub struct Line<H> {
+    loss: Loss,
+    duplicate: Chance,
+    lanes: Vec<Lane<H>>,
+    schedule: Schedule,
+    cross: Vec<Cross>,
+    delay: Span,
+    jitter: Jitter,
+    reorder: Option<(ReorderSpec, Stream)>,
+    leaving: BinaryHeap<Reverse<Leaving<H>>>,
+    /// When the last frame leaves that keeps its order.
+    latest: Time,
+    /// Own frames that wait or are in transmission.
+    inside: u64,
+    offered: u64,
+    counters: LineCounters,
+    now: Time,
+}
+
+impl<H: Copy> Line<H> {
+    /// An idle line, with chance from the streams `path/NAME/...` of `seed`. The spec has passed its check.
+    pub fn new(spec: &LineSpec, seed: Seed, name: &str) -> Line<H> {
+        let stream = |what: &str| seed.stream(&format!("path/{name}/{what}"));
+        let schedule = Schedule::new(&spec.rate);
+        let lane = |rate| Lane { port: Port::new(rate, spec.framing_bytes, Limit::from(spec.limit)), in_service: None };
+        Line {
+            loss: Loss::new(spec.loss, stream("loss")),
+            duplicate: Chance { probability: spec.duplicate, stream: stream("duplicate") },
+            lanes: schedule.first.iter().flat_map(|&rate| (0..spec.lanes).map(move |_| rate)).map(lane).collect(),
+            schedule,
+            cross: (0..).zip(&spec.cross).map(|(i, cross)| Cross::new(cross, stream(&format!("cross-{i}")))).collect(),
+            delay: spec.delay_ps,
+            jitter: Jitter { spec: spec.jitter, stream: stream("jitter") },
+            reorder: spec.reorder.map(|reorder| (reorder, stream("reorder"))),
+            leaving: BinaryHeap::new(),
+            latest: Time::ZERO,
+            inside: 0,
+            offered: 0,
+            counters: LineCounters::default(),
+            now: Time::ZERO,
+        }
+    }
+
+    /// A frame arrives at `now`; `flow` chooses among several transmitters. Frames are at most 65 535 bytes long.
+    pub fn arrive(&mut self, now: Time, handle: H, size: Bytes, flow: u64) -> Arrival {
+        self.advance(now);
+        self.counters.arrived += 1;
+        self.counters.arrived_bytes += size.count();
+        let mut arrival = Arrival::default();
+        if self.loss.lose() {
+            self.counters.lost += 1;
+            arrival.lost = 1;
+            return arrival;
+        }
+        let copies = if self.duplicate.strikes() { 2 } else { 1 };
+        self.counters.duplicated += u64::from(copies - 1);
+        for _ in 0..copies {
+            if self.offer(now, Item::Own(handle), size, flow) {
+                arrival.kept += 1;
+            } else {
+                arrival.dropped += 1;
+            }
+        }
+        self.counters.dropped += u64::from(arrival.dropped);
+        arrival
+    }
+
+    /// When the caller owes the next [`Line::leave`]: not later than a frame leaves; [`Time::NEVER`] while none is
+    /// inside.
+    pub fn due(&self) -> Time {
+        let leaving = self.leaving.peek().map_or(Time::NEVER, |Reverse(leaving)| leaving.at);
+        if self.inside == 0 {
+            return leaving;
+        }
+        let served = self.lanes.iter().map(Lane::due).min().unwrap_or(Time::NEVER).min(self.schedule.next);
+        leaving.min(if served == Time::NEVER { served } else { served + self.delay })
+    }
+
+    /// The next frame that leaves up to `now`.
+    pub fn leave(&mut self, now: Time) -> Option<Departure<H>> {
+        self.advance(now);
+        if self.leaving.peek()?.0.at > now {
+            return None;
+        }
+        let Reverse(Leaving { handle, at, .. }) = self.leaving.pop()?;
+        self.counters.left += 1;
+        Some(Departure { handle, at })
+    }
+
+    /// What was counted so far.
+    pub fn counters(&self) -> LineCounters {
+        self.counters
+    }
+
+    /// What the transmitters counted, one by one, frames of others included; none where there is no rate.
+    pub fn transmitters(&mut self) -> Vec<Counters> {
+        let now = self.now;
+        self.lanes.iter_mut().map(|lane| lane.port.counters_at(now)).collect()
+    }
+
+    /// Frames inside: waiting, in transmission or under way.
+    pub fn inside(&self) -> u64 {
+        self.inside + self.leaving.len() as u64
+    }
+
+    /// Everything that happens up to `now` without a frame of one's own.
+    fn advance(&mut self, now: Time) {
+        debug_assert!(now >= self.now, "time goes on");
+        loop {
+            let lanes = self.lanes.iter().map(Lane::due);
+            let (served, lane) = lanes.zip(0..).min().unwrap_or((Time::NEVER, 0));
+            let (generated, cross) =
+                self.cross.iter().map(|cross| cross.emissions.peek()).zip(0..).min().unwrap_or((Time::NEVER, 0));
+            let changed = self.schedule.next;
+            let next = served.min(changed).min(generated);
+            if next > now || next == Time::NEVER {
+                break;
+            }
+            if served == next {
+                self.complete(next, lane);
+            } else if changed == next {
+                let rate = self.schedule.advance();
+                self.lanes.iter_mut().for_each(|lane| lane.port.change_rate(next, rate));
+            } else {
+                let lane = self.cross[cross].lane;
+                let (_, size) = self.cross[cross].emissions.draw();
+                if !self.offer(next, Item::Others, size, lane) {
+                    self.counters.cross_dropped += 1;
+                }
+            }
+        }
+        self.now = now;
+    }
+
+    /// Whether a frame found a place.
+    fn offer(&mut self, now: Time, item: Item<H>, size: Bytes, flow: u64) -> bool {
+        let count = self.lanes.len() as u64;
+        if count == 0 {
+            if let Item::Own(handle) = item {
+                self.send_off(now, handle);
+            }
+            return true;
+        }
+        let lane = &mut self.lanes[(flow % count) as usize];
+        match lane.port.offer(now, item, size, PortLane::Data) {
+            Offer::Sent { .. } => lane.in_service = Some(item),
+            Offer::Waits => {}
+            Offer::Dropped => return false,
+        }
+        self.inside += u64::from(matches!(item, Item::Own(_)));
+        true
+    }
+
+    /// A transmission ends, and perhaps another begins.
+    fn complete(&mut self, now: Time, lane: usize) {
+        let lane = &mut self.lanes[lane];
+        let done = lane.in_service.take();
+        lane.in_service = lane.port.wake(now).map(|sent| sent.handle);
+        if let Some(Item::Own(handle)) = done {
+            self.inside -= 1;
+            self.send_off(now, handle);
+        }
+    }
+
+    /// A frame has been transmitted and is under way.
+    fn send_off(&mut self, now: Time, handle: H) {
+        let (jitter, keeps_order) = self.jitter.draw();
+        let mut at = now + self.delay + jitter;
+        let late = match &mut self.reorder {
+            Some((reorder, stream)) if stream.open_unit() < reorder.probability => Some(reorder.later_ps),
+            _ => None,
+        };
+        if let Some(later) = late {
+            self.counters.reordered += 1;
+            at = at + later;
+        } else if keeps_order {
+            at = at.max(self.latest);
+            self.latest = at;
+        }
+        self.offered += 1;
+        self.leaving.push(Reverse(Leaving { at, sequence: self.offered, handle }));
+    }
+}
+
+/// A transmitter with its queue.
+#[derive(Clone, Debug)]
+struct Lane<H> {
+    port: Port<Item<H>>,
+    in_service: Option<Item<H>>,
+}
+
+impl<H: Copy> Lane<H> {
+    /// When the transmission under way ends.
+    fn due(&self) -> Time {
+        if self.in_service.is_some() { self.port.free_at() } else { Time::NEVER }
+    }
+}
+
+/// A frame in a queue.
+#[derive(Clone, Copy, Debug)]
+enum Item<H> {
+    /// The caller's.
+    Own(H),
+    /// Cross traffic.
+    Others,
+}
+
+/// A frame under way.
+#[derive(Clone, Copy, Debug)]
+struct Leaving<H> {
+    at: Time,
+    sequence: u64,
+    handle: H,
+}
+
+impl<H> Leaving<H> {
+    fn key(&self) -> (Time, u64) {
+        (self.at, self.sequence)
+    }
+}
+
+impl<H> PartialEq for Leaving<H> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl<H> Eq for Leaving<H> {}
+
+impl<H> PartialOrd for Leaving<H> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<H> Ord for Leaving<H> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+/// Something that strikes a frame with a probability; draws nothing at 0.
+#[derive(Clone, Debug)]
+struct Chance {
+    probability: f64,
+    stream: Stream,
+}
+
+impl Chance {
+    fn strikes(&mut self) -> bool {
+        self.probability > 0.0 && self.stream.open_unit() < self.probability
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Jitter {
+    spec: JitterSpec,
+    stream: Stream,
+}
+
+impl Jitter {
+    /// The extra delay of the next frame, and whether it waits for those before it.
+    fn draw(&mut self) -> (Span, bool) {
+        match self.spec {
+            JitterSpec::None => (Span::ZERO, true),
+            JitterSpec::Uniform { most_ps, keeps_order } => (part(most_ps, self.stream.open_unit()), keeps_order),
+            JitterSpec::Exponential { mean_ps, keeps_order } => {
+                (part(mean_ps, self.stream.exponential()), keeps_order)
+            }
+        }
+    }
+}
+
+fn part(span: Span, share: f64) -> Span {
+    Span::from_ps((span.ps() as f64 * share) as u64)
+}
+
+/// When the rate of a line changes.
+#[derive(Clone, Debug)]
+struct Schedule {
+    /// The rate at the start; none: no transmitter.
+    first: Option<Rate>,
+    steps: Vec<(Time, Rate)>,
+    period: Option<Span>,
+    /// The step that comes next, and when.
+    place: usize,
+    round: Span,
+    next: Time,
+}
+
+impl Schedule {
+    fn new(spec: &RateSpec) -> Schedule {
+        let (steps, period) = match spec {
+            RateSpec::Unlimited => (Vec::new(), None),
+            RateSpec::Constant { rate_bps } => (vec![(Time::ZERO, *rate_bps)], None),
+            RateSpec::Steps { steps, period_ps } => (steps.clone(), *period_ps),
+        };
+        let first = steps.first().map(|&(_, rate)| positive(rate));
+        let mut schedule = Schedule { first, steps, period, place: 0, round: Span::ZERO, next: Time::NEVER };
+        schedule.proceed();
+        schedule
+    }
+
+    /// Takes the change that is next, and gives the rate from then on.
+    fn advance(&mut self) -> Rate {
+        let (_, rate) = self.steps[self.place];
+        self.proceed();
+        positive(rate)
+    }
+
+    fn proceed(&mut self) {
+        self.place += 1;
+        if self.place >= self.steps.len() {
+            let Some(period) = self.period else {
+                self.next = Time::NEVER;
+                return;
+            };
+            self.place = 0;
+            self.round += period;
+        }
+        self.next = self.steps[self.place].0 + self.round;
+    }
+}
+
+/// A transmission never stands still for good, so that what is left of it has a length.
+fn positive(rate: Rate) -> Rate {
+    rate.max(Rate::from_bps(1))
+}
+
+#[derive(Clone, Debug)]
+struct Cross {
+    emissions: Emissions,
+    lane: u64,
+}
+
+impl Cross {
+    fn new(spec: &CrossSpec, stream: Stream) -> Cross {
+        let source = Source {
+            from: 0,
+            to: Destination::Node(1),
+            start_ps: Time::ZERO,
+            stop_ps: Time::NEVER,
+            departures: spec.departures.clone(),
+            frame_size: spec.frame_size.clone(),
+            stream: StreamSpec::Named,
+        };
+        Cross { emissions: Emissions::new(&source, stream), lane: u64::from(spec.lane) }
+    }
+}

@@ -1,0 +1,244 @@
+//! One direction of a path as it crosses the boundary from Python: integers, no defaults.
+
+use serde::{Deserialize, Serialize};
+
+use super::loss::LossModel;
+use crate::check::{check_departures, check_sizes, parse};
+use crate::error::SpecError;
+use crate::spec::{Departures, FrameSize, Limit};
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// Most transmitters side by side.
+pub const MAX_LANES: u32 = 256;
+
+/// One direction of a path between two ends: frames meet, in this order, loss, duplication, a transmitter with its
+/// queue, delay, jitter and reordering.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LineSpec {
+    /// Losses at random, before the queue.
+    pub loss: LossModel,
+    /// Probability that a frame comes twice, both copies in a row.
+    pub duplicate: f64,
+    /// How fast it transmits.
+    pub rate: RateSpec,
+    /// How many transmitters of this rate stand side by side, each with a queue; a flow stays with one.
+    pub lanes: u32,
+    /// What a frame occupies beyond its size.
+    pub framing_bytes: Bytes,
+    /// How much may wait before each transmitter.
+    pub limit: Limit,
+    /// Traffic of others that passes the same transmitters and goes elsewhere.
+    pub cross: Vec<CrossSpec>,
+    /// Propagation delay.
+    pub delay_ps: Span,
+    /// What is added to it.
+    pub jitter: JitterSpec,
+    /// Frames that others overtake.
+    pub reorder: Option<ReorderSpec>,
+}
+
+/// How fast a transmitter is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum RateSpec {
+    /// Transmission takes no time, and nothing waits.
+    Unlimited,
+    /// Always the same.
+    Constant {
+        /// The rate.
+        rate_bps: Rate,
+    },
+    /// Changes at given times. A transmission under way goes on at the new rate. A rate of 0 counts as 1 bit/s.
+    Steps {
+        /// From when on which rate; ascending, the first at 0.
+        steps: Vec<(Time, Rate)>,
+        /// After this time it begins anew. None: the last rate stays.
+        period_ps: Option<Span>,
+    },
+}
+
+/// Frames of others, generated where they join and forgotten where they leave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CrossSpec {
+    /// When they come.
+    pub departures: Departures,
+    /// How long they are.
+    pub frame_size: FrameSize,
+    /// Which transmitter they pass.
+    pub lane: u32,
+}
+
+/// Random delay beyond the propagation delay.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum JitterSpec {
+    /// None.
+    None,
+    /// Uniform between nothing and a most.
+    Uniform {
+        /// The most.
+        most_ps: Span,
+        /// Whether a frame waits for those before it.
+        keeps_order: bool,
+    },
+    /// Exponential.
+    Exponential {
+        /// Mean.
+        mean_ps: Span,
+        /// Whether a frame waits for those before it.
+        keeps_order: bool,
+    },
+}
+
+/// Frames that come later than their turn.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReorderSpec {
+    /// Probability for each frame.
+    pub probability: f64,
+    /// By how much such a frame is late.
+    pub later_ps: Span,
+}
+
+impl LineSpec {
+    /// A line that changes nothing, to be altered.
+    pub fn transparent() -> LineSpec {
+        LineSpec {
+            loss: LossModel::None,
+            duplicate: 0.0,
+            rate: RateSpec::Unlimited,
+            lanes: 1,
+            framing_bytes: Bytes::ZERO,
+            limit: Limit::Unlimited,
+            cross: Vec::new(),
+            delay_ps: Span::ZERO,
+            jitter: JitterSpec::None,
+            reorder: None,
+        }
+    }
+
+    /// Reads a line from JSON and checks it.
+    ///
+    /// # Errors
+    /// JSON that is no line, or a line that is not legal.
+    pub fn from_json(text: &str) -> Result<LineSpec, SpecError> {
+        let spec: LineSpec = parse(text)?;
+        spec.check()?;
+        Ok(spec)
+    }
+
+    /// Checks what no type can express.
+    ///
+    /// # Errors
+    /// The first fault found.
+    pub fn check(&self) -> Result<(), SpecError> {
+        self.loss.check().map_err(|error| error.under("/loss"))?;
+        check_share("/duplicate", self.duplicate)?;
+        if !(1..=MAX_LANES).contains(&self.lanes) {
+            return Err(SpecError::new("/lanes", format!("1 to {MAX_LANES} transmitters (got {})", self.lanes)));
+        }
+        self.rate.check().map_err(|error| error.under("/rate"))?;
+        for (i, cross) in self.cross.iter().enumerate() {
+            self.check_cross(cross).map_err(|error| error.under(format!("/cross/{i}")))?;
+        }
+        if let Some(reorder) = &self.reorder {
+            check_share("/reorder/probability", reorder.probability)?;
+        }
+        Ok(())
+    }
+
+    fn check_cross(&self, cross: &CrossSpec) -> Result<(), SpecError> {
+        check_departures(&cross.departures).map_err(|error| error.under("/departures"))?;
+        check_sizes(&cross.frame_size).map_err(|error| error.under("/frame_size"))?;
+        if self.rate == RateSpec::Unlimited {
+            return Err(SpecError::new("", "cross traffic needs a transmitter with a rate"));
+        }
+        if cross.lane >= self.lanes {
+            let message = format!("there are {} transmitters (got {}, counted from 0)", self.lanes, cross.lane);
+            return Err(SpecError::new("/lane", message));
+        }
+        Ok(())
+    }
+}
+
+impl RateSpec {
+    fn check(&self) -> Result<(), SpecError> {
+        match self {
+            RateSpec::Unlimited => Ok(()),
+            RateSpec::Constant { rate_bps } if rate_bps.bps() == 0 => {
+                Err(SpecError::new("/rate_bps", "a rate is more than 0 bit/s"))
+            }
+            RateSpec::Constant { .. } => Ok(()),
+            RateSpec::Steps { steps, period_ps } => {
+                if steps.first().is_none_or(|&(at, _)| at != Time::ZERO) {
+                    return Err(SpecError::new("/steps", "the first rate holds from 0 on"));
+                }
+                if let Some(i) = steps.windows(2).position(|pair| pair[0].0 >= pair[1].0) {
+                    return Err(SpecError::new(format!("/steps/{}", i + 1), "times of rates ascend"));
+                }
+                let last = steps.last().map_or(0, |&(at, _)| at.ps());
+                match period_ps {
+                    Some(period) if period.ps() <= last => {
+                        Err(SpecError::new("/period_ps", "the period ends after the last change of rate"))
+                    }
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+fn check_share(at: &str, value: f64) -> Result<(), SpecError> {
+    if (0.0..=1.0).contains(&value) {
+        return Ok(());
+    }
+    Err(SpecError::new(at, format!("a probability lies in 0 to 1 (got {value})")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_the_same_after_a_trip_through_json() {
+        let mut spec = LineSpec::transparent();
+        spec.rate = RateSpec::Steps {
+            steps: vec![(Time::ZERO, Rate::from_bps(1)), (Time::from_ps(5), Rate::from_bps(0))],
+            period_ps: Some(Span::from_ps(9)),
+        };
+        spec.reorder = Some(ReorderSpec { probability: 0.5, later_ps: Span::from_ps(7) });
+        let json = serde_json::to_string(&spec).expect("a line has text keys only");
+        assert_eq!(LineSpec::from_json(&json), Ok(spec));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_its_place() {
+        let wrong = |change: fn(&mut LineSpec)| {
+            let mut spec = LineSpec::transparent();
+            change(&mut spec);
+            spec.check().expect_err("it makes no sense").pointer
+        };
+        assert_eq!(wrong(|spec| spec.duplicate = 2.0), "/duplicate");
+        assert_eq!(wrong(|spec| spec.lanes = 0), "/lanes");
+        assert_eq!(wrong(|spec| spec.rate = RateSpec::Constant { rate_bps: Rate::from_bps(0) }), "/rate/rate_bps");
+        let steps = |times: &[u64], period: Option<u64>| RateSpec::Steps {
+            steps: times.iter().map(|&at| (Time::from_ps(at), Rate::from_bps(1))).collect(),
+            period_ps: period.map(Span::from_ps),
+        };
+        assert_eq!(steps(&[], None).check().expect_err("no rate").pointer, "/steps");
+        assert_eq!(steps(&[1], None).check().expect_err("no first rate").pointer, "/steps");
+        assert_eq!(steps(&[0, 5, 5], None).check().expect_err("no order").pointer, "/steps/2");
+        assert_eq!(steps(&[0, 5], Some(5)).check().expect_err("no end").pointer, "/period_ps");
+        let cross = CrossSpec {
+            departures: Departures::Constant { gap_ps: 1e6 },
+            frame_size: FrameSize::Fixed(Bytes::new(1500)),
+            lane: 1,
+        };
+        let mut spec = LineSpec { cross: vec![cross], ..LineSpec::transparent() };
+        assert_eq!(spec.check().expect_err("nothing transmits").pointer, "/cross/0");
+        spec.rate = RateSpec::Constant { rate_bps: Rate::from_bps(1) };
+        assert_eq!(spec.check().expect_err("no such transmitter").pointer, "/cross/0/lane");
+    }
+}
