@@ -65,7 +65,7 @@ impl crate::spec::Network {
     }
 }
 
-fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, SpecError> {
+pub(crate) fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, SpecError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let pointer = pointer(error.path());
@@ -188,7 +188,7 @@ fn check_source(source: &Source, topology: &Topology, listed: &mut Listed) -> Re
     check_sizes(&source.frame_size).map_err(|error| error.under("/frame_size"))
 }
 
-fn check_departures(departures: &Departures) -> Result<(), SpecError> {
+pub(crate) fn check_departures(departures: &Departures) -> Result<(), SpecError> {
     let gap = |at: &str, gap: f64| {
         if gap >= 1.0 && gap.is_finite() {
             Ok(())
@@ -225,7 +225,7 @@ fn check_departures(departures: &Departures) -> Result<(), SpecError> {
 /// More on periods than this between two frames are a mistake, and would take for ever to draw.
 const MAX_PERIODS_PER_GAP: f64 = 1000.0;
 
-fn check_sizes(frame_size: &FrameSize) -> Result<(), SpecError> {
+pub(crate) fn check_sizes(frame_size: &FrameSize) -> Result<(), SpecError> {
     let size = |at: String, size: Bytes| {
         if size > Bytes::ZERO && size <= MAX_FRAME {
             return Ok(());

@@ -249,6 +249,22 @@ impl<H: Copy> Port<H> {
         }
     }
 
+    /// The rate from `now` on; not zero. A transmission under way goes on at the new rate, so that what is left of it
+    /// takes another time: [`Port::free_at`] tells when it ends now.
+    pub fn change_rate(&mut self, now: Time, rate: Rate) {
+        self.fold();
+        let left = self.free_at.saturating_since(now);
+        if left > Span::ZERO {
+            let bits = u128::from(left.ps()) * u128::from(self.rate.bps());
+            let ps = bits.div_ceil(u128::from(rate.bps()));
+            let stretched = Span::from_ps(u64::try_from(ps).expect("a transmission ends within 213 days"));
+            self.free_at = now + stretched;
+            self.sums.busy_ps = self.sums.busy_ps + stretched.ps() - left.ps();
+        }
+        self.rate = rate;
+        self.last_tx = (Bytes::new(self.last_size.into()) + self.framing) / rate;
+    }
+
     /// A frame that has waited since `since` outside of this port, at the head of a queue that is not limited, not
     /// paused and not kept here, begins as soon as it can. The port itself keeps no such frame.
     #[inline(always)]

@@ -11,7 +11,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use super::loss::Loss;
-use super::spec::{CrossSpec, JitterSpec, LineSpec, RateSpec, ReorderSpec};
+use super::spec::{CrossSpec, JitterSpec, LineSpec, RateSpec};
 use crate::queue::{Counters, Lane as PortLane, Limit, Offer, Port};
 use crate::rng::{Seed, Stream};
 use crate::spec::{Destination, Source, Stream as StreamSpec};
@@ -69,7 +69,9 @@ pub struct Line<H> {
     cross: Vec<Cross>,
     delay: Span,
     jitter: Jitter,
-    reorder: Option<(ReorderSpec, Stream)>,
+    reorder: Chance,
+    /// By how much a reordered frame is late.
+    late: Span,
     leaving: BinaryHeap<Reverse<Leaving<H>>>,
     /// When the last frame leaves that keeps its order.
     latest: Time,
@@ -94,7 +96,11 @@ impl<H: Copy> Line<H> {
             cross: (0..).zip(&spec.cross).map(|(i, cross)| Cross::new(cross, stream(&format!("cross-{i}")))).collect(),
             delay: spec.delay_ps,
             jitter: Jitter { spec: spec.jitter, stream: stream("jitter") },
-            reorder: spec.reorder.map(|reorder| (reorder, stream("reorder"))),
+            reorder: Chance {
+                probability: spec.reorder.map_or(0.0, |reorder| reorder.probability),
+                stream: stream("reorder"),
+            },
+            late: spec.reorder.map_or(Span::ZERO, |reorder| reorder.later_ps),
             leaving: BinaryHeap::new(),
             latest: Time::ZERO,
             inside: 0,
@@ -115,8 +121,8 @@ impl<H: Copy> Line<H> {
             arrival.lost = 1;
             return arrival;
         }
-        let copies = if self.duplicate.strikes() { 2 } else { 1 };
-        self.counters.duplicated += u64::from(copies - 1);
+        let copies: u64 = if self.duplicate.strikes() { 2 } else { 1 };
+        self.counters.duplicated += copies - 1;
         for _ in 0..copies {
             if self.offer(now, Item::Own(handle), size, flow) {
                 arrival.kept += 1;
@@ -229,13 +235,9 @@ impl<H: Copy> Line<H> {
     fn send_off(&mut self, now: Time, handle: H) {
         let (jitter, keeps_order) = self.jitter.draw();
         let mut at = now + self.delay + jitter;
-        let late = match &mut self.reorder {
-            Some((reorder, stream)) if stream.open_unit() < reorder.probability => Some(reorder.later_ps),
-            _ => None,
-        };
-        if let Some(later) = late {
+        if self.reorder.strikes() {
             self.counters.reordered += 1;
-            at = at + later;
+            at += self.late;
         } else if keeps_order {
             at = at.max(self.latest);
             self.latest = at;
@@ -327,9 +329,7 @@ impl Jitter {
         match self.spec {
             JitterSpec::None => (Span::ZERO, true),
             JitterSpec::Uniform { most_ps, keeps_order } => (part(most_ps, self.stream.open_unit()), keeps_order),
-            JitterSpec::Exponential { mean_ps, keeps_order } => {
-                (part(mean_ps, self.stream.exponential()), keeps_order)
-            }
+            JitterSpec::Exponential { mean_ps, keeps_order } => (part(mean_ps, self.stream.exponential()), keeps_order),
         }
     }
 }

@@ -2,6 +2,7 @@
 mod check;
 mod ethernet;
 mod network;
+mod path;
 mod queue;
 mod routing;
 mod specs;

@@ -1,0 +1,274 @@
+//! Laws of a path's direction.
+
+use proptest::prelude::*;
+use weir_core::path::spec::{CrossSpec, JitterSpec, RateSpec, ReorderSpec};
+use weir_core::path::{Arrived, Departure, Line, LineSpec, LossModel, replay};
+use weir_core::rng::Seed;
+use weir_core::spec::{Departures, FrameSize, Limit};
+use weir_core::units::{Bytes, Rate, Span, Time};
+
+const SEED: Seed = Seed::new(5);
+
+fn at(us: u64) -> Time {
+    Time::ZERO + Span::from_us(us)
+}
+
+fn constant(mbps: u64) -> RateSpec {
+    RateSpec::Constant { rate_bps: Rate::from_bps(mbps * 1_000_000) }
+}
+
+fn steps(list: &[(u64, u64)], period_us: Option<u64>) -> RateSpec {
+    RateSpec::Steps {
+        steps: list.iter().map(|&(us, mbps)| (at(us), Rate::from_bps(mbps * 1_000_000))).collect(),
+        period_ps: period_us.map(Span::from_us),
+    }
+}
+
+/// `count` frames of 1250 bytes (10 000 bits), `gap_us` apart, all of one flow.
+fn frames(count: u64, gap_us: u64) -> Vec<Arrived> {
+    (0..count).map(|i| Arrived { at: at(i * gap_us), size: Bytes::new(1250), flow: 0 }).collect()
+}
+
+fn departures(spec: &LineSpec, arrivals: &[Arrived]) -> Vec<(u64, Time)> {
+    spec.check().expect("a legal line");
+    replay(spec, SEED, "test", arrivals, at(1_000_000_000)).departures
+}
+
+fn any_line() -> impl Strategy<Value = LineSpec> {
+    let loss = prop_oneof![
+        Just(LossModel::None),
+        (0.0..0.5).prop_map(|probability| LossModel::Random { probability }),
+        (0.01..0.5, 0.01..0.9).prop_map(|(to_bad, to_good)| LossModel::GilbertElliott {
+            to_bad,
+            to_good,
+            loss_good: 0.01,
+            loss_bad: 0.8
+        }),
+    ];
+    let rate = prop_oneof![
+        Just(RateSpec::Unlimited),
+        (1_u64..1000).prop_map(constant),
+        (0_u64..20, 1_u64..200, 1_u64..3000).prop_map(|(low, high, us)| steps(&[(0, high), (us, low)], Some(us + 700))),
+    ];
+    let jitter = prop_oneof![
+        Just(JitterSpec::None),
+        (0_u64..3000, any::<bool>())
+            .prop_map(|(us, keeps_order)| JitterSpec::Uniform { most_ps: Span::from_us(us), keeps_order }),
+        (0_u64..3000, any::<bool>())
+            .prop_map(|(us, keeps_order)| JitterSpec::Exponential { mean_ps: Span::from_us(us), keeps_order }),
+    ];
+    let limit = prop_oneof![
+        Just(Limit::Unlimited),
+        (0_u64..30_000).prop_map(|bytes| Limit::Bytes(Bytes::new(bytes))),
+        (0_u64..20).prop_map(Limit::Frames),
+    ];
+    let reorder = prop::option::of(
+        (0.0..0.4, 0_u64..5000).prop_map(|(probability, us)| ReorderSpec { probability, later_ps: Span::from_us(us) }),
+    );
+    let parts = (loss, 0.0..0.3, rate, 1_u32..4, limit, 0_u64..3000, jitter, reorder, any::<bool>());
+    parts.prop_map(|(loss, duplicate, rate, lanes, limit, delay_us, jitter, reorder, crossed)| {
+        let cross = CrossSpec {
+            departures: Departures::Poisson { mean_gap_ps: 3e8 },
+            frame_size: FrameSize::Fixed(Bytes::new(700)),
+            lane: 0,
+        };
+        let cross = if crossed && rate != RateSpec::Unlimited { vec![cross] } else { Vec::new() };
+        LineSpec {
+            loss,
+            duplicate,
+            rate,
+            lanes,
+            framing_bytes: Bytes::ZERO,
+            limit,
+            cross,
+            delay_ps: Span::from_us(delay_us),
+            jitter,
+            reorder,
+        }
+    })
+}
+
+fn any_arrivals() -> impl Strategy<Value = Vec<Arrived>> {
+    prop::collection::vec((0_u64..400, 40_u64..1500, 0_u64..5), 1..80).prop_map(|list| {
+        let mut now = 0;
+        let step = |(gap, size, flow)| {
+            now += gap;
+            Arrived { at: at(now), size: Bytes::new(size), flow }
+        };
+        list.into_iter().map(step).collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_frame_leaves_is_lost_dropped_or_still_inside(spec in any_line(), arrivals in any_arrivals(), until in 0_u64..50_000) {
+        let mut line = Line::new(&spec, SEED, "test");
+        let end = arrivals.last().map_or(at(until), |last| last.at.max(at(until)));
+        let (mut kept, mut gone) = (0, 0);
+        for arrived in &arrivals {
+            let arrival = line.arrive(arrived.at, (), arrived.size, arrived.flow);
+            kept += u64::from(arrival.kept);
+            gone += u64::from(arrival.lost + arrival.dropped);
+        }
+        let left = std::iter::from_fn(|| line.leave(end)).count() as u64;
+        let counters = line.counters();
+        prop_assert_eq!(counters.arrived, arrivals.len() as u64);
+        prop_assert_eq!(counters.arrived + counters.duplicated, kept + gone);
+        prop_assert_eq!(counters.lost + counters.dropped, gone);
+        prop_assert_eq!(counters.left, left);
+        prop_assert_eq!(kept, left + line.inside());
+    }
+
+    #[test]
+    fn it_does_not_matter_how_late_a_line_is_asked(spec in any_line(), arrivals in any_arrivals(), lateness in prop::collection::vec(0_u64..2000, 80)) {
+        let end = at(100_000_000);
+        let told = replay(&spec, SEED, "test", &arrivals, end);
+        let mut line = Line::new(&spec, SEED, "test");
+        let (mut departures, mut now) = (Vec::new(), Time::ZERO);
+        for ((place, arrived), late) in (0..).zip(&arrivals).zip(lateness) {
+            // Between two arrivals the caller wakes when it is told to, or late, or not at all.
+            while line.due() < arrived.at {
+                let asked = line.due().max(now) + Span::from_us(late);
+                if asked >= arrived.at {
+                    break;
+                }
+                now = asked;
+                departures.extend(std::iter::from_fn(|| line.leave(now)));
+            }
+            now = arrived.at;
+            line.arrive(now, place, arrived.size, arrived.flow);
+        }
+        departures.extend(std::iter::from_fn(|| line.leave(end)));
+        let told_now: Vec<Departure<u64>> = told.departures.iter().map(|&(handle, at)| Departure { handle, at }).collect();
+        prop_assert_eq!(departures, told_now);
+    }
+
+    #[test]
+    fn no_frame_leaves_before_a_line_says_that_one_is_due(spec in any_line(), arrivals in any_arrivals()) {
+        let mut line = Line::new(&spec, SEED, "test");
+        for (i, arrived) in arrivals.iter().enumerate() {
+            line.arrive(arrived.at, (), arrived.size, arrived.flow);
+            let next = arrivals.get(i + 1).map_or(at(10_000_000), |next| next.at);
+            while line.due() <= next {
+                let due = line.due();
+                let left = line.leave(due);
+                prop_assert!(left.is_none_or(|left| left.at == due), "{left:?} at {due:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn frames_that_keep_their_order_leave_in_it(arrivals in any_arrivals(), most_us in 0_u64..5000) {
+        let jitter = JitterSpec::Uniform { most_ps: Span::from_us(most_us), keeps_order: true };
+        let spec = LineSpec { rate: constant(50), jitter, ..LineSpec::transparent() };
+        let left = departures(&spec, &arrivals);
+        prop_assert!(left.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1));
+    }
+
+    #[test]
+    fn a_full_line_transmits_the_integral_of_its_rate(low in 1_u64..50, high in 50_u64..200, cut in 100_u64..900) {
+        // 400 frames of 10 000 bits at once: 4 Mbit.
+        let spec = LineSpec { rate: steps(&[(0, high), (cut, low)], Some(1000)), ..LineSpec::transparent() };
+        let left = departures(&spec, &frames(400, 0));
+        for (count, (_, end)) in (1..).zip(left) {
+            let us = end.ps() as f64 / 1e6;
+            let (rounds, rest) = ((us / 1000.0).floor(), us % 1000.0);
+            let (high, low, cut) = (high as f64, low as f64, cut as f64);
+            let bits = rounds * (high * cut + low * (1000.0 - cut)) + high * rest.min(cut) + low * (rest - cut).max(0.0);
+            prop_assert!((bits - f64::from(count) * 10_000.0).abs() < 1.0, "{bits} bits in {count} frames");
+        }
+    }
+}
+
+#[test]
+fn a_lone_frame_takes_its_transmission_and_the_delay() {
+    let spec = LineSpec { rate: constant(10), delay_ps: Span::from_ms(80), ..LineSpec::transparent() };
+    assert_eq!(departures(&spec, &frames(2, 5_000)), [(0, at(81_000)), (1, at(86_000))]);
+}
+
+#[test]
+fn a_line_without_rate_only_delays() {
+    let spec = LineSpec { delay_ps: Span::from_ms(8), ..LineSpec::transparent() };
+    assert_eq!(departures(&spec, &frames(3, 0)), [(0, at(8_000)), (1, at(8_000)), (2, at(8_000))]);
+}
+
+#[test]
+fn what_waits_is_limited_and_what_is_transmitted_does_not_count() {
+    let spec = LineSpec { rate: constant(10), limit: Limit::Bytes(Bytes::new(2500)), ..LineSpec::transparent() };
+    let told = replay(&spec, SEED, "test", &frames(5, 0), at(1_000_000));
+    assert_eq!(told.departures, [(0, at(1000)), (1, at(2000)), (2, at(3000))]);
+    assert_eq!(told.dropped, [3, 4]);
+}
+
+#[test]
+fn an_outage_holds_frames_and_loses_none() {
+    let spec = LineSpec { rate: steps(&[(0, 10), (1500, 0), (5500, 10)], None), ..LineSpec::transparent() };
+    let left = departures(&spec, &frames(3, 0));
+    // At 1.5 ms half of the second frame is through; the outage lasts 4 ms, in which a rate of 1 bit/s does nothing.
+    let ends: Vec<u64> = left.iter().map(|(_, end)| (end.ps() + 500_000) / 1_000_000).collect();
+    assert_eq!(ends, [1000, 6000, 7000]);
+}
+
+#[test]
+fn a_duplicated_frame_takes_its_place_twice() {
+    let spec = LineSpec { rate: constant(10), duplicate: 1.0, ..LineSpec::transparent() };
+    assert_eq!(departures(&spec, &frames(2, 0)), [(0, at(1000)), (0, at(2000)), (1, at(3000)), (1, at(4000))]);
+}
+
+#[test]
+fn a_late_frame_is_overtaken_and_holds_up_nobody() {
+    let reorder = Some(ReorderSpec { probability: 0.3, later_ps: Span::from_us(2_500) });
+    let spec = LineSpec { rate: constant(10), reorder, ..LineSpec::transparent() };
+    let left = departures(&spec, &frames(1000, 0));
+    let late = left.iter().filter(|(place, end)| *end > at((place + 1) * 1000)).count();
+    assert!(left.iter().all(|&(place, end)| end == at((place + 1) * 1000) || end == at((place + 1) * 1000 + 2_500)));
+    // Four standard deviations of a binomial count of 1000.
+    assert!(late.abs_diff(300) < 58, "{late} late frames");
+    assert!(left.windows(2).any(|pair| pair[0].0 > pair[1].0));
+}
+
+#[test]
+fn lanes_carry_as_many_times_the_rate_and_keep_each_flow_in_order() {
+    let spec = LineSpec { rate: constant(10), lanes: 2, ..LineSpec::transparent() };
+    let arrivals: Vec<Arrived> =
+        (0..40).map(|i| Arrived { at: Time::ZERO, size: Bytes::new(1250), flow: i % 2 }).collect();
+    let left = departures(&spec, &arrivals);
+    assert_eq!(left.last().map(|&(_, end)| end), Some(at(20_000)));
+    let one: Vec<Arrived> = arrivals.iter().map(|arrived| Arrived { flow: 7, ..*arrived }).collect();
+    assert_eq!(departures(&spec, &one).last().map(|&(_, end)| end), Some(at(40_000)));
+}
+
+#[test]
+fn traffic_of_others_leaves_the_rest_of_the_rate() {
+    // 6 of 10 Mbit/s are taken: of a full queue, 400 frames of 10 000 bits need a second.
+    let cross = CrossSpec {
+        departures: Departures::Constant { gap_ps: 1e12 / 600.0 },
+        frame_size: FrameSize::Fixed(Bytes::new(1250)),
+        lane: 0,
+    };
+    let limit = Limit::Frames(1);
+    let spec = LineSpec { rate: constant(10), limit, cross: vec![cross], ..LineSpec::transparent() };
+    // Offered are the 4 Mbit/s that are left, evenly: with a place to wait, nearly all of them pass.
+    let arrivals = frames(4000, 2_500);
+    let told = replay(&spec, SEED, "test", &arrivals, at(11_000_000));
+    assert!(told.departures.len() as f64 > 0.97 * arrivals.len() as f64, "{} of 4000 pass", told.departures.len());
+    // Of twice as much, what passes fills the line together with the others.
+    let mut line = Line::new(&spec, SEED, "test");
+    for arrived in frames(8000, 1_250) {
+        line.arrive(arrived.at, (), arrived.size, arrived.flow);
+    }
+    let counters = line.counters();
+    let others = 600 * 10 - counters.cross_dropped;
+    assert!((counters.arrived - counters.dropped + others).abs_diff(10_000) < 10, "{counters:?}");
+}
+
+#[test]
+fn loss_does_not_depend_on_what_else_a_line_does() {
+    let loss = LossModel::Random { probability: 0.2 };
+    let one = LineSpec { loss, ..LineSpec::transparent() };
+    let jitter = JitterSpec::Exponential { mean_ps: Span::from_us(100), keeps_order: false };
+    let other = LineSpec { loss, jitter, rate: constant(1), duplicate: 0.1, ..LineSpec::transparent() };
+    let lost = |spec: &LineSpec| replay(spec, SEED, "test", &frames(1000, 10), at(0)).lost;
+    assert_eq!(lost(&one), lost(&other));
+    assert_ne!(lost(&one), replay(&one, SEED, "other", &frames(1000, 10), at(0)).lost);
+}
