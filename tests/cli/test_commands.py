@@ -239,6 +239,19 @@ def test_a_device_without_a_knee_in_reach_is_irregular_and_fails(weir):
     assert "NDR is irregular: no upper bound seen" in outcome.err
 
 
+def test_a_search_begins_at_the_rates_of_an_earlier_one(weir, place):
+    cold = weir("search", "search.yaml", "--out", "cold", "--json").json
+    algorithm = ("--set", "search.algorithm={kind: weir}")
+    warm = weir("search", "search.yaml", *algorithm, "--from", "cold", "--out", "warm", "--json")
+    assert warm.code == 0
+    assert warm.json["goals"][0]["lower"]["load_fps"] == pytest.approx(
+        cold["goals"][0]["lower"]["load_fps"], rel=0.01
+    )
+    assert "hint:" in (place / "warm" / "scenario.yaml").read_text()
+    assert weir("search", "--resume", "warm", "--json").json["trials"] == warm.json["trials"]
+    assert "leave --set, --out and --from out" in weir("search", "--resume", "warm", "--from", "cold").err
+
+
 def test_a_search_that_ran_out_of_time_is_resumed_to_the_same_result(weir, place):
     whole = weir("search", "search.yaml", "--json").json
     outcome = weir("search", "search.yaml", "--out", "s", "--timeout", "15 s", "--json")

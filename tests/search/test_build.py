@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weirlab.errors import InputError
+from weirlab.errors import InputError, ScenarioError
 from weirlab.scenario import loads
 from weirlab.search import build, run_search
 from weirlab.testbed import device_of, devices, open_testbed
@@ -131,3 +131,23 @@ def test_a_program_is_looked_for_beside_the_scenario_file(tmp_path):
         open_testbed(
             loads(TEXT, {"testbed": {"kind": "command", "run": ["./tester"]}}, file=str(tmp_path / "f"))
         )
+
+
+def test_a_hint_says_where_to_begin_and_the_highest_load_is_not_tried_first():
+    hints = {"search__goals__NDR__hint": "4.9 Mframe/s", "search__goals__PDR__hint": "5 Mframe/s"}
+    warm = build(loads(TEXT, {name.replace("__", "."): value for name, value in hints.items()}))
+    assert warm.settings()["algorithm"]["hints_fps"] == {"NDR": 4.9e6, "PDR": 5e6}
+    assert warm.ask().intended_load_fps == pytest.approx(4.9e6, rel=0.01)
+    testbed = open_testbed(loads(TEXT))
+    found = run_search(warm, testbed)
+    cold = run_search(build(loads(TEXT)), testbed)
+    assert found.regular
+    assert abs(found.goals[0].lower.load_fps / cold.goals[0].lower.load_fps - 1.0) < 0.005, "measured anew"
+    assert {trial.spec.index for trial in found.trials} == set(range(len(found.trials))), "all its own"
+
+
+@pytest.mark.parametrize("kind", ["binary", "mdr"])
+def test_a_hint_that_the_algorithm_would_not_take_is_refused_with_its_place(kind):
+    changed = {"search.goals.NDR.hint": "4 Mframe/s", "search.algorithm": {"kind": kind}}
+    with pytest.raises(ScenarioError, match=rf"search.goals.NDR.hint: {kind} begins at the highest load"):
+        build(loads(TEXT, changed))

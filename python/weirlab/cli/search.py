@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from weirlab.results import Status
     from weirlab.scenario import Scenario
     from weirlab.search import SearchResult
+    from weirlab.units import FrameRate
 
 __all__ = ["add_to"]
 
@@ -57,6 +58,15 @@ def search(
             show_default=False,
         ),
     ] = None,
+    earlier: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="DIR",
+            help="Begin at the rates that the search in this directory found; every bound is measured anew.",
+            show_default=False,
+        ),
+    ] = None,
     timeout: Annotated[
         str | None,
         typer.Option(
@@ -81,6 +91,7 @@ def search(
       weir search search-knee
       weir search router-ndr --set search.trial.duration='2 s'
       weir search --resume results/router-ndr-20260101-120000
+      weir search router-ndr --from results/router-ndr-20260101-120000
     """
     from weirlab.errors import InputError, Interrupted
     from weirlab.search import Ending
@@ -88,8 +99,8 @@ def search(
     if (file is None) == (resume is None):
         raise InputError("name a scenario file, or --resume DIR to go on with an earlier search; not both")
     if resume is not None:
-        if sets or out is not None:
-            raise InputError("--resume goes on with the search as it was; leave --set and --out out")
+        if sets or out is not None or earlier is not None:
+            raise InputError("--resume goes on with the search as it was; leave --set, --out and --from out")
         scenario, directory = _earlier(resume), resume
         if scenario.study is not None:
             _search_points(scenario, directory, timeout, {}, report=report, as_json=as_json)
@@ -104,11 +115,14 @@ def search(
             raise InputError(
                 f"{file}: this scenario has no section 'search'; start it with:  weir run {file}"
             )
+        hints = {} if earlier is None else _hints(scenario, earlier)
+        scenario = scenario.assign(hints)
         with claimed_directory(scenario.name, out) as directory:
             if scenario.study is not None:
                 _search_points(scenario, directory, timeout, overrides(sets), report=report, as_json=as_json)
                 return
-            result = _search(scenario, directory, timeout, overrides(sets))
+            changes = overrides(sets) | {path: str(rate) for path, rate in hints.items()}
+            result = _search(scenario, directory, timeout, changes)
     page: Path | None = write_page(directory) if report else None
     from weirlab.report.search import direction_table, evidence_table, goal_table, result_json
 
@@ -224,6 +238,25 @@ def _earlier(directory: Path) -> Scenario:
     if manifest.kind not in ("search", "search-study"):
         raise InputError(f"{directory}: holds a {manifest.kind}, not a search")
     return load(directory / "scenario.yaml")
+
+
+def _hints(scenario: Scenario, earlier: Path) -> dict[str, FrameRate]:
+    """Where to begin, by path of the scenario: the rates of the goals that an earlier search had, too."""
+    from weirlab.errors import InputError
+    from weirlab.report.search import replay
+    from weirlab.units import FrameRate
+
+    assert scenario.search is not None
+    if scenario.study is not None:
+        raise InputError("--from begins one search at the rates of one; leave it out for a study")
+    hints = {
+        f"search.goals.{goal.goal.name}.hint": FrameRate.from_fps(goal.lower.load_fps)
+        for goal in replay(earlier).result.goals
+        if goal.lower is not None and goal.goal.name in scenario.search.goals
+    }
+    if not hints:
+        raise InputError(f"{earlier}: that search found no rate for any of the goals of this one")
+    return hints
 
 
 def _movable(scenario: Scenario) -> Scenario:

@@ -61,6 +61,9 @@ class Goal(Model):
     and `mlr` only."""
     duration_sum: PositiveSpan | None = None
     """Summed duration of the trials that decide about a load. Absent: one trial."""
+    hint: PositiveFrameRate | None = None
+    """The rate that an earlier search found, summed over all flows: where this one begins. It saves time and
+    decides nothing, as every bound is measured anew. Algorithms `weir` and `mlr` only."""
 
 
 class TrialPlan(Model):

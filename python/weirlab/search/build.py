@@ -32,6 +32,7 @@ def build(scenario: Scenario) -> ControlledSearch:
     if scenario.search is None:
         raise ScenarioError([scenario.problem("search", "is missing: which load to vary, and what to find")])
     what = offered(scenario)
+    _refuse_idle_hints(scenario, scenario.search)
     return ControlledSearch(
         _controller(scenario.search, LoadRange(what.min_fps, what.max_fps)),
         frame_size_bytes=what.frame_size_bytes,
@@ -62,6 +63,7 @@ def _controller(search: Search, loads: LoadRange) -> Controller:
                 loads,
                 preceding_targets=mlr.preceding_targets,
                 effective=mlr.effective,
+                hints_fps=_hints_fps(search),
             )
         case plan.Weir() as weir:
             return Weir(
@@ -72,7 +74,27 @@ def _controller(search: Search, loads: LoadRange) -> Controller:
                 steady_s=weir.steady.s,
                 sweep=weir.sweep,
                 effective=weir.effective,
+                hints_fps=_hints_fps(search),
             )
+
+
+def _hints_fps(search: Search) -> dict[str, float]:
+    return {name: goal.hint.fps for name, goal in search.goals.items() if goal.hint is not None}
+
+
+def _refuse_idle_hints(scenario: Scenario, search: Search) -> None:
+    """Raise ScenarioError for hints that the algorithm would not take."""
+    if search.algorithm.kind in ("weir", "mlr"):
+        return
+    problems = [
+        scenario.problem(
+            f"search.goals.{name}.hint",
+            f"{search.algorithm.kind} begins at the highest load; leave this out, or take 'weir' or 'mlr'",
+        )
+        for name in _hints_fps(search)
+    ]
+    if problems:
+        raise ScenarioError(problems)
 
 
 def _s(span: Span | None) -> float | None:
