@@ -371,6 +371,12 @@ def test_report_prints_the_path_of_its_page(weir, place):
     assert weir("report", "r", "--no-pictures", "--json").json["plots"] == []
 
 
+def test_check_says_what_the_testbed_cannot_honour_on_any_machine(weir):
+    outcome = weir("check", "router-ndr", "--set", "traffic.offered.transport={kind: raw}")
+    assert outcome.code == 2
+    assert re.search(r"traffic\.offered\.transport: a router forwards IP packets", outcome.err)
+
+
 def test_check_says_what_a_file_is(weir):
     assert weir("check", "run.yaml").out.startswith("run.yaml: legal; 'small' is a run with 1 traffic")
     document = weir("check", "study.yaml", "--json").json

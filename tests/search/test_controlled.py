@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -328,3 +329,29 @@ def test_a_controller_that_leaves_the_range_is_stopped():
 def test_settings_that_make_no_sense_are_refused(wrong, message):
     with pytest.raises(InputError, match=message):
         wrong()
+
+
+def in_doubt(spec: TrialSpec, lost: int, doubtful: int) -> Trial:
+    return replace(trial(spec), received_frames=spec.intended_frames - lost, doubtful_frames=doubtful)
+
+
+def test_a_loss_that_the_tester_may_have_caused_is_never_the_devices():
+    search = binary()
+    first = search.ask()
+    search.tell(in_doubt(first, lost=7, doubtful=7))
+    assert search.ask().purpose == "repeat", "once more"
+    search.tell(in_doubt(search.ask(), lost=7, doubtful=7))
+    (found,) = finish(search, DeviceTestbed(Knee(capacity_fps=2e6))).goals
+    assert Irregularity.TESTER_LIMITED in found.irregularities
+
+
+@pytest.mark.parametrize(("lost", "doubtful"), [(7, 6), (50_000, 7)])
+def test_doubt_about_some_frames_is_no_matter_where_enough_others_were_lost(lost, doubtful):
+    search = binary()
+    search.tell(in_doubt(search.ask(), lost=lost, doubtful=doubtful))
+    assert search.ask().purpose == "search"
+
+
+def test_more_frames_in_doubt_than_were_lost_are_impossible():
+    with pytest.raises(ImpossibleTrial, match="7 lost frames are in doubt, but only 6 were lost"):
+        in_doubt(binary().ask(), lost=6, doubtful=7)

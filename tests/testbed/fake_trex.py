@@ -383,11 +383,13 @@ class FakeTrex:
 
     def rpc_get_port_stats(self, params: Mapping[str, Any]) -> Any:
         port = self._port(params)
+        received = self._received(port.index, self._seen_s(self.faults.received_late_s))
+        errors = int(self.faults.receive_error_ratio * received)
         return {
             "opackets": self._sent(port.index, self._seen_s()) - port.base_sent,
-            "ipackets": self._received(port.index, self._seen_s(self.faults.received_late_s)),
+            "ipackets": received - errors,
             "oerrors": 0,
-            "ierrors": 0,
+            "ierrors": errors,
             "obytes": 0,
             "ibytes": 0,
             "m_total_tx_pps": 0.0,

@@ -54,6 +54,8 @@ class Faults:
     """Share of the frames that are not sent."""
     most_fps: float = 1e18
     """Most that a port can send."""
+    receive_error_ratio: float = 0.0
+    """Share of the frames that reach a port and that it counts as errors instead."""
     ends_late_s: float = 0.0
     """A port stops by itself this much later than it was told to."""
     silent_to: str = ""

@@ -86,6 +86,16 @@ def test_frames_still_under_way_after_the_time_to_settle_are_not_lost_but_the_te
         ScenarioTestbed(hasty).trial(spec(7600.0))
     (live,) = re.findall(r"([\d,]+) of 15,200 frames", str(error.value))
     assert int(live.replace(",", "")) == pytest.approx(waiting, abs=3)
+    (enough,) = re.findall(r"set search\.trial\.settle to (.+?) or more", str(error.value))
+    drained = scenario(queues__egress__limit="1000 frames", search__trial__settle=enough)
+    trial = ScenarioTestbed(drained).trial(spec(7600.0))
+    assert trial.received_frames == trial.sent_frames
+
+
+def test_a_queue_without_limit_is_named_when_no_time_to_settle_would_be_enough():
+    endless = scenario(queues__egress__limit="100000 frames", search__trial__settle="1 ms")
+    with pytest.raises(TestbedError, match="give it a limit, or search below what it carries"):
+        ScenarioTestbed(endless).trial(spec(13_000.0))
 
 
 def test_a_path_longer_than_the_time_to_settle_is_no_loss():

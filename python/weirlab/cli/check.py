@@ -22,6 +22,8 @@ def add_to(app: typer.Typer) -> None:
 def check(file: ScenarioArgument, sets: SetOption = None, as_json: JsonFlag = False) -> None:
     """Check a scenario file without running it: all problems at once, each with line and column.
 
+    What its testbed cannot honour, whatever the machine, is among them.
+
     Exit code 0 when it is legal, 2 otherwise.
 
     \b
@@ -29,7 +31,12 @@ def check(file: ScenarioArgument, sets: SetOption = None, as_json: JsonFlag = Fa
       weir check incast.yaml
       weir check incast.yaml --json
     """
+    from weirlab.errors import UnsupportedError
+    from weirlab.testbed import unhonoured
+
     scenario = read_scenario(file, sets)
+    if problems := unhonoured(scenario):
+        raise UnsupportedError(problems)
     what, counts = _kind(scenario), _counts(scenario)
     if as_json:
         print_json({"file": file, "name": scenario.name, "kind": what, "problems": [], **counts})
@@ -58,15 +65,10 @@ def _points(scenario: Scenario) -> int:
 
 
 def _counts(scenario: Scenario) -> dict[str, int]:
-    from weirlab.errors import UnsupportedError
-
     counts = {"traffic": len(scenario.traffic), "measures": len(scenario.measure)}
     if scenario.study is not None:
         counts["points"] = _points(scenario)
     if scenario.network is not None and scenario.search is None:
-        try:
-            resolved = scenario.resolve()
-        except UnsupportedError:  # legal, and for another testbed
-            return counts
+        resolved = scenario.resolve()
         counts |= {"nodes": len(resolved.nodes), "ports": len(resolved.ports)}
     return counts

@@ -10,7 +10,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weirlab.errors import UnsupportedError
+from weirlab.errors import Problem, UnsupportedError
 from weirlab.testbed.base import Testbed, Trial, TrialSpec
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from weirlab.scenario.testbeds import AnyDevice
     from weirlab.testbed.devices import Device
 
-__all__ = ["Testbed", "Trial", "TrialSpec", "device_of", "open_testbed"]
+__all__ = ["Testbed", "Trial", "TrialSpec", "device_of", "open_testbed", "unhonoured"]
 
 
 def open_testbed(scenario: Scenario) -> Testbed:
@@ -29,12 +29,34 @@ def open_testbed(scenario: Scenario) -> Testbed:
         MissingCapability: This machine lacks what it needs.
         InputError: It is set up wrongly: a program that does not exist, say.
     """
-    testbed = _opened(scenario)
-    problems = testbed.refuses(scenario)
-    if problems:
-        testbed.close()
+    if problems := unhonoured(scenario):
         raise UnsupportedError(problems)
-    return testbed
+    return _opened(scenario)
+
+
+def unhonoured(scenario: Scenario) -> list[Problem]:
+    """Every part of ``scenario`` that its testbed cannot honour, whatever the machine; empty when it can
+    honour all. Nothing is opened, and no privilege needed."""
+    from weirlab.scenario.testbeds import Command, Netns, Sim, Trex
+    from weirlab.testbed.refusals import COMMAND, DEVICE, only_the_load
+
+    match scenario.testbed:
+        case Sim(device=device) if device is not None:
+            return only_the_load(scenario, DEVICE)
+        case Sim():
+            from weirlab.scenario.resolve import unsupported
+
+            return list(unsupported(scenario))
+        case Netns():
+            from weirlab.testbed.netns import refusals as of_a_router
+
+            return of_a_router(scenario)
+        case Command():
+            return only_the_load(scenario, COMMAND)
+        case Trex():
+            from weirlab.testbed.trex import refusals as of_a_server
+
+            return of_a_server(scenario)
 
 
 def _opened(scenario: Scenario) -> Testbed:
@@ -57,10 +79,7 @@ def _opened(scenario: Scenario) -> Testbed:
             return ScenarioTestbed(scenario)
         case Netns(router=router):
             from weirlab.testbed.netns import NetnsTestbed
-            from weirlab.testbed.netns import refusals as of_a_router
 
-            if problems := of_a_router(scenario):
-                raise UnsupportedError(problems)
             return NetnsTestbed(router=router or "linux", settle_s=settle_s)
         case Command(run=run, directory=directory, timeout=timeout):
             from weirlab.testbed.command import CommandTestbed
@@ -70,10 +89,8 @@ def _opened(scenario: Scenario) -> Testbed:
                 run, directory=beside / (directory or ""), settle_s=settle_s, grace_s=timeout.s
             )
         case Trex() as trex:
-            from weirlab.testbed.trex import TrexTestbed, refusals, settings_of
+            from weirlab.testbed.trex import TrexTestbed, settings_of
 
-            if problems := refusals(scenario):
-                raise UnsupportedError(problems)
             return TrexTestbed(settings_of(trex, scenario, settle_s=settle_s))
 
 

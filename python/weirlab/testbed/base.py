@@ -102,6 +102,8 @@ class Trial:
     """Distinct frames that arrived; duplicates do not count."""
     duplicated_frames: int = 0
     reordered_frames: int = 0
+    doubtful_frames: int = 0
+    """Of the frames that were sent and did not arrive, those that the tester itself may have lost."""
     effective_duration_s: float
     """Time that the trial took, waits included. Above 0."""
     offered_load_fps: float
@@ -123,6 +125,7 @@ class Trial:
             "received_frames": self.received_frames,
             "duplicated_frames": self.duplicated_frames,
             "reordered_frames": self.reordered_frames,
+            "doubtful_frames": self.doubtful_frames,
         }
         for name, count in counts.items():
             if type(count) is not int:
@@ -132,6 +135,11 @@ class Trial:
         if self.received_frames > self.sent_frames:
             raise ImpossibleTrial(
                 f"trial {self.spec.index}: received {self.received_frames} frames of {self.sent_frames} sent"
+            )
+        if self.doubtful_frames > self.sent_frames - self.received_frames:
+            raise ImpossibleTrial(
+                f"trial {self.spec.index}: {self.doubtful_frames} lost frames are in doubt, but only "
+                f"{self.sent_frames - self.received_frames} were lost"
             )
         if self.sent_frames == 0:
             raise ImpossibleTrial(

@@ -34,7 +34,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from weirlab.errors import ImpossibleTrial, InputError, Problem, TestbedError, TrialTimeout, UnsupportedError
 from weirlab.testbed.base import Direction, Trial, TrialSpec
-from weirlab.testbed.refusals import only_the_load
+from weirlab.testbed.refusals import COMMAND, only_the_load
 
 if TYPE_CHECKING:
     from weirlab.runs import Run
@@ -104,7 +104,7 @@ class CommandTestbed:
 
     def refuses(self, scenario: Scenario) -> list[Problem]:
         """All but a constant load: a program is told loads, durations and frame sizes, nothing else."""
-        return only_the_load(scenario, "a command")
+        return only_the_load(scenario, COMMAND)
 
     def run(self, scenario: Scenario, *, seeds: Sequence[int]) -> Run:  # noqa: ARG002 (the protocol's name)
         """Refused: a program measures trials."""

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from weirlab.scenario import Scenario
     from weirlab.scenario.traffic import Traffic
 
-__all__ = ["only_the_load"]
+__all__ = ["COMMAND", "DEVICE", "only_the_load"]
+
+COMMAND, DEVICE = "a command", "a simulated device"
+"""What messages call these testbeds."""
 
 Refusal = tuple[tuple[str, ...], str]
 

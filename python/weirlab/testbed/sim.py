@@ -16,7 +16,8 @@ from weirlab.scenario.offered import at_load, offered
 from weirlab.scenario.resolve import unsupported
 from weirlab.testbed.base import Direction, Trial, TrialSpec
 from weirlab.testbed.devices import Device, Offer
-from weirlab.testbed.refusals import only_the_load
+from weirlab.testbed.refusals import DEVICE, only_the_load
+from weirlab.units import Span
 
 if TYPE_CHECKING:
     from weirlab.records import Records
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["DeviceTestbed", "ScenarioTestbed"]
 
 _TRIAL_DELAYS = "record.delays-of-the-trial"
+_PATIENCE = 50
+"""How many times longer than the time to settle is waited once, to find out which would have been enough."""
 _MOST_DIRECTIONS = 16
 """Flows beyond this are not listed in each trial: a log of thousands of flows tells nobody anything."""
 
@@ -57,7 +60,7 @@ class DeviceTestbed:
 
     def refuses(self, scenario: Scenario) -> list[Problem]:
         """All but a constant load: a device model sees frames/s, their size and a duration, nothing else."""
-        return only_the_load(scenario, "a simulated device")
+        return only_the_load(scenario, DEVICE)
 
     def run(self, scenario: Scenario, *, seeds: Sequence[int]) -> Run:  # noqa: ARG002 (the protocol's name)
         """Refused: a device model measures trials, it carries no packets."""
@@ -160,10 +163,7 @@ class ScenarioTestbed:
             )
             what = offered(scenario)
         load_fps = min(spec.intended_load_fps, what.line_fps or math.inf)
-        run = at_load(scenario, load_fps, spec.duration_s)
-        run = run.assign({_TRIAL_DELAYS: {"delays": what.traffic}})
-        seed = np.random.SeedSequence([scenario.run.seed, spec.index, round(spec.elapsed_s * 1e9)])
-        records = simulate(run, [int(seed.generate_state(1, np.uint64)[0])], threads=1)
+        records = self._measure(spec, scenario, load_fps)
         flows = _of_traffic(records, "flows", what.traffic)
         sent, received, dropped, live = (
             int(flows[f"{name}_frames"].sum()) for name in ("sent", "delivered", "dropped", "live")
@@ -174,9 +174,8 @@ class ScenarioTestbed:
         if live > 0:
             raise TestbedError(
                 f"trial {spec.index}: {live:,} of {sent:,} frames were still under way {settle} after the "
-                f"last was sent, so nobody knows whether they are lost; search.trial.settle must outlast the "
-                f"delay of the path and the time in which its fullest queues drain (a queue without limit "
-                f"loses nothing, whatever the load)"
+                f"last was sent, so nobody knows whether they are lost; "
+                f"{self._advice(spec, scenario, load_fps, settle)}"
             )
         return Trial(
             spec=spec,
@@ -191,8 +190,33 @@ class ScenarioTestbed:
             facts={"dropped_frames": dropped},
         )
 
+    def _measure(self, spec: TrialSpec, scenario: Scenario, load_fps: float) -> Records:
+        run = at_load(scenario, load_fps, spec.duration_s)
+        run = run.assign({_TRIAL_DELAYS: {"delays": offered(scenario).traffic}})
+        seed = np.random.SeedSequence([scenario.run.seed, spec.index, round(spec.elapsed_s * 1e9)])
+        return simulate(run, [int(seed.generate_state(1, np.uint64)[0])], threads=1)
+
+    def _advice(self, spec: TrialSpec, scenario: Scenario, load_fps: float, settle: Span) -> str:
+        """Which time to settle would have been enough for a trial: found by waiting much longer once."""
+        patience = Span(max(_PATIENCE * settle.ps, Span.from_s(1.0).ps))
+        records = self._measure(spec, scenario.assign({"search.trial.settle": patience}), load_fps)
+        flows = _of_traffic(records, "flows", offered(scenario).traffic)
+        if int(flows["live_frames"].sum()) > 0:
+            return (
+                f"nor do they all arrive within {patience}: a queue without limit loses nothing, whatever "
+                f"the load; give it a limit, or search below what it carries"
+            )
+        longest_ps = float(flows.select(pl.col("delay_max_ps").max()).item())
+        return f"set search.trial.settle to {_rounded_up(longest_ps)} or more, the longest delay at this load"
+
     def close(self) -> None:
         """There is nothing to take down."""
+
+
+def _rounded_up(ps: float) -> Span:
+    """The next longer span of two digits."""
+    unit = 10.0 ** (math.floor(math.log10(ps)) - 1)
+    return Span(round(math.ceil(ps / unit) * unit))
 
 
 def _of_traffic(records: Records, table: str, traffic: str) -> pl.DataFrame:

@@ -28,6 +28,16 @@ _LATE_END_S = 2.0
 """How much later than asked a port may stop by itself before it is stopped."""
 
 
+@dataclass(frozen=True)
+class Budget:
+    """How many frames may be lost in the beginning of a stretch."""
+
+    until_s: float
+    """Where the beginning ends, from the start of the load."""
+    most_lost: float
+    """Frames, summed over the lanes."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Stretch:
     """What was counted."""
@@ -68,8 +78,9 @@ class Tester:
         self._is_quiet = False
         self._received_at_rest.clear()
 
-    def send(self, traffic: Sequence[Traffic], duration_s: float, most_lost: float | None) -> Stretch:
-        """Send the traffic for ``duration_s``, or until surely more than ``most_lost`` frames are lost.
+    def send(self, traffic: Sequence[Traffic], duration_s: float, budgets: Sequence[Budget]) -> Stretch:
+        """Send the traffic for ``duration_s``, or until surely more frames are lost than one of the budgets
+        allows.
 
         Raises:
             TestbedError: The counters do not come to rest, or moved after they had been believed: then the
@@ -94,7 +105,7 @@ class Tester:
         server.start(senders, ramp_s + duration_s, core_mask(settings))
         started_s = clock.now()
         end_s = started_s + ramp_s + duration_s
-        stopped_early = self._watch(counters, before, end_s, most_lost)
+        stopped_early = self._watch(counters, before, started_s + ramp_s, duration_s, budgets)
         if not stopped_early:
             self._await_end(senders, end_s)
         stop_s = clock.now()
@@ -128,10 +139,16 @@ class Tester:
         self._server.clear(self._settings.ports)
 
     def _watch(
-        self, counters: Counters, before: Sequence[LaneCount], end_s: float, most_lost: float | None
+        self,
+        counters: Counters,
+        before: Sequence[LaneCount],
+        begin_s: float,
+        duration_s: float,
+        budgets: Sequence[Budget],
     ) -> bool:
-        """Look at the counters until ``end_s``, or until surely more than ``most_lost`` frames are lost:
-        True.
+        """Look at the counters for ``duration_s`` from ``begin_s``, or until surely more frames are lost than
+        a budget allows: True. A budget that ends before is only looked at until then: afterwards its losses
+        cannot be told from later ones.
 
         A frame counts as lost for sure when it was counted as sent at least the settling time before the
         received frames were counted: sent(t - settling) - received(t) is a lower bound of the loss.
@@ -139,19 +156,21 @@ class Tester:
         clock = self._clock
         self._standstill.begin(clock.now(), before)
         sent_by: list[tuple[float, int]] = []
-        while (left_s := end_s - clock.now()) > 0.0:
+        while (left_s := begin_s + duration_s - clock.now()) > 0.0:
             clock.sleep(min(_POLL_S, left_s))
             asked_s = clock.now()
             counts = counters.read()
             answered_s = clock.now()
             self._standstill.see(answered_s, counts)
-            if most_lost is None:
+            if not budgets:
                 continue
             since = [now.since(then) for now, then in zip(counts, before, strict=True)]
             received = sum(each.received for each in since)
             settled_s = asked_s - self._settings.settle_s
             sent = max((sent for at_s, sent in sent_by if at_s <= settled_s), default=0)
-            if sent - received > most_lost:
+            begun_s = answered_s - begin_s
+            most_lost = [b.most_lost for b in budgets if begun_s <= b.until_s or b.until_s >= duration_s]
+            if any(sent - received > most for most in most_lost):
                 return True
             sent_by.append((answered_s, sum(each.sent for each in since)))
         return False

@@ -23,7 +23,7 @@ from weirlab.testbed.trex.counters import Clock, MonotonicClock
 from weirlab.testbed.trex.server import Server
 from weirlab.testbed.trex.settings import TrexSettings, plan
 from weirlab.testbed.trex.streams import WIRE_OVERHEAD_BYTES, Traffic
-from weirlab.testbed.trex.stretch import Stretch, Tester
+from weirlab.testbed.trex.stretch import Budget, Stretch, Tester
 
 if TYPE_CHECKING:
     from weirlab.runs import Run
@@ -146,12 +146,15 @@ class TrexTestbed:
         """Send the load, early stop included. Live counters that made it stop wrongly are not trusted again,
         and the load is sent once more."""
         if spec.loss_budget is not None and self._trusts_live_counters:
-            most_lost = spec.loss_budget * spec.intended_frames
-            stretch = self._tester.send(traffic, spec.duration_s, most_lost)
-            if not stretch.stopped_early or stretch.lost > most_lost:
+            budgets = [Budget(spec.duration_s, spec.loss_budget * spec.intended_frames)]
+            if spec.look_s is not None:
+                intended = round(spec.intended_load_fps * spec.look_s)
+                budgets.insert(0, Budget(spec.look_s, spec.loss_budget * intended))
+            stretch = self._tester.send(traffic, spec.duration_s, budgets)
+            if not stretch.stopped_early or stretch.lost > budgets[0].most_lost:
                 return stretch
             self._trusts_live_counters = False
-        return self._tester.send(traffic, spec.duration_s, None)
+        return self._tester.send(traffic, spec.duration_s, [])
 
     def _result(self, spec: TrialSpec, stretch: Stretch, took_s: float) -> Trial:
         facts: dict[str, float | int | str | None] = dict(stretch.facts)
@@ -177,12 +180,15 @@ class TrexTestbed:
         facts["stray_frames"] = strays
         facts["live_counters"] = "trusted" if self._trusts_live_counters else "late: no early stop"
         sent = sum(each.sent_frames for each in directions)
+        lost = sent - sum(each.received_frames for each in directions)
         intended = _intended_frames(spec, stretch, sent)
         return Trial(
             spec=spec,
             intended_frames=intended,
             sent_frames=sent,
             received_frames=sum(each.received_frames for each in directions),
+            # A port counts damaged frames and those that it had no room for together.
+            doubtful_frames=min(lost, stretch.facts["receive_errors"]),
             effective_duration_s=took_s,
             offered_load_fps=spec.intended_load_fps * sent / intended if intended else 0.0,
             latency_s=stretch.delays.percentiles() if stretch.delays else {},
