@@ -39,6 +39,12 @@ impl Limit {
     /// Any amount.
     pub const UNLIMITED: Limit = Limit { most: u64::MAX, in_frames: false };
 
+    /// Whether so many frames of so many bytes may wait.
+    #[inline]
+    pub const fn admits(self, frames: u64, bytes: u64) -> bool {
+        (if self.in_frames { frames } else { bytes }) <= self.most
+    }
+
     /// Frames of `limit` bytes together.
     pub const fn bytes(limit: Bytes) -> Limit {
         Limit { most: limit.count(), in_frames: false }
@@ -90,6 +96,8 @@ pub struct Sent<H> {
     pub handle: H,
     /// When the transmission ends.
     pub end: Time,
+    /// Where it waited.
+    pub lane: Lane,
 }
 
 /// What a port counted. A transmission counts when it begins.
@@ -145,6 +153,9 @@ pub struct Port<H> {
     sums: Counters,
     rate: Rate,
     framing: Bytes,
+    /// The first and the last drop; [`Time::NEVER`] without one.
+    first_drop: Time,
+    last_drop: Time,
     cold: Option<Box<Cold<H>>>,
 }
 
@@ -153,7 +164,20 @@ pub struct Port<H> {
 struct Cold<H> {
     control: VecDeque<(H, u32)>,
     paused_since: Time,
-    paused: Span,
+    pauses: Pauses,
+}
+
+/// How often and how long a port was paused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pauses {
+    /// Pauses, the current one included.
+    pub count: u64,
+    /// All together.
+    pub total: Span,
+    /// The longest.
+    pub longest: Span,
+    /// When the last one ended, or up to when it was told; none without a pause.
+    pub last: Option<Time>,
 }
 
 /// Bits of `state`. Without the first three the port serves whatever comes.
@@ -184,6 +208,8 @@ impl<H: Copy> Port<H> {
             sums: Counters::default(),
             rate,
             framing,
+            first_drop: Time::NEVER,
+            last_drop: Time::NEVER,
             cold: None,
         }
     }
@@ -196,7 +222,11 @@ impl<H: Copy> Port<H> {
             return Offer::Sent { end: self.transmit(now, size) };
         }
         match lane {
-            Lane::Data => self.admit(now, handle, size),
+            Lane::Data if self.has_room(size) => self.admit(now, handle, size),
+            Lane::Data => {
+                self.count_drop(now, size);
+                Offer::Dropped
+            }
             Lane::Control => {
                 self.control_lane().push_back((handle, narrow(size)));
                 self.state |= CONTROL;
@@ -221,7 +251,7 @@ impl<H: Copy> Port<H> {
         if self.queue.is_empty() {
             self.state &= !WAITING;
         }
-        Some(Sent { handle, end: self.transmit(now, Bytes::new(size.into())) })
+        Some(Sent { handle, end: self.transmit(now, Bytes::new(size.into())), lane: Lane::Data })
     }
 
     /// When the caller owes the next [`Port::wake`]; [`Time::NEVER`] while nothing may go.
@@ -235,7 +265,9 @@ impl<H: Copy> Port<H> {
     pub fn pause(&mut self, now: Time) {
         if self.state & PAUSED == 0 {
             self.state |= PAUSED;
-            self.cold().paused_since = now;
+            let cold = self.cold();
+            cold.paused_since = now;
+            cold.pauses.count += 1;
         }
     }
 
@@ -245,7 +277,7 @@ impl<H: Copy> Port<H> {
             self.state &= !PAUSED;
             self.free_at = self.free_at.max(now);
             let cold = self.cold();
-            cold.paused += now.saturating_since(cold.paused_since);
+            cold.pauses = cold.pauses_until(now);
         }
     }
 
@@ -322,13 +354,44 @@ impl<H: Copy> Port<H> {
         self.sums.queue_max_bytes = self.waiting_bytes;
     }
 
-    /// How long the port was paused up to `now`.
-    pub fn paused_until(&self, now: Time) -> Span {
+    /// The pauses of the port up to `now`.
+    pub fn pauses_until(&self, now: Time) -> Pauses {
         match &self.cold {
-            Some(cold) if self.state & PAUSED != 0 => cold.paused + now.saturating_since(cold.paused_since),
-            Some(cold) => cold.paused,
-            None => Span::ZERO,
+            Some(cold) if self.is_paused() => cold.pauses_until(now),
+            Some(cold) => cold.pauses,
+            None => Pauses::default(),
         }
+    }
+
+    /// Whether the port is paused.
+    pub fn is_paused(&self) -> bool {
+        self.state & PAUSED != 0
+    }
+
+    /// Whether a frame of the data lane that is offered at `now` begins at once.
+    #[inline]
+    pub fn is_free(&self, now: Time) -> bool {
+        self.free_at <= now && self.state & HELD == 0
+    }
+
+    /// How many frames wait in the data lane.
+    #[inline]
+    pub fn waiting_frames(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// When frames were dropped first and last.
+    pub fn drop_times(&self) -> Option<(Time, Time)> {
+        (self.first_drop != Time::NEVER).then_some((self.first_drop, self.last_drop))
+    }
+
+    /// Counts a frame that was dropped at `now`: by the port itself, or on its behalf where frames wait outside of it.
+    #[inline]
+    pub fn count_drop(&mut self, now: Time, size: Bytes) {
+        self.sums.drops += 1;
+        self.sums.dropped_bytes += size.count();
+        self.first_drop = self.first_drop.min(now);
+        self.last_drop = now;
     }
 
     /// Adds the waiting time of a frame that waits outside of this port, as in [`Port::pass`].
@@ -354,17 +417,18 @@ impl<H: Copy> Port<H> {
         self.free_at
     }
 
+    /// Whether the data lane can take a frame.
+    #[inline]
+    fn has_room(&self, size: Bytes) -> bool {
+        let load =
+            if self.state & IN_FRAMES == 0 { self.waiting_bytes + size.count() } else { self.queue.len() as u64 + 1 };
+        load <= self.limit
+    }
+
     #[inline]
     fn admit(&mut self, now: Time, handle: H, size: Bytes) -> Offer {
-        let bytes = self.waiting_bytes + size.count();
-        let load = if self.state & IN_FRAMES == 0 { bytes } else { self.queue.len() as u64 + 1 };
-        if load > self.limit {
-            self.sums.drops += 1;
-            self.sums.dropped_bytes += size.count();
-            return Offer::Dropped;
-        }
         self.settle(now);
-        self.waiting_bytes = bytes;
+        self.waiting_bytes += size.count();
         self.state |= WAITING;
         self.queue.push((handle, narrow(size)));
         Offer::Waits
@@ -424,18 +488,31 @@ impl<H: Copy> Port<H> {
         if lane.is_empty() {
             self.state &= !CONTROL;
         }
-        Some(Sent { handle, end: self.transmit(now, Bytes::new(size.into())) })
+        Some(Sent { handle, end: self.transmit(now, Bytes::new(size.into())), lane: Lane::Control })
     }
 
     #[cold]
     fn cold(&mut self) -> &mut Cold<H> {
-        let empty = || Box::new(Cold { control: VecDeque::new(), paused_since: Time::ZERO, paused: Span::ZERO });
+        let empty = || Box::new(Cold { control: VecDeque::new(), paused_since: Time::ZERO, pauses: Pauses::default() });
         self.cold.get_or_insert_with(empty)
     }
 
     #[cold]
     fn control_lane(&mut self) -> &mut VecDeque<(H, u32)> {
         &mut self.cold().control
+    }
+}
+
+impl<H> Cold<H> {
+    /// The pauses, if the current one ends at `now`.
+    fn pauses_until(&self, now: Time) -> Pauses {
+        let span = now.saturating_since(self.paused_since);
+        Pauses {
+            count: self.pauses.count,
+            total: self.pauses.total + span,
+            longest: self.pauses.longest.max(span),
+            last: Some(now),
+        }
     }
 }
 

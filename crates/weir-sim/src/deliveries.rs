@@ -3,10 +3,10 @@
 use weir_core::histogram::Histogram;
 use weir_core::units::{Bytes, Span, Time};
 
-use crate::plan::Plan;
+use crate::plan::{Flow, Plan};
 use crate::probes::Boundaries;
 
-/// One interval of a group of traffic: a row of the table `deliveries`.
+/// One interval of a group of traffic, or of a flow: a row of the table `deliveries` or `flow_deliveries`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// End of the interval, ps.
@@ -67,21 +67,28 @@ pub(crate) struct Watch {
     pub(crate) delays: Vec<Histogram>,
     /// One for each group of traffic.
     pub(crate) traffic: Vec<Option<TrafficProbe>>,
+    /// One for each flow, or none.
+    pub(crate) flows: Vec<Option<TrafficProbe>>,
 }
 
 impl Watch {
     /// What the spec of `plan` asks for, if anything.
     pub(crate) fn new(plan: &Plan, end: Time) -> Option<Watch> {
         let record = &plan.spec.record;
-        if !record.delays && record.traffic.is_empty() {
+        if !record.delays && record.traffic.is_empty() && record.flows.is_empty() {
             return None;
         }
         let mut traffic: Vec<Option<TrafficProbe>> = plan.spec.traffic.iter().map(|_| None).collect();
         for probe in &record.traffic {
             traffic[probe.traffic as usize] = Some(TrafficProbe::new(probe.every_ps, end));
         }
+        let of_flow = |flow: &Flow| {
+            let probe = record.flows.iter().find(|probe| probe.traffic == flow.traffic);
+            probe.map(|probe| TrafficProbe::new(probe.every_ps, end))
+        };
+        let flows = if record.flows.is_empty() { Vec::new() } else { plan.flows.iter().map(of_flow).collect() };
         let histograms = if record.delays { plan.flows.len() } else { 0 };
-        Some(Watch { delays: vec![Histogram::default(); histograms], traffic })
+        Some(Watch { delays: vec![Histogram::default(); histograms], traffic, flows })
     }
 
     /// A frame of `flow`, of the group `traffic`, arrived at `now`.
@@ -93,10 +100,13 @@ impl Watch {
         if let Some(probe) = &mut self.traffic[traffic as usize] {
             probe.on_delivery(now, size.count());
         }
+        if let Some(Some(probe)) = self.flows.get_mut(flow as usize) {
+            probe.on_delivery(now, size.count());
+        }
     }
 }
 
-/// Writes down the intervals of one group of traffic.
+/// Writes down the intervals of one group of traffic, or of one flow.
 #[derive(Debug)]
 pub(crate) struct TrafficProbe {
     boundaries: Boundaries,

@@ -39,5 +39,7 @@ pub use plan::{Feeding, Plan};
 pub use probes::{Intervals, PortInterval};
 pub use sim::{Sim, SimError};
 pub use tables::Tables;
-pub use totals::{DropTotals, FlowTotals, PortTotals, Totals};
+pub use totals::{
+    ControlFrames, ControlKind, ControlTotals, DropTotals, FlowTotals, LimiterInterval, PortTotals, Totals,
+};
 pub use weir_core::columns::{Column, Table};

@@ -202,7 +202,6 @@ fn refuse_unknown(spec: &Spec) -> Result<(), SpecError> {
         ("/control/qcn", control.qcn.is_some(), "QCN"),
         ("/control/dcqcn", control.dcqcn.is_some(), "DCQCN"),
         ("/control/pause", !control.pause.is_empty(), "PAUSE"),
-        ("/record/flows", !record.flows.is_empty(), "series of each flow"),
         ("/record/queue_levels", !record.queue_levels.is_empty(), "distributions of queues"),
     ];
     match asked.into_iter().find(|asked| asked.1) {

@@ -9,7 +9,7 @@ use crate::agent::{Agent, PushedSource};
 use crate::fabric::Fabric;
 use crate::line::{FED, Line, UNKEPT};
 use crate::plan::{ARRIVED, Plan};
-use crate::totals::{DropTotals, FlowTotals, PortTotals, Totals};
+use crate::totals::{ControlTotals, DropTotals, FlowTotals, PortTotals, Totals};
 
 /// Why a run gave no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -181,12 +181,14 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
         self.fabric.finish_intervals();
         let ports = self.port_totals();
         let intervals = std::mem::take(&mut self.fabric.port_probes).finish();
-        let (mut deliveries, mut delays) = (Vec::new(), Vec::new());
+        let (mut deliveries, mut flow_deliveries, mut delays) = (Vec::new(), Vec::new(), Vec::new());
         if let Some(watch) = &mut self.fabric.watch {
-            for (group, probe) in (0..).zip(&mut watch.traffic) {
-                if let Some(probe) = probe {
-                    probe.advance(self.fabric.end);
-                    deliveries.push((group, std::mem::take(&mut probe.rows)));
+            for (probes, written) in [(&mut watch.traffic, &mut deliveries), (&mut watch.flows, &mut flow_deliveries)] {
+                for (id, probe) in (0..).zip(probes) {
+                    if let Some(probe) = probe {
+                        probe.advance(self.fabric.end);
+                        written.push((id, std::mem::take(&mut probe.rows)));
+                    }
                 }
             }
             for (flow, histogram) in (0..).zip(&watch.delays) {
@@ -203,7 +205,9 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             drops,
             intervals,
             deliveries,
+            flow_deliveries,
             delays,
+            control: ControlTotals::default(),
         })
     }
 
@@ -272,7 +276,8 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
                 queue_max_bytes: peak,
                 queue_byte_ps: counters.queue_byte_ps,
                 queue_wait_ps: counters.queue_wait_ps,
-                paused_ps: line.port.paused_until(end).ps(),
+                drop_times: line.port.drop_times(),
+                pauses: line.port.pauses_until(end),
             }
         };
         (0..).zip(&mut fabric.lines).map(total).collect()

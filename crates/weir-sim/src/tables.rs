@@ -4,7 +4,7 @@ use weir_core::columns::Table;
 use weir_core::table;
 
 use crate::plan::Plan;
-use crate::totals::Totals;
+use crate::totals::{ControlKind, Totals};
 
 /// All tables of a batch.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +19,7 @@ impl Tables {
         let topology = &plan.topology;
         let node = |id: u32| topology.nodes[id as usize].name.clone();
         let unknown = |span: Option<weir_core::units::Span>| span.map_or(f64::NAN, |span| span.ps() as f64);
+        let instant = |time: Option<weir_core::units::Time>| time.map_or(f64::NAN, |time| time.ps() as f64);
         Tables(vec![
             table!("runs": numbered(batch) => |(i, run)|
                 replicate: U32 = i,
@@ -48,10 +49,15 @@ impl Tables {
                 busy_ps: U64 = row.busy_ps,
                 drops: U64 = row.drops,
                 dropped_bytes: U64 = row.dropped_bytes,
+                first_drop_ps: F64 = instant(row.drop_times.map(|times| times.0)),
+                last_drop_ps: F64 = instant(row.drop_times.map(|times| times.1)),
                 queue_max_bytes: U64 = row.queue_max_bytes,
                 queue_byte_ps: F64 = row.queue_byte_ps as f64,
                 queue_wait_ps: F64 = row.queue_wait_ps as f64,
-                paused_ps: U64 = row.paused_ps,
+                paused_ps: U64 = row.pauses.total.ps(),
+                paused_count: U64 = row.pauses.count,
+                paused_longest_ps: U64 = row.pauses.longest.ps(),
+                paused_last_ps: F64 = instant(row.pauses.last),
             ),
             table!("drops": each(batch, |run| &run.drops) => |(i, row)|
                 replicate: U32 = i,
@@ -82,6 +88,57 @@ impl Tables {
                 frames: U64 = row.frames,
                 bytes: U64 = row.bytes,
             ),
+            table!("flow_deliveries":
+                each(batch, |run| {
+                    run.flow_deliveries.iter().flat_map(|(id, rows)| rows.iter().map(move |row| (*id, row)))
+                })
+                => |(i, (id, row))|
+                replicate: U32 = i,
+                flow: U32 = id,
+                t_ps: U64 = row.t_ps,
+                frames: U64 = row.frames,
+                bytes: U64 = row.bytes,
+            ),
+            table!("queue_levels": each(batch, |run| &run.control.queue_levels) => |(i, &(id, low, high, time))|
+                replicate: U32 = i,
+                port: U32 = id,
+                low_bytes: U64 = low,
+                high_bytes: U64 = high,
+                time_ps: U64 = time,
+            ),
+            table!("control_frames": each(batch, |run| &run.control.frames) => |(i, row)|
+                replicate: U32 = i,
+                port: U32 = row.port,
+                queue_port: U32 = row.queue_port,
+                kind: U32 = row.kind.id(),
+                frames: U64 = row.frames,
+                bytes: U64 = row.bytes,
+            ),
+            table!("reaction_points": each(batch, |run| &run.control.reaction_points) => |(i, (id, row))|
+                replicate: U32 = i,
+                flow: U32 = *id,
+                made: U64 = row.made,
+                removed: U64 = row.removed,
+                increases: U64 = row.increases,
+                decreases: U64 = row.decreases,
+                stops: U64 = row.stops,
+                limited_ps: U64 = row.limited_ps,
+                stopped_ps: U64 = row.stopped_ps,
+            ),
+            table!("limiters":
+                each(batch, |run| {
+                    run.control.limiters.iter().flat_map(|(id, rows)| rows.iter().map(move |row| (*id, row)))
+                })
+                => |(i, (id, row))|
+                replicate: U32 = i,
+                flow: U32 = id,
+                t_ps: U64 = row.t_ps,
+                rate_bps: F64 = row.rate_bps.map_or(f64::NAN, |rate| rate as f64),
+                rate_bit: F64 = row.rate_bit,
+                limited_ps: U64 = row.limited_ps,
+                stopped_ps: U64 = row.stopped_ps,
+                queue_bytes: U64 = row.queue_bytes,
+            ),
             table!("delays": each(batch, |run| &run.delays) => |(i, &(id, low, high, count))|
                 replicate: U32 = i,
                 flow: U32 = id,
@@ -111,6 +168,10 @@ impl Tables {
             ),
             table!("cause_names": numbered(&CAUSES) => |(id, text)|
                 cause: U32 = id,
+                name: Text = (*text).to_string(),
+            ),
+            table!("kind_names": numbered(&ControlKind::NAMES) => |(id, text)|
+                kind: U32 = id,
                 name: Text = (*text).to_string(),
             ),
         ])

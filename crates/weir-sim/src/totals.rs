@@ -1,6 +1,8 @@
 //! What a run counted.
 
-use weir_core::units::Span;
+use weir_core::ethernet::reaction::Meter;
+use weir_core::queue::Pauses;
+use weir_core::units::{Span, Time};
 
 use crate::deliveries::Delivery;
 use crate::probes::Intervals;
@@ -26,8 +28,88 @@ pub struct Totals {
     pub intervals: Intervals,
     /// Intervals of the recorded groups of traffic, in the order of the groups.
     pub deliveries: Vec<(u32, Vec<Delivery>)>,
+    /// Intervals of the recorded flows, in their order.
+    pub flow_deliveries: Vec<(u32, Vec<Delivery>)>,
     /// Bins of the delay of each flow: flow, lower bound (included) and upper bound in ps, frames.
     pub delays: Vec<(u32, u64, u64, u64)>,
+    /// What congestion management did.
+    pub control: ControlTotals,
+}
+
+/// What congestion management did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ControlTotals {
+    /// Control frames, in order of port, queue and kind.
+    pub frames: Vec<ControlFrames>,
+    /// What the reaction point of each flow that has one did.
+    pub reaction_points: Vec<(u32, Meter)>,
+    /// Intervals of the recorded limiters, in order of the flows.
+    pub limiters: Vec<(u32, Vec<LimiterInterval>)>,
+    /// Bins of what waited at the recorded ports: port, lower bound (included) and upper bound in bytes, time in ps.
+    pub queue_levels: Vec<(u32, u64, u64, u64)>,
+}
+
+/// Control frames of one kind that a port sent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ControlFrames {
+    /// The port.
+    pub port: u32,
+    /// The port whose queue is the cause.
+    pub queue_port: u32,
+    /// What they say.
+    pub kind: ControlKind,
+    /// How many.
+    pub frames: u64,
+    /// Their sizes.
+    pub bytes: u64,
+}
+
+/// What a control frame says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ControlKind {
+    /// BCN with positive feedback.
+    BcnPositive,
+    /// BCN with negative feedback.
+    BcnNegative,
+    /// BCN(0,0).
+    BcnStop,
+    /// BCN(MAX).
+    BcnMax,
+    /// QCN.
+    Qcn,
+    /// A congestion notification packet of DCQCN.
+    Cnp,
+    /// PAUSE: stop.
+    Xoff,
+    /// PAUSE: go on.
+    Xon,
+}
+
+impl ControlKind {
+    /// The names of all kinds; the id of a kind is its place.
+    pub const NAMES: [&str; 8] = ["bcn+", "bcn-", "bcn(0,0)", "bcn(max)", "qcn", "cnp", "xoff", "xon"];
+
+    /// The place of its name.
+    pub fn id(self) -> u32 {
+        self as u32
+    }
+}
+
+/// One interval of the reaction point of a flow: a row of the table `limiters`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LimiterInterval {
+    /// End of the interval, ps.
+    pub t_ps: u64,
+    /// Rate at the end, bit/s; none without a limiter.
+    pub rate_bps: Option<u64>,
+    /// Integral of the rate over the limited time, bits.
+    pub rate_bit: f64,
+    /// Time with a limiter, ps.
+    pub limited_ps: u64,
+    /// Time with the rate 0, ps.
+    pub stopped_ps: u64,
+    /// Bytes of the flow that wait at its host at the end.
+    pub queue_bytes: u64,
 }
 
 /// What became of the frames of one flow.
@@ -72,8 +154,10 @@ pub struct PortTotals {
     pub queue_byte_ps: u128,
     /// Sum of the waiting times, ps.
     pub queue_wait_ps: u128,
-    /// Time of being paused, ps.
-    pub paused_ps: u64,
+    /// When frames were dropped first and last.
+    pub drop_times: Option<(Time, Time)>,
+    /// Its pauses.
+    pub pauses: Pauses,
 }
 
 /// Frames of a flow that a port dropped because its queue was full.

@@ -87,7 +87,7 @@ fn a_paused_port_ends_its_frame_and_goes_on_when_it_may() {
     let paused = play(&spec, Feeding::Pulled, &[(3000, Act::Pause(3)), (6050, Act::Resume(3))]);
     // The frame that began at 2900 is delivered; the next begins at 6050 and is delivered at 7750.
     assert_eq!(deliveries(&paused, 0)[..4], [3500, 4700, 7800, 9000]);
-    assert_eq!(paused.ports[3].paused_ps, 3_050_000);
+    assert_eq!(paused.ports[3].pauses.total.ps(), 3_050_000);
     assert_eq!(paused.ports[3].queue_max_bytes, 2 * 1500, "those that came at 4100 and 5300");
 }
 
@@ -99,7 +99,7 @@ fn a_paused_port_drops_what_its_queue_cannot_hold() {
     assert_eq!((totals.ports[3].frames, totals.ports[3].queue_max_bytes), (0, 4500));
     // Frames arrive at 1700 + 1200 n before 20 us: 16, of which 3 wait.
     assert_eq!(totals.ports[3].drops, 13);
-    assert_eq!(totals.ports[3].paused_ps, 20_000_000, "up to the end of the run");
+    assert_eq!(totals.ports[3].pauses.total.ps(), 20_000_000, "up to the end of the run");
 }
 
 #[test]
@@ -241,7 +241,7 @@ proptest! {
         }
         let totals = play(&spec, Feeding::Pushed, &acts);
         prop_assert!(totals.drops.is_empty());
-        let found: Vec<u64> = totals.ports.iter().map(|port| port.paused_ps / 1000).collect();
+        let found: Vec<u64> = totals.ports.iter().map(|port| port.pauses.total.ps() / 1000).collect();
         prop_assert_eq!(found, expected);
         for flow in &totals.flows {
             prop_assert!(flow.sent_frames == flow.delivered_frames + flow.live_frames);

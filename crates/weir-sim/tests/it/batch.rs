@@ -36,9 +36,10 @@ fn a_batch_without_seeds_has_all_tables_without_rows() {
     assert_eq!(batch, []);
     let Tables(tables) = Tables::new(&plan, &batch);
     let names: Vec<&str> = tables.iter().map(|table| table.name).collect();
-    let facts = ["runs", "flows", "ports", "drops", "intervals", "deliveries", "delays"];
-    let dimensions = ["flow_names", "port_names", "traffic_names", "cause_names"];
-    assert_eq!(names, [&facts[..], &dimensions[..]].concat());
+    let facts = ["runs", "flows", "ports", "drops", "intervals", "deliveries", "flow_deliveries"];
+    let control = ["queue_levels", "control_frames", "reaction_points", "limiters"];
+    let dimensions = ["delays", "flow_names", "port_names", "traffic_names", "cause_names", "kind_names"];
+    assert_eq!(names, [&facts[..], &control[..], &dimensions[..]].concat());
 }
 
 #[test]

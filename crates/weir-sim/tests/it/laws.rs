@@ -131,7 +131,7 @@ proptest! {
         prop_assert_eq!(dropped, totals.ports.iter().map(|port| port.drops).collect::<Vec<_>>());
         prop_assert_eq!(of_flow, totals.flows.iter().map(|flow| flow.dropped_frames).collect::<Vec<_>>());
         prop_assert!(totals.drops.is_sorted());
-        prop_assert!(totals.ports.iter().all(|port| port.busy_ps <= duration && port.paused_ps == 0));
+        prop_assert!(totals.ports.iter().all(|port| port.busy_ps <= duration && port.pauses.count == 0));
         let begun = totals.ports.iter().map(|port| port.frames).sum::<u64>();
         prop_assert!(totals.packet_hops <= begun);
         let on_links = begun - totals.packet_hops;
