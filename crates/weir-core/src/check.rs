@@ -1,6 +1,7 @@
 //! Legality that no type can express.
 
 mod control;
+mod switching;
 
 use std::collections::BTreeSet;
 
@@ -49,6 +50,7 @@ impl Spec {
         }
         check_run(&self.run)?;
         check_traffic(&self.traffic, &topology)?;
+        switching::check_switching(self, &topology)?;
         control::check_control(&self.control, &topology).map_err(|error| error.under("/control"))?;
         check_record(&self.record, self, &topology)?;
         Ok(topology)
@@ -207,6 +209,19 @@ pub(crate) fn check_departures(departures: &Departures) -> Result<(), SpecError>
                 return Ok(());
             }
             Err(SpecError::new("/probability", format!("a probability above 0 and at most 1 (got {probability})")))
+        }
+        Departures::Bursts { slot_ps, load, mean_frames } => {
+            if slot_ps == Span::ZERO {
+                return Err(SpecError::new("/slot_ps", "a slot is longer than 0 s"));
+            }
+            if !(load > 0.0 && load <= 1.0) {
+                return Err(SpecError::new("/load", format!("a load above 0 and at most 1 (got {load})")));
+            }
+            if mean_frames >= 1.0 && mean_frames.is_finite() {
+                return Ok(());
+            }
+            let message = format!("a burst has at least one frame (got a mean of {mean_frames})");
+            Err(SpecError::new("/mean_frames", message))
         }
         Departures::OnOff { gap_ps, mean_on_ps, .. } => {
             gap("/gap_ps", gap_ps)?;

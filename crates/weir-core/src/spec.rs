@@ -6,6 +6,7 @@
 //! JSON pointer, which Python maps back to file, line and column.
 
 pub mod control;
+pub mod switching;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,8 @@ pub struct Spec {
     pub traffic: Vec<Traffic>,
     /// What the network does against congestion.
     pub control: control::Control,
+    /// Shared memories, adapters, slow outputs.
+    pub switching: switching::Switching,
     /// How long.
     pub run: Run,
     /// What to write down besides the totals.
@@ -273,6 +276,16 @@ pub enum Departures {
         /// Gap in ps; a fraction is carried, not lost.
         gap_ps: f64,
     },
+    /// Bursts of frames back to back, one in each slot, all of a burst to one destination; between two bursts any
+    /// number of idle slots, or none. Both lengths are geometric, so that the process is a Markov chain of two states.
+    Bursts {
+        /// Length of a slot.
+        slot_ps: Span,
+        /// Mean share of the slots with a frame, in (0, 1].
+        load: f64,
+        /// Mean length of a burst, at least 1.
+        mean_frames: f64,
+    },
     /// Constant gaps while on, silence while off; both last exponential times. A source starts in an on period. What
     /// is left of a gap when an on period ends is carried to the next, so that the mean rate is exact.
     OnOff {
@@ -314,6 +327,22 @@ pub enum Stream {
 pub struct Run {
     /// Events at this time or later do not count.
     pub duration_ps: Span,
+    /// What computes it.
+    pub engine: Engine,
+}
+
+/// What computes a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Engine {
+    /// The general engine: any network, any frame sizes, event by event.
+    #[default]
+    Event,
+    /// The synchronous engine for frames of one size on stars and trees whose links are all alike: slot by slot.
+    Slotted {
+        /// Whether each flow is counted; thousands of hosts have too many.
+        flows: bool,
+    },
 }
 
 /// What a run writes down besides the totals of flows and ports.

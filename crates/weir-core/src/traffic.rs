@@ -1,7 +1,8 @@
 //! Departure schedules: when a source generates frames, for whom and how long, pulled one by one.
 //!
 //! Draws of a source come from one stream in this order: the gap before the first frame; then, for each frame, its
-//! destination (where there is a choice), its size (where there is a choice) and the gap after it.
+//! destination (where there is a choice), its size (where there is a choice) and the gap after it. Of bursts only the
+//! first frame has a destination to draw, and the gap after the last is followed by the length of the next burst.
 
 use crate::rng::Stream;
 use crate::spec::{Departures, Destination, FrameSize, Source};
@@ -56,14 +57,28 @@ impl Emissions {
     #[inline]
     pub fn draw(&mut self) -> (u32, Bytes) {
         debug_assert!(self.next < Time::NEVER, "there is no frame");
-        let destination = match self.destinations {
-            1 => 0,
-            several => self.stream.below(several.into()) as u32,
+        let destination = match (&self.clock, self.destinations) {
+            (_, 1) => 0,
+            (Clock::Bursts(burst), _) if !burst.is_fresh => burst.destination,
+            (_, several) => self.stream.below(several.into()) as u32,
         };
+        if let Clock::Bursts(burst) = &mut self.clock {
+            (burst.destination, burst.is_fresh) = (destination, false);
+        }
         let size = self.sizes.draw(&mut self.stream);
         self.next = self.clock.after(self.next, &mut self.stream);
         self.clip();
         (destination, size)
+    }
+
+    /// Whether the frame generated last was the last of a burst; a frame of any process but [`Departures::Bursts`] is
+    /// a burst of its own.
+    #[inline]
+    pub fn burst_ended(&self) -> bool {
+        match &self.clock {
+            Clock::Bursts(burst) => burst.is_fresh,
+            _ => true,
+        }
     }
 
     /// The size that all frames have, if they have one.
@@ -110,6 +125,42 @@ enum Clock {
         count: u64,
     },
     OnOff(Box<Periods>),
+    Bursts(Box<Bursts>),
+}
+
+#[derive(Clone, Debug)]
+struct Bursts {
+    slot: Span,
+    /// Idle slots between two bursts.
+    idle: Geometric,
+    /// Frames of a burst beyond the first; absent where there are none.
+    more: Option<Geometric>,
+    /// Frames of this burst that are still to come.
+    left: u64,
+    /// Whether none of this burst was generated yet.
+    is_fresh: bool,
+    destination: u32,
+}
+
+impl Bursts {
+    /// A Markov chain with `mean` frames in a burst and `mean (1 - load) / load` idle slots between two.
+    fn new(slot: Span, load: f64, mean: f64) -> Bursts {
+        let idle = Geometric::new(load / (load + mean * (1.0 - load)));
+        let more = (mean > 1.0).then(|| Geometric::new(1.0 / mean));
+        Bursts { slot, idle, more, left: 0, is_fresh: true, destination: 0 }
+    }
+
+    #[inline]
+    fn next(&mut self, stream: &mut Stream) -> u64 {
+        self.left = self.left.saturating_sub(1);
+        if self.left > 0 {
+            return self.slot.ps();
+        }
+        let idle = self.idle.draw(stream);
+        self.left = 1 + self.more.as_ref().map_or(0, |more| more.draw(stream));
+        self.is_fresh = true;
+        self.slot.ps().saturating_mul(idle.saturating_add(1))
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -139,6 +190,9 @@ impl Clock {
                 Clock::Bernoulli(Box::new(Slots { length: slot_ps, failures: Geometric::new(probability) }))
             }
             Departures::Constant { gap_ps } => Clock::Constant { start, gap: gap_ps, count: 0 },
+            Departures::Bursts { slot_ps, load, mean_frames } => {
+                Clock::Bursts(Box::new(Bursts::new(slot_ps, load, mean_frames)))
+            }
             Departures::OnOff { gap_ps, mean_on_ps, mean_off_ps } => Clock::OnOff(Box::new(Periods {
                 gap: gap_ps,
                 mean_on: mean_on_ps.ps() as f64,
@@ -155,7 +209,7 @@ impl Clock {
         match self {
             Clock::Constant { .. } => return start,
             Clock::OnOff(periods) => periods.on_until = stream.exponential() * periods.mean_on,
-            Clock::Poisson { .. } | Clock::Bernoulli(_) => {}
+            Clock::Poisson { .. } | Clock::Bernoulli(_) | Clock::Bursts(_) => {}
         }
         self.after(start, stream)
     }
@@ -173,6 +227,7 @@ impl Clock {
                 later(*start, (*count as f64 * *gap) as u64)
             }
             Clock::OnOff(periods) => periods.next(stream),
+            Clock::Bursts(bursts) => later(now, bursts.next(stream)),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Loads whose exact counts are known, from several simulators: for benchmarks and tests. Their chance does not
 //! depend on the seed of a run: source `i` draws from SplitMix64 with state `1000 + i`.
 
+use weir_core::spec::Engine;
 use weir_core::spec::control::Control;
+use weir_core::spec::switching::Switching;
 use weir_core::spec::{
     Departures, Destination, Discipline, FrameSize, Limit, LinkSpec, Network, NodeKind, QueueRule, Record, Run, Source,
     Spec, Stream, SwitchSpec, Traffic,
@@ -74,7 +76,8 @@ fn spec(network: Network, sources: Vec<Source>, duration_ps: Span) -> Spec {
         queues: vec![QueueRule { ports, discipline: Discipline::DropTail { limit: BUFFER } }],
         traffic: vec![Traffic { name: "load".into(), sources }],
         control: Control::default(),
-        run: Run { duration_ps },
+        switching: Switching::default(),
+        run: Run { duration_ps, engine: Engine::Event },
         record: Record::default(),
     }
 }

@@ -1,6 +1,8 @@
 //! Small specs to start from.
 
+use weir_core::spec::Engine;
 use weir_core::spec::control::Control;
+use weir_core::spec::switching::Switching;
 use weir_core::spec::{
     Departures, Destination, Discipline, FrameSize, Limit, Link, LinkSpec, Network, Node, NodeKind, QueueRule, Record,
     Run, Source, Spec, Stream, SwitchSpec, Traffic,
@@ -43,7 +45,8 @@ pub(crate) fn incast() -> Spec {
         queues: vec![QueueRule { ports: vec![5], discipline: Discipline::DropTail { limit: Limit::Frames(16) } }],
         traffic: vec![Traffic { name: "load".into(), sources: vec![source(0, 2), source(1, 2)] }],
         control: Control::default(),
-        run: Run { duration_ps: Span::from_ms(1) },
+        switching: Switching::default(),
+        run: Run { duration_ps: Span::from_ms(1), engine: Engine::Event },
         record: Record::default(),
     }
 }

@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 
 use proptest::prelude::*;
+use weir_core::spec::Engine;
 use weir_core::spec::control::Control;
+use weir_core::spec::switching::Switching;
 use weir_core::spec::{
     Departures, Destination, Discipline, FrameSize, Limit, Link, LinkSpec, Network, Node, NodeKind, PortProbe,
     QueueRule, Record, Run, Source, Spec, Stream, SwitchSpec, Traffic, TrafficProbe,
@@ -28,7 +30,8 @@ pub(crate) fn spec(hosts: u32, sources: Vec<Source>, duration_ps: Span) -> Spec 
         queues: vec![],
         traffic: vec![Traffic { name: "load".into(), sources }],
         control: Control::default(),
-        run: Run { duration_ps },
+        switching: Switching::default(),
+        run: Run { duration_ps, engine: Engine::Event },
         record: Record::default(),
     }
 }
@@ -73,8 +76,8 @@ pub(crate) fn any_scenario() -> impl Strategy<Value = Spec> {
     })
     .prop_map(|(network, queues, traffic, mut record, duration_us)| {
         record.traffic.retain(|probe| (probe.traffic as usize) < traffic.len());
-        let run = Run { duration_ps: Span::from_us(duration_us) };
-        Spec { network, queues, traffic, control: Control::default(), run, record }
+        let run = Run { duration_ps: Span::from_us(duration_us), engine: Engine::Event };
+        Spec { network, queues, traffic, control: Control::default(), switching: Switching::default(), run, record }
     })
 }
 

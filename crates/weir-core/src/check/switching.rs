@@ -1,0 +1,250 @@
+//! Legality of memories, adapters and slow outputs, and of what the slotted engine can compute.
+
+use std::collections::BTreeSet;
+
+use super::{check_host, check_port};
+use crate::error::SpecError;
+use crate::network::Topology;
+use crate::spec::switching::{Egress, Memory, MemoryPause, Service};
+use crate::spec::{Departures, Engine, FrameSize, LinkSpec, Network, Source, Spec};
+use crate::units::{Bytes, Span};
+
+/// Most hosts of the slotted engine.
+const MAX_SLOTTED_HOSTS: usize = 1 << 16;
+/// Most sources of the slotted engine.
+const MAX_SLOTTED_SOURCES: usize = 1 << 15;
+/// Most slots of a run.
+const MAX_SLOTS: u64 = 1 << 31;
+
+pub(super) fn check_switching(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
+    let switching = &spec.switching;
+    let at = |error: SpecError, place: &str, i: usize| error.under(format!("/switching/{place}/{i}"));
+    let mut listed = BTreeSet::new();
+    for (i, memory) in switching.memories.iter().enumerate() {
+        check_memory(memory, topology, &mut listed).map_err(|error| at(error, "memories", i))?;
+    }
+    let mut listed = BTreeSet::new();
+    for (i, adapter) in switching.adapters.iter().enumerate() {
+        check_listed_hosts(&adapter.hosts, topology, &mut listed).map_err(|error| at(error, "adapters", i))?;
+    }
+    for (i, service) in switching.services.iter().enumerate() {
+        check_service(service, topology).map_err(|error| at(error, "services", i))?;
+    }
+    let mut listed = BTreeSet::new();
+    for (i, egress) in switching.egress.iter().enumerate() {
+        check_egress(egress, topology, &mut listed).map_err(|error| at(error, "egress", i))?;
+    }
+    match spec.run.engine {
+        Engine::Event if switching.is_plain() => Ok(()),
+        Engine::Event => Err(SpecError::new(
+            "/switching",
+            "the event engine has no shared memories, adapters and slow outputs: the slotted engine has",
+        )),
+        Engine::Slotted { .. } => check_slotted(spec, topology),
+    }
+}
+
+fn check_memory(memory: &Memory, topology: &Topology, listed: &mut BTreeSet<u32>) -> Result<(), SpecError> {
+    for (i, &node) in memory.nodes.iter().enumerate() {
+        let at = format!("/nodes/{i}");
+        let Some(found) = topology.nodes.get(node as usize) else {
+            let message = format!("there is no node {node}: the network has {}", topology.nodes.len());
+            return Err(SpecError::new(at, message));
+        };
+        if topology.is_host(node) {
+            return Err(SpecError::new(at, format!("only switches have a shared memory: '{}' is a host", found.name)));
+        }
+        if !listed.insert(node) {
+            return Err(SpecError::new(at, format!("'{}' has two memories", found.name)));
+        }
+    }
+    if memory.bytes == Bytes::ZERO {
+        return Err(SpecError::new("/bytes", "a memory of more than 0 B (got 0 B)"));
+    }
+    memory.pause.map_or(Ok(()), |pause| check_pause(&pause, memory.bytes).map_err(|error| error.under("/pause")))
+}
+
+fn check_pause(pause: &MemoryPause, memory: Bytes) -> Result<(), SpecError> {
+    if pause.xoff_bytes >= memory {
+        let message = format!("XOFF comes before the memory of {memory} is full (got {})", pause.xoff_bytes);
+        return Err(SpecError::new("/xoff_bytes", message));
+    }
+    below_xoff(pause.xon_bytes, pause.xoff_bytes)?;
+    match (pause.quanta, pause.refresh_ps) {
+        (_, Some(refresh)) if refresh == Span::ZERO => {
+            Err(SpecError::new("/refresh_ps", "PAUSE is repeated after more than 0 s"))
+        }
+        (Some(quanta), None) => {
+            let message = format!("a pause of {quanta} quanta ends by itself: say when it is repeated");
+            Err(SpecError::new("/refresh_ps", message))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn below_xoff(xon: Bytes, xoff: Bytes) -> Result<(), SpecError> {
+    if xon > xoff {
+        return Err(SpecError::new("/xon_bytes", format!("XON comes below XOFF, {xoff} (got {xon})")));
+    }
+    Ok(())
+}
+
+fn check_listed_hosts(hosts: &[u32], topology: &Topology, listed: &mut BTreeSet<u32>) -> Result<(), SpecError> {
+    for (i, &host) in hosts.iter().enumerate() {
+        let at = format!("/hosts/{i}");
+        check_host(host, topology).map_err(|error| error.under(&at))?;
+        if !listed.insert(host) {
+            let name = &topology.nodes[host as usize].name;
+            return Err(SpecError::new(at, format!("host '{name}' is named twice")));
+        }
+    }
+    Ok(())
+}
+
+fn check_service(service: &Service, topology: &Topology) -> Result<(), SpecError> {
+    check_port(service.port, topology).map_err(|error| error.under("/port"))?;
+    let port = &topology.ports[service.port as usize];
+    if topology.is_host(port.from) || !topology.is_host(port.to) {
+        let message = format!("a port that leads from a switch to a host (got '{}')", port.name);
+        return Err(SpecError::new("/port", message));
+    }
+    if service.rate_bps.bps() == 0 || service.rate_bps > port.link.rate_bps {
+        let (line, rate) = (port.link.rate_bps.bps(), service.rate_bps.bps());
+        let message = format!("a rate above 0 and at most that of the line, {line} bit/s (got {rate} bit/s)");
+        return Err(SpecError::new("/rate_bps", message));
+    }
+    if service.from_ps >= service.to_ps {
+        let message = format!("it ends after its start (from {}, to {})", service.from_ps, service.to_ps);
+        return Err(SpecError::new("/to_ps", message));
+    }
+    Ok(())
+}
+
+fn check_egress(egress: &Egress, topology: &Topology, listed: &mut BTreeSet<u32>) -> Result<(), SpecError> {
+    check_listed_hosts(&egress.hosts, topology, listed)?;
+    below_xoff(egress.xon_bytes, egress.xoff_bytes)
+}
+
+/// The link that all links are like, where the network has one.
+fn common_link(network: &Network) -> Option<&LinkSpec> {
+    match network {
+        Network::Star { link, .. } | Network::FatTree { link, .. } | Network::Xgft { link, .. } => Some(link),
+        Network::Graph { .. } | Network::Dumbbell { .. } => None,
+    }
+}
+
+impl Spec {
+    /// The size of all frames and the slot of the slotted engine: the time that one takes on a link. None where
+    /// frames or links differ, or where there are none.
+    pub fn cell(&self) -> Option<(Bytes, Span)> {
+        let link = common_link(&self.network)?;
+        let mut sizes = self.traffic.iter().flat_map(|group| &group.sources).map(|source| match source.frame_size {
+            FrameSize::Fixed(size) => Some(size),
+            FrameSize::Mix(_) => None,
+        });
+        let first = sizes.next()??;
+        sizes.all(|size| size == Some(first)).then(|| (first, (first + link.framing_bytes) / link.rate_bps))
+    }
+}
+
+fn check_slotted(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
+    let Some(link) = common_link(&spec.network) else {
+        return Err(SpecError::new("/network", "the slotted engine takes stars and fat trees only"));
+    };
+    let Some((_, slot)) = spec.cell() else {
+        return Err(SpecError::new("/traffic", "the slotted engine needs traffic, and all frames of one size"));
+    };
+    let hosts = (0..topology.nodes.len() as u32).filter(|&node| topology.is_host(node)).count();
+    if hosts > MAX_SLOTTED_HOSTS {
+        let message = format!("the slotted engine takes at most {MAX_SLOTTED_HOSTS} hosts (got {hosts})");
+        return Err(SpecError::new("/network", message));
+    }
+    let sources: usize = spec.traffic.iter().map(|group| group.sources.len()).sum();
+    if sources > MAX_SLOTTED_SOURCES {
+        let message = format!("the slotted engine takes at most {MAX_SLOTTED_SOURCES} sources (got {sources})");
+        return Err(SpecError::new("/traffic", message));
+    }
+    if topology
+        .ports
+        .iter()
+        .zip(topology.ports.iter().skip(2))
+        .step_by(2)
+        .any(|(a, b)| a.from == b.from && topology.is_host(a.from))
+    {
+        return Err(SpecError::new("/network/parents/0", "the slotted engine takes hosts with one link"));
+    }
+    whole_slots(link.delay_ps.ps(), slot, "/network/link/delay_ps", "the delay of a link")?;
+    let latency = topology.nodes.iter().map(|node| node.latency_ps).max().unwrap_or(Span::ZERO);
+    whole_slots(latency.ps(), slot, "/network/switch/latency_ps", "the latency of a switch")?;
+    if spec.run.duration_ps.ps() / slot.ps() > MAX_SLOTS {
+        let message = format!("the slotted engine takes at most {MAX_SLOTS} slots of {slot}");
+        return Err(SpecError::new("/run/duration_ps", message));
+    }
+    whole_slots(spec.run.duration_ps.ps(), slot, "/run/duration_ps", "the duration")?;
+    for (i, group) in spec.traffic.iter().enumerate() {
+        for (j, source) in group.sources.iter().enumerate() {
+            check_slotted_source(source, slot).map_err(|error| error.under(format!("/traffic/{i}/sources/{j}")))?;
+        }
+    }
+    for (i, service) in spec.switching.services.iter().enumerate() {
+        whole_slots(service.from_ps.ps(), slot, &format!("/switching/services/{i}/from_ps"), "the start")?;
+        whole_slots(service.to_ps.ps(), slot, &format!("/switching/services/{i}/to_ps"), "the end")?;
+    }
+    for (i, probe) in spec.record.ports.iter().enumerate() {
+        whole_slots(probe.every_ps.ps(), slot, &format!("/record/ports/{i}/every_ps"), "an interval")?;
+    }
+    for (i, probe) in spec.record.traffic.iter().enumerate() {
+        whole_slots(probe.every_ps.ps(), slot, &format!("/record/traffic/{i}/every_ps"), "an interval")?;
+    }
+    refuse(&[
+        (
+            "/control/pause",
+            !spec.control.pause.is_empty(),
+            "has no PAUSE by single queues: use that of a shared memory",
+        ),
+        ("/control/qcn", spec.control.qcn.is_some(), "has no QCN"),
+        ("/control/dcqcn", spec.control.dcqcn.is_some(), "has no DCQCN"),
+        ("/record/delays", spec.record.delays, "records no distribution of delays"),
+        ("/record/flows", !spec.record.flows.is_empty(), "records no series of single flows"),
+        ("/record/limiters", !spec.record.limiters.is_empty(), "records no series of limiters"),
+        ("/record/queue_levels", !spec.record.queue_levels.is_empty(), "records no levels of queues"),
+    ])
+}
+
+fn refuse(parts: &[(&str, bool, &str)]) -> Result<(), SpecError> {
+    match parts.iter().find(|part| part.1) {
+        Some((pointer, _, what)) => Err(SpecError::new(pointer, format!("the slotted engine {what}"))),
+        None => Ok(()),
+    }
+}
+
+fn check_slotted_source(source: &Source, slot: Span) -> Result<(), SpecError> {
+    if source.start_ps.ps() <= MAX_SLOTS * slot.ps() {
+        whole_slots(source.start_ps.ps(), slot, "/start_ps", "the start")?;
+    }
+    match source.departures {
+        Departures::Bernoulli { slot_ps, .. } | Departures::Bursts { slot_ps, .. } if slot_ps == slot => Ok(()),
+        Departures::Constant { gap_ps } if gap_ps % slot.ps() as f64 == 0.0 => Ok(()),
+        Departures::Bernoulli { slot_ps, .. } | Departures::Bursts { slot_ps, .. } => Err(SpecError::new(
+            "/departures/slot_ps",
+            format!("the slot of the slotted engine is what a frame takes on a link, {slot} (got {slot_ps})"),
+        )),
+        Departures::Constant { gap_ps } => Err(SpecError::new(
+            "/departures/gap_ps",
+            format!("the slotted engine takes gaps of whole slots of {slot} (got {gap_ps} ps)"),
+        )),
+        Departures::Poisson { .. } | Departures::OnOff { .. } => Err(SpecError::new(
+            "/departures",
+            "the slotted engine takes sources with slots: constant, bernoulli and bursts",
+        )),
+    }
+}
+
+fn whole_slots(ps: u64, slot: Span, pointer: &str, what: &str) -> Result<(), SpecError> {
+    if ps.is_multiple_of(slot.ps()) {
+        return Ok(());
+    }
+    let message =
+        format!("{what} is a whole number of slots of {slot} in the slotted engine (got {})", Span::from_ps(ps));
+    Err(SpecError::new(pointer, message))
+}
