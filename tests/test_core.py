@@ -47,7 +47,8 @@ def spec(*, duration_ps: int = MILLISECOND, gap_ps: float = 2.4e6, **record: Any
             "network": STAR,
             "queues": [{"ports": [5], "discipline": {"kind": "drop-tail", "limit": {"frames": 16}}}],
             "traffic": [{"name": "load", "sources": [source(0), source(1)]}],
-            "run": {"duration_ps": duration_ps},
+            "run": {"duration_ps": duration_ps, "engine": {"kind": "event"}},
+            "switching": {"memories": [], "adapters": [], "services": [], "egress": []},
             "control": {"bcn": None, "qcn": None, "dcqcn": None, "pause": [], "responses": []},
             "record": {**NO_RECORD, **record},
         }
@@ -81,7 +82,7 @@ def test_checking_a_checked_spec_changes_nothing() -> None:
     ("section", "content", "pointer", "message"),
     [
         ("network", {**STAR, "hosts": 0}, "/network/hosts", "a star needs hosts"),
-        ("run", {"duration_ps": 0}, "/run/duration_ps", "a run lasts more than 0 s"),
+        ("run", {"duration_ps": 0, "engine": {"kind": "event"}}, "/run/duration_ps", "a run lasts more than 0 s"),
         ("record", {"ports": []}, "/record", "missing field `traffic`"),
     ],
 )

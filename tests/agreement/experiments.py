@@ -19,6 +19,7 @@ from weirlab import _core
 __all__ = [
     "DELAY_PS",
     "NO_CONTROL",
+    "NO_SWITCHING",
     "NO_RECORD",
     "RATE_BPS",
     "Tables",
@@ -33,6 +34,7 @@ __all__ = [
     "transmission_ps",
 ]
 
+NO_SWITCHING: dict[str, Any] = {"memories": [], "adapters": [], "services": [], "egress": []}
 NO_CONTROL: dict[str, Any] = {"bcn": None, "qcn": None, "dcqcn": None, "pause": [], "responses": []}
 NO_RECORD: dict[str, Any] = {
     "ports": [],
@@ -133,8 +135,9 @@ def run(
         "network": network,
         "queues": list(queues),
         "traffic": [{"name": "load", "sources": sources}],
-        "run": {"duration_ps": duration_ps},
+        "run": {"duration_ps": duration_ps, "engine": {"kind": "event"}},
         "control": NO_CONTROL,
+        "switching": NO_SWITCHING,
         "record": NO_RECORD | (record or {}),
     }
     columns = _core.simulate(json.dumps(spec), list(range(replicates)), 1, None)

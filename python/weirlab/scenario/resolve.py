@@ -92,7 +92,8 @@ def _spec(scenario: Scenario) -> Resolved:
         "queues": _queues(scenario, layout, origins),
         "traffic": traffic,
         "control": {"bcn": None, "qcn": None, "dcqcn": None, "pause": [], "responses": []},
-        "run": {"duration_ps": duration_ps},
+        "switching": {"memories": [], "adapters": [], "services": [], "egress": []},
+        "run": {"duration_ps": duration_ps, "engine": {"kind": "event"}},
         "record": _record(scenario, layout, origins),
     }
     ports = tuple(port.name for port in layout.ports)

@@ -6,6 +6,7 @@ mod path;
 mod queue;
 mod routing;
 mod specs;
+mod switching;
 mod tcp;
 mod traffic;
 mod units;

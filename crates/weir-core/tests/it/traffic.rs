@@ -130,3 +130,40 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn bursts_have_their_load_and_length_and_one_destination_each() {
+    let slot = Span::from_ps(51_200);
+    for (load, mean) in [(0.85, 1.0), (0.85, 10.0), (0.3, 24.0), (1.0, 4.0)] {
+        let list = Destination::Uniform((0..64).collect());
+        let source = Source { to: list, ..with(Departures::Bursts { slot_ps: slot, load, mean_frames: mean }) };
+        let mut emissions = Emissions::new(&source, Seed::new(5).stream("bursts"));
+        let (slots, mut frames, mut bursts, mut inside) = (400_000u64, 0u64, 0u64, None);
+        let mut last = 0;
+        while emissions.peek().ps() <= slots * slot.ps() {
+            let at = emissions.peek().ps() / slot.ps();
+            let (to, _) = emissions.draw();
+            // Within a burst frames are back to back and have one destination.
+            assert!(inside.is_none_or(|before| before == to && at == last + 1));
+            (last, frames) = (at, frames + 1);
+            inside = (!emissions.burst_ended()).then_some(to);
+            bursts += u64::from(inside.is_none());
+        }
+        // Four standard errors; a burst and the gap behind it have lengths with variances below (mean / load)^2 each.
+        let (n, cycle) = (bursts as f64, mean / load);
+        assert!((frames as f64 / n - mean).abs() <= 4.0 * mean / n.sqrt(), "{frames} in {bursts}");
+        assert!((slots as f64 / n - cycle).abs() <= 4.0 * 2.0 * cycle / n.sqrt(), "{bursts} in {slots}");
+        assert!((frames as f64 / slots as f64 - load).abs() <= 8.0 / n.sqrt(), "{frames} in {slots}");
+    }
+}
+
+#[test]
+fn a_single_frame_is_a_burst_of_its_own() {
+    let slot = Span::from_ps(51_200);
+    let mut emissions =
+        Emissions::new(&with(Departures::Bernoulli { slot_ps: slot, probability: 0.5 }), Seed::new(1).stream("single"));
+    for _ in 0..20 {
+        emissions.draw();
+        assert!(emissions.burst_ended());
+    }
+}
