@@ -82,7 +82,12 @@ def test_checking_a_checked_spec_changes_nothing() -> None:
     ("section", "content", "pointer", "message"),
     [
         ("network", {**STAR, "hosts": 0}, "/network/hosts", "a star needs hosts"),
-        ("run", {"duration_ps": 0, "engine": {"kind": "event"}}, "/run/duration_ps", "a run lasts more than 0 s"),
+        (
+            "run",
+            {"duration_ps": 0, "engine": {"kind": "event"}},
+            "/run/duration_ps",
+            "a run lasts more than 0 s",
+        ),
         ("record", {"ports": []}, "/record", "missing field `traffic`"),
     ],
 )
