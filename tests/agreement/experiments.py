@@ -19,8 +19,8 @@ from weirlab import _core
 __all__ = [
     "DELAY_PS",
     "NO_CONTROL",
-    "NO_SWITCHING",
     "NO_RECORD",
+    "NO_SWITCHING",
     "RATE_BPS",
     "Tables",
     "agrees",
