@@ -1,7 +1,8 @@
 """Records: the facts that a run wrote down, as named tables.
 
-Tables and columns are those of ARCHITECTURE.md, "Tables". Ids (`port`, `flow`, `traffic`, `cause`) are
-places in the dimension tables; `Records.named` puts the names beside them. What is unknown is null, never 0.
+Tables and columns are those of ARCHITECTURE.md, "Tables". Ids (`port`, `flow`, `traffic`, `cause`, `kind`)
+are places in the dimension tables; `Records.named` puts the names beside them. What is unknown is null, never
+0.
 
 Limits: a table is held in memory as a whole.
 """
@@ -47,6 +48,11 @@ TABLES: Mapping[str, tuple[str, ...]] = {
         "queue_byte_ps",
         "queue_wait_ps",
         "paused_ps",
+        "paused_count",
+        "paused_longest_ps",
+        "paused_last_ps",
+        "first_drop_ps",
+        "last_drop_ps",
     ),
     "drops": ("replicate", "port", "flow", "cause", "frames"),
     "intervals": (
@@ -61,11 +67,36 @@ TABLES: Mapping[str, tuple[str, ...]] = {
         "queue_byte_ps",
     ),
     "deliveries": ("replicate", "traffic", "t_ps", "frames", "bytes"),
+    "flow_deliveries": ("replicate", "flow", "t_ps", "frames", "bytes"),
+    "limiters": (
+        "replicate",
+        "flow",
+        "t_ps",
+        "rate_bps",
+        "rate_bit",
+        "limited_ps",
+        "stopped_ps",
+        "queue_bytes",
+    ),
+    "queue_levels": ("replicate", "port", "low_bytes", "high_bytes", "time_ps"),
+    "control_frames": ("replicate", "port", "queue_port", "kind", "frames", "bytes"),
+    "reaction_points": (
+        "replicate",
+        "flow",
+        "made",
+        "removed",
+        "increases",
+        "decreases",
+        "stops",
+        "limited_ps",
+        "stopped_ps",
+    ),
     "delays": ("replicate", "flow", "low_ps", "high_ps", "frames"),
     "flow_names": ("flow", "name", "traffic", "from", "to"),
     "port_names": ("port", "name", "rate_bps", "framing_bytes"),
     "traffic_names": ("traffic", "name"),
     "cause_names": ("cause", "name"),
+    "kind_names": ("kind", "name"),
 }
 """The columns that each table has at least, in their order. A testbed may know more."""
 
@@ -74,6 +105,7 @@ DIMENSIONS: Mapping[str, str] = {
     "flow": "flow_names",
     "traffic": "traffic_names",
     "cause": "cause_names",
+    "kind": "kind_names",
 }
 """Id column to the table that gives its names."""
 

@@ -318,7 +318,7 @@ ADDITIONS = {
     "a record of nothing that is known": (
         "record: {a: {que: switch-0->host-3, every: 1 us}}",
         "f.yaml:10:10: record.a: say what, with one of the fields "
-        "queue, flow, delays, limiter, p_streams, frames; did you mean 'queue'?",
+        "queue, flow, delays, levels, limiter, p_streams, frames; did you mean 'queue'?",
     ),
     "a record of traffic that does not exist": (
         "record: {a: {flow: laod, every: 1 ms}}",
@@ -355,8 +355,8 @@ ADDITIONS = {
         "f.yaml:11:54: measure.a.window: ends after the run (10 ms)",
     ),
     "a control scheme that does not exist": (
-        "control: {qcn: {gain: 3}}",
-        "f.yaml:10:11: control.qcn: unknown field (got a mapping with gain); did you mean 'bcn'?",
+        "control: {qcm: {gain: 3}}",
+        "f.yaml:10:11: control.qcm: unknown field (got a mapping with gain); did you mean 'qcn'?",
     ),
     "a level that is not legal": (
         "study: {factors: {traffic.load.source.load: [10 %, 120 %]}}",

@@ -272,7 +272,8 @@ class TestComplaintsOfTheEngine:
 
     def test_what_the_simulator_lacks_is_no_spec(self) -> None:
         scenario = loads(
-            TEXT, assign={"control": {"pause": {"at": "switch-0", "xoff": "140 kB", "xon": "130 kB"}}}
+            TEXT,
+            assign={"control.pause.all": {"at": "switch-0", "xoff": "140 kB", "xon": "130 kB"}},
         )
         with pytest.raises(
             UnsupportedError, match=r"control\.pause: the simulator of this version has no PAUSE"

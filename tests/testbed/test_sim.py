@@ -232,7 +232,7 @@ COMMAND = {"testbed": {"kind": "command", "run": ["true", "{load_fps}"]}}
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"control.pause": {"at": "receiver", "xoff": "10 kB", "xon": "5 kB"}}, "control"),
+        ({"control.responses": {"all": {"at": "receiver", "pause": "1 us"}}}, "control"),
         (
             {
                 "traffic.other": {

@@ -18,25 +18,45 @@ from weirlab.measures.flows import (
     loss_ratio,
     max_delay,
     mean_delay,
+    rate_error,
     rms_fairness,
+    time_to_converge,
 )
-from weirlab.measures.ports import max_queue, mean_queue, utilisation
+from weirlab.measures.ports import (
+    control_frames,
+    drop_time,
+    last_drop,
+    max_queue,
+    mean_queue,
+    pause_time,
+    queue_percentile,
+    queue_spread,
+    utilisation,
+)
 from weirlab.measures.rows import MissingRecordError, Window
 
 __all__ = [
     "MissingRecordError",
     "Window",
+    "control_frames",
     "delay_percentile",
     "delivered_rate",
+    "drop_time",
     "evaluate",
     "jain_fairness",
+    "last_drop",
     "loss_ratio",
     "max_delay",
     "max_queue",
     "mean_delay",
     "mean_queue",
     "measured",
+    "pause_time",
+    "queue_percentile",
+    "queue_spread",
+    "rate_error",
     "rms_fairness",
     "summary",
+    "time_to_converge",
     "utilisation",
 ]

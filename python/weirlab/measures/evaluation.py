@@ -13,23 +13,43 @@ from weirlab.measures.flows import (
     loss_ratio,
     max_delay,
     mean_delay,
+    rate_error,
     rms_fairness,
+    time_to_converge,
 )
-from weirlab.measures.ports import max_queue, mean_queue, utilisation
+from weirlab.measures.ports import (
+    control_frames,
+    drop_time,
+    last_drop,
+    max_queue,
+    mean_queue,
+    pause_time,
+    queue_percentile,
+    queue_spread,
+    utilisation,
+)
 from weirlab.records import Records
 from weirlab.scenario.layout import layout_of, plan_network
 from weirlab.scenario.measure import (
     AnyMeasure,
+    ControlFrames,
     DelayPercentile,
     DeliveredRate,
+    DropTime,
     JainFairness,
+    LastDrop,
     LossRatio,
     MaxDelay,
     MaxQueue,
     MeanDelay,
     MeanQueue,
+    PauseTime,
     PortMeasure,
+    QueuePercentile,
+    QueueSpread,
+    RateError,
     RmsFairness,
+    TimeToConverge,
     Utilisation,
 )
 from weirlab.scenario.resolve import selected_traffic
@@ -113,6 +133,23 @@ def _evaluated(records: Records, measure: AnyMeasure, scenario: Scenario) -> tup
             return delay_percentile(records, of, measure.percentile), "ps"
         case JainFairness():
             return jain_fairness(records, of, window), "1"
+        case RateError():
+            target_bps, mean = float(measure.target.bps), measure.take == "mean"
+            return rate_error(records, of, target_bps, window, mean=mean), "1"
+        case TimeToConverge():
+            return time_to_converge(records, of, float(measure.target.bps), measure.within), "ps"
+        case QueueSpread():
+            return queue_spread(records, of, window), "B"
+        case QueuePercentile():
+            return queue_percentile(records, of, measure.percentile, window), "B"
+        case DropTime():
+            return drop_time(records, of, window, longest=measure.take == "longest"), "ps"
+        case LastDrop():
+            return last_drop(records, of), "ps"
+        case PauseTime():
+            return pause_time(records, of, measure.take), "ps"
+        case ControlFrames():
+            return control_frames(records, of, measure.type), "1"
         case RmsFairness():
             return rms_fairness(records, of, float(measure.target.bps), window), "1"
 

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from weirlab.measures.rows import MissingRecordError, Window, by_replicate, flow_rows, windowed
+from weirlab.measures.rows import (
+    MissingRecordError,
+    Window,
+    by_replicate,
+    flow_intervals,
+    flow_rows,
+    windowed,
+)
 from weirlab.records import Records
 
 __all__ = [
@@ -16,7 +23,9 @@ __all__ = [
     "loss_ratio",
     "max_delay",
     "mean_delay",
+    "rate_error",
     "rms_fairness",
+    "time_to_converge",
 ]
 
 
@@ -100,25 +109,54 @@ def rms_fairness(
 ) -> pl.DataFrame:
     """RMS distance of the delivered rates x_i of n flows from their fair share T, relative to it; 0 is fair.
 
-    sqrt(sum ((x_i - T) / T)^2 / n).
+    sqrt(sum ((x_i - T) / T)^2 / n). Source: BCN Calibration 2006, "Simulation Statistics".
     """
     distance = (pl.col("rate_bps") - target_bps) / target_bps
     return by_replicate(records, _flow_rates(records, traffic, window), (distance**2).mean().sqrt())
 
 
+def rate_error(
+    records: Records,
+    traffic: Sequence[int],
+    target_bps: float,
+    window: Window | None = None,
+    *,
+    mean: bool = False,
+) -> pl.DataFrame:
+    """Distance of the delivered rate x of a flow from a target T, relative to it, |x - T| / T: the greatest
+    of all flows, or their `mean`. Source: BCN Calibration 2006, "Simulation Statistics"."""
+    error = ((pl.col("rate_bps") - target_bps) / target_bps).abs()
+    return by_replicate(records, _flow_rates(records, traffic, window), error.mean() if mean else error.max())
+
+
+def time_to_converge(
+    records: Records, traffic: Sequence[int], target_bps: float, bound: float
+) -> pl.DataFrame:
+    """Time [ps] from which on the RMS fairness index, worked out in each recorded interval, does not exceed
+    `bound` any more; null where it still does in the last one. See `rms_fairness`."""
+    rows = flow_intervals(records, traffic)
+    start = pl.col("t_ps").shift(1).over("replicate", "flow", order_by="t_ps").fill_null(0)
+    rate = 8e12 * pl.col("bytes").cast(pl.Float64) / (pl.col("t_ps") - pl.col("start_ps"))
+    distance = (pl.col("rate_bps") - target_bps) / target_bps
+    series = (
+        rows.with_columns(start_ps=start)
+        .with_columns(rate_bps=rate)
+        .group_by("replicate", "t_ps")
+        .agg(index=(distance**2).mean().sqrt())
+    )
+    last_beyond = pl.col("t_ps").filter(pl.col("index") > bound).max().fill_null(0)
+    return by_replicate(
+        records, series, pl.when(last_beyond < pl.col("t_ps").max()).then(last_beyond.cast(pl.Float64))
+    )
+
+
 def _flow_rates(records: Records, traffic: Sequence[int], window: Window | None) -> pl.DataFrame:
     """Columns `replicate`, `rate_bps`: delivered rate of each flow."""
-    rows = flow_rows(records, traffic)
     if window is None:
+        rows = flow_rows(records, traffic)
         ends = records["runs"].select("replicate", "end_ps")
         rate = 8e12 * pl.col("delivered_bytes").cast(pl.Float64) / pl.col("end_ps")
         return rows.join(ends, on="replicate", maintain_order="left").select("replicate", rate_bps=rate)
-    flows = rows.select("flow", "traffic").unique().group_by("traffic").len()
-    if flows.filter(pl.col("len") > 1).height:
-        raise MissingRecordError(
-            "fairness in a window needs a series of each flow; recorded is one for each entry of traffic: "
-            "write the flows as entries of their own, or leave the window out"
-        )
     rate = 8e12 * pl.col("bytes").cast(pl.Float64).sum() / (window[1] - window[0])
-    series = windowed(records, "deliveries", "traffic", traffic, window)
-    return series.group_by("replicate", "traffic", maintain_order=True).agg(rate_bps=rate)
+    series = flow_intervals(records, traffic, window)
+    return series.group_by("replicate", "flow", maintain_order=True).agg(rate_bps=rate)

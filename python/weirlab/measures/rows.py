@@ -9,7 +9,16 @@ import polars as pl
 from weirlab.errors import InputError
 from weirlab.records import Records
 
-__all__ = ["MissingRecordError", "Window", "by_replicate", "flow_rows", "port_rows", "windowed"]
+__all__ = [
+    "MissingRecordError",
+    "Window",
+    "by_replicate",
+    "flow_intervals",
+    "flow_rows",
+    "port_rows",
+    "recorded",
+    "windowed",
+]
 
 Window = tuple[int, int]
 """Two times [ps] from the begin of a run, on edges of the recorded intervals."""
@@ -35,12 +44,13 @@ def flow_rows(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
 def windowed(records: Records, table: str, key: str, ids: Sequence[int], window: Window) -> pl.DataFrame:
     """The intervals of a table that make up the window exactly, for all ids. Raises MissingRecordError
     otherwise."""
+    rows = recorded(records, table, key, ids)
+    return within(rows, key, window)
+
+
+def within(rows: pl.DataFrame, key: str, window: Window) -> pl.DataFrame:
+    """The intervals that make up the window exactly, for all ids. Raises MissingRecordError otherwise."""
     start, stop = window
-    rows = records[table].filter(pl.col(key).is_in(list(ids)))
-    recorded = set(rows.get_column(key).unique())
-    if absent := [number for number in ids if number not in recorded]:
-        names = records[f"{key}_names"].filter(pl.col(key).is_in(absent)).get_column("name").to_list()
-        raise MissingRecordError(f"a window needs a series of {', '.join(names)}: add an entry to 'record'")
     edges = rows.group_by("replicate", key).agg(
         starts=(pl.col("t_ps") == start).any() | (start == 0), stops=(pl.col("t_ps") == stop).any()
     )
@@ -49,6 +59,43 @@ def windowed(records: Records, table: str, key: str, ids: Sequence[int], window:
             f"the window {start} .. {stop} ps does not begin and end on recorded intervals"
         )
     return rows.filter((pl.col("t_ps") > start) & (pl.col("t_ps") <= stop))
+
+
+def recorded(
+    records: Records, table: str, key: str, ids: Sequence[int], window: Window | None = None
+) -> pl.DataFrame:
+    """All intervals of a table, or those that make up the window, for all ids. Raises MissingRecordError
+    when an id was not recorded."""
+    if window is not None:
+        return windowed(records, table, key, ids, window)
+    rows = records[table].filter(pl.col(key).is_in(list(ids)))
+    known = set(rows.get_column(key).unique())
+    if absent := [number for number in ids if number not in known]:
+        names = records[f"{key}_names"].filter(pl.col(key).is_in(absent)).get_column("name").to_list()
+        raise MissingRecordError(f"this needs a series of {', '.join(names)}: add an entry to 'record'")
+    return rows
+
+
+def flow_intervals(records: Records, traffic: Sequence[int], window: Window | None = None) -> pl.DataFrame:
+    """Recorded intervals of each flow of these entries of traffic: columns `replicate flow t_ps bytes`.
+
+    The series of an entry that has one flow is that of the flow. Raises MissingRecordError where an entry of
+    several flows was recorded as a whole, or not at all."""
+    flows = records["flow_names"].filter(pl.col("traffic").is_in(list(traffic))).select("flow", "traffic")
+    columns = ["replicate", "flow", "t_ps", "bytes"]
+    single = records["flow_deliveries"].join(flows, on="flow", how="semi").select(columns)
+    rest = flows.join(single, on="flow", how="anti")
+    if rest.is_empty():
+        return single if window is None else within(single, "flow", window)
+    crowded = rest.filter(pl.len().over("traffic") > 1)
+    if crowded.height:
+        first = records["traffic_names"].join(crowded, on="traffic", how="semi").item(0, "name")
+        raise MissingRecordError(
+            f"this needs a series of each flow of {first}: add an entry with 'by: flow' to 'record'"
+        )
+    alone = recorded(records, "deliveries", "traffic", rest.get_column("traffic").to_list())
+    rows = pl.concat([single, alone.join(rest, on="traffic").select(columns)], how="vertical_relaxed")
+    return rows if window is None else within(rows, "flow", window)
 
 
 def by_replicate(

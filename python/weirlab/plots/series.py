@@ -1,4 +1,4 @@
-"""Plots of a run: what ports and traffic groups did over time, and how long frames were on their way.
+"""Plots of a run: what ports, traffic and rate limiters did over time, and how long frames were on their way.
 
 Long series are drawn as an envelope: consecutive intervals are put together until `POINTS` remain, the
 line is their exact mean (sums over sums), the band reaches from their smallest to their largest value.
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -17,7 +17,7 @@ import polars as pl
 from weirlab.plots.style import Plot, altair, finished, rule, scaled, series_colors
 from weirlab.records import Records
 
-__all__ = ["POINTS", "SERIES", "delay_plots", "delivery_plots", "port_plots"]
+__all__ = ["POINTS", "SERIES", "delay_plots", "delivery_plots", "limiter_plots", "port_plots"]
 
 POINTS = 320
 """Most points of one line: about one for each 2.7 pixels."""
@@ -80,19 +80,42 @@ def port_plots(records: Records) -> list[Plot]:
 
 
 def delivery_plots(records: Records) -> list[Plot]:
-    """Delivered rate of the traffic groups with series; nothing where none was recorded."""
-    series = _Series.of(records, "deliveries", "traffic")
-    if not series.names:
-        return []
+    """Delivered rate of the traffic groups, and of the flows, with series; nothing where none was
+    recorded."""
+    recorded = {
+        "delivered-rate": _Series.of(records, "deliveries", "traffic"),
+        "delivered-rate-by-flow": _Series.of(records, "flow_deliveries", "flow"),
+    }
     return [
         _lines(
             series.envelope(pl.col("bytes").cast(pl.Float64) * 8e12 / pl.col("length_ps")),
             series,
             kind="rate",
-            name="delivered-rate",
+            name=name,
             title=f"Delivered rate of {series.what}, framing excluded",
             y_title="rate",
             description=f"Delivered rate of {series.listed} over time.",
+        )
+        for name, series in recorded.items()
+        if series.names
+    ]
+
+
+def limiter_plots(records: Records) -> list[Plot]:
+    """Rates of limiters with series, while they limit; nothing where none was recorded, or none was made."""
+    series = _Series.of(records, "limiters", "flow", weight="rate_bit")
+    if not series.names:
+        return []
+    limited = replace(series, rows=series.rows.filter(pl.col("limited_ps") > 0))
+    return [
+        _lines(
+            limited.envelope(pl.col("rate_bit") * 1e12 / pl.col("limited_ps").cast(pl.Float64)),
+            limited,
+            kind="rate",
+            name="limiter-rate",
+            title=f"Rate of the limiter of {series.what}",
+            y_title="rate",
+            description=f"Rate to which {series.listed} were limited over time.",
         )
     ]
 
@@ -159,15 +182,16 @@ class _Series:
 
     rows: pl.DataFrame
     kind: str
-    """`ports` or `traffic`."""
+    """`ports`, `flows` or `traffic`."""
     names: list[str]
     shown_of: int
 
     @classmethod
-    def of(cls, records: Records, table: str, key: str) -> _Series:
-        """The `SERIES` ids with most bytes, in the order of their ids; those without any are left out."""
+    def of(cls, records: Records, table: str, key: str, weight: str = "bytes") -> _Series:
+        """The `SERIES` ids with most bytes, or most of another `weight`, in the order of their ids; those
+        without any are left out."""
         rows = records[table].rename({key: "id"})
-        totals = rows.group_by("id").agg(total=pl.col("bytes").cast(pl.Float64).sum())
+        totals = rows.group_by("id").agg(total=pl.col(weight).cast(pl.Float64).sum())
         totals = totals.filter(pl.col("total") > 0)
         busiest = totals.sort(["total", "id"], descending=[True, False]).head(SERIES)
         names = records[f"{key}_names"].rename({key: "id"}).join(busiest, on="id", how="semi").sort("id")
@@ -180,7 +204,7 @@ class _Series:
                 ).cast(pl.Float64)
             )
         )
-        kind = "ports" if key == "port" else key
+        kind = {"port": "ports", "flow": "flows"}.get(key, key)
         return cls(rows, kind, names.get_column("name").to_list(), totals.height)
 
     @property

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import polars as pl
 
 from weirlab.measures import evaluate
-from weirlab.plots import delay_plots, delivery_plots, port_plots
+from weirlab.plots import delay_plots, delivery_plots, limiter_plots, port_plots
 from weirlab.plots.style import Plot, scaled
 from weirlab.records import Records
+from weirlab.report.control import control_sections
 from weirlab.report.page import (
     Block,
     Callout,
@@ -39,7 +40,12 @@ _FLOWS = 120
 def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
     """The page, and its plots."""
     records = run.records
-    plots = [*delivery_plots(records), *port_plots(records), *delay_plots(records)]
+    plots = [
+        *delivery_plots(records),
+        *port_plots(records),
+        *limiter_plots(records),
+        *delay_plots(records),
+    ]
     end_ps = int(records["runs"].get_column("end_ps")[0])
     count = len(run.seeds)
     sections = []
@@ -50,6 +56,7 @@ def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
     sections += [
         Section("Traffic", _traffic_blocks(records)),
         Section("Ports", _port_blocks(records)),
+        *control_sections(records),
         Section("Replicates", [_replicate_table(records)]),
         provenance_section(manifest, run.provenance),
         Section("Scenario", [scenario_details(run.scenario)]),

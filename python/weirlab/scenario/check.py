@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from weirlab import _core
 from weirlab.errors import Problem, ScenarioError
+from weirlab.scenario.check_control import check_control
 from weirlab.scenario.check_plan import check_campaign, check_run, check_search, check_study
 from weirlab.scenario.check_records import check_measures, check_records
 from weirlab.scenario.check_traffic import check_traffic
 from weirlab.scenario.layout import FIXED_NODES, Layout, layout_of, plan_network
 from weirlab.scenario.resolve import resolve, unsupported
-from weirlab.scenario.selecting import Fault, Where, nodes_amiss, ports_amiss
+from weirlab.scenario.selecting import Fault, Where, ports_amiss
 from weirlab.scenario.testbeds import Command, Gradual, Netns, Sim, Trex, VhostPublished
-from weirlab.units import Frames
 
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
@@ -36,7 +36,7 @@ def faults(scenario: Scenario, broken: Collection[str] = ()) -> list[Problem]:
         layout, found = _network(scenario)
     if layout is not None:
         found += _queues(scenario, layout)
-        found += _control(scenario, layout)
+        found += check_control(scenario, layout)
         found += check_traffic(scenario, layout, searched="search" not in broken)
         if not {"traffic", "record"} & set(broken):
             found += check_records(scenario, layout)
@@ -110,23 +110,6 @@ def _testbed(scenario: Scenario) -> Iterator[Fault]:
 def _queues(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
     for name, queue in scenario.queues.items():
         yield from ports_amiss(layout, queue.at, ("queues", name, "at"))
-
-
-def _control(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
-    if scenario.control is None:
-        return
-    if (bcn := scenario.control.bcn) is not None:
-        point: Where = ("control", "bcn", "congestion_point")
-        yield from ports_amiss(layout, bcn.congestion_point.at, (*point, "at"))
-        yield from nodes_amiss(
-            layout, bcn.reaction_point.at, ("control", "bcn", "reaction_point", "at"), hosts=True
-        )
-        if isinstance(bcn.congestion_point.q_eq, Frames) and bcn.congestion_point.frame_size is None:
-            yield (*point, "q_eq"), "frames of which size? write 'frame_size' beside it"
-    if (pause := scenario.control.pause) is not None:
-        yield from nodes_amiss(layout, pause.at, ("control", "pause", "at"), hosts=False)
-        if pause.xon >= pause.xoff:
-            yield ("control", "pause", "xon"), f"is not below 'xoff' ({pause.xoff})"
 
 
 def _simulation(scenario: Scenario) -> list[Problem]:

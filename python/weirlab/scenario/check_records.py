@@ -10,15 +10,20 @@ from weirlab.scenario.layout import Layout
 from weirlab.scenario.measure import (
     DelayPercentile,
     DeliveredRate,
+    DropTime,
     FlowMeasure,
-    JainFairness,
     PortMeasure,
-    RmsFairness,
+    QueuePercentile,
+    QueueSpread,
+    TimeToConverge,
+    WindowedPortMeasure,
 )
+from weirlab.scenario.problems import listed
 from weirlab.scenario.record import (
     DelayRecord,
     FlowRecord,
     FrameRecord,
+    LevelRecord,
     LimiterRecord,
     PStreamRecord,
     QueueRecord,
@@ -47,14 +52,27 @@ def check_records(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
                     yield from _twice(taken, ids, name, [port.name for port in layout.ports])
             case FlowRecord():
                 yield from traffic_amiss(record.flow, names, ("record", name, "flow"))
-                ids = [("traffic", i) for i in selected_traffic(record.flow, names)]
+                ids = [(record.by, i) for i in selected_traffic(record.flow, names)]
                 yield from _twice(taken, ids, name, names)
             case DelayRecord():
                 yield from traffic_amiss(record.delays, names, ("record", name, "delays"))
             case PStreamRecord():
                 yield from traffic_amiss(record.p_streams, names, ("record", name, "p_streams"))
             case LimiterRecord():
-                yield from nodes_amiss(layout, record.limiter, ("record", name, "limiter"), hosts=True)
+                path: Where = ("record", name, "limiter")
+                amiss = list(nodes_amiss(layout, record.limiter, path, hosts=True))
+                yield from amiss or _unlimited(scenario, layout, record, path)
+                if not amiss:
+                    ids = [("limiter", i) for i in layout.host_ids(record.limiter)]
+                    yield from _twice(taken, ids, name, layout.nodes)
+            case LevelRecord():
+                yield from ports_amiss(layout, record.levels, ("record", name, "levels"))
+                if not list(ports_amiss(layout, record.levels, ())):
+                    ids = [("levels", i) for i in layout.port_ids(record.levels)]
+                    yield from _twice(taken, ids, name, [port.name for port in layout.ports])
+                duration = scenario.run.duration
+                if record.window is not None and duration is not None and record.window.high > duration:
+                    yield ("record", name, "window"), f"ends after the run ({duration})"
             case FrameRecord():
                 yield from ports_amiss(layout, record.frames, ("record", name, "frames"))
 
@@ -67,6 +85,22 @@ def _twice(
             yield ("record", name), f"'{names[key[1]]}' is recorded twice, also by '{taken[key]}'"
             return
         taken[key] = name
+
+
+def _unlimited(scenario: Scenario, layout: Layout, record: LimiterRecord, path: Where) -> Iterator[Fault]:
+    """Hosts that have no limiter."""
+    control = scenario.control
+    schemes = (control.bcn, control.qcn, control.dcqcn) if control is not None else ()
+    obeying: set[int] = set()
+    for scheme in schemes:
+        if scheme is None:
+            continue
+        if list(nodes_amiss(layout, scheme.reaction_point.at, ())):
+            return
+        obeying |= set(layout.node_ids(scheme.reaction_point.at))
+    free = [layout.nodes[i] for i in layout.host_ids(record.limiter) if i not in obeying]
+    if free:
+        yield path, f"{listed(free, 4)} has no rate limiter: it is no reaction point of 'control'"
 
 
 def check_measures(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
@@ -85,21 +119,40 @@ def check_measures(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
 
 
 def _port_data(scenario: Scenario, layout: Layout, measure: PortMeasure, path: Where) -> Iterator[Fault]:
-    if measure.window is None:
+    if isinstance(measure, QueuePercentile):
+        yield from _level_data(scenario, layout, measure, path)
         return
+    needs_series = isinstance(measure, QueueSpread | DropTime)
+    window = measure.window if isinstance(measure, WindowedPortMeasure) else None
+    if window is None and not needs_series:
+        return
+    at: Where = (*path, "window") if window is not None else path
     records = [record for record in scenario.record.values() if isinstance(record, QueueRecord)]
     for port in layout.port_ids(measure.of):
         every = next((r.every for r in records if port in layout.port_ids(r.queue)), None)
         name = layout.ports[port].name
         if every is None:
             entry = f"{{queue: {name}, every: 100 us}}"
-            yield (*path, "window"), f"needs '{name}' over time; add an entry such as {entry} to 'record'"
+            yield at, f"needs '{name}' over time; add an entry such as {entry} to 'record'"
             return
-        if not _on_edges(measure.window, every):
-            yield (
-                (*path, "window"),
-                f"does not begin and end on intervals of {every}, in which '{name}' is recorded",
-            )
+        if window is not None and not _on_edges(window, every):
+            yield at, f"does not begin and end on intervals of {every}, in which '{name}' is recorded"
+            return
+
+
+def _level_data(scenario: Scenario, layout: Layout, measure: QueuePercentile, path: Where) -> Iterator[Fault]:
+    records = [record for record in scenario.record.values() if isinstance(record, LevelRecord)]
+    records = [record for record in records if not list(ports_amiss(layout, record.levels, ()))]
+    for port in layout.port_ids(measure.of):
+        record = next((r for r in records if port in layout.port_ids(r.levels)), None)
+        name = layout.ports[port].name
+        if record is None:
+            entry = f"{{levels: {name}}}"
+            yield path, f"needs the levels of '{name}'; add an entry such as {entry} to 'record'"
+            return
+        if record.window != measure.window:
+            recorded = record.window or "the whole run"
+            yield (*path, "window"), f"is not that of the record of '{name}' ({recorded})"
             return
 
 
@@ -113,8 +166,10 @@ def _flow_data(scenario: Scenario, layout: Layout, measure: FlowMeasure, path: W
                 entry = f"{{delays: {names[i]}}}"
                 yield path, f"needs the delays of '{names[i]}'; add an entry such as {entry} to 'record'"
                 return
-    if not isinstance(measure, RmsFairness | JainFairness | DeliveredRate) or measure.window is None:
+    window = getattr(measure, "window", None)
+    if window is None and not isinstance(measure, TimeToConverge):
         return
+    at: Where = (*path, "window") if window is not None else path
     by_flow = not isinstance(measure, DeliveredRate)
     for i in chosen:
         several = by_flow and _flow_count(scenario.traffic[names[i]], layout) > 1
@@ -130,11 +185,11 @@ def _flow_data(scenario: Scenario, layout: Layout, measure: FlowMeasure, path: W
         )
         if record is None:
             entry = f"{{flow: {names[i]}, {'by: flow, ' if several else ''}every: 1 ms}}"
-            yield (*path, "window"), f"needs '{names[i]}' over time; add an entry such as {entry} to 'record'"
+            yield at, f"needs '{names[i]}' over time; add an entry such as {entry} to 'record'"
             return
-        if not _on_edges(measure.window, record.every):
+        if window is not None and not _on_edges(window, record.every):
             yield (
-                (*path, "window"),
+                at,
                 f"does not begin and end on intervals of {record.every}, in which '{names[i]}' is recorded",
             )
             return

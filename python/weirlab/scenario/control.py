@@ -1,94 +1,58 @@
-"""Congestion control in the network: BCN and PAUSE."""
+"""Congestion control in the network: BCN, QCN, DCQCN and PAUSE."""
 
 from __future__ import annotations
 
-from typing import Literal
+from weirlab.scenario.base import Model, Named, Selector
+from weirlab.scenario.bcn import Bcn
+from weirlab.scenario.qcn import Dcqcn, Qcn
+from weirlab.scenario.values import Natural, PositiveSize, PositiveSpan
+from weirlab.units import Size, Span
 
-from weirlab.scenario.base import Model, PortSelector, Selector
-from weirlab.scenario.values import Fraction, Number, PositiveSize, PositiveSpan, Threshold
-from weirlab.units import Rate, Size
-
-__all__ = ["Bcn", "CongestionPoint", "Control", "Drift", "Pause", "ReactionPoint", "Severe"]
-
-
-class CongestionPoint(Model):
-    """The queue that measures and notifies."""
-
-    at: PortSelector
-    """Ports that measure."""
-    q_eq: Threshold
-    """Set point of the queue."""
-    frame_size: PositiveSize | None = None
-    """Size of the frames in which the queue is counted; needed where an amount is given in frames."""
-    w: Number = 2.0
-    """Weight of the change of the queue against its offset."""
-    sample_every: PositiveSize = Size(150_000)
-    """Mean amount of data between two samples."""
-    sample_jitter: Fraction = 0.5
-    """Relative half width of the uniform spread of that amount."""
-
-
-class Severe(Model):
-    """What happens under severe congestion."""
-
-    above: Threshold
-    """Queue from which congestion is severe."""
-    action: Literal["none", "stop", "max"] = "none"
-    """`none`; `stop`: BCN(0,0); `max`: BCN(MAX), the largest negative feedback."""
-
-
-class Drift(Model):
-    """Growth of every limited rate without feedback."""
-
-    step: Rate
-    """Added each time."""
-    every: PositiveSpan
-    """Time between additions."""
-
-
-class ReactionPoint(Model):
-    """The senders that obey."""
-
-    at: Selector
-    """Hosts that obey."""
-    gi: Number
-    """Gain of an increase, in `ru` per unit of feedback (frames)."""
-    gd: Number
-    """Gain of a decrease, per unit of feedback (frames)."""
-    ru: Rate
-    """Unit of an increase."""
-    pacing_jitter: Fraction = 0.15
-    """Random share of the gap between paced frames."""
-    drift: Drift | None = None
-    """Absent: none."""
-
-
-class Bcn(Model):
-    """Backward congestion notification."""
-
-    congestion_point: CongestionPoint
-    """The queues that measure."""
-    severe: Severe | None = None
-    """Absent: no state of severe congestion."""
-    reaction_point: ReactionPoint
-    """The senders that obey."""
+__all__ = ["Control", "Pause", "Response"]
 
 
 class Pause(Model):
     """PAUSE frames (IEEE 802.3, annex 31B) to all neighbours of a switch, by the level of an output queue."""
 
     at: Selector
-    """Switches that send them."""
+    """Switches that send them. A later rule replaces an earlier one."""
     xoff: PositiveSize
     """Level above which the neighbours are told to stop."""
     xon: PositiveSize
-    """Level below which they may go on."""
+    """Level below which they may go on, when all queues of the switch have fallen below it."""
+    frame_size: PositiveSize = Size(64)
+    """Size of a PAUSE frame."""
+    delay: Span = Span(0)
+    """Time from the change of the queue until the PAUSE frame is queued."""
+    quanta: Natural | None = None
+    """How long neighbours stop, in units of 512 bit times of the link; at most 65535. Absent: until they are
+    told."""
+    refresh: PositiveSpan | None = None
+    """Time after which neighbours are told again to stop while a queue stays too long. Absent: never."""
+
+
+class Response(Model):
+    """How fast nodes act on control frames; the frame in transmission always ends."""
+
+    at: Selector
+    """The nodes. A later entry replaces an earlier one."""
+    pause: Span = Span(0)
+    """From the end of a PAUSE frame until the transmitter stops."""
+    notification: Span = Span(0)
+    """From the end of a notification until a rate changes."""
 
 
 class Control(Model):
-    """What the network does against congestion; each scheme at most once."""
+    """What the network does against congestion; at most one of BCN, QCN and DCQCN."""
 
     bcn: Bcn | None = None
     """Backward congestion notification."""
-    pause: Pause | None = None
-    """PAUSE."""
+    qcn: Qcn | None = None
+    """Quantized congestion notification."""
+    dcqcn: Dcqcn | None = None
+    """Data center QCN."""
+    pause: Named[Pause] = Named()
+    """Rules of PAUSE, by name."""
+    responses: Named[Response] = Named()
+    """How fast nodes act on control frames, by a name of your own. Absent: at once, or what `response` says
+    in the nodes of a graph."""

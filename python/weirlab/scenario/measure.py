@@ -5,23 +5,38 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from weirlab.scenario.base import BY_KIND, Model, PortSelector, TrafficSelector
-from weirlab.scenario.values import Fraction, PositiveRate, Window
+from weirlab.scenario.values import Fraction, PositiveFraction, PositiveRate, Window
 
 __all__ = [
     "AnyMeasure",
+    "ControlFrameType",
+    "ControlFrames",
     "DelayPercentile",
     "DeliveredRate",
+    "DropTime",
     "FlowMeasure",
     "JainFairness",
+    "LastDrop",
     "LossRatio",
     "MaxDelay",
     "MaxQueue",
     "MeanDelay",
     "MeanQueue",
+    "PauseTime",
     "PortMeasure",
+    "QueuePercentile",
+    "QueueSpread",
+    "RateError",
     "RmsFairness",
+    "TimeToConverge",
     "Utilisation",
+    "WindowedPortMeasure",
 ]
+
+
+ControlFrameType = Literal["bcn+", "bcn-", "bcn(0,0)", "bcn(max)", "qcn", "cnp", "xoff", "xon"]
+"""Kinds of control frames: positive and negative Fb of BCN, BCN(0,0), BCN(MAX), notifications of QCN and
+DCQCN, and PAUSE frames that stop and release."""
 
 
 class FlowMeasure(Model):
@@ -36,6 +51,11 @@ class PortMeasure(Model):
 
     of: PortSelector
     """The ports."""
+
+
+class WindowedPortMeasure(PortMeasure):
+    """A number about some ports in some time."""
+
     window: Window | None = None
     """Time measured over; needs a `queue` record of the ports. Absent: the whole run."""
 
@@ -56,6 +76,28 @@ class JainFairness(FlowMeasure):
     kind: Literal["jain-fairness"]
     window: Window | None = None
     """Time measured over; needs a `flow` record. Absent: the whole run."""
+
+
+class RateError(FlowMeasure):
+    """Distance of the flows' delivered rates from a target, relative to it: |x - T| / T."""
+
+    kind: Literal["rate-error"]
+    target: PositiveRate
+    """Rate that each flow should have."""
+    take: Literal["max", "mean"] = "max"
+    """Of all flows: the greatest distance, or their mean."""
+    window: Window | None = None
+    """Time measured over; needs a `flow` record. Absent: the whole run."""
+
+
+class TimeToConverge(FlowMeasure):
+    """Time from which on the RMS distance of the flows' rates from their fair share stays below a bound."""
+
+    kind: Literal["time-to-converge"]
+    target: PositiveRate
+    """Fair share of each flow."""
+    within: PositiveFraction
+    """That bound, relative to the fair share. Judged in each interval of the `flow` record that is needed."""
 
 
 class DeliveredRate(FlowMeasure):
@@ -92,27 +134,75 @@ class DelayPercentile(FlowMeasure):
     """That share, such as 99 %."""
 
 
-class Utilisation(PortMeasure):
+class Utilisation(WindowedPortMeasure):
     """Share of the time in which the ports transmit."""
 
     kind: Literal["utilisation"]
 
 
-class MeanQueue(PortMeasure):
+class MeanQueue(WindowedPortMeasure):
     """Mean over time of what waits at the ports, in bytes."""
 
     kind: Literal["mean-queue"]
 
 
-class MaxQueue(PortMeasure):
+class MaxQueue(WindowedPortMeasure):
     """Most bytes that wait at one of the ports."""
 
     kind: Literal["max-queue"]
 
 
+class QueueSpread(WindowedPortMeasure):
+    """Standard deviation over time of what waits at the ports, in bytes; needs a `queue` record."""
+
+    kind: Literal["queue-spread"]
+
+
+class QueuePercentile(WindowedPortMeasure):
+    """Bytes that wait at a port at most, for a share of the time; needs a `levels` record of the same
+    window."""
+
+    kind: Literal["queue-percentile"]
+    percentile: Fraction
+    """That share, such as 99 %."""
+
+
+class DropTime(WindowedPortMeasure):
+    """Time in which frames are dropped at the ports; needs a `queue` record."""
+
+    kind: Literal["drop-time"]
+    take: Literal["total", "longest"] = "total"
+    """All intervals with drops together, or the longest stretch of them."""
+
+
+class LastDrop(PortMeasure):
+    """Time of the last drop at the ports."""
+
+    kind: Literal["last-drop"]
+
+
+class PauseTime(PortMeasure):
+    """Time for which PAUSE holds the ports."""
+
+    kind: Literal["pause-time"]
+    take: Literal["total", "longest", "end"] = "total"
+    """All pauses together, mean over the ports; the longest single one; or the time at which the last one
+    ends."""
+
+
+class ControlFrames(PortMeasure):
+    """Control frames that the queues of the ports cause to be sent."""
+
+    kind: Literal["control-frames"]
+    type: ControlFrameType | None = None
+    """Which. Absent: all."""
+
+
 AnyMeasure = Annotated[
     RmsFairness
     | JainFairness
+    | RateError
+    | TimeToConverge
     | DeliveredRate
     | LossRatio
     | MeanDelay
@@ -120,6 +210,12 @@ AnyMeasure = Annotated[
     | DelayPercentile
     | Utilisation
     | MeanQueue
-    | MaxQueue,
+    | MaxQueue
+    | QueueSpread
+    | QueuePercentile
+    | DropTime
+    | LastDrop
+    | PauseTime
+    | ControlFrames,
     BY_KIND,
 ]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from weirlab.scenario.base import BY_KIND, Model, Name, Named, PortSelector, Selector
 from weirlab.scenario.values import Count, Fraction, Limit, PositiveRate, Threshold
-from weirlab.units import Span
+from weirlab.units import Frames, Size, Span
 
 __all__ = [
     "FRAMING_BYTES",
@@ -27,6 +27,7 @@ __all__ = [
     "Star",
     "Switch",
     "Xgft",
+    "limit_spec",
 ]
 
 FRAMING_BYTES = {"ethernet": 20, "none": 0}
@@ -86,7 +87,7 @@ class NodeGroup(Model):
     latency: Span | None = None
     """Of a switch. Absent: `network.switch.latency`."""
     response: Span | None = None
-    """Of a host: time until it obeys a control frame."""
+    """Of a host: time until it acts on a control frame, be it PAUSE or a notification."""
 
 
 class LinkGroup(Model):
@@ -209,3 +210,14 @@ class DropTail(Model):
 
 
 AnyQueue = Annotated[DropTail, BY_KIND]
+
+
+def limit_spec(limit: Size | Frames | str) -> Any:
+    """A limit as the spec holds it."""
+    match limit:
+        case Size():
+            return {"bytes": limit.bytes}
+        case Frames():
+            return {"frames": limit.count}
+        case _:
+            return "unlimited"

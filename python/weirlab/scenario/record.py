@@ -7,13 +7,15 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from weirlab.scenario.base import BY_FIELD, Model, PortSelector, Selector, TrafficSelector
-from weirlab.scenario.values import PositiveSpan
+from weirlab.scenario.values import PositiveSize, PositiveSpan, Window
+from weirlab.units import Size
 
 __all__ = [
     "AnyRecord",
     "DelayRecord",
     "FlowRecord",
     "FrameRecord",
+    "LevelRecord",
     "LimiterRecord",
     "PStreamRecord",
     "QueueRecord",
@@ -30,7 +32,7 @@ class QueueRecord(Model):
 
 
 class FlowRecord(Model):
-    """Table `deliveries`: what arrived, over time."""
+    """Table `deliveries`, or `flow_deliveries` by flow: what arrived, over time."""
 
     flow: TrafficSelector
     """Names of traffic, or globs of them."""
@@ -47,11 +49,22 @@ class DelayRecord(Model):
     """Names of traffic, or globs of them."""
 
 
+class LevelRecord(Model):
+    """Table `queue_levels`: for how long how much waited at ports."""
+
+    levels: PortSelector
+    """The ports."""
+    window: Window | None = None
+    """Time that counts. Absent: the whole run."""
+    bin: PositiveSize = Size(1500)
+    """Width of a bin of the distribution."""
+
+
 class LimiterRecord(Model):
     """Table `limiters`: the rate of rate limiters over time."""
 
     limiter: Selector
-    """The hosts."""
+    """Hosts that obey congestion control: one series for each of their flows."""
     every: PositiveSpan
     """Length of an interval."""
 
@@ -73,5 +86,6 @@ class FrameRecord(Model):
 
 
 AnyRecord = Annotated[
-    QueueRecord | FlowRecord | DelayRecord | LimiterRecord | PStreamRecord | FrameRecord, BY_FIELD
+    QueueRecord | FlowRecord | DelayRecord | LevelRecord | LimiterRecord | PStreamRecord | FrameRecord,
+    BY_FIELD,
 ]

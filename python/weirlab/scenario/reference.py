@@ -20,13 +20,27 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from pydantic.fields import FieldInfo
 
 from weirlab import units
-from weirlab.scenario import base, control, measure, model, network, plan, record, testbeds, traffic, values
+from weirlab.scenario import (
+    base,
+    bcn,
+    control,
+    limiter,
+    measure,
+    model,
+    network,
+    plan,
+    qcn,
+    record,
+    testbeds,
+    traffic,
+    values,
+)
 from weirlab.scenario.base import Model, Named, kind_of
 from weirlab.scenario.plan import Level
 
 __all__ = ["described_models", "rewritten"]
 
-_MODULES = (control, measure, model, network, plan, record, testbeds, traffic)
+_MODULES = (bcn, control, limiter, measure, model, network, plan, qcn, record, testbeds, traffic)
 
 _SCALARS: list[tuple[Any, str]] = [
     (units.Span, "time"),
@@ -121,16 +135,26 @@ def _default(field: FieldInfo) -> str:
             return ""
         case Named():
             return "none"
-        case Model() as value if "kind" in type(value).model_fields:
-            return f"`{{kind: {kind_of(type(value))}}}`"
-        case Model():
-            return "defaults"
-        case bool() as value:
-            return f"`{str(value).lower()}`"
-        case tuple() as value:
-            return f"`[{', '.join(map(str, value))}]`"
+        case Model() as value:
+            given = {name: getattr(value, name) for name in type(value).model_fields}
+            plain = {name: field.default for name, field in type(value).model_fields.items()}
+            own = [f"{name}: {_plain(entry)}" for name, entry in given.items() if entry != plain[name]]
+            return f"`{{{', '.join(own)}}}`" if own else "defaults"
         case value:
-            return f"`{value}`"
+            return f"`{_plain(value)}`"
+
+
+def _plain(value: object) -> str:
+    """A value as a file has it."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case tuple():
+            return f"[{', '.join(map(str, value))}]"
+        case _:
+            return str(value)
 
 
 def _parent(described: type[Model]) -> type[Model]:

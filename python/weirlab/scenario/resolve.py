@@ -11,15 +11,17 @@ from weirlab import _core
 from weirlab.errors import Problem, ScenarioError, UnsupportedError
 from weirlab.scenario.flows import departures, flows_of, frame_sizes
 from weirlab.scenario.layout import Layout, layout_of, matches, plan_network
-from weirlab.scenario.network import AnyNetwork, Graph
+from weirlab.scenario.network import AnyNetwork, Graph, limit_spec
 from weirlab.scenario.record import (
     DelayRecord,
     FlowRecord,
     FrameRecord,
+    LevelRecord,
     LimiterRecord,
     PStreamRecord,
     QueueRecord,
 )
+from weirlab.scenario.resolve_control import resolve_control
 from weirlab.scenario.traffic import Bulk, Departing, Ping, Tcp, Traffic
 from weirlab.units import Frames, Size
 
@@ -91,10 +93,10 @@ def _spec(scenario: Scenario) -> Resolved:
         "network": plan.spec,
         "queues": _queues(scenario, layout, origins),
         "traffic": traffic,
-        "control": {"bcn": None, "qcn": None, "dcqcn": None, "pause": [], "responses": []},
+        "control": resolve_control(scenario, layout, origins),
         "switching": {"memories": [], "adapters": [], "services": [], "egress": []},
         "run": {"duration_ps": duration_ps, "engine": {"kind": "event"}},
-        "record": _record(scenario, layout, origins),
+        "record": _record(scenario, layout, duration_ps, origins),
     }
     ports = tuple(port.name for port in layout.ports)
     return Resolved(json.dumps(spec), layout.nodes, ports, tuple(scenario.traffic), origins)
@@ -110,14 +112,7 @@ def _queues(scenario: Scenario, layout: Layout, origins: dict[str, Where]) -> li
 
 
 def _rule(ports: list[int], limit: Size | Frames | str) -> dict[str, Any]:
-    match limit:
-        case Size():
-            spec: Any = {"bytes": limit.bytes}
-        case Frames():
-            spec = {"frames": limit.count}
-        case _:
-            spec = "unlimited"
-    return {"ports": ports, "discipline": {"kind": "drop-tail", "limit": spec}}
+    return {"ports": ports, "discipline": {"kind": "drop-tail", "limit": limit_spec(limit)}}
 
 
 def _sources(
@@ -161,10 +156,15 @@ def selected_traffic(patterns: tuple[str, ...], names: list[str]) -> list[int]:
     return [i for i, name in enumerate(names) if any(matches(pattern, name) for pattern in patterns)]
 
 
-def _record(scenario: Scenario, layout: Layout, origins: dict[str, Where]) -> dict[str, Any]:
+def _record(
+    scenario: Scenario, layout: Layout, duration_ps: int, origins: dict[str, Where]
+) -> dict[str, Any]:
     names = list(scenario.traffic)
     ports: list[dict[str, Any]] = []
     traffic: list[dict[str, Any]] = []
+    flows: list[dict[str, Any]] = []
+    limiters: list[dict[str, Any]] = []
+    levels: list[dict[str, Any]] = []
     delays = False
     for name, record in scenario.record.items():
         match record:
@@ -173,18 +173,34 @@ def _record(scenario: Scenario, layout: Layout, origins: dict[str, Where]) -> di
                     origins[f"/record/ports/{len(ports)}"] = ("record", name)
                     ports.append({"port": port, "every_ps": record.every.ps})
             case FlowRecord():
+                series, table = (flows, "flows") if record.by == "flow" else (traffic, "traffic")
                 for entry in selected_traffic(record.flow, names):
-                    origins[f"/record/traffic/{len(traffic)}"] = ("record", name)
-                    traffic.append({"traffic": entry, "every_ps": record.every.ps})
+                    origins[f"/record/{table}/{len(series)}"] = ("record", name)
+                    series.append({"traffic": entry, "every_ps": record.every.ps})
+            case LimiterRecord():
+                for host in layout.host_ids(record.limiter):
+                    origins[f"/record/limiters/{len(limiters)}"] = ("record", name)
+                    limiters.append({"host": host, "every_ps": record.every.ps})
+            case LevelRecord():
+                for port in layout.port_ids(record.levels):
+                    origins[f"/record/queue_levels/{len(levels)}"] = ("record", name)
+                    levels.append(
+                        {
+                            "port": port,
+                            "from_ps": 0 if record.window is None else record.window.low.ps,
+                            "to_ps": duration_ps if record.window is None else record.window.high.ps,
+                            "bin_bytes": record.bin.bytes,
+                        }
+                    )
             case DelayRecord():
                 delays = True
     return {
         "ports": ports,
         "traffic": traffic,
-        "flows": [],
+        "flows": flows,
         "delays": delays,
-        "limiters": [],
-        "queue_levels": [],
+        "limiters": limiters,
+        "queue_levels": levels,
     }
 
 
@@ -215,9 +231,6 @@ def _unsupported_network(
         for name, link in network.links.items():
             if link.loss is not None:
                 yield ("network", "links", name, "loss"), "has no random loss on links"
-        for name, node in network.nodes.items():
-            if node.response is not None:
-                yield ("network", "nodes", name, "response"), "has no control frames for hosts to respond to"
 
 
 def _unsupported_traffic(scenario: Scenario) -> Iterator[tuple[Where, str]]:
@@ -234,19 +247,14 @@ def _unsupported_traffic(scenario: Scenario) -> Iterator[tuple[Where, str]]:
 
 
 def _unsupported_rest(scenario: Scenario) -> Iterator[tuple[Where, str]]:
-    if scenario.control is not None:
-        for scheme in ("bcn", "pause"):
-            if getattr(scenario.control, scheme) is not None:
-                yield ("control", scheme), f"has no {scheme.upper()}"
+    for scheme in ("bcn", "qcn", "dcqcn", "pause"):
+        if getattr(scenario.control, scheme, None):
+            yield ("control", scheme), f"has no {scheme.upper()}"
     if scenario.campaign is not None:
         yield ("campaign",), "runs no campaigns"
     for name, record in scenario.record.items():
         match record:
-            case LimiterRecord():
-                yield ("record", name), "has no rate limiters to record"
             case PStreamRecord():
                 yield ("record", name), "has no probing packet groups to record"
             case FrameRecord():
                 yield ("record", name), "writes no capture files"
-            case FlowRecord(by="flow"):
-                yield ("record", name, "by"), "keeps series of traffic as a whole, not of each flow"

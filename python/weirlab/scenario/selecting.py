@@ -22,13 +22,16 @@ def ports_amiss(layout: Layout, patterns: Sequence[str], path: Where) -> Iterato
         yield path, str(error)
 
 
-def nodes_amiss(layout: Layout, patterns: Sequence[str], path: Where, *, hosts: bool) -> Iterator[Fault]:
+def nodes_amiss(
+    layout: Layout, patterns: Sequence[str], path: Where, *, hosts: bool | None = None
+) -> Iterator[Fault]:
+    """Nodes of any kind; with `hosts` only hosts, or only switches."""
     try:
         names = [layout.nodes[i] for i in layout.node_ids(patterns)]
     except NoMatchError as error:
         yield path, str(error)
         return
-    wrong = [name for name in names if (name in layout.hosts) != hosts]
+    wrong = [name for name in names if hosts is not None and (name in layout.hosts) != hosts]
     if wrong:
         yield path, f"only {'hosts' if hosts else 'switches'} can stand here (got {listed(wrong, 4)})"
 

@@ -1,0 +1,37 @@
+"""What all schemes of congestion control share: the frames that carry notifications, and the limiters of
+rates."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from weirlab.scenario.base import Model
+from weirlab.scenario.values import Fraction, Limit, Natural, PositiveSize
+from weirlab.units import Size, Span
+
+__all__ = ["LimiterQueue", "Notification"]
+
+
+class Notification(Model):
+    """Frames that carry notifications, on the way back that the sampled frame came."""
+
+    frame_size: PositiveSize = Size(64)
+    """Their size."""
+    delay: Span = Span(0)
+    """Time from the sample until the notification is queued."""
+    lane: Literal["control", "data"] = "control"
+    """Queue that they take: `control` goes first, is never dropped, and PAUSE does not hold it; `data`: that
+    of all frames."""
+
+
+class LimiterQueue(Model):
+    """The queue of a rate limiter."""
+
+    queue: Limit = "unlimited"
+    """What may wait of a flow at its host; more is dropped."""
+    pacing_jitter: Fraction = 0.15
+    """Random share j of the gap between paced frames: size / rate x ((1 - j) + j X), X exponential with mean
+    1."""
+    fifo: Natural = 0
+    """Frames that limiters pass on while the port is busy or paused. 0: a frame is passed on when its
+    transmission can begin."""
