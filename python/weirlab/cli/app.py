@@ -15,7 +15,18 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from weirlab.cli import check, doctor, report, reproduce, run, scenarios, schema, search, search_lab
+from weirlab.cli import (
+    check,
+    doctor,
+    report,
+    reproduce,
+    run,
+    scenarios,
+    schema,
+    search,
+    search_lab,
+    stability,
+)
 from weirlab.errors import InputError, Interrupted, WeirlabError
 
 __all__ = ["app", "execute", "main"]
@@ -42,7 +53,7 @@ app = typer.Typer(
     help=_HELP,
 )
 
-for module in (run, search, report, check, scenarios, schema, doctor, reproduce, search_lab):
+for module in (run, search, report, check, scenarios, schema, doctor, reproduce, search_lab, stability):
     module.add_to(app)
 
 

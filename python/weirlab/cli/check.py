@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from weirlab.cli.frame import JsonFlag, ScenarioArgument, SetOption, print_json, read_scenario
+from weirlab.cli.frame import JsonFlag, ScenarioArgument, SetOption, print_json, read_scenario, show
 
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
@@ -31,18 +31,27 @@ def check(file: ScenarioArgument, sets: SetOption = None, as_json: JsonFlag = Fa
       weir check incast.yaml
       weir check incast.yaml --json
     """
+    from weirlab.analysis.hotspots import hotspot_facts
     from weirlab.errors import UnsupportedError
+    from weirlab.report.theory import hotspot_json, hotspot_table
     from weirlab.testbed import unhonoured
 
     scenario = read_scenario(file, sets)
     if problems := unhonoured(scenario):
         raise UnsupportedError(problems)
     what, counts = _kind(scenario), _counts(scenario)
+    facts = hotspot_facts(scenario)
     if as_json:
-        print_json({"file": file, "name": scenario.name, "kind": what, "problems": [], **counts})
-    else:
-        parts = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-        typer.echo(f"{file}: legal; '{scenario.name}' is a {what}" + (f" with {parts}" if parts else ""))
+        document = {"file": file, "name": scenario.name, "kind": what, "problems": [], **counts}
+        print_json({**document, "hotspots": hotspot_json(facts)} if facts else document)
+        return
+    parts = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    typer.echo(f"{file}: legal; '{scenario.name}' is a {what}" + (f" with {parts}" if parts else ""))
+    if facts:
+        show(hotspot_table(facts))
+    for fact in facts:
+        for text in fact.contradictions:
+            typer.echo(f"{fact.name}: {text}")
 
 
 def _kind(scenario: Scenario) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from weirlab.scenario.flows import Flow, TrafficFault, departures, flows_of, frame_sizes
 from weirlab.scenario.layout import Layout
 from weirlab.scenario.selecting import Fault, Where
-from weirlab.scenario.traffic import Bernoulli, Bulk, Departing, OnOff, Ping, Raw, Tcp, Traffic, Udp
+from weirlab.scenario.traffic import Bernoulli, Bulk, Bursts, Departing, OnOff, Ping, Raw, Tcp, Traffic, Udp
 
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
@@ -72,7 +72,9 @@ def _source(traffic: Traffic, *, varied: bool) -> Iterator[Fault]:
             ("source", "payload"),
             "only 'transport: {kind: udp}' has a payload; write 'frame_size' for raw frames",
         )
-    if isinstance(source, Bernoulli) and source.mix is not None:
+    if isinstance(source, Bursts) and source.mean_burst < 1:
+        yield ("source", "mean_burst"), f"a burst has at least one frame (got {source.mean_burst:g})"
+    if isinstance(source, Bernoulli | Bursts) and source.mix is not None:
         yield ("source", "mix"), "slots need frames of one size; write 'frame_size'"
 
 

@@ -17,6 +17,7 @@ from weirlab.scenario.layout import Layout, NoMatchError, Port
 from weirlab.scenario.traffic import (
     UDP_HEADERS_BYTES,
     Bernoulli,
+    Bursts,
     Constant,
     Departing,
     Incast,
@@ -217,14 +218,21 @@ def departures(source: Departing, port: Port | None) -> dict[str, Any] | None:
         case Poisson():
             return {"kind": "poisson", "mean_gap_ps": gap}
         case Bernoulli():
-            ((size, _),) = frame_sizes(source)
-            slot = _port(port).wire_ps(size)
-            if slot > gap:
-                raise TrafficFault(
-                    f"more than a frame in each slot would be needed ({slot / gap:.4g})", "source"
-                )
+            slot = _slot_ps(source, port, gap)
             return {"kind": "bernoulli", "slot_ps": slot, "probability": slot / gap}
+        case Bursts(mean_burst=mean):
+            slot = _slot_ps(source, port, gap)
+            return {"kind": "bursts", "slot_ps": slot, "load": slot / gap, "mean_frames": mean}
         case OnOff(mean_on=on, mean_off=off):
             share = on.ps / (on.ps + off.ps)
             return {"kind": "on-off", "gap_ps": gap * share, "mean_on_ps": on.ps, "mean_off_ps": off.ps}
     raise AssertionError(f"{type(source).__name__} is no departure process")
+
+
+def _slot_ps(source: Departing, port: Port | None, gap: float) -> int:
+    """The slot of one frame. Raises TrafficFault where more than one would be needed in each."""
+    ((size, _),) = frame_sizes(source)
+    slot = _port(port).wire_ps(size)
+    if slot > gap:
+        raise TrafficFault(f"more than a frame in each slot would be needed ({slot / gap:.4g})", "source")
+    return slot

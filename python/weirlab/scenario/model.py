@@ -12,10 +12,12 @@ from weirlab.errors import Problem, UnitError
 from weirlab.scenario.base import Model, Name, Named, Text
 from weirlab.scenario.control import Control
 from weirlab.scenario.document import NOWHERE, Node, join_path
+from weirlab.scenario.hotspots import AnyHotspot
 from weirlab.scenario.measure import AnyMeasure
 from weirlab.scenario.network import AnyNetwork, AnyQueue
 from weirlab.scenario.plan import Campaign, Run, Search, Study
 from weirlab.scenario.record import AnyRecord
+from weirlab.scenario.switching import Adapter
 from weirlab.scenario.testbeds import AnyTestbed, Sim
 from weirlab.scenario.traffic import Traffic
 
@@ -68,12 +70,16 @@ class Scenario(Model):
     network: AnyNetwork | None = None
     """Nodes and links. Absent where the testbed has its own: hosts `sender` and `receiver`."""
     queues: Named[AnyQueue] = Named()
-    """What waits where; later rules replace earlier ones. Switch ports without a rule: drop-tail 150 kB; host
-    ports: unlimited."""
+    """What waits where; later rules replace earlier ones. Switch ports without a rule: drop-tail 150 kB, or
+    without bound where the memory is shared; host ports: unlimited."""
     control: Control | None = None
     """Congestion control in the network."""
+    adapters: Named[Adapter] = Named()
+    """How hosts queue; of several entries for one host the last counts. Absent: in order, without bound."""
     traffic: Named[Traffic] = Named()
     """Who sends what to whom."""
+    hotspots: Named[AnyHotspot] = Named()
+    """Outputs that are asked for more than they serve, beside or out of `traffic`."""
     run: Run = Run()
     """How long, and the seed."""
     record: Named[AnyRecord] = Named()

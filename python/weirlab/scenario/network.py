@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from weirlab.scenario.base import BY_KIND, Model, Name, Named, PortSelector, Selector
-from weirlab.scenario.values import Count, Fraction, Limit, PositiveRate, Threshold
+from weirlab.scenario.switching import AnyMemory
+from weirlab.scenario.values import Count, Fraction, Limit, PositiveRate
 from weirlab.units import Frames, Size, Span
 
 __all__ = [
@@ -23,7 +24,6 @@ __all__ = [
     "NodeGroup",
     "Path",
     "RandomLoss",
-    "SharedMemory",
     "Star",
     "Switch",
     "Xgft",
@@ -60,20 +60,12 @@ class Link(Model):
     """Loss on the way. Absent: none."""
 
 
-class SharedMemory(Model):
-    """One memory for all queues of a switch."""
-
-    kind: Literal["shared"]
-    size: Threshold
-    """All that may wait in the switch."""
-
-
 class Switch(Model):
     """What all switches have in common."""
 
     latency: Span = Span(0)
     """Time between the end of reception and the earliest start of transmission."""
-    memory: SharedMemory | None = None
+    memory: AnyMemory | None = None
     """Memory that the ports share. Absent: each port has its own."""
 
 

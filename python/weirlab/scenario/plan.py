@@ -46,6 +46,11 @@ class Run(Model):
     """How long; needed unless a search or a campaign says so."""
     seed: Natural = 1
     """Where all chance comes from; replicate `i` takes `seed + i`."""
+    engine: Literal["event", "slotted"] = "event"
+    """`event`: any network and any traffic; `slotted`: all frames of one size, in steps of their transmission
+    time, many times faster; for stars and fat trees."""
+    flows: Flag = True
+    """Whether totals of each flow are kept; without them a slotted run of thousands of hosts is smaller."""
 
 
 class Goal(Model):

@@ -19,11 +19,8 @@ __all__ = ["did_you_mean", "explain", "fields_at", "listed", "names_at"]
 Path = tuple[str | int, ...]
 
 RESERVED: dict[Path, str] = {
-    ("hotspots",): "is reserved for a later version; write the hotspot as entries of 'traffic'",
-    **{
-        ("testbed", "kind", kind): f"the testbed '{kind}' is planned, but this version does not have it"
-        for kind in RESERVED_TESTBEDS
-    },
+    ("testbed", "kind", kind): f"the testbed '{kind}' is planned, but this version does not have it"
+    for kind in RESERVED_TESTBEDS
 }
 OTHER_WORDS = {
     "throughput": ("delivered-rate", "is what a search finds (RFC 1242); the rate that arrives is"),

@@ -24,6 +24,7 @@ from weirlab.scenario import (
     base,
     bcn,
     control,
+    hotspots,
     limiter,
     measure,
     model,
@@ -31,6 +32,7 @@ from weirlab.scenario import (
     plan,
     qcn,
     record,
+    switching,
     testbeds,
     traffic,
     values,
@@ -40,7 +42,21 @@ from weirlab.scenario.plan import Level
 
 __all__ = ["described_models", "rewritten"]
 
-_MODULES = (bcn, control, limiter, measure, model, network, plan, qcn, record, testbeds, traffic)
+_MODULES = (
+    bcn,
+    control,
+    hotspots,
+    limiter,
+    measure,
+    model,
+    network,
+    plan,
+    qcn,
+    record,
+    switching,
+    testbeds,
+    traffic,
+)
 
 _SCALARS: list[tuple[Any, str]] = [
     (units.Span, "time"),

@@ -22,13 +22,15 @@ from weirlab.scenario.record import (
     QueueRecord,
 )
 from weirlab.scenario.resolve_control import resolve_control
+from weirlab.scenario.resolve_hotspots import add_hotspots
+from weirlab.scenario.resolve_switching import resolve_switching
 from weirlab.scenario.traffic import Bulk, Departing, Ping, Tcp, Traffic
 from weirlab.units import Frames, Size
 
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
 
-__all__ = ["DEFAULT_LIMIT", "Resolved", "resolve", "selected_traffic", "unsupported"]
+__all__ = ["DEFAULT_LIMIT", "Resolved", "resolve", "selected_traffic", "translated", "unsupported"]
 
 DEFAULT_LIMIT = Size(150_000)
 """Drop-tail limit of switch ports without a rule."""
@@ -59,12 +61,8 @@ class Resolved:
 
 
 def resolve(scenario: Scenario) -> Resolved:
-    """The spec of `scenario`. Raises UnsupportedError and ScenarioError."""
-    if problems := unsupported(scenario):
-        raise UnsupportedError(problems)
-    if scenario.network is None:
-        raise ScenarioError([scenario.problem("", "has no network to simulate")])
-    resolved = _spec(scenario)
+    """The spec of `scenario`, as the simulator takes it. Raises UnsupportedError and ScenarioError."""
+    resolved = translated(scenario)
     try:
         _core.check(resolved.spec_json)
     except _core.SpecError as error:
@@ -73,9 +71,17 @@ def resolve(scenario: Scenario) -> Resolved:
     return resolved
 
 
-def _spec(scenario: Scenario) -> Resolved:
-    assert scenario.network is not None
-    assert scenario.run.duration is not None
+def translated(scenario: Scenario) -> Resolved:
+    """The spec of `scenario`, without asking the simulator whether it takes it.
+
+    Raises UnsupportedError and ScenarioError.
+    """
+    if problems := unsupported(scenario):
+        raise UnsupportedError(problems)
+    if scenario.network is None:
+        raise ScenarioError([scenario.problem("", "has no network to simulate")])
+    if scenario.run.duration is None:
+        raise ScenarioError([scenario.problem("run", "has no duration")])
     plan = plan_network(scenario.network)
     layout = layout_of(plan.spec)
     origins: dict[str, Where] = {
@@ -85,26 +91,37 @@ def _spec(scenario: Scenario) -> Resolved:
         "/queues": ("queues",),
     }
     duration_ps = scenario.run.duration.ps
-    traffic = []
+    traffic: list[dict[str, Any]] = []
     for i, (name, entry) in enumerate(scenario.traffic.items()):
         origins[f"/traffic/{i}"] = ("traffic", name)
         traffic.append({"name": name, "sources": _sources(name, entry, layout, duration_ps, i, origins)})
+    services = add_hotspots(scenario, layout, traffic, duration_ps)
+    for i in range(len(scenario.traffic), len(traffic)):
+        origins[f"/traffic/{i}"] = ("hotspots",)
     spec = {
         "network": plan.spec,
         "queues": _queues(scenario, layout, origins),
         "traffic": traffic,
         "control": resolve_control(scenario, layout, origins),
-        "switching": {"memories": [], "adapters": [], "services": [], "egress": []},
-        "run": {"duration_ps": duration_ps, "engine": {"kind": "event"}},
+        "switching": resolve_switching(scenario, layout, services, origins),
+        "run": {"duration_ps": duration_ps, "engine": _engine(scenario)},
         "record": _record(scenario, layout, duration_ps, origins),
     }
     ports = tuple(port.name for port in layout.ports)
-    return Resolved(json.dumps(spec), layout.nodes, ports, tuple(scenario.traffic), origins)
+    names = tuple(entry["name"] for entry in traffic)
+    return Resolved(json.dumps(spec), layout.nodes, ports, names, origins)
+
+
+def _engine(scenario: Scenario) -> dict[str, Any]:
+    if scenario.run.engine == "slotted":
+        return {"kind": "slotted", "flows": scenario.run.flows}
+    return {"kind": "event"}
 
 
 def _queues(scenario: Scenario, layout: Layout, origins: dict[str, Where]) -> list[dict[str, Any]]:
     switch_ports = [i for i, port in enumerate(layout.ports) if port.source not in layout.hosts]
-    rules = [_rule(switch_ports, DEFAULT_LIMIT)] if switch_ports else []
+    shared = getattr(getattr(scenario.network, "switch", None), "memory", None) is not None
+    rules = [_rule(switch_ports, "unlimited" if shared else DEFAULT_LIMIT)] if switch_ports else []
     for name, queue in scenario.queues.items():
         origins[f"/queues/{len(rules)}"] = ("queues", name)
         rules.append(_rule(layout.port_ids(queue.at), queue.limit))
@@ -224,9 +241,6 @@ def _unsupported_network(
     for field in links:
         if getattr(getattr(network, field, None), "loss", None) is not None:
             yield ("network", field, "loss"), "has no random loss on links"
-    switch = getattr(network, "switch", None)
-    if switch is not None and switch.memory is not None:
-        yield ("network", "switch", "memory"), "has no shared memory in switches"
     if isinstance(network, Graph):
         for name, link in network.links.items():
             if link.loss is not None:

@@ -28,6 +28,7 @@ __all__ = [
     "AnyTransport",
     "Bernoulli",
     "Bulk",
+    "Bursts",
     "Constant",
     "Cubic",
     "Departing",
@@ -143,6 +144,15 @@ class OnOff(Departing):
     """Mean length of an off period."""
 
 
+class Bursts(Departing):
+    """Bursts of frames back to back, of geometric length, to one destination each; geometric gaps between
+    them. Slots as with `bernoulli`."""
+
+    kind: Literal["bursts"]
+    mean_burst: Number = 1.0
+    """Mean length of a burst in frames; 1: each frame by itself."""
+
+
 class Bulk(Model):
     """As much as the transport carries."""
 
@@ -163,7 +173,7 @@ class Ping(Model):
     """A reply that is later counts as lost."""
 
 
-AnySource = Annotated[Constant | Poisson | Bernoulli | OnOff | Bulk | Ping, BY_KIND]
+AnySource = Annotated[Constant | Poisson | Bernoulli | OnOff | Bursts | Bulk | Ping, BY_KIND]
 
 
 class Raw(Model):

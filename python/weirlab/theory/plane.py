@@ -14,7 +14,7 @@ from weirlab.theory.qcn import QcnPoint
 
 __all__ = ["Plane", "margin_plane"]
 
-P = TypeVar("P", BcnPoint, QcnPoint)
+P = TypeVar("P", bound=BcnPoint | QcnPoint)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Linear stability of quantised congestion notification (QCN, IEEE 802.1Qau-2010).
+"""Linear stability of quantised congestion notification (QCN, IEEE 802.1Qau).
 
 Per flow, a rate x and a target y; N flows share a queue q served at mu. A frame is sampled with probability
 p(F), which grows with the feedback F = (q - Qeq) + (w / (mu p)) q', and while F > 0 the sample is told to the
@@ -15,7 +15,7 @@ It is linearised there. F* is small, often below the step of the quantised feedb
 messages flow, and noise decides how often they do. Left out: the quantisation to 6 bits, that a message
 before the end of the first cycle leaves the target alone, and that a far target is divided by 8.
 
-Source: Alizadeh 2008; IEEE 802.1Qau-2010.
+Source: Alizadeh 2008; IEEE 802.1Qau.
 
 DEVIATION: the sampling probability follows
 the feedback, the timer counts, and recovery in the active phase has its own, shorter cycles.
@@ -60,13 +60,15 @@ class QcnPoint:
     hyper_increase_fps: float
     """Growth per stage of hyper-active increase."""
     counter_frames: float
-    """Length of a cycle of the byte counter, in frames; half in active increase."""
+    """Length of a cycle of the byte counter, in frames."""
     timer_s: float
-    """Length of a cycle of the timer; half in active increase."""
+    """Length of a cycle of the timer."""
     delay_s: float = 0.0
     """From a frame that is sampled to the first frame at the other rate at the queue."""
     recovery_stages: int = 5
     """Cycles of fast recovery."""
+    active_part: float = 0.5
+    """Length of the later cycles, as a part of those."""
 
     @property
     def fair_fps(self) -> float:
@@ -88,7 +90,7 @@ class QcnPoint:
         cycle = self.counter_frames
         timed = self.timer_s * rate_fps  # a cycle of the timer, in frames
         steps, growth = 0.0, 0.0
-        for place, byte_stage, timer_stage in _steps(cycle, timed, self.recovery_stages, sampling):
+        for place, byte_stage, timer_stage in self._steps(cycle, timed, sampling):
             missed = (1 - sampling) ** place
             steps += missed
             active = (byte_stage > self.recovery_stages) + (timer_stage > self.recovery_stages)
@@ -98,6 +100,22 @@ class QcnPoint:
             elif active == 1:
                 growth += missed * self.increase_fps
         return sampling * steps, sampling * growth
+
+    def _steps(self, cycle: float, timed: float, sampling: float) -> list[tuple[float, int, int]]:
+        """(frames since the last message, stage of the byte counter, of the timer) at each step, as far as it
+        is more likely than 1e-12 that no message has come."""
+        end = math.log(1e-12) / math.log1p(-sampling)
+        marks = sorted(
+            (place, which)
+            for which, length in enumerate((cycle, timed))
+            for place in _ends(length, end, self.recovery_stages, self.active_part)
+        )
+        stage = [0, 0]
+        steps = []
+        for place, which in marks:
+            stage[which] += 1
+            steps.append((place, stage[0], stage[1]))
+        return steps
 
     @cached_property
     def equilibrium(self) -> tuple[float, float]:
@@ -198,20 +216,8 @@ class QcnPoint:
         return float(brentq(lambda delay: self.rightmost_root(delay).real, low, high, rtol=1e-9))
 
 
-def _steps(cycle: float, timed: float, stages: int, sampling: float) -> list[tuple[float, int, int]]:
-    """(frames since the last message, stage of the byte counter, of the timer) at each step, as far as it is
-    more likely than 1e-12 that no message has come."""
-    end = math.log(1e-12) / math.log1p(-sampling)
-
-    def ends(length: float) -> list[float]:
-        full = [length * (place + 1) for place in range(stages) if length * (place + 1) <= end]
-        rest = max(0, int((end - stages * length) / (length / 2)))
-        return full + [length * (stages + (place + 1) / 2) for place in range(rest)]
-
-    marks = sorted([(place, 0) for place in ends(cycle)] + [(place, 1) for place in ends(timed)])
-    stage = [0, 0]
-    steps = []
-    for place, which in marks:
-        stage[which] += 1
-        steps.append((place, stage[0], stage[1]))
-    return steps
+def _ends(length: float, end: float, stages: int, active_part: float) -> list[float]:
+    """Where cycles end, in frames, up to `end`: `stages` of the full length, then shorter ones."""
+    full = [length * (place + 1) for place in range(stages) if length * (place + 1) <= end]
+    rest = max(0, int((end - stages * length) / (length * active_part)))
+    return full + [length * (stages + (place + 1) * active_part) for place in range(rest)]

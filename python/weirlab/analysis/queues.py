@@ -1,0 +1,221 @@
+"""The queues of a scenario that BCN or QCN controls, with the parameters that theory needs.
+
+All is read from the resolved spec, as the simulator gets it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from weirlab.analysis.routes import Routes
+from weirlab.errors import ScenarioError
+from weirlab.scenario import Scenario
+from weirlab.scenario.layout import layout_of
+from weirlab.scenario.resolve import translated
+from weirlab.scenario.resolve_hotspots import mean_rate_fps, mean_size_bytes, targets_of
+from weirlab.theory.bcn import BcnPoint
+from weirlab.theory.hotspot import degree_class, severity_class
+from weirlab.theory.qcn import QcnPoint
+
+__all__ = ["ControlledQueue", "controlled_queues", "queues_in"]
+
+QCN_LEVELS = 63
+"""Largest feedback of QCN, which has 6 bits. Source: IEEE 802.1Qau."""
+QCN_FASTEST = 150.0 / 18.5
+"""How many times more often QCN samples at the largest feedback than without. Source: IEEE 802.1Qau."""
+
+
+@dataclass(frozen=True)
+class ControlledQueue:
+    """A queue that measures."""
+
+    port: str
+    """`a->b`."""
+    point: BcnPoint | QcnPoint
+    """Its parameters; frames are of the mean size of the traffic there."""
+    frame_bytes: float
+    line_fps: float
+    """Line rate of the senders."""
+    sources: int
+    """Hosts whose flows pass the queue."""
+    hosts: int
+    """Hosts that send at all."""
+    offered_fps: float
+    """What the flows would bring if nothing held them back."""
+
+    @property
+    def scheme(self) -> str:
+        """`BCN` or `QCN`."""
+        return "BCN" if isinstance(self.point, BcnPoint) else "QCN"
+
+    @property
+    def severity(self) -> float:
+        """HSV: offered over served; above 1 the queue is a hotspot."""
+        return self.offered_fps / self.point.service_fps
+
+    @property
+    def degree(self) -> float:
+        """HSD: the part of the sending hosts whose flows pass the queue."""
+        return self.sources / self.hosts
+
+    @property
+    def classes(self) -> str:
+        """Severity and degree in words."""
+        return f"{severity_class(self.severity)}, {degree_class(self.degree)}"
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """Frames from one host to another."""
+
+    source: int
+    target: int
+    rate_fps: float
+    frame_bytes: float
+
+
+def controlled_queues(scenario: Scenario) -> list[ControlledQueue]:
+    """All queues at which BCN or QCN measures and that flows of obeying hosts pass, the severest first.
+
+    Raises ScenarioError, with the place in the file, where there is none, and UnsupportedError for what has
+    no form in the simulator.
+    """
+    spec = json.loads(translated(scenario).spec_json)
+    scheme = next((name for name in ("bcn", "qcn") if spec["control"][name] is not None), None)
+    if scheme is None:
+        where = "" if scenario.control is None else "control"
+        raise ScenarioError([scenario.problem(where, "theory needs 'control.bcn' or 'control.qcn'")])
+    found = queues_in(spec)
+    if not found:
+        at = f"control.{scheme}.congestion_point.at"
+        raise ScenarioError([scenario.problem(at, "no flow of a host that obeys passes any of these ports")])
+    return found
+
+
+def queues_in(spec: Mapping[str, Any]) -> list[ControlledQueue]:
+    """All such queues of a resolved spec."""
+    control = spec["control"]
+    scheme = control["bcn"] or control["qcn"]
+    if scheme is None:
+        return []
+    routes = Routes(layout_of(spec["network"]), spec["network"])
+    streams = list(_streams(spec))
+    queues = [
+        queue
+        for port in scheme["congestion_point"]["ports"]
+        if (queue := _queue(control, scheme, routes, port, streams)) is not None
+    ]
+    return sorted(queues, key=lambda queue: -queue.severity)
+
+
+def _streams(spec: Mapping[str, Any]) -> Iterator[_Stream]:
+    """What the open-loop sources send, when all of them are on."""
+    for traffic in spec["traffic"]:
+        for source in traffic["sources"]:
+            targets = targets_of(source)
+            rate = mean_rate_fps(source["departures"]) / len(targets)
+            size = mean_size_bytes(source)
+            for target in targets:
+                if target != source["from"]:
+                    yield _Stream(source["from"], target, rate, size)
+
+
+def _queue(
+    control: Mapping[str, Any], scheme: Mapping[str, Any], routes: Routes, port: int, streams: list[_Stream]
+) -> ControlledQueue | None:
+    layout, here = routes.layout, routes.layout.ports[port]
+    passing = [
+        (stream, share)
+        for stream in streams
+        if (share := routes.share(layout.nodes[stream.source], layout.nodes[stream.target], port)) > 0
+    ]
+    obeying = set(scheme["reaction_point"]["hosts"])
+    limited = [stream for stream, _ in passing if stream.source in obeying]
+    if not limited:
+        return None
+    offered = sum(stream.rate_fps * share for stream, share in passing)
+    size = sum(stream.rate_fps * share * stream.frame_bytes for stream, share in passing) / offered
+    wire_bits = 8 * (size + here.framing_bytes)
+    line = layout.host_port(limited[0].source)
+    line_fps = (here.rate_bps if line is None else line.rate_bps) / wire_bits
+    senders = {stream.source for stream in limited}
+    common = {
+        "service_fps": here.rate_bps / wire_bits,
+        "flows": float(len({(stream.source, stream.target) for stream in limited})),
+        "delay_s": _delay_s(control, scheme, routes, here.source, senders, size),
+    }
+    point = _bcn_point(scheme, size, line_fps, common) if control["bcn"] else _qcn_point(scheme, size, common)
+    return ControlledQueue(
+        port=here.name,
+        point=point,
+        frame_bytes=size,
+        line_fps=line_fps,
+        sources=len({stream.source for stream, _ in passing}),
+        hosts=len({stream.source for stream in streams}),
+        offered_fps=offered,
+    )
+
+
+def _bcn_point(bcn: Mapping[str, Any], size: float, line_fps: float, common: dict[str, float]) -> BcnPoint:
+    """Gains are given per unit of feedback: here they become gains per frame."""
+    measuring, reacting = bcn["congestion_point"], bcn["reaction_point"]
+    units_per_frame = size / measuring["unit_bytes"]
+    return BcnPoint(
+        **common,
+        line_fps=line_fps,
+        sampling=min(1.0, size / measuring["sample_every_bytes"]),
+        w=measuring["w"],
+        gi=reacting["gi"] * units_per_frame,
+        gd=reacting["gd"] * units_per_frame,
+        ru_fps=reacting["ru_bps"] / (8 * size),
+        q_eq_frames=measuring["q_eq_bytes"] / size,
+    )
+
+
+def _qcn_point(qcn: Mapping[str, Any], size: float, common: dict[str, float]) -> QcnPoint:
+    """Feedback is quantised to 0 .. 63; the gain becomes one per frame."""
+    measuring, reacting = qcn["congestion_point"], qcn["reaction_point"]
+    recovery = reacting["recovery"]
+    q_eq, sampling = measuring["q_eq_bytes"] / size, size / measuring["sample_every_bytes"]
+    return QcnPoint(
+        service_fps=common["service_fps"],
+        flows=common["flows"],
+        delay_s=common["delay_s"],
+        sampling=min(1.0, sampling),
+        sampling_max=min(1.0, sampling * QCN_FASTEST),
+        w=measuring["w"],
+        gd=reacting["gd"] * QCN_LEVELS / ((1 + 2 * measuring["w"]) * q_eq),
+        q_eq_frames=q_eq,
+        increase_fps=recovery["r_ai_bps"] / (8 * size),
+        hyper_increase_fps=recovery["r_hai_bps"] / (8 * size),
+        counter_frames=recovery["byte_counter_bytes"] / size,
+        timer_s=recovery["timer_ps"] / 1e12,
+        recovery_stages=recovery["fast_recovery_stages"],
+        active_part=0.5 if recovery["halve_stages"] else 1.0,
+    )
+
+
+def _delay_s(
+    control: Mapping[str, Any],
+    scheme: Mapping[str, Any],
+    routes: Routes,
+    switch: str,
+    senders: set[int],
+    size: float,
+) -> float:
+    """From a sample to the first frame at the other rate, for the farthest sender: the way of the
+    notification, the response of the host, and the way of a frame."""
+    notification = scheme["congestion_point"]["notification"]
+    responses = {
+        node: response["notification_ps"] for response in control["responses"] for node in response["nodes"]
+    }
+    longest = 0
+    for sender in senders:
+        name = routes.layout.nodes[sender]
+        back = routes.time_ps(switch, name, notification["frame_bytes"])
+        forth = routes.time_ps(name, switch, round(size))
+        longest = max(longest, back + forth + responses.get(sender, 0))
+    return float(notification["delay_ps"] + longest) / 1e12

@@ -1,0 +1,93 @@
+"""Shortest paths of a network: which flows pass a port, and how long frames take."""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from typing import Any
+
+from weirlab.scenario.layout import Layout
+
+__all__ = ["Routes"]
+
+
+class Routes:
+    """Distances, shares and times on the shortest paths of a network.
+
+    Frames that have several shortest paths are taken to spread evenly over them.
+    """
+
+    def __init__(self, layout: Layout, network: dict[str, Any]) -> None:
+        self.layout = layout
+        self._network = network
+        self._leaving: dict[str, list[int]] = {}
+        self._entering: dict[str, list[int]] = {}
+        for i, port in enumerate(layout.ports):
+            self._leaving.setdefault(port.source, []).append(i)
+            self._entering.setdefault(port.target, []).append(i)
+        self._latencies = {
+            node["name"]: node["latency_ps"] for node in network.get("nodes", ()) if "latency_ps" in node
+        }
+
+    def share(self, source: str, target: str, port: int) -> float:
+        """The part of the shortest paths from `source` to `target` that leads through a port: 0 to 1."""
+        here = self.layout.ports[port]
+        to_target, ways = self._towards(target)
+        to_port, before = self._towards(here.source)
+        if source not in to_target or source not in to_port or here.target not in to_target:
+            return 0.0
+        if to_port[source] + 1 + to_target[here.target] != to_target[source]:
+            return 0.0
+        return before[source] * ways[here.target] / ways[source]
+
+    def time_ps(self, source: str, target: str, frame_bytes: int) -> int:
+        """How long a frame takes on a shortest path from `source` into the queue of `target`, or to its end
+        where that is a host: transmission, propagation and latency of each hop, no waiting."""
+        distances, _ = self._towards(target)
+        total, here = 0, source
+        while here != target:
+            port = next(
+                i
+                for i in self._leaving[here]
+                if distances.get(self.layout.ports[i].target, -1) == distances[here] - 1
+            )
+            here = self.layout.ports[port].target
+            wire = self.layout.ports[port].wire_ps(frame_bytes)
+            total += wire + self._delay_ps(port) + self._latency(here)
+        return total
+
+    @functools.cache  # noqa: B019 (routes live as long as one analysis)
+    def _towards(self, target: str) -> tuple[dict[str, int], dict[str, int]]:
+        """Hops from each node to `target`, and the number of shortest paths. Hosts do not forward."""
+        distances, ways = {target: 0}, {target: 1}
+        waiting = deque([target])
+        while waiting:
+            here = waiting.popleft()
+            if here in self.layout.hosts and here != target:
+                continue
+            for port in self._entering.get(here, ()):
+                before = self.layout.ports[port].source
+                if before not in distances:
+                    distances[before] = distances[here] + 1
+                    ways[before] = 0
+                    waiting.append(before)
+                if distances[before] == distances[here] + 1:
+                    ways[before] += ways[here]
+        return distances, ways
+
+    def _latency(self, node: str) -> int:
+        if node in self.layout.hosts:
+            return 0
+        if self._latencies:
+            return int(self._latencies[node])
+        return int(self._network["switch"]["latency_ps"])
+
+    def _delay_ps(self, port: int) -> int:
+        network = self._network
+        if "links" in network:
+            return int(network["links"][port // 2]["link"]["delay_ps"])
+        if "link" in network:
+            return int(network["link"]["delay_ps"])
+        ends = {self.layout.ports[port].source, self.layout.ports[port].target}
+        which = "access" if ends & self.layout.hosts else "bottleneck"
+        return int(network[which]["delay_ps"])

@@ -1,0 +1,103 @@
+"""`weir stability` and `weir rank`: what theory says of the hot queues of a scenario."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from weirlab.cli.frame import (
+    JsonFlag,
+    OutOption,
+    ScenarioArgument,
+    SetOption,
+    print_json,
+    read_scenario,
+    show,
+)
+
+__all__ = ["add_to"]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("stability", short_help="Margins of BCN or QCN in a scenario, from theory.")(stability)
+    app.command("rank", short_help="What stresses BCN most in a scenario, from theory.")(rank)
+
+
+def stability(
+    file: ScenarioArgument,
+    over: Annotated[
+        str | None,
+        typer.Option(
+            help="Two parameters with their ranges, such as p=0.01..0.1,gd=5e-4..0.05; of p, gd, gi, ru, w, "
+            "q_eq, n (flows) and delay. ':21' after a range: 21 levels.",
+            show_default=False,
+        ),
+    ] = None,
+    sets: SetOption = None,
+    out: OutOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Crossover, phase margin and delay margin of the loops at each queue that measures.
+
+    With --over the stability of the severest queue over two parameters, as a picture, a page and JSON.
+
+    \b
+    Examples:
+      weir stability bcn
+      weir stability bcn --over delay=0us..300us,gi=1..50
+    """
+    from weirlab.analysis import controlled_queues, read_axes
+    from weirlab.report.theory import loop_table, queue_table, stability_json, stability_page
+
+    scenario = read_scenario(file, sets)
+    axes = None if over is None else read_axes(over)
+    queues = controlled_queues(scenario)
+    document: dict[str, Any] = {"kind": "stability", "name": scenario.name, **stability_json(queues)}
+    page = None
+    if axes is not None:
+        from weirlab.results import claimed_directory, write_json
+
+        with claimed_directory(f"{scenario.name}-stability", out) as directory:
+            page_of, plot, plane = stability_page(scenario, queues, axes)
+            document |= {"directory": str(directory), "plane": plane}
+            write_json(directory / "result.json", document)
+            plot.save(directory / "plots")
+            page = page_of.write(directory / "report.html")
+    if as_json:
+        print_json(document)
+        return
+    show(queue_table(queues))
+    show(loop_table(queues))
+    if page is not None:
+        typer.echo(f"Plane: {page}")
+
+
+def rank(
+    file: ScenarioArgument, sets: SetOption = None, out: OutOption = None, as_json: JsonFlag = False
+) -> None:
+    """Rank traffic and parameters of a scenario with BCN by how much they stress it, and say why.
+
+    \b
+    Examples:
+      weir rank bcn
+      weir rank bcn --json
+    """
+    from weirlab.analysis import controlled_queues
+    from weirlab.report.theory import rank_json, rank_page, rank_tables
+
+    scenario = read_scenario(file, sets)
+    queues = controlled_queues(scenario)
+    document = {"kind": "rank", "name": scenario.name, **rank_json(scenario, queues)}
+    if out is not None:
+        from weirlab.results import claimed_directory, write_json
+
+        with claimed_directory(f"{scenario.name}-rank", out) as directory:
+            write_json(directory / "result.json", document)
+            rank_page(scenario, queues).write(directory / "report.html")
+    if as_json:
+        print_json(document)
+        return
+    for block in rank_tables(scenario, queues):
+        show(block)

@@ -1,0 +1,98 @@
+"""Measures of hotspots: bursts, fairness against a fair share, recovery."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from weirlab.measures.rows import MissingRecordError, Window, by_replicate, recorded
+from weirlab.records import Records
+
+__all__ = ["burst_delay", "delay_fairness", "drops", "recovery_time", "relative_fairness"]
+
+
+def burst_delay(records: Records, traffic: Sequence[int], *, longest: bool = False) -> pl.DataFrame:
+    """Time [ps] from the first frame of a burst, when it is made, to its last one, when it arrives: the mean
+    over all bursts that arrived whole, or the `longest`. Null where none did.
+
+    Source: ZRL benchmark, 'Simulation Overview' (latency measured per burst).
+    """
+    rows = _bursts(records, traffic)
+    if longest:
+        return by_replicate(records, rows, pl.col("delay_max_ps").max())
+    count = pl.col("bursts").sum()
+    mean = pl.col("delay_sum_ps").cast(pl.Float64).sum() / count
+    return by_replicate(records, rows, pl.when(count > 0).then(mean))
+
+
+def delay_fairness(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
+    """Jain's index of the mean burst delays d_i of n flows: (sum d)^2 / (n sum d^2), in [1/n, 1]; 1 is fair.
+
+    Flows without a whole burst do not count. This index is our own: the benchmark names a latency fairness
+    index, ALFI, which is defined nowhere that we know. Source: Jain 1984.
+    """
+    whole = _bursts(records, traffic).filter(pl.col("bursts") > 0)
+    mean = pl.col("delay_sum_ps").cast(pl.Float64) / pl.col("bursts")
+    rows = whole.select("replicate", delay=mean)
+    squares = (pl.col("delay") ** 2).sum()
+    return by_replicate(
+        records, rows, pl.when(squares > 0).then(pl.col("delay").sum() ** 2 / (pl.len() * squares))
+    )
+
+
+def relative_fairness(
+    records: Records, traffic: Sequence[int], receiver: str, shares: Mapping[str, float]
+) -> pl.DataFrame:
+    """RJFI: Jain's index of x_i = T_i / T_i ideal over the flows to `receiver`, in [1/n, 1]; 1 is fair.
+
+    T_i: bytes delivered in the whole run; `shares`: the ideal of each sender, in any unit. Source: ZRL
+    benchmark, 'Simulation Overview'; Jain 1984.
+    """
+    ideals = pl.DataFrame({"from": list(shares), "ideal": list(map(float, shares.values()))})
+    chosen = records["flow_names"].filter(pl.col("traffic").is_in(list(traffic)) & (pl.col("to") == receiver))
+    flows = chosen.select("flow", "from").join(ideals.filter(pl.col("ideal") > 0), on="from")
+    # Several flows of a sender, as from traffic that was interrupted, share its ideal.
+    rows = (
+        records["flows"]
+        .join(flows, on="flow", how="inner")
+        .group_by("replicate", "from")
+        .agg(x=pl.col("delivered_bytes").sum().cast(pl.Float64) / pl.col("ideal").first())
+    )
+    squares = (pl.col("x") ** 2).sum()
+    return by_replicate(
+        records, rows, pl.when(squares > 0).then(pl.col("x").sum() ** 2 / (pl.len() * squares))
+    )
+
+
+def recovery_time(
+    records: Records, ports: Sequence[int], bytes_per_ps: float, start_ps: int, *, window: Window | None
+) -> pl.DataFrame:
+    """Time [ps] from `start_ps` to the end of the last recorded interval in which the ports together carry
+    less than `bytes_per_ps`: from then on they keep it. 0 where they always do; null where they do not at the
+    end of the window.
+    """
+    rows = recorded(records, "intervals", "port", ports, window)
+    sums = rows.group_by("replicate", "t_ps").agg(pl.col("bytes").cast(pl.Float64).sum()).sort("t_ps")
+    sums = sums.with_columns(
+        length=pl.col("t_ps").cast(pl.Float64)
+        - pl.col("t_ps").shift(1).over("replicate", order_by="t_ps").fill_null(0)
+    ).filter(pl.col("t_ps") > start_ps)
+    slow = pl.col("bytes") < bytes_per_ps * pl.col("length")
+    last = pl.col("t_ps").filter(slow).max().fill_null(start_ps)
+    value = pl.when(last < pl.col("t_ps").max()).then((last - start_ps).cast(pl.Float64))
+    return by_replicate(records, sums, value)
+
+
+def drops(records: Records, ports: Sequence[int]) -> pl.DataFrame:
+    """Frames dropped at the ports; 0 where operation was lossless."""
+    rows = records["ports"].filter(pl.col("port").is_in(list(ports)))
+    return by_replicate(records, rows, pl.col("drops").sum().cast(pl.Float64))
+
+
+def _bursts(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
+    """Rows of `bursts` of these entries of traffic. Raises MissingRecordError where there are none."""
+    flows = records["flow_names"].filter(pl.col("traffic").is_in(list(traffic))).select("flow")
+    if records["bursts"].is_empty():
+        raise MissingRecordError("bursts were not recorded: they need sources of the kind 'bursts'")
+    return records["bursts"].join(flows, on="flow", how="inner", maintain_order="left")

@@ -1,0 +1,187 @@
+"""Heat maps: a number over two parameters, with lines that theory draws over it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import polars as pl
+
+from weirlab.plots.style import LIGHT, Plot, altair, finished
+
+__all__ = ["AxisOf", "Line", "heat_map"]
+
+COLORS = ("blue", "orange", "violet", "pink")
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
+
+
+@dataclass(frozen=True)
+class AxisOf:
+    """One side of a map."""
+
+    title: str
+    levels: Sequence[float]
+    """Growing."""
+    logarithmic: bool = False
+
+    def edges(self) -> list[float]:
+        """Where the cells of the levels begin and end: half way between levels, and as far beyond the first
+        and the last."""
+        steps = [math.log(level) for level in self.levels] if self.logarithmic else list(self.levels)
+        inner = [(low + high) / 2 for low, high in pairwise(steps)]
+        ends = [2 * steps[0] - inner[0], *inner, 2 * steps[-1] - inner[-1]]
+        if not self.logarithmic:
+            return [max(end, 0.0) if self.levels[0] >= 0 else end for end in ends]
+        return [math.exp(end) for end in ends]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A boundary that theory draws."""
+
+    label: str
+    points: Sequence[tuple[float, float]]
+
+
+def heat_map(
+    name: str,
+    title: str,
+    *,
+    x: AxisOf,
+    y: AxisOf,
+    values: Sequence[Sequence[float]],
+    value_title: str,
+    domain: tuple[float, float] | None = None,
+    middle: float | None = None,
+    lines: Sequence[Line] = (),
+    labels: bool = False,
+    box: tuple[float, float, float, float] | None = None,
+    note: str = "",
+) -> Plot:
+    """Cells coloured by `values` (rows of y, columns of x).
+
+    `domain`: least and greatest colour; values beyond take the colours of the ends. `middle`: where two
+    colours meet. `labels`: print the numbers. `box`: a region to frame, as low x, high x, low y, high y.
+    Cells without a number stay empty.
+    """
+    alt = altair()
+    across, up = x.edges(), y.edges()
+    cells = pl.DataFrame(
+        [
+            {
+                "x": across[column],
+                "x2": across[column + 1],
+                "y": up[row],
+                "y2": up[row + 1],
+                "at_x": x.levels[column],
+                "at_y": y.levels[row],
+                "value": float(value),
+                "text": _text(value),
+            }
+            for row, line in enumerate(values)
+            for column, value in enumerate(line)
+            if math.isfinite(value)
+        ],
+        schema={
+            **dict.fromkeys(("x", "x2", "y", "y2", "at_x", "at_y", "value"), pl.Float64),
+            "text": pl.String,
+        },
+    )
+    known = cells.get_column("value")
+    ends = domain or (float(known.min() or 0.0), float(known.max() or 1.0))  # type: ignore[arg-type]
+    color = alt.Color(
+        "value:Q",
+        title=value_title,
+        scale=_scale(ends, middle),
+        legend=alt.Legend(orient="right", direction="vertical", title=value_title, gradientLength=220),
+    )
+    horizontal, vertical = _position("x:Q", x, across), _position("y:Q", y, up)
+    base = alt.Chart(cells).encode(x=horizontal, x2="x2:Q", y=vertical, y2="y2:Q")
+    layers = [base.mark_rect(clip=True, strokeWidth=0).encode(color=color)]
+    if labels:
+        at = alt.Chart(cells).encode(
+            x=_position("at_x:Q", x, across), y=_position("at_y:Q", y, up), text="text:N"
+        )
+        halo = {"stroke": "white", "strokeWidth": 3, "strokeOpacity": 0.85, "strokeJoin": "round"}
+        layers += [at.mark_text(fontSize=11, **halo), at.mark_text(fontSize=11, color="#1b2430")]
+    if box is not None:
+        frame = pl.DataFrame({"x": [box[0]], "x2": [box[1]], "y": [box[2]], "y2": [box[3]]})
+        layers.append(
+            alt.Chart(frame)
+            .mark_rect(filled=False, stroke=LIGHT["ink"], strokeWidth=2, strokeDash=[5, 3])
+            .encode(x=_position("x:Q", x, across), x2="x2:Q", y=_position("y:Q", y, up), y2="y2:Q")
+        )
+    drawn = [line for line in lines if len(line.points) > 1]
+    layers += _lines(drawn, x, y, across, up)
+    missing = sum(len(line) for line in values) - cells.height
+    notes = [note, f"{missing} cells have no number." if missing else ""]
+    summary = (
+        f"{value_title} over {x.title} and {y.title}, {len(y.levels)} by {len(x.levels)} cells."
+        + "".join(f" Line: {line.label}." for line in drawn)
+    )
+    return finished(
+        [alt.layer(*layers).resolve_scale(color="independent", strokeDash="independent")],
+        name=name,
+        title=title,
+        description=summary,
+        note=" ".join(part for part in notes if part),
+        height=420,
+    )
+
+
+def _lines(
+    lines: Sequence[Line], x: AxisOf, y: AxisOf, across: Sequence[float], up: Sequence[float]
+) -> list[object]:
+    if not lines:
+        return []
+    alt = altair()
+    rows = pl.DataFrame(
+        [
+            {"x": at, "y": height, "line": line.label, "order": place}
+            for line in lines
+            for place, (at, height) in enumerate(line.points)
+        ]
+    )
+    names = [line.label for line in lines]
+    base = alt.Chart(rows).encode(
+        x=_position("x:Q", x, across), y=_position("y:Q", y, up), order="order:Q", detail="line:N"
+    )
+    colors = [LIGHT[COLORS[i % len(COLORS)]] for i in range(len(names))]
+    dashes = [DASHES[i % len(DASHES)] for i in range(len(names))]
+    return [
+        base.mark_line(clip=True, strokeWidth=5, color="white", opacity=0.8),
+        base.mark_line(clip=True, strokeWidth=2.4).encode(
+            color=alt.Color("line:N", sort=names, scale=alt.Scale(domain=names, range=colors), title=None),
+            strokeDash=alt.StrokeDash(
+                "line:N", sort=names, scale=alt.Scale(domain=names, range=dashes), legend=None
+            ),
+        ),
+    ]
+
+
+def _position(field: str, axis: AxisOf, edges: Sequence[float]) -> object:
+    alt = altair()
+    kind = {"type": "log"} if axis.logarithmic else {}
+    scale = alt.Scale(domain=[edges[0], edges[-1]], nice=False, zero=False, **kind)
+    encoding: Mapping[str, type] = {"x": alt.X, "y": alt.Y}
+    shown = alt.Axis(
+        grid=False, format="~g", **({"values": list(axis.levels)} if len(axis.levels) <= 12 else {})
+    )
+    channel = "y" if field.removeprefix("at_").startswith("y") else "x"
+    return encoding[channel](field, title=axis.title, scale=scale, axis=shown)
+
+
+def _scale(ends: tuple[float, float], middle: float | None) -> object:
+    alt = altair()
+    if middle is None:
+        return alt.Scale(scheme="viridis", domain=list(ends), clamp=True)
+    reach = max(abs(ends[0] - middle), abs(ends[1] - middle))
+    return alt.Scale(
+        range=["#c9342a", "#f6f6f4", "#1f63c6"], domain=[middle - reach, middle, middle + reach], clamp=True
+    )
+
+
+def _text(value: float) -> str:
+    return f"{value:.3g}".replace("0.", ".", 1) if 0 < value < 1 else f"{value:.3g}"

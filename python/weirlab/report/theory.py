@@ -1,0 +1,319 @@
+"""Reports of theory: margins, stability planes, rankings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from weirlab.analysis import Axis, ControlledQueue, loops_of, over_plane
+from weirlab.analysis.hotspots import HotspotFacts
+from weirlab.analysis.ranking import QueueLine, rank_parameters, rank_queues
+from weirlab.plots.plane import AxisOf, Line, heat_map
+from weirlab.plots.style import Plot
+from weirlab.report.page import Block, Column, Page, Section, Table, Text, Tone, figure, number, percent
+from weirlab.report.shared import footer, scenario_details
+from weirlab.results import Provenance
+from weirlab.scenario import Scenario
+from weirlab.theory.bcn import BcnPoint
+
+__all__ = [
+    "hotspot_json",
+    "hotspot_table",
+    "loop_table",
+    "queue_table",
+    "rank_json",
+    "rank_page",
+    "rank_tables",
+    "stability_json",
+    "stability_page",
+]
+
+_MARGINS = (
+    "Delay margin: the delay of the whole loop at which it begins to oscillate; between samples, the rate "
+    "acts only where a frame is sampled, and that margin decides. A loop is stable while its delay is less. "
+    "Margins say nothing of large signals: saturation by PAUSE, floors of rates, start."
+)
+
+
+def hotspot_table(facts: Sequence[HotspotFacts]) -> Table:
+    """How hard the hotspots of a scenario are."""
+    return Table(
+        "Hotspots",
+        [
+            Column("name", numeric=False),
+            Column("type", numeric=False),
+            Column("at", numeric=False),
+            Column("severity HSV"),
+            Column("class", numeric=False),
+            Column("degree HSD"),
+            Column("class", numeric=False),
+            Column("throughput at most"),
+            Column("without control"),
+        ],
+        [
+            [
+                fact.name,
+                fact.kind,
+                fact.at,
+                number(fact.severity, 3),
+                fact.severity_class,
+                percent(fact.degree),
+                fact.degree_class,
+                number(fact.throughput_max, 3),
+                number(fact.throughput_without_control, 3),
+            ]
+            for fact in facts
+        ],
+        note="Throughput: aggregate, as a share of capacity. "
+        + " ".join(f"{fact.name}: {text}." for fact in facts for text in fact.contradictions),
+    )
+
+
+def hotspot_json(facts: Sequence[HotspotFacts]) -> list[dict[str, Any]]:
+    """The same as JSON values."""
+    return [
+        {**asdict(fact), "severity_class": fact.severity_class, "degree_class": fact.degree_class}
+        for fact in facts
+    ]
+
+
+def queue_table(queues: Sequence[ControlledQueue]) -> Table:
+    """The queues that measure, and how hot they are."""
+    return Table(
+        "Queues that measure",
+        [
+            Column("port", numeric=False),
+            Column("scheme", numeric=False),
+            Column("flows"),
+            Column("served", "kframe/s"),
+            Column("severity HSV"),
+            Column("degree HSD"),
+            Column("class", numeric=False),
+            Column("delay of the loop", "µs"),
+        ],
+        [
+            [
+                queue.port,
+                queue.scheme,
+                number(queue.point.flows),
+                number(queue.point.service_fps / 1e3),
+                number(queue.severity, 3),
+                percent(queue.degree),
+                queue.classes,
+                number(queue.point.delay_s * 1e6),
+            ]
+            for queue in queues
+        ],
+    )
+
+
+def loop_table(queues: Sequence[ControlledQueue]) -> Table:
+    """The margins of their loops."""
+    rows: list[list[str]] = []
+    tones: list[Tone] = []
+    for queue in queues:
+        for loop in loops_of(queue.point):
+            tones.append("good" if loop.stable else "bad")
+            rows.append(
+                [
+                    queue.port,
+                    loop.name,
+                    number(loop.crossover_rad_s),
+                    number(loop.phase_margin_deg, 3),
+                    number(loop.delay_margin_s * 1e6, 3),
+                    number(loop.sampled_delay_margin_s * 1e6, 3),
+                    "stable" if loop.stable else "unstable",
+                ]
+            )
+    return Table(
+        "Loops",
+        [
+            Column("port", numeric=False),
+            Column("loop", numeric=False),
+            Column("crossover", "rad/s"),
+            Column("phase margin", "°"),
+            Column("delay margin", "µs"),
+            Column("between samples", "µs"),
+            Column("verdict", numeric=False),
+        ],
+        rows,
+        tones=tones,
+        note=_MARGINS,
+    )
+
+
+def stability_json(queues: Sequence[ControlledQueue]) -> dict[str, Any]:
+    """The same as JSON values."""
+    return {
+        "queues": [
+            {
+                "port": queue.port,
+                "scheme": queue.scheme,
+                "severity": queue.severity,
+                "degree": queue.degree,
+                "class": queue.classes,
+                "parameters": {name: getattr(queue.point, name) for name in _fields(queue)},
+                "loops": [
+                    {**vars(loop), "stable": loop.stable, "spare_delay_s": loop.decisive_s - loop.delay_s}
+                    for loop in loops_of(queue.point)
+                ],
+            }
+            for queue in queues
+        ]
+    }
+
+
+def _fields(queue: ControlledQueue) -> list[str]:
+    return list(queue.point.__dataclass_fields__)
+
+
+def stability_page(
+    scenario: Scenario, queues: Sequence[ControlledQueue], axes: tuple[Axis, Axis]
+) -> tuple[Page, Plot, dict[str, Any]]:
+    """A page, its picture and its numbers: the severest queue over two parameters."""
+    queue = queues[0]
+    plane = over_plane(queue, axes)
+    x, y = axes
+    values = (plane.values * 1e6).tolist()
+    boundary = plane.crossings(0.0)
+    reach = max((abs(value) for row in values for value in row if math.isfinite(value)), default=1.0)
+    plot = heat_map(
+        "stability",
+        f"Delay that {queue.scheme} at {queue.port} bears beyond its own",
+        x=AxisOf(x.title, x.levels, x.logarithmic),
+        y=AxisOf(y.title, y.levels, y.logarithmic),
+        values=values,
+        value_title="spare delay [µs]",
+        domain=(-reach, reach),
+        middle=0.0,
+        lines=[Line("limit of stability", boundary)],
+        note="Blue: stable. Red: the delay of the loop exceeds what it bears.",
+    )
+    provenance = Provenance.now()
+    page = Page(
+        title=scenario.name,
+        kind="Stability",
+        subtitle=f"{queue.scheme} at {queue.port}, from linear theory",
+        lead=[queue_table(queues), loop_table(queues)],
+        sections=[
+            Section("Plane", [figure(plot)]),
+            Section("Scenario", [scenario_details(scenario)]),
+        ],
+        footer=footer(provenance),
+    )
+    return (
+        page,
+        plot,
+        {
+            "port": queue.port,
+            "x": {"name": x.name, "levels": list(x.levels)},
+            "y": {"name": y.name, "levels": list(y.levels)},
+            "spare_delay_s": plane.values.tolist(),
+            "boundary": [list(point) for point in boundary],
+        },
+    )
+
+
+def rank_tables(scenario: Scenario, queues: list[ControlledQueue]) -> list[Table]:
+    """Traffic and parameters, the most demanding first."""
+    lines = rank_queues(scenario, queues)
+    hardest = lines[0].queue.point
+    assert isinstance(hardest, BcnPoint)
+    return [_traffic_table(lines), _parameter_table(hardest)]
+
+
+def _traffic_table(lines: list[QueueLine]) -> Table:
+    return Table(
+        "Traffic: hot queues by their demand on the decrease gain",
+        [
+            Column("port", numeric=False),
+            Column("flows (HSD)"),
+            Column("served µ", "line rates"),
+            Column("severity HSV"),
+            Column("HSD/µ"),
+            Column("demand on Gi"),
+            Column("demand on Gd"),
+            Column("class", numeric=False),
+        ],
+        [
+            [
+                line.queue.port,
+                number(line.demand.flows),
+                number(line.demand.service),
+                number(line.queue.severity, 3),
+                number(line.demand.flows / line.demand.service),
+                number(line.demand.increase, 3),
+                number(line.demand.decrease, 3),
+                line.queue.classes,
+            ]
+            for line in lines
+        ],
+        note="Demand: the gain for one unit of control action, HSD/(p µ) for Gi and (HSD/µ)²/p for Gd: the "
+        "larger, the more the queue stresses BCN.",
+    )
+
+
+def _parameter_table(hardest: BcnPoint) -> Table:
+    return Table(
+        "Parameters by their weight",
+        [
+            Column("parameter", numeric=False),
+            Column("in the demand on Gi"),
+            Column("in the demand on Gd"),
+            Column("in the delay margin"),
+            Column("why", numeric=False),
+        ],
+        [
+            [
+                line.title,
+                str(line.demand_increase),
+                str(line.demand_decrease),
+                f"{line.margin:+.2f}",
+                line.why,
+            ]
+            for line in rank_parameters(hardest)
+        ],
+        note="Numbers are elasticities: per cent for each per cent. The delay margin is that of the worse "
+        "loop of the hardest queue, so a gain that does not decide there reads 0.",
+    )
+
+
+def rank_json(scenario: Scenario, queues: list[ControlledQueue]) -> dict[str, Any]:
+    """The same as JSON values."""
+    lines = rank_queues(scenario, queues)
+    hardest = lines[0].queue.point
+    assert isinstance(hardest, BcnPoint)
+    return {
+        "traffic": [
+            {
+                "port": line.queue.port,
+                "flows": line.demand.flows,
+                "service": line.demand.service,
+                "severity": line.queue.severity,
+                "degree": line.queue.degree,
+                "class": line.queue.classes,
+                "demand_increase": line.demand.increase,
+                "demand_decrease": line.demand.decrease,
+            }
+            for line in lines
+        ],
+        "parameters": [vars(line) for line in rank_parameters(hardest)],
+    }
+
+
+def rank_page(scenario: Scenario, queues: list[ControlledQueue]) -> Page:
+    """The same as a page."""
+    lead: list[Block] = [
+        Text("What stresses BCN most, after equations 1 to 10 of the ZRL congestion benchmark."),
+        *rank_tables(scenario, queues),
+    ]
+    return Page(
+        title=scenario.name,
+        kind="Ranking",
+        subtitle="AP sensitivity, from theory",
+        lead=lead,
+        sections=[Section("Scenario", [scenario_details(scenario)])],
+        footer=footer(Provenance.now()),
+    )

@@ -1,0 +1,70 @@
+"""Hotspots: outputs that are asked for more than they serve, in the words of the ZRL congestion benchmark."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from weirlab.scenario.base import BY_KIND, Model, Name, Selector
+from weirlab.scenario.values import Flag, Number, PositiveFraction, PositiveSize, Window
+
+__all__ = ["AnyHotspot", "HotFlow", "Hotspot", "InputGenerated", "OutputGenerated"]
+
+SeverityClass = Literal["mild", "moderate", "severe"]
+
+
+class Hotspot(Model):
+    """What both types share."""
+
+    at: Name = Field(examples=["host-0"])
+    """The host whose port of its switch is hot."""
+    severity: Number | None = None
+    """HSV: all that is offered to the hot output, over what it serves. Either this or what gives it."""
+    degree: PositiveFraction | None = None
+    """HSD: the part of all hosts that make the hotspot; the first ones, in the order of the network. Either
+    this or a list."""
+    window: Window | None = None
+    """From when until when. Absent: the whole run."""
+    called: SeverityClass | None = None
+    """What the source of the scenario calls it; it is told when its own classes say otherwise."""
+
+
+class OutputGenerated(Hotspot):
+    """An output that serves less than the line rate."""
+
+    kind: Literal["output-generated"]
+    service: PositiveFraction | None = None
+    """What it serves, as a share of the line rate. Absent: follows from `severity`."""
+    sources: Selector | None = None
+    """Hosts that send to it at all; the others spread their uniform traffic over the rest, all through the
+    run. Absent: those of `degree`, or all."""
+
+
+class HotFlow(Model):
+    """A part of the hot flow matrix."""
+
+    from_: Selector = Field(alias="from")
+    """Hosts that send to the hotspot."""
+    load: PositiveFraction = 1.0
+    """How much, as a share of their line rate."""
+
+
+class InputGenerated(Hotspot):
+    """Hosts that all send to one output."""
+
+    kind: Literal["input-generated"]
+    flows: tuple[HotFlow, ...] | None = None
+    """The hot flow matrix. Absent: the hosts of `degree`, with the load that gives `severity`, or all that
+    they can."""
+    own: Flag = False
+    """Whether the host at the hotspot may be among the hosts of `degree`."""
+    mean_burst: Number = 1.0
+    """Mean burst of the hot traffic, in frames, geometric. 1: each frame by itself."""
+    frame_size: PositiveSize | None = None
+    """Of the hot traffic. Absent: that of the first other traffic."""
+    background: Literal["stops", "continues"] = "stops"
+    """What becomes of the other traffic of the hot hosts meanwhile."""
+
+
+AnyHotspot = Annotated[OutputGenerated | InputGenerated, BY_KIND]

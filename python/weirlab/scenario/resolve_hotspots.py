@@ -1,0 +1,275 @@
+"""What hotspots make of a spec: sources of hot traffic, gaps in other traffic, outputs that serve less."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from weirlab.errors import ScenarioError
+from weirlab.scenario.hotspots import InputGenerated, OutputGenerated
+from weirlab.scenario.layout import Layout, NoMatchError, Port
+
+if TYPE_CHECKING:
+    from weirlab.scenario.model import Scenario
+
+__all__ = ["add_hotspots", "mean_rate_fps", "mean_size_bytes", "targets_of"]
+
+
+class _Fault(Exception):  # noqa: N818 (a finding that becomes a Problem)
+    """Something is wrong with a hotspot, at `path` below it."""
+
+    def __init__(self, message: str, *path: str | int) -> None:
+        self.path = path
+        super().__init__(message)
+
+
+def add_hotspots(
+    scenario: Scenario, layout: Layout, traffic: list[dict[str, Any]], duration_ps: int
+) -> list[dict[str, Any]]:
+    """Put the hotspots of a scenario into its resolved `traffic`, and return the services of its outputs.
+
+    Raises ScenarioError, with the place, for what cannot be: more than a host can send, a host that is none.
+    """
+    services: list[dict[str, Any]] = []
+    problems = []
+    for name, hotspot in scenario.hotspots.items():
+        try:
+            host, port = _place(layout, hotspot.at)
+            window = (0, duration_ps)
+            if hotspot.window is not None:
+                window = (hotspot.window.low.ps, hotspot.window.high.ps)
+            if isinstance(hotspot, OutputGenerated):
+                services.append(_output(hotspot, layout, host, port, traffic, window))
+            else:
+                _input(name, hotspot, layout, host, traffic, window, duration_ps)
+        except _Fault as fault:
+            problems.append(scenario.problem_at(("hotspots", name, *fault.path), str(fault)))
+    if problems:
+        raise ScenarioError(problems)
+    return services
+
+
+def _place(layout: Layout, name: str) -> tuple[int, int]:
+    """The host of a hotspot, and the port towards it."""
+    try:
+        (host,) = layout.host_ids([name])
+    except NoMatchError as error:
+        raise _Fault(str(error), "at") from None
+    ports = [i for i, port in enumerate(layout.ports) if port.target == name]
+    if len(ports) != 1:
+        raise _Fault(f"'{name}' has {len(ports)} links; a hotspot needs a host with one", "at")
+    return host, ports[0]
+
+
+def _output(
+    hotspot: OutputGenerated,
+    layout: Layout,
+    host: int,
+    port: int,
+    traffic: list[dict[str, Any]],
+    window: tuple[int, int],
+) -> dict[str, Any]:
+    if (hotspot.service is None) == (hotspot.severity is None):
+        raise _Fault("write either 'service' or 'severity'", "service" if hotspot.service else "severity")
+    if hotspot.sources is not None and hotspot.degree is not None:
+        raise _Fault("stands beside 'sources'; write one of them", "degree")
+    senders = None
+    if hotspot.sources is not None:
+        senders = set(_hosts(layout, hotspot.sources, "sources"))
+    elif hotspot.degree is not None:
+        senders = set(_first(layout, hotspot.degree, without=None))
+    if senders is not None:
+        _avoid(traffic, host, senders)
+    line = layout.ports[port]
+    share = hotspot.service
+    if share is None:
+        assert hotspot.severity is not None
+        arrivals = _arrivals(traffic, line, host, window)
+        if not arrivals:
+            raise _Fault(f"nothing is sent to '{hotspot.at}' in this time", "severity")
+        share = arrivals / _severity(hotspot)
+        if share > 1:
+            message = f"only {arrivals:.4g} line rates are offered: severity is at least {arrivals:.4g} here"
+            raise _Fault(message, "severity")
+    return {
+        "port": port,
+        "rate_bps": max(1, round(share * line.rate_bps)),
+        "from_ps": window[0],
+        "to_ps": window[1],
+    }
+
+
+def _input(
+    name: str,
+    hotspot: InputGenerated,
+    layout: Layout,
+    host: int,
+    traffic: list[dict[str, Any]],
+    window: tuple[int, int],
+    duration_ps: int,
+) -> None:
+    loads = _hot_loads(hotspot, layout, host)
+    _, port = _place(layout, hotspot.at)
+    line = layout.ports[port]
+    size = _hot_size(hotspot, traffic)
+    if hotspot.mean_burst < 1:
+        raise _Fault("a burst has at least one frame", "mean_burst")
+    if hotspot.background == "stops":
+        _pause_background(name, traffic, set(loads), window)
+    if hotspot.severity is not None:
+        if hotspot.flows is not None:
+            raise _Fault("stands beside 'flows'; write one of them", "severity")
+        needed = _severity(hotspot) - _arrivals(traffic, line, host, window)
+        each = needed / len(loads)
+        if not 0 < each <= 1:
+            message = (
+                f"{len(loads)} hosts would have to send {each:.4g} line rates each; choose a greater degree"
+                if each > 1
+                else "the other traffic alone makes a hotspot that is worse"
+            )
+            raise _Fault(message, "severity")
+        loads = dict.fromkeys(loads, each)
+    sources = []
+    for sender, load in loads.items():
+        own = layout.host_port(sender)
+        assert own is not None, "a host that sends has a port"
+        sources.append(
+            {
+                "from": sender,
+                "to": {"uniform": [host]} if sender == host else {"node": host},
+                "start_ps": window[0],
+                "stop_ps": min(window[1], max(duration_ps, window[0])),
+                "departures": {
+                    "kind": "bursts",
+                    "slot_ps": own.wire_ps(size),
+                    "load": load,
+                    "mean_frames": hotspot.mean_burst,
+                },
+                "frame_size": {"fixed": size},
+                "stream": {"kind": "named"},
+            }
+        )
+    traffic.append({"name": f"hotspot-{name}", "sources": sources})
+
+
+def _hot_loads(hotspot: InputGenerated, layout: Layout, host: int) -> dict[int, float]:
+    """Who sends how much to an input-generated hotspot."""
+    if (hotspot.flows is None) == (hotspot.degree is None):
+        raise _Fault("write either 'degree' or 'flows'", "flows" if hotspot.flows else "degree")
+    if hotspot.degree is not None:
+        senders = _first(layout, hotspot.degree, without=None if hotspot.own else host)
+        return dict.fromkeys(senders, 1.0)
+    assert hotspot.flows is not None
+    loads: dict[int, float] = {}
+    for i, flow in enumerate(hotspot.flows):
+        loads |= dict.fromkeys(_hosts(layout, flow.from_, "flows", i, "from"), flow.load)
+    return loads
+
+
+def _hot_size(hotspot: InputGenerated, traffic: list[dict[str, Any]]) -> int:
+    if hotspot.frame_size is not None:
+        return hotspot.frame_size.bytes
+    for entry in traffic:
+        for source in entry["sources"]:
+            if "fixed" in source["frame_size"]:
+                return int(source["frame_size"]["fixed"])
+    raise _Fault("how long are the hot frames? write 'frame_size: 64 B'", "frame_size")
+
+
+def _hosts(layout: Layout, selector: tuple[str, ...], *path: str | int) -> list[int]:
+    try:
+        return layout.host_ids(selector)
+    except NoMatchError as error:
+        raise _Fault(str(error), *path) from None
+
+
+def _first(layout: Layout, degree: float, without: int | None) -> list[int]:
+    """The first hosts, as many as the degree says, but at least one."""
+    hosts = [i for i, node in enumerate(layout.nodes) if node in layout.hosts and i != without]
+    count = max(1, round(degree * len(layout.hosts)))
+    return hosts[:count]
+
+
+def _severity(hotspot: OutputGenerated | InputGenerated) -> float:
+    assert hotspot.severity is not None
+    if hotspot.severity <= 1:
+        raise _Fault(f"only what is above 1 is a hotspot (got {hotspot.severity:g})", "severity")
+    return hotspot.severity
+
+
+def _avoid(traffic: list[dict[str, Any]], host: int, senders: set[int]) -> None:
+    """Take `host` from the destinations of all that are not among the senders."""
+    for source in _all_sources(traffic):
+        if source["from"] in senders or "uniform" not in source["to"]:
+            continue
+        others = [target for target in source["to"]["uniform"] if target != host]
+        if others:
+            source["to"] = {"uniform": others}
+
+
+def _pause_background(
+    name: str, traffic: list[dict[str, Any]], hosts: set[int], window: tuple[int, int]
+) -> None:
+    """Interrupt the sources of some hosts; what follows the hotspot is traffic of its own."""
+    begin, end = window
+    later_entries = []
+    for entry in traffic:
+        later = []
+        for source in entry["sources"]:
+            if source["from"] not in hosts or source["stop_ps"] <= begin or source["start_ps"] >= end:
+                continue
+            if source["stop_ps"] > end:
+                later.append({**source, "start_ps": end})
+            source["stop_ps"] = max(begin, source["start_ps"])
+        if later:
+            later_entries.append({"name": f"{entry['name']}-after-{name}", "sources": later})
+    traffic.extend(later_entries)
+
+
+def _arrivals(traffic: list[dict[str, Any]], line: Port, host: int, window: tuple[int, int]) -> float:
+    """What is offered to a host in the middle of the window, in line rates of the port towards it."""
+    middle = (window[0] + window[1]) / 2
+    total = 0.0
+    for source in _all_sources(traffic):
+        targets = targets_of(source)
+        if host in targets and source["start_ps"] <= middle < source["stop_ps"]:
+            size = mean_size_bytes(source)
+            total += mean_rate_fps(source["departures"]) / len(targets) * line.wire_ps(round(size)) / 1e12
+    return total
+
+
+def _all_sources(traffic: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for entry in traffic:
+        yield from entry["sources"]
+
+
+def targets_of(source: Mapping[str, Any]) -> list[int]:
+    """Ids of the hosts that a source of a spec sends to, all alike."""
+    to = source["to"]
+    return [to["node"]] if "node" in to else list(to["uniform"])
+
+
+def mean_size_bytes(source: Mapping[str, Any]) -> float:
+    """Mean frame size of a source of a spec."""
+    kind, sizes = next(iter(source["frame_size"].items()))
+    if kind == "fixed":
+        return float(sizes)
+    return float(sum(size * weight for size, weight in sizes) / sum(weight for _, weight in sizes))
+
+
+def mean_rate_fps(departures: Mapping[str, Any]) -> float:
+    """Mean rate of a departure process of a spec, in frames/s."""
+    match departures["kind"]:
+        case "poisson":
+            return 1e12 / float(departures["mean_gap_ps"])
+        case "constant":
+            return 1e12 / float(departures["gap_ps"])
+        case "bernoulli":
+            return 1e12 * float(departures["probability"]) / float(departures["slot_ps"])
+        case "bursts":
+            return 1e12 * float(departures["load"]) / float(departures["slot_ps"])
+        case "on-off":
+            on, off = departures["mean_on_ps"], departures["mean_off_ps"]
+            return float(1e12 / departures["gap_ps"] * on / (on + off))
+        case kind:
+            raise AssertionError(f"'{kind}' has no mean rate here")

@@ -1,0 +1,136 @@
+"""The part of a spec that says how switches and adapters buffer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from weirlab.errors import ScenarioError
+from weirlab.scenario.layout import Layout, NoMatchError
+from weirlab.scenario.switching import Adapter, MemoryPause, SharedMemory
+from weirlab.units import Size
+
+if TYPE_CHECKING:
+    from weirlab.scenario.model import Scenario
+
+__all__ = ["resolve_switching"]
+
+Where = tuple[str | int, ...]
+
+
+class _Fault(Exception):  # noqa: N818 (a finding that becomes a Problem)
+    """Something is wrong, at `path`."""
+
+    def __init__(self, message: str, path: Where) -> None:
+        self.path = path
+        super().__init__(message)
+
+
+def resolve_switching(
+    scenario: Scenario, layout: Layout, services: list[dict[str, Any]], origins: dict[str, Where]
+) -> dict[str, Any]:
+    """`switching` of the spec, with the `services` of hotspots. Raises ScenarioError."""
+    origins["/switching/memories"] = ("network", "switch", "memory")
+    origins["/switching/services"] = ("hotspots",)
+    memory = getattr(getattr(scenario.network, "switch", None), "memory", None)
+    try:
+        memories = [] if memory is None else _memories(memory, layout)
+        adapters, egress = _adapters(scenario, layout, origins)
+    except _Fault as fault:
+        raise ScenarioError([scenario.problem_at(fault.path, str(fault))]) from None
+    return {"memories": memories, "adapters": adapters, "services": services, "egress": egress}
+
+
+def _memories(memory: SharedMemory, layout: Layout) -> list[dict[str, Any]]:
+    """One entry for all switches that have as many ports, of the same rate."""
+    at: Where = ("network", "switch", "memory")
+    size = _bytes(memory.size, memory, (*at, "size"))
+    kinds: dict[tuple[int, int], list[int]] = {}
+    for node, name in enumerate(layout.nodes):
+        if name not in layout.hosts:
+            ports = [port for port in layout.ports if port.source == name]
+            rate = max((port.rate_bps for port in ports), default=0)
+            kinds.setdefault((len(ports), rate), []).append(node)
+    return [
+        {"nodes": nodes, "bytes": size, "pause": _pause(memory, size, ports, rate, (*at, "pause"))}
+        for (ports, rate), nodes in kinds.items()
+    ]
+
+
+def _pause(memory: SharedMemory, size: int, ports: int, rate_bps: int, at: Where) -> dict[str, Any] | None:
+    pause = memory.pause
+    if pause is None:
+        return None
+    xoff = _xoff(memory, pause, size, ports, rate_bps, at)
+    xon = xoff // 2 if pause.xon is None else _bytes(pause.xon, memory, (*at, "xon"))
+    if xon >= xoff:
+        raise _Fault(f"is not below 'xoff' ({Size(xoff)})", (*at, "xon"))
+    return {
+        "scope": pause.scope,
+        "xoff_bytes": xoff,
+        "xon_bytes": xon,
+        "delay_ps": pause.delay.ps,
+        "quanta": pause.quanta,
+        "refresh_ps": None if pause.refresh is None else pause.refresh.ps,
+    }
+
+
+def _xoff(memory: SharedMemory, pause: MemoryPause, size: int, ports: int, rate_bps: int, at: Where) -> int:
+    """Th = M - N (RTT R + Lmax), or an N-th of it for each input.
+
+    DEVIATION: B of the source is read as the line rate; as the mean burst it would make Th negative.
+    Source: ZRL benchmark, 'Switch'.
+    """
+    if pause.xoff is not None:
+        return _bytes(pause.xoff, memory, (*at, "xoff"))
+    if memory.frame_size is None:
+        raise _Fault("the watermarks need 'frame_size' beside 'size', or write 'xoff'", at)
+    under_way = pause.round_trip.ps * rate_bps // (8 * 10**12)
+    level = size - ports * (under_way + memory.frame_size.bytes)
+    if pause.scope == "input":
+        level //= ports
+    if level <= 0:
+        message = f"{ports} ports with a round trip of {pause.round_trip} need more than {Size(size)}"
+        raise _Fault(message, at)
+    return level
+
+
+def _bytes(level: Any, memory: SharedMemory, at: Where) -> int:
+    if isinstance(level, Size):
+        return level.bytes
+    if memory.frame_size is None:
+        raise _Fault("frames of which size? write 'frame_size' beside it", at)
+    return int(level.count) * memory.frame_size.bytes
+
+
+def _adapters(
+    scenario: Scenario, layout: Layout, origins: dict[str, Where]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Adapters and egress buffers; of several entries for one host the last one counts."""
+    chosen: dict[int, tuple[str, Adapter]] = {}
+    for name, adapter in scenario.adapters.items():
+        try:
+            hosts = layout.host_ids(adapter.at)
+        except NoMatchError as error:
+            raise _Fault(str(error), ("adapters", name, "at")) from None
+        chosen |= dict.fromkeys(hosts, (name, adapter))
+    adapters: list[dict[str, Any]] = []
+    egress: list[dict[str, Any]] = []
+    for name, adapter in scenario.adapters.items():
+        hosts = sorted(host for host, (owner, _) in chosen.items() if owner == name)
+        if hosts and adapter.queues != "fifo":
+            origins[f"/switching/adapters/{len(adapters)}"] = ("adapters", name)
+            adapters.append({"hosts": hosts, "kind": adapter.queues})
+        if hosts and adapter.egress is not None:
+            if adapter.egress.xon >= adapter.egress.xoff:
+                raise _Fault(
+                    f"is not below 'xoff' ({adapter.egress.xoff})", ("adapters", name, "egress", "xon")
+                )
+            origins[f"/switching/egress/{len(egress)}"] = ("adapters", name, "egress")
+            egress.append(
+                {
+                    "hosts": hosts,
+                    "xoff_bytes": adapter.egress.xoff.bytes,
+                    "xon_bytes": adapter.egress.xon.bytes,
+                }
+            )
+    return adapters, egress

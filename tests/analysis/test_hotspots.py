@@ -1,0 +1,167 @@
+"""Hotspots as scenarios write them: what they resolve to, and what Weirlab says of them."""
+
+import json
+
+import pytest
+
+from weirlab.analysis.hotspots import hotspot_facts
+from weirlab.errors import ScenarioError
+from weirlab.scenario import Scenario, loads
+from weirlab.scenario.resolve import translated
+
+SWITCH = """
+weirlab: 1
+name: hot
+network:
+  kind: star
+  hosts: 32
+  link: {rate: 10 Gbit/s, framing: none}
+  switch: {memory: {kind: shared, size: 8192 frames, frame_size: 64 B, pause: {scope: switch}}}
+adapters: {all: {at: "@hosts", queues: voq-round-robin}}
+traffic:
+  background:
+    from: "@hosts"
+    to: "@hosts"
+    pattern: {kind: uniform}
+    source: {kind: bursts, load: 85 %, frame_size: 64 B}
+run: {duration: 3.2768 ms, engine: slotted}
+"""
+
+
+def scenario(hotspots: str) -> Scenario:
+    return loads(f"{SWITCH}hotspots:\n{hotspots}")
+
+
+def spec(hotspots: str) -> dict:
+    return json.loads(translated(scenario(hotspots)).spec_json)
+
+
+def problems(hotspots: str) -> str:
+    with pytest.raises(ScenarioError) as caught:
+        translated(scenario(hotspots))
+    return str(caught.value)
+
+
+def test_the_output_generated_hotspot_of_the_benchmark_has_its_printed_numbers():
+    (facts,) = hotspot_facts(scenario("  hot: {kind: output-generated, at: host-0, service: 20 %}"))
+    assert facts.severity == pytest.approx(4.25, rel=1e-6)
+    assert facts.severity_class == "moderate"
+    assert facts.degree == 1
+    assert facts.degree_class == "large"
+    assert facts.throughput_max == pytest.approx(0.85 * 31 / 32 + 0.2 / 32)
+    assert facts.throughput_without_control == pytest.approx(0.2)
+    assert facts.contradictions == ()
+
+
+def test_the_input_generated_one_is_called_severe_and_is_moderate():
+    hot = "  hot: {kind: input-generated, at: host-0, degree: 25 %, own: true, called: severe}"
+    (facts,) = hotspot_facts(scenario(hot))
+    assert facts.severity == pytest.approx(8 + 24 * 0.85 / 31)
+    assert facts.degree_class == "medium"
+    assert facts.throughput_max == pytest.approx(0.65, abs=0.005)
+    assert facts.throughput_without_control == pytest.approx(1 / (8 + 24 / 31))
+    (told,) = facts.contradictions
+    assert told.startswith("called 'severe', but a severity of 8.66 is 'moderate'")
+
+
+def test_an_output_is_served_at_what_gives_the_severity():
+    made = spec("  hot: {kind: output-generated, at: host-0, severity: 4.25, window: 0.2048 ms .. 1.024 ms}")
+    (service,) = made["switching"]["services"]
+    assert service["rate_bps"] == pytest.approx(2e9, rel=1e-6)
+    assert (service["from_ps"], service["to_ps"]) == (204_800_000, 1_024_000_000)
+
+
+def test_hot_hosts_stop_their_other_traffic_for_as_long():
+    made = spec("  hot: {kind: input-generated, at: host-0, degree: 25 %, window: 1.024 ms .. 2.048 ms}")
+    names = [entry["name"] for entry in made["traffic"]]
+    assert names == ["background", "background-after-hot", "hotspot-hot"]
+    before, after, hot = (entry["sources"] for entry in made["traffic"])
+    makers = {source["from"] for source in hot}
+    assert len(makers) == 8
+    assert 0 not in {source["to"].get("node") for source in hot} - {0}
+    assert {source["stop_ps"] for source in before if source["from"] in makers} == {1_024_000_000}
+    assert {source["from"] for source in after} == makers
+    assert {source["start_ps"] for source in after} == {2_048_000_000}
+    assert {(source["start_ps"], source["stop_ps"]) for source in hot} == {(1_024_000_000, 2_048_000_000)}
+
+
+def test_a_severity_of_an_input_generated_hotspot_sets_the_load_of_each_host():
+    (facts,) = hotspot_facts(
+        scenario("  hot: {kind: input-generated, at: host-0, degree: 40 %, severity: 4.25}")
+    )
+    assert facts.severity == pytest.approx(4.25)
+
+
+def test_a_severity_that_the_degree_cannot_give_is_refused_with_the_reason():
+    told = problems("  hot: {kind: input-generated, at: host-0, degree: 8 %, severity: 12}")
+    assert "hotspots.hot.severity: 3 hosts would have to send 3.7" in told
+    assert "line rates each; choose a greater degree" in told
+
+
+def test_a_hot_flow_matrix_says_who_sends_how_much():
+    made = spec(
+        "  hot: {kind: input-generated, at: host-0, mean_burst: 24, "
+        "flows: [{from: 'host-[1-2]', load: 50 %}, {from: host-3}]}"
+    )
+    hot = made["traffic"][-1]["sources"]
+    assert {source["from"]: source["departures"]["load"] for source in hot} == {1: 0.5, 2: 0.5, 3: 1.0}
+    assert {source["departures"]["mean_frames"] for source in hot} == {24.0}
+
+
+def test_a_small_degree_keeps_the_other_hosts_off_the_hot_output():
+    made = spec("  hot: {kind: output-generated, at: host-0, severity: 4.25, degree: 8 %}")
+    senders = {source["from"] for source in made["traffic"][0]["sources"] if 0 in source["to"]["uniform"]}
+    assert senders == {1, 2}  # the first three hosts; host 0 does not send to itself
+    (facts,) = hotspot_facts(
+        scenario("  hot: {kind: output-generated, at: host-0, severity: 4.25, degree: 8 %}")
+    )
+    assert facts.severity == pytest.approx(4.25, rel=1e-6)
+    assert facts.degree_class == "small"
+
+
+def test_any_number_of_hotspots_stands_beside_each_other():
+    two = (
+        "  one: {kind: output-generated, at: host-0, service: 20 %}\n"
+        "  two: {kind: output-generated, at: host-5, service: 50 %}"
+    )
+    first, second = hotspot_facts(scenario(two))
+    assert first.throughput_max == second.throughput_max == pytest.approx((30 * 0.85 + 0.2 + 0.5) / 32)
+    assert first.throughput_without_control == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ("hotspot", "told"),
+    [
+        ("{kind: output-generated, at: host-0}", "write either 'service' or 'severity'"),
+        ("{kind: output-generated, at: host-99, service: 20 %}", "no node is called 'host-99'"),
+        (
+            "{kind: output-generated, at: host-0, severity: 0.5}",
+            "only what is above 1 is a hotspot (got 0.5)",
+        ),
+        ("{kind: input-generated, at: host-0}", "write either 'degree' or 'flows'"),
+        ("{kind: input-generated, at: host-0, degree: 8 %, mean_burst: 0}", "at least one frame"),
+        ("{kind: input-generated, at: host-0, flows: [{from: host-77}]}", "no node is called 'host-77'"),
+    ],
+)
+def test_a_hotspot_that_cannot_be_is_told_with_its_place(hotspot, told):
+    assert told in problems(f"  hot: {hotspot}")
+
+
+def test_watermarks_follow_the_published_formula():
+    (memory,) = spec("  hot: {kind: output-generated, at: host-0, service: 20 %}")["switching"]["memories"]
+    assert memory["bytes"] == 8192 * 64
+    assert memory["pause"]["xoff_bytes"] == (8192 - 32) * 64
+    assert memory["pause"]["xon_bytes"] == (8192 - 32) * 64 // 2
+
+
+def test_the_round_trip_is_counted_in_frames_of_the_line_rate():
+    """RTT = 20 slots of 51.2 ns: Th = M - N (20 + 1)."""
+    text = SWITCH.replace("pause: {scope: switch}", "pause: {scope: switch, round_trip: 1.024 us}")
+    made = json.loads(translated(loads(text)).spec_json)
+    assert made["switching"]["memories"][0]["pause"]["xoff_bytes"] == (8192 - 32 * 21) * 64
+
+
+def test_a_memory_that_cannot_hold_what_is_under_way_is_refused():
+    text = SWITCH.replace("pause: {scope: switch}", "pause: {round_trip: 100 us}")
+    with pytest.raises(ScenarioError, match=r"network\.switch\.memory\.pause: 32 ports with a round trip"):
+        translated(loads(text))

@@ -1,0 +1,196 @@
+"""Queues that measure: what a spec says of them, and their stability."""
+
+import copy
+
+import pytest
+
+from weirlab.analysis import over_plane, read_axes
+from weirlab.analysis.queues import queues_in
+from weirlab.analysis.stability import loops_of
+from weirlab.errors import InputError
+from weirlab.theory.bcn import BcnPoint
+from weirlab.theory.qcn import QcnPoint
+
+US = 10**6  # ps
+LINK = {"rate_bps": 10**10, "delay_ps": US // 2, "framing_bytes": 0}
+NOTIFICATION = {"frame_bytes": 64, "delay_ps": US, "lane": "control"}
+
+
+def node(name: str, kind: str) -> dict:
+    return {"name": name, "kind": kind, "latency_ps": 0 if kind == "host" else US}
+
+
+def source(sender: int, receiver: int) -> dict:
+    return {
+        "from": sender,
+        "to": {"node": receiver},
+        "departures": {"kind": "bernoulli", "slot_ps": 1_200_000, "probability": 0.49},
+        "frame_size": {"fixed": 1500},
+    }
+
+
+# Hosts 0 to 4, each behind an edge switch (5 to 9), all of them at the core switch (10): the network of the
+# calibration. Ports: 2 i from host i, 10 + 2 i from edge switch i to the core, 10 + 2 i + 1 back.
+SPEC = {
+    "network": {
+        "kind": "graph",
+        "nodes": [node(f"ep-{i}", "host") for i in range(5)]
+        + [node(f"es-{i}", "switch") for i in range(5)]
+        + [node("cs", "switch")],
+        "links": [{"a": i, "b": 5 + i, "link": LINK} for i in range(5)]
+        + [{"a": 5 + i, "b": 10, "link": LINK} for i in range(5)],
+    },
+    "traffic": [{"name": "load", "sources": [source(i, 4) for i in range(4)]}],
+    "control": {
+        "bcn": {
+            "congestion_point": {
+                "ports": [19],
+                "q_eq_bytes": 24_000,
+                "unit_bytes": 1500,
+                "w": 2.0,
+                "sample_every_bytes": 150_000,
+                "notification": NOTIFICATION,
+            },
+            "reaction_point": {"hosts": [0, 1, 2, 3], "gi": 12.42, "gd": 6.09e-3, "ru_bps": 10**6},
+        },
+        "qcn": None,
+        "responses": [{"nodes": [0, 1, 2, 3], "pause_ps": US, "notification_ps": US}],
+    },
+}
+QCN = {
+    "congestion_point": {
+        "ports": [19],
+        "q_eq_bytes": 33_000,
+        "w": 2.0,
+        "sample_every_bytes": 150_000,
+        "notification": NOTIFICATION,
+    },
+    "reaction_point": {
+        "hosts": [0, 1, 2, 3],
+        "gd": 1 / 128,
+        "recovery": {
+            "byte_counter_bytes": 150_000,
+            "timer_ps": 15 * 10**9,
+            "fast_recovery_stages": 5,
+            "halve_stages": True,
+            "r_ai_bps": 5 * 10**6,
+            "r_hai_bps": 50 * 10**6,
+        },
+    },
+}
+
+
+def changed(**control: object) -> dict:
+    spec = copy.deepcopy(SPEC)
+    spec["control"] |= control
+    return spec
+
+
+def test_the_queue_of_the_calibration_has_the_parameters_of_the_deck():
+    (queue,) = queues_in(SPEC)
+    point = queue.point
+    assert isinstance(point, BcnPoint)
+    assert queue.port == "cs->es-4"
+    assert point.service_fps == pytest.approx(10e9 / 12_000)
+    assert point.flows == 4
+    assert point.sampling == 0.01
+    assert point.q_eq_frames == 16
+    assert point.ru_fps == pytest.approx(1e6 / 12_000)
+    assert queue.severity == pytest.approx(4 * 0.49)
+    assert queue.classes == "mild, large"
+
+
+def test_the_delay_of_the_loop_is_the_way_of_a_notification_and_of_a_frame():
+    """Back 1 us + 2 x (51.2 ns + 0.5 us) + 1 us at the edge + 1 us response; forth 2 x (1.2 + 0.5) + 2 us."""
+    (queue,) = queues_in(SPEC)
+    assert queue.point.delay_s == pytest.approx(4.1024e-6 + 5.4e-6)
+
+
+def test_gains_per_page_are_gains_per_frame_of_as_many_pages():
+    spec = copy.deepcopy(SPEC)
+    spec["control"]["bcn"]["congestion_point"]["unit_bytes"] = 64
+    spec["control"]["bcn"]["reaction_point"] |= {"gi": 12.42 * 64 / 1500, "gd": 6.09e-3 * 64 / 1500}
+    (pages,), (frames,) = queues_in(spec), queues_in(SPEC)
+    assert pages.point.gi == pytest.approx(frames.point.gi)
+    assert pages.point.gd == pytest.approx(frames.point.gd)
+
+
+def test_both_loops_of_the_calibration_are_stable_with_their_known_margins():
+    (queue,) = queues_in(SPEC)
+    increase, decrease = loops_of(queue.point)
+    assert (increase.name, decrease.name) == ("increase", "decrease")
+    assert increase.delay_margin_s == pytest.approx(203e-6, abs=1e-6)
+    assert decrease.delay_margin_s == pytest.approx(195e-6, abs=1e-6)
+    assert increase.stable
+    assert decrease.stable
+    assert decrease.decisive_s == decrease.sampled_delay_margin_s
+
+
+def test_a_port_that_no_limited_flow_passes_is_left_out():
+    spec = copy.deepcopy(SPEC)
+    spec["control"]["bcn"]["congestion_point"]["ports"] = [19, 18, 11]
+    assert [queue.port for queue in queues_in(spec)] == ["cs->es-4"]
+
+
+def test_an_upstream_queue_sees_the_flows_of_its_own_host_only():
+    spec = copy.deepcopy(SPEC)
+    spec["control"]["bcn"]["congestion_point"]["ports"] = [10]
+    (queue,) = queues_in(spec)
+    assert queue.port == "es-0->cs"
+    assert queue.point.flows == 1
+    assert queue.severity == pytest.approx(0.49)
+
+
+def test_the_queue_of_qcn_has_the_parameters_of_the_standard():
+    (queue,) = queues_in(changed(bcn=None, qcn=QCN))
+    point = queue.point
+    assert isinstance(point, QcnPoint)
+    assert point.q_eq_frames == 22
+    assert point.gd * 5 * 22 == pytest.approx(63 / 128)
+    assert point.counter_frames == 100
+    (loop,) = loops_of(point)
+    assert loop.stable
+
+
+def test_the_plane_of_the_calibration_turns_unstable_at_the_sampled_margin():
+    (queue,) = queues_in(SPEC)
+    plane = over_plane(queue, read_axes("w=1..2:2,delay=0us..300us:31"))
+    column = plane.values[:, 1]
+    assert column[0] == pytest.approx(161.3e-6, abs=0.1e-6)
+    turn = [y for x, y in plane.crossings(0.0) if x == 2.0]
+    assert turn == [pytest.approx(161.3e-6, abs=0.1e-6)]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("p=0.01..0.1", "a plane has two parameters"),
+        ("p=0.01..0.1,p=0.2..0.3", "'p' stands there twice"),
+        ("pp=0.01..0.1,gd=1..2", "no parameter is called 'pp'"),
+        ("p=0.1,gd=1..2", "write a range, such as p=LOW..HIGH"),
+        ("p=0.1..0.01,gd=1..2", "the first end is less than the second"),
+        ("p=0.1..2,gd=1..2", "a probability is at most 1"),
+        ("gd=0..2,p=0.1..0.2", "'gd' is more than 0"),
+        ("delay=1..2,p=0.1..0.2", "delay=1..2"),
+        ("gd=x..2,p=0.1..0.2", "write a number (got 'x')"),
+        ("gd=1..2:1,p=0.1..0.2", "2 to 500 levels (got '1')"),
+    ],
+)
+def test_what_is_no_plane_is_told(text, told):
+    with pytest.raises(InputError) as caught:
+        read_axes(text)
+    assert told in str(caught.value)
+
+
+def test_levels_stand_at_equal_ratios_over_a_decade():
+    wide, narrow = read_axes("p=0.001..0.1:3,gd=0.01..0.03:3")
+    assert wide.levels == pytest.approx((0.001, 0.01, 0.1))
+    assert wide.logarithmic
+    assert narrow.levels == pytest.approx((0.01, 0.02, 0.03))
+    assert not narrow.logarithmic
+
+
+def test_a_parameter_that_the_scheme_lacks_is_refused():
+    (queue,) = queues_in(changed(bcn=None, qcn=QCN))
+    with pytest.raises(InputError, match="QCN has no parameter 'ru'"):
+        over_plane(queue, read_axes("ru=1 Mbit/s..2 Mbit/s:2,p=0.01..0.02:2"))
