@@ -38,8 +38,9 @@ from weirlab.search.selection import Choice, Target
 
 __all__ = ["Weir"]
 
-_GUARDS = 3
-"""Clean tests of the upper bound after which the device counts as changed."""
+_GUARDS = 5
+"""Clean tests of the upper bound, each twice as long as the one before, after which the device counts as
+changed. A short test alone would mark devices whose bound failed early by chance."""
 _POWER = 10.0
 """How many times longer than the failure took its repetition lasts. If failures came at random times, it
 would pass with probability 1 / (1 + _POWER)."""
@@ -196,7 +197,8 @@ class Weir(Mlr):
         goal, initial_s = self.goals[place], self._initial_s(place)
         if lower is None or goal.exceed_ratio > 0.0 or len(lower.verdicts) > 1:
             return None
-        if goal.duration_s < _CHEAP * initial_s and not self._contradicted(place):
+        contradicted = any(self._contradicted(number) for number in range(len(self.goals)))
+        if goal.duration_s < _CHEAP * initial_s and not contradicted:
             return None
         self._busy, self._asker = "check", place
         return Wish(lower.load_fps, initial_s, self._budget(place), purpose="guard")
@@ -231,7 +233,8 @@ class Weir(Mlr):
         if guard.failed or guard.clean >= _GUARDS:
             return None
         self._busy, self._asker = "guard", place
-        duration_s = self._guard_s(place, upper) or self._initial_s(place)
+        first_s = self._guard_s(place, upper) or self._initial_s(place)
+        duration_s = min(self.goals[place].duration_s, first_s * 2.0**guard.clean)
         return Wish(upper.load_fps, duration_s, self._budget(place), purpose="guard")
 
     def _guard_s(self, place: int, upper: Record) -> float | None:
