@@ -13,10 +13,11 @@ use weir_core::units::{Bytes, Time};
 
 use crate::agenda::{Agenda, Entity};
 use crate::agent::{Alarm, Received, Timer};
+use crate::control::Control;
 use crate::deliveries::{FlowCounters, Watch};
-use crate::feed::{Feed, Source};
+use crate::feed::Feed;
 use crate::frames::{Body, Frame, FrameId, Kind, NO_FRAME, Pool};
-use crate::line::{ARMED, FED, Line, UNKEPT};
+use crate::line::{ARMED, FED, Line, SPECIAL, UNKEPT};
 use crate::plan::{ARRIVED, Plan};
 use crate::probes::PortProbes;
 
@@ -48,6 +49,9 @@ pub struct Fabric<'p> {
     receivers: Vec<u32>,
     /// The frame that an agent is about to be told of.
     pub(crate) received: Option<Received>,
+    pub(crate) control: Option<Box<Control>>,
+    /// The entity of the first agent, behind those of the timers of ports, if they have any.
+    first_agent: Entity,
 }
 
 impl<'p> Fabric<'p> {
@@ -56,15 +60,18 @@ impl<'p> Fabric<'p> {
         let end = Time::ZERO + plan.spec.run.duration_ps;
         let ports = plan.topology.ports.iter().zip(&plan.limits).enumerate();
         let line = |(id, (port, limit)): (usize, (&PortSpec, &Limit))| {
-            Line::new(Port::new(port.link.rate_bps, port.link.framing_bytes, *limit), plan.lag(id))
+            let limit = if plan.is_adapted(id as u32) { Limit::UNLIMITED } else { *limit };
+            Line::new(Port::new(port.link.rate_bps, port.link.framing_bytes, limit), plan.lag(id))
         };
         let lines: Vec<Line> = ports.map(line).collect();
+        let classes = if plan.control.is_some() { 3 } else { 2 };
         let mut fabric = Fabric {
             plan,
             now: Time::ZERO,
             end,
-            agenda: Agenda::new(2 * lines.len() + agents),
+            agenda: Agenda::new(classes * lines.len() + agents),
             ports: lines.len() as Entity,
+            first_agent: (classes * lines.len()) as Entity,
             lines,
             frames: Pool::new(),
             flows: vec![FlowCounters::NEW; plan.flows.len()],
@@ -78,11 +85,13 @@ impl<'p> Fabric<'p> {
             timers: vec![Timer::IDLE; agents],
             receivers: Vec::new(),
             received: None,
+            control: plan.control.as_ref().map(|shared| Box::new(Control::new(plan, shared, seed, end))),
         };
         for (port, boundary) in fabric.port_probes.first() {
             fabric.lines[port as usize].boundary = boundary;
         }
         fabric.add_feeds(seed);
+        fabric.start_control();
         fabric
     }
 
@@ -171,22 +180,31 @@ impl<'p> Fabric<'p> {
         if port < self.ports {
             return self.arrive(port);
         }
-        self.on_alarm(port - self.ports)
+        if entity < self.first_agent {
+            self.on_port_timer(port - self.ports);
+            return None;
+        }
+        self.on_alarm(entity - self.first_agent)
     }
 
     fn on_alarm(&mut self, agent: u32) -> Option<u32> {
         match self.timers[agent as usize].on_event(self.now) {
             Alarm::RunOut => return Some(agent),
-            Alarm::Later(at) => self.agenda.push(at, 2 * self.ports + agent),
+            Alarm::Later(at) => self.agenda.push(at, self.first_agent + agent),
             Alarm::Void => {}
         }
         None
     }
 
+    /// The entity of the timer of a port.
+    pub(crate) fn port_timer(&self, port: u32) -> Entity {
+        2 * self.ports + port
+    }
+
     /// Enters the timer of an agent.
     pub(crate) fn set_timer(&mut self, agent: u32, at: Time) {
         if let Some(at) = self.timers[agent as usize].set(at) {
-            self.agenda.push(at, 2 * self.ports + agent);
+            self.agenda.push(at, self.first_agent + agent);
         }
     }
 
@@ -198,10 +216,29 @@ impl<'p> Fabric<'p> {
 
     /// A frame arrives at a queue.
     #[inline(always)]
-    fn offer(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
-        self.look_at(port, self.now);
+    pub(crate) fn offer(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
+        if self.lines[port as usize].boundary <= self.now {
+            return self.offer_looking(port, id, size, lane);
+        }
+        self.offer_plain(port, id, size, lane);
+    }
+
+    /// As [`Fabric::offer`], where there is something to look at.
+    #[cold]
+    fn offer_looking(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
+        if self.lines[port as usize].has(SPECIAL) {
+            return self.offer_special(port, id, size, lane);
+        }
+        self.write_intervals(port, self.now);
+        self.offer_plain(port, id, size, lane);
+    }
+
+    /// A frame arrives at a queue, where there is nothing to look at.
+    #[inline(always)]
+    pub(crate) fn offer_plain(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) -> Offer {
         let line = &mut self.lines[port as usize];
-        match line.port.offer(self.now, id, size, lane) {
+        let became = line.port.offer(self.now, id, size, lane);
+        match became {
             Offer::Sent { end } => {
                 if let Some(arrives) = line.append(&mut self.frames, id, end) {
                     self.agenda.push(arrives, self.ports + port);
@@ -214,13 +251,15 @@ impl<'p> Fabric<'p> {
             }
             Offer::Dropped => self.drop_frame(id),
         }
+        became
     }
 
     /// The port is about to be touched: writes the intervals that ended.
-    #[inline(always)]
-    fn look_at(&mut self, port: u32, now: Time) {
-        if self.lines[port as usize].boundary <= now {
-            self.write_intervals(port, now);
+    pub(crate) fn look(&mut self, port: u32) {
+        if self.lines[port as usize].has(SPECIAL) {
+            self.look_special(port);
+        } else if self.lines[port as usize].boundary <= self.now {
+            self.write_intervals(port, self.now);
         }
     }
 
@@ -233,7 +272,7 @@ impl<'p> Fabric<'p> {
     /// Writes the intervals that are left at the end.
     pub(crate) fn finish_intervals(&mut self) {
         for port in 0..self.ports {
-            self.look_at(port, self.end);
+            self.look(port);
         }
         for reckoning in self.feeds.iter_mut().filter_map(|feed| feed.reckoning.take()) {
             reckoning.finish(&mut self.port_probes.log);
@@ -241,7 +280,7 @@ impl<'p> Fabric<'p> {
     }
 
     #[inline]
-    fn drop_frame(&mut self, id: FrameId) {
+    pub(crate) fn drop_frame(&mut self, id: FrameId) {
         self.drops[self.frames[id].leg as usize] += 1;
         self.frames.free(id);
     }
@@ -249,22 +288,42 @@ impl<'p> Fabric<'p> {
     /// The transmitter of `port` is free and something waits.
     #[inline(always)]
     fn wake(&mut self, port: u32) {
-        self.look_at(port, self.now);
+        if self.lines[port as usize].boundary <= self.now {
+            return self.wake_looking(port);
+        }
+        self.wake_plain(port);
+    }
+
+    /// As [`Fabric::wake`], where there is something to look at.
+    #[cold]
+    fn wake_looking(&mut self, port: u32) {
+        if self.lines[port as usize].has(SPECIAL) {
+            return self.wake_special(port);
+        }
+        self.write_intervals(port, self.now);
+        self.wake_plain(port);
+    }
+
+    /// The transmitter of `port` is free and something waits, where there is nothing to look at.
+    #[inline(always)]
+    pub(crate) fn wake_plain(&mut self, port: u32) {
         let line = &mut self.lines[port as usize];
         line.flags &= !ARMED;
-        if let Some(sent) = line.port.wake(self.now)
-            && let Some(arrives) = line.append(&mut self.frames, sent.handle, sent.end)
-        {
-            self.agenda.push(arrives, self.ports + port);
+        if let Some(sent) = line.port.wake(self.now) {
+            if sent.lane == Lane::Control {
+                self.launch_control(port, sent.handle, sent.end);
+            } else if let Some(arrives) = line.append(&mut self.frames, sent.handle, sent.end) {
+                self.agenda.push(arrives, self.ports + port);
+            }
         }
-        if let Some(due) = line.arm() {
+        if let Some(due) = self.lines[port as usize].arm() {
             self.agenda.push(due, port);
         }
     }
 
-    /// The transmission of a frame that was pulled begins, and ends at `end`.
+    /// The transmission of a frame begins, and ends at `end`.
     #[inline(always)]
-    fn launch(&mut self, port: u32, id: FrameId, end: Time) {
+    pub(crate) fn launch(&mut self, port: u32, id: FrameId, end: Time) {
         if let Some(arrives) = self.lines[port as usize].append(&mut self.frames, id, end) {
             self.agenda.push(arrives, self.ports + port);
         }
@@ -300,6 +359,10 @@ impl<'p> Fabric<'p> {
     #[inline]
     fn deliver(&mut self, id: FrameId) -> Option<u32> {
         let Frame { born, flow, kind, .. } = self.frames[id];
+        if kind == Kind::Notification {
+            self.receive_notification(id);
+            return None;
+        }
         let size = self.frames[id].size();
         self.frames.free(id);
         let delay = self.now - born;
@@ -413,18 +476,7 @@ impl<'p> Fabric<'p> {
 
     fn add_feeds(&mut self, seed: Seed) {
         let plan = self.plan;
-        let mut of_port: Vec<(u32, usize)> = Vec::new();
-        for (place, source) in plan.sources.iter().enumerate() {
-            of_port.extend(source.pulled_by.map(|port| (port, place)));
-        }
-        of_port.sort_unstable();
-        for group in of_port.chunk_by(|a, b| a.0 == b.0) {
-            let port = group[0].0;
-            let source = |&(_, place): &(u32, usize)| {
-                let source = &plan.sources[place];
-                Source::new(plan.emissions(source, seed), source.first_flow)
-            };
-            let mut feed = Feed::new(source(&group[0]), group[1..].iter().map(source).collect());
+        for (port, mut feed) in plan.feeds(seed, |port| !plan.is_adapted(port)) {
             let line = &mut self.lines[port as usize];
             line.flags |= FED;
             line.feed = self.feeds.len() as u32;

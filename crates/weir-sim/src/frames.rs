@@ -1,6 +1,7 @@
 //! Frames, in a pool: named by index, 32 bytes each, the one freed last is used next. What a frame carries beyond its
 //! size lies in a second pool, which frames without a body never touch.
 
+use weir_core::ethernet::pause::Pause;
 use weir_core::ethernet::reaction::Feedback;
 use weir_core::queue::Lane;
 use weir_core::units::{Bytes, Time};
@@ -38,6 +39,10 @@ pub(crate) enum Kind {
     Data,
     /// Data with a body, for the agent that receives the flow.
     Loaded,
+    /// A notification on its way back to the reaction point of a flow.
+    Notification,
+    /// PAUSE, on the way to the other end of a link.
+    Pause,
 }
 
 /// What a frame carries beyond its size.
@@ -50,6 +55,8 @@ pub enum Body {
         /// What it says.
         feedback: Feedback,
     },
+    /// PAUSE.
+    Pause(Pause),
     /// Any number that agents agree on.
     Token(u64),
 }

@@ -17,6 +17,7 @@
 mod agenda;
 mod agent;
 mod batch;
+mod control;
 mod deliveries;
 mod fabric;
 mod feed;

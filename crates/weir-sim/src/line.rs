@@ -18,7 +18,7 @@ pub(crate) struct Line {
     pub(crate) flags: u32,
     /// Place in `feeds`, if FED.
     pub(crate) feed: u32,
-    /// When the current interval ends, if intervals are written down.
+    /// When the current interval ends, if intervals are written down; for a special line always.
     pub(crate) boundary: Time,
     pub(crate) port: Port<FrameId>,
 }
@@ -29,6 +29,8 @@ pub(crate) const ARMED: u32 = 1;
 pub(crate) const FED: u32 = 2;
 /// The queue of a fed port is not kept: it is unlimited, and frames are of one size.
 pub(crate) const UNKEPT: u32 = 4;
+/// Congestion management looks at the line whenever it is touched.
+pub(crate) const SPECIAL: u32 = 8;
 
 impl Line {
     /// An idle port and an empty link.

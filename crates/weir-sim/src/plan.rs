@@ -11,6 +11,9 @@ use weir_core::spec::{self, Destination, Discipline, Spec};
 use weir_core::traffic::Emissions;
 use weir_core::units::Span;
 
+use crate::control::{self, plan::ControlPlan};
+use crate::feed::{Feed, Source};
+
 /// Behind the last port of a route.
 pub(crate) const ARRIVED: u32 = u32::MAX;
 
@@ -28,6 +31,8 @@ pub struct Plan {
     /// The ports of all flows, one after the other, [`ARRIVED`] behind each.
     pub(crate) route: Vec<u32>,
     pub(crate) sources: Vec<PlannedSource>,
+    /// What congestion management shares, if there is any.
+    pub(crate) control: Option<ControlPlan>,
 }
 
 /// Frames of one source to one destination.
@@ -85,8 +90,10 @@ impl Plan {
             }
         }
         let (flows, mut sources) = list_flows(&spec, &topology);
-        let mut plan = Plan { spec, topology, limits, flows, route: Vec::new(), sources: Vec::new() };
+        let control = ControlPlan::new(&spec, &topology);
+        let mut plan = Plan { spec, topology, limits, flows, route: Vec::new(), sources: Vec::new(), control };
         plan.lay_paths(&sources)?;
+        plan.prepare_control();
         if feeding == Feeding::Pulled {
             plan.attach(&mut sources);
         }
@@ -133,6 +140,37 @@ impl Plan {
             spec::Stream::SplitMix64 { state } => Stream::split_mix_64(state),
         };
         Emissions::new(spec, stream)
+    }
+
+    /// The sources that each port pulls, merged; for the ports that are `wanted`.
+    pub(crate) fn feeds(&self, seed: Seed, wanted: impl Fn(u32) -> bool) -> impl Iterator<Item = (u32, Feed)> {
+        let mut of_port: BTreeMap<u32, Vec<Source>> = BTreeMap::new();
+        for source in &self.sources {
+            if let Some(port) = source.pulled_by.filter(|&port| wanted(port)) {
+                let pulled = Source::new(self.emissions(source, seed), source.first_flow);
+                of_port.entry(port).or_default().push(pulled);
+            }
+        }
+        of_port.into_iter().map(|(port, mut sources)| {
+            let first = sources.remove(0);
+            (port, Feed::new(first, sources))
+        })
+    }
+
+    /// Whether `port` is a host's port with queues of its own for each flow.
+    pub(crate) fn is_adapted(&self, port: u32) -> bool {
+        self.control.as_ref().is_some_and(|control| control.adapted[port as usize])
+    }
+
+    fn prepare_control(&mut self) {
+        let Some(mut control) = self.control.take() else { return };
+        if let Some((ports, _)) = control::plan::points(&self.spec) {
+            control.lay_ways_back(ports, &self.flows, &mut self.route);
+        }
+        if !self.spec.control.limited_hosts().is_empty() {
+            control.names = self.flow_names();
+        }
+        self.control = Some(control);
     }
 
     /// Time from the end of a transmission of `port` until the frame may leave the next node.
@@ -196,14 +234,8 @@ impl Plan {
 
 /// Refuses what a spec can say and this simulator does not know.
 fn refuse_unknown(spec: &Spec) -> Result<(), SpecError> {
-    let (control, record) = (&spec.control, &spec.record);
-    let asked = [
-        ("/control/bcn", control.bcn.is_some(), "BCN"),
-        ("/control/qcn", control.qcn.is_some(), "QCN"),
-        ("/control/dcqcn", control.dcqcn.is_some(), "DCQCN"),
-        ("/control/pause", !control.pause.is_empty(), "PAUSE"),
-        ("/record/queue_levels", !record.queue_levels.is_empty(), "distributions of queues"),
-    ];
+    let control = &spec.control;
+    let asked = [("/control/dcqcn", control.dcqcn.is_some(), "DCQCN")];
     match asked.into_iter().find(|asked| asked.1) {
         Some((pointer, _, what)) => Err(SpecError::new(pointer, format!("this simulator has no {what}"))),
         None => Ok(()),

@@ -6,10 +6,12 @@ use weir_core::rng::Seed;
 use weir_core::units::{Bytes, Time};
 
 use crate::agent::{Agent, PushedSource};
+use crate::control::Waited;
 use crate::fabric::Fabric;
+use crate::frames::Kind;
 use crate::line::{FED, Line, UNKEPT};
 use crate::plan::{ARRIVED, Plan};
-use crate::totals::{ControlTotals, DropTotals, FlowTotals, PortTotals, Totals};
+use crate::totals::{DropTotals, FlowTotals, PortTotals, Totals};
 
 /// Why a run gave no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,6 +47,20 @@ pub enum SimError {
         alive: usize,
         /// Frames in queues and on links.
         found: usize,
+    },
+    /// Control frames appeared or disappeared: a fault of the simulator.
+    #[error(
+        "seed {seed}: {alive} control frames have not come to their end, but {dropped} were dropped and {found} found"
+    )]
+    ControlConservation {
+        /// Seed of the run.
+        seed: u64,
+        /// Control frames that set out, without those that came to their end.
+        alive: u64,
+        /// Control frames dropped.
+        dropped: u64,
+        /// Control frames in queues and on links.
+        found: u64,
     },
     /// Queues without a limit grew beyond all bounds.
     #[error("seed {seed}: after {now} more than {frames} frames are under way: a queue without a limit is overloaded")]
@@ -172,7 +188,8 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
 
     /// Counts every frame where it is, and reports.
     fn close(mut self, events: u64, mut live: Vec<u64>) -> Result<Totals, SimError> {
-        let found = self.walk(&mut live);
+        self.fabric.finish_control();
+        let found = self.walk(&mut live)?;
         let alive = self.fabric.frames.alive;
         if found != alive {
             return Err(SimError::Leak { seed: self.seed, alive, found });
@@ -207,21 +224,28 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             deliveries,
             flow_deliveries,
             delays,
-            control: ControlTotals::default(),
+            control: self.fabric.control_totals(),
         })
     }
 
-    /// Adds the frames in queues and on links to `live`, by flow; returns how many they are.
-    fn walk(&self, live: &mut [u64]) -> usize {
+    /// Adds the frames in queues and on links to `live`, by flow; returns how many they are, control frames included.
+    fn walk(&self, live: &mut [u64]) -> Result<usize, SimError> {
         let frames = &self.fabric.frames;
-        let mut found = 0;
-        for line in &self.fabric.lines {
-            for id in line.in_flight(frames).chain(line.port.waiting()) {
+        let (mut found, mut control) = (0, 0);
+        for (port, line) in self.fabric.lines.iter().enumerate() {
+            for id in line.in_flight(frames).chain(line.port.waiting()).chain(self.fabric.waiting_in_adapter(port)) {
                 found += 1;
-                live[frames[id].flow as usize] += 1;
+                match frames[id].kind {
+                    Kind::Data | Kind::Loaded => live[frames[id].flow as usize] += 1,
+                    Kind::Notification | Kind::Pause => control += 1,
+                }
             }
         }
-        found
+        let (alive, dropped) = self.fabric.control_frames();
+        if alive != dropped + control {
+            return Err(SimError::ControlConservation { seed: self.seed, alive, dropped, found: control });
+        }
+        Ok(found)
     }
 
     /// Checks that each flow adds up.
@@ -259,6 +283,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
     fn port_totals(&mut self) -> Vec<PortTotals> {
         let fabric = &mut self.fabric;
         let end = fabric.end;
+        let waited: Vec<Waited> = (0..fabric.lines.len()).map(|port| fabric.waited(port)).collect();
         let total = |(id, line): (u32, &mut Line)| {
             let counters = line.port.counters_at(end);
             let mut peak = counters.queue_max_bytes.max(fabric.port_probes.peak(id));
@@ -267,6 +292,8 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
                 let size = feed.fixed_size.unwrap_or(Bytes::ZERO);
                 peak = feed.longest_wait.ps().div_ceil(line.port.transmission(size).ps().max(1)) * size.count();
             }
+            let waited = waited[id as usize];
+            peak = peak.max(waited.most);
             PortTotals {
                 frames: counters.frames,
                 bytes: counters.bytes,
@@ -274,8 +301,8 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
                 drops: counters.drops,
                 dropped_bytes: counters.dropped_bytes,
                 queue_max_bytes: peak,
-                queue_byte_ps: counters.queue_byte_ps,
-                queue_wait_ps: counters.queue_wait_ps,
+                queue_byte_ps: counters.queue_byte_ps + waited.byte_ps,
+                queue_wait_ps: counters.queue_wait_ps + waited.wait_ps,
                 drop_times: line.port.drop_times(),
                 pauses: line.port.pauses_until(end),
             }

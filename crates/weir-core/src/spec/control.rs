@@ -37,6 +37,16 @@ impl Control {
         }
     }
 
+    /// The queues of the rate limiters.
+    pub fn limiter(&self) -> Option<&Limiter> {
+        match self {
+            Control { bcn: Some(bcn), .. } => Some(&bcn.reaction_point.limiter),
+            Control { qcn: Some(qcn), .. } => Some(&qcn.reaction_point.limiter),
+            Control { dcqcn: Some(dcqcn), .. } => Some(&dcqcn.reaction_point.limiter),
+            _ => None,
+        }
+    }
+
     /// Whether there is none.
     pub fn is_off(&self) -> bool {
         self.limited_hosts().is_empty() && self.pause.is_empty()

@@ -1,0 +1,145 @@
+//! Ports of hosts with queues of their own for each flow.
+
+use weir_core::ethernet::reaction::Feedback;
+use weir_core::queue::{Lane, Offer};
+use weir_core::units::{Bytes, Time};
+
+use crate::agent::Alarm;
+use crate::fabric::Fabric;
+use crate::frames::{Frame, FrameId};
+
+impl Fabric<'_> {
+    /// A frame that an agent sends comes to the port of its host.
+    pub(super) fn offer_adapter(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
+        if lane == Lane::Control {
+            self.offer_plain(port, id, size, lane);
+        } else {
+            self.push_outlet(port, self.now, id, size);
+        }
+        self.run_adapter(port);
+    }
+
+    /// The timer of an adapter may have run out.
+    pub(super) fn wake_adapter(&mut self, port: u32) {
+        let Some(control) = &mut self.control else { return };
+        let Some(adapter) = &mut control.extras[port as usize].adapter else { return };
+        match adapter.timer.on_event(self.now) {
+            Alarm::RunOut => self.run_adapter(port),
+            Alarm::Later(at) => self.agenda.push(at, port),
+            Alarm::Void => {}
+        }
+    }
+
+    /// A notification takes effect.
+    pub(super) fn obey(&mut self, port: u32, flow: u32, point: u32, feedback: Feedback) {
+        let now = self.now;
+        self.draw_adapter(port, now);
+        let Some(control) = &mut self.control else { return };
+        if let Some(adapter) = &mut control.extras[port as usize].adapter {
+            adapter.on_feedback(now, control.places[flow as usize], point, feedback);
+        }
+        self.run_adapter(port);
+    }
+
+    /// Begins what may begin at `port` now, and enters when it is to be looked at again.
+    pub(super) fn run_adapter(&mut self, port: u32) {
+        let now = self.now;
+        self.draw_adapter(port, now);
+        loop {
+            if let Some(sent) = self.lines[port as usize].port.wake(now) {
+                match sent.lane {
+                    Lane::Data => self.launch(port, sent.handle, sent.end),
+                    Lane::Control => self.launch_control(port, sent.handle, sent.end),
+                }
+                continue;
+            }
+            let line = &mut self.lines[port as usize];
+            let Some(control) = &mut self.control else { return };
+            let Some(adapter) = &mut control.extras[port as usize].adapter else { return };
+            let (free, queued) = (line.port.is_free(now), line.port.waiting_frames());
+            if !adapter.may_pass(free, queued) {
+                break;
+            }
+            let Some((id, size, place)) = adapter.take(now) else { break };
+            if control.tags.len() <= id as usize {
+                control.tags.resize((id as usize + 1).next_power_of_two(), super::NO_POINT);
+            }
+            control.tags[id as usize] = adapter.tag(place);
+            if let Offer::Sent { end } = line.port.offer(now, id, size, Lane::Data) {
+                self.launch(port, id, end);
+            }
+        }
+        let line = &self.lines[port as usize];
+        let Some(control) = &mut self.control else { return };
+        let Some(adapter) = &mut control.extras[port as usize].adapter else { return };
+        let opens = if adapter.may_pass(false, line.port.waiting_frames()) {
+            now
+        } else if line.port.is_paused() {
+            Time::NEVER
+        } else {
+            line.port.free_at()
+        };
+        let at = adapter.ready().max(opens).min(line.port.due());
+        if let Some(at) = adapter.timer.set(at) {
+            self.agenda.push(at, port);
+        }
+    }
+
+    /// Draws what the sources of an adapter generated up to `until`, and writes down what ended up to then.
+    pub(crate) fn draw_adapter(&mut self, port: u32, until: Time) {
+        loop {
+            let Some(control) = &mut self.control else { return };
+            let Some(adapter) = &mut control.extras[port as usize].adapter else { return };
+            let generated = adapter.generated();
+            let next = generated.min(until);
+            if adapter.boundary <= next {
+                adapter.write_rows(next);
+            }
+            self.mark_adapter(port, next);
+            if generated > until || generated >= self.end {
+                return;
+            }
+            let Some(control) = &mut self.control else { return };
+            let Some(adapter) = &mut control.extras[port as usize].adapter else { return };
+            let Some(feed) = &mut adapter.feed else { return };
+            let (flow, size) = feed.take();
+            self.flows[flow as usize].send(size);
+            let leg = self.plan.flows[flow as usize].first_leg;
+            let id = self.frames.put(Frame::new(generated, flow, leg, size, Lane::Data));
+            self.push_outlet(port, generated, id, size);
+            self.draw();
+        }
+    }
+
+    /// A frame comes to the queue of its flow at `at`.
+    fn push_outlet(&mut self, port: u32, at: Time, id: FrameId, size: Bytes) {
+        let line = &mut self.lines[port as usize];
+        let Some(control) = &mut self.control else { return };
+        let place = control.places[self.frames[id].flow as usize];
+        let Some(adapter) = &mut control.extras[port as usize].adapter else { return };
+        if adapter.push(at, place, id, size, line.port.is_free(at)) {
+            adapter.note_most(line.port.waiting_bytes().count());
+        } else {
+            line.port.count_drop(at, size);
+            self.drop_frame(id);
+        }
+    }
+
+    /// Marks the interval of a recorded port that ended up to `now`.
+    fn mark_adapter(&mut self, port: u32, now: Time) {
+        let Some(control) = &mut self.control else { return };
+        let extra = &mut control.extras[port as usize];
+        let Some(adapter) = &mut extra.adapter else { return };
+        if extra.boundary > now {
+            return;
+        }
+        adapter.settle(extra.boundary);
+        let waiting = self.lines[port as usize].port.waiting_bytes().count();
+        extra.boundary = self.port_probes.mark(port, now, &mut self.lines[port as usize].port);
+        if let Some(mark) = self.port_probes.log.last_mut() {
+            mark.queue_bytes += adapter.waiting_bytes();
+            mark.queue_byte_ps += adapter.byte_ps;
+            mark.queue_max_bytes = adapter.restart_most(waiting);
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! The port of a host whose flows have queues of their own: rate-limited ones, and all that PAUSE can hold.
+//!
+//! The sources of the host are pulled: what they generated is drawn when the port is looked at. A port that is free
+//! takes the frame of the flow that has waited longest for its turn among those that may send.
+
+use std::collections::VecDeque;
+
+use weir_core::ethernet::reaction::{Allowance, Feedback, Meter, Pacer, ReactionPoint, Rules};
+use weir_core::queue::Limit;
+use weir_core::units::{Bytes, Time};
+
+use crate::agent::Timer;
+use crate::feed::Feed;
+use crate::frames::FrameId;
+use crate::probes::Boundaries;
+use crate::totals::LimiterInterval;
+
+/// No congestion point.
+pub(crate) const NO_POINT: u32 = u32::MAX;
+
+/// The queues of a host's port.
+#[derive(Debug)]
+pub(crate) struct Adapter {
+    pub(crate) feed: Option<Feed>,
+    /// The one flow of the feed, if it has but one: its place in `outlets`.
+    sole: Option<u32>,
+    pub(crate) outlets: Vec<Outlet>,
+    /// Outlets where frames wait, the one that was served last at the end.
+    turns: VecDeque<u32>,
+    pub(crate) rules: Option<Rules>,
+    /// What may wait of flows without a limiter, all together, and of each with one.
+    open_limit: Limit,
+    limited_limit: Limit,
+    /// Frames that limiters pass on to the port before it is free.
+    fifo: usize,
+    open: Load,
+    all: Load,
+    pub(crate) timer: Timer,
+    /// Integrals of what waits here, up to `settled`, and the most that waited since it was asked for.
+    settled: Time,
+    pub(crate) byte_ps: u128,
+    pub(crate) wait_ps: u128,
+    most: u64,
+    peak: u64,
+    /// When the current interval of the limiters ends.
+    pub(crate) boundary: Time,
+    pub(crate) boundaries: Option<Boundaries>,
+    number: u32,
+}
+
+/// Frames that wait.
+#[derive(Clone, Copy, Debug, Default)]
+struct Load {
+    frames: u64,
+    bytes: u64,
+}
+
+impl Load {
+    fn add(&mut self, frames: u64, bytes: u64) {
+        (self.frames, self.bytes) = (self.frames + frames, self.bytes + bytes);
+    }
+
+    fn take(&mut self, frames: u64, bytes: u64) {
+        (self.frames, self.bytes) = (self.frames - frames, self.bytes - bytes);
+    }
+}
+
+/// The queue of a flow at its host.
+#[derive(Debug)]
+pub(crate) struct Outlet {
+    pub(crate) flow: u32,
+    queue: VecDeque<(FrameId, u32)>,
+    bytes: u64,
+    pub(crate) reaction: ReactionPoint,
+    pacer: Pacer,
+    /// Whether the flow has a limiter, as far as the loads know.
+    limited: bool,
+    /// The congestion point that limits the flow.
+    pub(crate) point: u32,
+    before: Meter,
+    pub(crate) rows: Vec<LimiterInterval>,
+}
+
+impl Outlet {
+    pub(crate) fn new(flow: u32, reaction: ReactionPoint, pacer: Pacer) -> Outlet {
+        Outlet {
+            flow,
+            queue: VecDeque::new(),
+            bytes: 0,
+            reaction,
+            pacer,
+            limited: false,
+            point: NO_POINT,
+            before: Meter::default(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// When the next frame may begin, as things are, and when that may change.
+    fn not_before(&self) -> Time {
+        self.pacer.not_before(self.reaction.allowance()).min(self.reaction.poll_timeout())
+    }
+}
+
+/// How the frames of an adapter wait and leave.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// What may wait of flows without a limiter, all together.
+    pub(crate) open: Limit,
+    /// What may wait of each flow with one.
+    pub(crate) limited: Limit,
+    /// Frames that are passed on to the port before it is free.
+    pub(crate) fifo: usize,
+}
+
+impl Adapter {
+    pub(crate) fn new(feed: Option<Feed>, outlets: Vec<Outlet>, rules: Option<Rules>, bounds: Bounds) -> Adapter {
+        let sole = (outlets.len() == 1).then_some(0);
+        Adapter {
+            feed,
+            sole,
+            outlets,
+            turns: VecDeque::new(),
+            rules,
+            open_limit: bounds.open,
+            limited_limit: bounds.limited,
+            fifo: bounds.fifo,
+            open: Load::default(),
+            all: Load::default(),
+            timer: Timer::IDLE,
+            settled: Time::ZERO,
+            byte_ps: 0,
+            wait_ps: 0,
+            most: 0,
+            peak: 0,
+            boundary: Time::NEVER,
+            boundaries: None,
+            number: 1,
+        }
+    }
+
+    /// Writes down intervals of the limiters.
+    pub(crate) fn record(&mut self, boundaries: Boundaries) {
+        self.boundary = boundaries.at(1);
+        self.boundaries = Some(boundaries);
+    }
+
+    /// When the next frame is generated.
+    #[inline]
+    pub(crate) fn generated(&self) -> Time {
+        self.feed.as_ref().map_or(Time::NEVER, Feed::peek)
+    }
+
+    /// Bytes that wait here.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        self.all.bytes
+    }
+
+    /// The frames that wait here.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = FrameId> + '_ {
+        self.outlets.iter().flat_map(|outlet| outlet.queue.iter().map(|&(id, _)| id))
+    }
+
+    /// A frame of the flow of outlet `place` comes at `now`, while the port is `free` or not; whether it is taken.
+    pub(crate) fn push(&mut self, now: Time, place: u32, id: FrameId, size: Bytes, free: bool) -> bool {
+        let outlet = &mut self.outlets[place as usize];
+        let size = size.count();
+        let (waits, limit) = match outlet.limited {
+            true => (Load { frames: outlet.queue.len() as u64, bytes: outlet.bytes }, self.limited_limit),
+            false => (self.open, self.open_limit),
+        };
+        // As at a port, a frame that need not wait is not held against the limit.
+        let passes = free && self.all.frames == 0 && outlet.not_before() <= now;
+        if !passes && !limit.admits(waits.frames + 1, waits.bytes + size) {
+            return false;
+        }
+        if outlet.queue.is_empty() {
+            self.turns.push_back(place);
+        }
+        outlet.queue.push_back((id, size as u32));
+        outlet.bytes += size;
+        if !outlet.limited {
+            self.open.add(1, size);
+        }
+        self.settle(now);
+        self.all.add(1, size);
+        true
+    }
+
+    /// Notes the most that waited, `beyond` bytes of it in the port.
+    #[inline]
+    pub(crate) fn note_most(&mut self, beyond: u64) {
+        self.most = self.most.max(self.all.bytes + beyond);
+    }
+
+    /// The most that waited since the last time that this was asked for; `beyond` bytes wait in the port.
+    pub(crate) fn restart_most(&mut self, beyond: u64) -> u64 {
+        self.peak = self.peak.max(self.most);
+        std::mem::replace(&mut self.most, self.all.bytes + beyond)
+    }
+
+    /// The most that ever waited.
+    pub(crate) fn peak(&self) -> u64 {
+        self.peak.max(self.most)
+    }
+
+    /// Whether a frame may be passed on to a port that is `free`, where `queued` frames wait.
+    #[inline]
+    pub(crate) fn may_pass(&self, free: bool, queued: usize) -> bool {
+        free || queued < self.fifo
+    }
+
+    /// The next frame that may begin at `now`, and the outlet that it comes from.
+    pub(crate) fn take(&mut self, now: Time) -> Option<(FrameId, Bytes, u32)> {
+        for turn in 0..self.turns.len() {
+            let place = self.turns[turn];
+            let outlet = &mut self.outlets[place as usize];
+            if let Some(rules) = &self.rules {
+                outlet.reaction.advance(now, rules);
+            }
+            if outlet.pacer.not_before(outlet.reaction.allowance()) > now {
+                continue;
+            }
+            self.turns.remove(turn);
+            self.know(place);
+            let outlet = &mut self.outlets[place as usize];
+            let (id, size) = outlet.queue.pop_front()?;
+            let bytes = Bytes::new(size.into());
+            outlet.bytes -= u64::from(size);
+            if !outlet.queue.is_empty() {
+                self.turns.push_back(place);
+            }
+            if let Some(rules) = &self.rules {
+                outlet.pacer.on_sent(now, bytes);
+                outlet.reaction.on_sent(now, bytes, rules);
+            }
+            if !outlet.limited {
+                self.open.take(1, size.into());
+            }
+            self.know(place);
+            self.settle(now);
+            self.all.take(1, size.into());
+            return Some((id, bytes, place));
+        }
+        None
+    }
+
+    /// When a frame may be ready to leave: nothing changes before.
+    pub(crate) fn ready(&self) -> Time {
+        let waiting = self.turns.iter().map(|&place| self.outlets[place as usize].not_before()).min();
+        match (waiting, self.sole) {
+            (Some(waiting), Some(_)) => waiting,
+            (Some(waiting), None) => waiting.min(self.generated()),
+            (None, Some(place)) => self.generated().max(self.outlets[place as usize].not_before()),
+            (None, None) => self.generated(),
+        }
+    }
+
+    /// Feedback of congestion point `point` takes effect at `now`.
+    pub(crate) fn on_feedback(&mut self, now: Time, place: u32, point: u32, feedback: Feedback) {
+        let Some(rules) = &self.rules else { return };
+        let outlet = &mut self.outlets[place as usize];
+        outlet.reaction.on_feedback(now, feedback, rules);
+        if feedback.is_negative() {
+            outlet.point = point;
+        }
+        self.know(place);
+    }
+
+    /// The tag of a frame of outlet `place`: the congestion point that limits it.
+    pub(crate) fn tag(&self, place: u32) -> u32 {
+        let outlet = &self.outlets[place as usize];
+        if outlet.limited { outlet.point } else { NO_POINT }
+    }
+
+    /// Lets the loads know whether the flow of an outlet is limited now.
+    fn know(&mut self, place: u32) {
+        let outlet = &mut self.outlets[place as usize];
+        let limited = outlet.reaction.allowance() != Allowance::Unlimited;
+        if limited != outlet.limited {
+            outlet.limited = limited;
+            let (frames, bytes) = (outlet.queue.len() as u64, outlet.bytes);
+            if limited { self.open.take(frames, bytes) } else { self.open.add(frames, bytes) }
+        }
+    }
+
+    /// Counts the integrals up to `now`.
+    pub(crate) fn settle(&mut self, now: Time) {
+        let span = u128::from(now.saturating_since(self.settled).ps());
+        self.settled = now;
+        self.byte_ps += span * u128::from(self.all.bytes);
+        self.wait_ps += span * u128::from(self.all.frames);
+    }
+
+    /// Writes down the intervals of the limiters that ended up to `now`; nothing has happened since.
+    pub(crate) fn write_rows(&mut self, now: Time) {
+        let (Some(boundaries), Some(rules)) = (self.boundaries, &self.rules) else { return };
+        while self.boundary <= now {
+            let at = self.boundary;
+            for outlet in &mut self.outlets {
+                outlet.reaction.advance(at, rules);
+                let (meter, before) = (*outlet.reaction.meter(), outlet.before);
+                let rate = match outlet.reaction.allowance() {
+                    Allowance::Unlimited => None,
+                    Allowance::Limited(rate) => Some(rate.bps()),
+                    Allowance::Stopped(_) => Some(0),
+                };
+                outlet.rows.push(LimiterInterval {
+                    t_ps: at.ps(),
+                    rate_bps: rate,
+                    rate_bit: meter.rate_bit - before.rate_bit,
+                    limited_ps: meter.limited_ps - before.limited_ps,
+                    stopped_ps: meter.stopped_ps - before.stopped_ps,
+                    queue_bytes: outlet.bytes,
+                });
+                outlet.before = meter;
+            }
+            self.number += 1;
+            self.boundary = boundaries.at(self.number);
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! Congestion management in motion: what happens at the ports that measure, hold or are held.
+//!
+//! A special line is looked at whenever it is touched, as one whose interval has ended: so all others cost nothing.
+//! What is to happen at a port later is a task of its timer.
+
+mod adapted;
+mod adapter;
+mod pausing;
+pub(crate) mod plan;
+mod point;
+mod report;
+
+use std::collections::BTreeMap;
+
+use weir_core::ethernet::pause::{Hold, Pause, Watermarks};
+use weir_core::ethernet::reaction::{Feedback, Pacer, ReactionPoint, Rules};
+use weir_core::queue::{Lane, Limit, Offer};
+use weir_core::rng::Seed;
+use weir_core::units::{Bytes, Span, Time};
+
+use self::adapter::{Adapter, Bounds, NO_POINT, Outlet};
+use self::plan::ControlPlan;
+use self::point::Point;
+use self::report::Levels;
+pub(crate) use self::report::Waited;
+use crate::fabric::Fabric;
+use crate::feed::Feed;
+use crate::frames::{Body, FrameId, Kind};
+use crate::line::SPECIAL;
+use crate::plan::{ARRIVED, Plan};
+use crate::probes::Boundaries;
+use crate::totals::ControlKind;
+
+/// All that is beyond plain ports.
+#[derive(Debug)]
+pub(crate) struct Control {
+    /// By port.
+    extras: Vec<Extra>,
+    /// By flow: the place of its outlet in the adapter of its first port.
+    places: Vec<u32>,
+    /// By frame: the congestion point that limited its flow when it was sent.
+    tags: Vec<u32>,
+    /// By node: its queues that are too long, and when XOFF is to be repeated.
+    long: Vec<Long>,
+    /// Frames and bytes by first port, cause and kind.
+    sent: BTreeMap<(u32, u32, ControlKind), (u64, u64)>,
+    /// Control frames that were made, and that reached their end.
+    made: u64,
+    ended: u64,
+}
+
+/// What a port is beyond a plain one.
+#[derive(Debug)]
+struct Extra {
+    /// When the current interval of a special line ends, if intervals are written down.
+    boundary: Time,
+    tasks: Vec<(Time, Task)>,
+    hold: Hold,
+    point: Option<Box<Point>>,
+    guard: Option<Watermarks>,
+    levels: Option<Box<Levels>>,
+    adapter: Option<Box<Adapter>>,
+}
+
+/// The queues of a node.
+#[derive(Clone, Copy, Debug)]
+struct Long {
+    queues: u32,
+    refresh: Time,
+}
+
+/// What is to happen at a port.
+#[derive(Clone, Copy, Debug)]
+enum Task {
+    /// A notification for `flow` sets out, at this leg of its way.
+    Notify { flow: u32, leg: u32, point: u32, feedback: Feedback },
+    /// A PAUSE frame sets out, because of the queue at a port.
+    Send { pause: Pause, queue_port: u32 },
+    /// A PAUSE frame takes effect.
+    Hold { pause: Pause, length: Option<Span> },
+    /// A pause runs out.
+    Expire,
+    /// XOFF is repeated, if the queue is still too long.
+    Refresh,
+    /// A notification takes effect.
+    Obey { flow: u32, point: u32, feedback: Feedback },
+}
+
+impl Control {
+    /// The state of `plan` at time zero.
+    pub(crate) fn new(plan: &Plan, shared: &ControlPlan, seed: Seed, end: Time) -> Control {
+        let topology = &plan.topology;
+        let mut control = Control {
+            extras: topology.ports.iter().map(|_| Extra::NEW).collect(),
+            places: vec![0; plan.flows.len()],
+            tags: Vec::new(),
+            long: vec![Long { queues: 0, refresh: Time::NEVER }; topology.nodes.len()],
+            sent: BTreeMap::new(),
+            made: 0,
+            ended: 0,
+        };
+        for (id, port) in topology.ports.iter().enumerate() {
+            let rule = shared.pausing[port.from as usize].map(|rule| &plan.spec.control.pause[rule as usize]);
+            control.extras[id].guard = rule.map(|rule| Watermarks::new(rule.xoff_bytes, rule.xon_bytes));
+        }
+        if let Some((ports, _)) = plan::points(&plan.spec) {
+            for &port in ports {
+                let stream = seed.stream(&format!("control/point/{}", topology.ports[port as usize].name));
+                control.extras[port as usize].point = Point::new(&plan.spec.control, stream).map(Box::new);
+            }
+        }
+        for probe in &plan.spec.record.queue_levels {
+            control.extras[probe.port as usize].levels = Some(Box::new(Levels::new(probe)));
+        }
+        control.add_adapters(plan, shared, seed, end);
+        control
+    }
+
+    fn add_adapters(&mut self, plan: &Plan, shared: &ControlPlan, seed: Seed, end: Time) {
+        let mut outlets: BTreeMap<u32, Vec<Outlet>> = BTreeMap::new();
+        let jitter = plan.spec.control.limiter().map_or(0.0, |limiter| limiter.pacing_jitter);
+        for (id, flow) in (0..).zip(&plan.flows) {
+            let port = plan.route[flow.first_leg as usize];
+            if shared.adapted[port as usize] {
+                let name = shared.names.get(id as usize).map_or("", |name| name);
+                let reaction = ReactionPoint::new(seed.stream(&format!("control/limiter/{name}")));
+                let pacer = Pacer::new(jitter, seed.stream(&format!("control/pacing/{name}")));
+                let of_port = outlets.entry(port).or_default();
+                self.places[id as usize] = of_port.len() as u32;
+                of_port.push(Outlet::new(id, reaction, pacer));
+            }
+        }
+        let mut feeds: BTreeMap<u32, Feed> = plan.feeds(seed, |port| shared.adapted[port as usize]).collect();
+        for (port, outlets) in outlets {
+            let spec = &plan.topology.ports[port as usize];
+            let limited = shared.limited[spec.from as usize];
+            let rules = if limited { Rules::new(&plan.spec.control, spec.link.rate_bps) } else { None };
+            let limiter = plan.spec.control.limiter();
+            let bounds = Bounds {
+                open: plan.limits[port as usize],
+                limited: limiter.map_or(Limit::UNLIMITED, |limiter| limiter.queue.into()),
+                fifo: limiter.map_or(0, |limiter| limiter.fifo_frames as usize),
+            };
+            let mut adapter = Adapter::new(feeds.remove(&port), outlets, rules, bounds);
+            let probe = plan.spec.record.limiters.iter().find(|probe| probe.host == spec.from);
+            if let Some(probe) = probe {
+                adapter.record(Boundaries::new(probe.every_ps, end));
+            }
+            self.extras[port as usize].adapter = Some(Box::new(adapter));
+        }
+    }
+
+    /// The ports whose lines are special.
+    pub(crate) fn special(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..).zip(&self.extras).filter(|(_, extra)| extra.is_special()).map(|(port, _)| port)
+    }
+
+    /// The ports of hosts that are adapted.
+    pub(crate) fn adapted(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..).zip(&self.extras).filter(|(_, extra)| extra.adapter.is_some()).map(|(port, _)| port)
+    }
+}
+
+impl Extra {
+    const NEW: Extra = Extra {
+        boundary: Time::NEVER,
+        tasks: Vec::new(),
+        hold: Hold::NONE,
+        point: None,
+        guard: None,
+        levels: None,
+        adapter: None,
+    };
+
+    fn is_special(&self) -> bool {
+        self.point.is_some() || self.guard.is_some() || self.levels.is_some() || self.adapter.is_some()
+    }
+}
+
+impl Fabric<'_> {
+    /// Takes over what special lines need: they are looked at whenever they are touched.
+    pub(crate) fn start_control(&mut self) {
+        let Some(control) = &mut self.control else { return };
+        let special: Vec<u32> = control.special().collect();
+        for &port in &special {
+            let line = &mut self.lines[port as usize];
+            line.flags |= SPECIAL;
+            control.extras[port as usize].boundary = std::mem::replace(&mut line.boundary, Time::ZERO);
+        }
+        let adapted: Vec<u32> = control.adapted().collect();
+        adapted.into_iter().for_each(|port| self.run_adapter(port));
+    }
+
+    /// A frame arrives at the queue of a special line.
+    pub(crate) fn offer_special(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
+        let now = self.now;
+        self.look_special(port);
+        let Some(control) = &mut self.control else { return };
+        let extra = &mut control.extras[port as usize];
+        if extra.adapter.is_some() {
+            return self.offer_adapter(port, id, size, lane);
+        }
+        if let Some(levels) = &mut extra.levels {
+            levels.settle(now, self.lines[port as usize].port.waiting_bytes());
+        }
+        let (frame, tag) = (self.frames[id], control.tags.get(id as usize).copied().unwrap_or(NO_POINT));
+        let became = self.offer_plain(port, id, size, lane);
+        if lane == Lane::Control {
+            return;
+        }
+        let waiting = self.lines[port as usize].port.waiting_bytes();
+        let Some(control) = &mut self.control else { return };
+        let extra = &mut control.extras[port as usize];
+        if let Some(point) = &mut extra.point
+            && frame.kind != Kind::Notification
+            && let Some(feedback) = point.on_frame(size, became != Offer::Dropped, waiting, tag, port)
+        {
+            self.notify(port, frame.flow, frame.leg, feedback);
+        }
+        self.watch_level(port, waiting);
+    }
+
+    /// The transmitter of a special line is free, or a frame may leave a queue of a host.
+    pub(crate) fn wake_special(&mut self, port: u32) {
+        let now = self.now;
+        let Some(control) = &mut self.control else { return };
+        let extra = &mut control.extras[port as usize];
+        if extra.adapter.is_some() {
+            return self.wake_adapter(port);
+        }
+        self.look_special(port);
+        let waiting = self.lines[port as usize].port.waiting_bytes();
+        let Some(control) = &mut self.control else { return };
+        if let Some(levels) = &mut control.extras[port as usize].levels {
+            levels.settle(now, waiting);
+        }
+        self.wake_plain(port);
+        let waiting = self.lines[port as usize].port.waiting_bytes();
+        self.watch_level(port, waiting);
+    }
+
+    /// The transmission of a frame from the control lane begins.
+    #[cold]
+    pub(crate) fn launch_control(&mut self, port: u32, id: FrameId, end: Time) {
+        if self.frames[id].kind != Kind::Pause {
+            return self.launch(port, id, end);
+        }
+        if let Body::Pause(pause) = self.frames.body(id) {
+            self.pause_peer(port, pause, end);
+        }
+        self.end_control(id);
+    }
+
+    /// A control frame has reached its end.
+    pub(crate) fn end_control(&mut self, id: FrameId) {
+        self.frames.free(id);
+        if let Some(control) = &mut self.control {
+            control.ended += 1;
+        }
+    }
+
+    /// Enters a task of the timer of `port`.
+    fn plan_task(&mut self, port: u32, at: Time, task: Task) {
+        let Some(control) = &mut self.control else { return };
+        control.extras[port as usize].tasks.push((at, task));
+        self.agenda.push(at, self.port_timer(port));
+    }
+
+    /// The timer of a port runs out: does its tasks that are due, in the order in which they were entered.
+    #[cold]
+    pub(crate) fn on_port_timer(&mut self, port: u32) {
+        let now = self.now;
+        while let Some(control) = &mut self.control {
+            let tasks = &mut control.extras[port as usize].tasks;
+            let Some(place) = tasks.iter().position(|&(at, _)| at <= now) else { return };
+            match tasks.remove(place).1 {
+                Task::Notify { flow, leg, point, feedback } => self.send_notification(port, flow, leg, point, feedback),
+                Task::Send { pause, queue_port } => self.send_pause(port, pause, queue_port),
+                Task::Hold { pause, length } => self.hold(port, pause, length),
+                Task::Expire => self.expire(port),
+                Task::Refresh => self.refresh(port),
+                Task::Obey { flow, point, feedback } => self.obey(port, flow, point, feedback),
+            }
+        }
+    }
+
+    /// Counts a control frame that sets out at `port`.
+    fn count_control(&mut self, port: u32, queue_port: u32, kind: ControlKind, size: Bytes) {
+        let Some(control) = &mut self.control else { return };
+        control.made += 1;
+        let (frames, bytes) = control.sent.entry((port, queue_port, kind)).or_default();
+        *frames += 1;
+        *bytes += size.count();
+    }
+
+    /// A control frame is queued at `port`.
+    fn offer_control(&mut self, port: u32, id: FrameId, size: Bytes) {
+        self.look(port);
+        let line = &mut self.lines[port as usize];
+        match line.port.offer(self.now, id, size, Lane::Control) {
+            Offer::Sent { end } => self.launch_control(port, id, end),
+            Offer::Waits | Offer::Dropped => {
+                if let Some(due) = line.arm() {
+                    self.agenda.push(due, port);
+                }
+            }
+        }
+    }
+
+    /// The intervals of a special line that ended are written.
+    pub(crate) fn look_special(&mut self, port: u32) {
+        let now = self.now;
+        let Some(control) = &mut self.control else { return };
+        let extra = &mut control.extras[port as usize];
+        if extra.adapter.is_some() {
+            return self.draw_adapter(port, now);
+        }
+        if extra.boundary <= now {
+            extra.boundary = self.port_probes.mark(port, now, &mut self.lines[port as usize].port);
+        }
+    }
+
+    /// Where the route of `flow` begins, and how many ports it has up to `leg`.
+    fn ports_before(&self, flow: u32, leg: u32) -> u32 {
+        leg - self.plan.flows[flow as usize].first_leg
+    }
+
+    /// How many ports the route of `flow` has.
+    fn route_length(&self, flow: u32) -> u32 {
+        let first = self.plan.flows[flow as usize].first_leg as usize;
+        (0..).find(|&n| self.plan.route[first + n as usize] == ARRIVED).unwrap_or(0)
+    }
+}

@@ -1,0 +1,119 @@
+//! Queues that measure, and the notifications that they send back.
+
+use weir_core::ethernet::bcn::{self, Fate, Tag};
+use weir_core::ethernet::qcn;
+use weir_core::ethernet::reaction::Feedback;
+use weir_core::rng::Stream;
+use weir_core::spec::control;
+use weir_core::units::Bytes;
+
+use super::plan::{NO_WAY, lane, points};
+use super::{NO_POINT, Task};
+use crate::fabric::Fabric;
+use crate::frames::{Body, Frame, FrameId, Kind};
+use crate::totals::ControlKind;
+use weir_core::queue::Lane;
+
+/// A queue that measures, whatever its scheme.
+#[derive(Debug)]
+pub(super) enum Point {
+    Bcn(bcn::CongestionPoint),
+    Qcn(qcn::CongestionPoint),
+}
+
+impl Point {
+    /// The congestion point of the scheme of `control`.
+    pub(super) fn new(control: &control::Control, stream: Stream) -> Option<Point> {
+        if let Some(bcn) = &control.bcn {
+            return Some(Point::Bcn(bcn::CongestionPoint::new(&bcn.congestion_point, stream)));
+        }
+        let qcn = control.qcn.as_ref()?;
+        Some(Point::Qcn(qcn::CongestionPoint::new(&qcn.congestion_point, stream)))
+    }
+
+    /// A frame with the tag `tag` came to the queue of `port`, `waiting` waits now: the feedback, if it is sampled.
+    #[inline]
+    pub(super) fn on_frame(
+        &mut self,
+        size: Bytes,
+        accepted: bool,
+        waiting: Bytes,
+        tag: u32,
+        port: u32,
+    ) -> Option<Feedback> {
+        let fate = if accepted { Fate::Accepted } else { Fate::Dropped };
+        match self {
+            Point::Bcn(point) => {
+                if !point.on_frame(size, fate) {
+                    return None;
+                }
+                let tag = match tag {
+                    NO_POINT => Tag::None,
+                    tag if tag == port => Tag::Here,
+                    _ => Tag::Elsewhere,
+                };
+                point.sample(waiting, tag).map(Feedback::Bcn)
+            }
+            Point::Qcn(point) => {
+                if !point.on_frame(size, fate) {
+                    return None;
+                }
+                point.sample(waiting).map(Feedback::Qcn)
+            }
+        }
+    }
+}
+
+impl Fabric<'_> {
+    /// The queue of `port` has feedback for `flow`, of which a frame came there on `leg`.
+    pub(super) fn notify(&mut self, port: u32, flow: u32, leg: u32, feedback: Feedback) {
+        let (Some(shared), Some((_, notification))) = (&self.plan.control, points(&self.plan.spec)) else { return };
+        let way_back = shared.ways_back[flow as usize];
+        if way_back == NO_WAY {
+            return;
+        }
+        // The way back begins at the end of the route; the port before this one is the first to be passed back.
+        let leg = way_back + self.route_length(flow) - self.ports_before(flow, leg);
+        let task = Task::Notify { flow, leg, point: port, feedback };
+        self.plan_task(self.plan.route[leg as usize], self.now + notification.delay_ps, task);
+    }
+
+    /// A notification sets out at `port`.
+    pub(super) fn send_notification(&mut self, port: u32, flow: u32, leg: u32, point: u32, feedback: Feedback) {
+        let Some((_, notification)) = points(&self.plan.spec) else { return };
+        let (size, lane) = (notification.frame_bytes, lane(notification));
+        self.count_control(port, point, kind(feedback), size);
+        let frame = Frame::new(self.now, flow, leg, size, lane).of_kind(Kind::Notification);
+        let id = self.frames.put_loaded(frame, Body::Notification { point, feedback });
+        match lane {
+            Lane::Control => self.offer_control(port, id, size),
+            Lane::Data => self.offer(port, id, size, lane),
+        }
+    }
+
+    /// A notification has come back to the host of its flow.
+    pub(crate) fn receive_notification(&mut self, id: FrameId) {
+        let flow = self.frames[id].flow;
+        let body = self.frames.body(id);
+        self.end_control(id);
+        let (Some(shared), Body::Notification { point, feedback }) = (&self.plan.control, body) else { return };
+        let sent = &self.plan.flows[flow as usize];
+        let port = self.plan.route[sent.first_leg as usize];
+        if shared.limited[sent.from as usize] {
+            let response = shared.responses[sent.from as usize].1;
+            self.plan_task(port, self.now + response, Task::Obey { flow, point, feedback });
+        }
+    }
+}
+
+/// What a notification with this feedback is called.
+fn kind(feedback: Feedback) -> ControlKind {
+    match feedback {
+        Feedback::Bcn(bcn::Feedback::Stop) => ControlKind::BcnStop,
+        Feedback::Bcn(bcn::Feedback::Max(_)) => ControlKind::BcnMax,
+        Feedback::Bcn(bcn::Feedback::Change(fb)) if fb < 0.0 => ControlKind::BcnNegative,
+        Feedback::Bcn(bcn::Feedback::Change(_)) => ControlKind::BcnPositive,
+        Feedback::Qcn(_) => ControlKind::Qcn,
+        Feedback::Cnp => ControlKind::Cnp,
+    }
+}

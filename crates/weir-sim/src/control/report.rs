@@ -1,0 +1,125 @@
+//! What is told of congestion management at the end of a run.
+
+use weir_core::spec::LevelProbe;
+use weir_core::units::{Bytes, Time};
+
+use super::adapter::Adapter;
+use crate::fabric::Fabric;
+use crate::totals::{ControlFrames, ControlTotals};
+
+/// How long how much waited at a port.
+#[derive(Debug)]
+pub(super) struct Levels {
+    /// Up to when it is counted; before its start nothing counts.
+    settled: Time,
+    end: Time,
+    bin: u64,
+    /// By bin, ps.
+    times: Vec<u64>,
+}
+
+impl Levels {
+    pub(super) fn new(probe: &LevelProbe) -> Levels {
+        Levels { settled: probe.from_ps, end: probe.to_ps, bin: probe.bin_bytes.count(), times: Vec::new() }
+    }
+
+    /// So much has waited up to `now`.
+    #[inline]
+    pub(super) fn settle(&mut self, now: Time, waiting: Bytes) {
+        let now = now.min(self.end);
+        if now <= self.settled {
+            return;
+        }
+        let bin = (waiting.count() / self.bin) as usize;
+        if bin >= self.times.len() {
+            self.times.resize(bin + 1, 0);
+        }
+        self.times[bin] += (now - self.settled).ps();
+        self.settled = now;
+    }
+
+    /// Every bin in which there was anything: its bounds in bytes, the lower one included, and the time in ps.
+    fn bins(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+        let filled = (0..).zip(&self.times).filter(|&(_, &time)| time > 0);
+        filled.map(|(bin, &time)| (bin * self.bin, (bin + 1) * self.bin, time))
+    }
+}
+
+/// What waited in the adapter of a port, to be added to what the port counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Waited {
+    pub(crate) byte_ps: u128,
+    pub(crate) wait_ps: u128,
+    pub(crate) most: u64,
+}
+
+impl Fabric<'_> {
+    /// After the last event: draws what was generated before the end, and writes the rows that are left.
+    pub(crate) fn finish_control(&mut self) {
+        let Some(control) = &self.control else { return };
+        let adapted: Vec<u32> = control.adapted().collect();
+        let end = self.end;
+        for port in adapted {
+            self.draw_adapter(port, end);
+            let Some(control) = &mut self.control else { return };
+            if let Some(adapter) = &mut control.extras[port as usize].adapter {
+                adapter.settle(end);
+            }
+        }
+        let Some(control) = &mut self.control else { return };
+        for (extra, line) in control.extras.iter_mut().zip(&self.lines) {
+            if let Some(levels) = &mut extra.levels {
+                levels.settle(end, line.port.waiting_bytes());
+            }
+        }
+    }
+
+    /// The frames that wait in the adapter of a port.
+    pub(crate) fn waiting_in_adapter(&self, port: usize) -> impl Iterator<Item = u32> + '_ {
+        let adapter = self.control.as_ref().and_then(|control| control.extras[port].adapter.as_deref());
+        adapter.into_iter().flat_map(|adapter| adapter.waiting())
+    }
+
+    /// What waited in the adapter of a port, if it has one.
+    pub(crate) fn waited(&self, port: usize) -> Waited {
+        let adapter = self.control.as_ref().and_then(|control| control.extras[port].adapter.as_deref());
+        let waited =
+            |adapter: &Adapter| Waited { byte_ps: adapter.byte_ps, wait_ps: adapter.wait_ps, most: adapter.peak() };
+        adapter.map_or(Waited::default(), waited)
+    }
+
+    /// Control frames that were made and have not reached their end, and how many of them were dropped.
+    pub(crate) fn control_frames(&self) -> (u64, u64) {
+        let (Some(control), Some(shared)) = (&self.control, &self.plan.control) else { return (0, 0) };
+        let dropped = self.drops.get(shared.first_way_back..).map_or(0, |drops| drops.iter().sum());
+        (control.made - control.ended, if shared.ways_back.is_empty() { 0 } else { dropped })
+    }
+
+    /// What congestion management did, up to the end.
+    pub(crate) fn control_totals(&mut self) -> ControlTotals {
+        let end = self.end;
+        let Some(control) = &mut self.control else { return ControlTotals::default() };
+        let mut totals = ControlTotals::default();
+        for (&(port, queue_port, kind), &(frames, bytes)) in &control.sent {
+            totals.frames.push(ControlFrames { port, queue_port, kind, frames, bytes });
+        }
+        for (port, extra) in (0..).zip(&mut control.extras) {
+            if let Some(levels) = &extra.levels {
+                totals.queue_levels.extend(levels.bins().map(|(low, high, time)| (port, low, high, time)));
+            }
+            let Some(adapter) = &mut extra.adapter else { continue };
+            adapter.write_rows(end);
+            let Some(rules) = &adapter.rules else { continue };
+            for outlet in &mut adapter.outlets {
+                outlet.reaction.advance(end, rules);
+                totals.reaction_points.push((outlet.flow, *outlet.reaction.meter()));
+                if adapter.boundaries.is_some() {
+                    totals.limiters.push((outlet.flow, std::mem::take(&mut outlet.rows)));
+                }
+            }
+        }
+        totals.reaction_points.sort_by_key(|row| row.0);
+        totals.limiters.sort_by_key(|row| row.0);
+        totals
+    }
+}
