@@ -56,6 +56,7 @@ SPEC = {
         "qcn": None,
         "responses": [{"nodes": [0, 1, 2, 3], "pause_ps": US, "notification_ps": US}],
     },
+    "switching": {"services": []},
 }
 QCN = {
     "congestion_point": {
@@ -132,6 +133,14 @@ def test_a_port_that_no_limited_flow_passes_is_left_out():
     assert [queue.port for queue in queues_in(spec)] == ["cs->es-4"]
 
 
+def test_an_output_that_serves_less_is_hotter():
+    spec = copy.deepcopy(SPEC)
+    spec["switching"]["services"] = [{"port": 19, "rate_bps": 2 * 10**9, "from_ps": 0, "to_ps": US}]
+    (queue,) = queues_in(spec)
+    assert queue.severity == pytest.approx(5 * 4 * 0.49)
+    assert queue.classes == "moderate, large"
+
+
 def test_an_upstream_queue_sees_the_flows_of_its_own_host_only():
     spec = copy.deepcopy(SPEC)
     spec["control"]["bcn"]["congestion_point"]["ports"] = [10]
@@ -157,8 +166,8 @@ def test_the_plane_of_the_calibration_turns_unstable_at_the_sampled_margin():
     plane = over_plane(queue, read_axes("w=1..2:2,delay=0us..300us:31"))
     column = plane.values[:, 1]
     assert column[0] == pytest.approx(161.3e-6, abs=0.1e-6)
-    turn = [y for x, y in plane.crossings(0.0) if x == 2.0]
-    assert turn == [pytest.approx(161.3e-6, abs=0.1e-6)]
+    ends = [end for piece in plane.contour(0.0) for end in piece]
+    assert max(ends) == (2.0, pytest.approx(161.3e-6, abs=0.1e-6))
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 """The dual ranking, and stability over two parameters."""
 
+import numpy as np
 import pytest
 
 from weirlab.theory.bcn import BcnPoint
-from weirlab.theory.plane import margin_plane
+from weirlab.theory.plane import Plane, margin_plane
 from weirlab.theory.ranking import PARAMETERS, Demand, margin_elasticities, rank_parameters, rank_traffic
 
 POINT = BcnPoint(0.2, 1.0, 31, 0.03, 1.0, 1.0, 0.002, 1e-3, 256, 400.0)
@@ -45,7 +46,24 @@ def test_a_plane_turns_unstable_where_the_margin_says():
     assert plane.values.shape == (5, 2)
     assert list(plane.values[:, 0]) == sorted(plane.values[:, 0], reverse=True)
     level = (plane.values[1, 0] + plane.values[2, 0]) / 2
-    assert plane.crossings(level)[0] == (0.0, pytest.approx(1.5))
+    ((left, right),) = plane.contour(level)
+    assert {left[0], right[0]} == {0.0, 1.0}
+    assert (left[1], right[1]) == pytest.approx((1.5, 1.5))
+
+
+def test_a_contour_crosses_the_cells_between_its_sides():
+    """x + y = 1.5 on the unit squares of a 3 x 3 grid: three pieces, joined, all on that line."""
+    plane = Plane(np.arange(3.0), np.arange(3.0), np.add.outer(np.arange(3.0), np.arange(3.0)))
+    pieces = plane.contour(1.5)
+    assert len(pieces) == 3
+    assert all(x + y == pytest.approx(1.5) for piece in pieces for x, y in piece)
+    assert plane.contour(9.0) == []
+
+
+def test_a_contour_leaves_cells_without_a_number_out():
+    values = np.add.outer(np.arange(3.0), np.arange(3.0))
+    values[0, 0] = np.nan
+    assert len(Plane(np.arange(3.0), np.arange(3.0), values).contour(1.5)) == 2
 
 
 def test_a_plane_refuses_what_is_no_parameter():

@@ -103,10 +103,11 @@ def queues_in(spec: Mapping[str, Any]) -> list[ControlledQueue]:
         return []
     routes = Routes(layout_of(spec["network"]), spec["network"])
     streams = list(_streams(spec))
+    slower = {service["port"]: service["rate_bps"] for service in spec["switching"]["services"]}
     queues = [
         queue
         for port in scheme["congestion_point"]["ports"]
-        if (queue := _queue(control, scheme, routes, port, streams)) is not None
+        if (queue := _queue(control, scheme, routes, port, slower.get(port), streams)) is not None
     ]
     return sorted(queues, key=lambda queue: -queue.severity)
 
@@ -124,8 +125,14 @@ def _streams(spec: Mapping[str, Any]) -> Iterator[_Stream]:
 
 
 def _queue(
-    control: Mapping[str, Any], scheme: Mapping[str, Any], routes: Routes, port: int, streams: list[_Stream]
+    control: Mapping[str, Any],
+    scheme: Mapping[str, Any],
+    routes: Routes,
+    port: int,
+    service_bps: int | None,
+    streams: list[_Stream],
 ) -> ControlledQueue | None:
+    """`service_bps`: what an output-generated hotspot leaves of the line rate."""
     layout, here = routes.layout, routes.layout.ports[port]
     passing = [
         (stream, share)
@@ -143,7 +150,7 @@ def _queue(
     line_fps = (here.rate_bps if line is None else line.rate_bps) / wire_bits
     senders = {stream.source for stream in limited}
     common = {
-        "service_fps": here.rate_bps / wire_bits,
+        "service_fps": (here.rate_bps if service_bps is None else service_bps) / wire_bits,
         "flows": float(len({(stream.source, stream.target) for stream in limited})),
         "delay_s": _delay_s(control, scheme, routes, here.source, senders, size),
     }

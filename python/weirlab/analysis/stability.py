@@ -30,6 +30,8 @@ class Parameter:
     """Of `BcnPoint` or `QcnPoint`."""
     title: str
     unit: str = ""
+    shown: float = 1.0
+    """Factor from the unit of the field to that of pictures."""
 
 
 PARAMETERS = {
@@ -40,7 +42,7 @@ PARAMETERS = {
     "w": Parameter("w", "weight of the queue's change"),
     "q_eq": Parameter("q_eq_frames", "set point", "frames"),
     "n": Parameter("flows", "flows"),
-    "delay": Parameter("delay_s", "delay of the loop", "s"),
+    "delay": Parameter("delay_s", "delay of the loop", "µs", 1e6),
 }
 """What stands before '=' in `--over`."""
 
@@ -52,12 +54,17 @@ class Axis:
     name: str
     """As in `PARAMETERS`."""
     levels: tuple[float, ...]
-    """In the unit of the parameter; `ru` in bit/s."""
+    """`ru` in bit/s, `delay` in s."""
 
     @property
     def logarithmic(self) -> bool:
         """Whether equal steps are equal ratios."""
         return self.levels[0] > 0 and self.levels[-1] / self.levels[0] >= 10
+
+    @property
+    def factor(self) -> float:
+        """From the unit of the levels to that of pictures."""
+        return PARAMETERS[self.name].shown
 
     @property
     def title(self) -> str:

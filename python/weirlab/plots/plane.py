@@ -13,8 +13,7 @@ from weirlab.plots.style import LIGHT, Plot, altair, finished
 
 __all__ = ["AxisOf", "Line", "heat_map"]
 
-COLORS = ("blue", "orange", "violet", "pink")
-DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
+COLORS = ("ink", "pink", "violet", "orange")
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,8 @@ class Line:
     """A boundary that theory draws."""
 
     label: str
-    points: Sequence[tuple[float, float]]
+    pieces: Sequence[Sequence[tuple[float, float]]]
+    """Connected points (x, y) each."""
 
 
 def heat_map(
@@ -113,7 +113,7 @@ def heat_map(
             .mark_rect(filled=False, stroke=LIGHT["ink"], strokeWidth=2, strokeDash=[5, 3])
             .encode(x=_position("x:Q", x, across), x2="x2:Q", y=_position("y:Q", y, up), y2="y2:Q")
         )
-    drawn = [line for line in lines if len(line.points) > 1]
+    drawn = [line for line in lines if any(len(piece) > 1 for piece in line.pieces)]
     layers += _lines(drawn, x, y, across, up)
     missing = sum(len(line) for line in values) - cells.height
     notes = [note, f"{missing} cells have no number." if missing else ""]
@@ -122,7 +122,7 @@ def heat_map(
         + "".join(f" Line: {line.label}." for line in drawn)
     )
     return finished(
-        [alt.layer(*layers).resolve_scale(color="independent", strokeDash="independent")],
+        [alt.layer(*layers).resolve_scale(color="independent")],
         name=name,
         title=title,
         description=summary,
@@ -139,25 +139,22 @@ def _lines(
     alt = altair()
     rows = pl.DataFrame(
         [
-            {"x": at, "y": height, "line": line.label, "order": place}
+            {"x": at[0], "y": at[1], "x2": to[0], "y2": to[1], "line": line.label}
             for line in lines
-            for place, (at, height) in enumerate(line.points)
+            for piece in line.pieces
+            for at, to in pairwise(piece)
         ]
     )
     names = [line.label for line in lines]
     base = alt.Chart(rows).encode(
-        x=_position("x:Q", x, across), y=_position("y:Q", y, up), order="order:Q", detail="line:N"
+        x=_position("x:Q", x, across), y=_position("y:Q", y, up), x2="x2:Q", y2="y2:Q"
     )
     colors = [LIGHT[COLORS[i % len(COLORS)]] for i in range(len(names))]
-    dashes = [DASHES[i % len(DASHES)] for i in range(len(names))]
+    legend = alt.Legend(orient="top", title=None, symbolType="stroke", symbolStrokeWidth=3)
+    color = alt.Color("line:N", sort=names, scale=alt.Scale(domain=names, range=colors), legend=legend)
     return [
-        base.mark_line(clip=True, strokeWidth=5, color="white", opacity=0.8),
-        base.mark_line(clip=True, strokeWidth=2.4).encode(
-            color=alt.Color("line:N", sort=names, scale=alt.Scale(domain=names, range=colors), title=None),
-            strokeDash=alt.StrokeDash(
-                "line:N", sort=names, scale=alt.Scale(domain=names, range=dashes), legend=None
-            ),
-        ),
+        base.mark_rule(clip=True, strokeWidth=5, strokeCap="round", color="white", opacity=0.8),
+        base.mark_rule(clip=True, strokeWidth=2.4, strokeCap="round").encode(color=color),
     ]
 
 

@@ -177,18 +177,19 @@ def stability_page(
     plane = over_plane(queue, axes)
     x, y = axes
     values = (plane.values * 1e6).tolist()
-    boundary = plane.crossings(0.0)
+    boundary = plane.contour(0.0)
+    drawn = [tuple((px * x.factor, py * y.factor) for px, py in piece) for piece in boundary]
     reach = max((abs(value) for row in values for value in row if math.isfinite(value)), default=1.0)
     plot = heat_map(
         "stability",
         f"Delay that {queue.scheme} at {queue.port} bears beyond its own",
-        x=AxisOf(x.title, x.levels, x.logarithmic),
-        y=AxisOf(y.title, y.levels, y.logarithmic),
+        x=AxisOf(x.title, [level * x.factor for level in x.levels], x.logarithmic),
+        y=AxisOf(y.title, [level * y.factor for level in y.levels], y.logarithmic),
         values=values,
         value_title="spare delay [µs]",
         domain=(-reach, reach),
         middle=0.0,
-        lines=[Line("limit of stability", boundary)],
+        lines=[Line("limit of stability", drawn)],
         note="Blue: stable. Red: the delay of the loop exceeds what it bears.",
     )
     provenance = Provenance.now()
@@ -211,7 +212,7 @@ def stability_page(
             "x": {"name": x.name, "levels": list(x.levels)},
             "y": {"name": y.name, "levels": list(y.levels)},
             "spare_delay_s": plane.values.tolist(),
-            "boundary": [list(point) for point in boundary],
+            "boundary": boundary,
         },
     )
 

@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 from weirlab.theory.bcn import BcnPoint
 from weirlab.theory.qcn import QcnPoint
 
-__all__ = ["Plane", "margin_plane"]
+__all__ = ["Plane", "Segment", "margin_plane"]
+
+Segment = tuple[tuple[float, float], tuple[float, float]]
+"""A straight piece of line: both ends, (x, y)."""
 
 P = TypeVar("P", bound=BcnPoint | QcnPoint)
 
@@ -28,17 +31,33 @@ class Plane:
     values: NDArray[np.float64]
     """Shape (rows, columns)."""
 
-    def crossings(self, level: float) -> list[tuple[float, float]]:
-        """Points (x, y) where the values pass `level`, by linear interpolation along each column."""
-        found: list[tuple[float, float]] = []
-        for column, x in enumerate(self.x):
-            above = self.values[:, column] - level
-            for row in range(len(self.y) - 1):
-                low, high = above[row], above[row + 1]
-                if low * high < 0 or (low == 0 and high != 0):
-                    part = low / (low - high)
-                    found.append((float(x), float(self.y[row] + part * (self.y[row + 1] - self.y[row]))))
+    def contour(self, level: float) -> list[Segment]:
+        """Where the values pass `level`: a piece of line in each cell that it crosses, interpolated linearly
+        along the sides. Cells with a corner that has no number are left out."""
+        found: list[Segment] = []
+        for row in range(len(self.y) - 1):
+            for column in range(len(self.x) - 1):
+                ends = self._ends(row, column, level)
+                found += [(ends[i], ends[i + 1]) for i in range(0, len(ends) - 1, 2)]
         return found
+
+    def _ends(self, row: int, column: int, level: float) -> list[tuple[float, float]]:
+        """Points on the sides of a cell, in turn around it."""
+        corners = [(row, column), (row, column + 1), (row + 1, column + 1), (row + 1, column)]
+        above = [float(self.values[corner]) - level for corner in corners]
+        if not np.isfinite(above).all():
+            return []
+        ends = []
+        for side in range(4):
+            first, second = above[side], above[(side + 1) % 4]
+            if (first < 0) == (second < 0):
+                continue
+            part = first / (first - second)
+            (y_at, x_at), (y_to, x_to) = corners[side], corners[(side + 1) % 4]
+            x = self.x[x_at] + part * (self.x[x_to] - self.x[x_at])
+            y = self.y[y_at] + part * (self.y[y_to] - self.y[y_at])
+            ends.append((float(x), float(y)))
+        return ends
 
 
 def margin_plane(
