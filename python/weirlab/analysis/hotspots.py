@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from weirlab.scenario import Scenario
+from weirlab.scenario.demands import demands, middle_ps, services
 from weirlab.scenario.hotspots import AnyHotspot, InputGenerated
 from weirlab.scenario.layout import Layout, layout_of
 from weirlab.scenario.resolve import translated
-from weirlab.scenario.resolve_hotspots import mean_rate_fps, mean_size_bytes, targets_of
 from weirlab.theory.hotspot import Hotspot, degree_class, severity_class
 
 __all__ = ["HotspotFacts", "hotspot_facts"]
@@ -60,18 +60,15 @@ def hotspot_facts(scenario: Scenario) -> list[HotspotFacts]:
 
 
 def _facts(name: str, hotspot: AnyHotspot, spec: Mapping[str, Any], layout: Layout) -> HotspotFacts:
-    low, high = 0, spec["run"]["duration_ps"]
-    if hotspot.window is not None:
-        low, high = hotspot.window.low.ps, hotspot.window.high.ps
-    middle = (low + high) / 2
+    middle = middle_ps(hotspot, spec)
     hosts = [i for i, node in enumerate(layout.nodes) if node in layout.hosts]
     places = {host: place for place, host in enumerate(hosts)}
-    services = _services(spec, layout, hosts, middle)
+    served = services(spec, layout, hosts, middle)
     hot = places[layout.nodes.index(hotspot.at)]
     rows = [[0.0] * len(hosts) for _ in hosts] if len(hosts) <= MOST_HOSTS else None
     offered = [0.0] * len(hosts)
     makers: set[int] = set()
-    for own, target, load in _demands(spec, layout, middle):
+    for own, target, load in demands(spec, layout, middle):
         offered[places[target]] += load
         if rows is not None:
             rows[places[own]][places[target]] += load
@@ -80,12 +77,12 @@ def _facts(name: str, hotspot: AnyHotspot, spec: Mapping[str, Any], layout: Layo
     if isinstance(hotspot, InputGenerated):
         entry = next(entry for entry in spec["traffic"] if entry["name"] == f"hotspot-{name}")
         makers = {source["from"] for source in entry["sources"]}
-    severity = offered[hot] / services[hot]
+    severity = offered[hot] / served[hot]
     degree = _degree(hotspot, makers, hosts)
     without = None
     switches = len(layout.nodes) - len(hosts)
     if rows is not None and switches == 1:
-        spot = Hotspot(tuple(map(tuple, rows)), tuple(services), hot, len(makers))
+        spot = Hotspot(tuple(map(tuple, rows)), tuple(served), hot, len(makers))
         without = spot.throughput_without_control
     return HotspotFacts(
         name=name,
@@ -93,7 +90,7 @@ def _facts(name: str, hotspot: AnyHotspot, spec: Mapping[str, Any], layout: Layo
         at=hotspot.at,
         severity=severity,
         degree=degree,
-        throughput_max=sum(map(min, offered, services)) / len(hosts),
+        throughput_max=sum(map(min, offered, served)) / len(hosts),
         throughput_without_control=without,
         contradictions=tuple(_contradictions(hotspot, severity, degree)),
     )
@@ -105,36 +102,6 @@ def _degree(hotspot: AnyHotspot, makers: set[int], hosts: list[int]) -> float:
         return len(makers) / len(hosts)
     own = len(hosts) - 1
     return 1.0 if len(makers) >= own else len(makers) / len(hosts)
-
-
-def _services(spec: Mapping[str, Any], layout: Layout, hosts: list[int], at_ps: float) -> list[float]:
-    """What the port to each host serves at a time, as a share of the line rate."""
-    slower = {
-        service["port"]: service["rate_bps"]
-        for service in spec["switching"]["services"]
-        if service["from_ps"] <= at_ps < service["to_ps"]
-    }
-    towards = {port.target: i for i, port in enumerate(layout.ports)}
-    shares = []
-    for host in hosts:
-        port = towards[layout.nodes[host]]
-        rate = layout.ports[port].rate_bps
-        shares.append(slower.get(port, rate) / rate)
-    return shares
-
-
-def _demands(spec: Mapping[str, Any], layout: Layout, at_ps: float) -> Iterator[tuple[int, int, float]]:
-    """(sender, receiver, line rates) of what is offered at a time."""
-    for entry in spec["traffic"]:
-        for source in entry["sources"]:
-            if not source["start_ps"] <= at_ps < source["stop_ps"]:
-                continue
-            port = layout.host_port(source["from"])
-            assert port is not None, "a host that sends has a port"
-            wire = port.wire_ps(round(mean_size_bytes(source)))
-            targets = targets_of(source)
-            for target in targets:
-                yield source["from"], target, mean_rate_fps(source["departures"]) * wire / 1e12 / len(targets)
 
 
 def _contradictions(hotspot: AnyHotspot, severity: float, degree: float) -> Iterator[str]:

@@ -22,6 +22,13 @@ from weirlab.measures.flows import (
     rms_fairness,
     time_to_converge,
 )
+from weirlab.measures.hotspots import (
+    burst_delay,
+    delay_fairness,
+    drops,
+    recovery_time,
+    relative_fairness,
+)
 from weirlab.measures.ports import (
     control_frames,
     drop_time,
@@ -38,10 +45,13 @@ from weirlab.measures.rows import MissingRecordError, Window
 __all__ = [
     "MissingRecordError",
     "Window",
+    "burst_delay",
     "control_frames",
+    "delay_fairness",
     "delay_percentile",
     "delivered_rate",
     "drop_time",
+    "drops",
     "evaluate",
     "jain_fairness",
     "last_drop",
@@ -55,6 +65,8 @@ __all__ = [
     "queue_percentile",
     "queue_spread",
     "rate_error",
+    "recovery_time",
+    "relative_fairness",
     "rms_fairness",
     "summary",
     "time_to_converge",

@@ -17,6 +17,13 @@ from weirlab.measures.flows import (
     rms_fairness,
     time_to_converge,
 )
+from weirlab.measures.hotspots import (
+    burst_delay,
+    delay_fairness,
+    drops,
+    recovery_time,
+    relative_fairness,
+)
 from weirlab.measures.ports import (
     control_frames,
     drop_time,
@@ -29,12 +36,16 @@ from weirlab.measures.ports import (
     utilisation,
 )
 from weirlab.records import Records
+from weirlab.scenario.demands import ideal_shares, traffic_names
 from weirlab.scenario.layout import layout_of, plan_network
 from weirlab.scenario.measure import (
     AnyMeasure,
+    BurstDelay,
     ControlFrames,
+    DelayFairness,
     DelayPercentile,
     DeliveredRate,
+    Drops,
     DropTime,
     JainFairness,
     LastDrop,
@@ -48,6 +59,8 @@ from weirlab.scenario.measure import (
     QueuePercentile,
     QueueSpread,
     RateError,
+    RecoveryTime,
+    RelativeFairness,
     RmsFairness,
     TimeToConverge,
     Utilisation,
@@ -150,13 +163,34 @@ def _evaluated(records: Records, measure: AnyMeasure, scenario: Scenario) -> tup
             return pause_time(records, of, measure.take), "ps"
         case ControlFrames():
             return control_frames(records, of, measure.type), "1"
+        case BurstDelay():
+            return burst_delay(records, of, longest=measure.take == "longest"), "ps"
+        case DelayFairness():
+            return delay_fairness(records, of), "1"
+        case RelativeFairness():
+            receiver, shares = scenario.hotspots[measure.hotspot].at, ideal_shares(scenario, measure.hotspot)
+            return relative_fairness(records, of, receiver, shares), "1"
+        case Drops():
+            return drops(records, of), "1"
+        case RecoveryTime():
+            return _recovery(records, of, measure, scenario), "ps"
         case RmsFairness():
             return rms_fairness(records, of, float(measure.target.bps), window), "1"
+
+
+def _recovery(records: Records, ports: list[int], measure: RecoveryTime, scenario: Scenario) -> pl.DataFrame:
+    assert scenario.network is not None, "a loaded scenario has the network that its measures name"
+    layout = layout_of(plan_network(scenario.network).spec)
+    rate = sum(layout.ports[port].rate_bps for port in ports)
+    limits = scenario.hotspots[measure.hotspot].window
+    start = 0 if limits is None else limits.low.ps
+    window = None if limits is None else (limits.low.ps, limits.high.ps)
+    return recovery_time(records, ports, measure.share * rate / 8e12, start, window=window)
 
 
 def _ids(measure: AnyMeasure, scenario: Scenario) -> list[int]:
     """The ports, or the entries of traffic, that a measure is about."""
     if not isinstance(measure, PortMeasure):
-        return selected_traffic(measure.of, list(scenario.traffic))
+        return selected_traffic(measure.of, traffic_names(scenario))
     assert scenario.network is not None, "a loaded scenario has the network that its measures name"
     return layout_of(plan_network(scenario.network).spec).port_ids(measure.of)

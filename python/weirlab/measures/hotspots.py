@@ -93,6 +93,6 @@ def drops(records: Records, ports: Sequence[int]) -> pl.DataFrame:
 def _bursts(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
     """Rows of `bursts` of these entries of traffic. Raises MissingRecordError where there are none."""
     flows = records["flow_names"].filter(pl.col("traffic").is_in(list(traffic))).select("flow")
-    if records["bursts"].is_empty():
+    if "bursts" not in records or records["bursts"].is_empty():
         raise MissingRecordError("bursts were not recorded: they need sources of the kind 'bursts'")
     return records["bursts"].join(flows, on="flow", how="inner", maintain_order="left")

@@ -164,7 +164,7 @@ def _position(field: str, axis: AxisOf, edges: Sequence[float]) -> object:
     scale = alt.Scale(domain=[edges[0], edges[-1]], nice=False, zero=False, **kind)
     encoding: Mapping[str, type] = {"x": alt.X, "y": alt.Y}
     shown = alt.Axis(
-        grid=False, format="~g", **({"values": list(axis.levels)} if len(axis.levels) <= 12 else {})
+        grid=False, format="~r", **({"values": list(axis.levels)} if len(axis.levels) <= 12 else {})
     )
     channel = "y" if field.removeprefix("at_").startswith("y") else "x"
     return encoding[channel](field, title=axis.title, scale=scale, axis=shown)
@@ -176,7 +176,10 @@ def _scale(ends: tuple[float, float], middle: float | None) -> object:
         return alt.Scale(scheme="viridis", domain=list(ends), clamp=True)
     reach = max(abs(ends[0] - middle), abs(ends[1] - middle))
     return alt.Scale(
-        range=["#c9342a", "#f6f6f4", "#1f63c6"], domain=[middle - reach, middle, middle + reach], clamp=True
+        range=["#c9342a", "#f6f6f4", "#1f63c6"],
+        domain=[middle - reach, middle, middle + reach],
+        clamp=True,
+        interpolate="rgb",
     )
 
 

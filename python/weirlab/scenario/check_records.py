@@ -15,10 +15,12 @@ from weirlab.scenario.measure import (
     PortMeasure,
     QueuePercentile,
     QueueSpread,
+    RecoveryTime,
+    RelativeFairness,
     TimeToConverge,
     WindowedPortMeasure,
 )
-from weirlab.scenario.problems import listed
+from weirlab.scenario.problems import did_you_mean, listed
 from weirlab.scenario.record import (
     DelayRecord,
     FlowRecord,
@@ -110,6 +112,10 @@ def check_measures(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
         window = getattr(measure, "window", None)
         if window is not None and scenario.run.duration is not None and window.high > scenario.run.duration:
             yield (*path, "window"), f"ends after the run ({scenario.run.duration})"
+        if isinstance(measure, RecoveryTime | RelativeFairness) and measure.hotspot not in scenario.hotspots:
+            hint = did_you_mean(measure.hotspot, scenario.hotspots)
+            yield (*path, "hotspot"), f"no hotspot is called '{measure.hotspot}'{hint}"
+            continue
         if isinstance(measure, PortMeasure):
             amiss = list(ports_amiss(layout, measure.of, (*path, "of")))
             yield from amiss or _port_data(scenario, layout, measure, path)
@@ -122,7 +128,7 @@ def _port_data(scenario: Scenario, layout: Layout, measure: PortMeasure, path: W
     if isinstance(measure, QueuePercentile):
         yield from _level_data(scenario, layout, measure, path)
         return
-    needs_series = isinstance(measure, QueueSpread | DropTime)
+    needs_series = isinstance(measure, QueueSpread | DropTime | RecoveryTime)
     window = measure.window if isinstance(measure, WindowedPortMeasure) else None
     if window is None and not needs_series:
         return

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from weirlab.scenario.base import BY_KIND, Model, PortSelector, TrafficSelector
+from weirlab.scenario.base import BY_KIND, Model, Name, PortSelector, TrafficSelector
 from weirlab.scenario.values import Fraction, PositiveFraction, PositiveRate, Window
 
 __all__ = [
     "AnyMeasure",
+    "BurstDelay",
     "ControlFrameType",
     "ControlFrames",
+    "DelayFairness",
     "DelayPercentile",
     "DeliveredRate",
     "DropTime",
+    "Drops",
     "FlowMeasure",
     "JainFairness",
     "LastDrop",
@@ -27,6 +30,8 @@ __all__ = [
     "QueuePercentile",
     "QueueSpread",
     "RateError",
+    "RecoveryTime",
+    "RelativeFairness",
     "RmsFairness",
     "TimeToConverge",
     "Utilisation",
@@ -134,6 +139,47 @@ class DelayPercentile(FlowMeasure):
     """That share, such as 99 %."""
 
 
+class BurstDelay(FlowMeasure):
+    """Time from the making of the first frame of a burst to the arrival of its last one; needs sources of the
+    kind `bursts`."""
+
+    kind: Literal["burst-delay"]
+    take: Literal["mean", "longest"] = "mean"
+    """Of all bursts that arrived whole: their mean, or the longest."""
+
+
+class DelayFairness(FlowMeasure):
+    """Jain's index of the flows' mean burst delays, (sum d)^2 / (n sum d^2); 1 is fair."""
+
+    kind: Literal["delay-fairness"]
+
+
+class RelativeFairness(FlowMeasure):
+    """RJFI: Jain's index of what flows through a hot output delivered, each over its max-min fair share; 1 is
+    fair."""
+
+    kind: Literal["relative-fairness"]
+    hotspot: Name
+    """The hotspot, whose output and whose middle of the window count."""
+
+
+class Drops(PortMeasure):
+    """Frames dropped at the ports; 0 where operation was lossless."""
+
+    kind: Literal["drops"]
+
+
+class RecoveryTime(PortMeasure):
+    """Time from the begin of a hotspot until the ports together carry a share of their line rates and keep
+    it; needs a `queue` record of the ports."""
+
+    kind: Literal["recovery-time"]
+    hotspot: Name
+    """The hotspot; what follows the end of its window does not count."""
+    share: PositiveFraction
+    """That share of the sum of their line rates."""
+
+
 class Utilisation(WindowedPortMeasure):
     """Share of the time in which the ports transmit."""
 
@@ -208,6 +254,11 @@ AnyMeasure = Annotated[
     | MeanDelay
     | MaxDelay
     | DelayPercentile
+    | BurstDelay
+    | DelayFairness
+    | RelativeFairness
+    | Drops
+    | RecoveryTime
     | Utilisation
     | MeanQueue
     | MaxQueue

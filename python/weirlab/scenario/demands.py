@@ -1,0 +1,76 @@
+"""Who offers how much to whom in a resolved spec, and what outputs serve, at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from weirlab.scenario.hotspots import AnyHotspot
+from weirlab.scenario.layout import Layout, layout_of
+from weirlab.scenario.resolve import translated
+from weirlab.scenario.resolve_hotspots import mean_rate_fps, mean_size_bytes, targets_of
+from weirlab.theory.hotspot import fair_shares
+
+if TYPE_CHECKING:
+    from weirlab.scenario.model import Scenario
+
+__all__ = ["demands", "ideal_shares", "middle_ps", "services", "traffic_names"]
+
+
+def ideal_shares(scenario: Scenario, name: str) -> dict[str, float]:
+    """Max-min fair share of each sender at the hot output of a hotspot, in line rates, in the middle of its
+    window."""
+    spec = json.loads(translated(scenario).spec_json)
+    layout = layout_of(spec["network"])
+    hotspot = scenario.hotspots[name]
+    at_ps = middle_ps(hotspot, spec)
+    hot = layout.nodes.index(hotspot.at)
+    asked: dict[str, float] = {}
+    for sender, receiver, load in demands(spec, layout, at_ps):
+        if receiver == hot:
+            asked[layout.nodes[sender]] = asked.get(layout.nodes[sender], 0.0) + load
+    (served,) = services(spec, layout, [hot], at_ps)
+    return dict(zip(asked, fair_shares(list(asked.values()), served), strict=True))
+
+
+def traffic_names(scenario: Scenario) -> list[str]:
+    """Names of all entries of traffic, with those that hotspots add."""
+    return list(translated(scenario).traffic if scenario.hotspots else scenario.traffic)
+
+
+def middle_ps(hotspot: AnyHotspot, spec: Mapping[str, Any]) -> float:
+    """The middle of the window of a hotspot."""
+    if hotspot.window is None:
+        return float(spec["run"]["duration_ps"]) / 2
+    return (hotspot.window.low.ps + hotspot.window.high.ps) / 2
+
+
+def services(spec: Mapping[str, Any], layout: Layout, hosts: list[int], at_ps: float) -> list[float]:
+    """What the port to each host serves at a time, as a share of the line rate."""
+    slower = {
+        service["port"]: service["rate_bps"]
+        for service in spec["switching"]["services"]
+        if service["from_ps"] <= at_ps < service["to_ps"]
+    }
+    towards = {port.target: i for i, port in enumerate(layout.ports)}
+    shares = []
+    for host in hosts:
+        port = towards[layout.nodes[host]]
+        rate = layout.ports[port].rate_bps
+        shares.append(slower.get(port, rate) / rate)
+    return shares
+
+
+def demands(spec: Mapping[str, Any], layout: Layout, at_ps: float) -> Iterator[tuple[int, int, float]]:
+    """(sender, receiver, line rates) of what is offered at a time."""
+    for entry in spec["traffic"]:
+        for source in entry["sources"]:
+            if not source["start_ps"] <= at_ps < source["stop_ps"]:
+                continue
+            port = layout.host_port(source["from"])
+            assert port is not None, "a host that sends has a port"
+            wire = port.wire_ps(round(mean_size_bytes(source)))
+            targets = targets_of(source)
+            for target in targets:
+                yield source["from"], target, mean_rate_fps(source["departures"]) * wire / 1e12 / len(targets)
