@@ -74,10 +74,9 @@ def recovery_time(
     """
     rows = recorded(records, "intervals", "port", ports, window)
     sums = rows.group_by("replicate", "t_ps").agg(pl.col("bytes").cast(pl.Float64).sum()).sort("t_ps")
-    sums = sums.with_columns(
-        length=pl.col("t_ps").cast(pl.Float64)
-        - pl.col("t_ps").shift(1).over("replicate", order_by="t_ps").fill_null(0)
-    ).filter(pl.col("t_ps") > start_ps)
+    before = pl.col("t_ps").shift(1).over("replicate", order_by="t_ps").fill_null(window[0] if window else 0)
+    sums = sums.with_columns(length=pl.col("t_ps").cast(pl.Float64) - before)
+    sums = sums.filter(pl.col("t_ps") > start_ps)
     slow = pl.col("bytes") < bytes_per_ps * pl.col("length")
     last = pl.col("t_ps").filter(slow).max().fill_null(start_ps)
     value = pl.when(last < pl.col("t_ps").max()).then((last - start_ps).cast(pl.Float64))
