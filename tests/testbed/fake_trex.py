@@ -4,7 +4,8 @@ faults.
 It listens on a real ZeroMQ REP socket, checks requests as the real server does (trex-core:
 src/rpc-server/trex_rpc_jsonrpc_v2_parser.cpp, trex_rpc_cmd_api.h; src/stx/common/trex_rpc_cmds_common.cpp,
 trex_port.cpp; src/stx/stl/trex_stl_rpc_cmds.cpp, trex_stl_port.cpp) and counts frames that a device between
-its ports would have forwarded. Time may run faster than the clock on the wall.
+its ports would have forwarded. Its time is that on the wall, or passes while its
+client sleeps.
 
     python -m tests.testbed.fake_trex --port 4501 --capacity 5e6 --fault counters_late_s=0.3
 """
@@ -25,7 +26,7 @@ from typing import Any
 
 import zmq
 
-from .fake_trex_model import Device, FakeClock, Faults, Port, Segment
+from .fake_trex_model import Device, FakeClock, Faults, Port, Segment, WallClock
 
 PARSE, INVALID, UNKNOWN, BAD_PARAMS = -32700, -32600, -32601, -32602
 EXECUTE, TRY_AGAIN = -32000, -32001
@@ -52,7 +53,7 @@ class FakeTrex:
         *,
         device: Device | None = None,
         faults: Faults | None = None,
-        clock: FakeClock | None = None,
+        clock: FakeClock | WallClock | None = None,
         ports: int = 2,
         speed_gbps: float = 10.0,
         capabilities: tuple[str, ...] = ("flow_stats", "latency", "rx_bytes"),
@@ -61,7 +62,7 @@ class FakeTrex:
     ) -> None:
         self.device = device or Device()
         self.faults = faults or Faults()
-        self.clock = clock or FakeClock()
+        self.clock = clock or WallClock()
         self.ports = [Port(index) for index in range(ports)]
         self.hdrh = hdrh
         self.calls: list[tuple[str, Mapping[str, Any]]] = []
@@ -104,6 +105,7 @@ class FakeTrex:
             if not self._socket.poll(20):
                 continue
             request = self._socket.recv()
+            self.clock.answering()
             if self.faults.answer_after_s:
                 self._stops.wait(self.faults.answer_after_s)
             reply = self._answer(request)

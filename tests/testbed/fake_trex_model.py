@@ -2,25 +2,45 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 
-class FakeClock:
-    """Time that runs ``speed`` times as fast as that on the wall. The server and its client must share
-    one."""
-
-    def __init__(self, speed: float = 1.0) -> None:
-        self._speed = speed
-        self._begin = time.monotonic()
+class WallClock:
+    """The time on the wall."""
 
     def now(self) -> float:
-        return (time.monotonic() - self._begin) * self._speed
+        return time.monotonic()
+
+    def answering(self) -> None:
+        """Answers take what they take."""
+
+
+class FakeClock:
+    """Time that passes only while somebody sleeps, and by ``answer_s`` with each answer of the server: no
+    test depends on how busy the machine is. The server and its client must share one."""
+
+    def __init__(self, answer_s: float = 0.001) -> None:
+        self._now_s = 0.0
+        self._answer_s = answer_s
+        self._lock = threading.Lock()
+
+    def now(self) -> float:
+        return self._now_s
 
     def sleep(self, seconds: float) -> None:
-        time.sleep(max(0.0, seconds) / self._speed)
+        self._pass(max(0.0, seconds))
+
+    def answering(self) -> None:
+        """An answer takes its time."""
+        self._pass(self._answer_s)
+
+    def _pass(self, seconds: float) -> None:
+        with self._lock:
+            self._now_s += seconds
 
 
 @dataclass

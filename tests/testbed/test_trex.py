@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,18 +18,16 @@ from .fake_trex import FakeTrex
 from .fake_trex_model import Device, FakeClock, Faults
 from .test_trex_messages import SQUARES
 
-SPEED = 20.0
-"""How much faster than on the wall time passes here."""
-
 
 @contextlib.contextmanager
 def bed(
     device: Device | None = None, faults: Faults | None = None, server_ports: int = 2, **settings: Any
 ) -> Iterator[tuple[TrexTestbed, FakeTrex]]:
-    """A testbed on a fake server; both live in the same fast time."""
-    clock = FakeClock(SPEED)
+    """A testbed on a fake server; both live in the same time, which passes while they
+    sleep."""
+    clock = FakeClock()
     with FakeTrex(device=device, faults=faults, clock=clock, ports=server_ports, hdrh=SQUARES) as server:
-        settings = {"timeout_s": 1.0, **settings}
+        settings = {"timeout_s": 30.0, **settings}
         testbed = TrexTestbed(
             TrexSettings(server="127.0.0.1", rpc_port=server.rpc_port, **settings), clock=clock
         )
@@ -305,22 +302,22 @@ def test_a_port_that_ends_late_still_ends() -> None:
 
 
 def test_a_lost_answer_is_asked_for_again() -> None:
-    with bed(faults=Faults(silent_to="get_port_stats", silent_times=2), timeout_s=0.2) as (testbed, _):
+    with bed(faults=Faults(silent_to="get_port_stats", silent_times=2), timeout_s=1.0) as (testbed, _):
         trial = testbed.trial(spec())
     assert trial.loss_ratio == 0.0
 
 
 def test_a_start_that_is_not_answered_is_not_repeated_but_given_up() -> None:
-    with bed(faults=Faults(silent_to="start_traffic", silent_times=1), timeout_s=0.2) as (testbed, server):
-        with pytest.raises(TrialTimeout, match=r"did not answer start_traffic within 0\.2 s$"):
+    with bed(faults=Faults(silent_to="start_traffic", silent_times=1), timeout_s=1.0) as (testbed, server):
+        with pytest.raises(TrialTimeout, match=r"did not answer start_traffic within 1 s$"):
             testbed.trial(spec())
         assert testbed.trial(spec()).loss_ratio == 0.0
         assert all(port.state != "TX" for port in server.ports)
 
 
 def test_a_connection_that_dies_in_a_trial_is_a_timeout_and_the_traffic_ends_by_itself() -> None:
-    with bed(faults=Faults(dies_after_start_s=0.5), timeout_s=0.2, retries=1) as (testbed, server):
-        with pytest.raises(TrialTimeout, match=r"did not answer get_port_stats within 0\.2 s, asked 2 times"):
+    with bed(faults=Faults(dies_after_start_s=0.5), timeout_s=1.0, retries=1) as (testbed, server):
+        with pytest.raises(TrialTimeout, match=r"did not answer get_port_stats within 1 s, asked 2 times"):
             testbed.trial(spec(duration_s=2.0))
         server.faults.dies_after_start_s = 0.0
         trial = testbed.trial(spec())
@@ -330,14 +327,13 @@ def test_a_connection_that_dies_in_a_trial_is_a_timeout_and_the_traffic_ends_by_
 
 
 def test_nobody_there_is_told_within_the_timeout() -> None:
-    begin_s = time.monotonic()
-    with pytest.raises(TrialTimeout, match=r"TRex at tcp://127.0.0.1:9 did not answer api_sync_v2"):
+    says = r"TRex at tcp://127.0.0.1:9 did not answer api_sync_v2 within 0\.1 s, asked 2 times"
+    with pytest.raises(TrialTimeout, match=says):
         TrexTestbed(TrexSettings(server="127.0.0.1", rpc_port=9, timeout_s=0.1, retries=1))
-    assert time.monotonic() - begin_s < 2.0
 
 
 def test_a_slow_server_is_waited_for() -> None:
-    with bed(faults=Faults(answer_after_s=0.03), timeout_s=1.0) as (testbed, _):
+    with bed(faults=Faults(answer_after_s=0.03)) as (testbed, _):
         assert testbed.trial(spec(duration_s=10.0)).loss_ratio == 0.0
 
 

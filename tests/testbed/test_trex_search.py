@@ -57,7 +57,7 @@ def test_a_server_that_dies_keeps_what_was_measured_and_the_search_goes_on_from_
     tmp_path: Path,
 ) -> None:
     log = tmp_path / "trials.jsonl"
-    with bed(Device(capacity_fps=4e6), timeout_s=0.3, retries=0) as (testbed, server):
+    with bed(Device(capacity_fps=4e6), timeout_s=1.0, retries=0) as (testbed, server):
 
         def die_after_five(progress) -> None:
             if progress.trials == 5:
@@ -76,5 +76,5 @@ def test_a_server_that_dies_keeps_what_was_measured_and_the_search_goes_on_from_
 
 def test_one_failed_trial_is_tried_again(tmp_path: Path) -> None:
     faults = Faults(silent_to="start_traffic", silent_times=1)
-    with bed(Device(capacity_fps=4e6), faults, timeout_s=0.3) as (testbed, _):
+    with bed(Device(capacity_fps=4e6), faults, timeout_s=1.0) as (testbed, _):
         assert run_search(search(Mdr), testbed).regular
