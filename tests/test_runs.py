@@ -127,12 +127,9 @@ def test_a_scenario_for_another_testbed_is_not_silently_simulated():
     text = """
     weirlab: 1
     name: emulated
-    testbed: {kind: netns, path: emulator}
-    network: {kind: path, ends: [a, b], link: {rate: 30 Mbit/s, delay: 1 ms}}
-    traffic: {x: {from: a, to: b, source: {kind: constant, load: 30 %, frame_size: 1500 B}}}
-    run: {duration: 20 ms}
+    testbed: {kind: netns, hops: {link: {forward: {rate: 30 Mbit/s, delay: 1 ms}}}}
     """
-    with pytest.raises(UnsupportedError, match="'netns' measures searches"):
+    with pytest.raises(UnsupportedError, match="for real programs"):
         weirlab.run(loads(text))
 
 

@@ -9,12 +9,16 @@ __all__ = [
     "SimulationError",
     "SpecError",
     "check",
+    "check_line",
     "clock_quality",
+    "create_device",
     "create_namespace",
+    "emulate",
     "expand",
     "format_quantity",
     "is_release",
     "parse_quantity",
+    "replay_line",
     "simulate",
     "steer_receive",
     "udp_trial",
@@ -43,6 +47,31 @@ def parse_quantity(kind: str, text: str) -> int: ...
 def format_quantity(kind: str, value: int) -> str: ...
 def clock_quality() -> _ClockQuality: ...
 def create_namespace() -> int: ...
+def create_device(namespace: str, name: str) -> int: ...
+def check_line(line_json: str) -> str: ...
+def replay_line(
+    line_json: str,
+    *,
+    seed: int,
+    name: str,
+    t_ps: NDArray[Any],
+    size_bytes: NDArray[Any],
+    flow: NDArray[Any],
+    until_ps: int,
+) -> dict[str, NDArray[Any]]: ...
+def emulate(
+    *,
+    hops: Sequence[_Hop],
+    seed: int,
+    stop: int,
+    real_time: bool = True,
+    cpu: int | None = None,
+    spin_ps: int = 50_000_000,
+    mtu: int = 1500,
+    memory_bytes: int = 268_435_456,
+    record: int = 0,
+    edges_ps: Sequence[int] = (),
+) -> dict[str, Any]: ...
 def steer_receive(namespace: str, interface: str, cpus: Sequence[int]) -> None: ...
 def udp_trial(
     *,
@@ -69,6 +98,13 @@ class _Way(TypedDict):
     receiver_namespace: str
     sender_cpu: int | None
     receiver_cpu: int | None
+
+class _Hop(TypedDict):
+    near: int
+    far: int
+    forward: str
+    backward: str
+    strips_window_scale: bool
 
 class _Node(TypedDict):
     name: str

@@ -15,7 +15,7 @@ from weirlab.errors import InputError, RunFailed, UnsupportedError
 from weirlab.records import TABLES, Records
 from weirlab.results import Manifest, Provenance, usable_cpus, write_json, write_text
 from weirlab.scenario import Resolved, Scenario, load
-from weirlab.scenario.testbeds import Sim
+from weirlab.scenario.testbeds import Netns, Sim
 
 __all__ = [
     "Progress",
@@ -163,6 +163,9 @@ def simulate(
 
 def resolve(scenario: Scenario) -> Resolved:
     """What the simulator is told of a scenario. Raises UnsupportedError when another testbed is to run it."""
+    if isinstance(scenario.testbed, Netns) and scenario.testbed.router is None:
+        message = "an emulated path is for real programs: start them with  weir emulate"
+        raise UnsupportedError([scenario.problem("testbed", message)])
     if not isinstance(scenario.testbed, Sim):
         problem = scenario.problem(
             "testbed", f"'{scenario.testbed.kind}' measures searches, and runs no scenarios yet"

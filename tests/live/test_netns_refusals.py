@@ -41,7 +41,6 @@ def test_load_both_ways_is_not_refused():
 @pytest.mark.parametrize(
     ("old", "new", "place", "words"),
     [
-        ("router: linux", "path: emulator", "testbed.path", "no path emulator"),
         ("kind: udp", "kind: raw", "traffic.offered.transport", "forwards IP packets"),
         ("kind: constant", "kind: poisson", "traffic.offered.source.kind", "constant load"),
         ("from: sender\n    to: receiver", "from: receiver\n    to: sender", "traffic.offered", "both ways"),

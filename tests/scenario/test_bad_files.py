@@ -280,7 +280,7 @@ ADDITIONS = {
     ),
     "a testbed that is not told what to build": (
         "testbed: {kind: netns}",
-        "f.yaml:10:1: testbed: say what it builds: either 'router: linux' or 'path: emulator'",
+        "f.yaml:10:1: testbed: say what it builds: one of 'router: linux', 'path: emulator' and 'hops'",
     ),
     "a parent by a misspelt word": (
         "extend: base.yaml",

@@ -49,6 +49,15 @@ impl Distribution {
         self.bins.len()
     }
 
+    /// How many times lie in each of these ranges: 0 to the first edge, then from edge to edge, then beyond the last;
+    /// an edge belongs to the range that it ends, to the precision of the bins.
+    pub fn counts(&self, edges: &[Span]) -> Vec<u64> {
+        let upto = |edge: &Span| self.bins.count_between(0, edge.ps() / PS_PER_NS);
+        let mut before = 0;
+        let ends = edges.iter().map(upto).chain([self.count()]);
+        ends.map(|count| count - std::mem::replace(&mut before, count)).collect()
+    }
+
     /// The usual percentiles; nothing when no time was added. A percentile is the upper end of the bin that
     /// holds it, and never more than the largest time.
     pub fn percentiles(&self) -> Option<Percentiles> {
@@ -77,6 +86,20 @@ mod tests {
     #[test]
     fn nothing_recorded_has_no_percentiles() {
         assert_eq!(Distribution::new().percentiles(), None);
+    }
+
+    #[test]
+    fn counts_between_edges_add_up_to_all() {
+        let mut times = Distribution::new();
+        for us in [0, 5, 5, 60, 7_000] {
+            times.record(Span::from_us(us));
+        }
+        assert_eq!(times.counts(&[Span::from_us(1), Span::from_us(50), Span::from_us(1000)]), [1, 2, 1, 1]);
+        assert_eq!(times.counts(&[]), [5]);
+        let mut both = Distribution::new();
+        both.add(&times);
+        both.add(&times);
+        assert_eq!(both.count(), 10);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //!    summed up. Pure.
 //! 3. [`load`] and [`sink`]: the sender and the receiver of a trial.
 //! 4. [`trial`]: both together; [`quality`]: how well this machine keeps time.
+//! 5. `emulate`: a path between two namespaces, which real programs use.
 //!
 //! Linux only. Elsewhere the crate builds, and what needs Linux answers [`LiveError::NeedsLinux`].
 #![warn(missing_docs)]
@@ -14,6 +15,8 @@
 
 pub mod datagram;
 pub mod distribution;
+#[cfg(target_os = "linux")]
+pub mod emulate;
 mod error;
 pub mod host;
 #[cfg(target_os = "linux")]

@@ -1,5 +1,6 @@
 //! The Python extension `weirlab._core`: translation, the one error map, and nothing else.
 
+mod emulate;
 mod errors;
 mod live;
 mod simulate;
@@ -13,6 +14,8 @@ use pyo3::prelude::*;
 mod _core {
     use super::*;
 
+    #[pymodule_export]
+    use crate::emulate::{check_line, create_device, emulate, replay_line};
     #[pymodule_export]
     use crate::errors::{SimulationError, SpecError};
     #[pymodule_export]

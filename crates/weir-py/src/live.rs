@@ -207,7 +207,7 @@ fn way_as_dict<'py>(py: Python<'py>, report: &WayReport) -> PyResult<Bound<'py, 
     Ok(answer)
 }
 
-fn percentiles<'py>(py: Python<'py>, found: Option<Percentiles>) -> PyResult<Option<Bound<'py, PyDict>>> {
+pub(crate) fn percentiles<'py>(py: Python<'py>, found: Option<Percentiles>) -> PyResult<Option<Bound<'py, PyDict>>> {
     let Some(Percentiles { min, p50, p90, p99, p99_9, max }) = found else { return Ok(None) };
     let answer = PyDict::new(py);
     for (name, value) in [("min", min), ("p50", p50), ("p90", p90), ("p99", p99), ("p99.9", p99_9), ("max", max)] {
@@ -216,7 +216,7 @@ fn percentiles<'py>(py: Python<'py>, found: Option<Percentiles>) -> PyResult<Opt
     Ok(Some(answer))
 }
 
-fn ns(span: Span) -> u64 {
+pub(crate) fn ns(span: Span) -> u64 {
     span.ps() / 1_000
 }
 

@@ -18,6 +18,7 @@ import typer
 from weirlab.cli import (
     check,
     doctor,
+    emulate,
     report,
     reproduce,
     run,
@@ -53,7 +54,7 @@ app = typer.Typer(
     help=_HELP,
 )
 
-for module in (run, search, report, check, scenarios, schema, doctor, reproduce, search_lab, stability):
+for module in (run, search, emulate, report, check, scenarios, schema, doctor, reproduce, search_lab, stability):
     module.add_to(app)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from weirlab import _core
 from weirlab.errors import Problem, ScenarioError
 from weirlab.scenario.check_control import check_control
+from weirlab.scenario.check_path import check_emulated
 from weirlab.scenario.check_plan import check_campaign, check_run, check_search, check_study
 from weirlab.scenario.check_records import check_measures, check_records
 from weirlab.scenario.check_traffic import check_traffic
@@ -89,9 +90,13 @@ def _network(scenario: Scenario) -> tuple[Layout | None, list[Fault]]:
 def _testbed(scenario: Scenario) -> Iterator[Fault]:
     bed = scenario.testbed
     has_device = isinstance(bed, Sim) and bed.device is not None
-    if isinstance(bed, Netns) and (bed.router is None) == (bed.path is None):
-        yield ("testbed",), "say what it builds: either 'router: linux' or 'path: emulator'"
-        return
+    if isinstance(bed, Netns):
+        if [bed.router is not None, bed.path is not None, bool(bed.hops)].count(True) != 1:
+            yield ("testbed",), "say what it builds: one of 'router: linux', 'path: emulator' and 'hops'"
+            return
+        if bed.router is None:
+            yield from check_emulated(scenario, bed)
+            return
     own = "a device" if has_device else "a router" if isinstance(bed, Netns) and bed.router else ""
     own = "a command" if isinstance(bed, Command) else "a TRex server" if isinstance(bed, Trex) else own
     if own and scenario.network is not None:

@@ -10,7 +10,7 @@ from weirlab.scenario.layout import Layout
 from weirlab.scenario.plan import Binary, Mdr
 from weirlab.scenario.problems import did_you_mean, listed
 from weirlab.scenario.selecting import Fault, Where, traffic_amiss
-from weirlab.scenario.testbeds import Trex
+from weirlab.scenario.testbeds import Netns, Trex
 from weirlab.scenario.traffic import Departing
 from weirlab.units import FrameRate
 
@@ -24,10 +24,11 @@ def check_run(scenario: Scenario) -> Iterator[Fault]:
     """Faults of `run`, and of what must stand beside what."""
     if scenario.search is not None and scenario.campaign is not None:
         yield ("campaign",), "stands beside 'search'; a scenario has one of them"
-    planned = scenario.search is not None or scenario.campaign is not None
+    used = isinstance(scenario.testbed, Netns) and scenario.testbed.router is None
+    planned = scenario.search is not None or scenario.campaign is not None or used
     if scenario.run.duration is None and not planned:
         yield ("run",), "how long? write 'run: {duration: 100 ms}'"
-    if not scenario.traffic:
+    if not scenario.traffic and not used:
         yield ("traffic",), "is missing: who sends what to whom"
 
 

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from weirlab.errors import UnitError
-from weirlab.scenario.base import BY_KIND, Model, Text
+from weirlab.scenario.base import BY_KIND, Model, Named, Text
+from weirlab.scenario.path import Hop
 from weirlab.scenario.values import (
     Count,
     Flag,
@@ -19,7 +20,7 @@ from weirlab.scenario.values import (
     PositiveFrameRate,
     PositiveSpan,
 )
-from weirlab.units import FrameRate, Frames, Span
+from weirlab.units import FrameRate, Frames, Size, Span
 
 __all__ = [
     "RESERVED",
@@ -221,7 +222,11 @@ class Netns(Model):
     """`linux`: the kernel forwards between `sender` and `receiver`. `testpmd`: the program dpdk-testpmd
     copies frames between them, and keeps one CPU busy all the time."""
     path: Literal["emulator"] | None = None
-    """`emulator`: the network of the scenario, emulated in user space."""
+    """`emulator`: the network of the scenario, two hosts and a link, emulated for real programs."""
+    hops: Named[Hop] = Named()
+    """An emulated path in full, from its near end to its far one, for real programs."""
+    mtu: Size = Size(1500)
+    """Longest IP packet of an emulated path."""
 
 
 class Command(Model):

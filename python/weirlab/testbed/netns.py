@@ -374,7 +374,8 @@ def _own_refusals(scenario: Scenario) -> Iterator[tuple[tuple[str, ...], str]]:
     from weirlab.scenario.traffic import Departing, Udp
 
     if isinstance(scenario.testbed, Netns) and scenario.testbed.router is None:
-        yield ("testbed", "path"), "this version has no path emulator; write 'router: linux'"
+        yield ("testbed",), "an emulated path is for real programs: start them with  weir emulate"
+        return
     if scenario.search is None:
         return
     measured = scenario.search.vary.split(".")[1]

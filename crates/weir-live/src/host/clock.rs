@@ -112,7 +112,7 @@ impl Rest {
 }
 
 /// CPU time of the calling thread.
-fn on_cpu() -> Span {
+pub fn on_cpu() -> Span {
     Span::from_ns(u64::try_from(read_ns(ClockId::CLOCK_THREAD_CPUTIME_ID)).unwrap_or(0))
 }
 

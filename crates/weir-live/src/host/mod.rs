@@ -14,5 +14,5 @@ mod seat;
 pub mod socket;
 
 #[cfg(target_os = "linux")]
-pub use clock::{Clock, Rest};
+pub use clock::{Clock, Rest, on_cpu};
 pub use seat::{Priority, Seat, Seated};

@@ -43,6 +43,14 @@ impl Namespace {
             .map_err(|errno| LiveError::Namespace { path: self.path.clone(), source: errno.into() })
     }
 
+    /// What `work` gives, done by a thread that stands in the namespace.
+    pub(crate) fn inside<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        in_own_thread(|| {
+            setns(self.as_fd(), CloneFlags::CLONE_NEWNET)?;
+            work()
+        })
+    }
+
     /// Let the receive work of `interface` be done by `cpus` (receive packet steering) instead of the CPU that
     /// hands the frame over. The setting is only to be had through sysfs, which shows the namespace that mounted
     /// it: so this happens in a thread with a mount table of its own.

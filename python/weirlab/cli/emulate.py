@@ -1,0 +1,154 @@
+"""`weir emulate`: a shell or a command at one end of an emulated path."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weirlab.cli.frame import ScenarioArgument, SetOption, read_scenario
+
+if TYPE_CHECKING:
+    from weirlab.testbed.namespaces import Namespace
+    from weirlab.testbed.path import EmulatedPath, PathReport
+
+__all__ = ["add_to"]
+
+_GRACE_S = 5.0
+"""How long a command may take to end after it was asked to."""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("emulate", short_help="A shell or a command at one end of an emulated path.")(emulate)
+
+
+def emulate(
+    file: ScenarioArgument,
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND...]", help="What to run at the near end. Default: your shell."),
+    ] = None,
+    far: Annotated[
+        str | None, typer.Option(help="A command to run at the far end meanwhile, such as 'iperf3 -s'.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the path's chance. Default: the scenario's.")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="End the command after so many seconds.", min=0.1)
+    ] = None,
+    real_time: Annotated[
+        bool, typer.Option("--real-time/--no-real-time", help="Ask for real-time priority.")
+    ] = True,
+    report: Annotated[
+        Path | None, typer.Option(help="Write what the emulator counted to this JSON file.")
+    ] = None,
+    sets: SetOption = None,
+) -> None:
+    """Run programs over an emulated path, in network namespaces made for them. Needs root.
+
+    The near end is where the command runs; WEIR_NEAR and WEIR_FAR are the addresses of both ends. The exit
+    code is that of the command.
+
+    \b Examples: weir emulate wan.yaml -- ping -c 10 198.18.0.2 weir emulate wan.yaml --far 'iperf3 -s -1'
+    -- sh -c 'sleep 1; iperf3 -c $WEIR_FAR' weir emulate wan.yaml
+    """
+    from weirlab.errors import InputError
+    from weirlab.scenario.path import path_plan
+    from weirlab.testbed.path import EmulatedPath
+
+    scenario = read_scenario(file, sets)
+    plan = path_plan(scenario)
+    if plan is None:
+        raise InputError(f"{file}: no emulated path: write 'testbed: {{kind: netns, hops: ...}}'")
+    seed = scenario.run.seed if seed is None else seed
+    with EmulatedPath(plan, seed=seed, real_time=real_time) as path:
+        try:
+            code = _run(path, command or [os.environ.get("SHELL", "/bin/sh")], far, timeout)
+        finally:
+            told = path.close()
+            _say(told)
+            if report is not None:
+                report.write_text(json.dumps(told.as_json(), indent=2) + "\n", encoding="utf-8")
+    raise typer.Exit(code)
+
+
+def _run(path: EmulatedPath, command: Sequence[str], far: str | None, timeout: float | None) -> int:
+    """The exit code of the command at the near end."""
+    environment = {**os.environ, "WEIR_NEAR": path.near_address, "WEIR_FAR": path.far_address}
+    with contextlib.ExitStack() as stack:
+        if far is not None:
+            stack.enter_context(_started(path.far, shlex.split(far), environment, session=True))
+        # A shell keeps the terminal, whose Ctrl-C is for what runs in it.
+        terminal = sys.stdin.isatty()
+        if terminal:
+            before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+            stack.callback(signal.signal, signal.SIGINT, before)
+        child = stack.enter_context(_started(path.near, command, environment, session=not terminal))
+        try:
+            code = child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            typer.echo(f"weir: ended the command after {timeout:g} s", err=True)
+            return 124
+        return code if code >= 0 else 128 - code
+
+
+@contextlib.contextmanager
+def _started(
+    namespace: Namespace, command: Sequence[str], environment: dict[str, str], *, session: bool
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A command in a namespace, ended with everything that it started in its session."""
+    from weirlab.errors import InputError
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(command, env=environment, start_new_session=session)
+
+    try:
+        child = namespace.inside(start)
+    except OSError as error:
+        raise InputError(f"cannot run '{command[0]}': {error.strerror}") from error
+    try:
+        yield child
+    finally:
+        for end in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                if session:
+                    os.killpg(child.pid, end)
+                elif child.poll() is None:
+                    child.send_signal(end)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(_GRACE_S)
+                break
+
+
+def _say(told: PathReport) -> None:
+    """A line for each direction, and what is to be doubted."""
+    for way in told.ways:
+        counts = way.counts
+        late = way.lateness_s
+        lateness = (
+            ""
+            if late is None
+            else f", late {1e6 * late['p50']:.0f} us (p50), {1e6 * late['p99']:.0f} us (p99)"
+        )
+        typer.echo(
+            f"weir: {way.hop} {way.direction}: {counts['arrived']} packets, {counts['lost']} lost, "
+            f"{counts['dropped']} dropped{lateness}",
+            err=True,
+        )
+    for reason in told.degraded:
+        typer.echo(f"weir: degraded: {reason}", err=True)
+    if not told.real_time:
+        typer.echo(
+            "weir: without real-time priority: expect lateness of milliseconds on a busy machine", err=True
+        )

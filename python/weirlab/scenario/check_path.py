@@ -1,0 +1,79 @@
+"""What is wrong with an emulated path beyond single fields."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from weirlab import _core
+from weirlab.scenario.flows import TrafficFault
+from weirlab.scenario.network import Path
+from weirlab.scenario.path import Line, line_spec
+from weirlab.scenario.selecting import Fault, Where
+from weirlab.scenario.testbeds import Netns
+
+if TYPE_CHECKING:
+    from weirlab.scenario import Scenario
+
+__all__ = ["check_emulated"]
+
+MAX_HOPS = 100
+"""Each hop costs two devices and a namespace."""
+
+_PLACES = {
+    "/rate/steps": ("steps",),
+    "/rate/period_ps": ("repeat",),
+    "/loss": ("bursts",),
+    "/lanes": ("lanes",),
+}
+"""Where in a file the places of the core's messages are."""
+
+
+def check_emulated(scenario: Scenario, bed: Netns) -> Iterator[Fault]:
+    """Faults of a scenario whose path is emulated."""
+    at: Where = ("testbed",)
+    if not 68 <= bed.mtu.bytes <= 65535:
+        yield (*at, "mtu"), f"packets of 68 B to 65535 B (got {bed.mtu})"
+    if len(bed.hops) > MAX_HOPS:
+        yield (*at, "hops"), f"at most {MAX_HOPS} hops (got {len(bed.hops)})"
+    for name, hop in bed.hops.items():
+        for direction, line in (("forward", hop.forward), ("backward", hop.backward)):
+            if line is not None:
+                yield from _line(line, (*at, "hops", name, direction))
+    if scenario.search is not None:
+        yield ("search",), "an emulated path is for real programs, and not searched; leave this out"
+    if bed.hops:
+        for section in ("network", "queues", "control", "record", "measure"):
+            if getattr(scenario, section):
+                yield (section,), "a path of 'hops' has none; leave this out"
+    elif not isinstance(scenario.network, Path):
+        yield (
+            (*at, "path"),
+            "what is emulated is two hosts and a link: write 'network: {kind: path, ...}', or 'hops'",
+        )
+
+
+def _line(line: Line, at: Where) -> Iterator[Fault]:
+    if line.steps and line.rate is not None:
+        yield (*at, "steps"), "stand beside 'rate'; a transmitter has one of them"
+    if line.repeat is not None and not line.steps:
+        yield (*at, "repeat"), "of what? write 'steps'"
+    if line.bursts is not None and line.loss:
+        yield (*at, "bursts"), "stand beside 'loss'; a line has one of them"
+    fast = line.rate is None and not line.steps
+    for word in ("lanes", "buffer", "cross", "framing"):
+        if fast and word in line.model_fields_set:
+            yield (*at, word), "needs a transmitter: write 'rate'"
+    try:
+        _core.check_line(json.dumps(line_spec(line)))
+    except TrafficFault as fault:
+        yield (*at, "cross"), str(fault)
+    except _core.SpecError as error:
+        message, pointer = error.args
+        known = (place for start, place in _PLACES.items() if pointer.startswith(start))
+        place: Where = next(known, ())
+        if pointer.startswith("/cross/") and not fast:
+            place = ("cross", list(line.cross)[int(pointer.split("/")[2])])
+        if not (fast and pointer.startswith("/cross")):
+            yield (*at, *place), message

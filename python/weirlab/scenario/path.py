@@ -1,0 +1,250 @@
+"""A path between two ends, which real programs use: hops with a transmitter, a delay and losses each way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from weirlab.scenario.base import BY_KIND, Model, Named
+from weirlab.scenario.traffic import Constant, OnOff, Poisson
+from weirlab.scenario.values import Count, Flag, Fraction, Limit, Natural, PositiveRate, PositiveSpan
+from weirlab.units import Frames, Rate, Size, Span
+
+if TYPE_CHECKING:
+    from weirlab.scenario import Scenario
+
+__all__ = [
+    "Bursts",
+    "CrossTraffic",
+    "Hop",
+    "Jitter",
+    "Line",
+    "PathPlan",
+    "RateStep",
+    "Reorder",
+    "line_spec",
+    "path_plan",
+]
+
+
+class Bursts(Model):
+    """The Gilbert-Elliott channel: a good and a bad state, between which it may change at each frame."""
+
+    to_bad: Fraction
+    """Probability of the change from good to bad."""
+    to_good: Fraction
+    """Probability of the change back; bad times last 1 / `to_good` frames in the mean."""
+    loss_good: Fraction = 0.0
+    """Share of the frames that are lost in the good state."""
+    loss_bad: Fraction = 1.0
+    """Share of the frames that are lost in the bad state."""
+
+
+class Jitter(Model):
+    """Random delay beyond the propagation delay."""
+
+    distribution: Literal["uniform", "exponential"] = "uniform"
+    """Between nothing and `size`, or exponential with the mean `size`."""
+    size: PositiveSpan
+    """The most, or the mean."""
+    keeps_order: Flag = True
+    """Whether a frame waits for those before it. Otherwise it may overtake them."""
+
+
+class Reorder(Model):
+    """Frames that others overtake."""
+
+    share: Fraction
+    """Of the frames, at random."""
+    later: PositiveSpan
+    """By how much such a frame comes later than its turn."""
+
+
+class CrossTraffic(Model):
+    """Frames of others that pass the same transmitter and go elsewhere."""
+
+    source: Annotated[Constant | Poisson | OnOff, BY_KIND]
+    """When they come and how long they are; `rate`, not `load`."""
+    lane: Natural = 0
+    """Which of several transmitters they pass, counted from 0."""
+
+
+class RateStep(Model):
+    """A rate from some time on."""
+
+    at: Span
+    """Since the start, or since the last repetition."""
+    rate: Rate
+    """From then on. 0 holds up what waits."""
+
+
+class Line(Model):
+    """One direction of a hop. Frames meet loss, duplication, the transmitter with its queue, delay, jitter
+    and reordering, in this order.
+    """
+
+    rate: PositiveRate | None = None
+    """Of the transmitter. Absent, and without `steps`: transmission takes no time, and nothing waits."""
+    steps: tuple[RateStep, ...] = ()
+    """A rate that changes; the first step is at 0 s. Instead of `rate`."""
+    repeat: PositiveSpan | None = None
+    """After which time the steps begin anew. Absent: the last rate stays."""
+    lanes: Count = 1
+    """Transmitters of this rate side by side, each with its queue; a flow stays with one."""
+    buffer: Limit = Field(default="unlimited", examples=["60 kB", "100 frames", "unlimited"])
+    """What may wait before a transmitter, the frame in transmission excluded; drop-tail."""
+    framing: Size = Size(0)
+    """What a packet occupies beyond its IP length; 38 B for Ethernet with preamble and gap."""
+    delay: Span = Span(0)
+    """Propagation delay."""
+    jitter: Jitter | None = None
+    """What is added to it at random."""
+    loss: Fraction = 0.0
+    """Share of the frames that are lost, each for itself, before the queue."""
+    bursts: Bursts | None = None
+    """Losses in bursts. Instead of `loss`."""
+    duplicate: Fraction = 0.0
+    """Share of the frames that come twice."""
+    reorder: Reorder | None = None
+    """Frames that come later than their turn."""
+    cross: Named[CrossTraffic] = Named()
+    """Traffic of others, by name."""
+
+
+class Hop(Model):
+    """A part of a path, with a router at each inner end."""
+
+    forward: Line
+    """From `near` to `far`."""
+    backward: Line | None = None
+    """From `far` to `near`. Absent: as forward."""
+    strips_window_scale: Flag = False
+    """Whether it takes the window scale out of TCP connections, as some firewalls do: no window then exceeds
+    64 KiB."""
+
+
+ETHERNET_BYTES = 18
+"""Header and FCS of an Ethernet frame. Source: IEEE 802.3, clause 3.1.1."""
+
+
+@dataclass(frozen=True)
+class PathPlan:
+    """A path between two ends."""
+
+    hops: Mapping[str, Hop]
+    """By name, from the near end to the far one."""
+    mtu_bytes: int
+    """Longest IP packet."""
+
+
+def path_plan(scenario: Scenario) -> PathPlan | None:
+    """The path that a scenario has emulated: its `hops`, or with `path: emulator` its network of two hosts.
+
+    A link's frames are Ethernet frames, and a path's are IP packets: with `framing: ethernet` a packet
+    occupies what its frame would; the buffer counts the packets' bytes. None when it has none emulated.
+    """
+    from weirlab.scenario.network import FRAMING_BYTES, Path
+    from weirlab.scenario.testbeds import Netns
+
+    bed = scenario.testbed
+    if not isinstance(bed, Netns) or bed.router is not None:
+        return None
+    if bed.hops:
+        return PathPlan(bed.hops, bed.mtu.bytes)
+    if not isinstance(scenario.network, Path):
+        return None
+    link = scenario.network.link
+    near, far = scenario.network.ends
+    there, back = (
+        Line(
+            rate=link.rate,
+            delay=link.delay,
+            framing=Size(FRAMING_BYTES[link.framing] + ETHERNET_BYTES if link.framing == "ethernet" else 0),
+            loss=0.0 if link.loss is None else link.loss.ratio,
+            buffer=_buffer(scenario, port),
+        )
+        for port in (f"{near}->{far}", f"{far}->{near}")
+    )
+    return PathPlan({"link": Hop(forward=there, backward=back)}, bed.mtu.bytes)
+
+
+def _buffer(scenario: Scenario, port: str) -> Size | Frames | Literal["unlimited"]:
+    """What may wait at a port of a network of two hosts; the last rule that names it decides."""
+    from weirlab.scenario.layout import layout_of, plan_network
+
+    assert scenario.network is not None
+    layout = layout_of(plan_network(scenario.network).spec)
+    names = [known.name for known in layout.ports]
+    limit: Size | Frames | Literal["unlimited"] = "unlimited"
+    for queue in scenario.queues.values():
+        if names.index(port) in layout.port_ids(queue.at):
+            limit = queue.limit
+    return limit
+
+
+def line_spec(line: Line) -> dict[str, Any]:
+    """A direction as the compiled core takes it.
+
+    Raises TrafficFault for cross traffic without a rate of its own.
+    """
+    return {
+        "loss": _loss(line),
+        "duplicate": line.duplicate,
+        "rate": _rate(line),
+        "lanes": line.lanes,
+        "framing_bytes": line.framing.bytes,
+        "limit": _limit(line.buffer),
+        "cross": [spec for cross in line.cross.values() for spec in _cross(cross)],
+        "delay_ps": line.delay.ps,
+        "jitter": _jitter(line.jitter),
+        "reorder": line.reorder and {"probability": line.reorder.share, "later_ps": line.reorder.later.ps},
+    }
+
+
+def _loss(line: Line) -> dict[str, Any]:
+    if line.bursts is not None:
+        return {"kind": "gilbert-elliott", **line.bursts.model_dump()}
+    return {"kind": "random", "probability": line.loss} if line.loss else {"kind": "none"}
+
+
+def _rate(line: Line) -> dict[str, Any]:
+    if line.steps:
+        return {
+            "kind": "steps",
+            "steps": [[step.at.ps, step.rate.bps] for step in line.steps],
+            "period_ps": None if line.repeat is None else line.repeat.ps,
+        }
+    return {"kind": "unlimited"} if line.rate is None else {"kind": "constant", "rate_bps": line.rate.bps}
+
+
+def _limit(limit: Size | Frames | str) -> Any:
+    match limit:
+        case Size():
+            return {"bytes": limit.bytes}
+        case Frames():
+            return {"frames": limit.count}
+        case _:
+            return "unlimited"
+
+
+def _jitter(jitter: Jitter | None) -> dict[str, Any]:
+    if jitter is None:
+        return {"kind": "none"}
+    size = "most_ps" if jitter.distribution == "uniform" else "mean_ps"
+    return {"kind": jitter.distribution, size: jitter.size.ps, "keeps_order": jitter.keeps_order}
+
+
+def _cross(cross: CrossTraffic) -> list[dict[str, Any]]:
+    """One source, or none where the rate is 0."""
+    from weirlab.scenario.flows import departures, frame_sizes
+
+    when = departures(cross.source, None)
+    if when is None:
+        return []
+    sizes = frame_sizes(cross.source)
+    fixed = len(sizes) == 1
+    spec = {"fixed": sizes[0][0]} if fixed else {"mix": [[size, weight] for size, weight in sizes]}
+    return [{"departures": when, "frame_size": spec, "lane": cross.lane}]

@@ -1,0 +1,343 @@
+"""An emulated path between two network namespaces, which any program can use.
+
+near 198.18.0.1 ==hop 0== 198.18.0.2 router 198.18.1.1 ==hop 1== 198.18.1.2 far
+
+Each end of a hop is a TUN device; what it is given goes through the path models of the compiled core, with
+the monotonic clock, and comes out at the other end. The addresses are those that RFC 2544 (appendix C.2.2)
+reserves for benchmarks. In each namespace a device is called after the end that it leads to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from weirlab import _core
+from weirlab.errors import MissingCapability, TestbedError
+from weirlab.scenario.path import PathPlan, line_spec
+from weirlab.testbed.namespaces import Namespace, set_sysctl
+
+if TYPE_CHECKING:
+    from pyroute2 import IPRoute
+
+__all__ = ["LATENESS_EDGES_S", "EmulatedPath", "PathReport", "WayReport"]
+
+LATENESS_EDGES_S = (1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 1e-1)
+"""Upper ends of the bins in which lateness is counted; one more bin holds what is later."""
+SPIN_S = 50e-6
+"""How long before a packet is due the emulator stays awake."""
+QUEUE_PACKETS = 5000
+"""Packets that may wait in a device for the emulator."""
+DEGRADED_SHARE, DEGRADED_LEAST_S, DEGRADED_MOST_S = 0.01, 1e-4, 1e-3
+"""A path is degraded when the 99th percentile of the lateness exceeds this share of the round-trip delay,
+within these bounds.
+"""
+_CLOSE_S = 10.0
+"""How long the emulator may take to end."""
+
+
+@dataclass(frozen=True)
+class WayReport:
+    """One direction of a hop, as it was."""
+
+    hop: str
+    direction: str
+    """``forward`` (from near to far) or ``backward``."""
+    name: str
+    """What its chance depends on, beside the seed."""
+    line: str
+    """The direction as the compiled core takes it, as JSON."""
+    counts: Mapping[str, int]
+    """Packets: `arrived`, `lost`, `dropped`, `duplicated`, `reordered`, `left`, and what went wrong:
+    `refused` by the device, `unbuffered`, `device_drops`.
+    """
+    transmitters: tuple[Mapping[str, int], ...]
+    """What each transmitter sent, traffic of others included."""
+    lateness_s: Mapping[str, float] | None
+    """Percentiles of how late packets were written; None without any."""
+    lateness_counts: tuple[int, ...]
+    """Packets by lateness, in bins that end at `LATENESS_EDGES_S`, and beyond."""
+    record: Mapping[str, Any]
+    """Recorded arrivals and what became of them, as arrays; times in ps since the start."""
+
+
+@dataclass(frozen=True)
+class PathReport:
+    """How well a path was emulated."""
+
+    real_time: bool
+    """Whether the emulator ran under SCHED_FIFO."""
+    elapsed_s: float
+    on_cpu_s: float
+    """How long of that the emulator was on its CPU."""
+    threshold_s: float
+    """Lateness whose 99th percentile must not exceed this."""
+    ways: tuple[WayReport, ...]
+
+    @property
+    def degraded(self) -> tuple[str, ...]:
+        """Why results on this path are to be doubted; empty when they are not."""
+        return tuple(reason for way in self.ways for reason in self._doubts(way))
+
+    def _doubts(self, way: WayReport) -> list[str]:
+        found = []
+        place = f"{way.hop} {way.direction}"
+        if way.lateness_s is not None and way.lateness_s["p99"] > self.threshold_s:
+            late, limit = 1e6 * way.lateness_s["p99"], 1e6 * self.threshold_s
+            found.append(
+                f"{place}: 1 % of the packets were more than {late:.0f} us late (limit {limit:.0f} us)"
+            )
+        for count, words in (
+            ("device_drops", "packets came faster than the emulator took them"),
+            ("unbuffered", "packets found no buffer"),
+            ("refused", "packets were refused by the far device"),
+        ):
+            if way.counts[count]:
+                found.append(f"{place}: {way.counts[count]} {words}")
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        """The report without the records, as JSON values."""
+        return {
+            "real_time": self.real_time,
+            "elapsed_s": self.elapsed_s,
+            "on_cpu_s": self.on_cpu_s,
+            "threshold_s": self.threshold_s,
+            "degraded": list(self.degraded),
+            "lateness_edges_s": list(LATENESS_EDGES_S),
+            "ways": [
+                {
+                    "hop": way.hop,
+                    "direction": way.direction,
+                    "counts": dict(way.counts),
+                    "transmitters": [dict(told) for told in way.transmitters],
+                    "lateness_s": None if way.lateness_s is None else dict(way.lateness_s),
+                    "lateness_counts": list(way.lateness_counts),
+                }
+                for way in self.ways
+            ],
+        }
+
+
+class EmulatedPath:
+    """A path at work, from its making to `close`. Needs root on Linux."""
+
+    def __init__(
+        self,
+        path: PathPlan,
+        *,
+        seed: int = 1,
+        record: int = 0,
+        real_time: bool = True,
+        cpu: int | None = None,
+    ) -> None:
+        """Build it and let it work.
+
+        Args:
+            path: What to emulate.
+            seed: Of all its chance.
+            record: How many arrivals of each direction to keep, with what became of them.
+            real_time: Whether the emulator asks for SCHED_FIFO. Without it packets are late by milliseconds
+                when the machine is busy.
+            cpu: The CPU of the emulator. None: any.
+
+        Raises:
+            MissingCapability: not Linux, not root, or no TUN devices.
+        """
+        self._path = path
+        self._names = list(path.hops)
+        self._report: PathReport | None = None
+        self._outcome: dict[str, Any] = {}
+        self._failure: BaseException | None = None
+        self._stack = contextlib.ExitStack()
+        with contextlib.ExitStack() as stack:
+            self._namespaces = [
+                stack.enter_context(contextlib.closing(Namespace())) for _ in range(len(self._names) + 1)
+            ]
+            devices = [self._devices(hop, stack) for hop in range(len(self._names))]
+            for place, namespace in enumerate(self._namespaces):
+                namespace.inside(self._prepared(place))
+            stop, self._stop = os.pipe()
+            stack.callback(os.close, stop)
+            options = {
+                "hops": [self._hop(name, ends) for name, ends in zip(self._names, devices, strict=True)],
+                "seed": seed,
+                "stop": stop,
+                "real_time": real_time,
+                "cpu": cpu,
+                "spin_ps": round(SPIN_S * 1e12),
+                "mtu": path.mtu_bytes,
+                "record": record,
+                "edges_ps": [round(edge * 1e12) for edge in LATENESS_EDGES_S],
+            }
+            self._thread = threading.Thread(target=self._emulate, args=(options,), name="path", daemon=True)
+            self._thread.start()
+            self._stack = stack.pop_all()
+
+    @property
+    def near(self) -> Namespace:
+        """The namespace of the near end."""
+        return self._namespaces[0]
+
+    @property
+    def far(self) -> Namespace:
+        """The namespace of the far end."""
+        return self._namespaces[-1]
+
+    @property
+    def near_address(self) -> str:
+        """IPv4 address of the near end."""
+        return _address(0, 1)
+
+    @property
+    def far_address(self) -> str:
+        """IPv4 address of the far end."""
+        return _address(len(self._names) - 1, 2)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            with contextlib.suppress(TestbedError):
+                self.close()
+
+    def check(self) -> None:
+        """Raises TestbedError when the emulator has failed."""
+        if self._failure is not None:
+            raise TestbedError(f"the path emulator failed: {self._failure}") from self._failure
+
+    def close(self) -> PathReport:
+        """End it and say how it was; later calls say the same. Raises TestbedError when it has failed."""
+        if self._report is None:
+            drops = [namespace.inside(_device_drops) for namespace in self._namespaces]
+            os.close(self._stop)
+            self._thread.join(_CLOSE_S)
+            self._stack.close()
+            self.check()
+            if self._thread.is_alive():
+                raise TestbedError(f"the path emulator did not end within {_CLOSE_S:g} s")
+            self._report = self._told(drops)
+        return self._report
+
+    def _devices(self, hop: int, stack: contextlib.ExitStack) -> tuple[int, int]:
+        """Descriptors of both ends of a hop."""
+        ends = ((self._namespaces[hop], "far"), (self._namespaces[hop + 1], "near"))
+        found = []
+        for namespace, name in ends:
+            try:
+                fd = _core.create_device(namespace.path, name)
+            except OSError as error:
+                raise MissingCapability(
+                    f"an emulated path needs TUN devices (/dev/net/tun): {error}"
+                ) from error
+            stack.callback(os.close, fd)
+            found.append(fd)
+        return found[0], found[1]
+
+    def _prepared(self, place: int) -> Callable[[], None]:
+        """What sets up the namespace at `place`, called inside it."""
+        last = len(self._names)
+
+        def prepare() -> None:
+            from pyroute2 import IPRoute
+
+            for scope in ("all", "default"):
+                set_sysctl(f"ipv6.conf.{scope}.disable_ipv6", 1)
+                set_sysctl(f"ipv4.conf.{scope}.rp_filter", 0)
+            # Connections know nothing of those before them, and routers answer every probe.
+            set_sysctl("ipv4.tcp_no_metrics_save", 1)
+            set_sysctl("ipv4.icmp_ratelimit", 0)
+            set_sysctl("ipv4.icmp_msgs_per_sec", 1_000_000)
+            set_sysctl("ipv4.ip_forward", int(0 < place < last))
+            with IPRoute() as route:
+                (loopback,) = route.link_lookup(ifname="lo")
+                route.link("set", index=loopback, state="up")
+                if place < last:
+                    self._raise_device(route, "far", _address(place, 1), range(place + 1, last))
+                if place > 0:
+                    self._raise_device(route, "near", _address(place - 1, 2), range(place - 1))
+
+        return prepare
+
+    def _raise_device(self, route: IPRoute, name: str, address: str, beyond: range) -> None:
+        """Gives a device its address, and routes to the hops beyond its own."""
+        (index,) = route.link_lookup(ifname=name)
+        route.link("set", index=index, mtu=self._path.mtu_bytes, txqlen=QUEUE_PACKETS)
+        route.addr("add", index=index, address=address, prefixlen=24)
+        route.link("set", index=index, state="up")
+        for hop in beyond:
+            route.route("add", dst=f"{_address(hop, 0)}/24", oif=index)
+
+    def _hop(self, name: str, ends: tuple[int, int]) -> dict[str, Any]:
+        hop = self._path.hops[name]
+        forward = json.dumps(line_spec(hop.forward))
+        backward = forward if hop.backward is None else json.dumps(line_spec(hop.backward))
+        return {
+            "near": ends[0],
+            "far": ends[1],
+            "forward": forward,
+            "backward": backward,
+            "strips_window_scale": hop.strips_window_scale,
+        }
+
+    def _emulate(self, options: dict[str, Any]) -> None:
+        try:
+            self._options = options
+            self._outcome = _core.emulate(**options)
+        except BaseException as error:
+            self._failure = error
+
+    def _told(self, drops: list[dict[str, int]]) -> PathReport:
+        outcome = self._outcome
+        ways = []
+        for way in outcome["ways"]:
+            hop, direction = way["hop"], way["direction"]
+            device_drops = drops[hop]["far"] if direction == "forward" else drops[hop + 1]["near"]
+            counts = {name: value for name, value in way.items() if isinstance(value, int) and name != "hop"}
+            lateness = way["lateness_ns"]
+            ways.append(
+                WayReport(
+                    hop=self._names[hop],
+                    direction=direction,
+                    name=way["name"],
+                    line=self._options["hops"][hop][direction],
+                    counts={**counts, "device_drops": device_drops},
+                    transmitters=tuple(way["transmitters"]),
+                    lateness_s=lateness and {name: value / 1e9 for name, value in lateness.items()},
+                    lateness_counts=tuple(way["lateness_counts"]),
+                    record=way["record"],
+                )
+            )
+        hops = self._path.hops.values()
+        rtt_s = sum(hop.forward.delay.s + (hop.backward or hop.forward).delay.s for hop in hops)
+        return PathReport(
+            real_time=outcome["real_time"],
+            elapsed_s=outcome["elapsed_ns"] / 1e9,
+            on_cpu_s=outcome["on_cpu_ns"] / 1e9,
+            threshold_s=min(max(DEGRADED_SHARE * rtt_s, DEGRADED_LEAST_S), DEGRADED_MOST_S),
+            ways=tuple(ways),
+        )
+
+
+def _address(hop: int, end: int) -> str:
+    return f"198.18.{hop}.{end}"
+
+
+def _device_drops() -> dict[str, int]:
+    """Packets that the devices of the calling thread's namespace had no room for, by device."""
+    from pyroute2 import IPRoute
+
+    with IPRoute() as route:
+        links = route.get_links()
+    return {link.get_attr("IFLA_IFNAME"): int(link.get_attr("IFLA_STATS64")["tx_dropped"]) for link in links}

@@ -1,0 +1,191 @@
+"""Emulated paths, used by real programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from weirlab import _core
+from weirlab.errors import MissingCapability
+from weirlab.scenario import loads
+from weirlab.scenario.path import path_plan
+from weirlab.testbed.path import EmulatedPath
+
+pytestmark = pytest.mark.live
+
+WAN = """
+weirlab: 1
+name: wan
+testbed:
+  kind: netns
+  hops:
+    wan:
+      forward: {rate: 20 Mbit/s, delay: 10 ms, buffer: 20 kB, loss: 1 %, duplicate: 1 %}
+      backward: {rate: 20 Mbit/s, delay: 10 ms, jitter: {size: 2 ms}}
+"""
+CHAIN = """
+weirlab: 1
+name: chain
+testbed:
+  kind: netns
+  hops:
+    first: {forward: {rate: 10 Mbit/s, delay: 2 ms}}
+    second: {forward: {rate: 50 Mbit/s, delay: 3 ms}}
+    third: {forward: {rate: 20 Mbit/s, delay: 4 ms}}
+"""
+
+
+def path_of(text, **options):
+    try:
+        return EmulatedPath(path_plan(loads(text)), **options)
+    except MissingCapability as lack:
+        pytest.skip(str(lack))
+
+
+def needs(program):
+    if shutil.which(program) is None:
+        pytest.skip(f"needs the program {program}")
+
+
+def said(namespace, *command, timeout=30.0):
+    """What a command in a namespace prints; it must end well."""
+
+    def run():
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=timeout, start_new_session=True, check=True
+        )
+
+    return namespace.inside(run).stdout
+
+
+class Served:
+    """iperf3 serves one test at the far end."""
+
+    def __init__(self, namespace):
+        command = ["iperf3", "-s", "-1", "--forceflush"]
+        self._process = namespace.inside(
+            lambda: subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        )
+
+    def __enter__(self):
+        for line in self._process.stdout:
+            if line.startswith("Server listening"):
+                return self
+        raise AssertionError("iperf3 does not listen")
+
+    def __exit__(self, *_):
+        self._process.kill()
+        self._process.communicate()
+
+
+def test_the_pure_model_repeats_what_the_emulator_did_to_real_traffic():
+    needs("iperf3")
+    with path_of(WAN, seed=3, record=100_000) as path, Served(path.far):
+        said(path.near, "iperf3", "-c", path.far_address, "-t", "2", "-P", "3", "-J")
+        report = path.close()
+    for way in report.ways:
+        record = way.record
+        again = _core.replay_line(
+            way.line,
+            seed=3,
+            name=way.name,
+            t_ps=record["t_ps"],
+            size_bytes=record["size_bytes"],
+            flow=record["flow"],
+            until_ps=record["until_ps"],
+        )
+        assert len(record["t_ps"]) == way.counts["arrived"] > 100
+        for what in ("departed", "departed_ps", "dropped", "lost"):
+            assert np.array_equal(record[what], again[what]), what
+        assert way.counts["refused"] == way.counts["unbuffered"] == way.counts["device_drops"] == 0
+    assert report.ways[0].counts["lost"] > 0
+    assert report.ways[0].counts["dropped"] > 0
+
+
+def test_ping_takes_the_delays_of_all_hops_and_traceroute_sees_each():
+    needs("ping")
+    needs("traceroute")
+    with path_of(CHAIN) as path:
+        times = re.findall(
+            r"time=([\d.]+) ms", said(path.near, "ping", "-c", "5", "-i", "0.2", path.far_address)
+        )
+        route = said(path.near, "traceroute", "-n", "-q", "1", "-N", "1", path.far_address)
+    assert len(times) == 5
+    # 18 ms of propagation and 0.3 ms of transmission: no answer is earlier.
+    assert min(map(float, times)) >= 18.0
+    assert re.findall(r"198\.18\.\d\.\d", route.partition("\n")[2]) == [
+        "198.18.0.2",
+        "198.18.1.2",
+        "198.18.2.2",
+    ]
+
+
+def test_a_middlebox_takes_the_window_scale_away():
+    needs("iperf3")
+    text = CHAIN.replace("first: {", "first: {strips_window_scale: true, ")
+    with path_of(text) as path, Served(path.far):
+        told = json.loads(said(path.near, "iperf3", "-c", path.far_address, "-t", "1", "-J"))
+        report = path.close()
+    # First packets of two connections, control and data; who was offered no scale answers with none.
+    assert [way.counts["stripped"] for way in report.ways[:2]] == [2, 0]
+    assert told["end"]["sum_received"]["bytes"] > 0
+
+
+def test_the_counts_of_a_hop_add_up():
+    needs("ping")
+    with path_of(WAN.replace("loss: 1 %", "loss: 50 %")) as path:
+        command = ["ping", "-c", "40", "-i", "0.01", "-W", "1", path.far_address]
+        path.near.inside(lambda: subprocess.run(command, capture_output=True, timeout=30, check=False))
+        report = path.close()
+    forward, backward = (way.counts for way in report.ways)
+    assert forward["arrived"] == 40
+    assert (
+        forward["arrived"] + forward["duplicated"] == forward["lost"] + forward["dropped"] + forward["left"]
+    )
+    assert backward["arrived"] == forward["left"]
+    assert sum(report.ways[0].lateness_counts) == forward["left"]
+
+
+def test_the_command_line_runs_a_command_at_the_near_end_and_gives_its_exit_code(tmp_path):
+    needs("ping")
+    with path_of(WAN):
+        pass
+    file = tmp_path / "wan.yaml"
+    file.write_text(WAN)
+    weir = [sys.executable, "-m", "weirlab", "emulate", str(file), "--report", str(tmp_path / "report.json")]
+    command = ["--", "sh", "-c", "ip -o link; echo $WEIR_FAR; exit 7"]
+    done = subprocess.run(
+        [*weir, "--far", "sleep 60", *command],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+        check=False,
+        env={**os.environ},
+    )
+    assert done.returncode == 7, done.stderr
+    assert "198.18.0.2" in done.stdout
+    assert "far" in done.stdout
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert [way["direction"] for way in report["ways"]] == ["forward", "backward"]
+    assert "wan forward" in done.stderr
+
+
+def test_a_command_that_takes_too_long_is_ended(tmp_path):
+    with path_of(WAN):
+        pass
+    file = tmp_path / "wan.yaml"
+    file.write_text(WAN)
+    weir = [sys.executable, "-m", "weirlab", "emulate", str(file), "--timeout", "0.5", "--", "sleep", "60"]
+    done = subprocess.run(
+        weir, capture_output=True, text=True, timeout=40, stdin=subprocess.DEVNULL, check=False
+    )
+    assert done.returncode == 124
+    assert "ended the command after 0.5 s" in done.stderr
