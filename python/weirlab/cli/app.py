@@ -54,7 +54,19 @@ app = typer.Typer(
     help=_HELP,
 )
 
-for module in (run, search, emulate, report, check, scenarios, schema, doctor, reproduce, search_lab, stability):
+for module in (
+    run,
+    search,
+    emulate,
+    report,
+    check,
+    scenarios,
+    schema,
+    doctor,
+    reproduce,
+    search_lab,
+    stability,
+):
     module.add_to(app)
 
 

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from weirlab.scenario import Scenario
 
 __all__ = [
-    "Bursts",
     "CrossTraffic",
     "Hop",
     "Jitter",
     "Line",
+    "LossBursts",
     "PathPlan",
     "RateStep",
     "Reorder",
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-class Bursts(Model):
+class LossBursts(Model):
     """The Gilbert-Elliott channel: a good and a bad state, between which it may change at each frame."""
 
     to_bad: Fraction
@@ -104,7 +104,7 @@ class Line(Model):
     """What is added to it at random."""
     loss: Fraction = 0.0
     """Share of the frames that are lost, each for itself, before the queue."""
-    bursts: Bursts | None = None
+    bursts: LossBursts | None = None
     """Losses in bursts. Instead of `loss`."""
     duplicate: Fraction = 0.0
     """Share of the frames that come twice."""
