@@ -1,6 +1,6 @@
 """What theory says of a scenario: its hot queues, their stability, and what stresses them most."""
 
-from weirlab.analysis.queues import ControlledQueue, controlled_queues
+from weirlab.analysis.queues import ControlledQueue, controlled_queues, hot_ones
 from weirlab.analysis.stability import PARAMETERS, Axis, loops_of, over_plane, read_axes
 
 __all__ = [
@@ -8,6 +8,7 @@ __all__ = [
     "Axis",
     "ControlledQueue",
     "controlled_queues",
+    "hot_ones",
     "loops_of",
     "over_plane",
     "read_axes",

@@ -20,7 +20,7 @@ from weirlab.theory.bcn import BcnPoint
 from weirlab.theory.hotspot import degree_class, severity_class
 from weirlab.theory.qcn import QcnPoint
 
-__all__ = ["ControlledQueue", "controlled_queues", "queues_in"]
+__all__ = ["ControlledQueue", "controlled_queues", "hot_ones", "queues_in"]
 
 QCN_LEVELS = 63
 """Largest feedback of QCN, which has 6 bits. Source: IEEE 802.1Qau."""
@@ -42,7 +42,7 @@ class ControlledQueue:
     sources: int
     """Hosts whose flows pass the queue."""
     hosts: int
-    """Hosts that send at all."""
+    """Hosts that send at all, without the one behind the port: nobody sends to itself."""
     offered_fps: float
     """What the flows would bring if nothing held them back."""
 
@@ -93,6 +93,11 @@ def controlled_queues(scenario: Scenario) -> list[ControlledQueue]:
         at = f"control.{scheme}.congestion_point.at"
         raise ScenarioError([scenario.problem(at, "no flow of a host that obeys passes any of these ports")])
     return found
+
+
+def hot_ones(queues: list[ControlledQueue]) -> list[ControlledQueue]:
+    """Those that are asked for more than they serve, or all where none is."""
+    return [queue for queue in queues if queue.severity > 1] or queues
 
 
 def queues_in(spec: Mapping[str, Any]) -> list[ControlledQueue]:
@@ -161,7 +166,7 @@ def _queue(
         frame_bytes=size,
         line_fps=line_fps,
         sources=len({stream.source for stream, _ in passing}),
-        hosts=len({stream.source for stream in streams}),
+        hosts=len({stream.source for stream in streams} - {layout.nodes.index(here.target)}),
         offered_fps=offered,
     )
 

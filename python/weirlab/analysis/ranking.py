@@ -66,7 +66,7 @@ def rank_queues(scenario: Scenario, queues: list[ControlledQueue]) -> list[Queue
     ]
     if not lines:
         raise ScenarioError([scenario.problem("control", "the ranking is made for BCN; write 'control.bcn'")])
-    return sorted(lines, key=lambda line: (-line.demand.decrease, line.queue.port))
+    return sorted(lines, key=lambda line: -line.demand.decrease)
 
 
 def rank_parameters(hardest: BcnPoint) -> list[ParameterLine]:

@@ -39,7 +39,8 @@ def stability(
     out: OutOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Crossover, phase margin and delay margin of the loops at each queue that measures.
+    """Crossover, phase margin and delay margin of the loops at each hot queue that measures, or at all where
+    none is hot.
 
     With --over the stability of the severest queue over two parameters, as a picture, a page and JSON.
 
@@ -48,12 +49,12 @@ def stability(
       weir stability bcn
       weir stability bcn --over delay=0us..300us,gi=1..50
     """
-    from weirlab.analysis import controlled_queues, read_axes
+    from weirlab.analysis import controlled_queues, hot_ones, read_axes
     from weirlab.report.theory import loop_table, queue_table, stability_json, stability_page
 
     scenario = read_scenario(file, sets)
     axes = None if over is None else read_axes(over)
-    queues = controlled_queues(scenario)
+    queues = hot_ones(controlled_queues(scenario))
     document: dict[str, Any] = {"kind": "stability", "name": scenario.name, **stability_json(queues)}
     page = None
     if axes is not None:
@@ -84,11 +85,11 @@ def rank(
       weir rank bcn
       weir rank bcn --json
     """
-    from weirlab.analysis import controlled_queues
+    from weirlab.analysis import controlled_queues, hot_ones
     from weirlab.report.theory import rank_json, rank_page, rank_tables
 
     scenario = read_scenario(file, sets)
-    queues = controlled_queues(scenario)
+    queues = hot_ones(controlled_queues(scenario))
     document = {"kind": "rank", "name": scenario.name, **rank_json(scenario, queues)}
     if out is not None:
         from weirlab.results import claimed_directory, write_json

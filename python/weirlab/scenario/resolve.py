@@ -62,6 +62,8 @@ class Resolved:
 
 def resolve(scenario: Scenario) -> Resolved:
     """The spec of `scenario`, as the simulator takes it. Raises UnsupportedError and ScenarioError."""
+    if problems := unsupported(scenario):
+        raise UnsupportedError(problems)
     resolved = translated(scenario)
     try:
         _core.check(resolved.spec_json)
@@ -72,12 +74,9 @@ def resolve(scenario: Scenario) -> Resolved:
 
 
 def translated(scenario: Scenario) -> Resolved:
-    """The spec of `scenario`, without asking the simulator whether it takes it.
-
-    Raises UnsupportedError and ScenarioError.
+    """The spec of `scenario`, without asking the simulator whether it takes it; what has no form there is
+    left out. Raises ScenarioError.
     """
-    if problems := unsupported(scenario):
-        raise UnsupportedError(problems)
     if scenario.network is None:
         raise ScenarioError([scenario.problem("", "has no network to simulate")])
     if scenario.run.duration is None:
@@ -136,7 +135,8 @@ def _sources(
     name: str, traffic: Traffic, layout: Layout, duration_ps: int, index: int, origins: dict[str, Where]
 ) -> list[dict[str, Any]]:
     source = traffic.source
-    assert isinstance(source, Departing)
+    if not isinstance(source, Departing):
+        return []
     sizes = frame_sizes(source)
     size: dict[str, Any] = (
         {"fixed": sizes[0][0]} if len(sizes) == 1 else {"mix": [list(part) for part in sizes]}

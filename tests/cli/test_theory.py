@@ -1,0 +1,121 @@
+"""`weir stability`, `weir rank` and what `weir check` says of hotspots."""
+
+from pathlib import Path
+
+import pytest
+
+HOT = """
+weirlab: 1
+name: hot
+network: {kind: star, hosts: 4, link: {rate: 10 Gbit/s, delay: 0.5 us, framing: none}}
+control:
+  bcn:
+    congestion_point: {at: switch-0->*, q_eq: 16 frames, frame_size: 1500 B}
+    reaction_point: {at: "@hosts", gi: 12.42, gd: 6.09e-3, ru: 1 Mbit/s}
+traffic:
+  load:
+    from: "@hosts"
+    to: "@hosts"
+    pattern: {kind: uniform}
+    source: {kind: bernoulli, load: 50 %, frame_size: 1500 B}
+hotspots:
+  slow: {kind: output-generated, at: host-0, severity: 4, called: severe}
+run: {duration: 1 ms}
+"""
+
+
+# What the slotted engine takes: delays of whole slots.
+CELLS = ("--set", "network.link.delay=0 us", "--set", "run.duration=1.2 ms")
+
+
+@pytest.fixture
+def hot(place: Path) -> str:
+    (place / "hot.yaml").write_text(HOT)
+    return "hot.yaml"
+
+
+def test_stability_judges_the_hot_queue_and_leaves_the_others_out(weir, hot):
+    found = weir("stability", hot, "--json").json
+    (queue,) = found["queues"]
+    assert queue["port"] == "switch-0->host-0"
+    assert queue["severity"] == pytest.approx(4, rel=1e-6)
+    assert queue["class"] == "moderate, large"
+    assert [loop["name"] for loop in queue["loops"]] == ["increase", "decrease"]
+    # One sample in 960 us at 1/8 of the line rate: Gi Ru h (1 + 2 w) = 5 is more than 4, without any delay.
+    assert [loop["stable"] for loop in queue["loops"]] == [False, True]
+    assert queue["loops"][0]["sampled_delay_margin_s"] == 0
+
+
+def test_stability_prints_queues_and_loops(weir, hot):
+    outcome = weir("stability", hot)
+    assert outcome.code == 0
+    assert "Queues that measure" in outcome.out
+    assert outcome.out.count("switch-0->host-0") == 3
+
+
+def test_a_plane_is_kept_as_picture_page_and_numbers(weir, hot, place):
+    found = weir("stability", hot, "--over", "delay=0us..2ms:5,gi=1..100:3", "--out", "plane", "--json").json
+    assert len(found["plane"]["spare_delay_s"]) == 3
+    assert len(found["plane"]["spare_delay_s"][0]) == 5
+    assert (place / "plane" / "plots" / "stability.png").stat().st_size > 1000
+    assert "limit of stability" in (place / "plane" / "report.html").read_text()
+    assert weir("stability", hot, "--over", "delay=0us..2ms:5,gi=1..100:3", "--out", "plane").code == 2
+
+
+def test_the_spare_delay_falls_as_the_delay_grows(weir, hot):
+    found = weir("stability", hot, "--over", "delay=0us..2ms:5,gi=1..100:3", "--out", "plane", "--json").json
+    for row in found["plane"]["spare_delay_s"]:
+        assert row == sorted(row, reverse=True)
+
+
+def test_rank_puts_the_hardest_queue_and_the_sampling_first(weir, hot):
+    found = weir("rank", hot, "--json").json
+    assert found["traffic"][0]["port"] == "switch-0->host-0"
+    assert [line["name"] for line in found["parameters"]][:2] == ["sampling", "gd"]
+    assert "Parameters by their weight" in weir("rank", hot).out
+
+
+def test_a_page_of_the_ranking_is_kept_on_request(weir, hot, place):
+    assert weir("rank", hot, "--out", "ranked").code == 0
+    assert "Parameters by their weight" in (place / "ranked" / "report.html").read_text()
+
+
+def test_check_says_how_hard_a_hotspot_is_and_where_it_contradicts_itself(weir, hot):
+    outcome = weir("check", hot, "--set", "control=", "--set", "run.engine=slotted", *CELLS)
+    assert "moderate" in outcome.out
+    assert "slow: called 'severe', but a severity of 4.00 is 'moderate'" in outcome.out
+    (spot,) = weir("check", hot, "--set", "control=", "--set", "run.engine=slotted", *CELLS, "--json").json[
+        "hotspots"
+    ]
+    assert spot["severity_class"] == "moderate"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("stability", "incast"), "theory needs 'control.bcn' or 'control.qcn'"),
+        (("stability", "hot.yaml", "--over", "p=1"), "a plane has two parameters"),
+        (("rank", "incast"), "theory needs 'control.bcn' or 'control.qcn'"),
+        (("stability", "hot.yaml", "--set", "control.bcn.congestion_point.at=host-1->*"), ""),
+    ],
+)
+def test_what_theory_cannot_judge_is_told_with_its_place(weir, hot, words, told):
+    outcome = weir(*words)
+    assert told in outcome.err
+    assert (outcome.code == 2) is bool(told)
+
+
+def test_queues_that_no_limited_flow_passes_are_told_with_their_place(weir, hot):
+    outcome = weir(
+        "stability",
+        hot,
+        "--set",
+        "control.bcn.reaction_point.at=host-0",
+        "--set",
+        "control.bcn.congestion_point.at=switch-0->host-0",
+    )
+    assert outcome.code == 2
+    assert (
+        "control.bcn.congestion_point.at: no flow of a host that obeys passes any of these ports"
+        in outcome.err
+    )
