@@ -1,6 +1,7 @@
 """Compiled core: translation of one resolved spec into columns, and the live parts."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypedDict
 
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ __all__ = [
     "format_quantity",
     "is_release",
     "parse_quantity",
+    "read_trace",
     "replay_line",
     "simulate",
     "steer_receive",
@@ -41,6 +43,18 @@ def simulate(
     spec_json: str,
     seeds: Sequence[int],
     threads: int | None = None,
+    watch: Callable[[int, int], object] | None = None,
+) -> dict[str, dict[str, NDArray[Any] | list[str]]]: ...
+def read_trace(
+    path: str | Path,
+    *,
+    every_ps: int,
+    detail: Sequence[int] = (),
+    detail_rows: int = 1_048_576,
+    connections: int = 1_048_576,
+    series_rows: int = 8_388_608,
+    stream_packets: int | None = None,
+    link_rate_bps: int | None = None,
     watch: Callable[[int, int], object] | None = None,
 ) -> dict[str, dict[str, NDArray[Any] | list[str]]]: ...
 def parse_quantity(kind: str, text: str) -> int: ...

@@ -26,10 +26,18 @@ pub struct Table {
 #[macro_export]
 macro_rules! table {
     ($name:literal: $rows:expr => |$row:pat_param| $($column:ident: $kind:ident = $value:expr),+ $(,)?) => {{
-        $(let mut $column = Vec::new();)+
-        for $row in $rows {
-            $($column.push($value);)+
+        // Fields, so that the names of columns do not hide what the values are made of.
+        #[expect(non_camel_case_types, reason = "one type for each column")]
+        struct Columns<$($column),+> {
+            $($column: Vec<$column>),+
         }
-        $crate::columns::Table { name: $name, columns: vec![$((stringify!($column), $crate::columns::Column::$kind($column))),+] }
+        let mut columns = Columns { $($column: Vec::new()),+ };
+        for $row in $rows {
+            $(columns.$column.push($value);)+
+        }
+        $crate::columns::Table {
+            name: $name,
+            columns: vec![$((stringify!($column), $crate::columns::Column::$kind(columns.$column))),+],
+        }
     }};
 }

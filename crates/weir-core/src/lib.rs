@@ -8,6 +8,7 @@
 //! 5. [`queue`]: an output port, fed with virtual or real time; [`path`]: what else happens to frames on their way.
 //! 6. [`tcp`]: the two ends of a connection; [`cc`]: congestion control.
 //! 7. [`ethernet`]: congestion management: BCN, QCN, DCQCN, PAUSE.
+//! 8. [`trace`]: captures of packets, read and analysed.
 //!
 //! Nothing here knows a clock, a socket, a thread or a file: time and chance come in by argument, so the
 //! simulator and the live tools run the same models.
@@ -27,6 +28,7 @@ pub mod rng;
 pub mod routing;
 pub mod spec;
 pub mod tcp;
+pub mod trace;
 pub mod traffic;
 pub mod units;
 

@@ -8,6 +8,7 @@ use pyo3::exceptions::{
 };
 use pyo3::prelude::*;
 use weir_core::SpecError as CoreSpecError;
+use weir_core::trace::TraceError;
 use weir_live::LiveError;
 use weir_sim::SimError;
 
@@ -39,6 +40,16 @@ pub(crate) fn live_error(error: LiveError) -> PyErr {
         LiveError::Deadline { .. } => PyTimeoutError::new_err(text),
         LiveError::Cancelled => PyKeyboardInterrupt::new_err(text),
         LiveError::Panicked(_) => PyRuntimeError::new_err(text),
+    }
+}
+
+/// A `ValueError` where the file is wrong, an `OSError` where the system refused to read it.
+pub(crate) fn trace_error(error: TraceError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        TraceError::NotACapture(_) | TraceError::Unsupported(_) => PyValueError::new_err(text),
+        TraceError::Read(source) => refused(&source, text),
+        TraceError::Cancelled => PyKeyboardInterrupt::new_err(text),
     }
 }
 

@@ -4,6 +4,7 @@ mod emulate;
 mod errors;
 mod live;
 mod simulate;
+mod trace;
 mod units;
 mod watch;
 
@@ -22,6 +23,8 @@ mod _core {
     use crate::live::{clock_quality, create_namespace, steer_receive, udp_trial};
     #[pymodule_export]
     use crate::simulate::{check, expand, simulate};
+    #[pymodule_export]
+    use crate::trace::read_trace;
     #[pymodule_export]
     use crate::units::{format_quantity, parse_quantity};
 

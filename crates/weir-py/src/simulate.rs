@@ -83,8 +83,13 @@ pub(crate) fn simulate<'py>(
     let tables: PyResult<Tables> = watched(py, work, look, || progress.cancel())?;
     let tables = tables?;
     look()?;
+    tables_to_python(py, tables.0)
+}
+
+/// A dictionary of tables, each a dictionary of columns.
+pub(crate) fn tables_to_python(py: Python<'_>, tables: Vec<Table>) -> PyResult<Bound<'_, PyDict>> {
     let answer = PyDict::new(py);
-    for Table { name, columns } in tables.0 {
+    for Table { name, columns } in tables {
         let table = PyDict::new(py);
         for (name, column) in columns {
             table.set_item(name, column_to_python(py, column)?)?;

@@ -8,5 +8,6 @@ mod routing;
 mod specs;
 mod switching;
 mod tcp;
+mod trace;
 mod traffic;
 mod units;

@@ -1,0 +1,353 @@
+//! Flows of a trace: who spoke with whom, how fast, and what TCP had to do for it. One pass, memory by flow.
+
+use std::io::Read;
+
+use hashbrown::HashTable;
+
+use super::capture::{Capture, Record, Stamp, TraceError};
+use super::connection::{At, Events, Log, Tcp, Told};
+use super::fragments::Fragments;
+use super::packet::{Address, Dissected, Packet, Part, Transport, dissect};
+use super::series::Series;
+use super::side::{Kind, Side};
+use crate::rng::mix;
+use crate::units::Span;
+
+/// What is looked at, and how much is kept.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Length of an interval of the series.
+    pub every: Span,
+    /// Connections whose packets are told one by one, by their number.
+    pub detail: Vec<u32>,
+    /// Most packets that are told of each direction of such a connection.
+    pub detail_rows: usize,
+    /// Most connections that are told apart; the packets of later ones are counted only.
+    pub connections: usize,
+    /// Most rows of the series.
+    pub series_rows: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            every: Span::from_ms(100),
+            detail: Vec::new(),
+            detail_rows: 1 << 20,
+            connections: 1 << 20,
+            series_rows: 1 << 23,
+        }
+    }
+}
+
+/// Who speaks with whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) from: (Address, u16),
+    pub(crate) to: (Address, u16),
+    pub(crate) protocol: u8,
+}
+
+impl Key {
+    /// The same for both directions.
+    fn ordered(self) -> Key {
+        if self.from <= self.to { self } else { Key { from: self.to, to: self.from, protocol: self.protocol } }
+    }
+
+    fn hash(self) -> u64 {
+        let word = |(address, port): (Address, u16)| {
+            mix(address.0 as u64 ^ mix((address.0 >> 64) as u64 ^ u64::from(port) << 40))
+        };
+        mix(word(self.from) ^ word(self.to).rotate_left(1) ^ u64::from(self.protocol))
+    }
+}
+
+/// A connection, or packets of another protocol between the same ends.
+#[derive(Clone, Debug)]
+pub(crate) struct Connection {
+    /// From the sender of the first packet seen.
+    pub(crate) key: Key,
+    pub(crate) sides: [Side; 2],
+    pub(crate) tcp: Option<Tcp>,
+    /// Place in `details`, if its packets are told one by one.
+    detail: Option<usize>,
+}
+
+/// One data packet of a connection that is told in detail.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DataRow {
+    pub(crate) t_ps: u64,
+    pub(crate) seq: u64,
+    pub(crate) payload_bytes: u32,
+    pub(crate) frame_bytes: u32,
+    pub(crate) kind: Kind,
+}
+
+/// One acknowledgment of such a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AckRow {
+    pub(crate) t_ps: u64,
+    pub(crate) ack: u64,
+    pub(crate) edge: Option<u64>,
+}
+
+/// The packets of one direction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Detail {
+    pub(crate) data: Vec<DataRow>,
+    pub(crate) acks: Vec<AckRow>,
+    pub(crate) left_out: u64,
+}
+
+/// Counts of the whole trace.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) frames: u64,
+    pub(crate) frame_bytes: u64,
+    pub(crate) kept_bytes: u64,
+    pub(crate) snapped: u64,
+    pub(crate) ip_packets: u64,
+    pub(crate) not_ip: u64,
+    pub(crate) short: u64,
+    pub(crate) malformed: u64,
+    pub(crate) fragments: u64,
+    pub(crate) backward: u64,
+    pub(crate) untracked: u64,
+    pub(crate) end_ps: u64,
+}
+
+/// The analysis of a trace, fed with its records.
+#[derive(Debug)]
+pub struct Analysis {
+    options: Options,
+    origin: Option<Stamp>,
+    now: u64,
+    pub(crate) totals: Totals,
+    pub(crate) connections: Vec<Connection>,
+    table: HashTable<u32>,
+    fragments: Fragments,
+    pub(crate) log: Log,
+    /// By direction: connection times two, plus one for the way back.
+    pub(crate) details: Vec<(u32, [Detail; 2])>,
+    pub(crate) interface_frames: Vec<u64>,
+}
+
+impl Analysis {
+    /// Nothing was seen yet.
+    pub fn new(options: Options) -> Analysis {
+        Analysis {
+            origin: None,
+            now: 0,
+            totals: Totals::default(),
+            connections: Vec::new(),
+            table: HashTable::new(),
+            fragments: Fragments::default(),
+            log: Log { series: Series::new(options.every.ps(), options.series_rows), events: Events::default() },
+            details: Vec::new(),
+            interface_frames: Vec::new(),
+            options,
+        }
+    }
+
+    /// Feed it with all records of `capture`. `look` is told the bytes read every few thousand records, and says
+    /// whether to go on. Returns the capture, whose ending is known then.
+    pub fn read<R: Read>(
+        &mut self,
+        capture: &mut Capture<R>,
+        mut look: impl FnMut(u64) -> bool,
+    ) -> Result<(), TraceError> {
+        const EVERY: u32 = 4096;
+        let mut left = EVERY;
+        while let Some(record) = capture.next_record()? {
+            self.on_record(&record);
+            left -= 1;
+            if left == 0 {
+                left = EVERY;
+                if !look(capture.place()) {
+                    return Err(TraceError::Cancelled);
+                }
+            }
+        }
+        look(capture.place());
+        Ok(())
+    }
+
+    /// The stamp from which times are counted: that of the first record.
+    pub fn origin(&self) -> Option<Stamp> {
+        self.origin
+    }
+
+    /// Take a record.
+    pub fn on_record(&mut self, record: &Record<'_>) {
+        let origin = *self.origin.get_or_insert(record.stamp);
+        let now = record.stamp.since(origin).min(u64::MAX / 4);
+        let totals = &mut self.totals;
+        totals.backward += u64::from(now < self.now || record.stamp < origin);
+        self.now = now;
+        totals.end_ps = totals.end_ps.max(now);
+        totals.frames += 1;
+        totals.frame_bytes += u64::from(record.frame_bytes);
+        totals.kept_bytes += record.bytes.len() as u64;
+        totals.snapped += u64::from((record.bytes.len() as u64) < u64::from(record.frame_bytes));
+        let interface = record.interface as usize;
+        if interface >= self.interface_frames.len() {
+            self.interface_frames.resize(interface + 1, 0);
+        }
+        self.interface_frames[interface] += 1;
+        match dissect(record) {
+            Dissected::Ip(packet) => {
+                totals.ip_packets += 1;
+                self.on_packet(now, record.frame_bytes, &packet);
+            }
+            Dissected::NotIp => totals.not_ip += 1,
+            Dissected::Short => totals.short += 1,
+            Dissected::Malformed => totals.malformed += 1,
+        }
+    }
+
+    fn on_packet(&mut self, now: u64, frame_bytes: u32, packet: &Packet) {
+        let (whole, ports) = match packet.part {
+            Part::Whole => (Some(packet.transport), packet.transport),
+            Part::Fragment { .. } => {
+                self.totals.fragments += 1;
+                self.fragments.take(packet)
+            }
+        };
+        let (from, to) = match ports {
+            Transport::Tcp(segment) => (segment.from, segment.to),
+            Transport::Udp { from, to, .. } => (from, to),
+            Transport::Other => (0, 0),
+        };
+        let key = Key { from: (packet.from, from), to: (packet.to, to), protocol: packet.protocol };
+        let Some(place) = self.find(key, whole) else {
+            self.totals.untracked += 1;
+            return;
+        };
+        let connection = &mut self.connections[place as usize];
+        // Between equal ends there is no telling directions apart.
+        let from = usize::from(key.from != connection.key.from);
+        let flows = [place * 2, place * 2 + 1];
+        let side = &mut connection.sides[from];
+        side.counts.packets += 1;
+        side.counts.frame_bytes += u64::from(frame_bytes);
+        side.counts.ip_bytes += u64::from(packet.ip_bytes);
+        side.counts.congestion_marks += u64::from(packet.ecn == 3);
+        side.first_ps.get_or_insert(now);
+        side.last_ps = side.last_ps.max(now);
+        let row = side.open.at(flows[from], now, &mut self.log.series);
+        row.packets += 1;
+        row.frame_bytes += u64::from(frame_bytes);
+        let Some(transport) = whole else { return };
+        let mut told = Told::default();
+        let payload = match transport {
+            Transport::Tcp(segment) => {
+                let tcp = connection.tcp.get_or_insert_default();
+                let counts = &mut connection.sides[from].counts;
+                counts.syn += u64::from(segment.has(super::Segment::SYN));
+                counts.fin += u64::from(segment.has(super::Segment::FIN));
+                counts.rst += u64::from(segment.has(super::Segment::RST));
+                let at = At { now, from, flows };
+                told = tcp.on_segment(at, &segment, packet.id, &mut connection.sides, &mut self.log);
+                segment.payload
+            }
+            Transport::Udp { payload, .. } => {
+                let side = &mut connection.sides[from];
+                let reordered = side.ids.step(packet.id).is_some_and(|step| step < 0);
+                side.counts.reordered += u64::from(reordered);
+                side.counts.new_bytes += u64::from(payload);
+                let row = side.open.at(flows[from], now, &mut self.log.series);
+                row.new_bytes += u64::from(payload);
+                row.reordered += u64::from(reordered);
+                let kind = if reordered { Kind::Reordered } else { Kind::New };
+                told.data = Some((kind, side.counts.payload_bytes));
+                payload
+            }
+            Transport::Other => packet.ip_bytes,
+        };
+        let side = &mut connection.sides[from];
+        if payload > 0 {
+            side.counts.data_packets += 1;
+            side.counts.payload_bytes += u64::from(payload);
+            side.departed(now);
+            side.open.at(flows[from], now, &mut self.log.series).payload_bytes += u64::from(payload);
+        }
+        if let Some(detail) = connection.detail {
+            let most = self.options.detail_rows;
+            self.details[detail].1[from].tell_data(now, payload, frame_bytes, told, most);
+            self.details[detail].1[1 - from].tell_ack(now, told, most);
+        }
+    }
+
+    /// The number of the connection, which is made when it is new; `None` when there are too many.
+    fn find(&mut self, key: Key, transport: Option<Transport>) -> Option<u32> {
+        let ordered = key.ordered();
+        let hash = ordered.hash();
+        let connections = &self.connections;
+        let found = self.table.find(hash, |&place| connections[place as usize].key.ordered() == ordered).copied();
+        if let Some(place) = found {
+            let connection = &connections[place as usize];
+            let from = usize::from(key.from != connection.key.from);
+            let anew = match (transport, &connection.tcp) {
+                (Some(Transport::Tcp(segment)), Some(tcp)) => tcp.begins_anew(from, &segment),
+                _ => false,
+            };
+            if !anew {
+                return Some(place);
+            }
+        }
+        if self.connections.len() >= self.options.connections {
+            return found;
+        }
+        let place = self.connections.len() as u32;
+        let detail = self.options.detail.contains(&place).then_some(self.details.len());
+        if detail.is_some() {
+            self.details.push((place, Default::default()));
+        }
+        self.connections.push(Connection { key, sides: Default::default(), tcp: None, detail });
+        match found {
+            // Ports that are used again belong to the new connection from here on.
+            Some(old) => {
+                let slot = self.table.find_mut(hash, |&place| place == old).expect("it was found before");
+                *slot = place;
+            }
+            None => {
+                let connections = &self.connections;
+                self.table.insert_unique(hash, place, |&place| connections[place as usize].key.ordered().hash());
+            }
+        }
+        Some(place)
+    }
+
+    /// No more records come: close what is open.
+    pub(crate) fn end(&mut self) {
+        for connection in &mut self.connections {
+            for side in &mut connection.sides {
+                side.open.end(&mut self.log.series);
+            }
+            if let Some(tcp) = &mut connection.tcp {
+                tcp.end(&mut self.log.events);
+            }
+        }
+        self.log.series.rows.sort_by_key(|row| (row.flow, row.interval));
+        self.log.events.recoveries.sort_by_key(|event| (event.flow, event.start_ps));
+        self.log.events.stalls.sort_by_key(|event| (event.flow, event.start_ps));
+    }
+}
+
+impl Detail {
+    fn tell_data(&mut self, now: u64, payload: u32, frame_bytes: u32, told: Told, most: usize) {
+        let Some((kind, seq)) = told.data.filter(|_| payload > 0) else { return };
+        if self.data.len() >= most {
+            self.left_out += 1;
+            return;
+        }
+        self.data.push(DataRow { t_ps: now, seq, payload_bytes: payload, frame_bytes, kind });
+    }
+
+    fn tell_ack(&mut self, now: u64, told: Told, most: usize) {
+        let Some((ack, edge)) = told.ack else { return };
+        if self.acks.len() < most {
+            self.acks.push(AckRow { t_ps: now, ack, edge });
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! A TCP connection: handshake, round trips, recoveries, stalls, and what limits its senders.
+
+use super::segment::Segment;
+use super::series::Series;
+use super::side::{Data, Kind, Sender, Side};
+
+/// Shortest minimum retransmission timeout in common use, ps (Linux: 200 ms); a little less, as clocks tick.
+const TIMEOUT_PS: u64 = 190_000_000_000;
+/// Silences below this are not called stalls, ps: timers and schedulers of hosts are no better.
+const STALL_PS: u64 = 10_000_000_000;
+/// Most rows of events that are kept for a whole trace.
+pub(crate) const MOST_EVENTS: usize = 1 << 18;
+
+/// A time in which a sender sent again what it had sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recovery {
+    pub(crate) flow: u32,
+    pub(crate) start_ps: u64,
+    pub(crate) end_ps: u64,
+    /// Whether everything outstanding at its start was acknowledged at its end.
+    pub(crate) ended: bool,
+    pub(crate) retransmitted: u64,
+    pub(crate) timeouts: u64,
+    /// Bytes outstanding at its start.
+    pub(crate) flight_bytes: u64,
+    /// The last round-trip time before it.
+    pub(crate) rtt_ps: Option<u64>,
+    pub(crate) acked_bytes: u64,
+    point: u64,
+}
+
+/// A silence while data was outstanding.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stall {
+    /// The direction whose data was outstanding.
+    pub(crate) flow: u32,
+    pub(crate) start_ps: u64,
+    pub(crate) length_ps: u64,
+    /// Place in [`CAUSES`].
+    pub(crate) cause: u32,
+}
+
+/// What ended a stall, or was the state in it.
+pub(crate) const CAUSES: [&str; 4] = ["timeout", "zero-window", "late-ack", "late-data"];
+
+/// A moment of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At {
+    /// ps.
+    pub(crate) now: u64,
+    /// The side that sent the packet.
+    pub(crate) from: usize,
+    /// The flows of both directions.
+    pub(crate) flows: [u32; 2],
+}
+
+/// Where rows of all connections go.
+#[derive(Debug)]
+pub(crate) struct Log {
+    pub(crate) series: Series,
+    pub(crate) events: Events,
+}
+
+/// Events of all connections.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    pub(crate) recoveries: Vec<Recovery>,
+    pub(crate) stalls: Vec<Stall>,
+    /// Events that did not fit.
+    pub(crate) left_out: u64,
+}
+
+impl Events {
+    fn recovery(&mut self, recovery: Recovery) {
+        if self.recoveries.len() < MOST_EVENTS { self.recoveries.push(recovery) } else { self.left_out += 1 }
+    }
+
+    fn stall(&mut self, stall: Stall) {
+        if self.stalls.len() < MOST_EVENTS { self.stalls.push(stall) } else { self.left_out += 1 }
+    }
+}
+
+/// What a segment did, for those who look at single packets.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Told {
+    /// What the data of the segment is, with its place relative to the first.
+    pub(crate) data: Option<(Kind, u64)>,
+    /// Acknowledged place of the other side's data, and the end of the window, relative to its first.
+    pub(crate) ack: Option<(u64, Option<u64>)>,
+}
+
+/// The state that both sides share.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tcp {
+    last_ps: u64,
+    syn_ps: Option<u64>,
+    syn_ack_ps: Option<u64>,
+    /// From SYN to the acknowledgment of its answer: a whole round trip wherever the capture was made.
+    pub(crate) handshake_ps: Option<u64>,
+    /// The side that sent the SYN.
+    pub(crate) client: Option<usize>,
+    initial: [Option<u32>; 2],
+    /// Of the SYN of each side, if it was seen; none where it did not offer to scale windows.
+    shifts: [Option<Option<u8>>; 2],
+    pub(crate) mss: [Option<u16>; 2],
+    pub(crate) sack: [bool; 2],
+    pub(crate) timestamps: [bool; 2],
+    /// The last window of each side, not scaled.
+    windows: [Option<u16>; 2],
+    recovering: [Option<Recovery>; 2],
+    ended: bool,
+}
+
+impl Tcp {
+    /// Whether `segment` of side `from` begins another connection between the same ports: a SYN with another number.
+    pub(crate) fn begins_anew(&self, from: usize, segment: &Segment) -> bool {
+        segment.has(Segment::SYN)
+            && !segment.has(Segment::ACK)
+            && (self.initial[from].is_some_and(|initial| initial != segment.seq)
+                || self.initial[from].is_none() && self.ended)
+    }
+
+    /// Whether the connection was reset, or closed from both sides.
+    pub(crate) fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// The least time of a whole round trip, as far as it is known.
+    pub(crate) fn round_trip_ps(&self, sides: &[Side; 2]) -> Option<u64> {
+        let half = |side: &Side| side.tcp.as_ref().and_then(|sender| sender.rtt.min_ps);
+        match (self.handshake_ps, half(&sides[0]), half(&sides[1])) {
+            (Some(whole), _, _) => Some(whole),
+            (None, Some(there), Some(back)) => Some(there.saturating_add(back)),
+            (None, one, other) => one.or(other),
+        }
+    }
+
+    /// A side sent `segment`.
+    pub(crate) fn on_segment(
+        &mut self,
+        at: At,
+        segment: &Segment,
+        id: Option<u16>,
+        sides: &mut [Side; 2],
+        log: &mut Log,
+    ) -> Told {
+        let At { now, from, .. } = at;
+        let step = sides[from].ids.step(id);
+        self.greet(now, from, segment);
+        self.pass_time(now, sides);
+        let round_trip = self.round_trip_ps(sides);
+        let silence = Silence { length_ps: now.saturating_sub(self.last_ps), round_trip };
+        let before = [outstanding(&sides[0]), outstanding(&sides[1])];
+        let mut told = Told::default();
+        let mut data = None;
+        if segment.length() > 0 {
+            let found = self.take_data(at, segment, (id, step), round_trip, sides, &mut log.series);
+            let base = sender(&mut sides[from].tcp, segment.seq).base;
+            told.data = Some((found.kind, found.start.saturating_sub(base)));
+            data = Some(found);
+        } else if sides[from].tcp.is_none() {
+            sides[from].tcp = Some(Box::new(Sender::new(segment.seq)));
+        }
+        self.look_at_silence(at, data.map(|data| data.kind), silence, before, sides, &mut log.events);
+        if data.is_some_and(|data| data.kind == Kind::Retransmitted) {
+            self.recover(at, segment, silence, &mut sides[from]);
+        }
+        if segment.has(Segment::ACK) && !segment.has(Segment::RST) {
+            told.ack = Some(self.take_ack(at, segment, sides, log));
+        }
+        self.windows[from] = Some(segment.window);
+        let both = sides[0].counts.fin > 0 && sides[1].counts.fin > 0;
+        self.ended |= segment.has(Segment::RST) || both;
+        self.last_ps = now;
+        told
+    }
+
+    /// What the handshake tells.
+    fn greet(&mut self, now: u64, from: usize, segment: &Segment) {
+        self.timestamps[from] |= segment.timestamps.is_some();
+        if !segment.has(Segment::SYN) {
+            let answers = self.syn_ack_ps.is_some() && self.client == Some(from) && segment.has(Segment::ACK);
+            if answers && self.handshake_ps.is_none() {
+                self.handshake_ps = self.syn_ps.map(|syn| now.saturating_sub(syn));
+            }
+            return;
+        }
+        self.initial[from] = Some(segment.seq);
+        self.mss[from] = segment.mss.or(self.mss[from]);
+        if segment.window_shift.is_some() || !segment.cut {
+            self.shifts[from] = Some(segment.window_shift);
+        }
+        self.sack[from] |= segment.sack_permitted;
+        if segment.has(Segment::ACK) {
+            self.client = Some(1 - from);
+            self.syn_ack_ps = Some(now);
+        } else {
+            self.client = Some(from);
+            self.syn_ps = Some(now); // of the last one, when it was sent again
+        }
+    }
+
+    /// Bytes of the window in `segment` of side `from`; `None` where its scale is not known. The window of a SYN is
+    /// not scaled. Source: RFC 7323, section 2.2.
+    fn window(&self, from: usize, segment: &Segment) -> Option<u64> {
+        if segment.has(Segment::SYN) {
+            return Some(u64::from(segment.window));
+        }
+        // Scaling holds only when both sides offered it.
+        let shift = match (self.shifts[from], self.shifts[1 - from]) {
+            (Some(None), _) | (_, Some(None)) => 0,
+            (Some(Some(shift)), _) => shift,
+            (None, _) if segment.window == 0 => 0,
+            (None, _) => return None,
+        };
+        Some(u64::from(segment.window) << shift)
+    }
+
+    /// Until `now`, senders were in the state that the last packet left.
+    fn pass_time(&self, now: u64, sides: &mut [Side; 2]) {
+        let passed = now.saturating_sub(self.last_ps);
+        for side in sides {
+            let Some(sender) = &side.tcp else { continue };
+            let Some(window) = sender.window else { continue };
+            let counts = &mut side.counts;
+            if window == 0 {
+                counts.zero_window_ps = counts.zero_window_ps.saturating_add(passed);
+            } else if sender.outstanding() > 0 && sender.outstanding() + u64::from(sender.mss) > window {
+                counts.window_limited_ps = counts.window_limited_ps.saturating_add(passed);
+            }
+        }
+    }
+
+    fn take_data(
+        &mut self,
+        At { now, from, flows }: At,
+        segment: &Segment,
+        (id, step): (Option<u16>, Option<i16>),
+        round_trip: Option<u64>,
+        sides: &mut [Side; 2],
+        series: &mut Series,
+    ) -> Data {
+        let side = &mut sides[from];
+        let sender = sender(&mut side.tcp, segment.seq);
+        if let Some(since) = sender.empty_since.take() {
+            // Nothing was outstanding; a round trip of it is owed to the network, the rest to the application.
+            let idle = now.saturating_sub(since).saturating_sub(round_trip.unwrap_or(0));
+            if !segment.has(Segment::SYN | Segment::FIN) {
+                side.counts.idle_ps = side.counts.idle_ps.saturating_add(idle);
+            }
+        }
+        let data = sender.on_data(now, segment, id, step, round_trip);
+        sender.mss = sender.mss.max(segment.payload.min(u32::from(self.mss[1 - from].unwrap_or(1460))));
+        let (place, outstanding) = (sender.una, sender.outstanding());
+        let payload = u64::from(segment.payload);
+        let counts = &mut side.counts;
+        let row = side.open.at(flows[from], now, series);
+        let handshake = u64::from(segment.length() - segment.payload);
+        let new_bytes = data.new_bytes.saturating_sub(handshake);
+        counts.new_bytes += new_bytes;
+        row.new_bytes += new_bytes;
+        counts.flight_max = counts.flight_max.max(outstanding);
+        row.flight_max = row.flight_max.max(outstanding);
+        match data.kind {
+            Kind::New => {}
+            Kind::Retransmitted => {
+                counts.retransmitted += 1;
+                counts.retransmitted_bytes += payload;
+                counts.after_ack += u64::from(data.start + u64::from(segment.length()) <= place);
+                row.retransmitted += 1;
+            }
+            Kind::Reordered => {
+                counts.reordered += 1;
+                row.reordered += 1;
+            }
+            Kind::Duplicate => counts.duplicates += 1,
+            Kind::Probe => counts.probes += 1,
+        }
+        data
+    }
+
+    fn take_ack(
+        &mut self,
+        At { now, from, flows }: At,
+        segment: &Segment,
+        sides: &mut [Side; 2],
+        Log { series, events }: &mut Log,
+    ) -> (u64, Option<u64>) {
+        let other = 1 - from;
+        let window = self.window(from, segment);
+        let changed = self.windows[from] != Some(segment.window);
+        let data_side = &mut sides[other];
+        let sender = sender(&mut data_side.tcp, segment.ack);
+        let acked = sender.on_ack(now, segment, changed, &mut data_side.counts);
+        sender.window = window;
+        let row = data_side.open.at(flows[other], now, series);
+        row.acked_bytes += acked.bytes;
+        if let Some(window) = window {
+            row.window_min = Some(row.window_min.map_or(window, |least| least.min(window)));
+        }
+        if let Some(rtt) = acked.rtt_ps {
+            row.rtt(rtt);
+        }
+        if let Some(echo) = acked.echo_ps {
+            sender.echo.take(echo);
+        }
+        let told = (
+            acked.place.saturating_sub(sender.base),
+            window.map(|window| (acked.place + window).saturating_sub(sender.base)),
+        );
+        let una = sender.una;
+        if let Some(recovery) = &mut self.recovering[other] {
+            recovery.acked_bytes += acked.bytes;
+            recovery.end_ps = now;
+            if una >= recovery.point {
+                events.recovery(Recovery { ended: true, ..*recovery });
+                self.recovering[other] = None;
+            }
+        }
+        let acks = &mut sides[from].counts;
+        acks.acks += u64::from(segment.length() == 0);
+        if acked.duplicate {
+            acks.dup_acks += 1;
+            sides[from].open.at(flows[from], now, series).dup_acks += 1;
+        }
+        let zero = segment.window == 0 && !segment.has(Segment::SYN);
+        sides[from].counts.zero_windows += u64::from(zero && changed);
+        told
+    }
+
+    /// Data was sent again: part of a recovery, or the beginning of one.
+    fn recover(&mut self, At { now, from, flows }: At, segment: &Segment, silence: Silence, side: &mut Side) {
+        let Some(sender) = &side.tcp else { return };
+        let first = sender.place(segment.seq) <= sender.una;
+        let quiet = side.last_data_ps.map_or(0, |last| now.saturating_sub(last));
+        let timeout = first && quiet >= TIMEOUT_PS.max(silence.round_trip.unwrap_or(0));
+        side.counts.timeouts += u64::from(timeout);
+        let recovery = self.recovering[from].get_or_insert_with(|| {
+            side.counts.recoveries += 1;
+            Recovery {
+                flow: flows[from],
+                start_ps: now,
+                end_ps: now,
+                ended: false,
+                retransmitted: 0,
+                timeouts: 0,
+                flight_bytes: sender.outstanding(),
+                rtt_ps: sender.smoothed.mean_ps(),
+                acked_bytes: 0,
+                point: sender.highest,
+            }
+        });
+        recovery.retransmitted += 1;
+        recovery.timeouts += u64::from(timeout);
+        recovery.end_ps = now;
+    }
+
+    /// Nothing of the connection was seen for longer than its round trips explain, though data was outstanding.
+    /// Source: Zhou 2015, section 3: min(2 SRTT, RTO).
+    fn look_at_silence(
+        &self,
+        At { from, flows, .. }: At,
+        kind: Option<Kind>,
+        silence: Silence,
+        before: [u64; 2],
+        sides: &[Side; 2],
+        events: &mut Events,
+    ) {
+        if silence.length_ps < STALL_PS {
+            return;
+        }
+        let Some(side) = [from, 1 - from].into_iter().find(|&side| before[side] > 0) else { return };
+        let Some(sender) = &sides[side].tcp else { return };
+        let rtt = silence.round_trip.unwrap_or(0).max(sender.smoothed.mean_ps().unwrap_or(0));
+        let timeout = sender.smoothed.timeout_ps(TIMEOUT_PS).unwrap_or(TIMEOUT_PS);
+        if silence.length_ps <= STALL_PS.max(rtt.saturating_mul(2).min(timeout)) {
+            return;
+        }
+        let cause = match kind {
+            _ if sender.window == Some(0) => 1,
+            Some(Kind::Retransmitted) if side == from => 0,
+            Some(_) if side == from => 3,
+            _ => 2,
+        };
+        let start_ps = self.last_ps;
+        events.stall(Stall { flow: flows[side], start_ps, length_ps: silence.length_ps, cause });
+    }
+
+    /// The trace or the connection has ended: recoveries that go on are told as such.
+    pub(crate) fn end(&mut self, events: &mut Events) {
+        for recovery in &mut self.recovering {
+            if let Some(recovery) = recovery.take() {
+                events.recovery(recovery);
+            }
+        }
+    }
+}
+
+/// How long nothing of a connection was seen.
+#[derive(Clone, Copy, Debug)]
+struct Silence {
+    length_ps: u64,
+    round_trip: Option<u64>,
+}
+
+fn outstanding(side: &Side) -> u64 {
+    side.tcp.as_ref().map_or(0, |sender| sender.outstanding())
+}
+
+fn sender(tcp: &mut Option<Box<Sender>>, seq: u32) -> &mut Sender {
+    tcp.get_or_insert_with(|| Box::new(Sender::new(seq)))
+}

@@ -1,0 +1,94 @@
+//! What of a stream of bytes has not been seen, up to the highest byte seen.
+
+/// Most holes that are remembered; the oldest are forgotten first, so that their bytes pass for seen.
+const MOST: usize = 4096;
+
+/// A range of bytes that was jumped over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hole {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// When it was jumped over, ps.
+    pub(crate) since: u64,
+}
+
+/// Holes in the order of their places, none of them empty.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Holes(Vec<Hole>);
+
+impl Holes {
+    /// The bytes from `start` to `end`, all beyond what was seen, were jumped over.
+    pub(crate) fn jump(&mut self, hole: Hole) {
+        if self.0.len() == MOST {
+            self.0.remove(0);
+        }
+        self.0.push(hole);
+    }
+
+    /// Bytes from `start` to `end` are seen: how many of them were missing, and since when.
+    pub(crate) fn fill(&mut self, start: u64, end: u64) -> (u64, Option<u64>) {
+        let first = self.0.partition_point(|hole| hole.end <= start);
+        let (mut filled, mut since, mut place) = (0, None, first);
+        while let Some(&hole) = self.0.get(place).filter(|hole| hole.start < end) {
+            let (low, high) = (hole.start.max(start), hole.end.min(end));
+            filled += high - low;
+            since = since.or(Some(hole.since));
+            match (hole.start < low, high < hole.end) {
+                (false, false) => {
+                    self.0.remove(place);
+                }
+                (false, true) => {
+                    self.0[place].start = high;
+                    place += 1;
+                }
+                (true, false) => {
+                    self.0[place].end = low;
+                    place += 1;
+                }
+                (true, true) => {
+                    self.0[place].end = low;
+                    self.0.insert(place + 1, Hole { start: high, ..hole });
+                    place += 2;
+                }
+            }
+        }
+        (filled, since)
+    }
+
+    /// Bytes below `place` are acknowledged: how many of them were never seen.
+    pub(crate) fn close_below(&mut self, place: u64) -> u64 {
+        if self.0.first().is_none_or(|hole| hole.start >= place) {
+            return 0;
+        }
+        self.fill(0, place).0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holes() -> Holes {
+        let mut holes = Holes::default();
+        holes.jump(Hole { start: 10, end: 20, since: 1 });
+        holes.jump(Hole { start: 30, end: 40, since: 2 });
+        holes
+    }
+
+    #[test]
+    fn filling_a_part_leaves_the_rest_missing() {
+        let mut holes = holes();
+        assert_eq!(holes.fill(12, 15), (3, Some(1)));
+        assert_eq!(holes.fill(0, 100), (7 + 10, Some(1)));
+        assert_eq!(holes.close_below(100), 0);
+    }
+
+    #[test]
+    fn what_was_seen_fills_nothing() {
+        let mut holes = holes();
+        assert_eq!(holes.fill(20, 30), (0, None));
+        assert_eq!(holes.fill(0, 10), (0, None));
+        assert_eq!(holes.close_below(35), 15);
+        assert_eq!(holes.fill(0, 100), (5, Some(2)));
+    }
+}

@@ -1,0 +1,327 @@
+//! Probe streams of a sender, found in the departures of its packets alone.
+//!
+//! A p-stream is a group of N packets whose gaps fall exponentially; the next one begins with a large gap again. N is
+//! the most frequent distance between such returns. Streams are then cut where gaps return, or after N packets where
+//! they do not, and each is named after its shape. Source: Rapid UDP, (4) I and II: gaps that fail to fall
+//! exponentially, some extremely large and some extremely small.
+
+use super::analysis::DataRow;
+use super::side::Kind;
+use super::tables::StreamOptions;
+use crate::units::PS_PER_S;
+
+/// Bytes of a frame on the wire beside the captured ones: preamble, check sequence, inter-packet gap.
+const FRAMING: u64 = 24;
+/// Gaps on each side that are compared to find a return.
+const SIDE: usize = 4;
+/// By how much gaps grow at a return: the ratio of the largest to the smallest gap of a stream must exceed it.
+const RETURN: f64 = 1.4;
+/// Returns of the most frequent distance: at least this many, and this share of all.
+const LEAST_RETURNS: usize = 3;
+const SHARE: f64 = 0.3;
+/// Shortest stream.
+const SHORTEST: usize = 8;
+/// A stream is a ramp when this share of its gaps lies this close to the fitted ones, and they fall by this ratio.
+const FITTING: f64 = 0.8;
+const CLOSE: f64 = 0.25;
+const FALL: f64 = 1.3;
+/// A stream is broken by a gap of this many times its median.
+const BROKEN: u64 = 5;
+/// Gaps up to this ratio of the shortest are those of the line.
+const LINE: f64 = 1.1;
+/// The share of gaps that are shorter than those of the line, by errors of stamps.
+const LINE_QUANTILE: f64 = 0.05;
+/// Packets at the head of a stream that are looked at.
+const HEAD: usize = 8;
+
+/// The shape of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Gaps fall exponentially, as they were made, or down to those of the line.
+    Ramp,
+    /// Packets leave back to back.
+    Train,
+    /// A gap of several times the median.
+    Broken,
+    /// Gaps are equal, above those of the line.
+    Flat,
+    /// Something was sent again.
+    Recovery,
+    /// None of these.
+    Irregular,
+}
+
+/// The names of shapes, by number.
+pub(crate) const KINDS: [&str; 6] = ["ramp", "train", "broken", "flat", "recovery", "irregular"];
+
+/// One stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stream {
+    pub(crate) t_ps: u64,
+    pub(crate) packets: u32,
+    pub(crate) kind: Shape,
+    /// Fitted first and last gap; not a number where nothing fits.
+    pub(crate) first_gap_ps: f64,
+    pub(crate) last_gap_ps: f64,
+    pub(crate) mean_gap_ps: f64,
+    pub(crate) median_gap_ps: u64,
+    pub(crate) max_gap_ps: u64,
+    /// Share of gaps close to the fitted ones.
+    pub(crate) fitting: f64,
+    /// Of the first eight gaps, those of the line.
+    pub(crate) head_at_line_rate: u32,
+}
+
+/// Streams of one direction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Streams {
+    pub(crate) packets: Option<u32>,
+    pub(crate) line_ps_per_byte: Option<f64>,
+    pub(crate) streams: Vec<Stream>,
+}
+
+/// Find the streams of a direction; none where its gaps do not return regularly.
+pub(crate) fn find(rows: &[DataRow], options: StreamOptions) -> Streams {
+    let gaps: Vec<u64> = rows.windows(2).map(|pair| pair[1].t_ps.saturating_sub(pair[0].t_ps)).collect();
+    let Some(line) = options.link_rate.map(|rate| 8.0 * PS_PER_S as f64 / rate.bps().max(1) as f64).or_else(|| {
+        let mut by_byte: Vec<f64> = rows
+            .iter()
+            .zip(&gaps)
+            .map(|(row, &gap)| gap as f64 / (u64::from(row.frame_bytes) + FRAMING) as f64)
+            .collect();
+        quantile(&mut by_byte, LINE_QUANTILE)
+    }) else {
+        return Streams::default();
+    };
+    let returns = returns(&gaps);
+    let packets = match options.packets {
+        Some(packets) if packets as usize >= SHORTEST => packets as usize,
+        Some(_) => return Streams::default(),
+        None => match usual_distance(&returns) {
+            Some(packets) => packets,
+            None => return Streams { line_ps_per_byte: Some(line), ..Streams::default() },
+        },
+    };
+    let mut streams = Vec::new();
+    let mut start = returns.first().copied().unwrap_or(0);
+    while start + packets / 2 < gaps.len() {
+        let end = next_start(&returns, start, packets).min(gaps.len());
+        streams.push(stream(&rows[start..=end], &gaps[start..end], line));
+        start = end;
+    }
+    Streams { packets: u32::try_from(packets).ok(), line_ps_per_byte: Some(line), streams }
+}
+
+/// Places at which gaps grow at once: those of the local maxima of the ratio of the gaps after and before.
+fn returns(gaps: &[u64]) -> Vec<usize> {
+    let mut found: Vec<(usize, f64)> = Vec::new();
+    for place in SIDE..gaps.len().saturating_sub(SIDE) {
+        let before = median4(&gaps[place - SIDE..place]);
+        let after = median4(&gaps[place..place + SIDE]);
+        let ratio = after / before.max(1.0);
+        if ratio < RETURN || (gaps[place] as f64) < RETURN * gaps[place - 1] as f64 {
+            continue;
+        }
+        match found.last_mut() {
+            Some(last) if place - last.0 < SHORTEST => {
+                if ratio > last.1 {
+                    *last = (place, ratio);
+                }
+            }
+            _ => found.push((place, ratio)),
+        }
+    }
+    found.into_iter().map(|(place, _)| place).collect()
+}
+
+/// The mean of the two middle ones of four.
+fn median4(gaps: &[u64]) -> f64 {
+    let (mut least, mut most, mut sum) = (u64::MAX, 0, 0u128);
+    for &gap in gaps {
+        least = least.min(gap);
+        most = most.max(gap);
+        sum += u128::from(gap);
+    }
+    (sum - u128::from(least) - u128::from(most)) as f64 / 2.0
+}
+
+/// The most frequent distance of returns, if it is frequent enough.
+fn usual_distance(returns: &[usize]) -> Option<usize> {
+    let mut distances: Vec<usize> = returns.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    distances.sort_unstable();
+    let all = distances.len();
+    let most = distances.chunk_by(|one, other| one == other).max_by_key(|same| same.len())?;
+    (most.len() >= LEAST_RETURNS && most.len() as f64 >= SHARE * all as f64).then(|| most[0])
+}
+
+/// Where the stream after the one at `start` begins: at a return near its end, else after `packets`.
+fn next_start(returns: &[usize], start: usize, packets: usize) -> usize {
+    let wanted = start + packets;
+    let near = packets / 8;
+    let place = returns.partition_point(|&at| at + near < wanted);
+    match returns.get(place) {
+        Some(&at) if at <= wanted + near => at,
+        _ => wanted,
+    }
+}
+
+fn stream(rows: &[DataRow], gaps: &[u64], line_ps_per_byte: f64) -> Stream {
+    let mut sorted = gaps.to_vec();
+    sorted.sort_unstable();
+    let median = sorted[sorted.len() / 2];
+    let max = sorted[sorted.len() - 1];
+    let line = |place: usize| (u64::from(rows[place].frame_bytes) + FRAMING) as f64 * line_ps_per_byte;
+    let at_line = |place: usize| gaps[place] as f64 <= LINE * line(place);
+    let trained = (0..gaps.len()).filter(|&place| at_line(place)).count();
+    let fit = Fit::of(gaps, line);
+    let close = |place: usize| {
+        let wanted = fit.gap(place).max(line(place));
+        (gaps[place] as f64 - wanted).abs() <= CLOSE * wanted
+    };
+    let fitting = (0..gaps.len()).filter(|&place| close(place)).count() as f64 / gaps.len() as f64;
+    let (first, last) = (fit.gap(0), fit.gap(gaps.len() - 1));
+    let kind = if rows[..gaps.len()].iter().any(|row| row.kind == Kind::Retransmitted) {
+        Shape::Recovery
+    } else if max > median.saturating_mul(BROKEN) {
+        Shape::Broken
+    } else if trained as f64 >= FITTING * gaps.len() as f64 {
+        Shape::Train
+    } else if fitting < FITTING || !fitting.is_finite() {
+        Shape::Irregular
+    } else if first >= FALL * last {
+        Shape::Ramp
+    } else {
+        Shape::Flat
+    };
+    Stream {
+        t_ps: rows[0].t_ps,
+        packets: gaps.len() as u32,
+        kind,
+        first_gap_ps: first,
+        last_gap_ps: last,
+        mean_gap_ps: gaps.iter().map(|&gap| u128::from(gap)).sum::<u128>() as f64 / gaps.len() as f64,
+        median_gap_ps: median,
+        max_gap_ps: max,
+        fitting,
+        head_at_line_rate: (0..gaps.len().min(HEAD)).filter(|&place| at_line(place)).count() as u32,
+    }
+}
+
+/// Gaps that change by the same ratio from packet to packet, fitted to those above the gaps of the line by the
+/// median of slopes. Source: Theil 1950.
+#[derive(Clone, Copy, Debug)]
+struct Fit {
+    start: f64,
+    slope: f64,
+}
+
+impl Fit {
+    fn of(gaps: &[u64], line: impl Fn(usize) -> f64) -> Fit {
+        let points: Vec<(f64, f64)> = (gaps.iter().enumerate())
+            .filter(|&(place, &gap)| gap as f64 > LINE * line(place))
+            .map(|(place, &gap)| (place as f64, libm::log(gap as f64)))
+            .collect();
+        let half = points.len() / 2;
+        let mut slopes: Vec<f64> = points
+            .iter()
+            .zip(&points[half..])
+            .filter(|(one, other)| other.0 > one.0)
+            .map(|(one, other)| (other.1 - one.1) / (other.0 - one.0))
+            .collect();
+        let slope = quantile(&mut slopes, 0.5).unwrap_or(f64::NAN);
+        let mut starts: Vec<f64> = points.iter().map(|point| point.1 - slope * point.0).collect();
+        Fit { start: quantile(&mut starts, 0.5).unwrap_or(f64::NAN), slope }
+    }
+
+    fn gap(&self, place: usize) -> f64 {
+        libm::exp(self.start + self.slope * place as f64)
+    }
+}
+
+fn quantile(values: &mut [f64], quantile: f64) -> Option<f64> {
+    let place = ((values.len() as f64 * quantile) as usize).min(values.len().checked_sub(1)?);
+    Some(*values.select_nth_unstable_by(place, f64::total_cmp).1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Rate;
+
+    const GIGABIT: StreamOptions = StreamOptions { packets: None, link_rate: Some(Rate::from_gbit_per_s(1)) };
+
+    /// Packets of 1514 bytes with `gaps` in ns between them.
+    fn rows(gaps: &[u64]) -> Vec<DataRow> {
+        let mut t_ps = 0;
+        let mut rows = vec![];
+        for gap in gaps.iter().chain([&0]) {
+            rows.push(DataRow { t_ps, seq: 0, payload_bytes: 1448, frame_bytes: 1514, kind: Kind::New });
+            t_ps += gap * 1000;
+        }
+        rows
+    }
+
+    /// A stream of 80 packets whose rates rise by a factor of three around `mean_ns`, no faster than the line.
+    fn ramp(mean_ns: f64) -> Vec<u64> {
+        let shares: Vec<f64> = (0..80).map(|place| libm::pow(3.0, -f64::from(place) / 79.0)).collect();
+        let sum: f64 = shares.iter().sum();
+        shares.iter().map(|share| (share / sum * 80.0 * mean_ns).max(12_304.0) as u64).collect()
+    }
+
+    fn kinds(gaps: &[u64], options: StreamOptions) -> (Option<u32>, Vec<Shape>) {
+        let found = find(&rows(gaps), options);
+        (found.packets, found.streams.iter().map(|stream| stream.kind).collect())
+    }
+
+    #[test]
+    fn ramps_are_found_and_their_length_too() {
+        let gaps: Vec<u64> = (0..20).flat_map(|_| ramp(20_000.0)).collect();
+        let (packets, kinds) = kinds(&gaps, GIGABIT);
+        assert_eq!(packets, Some(80));
+        assert!(kinds.len() >= 18 && kinds.iter().all(|kind| *kind == Shape::Ramp), "{kinds:?}");
+    }
+
+    #[test]
+    fn the_fitted_gaps_are_those_that_were_made() {
+        let gaps: Vec<u64> = (0..20).flat_map(|_| ramp(60_000.0)).collect();
+        let stream = find(&rows(&gaps), GIGABIT).streams[3];
+        let made = ramp(60_000.0);
+        assert!((stream.first_gap_ps / 1e3 / made[0] as f64 - 1.0).abs() < 0.01);
+        assert!((stream.last_gap_ps / 1e3 / made[79] as f64 - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn trains_and_broken_streams_among_ramps_are_told() {
+        let mut gaps: Vec<u64> = (0..10).flat_map(|_| ramp(20_000.0)).collect();
+        gaps.extend([12_304; 160]);
+        let mut late = ramp(20_000.0);
+        late[40] = 4_000_000;
+        gaps.extend(&late);
+        gaps.extend((0..10).flat_map(|_| ramp(20_000.0)));
+        let (_, kinds) = kinds(&gaps, GIGABIT);
+        let of = |wanted| kinds.iter().filter(|kind| **kind == wanted).count();
+        assert_eq!(of(Shape::Train), 2, "{kinds:?}");
+        assert_eq!(of(Shape::Broken), 1, "{kinds:?}");
+        assert!(of(Shape::Ramp) >= 17, "{kinds:?}");
+    }
+
+    #[test]
+    fn even_and_random_gaps_are_no_probe_streams() {
+        assert_eq!(kinds(&[50_000; 4000], GIGABIT), (None, vec![]));
+        let mut state = 1;
+        let random: Vec<u64> = (0..8000)
+            .map(|_| {
+                state = crate::rng::mix(state);
+                12_304 + state % 40_000
+            })
+            .collect();
+        assert_eq!(kinds(&random, GIGABIT), (None, vec![]));
+        assert_eq!(kinds(&[], GIGABIT), (None, vec![]));
+    }
+
+    #[test]
+    fn a_given_length_cuts_even_gaps_into_flat_streams() {
+        let (_, kinds) = kinds(&[50_000; 400], StreamOptions { packets: Some(80), ..GIGABIT });
+        assert!(kinds.len() == 5 && kinds.iter().all(|kind| *kind == Shape::Flat), "{kinds:?}");
+    }
+}

@@ -1,0 +1,100 @@
+//! What a direction of a flow did in each interval.
+
+/// One interval of one direction: a row of the table `intervals`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    pub(crate) flow: u32,
+    /// Number of the interval.
+    pub(crate) interval: u64,
+    pub(crate) packets: u64,
+    pub(crate) frame_bytes: u64,
+    pub(crate) payload_bytes: u64,
+    pub(crate) new_bytes: u64,
+    pub(crate) retransmitted: u64,
+    pub(crate) reordered: u64,
+    pub(crate) dup_acks: u64,
+    pub(crate) acked_bytes: u64,
+    /// Most bytes that were not yet acknowledged.
+    pub(crate) flight_max: u64,
+    /// Smallest window that the other side announced.
+    pub(crate) window_min: Option<u64>,
+    pub(crate) rtts: u64,
+    pub(crate) rtt_sum_ps: u128,
+    pub(crate) rtt_min_ps: u64,
+    pub(crate) rtt_max_ps: u64,
+}
+
+impl Row {
+    fn new(flow: u32, interval: u64) -> Row {
+        Row {
+            flow,
+            interval,
+            packets: 0,
+            frame_bytes: 0,
+            payload_bytes: 0,
+            new_bytes: 0,
+            retransmitted: 0,
+            reordered: 0,
+            dup_acks: 0,
+            acked_bytes: 0,
+            flight_max: 0,
+            window_min: None,
+            rtts: 0,
+            rtt_sum_ps: 0,
+            rtt_min_ps: u64::MAX,
+            rtt_max_ps: 0,
+        }
+    }
+
+    pub(crate) fn rtt(&mut self, ps: u64) {
+        self.rtts += 1;
+        self.rtt_sum_ps += u128::from(ps);
+        self.rtt_min_ps = self.rtt_min_ps.min(ps);
+        self.rtt_max_ps = self.rtt_max_ps.max(ps);
+    }
+}
+
+/// The rows that are closed, and how long an interval is.
+#[derive(Debug)]
+pub(crate) struct Series {
+    pub(crate) every_ps: u64,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) most: usize,
+    /// Rows that did not fit.
+    pub(crate) left_out: u64,
+}
+
+impl Series {
+    pub(crate) fn new(every_ps: u64, most: usize) -> Series {
+        Series { every_ps: every_ps.max(1), rows: Vec::new(), most, left_out: 0 }
+    }
+
+    fn close(&mut self, row: Row) {
+        if self.rows.len() < self.most { self.rows.push(row) } else { self.left_out += 1 }
+    }
+}
+
+/// The interval of a direction that is still open.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Open(Option<Box<Row>>);
+
+impl Open {
+    /// The row of `now_ps`; the one before it is closed. Stamps that go back count in the open row.
+    #[inline]
+    pub(crate) fn at(&mut self, flow: u32, now_ps: u64, series: &mut Series) -> &mut Row {
+        let interval = now_ps / series.every_ps;
+        let row = self.0.get_or_insert_with(|| Box::new(Row::new(flow, interval)));
+        if row.interval < interval {
+            series.close(**row);
+            **row = Row::new(flow, interval);
+        }
+        row
+    }
+
+    /// The flow has ended.
+    pub(crate) fn end(&mut self, series: &mut Series) {
+        if let Some(row) = self.0.take() {
+            series.close(*row);
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! The results of an analysis as named columns.
+//!
+//! A connection has two flows, one for each direction: its number times two, and one more for the way back. Times
+//! are in ps since the first frame. What is unknown is not-a-number.
+
+use super::analysis::{Analysis, Connection};
+use super::capture::{Capture, Ending};
+use super::connection::CAUSES;
+use super::p_streams::{self, KINDS as STREAM_KINDS};
+use super::side::{KINDS, Side};
+use crate::columns::Table;
+use crate::histogram::SparseHistogram;
+use crate::table;
+use crate::units::Rate;
+
+/// What the shape of probe streams is judged against.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StreamOptions {
+    /// Packets of a stream; found out where it is not given.
+    pub packets: Option<u32>,
+    /// Rate of the sender's link; the closest packets tell it where it is not given.
+    pub link_rate: Option<Rate>,
+}
+
+impl Analysis {
+    /// All tables, of all records of `capture` that were taken.
+    pub fn tables<R: std::io::Read>(mut self, capture: &Capture<R>, streams: StreamOptions) -> Vec<Table> {
+        self.end();
+        let origin = self.origin().unwrap_or_default();
+        let totals = &self.totals;
+        let ending = capture.ending().unwrap_or(&Ending::Whole);
+        let place = match ending {
+            Ending::Whole => f64::NAN,
+            Ending::Truncated { place } | Ending::Damaged { place, .. } => *place as f64,
+        };
+        let mut repeats = Vec::new();
+        for (id, connection) in (0u32..).zip(&mut self.connections) {
+            for (way, side) in (0..).zip(&mut connection.sides) {
+                if let Some(sender) = &mut side.tcp {
+                    repeats.extend(sender.repeats().map(|row| (id * 2 + way, row)));
+                }
+            }
+        }
+        let connections = &self.connections;
+        let every = self.log.series.every_ps;
+        let found: Vec<_> = (self.details.iter())
+            .flat_map(|(id, sides)| (0u32..).zip(sides).map(move |(way, detail)| (id * 2 + way, detail)))
+            .map(|(flow, detail)| (flow, detail, p_streams::find(&detail.data, streams)))
+            .collect();
+        vec![
+            table!("trace": [()] => |()|
+                format: Text = capture.format().to_string(),
+                ending: Text = ending.to_string(),
+                ending_byte: F64 = place,
+                origin_s: F64 = origin.seconds as f64,
+                origin_ps: U64 = origin.ps,
+                end_ps: U64 = totals.end_ps,
+                frames: U64 = totals.frames,
+                frame_bytes: U64 = totals.frame_bytes,
+                kept_bytes: U64 = totals.kept_bytes,
+                snapped_frames: U64 = totals.snapped,
+                ip_packets: U64 = totals.ip_packets,
+                other_frames: U64 = totals.not_ip,
+                short_frames: U64 = totals.short,
+                malformed_frames: U64 = totals.malformed,
+                fragments: U64 = totals.fragments,
+                backward_stamps: U64 = totals.backward,
+                untracked_packets: U64 = totals.untracked,
+                left_out_rows: U64 = self.log.series.left_out + self.log.events.left_out,
+            ),
+            table!("interfaces": (0u32..).zip(capture.interfaces()) => |(id, interface)|
+                interface: U32 = id,
+                name: Text = interface.name.clone(),
+                link: Text = format!("{:?}", interface.link),
+                snap_bytes: U32 = interface.snap_bytes,
+                ticks_per_s: U64 = interface.ticks_per_s,
+                frames: U64 = self.interface_frames.get(id as usize).copied().unwrap_or(0),
+                lost_frames: U64 = interface.lost,
+            ),
+            flows(connections),
+            table!("intervals": &self.log.series.rows => |row|
+                flow: U32 = row.flow,
+                t_ps: U64 = (row.interval + 1).saturating_mul(every),
+                packets: U64 = row.packets,
+                frame_bytes: U64 = row.frame_bytes,
+                payload_bytes: U64 = row.payload_bytes,
+                new_bytes: U64 = row.new_bytes,
+                retransmitted: U64 = row.retransmitted,
+                reordered: U64 = row.reordered,
+                dup_acks: U64 = row.dup_acks,
+                acked_bytes: U64 = row.acked_bytes,
+                flight_max_bytes: U64 = row.flight_max,
+                window_min_bytes: F64 = row.window_min.map_or(f64::NAN, |window| window as f64),
+                rtts: U64 = row.rtts,
+                rtt_sum_ps: F64 = row.rtt_sum_ps as f64,
+                rtt_min_ps: F64 = if row.rtts > 0 { row.rtt_min_ps as f64 } else { f64::NAN },
+                rtt_max_ps: F64 = if row.rtts > 0 { row.rtt_max_ps as f64 } else { f64::NAN },
+            ),
+            table!("gaps": each_side(connections)
+                .flat_map(|(flow, _, side)| side.gaps.bins().map(move |bin| (flow, bin)))
+                => |(flow, (low, high, count))|
+                flow: U32 = flow,
+                low_ps: U64 = low,
+                high_ps: U64 = high,
+                gaps: U64 = count,
+            ),
+            table!("rtts": each_side(connections).flat_map(|(flow, _, side)| rtt_bins(flow, side))
+                => |(flow, source, (low, high, count))|
+                flow: U32 = flow,
+                source: Text = source.to_string(),
+                low_ps: U64 = low,
+                high_ps: U64 = high,
+                samples: U64 = count,
+            ),
+            table!("repeats": repeats => |(flow, (times, segments, spurious))|
+                flow: U32 = flow,
+                times: U32 = times,
+                segments: U64 = segments,
+                spurious_segments: U64 = spurious,
+            ),
+            table!("recoveries": &self.log.events.recoveries => |row|
+                flow: U32 = row.flow,
+                t_ps: U64 = row.start_ps,
+                end_ps: U64 = row.end_ps,
+                ended: U32 = u32::from(row.ended),
+                retransmitted: U64 = row.retransmitted,
+                timeouts: U64 = row.timeouts,
+                flight_bytes: U64 = row.flight_bytes,
+                acked_bytes: U64 = row.acked_bytes,
+                rtt_ps: F64 = row.rtt_ps.map_or(f64::NAN, |rtt| rtt as f64),
+            ),
+            table!("stalls": &self.log.events.stalls => |row|
+                flow: U32 = row.flow,
+                t_ps: U64 = row.start_ps,
+                length_ps: U64 = row.length_ps,
+                cause: U32 = row.cause,
+            ),
+            table!("packets": found.iter().flat_map(|(flow, detail, _)| detail.data.iter().map(move |row| (*flow, row)))
+                => |(flow, row)|
+                flow: U32 = flow,
+                t_ps: U64 = row.t_ps,
+                seq: U64 = row.seq,
+                payload_bytes: U32 = row.payload_bytes,
+                frame_bytes: U32 = row.frame_bytes,
+                kind: U32 = row.kind as u32,
+            ),
+            table!("acks": found.iter().flat_map(|(flow, detail, _)| detail.acks.iter().map(move |row| (*flow, row)))
+                => |(flow, row)|
+                flow: U32 = flow,
+                t_ps: U64 = row.t_ps,
+                ack: U64 = row.ack,
+                edge: F64 = row.edge.map_or(f64::NAN, |edge| edge as f64),
+            ),
+            table!("details": &found => |(flow, detail, streams)|
+                flow: U32 = *flow,
+                packets: U64 = detail.data.len() as u64,
+                left_out_packets: U64 = detail.left_out,
+                stream_packets: F64 = streams.packets.map_or(f64::NAN, f64::from),
+                line_gap_ps_per_byte: F64 = streams.line_ps_per_byte.unwrap_or(f64::NAN),
+            ),
+            table!("p_streams": found.iter().flat_map(|(flow, _, streams)| {
+                (0u32..).zip(&streams.streams).map(move |(number, row)| (*flow, number, row))
+            }) => |(flow, number, row)|
+                flow: U32 = flow,
+                stream: U32 = number,
+                t_ps: U64 = row.t_ps,
+                packets: U32 = row.packets,
+                kind: U32 = row.kind as u32,
+                first_gap_ps: F64 = row.first_gap_ps,
+                last_gap_ps: F64 = row.last_gap_ps,
+                mean_gap_ps: F64 = row.mean_gap_ps,
+                median_gap_ps: U64 = row.median_gap_ps,
+                max_gap_ps: U64 = row.max_gap_ps,
+                fitting: F64 = row.fitting,
+                head_at_line_rate: U32 = row.head_at_line_rate,
+            ),
+            table!("kind_names": (0u32..).zip(KINDS) => |(id, name)| kind: U32 = id, name: Text = name.to_string()),
+            table!("cause_names": (0u32..).zip(CAUSES) => |(id, name)| cause: U32 = id, name: Text = name.to_string()),
+            table!("stream_kind_names": (0u32..).zip(STREAM_KINDS) => |(id, name)|
+                kind: U32 = id,
+                name: Text = name.to_string(),
+            ),
+        ]
+    }
+}
+
+fn each_side(connections: &[Connection]) -> impl Iterator<Item = (u32, &Connection, &Side)> {
+    (0u32..).zip(connections).flat_map(|(id, connection)| {
+        (0u32..).zip(&connection.sides).map(move |(way, side)| (id * 2 + way, connection, side))
+    })
+}
+
+fn rtt_bins(flow: u32, side: &Side) -> Vec<(u32, &'static str, (u64, u64, u64))> {
+    let Some(sender) = &side.tcp else { return Vec::new() };
+    let bins =
+        |source, histogram: &SparseHistogram| -> Vec<_> { histogram.bins().map(|bin| (flow, source, bin)).collect() };
+    let mut rows = bins("ack", &sender.rtt.histogram);
+    rows.extend(bins("timestamp", &sender.echo.histogram));
+    rows
+}
+
+/// One row for each direction.
+fn flows(connections: &[Connection]) -> Table {
+    let known = |value: Option<u64>| value.map_or(f64::NAN, |value| value as f64);
+    table!("flows": each_side(connections) => |(flow, connection, side)|
+        flow: U32 = flow,
+        connection: U32 = flow / 2,
+        protocol: U32 = u32::from(connection.key.protocol),
+        from: Text = ends(connection, flow % 2).0,
+        to: Text = ends(connection, flow % 2).1,
+        first_ps: F64 = known(side.first_ps),
+        last_ps: F64 = known(side.first_ps.map(|_| side.last_ps)),
+        first_data_ps: F64 = known(side.first_data_ps),
+        last_data_ps: F64 = known(side.last_data_ps),
+        packets: U64 = side.counts.packets,
+        frame_bytes: U64 = side.counts.frame_bytes,
+        ip_bytes: U64 = side.counts.ip_bytes,
+        data_packets: U64 = side.counts.data_packets,
+        payload_bytes: U64 = side.counts.payload_bytes,
+        new_bytes: U64 = side.counts.new_bytes,
+        acked_bytes: U64 = side.counts.acked_bytes,
+        retransmitted: U64 = side.counts.retransmitted,
+        retransmitted_bytes: U64 = side.counts.retransmitted_bytes,
+        retransmitted_after_ack: U64 = side.counts.after_ack,
+        timeouts: U64 = side.counts.timeouts,
+        spurious: U64 = side.counts.spurious,
+        reordered: U64 = side.counts.reordered,
+        duplicates: U64 = side.counts.duplicates,
+        probes: U64 = side.counts.probes,
+        acks: U64 = side.counts.acks,
+        dup_acks: U64 = side.counts.dup_acks,
+        dsacks_for_this: U64 = side.counts.dsacks,
+        zero_windows: U64 = side.counts.zero_windows,
+        unseen_bytes: U64 = side.counts.unseen_bytes,
+        flight_max_bytes: U64 = side.counts.flight_max,
+        idle_ps: U64 = side.counts.idle_ps,
+        window_limited_ps: U64 = side.counts.window_limited_ps,
+        zero_window_ps: U64 = side.counts.zero_window_ps,
+        recoveries: U64 = side.counts.recoveries,
+        compressions: U64 = side.counts.compressions,
+        compressed_ps: U64 = side.counts.compressed_ps,
+        congestion_marks: U64 = side.counts.congestion_marks,
+        syn: U64 = side.counts.syn,
+        fin: U64 = side.counts.fin,
+        rst: U64 = side.counts.rst,
+        client: F64 = tcp(connection, |tcp| tcp.client.map(|client| u64::from(client == (flow % 2) as usize))),
+        handshake_ps: F64 = tcp(connection, |tcp| tcp.handshake_ps),
+        round_trip_ps: F64 = tcp(connection, |tcp| tcp.round_trip_ps(&connection.sides)),
+        mss_bytes: F64 = tcp(connection, |tcp| tcp.mss[(flow % 2) as usize].map(u64::from)),
+        sack_permitted: F64 = tcp(connection, |tcp| Some(u64::from(tcp.sack[(flow % 2) as usize]))),
+        timestamps: F64 = tcp(connection, |tcp| Some(u64::from(tcp.timestamps[(flow % 2) as usize]))),
+        ended: F64 = tcp(connection, |tcp| Some(u64::from(tcp.ended()))),
+        rtts: U64 = side.tcp.as_ref().map_or(0, |sender| sender.rtt.count),
+        rtt_sum_ps: F64 = side.tcp.as_ref().map_or(0.0, |sender| sender.rtt.sum_ps as f64),
+        rtt_min_ps: F64 = known(side.tcp.as_ref().and_then(|sender| sender.rtt.min_ps)),
+        rtt_max_ps: F64 = known(side.tcp.as_ref().filter(|sender| sender.rtt.count > 0).map(|sender| sender.rtt.max_ps)),
+        echoes: U64 = side.tcp.as_ref().map_or(0, |sender| sender.echo.count),
+        echo_min_ps: F64 = known(side.tcp.as_ref().and_then(|sender| sender.echo.min_ps)),
+    )
+}
+
+fn tcp(connection: &Connection, fact: impl Fn(&super::connection::Tcp) -> Option<u64>) -> f64 {
+    connection.tcp.as_ref().and_then(fact).map_or(f64::NAN, |value| value as f64)
+}
+
+fn ends(connection: &Connection, way: u32) -> (String, String) {
+    let key = connection.key;
+    let name = |(address, port): (super::Address, u16)| match key.protocol {
+        6 | 17 => address.with_port(port),
+        _ => address.to_string(),
+    };
+    if way == 0 { (name(key.from), name(key.to)) } else { (name(key.to), name(key.from)) }
+}

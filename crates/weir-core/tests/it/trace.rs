@@ -1,0 +1,453 @@
+//! Captures: every format gives the same frames, damage is told, and no bytes make a reader panic.
+use std::io::Cursor;
+
+use proptest::prelude::*;
+use weir_core::columns::{Column, Table};
+use weir_core::trace::frames::{Carried, Sketch};
+use weir_core::trace::{
+    Analysis, Capture, Dissected, Ending, Link, Options, Order, Record, Segment, Stamp, StreamOptions, Tap, TraceError,
+    Transport, Writer, dissect,
+};
+use weir_core::units::{Bytes, Rate, Span, Time};
+
+/// Frames with their times in ns.
+type Frames = Vec<(u64, Vec<u8>)>;
+
+/// What was read of a frame: its stamp, its length, and its bytes.
+type Found = (Stamp, u32, Vec<u8>);
+
+fn drawn(sketch: Sketch<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    sketch.draw(&mut out, usize::MAX);
+    out
+}
+
+fn datagram(number: u64, size: u64) -> Sketch<'static> {
+    let carried = Carried::Datagram { number };
+    Sketch { from: 1, to: 2, flow: 7, forward: true, size: Bytes::new(size), ecn: 0, id: number as u16, carried }
+}
+
+fn segment(forward: bool, segment: Segment) -> Vec<u8> {
+    numbered(forward, 0, segment)
+}
+
+fn numbered(forward: bool, id: u16, segment: Segment) -> Vec<u8> {
+    let (from, to) = if forward { (1, 2) } else { (2, 1) };
+    let carried = Carried::Segment(&segment);
+    drawn(Sketch { from, to, flow: 7, forward, size: Bytes::ZERO, ecn: 0, id, carried })
+}
+
+fn ten_datagrams() -> Frames {
+    (0..10).map(|number| (1_000 * number, drawn(datagram(number, 1518)))).collect()
+}
+
+/// A pcap file in either byte order, with stamps in ns or us.
+fn pcap(frames: &Frames, order: Order, nanoseconds: bool, snap: usize) -> Vec<u8> {
+    let word = |word: u32| if order == Order::Big { word.to_be_bytes() } else { word.to_le_bytes() };
+    let mut out = word(if nanoseconds { 0xa1b2_3c4d } else { 0xa1b2_c3d4 }).to_vec();
+    out.extend(if order == Order::Big { [0, 2, 0, 4] } else { [2, 0, 4, 0] });
+    out.extend([word(0), word(0), word(snap as u32), word(1)].concat());
+    for (ns, frame) in frames {
+        let kept = &frame[..frame.len().min(snap)];
+        let ticks = if nanoseconds { *ns } else { ns / 1000 };
+        out.extend([word(100), word(ticks as u32), word(kept.len() as u32), word(frame.len() as u32)].concat());
+        out.extend(kept);
+    }
+    out
+}
+
+fn erf(frames: &Frames) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (ns, frame) in frames {
+        let length = (18 + frame.len()).next_multiple_of(8);
+        out.extend(((100u64 << 32) + ns * (1 << 32) / 1_000_000_000).to_le_bytes());
+        out.extend([2, 4]);
+        out.extend((length as u16).to_be_bytes());
+        out.extend(3u16.to_be_bytes());
+        out.extend((frame.len() as u16 + 4).to_be_bytes());
+        out.extend([0, 0]);
+        out.extend(frame);
+        out.resize(out.len() + length - 18 - frame.len(), 0);
+    }
+    out
+}
+
+fn pcapng(frames: &Frames) -> Vec<u8> {
+    let tap = Tap { name: "a->b", rate: Rate::from_gbit_per_s(1), snap_bytes: 0 };
+    let mut writer = Writer::new(Vec::new(), "test", &[tap]).expect("memory takes it");
+    for (ns, frame) in frames {
+        writer.frame(0, Time::from_ps(100_000_000_000_000 + ns * 1000), frame, frame.len() as u32).expect("as above");
+    }
+    writer.finish().expect("as above")
+}
+
+/// Stamps, lengths and bytes of all frames, and the ending.
+fn read(bytes: &[u8]) -> Result<(Vec<Found>, Ending), TraceError> {
+    let mut capture = Capture::new(Cursor::new(bytes))?;
+    let mut found = Vec::new();
+    while let Some(record) = capture.next_record()? {
+        found.push((record.stamp, record.frame_bytes, record.bytes.to_vec()));
+    }
+    Ok((found, capture.ending().expect("it was read to its end").clone()))
+}
+
+fn analysed(bytes: &[u8], options: Options) -> Vec<Table> {
+    let mut capture = Capture::new(Cursor::new(bytes)).expect("a capture");
+    let mut analysis = Analysis::new(options);
+    analysis.read(&mut capture, |_| true).expect("memory can be read");
+    analysis.tables(&capture, StreamOptions::default())
+}
+
+/// A column of counts of the table `table`.
+fn counts(tables: &[Table], table: &str, column: &str) -> Vec<u64> {
+    let table = tables.iter().find(|found| found.name == table).expect("the table exists");
+    match &table.columns.iter().find(|found| found.0 == column).expect("the column exists").1 {
+        Column::U32(values) => values.iter().map(|&value| u64::from(value)).collect(),
+        Column::U64(values) => values.clone(),
+        Column::F64(values) => values.iter().map(|&value| value as u64).collect(),
+        Column::Text(_) => panic!("{column} holds texts"),
+    }
+}
+
+#[test]
+fn all_formats_and_byte_orders_give_the_same_frames() {
+    let frames = ten_datagrams();
+    let wanted: Vec<_> = frames.iter().map(|(_, frame)| (frame.len() as u32, frame.clone())).collect();
+    let files = [
+        pcap(&frames, Order::Little, true, 65535),
+        pcap(&frames, Order::Big, true, 65535),
+        pcap(&frames, Order::Little, false, 65535),
+        pcap(&frames, Order::Big, false, 65535),
+        pcapng(&frames),
+        erf(&frames),
+    ];
+    for (place, file) in files.iter().enumerate() {
+        let (found, ending) = read(file).expect("it is a capture");
+        assert_eq!(ending, Ending::Whole);
+        let frames: Vec<_> = found.iter().map(|(_, length, bytes)| (*length, bytes.clone())).collect();
+        assert!(frames == wanted, "file {place} has other frames");
+        for (number, (stamp, ..)) in found.iter().enumerate() {
+            assert_eq!(stamp.seconds, 100);
+            assert!(stamp.ps.abs_diff(number as u64 * 1_000_000) <= 233, "{stamp:?} in file {place}");
+        }
+    }
+}
+
+#[test]
+fn a_record_that_is_cut_off_is_told_and_the_others_are_kept() {
+    let frames = ten_datagrams();
+    for file in [pcap(&frames, Order::Little, true, 65535), pcapng(&frames), erf(&frames)] {
+        let (found, ending) = read(&file[..file.len() - 5]).expect("it is a capture");
+        assert_eq!(found.len(), 9);
+        assert!(matches!(ending, Ending::Truncated { place } if place > 0 && place < file.len() as u64));
+    }
+}
+
+#[test]
+fn a_damaged_record_ends_the_capture_with_its_place() {
+    let mut file = pcap(&ten_datagrams(), Order::Little, true, 65535);
+    let place = 24 + 3 * (16 + 1514);
+    file[place + 8..place + 12].copy_from_slice(&u32::MAX.to_le_bytes());
+    let (found, ending) = read(&file).expect("it is a capture");
+    assert_eq!(found.len(), 3);
+    assert_eq!(ending.to_string(), format!("damaged at byte {place}: a record says that it holds 4294967295 bytes"));
+}
+
+#[test]
+fn what_is_no_capture_is_named() {
+    let message = |bytes: &[u8]| match read(bytes) {
+        Err(error) => error.to_string(),
+        Ok(_) => panic!("a capture"),
+    };
+    assert!(message(b"").ends_with("the file is empty"));
+    assert!(message(b"\x1f\x8b\x08\x00").contains("gzip"));
+    assert!(message(b"network:\n  kind: graph\n").ends_with("it is text that begins with 'network:'"));
+    assert!(message(&[0xff; 64]).ends_with("it begins with ff ff ff ff ff ff ff ff"));
+    assert!(message(b"\xd4\xc3\xb2\xa1\x02\x00").contains("its header is cut off after 6 of 24 bytes"));
+}
+
+#[test]
+fn lengths_come_from_headers_so_that_snapped_frames_count_whole() {
+    let frames = ten_datagrams();
+    let whole = analysed(&pcap(&frames, Order::Little, true, 65535), Options::default());
+    let snapped = analysed(&pcap(&frames, Order::Little, true, 42), Options::default());
+    for column in ["packets", "frame_bytes", "payload_bytes", "new_bytes"] {
+        assert_eq!(counts(&whole, "flows", column), counts(&snapped, "flows", column), "{column}");
+    }
+    assert_eq!(counts(&snapped, "trace", "snapped_frames"), [10]);
+    assert_eq!(counts(&whole, "flows", "payload_bytes"), [10 * (1518 - 18 - 28), 0]);
+}
+
+#[test]
+fn a_header_whose_options_are_cut_off_still_has_its_numbers() {
+    let sent = Segment { seq: 77, flags: Segment::ACK, payload: 100, timestamps: Some((1, 2)), ..Segment::default() };
+    let frame = segment(true, sent);
+    for kept in [14 + 20 + 8, 14 + 20 + 20, frame.len()] {
+        let record = record(Link::Ethernet, &frame[..kept], frame.len());
+        let Dissected::Ip(packet) = dissect(&record) else { panic!("an IP packet") };
+        let Transport::Tcp(found) = packet.transport else { panic!("a TCP segment") };
+        assert_eq!((found.seq, found.cut), (77, kept < frame.len()));
+        assert_eq!(found.payload == 100, kept >= 14 + 20 + 14, "{kept}");
+        assert_eq!(found.timestamps.is_some(), kept == frame.len());
+    }
+}
+
+fn record(link: Link, bytes: &[u8], length: usize) -> Record<'_> {
+    Record { stamp: Stamp::default(), interface: 0, link, frame_bytes: length as u32, bytes }
+}
+
+#[test]
+fn vlan_tags_and_cooked_headers_are_looked_past() {
+    let plain = drawn(datagram(1, 200));
+    let wanted = dissect(&record(Link::Ethernet, &plain, plain.len()));
+    let tagged = [&plain[..12], &[0x88, 0xa8, 0, 5, 0x81, 0, 0, 6], &plain[12..]].concat();
+    let cooked = [&[0; 14], &plain[12..]].concat();
+    let cooked_2 = [&plain[12..14], &[0; 18], &plain[14..]].concat();
+    let snap = [&plain[..12], &[0, 194, 0xaa, 0xaa, 3, 0, 0, 0], &plain[12..]].concat();
+    for (link, bytes) in [
+        (Link::Ethernet, &tagged),
+        (Link::Ethernet, &snap),
+        (Link::Cooked, &cooked),
+        (Link::Cooked2, &cooked_2),
+        (Link::Raw, &plain[14..].to_vec()),
+    ] {
+        assert_eq!(dissect(&record(link, bytes, bytes.len())), wanted, "{link:?}");
+    }
+}
+
+#[test]
+fn ipv6_extension_headers_are_looked_past() {
+    let mut packet = vec![0x60, 0, 0, 0, 0, 8 + 16 + 8 + 5, 0, 64];
+    packet.extend([0xfd; 16]);
+    packet.extend([0xfe; 16]);
+    packet.extend([60, 0, 1, 4, 0, 0, 0, 0]); // hop-by-hop options, then
+    packet.extend([17, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]); // destination options, then UDP
+    packet.extend([0x10, 0, 0x20, 0, 0, 13, 0, 0, 1, 2, 3, 4, 5]);
+    let Dissected::Ip(found) = dissect(&record(Link::Raw, &packet, packet.len())) else { panic!("an IP packet") };
+    assert_eq!(found.transport, Transport::Udp { from: 0x1000, to: 0x2000, payload: 5 });
+    assert_eq!(found.from.with_port(80), "[fdfd:fdfd:fdfd:fdfd:fdfd:fdfd:fdfd:fdfd]:80");
+}
+
+/// A connection of a sender with segments of 1000 bytes.
+struct Talk {
+    frames: Frames,
+    ns: u64,
+}
+
+impl Talk {
+    /// A handshake whose round trip is 10 ms, at the sender.
+    fn begun() -> Talk {
+        let mut talk = Talk { frames: Vec::new(), ns: 0 };
+        let syn = Segment { flags: Segment::SYN, seq: 999, window: 65535, window_shift: Some(7), ..Segment::default() };
+        talk.frames.push((0, segment(true, syn)));
+        let answer = Segment { flags: Segment::SYN | Segment::ACK, ack: 1000, seq: 4999, ..syn };
+        talk.frames.push((10_000_000, segment(false, answer)));
+        talk.ns = 10_000_000;
+        talk.after(1_000).ack_of_handshake()
+    }
+
+    fn say(&mut self, forward: bool, said: Segment) {
+        let id = self.frames.len() as u16;
+        self.frames.push((self.ns, numbered(forward, id, said)));
+    }
+
+    fn after(mut self, ns: u64) -> Talk {
+        self.ns += ns;
+        self
+    }
+
+    fn ack_of_handshake(mut self) -> Talk {
+        let ack = Segment { flags: Segment::ACK, seq: 1000, ack: 5000, window: 512, ..Segment::default() };
+        self.say(true, ack);
+        self
+    }
+
+    fn data(mut self, number: u32) -> Talk {
+        let (seq, payload) = (1000 + number * 1000, 1000);
+        let data = Segment { flags: Segment::ACK, seq, ack: 5000, window: 512, payload, ..Segment::default() };
+        self.say(true, data);
+        self
+    }
+
+    fn ack(mut self, number: u32, blocks: &[(u32, u32)]) -> Talk {
+        let mut ack =
+            Segment { flags: Segment::ACK, seq: 5000, ack: 1000 + number * 1000, window: 512, ..Segment::default() };
+        for (place, &(left, right)) in blocks.iter().enumerate() {
+            ack.blocks[place] = (1000 + left * 1000, 1000 + right * 1000);
+            ack.sacks += 1;
+        }
+        self.say(false, ack);
+        self
+    }
+
+    /// The count in `column` of the data's direction.
+    fn tables(&self) -> Vec<Table> {
+        analysed(&pcapng(&self.frames), Options { every: Span::from_ms(100), ..Options::default() })
+    }
+
+    fn flow(&self, column: &str) -> u64 {
+        counts(&self.tables(), "flows", column)[0]
+    }
+}
+
+#[test]
+fn a_lost_segment_sent_again_is_a_retransmission_and_gives_no_round_trip_time() {
+    let ms = 1_000_000;
+    let talk = Talk::begun().data(0).data(1).data(2).data(3).after(10 * ms).ack(1, &[]);
+    let talk = talk.ack(1, &[(2, 3)]).ack(1, &[(2, 4)]).data(1).after(10 * ms).ack(4, &[]);
+    assert_eq!(talk.flow("retransmitted"), 1);
+    assert_eq!(talk.flow("reordered"), 0);
+    assert_eq!(talk.flow("recoveries"), 1);
+    assert_eq!(talk.flow("new_bytes"), 4000);
+    assert_eq!(talk.flow("acked_bytes"), 4000 + 1, "the SYN takes a number");
+    assert_eq!(counts(&talk.tables(), "flows", "dup_acks"), [0, 2]);
+    assert_eq!(talk.flow("rtts"), 2, "the SYN and the first segment; the last acknowledgment had waited");
+    assert_eq!(counts(&talk.tables(), "repeats", "times"), [1]);
+}
+
+#[test]
+fn a_receiver_that_had_a_segment_already_says_that_it_was_sent_for_nothing() {
+    let ms = 1_000_000;
+    let talk =
+        Talk::begun().data(0).data(1).after(300 * ms).data(0).after(ms).ack(2, &[]).after(10 * ms).ack(2, &[(0, 1)]);
+    assert_eq!(talk.flow("retransmitted"), 1);
+    assert_eq!(talk.flow("timeouts"), 1);
+    assert_eq!(talk.flow("spurious"), 1);
+    assert_eq!(counts(&talk.tables(), "repeats", "spurious_segments"), [1]);
+}
+
+#[test]
+fn a_segment_that_fills_a_hole_at_once_was_reordered_and_later_was_sent_again() {
+    let us = 1_000;
+    let soon = Talk::begun().data(0).data(2).after(500 * us).data(1);
+    assert_eq!((soon.flow("reordered"), soon.flow("retransmitted")), (1, 0));
+    let late = Talk::begun().data(0).data(2).after(11_000 * us).data(1);
+    assert_eq!((late.flow("reordered"), late.flow("retransmitted")), (0, 1));
+}
+
+#[test]
+fn silence_without_anything_outstanding_is_idle_beyond_a_round_trip() {
+    let ms = 1_000_000;
+    let talk = Talk::begun().data(0).after(10 * ms).ack(1, &[]).after(500 * ms).data(1).after(10 * ms).ack(2, &[]);
+    let idle = talk.flow("idle_ps") / 1_000_000;
+    assert!(idle.abs_diff(490_000) <= 1, "{idle} us");
+    assert_eq!(counts(&talk.tables(), "stalls", "length_ps"), [0; 0]);
+    let stalled = Talk::begun().data(0).after(500 * ms).data(0).after(10 * ms).ack(1, &[]);
+    assert_eq!(counts(&stalled.tables(), "stalls", "cause"), [0]);
+    assert_eq!(stalled.flow("idle_ps"), 0);
+}
+
+#[test]
+fn bytes_that_were_acknowledged_and_never_seen_are_the_fault_of_the_capture() {
+    let talk = Talk::begun().data(0).data(3).after(10_000_000).ack(4, &[]);
+    assert_eq!(talk.flow("unseen_bytes"), 2000);
+    assert_eq!(talk.flow("retransmitted"), 0);
+}
+
+#[test]
+fn ports_that_are_used_again_make_another_connection() {
+    let mut twice = Talk::begun().data(0);
+    let mut second = Talk::begun().frames;
+    let syn = Segment { flags: Segment::SYN, seq: 70_000, window: 65535, ..Segment::default() };
+    second[0].1 = segment(true, syn);
+    twice.frames.extend(second.into_iter().map(|(ns, frame)| (ns + 1_000_000_000, frame)));
+    assert_eq!(counts(&twice.tables(), "flows", "connection"), [0, 0, 1, 1]);
+}
+
+#[test]
+fn interval_rows_add_up_to_the_totals_of_their_flows() {
+    let mut talk = Talk::begun();
+    for number in 0..200 {
+        talk = talk.data(number).after(10_000_000).ack(number + 1, &[]);
+    }
+    let tables = talk.tables();
+    for column in ["packets", "frame_bytes", "payload_bytes", "new_bytes", "acked_bytes"] {
+        let whole: u64 = counts(&tables, "flows", column).iter().sum();
+        assert_eq!(counts(&tables, "intervals", column).iter().sum::<u64>(), whole, "{column}");
+    }
+    assert_eq!(counts(&tables, "gaps", "gaps").iter().sum::<u64>(), 199);
+}
+
+#[test]
+fn the_same_frames_give_the_same_bytes() {
+    assert_eq!(pcapng(&ten_datagrams()), pcapng(&ten_datagrams()));
+}
+
+#[test]
+fn checksums_of_drawn_frames_add_up() {
+    let folded = |bytes: &[u8], more: u64| {
+        let mut sum = more
+            + bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0))).sum::<u64>();
+        while sum > 0xffff {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        sum
+    };
+    let sack = Segment { seq: 5, flags: 16, payload: 77, sacks: 2, blocks: [(1, 9); 4], ..Segment::default() };
+    for (frame, protocol) in [(drawn(datagram(300, 129)), 17), (segment(true, sack), 6)] {
+        assert_eq!(folded(&frame[14..34], 0), 0xffff);
+        let pseudo = folded(&frame[26..34], protocol + (frame.len() as u64 - 34));
+        assert_eq!(folded(&frame[34..], pseudo), 0xffff, "protocol {protocol}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_a_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
+        drop(read(&bytes));
+    }
+
+    #[test]
+    fn no_damage_makes_an_analysis_panic(
+        kind in 0..4usize,
+        flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..40),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut talk = Talk::begun();
+        for number in 0..12 {
+            talk = talk.data(number).after(7_000_000).ack(number, &[(number, number + 1)]).data(number);
+        }
+        talk.frames.extend(ten_datagrams());
+        let mut file = match kind {
+            0 => pcap(&talk.frames, Order::Big, false, 96),
+            1 => pcap(&talk.frames, Order::Little, true, 65535),
+            2 => pcapng(&talk.frames),
+            _ => erf(&talk.frames),
+        };
+        for (place, value) in flips {
+            let place = place.index(file.len());
+            file[place] = value;
+        }
+        file.truncate(cut.index(file.len()) + 1);
+        if let Ok(mut capture) = Capture::new(Cursor::new(&file)) {
+            let options = Options { detail: vec![0, 1, 2], connections: 100, ..Options::default() };
+            let mut analysis = Analysis::new(options);
+            prop_assert!(analysis.read(&mut capture, |_| true).is_ok());
+            drop(analysis.tables(&capture, StreamOptions { packets: Some(8), link_rate: None }));
+        }
+    }
+
+    #[test]
+    fn no_packet_makes_the_dissector_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), link in 0..9usize) {
+        let links = [Link::Ethernet, Link::Raw, Link::Cooked, Link::Cooked2, Link::Loopback, Link::Hdlc, Link::Erf,
+            Link::Other(3), Link::Raw];
+        let mut bytes = bytes;
+        if let (8, Some(first)) = (link, bytes.first_mut()) {
+            *first = 0x60 | *first & 15;
+        }
+        dissect(&record(links[link], &bytes, bytes.len()));
+    }
+
+    #[test]
+    fn whatever_is_drawn_is_dissected_again(number in any::<u64>(), size in 46u64..9000, flow in any::<u32>()) {
+        let sketch = Sketch { flow, ..datagram(number, size) };
+        let mut out = Vec::new();
+        let length = sketch.draw(&mut out, 64);
+        prop_assert_eq!(u64::from(length), size - 4);
+        let Dissected::Ip(packet) = dissect(&record(Link::Ethernet, &out, length as usize)) else {
+            return Err(TestCaseError::fail("no IP packet"));
+        };
+        let Transport::Udp { payload, .. } = packet.transport else { return Err(TestCaseError::fail("no UDP")) };
+        prop_assert_eq!(u64::from(payload), size - 46);
+    }
+}

@@ -1,0 +1,56 @@
+//! Captures in, columns out.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use weir_core::trace::{Analysis, Capture, Options, StreamOptions, TraceError};
+use weir_core::units::{Rate, Span};
+
+use crate::errors::trace_error;
+use crate::simulate::tables_to_python;
+use crate::watch::watched;
+
+/// The flows of a capture, as tables of columns. `watch(done, total)` is told the bytes read about every 50 ms, and
+/// signals are looked at.
+#[pyfunction]
+#[pyo3(signature = (path, *, every_ps, detail=Vec::new(), detail_rows=1 << 20, connections=1 << 20,
+    series_rows=1 << 23, stream_packets=None, link_rate_bps=None, watch=None))]
+#[expect(clippy::too_many_arguments, reason = "Python's keyword-only options, which stand for one analysis")]
+pub(crate) fn read_trace<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    every_ps: u64,
+    detail: Vec<u32>,
+    detail_rows: usize,
+    connections: usize,
+    series_rows: usize,
+    stream_packets: Option<u32>,
+    link_rate_bps: Option<u64>,
+    watch: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let options = Options { every: Span::from_ps(every_ps), detail, detail_rows, connections, series_rows };
+    let streams = StreamOptions { packets: stream_packets, link_rate: link_rate_bps.map(Rate::from_bps) };
+    let (done, total) = (AtomicU64::new(0), AtomicU64::new(0));
+    let cancel = AtomicBool::new(false);
+    let work = || {
+        let file = File::open(&path).map_err(TraceError::Read)?;
+        total.store(file.metadata().map_or(0, |facts| facts.len()), Ordering::Relaxed);
+        let mut capture = Capture::new(file)?;
+        let mut analysis = Analysis::new(options);
+        analysis.read(&mut capture, |place| {
+            done.store(place, Ordering::Relaxed);
+            !cancel.load(Ordering::Relaxed)
+        })?;
+        Ok(analysis.tables(&capture, streams))
+    };
+    let look = || match &watch {
+        Some(watch) => watch.call1((done.load(Ordering::Relaxed), total.load(Ordering::Relaxed))).map(drop),
+        None => Ok(()),
+    };
+    let tables = watched(py, work, look, || cancel.store(true, Ordering::Relaxed))?.map_err(trace_error)?;
+    look()?;
+    tables_to_python(py, tables)
+}

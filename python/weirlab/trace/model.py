@@ -1,0 +1,82 @@
+"""What was found in a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import polars as pl
+
+__all__ = ["PROTOCOLS", "Finding", "Trace", "Verdict"]
+
+Verdict = Literal["problem", "notice"]
+"""`problem`: it cost throughput or time; `notice`: it explains what is seen, or may cost something."""
+
+PROTOCOLS: Mapping[int, str] = {1: "ICMP", 2: "IGMP", 6: "TCP", 17: "UDP", 58: "ICMPv6", 132: "SCTP"}
+"""IP protocol numbers that have a name here."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something about a flow, or about the whole trace, with what it rests on."""
+
+    kind: str
+    """Its name in docs/traces.md, such as `lossy-path`."""
+    verdict: Verdict
+    title: str
+    text: str
+    """What was found, with its numbers, and what it means."""
+    flow: int | None = None
+    """The direction of a connection; None for the whole trace."""
+    values: Mapping[str, float] = field(default_factory=dict)
+    """The numbers that were judged; names end in their units."""
+    evidence: Sequence[Mapping[str, Any]] = ()
+    """Where to look: rows with a time `t_s` [s] since the first frame."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Tables of a trace; docs/traces.md lists them. Times are in ps since the first frame."""
+
+    name: str
+    """Of the file."""
+    tables: Mapping[str, pl.DataFrame]
+    every_ps: int
+    """Length of the intervals."""
+
+    def __getitem__(self, table: str) -> pl.DataFrame:
+        return self.tables[table]
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What is known of the file as a whole: the row of the table `trace`."""
+        return self.tables["trace"].row(0, named=True)
+
+    def flows(self) -> pl.DataFrame:
+        """The directions of all connections that carried something, most bytes first.
+
+        Beside the columns of the table `flows`: `name`, `active_s` (first to last data) [s], `goodput_bps`
+        (bytes seen for the first time over `active_s`), `retransmitted_ratio` (of packets with data), and
+        `rtt_mean_ps`.
+        """
+        active = (pl.col("last_data_ps") - pl.col("first_data_ps")) / 1e12
+        return (
+            self.tables["flows"]
+            .filter(pl.col("packets") > 0)
+            .with_columns(
+                name=pl.format("{} → {}", "from", "to"),
+                active_s=active,
+                goodput_bps=pl.when(active > 0).then(pl.col("new_bytes") * 8 / active),
+                retransmitted_ratio=pl.when(pl.col("data_packets") > 0).then(
+                    pl.col("retransmitted") / pl.col("data_packets")
+                ),
+                rtt_mean_ps=pl.when(pl.col("rtts") > 0).then(pl.col("rtt_sum_ps") / pl.col("rtts")),
+            )
+            .sort(["payload_bytes", "flow"], descending=[True, False])
+        )
+
+    def flow_name(self, flow: int) -> str:
+        """`FROM → TO` of a flow."""
+        row = self.tables["flows"].row(by_predicate=pl.col("flow") == flow, named=True)
+        return f"{row['from']} → {row['to']}"

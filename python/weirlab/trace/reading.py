@@ -1,0 +1,129 @@
+"""Read a capture, and keep what was found in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from polars import selectors as cs
+
+from weirlab._core import read_trace as read_columns
+from weirlab.errors import InputError, WeirlabError
+from weirlab.records import save_tables
+from weirlab.trace.model import Trace
+
+__all__ = ["DETAILED", "load_trace", "read_trace", "save_trace"]
+
+DETAILED = 6
+"""Connections whose packets are told one by one: those with most bytes."""
+
+Watch = Callable[[int, int], object]
+
+
+def read_trace(
+    path: str | Path,
+    *,
+    every_ps: int = 100_000_000_000,
+    detailed: int = DETAILED,
+    stream_packets: int | None = None,
+    link_rate_bps: int | None = None,
+    watch: Watch | None = None,
+) -> Trace:
+    """Read a capture: pcap, pcapng or ERF, as its content says.
+
+    ``every_ps`` is the length of an interval of the series [ps]. The packets of the ``detailed`` connections
+    with most payload are told one by one, in a second pass. ``stream_packets`` and ``link_rate_bps`` [bit/s]
+    help to tell probe streams; both are found out where they are not given. ``watch(done, total)`` is told
+    how far the reading has come [bytes].
+
+    Raises InputError with the file when it is no capture, and WeirlabError when it cannot be read.
+    """
+    path = Path(path)
+    passes = 2 if detailed else 1
+    tables = _tables(path, every_ps, watch=_part(watch, 0, passes))
+    if detailed:
+        chosen = _heaviest(tables["flows"], detailed)
+        tables = _tables(
+            path,
+            every_ps,
+            detail=chosen,
+            stream_packets=stream_packets,
+            link_rate_bps=link_rate_bps,
+            watch=_part(watch, 1, passes),
+        )
+    return Trace(path.name, tables, every_ps)
+
+
+def save_trace(trace: Trace, directory: Path) -> None:
+    """Write each table as `directory/NAME.parquet`, and the name and interval of the trace with them."""
+    source = pl.DataFrame({"name": [trace.name], "every_ps": [trace.every_ps]})
+    save_tables({**trace.tables, "source": source}, directory)
+
+
+def load_trace(directory: Path) -> Trace:
+    """Read what `save_trace` wrote. Raises InputError with the file when something is missing or damaged."""
+    tables = {}
+    for file in sorted(directory.glob("*.parquet")):
+        try:
+            tables[file.stem] = pl.read_parquet(file)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise InputError(f"{file}: not a table that can be read: {error}") from error
+    for name in ("source", *_NAMES):
+        if name not in tables:
+            raise InputError(f"{directory / name}.parquet: this table is missing")
+    source = tables.pop("source").row(0, named=True)
+    return Trace(source["name"], tables, source["every_ps"])
+
+
+_NAMES = (
+    "trace",
+    "interfaces",
+    "flows",
+    "intervals",
+    "gaps",
+    "rtts",
+    "repeats",
+    "recoveries",
+    "stalls",
+    "packets",
+    "acks",
+    "details",
+    "p_streams",
+    "kind_names",
+    "cause_names",
+    "stream_kind_names",
+)
+
+
+def _tables(path: Path, every_ps: int, **options: Any) -> Mapping[str, pl.DataFrame]:
+    try:
+        columns = read_columns(path, every_ps=every_ps, **options)
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from error
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: there is no such file") from error
+    except OSError as error:
+        raise WeirlabError(f"{path}: {error.strerror or error}") from error
+    frames = {name: pl.DataFrame(dict(table)) for name, table in columns.items()}
+    return {name: frame.with_columns(cs.float().fill_nan(None)) for name, frame in frames.items()}
+
+
+def _heaviest(flows: pl.DataFrame, most: int) -> Sequence[int]:
+    return (
+        flows.filter(pl.col("protocol").is_in([6, 17]))
+        .group_by("connection")
+        .agg(pl.col("payload_bytes").sum())
+        .sort(["payload_bytes", "connection"], descending=[True, False])
+        .head(most)
+        .get_column("connection")
+        .to_list()
+    )
+
+
+def _part(watch: Watch | None, number: int, passes: int) -> Watch | None:
+    """Progress of one pass as a part of all."""
+    if watch is None:
+        return None
+    return lambda done, total: watch(number * total + done, passes * total)
