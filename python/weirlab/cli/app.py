@@ -27,6 +27,7 @@ from weirlab.cli import (
     search,
     search_lab,
     stability,
+    trace,
 )
 from weirlab.errors import InputError, Interrupted, WeirlabError
 
@@ -66,6 +67,7 @@ for module in (
     reproduce,
     search_lab,
     stability,
+    trace,
 ):
     module.add_to(app)
 

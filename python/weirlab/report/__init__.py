@@ -13,6 +13,7 @@ from weirlab.report.run import run_page
 from weirlab.report.search import replay, search_page
 from weirlab.report.search_points import points_page
 from weirlab.report.study import study_page
+from weirlab.report.trace import trace_page
 from weirlab.reproduce import Findings
 from weirlab.results import Manifest
 from weirlab.runs import Run
@@ -62,3 +63,5 @@ def _page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
             return search_page(replay(directory), manifest)
         case "reproduce":
             return reproduce_page(Findings.load(directory), manifest)
+        case "trace":
+            return trace_page(directory, manifest)

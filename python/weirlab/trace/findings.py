@@ -1,4 +1,6 @@
-"""General findings: what limited the flows of a trace, and what went wrong. docs/traces.md has a section for each.
+"""General findings: what limited the flows of a trace, and what went wrong.
+
+docs/traces.md has a section for each.
 
 Each detector looks at one direction of a TCP connection and says nothing, or one finding with its evidence.
 """
@@ -49,10 +51,9 @@ def diagnose(trace: Trace) -> list[Finding]:
     found = list(_capture(trace))
     judged = trace.flows().filter((pl.col("protocol") == 6) & (pl.col("data_packets") >= LEAST_PACKETS))
     for row in judged.head(FLOWS).iter_rows(named=True):
-        for detector in _DETECTORS:
-            finding = detector(trace, row)
-            if finding is not None:
-                found.append(finding)
+        by_series = (detector(trace, row) for detector in _BY_SERIES)
+        by_counts = (detector(row) for detector in _BY_COUNTS)
+        found.extend(finding for finding in (*by_series, *by_counts) if finding is not None)
     found.extend(probing_findings(trace))
     return sorted(found, key=lambda finding: finding.verdict != "problem")
 
@@ -74,8 +75,8 @@ def _capture(trace: Trace) -> Iterator[Finding]:
             "capture-lost-frames",
             "problem",
             "The capture itself lost frames",
-            f"The capturing program counted {lost:,} lost frames; {unseen:,} bytes were acknowledged that the "
-            "trace does not show. Counts of losses and gaps are too low or too high by as much.",
+            f"The capturing program counted {lost:,} lost frames; {unseen:,} bytes were acknowledged that "
+            "the trace does not show. Counts of losses and gaps are too low or too high by as much.",
             values={"lost_frames": float(lost), "unseen_bytes": float(unseen)},
         )
     if facts["backward_stamps"] > 0.001 * facts["frames"]:
@@ -94,7 +95,9 @@ def _window_limited(trace: Trace, row: Row) -> Finding | None:
     active = _active_ps(row)
     if not active:
         return None
-    rows = trace["intervals"].filter((pl.col("flow") == row["flow"]) & pl.col("window_min_bytes").is_not_null())
+    rows = trace["intervals"].filter(
+        (pl.col("flow") == row["flow"]) & pl.col("window_min_bytes").is_not_null()
+    )
     share = row["window_limited_ps"] / active
     place = "at the sender"
     if _near_receiver(row) and rows.height:
@@ -108,7 +111,6 @@ def _window_limited(trace: Trace, row: Row) -> Finding | None:
     round_trip = row["round_trip_ps"] or row["rtt_mean_ps"]
     bound = f", so that at most {_rate(window * 8e12 / round_trip)} can be reached" if round_trip else ""
     return _finding(
-        trace,
         row,
         "window-limited",
         "problem",
@@ -120,14 +122,13 @@ def _window_limited(trace: Trace, row: Row) -> Finding | None:
     )
 
 
-def _application_limited(trace: Trace, row: Row) -> Finding | None:
+def _application_limited(row: Row) -> Finding | None:
     """Nothing was outstanding for much of the time, and the sender sent nothing."""
     active = _active_ps(row)
     if not active or row["idle_ps"] / active < _LIMITED:
         return None
     share = row["idle_ps"] / active
     return _finding(
-        trace,
         row,
         "application-limited",
         "notice",
@@ -153,10 +154,12 @@ def _lossy_path(trace: Trace, row: Row) -> Finding | None:
         f"{row['recoveries']:,} recoveries."
     )
     if bound:
-        text += f" A Reno flow reaches about {_rate(bound)} at this loss and round-trip time; this one had {_rate(row['goodput_bps'])}."
+        text += (
+            f" A Reno flow reaches about {_rate(bound)} at this loss and round-trip time; this one had "
+            f"{_rate(row['goodput_bps'])}."
+        )
     recoveries = trace["recoveries"].filter(pl.col("flow") == row["flow"])
     return _finding(
-        trace,
         row,
         "lossy-path",
         "problem" if ratio >= _LOSS_PROBLEM else "notice",
@@ -171,7 +174,9 @@ def _lossy_path(trace: Trace, row: Row) -> Finding | None:
                 "timeouts": each["timeouts"],
                 "flight_bytes": each["flight_bytes"],
             }
-            for each in recoveries.sort("retransmitted", descending=True).head(_EVIDENCE).iter_rows(named=True)
+            for each in recoveries.sort("retransmitted", descending=True)
+            .head(_EVIDENCE)
+            .iter_rows(named=True)
         ],
     )
 
@@ -190,33 +195,31 @@ def _bufferbloat(trace: Trace, row: Row) -> Finding | None:
     standing = float(rows.select((pl.col("rtt_min_ps") - least).median()).item())
     largest = float(rows.select(pl.col("rtt_max_ps").max()).item())
     return _finding(
-        trace,
         row,
         "bufferbloat",
         "problem",
         "A standing queue",
-        f"In {share:.0%} of the intervals even the smallest round-trip time lay more than {_ms(limit)} above "
-        f"the minimum of {_ms(least)}; the median excess is {_ms(standing)}, the largest round-trip time "
-        f"{_ms(largest)}. The buffer at the bottleneck never empties: it only delays.",
+        f"In {share:.0%} of the intervals even the smallest round-trip time lay more than {_ms(limit)} "
+        f"above the minimum of {_ms(least)}; the median excess is {_ms(standing)}, the largest "
+        f"round-trip time {_ms(largest)}. The buffer at the bottleneck never empties: it only delays.",
         {"standing_ratio": share, "standing_ms": standing / 1e9, "rtt_min_ms": least / 1e9},
         _interval_rows(rows, "rtt_min_ps", "rtt_max_ps"),
     )
 
 
-def _ack_compression(trace: Trace, row: Row) -> Finding | None:
+def _ack_compression(row: Row) -> Finding | None:
     """Acknowledgments came in bunches."""
     active = _active_ps(row)
     if not active or row["compressions"] < _COMPRESSIONS or row["compressed_ps"] / active < _COMPRESSED:
         return None
     return _finding(
-        trace,
         row,
         "ack-compression",
         "notice",
         "Acknowledgments came in bunches",
         f"{row['compressions']:,} groups of acknowledgments arrived closer together than the data that they "
-        f"acknowledge had left, by {row['compressed_ps'] / row['compressions'] / 1e9:.3g} ms each on average: "
-        "a queue on the way back, or a receiver that collects. Senders that follow them send in bursts.",
+        f"acknowledge had left, by {row['compressed_ps'] / row['compressions'] / 1e9:.3g} ms each on "
+        "average: a queue on the way back, or a receiver that collects. Senders that follow send in bursts.",
         {"compressions": float(row["compressions"]), "compressed_ratio": row["compressed_ps"] / active},
     )
 
@@ -229,16 +232,17 @@ def _stalls(trace: Trace, row: Row) -> Finding | None:
     if share < _STALLED_NOTICE:
         return None
     causes = stalls.join(trace["cause_names"], on="cause")
-    by_cause = causes.group_by("name").agg(pl.len(), pl.col("length_ps").sum()).sort("length_ps", descending=True)
+    by_cause = (
+        causes.group_by("name").agg(pl.len(), pl.col("length_ps").sum()).sort("length_ps", descending=True)
+    )
     words = ", ".join(f"{name} {count}" for name, count, _ in by_cause.iter_rows())
     return _finding(
-        trace,
         row,
         "stalls",
         "problem" if share >= _STALLED_PROBLEM else "notice",
         "It stood still",
-        f"For {share:.1%} of the time nothing moved although data was outstanding: {stalls.height:,} silences "
-        f"({words}), the longest {_ms(float(stalls.get_column('length_ps').max()))}.",  # type: ignore[arg-type]
+        f"For {share:.1%} of the time nothing moved although data was outstanding: {stalls.height:,} "
+        f"silences ({words}), the longest {_ms(float(stalls.select(pl.col('length_ps').max()).item()))}.",
         {"stalled_ratio": share, "stalls": float(stalls.height)},
         [
             {"t_s": each["t_ps"] / 1e12, "length_s": each["length_ps"] / 1e12, "cause": each["name"]}
@@ -247,30 +251,28 @@ def _stalls(trace: Trace, row: Row) -> Finding | None:
     )
 
 
-def _reordering(trace: Trace, row: Row) -> Finding | None:
+def _reordering(row: Row) -> Finding | None:
     """Packets overtook each other."""
     ratio = row["reordered"] / row["data_packets"]
     if ratio < _REORDERED:
         return None
     return _finding(
-        trace,
         row,
         "reordering",
         "notice",
         "Packets came in another order",
-        f"{row['reordered']:,} of {row['data_packets']:,} packets with data ({ratio:.2%}) came after later ones, "
-        "without having been sent again: parallel paths or queues.",
+        f"{row['reordered']:,} of {row['data_packets']:,} packets with data ({ratio:.2%}) came after later "
+        "ones, without having been sent again: parallel paths or queues.",
         {"reordered_ratio": ratio},
     )
 
 
-def _spurious(trace: Trace, row: Row) -> Finding | None:
+def _spurious(row: Row) -> Finding | None:
     """Packets were sent again that the receiver had."""
     if row["spurious"] < _SPURIOUS_LEAST or row["spurious"] < _SPURIOUS * row["retransmitted"]:
         return None
     ratio = row["spurious"] / row["retransmitted"]
     return _finding(
-        trace,
         row,
         "spurious-retransmissions",
         "problem",
@@ -281,7 +283,7 @@ def _spurious(trace: Trace, row: Row) -> Finding | None:
     )
 
 
-def _zero_window(trace: Trace, row: Row) -> Finding | None:
+def _zero_window(row: Row) -> Finding | None:
     """The receiver closed its window."""
     active = _active_ps(row)
     if not row["zero_window_ps"] or not active:
@@ -290,7 +292,6 @@ def _zero_window(trace: Trace, row: Row) -> Finding | None:
     if share < _STALLED_NOTICE:
         return None
     return _finding(
-        trace,
         row,
         "zero-window",
         "problem" if share >= _STALLED_PROBLEM else "notice",
@@ -300,13 +301,15 @@ def _zero_window(trace: Trace, row: Row) -> Finding | None:
     )
 
 
-_DETECTORS: Sequence[Callable[[Trace, Row], Finding | None]] = (
+_BY_SERIES: Sequence[Callable[[Trace, Row], Finding | None]] = (
     _window_limited,
-    _application_limited,
     _lossy_path,
     _bufferbloat,
-    _ack_compression,
     _stalls,
+)
+_BY_COUNTS: Sequence[Callable[[Row], Finding | None]] = (
+    _application_limited,
+    _ack_compression,
     _reordering,
     _spurious,
     _zero_window,
@@ -314,7 +317,6 @@ _DETECTORS: Sequence[Callable[[Trace, Row], Finding | None]] = (
 
 
 def _finding(
-    trace: Trace,
     row: Row,
     kind: str,
     verdict: Any,
@@ -343,7 +345,9 @@ def _interval_rows(rows: pl.DataFrame, *columns: str) -> list[dict[str, Any]]:
     """Some intervals as evidence, spread over all."""
     step = max(1, rows.height // _EVIDENCE)
     chosen = rows.gather_every(step).head(_EVIDENCE)
-    return [{"t_s": each["t_ps"] / 1e12, **{name: each[name] for name in columns}} for each in chosen.to_dicts()]
+    return [
+        {"t_s": each["t_ps"] / 1e12, **{name: each[name] for name in columns}} for each in chosen.to_dicts()
+    ]
 
 
 def _rate(bps: float | None) -> str:

@@ -1,8 +1,8 @@
 """Findings about senders that probe with streams of falling gaps (Rapid), from departures alone.
 
 Source: Rapid UDP, (4): I the send gaps fail to fall exponentially, II some are extremely large and some
-extremely small, III repeated recovery, IV back-to-back packets at the head of streams. What needs the receiver's
-stamps (excursions, the available bandwidth that was estimated) cannot be told from a trace.
+extremely small, III repeated recovery, IV back-to-back packets at the head of streams. What needs the
+receiver's stamps (excursions, the available bandwidth that was estimated) cannot be told from a trace.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def _ramps(flow: int, streams: pl.DataFrame) -> Iterator[Finding]:
         "ramp-lost",
         "problem",
         "Probe streams lost their ramp",
-        f"Only {intact:.0%} of {probing.height} streams have gaps that fall exponentially ({words}). Estimates "
-        "that rest on the others are worth nothing.",
+        f"Only {intact:.0%} of {probing.height} streams have gaps that fall exponentially ({words}). "
+        "Estimates that rest on the others are worth nothing.",
         flow,
         {"intact_ratio": intact, "streams": float(probing.height)},
         tuple(
@@ -85,9 +85,9 @@ def _heads(flow: int, streams: pl.DataFrame, line_ps_per_byte: float | None) -> 
         "tail-spill",
         "problem",
         "Streams begin with packets back to back",
-        f"{spilt.height} of {streams.height} streams begin with at least {_HEAD} of eight packets at line rate, "
-        "though their first gap is larger: the tail of the stream before was sent faster than the link and "
-        "spilt into them.",
+        f"{spilt.height} of {streams.height} streams begin with at least {_HEAD} of eight packets at line "
+        "rate, though their first gap is larger: the tail of the stream before was sent faster than the link "
+        "and spilt into them.",
         flow,
         {"spilt_ratio": share},
         tuple(
@@ -118,8 +118,8 @@ def _recoveries(trace: Trace, flow: int) -> Iterator[Finding]:
         "problem",
         "A probing sender keeps falling into recovery",
         f"{rows.height} recoveries ({timeouts} timeouts) took {off_ps / whole:.0%} of the time; in them "
-        f"{off_bps / 1e6:.4g} Mbit/s were acknowledged, outside {on_bps / 1e6:.4g} Mbit/s. The sender asks for "
-        "more than the path has.",
+        f"{off_bps / 1e6:.4g} Mbit/s were acknowledged, outside {on_bps / 1e6:.4g} Mbit/s. The sender asks "
+        "for more than the path has.",
         flow,
         {"off_ratio": off_ps / whole, "off_bps": off_bps, "on_bps": on_bps},
         tuple(

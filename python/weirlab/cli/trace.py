@@ -1,0 +1,194 @@
+"""`weir trace` and `weir diagnose`: what is in a packet trace, and what limited its flows."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from weirlab.cli.frame import JsonFlag, OutOption, ReportFlag, print_json, show, show_place, tell, write_page
+
+if TYPE_CHECKING:
+    from weirlab.trace import Trace
+
+__all__ = ["add_to"]
+
+_FileArgument = Annotated[
+    Path,
+    typer.Argument(metavar="FILE", help="A capture: pcap, pcapng or ERF.", show_default=False),
+]
+_EveryOption = Annotated[
+    str, typer.Option("--every", metavar="TIME", help="Length of an interval of the series, such as '10 ms'.")
+]
+_StreamOption = Annotated[
+    int | None,
+    typer.Option(
+        "--stream-packets", min=8, help="Packets of a probe stream; found out otherwise.", show_default=False
+    ),
+]
+_RateOption = Annotated[
+    str | None,
+    typer.Option(
+        "--link-rate",
+        metavar="RATE",
+        help="Rate of the sender's link, for probe streams.",
+        show_default=False,
+    ),
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("trace", short_help="Show the flows of a packet trace and what was found in it.")(trace)
+    app.command("diagnose", short_help="Say what limited the flows of a packet trace.")(diagnose)
+
+
+def trace(
+    file: _FileArgument,
+    every: _EveryOption = "100 ms",
+    stream_packets: _StreamOption = None,
+    link_rate: _RateOption = None,
+    report: ReportFlag = False,
+    out: OutOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show the flows of a packet trace: throughput, round trips, retransmissions, reordering, and findings.
+
+    \b
+    Examples:
+      weir trace capture.pcapng
+      weir trace capture.pcap --every '10 ms' --report
+      weir trace dag.erf --stream-packets 80 --link-rate '1 Gbit/s' --json
+    """
+    from weirlab.report.trace import finding_table, flow_table
+    from weirlab.trace import diagnose as find
+
+    found = _read(file, every, stream_packets, link_rate)
+    directory = _keep(found, file, out) if report or out is not None else None
+    findings = find(found)
+    if as_json:
+        print_json(
+            {
+                "trace": dict(found.facts),
+                "interfaces": found["interfaces"].to_dicts(),
+                "flows": found.flows().to_dicts(),
+                "findings": [asdict(finding) for finding in findings],
+                "result": None if directory is None else str(directory),
+            }
+        )
+        if report and directory is not None:
+            write_page(directory)
+        return
+    _tell_ending(found)
+    show(flow_table(found))
+    if findings:
+        show(finding_table(found, findings))
+    else:
+        typer.echo("Nothing was found that limited the flows or went wrong.")
+    if directory is not None:
+        show_place(directory, write_page(directory) if report else None)
+
+
+def diagnose(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE|DIR",
+            help="A capture, or the directory of a result that holds one.",
+            show_default=False,
+        ),
+    ],
+    every: _EveryOption = "100 ms",
+    stream_packets: _StreamOption = None,
+    link_rate: _RateOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Say what limited the flows of a packet trace, with evidence: windows, loss, queues, stalls.
+
+    \b
+    Examples:
+      weir diagnose capture.pcapng
+      weir diagnose results/my-run --json
+    """
+    from weirlab.trace import diagnose as find
+
+    found = _read(_capture_of(file), every, stream_packets, link_rate)
+    findings = find(found)
+    if as_json:
+        print_json({"trace": dict(found.facts), "findings": [asdict(finding) for finding in findings]})
+        return
+    _tell_ending(found)
+    if not findings:
+        typer.echo("Nothing was found that limited the flows or went wrong.")
+    for finding in findings:
+        typer.echo(f"{finding.verdict}: {finding.title} ({finding.kind})")
+        if finding.flow is not None:
+            typer.echo(f"  {found.flow_name(finding.flow)}")
+        typer.echo(f"  {finding.text}")
+        for row in finding.evidence[:3]:
+            typer.echo("    " + ", ".join(f"{name} {_short(value)}" for name, value in row.items()))
+
+
+def _read(file: Path, every: str, stream_packets: int | None, link_rate: str | None) -> Trace:
+    from weirlab._core import parse_quantity
+    from weirlab.cli.progress import progress_bar
+    from weirlab.errors import InputError
+    from weirlab.trace import read_trace
+
+    def quantity(kind: str, option: str, text: str) -> int:
+        try:
+            value = parse_quantity(kind, text)
+        except ValueError as error:
+            raise InputError(f"{option}: {error}") from error
+        if value <= 0:
+            raise InputError(f"{option}: more than 0 (got {text})")
+        return value
+
+    every_ps = quantity("span", "--every", every)
+    rate = None if link_rate is None else quantity("rate", "--link-rate", link_rate)
+    with progress_bar("reading", file.name) as progress:
+        return read_trace(
+            file, every_ps=every_ps, stream_packets=stream_packets, link_rate_bps=rate, watch=progress
+        )
+
+
+def _capture_of(path: Path) -> Path:
+    """The capture that is meant: a file, or the only one in a result."""
+    from weirlab.errors import InputError
+
+    if not path.is_dir():
+        return path
+    found = sorted(path.glob("*.pcapng"))
+    if not found:
+        raise InputError(
+            f"{path}: holds no capture; a scenario records one with "
+            "'record: {wire: {frames: PORTS, as: pcapng}}'"
+        )
+    if len(found) > 1:
+        names = ", ".join(file.name for file in found)
+        raise InputError(f"{path}: holds {len(found)} captures: name one of {names}")
+    return found[0]
+
+
+def _keep(found: Trace, file: Path, out: Path | None) -> Path:
+    from weirlab.results import Manifest, Provenance, claimed_directory
+    from weirlab.trace import save_trace
+
+    manifest = Manifest(kind="trace", name=file.stem, provenance=Provenance.now())
+    with claimed_directory(file.stem, out) as directory:
+        manifest.write(directory)
+        save_trace(found, directory / "tables")
+        manifest.ended("complete").write(directory)
+    return directory
+
+
+def _tell_ending(found: Trace) -> None:
+    facts = found.facts
+    if facts["ending"] != "whole":
+        tell(f"{found.name}: {facts['ending']}; {facts['frames']:,} frames before it were read")
+
+
+def _short(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

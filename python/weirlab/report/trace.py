@@ -1,0 +1,290 @@
+"""The report of a trace: its flows, what was found, and the plots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from weirlab.plots.style import Plot, scaled
+from weirlab.plots.trace import trace_plots
+from weirlab.report.page import (
+    Block,
+    Callout,
+    Card,
+    Column,
+    Details,
+    Numbers,
+    Page,
+    Section,
+    Table,
+    Text,
+    Tone,
+    figure,
+    number,
+    percent,
+)
+from weirlab.report.shared import footer, provenance_section, status_callouts, time_text
+from weirlab.results import Manifest
+from weirlab.trace import Finding, Trace, diagnose, load_trace
+from weirlab.trace.model import PROTOCOLS
+
+__all__ = ["finding_table", "flow_table", "trace_page"]
+
+
+def trace_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
+    """The page, and its plots."""
+    trace = load_trace(directory / "tables")
+    findings = diagnose(trace)
+    plots = trace_plots(trace)
+    facts = trace.facts
+    problems = sum(finding.verdict == "problem" for finding in findings)
+    factor, unit = scaled(float(facts["frame_bytes"]), "bytes")
+    lead: list[Block] = [
+        *status_callouts(manifest),
+        Numbers(
+            [
+                Card(
+                    "Frames",
+                    number(facts["frames"]),
+                    f"{number(facts['frame_bytes'] * factor)} {unit} on the wire",
+                ),
+                Card("Length", time_text(float(facts["end_ps"])), facts["format"]),
+                Card("Connections", number(trace.flows().get_column("connection").n_unique())),
+                Card(
+                    "Problems",
+                    str(problems),
+                    f"and {len(findings) - problems} notices",
+                    tone="bad" if problems else "good",
+                ),
+            ]
+        ),
+    ]
+    sections = [
+        Section("Findings", _finding_blocks(trace, findings)),
+        Section("Flows", [flow_table(trace), *_repeats(trace), *_streams(trace)]),
+        Section("Plots", [figure(plot) for plot in plots] or [Text("Nothing that carries data was seen.")]),
+        Section("The capture", [_capture_table(facts), _interface_table(trace)]),
+        provenance_section(manifest, manifest.provenance),
+    ]
+    page = Page(
+        title=trace.name,
+        kind="Trace",
+        subtitle="",
+        lead=lead,
+        sections=sections,
+        footer=footer(manifest.provenance),
+    )
+    return page, plots
+
+
+def flow_table(trace: Trace, most: int = 30) -> Table:
+    """One row per direction, most bytes first."""
+    flows = trace.flows()
+    rate, rate_unit = scaled(float(flows.select(pl.col("goodput_bps").max()).item() or 1.0), "rate")
+    size, size_unit = scaled(float(flows.select(pl.col("payload_bytes").max()).item() or 1), "bytes")
+    rows = [
+        [
+            row["name"],
+            PROTOCOLS.get(row["protocol"], str(row["protocol"])),
+            number(row["packets"]),
+            number(row["payload_bytes"] * size),
+            "–" if row["first_ps"] is None else f"{row['first_ps'] / 1e12:.4f}",
+            number(row["active_s"]),
+            number(None if row["goodput_bps"] is None else row["goodput_bps"] * rate),
+            number(row["retransmitted"]) if row["protocol"] == 6 else "–",
+            percent(row["retransmitted_ratio"]) if row["protocol"] == 6 else "–",
+            number(row["reordered"]),
+            _ms(row["rtt_min_ps"]),
+            _ms(row["rtt_mean_ps"]),
+            _ms(row["rtt_max_ps"]),
+        ]
+        for row in flows.head(most * 4).iter_rows(named=True)
+    ]
+    return Table(
+        "Flows: the directions of connections, most bytes first",
+        [
+            Column("flow", numeric=False),
+            Column("protocol", numeric=False),
+            Column("packets"),
+            Column("payload", size_unit),
+            Column("begin", "s"),
+            Column("active", "s"),
+            Column("goodput", rate_unit),
+            Column("sent again"),
+            Column("of data"),
+            Column("reordered"),
+            Column("RTT min", "ms"),
+            Column("mean", "ms"),
+            Column("max", "ms"),
+        ],
+        rows,
+        most=most,
+        where="tables/flows.parquet",
+        note="Goodput: bytes seen for the first time, over the time from first to last data. RTT: from data to "
+        "its acknowledgment at the place of the capture.",
+    )
+
+
+def finding_table(trace: Trace, findings: Sequence[Finding]) -> Table:
+    """One row per finding."""
+    return Table(
+        "Findings",
+        [Column(name, numeric=False) for name in ("verdict", "finding", "flow", "what was found")],
+        [
+            [
+                finding.verdict,
+                finding.kind,
+                "whole trace" if finding.flow is None else trace.flow_name(finding.flow),
+                finding.text,
+            ]
+            for finding in findings
+        ],
+        tones=["bad" if finding.verdict == "problem" else "middling" for finding in findings],
+        most=100,
+    )
+
+
+def _finding_blocks(trace: Trace, findings: Sequence[Finding]) -> list[Block]:
+    if not findings:
+        return [Text("Nothing was found that limited the flows or went wrong.")]
+    blocks: list[Block] = []
+    for finding in findings[:40]:
+        where = "" if finding.flow is None else f"{trace.flow_name(finding.flow)}: "
+        tone: Tone = "bad" if finding.verdict == "problem" else "middling"
+        blocks.append(Callout(f"{finding.title} ({finding.kind})", f"{where}{finding.text}", tone))
+        if finding.evidence:
+            names = list(finding.evidence[0])
+            rows = [[_cell(row[name]) for name in names] for row in finding.evidence]
+            table = Table(
+                "Where to look",
+                [Column(name, numeric=not isinstance(finding.evidence[0][name], str)) for name in names],
+                rows,
+            )
+            blocks.append(Details("Evidence", [table]))
+    if len(findings) > 40:
+        blocks.append(Text(f"The first 40 of {len(findings)} findings."))
+    return blocks
+
+
+def _cell(value: Any) -> str:
+    return value if isinstance(value, str) else number(value, 7)
+
+
+def _repeats(trace: Trace) -> list[Block]:
+    """How often segments were sent again."""
+    table = trace["repeats"]
+    if table.is_empty():
+        return []
+    heavy = table.group_by("flow").agg(total=pl.col("segments").sum()).sort("total", descending=True).head(10)
+    rows = [
+        [
+            trace.flow_name(row["flow"]),
+            str(row["times"]),
+            number(row["segments"]),
+            number(row["spurious_segments"]),
+        ]
+        for row in table.join(heavy, on="flow", how="semi").sort("flow", "times").iter_rows(named=True)
+    ]
+    return [
+        Table(
+            "How often segments were sent again",
+            [
+                Column("flow", numeric=False),
+                Column("times"),
+                Column("segments"),
+                Column("of these for nothing"),
+            ],
+            rows,
+            most=40,
+            where="tables/repeats.parquet",
+            note="For nothing: the receiver said that it had the data (DSACK).",
+        )
+    ]
+
+
+def _streams(trace: Trace) -> list[Block]:
+    """Shapes of probe streams."""
+    streams = trace["p_streams"]
+    if streams.is_empty():
+        return []
+    counts = (
+        streams.join(trace["stream_kind_names"], on="kind")
+        .group_by("flow", "name", maintain_order=True)
+        .agg(pl.len(), pl.col("mean_gap_ps").mean())
+        .sort("flow", "len", descending=[False, True])
+    )
+    packets = dict(trace["details"].select("flow", "stream_packets").iter_rows())
+    rows = [
+        [trace.flow_name(flow), number(packets[flow]), name, number(count), number(gap / 1e6)]
+        for flow, name, count, gap in counts.iter_rows()
+    ]
+    return [
+        Table(
+            "Probe streams by shape",
+            [
+                Column("flow", numeric=False),
+                Column("packets of a stream"),
+                Column("shape", numeric=False),
+                Column("streams"),
+                Column("mean gap", "µs"),
+            ],
+            rows,
+            where="tables/p_streams.parquet",
+        )
+    ]
+
+
+def _capture_table(facts: Mapping[str, Any]) -> Table:
+    names = {
+        "format": "format",
+        "ending": "end of the file",
+        "frames": "frames",
+        "snapped_frames": "frames not kept whole",
+        "ip_packets": "IP packets",
+        "other_frames": "other frames",
+        "short_frames": "frames too short to tell",
+        "malformed_frames": "malformed",
+        "fragments": "fragments",
+        "backward_stamps": "stamps that go back",
+        "untracked_packets": "packets of connections beyond the most",
+        "left_out_rows": "rows beyond the most",
+    }
+    rows = [
+        [text, facts[name] if isinstance(facts[name], str) else number(facts[name])]
+        for name, text in names.items()
+    ]
+    return Table("The capture", [Column("fact", numeric=False), Column("value", numeric=False)], rows)
+
+
+def _interface_table(trace: Trace) -> Table:
+    rows = [
+        [
+            row["name"] or "–",
+            row["link"],
+            number(row["snap_bytes"]),
+            number(row["ticks_per_s"]),
+            number(row["frames"]),
+            number(row["lost_frames"]),
+        ]
+        for row in trace["interfaces"].iter_rows(named=True)
+    ]
+    return Table(
+        "Interfaces",
+        [
+            Column("name", numeric=False),
+            Column("link", numeric=False),
+            Column("kept at most", "B"),
+            Column("ticks", "1/s"),
+            Column("frames"),
+            Column("lost"),
+        ],
+        rows,
+        note="Kept at most 0: no limit is told.",
+    )
+
+
+def _ms(ps: float | None) -> str:
+    return number(None if ps is None else ps / 1e9)
