@@ -123,8 +123,8 @@ def flow_table(trace: Trace, most: int = 30) -> Table:
         rows,
         most=most,
         where="tables/flows.parquet",
-        note="Goodput: bytes seen for the first time, over the time from first to last data. RTT: from data to "
-        "its acknowledgment at the place of the capture.",
+        note="Goodput: bytes seen for the first time, over the time from first to last data. RTT: from data "
+        "to its acknowledgment at the place of the capture.",
     )
 
 
