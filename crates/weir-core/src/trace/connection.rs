@@ -295,7 +295,8 @@ impl Tcp {
         sender.window = window;
         let row = data_side.open.at(flows[other], now, series);
         row.acked_bytes += acked.bytes;
-        if let Some(window) = window {
+        // The window of a SYN says nothing of those that follow.
+        if let Some(window) = window.filter(|_| !segment.has(Segment::SYN)) {
             row.window_min = Some(row.window_min.map_or(window, |least| least.min(window)));
         }
         if let Some(rtt) = acked.rtt_ps {
@@ -373,7 +374,9 @@ impl Tcp {
         let Some(sender) = &sides[side].tcp else { return };
         let rtt = silence.round_trip.unwrap_or(0).max(sender.smoothed.mean_ps().unwrap_or(0));
         let timeout = sender.smoothed.timeout_ps(TIMEOUT_PS).unwrap_or(TIMEOUT_PS);
-        if silence.length_ps <= STALL_PS.max(rtt.saturating_mul(2).min(timeout)) {
+        // Before any round trip is known, only a timeout is longer than the network can take.
+        let usual = if rtt == 0 { timeout } else { rtt.saturating_mul(2).min(timeout) };
+        if silence.length_ps <= STALL_PS.max(usual) {
             return;
         }
         let cause = match kind {

@@ -105,7 +105,9 @@ pub(crate) fn find(rows: &[DataRow], options: StreamOptions) -> Streams {
     let mut streams = Vec::new();
     let mut start = returns.first().copied().unwrap_or(0);
     while start + packets / 2 < gaps.len() {
-        let end = next_start(&returns, start, packets).min(gaps.len());
+        let at_line =
+            |place: usize| gaps[place] as f64 <= LINE * (u64::from(rows[place].frame_bytes) + FRAMING) as f64 * line;
+        let end = next_start(&returns, start, packets, at_line).min(gaps.len());
         streams.push(stream(&rows[start..=end], &gaps[start..end], line));
         start = end;
     }
@@ -154,13 +156,14 @@ fn usual_distance(returns: &[usize]) -> Option<usize> {
     (most.len() >= LEAST_RETURNS && most.len() as f64 >= SHARE * all as f64).then(|| most[0])
 }
 
-/// Where the stream after the one at `start` begins: at a return near its end, else after `packets`.
-fn next_start(returns: &[usize], start: usize, packets: usize) -> usize {
+/// Where the stream after the one at `start` begins: at a return near its end, else after `packets`. A return behind
+/// nothing but packets at line rate is no beginning: these are the head of the stream.
+fn next_start(returns: &[usize], start: usize, packets: usize, at_line: impl Fn(usize) -> bool) -> usize {
     let wanted = start + packets;
     let near = packets / 8;
     let place = returns.partition_point(|&at| at + near < wanted);
     match returns.get(place) {
-        Some(&at) if at <= wanted + near => at,
+        Some(&at) if at <= wanted + near && (at <= wanted || !(wanted..at).all(at_line)) => at,
         _ => wanted,
     }
 }
@@ -303,6 +306,17 @@ mod tests {
         assert_eq!(of(Shape::Train), 2, "{kinds:?}");
         assert_eq!(of(Shape::Broken), 1, "{kinds:?}");
         assert!(of(Shape::Ramp) >= 17, "{kinds:?}");
+    }
+
+    #[test]
+    fn packets_at_line_rate_stay_at_the_head_of_the_stream_that_they_spoil() {
+        let mut gaps: Vec<u64> = (0..10).flat_map(|_| ramp(50_000.0)).collect();
+        let mut spoilt = ramp(50_000.0);
+        spoilt[..5].fill(12_304);
+        gaps.extend((0..10).flat_map(|_| spoilt.clone()));
+        let found = find(&rows(&gaps), GIGABIT);
+        let heads: Vec<u32> = found.streams.iter().map(|stream| stream.head_at_line_rate).collect();
+        assert_eq!(heads.iter().filter(|&&head| head == 5).count(), 10, "{heads:?}");
     }
 
     #[test]

@@ -49,6 +49,8 @@ struct Repeat {
     end: u64,
     times: u32,
     spurious: bool,
+    /// Identification of the last one.
+    id: Option<u16>,
 }
 
 /// What a data packet turned out to be.
@@ -284,7 +286,7 @@ impl Sender {
         };
         self.disturbed = self.disturbed.max(below);
         match kind {
-            Kind::Retransmitted => self.again(start, below),
+            Kind::Retransmitted => self.again(start, below, id),
             Kind::Reordered => self.remember(Sent { start, end: below, at: now, id, again: true }),
             _ => {}
         }
@@ -301,7 +303,8 @@ impl Sender {
             .in_flight
             .get(place)
             .is_some_and(|sent| sent.start == start && sent.end == end && id.is_some() && sent.id == id && !sent.again);
-        if same { Kind::Duplicate } else { Kind::Retransmitted }
+        let same_again = id.is_some() && self.repeats.get(&start).is_some_and(|repeat| repeat.id == id);
+        if same || same_again { Kind::Duplicate } else { Kind::Retransmitted }
     }
 
     fn extend(&mut self, sent: Sent, value: Option<u32>) {
@@ -321,13 +324,14 @@ impl Sender {
     }
 
     /// The bytes from `start` to `end` were sent again.
-    fn again(&mut self, start: u64, end: u64) {
+    fn again(&mut self, start: u64, end: u64, id: Option<u16>) {
         let first = self.in_flight.partition_point(|sent| sent.end <= start);
         for sent in self.in_flight.range_mut(first..).take_while(|sent| sent.start < end) {
             sent.again = true;
         }
-        let repeat = self.repeats.entry(start).or_insert(Repeat { end, times: 0, spurious: false });
+        let repeat = self.repeats.entry(start).or_insert(Repeat { end, times: 0, spurious: false, id });
         repeat.times += 1;
+        repeat.id = id;
         repeat.end = repeat.end.max(end);
         if self.repeats.len() > MOST_REPEATS
             && let Some((_, repeat)) = self.repeats.pop_first()

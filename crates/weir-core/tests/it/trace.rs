@@ -239,15 +239,15 @@ impl Talk {
     fn begun() -> Talk {
         let mut talk = Talk { frames: Vec::new(), ns: 0 };
         let syn = Segment { flags: Segment::SYN, seq: 999, window: 65535, window_shift: Some(7), ..Segment::default() };
-        talk.frames.push((0, segment(true, syn)));
+        talk.say(true, syn);
         let answer = Segment { flags: Segment::SYN | Segment::ACK, ack: 1000, seq: 4999, ..syn };
-        talk.frames.push((10_000_000, segment(false, answer)));
         talk.ns = 10_000_000;
+        talk.say(false, answer);
         talk.after(1_000).ack_of_handshake()
     }
 
     fn say(&mut self, forward: bool, said: Segment) {
-        let id = self.frames.len() as u16;
+        let id = self.frames.len() as u16 + 1; // 0 tells nothing
         self.frames.push((self.ns, numbered(forward, id, said)));
     }
 
@@ -323,6 +323,15 @@ fn a_segment_that_fills_a_hole_at_once_was_reordered_and_later_was_sent_again() 
     assert_eq!((soon.flow("reordered"), soon.flow("retransmitted")), (1, 0));
     let late = Talk::begun().data(0).data(2).after(11_000 * us).data(1);
     assert_eq!((late.flow("reordered"), late.flow("retransmitted")), (0, 1));
+}
+
+#[test]
+fn frames_that_were_captured_twice_are_not_taken_for_sent_again() {
+    let ms = 1_000_000;
+    let talk = Talk::begun().data(0).data(1).after(300 * ms).data(0).after(ms).ack(2, &[]);
+    let twice = Talk { frames: talk.frames.iter().flat_map(|frame| [frame.clone(), frame.clone()]).collect(), ns: 0 };
+    assert_eq!((talk.flow("retransmitted"), talk.flow("duplicates")), (1, 0));
+    assert_eq!((twice.flow("retransmitted"), twice.flow("duplicates")), (1, 4));
 }
 
 #[test]

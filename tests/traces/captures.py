@@ -1,0 +1,135 @@
+"""Captures that tests make: frames of one TCP connection, as pcap files of any kind."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+
+SYN, PSH, ACK = 2, 8, 16
+CLIENT, SERVER = "10.0.0.1", "10.0.0.2"
+MSS = 1000
+
+
+def segment(
+    forward: bool,
+    seq: int,
+    ack: int,
+    *,
+    flags: int = ACK,
+    window: int = 500,
+    payload: int = 0,
+    options: bytes = b"",
+    version: int = 4,
+    number: int = 0,
+    vlan: bytes = b"",
+) -> bytes:
+    """An Ethernet frame with a TCP segment. The payload is zeros, checksums are left to the card."""
+    ports = (40000, 80) if forward else (80, 40000)
+    length = 20 + len(options)
+    tcp = struct.pack(">HHIIBBHHH", *ports, seq % 2**32, ack % 2**32, length // 4 << 4, flags, window, 0, 0)
+    body = tcp + options + bytes(payload)
+    pair = (CLIENT, SERVER) if forward else (SERVER, CLIENT)
+    if version == 4:
+        addresses = b"".join(ip_address(each).packed for each in pair)
+        header = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(body), number % 65535 + 1, 0x4000, 64, 6, 0)
+        kind = b"\x08\x00"
+    else:
+        addresses = b"".join(ip_address(f"fd00::{each.rsplit('.', 1)[1]}").packed for each in pair)
+        header = struct.pack(">IHBB", 6 << 28, len(body), 6, 64)
+        kind = b"\x86\xdd"
+    return bytes(12) + vlan + kind + header + addresses + body
+
+
+@dataclass
+class Talk:
+    """A connection between a client that sends and a server that acknowledges; time in ns."""
+
+    frames: list[tuple[int, bytes]] = field(default_factory=list)
+    now: int = 0
+    version: int = 4
+    vlan: bytes = b""
+    shift: int = 7
+
+    def say(self, forward: bool, seq: int, ack: int, **fields: object) -> None:
+        """One segment, now."""
+        fields.setdefault("number", len(self.frames))
+        frame = segment(forward, seq, ack, version=self.version, vlan=self.vlan, **fields)  # type: ignore[arg-type]
+        self.frames.append((self.now, frame))
+
+    def shake_hands(self, round_trip_ns: int) -> None:
+        """SYN, its answer, and the acknowledgment, seen at the client."""
+        options = struct.pack(">BBHBBBBBBBB", 2, 4, MSS, 1, 3, 3, self.shift, 1, 1, 4, 2)
+        self.say(True, 999, 0, flags=SYN, window=65535, options=options)
+        self.now += round_trip_ns
+        self.say(False, 4999, 1000, flags=SYN | ACK, window=65535, options=options)
+        self.now += 1000
+        self.say(True, 1000, 5000)
+
+    def data(self, number: int) -> None:
+        """The segment `number`, of MSS bytes."""
+        self.say(True, 1000 + number * MSS, 5000, flags=PSH | ACK, payload=MSS)
+
+    def ack(self, number: int, *, window: int = 500, sack: tuple[int, int] | None = None) -> None:
+        """Everything below segment `number` is acknowledged; `sack` are numbers of segments."""
+        options = b""
+        if sack is not None:
+            left, right = (1000 + each * MSS for each in sack)
+            options = struct.pack(">BBBBII", 1, 1, 5, 10, left, right)
+        self.say(False, 5000, 1000 + number * MSS, window=window, options=options)
+
+
+def pcap(
+    path: Path, talk: Talk, *, big: bool = False, nanoseconds: bool = True, snap: int = 65535, cut: int = 0
+) -> Path:
+    """Write a pcap file; `cut` bytes are taken off its end."""
+    order = ">" if big else "<"
+    magic = 0xA1B23C4D if nanoseconds else 0xA1B2C3D4
+    out = [struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, snap, 1)]
+    for now, frame in talk.frames:
+        kept = frame[:snap]
+        ticks = now % 10**9 if nanoseconds else now % 10**9 // 1000
+        out.append(struct.pack(order + "IIII", 1_700_000_000 + now // 10**9, ticks, len(kept), len(frame)))
+        out.append(kept)
+    content = b"".join(out)
+    path.write_bytes(content[: len(content) - cut])
+    return path
+
+
+def steady(segments: int = 400, *, gap_ns: int = 1_000_000, round_trip_ns: int = 10_000_000) -> Talk:
+    """A sender that is never stopped: a segment each `gap_ns`, each acknowledged a round trip later."""
+    return paced(segments, gap_ns, round_trip_ns, Talk())
+
+
+def paced(
+    segments: int, gap_ns: int, round_trip_ns: int, talk: Talk, *, lost: frozenset[int] = frozenset()
+) -> Talk:
+    """The same with losses: a lost segment is sent again two round trips after it was sent first."""
+    talk.shake_hands(round_trip_ns)
+    start = talk.now + 1000
+    events: list[tuple[int, int, str, int]] = []
+    for number in range(segments):
+        sent = start + number * gap_ns
+        events.append((sent, 0, "data", number))
+        if number in lost:
+            events.append((sent + 2 * round_trip_ns, 0, "data", number))
+    arrived: set[int] = set()
+    missing = set(lost)
+    for number in range(segments):
+        sent = start + number * gap_ns
+        back = sent + round_trip_ns + (2 * round_trip_ns if number in lost else 0)
+        events.append((back, 1, "ack", number))
+    below = 0
+    for at, _, what, number in sorted(events):
+        talk.now = at
+        if what == "data":
+            talk.data(number)
+            continue
+        arrived.add(number)
+        missing.discard(number)
+        while below in arrived:
+            below += 1
+        top = max(arrived) + 1
+        talk.ack(below, sack=(below + 1, top) if below < top - 1 else None)
+    return talk

@@ -1,0 +1,112 @@
+"""Captures are read whatever their kind, and what is none is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from traces.captures import Talk, paced, pcap, steady
+from weirlab.errors import InputError
+from weirlab.trace import load_trace, read_trace, save_trace
+
+COUNTS = ["packets", "payload_bytes", "new_bytes", "retransmitted", "acked_bytes", "rtts"]
+
+
+@pytest.fixture(scope="module")
+def talk() -> Talk:
+    return paced(100, 1_000_000, 10_000_000, Talk(), lost=frozenset({30, 31, 60}))
+
+
+@pytest.mark.parametrize("big", [False, True])
+@pytest.mark.parametrize("nanoseconds", [False, True])
+def test_byte_order_and_resolution_change_nothing(
+    tmp_path: Path, talk: Talk, big: bool, nanoseconds: bool
+) -> None:
+    usual = read_trace(pcap(tmp_path / "usual.pcap", talk))
+    other = read_trace(pcap(tmp_path / "other.pcap", talk, big=big, nanoseconds=nanoseconds))
+    assert usual.flows().select(COUNTS).equals(other.flows().select(COUNTS))
+    assert other.facts["format"].endswith("big-endian" if big else "little-endian")
+
+
+def test_snapped_frames_count_whole(tmp_path: Path, talk: Talk) -> None:
+    whole = read_trace(pcap(tmp_path / "whole.pcap", talk))
+    snapped = read_trace(pcap(tmp_path / "snapped.pcap", talk, snap=54))
+    assert whole.flows().select(COUNTS).equals(snapped.flows().select(COUNTS))
+    assert snapped.facts["snapped_frames"] > 100
+
+
+@pytest.mark.parametrize("vlan", [b"\x81\x00\x00\x05", b"\x88\xa8\x00\x05\x81\x00\x00\x06"])
+@pytest.mark.parametrize("version", [4, 6])
+def test_tags_and_versions_change_nothing_but_addresses(
+    tmp_path: Path, talk: Talk, vlan: bytes, version: int
+) -> None:
+    plain = read_trace(pcap(tmp_path / "plain.pcap", talk))
+    other = paced(100, 1_000_000, 10_000_000, Talk(version=version, vlan=vlan), lost=frozenset({30, 31, 60}))
+    tagged = read_trace(pcap(tmp_path / "tagged.pcap", other))
+    assert plain.flows().select(COUNTS).equals(tagged.flows().select(COUNTS))
+    assert tagged.flows().item(0, "from") == ("10.0.0.1:40000" if version == 4 else "[fd00::1]:40000")
+
+
+def test_a_cut_record_is_told_and_not_fatal(tmp_path: Path, talk: Talk) -> None:
+    trace = read_trace(pcap(tmp_path / "cut.pcap", talk, cut=10))
+    assert trace.facts["frames"] == len(talk.frames) - 1
+    assert "is cut off" in trace.facts["ending"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"\x1f\x8b\x08\x00", "compressed with gzip; unpack it first"),
+        (b"name: incast\n", "it is text that begins with 'name: incast'"),
+        (bytes(100), "it begins with 00 00 00 00"),
+        (b"snoop\0\0\0" + bytes(20), "a snoop file of Solaris"),
+    ],
+)
+def test_what_is_no_capture_is_named_with_its_file(tmp_path: Path, content: bytes, message: str) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(content)
+    with pytest.raises(InputError, match="file: not a capture") as caught:
+        read_trace(file)
+    assert message in str(caught.value)
+
+
+def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no such file"):
+        read_trace(tmp_path / "nothing.pcap")
+
+
+def test_progress_reaches_the_end_and_can_stop_the_reading(tmp_path: Path, talk: Talk) -> None:
+    file = pcap(tmp_path / "talk.pcap", talk)
+    told: list[tuple[int, int]] = []
+    read_trace(file, watch=lambda done, total: told.append((done, total)))
+    assert told[-1] == (2 * file.stat().st_size, 2 * file.stat().st_size)
+
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        read_trace(file, watch=stop)
+
+
+def test_what_was_saved_is_loaded_again(tmp_path: Path, talk: Talk) -> None:
+    trace = read_trace(pcap(tmp_path / "talk.pcap", talk))
+    save_trace(trace, tmp_path / "tables")
+    again = load_trace(tmp_path / "tables")
+    assert again.name == "talk.pcap"
+    assert all(again[name].equals(table) for name, table in trace.tables.items())
+    (tmp_path / "tables" / "flows.parquet").unlink()
+    with pytest.raises(InputError, match=r"flows\.parquet: this table is missing"):
+        load_trace(tmp_path / "tables")
+
+
+def test_throughput_and_round_trips_are_those_that_were_made(tmp_path: Path) -> None:
+    trace = read_trace(pcap(tmp_path / "steady.pcap", steady(1000)))
+    flow = trace.flows().row(0, named=True)
+    assert flow["goodput_bps"] == pytest.approx(1000 * 8 / 1e-3, rel=0.01)
+    assert flow["rtt_min_ps"] == flow["rtt_max_ps"] == 10_000_000_000
+    assert flow["handshake_ps"] == pytest.approx(10e9, rel=1e-3)
+    rates = trace["intervals"].filter(pl.col("flow") == flow["flow"]).get_column("new_bytes")[1:-1]
+    assert rates.min() == rates.max() == 100_000
