@@ -45,6 +45,11 @@ impl Limit {
         (if self.in_frames { frames } else { bytes }) <= self.most
     }
 
+    /// How many frames of `size` bytes may wait.
+    pub const fn frames_of(self, size: Bytes) -> u64 {
+        if self.in_frames { self.most } else { self.most / size.count() }
+    }
+
     /// Frames of `limit` bytes together.
     pub const fn bytes(limit: Bytes) -> Limit {
         Limit { most: limit.count(), in_frames: false }

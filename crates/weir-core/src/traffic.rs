@@ -258,7 +258,7 @@ fn later(now: Time, ps: u64) -> Time {
 ///
 /// Most draws are decided by comparing `u` with the first powers of `1 - p`; only the rest needs a logarithm.
 #[derive(Clone, Debug)]
-struct Geometric {
+pub struct Geometric {
     /// `(1 - p)^1 ..= (1 - p)^POWERS`.
     powers: [f64; POWERS],
     /// `ln(1 - p)`.
@@ -268,7 +268,8 @@ struct Geometric {
 const POWERS: usize = 8;
 
 impl Geometric {
-    fn new(probability: f64) -> Geometric {
+    /// Successes with this probability, in (0, 1].
+    pub fn new(probability: f64) -> Geometric {
         let failure = 1.0 - probability;
         let mut power = 1.0;
         let powers = [(); POWERS].map(|()| {
@@ -279,7 +280,8 @@ impl Geometric {
     }
 
     #[inline]
-    fn draw(&self, stream: &mut Stream) -> u64 {
+    /// Failures before the next success.
+    pub fn draw(&self, stream: &mut Stream) -> u64 {
         let u = stream.open_unit();
         match self.powers.iter().position(|&power| u > power) {
             Some(failures) => failures as u64,

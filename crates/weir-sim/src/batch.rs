@@ -5,11 +5,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
+use weir_core::spec::Engine;
 use weir_core::units::Time;
 
 use crate::agent::PushedSource;
 use crate::plan::Plan;
 use crate::sim::{Sim, SimError};
+use crate::slotted;
 use crate::totals::Totals;
 
 /// How far a batch has come, for another thread to see; and the way to end it.
@@ -94,7 +96,10 @@ fn replicate(plan: &Plan, seed: u64, progress: &Progress) -> Result<Totals, SimE
     if tell(Time::ZERO).is_break() {
         return Err(SimError::Interrupted);
     }
-    let totals = Sim::<PushedSource>::new(plan, seed, []).run(&mut tell)?;
+    let totals = match plan.spec().run.engine {
+        Engine::Event => Sim::<PushedSource>::new(plan, seed, []).run(&mut tell)?,
+        Engine::Slotted { .. } => slotted::run(plan, seed, &mut tell)?,
+    };
     let _ = tell(Time::ZERO + end);
     Ok(totals)
 }

@@ -22,11 +22,13 @@ mod deliveries;
 mod fabric;
 mod feed;
 mod frames;
+pub mod hotspots;
 mod line;
 mod plan;
 mod probes;
 mod reckoning;
 mod sim;
+mod slotted;
 mod tables;
 mod totals;
 pub mod workloads;
@@ -41,6 +43,7 @@ pub use probes::{Intervals, PortInterval};
 pub use sim::{Sim, SimError};
 pub use tables::Tables;
 pub use totals::{
-    ControlFrames, ControlKind, ControlTotals, DropTotals, FlowTotals, LimiterInterval, PortTotals, Totals,
+    BurstTotals, ControlFrames, ControlKind, ControlTotals, DropTotals, FlowTotals, LimiterInterval, MemoryTotals,
+    PortTotals, Totals,
 };
 pub use weir_core::columns::{Column, Table};

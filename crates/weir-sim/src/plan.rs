@@ -7,7 +7,7 @@ use weir_core::network::Topology;
 use weir_core::queue::Limit;
 use weir_core::rng::{Seed, Stream};
 use weir_core::routing::Router;
-use weir_core::spec::{self, Destination, Discipline, Spec};
+use weir_core::spec::{self, Destination, Discipline, Engine, Spec};
 use weir_core::traffic::Emissions;
 use weir_core::units::Span;
 
@@ -57,6 +57,13 @@ pub(crate) struct PlannedSource {
     pub(crate) pulled_by: Option<u32>,
 }
 
+impl PlannedSource {
+    /// Its group of traffic.
+    pub(crate) fn group(&self) -> u32 {
+        self.place.0 as u32
+    }
+}
+
 /// How frames come from a source to the port of its host. The counts do not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feeding {
@@ -81,7 +88,10 @@ impl Plan {
     /// As [`Plan::new`].
     pub fn with_feeding(spec: Spec, feeding: Feeding) -> Result<Plan, SpecError> {
         let topology = spec.check()?;
-        refuse_unknown(&spec)?;
+        let is_slotted = spec.run.engine != Engine::Event;
+        if !is_slotted {
+            refuse_unknown(&spec)?;
+        }
         let mut limits = vec![Limit::UNLIMITED; topology.ports.len()];
         for rule in &spec.queues {
             let Discipline::DropTail { limit } = rule.discipline;
@@ -89,9 +99,16 @@ impl Plan {
                 limits[port as usize] = limit.into();
             }
         }
-        let (flows, mut sources) = list_flows(&spec, &topology);
+        let (mut flows, mut sources) = list_flows(&spec, &topology);
+        if spec.run.engine == (Engine::Slotted { flows: false }) {
+            flows = Vec::new();
+        }
         let control = ControlPlan::new(&spec, &topology);
         let mut plan = Plan { spec, topology, limits, flows, route: Vec::new(), sources: Vec::new(), control };
+        if is_slotted {
+            plan.sources = sources;
+            return Ok(plan);
+        }
         plan.lay_paths(&sources)?;
         plan.prepare_control();
         if feeding == Feeding::Pulled {
@@ -130,6 +147,12 @@ impl Plan {
     fn flow_name(&self, flow: &Flow) -> String {
         let node = |id: u32| &self.topology.nodes[id as usize].name;
         format!("{}/{}->{}", self.spec.traffic[flow.traffic as usize].name, node(flow.from), node(flow.to))
+    }
+
+    /// What the spec says of source `place`.
+    pub(crate) fn source(&self, place: usize) -> &spec::Source {
+        let (group, place) = self.sources[place].place;
+        &self.spec.traffic[group].sources[place]
     }
 
     /// The frames that `source` generates in the run with `seed`.

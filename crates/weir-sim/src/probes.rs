@@ -43,7 +43,7 @@ impl Boundaries {
     }
 
     /// How many there are.
-    fn count(self) -> u32 {
+    pub(crate) fn count(self) -> u32 {
         u32::try_from(self.end.ps().div_ceil(self.every.ps())).expect("fewer rows than 2^32, as checked")
     }
 

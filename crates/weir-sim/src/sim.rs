@@ -225,6 +225,8 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             flow_deliveries,
             delays,
             control: self.fabric.control_totals(),
+            bursts: Vec::new(),
+            memories: Vec::new(),
         })
     }
 

@@ -106,6 +106,21 @@ impl Tables {
                 high_bytes: U64 = high,
                 time_ps: U64 = time,
             ),
+            table!("bursts": each(batch, |run| &run.bursts) => |(i, row)|
+                replicate: U32 = i,
+                flow: U32 = row.flow,
+                bursts: U64 = row.bursts,
+                delay_sum_ps: F64 = row.delay_sum_ps as f64,
+                delay_min_ps: F64 = row.delay_min.ps() as f64,
+                delay_max_ps: F64 = row.delay_max.ps() as f64,
+            ),
+            table!("memories": each(batch, |run| &run.memories) => |(i, row)|
+                replicate: U32 = i,
+                switch: Text = node(row.node),
+                max_bytes: U64 = row.max_bytes,
+                byte_ps: F64 = row.byte_ps as f64,
+                xoffs: U64 = row.xoffs,
+            ),
             table!("control_frames": each(batch, |run| &run.control.frames) => |(i, row)|
                 replicate: U32 = i,
                 port: U32 = row.port,

@@ -34,6 +34,39 @@ pub struct Totals {
     pub delays: Vec<(u32, u64, u64, u64)>,
     /// What congestion management did.
     pub control: ControlTotals,
+    /// Bursts that arrived whole, by flow; of the slotted engine only.
+    pub bursts: Vec<BurstTotals>,
+    /// Shared memories, by switch; of the slotted engine only.
+    pub memories: Vec<MemoryTotals>,
+}
+
+/// Bursts of a flow that arrived whole. A burst's delay counts from the generation of its first frame to the arrival of
+/// its last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BurstTotals {
+    /// The flow.
+    pub flow: u32,
+    /// How many.
+    pub bursts: u64,
+    /// Sum of their delays, ps.
+    pub delay_sum_ps: u128,
+    /// Least delay.
+    pub delay_min: Span,
+    /// Greatest delay.
+    pub delay_max: Span,
+}
+
+/// What the memory of a switch held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryTotals {
+    /// The switch.
+    pub node: u32,
+    /// Most bytes, frames that begin to leave included.
+    pub max_bytes: u64,
+    /// Integral of the bytes that waited, byte ps.
+    pub byte_ps: u128,
+    /// How often it made neighbours stop.
+    pub xoffs: u64,
 }
 
 /// What congestion management did.

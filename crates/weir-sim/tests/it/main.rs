@@ -5,3 +5,4 @@ mod counts;
 mod laws;
 mod probes;
 mod scenarios;
+mod slotted;

@@ -1,0 +1,181 @@
+//! Congestion points, and the feedback that is on its way.
+
+use weir_core::ethernet::bcn::{self, CongestionPoint, Fate, Tag};
+use weir_core::ethernet::reaction::Feedback;
+use weir_core::rng::{Seed, Stream};
+use weir_core::spec::control::{BcnCongestionPoint, Counted, Sampling};
+use weir_core::traffic::Geometric;
+use weir_core::units::{Bytes, Span};
+
+use crate::slotted::switches::{Admission, NONE};
+use crate::totals::ControlKind;
+
+/// Feedback on its way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Notice {
+    pub(super) host: u32,
+    pub(super) to: u16,
+    pub(super) port: u32,
+    pub(super) feedback: Feedback,
+}
+
+/// When a congestion point looks at a cell.
+#[derive(Debug)]
+enum Pace {
+    /// Each cell by itself with one probability: the number of those passed over is drawn.
+    Skip { left: u64, geometric: Geometric, stream: Stream },
+    /// As the congestion point says.
+    Asked,
+}
+
+#[derive(Debug)]
+struct Point {
+    core: CongestionPoint,
+    pace: Pace,
+    /// Feedback sent: positive, negative, stop, greatest.
+    sent: [u64; 4],
+}
+
+/// The congestion points of all queues.
+#[derive(Debug)]
+pub(super) struct Points {
+    /// By port; [`NONE`] without one.
+    of_port: Vec<u32>,
+    ports: Vec<u32>,
+    points: Vec<Point>,
+    size: Bytes,
+    counts_drops: bool,
+    notices: Vec<Notice>,
+    free: Vec<u32>,
+    delays: Delays,
+}
+
+/// Time from a sample until its feedback takes effect.
+#[derive(Debug)]
+pub(super) struct Delays {
+    /// Until the notification leaves.
+    pub(super) first: Span,
+    /// On each link, and in each switch between two.
+    pub(super) link: Span,
+    pub(super) switch: Span,
+    /// Links between each switch and each host; empty where links and switches take no time.
+    pub(super) links: Vec<u8>,
+    pub(super) hosts: usize,
+    /// Until a host obeys.
+    pub(super) response: Vec<Span>,
+}
+
+impl Delays {
+    /// Between a switch, counted among switches, and a host.
+    fn between(&self, switch: u32, host: u32) -> Span {
+        let links = self.links.get(switch as usize * self.hosts + host as usize).copied().map_or(0, u64::from);
+        let between = self.link * links + self.switch * links.saturating_sub(1);
+        self.first + between + self.response[host as usize]
+    }
+}
+
+impl Points {
+    pub(super) fn new(
+        spec: &BcnCongestionPoint,
+        ports: usize,
+        size: Bytes,
+        seed: Seed,
+        name: impl Fn(u32) -> String,
+        delays: Delays,
+    ) -> Points {
+        let mut of_port = vec![NONE; ports];
+        let point = |(place, &port): (u32, &u32)| {
+            of_port[port as usize] = place;
+            let stream = seed.stream(&format!("congestion-point/{}", name(port)));
+            let pace = match spec.sampling {
+                Sampling::PerFrame => {
+                    let probability = (size.count() as f64 / spec.sample_every_bytes.count() as f64).min(1.0);
+                    let (geometric, mut stream) = (Geometric::new(probability), stream.clone());
+                    let left = geometric.draw(&mut stream);
+                    Pace::Skip { left, geometric, stream }
+                }
+                Sampling::Uniform { .. } | Sampling::Exponential => Pace::Asked,
+            };
+            Point { core: CongestionPoint::new(spec, stream), pace, sent: [0; 4] }
+        };
+        let points = (0..).zip(&spec.ports).map(point).collect();
+        let counts_drops = spec.counted == Counted::Received;
+        let (notices, free) = (Vec::new(), Vec::new());
+        Points { of_port, ports: spec.ports.clone(), points, size, counts_drops, notices, free, delays }
+    }
+
+    /// Counts a cell that came to `port`; whether it is to be sampled.
+    #[inline]
+    pub(super) fn counts(&mut self, port: u32, admission: Admission) -> bool {
+        let Some(point) = self.points.get_mut(self.of_port[port as usize] as usize) else { return false };
+        if admission == Admission::Dropped && !self.counts_drops {
+            return false;
+        }
+        match &mut point.pace {
+            Pace::Skip { left, geometric, stream } => match left.checked_sub(1) {
+                Some(rest) => {
+                    *left = rest;
+                    false
+                }
+                None => {
+                    *left = geometric.draw(stream);
+                    true
+                }
+            },
+            Pace::Asked => point.core.on_frame(self.size, Fate::Accepted),
+        }
+    }
+
+    /// Samples a cell that came to `port` of `switch`, from `host` to `to`, whose tag names a congestion point, or none. Returns after which time the
+    /// feedback takes effect, and its place.
+    pub(super) fn sample(
+        &mut self,
+        (port, switch): (u32, u32),
+        queue: Bytes,
+        tag: Option<u32>,
+        (host, to): (u32, u16),
+    ) -> Option<(Span, u32)> {
+        let place = self.of_port[port as usize];
+        let point = &mut self.points[place as usize];
+        let tag = match tag {
+            None => Tag::None,
+            Some(cause) if cause == port => Tag::Here,
+            Some(_) => Tag::Elsewhere,
+        };
+        let feedback = point.core.sample(queue, tag)?;
+        let kind = match feedback {
+            bcn::Feedback::Change(fb) if fb > 0.0 => 0,
+            bcn::Feedback::Change(_) => 1,
+            bcn::Feedback::Stop => 2,
+            bcn::Feedback::Max(_) => 3,
+        };
+        point.sent[kind] += 1;
+        let delay = self.delays.between(switch, host);
+        let notice = Notice { host, to, port, feedback: Feedback::Bcn(feedback) };
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.notices[id as usize] = notice;
+                id
+            }
+            None => {
+                self.notices.push(notice);
+                (self.notices.len() - 1) as u32
+            }
+        };
+        Some((delay, id))
+    }
+
+    /// Feedback takes effect.
+    pub(super) fn take(&mut self, place: u32) -> Notice {
+        self.free.push(place);
+        self.notices[place as usize]
+    }
+
+    /// Feedback that was sent: port, kind, frames.
+    pub(super) fn sent(&self) -> impl Iterator<Item = (u32, ControlKind, u64)> + '_ {
+        let kinds = [ControlKind::BcnPositive, ControlKind::BcnNegative, ControlKind::BcnStop, ControlKind::BcnMax];
+        self.ports.iter().zip(&self.points).flat_map(move |(&port, point)| {
+            kinds.into_iter().zip(point.sent).map(move |(kind, frames)| (port, kind, frames))
+        })
+    }
+}

@@ -1,0 +1,249 @@
+//! The totals of a run, its intervals, and the law of conservation.
+
+use std::collections::BTreeMap;
+
+use weir_core::ethernet::reaction::Meter;
+use weir_core::units::Time;
+
+use super::Kernel;
+use super::switches::Cell;
+use crate::plan::Plan;
+use crate::probes::Mark;
+use crate::sim::SimError;
+use crate::totals::{
+    BurstTotals, ControlFrames, ControlKind, ControlTotals, DropTotals, FlowTotals, MemoryTotals, PortTotals, Totals,
+};
+
+impl Kernel {
+    /// Ends the intervals of recorded ports that end with slot `now`: of hosts when they have sent, of switches when they
+    /// have served.
+    #[inline]
+    pub(super) fn record(&mut self, now: u32, of_hosts: bool) {
+        for place in 0..self.recorded.len() {
+            let recorded = self.recorded[place];
+            let is_last = now + 1 == self.end;
+            if (recorded.port.is_multiple_of(2) && recorded.port < 2 * self.hosts as u32) == of_hosts
+                && (is_last || (now + 1).is_multiple_of(recorded.every))
+            {
+                self.mark(place);
+            }
+        }
+    }
+
+    #[cold]
+    fn mark(&mut self, place: usize) {
+        let (size, slot) = (self.size.count(), self.slot.ps());
+        let recorded = &mut self.recorded[place];
+        let port = recorded.port as usize;
+        let is_host = recorded.port.is_multiple_of(2) && port < 2 * self.hosts;
+        let (served, level, peak, level_slots) = if is_host {
+            let host = recorded.port / 2;
+            let (sent, peak, level_slots) = self.adapters.totals(host);
+            self.adapters.restart_peak(host);
+            (sent, self.adapters.backlog(host), peak, level_slots)
+        } else {
+            let output = &mut self.queues.outputs[port];
+            let peak = std::mem::take(&mut output.peak);
+            (output.served, output.len, peak, output.len_slots)
+        };
+        recorded.peak = recorded.peak.max(peak);
+        self.probes.log.push(Mark {
+            probe: place as u32,
+            number: recorded.number,
+            bytes: u64::from(served) * size,
+            frames: u64::from(served),
+            drops: self.port_drops[port].0.into(),
+            queue_bytes: u64::from(level) * size,
+            queue_max_bytes: u64::from(peak.max(level)) * size,
+            queue_byte_ps: u128::from(level_slots) * u128::from(size) * u128::from(slot),
+        });
+        recorded.number += 1;
+    }
+
+    /// Ends the intervals of deliveries that hold nothing that arrives later than slot `now` lets leave.
+    #[inline]
+    pub(super) fn end_intervals_of_deliveries(&mut self, now: u32) {
+        if self.series.is_empty() {
+            return;
+        }
+        let next = self.time(now + 1 + self.wires[1].lag);
+        for series in &mut self.series {
+            while series.boundaries.at(series.number) <= next && !series.is_over() {
+                series.end_interval(self.books.of_group[series.group as usize], self.size.count());
+            }
+        }
+    }
+}
+
+/// Counts every cell where it is, and reports.
+pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals, SimError> {
+    kernel.holds.finish(kernel.end);
+    let size = kernel.size.count();
+    for series in &mut kernel.series {
+        while !series.is_over() {
+            series.end_interval(kernel.books.of_group[series.group as usize], size);
+        }
+    }
+    let flows = balance(&kernel, plan, seed)?;
+    let slot = kernel.slot;
+    let ports = (0..plan.topology.ports.len()).map(|port| port_totals(&kernel, port)).collect();
+    let drops = kernel.drops.iter().map(|(&(port, flow), &frames)| DropTotals { port, flow, frames }).collect();
+    let control = ControlTotals {
+        frames: control_frames(&kernel, plan),
+        reaction_points: reaction_points(&mut kernel, plan),
+        ..ControlTotals::default()
+    };
+    let bursts = (0..)
+        .zip(&kernel.books.bursts)
+        .filter(|(_, bursts)| bursts.count > 0)
+        .map(|(flow, bursts)| BurstTotals {
+            flow,
+            bursts: bursts.count.into(),
+            delay_sum_ps: u128::from(bursts.sum) * u128::from(slot.ps()),
+            delay_min: slot * u64::from(bursts.least),
+            delay_max: slot * u64::from(bursts.most),
+        })
+        .collect();
+    let memories = (0..)
+        .zip(kernel.queues.memories.iter().zip(&kernel.xoffs))
+        .map(|(switch, (memory, &xoffs))| MemoryTotals {
+            node: kernel.hosts as u32 + switch,
+            max_bytes: u64::from(memory.peak) * size,
+            byte_ps: u128::from(memory.level_slots) * u128::from(size) * u128::from(slot.ps()),
+            xoffs,
+        })
+        .collect();
+    Ok(Totals {
+        seed,
+        events: kernel.end.into(),
+        packet_hops: kernel.books.hops,
+        end_ps: plan.spec.run.duration_ps.ps(),
+        flows,
+        ports,
+        drops,
+        intervals: std::mem::take(&mut kernel.probes).finish(),
+        deliveries: kernel.series.into_iter().map(|series| (series.group, series.rows)).collect(),
+        flow_deliveries: Vec::new(),
+        delays: Vec::new(),
+        control,
+        bursts,
+        memories,
+    })
+}
+
+/// Every cell that is somewhere, and how many of its kind.
+fn everywhere(kernel: &Kernel) -> impl Iterator<Item = (Cell, u32)> + '_ {
+    let once = |cell| (cell, 1);
+    let queued = kernel.outputs.iter().flat_map(|&port| kernel.queues.waiting(port)).map(once);
+    let flying = kernel.flights.iter().flatten().map(|flight| (flight.cell, 1));
+    let stranded = kernel.stranded.iter().map(|&cell| (cell, 1));
+    let buffered = kernel.outlets.waiting().map(once);
+    kernel.adapters.waiting().chain(queued).chain(flying).chain(stranded).chain(buffered)
+}
+
+/// Checks that each flow adds up.
+fn balance(kernel: &Kernel, plan: &Plan, seed: u64) -> Result<Vec<FlowTotals>, SimError> {
+    let mut live = vec![0_u64; kernel.books.flows.len()];
+    if live.is_empty() {
+        return Ok(Vec::new());
+    }
+    for (cell, count) in everywhere(kernel) {
+        live[kernel.books.flow(cell.source(), cell.to, kernel.hosts)] += u64::from(count);
+    }
+    let (size, slot) = (kernel.size.count(), kernel.slot);
+    let mut flows = Vec::with_capacity(live.len());
+    for (id, (flow, live)) in kernel.books.flows.iter().zip(live).enumerate() {
+        let (sent, delivered, dropped) = (flow.sent.into(), flow.delivered.into(), flow.dropped.into());
+        if sent != delivered + dropped + live {
+            let flow = plan.flow_names().swap_remove(id);
+            return Err(SimError::Conservation { seed, flow, sent, delivered, dropped, live });
+        }
+        let span = |slots: u32| (delivered > 0).then(|| slot * u64::from(slots));
+        flows.push(FlowTotals {
+            sent_frames: sent,
+            sent_bytes: sent * size,
+            delivered_frames: delivered,
+            delivered_bytes: delivered * size,
+            dropped_frames: dropped,
+            live_frames: live,
+            delay_sum_ps: u128::from(flow.sum) * u128::from(slot.ps()),
+            delay_min: span(flow.least),
+            delay_max: span(flow.most),
+        });
+    }
+    Ok(flows)
+}
+
+fn port_totals(kernel: &Kernel, port: usize) -> PortTotals {
+    let (size, slot) = (kernel.size.count(), kernel.slot);
+    let is_host = port.is_multiple_of(2) && port < 2 * kernel.hosts;
+    let (served, peak, level_slots) = if is_host {
+        kernel.adapters.totals((port / 2) as u32)
+    } else {
+        let output = &kernel.queues.outputs[port];
+        (output.served, output.peak, output.len_slots)
+    };
+    let earlier =
+        kernel.recorded.iter().filter(|recorded| recorded.port as usize == port).map(|recorded| recorded.peak);
+    let peak = earlier.fold(peak, u32::max);
+    let frames = u64::from(served);
+    let (drops, first, last) = kernel.port_drops[port];
+    let at = |number: u32| Time::ZERO + slot * u64::from(number);
+    PortTotals {
+        frames,
+        bytes: frames * size,
+        busy_ps: (slot * frames).ps(),
+        drops: drops.into(),
+        dropped_bytes: u64::from(drops) * size,
+        queue_max_bytes: u64::from(peak) * size,
+        queue_byte_ps: u128::from(level_slots) * u128::from(size) * u128::from(slot.ps()),
+        queue_wait_ps: u128::from(level_slots) * u128::from(slot.ps()),
+        drop_times: (drops > 0).then(|| (at(first), at(last))),
+        pauses: kernel.holds.pauses(port),
+    }
+}
+
+/// A control frame of the slotted engine: the least there is.
+const CONTROL_BYTES: u64 = 64;
+
+/// Feedback of each queue, and PAUSE of each switch to its neighbours.
+fn control_frames(kernel: &Kernel, plan: &Plan) -> Vec<ControlFrames> {
+    let row = |port, queue_port, kind, frames: u64, size| ControlFrames {
+        port,
+        queue_port,
+        kind,
+        frames,
+        bytes: frames * size,
+    };
+    let notification =
+        plan.spec.control.bcn.as_ref().map_or(0, |bcn| bcn.congestion_point.notification.frame_bytes.count());
+    let feedback = kernel.points.iter().flat_map(|points| points.sent());
+    let mut rows: Vec<ControlFrames> =
+        feedback.map(|(port, kind, frames)| row(port, port, kind, frames, notification)).collect();
+    for port in 0..plan.topology.ports.len() as u32 {
+        // The PAUSE to a transmitter is sent by the other end of its link.
+        let (xoff, xon) = kernel.holds.frames(port as usize);
+        rows.push(row(port ^ 1, port ^ 1, ControlKind::Xoff, xoff.into(), CONTROL_BYTES));
+        rows.push(row(port ^ 1, port ^ 1, ControlKind::Xon, xon.into(), CONTROL_BYTES));
+    }
+    rows.retain(|row| row.frames > 0);
+    rows.sort_unstable();
+    rows
+}
+
+/// The limiter of a pair of hosts is told with the first flow between them.
+fn reaction_points(kernel: &mut Kernel, plan: &Plan) -> Vec<(u32, Meter)> {
+    let end = kernel.end;
+    let meters = kernel.adapters.meters(end);
+    if plan.flows.is_empty() {
+        return Vec::new();
+    }
+    let mut first: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+    for (id, flow) in (0..).zip(&plan.flows) {
+        first.entry((flow.from, flow.to)).or_insert(id);
+    }
+    let mut rows: Vec<(u32, Meter)> =
+        meters.into_iter().map(|(host, to, meter)| (first[&(host, to.into())], meter)).collect();
+    rows.sort_by_key(|row| row.0);
+    rows
+}
