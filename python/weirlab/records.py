@@ -91,6 +91,8 @@ TABLES: Mapping[str, tuple[str, ...]] = {
         "limited_ps",
         "stopped_ps",
     ),
+    "bursts": ("replicate", "flow", "bursts", "delay_sum_ps", "delay_min_ps", "delay_max_ps"),
+    "memories": ("replicate", "switch", "max_bytes", "byte_ps", "xoffs"),
     "delays": ("replicate", "flow", "low_ps", "high_ps", "frames"),
     "flow_names": ("flow", "name", "traffic", "from", "to"),
     "port_names": ("port", "name", "rate_bps", "framing_bytes"),

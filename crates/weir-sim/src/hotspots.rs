@@ -1,6 +1,6 @@
 //! Specs of the congestion benchmark of ZRL: one switch or a fat tree of them, uniform background, one hotspot.
 //!
-//! Source: ZRL Benchmark 2006, traffic scenarios, switch, adapter, initial parameter settings.
+//! Source: ZRL benchmark, traffic scenarios, switch, adapter, initial parameter settings.
 
 use weir_core::network::Topology;
 use weir_core::spec::control::{
@@ -170,7 +170,7 @@ impl Benchmark {
 
     /// Watermarks of each switch: of the whole memory where there is one switch, of each input's share between stages.
     ///
-    /// Source: ZRL Benchmark 2006, switch: `Th = M - N (RTT B + Lmax)`, `Tl = Th / 2`, with the line rate `B` of one
+    /// Source: ZRL benchmark, switch: `Th = M - N (RTT B + Lmax)`, `Tl = Th / 2`, with the line rate `B` of one
     /// frame per slot and `Lmax` one frame.
     fn memories(&self, topology: &Topology) -> Vec<Memory> {
         let hosts = self.hosts() as usize;

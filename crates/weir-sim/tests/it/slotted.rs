@@ -122,7 +122,7 @@ fn is_lossless(totals: &Totals) -> bool {
     totals.ports.iter().all(|port| port.drops == 0)
 }
 
-/// Source: ZRL Benchmark 2006, OG hotspot: without congestion management throughput is limited to 20 %.
+/// Source: ZRL benchmark, OG hotspot: without congestion management throughput is limited to 20 %.
 #[test]
 fn without_control_an_output_hotspot_takes_the_whole_switch_down_to_its_share() {
     let mut benchmark = Benchmark::single_stage(32);
@@ -134,7 +134,7 @@ fn without_control_an_output_hotspot_takes_the_whole_switch_down_to_its_share() 
     assert!(is_lossless(&totals));
 }
 
-/// Source: ZRL Benchmark 2006, IG results: 1 / (HSD (N - 1) / N + 1).
+/// Source: ZRL benchmark, IG results: 1 / (HSD (N - 1) / N + 1).
 #[test]
 fn without_control_an_input_hotspot_takes_the_switch_down_by_the_published_formula() {
     let mut benchmark = Benchmark::single_stage(32);
@@ -147,7 +147,7 @@ fn without_control_an_input_hotspot_takes_the_switch_down_by_the_published_formu
     assert!(is_lossless(&totals));
 }
 
-/// Source: ZRL Benchmark 2006, OG hotspot, IG results: `load (N - 1) / N + 0.2 / N`, 0.77 and 0.83; 0.65.
+/// Source: ZRL benchmark, OG hotspot, IG results: `load (N - 1) / N + 0.2 / N`, 0.77 and 0.83; 0.65.
 #[test]
 fn in_the_middle_of_the_optimal_range_throughput_is_what_can_be_had() {
     let outputs = [(8, 0.85 * 7.0 / 8.0 + 0.2 / 8.0), (32, 0.85 * 31.0 / 32.0 + 0.2 / 32.0)];
