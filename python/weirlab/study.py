@@ -10,6 +10,7 @@ interrupted goes on where it stopped when it is run into the same directory agai
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,16 +26,17 @@ from weirlab.errors import InputError, Interrupted, UnsupportedError, WeirlabErr
 from weirlab.journal import Journal, JournalKind, read_journal
 from weirlab.measures import measured
 from weirlab.records import Records, save_tables
-from weirlab.results import Manifest, Provenance, Status, usable_cpus
+from weirlab.results import Manifest, Provenance, Status, read_json, usable_cpus, write_json
 from weirlab.runs import Progress, replicate_seeds, resolve, save_scenario, simulate
 from weirlab.scenario import Scenario, load
-from weirlab.scenario.combinations import Point, combinations, level_names
+from weirlab.scenario.combinations import Impossible, Point, level_names, possible
 
-__all__ = ["Point", "Study", "points_of", "run_study"]
+__all__ = ["Impossible", "Point", "Study", "planned", "points_of", "run_study"]
 
 FORMAT = 1
 """Version of `points.jsonl`."""
 _LOG = "points.jsonl"
+_IMPOSSIBLE = "impossible.json"
 _KIND = JournalKind("weirlab_points", FORMAT, "log of points", "study")
 _STEPS = 1_000_000
 """Progress of one point."""
@@ -55,6 +57,8 @@ class Study:
     """Columns `point replicate seed events sent_frames delivered_frames dropped_frames live_frames`."""
     measures: pl.DataFrame
     """Columns `point measure replicate value unit`."""
+    impossible: tuple[Impossible, ...]
+    """Combinations of the factors that cannot be, where the study lists them."""
     provenance: Provenance
 
     @property
@@ -73,9 +77,14 @@ class Study:
         seeds = replicate_seeds(manifest.seed or 0, manifest.replicates or 1)
         if scenario.study is None:
             raise InputError(f"{directory / 'scenario.yaml'}: has no 'study' section")
-        reader = _Reader(level_names(scenario), seeds)
-        outcomes = read_journal(directory / _LOG, _KIND, reader, _identity(scenario, seeds))
-        return _study(scenario, seeds, outcomes, manifest.provenance)
+        names = level_names(scenario)
+        outcomes = read_journal(directory / _LOG, _KIND, _Reader(names, seeds), _identity(scenario, seeds))
+        path = directory / _IMPOSSIBLE
+        found = read_json(path)["combinations"] if path.exists() else []
+        impossible = [Impossible(**each) for each in found]
+        many = math.prod(map(len, scenario.study.factors.values()))
+        count = len(names) - len(impossible) * (len(names) // many)
+        return _study(scenario, seeds, outcomes, manifest.provenance, count, impossible)
 
 
 @dataclass(frozen=True)
@@ -89,7 +98,12 @@ class _Outcome:
 
 
 def points_of(scenario: Scenario) -> list[Point]:
-    """Every combination of levels, each checked as a scenario of its own.
+    """Every point that can be, each combination of levels checked as a scenario of its own; see `planned`."""
+    return planned(scenario)[0]
+
+
+def planned(scenario: Scenario) -> tuple[list[Point], list[Impossible]]:
+    """The points of a study, and the combinations of its factors that cannot be, with the reason.
 
     Raises ScenarioError when a combination is not legal, and UnsupportedError when the simulator cannot run
     it.
@@ -101,7 +115,7 @@ def points_of(scenario: Scenario) -> list[Point]:
         hint = "start it with 'weir search'" if what == "search" else "leave 'study' out"
         message = f"a study of this is not run on the simulator; {hint}"
         raise UnsupportedError([scenario.problem(what, message)])
-    return combinations(scenario, resolve)
+    return possible(scenario, resolve)
 
 
 def run_study(
@@ -133,7 +147,7 @@ def run_study(
     provenance = Provenance.now()
     if not isinstance(scenario, Scenario):
         scenario = load(scenario)
-    points = points_of(scenario)
+    points, impossible = planned(scenario)
     assert scenario.study is not None
     seeds = replicate_seeds(
         scenario.run.seed if seed is None else seed,
@@ -141,7 +155,7 @@ def run_study(
     )
     if directory is None:
         outcomes = _Sitting(points, seeds, threads, progress, {}).run()
-        return _study(scenario, seeds, outcomes, provenance.ended())
+        return _study(scenario, seeds, outcomes, provenance.ended(), len(points), impossible)
     directory = Path(directory)
     manifest = Manifest(
         kind="study",
@@ -151,9 +165,10 @@ def run_study(
         overrides=overrides or {},
         provenance=provenance,
     )
-    with _open_log(directory, scenario, seeds, points) as log:
+    with _open_log(directory, scenario, seeds) as log:
         if not (directory / "manifest.json").exists():
             save_scenario(scenario, directory)
+            write_json(directory / _IMPOSSIBLE, {"combinations": [asdict(each) for each in impossible]})
         manifest = manifest.begun_in(directory)
         manifest.write(directory)
         done = {outcome.point: outcome for outcome in log.entries}
@@ -166,7 +181,7 @@ def run_study(
                 manifest.ended(status, str(error)).write(directory)
             raise
     manifest = manifest.ended("complete")
-    study = _study(scenario, seeds, outcomes, manifest.provenance)
+    study = _study(scenario, seeds, outcomes, manifest.provenance, len(points), impossible)
     _save_tables(study, directory / "tables")
     manifest.write(directory)
     return study
@@ -197,9 +212,15 @@ class _Sitting:
     def run(self, keep: Callable[[_Outcome], None] | None = None) -> list[_Outcome]:
         """Run the points that are open; `keep` is told of each as it ends."""
         with ThreadPoolExecutor(self._workers) as pool:
-            waiting: set[Future[_Outcome]] = {pool.submit(self._run_point, point) for point in self._open}
+            coming = iter(self._open)
+            waiting: set[Future[_Outcome]] = set()
             try:
-                while waiting:
+                while True:
+                    # A window of points, as a study may have tens of thousands of them.
+                    fresh = itertools.islice(coming, max(0, 4 * self._workers - len(waiting)))
+                    waiting |= {pool.submit(self._run_point, point) for point in fresh}
+                    if not waiting:
+                        break
                     ended, waiting = wait(waiting, timeout=0.05, return_when=FIRST_COMPLETED)
                     for future in ended:
                         outcome = future.result()
@@ -232,15 +253,12 @@ class _Sitting:
             self._progress(sum(self._share.values()), self._total)
 
 
-def _open_log(
-    directory: Path, scenario: Scenario, seeds: Sequence[int], points: Sequence[Point]
-) -> Journal[_Outcome]:
+def _open_log(directory: Path, scenario: Scenario, seeds: Sequence[int]) -> Journal[_Outcome]:
     """The log of a study in its directory; no other study writes it until it is closed."""
     path = directory / _LOG
     if not path.exists() and directory.is_dir() and next(directory.iterdir(), None) is not None:
         raise InputError(f"{directory}: holds other files; name a new or an empty directory")
-    levels = [point.levels for point in points]
-    return Journal(path, _KIND, _identity(scenario, seeds), _Reader(levels, seeds))
+    return Journal(path, _KIND, _identity(scenario, seeds), _Reader(level_names(scenario), seeds))
 
 
 class _Reader:
@@ -304,12 +322,18 @@ _COUNTS = ["events", "sent_frames", "delivered_frames", "dropped_frames", "live_
 
 
 def _study(
-    scenario: Scenario, seeds: tuple[int, ...], outcomes: Iterable[_Outcome], provenance: Provenance
+    scenario: Scenario,
+    seeds: tuple[int, ...],
+    outcomes: Iterable[_Outcome],
+    provenance: Provenance,
+    planned: int,
+    impossible: Sequence[Impossible],
 ) -> Study:
     """The tables of the outcomes, by point."""
     assert scenario.study is not None
     ordered = sorted(outcomes, key=lambda outcome: outcome.point)
-    factors = list(scenario.study.factors)
+    design = scenario.study.design
+    factors = [*scenario.study.factors, *(design.parameters if design is not None else ())]
     run_columns = ["replicate", "seed", *_COUNTS]
     measure_schema = {
         "point": pl.UInt32,
@@ -321,7 +345,8 @@ def _study(
     return Study(
         scenario=scenario,
         seeds=seeds,
-        planned=math.prod(map(len, scenario.study.factors.values())),
+        planned=planned,
+        impossible=tuple(impossible),
         points=pl.DataFrame(
             [{"point": outcome.point, **outcome.levels} for outcome in ordered],
             schema={"point": pl.UInt32, **dict.fromkeys(factors, pl.String)},

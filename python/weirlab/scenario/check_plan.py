@@ -104,6 +104,24 @@ def check_study(scenario: Scenario) -> list[Problem]:
                 base.assign(level.assignments)
             except ScenarioError as error:
                 problems += [_in_level(scenario, path, problem) for problem in error.problems]
+    return problems + _design_problems(scenario, base)
+
+
+def _design_problems(scenario: Scenario, base: Scenario) -> list[Problem]:
+    """Faults of the ranges of a design: both ends of each must be legal."""
+    assert scenario.study is not None
+    design = scenario.study.design
+    problems: list[Problem] = []
+    for name, given in design.parameters.items() if design is not None else ():
+        path: Where = ("study", "design", "parameters", name)
+        if given.scale == "logarithmic" and given.between[0] <= 0:
+            problems.append(scenario.problem_at(path, "a logarithmic range begins above 0"))
+            continue
+        try:
+            for part in (0.0, 1.0):
+                base.assign({name: given.level(part)})
+        except ScenarioError as error:
+            problems += [_in_level(scenario, path, problem) for problem in error.problems]
     return problems
 
 

@@ -11,6 +11,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from weirlab.errors import UnitError
 from weirlab.scenario.base import BY_KIND, Model, Name, Named, Text, TrafficSelector
+from weirlab.scenario.design import AnyDesign
 from weirlab.scenario.values import (
     Count,
     Flag,
@@ -269,3 +270,7 @@ class Study(Model):
     """Runs of each combination, with seeds one after the other."""
     factors: Annotated[Named[tuple[Level, ...]], _Factors()] = Named()
     """Levels by path, or by a name of your own where each level is a set of assignments."""
+    design: AnyDesign | None = None
+    """Points in a space of parameters, for each combination of the factors. Absent: these alone."""
+    impossible: Literal["refuse", "list"] = "refuse"
+    """Combinations of factors that cannot be: the study is refused, or they are listed with the reason."""

@@ -24,6 +24,7 @@ from weirlab.scenario import (
     base,
     bcn,
     control,
+    design,
     hotspots,
     limiter,
     measure,
@@ -46,6 +47,7 @@ __all__ = ["described_models", "rewritten"]
 _MODULES = (
     bcn,
     control,
+    design,
     hotspots,
     limiter,
     measure,

@@ -1,0 +1,169 @@
+"""Points that fill a space of parameters: the design of a study."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import (
+    BeforeValidator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    WithJsonSchema,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from weirlab.errors import MissingCapability, UnitError
+from weirlab.scenario.base import BY_KIND, Model, Named
+from weirlab.scenario.values import Count, Natural
+
+__all__ = ["AnyDesign", "LatinHypercube", "Morris", "ParameterRange", "Sobol", "design_rows"]
+
+_ENDS = re.compile(r"\s*([-+.\deE_]+)\s*([^\d\s.][^.]*?)?\s*\.\.\s*([-+.\deE_]+)\s*([^\d\s.][^.]*?)?\s*")
+_WHOLE = ("B", "frames", "bit/s")
+
+
+def _read_ends(value: object) -> tuple[float, float, str]:
+    if isinstance(value, tuple):
+        return value
+    match = _ENDS.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise UnitError(f"write a range such as '5e-4 .. 5e-2' or '320 B .. 12800 B' (got '{value}')")
+    low_unit, high_unit = (match[2] or "").strip(), (match[4] or "").strip()
+    if low_unit and low_unit != high_unit:
+        raise UnitError(f"both ends have one unit (got '{low_unit}' and '{high_unit}')")
+    try:
+        low, high = float(match[1]), float(match[3])
+    except ValueError:
+        raise UnitError(f"write a range such as '5e-4 .. 5e-2' (got '{value}')") from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise UnitError(f"the first end of a range is less than the second (got '{value}')")
+    return (low, high, high_unit)
+
+
+def _ends_text(ends: tuple[float, float, str]) -> str:
+    low, high, unit = ends
+    suffix = f" {unit}" if unit else ""
+    return f"{low!r}{suffix} .. {high!r}{suffix}"
+
+
+Ends = Annotated[
+    tuple[float, float, str],
+    BeforeValidator(_read_ends),
+    PlainSerializer(_ends_text),
+    WithJsonSchema({"type": "string", "pattern": r"^.+\.\..+$", "examples": ["5e-4 .. 5e-2"]}),
+]
+"""Two numbers with one unit."""
+
+
+class ParameterRange(Model):
+    """Where a parameter may lie."""
+
+    between: Ends
+    """Both ends, as numbers or quantities of one unit."""
+    scale: Literal["linear", "logarithmic"] = "linear"
+    """Whether equal steps are equal differences, or equal ratios."""
+
+    def level(self, part: float) -> str:
+        """The value at `part`, 0 to 1, of the way, as a scenario file holds it. Bytes, frames and bit/s are
+        whole numbers."""
+        low, high, unit = self.between
+        value = low * (high / low) ** part if self.scale == "logarithmic" else low + part * (high - low)
+        if unit in _WHOLE:
+            return f"{round(value)} {unit}"
+        return f"{value:.6g} {unit}".strip()
+
+
+class _Parameters:
+    """How pydantic reads ranges by dotted path."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        given = core_schema.dict_schema(core_schema.str_schema(), handler.generate_schema(ParameterRange))
+        return core_schema.no_info_before_validator_function(
+            lambda value: dict(value) if isinstance(value, Named) else value,
+            core_schema.no_info_after_validator_function(Named, given),
+            serialization=core_schema.wrap_serializer_function_ser_schema(
+                lambda named, serialize: serialize(dict(named)), schema=given
+            ),
+        )
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return handler(schema["schema"]["schema"])
+
+
+class _Design(Model):
+    """What all designs share."""
+
+    parameters: Annotated[Named[ParameterRange], _Parameters()]
+    """Ranges by the dotted path of the parameter."""
+    seed: Natural = 1
+    """Where the chance of the design comes from; that of the runs is `run.seed`."""
+
+
+class LatinHypercube(_Design):
+    """Points that fill the space: each of as many equal parts of each range is met once."""
+
+    kind: Literal["latin-hypercube"]
+    points: Count
+    """Points for each combination of the factors; each combination has points of its own."""
+
+
+class Morris(_Design):
+    """Trajectories of steps in one parameter at a time: which parameters matter. Needs SALib."""
+
+    kind: Literal["morris"]
+    trajectories: Count = 10
+    """Each has as many points as there are parameters, and one."""
+
+
+class Sobol(_Design):
+    """Saltelli's sampling for Sobol indices: what part of the variance each parameter causes. Needs SALib."""
+
+    kind: Literal["sobol"]
+    base: Count = Field(64, examples=[64])
+    """Base sample, a power of two; times the number of parameters and two: points."""
+
+
+AnyDesign = Annotated[LatinHypercube | Morris | Sobol, BY_KIND]
+
+
+def design_rows(design: LatinHypercube | Morris | Sobol, combination: int) -> np.ndarray:
+    """The points of a combination of factors, as parts 0 to 1 of the ranges: shape (points, parameters).
+
+    Raises MissingCapability without SALib where it is needed. Source: Morris 1991; Saltelli 2010.
+    """
+    count = len(design.parameters)
+    if isinstance(design, LatinHypercube):
+        from scipy.stats.qmc import LatinHypercube as Sampler
+
+        chance = np.random.default_rng([design.seed, combination])
+        return np.asarray(Sampler(count, rng=chance).random(design.points))
+    problem = unit_problem(design)
+    sample = salib("SALib.sample.morris" if isinstance(design, Morris) else "SALib.sample.sobol").sample
+    if isinstance(design, Morris):
+        return np.asarray(sample(problem, design.trajectories, seed=design.seed))
+    return np.asarray(sample(problem, design.base, calc_second_order=False, seed=design.seed))
+
+
+def unit_problem(design: Morris | Sobol) -> dict[str, Any]:
+    """The parameters as SALib knows them: parts of their ranges."""
+    names = list(design.parameters)
+    return {"num_vars": len(names), "names": names, "bounds": [[0.0, 1.0]] * len(names)}
+
+
+def salib(module: str) -> Any:
+    """A module of SALib. Raises MissingCapability, which says how to get it."""
+    from importlib import import_module
+
+    try:
+        return import_module(module)
+    except ImportError as error:
+        hint = "Install it with:  pip install 'weirlab[sensitivity]'"
+        raise MissingCapability(f"this design needs SALib, which is not installed. {hint}") from error
