@@ -23,9 +23,11 @@ from weirlab.theory.qcn import QcnPoint
 __all__ = ["ControlledQueue", "controlled_queues", "hot_ones", "queues_in"]
 
 QCN_LEVELS = 63
-"""Largest feedback of QCN, which has 6 bits. Source: IEEE 802.1Qau."""
+"""Largest feedback of QCN, which has 6 bits. Source: IEEE 802.1Qau, the
+congestion point."""
 QCN_FASTEST = 150.0 / 18.5
-"""How many times more often QCN samples at the largest feedback than without. Source: IEEE 802.1Qau."""
+"""How many times more often QCN samples at the largest feedback than without. Source: IEEE 802.1Qau, the
+congestion point."""
 
 
 @dataclass(frozen=True)

@@ -46,8 +46,8 @@ def relative_fairness(
 ) -> pl.DataFrame:
     """RJFI: Jain's index of x_i = T_i / T_i ideal over the flows to `receiver`, in [1/n, 1]; 1 is fair.
 
-    T_i: bytes delivered in the whole run; `shares`: the ideal of each sender, in any unit. Source: ZRL
-    benchmark, 'Simulation Overview'; Jain 1984.
+    T_i: bytes delivered in the whole run; `shares`: the ideal of each sender, in any unit.
+    Source: ZRL benchmark, 'Simulation Overview'; Jain 1984.
     """
     ideals = pl.DataFrame({"from": list(shares), "ideal": list(map(float, shares.values()))})
     chosen = records["flow_names"].filter(pl.col("traffic").is_in(list(traffic)) & (pl.col("to") == receiver))

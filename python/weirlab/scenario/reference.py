@@ -83,6 +83,7 @@ _SCALARS: list[tuple[Any, str]] = [
     (values.Threshold, "size or frames"),
     (units.Frames, "frames"),
     (values.Window, "range of times"),
+    (design.Ends, "range of numbers"),
     (base.Name, "name"),
     (base.TrafficSelector, "traffic"),
     (base.Selector, "nodes"),
