@@ -90,7 +90,7 @@ def _throughput(trace: Trace, names: dict[int, str]) -> Plot:
     alt = altair()
     order = list(names.values())
     base = alt.Chart(data).encode(
-        x=alt.X("t:Q", title="time [s]", scale=alt.Scale(nice=False)), color=_color(order)
+        x=alt.X("t:Q", title="time [s]", scale=alt.Scale(nice=False, zero=False)), color=_color(order)
     )
     chart = alt.layer(
         base.mark_line(strokeWidth=1, strokeDash=[3, 2], opacity=0.7).encode(
@@ -123,7 +123,7 @@ def _round_trips(trace: Trace, names: dict[int, str]) -> Plot | None:
     alt = altair()
     order = [name for name in names.values() if name in set(data.get_column("name"))]
     base = alt.Chart(data).encode(
-        x=alt.X("t:Q", title="time [s]", scale=alt.Scale(nice=False)), color=_color(order)
+        x=alt.X("t:Q", title="time [s]", scale=alt.Scale(nice=False, zero=False)), color=_color(order)
     )
     chart = alt.layer(
         base.mark_rule(strokeWidth=2, opacity=0.25).encode(

@@ -189,7 +189,7 @@ pub(crate) struct Sender {
     folded: BTreeMap<u32, (u64, u64)>,
     /// Timestamp value of the highest data.
     highest_value: Option<u32>,
-    /// End of the highest data that was sent again or came late: an acknowledgment beyond it waited for that data.
+    /// End of the highest data that was sent again or came late: acknowledgments up to it may have waited.
     disturbed: u64,
     echoes: Echoes,
     pub(crate) rtt: Samples,
@@ -367,7 +367,7 @@ impl Sender {
             counts.acked_bytes += acked.bytes;
             counts.unseen_bytes += self.holes.close_below(place) + place.saturating_sub(self.highest);
             self.highest = self.highest.max(place);
-            let waited = self.una < self.disturbed && self.disturbed <= place;
+            let waited = self.una < self.disturbed;
             self.una = place;
             acked.rtt_ps = self.pop_acked(now, waited, counts);
             if self.outstanding() == 0 {
@@ -388,7 +388,7 @@ impl Sender {
     }
 
     /// Forget what is acknowledged; a round-trip time if the end of a segment was acknowledged that was sent once, by
-    /// an acknowledgment that had not `waited` for others. Source: RFC 6298, section 3 (Karn's algorithm).
+    /// an acknowledgment that cannot have `waited` for others. Source: RFC 6298, section 3 (Karn's algorithm).
     fn pop_acked(&mut self, now: u64, waited: bool, counts: &mut Counts) -> Option<u64> {
         let mut last = None;
         while let Some(sent) = self.in_flight.front().copied().filter(|sent| sent.end <= self.una) {

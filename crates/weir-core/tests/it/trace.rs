@@ -306,6 +306,15 @@ fn a_lost_segment_sent_again_is_a_retransmission_and_gives_no_round_trip_time() 
 }
 
 #[test]
+fn an_acknowledgment_that_waited_for_one_of_several_lost_segments_gives_no_round_trip_time() {
+    let ms = 1_000_000;
+    let talk = Talk::begun().data(0).data(1).data(2).data(3).data(4).after(10 * ms).ack(1, &[(2, 3)]);
+    let talk = talk.after(200 * ms).data(1).data(3).after(10 * ms).ack(3, &[]).ack(5, &[]);
+    assert_eq!(talk.flow("rtts"), 2, "the SYN and the first segment");
+    assert!(talk.flow("rtt_max_ps") < 11 * 1_000_000_000);
+}
+
+#[test]
 fn a_receiver_that_had_a_segment_already_says_that_it_was_sent_for_nothing() {
     let ms = 1_000_000;
     let talk =

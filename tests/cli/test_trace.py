@@ -1,0 +1,80 @@
+"""`weir trace` and `weir diagnose`: tables for people, JSON for programs, results to be reported again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from traces.captures import Talk, paced, pcap, steady
+
+LOSSY = frozenset(range(20, 600, 30))
+
+
+@pytest.fixture
+def lossy(place: Path) -> Path:
+    return pcap(place / "lossy.pcap", paced(600, 1_000_000, 10_000_000, Talk(), lost=LOSSY))
+
+
+def test_flows_and_findings_are_shown(weir, lossy: Path) -> None:
+    outcome = weir("trace", str(lossy))
+    assert outcome.code == 0
+    assert "10.0.0.1:40000 → 10.0.0.2:80" in outcome.out
+    assert "lossy-path" in outcome.out
+
+
+def test_json_holds_flows_and_findings_with_their_evidence(weir, lossy: Path) -> None:
+    document = weir("trace", str(lossy), "--json").json
+    assert document["trace"]["frames"] == 3 + 600 * 2 + len(LOSSY)
+    assert document["flows"][0]["retransmitted"] == len(LOSSY)
+    (finding,) = document["findings"]
+    assert finding["kind"] == "lossy-path"
+    assert finding["flow"] == document["flows"][0]["flow"]
+    assert finding["evidence"][0]["t_s"] > 0
+
+
+def test_a_result_is_kept_and_reported_again(weir, lossy: Path, place: Path) -> None:
+    pytest.importorskip("altair")
+    outcome = weir("trace", str(lossy), "--report", "--out", "kept")
+    assert outcome.code == 0, outcome.err
+    page = (place / "kept" / "report.html").read_text()
+    assert "Packets were lost" in page
+    (place / "kept" / "report.html").unlink()
+    assert weir("report", "kept", "--no-pictures").code == 0
+    assert (place / "kept" / "report.html").read_text() == page
+
+
+def test_a_file_that_ends_early_is_read_and_told(weir, place: Path) -> None:
+    file = pcap(place / "cut.pcap", steady(100), cut=7)
+    outcome = weir("trace", str(file))
+    assert outcome.code == 0
+    assert "is cut off" in outcome.err
+
+
+def test_diagnosis_says_when_there_is_nothing_to_say(weir, place: Path) -> None:
+    outcome = weir("diagnose", str(pcap(place / "steady.pcap", steady())))
+    assert outcome.code == 0
+    assert outcome.out == "Nothing was found that limited the flows or went wrong.\n"
+
+
+def test_diagnosis_shows_its_evidence(weir, lossy: Path) -> None:
+    outcome = weir("diagnose", str(lossy))
+    assert "problem: Packets were lost (lossy-path)" in outcome.out
+    assert "retransmitted 1" in outcome.out
+    assert weir("diagnose", str(lossy), "--json").json["findings"][0]["verdict"] == "problem"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["trace", "run.yaml"], "run.yaml: not a capture (pcap, pcapng or ERF): it is text"),
+        (["trace", "nothing.pcap"], "nothing.pcap: there is no such file"),
+        (["trace", "lossy.pcap", "--every", "0 ms"], "--every: more than 0"),
+        (["trace", "lossy.pcap", "--link-rate", "fast"], "--link-rate: "),
+        (["diagnose", "."], ".: holds no capture"),
+    ],
+)
+def test_wrong_input_is_named(weir, lossy: Path, words: list[str], message: str) -> None:
+    outcome = weir(*words)
+    assert outcome.code == 2
+    assert message in outcome.err
