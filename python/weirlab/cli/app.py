@@ -16,6 +16,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from weirlab.cli import (
+    bulk,
     check,
     doctor,
     emulate,
@@ -58,6 +59,7 @@ app = typer.Typer(
 for module in (
     run,
     search,
+    bulk,
     emulate,
     report,
     check,

@@ -37,7 +37,7 @@ def check(file: ScenarioArgument, sets: SetOption = None, as_json: JsonFlag = Fa
     from weirlab.testbed import unhonoured
 
     scenario = read_scenario(file, sets)
-    if problems := unhonoured(scenario):
+    if not _on_a_path(scenario) and (problems := unhonoured(scenario)):
         raise UnsupportedError(problems)
     what, counts = _kind(scenario), _counts(scenario)
     facts = hotspot_facts(scenario)
@@ -57,9 +57,27 @@ def check(file: ScenarioArgument, sets: SetOption = None, as_json: JsonFlag = Fa
 def _kind(scenario: Scenario) -> str:
     if scenario.search is not None:
         return "search"
+    if scenario.campaign is not None:
+        return "campaign"
     if scenario.study is not None:
         return "study"
-    return "campaign" if scenario.campaign is not None else "run"
+    return "path" if _on_a_path(scenario) else "run"
+
+
+def _on_a_path(scenario: Scenario) -> bool:
+    """Whether real programs use it over an emulated path."""
+    from weirlab.scenario.path import path_plan
+
+    return path_plan(scenario) is not None
+
+
+def _campaign_counts(scenario: Scenario) -> dict[str, int]:
+    if scenario.campaign is None:
+        return {}
+    from weirlab.bulk.plan import plan_of
+
+    plan = plan_of(scenario)
+    return {"points": len(plan.levels), "measurements": len(plan.places())}
 
 
 def _points(scenario: Scenario) -> int:
@@ -74,6 +92,8 @@ def _points(scenario: Scenario) -> int:
 
 
 def _counts(scenario: Scenario) -> dict[str, int]:
+    if _on_a_path(scenario):
+        return _campaign_counts(scenario)
     counts = {"traffic": len(scenario.traffic), "measures": len(scenario.measure)}
     if scenario.study is not None:
         counts["points"] = _points(scenario)

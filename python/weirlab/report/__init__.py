@@ -61,6 +61,10 @@ def _page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
             return points_page(directory, manifest)
         case "search":
             return search_page(replay(directory), manifest)
+        case "campaign":
+            from weirlab.errors import InputError
+
+            raise InputError(f"{directory}: a campaign has no page yet; its numbers are in result.json")
         case "reproduce":
             return reproduce_page(Findings.load(directory), manifest)
         case "trace":

@@ -363,6 +363,11 @@ def _latency(outcome: _core._UdpTrial) -> dict[str, float]:
 def refusals(scenario: Scenario) -> list[Problem]:
     """Every part of ``scenario`` that a router between two ends cannot honour. Needs no
     privilege."""
+    from weirlab.scenario.testbeds import Netns
+
+    if isinstance(scenario.testbed, Netns) and scenario.testbed.router is None:
+        message = "an emulated path is for real programs, with 'weir emulate' or 'weir bulk'"
+        return [scenario.problem("testbed", message)]
     found = only_the_load(scenario, "a router")
     return found + [scenario.problem_at(path, message) for path, message in _own_refusals(scenario)]
 
@@ -373,9 +378,6 @@ def _own_refusals(scenario: Scenario) -> Iterator[tuple[tuple[str, ...], str]]:
     from weirlab.scenario.testbeds import Netns
     from weirlab.scenario.traffic import Departing, Udp
 
-    if isinstance(scenario.testbed, Netns) and scenario.testbed.router is None:
-        yield ("testbed",), "an emulated path is for real programs: start them with  weir emulate"
-        return
     if scenario.search is None:
         return
     measured = scenario.search.vary.split(".")[1]

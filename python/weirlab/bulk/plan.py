@@ -1,0 +1,200 @@
+"""What a campaign measures, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from weirlab.errors import Problem, UnsupportedError
+from weirlab.scenario import Scenario
+from weirlab.scenario.combinations import Point, combinations
+from weirlab.scenario.network import Path
+from weirlab.scenario.path import PathPlan, path_plan
+from weirlab.scenario.resolve import selected_traffic
+from weirlab.scenario.testbeds import Netns
+from weirlab.scenario.traffic import Bulk, Ping, Tcp, Traffic
+
+__all__ = ["Load", "Measured", "Place", "Plan", "Probe", "plan_of"]
+
+
+@dataclass(frozen=True)
+class Load:
+    """A bulk transfer."""
+
+    forward: bool
+    """Whether it goes from the near end to the far one."""
+    streams: int
+    window_bytes: int | None
+    """Of each stream, as asked for; None: the system's choice."""
+    congestion_control: str
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Pings beside the transfer, or without one."""
+
+    forward: bool
+    every_s: float
+    payload_bytes: int
+    timeout_s: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One step of a cycle at one point."""
+
+    name: str
+    duration_s: float
+    load: Load | None
+    probe: Probe | None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a measurement stands in a campaign; from 0."""
+
+    cycle: int
+    point: int
+    step: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A campaign."""
+
+    scenario: Scenario
+    cycles: int
+    random_order: bool
+    levels: Sequence[Mapping[str, str]]
+    """Name of the level by factor, of each point."""
+    paths: Sequence[PathPlan]
+    """Of each point."""
+    steps: Sequence[Sequence[Measured]]
+    """Of a cycle, for each point."""
+
+    def places(self) -> list[Place]:
+        """All measurements in the order in which they are made; a cycle takes every point with all its
+        steps.
+        """
+        found = []
+        for cycle in range(self.cycles):
+            points = list(range(len(self.steps)))
+            if self.random_order:
+                np.random.default_rng([self.scenario.run.seed, cycle]).shuffle(points)
+            found += [Place(cycle, point, step) for point in points for step in range(len(self.steps[point]))]
+        return found
+
+    def measured(self, place: Place) -> Measured:
+        """What is measured there."""
+        return self.steps[place.point][place.step]
+
+    def seed(self, place: Place) -> int:
+        """Of the path's chance there: another one for each measurement, the same when it is made again."""
+        entropy = [self.scenario.run.seed, place.cycle, place.point, place.step]
+        return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0])
+
+
+def plan_of(scenario: Scenario) -> Plan:
+    """The campaign that a scenario describes.
+
+    Raises:
+        ScenarioError: A combination of levels is not legal.
+        UnsupportedError: A part has no form on real stacks; every such part with its place.
+    """
+    if scenario.campaign is None:
+        raise UnsupportedError([scenario.problem("", "has no 'campaign' section")])
+    if path_plan(scenario) is None:
+        message = "a campaign needs an emulated path: 'testbed: {kind: netns, path: emulator}', or 'hops'"
+        raise UnsupportedError([scenario.problem("testbed", message)])
+    points = [Point(0, {}, scenario)] if scenario.study is None else combinations(scenario, _steps)
+    steps = [_steps(point.scenario) for point in points]
+    paths = [path for point in points if (path := path_plan(point.scenario)) is not None]
+    return Plan(
+        scenario,
+        cycles=scenario.campaign.cycles,
+        random_order=scenario.campaign.order == "random",
+        levels=[dict(point.levels) for point in points],
+        paths=paths,
+        steps=steps,
+    )
+
+
+def _steps(scenario: Scenario) -> list[Measured]:
+    assert scenario.campaign is not None
+    problems: list[Problem] = []
+    names = list(scenario.traffic)
+    loads, probes = {}, {}
+    for name in names:
+        found = _understood(scenario, name, problems)
+        if isinstance(found, Load):
+            loads[name] = found
+        elif found is not None:
+            probes[name] = found
+    steps = []
+    for i, step in enumerate(scenario.campaign.cycle):
+        running = [names[place] for place in selected_traffic(step.run, names)]
+        for kind, of_kind in (("bulk transfer", loads), ("series of pings", probes)):
+            if sum(name in of_kind for name in running) > 1:
+                where = ("campaign", "cycle", i, "run")
+                problems.append(scenario.problem_at(where, f"more than one {kind} at a time"))
+        steps.append(
+            Measured(
+                name=step.name,
+                duration_s=step.for_.s,
+                load=next((loads[name] for name in running if name in loads), None),
+                probe=next((probes[name] for name in running if name in probes), None),
+            )
+        )
+    if problems:
+        raise UnsupportedError(problems)
+    return steps
+
+
+def _understood(scenario: Scenario, name: str, problems: list[Problem]) -> Load | Probe | None:
+    """The load or the probe that an entry of traffic is; what it cannot be is added to `problems`."""
+    traffic = scenario.traffic[name]
+
+    def refused(where: str, message: str) -> None:
+        problems.append(scenario.problem_at(("traffic", name, where), message))
+
+    near, far = _ends(scenario)
+    ends = (_only(traffic, "from_"), _only(traffic, "to"))
+    if ends not in ((near, far), (far, near)):
+        refused("from", f"goes from '{near}' to '{far}', or back")
+    forward = ends[0] == near
+    for where in ("pattern", "timing", "stop"):
+        if getattr(traffic, where) is not None:
+            refused(where, "has no form on real stacks; leave this out")
+    match traffic.source, traffic.transport:
+        case Ping() as ping, _:
+            if traffic.streams != 1:
+                refused("streams", "of pings there is one")
+            return Probe(forward, ping.every.s, ping.payload.bytes, ping.timeout.s)
+        case Bulk(stop=None), Tcp() as tcp:
+            known = {"reno", "cubic", "bbr"}
+            if tcp.congestion_control.kind not in known:
+                refused("transport", f"the kernel has {', '.join(sorted(known))}")
+            window = None if tcp.window is None else tcp.window.bytes
+            return Load(forward, traffic.streams, window, tcp.congestion_control.kind)
+        case Bulk(), _:
+            refused("transport", "a bulk transfer is 'transport: {kind: tcp, ...}', without 'source.stop'")
+        case _:
+            refused("source", "real stacks measure 'bulk' and 'ping'")
+    return None
+
+
+def _ends(scenario: Scenario) -> tuple[str, str]:
+    if isinstance(scenario.network, Path):
+        return scenario.network.ends
+    assert isinstance(scenario.testbed, Netns)
+    return "sender", "receiver"
+
+
+def _only(traffic: Traffic, field: str) -> str | None:
+    """The one node of a selector, as it is written."""
+    selector = getattr(traffic, field)
+    if isinstance(selector, str):
+        return selector
+    return selector[0] if selector is not None and len(selector) == 1 else None

@@ -1,0 +1,123 @@
+"""What a campaign found, point by point."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from weirlab.bulk.campaign import Campaign, Kept
+from weirlab.bulk.tools import Transfer
+from weirlab.stats import (
+    effective_window,
+    interquartile_range,
+    jain_index,
+    median,
+    min_max_variability,
+    probe_loss,
+)
+
+__all__ = ["PointSummary", "goodput_bps", "summaries"]
+
+
+@dataclass(frozen=True)
+class PointSummary:
+    """One point over all cycles. NaN where nothing was measured; times in s."""
+
+    levels: Mapping[str, str]
+    transfers: int
+    """Measurements with a transfer."""
+    failed: int
+    """Measurements whose every attempt failed."""
+    degraded: int
+    """Measurements whose path is to be doubted; they are not left out."""
+    goodput_bps: float
+    """Median."""
+    goodput_iqr_bps: float
+    loaded_min_s: float
+    loaded_mean_s: float
+    unloaded_min_s: float
+    unloaded_mean_s: float
+    rtt_difference_s: float
+    """Median over the cycles of the mean loaded less the mean unloaded round-trip time."""
+    loaded_variability: float
+    """Median over the cycles of 1 - min / mean of the loaded round-trip times."""
+    loaded_loss: float
+    """Share of the pings beside a transfer that were not answered."""
+    unloaded_loss: float
+    window_bytes: float
+    """Median effective window of a stream: its rate times the mean round-trip time its TCP saw."""
+    fairness: float
+    """Median of Jain's index over the streams."""
+    sender_cpu_percent: float
+    """Median, in per cent of one CPU."""
+    receiver_cpu_percent: float
+
+
+def goodput_bps(transfer: Transfer) -> float:
+    """What all streams delivered together: sum of 8 bytes / seconds, as their receivers counted."""
+    return math.fsum(8 * stream.received_bytes / stream.seconds for stream in transfer.streams)
+
+
+def summaries(campaign: Campaign) -> list[PointSummary]:
+    """Each point of the study, over the cycles measured so far."""
+    plan = campaign.plan
+    return [
+        _summary(levels, [kept for kept in campaign.kept if kept.place.point == point])
+        for point, levels in enumerate(plan.levels)
+    ]
+
+
+def _summary(levels: Mapping[str, str], kept: Sequence[Kept]) -> PointSummary:
+    made = [(each.place.cycle, each.measurement) for each in kept if each.measurement is not None]
+    transfers = [measured.transfer for _, measured in made if measured.transfer is not None]
+    loaded = [(cycle, m.pings) for cycle, m in made if m.transfer is not None and m.pings is not None]
+    unloaded = [(cycle, m.pings) for cycle, m in made if m.transfer is None and m.pings is not None]
+    goodputs = [goodput_bps(transfer) for transfer in transfers]
+    means = [
+        {cycle: pings.mean_s for cycle, pings in part if pings.mean_s is not None}
+        for part in (loaded, unloaded)
+    ]
+    differences = [means[0][cycle] - means[1][cycle] for cycle in means[0] if cycle in means[1]]
+    windows = [
+        effective_window(8 * stream.received_bytes / stream.seconds, stream.mean_rtt_s)
+        for transfer in transfers
+        for stream in transfer.streams
+        if stream.mean_rtt_s is not None
+    ]
+    rates = [
+        [stream.received_bytes / stream.seconds for stream in transfer.streams] for transfer in transfers
+    ]
+    return PointSummary(
+        levels=levels,
+        transfers=len(transfers),
+        failed=sum(each.measurement is None for each in kept),
+        degraded=sum(bool(measured.degraded) for _, measured in made),
+        goodput_bps=_median(goodputs),
+        goodput_iqr_bps=interquartile_range(goodputs) if goodputs else math.nan,
+        loaded_min_s=min((p.min_s for _, p in loaded if p.min_s is not None), default=math.nan),
+        loaded_mean_s=_mean(list(means[0].values())),
+        unloaded_min_s=min((p.min_s for _, p in unloaded if p.min_s is not None), default=math.nan),
+        unloaded_mean_s=_mean(list(means[1].values())),
+        rtt_difference_s=_median(differences),
+        loaded_variability=_median([min_max_variability(p.rtts_s) for _, p in loaded if p.rtts_s]),
+        loaded_loss=_loss([(p.sent, len(p.rtts_s)) for _, p in loaded]),
+        unloaded_loss=_loss([(p.sent, len(p.rtts_s)) for _, p in unloaded]),
+        window_bytes=_median(windows),
+        fairness=_median([jain_index(each) for each in rates]),
+        sender_cpu_percent=_median([transfer.sender_cpu_percent["total"] for transfer in transfers]),
+        receiver_cpu_percent=_median([transfer.receiver_cpu_percent["total"] for transfer in transfers]),
+    )
+
+
+def _median(values: Sequence[float]) -> float:
+    return median(values) if values else math.nan
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else math.nan
+
+
+def _loss(counts: Sequence[tuple[int, int]]) -> float:
+    sent = sum(count for count, _ in counts)
+    return probe_loss(sent, sum(answered for _, answered in counts)) if sent else math.nan

@@ -1,0 +1,310 @@
+"""iperf3 and ping over a path: how they are run, and what they tell.
+
+Every program runs in a process group of its own, with a deadline after which the group is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+
+from weirlab.bulk.plan import Load, Measured, Probe
+from weirlab.errors import MissingCapability, TestbedError
+from weirlab.scenario.path import PathPlan
+from weirlab.testbed.namespaces import Namespace
+from weirlab.testbed.path import EmulatedPath
+
+__all__ = ["Measurement", "Pings", "Stream", "Transfer", "measure", "read_ping", "read_transfer", "versions"]
+
+_PACKAGES = {"iperf3": "iperf3", "ping": "iputils-ping"}
+_START_S = 10.0
+"""How long a server may take to listen."""
+_GRACE_S = 30.0
+"""How long a program may take beyond what it measures: connections are made one by one."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One connection."""
+
+    received_bytes: int
+    seconds: float
+    """How long the receiver counted."""
+    retransmits: int | None
+    mean_rtt_s: float | None
+    """As the sender's TCP saw it."""
+    max_cwnd_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A bulk transfer."""
+
+    streams: tuple[Stream, ...]
+    intervals_bps: tuple[float, ...]
+    """Goodput of all streams together in each second, at the sender."""
+    sender_cpu_percent: Mapping[str, float]
+    """`total`, `user` and `system` time of the sending process, in per cent of one CPU."""
+    receiver_cpu_percent: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Pings:
+    """A series of pings."""
+
+    sent: int
+    rtts_s: tuple[float, ...]
+    """Of those that were answered, in the order of the answers, as printed: to 1 ms from 100 ms on."""
+    mean_s: float | None
+    """Of all of them, to 1 us; None without answers."""
+    min_s: float | None
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One step of a cycle at one point, as it was."""
+
+    transfer: Transfer | None
+    pings: Pings | None
+    began: float
+    """Seconds since 1970."""
+    seconds: float
+    busy_cpus: float
+    """CPUs of this host that were busy in the mean, whoever kept them so."""
+    degraded: tuple[str, ...]
+    """Why the path is to be doubted."""
+    lateness_p99_s: float | None
+    """Of the packets, in the worse direction."""
+    lost: int
+    """Packets lost at random, both directions."""
+    dropped: int
+    """Packets that found a queue full, both directions."""
+
+
+def require() -> None:
+    """Raises MissingCapability when a program is missing."""
+    missing = [package for program, package in _PACKAGES.items() if shutil.which(program) is None]
+    if missing:
+        raise MissingCapability(
+            f"a campaign needs more programs; on Debian and Ubuntu: apt-get install {' '.join(missing)}"
+        )
+
+
+def versions() -> dict[str, str]:
+    """First line of what each program says of its version."""
+    found = {}
+    for program, option in (("iperf3", "--version"), ("ping", "-V")):
+        done = subprocess.run([program, option], capture_output=True, text=True, timeout=10, check=False)
+        found[program] = (done.stdout or done.stderr).splitlines()[0].strip()
+    return found
+
+
+def measure(what: Measured, path: PathPlan, seed: int) -> Measurement:
+    """Make one measurement, on a path made for it.
+
+    Raises TestbedError when a program fails or does not end, and MissingCapability.
+    """
+    with EmulatedPath(path, seed=seed) as bed:
+        began, before = time.time(), psutil.cpu_times()
+        transfer, pings = _both(what, bed)
+        seconds, after = time.time() - began, psutil.cpu_times()
+        report = bed.close()
+    lateness = [way.lateness_s["p99"] for way in report.ways if way.lateness_s is not None]
+    return Measurement(
+        transfer=transfer,
+        pings=pings,
+        began=began,
+        seconds=seconds,
+        busy_cpus=(_busy_s(after) - _busy_s(before)) / seconds,
+        degraded=report.degraded,
+        lateness_p99_s=max(lateness, default=None),
+        lost=sum(way.counts["lost"] for way in report.ways),
+        dropped=sum(way.counts["dropped"] for way in report.ways),
+    )
+
+
+def _busy_s(times: Any) -> float:
+    return float(sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0))
+
+
+def _both(what: Measured, bed: EmulatedPath) -> tuple[Transfer | None, Pings | None]:
+    """The transfer and the pings at the same time."""
+    pings: list[Pings] = []
+    failures: list[BaseException] = []
+
+    def ping(probe: Probe) -> None:
+        try:
+            pings.append(_ping(probe, what.duration_s, bed))
+        except BaseException as error:
+            failures.append(error)
+
+    thread = None
+    if what.probe is not None:
+        thread = threading.Thread(target=ping, args=(what.probe,), name="ping", daemon=True)
+        thread.start()
+    try:
+        transfer = None if what.load is None else _transfer(what.load, what.duration_s, bed)
+    finally:
+        if thread is not None:
+            thread.join()
+    if failures:
+        raise failures[0]
+    return transfer, pings[0] if pings else None
+
+
+def _ends(forward: bool, bed: EmulatedPath) -> tuple[Namespace, Namespace, str]:
+    """Where it starts, where it goes, and that end's address."""
+    if forward:
+        return bed.near, bed.far, bed.far_address
+    return bed.far, bed.near, bed.near_address
+
+
+def _ping(probe: Probe, duration_s: float, bed: EmulatedPath) -> Pings:
+    start, _, address = _ends(probe.forward, bed)
+    count = max(1, round(duration_s / probe.every_s))
+    command = [
+        *("ping", "-n", "-c", str(count), "-i", f"{probe.every_s:g}"),
+        *("-s", str(probe.payload_bytes), "-W", f"{probe.timeout_s:g}", address),
+    ]
+    # ping ends with 1 when nothing was answered, which is a result.
+    text = _run(start, command, duration_s + probe.timeout_s + _GRACE_S, fine=(0, 1))
+    return read_ping(text)
+
+
+def _transfer(load: Load, duration_s: float, bed: EmulatedPath) -> Transfer:
+    start, goal, address = _ends(load.forward, bed)
+    window = [] if load.window_bytes is None else ["-w", str(load.window_bytes)]
+    command = [
+        *("iperf3", "-J", "-c", address, "-t", f"{duration_s:g}", "-P", str(load.streams)),
+        *("-C", load.congestion_control, *window),
+    ]
+    with _server(goal):
+        return read_transfer(_run(start, command, duration_s + _GRACE_S, fine=(0, 1)))
+
+
+@contextlib.contextmanager
+def _server(namespace: Namespace) -> Iterator[None]:
+    """iperf3 listens for one test."""
+    command = ["iperf3", "-s", "-1", "--forceflush"]
+    process = _started(namespace, command)
+    drain = None
+    try:
+        late = threading.Timer(_START_S, _kill, (process,))
+        late.start()
+        assert process.stdout is not None
+        listens = any(line.startswith("Server listening") for line in process.stdout)
+        late.cancel()
+        if not listens:
+            raise TestbedError("iperf3 did not begin to listen")
+        drain = threading.Thread(target=process.stdout.read, name="iperf3-server", daemon=True)
+        drain.start()
+        yield
+    finally:
+        _kill(process)
+        if drain is not None:
+            drain.join()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def _run(namespace: Namespace, command: Sequence[str], limit_s: float, *, fine: tuple[int, ...]) -> str:
+    """What a command prints."""
+    process = _started(namespace, command)
+    try:
+        text, _ = process.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        raise TestbedError(f"{command[0]} did not end within {limit_s:g} s") from None
+    finally:
+        _kill(process)
+        if process.stdout is not None:
+            process.stdout.close()
+    if process.returncode not in fine:
+        raise TestbedError(f"{command[0]} ended with code {process.returncode}: {text.strip()[-300:]}")
+    return text
+
+
+def _started(namespace: Namespace, command: Sequence[str]) -> subprocess.Popen[str]:
+    environment = {**os.environ, "LC_ALL": "C"}
+
+    def start() -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment,
+            start_new_session=True,
+        )
+
+    return namespace.inside(start)
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def read_transfer(text: str) -> Transfer:
+    """What iperf3 printed as JSON. Raises TestbedError when it tells of a failure, or nothing that can be
+    read.
+    """
+    try:
+        told = json.loads(text)
+        if "error" in told:
+            raise TestbedError(f"iperf3: {told['error']}")
+        end = told["end"]
+        cpu = end["cpu_utilization_percent"]
+        parts = {"total": "total", "user": "user", "system": "system"}
+        return Transfer(
+            streams=tuple(_stream(each) for each in end["streams"]),
+            intervals_bps=tuple(float(each["sum"]["bits_per_second"]) for each in told["intervals"]),
+            sender_cpu_percent={name: float(cpu[f"host_{part}"]) for name, part in parts.items()},
+            receiver_cpu_percent={name: float(cpu[f"remote_{part}"]) for name, part in parts.items()},
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise TestbedError(
+            f"iperf3 printed what cannot be read ({error!r}): {text.strip()[-200:]}"
+        ) from error
+
+
+def _stream(each: Mapping[str, Any]) -> Stream:
+    sender, receiver = each["sender"], each["receiver"]
+    rtt_us = sender.get("mean_rtt")
+    return Stream(
+        received_bytes=int(receiver["bytes"]),
+        seconds=float(receiver["seconds"]),
+        retransmits=sender.get("retransmits"),
+        mean_rtt_s=None if rtt_us is None else rtt_us / 1e6,
+        max_cwnd_bytes=sender.get("max_snd_cwnd"),
+    )
+
+
+def read_ping(text: str) -> Pings:
+    """What ping printed. Raises TestbedError when there is no summary in it."""
+    counts = re.search(r"^(\d+) packets transmitted, (\d+) received", text, re.MULTILINE)
+    if counts is None:
+        raise TestbedError(f"ping: {text.strip()[-200:] or 'no summary'}")
+    # A second answer to one request is no further measurement.
+    answers = re.findall(r"icmp_seq=\d+ ttl=\d+ time=([\d.]+) ms(?! \(DUP)", text)
+    spread = re.search(r"^rtt min/avg/max/mdev = ([\d.]+)/([\d.]+)/", text, re.MULTILINE)
+    return Pings(
+        sent=int(counts[1]),
+        rtts_s=tuple(float(time_ms) / 1000 for time_ms in answers),
+        min_s=None if spread is None else float(spread[1]) / 1000,
+        mean_s=None if spread is None else float(spread[2]) / 1000,
+    )

@@ -1,0 +1,172 @@
+"""Campaigns that stop anywhere go on where they stopped, and their numbers are those of the statistics."""
+
+import json
+import math
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from weirlab.bulk import Campaign, Measurement, run_campaign, summaries
+from weirlab.bulk.campaign import ATTEMPTS, LOG
+from weirlab.bulk.tools import Pings, Stream, Transfer
+from weirlab.errors import InputError, Interrupted, TestbedError
+from weirlab.scenario import loads
+
+FILE = """weirlab: 1
+name: small
+testbed: {kind: netns, path: emulator}
+network: {kind: path, ends: [a, b], link: {rate: 10 Mbit/s, delay: 1 ms}}
+traffic:
+  bulk:
+    from: a
+    to: b
+    streams: 2
+    source: {kind: bulk}
+    transport: {kind: tcp, congestion_control: {kind: reno}}
+  ping: {from: a, to: b, source: {kind: ping, every: 1 s}}
+campaign:
+  cycles: 3
+  cycle: [{name: loaded, run: [bulk, ping], for: 20 s}, {name: unloaded, run: ping, for: 10 s}]
+study: {factors: {traffic.bulk.streams: [1, 2]}}
+"""
+
+
+def measured(what, path, seed):
+    """A measurement whose numbers follow from what is asked for."""
+    streams = 0 if what.load is None else what.load.streams
+    cpu = {"total": 2.0 * streams, "user": 0.0, "system": 2.0 * streams}
+    each = Stream(1_000_000 * streams, 8.0, 0, 0.01, 20_000)
+    rtt = 0.010 + 0.002 * streams
+    return Measurement(
+        transfer=Transfer((each,) * streams, (1e6,), cpu, cpu) if streams else None,
+        pings=Pings(4, (0.010, rtt), (0.010 + rtt) / 2, 0.010),
+        began=0.0,
+        seconds=what.duration_s,
+        busy_cpus=0.5,
+        degraded=(),
+        lateness_p99_s=None,
+        lost=0,
+        dropped=seed % 2,
+    )
+
+
+class StopsAfter:
+    """Measures so many times, then raises."""
+
+    def __init__(self, count, error):
+        self.left, self.error, self.places = count, error, []
+
+    def __call__(self, what, path, seed):
+        if self.left == 0:
+            raise self.error
+        self.left -= 1
+        self.places.append(seed)
+        return measured(what, path, seed)
+
+
+@pytest.mark.parametrize("count", range(12))
+def test_a_campaign_that_was_interrupted_anywhere_loses_and_repeats_nothing(tmp_path, count):
+    scenario = loads(FILE)
+    whole = run_campaign(scenario, tmp_path / "whole", measure=measured)
+    first, second = StopsAfter(count, KeyboardInterrupt()), StopsAfter(100, None)
+    with pytest.raises(Interrupted, match=f"after {count} of 12"):
+        run_campaign(scenario, tmp_path / "cut", measure=first)
+    again = run_campaign(scenario, tmp_path / "cut", measure=second)
+    assert again.complete
+    assert again.kept == whole.kept
+    assert len(first.places + second.places) == len(set(first.places + second.places)) == 12
+    assert Campaign.load(tmp_path / "cut").kept == whole.kept
+
+
+def test_a_log_that_was_cut_in_the_middle_of_a_line_goes_on_before_it(tmp_path):
+    scenario = loads(FILE)
+    whole = run_campaign(scenario, tmp_path, measure=measured)
+    log = tmp_path / LOG
+    content = log.read_bytes()
+    for cut in range(content.index(b"\n") + 1, len(content), 97):
+        log.write_bytes(content[:cut])
+        assert run_campaign(scenario, tmp_path, measure=measured).kept == whole.kept
+        assert log.read_bytes() == content
+
+
+KILLED = """
+import sys, time
+sys.path.insert(0, {tests!r})
+from test_campaign import FILE, measured
+from weirlab.bulk import run_campaign
+from weirlab.scenario import loads
+def slow(what, path, seed):
+    print("measuring", flush=True)
+    time.sleep(0.02)
+    return measured(what, path, seed)
+run_campaign(loads(FILE), {directory!r}, measure=slow)
+"""
+
+
+def test_a_campaign_survives_being_killed(tmp_path):
+    directory = tmp_path / "killed"
+    program = KILLED.format(tests=str(Path(__file__).parent), directory=str(directory))
+    kills = 0
+    while not ((directory / LOG).exists() and (directory / LOG).read_bytes().count(b"\n") > 8):
+        child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+        for _ in range(3):
+            child.stdout.readline()
+        time.sleep(0.001 * kills)
+        child.send_signal(signal.SIGKILL)
+        child.communicate()
+        kills += 1
+        assert kills < 30
+    whole = run_campaign(loads(FILE), tmp_path / "whole", measure=measured)
+    assert run_campaign(loads(FILE), directory, measure=measured).kept == whole.kept
+    assert kills > 1
+
+
+def test_another_campaign_is_not_continued(tmp_path):
+    run_campaign(loads(FILE), tmp_path, measure=measured)
+    with pytest.raises(InputError, match="the log of another campaign"):
+        run_campaign(loads(FILE.replace("delay: 1 ms", "delay: 2 ms")), tmp_path, measure=measured)
+
+
+def test_a_measurement_that_fails_is_tried_again_and_its_failures_are_kept(tmp_path):
+    tries = []
+
+    def fails(what, path, seed):
+        tries.append(seed)
+        if len(tries) < ATTEMPTS or what.load is None:
+            raise TestbedError("iperf3: no route")
+        return measured(what, path, seed)
+
+    campaign = run_campaign(loads(FILE), tmp_path, measure=fails)
+    assert campaign.complete
+    assert campaign.kept[0].failures == ("iperf3: no route",) * (ATTEMPTS - 1)
+    assert campaign.kept[1].measurement is None
+    assert [point.failed for point in summaries(campaign)] == [3, 3]
+    assert Campaign.load(tmp_path).kept == campaign.kept
+
+
+def test_the_summary_of_a_point_is_what_the_statistics_say(tmp_path):
+    one, two = summaries(run_campaign(loads(FILE), tmp_path, measure=measured))
+    assert (one.levels, two.levels) == ({"traffic.bulk.streams": "1"}, {"traffic.bulk.streams": "2"})
+    assert (one.goodput_bps, two.goodput_bps) == (1e6, 4e6)
+    assert two.goodput_iqr_bps == 0
+    assert two.transfers == 3
+    assert two.rtt_difference_s == pytest.approx(0.002)
+    assert two.loaded_variability == pytest.approx(1 - 0.010 / 0.012)
+    assert two.loaded_loss == 0.5
+    assert two.window_bytes == pytest.approx(2e6 * 0.01 / 8)
+    assert two.fairness == 1
+    assert two.sender_cpu_percent == 4
+
+
+def test_what_was_not_measured_is_not_a_number(tmp_path):
+    with pytest.raises(Interrupted):
+        run_campaign(loads(FILE), tmp_path, measure=StopsAfter(1, KeyboardInterrupt()))
+    one, two = summaries(Campaign.load(tmp_path))
+    assert one.goodput_bps == 1e6
+    assert math.isnan(one.rtt_difference_s)
+    assert math.isnan(two.goodput_bps)
+    assert json.loads((tmp_path / "manifest.json").read_text())["status"] == "interrupted"

@@ -1,0 +1,72 @@
+"""What iperf3 and ping print, as numbers."""
+
+import json
+
+import pytest
+
+from weirlab.bulk.tools import read_ping, read_transfer
+from weirlab.errors import TestbedError
+
+PING = """PING 198.18.0.2 (198.18.0.2) 56(84) bytes of data.
+64 bytes from 198.18.0.2: icmp_seq=1 ttl=64 time=165 ms
+64 bytes from 198.18.0.2: icmp_seq=3 ttl=64 time=23.4 ms
+64 bytes from 198.18.0.2: icmp_seq=3 ttl=64 time=23.9 ms (DUP!)
+
+--- 198.18.0.2 ping statistics ---
+3 packets transmitted, 2 received, +1 duplicates, 33.3333% packet loss, time 2003ms
+rtt min/avg/max/mdev = 23.400/94.223/165.046/70.823 ms
+"""
+
+
+def transfer(**changes):
+    stream = {
+        "sender": {"retransmits": 3, "mean_rtt": 165_400, "max_snd_cwnd": 70_000},
+        "receiver": {"bytes": 1_000_000, "seconds": 8.0},
+    }
+    cpu = {f"{side}_{part}": 1.5 for side in ("host", "remote") for part in ("total", "user", "system")}
+    told = {
+        "intervals": [{"sum": {"bits_per_second": 1e6}}, {"sum": {"bits_per_second": 2e6}}],
+        "end": {"streams": [stream, stream], "cpu_utilization_percent": cpu},
+    }
+    return json.dumps({**told, **changes})
+
+
+def test_answers_are_counted_once_and_silence_is_loss():
+    pings = read_ping(PING)
+    assert pings.sent == 3
+    assert pings.rtts_s == pytest.approx((0.165, 0.0234))
+    assert (pings.min_s, pings.mean_s) == (pytest.approx(0.0234), pytest.approx(0.094223))
+
+
+def test_no_answer_at_all_is_a_result():
+    pings = read_ping(
+        "\n--- 198.18.0.2 ping statistics ---\n4 packets transmitted, 0 received, 100% packet loss\n"
+    )
+    assert (pings.sent, pings.rtts_s, pings.mean_s) == (4, (), None)
+
+
+def test_a_ping_that_could_not_start_is_a_failure():
+    with pytest.raises(TestbedError, match="Network is unreachable"):
+        read_ping("ping: connect: Network is unreachable")
+
+
+def test_a_transfer_tells_of_each_stream():
+    told = read_transfer(transfer())
+    assert [stream.received_bytes for stream in told.streams] == [1_000_000, 1_000_000]
+    assert told.streams[0].mean_rtt_s == pytest.approx(0.1654)
+    assert told.intervals_bps == (1e6, 2e6)
+    assert told.sender_cpu_percent == {"total": 1.5, "user": 1.5, "system": 1.5}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (transfer(error="unable to connect"), "unable to connect"),
+        (transfer(end={}), "cannot be read"),
+        ("", "cannot be read"),
+        ("[]", "cannot be read"),
+    ],
+)
+def test_a_transfer_that_failed_says_why(text, message):
+    with pytest.raises(TestbedError, match=message):
+        read_transfer(text)
