@@ -45,6 +45,16 @@ def test_series_of_single_flows_and_of_entries_may_stand_beside_each_other():
     assert values(measures.rms_fairness(made, [0, 1], 80e6, (0, 2 * MS))) == pytest.approx([0.5, 0.5])
 
 
+def test_the_rate_of_an_entry_is_that_of_its_flows_together():
+    made = one_entry([9, 15, 15, 0], [1, 5, 5, 0])
+    assert values(measures.delivered_rate(made, [0], (MS, 3 * MS))) == pytest.approx([160e6, 160e6])
+    both = records(
+        flow_deliveries=deliveries({0: [15, 15]}, by="flow"),
+        deliveries=deliveries({1: [5, 5]}, by="traffic"),
+    )
+    assert values(measures.delivered_rate(both, [0, 1], (0, 2 * MS))) == pytest.approx([160e6, 160e6])
+
+
 def test_the_error_of_rates_is_that_of_the_worst_flow_or_the_mean():
     made = one_entry([15, 15], [8, 8])
     assert values(measures.rate_error(made, [0], 80e6, (0, 2 * MS))) == pytest.approx([0.5, 0.5])

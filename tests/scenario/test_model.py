@@ -104,7 +104,6 @@ def test_a_model_made_in_python_has_the_same_errors() -> None:
 @pytest.mark.parametrize(
     ("file", "parts"),
     [
-        ("bcn-4to1.yaml", ["control.bcn", "control.pause"]),
         (
             "rapid-under-udp.yaml",
             ["traffic.rapid.timing", "traffic.rapid.transport", "record.streams", "record.wire"],

@@ -271,12 +271,9 @@ class TestComplaintsOfTheEngine:
         assert json.loads(_core.check(text)) == json.loads(text)
 
     def test_what_the_simulator_lacks_is_no_spec(self) -> None:
-        scenario = loads(
-            TEXT,
-            assign={"control.pause.all": {"at": "switch-0", "xoff": "140 kB", "xon": "130 kB"}},
-        )
+        scenario = loads(TEXT, assign={"traffic.load.timing": {"late": "1 %", "by": "1 ms"}})
         with pytest.raises(
-            UnsupportedError, match=r"control\.pause: the simulator of this version has no PAUSE"
+            UnsupportedError, match=r"traffic\.load\.timing: the simulator of this version has no late timers"
         ):
             scenario.resolve()
 

@@ -12,7 +12,7 @@ from weirlab.measures.rows import (
     by_replicate,
     flow_intervals,
     flow_rows,
-    windowed,
+    traffic_intervals,
 )
 from weirlab.records import Records
 
@@ -34,7 +34,7 @@ def delivered_rate(records: Records, traffic: Sequence[int], window: Window | No
     if window is None:
         rows = flow_rows(records, traffic).rename({"delivered_bytes": "bytes"})
     else:
-        rows = windowed(records, "deliveries", "traffic", traffic, window)
+        rows = traffic_intervals(records, traffic, window)
     bits = 8.0 * pl.col("bytes").cast(pl.Float64).sum()
     return by_replicate(records, rows, bits * 1e12, per_ps=True, window=window)
 

@@ -17,6 +17,7 @@ __all__ = [
     "flow_rows",
     "port_rows",
     "recorded",
+    "traffic_intervals",
     "windowed",
 ]
 
@@ -96,6 +97,22 @@ def flow_intervals(records: Records, traffic: Sequence[int], window: Window | No
     alone = recorded(records, "deliveries", "traffic", rest.get_column("traffic").to_list())
     rows = pl.concat([single, alone.join(rest, on="traffic").select(columns)], how="vertical_relaxed")
     return rows if window is None else within(rows, "flow", window)
+
+
+def traffic_intervals(records: Records, traffic: Sequence[int], window: Window) -> pl.DataFrame:
+    """The recorded intervals of entries of traffic that make up the window: columns `replicate bytes` and
+    more.
+
+    The series of an entry's flows, all of them, are those of the entry. Raises MissingRecordError where an
+    entry was not recorded."""
+    flows = records["flow_names"].filter(pl.col("traffic").is_in(list(traffic))).select("flow", "traffic")
+    single = records["flow_deliveries"].join(flows, on="flow", how="inner")
+    by_flow = [number for number in traffic if number in set(single.get_column("traffic"))]
+    whole = [number for number in traffic if number not in by_flow]
+    parts = [windowed(records, "deliveries", "traffic", whole, window)] if whole else []
+    if by_flow:
+        parts.append(within(single.filter(pl.col("traffic").is_in(by_flow)), "flow", window))
+    return pl.concat([part.select("replicate", "t_ps", "bytes") for part in parts], how="vertical_relaxed")
 
 
 def by_replicate(

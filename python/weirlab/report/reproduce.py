@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from weirlab.plots.style import Plot
-from weirlab.report import reproduce_mdr, reproduce_zrl
+from weirlab.report import reproduce_bcn, reproduce_mdr, reproduce_zrl
 from weirlab.report.page import (
     Block,
     Callout,
@@ -90,6 +90,7 @@ def _nothing(findings: Findings) -> tuple[list[Section], list[Section], list[Plo
 
 
 _MORE: Mapping[str, Callable[[Findings], tuple[list[Section], list[Section], list[Plot]]]] = {
+    "bcn": reproduce_bcn.sections,
     "mdr": reproduce_mdr.sections,
     "zrl": reproduce_zrl.sections,
 }

@@ -263,6 +263,11 @@ class Reproduction:
 
 
 STUDIES: Mapping[str, Reproduction] = {
+    "bcn": Reproduction(
+        title="BCN with PAUSE and drift",
+        source="BCN Calibration 2006",
+        home="weirlab.reproduce.bcn:reproduce",
+    ),
     "mdr": Reproduction(
         title="MDR search and plain binary search",
         source="CSIT MDR, sections 2.8.1, 2.8.4 and 2.8.5",

@@ -23,6 +23,7 @@ from weirlab.units import Rate, Size, Span
 __all__ = [
     "Dcqcn",
     "DcqcnReactionPoint",
+    "DcqcnRecovery",
     "Marking",
     "Qcn",
     "QcnCongestionPoint",
@@ -50,11 +51,25 @@ class Recovery(Model):
     """Step of the target in active increase."""
     r_hai: PositiveRate = Rate(50 * 10**6)
     """Step of the target in hyper-active increase, times the stages beyond fast recovery."""
-    target_cut_above: Number | None = 10.0
-    """A target above this multiple of the rate is divided by `target_cut` after the first stage. Absent:
+    target_cut_above: Number = 10.0
+    """A target above this multiple of the rate is divided by `target_cut` after the first stage; 1e6:
     never."""
     target_cut: Number = 8.0
     """See `target_cut_above`."""
+
+
+class DcqcnRecovery(Recovery):
+    """Growth of a rate in DCQCN: as in QCN, with other defaults."""
+
+    timer: PositiveSpan = Span.from_s(1.5e-3)
+    """Length of a stage of the timer."""
+    jitter: Fraction = 0.0
+    """Uniform spread of byte counter and timer."""
+    halve_stages: Flag = False
+    """Whether stages beyond fast recovery are half as long."""
+    target_cut_above: Number = 1e6
+    """A target above this multiple of the rate is divided by `target_cut` after the first stage; 1e6:
+    never."""
 
 
 class QcnCongestionPoint(Model):
@@ -135,9 +150,7 @@ class DcqcnReactionPoint(LimiterQueue):
     """See above."""
     min_rate: Rate = Rate(10**8)
     """No decrease goes below."""
-    recovery: Recovery = Recovery(
-        timer=Span.from_s(1.5e-3), jitter=0.0, halve_stages=False, target_cut_above=None
-    )
+    recovery: DcqcnRecovery = DcqcnRecovery()
     """How rates grow."""
 
 

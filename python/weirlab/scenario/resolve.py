@@ -261,9 +261,8 @@ def _unsupported_traffic(scenario: Scenario) -> Iterator[tuple[Where, str]]:
 
 
 def _unsupported_rest(scenario: Scenario) -> Iterator[tuple[Where, str]]:
-    for scheme in ("bcn", "qcn", "dcqcn", "pause"):
-        if getattr(scenario.control, scheme, None):
-            yield ("control", scheme), f"has no {scheme.upper()}"
+    if scenario.control is not None and scenario.control.dcqcn is not None:
+        yield ("control", "dcqcn"), "has no DCQCN"
     if scenario.campaign is not None:
         yield ("campaign",), "runs no campaigns"
     for name, record in scenario.record.items():

@@ -1,0 +1,178 @@
+"""What the report of the BCN reproduction shows besides verdicts: the four tables as they were printed, and
+the pictures that the slides name."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from weirlab.plots.bcn import queue_and_rates, range_plot
+from weirlab.plots.style import Plot
+from weirlab.report.page import Column, Section, Table, Text, figure
+from weirlab.reproduce import Findings
+from weirlab.reproduce.bcn.cases import CASES, LITERAL_CASES, TABLES, Case
+from weirlab.reproduce.bcn.tables import (
+    PUBLISHED_RUNS,
+    Key,
+    Spread,
+    our_spreads,
+    published_spreads,
+    verdict_of,
+)
+from weirlab.reproduce.bcn.traces import PICTURES, WORST_PICTURE, Picture
+
+__all__ = ["sections"]
+
+
+def sections(findings: Findings) -> tuple[list[Section], list[Section], list[Plot]]:
+    """What comes before the verdicts, what comes after the claims, and all plots."""
+    ours = our_spreads(findings.tables["configurations"])
+    ranges = [_range(table, ours) for table in TABLES]
+    before = [
+        Section(
+            "Published tables",
+            [
+                Text(
+                    "Minimum, mean, maximum and standard deviation over the runs: "
+                    f"{PUBLISHED_RUNS} published, {next(iter(ours.values())).runs} of ours."
+                ),
+                *(_table(findings, ours, table, drift=drift) for table in TABLES for drift in (True, False)),
+                *(figure(plot) for plot in ranges),
+            ],
+        ),
+        Section("The restart rule of BCN(0,0) to the letter", [_LETTER, _literal(findings, ours)]),
+    ]
+    traces = [_trace(findings, picture) for picture in (*PICTURES, WORST_PICTURE)]
+    after = [
+        Section("Queue and rates over time", [_PICTURES, *(figure(plot) for plot in traces)]),
+        Section("A victim of PAUSE", [_VICTIM, _victim_table(findings.tables["victims"])]),
+    ]
+    return before, after, [*ranges, *traces]
+
+
+_LETTER = Text(
+    "The text: each time the timer expires the rate is set to Rmin, then Tmax is doubled and Rmin halved. "
+    "The rows above restart at the lesser of 1 Gbit/s and the rate before the stop, and only double Tmax."
+)
+_PICTURES = Text(
+    "The slides show these pictures; their text has only their titles. One run each, all six schemes with "
+    "drift and the same seed, and the least fair of all runs of Pause + BCN(MAX) without drift."
+)
+_VICTIM = Text(
+    "The published network has no flow that PAUSE could hurt without reason. Here one more host shares the "
+    "edge switch of ep-0 and offers 3 Gbit/s to a receiver of its own, behind the core switch."
+)
+
+
+def _table(findings: Findings, ours: dict[Key, Spread], table: str, *, drift: bool) -> Table:
+    cases = [case for case in CASES if case.drift is drift]
+    return _beside(findings, ours, table, cases, f"{TABLES[table]}, {'with' if drift else 'without'} drift")
+
+
+def _literal(findings: Findings, ours: dict[Key, Spread]) -> Table:
+    rows = [row for table in TABLES for row in _rows(findings, ours, table, LITERAL_CASES, named=True)]
+    return Table("Restart at Rmin, then Tmax doubled and Rmin halved", _COLUMNS, rows)
+
+
+def _beside(
+    findings: Findings, ours: dict[Key, Spread], table: str, cases: list[Case], caption: str
+) -> Table:
+    return Table(caption, _COLUMNS, _rows(findings, ours, table, cases, named=False))
+
+
+_COLUMNS = [
+    Column("configuration", numeric=False),
+    *(
+        Column(f"{what}, {whose}")
+        for whose in ("published", "ours")
+        for what in ("min", "mean", "max", "std")
+    ),
+    Column("difference of means"),
+    Column("verdict", numeric=False),
+]
+
+
+def _rows(
+    findings: Findings,
+    ours: dict[Key, Spread],
+    table: str,
+    cases: list[Case] | tuple[Case, ...],
+    *,
+    named: bool,
+) -> list[list[str]]:
+    rows = []
+    for case in cases:
+        published, here = published_spreads()[table, case], ours[table, case]
+        label = f"{TABLES[table]}: {case.name}" if named else case.title
+        rows.append(
+            [
+                label,
+                *_numbers(published, 2),
+                *_numbers(here, 3),
+                f"{here.mean - published.mean:+.3f}",
+                verdict_of(findings.rows, table, case),
+            ]
+        )
+    return rows
+
+
+def _numbers(spread: Spread, digits: int) -> list[str]:
+    figures = (spread.least, spread.mean, spread.greatest)
+    return [*(f"{value:.{digits}f}" for value in figures), f"{spread.sd:.3f}"]
+
+
+def _range(table: str, ours: dict[Key, Spread]) -> Plot:
+    sides = {"published": published_spreads(), "ours": ours}
+    rows = [
+        {
+            "label": case.name,
+            "whose": whose,
+            "least": spreads[table, case].least,
+            "mean": spreads[table, case].mean,
+            "greatest": spreads[table, case].greatest,
+            "sd": spreads[table, case].sd,
+        }
+        for case in CASES
+        for whose, spreads in sides.items()
+    ]
+    return range_plot(pl.DataFrame(rows), name=f"{table}-ranges", title=TABLES[table], x_title=table)
+
+
+def _trace(findings: Findings, picture: Picture) -> Plot:
+    queue = findings.tables["queues"].filter(pl.col("picture") == picture.name)
+    rates = findings.tables["rates"].filter(pl.col("picture") == picture.name)
+    return queue_and_rates(
+        queue,
+        rates,
+        name=f"trace-{picture.name}",
+        title=f"{picture.title} ({picture.case.name}, seed {queue.item(0, 'seed')})",
+        set_point_kb=24.0,
+        limit_kb=150.0,
+        fair_gbps=2.5,
+    )
+
+
+def _victim_table(victims: pl.DataFrame) -> Table:
+    means = victims.group_by("variant", maintain_order=True).agg(
+        pl.col("delivered_share", "mean_delay_us", "paused_ms").mean(), pl.col("max_delay_us").max()
+    )
+    return Table(
+        "The victim, means of all runs",
+        [
+            Column("configuration", numeric=False),
+            Column("delivered of offered, first 5 ms", "%"),
+            Column("mean delay", "µs"),
+            Column("longest delay", "µs"),
+            Column("its link paused", "ms"),
+        ],
+        [
+            [
+                row["variant"],
+                f"{100.0 * row['delivered_share']:.1f}",
+                f"{row['mean_delay_us']:.1f}",
+                f"{row['max_delay_us']:.0f}",
+                f"{row['paused_ms']:.2f}",
+            ]
+            for row in means.iter_rows(named=True)
+        ],
+        note=f"{victims.height // means.height} runs of 20 ms each.",
+    )

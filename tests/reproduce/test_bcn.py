@@ -1,0 +1,167 @@
+"""The reproduction of the BCN calibration: its tables, claims and pictures."""
+
+import math
+
+import polars as pl
+import pytest
+
+from weirlab.reproduce import Effort, Verdict, find
+from weirlab.reproduce.bcn import cases, claims, tables, traces, variants, victims
+from weirlab.reproduce.bcn.cases import CASES, LITERAL_CASES, Case
+from weirlab.reproduce.bcn.tables import Spread
+
+FEW = [1, 2]
+
+
+def case_id(case):
+    return case.name
+
+
+def published():
+    return tables.published_spreads()
+
+
+def test_there_are_twelve_configurations_and_four_with_the_literal_rule():
+    assert len(set(CASES)) == 12
+    assert [case.scheme for case in LITERAL_CASES] == ["stop"] * 4
+    assert len({case.name for case in (*CASES, *LITERAL_CASES)}) == 16
+
+
+def test_published_tables_are_where_they_were_printed():
+    assert published()["fairness", Case("max", True, False)].mean == 0.33
+    assert published()["utilisation", Case("stop", False, True)].least == 0.92
+    assert published()["fairness", Case("none", False, True)].sd == 0.048
+    for spread in published().values():
+        assert spread.least <= spread.mean <= spread.greatest
+
+
+@pytest.mark.parametrize("case", [*CASES, *LITERAL_CASES], ids=case_id)
+def test_a_configuration_runs_what_its_name_says(case):
+    control = cases.scenario_of(case).control
+    assert control.bcn.severe.action == case.scheme
+    assert bool(control.pause) == case.pause
+    assert (control.bcn.reaction_point.drift is not None) == case.drift
+    stop = control.bcn.reaction_point.stop
+    assert (stop.restart, stop.r_min_factor) == (
+        ("r-min", 0.5) if case.literal else ("lesser-of-r-min-and-before", 1.0)
+    )
+
+
+def test_the_gains_are_those_that_the_slides_work_out():
+    reaction = cases.scenario_of(CASES[0]).control.bcn.reaction_point
+    q_eq, w, line_mbps = 16, 2, 10_000
+    # Rounded on the slides to two digits per page of 64 B, then times 1500 / 64.
+    assert reaction.gi == pytest.approx(line_mbps / 10 / ((1 + 2 * w) * q_eq), rel=0.01)
+    assert reaction.gd == pytest.approx(0.5 / ((1 + 2 * w) * q_eq), rel=0.03)
+    assert reaction.gi == pytest.approx(0.53 * 1500 / 64, rel=1e-3)
+    assert reaction.gd == pytest.approx(2.6e-4 * 1500 / 64, rel=1e-3)
+
+
+def test_spreads_are_those_of_the_values():
+    spread = tables.spread(pl.Series([1.0, 2.0, 3.0, 4.0]))
+    assert (spread.least, spread.mean, spread.greatest, spread.runs) == (1.0, 2.5, 4.0, 4)
+    assert spread.sd == pytest.approx(math.sqrt(5 / 3))
+    assert spread.error == pytest.approx(spread.sd / 2)
+
+
+def test_the_published_numbers_reproduce_themselves_but_for_known_misfits():
+    for row in tables.table_rows(published(), quick=False):
+        assert row.verdict is (Verdict.HOLDS if row.known is None else Verdict.GONE)
+
+
+def test_a_quick_run_allows_for_its_few_runs():
+    wide = {key: Spread(s.least, s.mean, s.greatest, s.sd, 30) for key, s in published().items()}
+    for quick, whole in zip(
+        tables.table_rows(wide, quick=True), tables.table_rows(wide, quick=False), strict=True
+    ):
+        assert quick.allowed >= whole.allowed
+
+
+def answers(view):
+    return {statement.text: statement.check(view) for statement in claims.STATEMENTS}
+
+
+def test_the_slides_own_tables_bear_out_most_of_what_they_observe_and_deny_three_statements():
+    given = answers(claims.published_view())
+    denied = [text for text, answer in given.items() if answer.holds is False]
+    assert [text[:30] for text in denied] == [
+        "BCN(0,0) tends to be less fair",
+        "BCN(MAX) is somewhat less fair",
+        "... but better at transient in",
+    ]
+    borne_out = [text for text, answer in given.items() if answer.holds]
+    assert len(borne_out) == 7
+
+
+def test_what_the_slides_show_in_pictures_only_stays_open():
+    given = answers(claims.published_view())
+    assert sum(answer.holds is None for answer in given.values()) == 5
+
+
+def test_equal_means_decide_nothing():
+    same = dict.fromkeys(published(), Spread(0.1, 0.2, 0.3, 0.05, 300))
+    given = answers(claims.View(same))
+    assert not any(answer.holds for text, answer in given.items() if "best for transient" not in text)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    chosen = [case for case in CASES if case.drift]
+    return pl.concat([cases.of_case(case, FEW, None) for case in chosen])
+
+
+def test_runs_of_a_configuration_carry_measures_and_transients(runs):
+    assert runs.height == 6 * len(FEW)
+    assert runs.get_column("fairness").is_between(0, 2).all()
+    assert runs.get_column("utilisation").is_between(0.5, 1.001).all()
+    assert runs.filter("pause", pl.col("scheme") == "none").get_column("paused_ms").min() > 0
+    assert runs.filter(~pl.col("pause")).get_column("paused_ms").max() == 0
+    assert runs.filter(~pl.col("pause")).get_column("lost_frames").min() > 0
+
+
+def test_the_same_seeds_give_the_same_runs_on_any_number_of_threads(runs):
+    again = cases.of_case(CASES[0], FEW, 1)
+    first = runs.filter(pl.col("scheme") == "none", ~pl.col("pause"))
+    assert again.equals(first)
+
+
+def test_a_picture_has_a_queue_and_four_rates():
+    queue, rates = traces.series_of(traces.PICTURES[0], 1)
+    assert queue.height == 800
+    assert queue.select((pl.col("mean_kb") <= pl.col("max_kb") + 1e-9).all()).item()
+    assert queue.get_column("max_kb").max() <= 150.0
+    assert rates.get_column("flow").n_unique() == 4
+    # After the start every sender is limited, near its share of 2.5 Gbit/s.
+    later = rates.filter(pl.col("t_ms") > 20)
+    assert later.get_column("rate_gbps").null_count() < 0.05 * later.height
+    assert 1.5 < later.get_column("rate_gbps").mean() < 3.5
+
+
+def test_a_victim_suffers_from_pause_and_from_nothing_else():
+    free, paused = (victims.of_variant(name, FEW, None) for name in ("BCN", "Pause + BCN"))
+    assert free.get_column("delivered_share").mean() == pytest.approx(1.0, abs=0.03)
+    assert paused.get_column("delivered_share").max() < free.get_column("delivered_share").min()
+    assert free.get_column("paused_ms").max() == 0
+
+
+def test_variants_are_legal_scenarios():
+    for family in variants.FAMILIES.values():
+        for variant in (family[0], family[-1]):
+            for case in CASES:
+                cases.scenario_of(case).assign(variant.of(case))
+
+
+def test_a_variant_runs_only_what_it_concerns():
+    (restart,) = (
+        variant for variant in variants.FAMILIES["single"] if variant.name == "restart at the rate before"
+    )
+    rows = variants.judged([restart], CASES, FEW, short=True, threads=None)
+    assert rows.get_column("configuration").to_list() == [c.name for c in CASES if c.scheme == "stop"]
+    assert rows.get_column("ours").is_between(0, 1.001).all()
+    (distance,) = variants.distances(rows).get_column("rms").to_list()
+    assert 0 <= distance < 0.3
+
+
+def test_the_study_is_known_by_name():
+    assert find("bcn").source.startswith("BCN Calibration 2006")
+    assert Effort(quick=True).quick

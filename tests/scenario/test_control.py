@@ -1,0 +1,274 @@
+"""Congestion control in scenario files: what it becomes, what is said of mistakes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from weirlab.errors import ScenarioError, UnsupportedError
+from weirlab.scenario import Scenario, load, loads
+from weirlab.scenario.layout import layout_of, plan_network
+from weirlab.scenario.resolve_control import resolve_control
+
+BASE = """\
+weirlab: 1
+name: control
+network:
+  kind: graph
+  link: {rate: 10 Gbit/s, delay: 0.5 us, framing: none}
+  nodes: {ep: {kind: host, count: 3, response: 1 us}, sw: {kind: switch, count: 2}}
+  links: {left: {join: ["ep-[0-1]", sw-0]}, right: {join: [ep-2, sw-1]}, trunk: {join: [sw-0, sw-1]}}
+traffic:
+  load: {from: "ep-[0-1]", to: ep-2, source: {kind: poisson, load: 40 %, frame_size: 1500 B}}
+run: {duration: 1 ms}
+"""
+BCN = """\
+control:
+  bcn:
+    congestion_point: {at: sw-0->sw-1, q_eq: 16 frames, frame_size: 1500 B}
+    severe: {above: 75 frames, action: stop}
+    reaction_point: {at: "ep-[0-1]", gi: 12.42, gd: 6.09e-3, ru: 1 Mbit/s}
+"""
+QCN = """\
+control:
+  qcn:
+    congestion_point: {at: sw-0->sw-1}
+    reaction_point: {at: "@hosts"}
+"""
+DCQCN = """\
+control:
+  dcqcn:
+    marking: {at: "sw-*->*", k_min: 40 kB, k_max: 100 kB, p_max: 10 %}
+    reaction_point: {at: "@hosts"}
+"""
+PAUSE = """\
+control:
+  pause:
+    all: {at: "@switches", xoff: 140 kB, xon: 130 kB}
+    core: {at: sw-1, xoff: 100 kB, xon: 90 kB, quanta: 65535, refresh: 1 ms}
+"""
+
+
+def resolved(scenario: Scenario) -> dict[str, Any]:
+    """The section `control` of the spec."""
+    assert scenario.network is not None
+    return resolve_control(scenario, layout_of(plan_network(scenario.network).spec), {})
+
+
+def complaints(text: str, assign: dict[str, Any] | None = None) -> list[str]:
+    with pytest.raises(ScenarioError) as caught:
+        loads(BASE + text, assign, file="f.yaml")
+    return str(caught.value).splitlines()
+
+
+def test_nothing_is_on_unless_it_is_asked_for() -> None:
+    plain = loads(BASE, {"network.nodes.ep.response": None})
+    nothing = {"bcn": None, "qcn": None, "dcqcn": None, "pause": [], "responses": []}
+    assert resolved(plain) == nothing
+
+
+def test_bcn_becomes_ids_bytes_and_rates() -> None:
+    bcn = resolved(loads(BASE + BCN))["bcn"]
+    point, sender = bcn["congestion_point"], bcn["reaction_point"]
+    assert len(point["ports"]) == 1
+    assert point["q_eq_bytes"] == 16 * 1500
+    assert point["unit_bytes"] == 1500
+    assert point["severe"] == {"above_bytes": 112_500, "action": "stop"}
+    assert point["sampling"] == {"kind": "uniform", "jitter": 0.5}
+    assert sender["hosts"] == [0, 1]
+    assert sender["ru_bps"] == 10**6
+    assert sender["drift"] is None
+    assert sender["limiter"] == {"queue": "unlimited", "pacing_jitter": 0.15, "fifo_frames": 0}
+    stop = sender["stop"]
+    assert (stop["t_max_ps"], stop["r_min_bps"], stop["restart"]) == (
+        100 * 10**6,
+        10**9,
+        "lesser-of-r-min-and-before",
+    )
+
+
+def test_feedback_may_count_pages_where_thresholds_count_frames() -> None:
+    point = resolved(loads(BASE + BCN, {"control.bcn.congestion_point.unit": "64 B"}))["bcn"][
+        "congestion_point"
+    ]
+    assert (point["unit_bytes"], point["q_eq_bytes"]) == (64, 24_000)
+
+
+def test_a_switch_obeys_the_last_rule_of_pause_that_names_it() -> None:
+    rules = resolved(loads(BASE + PAUSE))["pause"]
+    assert [(rule["nodes"], rule["xoff_bytes"], rule["quanta"]) for rule in rules] == [
+        ([3], 140_000, None),
+        ([4], 100_000, 65535),
+    ]
+    assert rules[1]["refresh_ps"] == 10**9
+
+
+def test_a_rule_that_no_switch_obeys_any_more_is_left_out() -> None:
+    rules = resolved(loads(BASE + PAUSE, {"control.pause.core.at": "@switches"}))["pause"]
+    assert [rule["xoff_bytes"] for rule in rules] == [100_000]
+
+
+def test_hosts_respond_as_the_graph_says_unless_control_says_otherwise() -> None:
+    entry = {"quick": {"at": "ep-0", "pause": "10 ns", "notification": "20 ns"}}
+    responses = resolved(loads(BASE, {"control": {"responses": entry}}))["responses"]
+    assert sorted(responses, key=lambda response: response["nodes"]) == [
+        {"nodes": [0], "pause_ps": 10_000, "notification_ps": 20_000},
+        {"nodes": [1, 2], "pause_ps": 10**6, "notification_ps": 10**6},
+    ]
+
+
+@pytest.mark.parametrize("text", [BCN, QCN, PAUSE], ids=["bcn", "qcn", "pause"])
+def test_every_scheme_is_a_legal_spec_and_is_written_out_as_the_same(text: str) -> None:
+    scenario = loads(BASE + text)
+    spec = json.loads(scenario.resolve().spec_json)
+    assert spec["control"] == resolved(scenario)
+    assert loads(scenario.to_yaml()) == scenario
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        {"kind": "star", "hosts": 4, "link": {"rate": "10 Gbit/s"}},
+        {"kind": "fat-tree", "k": 4, "link": {"rate": "10 Gbit/s"}},
+        {
+            "kind": "dumbbell",
+            "pairs": 3,
+            "access": {"rate": "10 Gbit/s"},
+            "bottleneck": {"rate": "10 Gbit/s"},
+        },
+    ],
+    ids=["star", "fat-tree", "dumbbell"],
+)
+@pytest.mark.parametrize("text", [BCN, QCN, PAUSE], ids=["bcn", "qcn", "pause"])
+def test_every_scheme_works_in_every_kind_of_network(network: dict[str, Any], text: str) -> None:
+    names = "left-*" if network["kind"] == "dumbbell" else "host-*"
+    changes: dict[str, Any] = {
+        "network": network,
+        "traffic.load.from": names,
+        "traffic.load.to": "right-0" if names == "left-*" else "host-0",
+    }
+    scheme = next(iter(loads(BASE + text).control.model_dump(exclude_defaults=True)))  # type: ignore[union-attr]
+    if scheme == "pause":
+        changes["control.pause"] = {"all": {"at": "@switches", "xoff": "140 kB", "xon": "130 kB"}}
+    else:
+        changes[f"control.{scheme}.congestion_point.at"] = "@switches->@hosts"
+        changes[f"control.{scheme}.reaction_point.at"] = "@hosts"
+    spec = json.loads(loads(BASE + text, changes).resolve().spec_json)
+    assert spec["control"][scheme]
+
+
+def test_dcqcn_is_written_down_and_refused_where_it_is_run() -> None:
+    scenario = loads(BASE + DCQCN)
+    assert resolved(scenario)["dcqcn"]["marking"]["k_min_bytes"] == 40_000
+    assert loads(scenario.to_yaml()) == scenario
+    with pytest.raises(UnsupportedError, match=r"control\.dcqcn: the simulator of this version has no DCQCN"):
+        scenario.resolve()
+
+
+SPOILT = {
+    "a port that does not exist": (
+        BCN.replace("sw-0->sw-1", "sw-0->sw-2"),
+        "f.yaml:13:24: control.bcn.congestion_point.at: no port is called 'sw-0->sw-2': "
+        "no node is called 'sw-2'; did you mean 'sw-1'?",
+    ),
+    "a set point in frames of no size": (
+        BCN.replace(", frame_size: 1500 B", ", unit: 64 B"),
+        "f.yaml:13:40: control.bcn.congestion_point.q_eq: frames of which size? write 'frame_size' beside it",
+    ),
+    "feedback without a unit": (
+        BCN.replace("16 frames, frame_size: 1500 B", "24 kB").replace("75 frames", "112.5 kB"),
+        "f.yaml:13:5: control.bcn.congestion_point: Fb in which unit? write 'frame_size: 1500 B', "
+        "or a 'unit' such as 64 B",
+    ),
+    "a switch as a sender": (
+        QCN.replace('"@hosts"', "sw-0"),
+        "f.yaml:14:22: control.qcn.reaction_point.at: only hosts can stand here (got sw-0)",
+    ),
+    "two schemes at once": (
+        BCN + QCN.removeprefix("control:\n"),
+        "f.yaml:16:3: control.qcn: stands beside 'bcn'; senders obey one scheme",
+    ),
+    "a host that sends PAUSE": (
+        PAUSE.replace('"@switches"', "ep-0"),
+        "f.yaml:13:11: control.pause.all.at: only switches can stand here (got ep-0)",
+    ),
+    "XON above XOFF": (
+        PAUSE.replace("xon: 130 kB", "xon: 150 kB"),
+        "f.yaml:13:42: control.pause.all.xon: is above 'xoff' (140 kB)",
+    ),
+    "quanta beyond their 16 bits": (
+        PAUSE.replace("65535", "65536"),
+        "f.yaml:14:48: control.pause.core.quanta: lie between 1 and 65535 (got 65536)",
+    ),
+    "marking thresholds in the wrong order": (
+        DCQCN.replace("40 kB", "400 kB"),
+        "f.yaml:13:30: control.dcqcn.marking.k_min: is above 'k_max' (100 kB)",
+    ),
+    "an action that does not exist": (
+        BCN.replace("action: stop", "action: halt"),
+        "f.yaml:14:32: control.bcn.severe.action: write 'none', 'stop' or 'max' (got 'halt')",
+    ),
+    "a restart rule that does not exist": (
+        BCN.replace("ru: 1 Mbit/s", "ru: 1 Mbit/s, stop: {restart: rmin}"),
+        "f.yaml:15:83: control.bcn.reaction_point.stop.restart: write 'r-min', "
+        "'lesser-of-r-min-and-before' or 'before' (got 'rmin'); did you mean 'r-min'?",
+    ),
+    "a factor that the simulator refuses": (
+        BCN.replace("ru: 1 Mbit/s", "ru: 1 Mbit/s, stop: {t_max_factor: 0.5}"),
+        "f.yaml:15:83: control.bcn.reaction_point.stop.t_max_factor: a number, at least 1 (got 0.5)",
+    ),
+    "a series of a host without a limiter": (
+        BCN + 'record: {rates: {limiter: "ep-*", every: 100 us}}\n',
+        "f.yaml:16:18: record.rates.limiter: ep-2 has no rate limiter: it is no reaction point of 'control'",
+    ),
+    "a percentile of a queue that is not recorded": (
+        PAUSE + "measure: {p: {kind: queue-percentile, of: sw-0->sw-1, percentile: 99 %}}\n",
+        "f.yaml:15:11: measure.p: needs the levels of 'sw-0->sw-1'; add an entry such as "
+        "{levels: sw-0->sw-1} to 'record'",
+    ),
+    "a percentile over another time than the record": (
+        PAUSE
+        + "measure: {p: {kind: queue-percentile, of: sw-0->sw-1, percentile: 99 %, window: 0 ms .. 1 ms}}\n"
+        + "record: {q: {levels: sw-0->sw-1}}\n",
+        "f.yaml:15:73: measure.p.window: is not that of the record of 'sw-0->sw-1' (the whole run)",
+    ),
+    "a spread of a queue that is not recorded": (
+        PAUSE + "measure: {s: {kind: queue-spread, of: sw-0->sw-1}}\n",
+        "f.yaml:15:11: measure.s: needs 'sw-0->sw-1' over time; add an entry such as "
+        "{queue: sw-0->sw-1, every: 100 us} to 'record'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), SPOILT.values(), ids=SPOILT.keys())
+def test_a_mistake_is_told_with_its_place(text: str, message: str) -> None:
+    assert message in complaints(text)
+
+
+def test_a_bed_without_congestion_points_refuses_them() -> None:
+    from weirlab.testbed.refusals import only_the_load
+
+    refused = only_the_load(loads(BASE + BCN), "this bed")
+    assert "control: this bed has no congestion points; leave this out" in [
+        f"{problem.path}: {problem.message}" for problem in refused
+    ]
+
+
+@pytest.mark.parametrize("drift", ["", "-no-drift"])
+@pytest.mark.parametrize("pause", ["", "-pause"])
+@pytest.mark.parametrize(
+    ("scheme", "action"), [("", "none"), ("-stop", "stop"), ("-max", "max")], ids=["bcn", "stop", "max"]
+)
+def test_every_published_configuration_is_a_ready_made_scenario(
+    scheme: str, action: str, pause: str, drift: str
+) -> None:
+    scenario = load(f"bcn{scheme}{pause}{drift}")
+    control = scenario.control
+    assert control is not None
+    assert control.bcn is not None
+    assert control.bcn.severe is not None
+    assert control.bcn.severe.action == action
+    assert bool(control.pause) is bool(pause)
+    assert (control.bcn.reaction_point.drift is None) is bool(drift)
