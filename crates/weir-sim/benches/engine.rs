@@ -5,6 +5,8 @@
 use std::ops::ControlFlow;
 
 use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
+use weir_core::spec::Spec;
+use weir_core::spec::control::Control;
 use weir_sim::{Plan, PushedSource, Sim, Totals, workloads};
 
 fn run(plan: &Plan) -> Totals {
@@ -28,5 +30,20 @@ fn packet_hops(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, packet_hops);
+/// Runs per second of the BCN calibration: 80 ms of four flows under BCN, without and with PAUSE.
+fn calibration(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("calibration");
+    group.sample_size(10).sampling_mode(SamplingMode::Flat);
+    let paused = Spec {
+        control: Control { pause: vec![workloads::calibration_pause()], ..workloads::calibration().control },
+        ..workloads::calibration()
+    };
+    for (name, spec) in [("bcn", workloads::calibration()), ("pause + bcn", paused)] {
+        let plan = Plan::new(spec).expect("a legal spec");
+        group.bench_function(name, |bencher| bencher.iter(|| run(&plan)));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, packet_hops, calibration);
 criterion_main!(benches);

@@ -1,4 +1,4 @@
-//! Runs one of the workloads with published exact counts, and prints one line of JSON:
+//! Runs one of the workloads with published exact counts, or the BCN calibration, and prints one line of JSON:
 //!
 //!     cargo run --release -p weir-sim --example workload -- w3 --k 8 --repeat 5 --probe-us 10
 //!
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     }
 }
 
-const USAGE: &str = "usage: workload w1|w3|w4 [--k EVEN] [--repeat TIMES] [--probe-us INTERVAL]";
+const USAGE: &str = "usage: workload w1|w3|w4|bcn|pause-bcn [--k EVEN] [--repeat TIMES] [--probe-us INTERVAL]";
 
 fn run(arguments: &[String]) -> Result<String, String> {
     let (name, options) = arguments.split_first().ok_or(USAGE)?;
@@ -45,6 +45,12 @@ fn run(arguments: &[String]) -> Result<String, String> {
         "w1" => workloads::incast(),
         "w3" => workloads::fat_tree(k),
         "w4" => workloads::slotted_switch(),
+        "bcn" => workloads::calibration(),
+        "pause-bcn" => {
+            let mut spec = workloads::calibration();
+            spec.control.pause = vec![workloads::calibration_pause()];
+            spec
+        }
         _ => return Err(USAGE.into()),
     };
     if let Some(us) = probe_us {

@@ -1,6 +1,8 @@
 //! Loads whose exact counts are known, from several simulators: for benchmarks and tests. Their chance does not
 //! depend on the seed of a run: source `i` draws from SplitMix64 with state `1000 + i`.
 
+mod calibration;
+
 use weir_core::spec::Engine;
 use weir_core::spec::control::Control;
 use weir_core::spec::switching::Switching;
@@ -11,6 +13,8 @@ use weir_core::spec::{
 use weir_core::units::{Bytes, Rate, Span, Time};
 
 use weir_core::network::Topology;
+
+pub use calibration::{CORE, HOT_PORT, calibration, calibration_pause};
 
 /// What may wait at a switch's port.
 const BUFFER: Limit = Limit::Bytes(Bytes::new(150_000));

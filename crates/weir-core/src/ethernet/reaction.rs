@@ -111,6 +111,8 @@ pub struct ReactionPoint {
     limiter: Option<Limiter>,
     /// Up to when all is done that was due.
     now: Time,
+    /// Up to when the meter is read: the last change of the rate.
+    settled: Time,
     meter: Meter,
     stream: Stream,
 }
@@ -118,17 +120,16 @@ pub struct ReactionPoint {
 impl ReactionPoint {
     /// Without a limiter.
     pub fn new(stream: Stream) -> ReactionPoint {
-        ReactionPoint { limiter: None, now: Time::ZERO, meter: Meter::default(), stream }
+        ReactionPoint { limiter: None, now: Time::ZERO, settled: Time::ZERO, meter: Meter::default(), stream }
     }
 
     /// Does all that is due up to `now`.
     #[inline]
     pub fn advance(&mut self, now: Time, rules: &Rules) {
-        if self.limiter.is_none() {
-            self.now = now;
-            return;
+        if self.poll_timeout() <= now {
+            self.advance_limiter(now, rules);
         }
-        self.advance_limiter(now, rules);
+        self.now = now;
     }
 
     fn advance_limiter(&mut self, now: Time, rules: &Rules) {
@@ -145,13 +146,13 @@ impl ReactionPoint {
                 self.remove();
             }
         }
-        self.settle(now);
     }
 
     /// A notification arrives at `now`. The first that asks for less makes a limiter; without one, feedback for more
     /// is void.
     pub fn on_feedback(&mut self, now: Time, feedback: Feedback, rules: &Rules) -> Change {
         self.advance(now, rules);
+        self.settle(now);
         if self.limiter.is_none() {
             if !feedback.is_negative() {
                 return Change::Ignored;
@@ -184,8 +185,18 @@ impl ReactionPoint {
     pub fn on_sent(&mut self, now: Time, size: Bytes, rules: &Rules) {
         debug_assert!(now == self.now || self.limiter.is_none(), "advance before sending");
         let change = match (&mut self.limiter, rules) {
-            (Some(Limiter::Qcn(limiter)), Rules::Qcn(rules)) => limiter.on_sent(size, rules, &mut self.stream),
-            (Some(Limiter::Dcqcn(limiter)), Rules::Dcqcn(rules)) => limiter.on_sent(size, rules, &mut self.stream),
+            (Some(Limiter::Qcn(limiter)), Rules::Qcn(rules)) => {
+                let before = limiter.rate();
+                let change = limiter.on_sent(size, rules, &mut self.stream);
+                self.settle_at(now, before);
+                change
+            }
+            (Some(Limiter::Dcqcn(limiter)), Rules::Dcqcn(rules)) => {
+                let before = limiter.rate();
+                let change = limiter.on_sent(size, rules, &mut self.stream);
+                self.settle_at(now, before);
+                change
+            }
             _ => return,
         };
         if change == Change::Removed {
@@ -214,9 +225,11 @@ impl ReactionPoint {
         }
     }
 
-    /// What it did up to the last time it was told.
-    pub fn meter(&self) -> &Meter {
-        &self.meter
+    /// What it did up to the last time that it was told.
+    pub fn meter(&self) -> Meter {
+        let mut read = self.meter;
+        self.read(&mut read, self.now, self.rate());
+        read
     }
 
     /// bit/s; 0 while stopped and without a limiter.
@@ -230,16 +243,25 @@ impl ReactionPoint {
         }
     }
 
+    /// Reads the meter up to `now`, before the rate changes.
     fn settle(&mut self, now: Time) {
-        let span = now.saturating_since(self.now);
-        self.now = now;
+        self.settle_at(now, self.rate());
+    }
+
+    /// Reads the meter up to `now`: the rate was `rate`.
+    fn settle_at(&mut self, now: Time, rate: f64) {
+        let mut meter = self.meter;
+        self.read(&mut meter, now, rate);
+        (self.meter, self.settled) = (meter, now);
+    }
+
+    fn read(&self, meter: &mut Meter, now: Time, rate: f64) {
+        let span = now.saturating_since(self.settled);
         if self.limiter.is_some() {
-            self.meter.limited_ps += span.ps();
-            self.meter.rate_bit += self.rate() * (span.ps() as f64 / PS_PER_S as f64);
-            if let Some(Limiter::Bcn(limiter)) = &self.limiter
-                && limiter.is_stopped()
-            {
-                self.meter.stopped_ps += span.ps();
+            meter.limited_ps += span.ps();
+            meter.rate_bit += rate * (span.ps() as f64 / PS_PER_S as f64);
+            if let Allowance::Stopped(_) = self.allowance() {
+                meter.stopped_ps += span.ps();
             }
         }
     }

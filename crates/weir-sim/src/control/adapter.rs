@@ -97,6 +97,7 @@ impl Outlet {
     }
 
     /// When the next frame may begin, as things are, and when that may change.
+    #[inline]
     fn not_before(&self) -> Time {
         self.pacer.not_before(self.reaction.allowance()).min(self.reaction.poll_timeout())
     }
@@ -161,19 +162,24 @@ impl Adapter {
         self.outlets.iter().flat_map(|outlet| outlet.queue.iter().map(|&(id, _)| id))
     }
 
-    /// A frame of the flow of outlet `place` comes at `now`, while the port is `free` or not; whether it is taken.
-    pub(crate) fn push(&mut self, now: Time, place: u32, id: FrameId, size: Bytes, free: bool) -> bool {
-        let outlet = &mut self.outlets[place as usize];
-        let size = size.count();
+    /// Whether a frame of the flow of outlet `place` that comes at `now`, while the port is `free` or not, is taken.
+    #[inline]
+    pub(crate) fn has_room(&self, now: Time, place: u32, size: Bytes, free: bool) -> bool {
+        let outlet = &self.outlets[place as usize];
         let (waits, limit) = match outlet.limited {
             true => (Load { frames: outlet.queue.len() as u64, bytes: outlet.bytes }, self.limited_limit),
             false => (self.open, self.open_limit),
         };
         // As at a port, a frame that need not wait is not held against the limit.
-        let passes = free && self.all.frames == 0 && outlet.not_before() <= now;
-        if !passes && !limit.admits(waits.frames + 1, waits.bytes + size) {
-            return false;
-        }
+        limit.admits(waits.frames + 1, waits.bytes + size.count())
+            || free && self.all.frames == 0 && outlet.not_before() <= now
+    }
+
+    /// A frame of the flow of outlet `place` comes at `now`; `beyond` waits in the port.
+    #[inline]
+    pub(crate) fn push(&mut self, now: Time, place: u32, id: FrameId, size: Bytes, beyond: Bytes) {
+        let outlet = &mut self.outlets[place as usize];
+        let size = size.count();
         if outlet.queue.is_empty() {
             self.turns.push_back(place);
         }
@@ -184,13 +190,7 @@ impl Adapter {
         }
         self.settle(now);
         self.all.add(1, size);
-        true
-    }
-
-    /// Notes the most that waited, `beyond` bytes of it in the port.
-    #[inline]
-    pub(crate) fn note_most(&mut self, beyond: u64) {
-        self.most = self.most.max(self.all.bytes + beyond);
+        self.most = self.most.max(self.all.bytes + beyond.count());
     }
 
     /// The most that waited since the last time that this was asked for; `beyond` bytes wait in the port.
@@ -221,13 +221,15 @@ impl Adapter {
             if outlet.pacer.not_before(outlet.reaction.allowance()) > now {
                 continue;
             }
-            self.turns.remove(turn);
             self.know(place);
             let outlet = &mut self.outlets[place as usize];
             let (id, size) = outlet.queue.pop_front()?;
             let bytes = Bytes::new(size.into());
             outlet.bytes -= u64::from(size);
-            if !outlet.queue.is_empty() {
+            if outlet.queue.is_empty() {
+                self.turns.remove(turn);
+            } else if self.turns.len() > 1 {
+                self.turns.remove(turn);
                 self.turns.push_back(place);
             }
             if let Some(rules) = &self.rules {
@@ -274,6 +276,7 @@ impl Adapter {
     }
 
     /// Lets the loads know whether the flow of an outlet is limited now.
+    #[inline]
     fn know(&mut self, place: u32) {
         let outlet = &mut self.outlets[place as usize];
         let limited = outlet.reaction.allowance() != Allowance::Unlimited;
@@ -285,6 +288,7 @@ impl Adapter {
     }
 
     /// Counts the integrals up to `now`.
+    #[inline]
     pub(crate) fn settle(&mut self, now: Time) {
         let span = u128::from(now.saturating_since(self.settled).ps());
         self.settled = now;
@@ -299,7 +303,7 @@ impl Adapter {
             let at = self.boundary;
             for outlet in &mut self.outlets {
                 outlet.reaction.advance(at, rules);
-                let (meter, before) = (*outlet.reaction.meter(), outlet.before);
+                let (meter, before) = (outlet.reaction.meter(), outlet.before);
                 let rate = match outlet.reaction.allowance() {
                     Allowance::Unlimited => None,
                     Allowance::Limited(rate) => Some(rate.bps()),

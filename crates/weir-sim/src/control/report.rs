@@ -112,7 +112,7 @@ impl Fabric<'_> {
             let Some(rules) = &adapter.rules else { continue };
             for outlet in &mut adapter.outlets {
                 outlet.reaction.advance(end, rules);
-                totals.reaction_points.push((outlet.flow, *outlet.reaction.meter()));
+                totals.reaction_points.push((outlet.flow, outlet.reaction.meter()));
                 if adapter.boundaries.is_some() {
                     totals.limiters.push((outlet.flow, std::mem::take(&mut outlet.rows)));
                 }

@@ -1,6 +1,7 @@
 //! Public laws of the simulator.
 mod agents;
 mod batch;
+mod control;
 mod counts;
 mod laws;
 mod probes;
