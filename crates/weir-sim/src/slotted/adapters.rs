@@ -462,7 +462,7 @@ impl Adapters {
         let slot = self.slot;
         let meter = |limiter: &mut Limiter| {
             limiter.point.advance(at(end, slot), &obedience.rules);
-            (limiter.host, limiter.to, *limiter.point.meter())
+            (limiter.host, limiter.to, limiter.point.meter())
         };
         self.limiters.iter_mut().map(meter).collect()
     }
