@@ -3,11 +3,14 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from weirlab import _core
-from weirlab.errors import ScenarioError
-from weirlab.scenario import loads
+from weirlab.errors import InputError, ScenarioError
+from weirlab.scenario import load, loads
 from weirlab.scenario.path import line_spec, path_plan
+from weirlab.scenario.rate_trace import read_rate_trace
 
 FILE = """weirlab: 1
 name: wan
@@ -79,6 +82,7 @@ def test_a_line_means_this_to_the_core(text, part, meaning):
     [
         ("rate: 1 Mbit/s, steps: [{at: 0 s, rate: 1 Mbit/s}]", "steps: stand beside 'rate'"),
         ("steps: [{at: 1 s, rate: 1 Mbit/s}]", "steps: the first rate holds from 0 on"),
+        ("rate: 1 Mbit/s, trace: x", "trace: stands beside 'rate' or 'steps'"),
         ("repeat: 1 s", "repeat: of what? write 'steps'"),
         ("loss: 1 %, bursts: {to_bad: 1 %, to_good: 1 %}", "bursts: stand beside 'loss'"),
         ("bursts: {to_bad: 0, to_good: 0}", "bursts: a channel of two states"),
@@ -98,6 +102,46 @@ def test_a_line_means_this_to_the_core(text, part, meaning):
 )
 def test_what_makes_no_sense_is_refused_at_its_place(text, message):
     assert [told.startswith(f"testbed.hops.wan.forward.{message}") for told in complaint(text)] == [True]
+
+
+def traced(tmp_path, times, line="trace: link.trace, trace_bin: 10 ms"):
+    (tmp_path / "link.trace").write_text("".join(f"{time}\n" for time in times))
+    (tmp_path / "wan.yaml").write_text(FILE.replace("LINE", line))
+    return path_plan(load(tmp_path / "wan.yaml")).hops["wan"].forward
+
+
+def test_a_trace_becomes_the_rates_of_its_bins(tmp_path):
+    # Ten packets in the first 10 ms, none in the second, one in the rest of 25 ms.
+    spec = line_spec(traced(tmp_path, [*range(1, 11), 25]))
+    bits = 1504 * 8
+    rates = [[0, bits * 1000], [10 * 10**9, 0], [20 * 10**9, bits * 200]]
+    assert spec["rate"] == {"kind": "steps", "steps": rates, "period_ps": 25 * 10**9}
+    _core.check_line(json.dumps(spec))
+
+
+@given(st.lists(st.integers(0, 500), min_size=1, max_size=200), st.integers(1, 300))
+def test_a_trace_keeps_all_that_could_leave(tmp_path_factory, times, bin_ms):
+    times = [*sorted(times), 501]
+    file = tmp_path_factory.mktemp("trace") / "link.trace"
+    file.write_text("".join(f"{time}\n" for time in times))
+    steps, period = read_rate_trace(file, bin_ms * 10**9)
+    ends = [at for at, _ in steps[1:]] + [period]
+    bits = sum(rate * (end - at) / 1e12 for (at, rate), end in zip(steps, ends, strict=True))
+    assert bits == pytest.approx(len(times) * 1504 * 8, abs=1.0 * len(steps))
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        ([], "has times"),
+        ([0], "above 0 ms"),
+        ([1, "x"], r"link.trace:2: a time in whole ms was expected \(got 'x'\)"),
+        ([5, 4], r"link.trace:2: times ascend \(got 4 after 5\)"),
+    ],
+)
+def test_what_is_no_trace_is_refused_with_its_line(tmp_path, times, message):
+    with pytest.raises(InputError, match=message):
+        traced(tmp_path, times)
 
 
 def test_an_emulated_path_has_no_network_of_a_simulation():

@@ -18,7 +18,6 @@ from weirlab.cli.frame import (
     print_json,
     read_scenario,
     show,
-    show_place,
     tell,
 )
 from weirlab.cli.progress import progress_bar
@@ -72,7 +71,7 @@ def bulk(
     if continued:
         tell(f"continued {directory}")
     show(_table(found, scenario.name, plan.cycles))
-    show_place(directory, None)
+    typer.echo(f"\nResult: {directory}")
 
 
 def _document(name: str, directory: Path, found: list[PointSummary]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from weirlab.scenario.network import Path
 from weirlab.scenario.path import Line, line_spec
 from weirlab.scenario.selecting import Fault, Where
 from weirlab.scenario.testbeds import Netns
+from weirlab.units import Rate
 
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
@@ -55,16 +56,20 @@ def check_emulated(scenario: Scenario, bed: Netns) -> Iterator[Fault]:
 
 
 def _line(line: Line, at: Where) -> Iterator[Fault]:
+    if line.trace is not None and (line.steps or line.rate is not None):
+        yield (*at, "trace"), "stands beside 'rate' or 'steps'; a transmitter has one of them"
     if line.steps and line.rate is not None:
         yield (*at, "steps"), "stand beside 'rate'; a transmitter has one of them"
     if line.repeat is not None and not line.steps:
         yield (*at, "repeat"), "of what? write 'steps'"
     if line.bursts is not None and line.loss:
         yield (*at, "bursts"), "stand beside 'loss'; a line has one of them"
-    fast = line.rate is None and not line.steps
+    fast = line.rate is None and not line.steps and line.trace is None
     for word in ("lanes", "buffer", "cross", "framing"):
         if fast and word in line.model_fields_set:
             yield (*at, word), "needs a transmitter: write 'rate'"
+    if line.trace is not None:  # what it holds is judged when it is read
+        line = line.model_copy(update={"rate": Rate(1)})
     try:
         _core.check_line(json.dumps(line_spec(line)))
     except TrafficFault as fault:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from weirlab.scenario.base import BY_KIND, Model, Named
+from weirlab.scenario.base import BY_KIND, Model, Named, Text
+from weirlab.scenario.rate_trace import read_rate_trace
 from weirlab.scenario.traffic import Constant, OnOff, Poisson
 from weirlab.scenario.values import Count, Flag, Fraction, Limit, Natural, PositiveRate, PositiveSpan
 from weirlab.units import Frames, Rate, Size, Span
@@ -87,11 +89,19 @@ class Line(Model):
     """
 
     rate: PositiveRate | None = None
-    """Of the transmitter. Absent, and without `steps`: transmission takes no time, and nothing waits."""
+    """Of the transmitter. Absent, and without `steps` and `trace`: transmission takes no time, and nothing
+    waits.
+    """
     steps: tuple[RateStep, ...] = ()
     """A rate that changes; the first step is at 0 s. Instead of `rate`."""
     repeat: PositiveSpan | None = None
     """After which time the steps begin anew. Absent: the last rate stays."""
+    trace: Text | None = None
+    """A file of times in ms at which 1504 B can leave (Mahimahi's format), repeated for ever; beside the
+    scenario file. Instead of `rate`.
+    """
+    trace_bin: PositiveSpan = Span.from_s(0.02)
+    """Over which time the rate of a trace is taken."""
     lanes: Count = 1
     """Transmitters of this rate side by side, each with its queue; a flow stays with one."""
     buffer: Limit = Field(default="unlimited", examples=["60 kB", "100 frames", "unlimited"])
@@ -142,9 +152,11 @@ class PathPlan:
 
 def path_plan(scenario: Scenario) -> PathPlan | None:
     """The path that a scenario has emulated: its `hops`, or with `path: emulator` its network of two hosts.
+    Traces are read.
 
     A link's frames are Ethernet frames, and a path's are IP packets: with `framing: ethernet` a packet
     occupies what its frame would; the buffer counts the packets' bytes. None when it has none emulated.
+    Raises InputError for a trace that cannot be read.
     """
     from weirlab.scenario.network import FRAMING_BYTES, Path
     from weirlab.scenario.testbeds import Netns
@@ -153,7 +165,9 @@ def path_plan(scenario: Scenario) -> PathPlan | None:
     if not isinstance(bed, Netns) or bed.router is not None:
         return None
     if bed.hops:
-        return PathPlan(bed.hops, bed.mtu.bytes)
+        beside = FilePath(scenario.file).parent if scenario.file else FilePath()
+        hops = {name: _with_traces(hop, beside) for name, hop in bed.hops.items()}
+        return PathPlan(hops, bed.mtu.bytes)
     if not isinstance(scenario.network, Path):
         return None
     link = scenario.network.link
@@ -169,6 +183,20 @@ def path_plan(scenario: Scenario) -> PathPlan | None:
         for port in (f"{near}->{far}", f"{far}->{near}")
     )
     return PathPlan({"link": Hop(forward=there, backward=back)}, bed.mtu.bytes)
+
+
+def _with_traces(hop: Hop, beside: FilePath) -> Hop:
+    """The hop with steps in the place of traces."""
+
+    def read(line: Line) -> Line:
+        if line.trace is None:
+            return line
+        steps, period = read_rate_trace(beside / line.trace, line.trace_bin.ps)
+        taken = tuple(RateStep(at=Span(at), rate=Rate(rate)) for at, rate in steps)
+        return line.model_copy(update={"trace": None, "steps": taken, "repeat": Span(period)})
+
+    backward = None if hop.backward is None else read(hop.backward)
+    return hop.model_copy(update={"forward": read(hop.forward), "backward": backward})
 
 
 def _buffer(scenario: Scenario, port: str) -> Size | Frames | Literal["unlimited"]:
