@@ -37,7 +37,7 @@ def inside(bed: NetnsTestbed, role: str, *words: str) -> list[str]:
 
 
 def police(bed: NetnsTestbed) -> None:
-    """Let the outgoing link of the router carry 20 Mbit/s, with a buffer of few frames; cut segments in TCP."""
+    """Let the outgoing link of the router carry 20 Mbit/s with a buffer of few frames; TCP cuts segments."""
     for role, link in (
         ("sender", "router"),
         ("router", "sender"),
