@@ -1,6 +1,7 @@
 """iperf3 and ping over a path: how they are run, and what they tell.
 
-Every program runs in a process group of its own, with a deadline after which the group is killed.
+Every program runs in a process group of its own, with a deadline after which the group is killed; a little
+later it ends by itself, should nobody be there to kill it.
 """
 
 from __future__ import annotations
@@ -28,11 +29,13 @@ from weirlab.testbed.path import EmulatedPath
 
 __all__ = ["Measurement", "Pings", "Stream", "Transfer", "measure", "read_ping", "read_transfer", "versions"]
 
-_PACKAGES = {"iperf3": "iperf3", "ping": "iputils-ping"}
+_PACKAGES = {"iperf3": "iperf3", "ping": "iputils-ping", "timeout": "coreutils"}
 _START_S = 10.0
 """How long a server may take to listen."""
 _GRACE_S = 30.0
 """How long a program may take beyond what it measures: connections are made one by one."""
+_ORPHAN_S = 5.0
+"""How much longer a program may live whose weir was killed."""
 
 
 @dataclass(frozen=True)
@@ -190,15 +193,16 @@ def _transfer(load: Load, duration_s: float, bed: EmulatedPath) -> Transfer:
         *("iperf3", "-J", "-c", address, "-t", f"{duration_s:g}", "-P", str(load.streams)),
         *("-C", load.congestion_control, *window),
     ]
-    with _server(goal):
-        return read_transfer(_run(start, command, duration_s + _GRACE_S, fine=(0, 1)))
+    limit_s = duration_s + _GRACE_S
+    with _server(goal, limit_s):
+        return read_transfer(_run(start, command, limit_s, fine=(0, 1)))
 
 
 @contextlib.contextmanager
-def _server(namespace: Namespace) -> Iterator[None]:
+def _server(namespace: Namespace, limit_s: float) -> Iterator[None]:
     """iperf3 listens for one test."""
     command = ["iperf3", "-s", "-1", "--forceflush"]
-    process = _started(namespace, command)
+    process = _started(namespace, command, limit_s + _START_S)
     drain = None
     try:
         late = threading.Timer(_START_S, _kill, (process,))
@@ -221,7 +225,7 @@ def _server(namespace: Namespace) -> Iterator[None]:
 
 def _run(namespace: Namespace, command: Sequence[str], limit_s: float, *, fine: tuple[int, ...]) -> str:
     """What a command prints."""
-    process = _started(namespace, command)
+    process = _started(namespace, command, limit_s)
     try:
         text, _ = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
@@ -235,12 +239,14 @@ def _run(namespace: Namespace, command: Sequence[str], limit_s: float, *, fine: 
     return text
 
 
-def _started(namespace: Namespace, command: Sequence[str]) -> subprocess.Popen[str]:
+def _started(namespace: Namespace, command: Sequence[str], limit_s: float) -> subprocess.Popen[str]:
+    """A command that ends after this time even if this process is not there any more."""
+    limited = ["timeout", "--signal=KILL", f"{limit_s + _ORPHAN_S:g}", *command]
     environment = {**os.environ, "LC_ALL": "C"}
 
     def start() -> subprocess.Popen[str]:
         return subprocess.Popen(
-            command,
+            limited,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
