@@ -59,8 +59,9 @@ class InputGenerated(Hotspot):
     they can."""
     own: Flag = False
     """Whether the host at the hotspot may be among the hosts of `degree`."""
-    mean_burst: Number = 1.0
-    """Mean burst of the hot traffic, in frames, geometric. 1: each frame by itself."""
+    mean_burst: Number | None = None
+    """Mean burst of the hot traffic, in frames, geometric. Absent: that of the first other traffic that comes
+    in bursts, or 1: each frame by itself."""
     frame_size: PositiveSize | None = None
     """Of the hot traffic. Absent: that of the first other traffic."""
     background: Literal["stops", "continues"] = "stops"

@@ -112,7 +112,8 @@ def _input(
     _, port = _place(layout, hotspot.at)
     line = layout.ports[port]
     size = _hot_size(hotspot, traffic)
-    if hotspot.mean_burst < 1:
+    mean_burst = _mean_burst(hotspot, traffic)
+    if mean_burst < 1:
         raise _Fault("a burst has at least one frame", "mean_burst")
     if hotspot.background == "stops":
         _pause_background(name, traffic, set(loads), window)
@@ -143,7 +144,7 @@ def _input(
                     "kind": "bursts",
                     "slot_ps": own.wire_ps(size),
                     "load": load,
-                    "mean_frames": hotspot.mean_burst,
+                    "mean_frames": mean_burst,
                 },
                 "frame_size": {"fixed": size},
                 "stream": {"kind": "named"},
@@ -174,6 +175,13 @@ def _hot_size(hotspot: InputGenerated, traffic: list[dict[str, Any]]) -> int:
             if "fixed" in source["frame_size"]:
                 return int(source["frame_size"]["fixed"])
     raise _Fault("how long are the hot frames? write 'frame_size: 64 B'", "frame_size")
+
+
+def _mean_burst(hotspot: InputGenerated, traffic: list[dict[str, Any]]) -> float:
+    if hotspot.mean_burst is not None:
+        return hotspot.mean_burst
+    found = (source["departures"].get("mean_frames") for source in _all_sources(traffic))
+    return next((mean for mean in found if mean is not None), 1.0)
 
 
 def _hosts(layout: Layout, selector: tuple[str, ...], *path: str | int) -> list[int]:
