@@ -17,7 +17,8 @@ ROOT = Path(__file__).parents[2]
 READY_MADE = sorted((ROOT / "python" / "weirlab" / "scenarios").glob("*.yaml"))
 OTHERS = sorted((Path(__file__).parent / "files").glob("*.yaml"))
 SCHEMA = jsonschema.Draft202012Validator(json_schema())
-AT_MOST = Span.from_s(0.002)
+AT_MOST = Span.from_s(0.002_048)
+"""A whole number of slots of 64 B at 10 Gbit/s."""
 
 
 def names(paths: list[Path]) -> list[str]:
