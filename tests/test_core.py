@@ -21,6 +21,7 @@ NO_RECORD: dict[str, Any] = {
     "traffic": [],
     "flows": [],
     "delays": False,
+    "connections": [],
     "limiters": [],
     "queue_levels": [],
 }
@@ -46,7 +47,7 @@ def spec(*, duration_ps: int = MILLISECOND, gap_ps: float = 2.4e6, **record: Any
         {
             "network": STAR,
             "queues": [{"ports": [5], "discipline": {"kind": "drop-tail", "limit": {"frames": 16}}}],
-            "traffic": [{"name": "load", "sources": [source(0), source(1)]}],
+            "traffic": [{"name": "load", "sources": [source(0), source(1)], "tcp": None}],
             "run": {"duration_ps": duration_ps, "engine": {"kind": "event"}},
             "switching": {"memories": [], "adapters": [], "services": [], "egress": []},
             "control": {"bcn": None, "qcn": None, "dcqcn": None, "pause": [], "responses": []},

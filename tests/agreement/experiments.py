@@ -41,6 +41,7 @@ NO_RECORD: dict[str, Any] = {
     "traffic": [],
     "flows": [],
     "delays": False,
+    "connections": [],
     "limiters": [],
     "queue_levels": [],
 }
@@ -134,7 +135,7 @@ def run(
     spec = {
         "network": network,
         "queues": list(queues),
-        "traffic": [{"name": "load", "sources": sources}],
+        "traffic": [{"name": "load", "sources": sources, "tcp": None}],
         "run": {"duration_ps": duration_ps, "engine": {"kind": "event"}},
         "control": NO_CONTROL,
         "switching": NO_SWITCHING,

@@ -314,7 +314,7 @@ ADDITIONS = {
     "a record of nothing that is known": (
         "record: {a: {que: switch-0->host-3, every: 1 us}}",
         "f.yaml:10:10: record.a: say what, with one of the fields "
-        "queue, flow, delays, levels, limiter, p_streams, frames; did you mean 'queue'?",
+        "queue, flow, tcp, delays, levels, limiter, p_streams, frames; did you mean 'queue'?",
     ),
     "a record of traffic that does not exist": (
         "record: {a: {flow: laod, every: 1 ms}}",

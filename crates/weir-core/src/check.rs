@@ -2,6 +2,7 @@
 
 mod control;
 mod switching;
+mod transport;
 
 use std::collections::BTreeSet;
 
@@ -126,13 +127,16 @@ fn check_traffic(traffic: &[Traffic], topology: &Topology) -> Result<(), SpecErr
             let message = format!("two groups of traffic are called '{}'", group.name);
             return Err(SpecError::new(format!("{at}/name"), message));
         }
-        flows += group.sources.iter().map(Source::flows).sum::<u64>();
+        flows += group.flows();
         if flows > MAX_FLOWS {
             let message = format!("{flows} or more pairs of a source and a destination; at most {MAX_FLOWS}");
             return Err(SpecError::new(format!("{at}/sources"), message));
         }
         for (j, source) in group.sources.iter().enumerate() {
             check_source(source, topology, &mut listed).map_err(|error| error.under(format!("{at}/sources/{j}")))?;
+        }
+        if let Some(tcp) = &group.tcp {
+            transport::check_connections(tcp, topology).map_err(|error| error.under(format!("{at}/tcp")))?;
         }
     }
     Ok(())
@@ -178,16 +182,21 @@ fn check_source(source: &Source, topology: &Topology, listed: &mut Listed) -> Re
             }
         }
     }
-    if source.start_ps > source.stop_ps {
-        let message = format!("a source stops after its start (start {}, stop {})", source.start_ps, source.stop_ps);
-        return Err(SpecError::new("/stop_ps", message));
-    }
-    if source.start_ps > Time::ZERO + MAX_DURATION {
-        let message = format!("a source starts within {MAX_DURATION} (got {})", source.start_ps);
-        return Err(SpecError::new("/start_ps", message));
-    }
+    check_times(source.start_ps, source.stop_ps)?;
     check_departures(&source.departures).map_err(|error| error.under("/departures"))?;
     check_sizes(&source.frame_size).map_err(|error| error.under("/frame_size"))
+}
+
+fn check_times(start: Time, stop: Time) -> Result<(), SpecError> {
+    if start > stop {
+        let message = format!("a source stops after its start (start {}, stop {})", start, stop);
+        return Err(SpecError::new("/stop_ps", message));
+    }
+    if start > Time::ZERO + MAX_DURATION {
+        let message = format!("a source starts within {MAX_DURATION} (got {})", start);
+        return Err(SpecError::new("/start_ps", message));
+    }
+    Ok(())
 }
 
 pub(crate) fn check_departures(departures: &Departures) -> Result<(), SpecError> {
@@ -287,7 +296,8 @@ fn check_record(record: &Record, spec: &Spec, topology: &Topology) -> Result<(),
         }
         check(probe.every_ps, 1, at)?;
     }
-    for (list, probes) in [("traffic", &record.traffic), ("flows", &record.flows)] {
+    let lists = [("traffic", &record.traffic), ("flows", &record.flows), ("connections", &record.connections)];
+    for (list, probes) in lists {
         let mut groups = BTreeSet::new();
         for (i, probe) in probes.iter().enumerate() {
             let at = format!("/record/{list}/{i}");
@@ -299,8 +309,12 @@ fn check_record(record: &Record, spec: &Spec, topology: &Topology) -> Result<(),
                 let message = format!("traffic '{}' is recorded twice", group.name);
                 return Err(SpecError::new(format!("{at}/traffic"), message));
             }
-            let flows = group.sources.iter().map(Source::flows).sum::<u64>();
-            check(probe.every_ps, if list == "flows" { flows } else { 1 }, at)?;
+            let series = match list {
+                "flows" => group.flows(),
+                "connections" => group.tcp.as_ref().map_or(0, |tcp| tcp.list.len() as u64),
+                _ => 1,
+            };
+            check(probe.every_ps, series, at)?;
         }
     }
     let mut hosts = BTreeSet::new();

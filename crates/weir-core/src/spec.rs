@@ -7,6 +7,7 @@
 
 pub mod control;
 pub mod switching;
+pub mod transport;
 
 use serde::{Deserialize, Serialize};
 
@@ -211,6 +212,16 @@ pub struct Traffic {
     pub name: String,
     /// Its sources.
     pub sources: Vec<Source>,
+    /// Its TCP connections.
+    pub tcp: Option<transport::Connections>,
+}
+
+impl Traffic {
+    /// How many flows it has.
+    pub fn flows(&self) -> u64 {
+        let connections = self.tcp.as_ref().map_or(0, |tcp| tcp.list.len() as u64);
+        self.sources.iter().map(Source::flows).sum::<u64>() + 2 * connections
+    }
 }
 
 /// Frames that one host sends.
@@ -355,6 +366,8 @@ pub struct Record {
     pub traffic: Vec<TrafficProbe>,
     /// Series of deliveries of every flow of some traffic groups.
     pub flows: Vec<TrafficProbe>,
+    /// Series of the senders of all TCP connections of some traffic groups.
+    pub connections: Vec<TrafficProbe>,
     /// Distribution of the one-way delay of every flow.
     pub delays: bool,
     /// Series of the rate limiters of hosts.

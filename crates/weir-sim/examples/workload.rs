@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use weir_core::spec::{PortProbe, Spec};
 use weir_core::units::Span;
-use weir_sim::{Plan, PushedSource, Sim, Totals, workloads};
+use weir_sim::{Plan, Sim, Totals, workloads};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -26,16 +26,18 @@ fn main() -> ExitCode {
     }
 }
 
-const USAGE: &str = "usage: workload w1|w3|w4|bcn|pause-bcn [--k EVEN] [--repeat TIMES] [--probe-us INTERVAL]";
+const USAGE: &str =
+    "usage: workload w1|w2|w3|w4|bcn|pause-bcn [--k EVEN] [--flows N] [--repeat TIMES] [--probe-us INTERVAL]";
 
 fn run(arguments: &[String]) -> Result<String, String> {
     let (name, options) = arguments.split_first().ok_or(USAGE)?;
-    let (mut k, mut repeat, mut probe_us) = (8, 1, None);
+    let (mut k, mut flows, mut repeat, mut probe_us) = (8, 8, 1, None);
     for option in options.chunks(2) {
         let [option, value] = option else { return Err(USAGE.into()) };
         let value: u32 = value.parse().map_err(|_| format!("{option} takes a number (got '{value}')\n{USAGE}"))?;
         match option.as_str() {
             "--k" => k = value,
+            "--flows" => flows = value,
             "--repeat" => repeat = value.max(1),
             "--probe-us" => probe_us = Some(value),
             _ => return Err(USAGE.into()),
@@ -43,6 +45,7 @@ fn run(arguments: &[String]) -> Result<String, String> {
     }
     let mut spec = match name.as_str() {
         "w1" => workloads::incast(),
+        "w2" => workloads::dumbbell(flows),
         "w3" => workloads::fat_tree(k),
         "w4" => workloads::slotted_switch(),
         "bcn" => workloads::calibration(),
@@ -61,7 +64,7 @@ fn run(arguments: &[String]) -> Result<String, String> {
     let mut last = None;
     for _ in 0..repeat {
         let before = cpu_seconds()?;
-        let totals = Sim::<PushedSource>::new(&plan, 0, []).run(|_| ControlFlow::Continue(()));
+        let totals = Sim::standard(&plan, 0).run(|_| ControlFlow::Continue(()));
         cpu.push(cpu_seconds()? - before);
         last = Some(totals.map_err(|error| error.to_string())?);
     }
@@ -77,10 +80,11 @@ fn probe_all(spec: &mut Spec, every_ps: Span) -> Result<(), String> {
 
 fn json(name: &str, k: u32, totals: &Totals, cpu: &[f64]) -> String {
     let sum = |of: fn(&weir_sim::FlowTotals) -> u64| totals.flows.iter().map(of).sum::<u64>();
+    let bytes: Vec<u64> = totals.connections.iter().map(|row| row.receiver.delivered_bytes).collect();
     let workload = if name == "w3" { format!("w3-k{k}") } else { name.to_string() };
     format!(
         "{{\"workload\": \"{workload}\", \"packet_hops\": {}, \"events\": {}, \"generated\": {}, \"delivered\": {}, \
-         \"dropped\": {}, \"live\": {}, \"cpu_s\": {cpu:?}}}",
+         \"dropped\": {}, \"live\": {}, \"delivered_bytes\": {bytes:?}, \"cpu_s\": {cpu:?}}}",
         totals.packet_hops,
         totals.events,
         sum(|flow| flow.sent_frames),

@@ -261,7 +261,8 @@ impl Agenda {
         } else if self.beyond < self.taken / 64 {
             self.stretch = self.stretch.saturating_sub(1);
         }
-        let gap = match (start - self.since) / self.taken.max(1) as u64 {
+        // A wider bucket may begin before the width was fitted last.
+        let gap = match start.saturating_sub(self.since) / self.taken.max(1) as u64 {
             0 if !pending.is_empty() => {
                 let half = pending.len() / 2;
                 let (_, median, _) = pending.select_nth_unstable(half);

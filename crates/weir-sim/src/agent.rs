@@ -6,6 +6,7 @@ use weir_core::units::{Bytes, Time};
 
 use crate::fabric::Fabric;
 use crate::frames::Body;
+use crate::totals::Totals;
 
 /// An endpoint with a timer. Transit never reaches an agent.
 ///
@@ -28,6 +29,11 @@ pub trait Agent {
 
     /// A frame arrived.
     fn on_frame(&mut self, fabric: &mut Fabric<'_>, frame: Received) -> Time;
+
+    /// The run has ended at `end`: adds what is to be known of this agent.
+    fn report(&mut self, end: Time, totals: &mut Totals) {
+        let _ = (end, totals);
+    }
 }
 
 /// A frame with a body that arrived at the end of its flow.

@@ -8,7 +8,6 @@ use std::thread;
 use weir_core::spec::Engine;
 use weir_core::units::Time;
 
-use crate::agent::PushedSource;
 use crate::plan::Plan;
 use crate::sim::{Sim, SimError};
 use crate::slotted;
@@ -97,7 +96,7 @@ fn replicate(plan: &Plan, seed: u64, progress: &Progress) -> Result<Totals, SimE
         return Err(SimError::Interrupted);
     }
     let totals = match plan.spec().run.engine {
-        Engine::Event => Sim::<PushedSource>::new(plan, seed, []).run(&mut tell)?,
+        Engine::Event => Sim::standard(plan, seed).run(&mut tell)?,
         Engine::Slotted { .. } => slotted::run(plan, seed, &mut tell)?,
     };
     let _ = tell(Time::ZERO + end);

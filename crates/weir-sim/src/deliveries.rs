@@ -91,13 +91,15 @@ impl Watch {
         Some(Watch { delays: vec![Histogram::default(); histograms], traffic, flows })
     }
 
-    /// A frame of `flow`, of the group `traffic`, arrived at `now`.
+    /// A frame of `flow`, which counts for the group `traffic`, arrived at `now`.
     #[cold]
-    pub(crate) fn on_delivery(&mut self, now: Time, flow: u32, traffic: u32, size: Bytes, delay: Span) {
+    pub(crate) fn on_delivery(&mut self, now: Time, flow: u32, traffic: Option<u32>, size: Bytes, delay: Span) {
         if let Some(histogram) = self.delays.get_mut(flow as usize) {
             histogram.count(delay);
         }
-        if let Some(probe) = &mut self.traffic[traffic as usize] {
+        if let Some(traffic) = traffic
+            && let Some(probe) = &mut self.traffic[traffic as usize]
+        {
             probe.on_delivery(now, size.count());
         }
         if let Some(Some(probe)) = self.flows.get_mut(flow as usize) {

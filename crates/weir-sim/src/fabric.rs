@@ -368,13 +368,15 @@ impl<'p> Fabric<'p> {
         let delay = self.now - born;
         self.flows[flow as usize].deliver(size, delay);
         if let Some(watch) = &mut self.watch {
-            watch.on_delivery(self.now, flow, self.plan.flows[flow as usize].traffic, size, delay);
+            let planned = &self.plan.flows[flow as usize];
+            let group = (!planned.returns).then_some(planned.traffic);
+            watch.on_delivery(self.now, flow, group, size, delay);
         }
         if kind == Kind::Data { None } else { self.hand_over(id, flow, size) }
     }
 
     /// A frame with a body, just freed, goes to the agent that receives the flow.
-    #[cold]
+    #[inline]
     fn hand_over(&mut self, id: FrameId, flow: u32, size: Bytes) -> Option<u32> {
         let agent = self.receivers.get(flow as usize).copied().filter(|&agent| agent != NOBODY)?;
         self.received = Some(Received { flow, size, body: self.frames.body(id) });

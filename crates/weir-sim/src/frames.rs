@@ -4,6 +4,7 @@
 use weir_core::ethernet::pause::Pause;
 use weir_core::ethernet::reaction::Feedback;
 use weir_core::queue::Lane;
+use weir_core::tcp::Segment;
 use weir_core::units::{Bytes, Time};
 
 /// Place of a frame in the pool.
@@ -59,6 +60,8 @@ pub enum Body {
     Pause(Pause),
     /// Any number that agents agree on.
     Token(u64),
+    /// A segment of a connection.
+    Tcp(Segment),
 }
 
 impl Frame {

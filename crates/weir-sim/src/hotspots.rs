@@ -163,8 +163,8 @@ impl Benchmark {
         };
         let hotspot = |from| source(from, Destination::Node(0), 1.0, start, Time::NEVER);
         vec![
-            Traffic { name: "background".into(), sources: (0..hosts).map(background).collect() },
-            Traffic { name: "hot".into(), sources: (0..hot).map(hotspot).collect() },
+            Traffic { name: "background".into(), sources: (0..hosts).map(background).collect(), tcp: None },
+            Traffic { name: "hot".into(), sources: (0..hot).map(hotspot).collect(), tcp: None },
         ]
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Reading order:
 //! 1. [`Plan`]: a spec, checked, with all paths laid; shared by all replicates.
-//! 2. [`Fabric`]: ports, links and frames in motion; [`Agent`]: what lives at the ends.
+//! 2. [`Fabric`]: ports, links and frames in motion; [`Agent`]: what lives at the ends; [`Endpoint`]: those of a spec.
 //! 3. [`Sim`]: one run, and the law of conservation.
 //! 4. [`simulate`]: a batch of replicates on several threads; [`Tables`]: its columns.
 //! 5. [`workloads`]: loads with published exact counts.
@@ -19,6 +19,7 @@ mod agent;
 mod batch;
 mod control;
 mod deliveries;
+mod endpoint;
 mod fabric;
 mod feed;
 mod frames;
@@ -30,20 +31,23 @@ mod reckoning;
 mod sim;
 mod slotted;
 mod tables;
+mod tcp;
 mod totals;
 pub mod workloads;
 
 pub use agent::{Agent, PushedSource, Received};
 pub use batch::{Progress, simulate};
 pub use deliveries::Delivery;
+pub use endpoint::Endpoint;
 pub use fabric::Fabric;
 pub use frames::Body;
 pub use plan::{Feeding, Plan};
 pub use probes::{Intervals, PortInterval};
 pub use sim::{Sim, SimError};
 pub use tables::Tables;
+pub use tcp::{TcpReceiver, TcpSender};
 pub use totals::{
-    BurstTotals, ControlFrames, ControlKind, ControlTotals, DropTotals, FlowTotals, LimiterInterval, MemoryTotals,
-    PortTotals, Totals,
+    BurstTotals, ConnectionInterval, ConnectionTotals, ControlFrames, ControlKind, ControlTotals, DropTotals,
+    FlowTotals, LimiterInterval, MemoryTotals, PortTotals, Totals,
 };
 pub use weir_core::columns::{Column, Table};

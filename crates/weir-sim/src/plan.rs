@@ -7,7 +7,9 @@ use weir_core::network::Topology;
 use weir_core::queue::Limit;
 use weir_core::rng::{Seed, Stream};
 use weir_core::routing::Router;
+use weir_core::spec::transport::Load;
 use weir_core::spec::{self, Destination, Discipline, Engine, Spec};
+use weir_core::tcp;
 use weir_core::traffic::Emissions;
 use weir_core::units::Span;
 
@@ -31,6 +33,7 @@ pub struct Plan {
     /// The ports of all flows, one after the other, [`ARRIVED`] behind each.
     pub(crate) route: Vec<u32>,
     pub(crate) sources: Vec<PlannedSource>,
+    pub(crate) connections: Vec<PlannedConnection>,
     /// What congestion management shares, if there is any.
     pub(crate) control: Option<ControlPlan>,
 }
@@ -43,6 +46,8 @@ pub(crate) struct Flow {
     pub(crate) to: u32,
     /// Where its ports begin in [`Plan::route`].
     pub(crate) first_leg: u32,
+    /// Whether it carries only what comes back to the sender of another flow, the one before it.
+    pub(crate) returns: bool,
 }
 
 #[derive(Debug)]
@@ -62,6 +67,17 @@ impl PlannedSource {
     pub(crate) fn group(&self) -> u32 {
         self.place.0 as u32
     }
+}
+
+/// A connection between two agents.
+#[derive(Debug)]
+pub(crate) struct PlannedConnection {
+    /// Place in `traffic` and in the list of its connections.
+    pub(crate) place: (usize, usize),
+    /// The flow of its data; that of what comes back follows.
+    pub(crate) flow: u32,
+    /// Name of the stream of its application.
+    stream: String,
 }
 
 /// How frames come from a source to the port of its host. The counts do not depend on it.
@@ -99,13 +115,15 @@ impl Plan {
                 limits[port as usize] = limit.into();
             }
         }
-        let (mut flows, mut sources) = list_flows(&spec, &topology);
+        let Listed { mut flows, mut sources, connections } = list_flows(&spec, &topology);
         if spec.run.engine == (Engine::Slotted { flows: false }) {
             flows = Vec::new();
         }
         let control = ControlPlan::new(&spec, &topology);
-        let mut plan = Plan { spec, topology, limits, flows, route: Vec::new(), sources: Vec::new(), control };
+        let (route, none) = (Vec::new(), Vec::new());
+        let mut plan = Plan { spec, topology, limits, flows, route, sources: none, connections, control };
         if is_slotted {
+            plan.refuse_connections()?;
             plan.sources = sources;
             return Ok(plan);
         }
@@ -158,11 +176,30 @@ impl Plan {
     /// The frames that `source` generates in the run with `seed`.
     pub(crate) fn emissions(&self, source: &PlannedSource, seed: Seed) -> Emissions {
         let spec = &self.spec.traffic[source.place.0].sources[source.place.1];
-        let stream = match spec.stream {
-            spec::Stream::Named => seed.stream(&source.stream),
-            spec::Stream::SplitMix64 { state } => Stream::split_mix_64(state),
+        Emissions::new(spec, stream(spec.stream, &source.stream, seed))
+    }
+
+    /// What the application of `connection` writes now and then in the run with `seed`, if it does.
+    pub(crate) fn writes(&self, connection: &PlannedConnection, seed: Seed) -> Option<Emissions> {
+        let spec::transport::Connection { from, to, start_ps, stop_ps, ref load } = *self.connection(connection).1;
+        let Load::Writes { departures, write_size, stream: chance } = load else { return None };
+        let source = spec::Source {
+            from,
+            to: Destination::Node(to),
+            start_ps,
+            stop_ps,
+            departures: departures.clone(),
+            frame_size: write_size.clone(),
+            stream: *chance,
         };
-        Emissions::new(spec, stream)
+        Some(Emissions::new(&source, stream(*chance, &connection.stream, seed)))
+    }
+
+    /// What the spec says of `connection`.
+    pub(crate) fn connection(&self, connection: &PlannedConnection) -> (&tcp::Config, &spec::transport::Connection) {
+        let (group, place) = connection.place;
+        let tcp = self.spec.traffic[group].tcp.as_ref().expect("a connection stands in a list of connections");
+        (&tcp.config, &tcp.list[place])
     }
 
     /// The sources that each port pulls, merged; for the ports that are `wanted`.
@@ -224,28 +261,48 @@ impl Plan {
 
     fn unreachable(&self, flow: usize, sources: &[PlannedSource]) -> SpecError {
         let Flow { from, to, .. } = self.flows[flow];
+        let name = |node: u32| &self.topology.nodes[node as usize].name;
+        let message = format!("there is no way from '{}' to '{}'", name(from), name(to));
+        let is_its = |connection: &&PlannedConnection| (0..2).contains(&(flow as i64 - i64::from(connection.flow)));
+        if let Some(connection) = self.connections.iter().find(is_its) {
+            let (group, place) = connection.place;
+            return SpecError::new(format!("/traffic/{group}/tcp/list/{place}/to"), message);
+        }
         let source = &sources[sources.partition_point(|source| source.first_flow as usize <= flow) - 1];
         let (group, place) = source.place;
         let list = match &self.spec.traffic[group].sources[place].to {
             Destination::Node(_) => "node".to_string(),
             Destination::Uniform(_) => format!("uniform/{}", flow - source.first_flow as usize),
         };
-        let name = |node: u32| &self.topology.nodes[node as usize].name;
-        let message = format!("there is no way from '{}' to '{}'", name(from), name(to));
         SpecError::new(format!("/traffic/{group}/sources/{place}/to/{list}"), message)
     }
 
+    /// The slotted engine has cells and no connections.
+    fn refuse_connections(&self) -> Result<(), SpecError> {
+        match self.connections.first() {
+            Some(connection) => {
+                Err(SpecError::new(format!("/traffic/{}/tcp", connection.place.0), "the slotted engine has no TCP"))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Gives each source whose frames all leave through the same port to that port, if all that use it can be given.
+    /// A port that an agent sends through is not given any.
     fn attach(&self, sources: &mut [PlannedSource]) {
-        let ends = sources.iter().skip(1).map(|source| source.first_flow).chain([self.flows.len() as u32]);
         let first_port = |flow: u32| self.route[self.flows[flow as usize].first_leg as usize];
         let mut shared = vec![false; self.topology.ports.len()];
+        for connection in &self.connections {
+            (connection.flow..connection.flow + 2).for_each(|flow| shared[first_port(flow) as usize] = true);
+        }
         let mut outlets = Vec::new();
-        for (source, end) in sources.iter().zip(ends) {
+        for source in sources.iter() {
+            let flows = self.spec.traffic[source.place.0].sources[source.place.1].flows() as u32;
+            let flows = source.first_flow..source.first_flow + flows;
             let port = first_port(source.first_flow);
-            let alone = (source.first_flow..end).all(|flow| first_port(flow) == port);
+            let alone = flows.clone().all(|flow| first_port(flow) == port);
             if !alone {
-                (source.first_flow..end).for_each(|flow| shared[first_port(flow) as usize] = true);
+                flows.for_each(|flow| shared[first_port(flow) as usize] = true);
             }
             outlets.push(alone.then_some(port));
         }
@@ -265,28 +322,52 @@ fn refuse_unknown(spec: &Spec) -> Result<(), SpecError> {
     }
 }
 
+/// The stream of chance that `spec` asks for; `name` is the one among those of the run.
+fn stream(spec: spec::Stream, name: &str, seed: Seed) -> Stream {
+    match spec {
+        spec::Stream::Named => seed.stream(name),
+        spec::Stream::SplitMix64 { state } => Stream::split_mix_64(state),
+    }
+}
+
 /// `#2`, `#3`, ... from the second on.
 fn numbered(count: u32) -> String {
     if count > 1 { format!("#{count}") } else { String::new() }
 }
 
-fn list_flows(spec: &Spec, topology: &Topology) -> (Vec<Flow>, Vec<PlannedSource>) {
-    let (mut flows, mut sources) = (Vec::new(), Vec::new());
+/// All flows, and who makes them, in the order of the spec: in each group first the sources, then the connections.
+#[derive(Default)]
+struct Listed {
+    flows: Vec<Flow>,
+    sources: Vec<PlannedSource>,
+    connections: Vec<PlannedConnection>,
+}
+
+fn list_flows(spec: &Spec, topology: &Topology) -> Listed {
+    let mut listed = Listed::default();
     for (group, traffic) in spec.traffic.iter().enumerate() {
         let mut of_host: BTreeMap<u32, u32> = BTreeMap::new();
-        for (place, source) in traffic.sources.iter().enumerate() {
-            let count = of_host.entry(source.from).or_default();
+        let mut stream = |host: u32| {
+            let count = of_host.entry(host).or_default();
             *count += 1;
-            let host = &topology.nodes[source.from as usize].name;
-            let stream = format!("traffic/{}/{host}{}", traffic.name, numbered(*count));
-            let first_flow = flows.len() as u32;
-            sources.push(PlannedSource { place: (group, place), first_flow, stream, pulled_by: None });
+            format!("traffic/{}/{}{}", traffic.name, topology.nodes[host as usize].name, numbered(*count))
+        };
+        let flow = |from, to, returns| Flow { traffic: group as u32, from, to, first_leg: 0, returns };
+        for (place, source) in traffic.sources.iter().enumerate() {
+            let (first_flow, stream) = (listed.flows.len() as u32, stream(source.from));
+            listed.sources.push(PlannedSource { place: (group, place), first_flow, stream, pulled_by: None });
             let to = match &source.to {
                 Destination::Node(node) => std::slice::from_ref(node),
                 Destination::Uniform(list) => list,
             };
-            flows.extend(to.iter().map(|&to| Flow { traffic: group as u32, from: source.from, to, first_leg: 0 }));
+            listed.flows.extend(to.iter().map(|&to| flow(source.from, to, false)));
+        }
+        for (place, connection) in traffic.tcp.iter().flat_map(|tcp| &tcp.list).enumerate() {
+            let (first, stream) = (listed.flows.len() as u32, stream(connection.from));
+            listed.connections.push(PlannedConnection { place: (group, place), flow: first, stream });
+            let (from, to) = (connection.from, connection.to);
+            listed.flows.extend([flow(from, to, false), flow(to, from, true)]);
         }
     }
-    (flows, sources)
+    listed
 }

@@ -7,11 +7,12 @@ use weir_core::units::{Bytes, Time};
 
 use crate::agent::{Agent, PushedSource};
 use crate::control::Waited;
+use crate::endpoint::Endpoint;
 use crate::fabric::Fabric;
 use crate::frames::Kind;
 use crate::line::{FED, Line, UNKEPT};
 use crate::plan::{ARRIVED, Plan};
-use crate::totals::{DropTotals, FlowTotals, PortTotals, Totals};
+use crate::totals::{ConnectionTotals, DropTotals, FlowTotals, PortTotals, Totals};
 
 /// Why a run gave no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,6 +38,20 @@ pub enum SimError {
         dropped: u64,
         /// Frames found in queues, on links and in sources at the end.
         live: u64,
+    },
+    /// Bytes of a stream appeared or disappeared: a fault of the simulator.
+    #[error("seed {seed}: connection {flow} sent {sent} B, delivered {delivered} B and acknowledged {acked} B")]
+    Stream {
+        /// Seed of the run.
+        seed: u64,
+        /// Name of the flow of the connection.
+        flow: String,
+        /// Bytes sent, those sent again included.
+        sent: u64,
+        /// Bytes delivered in order.
+        delivered: u64,
+        /// Bytes that the sender knows to be delivered.
+        acked: u64,
     },
     /// Frames are alive that stand nowhere: a fault of the simulator.
     #[error("seed {seed}: {alive} frames are alive, but {found} were found in queues and on links")]
@@ -87,8 +102,15 @@ pub struct Sim<'p, A> {
 /// Events between two questions whether to go on: about 3 ms.
 pub(crate) const PATIENCE: i64 = 1 << 16;
 
+impl<'p> Sim<'p, Endpoint> {
+    /// The scenario of `plan` with `seed`, with all that it asks for.
+    pub fn standard(plan: &'p Plan, seed: u64) -> Sim<'p, Endpoint> {
+        Sim::new(plan, seed, plan.ends(Seed::new(seed)))
+    }
+}
+
 impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
-    /// The scenario of `plan` with `seed`, and further agents.
+    /// The sources of `plan` with `seed`, and further agents.
     pub fn new(plan: &'p Plan, seed: u64, others: impl IntoIterator<Item = A>) -> Sim<'p, A> {
         let pushed = plan.sources.iter().filter(|source| source.pulled_by.is_none());
         let source = |source| PushedSource::new(plan.emissions(source, Seed::new(seed)), source.first_flow);
@@ -212,7 +234,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
                 delays.extend(histogram.bins().map(|(low, high, frames)| (flow, low, high, frames)));
             }
         }
-        Ok(Totals {
+        let mut totals = Totals {
             seed: self.seed,
             events,
             packet_hops: self.fabric.hops,
@@ -227,7 +249,12 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             control: self.fabric.control_totals(),
             bursts: Vec::new(),
             memories: Vec::new(),
-        })
+            connections: Vec::new(),
+            tcp: Vec::new(),
+        };
+        self.agents.iter_mut().for_each(|agent| agent.report(self.fabric.end, &mut totals));
+        self.balance_streams(&totals.connections)?;
+        Ok(totals)
     }
 
     /// Adds the frames in queues and on links to `live`, by flow; returns how many they are, control frames included.
@@ -280,6 +307,19 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
         }
         drops.sort_unstable();
         Ok((drops, flows))
+    }
+
+    /// Checks that no connection has delivered what was not sent, or has acknowledged what was not delivered.
+    fn balance_streams(&self, connections: &[ConnectionTotals]) -> Result<(), SimError> {
+        for row in connections {
+            let (sent, acked) = (row.sender.bytes, row.sender.acked_bytes);
+            let delivered = row.receiver.delivered_bytes;
+            if acked > delivered || delivered > sent {
+                let flow = self.fabric.plan.flow_names().swap_remove(row.flow as usize);
+                return Err(SimError::Stream { seed: self.seed, flow, sent, delivered, acked });
+            }
+        }
+        Ok(())
     }
 
     fn port_totals(&mut self) -> Vec<PortTotals> {

@@ -2,9 +2,10 @@
 
 use weir_core::columns::Table;
 use weir_core::table;
+use weir_core::units::{Span, Time};
 
 use crate::plan::Plan;
-use crate::totals::{ControlKind, Totals};
+use crate::totals::{ConnectionTotals, ControlKind, Totals};
 
 /// All tables of a batch.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,8 +19,9 @@ impl Tables {
     pub fn new(plan: &Plan, batch: &[Totals]) -> Tables {
         let topology = &plan.topology;
         let node = |id: u32| topology.nodes[id as usize].name.clone();
-        let unknown = |span: Option<weir_core::units::Span>| span.map_or(f64::NAN, |span| span.ps() as f64);
-        let instant = |time: Option<weir_core::units::Time>| time.map_or(f64::NAN, |time| time.ps() as f64);
+        let names = plan.flow_names();
+        let instant = |time: Option<Time>| time.map_or(f64::NAN, |time| time.ps() as f64);
+        let unknown = |span: Option<Span>| span.map_or(f64::NAN, |span| span.ps() as f64);
         Tables(vec![
             table!("runs": numbered(batch) => |(i, run)|
                 replicate: U32 = i,
@@ -161,12 +163,76 @@ impl Tables {
                 high_ps: U64 = high,
                 frames: U64 = count,
             ),
-            table!("flow_names": numbered(&plan.flows).zip(plan.flow_names()) => |((id, row), text)|
+            table!("connections": each(batch, |run| numbered(&run.connections)) => |(i, (id, row))|
+                replicate: U32 = i,
+                connection: U32 = id,
+                flow: U32 = row.flow,
+                opened_ps: F64 = instant(row.opened),
+                established_ps: F64 = instant(row.established),
+                delivered_ps: F64 = instant(row.delivered),
+                acknowledged_ps: F64 = instant(row.acknowledged),
+                srtt_ps: F64 = unknown(row.srtt),
+                min_rtt_ps: F64 = unknown(row.min_rtt),
+                delivered_bytes: U64 = row.receiver.delivered_bytes,
+                acked_bytes: U64 = row.sender.acked_bytes,
+                sent_bytes: U64 = row.sender.bytes,
+                sent_segments: U64 = row.sender.segments,
+                retransmits: U64 = row.sender.retransmits,
+                fast_retransmits: U64 = row.sender.fast_retransmits,
+                forward_retransmits: U64 = row.sender.forward_retransmits,
+                slow_start_retransmits: U64 = row.sender.slow_start_retransmits,
+                timeout_retransmits: U64 = row.sender.timeout_retransmits,
+                rescue_retransmits: U64 = row.sender.rescue_retransmits,
+                lost_retransmits: U64 = row.sender.lost_retransmits,
+                timeouts: U64 = row.sender.timeouts,
+                recoveries: U64 = row.sender.recoveries,
+                recovery_failures: U64 = row.sender.recovery_failures,
+                ecn_reductions: U64 = row.sender.ecn_reductions,
+                duplicate_acks: U64 = row.sender.duplicate_acks,
+                rtt_samples: U64 = row.sender.rtt_samples,
+                paws_rejects: U64 = row.sender.paws_rejects + row.receiver.paws_rejects,
+                received_segments: U64 = row.receiver.segments,
+                out_of_order_segments: U64 = row.receiver.out_of_order,
+                duplicate_segments: U64 = row.receiver.duplicates,
+                ecn_marks: U64 = row.receiver.ecn_marks,
+                acks: U64 = row.receiver.acks,
+                delayed_acks: U64 = row.receiver.delayed_acks,
+            ),
+            table!("resent":
+                each(batch, |run| numbered(&run.connections).flat_map(|(id, row)| resent(id, row)))
+                => |(i, (id, row))|
+                replicate: U32 = i,
+                connection: U32 = id,
+                times: U32 = row.0,
+                segments: U64 = row.1,
+            ),
+            table!("tcp":
+                each(batch, |run| run.tcp.iter().flat_map(|(id, rows)| rows.iter().map(move |row| (*id, row))))
+                => |(i, (id, row))|
+                replicate: U32 = i,
+                connection: U32 = id,
+                t_ps: U64 = row.t_ps,
+                window_bytes: U64 = row.window_bytes,
+                threshold_bytes: F64 = row.threshold_bytes.map_or(f64::NAN, |bytes| bytes as f64),
+                srtt_ps: F64 = unknown(row.srtt),
+                flight_bytes: U64 = row.flight_bytes,
+                acked_bytes: U64 = row.acked_bytes,
+                retransmits: U64 = row.retransmits,
+                repairs: U32 = row.repairs.into(),
+            ),
+            table!("connection_names": numbered(&plan.connections) => |(id, row)|
+                connection: U32 = id,
+                name: Text = names[row.flow as usize].clone(),
+                flow: U32 = row.flow,
+                traffic: U32 = plan.flows[row.flow as usize].traffic,
+            ),
+            table!("flow_names": numbered(&plan.flows).zip(names.clone()) => |((id, row), text)|
                 flow: U32 = id,
                 name: Text = text,
                 traffic: U32 = row.traffic,
                 from: Text = node(row.from),
                 to: Text = node(row.to),
+                carries: Text = if row.returns { "acknowledgements" } else { "data" }.to_string(),
             ),
             table!("port_names": numbered(&topology.ports) => |(id, row)|
                 port: U32 = id,
@@ -191,6 +257,12 @@ impl Tables {
             ),
         ])
     }
+}
+
+/// How many segments of a connection were sent again once, twice, ...; the last row: eight times or more often.
+fn resent(id: u32, row: &ConnectionTotals) -> impl Iterator<Item = (u32, (u32, u64))> {
+    let times = row.sender.retransmitted_times;
+    (1..).zip(times).filter(|row| row.1 > 0).map(move |row| (id, row))
 }
 
 fn numbered<T>(rows: &[T]) -> impl Iterator<Item = (u32, &T)> {

@@ -2,6 +2,7 @@
 
 use weir_core::ethernet::reaction::Meter;
 use weir_core::queue::Pauses;
+use weir_core::tcp::{ReceiverCounters, SenderCounters};
 use weir_core::units::{Span, Time};
 
 use crate::deliveries::Delivery;
@@ -38,6 +39,10 @@ pub struct Totals {
     pub bursts: Vec<BurstTotals>,
     /// Shared memories, by switch; of the slotted engine only.
     pub memories: Vec<MemoryTotals>,
+    /// By TCP connection.
+    pub connections: Vec<ConnectionTotals>,
+    /// Intervals of the senders of the recorded connections, with their places in `connections`.
+    pub tcp: Vec<(u32, Vec<ConnectionInterval>)>,
 }
 
 /// Bursts of a flow that arrived whole. A burst's delay counts from the generation of its first frame to the arrival of
@@ -202,4 +207,48 @@ pub struct DropTotals {
     pub flow: u32,
     /// How many.
     pub frames: u64,
+}
+
+/// What became of a TCP connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionTotals {
+    /// The flow of its data.
+    pub flow: u32,
+    /// When it was opened.
+    pub opened: Option<Time>,
+    /// When the sender got the answer.
+    pub established: Option<Time>,
+    /// When the last byte was delivered, if the application has ended.
+    pub delivered: Option<Time>,
+    /// When the sender knew that.
+    pub acknowledged: Option<Time>,
+    /// Smoothed round-trip time at the end.
+    pub srtt: Option<Span>,
+    /// Least round-trip time.
+    pub min_rtt: Option<Span>,
+    /// Counts of the sender.
+    pub sender: SenderCounters,
+    /// Counts of the receiver.
+    pub receiver: ReceiverCounters,
+}
+
+/// A sender at the end of an interval: a row of the table `tcp`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionInterval {
+    /// End of the interval, ps.
+    pub t_ps: u64,
+    /// What may be in flight.
+    pub window_bytes: u64,
+    /// Where slow start ends; none before the first reduction.
+    pub threshold_bytes: Option<u64>,
+    /// Smoothed round-trip time, once there was a sample.
+    pub srtt: Option<Span>,
+    /// What is in flight.
+    pub flight_bytes: u64,
+    /// Bytes acknowledged in order so far.
+    pub acked_bytes: u64,
+    /// Segments sent again so far.
+    pub retransmits: u64,
+    /// Whether the sender repairs losses or reduces its window.
+    pub repairs: bool,
 }

@@ -12,7 +12,10 @@ use weir_core::spec::{
 };
 use weir_core::units::{Bytes, Rate, Span, Time};
 
+use weir_core::cc;
 use weir_core::network::Topology;
+use weir_core::spec::transport::{Connection, Connections, Load};
+use weir_core::tcp::{self, LossMarking, LostRetransmissions, Recovery};
 
 pub use calibration::{CORE, HOT_PORT, calibration, calibration_pause};
 
@@ -57,6 +60,71 @@ pub fn slotted_switch() -> Spec {
     spec(Network::Star { hosts: 32, link: LINK, switch: SWITCH }, (0..32).map(source).collect(), Span::from_ms(2))
 }
 
+/// W2: `flows` endless TCP connections over one bottleneck of 1 Gbit/s, and for 3 of 10 s 300 Mbit/s of UDP beside
+/// them. Connection `i` starts after `i` ms; Reno with selective acknowledgements, one acknowledgement for every two
+/// segments; round trips of 20 ms, and room for as much in the queue.
+pub fn dumbbell(flows: u32) -> Spec {
+    let link = |gbps, ms| LinkSpec {
+        rate_bps: Rate::from_gbit_per_s(gbps),
+        delay_ps: Span::from_ms(ms),
+        framing_bytes: Bytes::ZERO,
+    };
+    let pairs = flows + 1;
+    let (access, bottleneck) = (link(10, 1), link(1, 8));
+    let network = Network::Dumbbell { pairs, access, bottleneck, switch: SWITCH };
+    let topology = Topology::expand(&network).expect("a legal network");
+    let host = |side: &str, pair: u32| topology.node(&format!("{side}-{pair}")).expect("a host of the dumbbell");
+    let connection = |pair: u32| Connection {
+        from: host("left", pair),
+        to: host("right", pair),
+        start_ps: Time::ZERO + Span::from_ms(pair.into()),
+        stop_ps: Time::NEVER,
+        load: Load::Endless {},
+    };
+    let config = tcp::Config {
+        congestion_control: cc::Config::Reno {},
+        recovery: Recovery::Prr,
+        loss_marking: LossMarking::Count,
+        lost_retransmissions: LostRetransmissions::Timeout,
+        segment_bytes: Bytes::new(1448),
+        initial_window_segments: 10,
+        receive_buffer_bytes: Bytes::new(1 << 26),
+        send_buffer_bytes: None,
+        window_scaling: true,
+        sack: true,
+        timestamps: true,
+        ecn: false,
+        delayed_ack_segments: 2,
+        delayed_ack_timeout_ps: Span::from_ms(200),
+        min_rto_ps: Span::from_ms(200),
+    };
+    let connections = Connections { config, list: (0..flows).map(connection).collect() };
+    let cross = Source {
+        from: host("left", flows),
+        to: Destination::Node(host("right", flows)),
+        start_ps: Time::ZERO + Span::from_ms(2_000),
+        stop_ps: Time::ZERO + Span::from_ms(5_000),
+        // 1470 B of payload at 300 Mbit/s.
+        departures: Departures::Constant { gap_ps: 39_200_000.0 },
+        frame_size: FrameSize::Fixed(Bytes::new(1516)),
+        stream: Stream::Named,
+    };
+    let bottleneck = topology.port("left->right").expect("the bottleneck");
+    let limit = Limit::Bytes(Bytes::new(2_500_000));
+    Spec {
+        network,
+        queues: vec![QueueRule { ports: vec![bottleneck], discipline: Discipline::DropTail { limit } }],
+        traffic: vec![
+            Traffic { name: "tcp".into(), sources: vec![], tcp: Some(connections) },
+            Traffic { name: "udp".into(), sources: vec![cross], tcp: None },
+        ],
+        control: Control::default(),
+        switching: Switching::default(),
+        run: Run { duration_ps: Span::from_ms(10_000), engine: Engine::Event },
+        record: Record::default(),
+    }
+}
+
 fn source(from: u32, to: Destination, departures: Departures, size: u64) -> Source {
     Source {
         from,
@@ -78,7 +146,7 @@ fn spec(network: Network, sources: Vec<Source>, duration_ps: Span) -> Spec {
     Spec {
         network,
         queues: vec![QueueRule { ports, discipline: Discipline::DropTail { limit: BUFFER } }],
-        traffic: vec![Traffic { name: "load".into(), sources }],
+        traffic: vec![Traffic { name: "load".into(), sources, tcp: None }],
         control: Control::default(),
         switching: Switching::default(),
         run: Run { duration_ps, engine: Engine::Event },

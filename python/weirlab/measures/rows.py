@@ -37,8 +37,11 @@ def port_rows(records: Records, ports: Sequence[int], window: Window | None) -> 
 
 
 def flow_rows(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
-    """Rows of `flows` that belong to these entries of traffic."""
-    chosen = records["flow_names"].filter(pl.col("traffic").is_in(list(traffic))).select("flow", "traffic")
+    """Rows of `flows` that belong to these entries of traffic, without what only comes back to senders."""
+    names = records["flow_names"]
+    if "carries" in names.columns:
+        names = names.filter(pl.col("carries") == "data")
+    chosen = names.filter(pl.col("traffic").is_in(list(traffic))).select("flow", "traffic")
     return records["flows"].join(chosen, on="flow", how="inner", maintain_order="left")
 
 

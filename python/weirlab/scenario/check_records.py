@@ -29,10 +29,11 @@ from weirlab.scenario.record import (
     LimiterRecord,
     PStreamRecord,
     QueueRecord,
+    TcpRecord,
 )
 from weirlab.scenario.resolve import selected_traffic
 from weirlab.scenario.selecting import Fault, Where, nodes_amiss, ports_amiss, traffic_amiss
-from weirlab.scenario.traffic import Traffic
+from weirlab.scenario.traffic import Tcp, Traffic
 from weirlab.units import Interval, Span
 
 if TYPE_CHECKING:
@@ -56,6 +57,13 @@ def check_records(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
                 yield from traffic_amiss(record.flow, names, ("record", name, "flow"))
                 ids = [(record.by, i) for i in selected_traffic(record.flow, names)]
                 yield from _twice(taken, ids, name, names)
+            case TcpRecord():
+                yield from traffic_amiss(record.tcp, names, ("record", name, "tcp"))
+                chosen = selected_traffic(record.tcp, names)
+                yield from _twice(taken, [("tcp", i) for i in chosen], name, names)
+                for i in chosen:
+                    if not isinstance(scenario.traffic[names[i]].transport, Tcp):
+                        yield ("record", name, "tcp"), f"no tcp carries the traffic '{names[i]}'"
             case DelayRecord():
                 yield from traffic_amiss(record.delays, names, ("record", name, "delays"))
             case PStreamRecord():

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING
 from weirlab.scenario.flows import Flow, TrafficFault, departures, flows_of, frame_sizes
 from weirlab.scenario.layout import Layout
 from weirlab.scenario.selecting import Fault, Where
-from weirlab.scenario.traffic import Bernoulli, Bulk, Bursts, Departing, OnOff, Ping, Raw, Tcp, Traffic, Udp
+from weirlab.scenario.traffic import (
+    Bernoulli,
+    Bulk,
+    Bursts,
+    Departing,
+    OnOff,
+    Ping,
+    Raw,
+    Tcp,
+    Traffic,
+    Udp,
+    Uniform,
+)
 
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
@@ -85,12 +97,14 @@ def _transport(traffic: Traffic) -> Iterator[Fault]:
                 ("transport",),
                 "bulk data needs a transport: {kind: tcp, congestion_control: {kind: reno}}",
             )
-        case Departing(), Tcp():
-            yield (
-                ("transport",),
-                "tcp carries 'source: {kind: bulk}'; this source sets its own rate: use raw or udp",
-            )
+        case Departing() as source, Tcp():
+            if source.payload is None:
+                yield ("source",), "an application writes to tcp: say how much at a time, 'payload: 1448 B'"
+            if source.stream is not None:
+                yield ("source", "stream"), "is for frames as they are, not for what tcp carries"
         case Ping(), Tcp() | Udp():
             yield ("transport",), "echo requests have no transport; leave this out"
+    if isinstance(traffic.transport, Tcp) and isinstance(traffic.pattern, Uniform):
+        yield ("pattern",), "a tcp connection has one receiver; write 'pairs', 'permutation' or a list"
     if traffic.streams > 1 and not isinstance(traffic.transport, Tcp):
         yield ("streams",), "only tcp has several connections; write more entries of traffic"

@@ -19,6 +19,7 @@ __all__ = [
     "LimiterRecord",
     "PStreamRecord",
     "QueueRecord",
+    "TcpRecord",
 ]
 
 
@@ -40,6 +41,15 @@ class FlowRecord(Model):
     """Length of an interval."""
     by: Literal["traffic", "flow"] = "traffic"
     """`traffic`: one series for all its flows together; `flow`: one for each."""
+
+
+class TcpRecord(Model):
+    """Table `tcp`: the window, the round-trip time and the progress of each sender."""
+
+    tcp: TrafficSelector
+    """Names of traffic, or globs of them."""
+    every: PositiveSpan
+    """Length of an interval."""
 
 
 class DelayRecord(Model):
@@ -86,6 +96,13 @@ class FrameRecord(Model):
 
 
 AnyRecord = Annotated[
-    QueueRecord | FlowRecord | DelayRecord | LevelRecord | LimiterRecord | PStreamRecord | FrameRecord,
+    QueueRecord
+    | FlowRecord
+    | TcpRecord
+    | DelayRecord
+    | LevelRecord
+    | LimiterRecord
+    | PStreamRecord
+    | FrameRecord,
     BY_FIELD,
 ]

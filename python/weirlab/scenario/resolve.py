@@ -20,11 +20,13 @@ from weirlab.scenario.record import (
     LimiterRecord,
     PStreamRecord,
     QueueRecord,
+    TcpRecord,
 )
 from weirlab.scenario.resolve_control import resolve_control
 from weirlab.scenario.resolve_hotspots import add_hotspots
 from weirlab.scenario.resolve_switching import resolve_switching
-from weirlab.scenario.traffic import Bulk, Departing, Ping, Tcp, Traffic
+from weirlab.scenario.resolve_transport import connections
+from weirlab.scenario.traffic import Bbr, Departing, Ping, Rapid, Tcp, Traffic
 from weirlab.units import Frames, Size
 
 if TYPE_CHECKING:
@@ -93,7 +95,12 @@ def translated(scenario: Scenario) -> Resolved:
     traffic: list[dict[str, Any]] = []
     for i, (name, entry) in enumerate(scenario.traffic.items()):
         origins[f"/traffic/{i}"] = ("traffic", name)
-        traffic.append({"name": name, "sources": _sources(name, entry, layout, duration_ps, i, origins)})
+        if isinstance(entry.transport, Tcp):
+            tcp = connections(name, entry, layout, duration_ps, i, origins)
+            traffic.append({"name": name, "sources": [], "tcp": tcp})
+        else:
+            sources = _sources(name, entry, layout, duration_ps, i, origins)
+            traffic.append({"name": name, "sources": sources, "tcp": None})
     services = add_hotspots(scenario, layout, traffic, duration_ps)
     for i in range(len(scenario.traffic), len(traffic)):
         origins[f"/traffic/{i}"] = ("hotspots",)
@@ -182,6 +189,7 @@ def _record(
     flows: list[dict[str, Any]] = []
     limiters: list[dict[str, Any]] = []
     levels: list[dict[str, Any]] = []
+    tcp: list[dict[str, Any]] = []
     delays = False
     for name, record in scenario.record.items():
         match record:
@@ -209,12 +217,17 @@ def _record(
                             "bin_bytes": record.bin.bytes,
                         }
                     )
+            case TcpRecord():
+                for entry in selected_traffic(record.tcp, names):
+                    origins[f"/record/connections/{len(tcp)}"] = ("record", name)
+                    tcp.append({"traffic": entry, "every_ps": record.every.ps})
             case DelayRecord():
                 delays = True
     return {
         "ports": ports,
         "traffic": traffic,
         "flows": flows,
+        "connections": tcp,
         "delays": delays,
         "limiters": limiters,
         "queue_levels": levels,
@@ -251,9 +264,9 @@ def _unsupported_traffic(scenario: Scenario) -> Iterator[tuple[Where, str]]:
     for name, traffic in scenario.traffic.items():
         path = ("traffic", name)
         if isinstance(traffic.transport, Tcp):
-            yield (*path, "transport"), "has no TCP"
-        elif isinstance(traffic.source, Bulk):
-            yield (*path, "source"), "has no bulk senders"
+            control = traffic.transport.congestion_control
+            if isinstance(control, Bbr | Rapid):
+                yield (*path, "transport", "congestion_control"), f"has no '{control.kind}'"
         if isinstance(traffic.source, Ping):
             yield (*path, "source"), "has no echo requests"
         if traffic.timing is not None:

@@ -150,7 +150,7 @@ def _input(
                 "stream": {"kind": "named"},
             }
         )
-    traffic.append({"name": f"hotspot-{name}", "sources": sources})
+    traffic.append({"name": f"hotspot-{name}", "sources": sources, "tcp": None})
 
 
 def _hot_loads(hotspot: InputGenerated, layout: Layout, host: int) -> dict[int, float]:
@@ -230,7 +230,7 @@ def _pause_background(
                 later.append({**source, "start_ps": end})
             source["stop_ps"] = max(begin, source["start_ps"])
         if later:
-            later_entries.append({"name": f"{entry['name']}-after-{name}", "sources": later})
+            later_entries.append({"name": f"{entry['name']}-after-{name}", "sources": later, "tcp": None})
     traffic.extend(later_entries)
 
 

@@ -157,8 +157,10 @@ class Bulk(Model):
     """As much as the transport carries."""
 
     kind: Literal["bulk"]
+    size: PositiveSize | None = None
+    """All that each connection carries. Absent: as much as fits until it stops."""
     stop: Span | None = None
-    """When the sender has no more. Absent: at the end of the run."""
+    """When the application ends; what it has written is still sent. Absent: at the end of the run."""
 
 
 class Ping(Model):
@@ -203,9 +205,15 @@ class Reno(Model):
 
 
 class Cubic(Model):
-    """CUBIC (RFC 9438)."""
+    """CUBIC (RFC 9438), without HyStart."""
 
     kind: Literal["cubic"]
+    c: Number = 0.4
+    """How fast the window grows [segments/s^3]."""
+    beta: Number = 0.7
+    """What is left of the window after a loss."""
+    fast_convergence: Flag = True
+    """Whether the plateau is lowered further while windows shrink."""
 
 
 class Bbr(Model):
@@ -233,11 +241,35 @@ class Tcp(Model):
     congestion_control: Annotated[Reno | Cubic | Bbr | Rapid, BY_KIND]
     """What sets the sending rate."""
     recovery: Literal["halving", "prr", "rate-halving"] = "prr"
-    """What is sent while losses are repaired."""
+    """While losses are repaired: `halving` (RFC 6675), `prr` (RFC 6937) or `rate-halving` (old Linux)."""
+    loss_marking: Literal["count", "fack"] | None = None
+    """Lost is what has three or more that arrived behind it (`count`), or lies three before the last
+    that arrived (`fack`). Absent: `fack` with `rate-halving`, else `count`."""
+    lost_retransmissions: Literal["detect", "timeout"] | None = None
+    """What finds a retransmission that is lost again. Absent: `timeout` with
+    `rate-halving`, else `detect`."""
+    segment: PositiveSize = Size(1448)
+    """Payload of a full segment."""
+    initial_window: Count = 10
+    """Segments that may be sent before the first acknowledgement of data."""
+    window: PositiveSize = Size(16 << 20)
+    """Receive buffer: bound of the bytes in flight of each connection."""
+    window_scaling: Flag = True
+    """Whether windows above 65 535 B can be told."""
+    send_buffer: PositiveSize | None = None
+    """What a bulk sender holds ready, and still sends after its end. Absent: nothing."""
+    sack: Flag = True
+    """Whether the receiver tells what arrived out of order."""
+    timestamps: Flag = True
+    """Whether segments carry time stamps, which cost 12 B."""
+    ecn: Flag = False
+    """Whether data is marked as ECN-capable, and marks are obeyed."""
     delayed_ack: Count = 2
     """Segments per acknowledgement."""
-    window: Size | None = None
-    """Bound of the bytes in flight of each connection. Absent: none."""
+    delayed_ack_timeout: PositiveSpan = Span(40 * 10**9)
+    """Longest time that an acknowledgement is held back."""
+    min_rto: PositiveSpan = Span(200 * 10**9)
+    """Least retransmission timeout."""
 
 
 AnyTransport = Annotated[Raw | Udp | Tcp, BY_KIND]

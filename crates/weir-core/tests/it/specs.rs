@@ -43,7 +43,7 @@ pub(crate) fn incast() -> Spec {
     Spec {
         network: Network::Star { hosts: 3, link: LINK, switch: SWITCH },
         queues: vec![QueueRule { ports: vec![5], discipline: Discipline::DropTail { limit: Limit::Frames(16) } }],
-        traffic: vec![Traffic { name: "load".into(), sources: vec![source(0, 2), source(1, 2)] }],
+        traffic: vec![Traffic { name: "load".into(), sources: vec![source(0, 2), source(1, 2)], tcp: None }],
         control: Control::default(),
         switching: Switching::default(),
         run: Run { duration_ps: Span::from_ms(1), engine: Engine::Event },

@@ -128,6 +128,8 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
         control,
         bursts,
         memories,
+        connections: Vec::new(),
+        tcp: Vec::new(),
     })
 }
 

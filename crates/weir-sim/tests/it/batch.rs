@@ -38,8 +38,9 @@ fn a_batch_without_seeds_has_all_tables_without_rows() {
     let names: Vec<&str> = tables.iter().map(|table| table.name).collect();
     let facts = ["runs", "flows", "ports", "drops", "intervals", "deliveries", "flow_deliveries"];
     let control = ["queue_levels", "control_frames", "reaction_points", "limiters"];
-    let dimensions = ["delays", "flow_names", "port_names", "traffic_names", "cause_names", "kind_names"];
-    assert_eq!(names, [&facts[..], &control[..], &dimensions[..]].concat());
+    let tcp = ["connections", "resent", "tcp"];
+    let dimensions = ["connection_names", "flow_names", "port_names", "traffic_names", "cause_names", "kind_names"];
+    assert_eq!(names, [&facts[..], &control[..], &["delays"], &tcp[..], &dimensions[..]].concat());
 }
 
 #[test]

@@ -7,3 +7,4 @@ mod laws;
 mod probes;
 mod scenarios;
 mod slotted;
+mod tcp;

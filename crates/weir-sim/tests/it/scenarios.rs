@@ -28,7 +28,7 @@ pub(crate) fn spec(hosts: u32, sources: Vec<Source>, duration_ps: Span) -> Spec 
     Spec {
         network: Network::Star { hosts, link: LINK, switch: SWITCH },
         queues: vec![],
-        traffic: vec![Traffic { name: "load".into(), sources }],
+        traffic: vec![Traffic { name: "load".into(), sources, tcp: None }],
         control: Control::default(),
         switching: Switching::default(),
         run: Run { duration_ps, engine: Engine::Event },
@@ -47,6 +47,15 @@ pub(crate) fn constant(from: u32, to: u32, gap_ns: u64) -> Source {
         frame_size: FrameSize::Fixed(FRAME),
         stream: Stream::Named,
     }
+}
+
+/// Two hosts, each with a switch of its own.
+pub(crate) fn two_islands() -> Network {
+    let node = |name: &str, kind| Node { name: name.into(), kind, latency_ps: Span::ZERO };
+    let hosts = ["a", "b"].map(|name| node(name, NodeKind::Host));
+    let switches = ["c", "d"].map(|name| node(name, NodeKind::Switch));
+    let links = vec![Link { a: 0, b: 2, link: LINK }, Link { a: 1, b: 3, link: LINK }];
+    Network::Graph { nodes: hosts.into_iter().chain(switches).collect(), links }
 }
 
 pub(crate) fn drop_tail(ports: Vec<u32>, limit: Limit) -> QueueRule {
@@ -129,7 +138,7 @@ fn any_traffic(switches: u32, hosts: u32) -> impl Strategy<Value = Vec<Traffic>>
     let group = prop::collection::vec(any_source(switches, hosts), 0..4);
     prop::collection::vec(group, 1..4).prop_map(|groups| {
         let named = groups.into_iter().enumerate();
-        named.map(|(i, sources)| Traffic { name: format!("group-{i}"), sources }).collect()
+        named.map(|(i, sources)| Traffic { name: format!("group-{i}"), sources, tcp: None }).collect()
     })
 }
 

@@ -272,7 +272,17 @@ impl Sender {
         self.finished
     }
 
-    /// What was counted.
+    /// Bytes of data acknowledged in order.
+    pub fn acked(&self) -> Bytes {
+        Bytes::new(self.counters.acked_bytes)
+    }
+
+    /// Segments sent again so far.
+    pub fn retransmits(&self) -> u64 {
+        self.counters.retransmits
+    }
+
+    /// All that was counted; takes time in proportion to the window.
     pub fn counters(&self) -> SenderCounters {
         SenderCounters { retransmitted_times: self.board.resent_times(), ..self.counters }
     }

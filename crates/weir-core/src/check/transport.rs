@@ -1,0 +1,40 @@
+//! Legality of connections.
+
+use super::{check_departures, check_host, check_sizes, check_times};
+use crate::error::SpecError;
+use crate::network::Topology;
+use crate::spec::transport::{Connection, Connections, Load};
+use crate::units::Bytes;
+
+pub(super) fn check_connections(tcp: &Connections, topology: &Topology) -> Result<(), SpecError> {
+    tcp.config.check().map_err(|error| error.under("/config"))?;
+    for (i, connection) in tcp.list.iter().enumerate() {
+        check_connection(connection, topology).map_err(|error| error.under(format!("/list/{i}")))?;
+    }
+    Ok(())
+}
+
+fn check_connection(connection: &Connection, topology: &Topology) -> Result<(), SpecError> {
+    check_host(connection.from, topology).map_err(|error| error.under("/from"))?;
+    check_host(connection.to, topology).map_err(|error| error.under("/to"))?;
+    if connection.from == connection.to {
+        let name = &topology.nodes[connection.to as usize].name;
+        return Err(SpecError::new("/to", format!("a connection has two ends: '{name}' is both")));
+    }
+    check_times(connection.start_ps, connection.stop_ps)?;
+    match &connection.load {
+        Load::Endless {} => Ok(()),
+        Load::Transfer { bytes } if (1..=MAX_TRANSFER).contains(&bytes.count()) => Ok(()),
+        Load::Transfer { bytes } => {
+            let most = Bytes::new(MAX_TRANSFER);
+            Err(SpecError::new("/load/bytes", format!("a transfer is 1 B to {most} long (got {bytes})")))
+        }
+        Load::Writes { departures, write_size, .. } => {
+            check_departures(departures).map_err(|error| error.under("/load/departures"))?;
+            check_sizes(write_size).map_err(|error| error.under("/load/write_size"))
+        }
+    }
+}
+
+/// Longest transfer: 1 PB.
+const MAX_TRANSFER: u64 = 1_000_000_000_000_000;

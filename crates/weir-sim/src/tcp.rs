@@ -1,0 +1,263 @@
+//! TCP connections as agents: they carry segments between the machines of [`weir_core::tcp`] and the network.
+
+use weir_core::queue::Lane;
+use weir_core::rng::Seed;
+use weir_core::spec::transport::Load;
+use weir_core::tcp::{Phase, Receiver, Segment, Sender};
+use weir_core::traffic::Emissions;
+use weir_core::units::{Bytes, Time};
+
+use crate::agent::{Agent, Received};
+use crate::endpoint::Endpoint;
+use crate::fabric::Fabric;
+use crate::frames::Body;
+use crate::plan::{Plan, PlannedConnection};
+use crate::probes::Boundaries;
+use crate::totals::{ConnectionInterval, ConnectionTotals, Totals};
+
+/// The sending end, and the application above it.
+#[derive(Debug)]
+pub struct TcpSender {
+    machine: Sender,
+    /// The flow of its data; acknowledgements come in the next.
+    flow: u32,
+    start: Time,
+    /// When the application ends, and whether it has.
+    stop: Time,
+    stopped: bool,
+    load: Application,
+    series: Option<Series>,
+}
+
+#[derive(Debug)]
+enum Application {
+    Endless,
+    Transfer(Bytes),
+    Writes(Box<Emissions>),
+}
+
+/// The receiving end.
+#[derive(Debug)]
+pub struct TcpReceiver {
+    machine: Receiver,
+    flow: u32,
+}
+
+/// Rows of a sender's state at the end of each interval.
+#[derive(Debug)]
+struct Series {
+    boundaries: Boundaries,
+    /// The number of the next row, from 1, and when it is due.
+    number: u32,
+    due: Time,
+    rows: Vec<ConnectionInterval>,
+}
+
+impl Plan {
+    /// The two agents of every connection, in the run with `seed`.
+    pub(crate) fn ends(&self, seed: Seed) -> Vec<Endpoint> {
+        let ends = |connection: &PlannedConnection| {
+            let (config, spec) = self.connection(connection);
+            let load = match (&spec.load, self.writes(connection, seed)) {
+                (Load::Transfer { bytes }, _) => Application::Transfer(*bytes),
+                (_, Some(writes)) => Application::Writes(Box::new(writes)),
+                _ => Application::Endless,
+            };
+            let sender = TcpSender {
+                machine: Sender::new(config),
+                flow: connection.flow,
+                start: spec.start_ps,
+                stop: spec.stop_ps,
+                stopped: false,
+                load,
+                series: self.series_of(connection.place.0),
+            };
+            let receiver = TcpReceiver { machine: Receiver::new(config), flow: connection.flow };
+            [Endpoint::Sender(Box::new(sender)), Endpoint::Receiver(Box::new(receiver))]
+        };
+        self.connections.iter().flat_map(ends).collect()
+    }
+
+    fn series_of(&self, group: usize) -> Option<Series> {
+        let probe = self.spec.record.connections.iter().find(|probe| probe.traffic as usize == group)?;
+        let boundaries = Boundaries::new(probe.every_ps, Time::ZERO + self.spec.run.duration_ps);
+        Some(Series { boundaries, number: 1, due: boundaries.at(1), rows: Vec::new() })
+    }
+}
+
+impl TcpSender {
+    /// The application does what it does now.
+    fn act(&mut self, now: Time) {
+        if self.machine.opened().is_none() && now >= self.start {
+            self.machine.open(now);
+            match self.load {
+                Application::Endless => self.machine.write_endlessly(),
+                Application::Transfer(bytes) => {
+                    self.machine.write(bytes);
+                    self.stop(now);
+                }
+                Application::Writes(_) => {}
+            }
+        }
+        if let Application::Writes(writes) = &mut self.load {
+            while writes.peek() <= now && !self.stopped {
+                let (_, bytes) = writes.draw();
+                self.machine.write(bytes);
+            }
+        }
+        if now >= self.stop {
+            self.stop(now);
+        }
+    }
+
+    fn stop(&mut self, now: Time) {
+        if !self.stopped && now >= self.start {
+            self.machine.close();
+            self.stopped = true;
+        }
+    }
+
+    /// Sends what may be sent; when the timer is to run out next.
+    #[inline]
+    fn send(&mut self, fabric: &mut Fabric<'_>) -> Time {
+        let now = fabric.now();
+        while let Some(segment) = self.machine.poll_transmit(now) {
+            post(fabric, self.flow, segment);
+        }
+        let next = self.machine.poll_timeout().min(self.machine.poll_release());
+        if self.stopped { next } else { next.min(self.next_act()) }
+    }
+
+    fn next_act(&self) -> Time {
+        if self.machine.opened().is_none() {
+            return self.start;
+        }
+        match &self.load {
+            Application::Writes(writes) => self.stop.min(writes.peek()),
+            Application::Endless | Application::Transfer(_) => self.stop,
+        }
+    }
+
+    #[inline]
+    fn note(&mut self, now: Time) {
+        if let Some(series) = &mut self.series
+            && series.due <= now
+        {
+            series.advance(now, &self.machine);
+        }
+    }
+}
+
+impl Agent for TcpSender {
+    fn receives(&self) -> Vec<u32> {
+        vec![self.flow + 1]
+    }
+
+    fn start(&mut self) -> Time {
+        self.start
+    }
+
+    #[inline]
+    fn on_timer(&mut self, fabric: &mut Fabric<'_>) -> Time {
+        let now = fabric.now();
+        self.note(now);
+        if !self.stopped {
+            self.act(now);
+        }
+        self.machine.handle_timeout(now);
+        self.send(fabric)
+    }
+
+    #[inline]
+    fn on_frame(&mut self, fabric: &mut Fabric<'_>, frame: Received) -> Time {
+        let now = fabric.now();
+        self.note(now);
+        if let Body::Tcp(segment) = frame.body {
+            self.machine.handle_segment(now, &segment);
+        }
+        self.send(fabric)
+    }
+
+    fn report(&mut self, end: Time, totals: &mut Totals) {
+        let connection = totals.connections.len() as u32;
+        if let Some(series) = &mut self.series {
+            series.advance(end, &self.machine);
+            totals.tcp.push((connection, std::mem::take(&mut series.rows)));
+        }
+        totals.connections.push(ConnectionTotals {
+            flow: self.flow,
+            opened: self.machine.opened(),
+            established: self.machine.established(),
+            acknowledged: self.machine.finished(),
+            delivered: None,
+            srtt: self.machine.rtt().srtt(),
+            min_rtt: self.machine.rtt().min(),
+            sender: self.machine.counters(),
+            ..ConnectionTotals::default()
+        });
+    }
+}
+
+impl Agent for TcpReceiver {
+    fn receives(&self) -> Vec<u32> {
+        vec![self.flow]
+    }
+
+    fn start(&mut self) -> Time {
+        Time::NEVER
+    }
+
+    fn on_timer(&mut self, fabric: &mut Fabric<'_>) -> Time {
+        self.machine.handle_timeout(fabric.now());
+        self.answer(fabric)
+    }
+
+    #[inline]
+    fn on_frame(&mut self, fabric: &mut Fabric<'_>, frame: Received) -> Time {
+        if let Body::Tcp(segment) = frame.body {
+            self.machine.handle_segment(fabric.now(), &segment);
+        }
+        self.answer(fabric)
+    }
+
+    fn report(&mut self, _: Time, totals: &mut Totals) {
+        let row = totals.connections.last_mut().expect("the sender of the connection comes before its receiver");
+        (row.receiver, row.delivered) = (self.machine.counters(), self.machine.finished());
+    }
+}
+
+impl TcpReceiver {
+    #[inline]
+    fn answer(&mut self, fabric: &mut Fabric<'_>) -> Time {
+        while let Some(segment) = self.machine.poll_transmit(fabric.now()) {
+            post(fabric, self.flow + 1, segment);
+        }
+        self.machine.poll_timeout()
+    }
+}
+
+#[inline]
+fn post(fabric: &mut Fabric<'_>, flow: u32, segment: Segment) {
+    fabric.send_loaded(flow, segment.frame_size(), Lane::Data, Body::Tcp(segment));
+}
+
+impl Series {
+    /// Writes the rows up to `now`; nothing has changed since the last.
+    #[cold]
+    fn advance(&mut self, now: Time, machine: &Sender) {
+        while self.due <= now {
+            self.rows.push(ConnectionInterval {
+                t_ps: self.due.ps(),
+                window_bytes: machine.window().count(),
+                threshold_bytes: Some(machine.threshold().count()).filter(|&threshold| threshold != u64::MAX),
+                srtt: machine.rtt().srtt(),
+                flight_bytes: machine.bytes_in_flight().count(),
+                acked_bytes: machine.acked().count(),
+                retransmits: machine.retransmits(),
+                repairs: machine.phase() != Phase::Open,
+            });
+            self.number += 1;
+            self.due = self.boundaries.at(self.number);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+"""TCP from a scenario file to its tables."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import polars as pl
+import pytest
+
+from weirlab import run
+from weirlab.errors import ScenarioError
+from weirlab.scenario import loads
+
+TEXT = """\
+weirlab: 1
+name: tcp
+network: {kind: dumbbell, pairs: 2, access: {rate: 1 Gbit/s}, bottleneck: {rate: 100 Mbit/s, delay: 5 ms}}
+queues: {bottleneck: {at: left->right, kind: drop-tail, limit: 100 frames}}
+traffic:
+  bulk:
+    {from: left-*, to: right-*, pattern: {kind: pairs}, source: {kind: bulk}, streams: 2,
+     transport: {kind: tcp, congestion_control: {kind: reno}}}
+run: {duration: 2 s}
+record: {windows: {tcp: bulk, every: 100 ms}, bulk: {flow: bulk, every: 100 ms}}
+measure: {rate: {kind: delivered-rate, of: bulk}}
+"""
+
+
+def tcp(assignments: dict[str, Any]) -> dict[str, Any]:
+    spec = json.loads(loads(TEXT, assign=assignments).resolve().spec_json)
+    return dict(spec["traffic"][0]["tcp"])
+
+
+def test_each_sender_opens_its_streams_to_its_receiver() -> None:
+    listed = tcp({})["list"]
+    assert len(listed) == 4
+    assert [entry["from"] for entry in listed] == sorted(entry["from"] for entry in listed)
+    assert {entry["load"]["kind"] for entry in listed} == {"endless"}
+
+
+def test_old_recovery_brings_its_marking_and_its_blindness() -> None:
+    config = tcp({"traffic.bulk.transport.recovery": "rate-halving"})["config"]
+    assert (config["loss_marking"], config["lost_retransmissions"]) == ("fack", "timeout")
+    given = {
+        "traffic.bulk.transport.recovery": "rate-halving",
+        "traffic.bulk.transport.loss_marking": "count",
+    }
+    assert tcp(given)["config"]["loss_marking"] == "count"
+    config = tcp({})["config"]
+    assert (config["recovery"], config["loss_marking"], config["lost_retransmissions"]) == (
+        "prr",
+        "count",
+        "detect",
+    )
+
+
+def test_a_run_tells_of_every_connection() -> None:
+    records = run(loads(TEXT)).records
+    totals = records["connections"]
+    assert totals.height == 4
+    causes = ["fast", "forward", "slow_start", "timeout", "rescue"]
+    parts = pl.sum_horizontal(*(f"{cause}_retransmits" for cause in causes))
+    assert totals.select((parts == pl.col("retransmits")).all()).item()
+    most = 100e6 / 8 * 2 * 1448 / 1538
+    assert 0.8 * most < totals["delivered_bytes"].sum() < most
+    series = records["tcp"]
+    assert series.height == 4 * 20
+    last = series.group_by("connection").agg(pl.col("acked_bytes").last()).sort("connection")
+    assert (last["acked_bytes"] == totals["acked_bytes"]).all()
+    assert set(records.named("connections")["connection_name"]) == {
+        "bulk/left-0->right-0",
+        "bulk/left-0->right-0#2",
+        "bulk/left-1->right-1",
+        "bulk/left-1->right-1#2",
+    }
+
+
+def test_what_comes_back_is_no_traffic_of_its_entry() -> None:
+    result = run(loads(TEXT))
+    data = result.records["flow_names"].filter(pl.col("carries") == "data").select("flow")
+    delivered = result.records["flows"].join(data, on="flow")["delivered_frames"].sum()
+    assert result.records["deliveries"]["frames"].sum() == delivered
+
+
+def test_a_transfer_ends() -> None:
+    text = TEXT.replace("source: {kind: bulk}", "source: {kind: bulk, size: 100 kB}")
+    totals = run(loads(text)).records["connections"]
+    assert totals["delivered_bytes"].to_list() == [100_000] * 4
+    assert totals["acknowledged_ps"].null_count() == 0
+
+
+def test_an_application_writes_its_payload() -> None:
+    source = "source: {kind: constant, rate: 1 Mbit/s, payload: 1000 B}"
+    totals = run(loads(TEXT.replace("source: {kind: bulk}", source))).records["connections"]
+    assert totals["delivered_bytes"].to_list() == [250_000] * 4, "a write each 8 ms, from 0 on"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("{kind: pairs}", "{kind: uniform}", "one receiver"),
+        ("{kind: bulk}", "{kind: constant, rate: 1 Mbit/s, frame_size: 1000 B}", "payload: 1448 B"),
+        ("tcp: bulk", "tcp: bulky", "bulky"),
+        ("reno", "renu", "did you mean 'reno'"),
+    ],
+)
+def test_a_fault_is_told(old: str, new: str, said: str) -> None:
+    with pytest.raises(ScenarioError, match=said):
+        loads(TEXT.replace(old, new, 1)).resolve()
