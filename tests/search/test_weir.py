@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from dataclasses import dataclass, replace
 
 import pytest
@@ -13,10 +15,12 @@ from weirlab.search import ControlledSearch, Irregularity, LoadRange, SearchGoal
 from weirlab.search.controller import Outcome
 from weirlab.search.evidence import Stationarity
 from weirlab.search.goals import preset
+from weirlab.search.lab_devices import Pauses
 from weirlab.search.ledger import sample_of
+from weirlab.search.mlr import Mlr
 from weirlab.search.weir import Weir
 from weirlab.testbed.base import Trial, TrialSpec
-from weirlab.testbed.devices import DeepBuffer, Device, Inversion, Knee, Offer, WarmUp
+from weirlab.testbed.devices import DeepBuffer, Device, Inversion, Knee, Offer, VhostPublished, WarmUp
 from weirlab.testbed.sim import DeviceTestbed
 
 LOADS = LoadRange(2e4, 29.76e6)
@@ -76,11 +80,12 @@ def test_a_trial_stopped_for_one_goal_says_nothing_to_a_looser_one_before_its_in
     assert sample_of(outcome, 0.005, 1.0, "trial") is None
 
 
-def test_a_trial_stopped_later_is_a_short_one_for_a_looser_goal() -> None:
+def test_a_trial_stopped_later_is_a_clean_short_one_for_a_looser_goal_or_says_nothing() -> None:
     low = sample_of(stopped(1e6, lost=100, at_s=4.0), 0.005, 1.0, "trial")
-    high = sample_of(stopped(1e6, lost=30_000, at_s=4.0), 0.005, 1.0, "trial")
     assert low == (4.0, 4.0, pytest.approx(2.5e-5))
-    assert high == (4.0, 4.0, pytest.approx(7.5e-3))
+    burst = stopped(1e6, lost=30_000, at_s=4.0, look_s=1.0)
+    assert burst.loss_ratio > 0.005, "it ended because of its losses: the rest might have had none"
+    assert sample_of(burst, 0.005, 1.0, "trial") is None
 
 
 def test_a_trial_stopped_at_its_look_is_a_short_one() -> None:
@@ -261,5 +266,60 @@ class Jitter:
 
 def test_a_device_that_answers_at_random_is_told_from_one_that_changed() -> None:
     verdicts = [searched(Jitter(), seed=seed).result().goals[0].evidence.stationarity for seed in range(30)]
-    assert verdicts.count(Stationarity.CHANGED) < 0.4 * len(verdicts)
-    assert verdicts.count(Stationarity.RANDOM) + verdicts.count(Stationarity.CONFIRMED) > 0.5 * len(verdicts)
+    assert verdicts.count(Stationarity.CHANGED) <= 0.15 * len(verdicts)
+    assert verdicts.count(Stationarity.RANDOM) > 0.3 * len(verdicts)
+
+
+# ---- without early stop
+
+
+def test_without_early_stop_and_guard_it_is_mlr() -> None:
+    for device in (Knee(capacity_fps=9e6), Jitter(), VhostPublished()):
+        weir = searched(device, early_stop=False, guard=False)
+        mlr = ControlledSearch(Mlr([NDR, PDR], LOADS), frame_size_bytes=64)
+        for trial in weir.trials:
+            assert mlr.ask() == trial.spec
+            mlr.tell(trial)
+        assert mlr.ask() is None
+
+
+# ---- outages
+
+
+@dataclass(frozen=True)
+class Outages:
+    """8 Mframe/s, and at any load it stands still for 20 ms, at random times, every 10 s on average."""
+
+    def received_frames(self, offer: Offer) -> int:
+        chance, at_s, outages = offer.chance_of_trial(), 0.0, -1
+        while at_s <= offer.duration_s:
+            at_s, outages = at_s + float(chance.exponential(10.0)), outages + 1
+        forwarded = min(offer.frames, round(8e6 * offer.duration_s))
+        return max(0, forwarded - outages * round(0.02 * offer.load_fps))
+
+
+def test_losses_that_ended_trials_of_the_ndr_do_not_lower_the_pdr() -> None:
+    """0.2 % are lost at any load up to the knee: none of it is an NDR, nearly all a PDR of 0.5 %."""
+    goals = [SearchGoal.ndr(duration_s=60.0), SearchGoal.pdr(duration_s=60.0)]
+    found = [searched(Outages(), goals, seed=seed).result().goals[1].lower for seed in range(7)]
+    assert statistics.median(bound.load_fps for bound in found if bound) == pytest.approx(8e6, rel=0.02)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_that_no_load_is_free_of_losses_is_found_without_crawling(seed: int) -> None:
+    search = searched(Outages(), [SearchGoal.ndr(duration_s=60.0)], seed=seed)
+    assert search.result().goals[0].lower is None
+    assert len(search.trials) < 40
+
+
+# ---- late failures
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_device_that_no_belief_fits_is_bracketed_within_two_trials_for_each_halving(seed: int) -> None:
+    goal = SearchGoal.ndr(duration_s=30.0)
+    search = searched(Pauses(), [goal], seed=seed)
+    # At 6 Mframe/s and below a pause of 1 ms fits the buffer; above, every trial of 30 s loses frames, late.
+    widths = math.log(LOADS.max_fps / LOADS.min_fps) / goal.width
+    assert search.result().goals[0].lower.load_fps == pytest.approx(6e6, rel=0.006)
+    assert len(search.trials) <= 2 * math.log2(widths)

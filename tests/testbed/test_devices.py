@@ -213,6 +213,13 @@ def test_small_losses_of_the_ip4_suite_have_the_stated_hazard():
     assert bursts(device, 10.5e6, 50.0, 50) == 0.0
 
 
+def test_losses_that_would_take_longer_than_any_number_of_seconds_do_not_come():
+    device = Ip4Published(run_spread=0.0, trial_spread=0.0, burst_every_s=1e300)
+    for folds in range(60):
+        load_fps = 10.6e6 * (1.0 - folds * device.burst_fold)
+        assert bursts(device, load_fps, 1e3, 1) == 0.0
+
+
 def test_small_losses_of_the_vhost_suite_have_the_stated_hazard():
     device = VhostPublished(pdr_knee_spread_fps=0.0, ndr_knee_spread_fps=0.0)
     assert bursts(device, 3.66e6, 60.0, 200) == pytest.approx(60 * 0.0693, abs=4 * math.sqrt(4.158 / 200))

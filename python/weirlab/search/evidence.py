@@ -16,7 +16,7 @@ class Stationarity(StrEnum):
 
     NOT_TESTED = "not tested"
     CONFIRMED = "the upper bound failed again"
-    RANDOM = "the upper bound failed again, though not every time"
+    RANDOM = "it passed and failed at the same loads, in no order"
     CHANGED = "the upper bound did not fail again"
 
 

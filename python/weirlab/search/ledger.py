@@ -4,11 +4,12 @@ A trial that was stopped early is counted for a goal by what it has decided for 
 
 - The frames lost exceed what the goal allows in the whole trial: a trial of full length with high loss, which
   it would have been had it run on. Its loss ratio is a lower bound; it is used as nothing else.
-- They exceed what the goal allows in the time run, or up to the earlier look where that is later: a short
-  trial with high loss.
-- Neither, and the trial ran for the goal's initial duration or longer: a short trial with low loss.
-- Shorter than the initial duration: it says nothing of the goal, and is left out. The trial ended because of
-  its losses, so that its loss ratio is too high.
+- They exceed the budget of the trial at its look, and that is no less than the goal allows: a short trial
+  with high loss, of the duration of the look.
+- They are no more than the goal allows in the time run, and that was its initial duration or longer: a short
+  trial with low loss. What was lost when a trial ended for its losses is the most it can say.
+- Else it says nothing of the goal, and is left out: a stricter goal ended it because of its losses, so that
+  its loss ratio is too high.
 """
 
 from __future__ import annotations
@@ -136,15 +137,12 @@ def sample_of(
     if trial.stopped_early and not outcome.beyond_tester:
         lost = outcome.loss_ratio * max(trial.sent_frames, trial.intended_frames)
         stopped_s = ran_s(outcome)
-        looked_s = max(stopped_s, trial.spec.look_s or 0.0)
-        at_look = trial.spec.look_s is not None and (trial.spec.loss_budget or 0.0) >= allowed_ratio
+        look_s = trial.spec.look_s
         if _exceeds(lost, outcome.load_fps * duration_s, allowed_ratio):
             high = True
-        elif at_look or (
-            looked_s >= initial_s and _exceeds(lost, outcome.load_fps * looked_s, allowed_ratio)
-        ):
-            duration_s, high = looked_s, True
-        elif stopped_s >= initial_s:
+        elif look_s is not None and (trial.spec.loss_budget or 0.0) >= allowed_ratio:
+            duration_s, high = max(stopped_s, look_s), True
+        elif stopped_s >= initial_s and not _exceeds(lost, outcome.load_fps * stopped_s, allowed_ratio):
             duration_s, high = stopped_s, False
         else:
             return None

@@ -12,7 +12,8 @@ between. The order of business:
 4. *Late failures*: where a full trial failed at a load that a short one passes, short trials say nothing.
    Descend in full trials, twice as far as before, but not beyond the load that passes with even odds (see
    `weirlab.search.hazard`). After the first that passes, try the next rung above it if that is likely to
-   fail, and so to end the search; otherwise close the gap where a pass is as likely as `_CLOSE`.
+   fail, and so to end the search; otherwise close the gap where a pass is as likely as `_CLOSE`. A belief
+   that does not fit the device descends or closes slowly: then the descent is doubled, the gap halved.
 5. *Confirm*: measure the bounds until both are decided; a goal with an exceed ratio needs several trials.
 
 Every rule reads only what was measured: the next load is a function of the ledger.
@@ -41,6 +42,10 @@ _END = 0.35
 _FAST = 0.2
 """Share of the initial duration within which a failure is one of overload, which short trials show as
 well."""
+_PATIENCE = 2
+"""Trials that may leave more than half of a gap before it is halved, whatever is believed."""
+_CRAWL = 3
+"""Failures that may bring an upper bound less than twice as far down, before it is taken twice as far."""
 _FEW = 4
 """Widths between the bounds from which they are tried from the top."""
 _SEEN_S = 0.05
@@ -165,7 +170,9 @@ def _after_late_failure(sight: _Sight, target: Target, ladder: Ladder, top: int)
     onset = _onset(sight, target, ladder)
     if lower is None:
         descended = max(width, top - upper)
-        if onset is None:
+        if onset is None and _is_crawling(sight, top):
+            onset = upper - descended
+        elif onset is None:
             belief = _belief(sight, target, ladder, top)
             upper_log = _log(upper, ladder)
             even = belief.where(_EVEN, upper_log - 2.0 * descended * ladder.step, upper_log)
@@ -177,6 +184,8 @@ def _after_late_failure(sight: _Sight, target: Target, ladder: Ladder, top: int)
         return Choice(upper - width if gap < 2 * width else lower + width, target.duration_s)
     if onset is not None and lower < onset <= upper - width:
         return Choice(onset, target.duration_s)
+    if _is_slow(sight):
+        return Choice(lower + gap // 2, target.duration_s)
     belief = _belief(sight, target, ladder, top)
     if 1.0 - belief.passes(_log(lower + width, ladder)) >= _END:
         climbed = sum(
@@ -186,6 +195,36 @@ def _after_late_failure(sight: _Sight, target: Target, ladder: Ladder, top: int)
         return Choice(lower + max(width, min(stride, gap // 2)), target.duration_s)
     close = belief.where(_CLOSE, _log(lower + width, ladder), _log(upper - width, ladder))
     return Choice(_rung(close, lower + width, upper - width, ladder), target.duration_s)
+
+
+def _in_order(sight: _Sight) -> list[tuple[int, int, bool]]:
+    """Index, rung and failure of the trials that passed in full length or failed, as they were made."""
+    return sorted(
+        (verdict.outcome.trial.spec.index, rung, verdict.high)
+        for rung, record in sight.at.items()
+        for verdict in record.verdicts
+        if verdict.high or record.full(verdict)
+    )
+
+
+def _is_crawling(sight: _Sight, top: int) -> bool:
+    """Whether the last `_CRAWL` failures brought the upper bound less than twice as far below ``top``."""
+    failed = [rung for _, rung, high in _in_order(sight) if high and rung <= top]
+    return len(failed) > _CRAWL and top - min(failed) < 2 * (top - min(failed[:-_CRAWL]))
+
+
+def _is_slow(sight: _Sight) -> bool:
+    """Whether the last `_PATIENCE` trials have left more than half of the gap."""
+    passed: list[int] = []
+    failed: list[int] = []
+    gaps: list[int] = []
+    for _, rung, high in _in_order(sight):
+        (failed if high else passed).append(rung)
+        upper = min(failed, default=None)
+        below = [rung for rung in passed if upper is None or rung < upper]
+        if upper is not None and below:
+            gaps.append(upper - max(below))
+    return len(gaps) > _PATIENCE and 2 * gaps[-1] > gaps[-1 - _PATIENCE]
 
 
 def _onset(sight: _Sight, target: Target, ladder: Ladder) -> int | None:

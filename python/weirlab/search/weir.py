@@ -38,7 +38,7 @@ from weirlab.search.selection import Choice, Target
 
 __all__ = ["Weir"]
 
-_GUARDS = 5
+_GUARDS = 4
 """Clean tests of the upper bound, each twice as long as the one before, after which the device counts as
 changed. A short test alone would mark devices whose bound failed early by chance."""
 _POWER = 10.0
@@ -101,7 +101,7 @@ class Weir(Mlr):
         super().__init__(
             goals,
             loads,
-            preceding_targets=0,
+            preceding_targets=0 if early_stop else 2,
             effective=effective,
             timeout_s=timeout_s,
             hints_fps=hints_fps,
@@ -170,6 +170,8 @@ class Weir(Mlr):
 
     def _target(self, place: int, level: int) -> Target:
         target = super()._target(place, level)
+        if not self._early_stop:
+            return target
         short = target.duration_s <= target.initial_s
         return replace(target, tries_from_top=2 if short else Target.tries_from_top)
 
@@ -213,6 +215,26 @@ class Weir(Mlr):
             return True
         return any(guard is not None and guard.clean > 0 for guard in self._guards)
 
+    def _at_random(self) -> bool:
+        """Whether the device has passed a trial and failed a later one, no longer and at no higher load. With
+        passes at an upper bound after that it has not changed once: it is better now and worse then."""
+        for number in range(len(self.goals)):
+            best: list[tuple[float, float]] = []
+            verdicts = [
+                verdict
+                for record in self._ledger.records(self._targets[number][-1])
+                for verdict in record.verdicts
+            ]
+            for verdict in sorted(verdicts, key=lambda each: each.outcome.trial.spec.index):
+                load_fps = verdict.outcome.load_fps
+                if not verdict.high:
+                    best.append((load_fps, verdict.sample.duration_s))
+                    continue
+                ran = verdict.sample.duration_s if verdict.decided_s is None else verdict.decided_s
+                if any(load_fps <= passed_fps and ran <= passed_s for passed_fps, passed_s in best):
+                    return True
+        return False
+
     def _budget(self, place: int) -> float | None:
         return self.goals[place].loss_ratio if self._early_stop else None
 
@@ -230,7 +252,7 @@ class Weir(Mlr):
             if duration_s is None:
                 return None
             guard = self._guards[place] = _Guard(upper.load_fps)
-        if guard.failed or guard.clean >= _GUARDS:
+        if guard.failed or guard.clean >= _GUARDS or (guard.clean and self._at_random()):
             return None
         self._busy, self._asker = "guard", place
         first_s = self._guard_s(place, upper) or self._initial_s(place)
@@ -256,8 +278,10 @@ class Weir(Mlr):
             guard.failed += 1
         else:
             guard.clean += 1
-        if guard.failed:
-            self._verdicts[place] = Stationarity.RANDOM if guard.clean else Stationarity.CONFIRMED
+        if guard.clean and (guard.failed or self._at_random()):
+            self._verdicts[place] = Stationarity.RANDOM
+        elif guard.failed:
+            self._verdicts[place] = Stationarity.CONFIRMED
         elif guard.clean >= _GUARDS:
             why = (
                 f"{guard.load_fps:g} frames/s were an upper bound at first, and passed {guard.clean} "

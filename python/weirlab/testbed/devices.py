@@ -318,15 +318,17 @@ def _events(offer: Offer, per_s: float, chance: np.random.Generator) -> int:
         return math.floor(per_s * offer.duration_s)
     if per_s <= 0.0:
         return 0
-    events, passed_s = 0, 0.0
+    # Counted in units of the mean time between two events, which may be longer than any number.
+    end = per_s * offer.duration_s
+    events, passed = 0, 0.0
     at_once = 16
     while True:
-        times_s = passed_s + np.cumsum(chance.exponential(1.0 / per_s, at_once))
-        within = int(np.searchsorted(times_s, offer.duration_s, side="right"))
+        times = passed + np.cumsum(chance.standard_exponential(at_once))
+        within = int(np.searchsorted(times, end, side="right"))
         events += within
         if within < at_once:
             return events
-        passed_s = float(times_s[-1])
+        passed = float(times[-1])
         at_once = min(2 * at_once, 4096)
 
 
