@@ -137,7 +137,13 @@ def _optimal_range(data: _Data) -> list[Claim]:
     return made
 
 
+_BURSTS = (
+    "Bursts take flows down too far where gains are high and samples few: with Ps from 0.05 on the maximum is "
+    "reached. The text itself says that large bursts increase the sensitivity."
+)
 _PROVISOS = {
+    "og-32-mtu": _BURSTS,
+    "og-32-jumbo": _BURSTS,
     "og-32-half": "Half the set point halves the largest feedback: at the corner of the range the escape "
     "from PAUSE takes longer than the hotspot. Slow, not unstable.",
 }
