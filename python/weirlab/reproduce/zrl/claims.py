@@ -138,8 +138,8 @@ def _optimal_range(data: _Data) -> list[Claim]:
 
 
 _BURSTS = (
-    "Bursts take flows down too far where gains are high and samples few: with Ps from 0.05 on the maximum is "
-    "reached. The text itself says that large bursts increase the sensitivity."
+    "Bursts take flows down too far where gains are high and samples few: with Ps from 0.05 on the maximum "
+    "is reached. The text itself says that large bursts increase the sensitivity."
 )
 _PROVISOS = {
     "og-32-mtu": _BURSTS,
