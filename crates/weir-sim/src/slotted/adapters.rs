@@ -93,8 +93,11 @@ pub(super) struct Adapters {
     emissions: Vec<Emissions>,
     /// When the next cell of each source is generated, ps.
     due: Vec<u64>,
-    /// The destinations of each source.
-    targets: Vec<Vec<u16>>,
+    /// The destinations of each source: `targets[first_target[source] ..]`.
+    targets: Vec<u16>,
+    first_target: Vec<u32>,
+    /// The flow to its first destination.
+    first_flow: Vec<u32>,
     slot: Span,
 }
 
@@ -103,6 +106,8 @@ pub(super) struct PlacedSource {
     pub(super) host: u32,
     pub(super) emissions: Emissions,
     pub(super) targets: Vec<u16>,
+    /// The flow to the first of them; those to the others follow.
+    pub(super) first_flow: u32,
 }
 
 /// What a host is.
@@ -146,10 +151,12 @@ impl Adapters {
         }
         let limiter_of = if obedience.is_some() { vec![NONE; n * n] } else { Vec::new() };
         let mut emissions = Vec::with_capacity(sources.len());
-        let mut targets = Vec::with_capacity(sources.len());
+        let (mut targets, mut first_target, mut first_flow) = (Vec::new(), Vec::new(), Vec::new());
         for source in sources {
             emissions.push(source.emissions);
-            targets.push(source.targets);
+            first_target.push(targets.len() as u32);
+            targets.extend(source.targets);
+            first_flow.push(source.first_flow);
         }
         Adapters {
             hosts,
@@ -163,6 +170,8 @@ impl Adapters {
             due: emissions.iter().map(|source| source.peek().ps()).collect(),
             emissions,
             targets,
+            first_target,
+            first_flow,
             slot,
         }
     }
@@ -190,8 +199,8 @@ impl Adapters {
             let (place, _) = emissions.draw();
             self.due[source] = emissions.peek().ps();
             let is_last = emissions.burst_ended();
-            let to = self.targets[source][place as usize];
-            let cell = Cell::new(now, to, source as u16, is_last);
+            let to = self.targets[(self.first_target[source] + place) as usize];
+            let cell = Cell::new(now, self.first_flow[source] + place, to, source as u16, is_last);
             generated(cell);
             let host = &mut self.hosts[id as usize];
             if host.backlog == 0 && !held && sent.is_none() && (!host.obeys || self.is_free(id, to)) {
@@ -249,8 +258,7 @@ impl Adapters {
             let tail = &mut self.runs[voq.tail as usize];
             let follows = !tail.first.is_last()
                 && tail.first.born + tail.len == cell.born
-                && tail.first.source() == cell.source()
-                && tail.first.to == cell.to
+                && tail.first.flow() == cell.flow()
                 && !cell.is_last();
             if follows {
                 tail.len += 1;

@@ -4,26 +4,38 @@ use crate::deliveries::Delivery;
 use crate::probes::Boundaries;
 use crate::slotted::switches::Cell;
 
-/// What became of the cells of a flow; times in slots.
+/// What became of the cells of a flow; times in slots. A line of the cache.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(super) struct Flow {
     pub(super) sent: u32,
     pub(super) dropped: u32,
-    pub(super) delivered: u32,
-    pub(super) least: u32,
-    pub(super) most: u32,
+    pub(super) delivered: Delays,
     /// Birth of the first cell of the burst that arrives.
     burst_born: u32,
-    pub(super) sum: u64,
+    /// Bursts that arrived whole; nothing where every cell is a burst.
+    pub(super) bursts: Delays,
 }
 
-/// Bursts of a flow that arrived; times in slots.
+/// Delays in slots: their number, sum and extremes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bursts {
+pub(super) struct Delays {
+    pub(super) sum: u64,
     pub(super) count: u32,
     pub(super) least: u32,
     pub(super) most: u32,
-    pub(super) sum: u64,
+}
+
+impl Delays {
+    const NONE: Delays = Delays { sum: 0, count: 0, least: u32::MAX, most: 0 };
+
+    #[inline]
+    fn add(&mut self, delay: u32) {
+        self.sum += u64::from(delay);
+        self.count += 1;
+        self.least = self.least.min(delay);
+        self.most = self.most.max(delay);
+    }
 }
 
 /// No burst is arriving.
@@ -44,13 +56,8 @@ pub(super) struct Series {
 pub(super) struct Books {
     /// By flow; empty where flows are not counted.
     pub(super) flows: Vec<Flow>,
-    pub(super) bursts: Vec<Bursts>,
-    /// The flow of a source's first destination.
-    first_flow: Vec<u32>,
-    /// Place of each host among the destinations of a source, where there are several; `hosts` entries for each.
-    places: Vec<u16>,
-    /// Where the entries of a source begin; [`SINGLE`] for a single destination.
-    first_place: Vec<u32>,
+    /// Whether bursts have more than one cell.
+    has_bursts: bool,
     /// The group of a source.
     group_of: Vec<u32>,
     /// Cells delivered, by group.
@@ -58,77 +65,41 @@ pub(super) struct Books {
     pub(super) hops: u64,
 }
 
-const SINGLE: u32 = u32::MAX;
-
-/// A source as the books know it.
-pub(super) struct Account<'a> {
-    pub(super) group: u32,
-    pub(super) first_flow: u32,
-    pub(super) to: &'a [u32],
-}
-
 impl Books {
-    pub(super) fn new(accounts: &[Account<'_>], hosts: usize, groups: usize, flows: usize) -> Books {
-        let mut places = Vec::new();
-        let first_place = |account: &Account<'_>| {
-            if account.to.len() == 1 || flows == 0 {
-                return SINGLE;
-            }
-            let first = places.len();
-            places.resize(first + hosts, 0);
-            for (place, &host) in account.to.iter().enumerate() {
-                places[first + host as usize] = place as u16;
-            }
-            (first / hosts) as u32
-        };
-        let first_place = accounts.iter().map(first_place).collect();
-        let new = Flow { sent: 0, dropped: 0, delivered: 0, least: u32::MAX, most: 0, burst_born: CLOSED, sum: 0 };
-        Books {
-            flows: vec![new; flows],
-            bursts: vec![Bursts { count: 0, least: u32::MAX, most: 0, sum: 0 }; flows],
-            first_flow: accounts.iter().map(|account| account.first_flow).collect(),
-            places,
-            first_place,
-            group_of: accounts.iter().map(|account| account.group).collect(),
-            of_group: vec![0; groups],
-            hops: 0,
-        }
+    pub(super) fn new(group_of: Vec<u32>, groups: usize, flows: usize, has_bursts: bool) -> Books {
+        let new = Flow { sent: 0, dropped: 0, delivered: Delays::NONE, burst_born: CLOSED, bursts: Delays::NONE };
+        Books { flows: vec![new; flows], has_bursts, group_of, of_group: vec![0; groups], hops: 0 }
     }
 
-    /// The flow of the cells of `source` to `to`.
+    /// A cell is generated.
     #[inline]
-    pub(super) fn flow(&self, source: usize, to: u16, hosts: usize) -> usize {
-        let first = self.first_place[source];
-        let place = if first == SINGLE { 0 } else { self.places[first as usize * hosts + usize::from(to)] };
-        self.first_flow[source] as usize + usize::from(place)
+    pub(super) fn generate(&mut self, cell: Cell) {
+        if let Some(flow) = self.flows.get_mut(cell.flow()) {
+            flow.sent += 1;
+        }
     }
 
     /// A cell arrives at its host at the beginning of slot `at`.
     #[inline]
-    pub(super) fn deliver(&mut self, cell: Cell, at: u32, hosts: usize) {
+    pub(super) fn deliver(&mut self, cell: Cell, at: u32) {
         self.hops += 1;
-        self.of_group[self.group_of[cell.source()] as usize] += 1;
-        if self.flows.is_empty() {
-            return;
+        self.of_group[self.group_of[usize::from(cell.source)] as usize] += 1;
+        let Some(flow) = self.flows.get_mut(cell.flow()) else { return };
+        flow.delivered.add(at - cell.born);
+        if self.has_bursts {
+            if flow.burst_born == CLOSED {
+                flow.burst_born = cell.born;
+            }
+            if cell.is_last() {
+                flow.bursts.add(at - flow.burst_born);
+                flow.burst_born = CLOSED;
+            }
         }
-        let id = self.flow(cell.source(), cell.to, hosts);
-        let flow = &mut self.flows[id];
-        let delay = at - cell.born;
-        flow.delivered += 1;
-        flow.sum += u64::from(delay);
-        flow.least = flow.least.min(delay);
-        flow.most = flow.most.max(delay);
-        if flow.burst_born == CLOSED {
-            flow.burst_born = cell.born;
-        }
-        if cell.is_last() {
-            let (bursts, delay) = (&mut self.bursts[id], at - flow.burst_born);
-            flow.burst_born = CLOSED;
-            bursts.count += 1;
-            bursts.sum += u64::from(delay);
-            bursts.least = bursts.least.min(delay);
-            bursts.most = bursts.most.max(delay);
-        }
+    }
+
+    /// The bursts of a flow.
+    pub(super) fn bursts(&self, flow: &Flow) -> Delays {
+        if self.has_bursts { flow.bursts } else { flow.delivered }
     }
 }
 

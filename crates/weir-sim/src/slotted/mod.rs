@@ -229,9 +229,12 @@ impl Kernel {
         let next = now + 1;
         for i in 0..self.outputs.len() {
             let port = self.outputs[i];
-            let len = self.queues.outputs[port as usize].len;
-            let mut may = len > 0 && !self.holds.held[port as usize];
-            if self.outlets.is_slow[port as usize] {
+            let is_slow = self.outlets.is_slow[port as usize];
+            if self.queues.outputs[port as usize].len == 0 && !is_slow {
+                continue;
+            }
+            let mut may = self.queues.outputs[port as usize].len > 0 && !self.holds.held[port as usize];
+            if is_slow {
                 may = self.outlets.serves(port, may);
             }
             if may {
@@ -240,7 +243,7 @@ impl Kernel {
                 if wire.switch != NONE || self.outlets.has_buffer(port) {
                     self.depart(next + wire.lag, port, cell);
                 } else if next + wire.lag < self.end {
-                    self.books.deliver(cell, next + wire.lag, self.hosts);
+                    self.books.deliver(cell, next + wire.lag);
                 } else {
                     self.stranded.push(cell);
                 }
@@ -306,13 +309,8 @@ impl Kernel {
         for host in 0..hosts as u32 {
             let (adapters, books) = (&mut self.adapters, &mut self.books);
             let port = 2 * host;
-            let count = |cell: Cell| {
-                if !books.flows.is_empty() {
-                    let flow = books.flow(cell.source(), cell.to, hosts);
-                    books.flows[flow].sent += 1;
-                }
-            };
-            if let Some(cell) = adapters.step(host, now, self.holds.held[port as usize], count) {
+            let held = self.holds.held[port as usize];
+            if let Some(cell) = adapters.step(host, now, held, |cell| books.generate(cell)) {
                 let wire = self.wires[port as usize];
                 if wire.lag == 0 && now + 1 < self.end {
                     self.enter(wire.switch, port, cell, now + 1);
@@ -363,9 +361,12 @@ impl Kernel {
     }
 
     fn take_from_buffers(&mut self, now: u32) {
-        let (books, hosts) = (&mut self.books, self.hosts);
+        if !self.outlets.has_buffers() {
+            return;
+        }
+        let books = &mut self.books;
         let mut turned = Vec::new();
-        self.outlets.take(|cell| books.deliver(cell, now, hosts), |port, stop| turned.push((port, stop)));
+        self.outlets.take(|cell| books.deliver(cell, now), |port, stop| turned.push((port, stop)));
         for (port, stop) in turned {
             self.holds.ask(port, now, stop, None);
             self.later(now, self.wires[port as usize].hold, Message::Hold { port, stop });
@@ -376,8 +377,7 @@ impl Kernel {
     #[inline]
     fn enter(&mut self, switch: u32, input: u32, cell: Cell, now: u32) {
         self.books.hops += 1;
-        let from = self.host_of[cell.source()];
-        let port = self.routes.port(switch, from, cell.to);
+        let port = self.routes.port(switch, cell.to, || self.host_of[usize::from(cell.source)]);
         let admission = self.queues.push(port, cell, input);
         if admission == Admission::Dropped {
             self.drop(port, cell, now);
@@ -408,7 +408,7 @@ impl Kernel {
         let Some(points) = &mut self.points else { return };
         let output = &self.queues.outputs[port as usize];
         let (queue, switch) = (self.size * u64::from(output.len), output.switch);
-        let host = u32::from(self.host_of[cell.source()]);
+        let host = u32::from(self.host_of[usize::from(cell.source)]);
         let tag = self.adapters.tag(host, cell.to);
         if let Some((delay, place)) = points.sample((port, switch), queue, tag, (host, cell.to)) {
             self.later(now, delay, Message::Feedback { place });
@@ -423,10 +423,9 @@ impl Kernel {
         }
         drops.0 += 1;
         drops.2 = now;
-        if !self.books.flows.is_empty() {
-            let flow = self.books.flow(cell.source(), cell.to, self.hosts);
-            self.books.flows[flow].dropped += 1;
-            *self.drops.entry((port, flow as u32)).or_default() += 1;
+        if let Some(flow) = self.books.flows.get_mut(cell.flow()) {
+            flow.dropped += 1;
+            *self.drops.entry((port, cell.flow() as u32)).or_default() += 1;
         }
     }
 }

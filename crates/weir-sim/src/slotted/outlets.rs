@@ -72,6 +72,12 @@ impl Outlets {
         !self.buffered.is_empty() && self.buffers[port as usize].is_some()
     }
 
+    /// Whether there is any.
+    #[inline]
+    pub(super) fn has_buffers(&self) -> bool {
+        !self.buffered.is_empty()
+    }
+
     /// A slot begins.
     #[inline]
     pub(super) fn begin(&mut self, now: u32) {

@@ -94,7 +94,8 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
         ..ControlTotals::default()
     };
     let bursts = (0..)
-        .zip(&kernel.books.bursts)
+        .zip(&kernel.books.flows)
+        .map(|(id, flow)| (id, kernel.books.bursts(flow)))
         .filter(|(_, bursts)| bursts.count > 0)
         .map(|(flow, bursts)| BurstTotals {
             flow,
@@ -150,12 +151,12 @@ fn balance(kernel: &Kernel, plan: &Plan, seed: u64) -> Result<Vec<FlowTotals>, S
         return Ok(Vec::new());
     }
     for (cell, count) in everywhere(kernel) {
-        live[kernel.books.flow(cell.source(), cell.to, kernel.hosts)] += u64::from(count);
+        live[cell.flow()] += u64::from(count);
     }
     let (size, slot) = (kernel.size.count(), kernel.slot);
     let mut flows = Vec::with_capacity(live.len());
     for (id, (flow, live)) in kernel.books.flows.iter().zip(live).enumerate() {
-        let (sent, delivered, dropped) = (flow.sent.into(), flow.delivered.into(), flow.dropped.into());
+        let (sent, delivered, dropped) = (flow.sent.into(), flow.delivered.count.into(), flow.dropped.into());
         if sent != delivered + dropped + live {
             let flow = plan.flow_names().swap_remove(id);
             return Err(SimError::Conservation { seed, flow, sent, delivered, dropped, live });
@@ -168,9 +169,9 @@ fn balance(kernel: &Kernel, plan: &Plan, seed: u64) -> Result<Vec<FlowTotals>, S
             delivered_bytes: delivered * size,
             dropped_frames: dropped,
             live_frames: live,
-            delay_sum_ps: u128::from(flow.sum) * u128::from(slot.ps()),
-            delay_min: span(flow.least),
-            delay_max: span(flow.most),
+            delay_sum_ps: u128::from(flow.delivered.sum) * u128::from(slot.ps()),
+            delay_min: span(flow.delivered.least),
+            delay_max: span(flow.delivered.most),
         });
     }
     Ok(flows)

@@ -5,11 +5,11 @@ use weir_core::network::Topology;
 use weir_core::rng::Seed;
 use weir_core::spec::control::Bcn;
 use weir_core::spec::switching::PauseScope;
-use weir_core::spec::{Destination, Spec};
+use weir_core::spec::{Departures, Destination, Spec};
 use weir_core::units::{Bytes, Rate, Span, Time};
 
 use super::adapters::{Adapters, Kind, Obedience, PlacedSource};
-use super::books::{Account, Books, Series};
+use super::books::{Books, Series};
 use super::holds::{Holds, Watermarks};
 use super::outlets::Outlets;
 use super::points::{Delays, Points};
@@ -74,7 +74,7 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
         }
     }
     let run_seed = Seed::new(seed);
-    let (sources, books, host_of) = sources(plan, run_seed, hosts);
+    let (sources, books, host_of) = sources(plan, run_seed);
     let probe = |probe: &weir_core::spec::PortProbe| Recorded {
         port: probe.port,
         every: (probe.every_ps.ps() / slot.ps()) as u32,
@@ -144,7 +144,7 @@ fn obedience(spec: &Spec, line_rate: Rate, seed: Seed) -> Option<Obedience> {
 }
 
 /// Sources in order of their hosts, the books of their flows, and the host of each.
-fn sources(plan: &Plan, seed: Seed, hosts: usize) -> (Vec<PlacedSource>, Books, Vec<u16>) {
+fn sources(plan: &Plan, seed: Seed) -> (Vec<PlacedSource>, Books, Vec<u16>) {
     let spec = plan.spec();
     let mut order: Vec<usize> = (0..plan.sources.len()).collect();
     order.sort_by_key(|&place| plan.source(place).from);
@@ -152,17 +152,17 @@ fn sources(plan: &Plan, seed: Seed, hosts: usize) -> (Vec<PlacedSource>, Books, 
         Destination::Node(node) => std::slice::from_ref(node),
         Destination::Uniform(list) => list.as_slice(),
     };
-    let account = |&place: &usize| Account {
-        group: plan.sources[place].group(),
-        first_flow: plan.sources[place].first_flow,
-        to: targets(place),
+    let group_of = order.iter().map(|&place| plan.sources[place].group()).collect();
+    let is_long = |&place: &usize| match plan.source(place).departures {
+        Departures::Bursts { mean_frames, .. } => mean_frames > 1.0,
+        _ => false,
     };
-    let accounts: Vec<Account<'_>> = order.iter().map(account).collect();
-    let books = Books::new(&accounts, hosts, spec.traffic.len(), plan.flows.len());
+    let books = Books::new(group_of, spec.traffic.len(), plan.flows.len(), order.iter().any(is_long));
     let placed = |&place: &usize| PlacedSource {
         host: plan.source(place).from,
         emissions: plan.emissions(&plan.sources[place], seed),
         targets: targets(place).iter().map(|&to| to as u16).collect(),
+        first_flow: plan.sources[place].first_flow,
     };
     let host_of = order.iter().map(|&place| plan.source(place).from as u16).collect();
     (order.iter().map(placed).collect(), books, host_of)

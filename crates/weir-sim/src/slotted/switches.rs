@@ -9,26 +9,31 @@ use weir_core::spec::{Network, Routing};
 pub(super) struct Cell {
     /// Slot in which it was generated.
     pub(super) born: u32,
+    /// Its flow, and [`LAST`].
+    flow: u32,
     /// Host.
     pub(super) to: u16,
-    /// Source, and [`LAST`].
-    source: u16,
+    /// Source.
+    pub(super) source: u16,
 }
 
 /// Marks the last frame of a burst.
-const LAST: u16 = 1 << 15;
+const LAST: u32 = 1 << 31;
 
 impl Cell {
-    pub(super) fn new(born: u32, to: u16, source: u16, is_last: bool) -> Cell {
-        Cell { born, to, source: source | if is_last { LAST } else { 0 } }
+    #[inline]
+    pub(super) fn new(born: u32, flow: u32, to: u16, source: u16, is_last: bool) -> Cell {
+        Cell { born, flow: flow | if is_last { LAST } else { 0 }, to, source }
     }
 
-    pub(super) fn source(self) -> usize {
-        usize::from(self.source & !LAST)
+    #[inline]
+    pub(super) fn flow(self) -> usize {
+        (self.flow & !LAST) as usize
     }
 
+    #[inline]
     pub(super) fn is_last(self) -> bool {
-        self.source & LAST != 0
+        self.flow & LAST != 0
     }
 }
 
@@ -214,14 +219,14 @@ impl Routes {
         routes
     }
 
-    /// The port by which a cell from host `from` to host `to` leaves `switch`.
+    /// The port by which a cell to host `to` leaves `switch`; where it came `from` is asked if it matters.
     #[inline]
-    pub(super) fn port(&self, switch: u32, from: u16, to: u16) -> u32 {
+    pub(super) fn port(&self, switch: u32, to: u16, from: impl FnOnce() -> u16) -> u32 {
         let port = self.next[switch as usize * self.hosts + usize::from(to)];
         if port != BY_FLOW {
             return port;
         }
         let passed = self.passed[switch as usize] as usize;
-        self.of_flow[passed][usize::from(from) * self.hosts + usize::from(to)]
+        self.of_flow[passed][usize::from(from()) * self.hosts + usize::from(to)]
     }
 }
