@@ -115,6 +115,7 @@ def table_rows(ours: Mapping[Key, Spread], *, quick: bool) -> Iterator[Row]:
                     ours=here.sd,
                     tolerance=SD_TOLERANCE + open_sd,
                     source=f"BCN Calibration 2006, {_PLACES[table]}",
+                    known=None if quick else KNOWN_SPREADS.get(case),
                 )
 
 
@@ -152,4 +153,13 @@ KNOWN: Mapping[tuple[str, Case], KnownMisfit] = {
     ("utilisation", Case("stop", True, True, True)): KnownMisfit(_LETTER, 0.97, 0.995),
     ("utilisation", Case("stop", True, False, True)): KnownMisfit(_LETTER, 0.96, 0.99),
 }
-"""Rows in which we differ, with the reason and the band of ours."""
+"""Means in which we differ, with the reason and the band of ours."""
+KNOWN_SPREADS: Mapping[Case, KnownMisfit] = {
+    Case("max", True, False): KnownMisfit(
+        "Ours spreads less, by hardly more than the tolerance; the standard error of either is 0.005. "
+        "Thirty runs cannot tell.",
+        0.1,
+        0.115,
+    ),
+}
+"""The same of standard deviations of the fairness index."""
