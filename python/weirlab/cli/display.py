@@ -61,9 +61,12 @@ def time_text(seconds: float | None) -> str:
 
 
 def outcome_text(trial: Trial) -> str:
-    """What a trial lost."""
+    """What a trial lost, and when it was stopped for it."""
     lost = trial.sent_frames - trial.received_frames
-    text = "no loss" if lost == 0 else f"lost {lost:,} of {trial.sent_frames:,} ({trial.loss_ratio:.3%})"
+    ratio = f"{trial.loss_ratio:.3%}" if trial.loss_ratio >= 5e-6 else "below 0.001%"
+    text = "no loss" if lost == 0 else f"lost {lost:,} of {trial.sent_frames:,} ({ratio})"
+    if trial.stopped_early:
+        text += f", stopped after {trial.intended_frames / trial.spec.intended_load_fps:.2g} s"
     return text + (f", {trial.unsent_ratio:.2%} unsent" if trial.unsent_ratio > 0.005 else "")
 
 

@@ -1,0 +1,37 @@
+"""What a search says of its trials."""
+
+from __future__ import annotations
+
+import pytest
+
+from weirlab.cli.display import outcome_text
+from weirlab.testbed.base import Trial, TrialSpec
+
+
+def trial(sent: int, lost: int, *, stopped_early: bool = False) -> Trial:
+    spec = TrialSpec(index=0, intended_load_fps=4e6, duration_s=10.0, frame_size_bytes=64, loss_budget=0.0)
+    return Trial(
+        spec=spec,
+        intended_frames=sent,
+        sent_frames=sent,
+        received_frames=sent - lost,
+        effective_duration_s=10.0,
+        offered_load_fps=4e6,
+        stopped_early=stopped_early,
+    )
+
+
+@pytest.mark.parametrize(
+    ("measured", "says"),
+    [
+        (trial(40_000_000, 0), "no loss"),
+        (trial(40_000_000, 80_000), "lost 80,000 of 40,000,000 (0.200%)"),
+        (trial(40_000_000, 1), "lost 1 of 40,000,000 (below 0.001%)"),
+        (
+            trial(400_000, 32, stopped_early=True),
+            "lost 32 of 400,000 (0.008%), stopped after 0.1 s",
+        ),
+    ],
+)
+def test_a_loss_is_never_rounded_to_none_and_a_stopped_trial_says_so(measured: Trial, says: str) -> None:
+    assert outcome_text(measured) == says
