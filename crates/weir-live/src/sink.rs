@@ -84,12 +84,14 @@ pub fn receive(socket: &UdpSocket, clock: Clock, orders: Orders, shared: &Shared
         } else if now.saturating_since(quiet_since) >= orders.settle {
             break;
         }
+        // What waits in the socket came after what was read last.
+        let seen = if reading.drained { now } else { reader.last_arrival.min(now) };
+        if let Some(judge) = &mut judge
+            && judge.decided(now, seen, shared, &reader.tally, drops_of(socket)?)
+        {
+            shared.stop();
+        }
         if reading.drained {
-            if let Some(judge) = &mut judge
-                && judge.decided(now, shared, &reader.tally, drops_of(socket)?)
-            {
-                shared.stop();
-            }
             clock.sleep_until(now + NAP);
         } else {
             rest.take_if_owed(&clock, now);
@@ -124,6 +126,8 @@ struct Reader {
     tally: Tally,
     strangers: u64,
     delay: Distribution,
+    /// When the datagram arrived that was read last, by the kernel's stamp.
+    last_arrival: Time,
 }
 
 impl Reader {
@@ -136,6 +140,7 @@ impl Reader {
             tally: Tally::new(orders.expected),
             strangers: 0,
             delay: Distribution::new(),
+            last_arrival: Time::ZERO,
         }
     }
 
@@ -165,16 +170,19 @@ impl Reader {
                 ControlMessageOwned::ScmTimestampns(stamp) => Some(stamp.tv_sec() * NS_PER_S + stamp.tv_nsec()),
                 _ => None,
             });
+            let arrival = stamp_ns.map(|stamp_ns| {
+                let arrival_ns = u64::try_from(stamp_ns - self.offset_ns).unwrap_or(0);
+                Time::ZERO + Span::from_ns(arrival_ns)
+            });
+            self.last_arrival = arrival.unwrap_or(self.last_arrival);
             let length = message.bytes.min(Header::LEN);
             let header = message.iovs().next().and_then(|payload| Header::decode(&payload[..length]));
             match header.filter(|header| header.run == self.orders.run) {
                 Some(header) => {
                     ours += 1;
                     if self.tally.on_arrival(u64::from(header.sequence))
-                        && let Some(stamp_ns) = stamp_ns
+                        && let Some(arrival) = arrival
                     {
-                        let arrival_ns = u64::try_from(stamp_ns - self.offset_ns).unwrap_or(0);
-                        let arrival = Time::ZERO + Span::from_ns(arrival_ns);
                         self.delay.record(arrival.saturating_since(header.departure));
                     }
                 }
@@ -187,8 +195,8 @@ impl Reader {
 
 /// Decides whether more probes are lost for certain than a trial may lose.
 ///
-/// A probe that has not arrived [`StopRule::flight`] after it was sent, although the socket was emptied since, is
-/// held for lost; one that may still be in flight is not. Every range of numbers is judged once. What a receiver's own
+/// A probe that has not arrived [`StopRule::flight`] after it was sent, although all that arrived until then was read,
+/// is held for lost; one that may still be in flight, or waits in the socket, is not. Every range of numbers is judged once. What a receiver's own
 /// socket dropped is no loss; which probes those were is not known, so that they count for both budgets.
 struct Judge {
     rule: StopRule,
@@ -207,13 +215,14 @@ impl Judge {
         Judge { rule, before_look, marks: VecDeque::new(), judged: 0, drops: 0 }
     }
 
-    fn decided(&mut self, now: Time, shared: &Shared<'_>, tally: &Tally, drops: u64) -> bool {
+    /// All that arrived until `seen` is in the tally.
+    fn decided(&mut self, now: Time, seen: Time, shared: &Shared<'_>, tally: &Tally, drops: u64) -> bool {
         if self.marks.back().is_none_or(|(at, _)| now.saturating_since(*at) >= MARK_EVERY) {
             self.marks.push_back((now, shared.sent()));
         }
         let (mut lost, mut lost_early) = (0, 0);
         while let Some(&(at, sent)) = self.marks.front()
-            && now.saturating_since(at) >= self.rule.flight
+            && seen.saturating_since(at) >= self.rule.flight
         {
             lost += tally.missing(self.judged, sent);
             lost_early += tally.missing(self.judged, sent.min(self.before_look));
@@ -251,7 +260,7 @@ mod tests {
     fn told(common: &Common<'_>, judge: &mut Judge, ms: u64, sent: u64, tally: &Tally) -> bool {
         let shared = Shared::new(common);
         shared.report_sent(sent);
-        judge.decided(at_ms(ms), &shared, tally, 0)
+        judge.decided(at_ms(ms), at_ms(ms), &shared, tally, 0)
     }
 
     fn without(lost: &[u64], of: u64) -> Tally {
@@ -274,6 +283,19 @@ mod tests {
             tally.on_arrival(sequence);
         }
         assert!(!told(&common, &mut judge, 500, 100, &tally));
+    }
+
+    #[test]
+    fn a_probe_that_may_wait_in_the_socket_is_not_held_for_lost() {
+        let cancel = AtomicBool::new(false);
+        let common = Common::new(&cancel);
+        let shared = Shared::new(&common);
+        shared.report_sent(100);
+        let mut judge = judge(0, 0, 0);
+        let tally = without(&[3], 10);
+        assert!(!judge.decided(at_ms(0), at_ms(0), &shared, &tally, 0));
+        assert!(!judge.decided(at_ms(500), at_ms(49), &shared, &tally, 0), "it reads what came half a second ago");
+        assert!(judge.decided(at_ms(501), at_ms(50), &shared, &tally, 0));
     }
 
     #[test]
@@ -320,8 +342,8 @@ mod tests {
             shared.report_sent(10);
             let mut judge = judge(0, 0, 0);
             let tally = without(&[1, 2, 3], 10);
-            assert!(!judge.decided(at_ms(0), &shared, &tally, drops));
-            assert_eq!(judge.decided(at_ms(50), &shared, &tally, drops), decided);
+            assert!(!judge.decided(at_ms(0), at_ms(0), &shared, &tally, drops));
+            assert_eq!(judge.decided(at_ms(50), at_ms(50), &shared, &tally, drops), decided);
         }
     }
 
