@@ -25,7 +25,7 @@ from weirlab.report.search import evidence_table, result_json
 from weirlab.reproduce import Claim, Findings, KnownMisfit, Row
 from weirlab.results import Manifest, Provenance, write_json
 from weirlab.runs import save_scenario
-from weirlab.scenario import loads
+from weirlab.scenario import load, loads
 from weirlab.search import ControlledSearch, Ending, LoadRange, SearchGoal, run_search
 from weirlab.search.build import build
 from weirlab.search.weir import Weir
@@ -178,6 +178,34 @@ def test_a_run_that_sent_nothing_says_so(tmp_path):
     weirlab.run(loads(RUN).assign({"traffic.a.source.load": "0 %"})).save(tmp_path / "run")
     _, parsed = read(write_report(tmp_path / "run", pictures=False).page)
     assert "Nothing was sent" in said(parsed)
+
+
+def test_a_run_without_totals_of_flows_says_so_instead_of_zeros(tmp_path):
+    changes = {
+        "run": {"duration": "512 us", "engine": "slotted", "flows": False},
+        "hotspots": {},
+        "measure": {},
+    }
+    weirlab.run(load("zrl-og-8").assign(changes)).save(tmp_path / "run")
+    _, parsed = read(write_report(tmp_path / "run", pictures=False).page)
+    text = said(parsed)
+    assert "No totals of flows" in text
+    assert "Nothing was sent" not in text
+    assert "Loss ratio" not in text
+
+
+def test_the_page_of_a_study_lists_what_cannot_be_with_the_reason(tmp_path):
+    fewer = {
+        "study.design.points": 1,
+        'study.factors."hotspots.hot.severity"': ["4.25"],
+        'study.factors."hotspots.hot.degree"': ["8 %", "40 %"],
+        'study.factors."traffic.background.source.mean_burst"': ["24"],
+        "study.factors.topology": {"32-in-2": {}},
+    }
+    run_study(load("zrl-full", fewer), directory=tmp_path / "s", threads=1)
+    text = said(read(write_report(tmp_path / "s", pictures=False).page)[1])
+    assert "Not run, as they cannot be: 1" in text
+    assert "would have to send" in text
 
 
 def test_the_page_of_a_study_shows_measures_by_factor(tmp_path):

@@ -116,12 +116,13 @@ def _run_once(
     show_place(directory, page)
 
 
-def totals(result: Run) -> dict[str, int]:
-    """Sums over all replicates."""
+def totals(result: Run) -> dict[str, int | None]:
+    """Sums over all replicates. None where the run kept no totals of flows."""
     flows, engine = result.records["flows"], result.records["runs"]
     names = ("sent_frames", "delivered_frames", "dropped_frames", "live_frames")
+    kept = result.scenario.run.flows
     return {
-        **{name: int(flows.get_column(name).sum()) for name in names},
+        **{name: int(flows.get_column(name).sum()) if kept else None for name in names},
         **{name: int(engine.get_column(name).sum()) for name in ("events", "packet_hops")},
     }
 
@@ -135,6 +136,7 @@ def _show(result: Run, document: dict[str, Any], values: pl.DataFrame) -> None:
     if seconds >= 1:  # below, starting and collecting take most of it
         line += f" ({sums['packet_hops'] / seconds / 1e6:.1f} M packet-hops/s)"
     typer.echo(line)
-    for table in [traffic_table(result.records), *([measure_table(values)] if not values.is_empty() else [])]:
+    tables = [traffic_table(result.records)] if result.scenario.run.flows else []
+    for table in [*tables, *([measure_table(values)] if not values.is_empty() else [])]:
         typer.echo()
         show(table)

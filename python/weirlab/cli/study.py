@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +62,12 @@ def run_points(
         return
     if continued:
         tell(f"continued {directory}")
-    typer.echo(f"{scenario.name}: {len(points)} points of {len(study.seeds)} replicates in {seconds:.2f} s\n")
+    typer.echo(f"{scenario.name}: {len(points)} points of {len(study.seeds)} replicates in {seconds:.2f} s")
+    if study.impossible:
+        typer.echo(
+            f"combinations that cannot be: {len(study.impossible)}; see {directory / 'impossible.json'}"
+        )
+    typer.echo()
     show(effect_table(study))
     show_place(directory, page)
 
@@ -86,4 +92,5 @@ def describe(study: Study, directory: Path, seconds: float) -> dict[str, Any]:
             }
             for row in study.points.iter_rows(named=True)
         ],
+        "impossible": [asdict(each) for each in study.impossible],
     }

@@ -54,7 +54,7 @@ def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
     if plots:
         sections.append(Section("Over time", [figure(plot) for plot in plots]))
     sections += [
-        Section("Traffic", _traffic_blocks(records)),
+        *([Section("Traffic", _traffic_blocks(records))] if run.scenario.run.flows else []),
         Section("Ports", _port_blocks(records)),
         *control_sections(records),
         Section("Replicates", [_replicate_table(records)]),
@@ -66,7 +66,7 @@ def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
         title=run.scenario.name,
         kind="Run",
         subtitle=run.scenario.description or f"{time_text(end_ps)} of simulated time{each}",
-        lead=_lead(records, end_ps, count),
+        lead=_lead(records, end_ps, count, kept=run.scenario.run.flows),
         sections=sections,
         footer=footer(run.provenance),
     )
@@ -118,7 +118,17 @@ def traffic_table(records: Records) -> Table:
     return _flow_table(records.named("flows"), "traffic_name", "Frames by traffic", records)
 
 
-def _lead(records: Records, end_ps: int, replicates: int) -> Sequence[Block]:
+def _lead(records: Records, end_ps: int, replicates: int, *, kept: bool) -> Sequence[Block]:
+    """The figures at the head; without totals of flows (`kept`) only how much was simulated."""
+    events = int(records["runs"].get_column("events").sum())
+    simulated = Card(
+        "Simulated",
+        time_text(end_ps),
+        f"{number(events)} events" + (f" in {replicates} replicates" if replicates > 1 else ""),
+    )
+    if not kept:
+        text = "The scenario says 'flows: false': what was sent and delivered was not counted by flow."
+        return [Numbers([simulated]), Callout("No totals of flows", text, "")]
     flows = records["flows"]
     sent, delivered, dropped = (
         int(flows.get_column(f"{what}_frames").sum()) for what in ("sent", "delivered", "dropped")
@@ -126,7 +136,6 @@ def _lead(records: Records, end_ps: int, replicates: int) -> Sequence[Block]:
     bits = 8e12 * float(flows.get_column("delivered_bytes").cast(pl.Float64).sum()) / end_ps / replicates
     factor, unit = scaled(bits, "rate")
     ratio = dropped / sent if sent else None
-    events = int(records["runs"].get_column("events").sum())
     cards = [
         Card("Delivered rate", f"{number(bits * factor)} {unit}", "L2, all traffic together"),
         Card(
@@ -136,11 +145,7 @@ def _lead(records: Records, end_ps: int, replicates: int) -> Sequence[Block]:
             tone="middling" if dropped else "good",
         ),
         Card("Delivered", f"{number(delivered)}", "frames"),
-        Card(
-            "Simulated",
-            time_text(end_ps),
-            f"{number(events)} events" + (f" in {replicates} replicates" if replicates > 1 else ""),
-        ),
+        simulated,
     ]
     blocks: list[Block] = [Numbers(cards)]
     if sent == 0:

@@ -67,6 +67,8 @@ def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
         sections.append(Section("Measures by factor", [figure(plot) for plot in plots]))
     elif study.scenario.measure:
         sections.append(Section("Measures by factor", [Text("No point has been run yet.")]))
+    if study.impossible:
+        sections.append(Section("Combinations that cannot be", [_impossible_table(study)]))
     sections += [
         Section("Frames", [_frame_table(study)]),
         provenance_section(manifest, study.provenance),
@@ -133,12 +135,23 @@ def effect_table(study: Study) -> Table:
     return Table(
         "Measures by point" + (": mean ± half of the 95 % interval" if several else ""),
         [
-            *(Column(factor.rsplit(".", 1)[-1], numeric=False) for factor in factors or ["point"]),
+            *(Column(_short(factor), numeric=False) for factor in factors or ["point"]),
             *(Column(name, shown[name][1]) for name in names),
         ],
         rows,
         where="tables/measures.parquet",
         note=f"{len(study.seeds)} replicates each; Student's t." if several else "One replicate each.",
+    )
+
+
+def _impossible_table(study: Study) -> Table:
+    """What the study left out, and why."""
+    factors = list(study.impossible[0].levels)
+    return Table(
+        f"Not run, as they cannot be: {len(study.impossible)}",
+        [Column(name, numeric=False) for name in (*(_short(factor) for factor in factors), "reason")],
+        [[*(each.levels[factor] for factor in factors), each.reason] for each in study.impossible],
+        where="impossible.json",
     )
 
 
@@ -151,7 +164,7 @@ def _frame_table(study: Study) -> Details:
     table = Table(
         "Frames by point, sums over replicates",
         [
-            *(Column(factor.rsplit(".", 1)[-1], numeric=False) for factor in factors or ["point"]),
+            *(Column(_short(factor), numeric=False) for factor in factors or ["point"]),
             Column("sent"),
             Column("delivered"),
             Column("dropped"),
@@ -171,6 +184,11 @@ def _frame_table(study: Study) -> Details:
     return Details(f"What was sent and what became of it: {len(table.rows)} rows", [table])
 
 
+def _short(factor: str) -> str:
+    """The last part of a path."""
+    return factor.rsplit(".", 1)[-1]
+
+
 def _factors(study: Study) -> list[str]:
     return [column for column in study.points.columns if column != "point"]
 
@@ -178,6 +196,6 @@ def _factors(study: Study) -> list[str]:
 def _levels(study: Study) -> dict[str, list[str]]:
     assert study.scenario.study is not None
     return {
-        factor.rsplit(".", 1)[-1]: [level.name for level in levels]
+        _short(factor): [level.name for level in levels]
         for factor, levels in study.scenario.study.factors.items()
     }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from weirlab.errors import Problem, ScenarioError
 from weirlab.scenario.layout import Layout
+from weirlab.scenario.measure import FlowMeasure
 from weirlab.scenario.plan import Binary, Mdr
 from weirlab.scenario.problems import did_you_mean, listed
 from weirlab.scenario.selecting import Fault, Where, traffic_amiss
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["check_campaign", "check_run", "check_search", "check_study"]
 
 
+NEEDS_FLOWS = "a {} counts frames by the totals of flows; leave 'flows: false' out"
+
+
 def check_run(scenario: Scenario) -> Iterator[Fault]:
     """Faults of `run`, and of what must stand beside what."""
     if scenario.search is not None and scenario.campaign is not None:
@@ -28,8 +32,24 @@ def check_run(scenario: Scenario) -> Iterator[Fault]:
     planned = scenario.search is not None or scenario.campaign is not None or used
     if scenario.run.duration is None and not planned:
         yield ("run",), "how long? write 'run: {duration: 100 ms}'"
+    if not scenario.run.flows:
+        yield from _without_flows(scenario)
     if not scenario.traffic and not used:
         yield ("traffic",), "is missing: who sends what to whom"
+
+
+def _without_flows(scenario: Scenario) -> Iterator[Fault]:
+    """What reads the totals of flows, which this run does not keep."""
+    at: Where = ("run", "flows")
+    if scenario.run.engine != "slotted":
+        yield at, "only the slotted engine leaves them out; write 'engine: slotted' beside it"
+    users = {"study": scenario.study, "search": scenario.search, "campaign": scenario.campaign}
+    for name, section in users.items():
+        if section is not None:
+            yield at, NEEDS_FLOWS.format(name)
+    for name, measure in scenario.measure.items():
+        if isinstance(measure, FlowMeasure):
+            yield ("measure", name), "is of flows, which 'run.flows: false' leaves out"
 
 
 def check_search(scenario: Scenario, layout: Layout | None) -> Iterator[Fault]:
@@ -101,7 +121,9 @@ def check_study(scenario: Scenario) -> list[Problem]:
                 problems.append(scenario.problem_at(path, f"two levels are called '{level.name}'"))
                 break
             try:
-                base.assign(level.assignments)
+                made = base.assign(level.assignments)
+                if not made.run.flows:
+                    problems.append(scenario.problem_at(path, NEEDS_FLOWS.format("study")))
             except ScenarioError as error:
                 problems += [_in_level(scenario, path, problem) for problem in error.problems]
     return problems + _design_problems(scenario, base)

@@ -1,0 +1,56 @@
+"""What needs the totals of flows is refused where a run does not keep them, at its place."""
+
+import pytest
+
+from weirlab.errors import ScenarioError
+from weirlab.scenario import loads
+
+SLOTTED = """\
+weirlab: 1
+name: star
+network:
+  kind: star
+  hosts: 4
+  link: {rate: 10 Gbit/s, framing: none}
+  switch: {memory: {kind: shared, size: 1024 frames, frame_size: 64 B, pause: {scope: switch}}}
+adapters: {all: {at: "@hosts", queues: voq-round-robin}}
+traffic:
+  all:
+    {from: "@hosts", to: "@hosts", pattern: {kind: uniform},
+     source: {kind: bursts, load: 50 %, frame_size: 64 B}}
+run: {duration: 512 us, engine: slotted, flows: false}
+"""
+REFUSED = "a study counts frames by the totals of flows; leave 'flows: false' out"
+
+
+def complaints(text: str) -> list[str]:
+    with pytest.raises(ScenarioError) as caught:
+        loads(text, file="f.yaml")
+    return str(caught.value).splitlines()
+
+
+def test_a_run_alone_may_leave_them_out():
+    assert not loads(SLOTTED).run.flows
+
+
+def test_a_study_needs_them():
+    study = "study: {factors: {traffic.all.source.load: [40 %, 50 %]}}\n"
+    assert complaints(SLOTTED + study) == [f"f.yaml:13:42: run.flows: {REFUSED}"]
+
+
+def test_every_level_of_a_study_needs_them():
+    study = "study: {factors: {run.flows: [true, false]}}\n"
+    (complaint,) = complaints(SLOTTED.replace(", flows: false", "") + study)
+    assert complaint.startswith("f.yaml:14:")
+    assert complaint.endswith(REFUSED)
+
+
+def test_a_measure_of_flows_needs_them():
+    measure = "measure: {loss: {kind: loss-ratio, of: all}}\n"
+    (complaint,) = complaints(SLOTTED + measure)
+    assert complaint == "f.yaml:14:11: measure.loss: is of flows, which 'run.flows: false' leaves out"
+
+
+def test_the_event_engine_always_keeps_them():
+    text = SLOTTED.replace("engine: slotted", "engine: event")
+    assert "f.yaml:13:40: run.flows: only the slotted engine leaves them out" in complaints(text)[0]
