@@ -116,6 +116,17 @@ impl Control {
         control
     }
 
+    /// The tag of a frame. Only what leaves through an adapter is tagged; the place of another frame may hold what an
+    /// earlier one left there.
+    #[inline]
+    fn tag(&self, plan: &Plan, id: FrameId, flow: u32) -> u32 {
+        let outlet = plan.route[plan.flows[flow as usize].first_leg as usize];
+        if self.extras[outlet as usize].adapter.is_none() {
+            return NO_POINT;
+        }
+        self.tags.get(id as usize).copied().unwrap_or(NO_POINT)
+    }
+
     fn add_adapters(&mut self, plan: &Plan, shared: &ControlPlan, seed: Seed, end: Time) {
         let mut outlets: BTreeMap<u32, Vec<Outlet>> = BTreeMap::new();
         let jitter = plan.spec.control.limiter().map_or(0.0, |limiter| limiter.pacing_jitter);
@@ -203,7 +214,8 @@ impl Fabric<'_> {
         if let Some(levels) = &mut extra.levels {
             levels.settle(now, self.lines[port as usize].port.waiting_bytes());
         }
-        let (frame, tag) = (self.frames[id], control.tags.get(id as usize).copied().unwrap_or(NO_POINT));
+        let frame = self.frames[id];
+        let tag = if lane == Lane::Data { control.tag(self.plan, id, frame.flow) } else { NO_POINT };
         let became = self.offer_plain(port, id, size, lane);
         if lane == Lane::Control {
             return;

@@ -409,3 +409,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn only_flows_with_limiters_are_asked_for_more() {
+    let mut spec = calibration();
+    spec.run.duration_ps = us(20_000);
+    let Some(bcn) = &mut spec.control.bcn else { panic!("it has BCN") };
+    bcn.reaction_point.hosts.truncate(2);
+    let limited = bcn.reaction_point.hosts.clone();
+    let plan = Plan::new(spec.clone()).expect("a legal spec");
+    let totals = run(&spec, 1);
+    // A notification leaves the core switch towards the switch of the host that it is for.
+    let towards: Vec<u32> = totals
+        .control
+        .frames
+        .iter()
+        .filter(|row| row.kind == ControlKind::BcnPositive)
+        .map(|row| plan.topology().ports[row.port as usize].to)
+        .collect();
+    let edge_of = |host: u32| plan.topology().ports.iter().find(|port| port.from == host).map(|port| port.to);
+    let edges: Vec<u32> = limited.iter().filter_map(|&host| edge_of(host)).collect();
+    assert!(towards.iter().all(|edge| edges.contains(edge)), "{towards:?}, of {edges:?}");
+    assert!(totals.control.frames.iter().any(|row| row.kind == ControlKind::BcnNegative));
+}
