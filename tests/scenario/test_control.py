@@ -202,6 +202,25 @@ SPOILT = {
         PAUSE.replace("65535", "65536"),
         "f.yaml:14:48: control.pause.core.quanta: lie between 1 and 65535 (got 65536)",
     ),
+    "a level of PAUSE that no queue reaches": (
+        PAUSE.replace("{at: sw-1, xoff: 100 kB", "{at: sw-1, xoff: 400 kB"),
+        "f.yaml:14:22: control.pause.core.xoff: is never exceeded: the longest of its queues, that of "
+        "sw-1->ep-2, holds 150 kB",
+    ),
+    "a set point that the queue does not hold": (
+        BCN.replace("16 frames", "200 frames").replace("75 frames, action: stop", "1 MB, action: none"),
+        "f.yaml:13:40: control.bcn.congestion_point.q_eq: is never exceeded: the queue of "
+        "sw-0->sw-1 holds 150 kB",
+    ),
+    "severe congestion that the queue does not hold": (
+        BCN.replace("75 frames", "300 kB")
+        + 'queues: {short: {kind: drop-tail, at: "sw-*->*", limit: 80 frames}}\n',
+        "f.yaml:14:14: control.bcn.severe.above: is never exceeded: the queue of sw-0->sw-1 holds 120 kB",
+    ),
+    "severe congestion below the set point": (
+        BCN.replace("75 frames", "15 frames"),
+        "f.yaml:14:14: control.bcn.severe.above: is below the set point, 'q_eq' (16 frames)",
+    ),
     "marking thresholds in the wrong order": (
         DCQCN.replace("40 kB", "400 kB"),
         "f.yaml:13:30: control.dcqcn.marking.k_min: is above 'k_max' (100 kB)",
@@ -245,6 +264,16 @@ SPOILT = {
 @pytest.mark.parametrize(("text", "message"), SPOILT.values(), ids=SPOILT.keys())
 def test_a_mistake_is_told_with_its_place(text: str, message: str) -> None:
     assert message in complaints(text)
+
+
+@pytest.mark.parametrize("limit", ["500 kB", "400 frames", "unlimited"])
+def test_a_threshold_may_be_what_one_of_its_queues_reaches(limit: str) -> None:
+    changes = {"queues": {"trunk": {"kind": "drop-tail", "at": "sw-1->sw-0", "limit": limit}}}
+    text = PAUSE.replace("{at: sw-1, xoff: 100 kB", "{at: sw-1, xoff: 400 kB")
+    assert [rule["xoff_bytes"] for rule in resolved(loads(BASE + text, changes))["pause"]] == [
+        140_000,
+        400_000,
+    ]
 
 
 def test_a_bed_without_congestion_points_refuses_them() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from weirlab.scenario.bcn import Bcn
-from weirlab.scenario.layout import Layout
+from weirlab.scenario.layout import Layout, NoMatchError
 from weirlab.scenario.qcn import Dcqcn, Qcn
-from weirlab.scenario.resolve_control import unit_of
+from weirlab.scenario.resolve import queue_limits
+from weirlab.scenario.resolve_control import in_bytes, unit_of
 from weirlab.scenario.selecting import Fault, Where, nodes_amiss, ports_amiss
 from weirlab.units import Frames, Size
 
@@ -22,6 +23,13 @@ _SCHEMES = ("bcn", "qcn", "dcqcn")
 
 def check_control(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
     """Faults of `control`."""
+    found = list(_each_alone(scenario, layout))
+    yield from found
+    if not found and scenario.control is not None:
+        yield from _out_of_reach(scenario, layout)
+
+
+def _each_alone(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
     control = scenario.control
     if control is None:
         return
@@ -56,7 +64,13 @@ def _scheme(scheme: Bcn | Qcn | Dcqcn, layout: Layout, path: Where) -> Iterator[
         return
     point = scheme.congestion_point
     if scheme.severe is not None:
-        yield from _in_frames(scheme.severe.above, point.frame_size, (*path, "severe", "above"))
+        severe, above = scheme.severe, (*path, "severe", "above")
+        yield from _in_frames(severe.above, point.frame_size, above)
+        sized = point.frame_size is not None or not any(
+            isinstance(amount, Frames) for amount in (severe.above, point.q_eq)
+        )
+        if sized and in_bytes(severe.above, point.frame_size) < in_bytes(point.q_eq, point.frame_size):
+            yield above, f"is below the set point, 'q_eq' ({point.q_eq})"
     if unit_of(point) is None:
         yield at, "Fb in which unit? write 'frame_size: 1500 B', or a 'unit' such as 64 B"
 
@@ -64,3 +78,61 @@ def _scheme(scheme: Bcn | Qcn | Dcqcn, layout: Layout, path: Where) -> Iterator[
 def _in_frames(amount: Size | Frames, frame_size: Size | None, path: Where) -> Iterator[Fault]:
     if isinstance(amount, Frames) and frame_size is None:
         yield path, "frames of which size? write 'frame_size' beside it"
+
+
+def _out_of_reach(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
+    """Thresholds that the queues they are for never exceed: what they call for would never happen."""
+    control = scenario.control
+    if control is None:
+        return
+    try:
+        limits = queue_limits(scenario, layout)
+    except NoMatchError:  # told of the queues
+        return
+    for name, rule in control.pause.items():
+        senders = {layout.nodes[node] for node in layout.node_ids(rule.at)}
+        ports = [i for i, port in enumerate(layout.ports) if port.source in senders]
+        path: Where = ("control", "pause", name, "xoff")
+        yield from _never_exceeded(layout, rule.xoff, None, ports, limits, path)
+    for scheme in ("bcn", "qcn"):
+        chosen = getattr(control, scheme)
+        if chosen is None:
+            continue
+        point = chosen.congestion_point
+        ports, at = layout.port_ids(point.at), ("control", scheme)
+        of_point = (*at, "congestion_point", "q_eq")
+        yield from _never_exceeded(layout, point.q_eq, point.frame_size, ports, limits, of_point)
+        severe = getattr(chosen, "severe", None)
+        if severe is not None and severe.action != "none":
+            of_severe = (*at, "severe", "above")
+            yield from _never_exceeded(layout, severe.above, point.frame_size, ports, limits, of_severe)
+
+
+def _never_exceeded(
+    layout: Layout,
+    threshold: Size | Frames,
+    frame_size: Size | None,
+    ports: Sequence[int],
+    limits: Mapping[int, Any],
+    path: Where,
+) -> Iterator[Fault]:
+    """Only where every queue has a limit, in bytes or in frames of a known size."""
+    held = [(_bytes_held(limits.get(port, "unlimited"), frame_size), port) for port in ports]
+    known = [(size, port) for size, port in held if size is not None]
+    if not held or len(known) < len(held):
+        return
+    size, port = max(known, key=lambda pair: pair[0])
+    if size <= in_bytes(threshold, frame_size):
+        which = "the queue" if len(held) == 1 else "the longest of its queues, that"
+        comma = "" if len(held) == 1 else ","
+        yield path, f"is never exceeded: {which} of {layout.ports[port].name}{comma} holds {Size(size)}"
+
+
+def _bytes_held(limit: Any, frame_size: Size | None) -> int | None:
+    match limit:
+        case {"bytes": int(size)}:
+            return size
+        case {"frames": int(count)} if frame_size is not None:
+            return count * frame_size.bytes
+        case _:
+            return None

@@ -32,7 +32,15 @@ from weirlab.units import Frames, Size
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
 
-__all__ = ["DEFAULT_LIMIT", "Resolved", "resolve", "selected_traffic", "translated", "unsupported"]
+__all__ = [
+    "DEFAULT_LIMIT",
+    "Resolved",
+    "queue_limits",
+    "resolve",
+    "selected_traffic",
+    "translated",
+    "unsupported",
+]
 
 DEFAULT_LIMIT = Size(150_000)
 """Drop-tail limit of switch ports without a rule."""
@@ -132,6 +140,15 @@ def _queues(scenario: Scenario, layout: Layout, origins: dict[str, Where]) -> li
         origins[f"/queues/{len(rules)}"] = ("queues", name)
         rules.append(_rule(layout.port_ids(queue.at), queue.limit))
     return rules
+
+
+def queue_limits(scenario: Scenario, layout: Layout) -> dict[int, Any]:
+    """What the queue of a port holds, as the spec says it, by port; without an entry it holds all.
+
+    Raises NoMatchError.
+    """
+    rules = _queues(scenario, layout, {})
+    return {port: rule["discipline"]["limit"] for rule in rules for port in rule["ports"]}
 
 
 def _rule(ports: list[int], limit: Size | Frames | str) -> dict[str, Any]:

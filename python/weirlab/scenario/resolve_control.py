@@ -15,7 +15,7 @@ from weirlab.units import Frames, Rate, Size, Span
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
 
-__all__ = ["resolve_control", "unit_of"]
+__all__ = ["in_bytes", "resolve_control", "unit_of"]
 
 Origins = dict[str, tuple[str | int, ...]]
 
@@ -76,7 +76,8 @@ def unit_of(point: BcnCongestionPoint) -> Size | None:
     return point.unit or point.frame_size
 
 
-def _bytes(amount: Size | Frames, frame_size: Size | None) -> int:
+def in_bytes(amount: Size | Frames, frame_size: Size | None) -> int:
+    """An amount in bytes; one in frames needs their size."""
     if isinstance(amount, Size):
         return amount.bytes
     assert frame_size is not None, "checked: an amount in frames has their size beside it"
@@ -98,7 +99,7 @@ def _bcn(bcn: Bcn, layout: Layout) -> dict[str, Any]:
             "negative": point.negative,
             "severe": None
             if severe is None
-            else {"above_bytes": _bytes(severe.above, point.frame_size), "action": severe.action},
+            else {"above_bytes": in_bytes(severe.above, point.frame_size), "action": severe.action},
         },
         "reaction_point": _bcn_reaction_point(bcn.reaction_point, layout),
     }
@@ -133,7 +134,7 @@ def _measuring(point: BcnCongestionPoint | QcnCongestionPoint, layout: Layout) -
     """What the congestion points of BCN and QCN have in common."""
     return {
         "ports": layout.port_ids(point.at),
-        "q_eq_bytes": _bytes(point.q_eq, point.frame_size),
+        "q_eq_bytes": in_bytes(point.q_eq, point.frame_size),
         "w": point.w,
         "sample_every_bytes": point.sample_every.bytes,
         "sampling": point.sampling.model_dump(),
