@@ -128,6 +128,7 @@ def totals(result: Run) -> dict[str, int | None]:
 
 
 def _show(result: Run, document: dict[str, Any], values: pl.DataFrame) -> None:
+    from weirlab.report.control import held_in_a_cycle
     from weirlab.report.run import measure_table, traffic_table
 
     sums, seconds = document["totals"], document["seconds"]
@@ -140,3 +141,5 @@ def _show(result: Run, document: dict[str, Any], values: pl.DataFrame) -> None:
     for table in [*tables, *([measure_table(values)] if not values.is_empty() else [])]:
         typer.echo()
         show(table)
+    for sentence in held_in_a_cycle(result.records):
+        typer.echo(f"\n{sentence}")

@@ -7,10 +7,45 @@ import polars as pl
 from weirlab.plots.style import scaled
 from weirlab.records import Records
 from weirlab.report.page import Block, Column, Section, Table, number
+from weirlab.report.shared import time_text
+from weirlab.scenario.problems import listed
 
-__all__ = ["control_sections"]
+__all__ = ["control_sections", "held_in_a_cycle"]
 
 _ROWS = 120
+
+
+def held_in_a_cycle(records: Records) -> list[str]:
+    """A sentence for each replicate at whose end PAUSE holds ports in a cycle, and for how long.
+
+    A port is held by the node that it leads to, because of queues of that node. Where ports of those queues
+    are held too, and so on in a cycle, none of them drains and none is released.
+    """
+    ports = records.named("ports").join(records["runs"].select("replicate", "end_ps"), on="replicate")
+    held = ports.filter((pl.col("paused_count") > 0) & (pl.col("paused_last_ps") >= pl.col("end_ps")))
+    sentences = []
+    for (replicate,), rows in held.group_by("replicate", maintain_order=True):
+        longest = dict(rows.select("port_name", "paused_longest_ps").iter_rows())
+        cycle = _in_cycles(set(longest))
+        if cycle:
+            time = time_text(max(longest[name] for name in cycle))
+            sentences.append(
+                f"At the end of replicate {replicate} PAUSE holds {listed(sorted(cycle), 6)}, which wait for "
+                f"each other (longest hold so far: {time}); they may never be released, and what waits there "
+                "counts as under way, not as lost."
+            )
+    return sentences
+
+
+def _in_cycles(ports: set[str]) -> set[str]:
+    """Those of the ports `a->b` that lead on to others and that others lead to, again and again."""
+    while True:
+        ends = [port.split("->") for port in ports]
+        sources, targets = {source for source, _ in ends}, {target for _, target in ends}
+        kept = {f"{source}->{target}" for source, target in ends if target in sources and source in targets}
+        if kept == ports:
+            return kept
+        ports = kept
 
 
 def control_sections(records: Records) -> list[Section]:

@@ -10,7 +10,7 @@ from weirlab.measures import evaluate
 from weirlab.plots import delay_plots, delivery_plots, limiter_plots, port_plots
 from weirlab.plots.style import Plot, scaled
 from weirlab.records import Records
-from weirlab.report.control import control_sections
+from weirlab.report.control import control_sections, held_in_a_cycle
 from weirlab.report.page import (
     Block,
     Callout,
@@ -150,6 +150,8 @@ def _lead(records: Records, end_ps: int, replicates: int, *, kept: bool) -> Sequ
     blocks: list[Block] = [Numbers(cards)]
     if sent == 0:
         blocks.append(Callout("Nothing was sent", "No source sent a frame before the run ended.", "bad"))
+    if held := held_in_a_cycle(records):
+        blocks.append(Callout("Ports hold each other", " ".join(held), "bad"))
     return blocks
 
 
