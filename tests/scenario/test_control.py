@@ -207,6 +207,11 @@ SPOILT = {
         "f.yaml:14:22: control.pause.core.xoff: is never exceeded: the longest of its queues, that of "
         "sw-1->ep-2, holds 150 kB",
     ),
+    "a PAUSE that is repeated before it has left": (
+        PAUSE.replace("refresh: 1 ms", "refresh: 1 ps"),
+        "f.yaml:14:63: control.pause.core.refresh: is not longer than a PAUSE frame takes on the link "
+        "(51.2 ns)",
+    ),
     "a set point that the queue does not hold": (
         BCN.replace("16 frames", "200 frames").replace("75 frames, action: stop", "1 MB, action: none"),
         "f.yaml:13:40: control.bcn.congestion_point.q_eq: is never exceeded: the queue of "
@@ -274,6 +279,12 @@ def test_a_threshold_may_be_what_one_of_its_queues_reaches(limit: str) -> None:
         140_000,
         400_000,
     ]
+
+
+def test_a_mistake_in_control_brings_no_second_one_of_the_records_that_need_it() -> None:
+    text = BCN.replace("ru: 1 Mbit/s", "ru: 1 Mbit/s, drift: {step: 0 bit/s, every: 1 ms}")
+    (told,) = complaints(text + 'record: {rates: {limiter: "ep-[0-1]", every: 100 us}}\n')
+    assert "control.bcn.reaction_point.drift.step" in told
 
 
 def test_a_bed_without_congestion_points_refuses_them() -> None:

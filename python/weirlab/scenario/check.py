@@ -39,7 +39,7 @@ def faults(scenario: Scenario, broken: Collection[str] = ()) -> list[Problem]:
         found += _queues(scenario, layout)
         found += check_control(scenario, layout)
         found += check_traffic(scenario, layout, searched="search" not in broken)
-        if not {"traffic", "record"} & set(broken):
+        if not {"traffic", "record", "control"} & set(broken):
             found += check_records(scenario, layout)
             found += check_measures(scenario, layout)
     if whole:

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weirlab.scenario.bcn import Bcn
+from weirlab.scenario.control import Pause
 from weirlab.scenario.layout import Layout, NoMatchError
 from weirlab.scenario.qcn import Dcqcn, Qcn
 from weirlab.scenario.resolve import queue_limits
 from weirlab.scenario.resolve_control import in_bytes, unit_of
 from weirlab.scenario.selecting import Fault, Where, nodes_amiss, ports_amiss
-from weirlab.units import Frames, Size
+from weirlab.units import Frames, Size, Span
 
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
@@ -45,8 +46,20 @@ def _each_alone(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
             yield (*path, "xon"), f"is above 'xoff' ({rule.xoff})"
         if rule.quanta is not None and not 0 < rule.quanta < 2**16:
             yield (*path, "quanta"), f"lie between 1 and 65535 (got {rule.quanta})"
+        yield from _repeated_too_soon(rule, layout, path)
     for name, entry in control.responses.items():
         yield from nodes_amiss(layout, entry.at, ("control", "responses", name, "at"))
+
+
+def _repeated_too_soon(rule: Pause, layout: Layout, path: Where) -> Iterator[Fault]:
+    """PAUSE frames that are repeated before they have left leave no room for anything else."""
+    try:
+        senders = {layout.nodes[node] for node in layout.node_ids(rule.at)}
+    except NoMatchError:  # told of 'at'
+        return
+    wires = [port.wire_ps(rule.frame_size.bytes) for port in layout.ports if port.source in senders]
+    if rule.refresh is not None and wires and rule.refresh.ps <= max(wires):
+        yield (*path, "refresh"), f"is not longer than a PAUSE frame takes on the link ({Span(max(wires))})"
 
 
 def _scheme(scheme: Bcn | Qcn | Dcqcn, layout: Layout, path: Where) -> Iterator[Fault]:
