@@ -90,8 +90,8 @@ def test_a_plateau_asks_for_a_fed_hot_port():
 
 def test_rows_and_claims_follow_from_the_cells():
     cells = pl.concat([made("og-8", exact_maximum("og-8"), 0.15), made("og-32", exact_maximum("og-32"), 0.2)])
-    cases = [{"case": case, "seed": 1, "throughput": 0.2, "hot-port": 0.2, "drops": 0.0} for case in SINGLE]
-    single = pl.DataFrame(cases)
+    alike = {"seed": 1, "throughput": 0.2, "hot-port": 0.2, "drops": 0.0, "bcn-": 6}
+    single = pl.DataFrame([{"case": case, **alike} for case in SINGLE])
     verdicts = {row.name: row.verdict for row in rows(cells, single)}
     assert verdicts["OG, N = 8: least in the claimed range"] == "holds"
     assert verdicts["IG, N = 32, without control, own port counted"] == "misfit"

@@ -29,7 +29,8 @@ __all__ = ["sections"]
 WINDOW_SLOTS = 30_000
 """From the begin of the hotspot to the window in which throughput is taken."""
 _EXPLAINED = Text(
-    "Cells: mean over seeds. Dashed frame: the range that the text calls optimal. Lines: theory. Above "
+    "Cells: mean over seeds; above the maximum where the second half of the hotspot also carries what PAUSE "
+    "held back in the first. Dashed frame: the range that the text calls optimal. Lines: theory. Above "
     "'escape before the window' PAUSE has ended when the throughput is taken; above 'one message starves' a "
     "single message takes a flow to the floor, which starves the hot port left of 'the floor lasts'."
 )
@@ -65,7 +66,7 @@ def _plane_plot(plane: Plane, cells: pl.DataFrame, measure: str, title: str) -> 
         x=AxisOf("sampling probability Ps", SAMPLINGS, logarithmic=True),
         y=AxisOf("decrease gain Gd", GAINS, logarithmic=True),
         values=values,
-        value_title=title,
+        value_title=measure,
         domain=(0.0, top if measure == "hot-port" else 0.9),
         lines=[] if input_generated else theory_lines(plane),
         labels=True,
