@@ -332,7 +332,7 @@ def test_a_search_whose_disk_is_full_says_which_file_and_how_to_go_on(weir, plac
 def test_resuming_takes_the_scenario_from_the_directory_alone(weir):
     weir("search", "search.yaml", "--out", "s")
     assert "not both" in weir("search", "search.yaml", "--resume", "s").err
-    assert "leave --set and --out out" in weir("search", "--resume", "s", "--set", "run.seed=2").err
+    assert "leave --set, --out and --from out" in weir("search", "--resume", "s", "--set", "run.seed=2").err
 
 
 def test_a_run_is_not_resumed_as_a_search(weir):
