@@ -1,9 +1,11 @@
 """Reports: whole, self-contained, and loud where something is wrong."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
+import polars as pl
 import pytest
 
 import weirlab
@@ -22,6 +24,7 @@ from weirlab.report.page import (
     percent,
 )
 from weirlab.report.search import evidence_table, result_json
+from weirlab.report.study import effect_table
 from weirlab.reproduce import Claim, Findings, KnownMisfit, Row
 from weirlab.results import Manifest, Provenance, write_json
 from weirlab.runs import save_scenario
@@ -216,6 +219,16 @@ def test_the_page_of_a_study_shows_measures_by_factor(tmp_path):
     assert "Measures by point: mean ± half of the 95 % interval" in text
     assert "loss against load, by seed" in text
     assert {path.stem for path in report.plots} == {"measure-loss", "measure-queue"}
+
+
+def test_a_mean_of_fewer_replicates_than_there_are_says_of_how_many(tmp_path):
+    study = run_study(loads(STUDY), directory=tmp_path / "s")
+    unknown = (pl.col("point") == 0) & (pl.col("measure") == "loss") & (pl.col("replicate") > 0)
+    value = pl.when(unknown).then(None).otherwise(pl.col("value")).alias("value")
+    cells = effect_table(replace(study, measures=study.measures.with_columns(value))).rows
+    assert cells[0][2].endswith(" (1 of 3)")
+    assert " ± " not in cells[0][2]
+    assert " of 3)" not in cells[1][2]
 
 
 def test_the_page_of_an_unfinished_study_says_so(tmp_path):

@@ -125,11 +125,14 @@ def effect_table(study: Study) -> Table:
             factor = shown[name][0]
             if interval is None:
                 cells.append("–")
-            elif interval.count == 1:
-                cells.append(number(interval.mean * factor))
-            else:
+                continue
+            text = number(interval.mean * factor)
+            if interval.count > 1:
                 mean, half = interval.mean * factor, interval.half_width * factor
-                cells.append(f"{mean_text(mean, half)} ± {number(half, 2)}")
+                text = f"{mean_text(mean, half)} ± {number(half, 2)}"
+            if interval.count < len(study.seeds):
+                text += f" ({interval.count} of {len(study.seeds)})"
+            cells.append(text)
         rows.append(cells)
     several = len(study.seeds) > 1
     return Table(
@@ -140,7 +143,9 @@ def effect_table(study: Study) -> Table:
         ],
         rows,
         where="tables/measures.parquet",
-        note=f"{len(study.seeds)} replicates each; Student's t." if several else "One replicate each.",
+        note=f"{len(study.seeds)} replicates each; Student's t. Behind a mean of fewer: how many."
+        if several
+        else "One replicate each.",
     )
 
 
