@@ -48,6 +48,11 @@ def made_up_records(*, ports: int = 2, intervals: int = 50, replicates: int = 1,
         queue_byte_ps=pl.col("queue_byte_ps").sum(),
         queue_wait_ps=pl.col("queue_byte_ps").sum() // 1500,
         paused_ps=pl.lit(0, pl.UInt64),
+        paused_count=pl.lit(0, pl.UInt64),
+        paused_longest_ps=pl.lit(0, pl.UInt64),
+        paused_last_ps=pl.lit(None, pl.Float64),
+        first_drop_ps=pl.col("t_ps").filter(pl.col("drops") > 0).min().cast(pl.Float64),
+        last_drop_ps=pl.col("t_ps").filter(pl.col("drops") > 0).max().cast(pl.Float64),
     )
     r, f = (axis.ravel() for axis in np.meshgrid(np.arange(replicates), np.arange(flows), indexing="ij"))
     sent = chance.integers(90_000, 110_000, r.size).astype(np.uint64)
@@ -99,6 +104,9 @@ def made_up_records(*, ports: int = 2, intervals: int = 50, replicates: int = 1,
             "intervals": series,
             "deliveries": series.filter(pl.col("port") < 2).select(
                 "replicate", traffic=pl.col("port"), t_ps="t_ps", frames="frames", bytes="bytes"
+            ),
+            "flow_deliveries": series.clear().select(
+                "replicate", flow=pl.col("port"), t_ps="t_ps", frames="frames", bytes="bytes"
             ),
             "delays": pl.DataFrame(
                 {

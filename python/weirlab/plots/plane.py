@@ -95,17 +95,14 @@ def heat_map(
         "value:Q",
         title=value_title,
         scale=_scale(ends, middle),
-        legend=alt.Legend(orient="right", direction="vertical", title=value_title, gradientLength=220),
+        # The padding leaves room for a title in a wider font than the one that was measured.
+        legend=alt.Legend(
+            orient="right", direction="vertical", title=value_title, gradientLength=220, padding=16
+        ),
     )
     horizontal, vertical = _position("x:Q", x, across), _position("y:Q", y, up)
     base = alt.Chart(cells).encode(x=horizontal, x2="x2:Q", y=vertical, y2="y2:Q")
     layers = [base.mark_rect(clip=True, strokeWidth=0).encode(color=color)]
-    if labels:
-        at = alt.Chart(cells).encode(
-            x=_position("at_x:Q", x, across), y=_position("at_y:Q", y, up), text="text:N"
-        )
-        halo = {"stroke": "white", "strokeWidth": 3, "strokeOpacity": 0.85, "strokeJoin": "round"}
-        layers += [at.mark_text(fontSize=11, **halo), at.mark_text(fontSize=11, color="#1b2430")]
     if box is not None:
         frame = pl.DataFrame({"x": [box[0]], "x2": [box[1]], "y": [box[2]], "y2": [box[3]]})
         layers.append(
@@ -115,6 +112,12 @@ def heat_map(
         )
     drawn = [line for line in lines if any(len(piece) > 1 for piece in line.pieces)]
     layers += _lines(drawn, x, y, across, up)
+    if labels:
+        at = alt.Chart(cells).encode(
+            x=_position("at_x:Q", x, across), y=_position("at_y:Q", y, up), text="text:N"
+        )
+        halo = {"stroke": "white", "strokeWidth": 3, "strokeOpacity": 0.85, "strokeJoin": "round"}
+        layers += [at.mark_text(fontSize=11, **halo), at.mark_text(fontSize=11, color="#1b2430")]
     missing = sum(len(line) for line in values) - cells.height
     notes = [note, f"{missing} cells have no number." if missing else ""]
     summary = (
