@@ -422,6 +422,52 @@ SPOILT_SEARCHES = {
         "goals: {}",
         "f.yaml:8:3: search.goals: at least one goal is needed, such as NDR: {loss: 0 %, width: 0.5 %}",
     ),
+    "a goal that asks for nothing": (
+        "{NDR: {loss: 0 %}}",
+        "{NDR: {width: 1 %}}",
+        "f.yaml:8:11: search.goals.NDR: asks for nothing; write 'loss: 0 %', or one of the presets rfc2544, "
+        "tst009, csit-ndr, csit-pdr",
+    ),
+    "a preset that does not exist": (
+        "{NDR: {loss: 0 %}}",
+        "{NDR: {preset: csit-nrd}}",
+        "f.yaml:8:17: search.goals.NDR.preset: write 'rfc2544', 'tst009', 'csit-ndr' or 'csit-pdr' "
+        "(got 'csit-nrd'); did you mean 'csit-ndr'?",
+    ),
+    "a loss ratio beside a preset": (
+        "{NDR: {loss: 0 %}}",
+        "{NDR: {preset: csit-ndr, loss: 1 %}, PDR: {loss: 0.5 %}}",
+        "f.yaml:8:35: search.goals.NDR.loss: is part of the preset 'csit-ndr'; leave out the one or the "
+        "other",
+    ),
+    "a duration beside presets alone": (
+        "{NDR: {loss: 0 %}}",
+        "{NDR: {preset: rfc2544}}",
+        "f.yaml:9:11: search.trial.duration: changes nothing: each goal has the trials of its preset; "
+        "leave it out",
+    ),
+    "no duration of the final trials": (
+        "trial: {duration: 10 s}",
+        "trial: {}",
+        "f.yaml:9:3: search.trial: how long is a final trial? write 'trial: {duration: 10 s}'",
+    ),
+    "an exceed ratio where one trial decides": (
+        "goals: {NDR: {loss: 0 %}}",
+        "algorithm: {kind: binary}\n  goals: {NDR: {loss: 0 %, exceed: 50 %}}",
+        "f.yaml:9:28: search.goals.NDR.exceed: binary decides about a load by one trial; take the algorithm "
+        "'weir' or 'mlr'",
+    ),
+    "a preset that one trial does not decide": (
+        "goals: {NDR: {loss: 0 %}}",
+        "algorithm: {kind: mdr}\n  goals: {NDR: {preset: tst009}, PDR: {loss: 1 %}}",
+        "f.yaml:9:17: search.goals.NDR.preset: mdr decides about a load by one trial; take the algorithm "
+        "'weir' or 'mlr'",
+    ),
+    "a first trial of weir that is longer than the last": (
+        "trial:",
+        "algorithm: {kind: weir, initial_duration: 20 s}\n  trial:",
+        "f.yaml:9:27: search.algorithm.initial_duration: is longer than the final trials (10 s)",
+    ),
     "a width of zero": (
         "loss: 0 %",
         "loss: 0 %, width: 0 %",

@@ -6,6 +6,8 @@ import pytest
 
 from weirlab.errors import InputError, ScenarioError
 from weirlab.scenario import loads
+from weirlab.scenario.presets import PRESETS
+from weirlab.scenario.schema import json_schema
 from weirlab.search import build, run_search
 from weirlab.testbed import device_of, devices, open_testbed
 from weirlab.testbed.command import CommandTestbed
@@ -51,6 +53,35 @@ def test_the_plan_of_a_trial_reaches_the_search():
     built = settings(search__trial={"duration": "30 s", "warm_up": "5 s", "unsent": "lost"})
     assert (built["unsent"], built["warm_up_s"]) == ("lost", 5.0)
     assert {goal["duration_s"] for goal in built["goals"]} == {30.0}
+
+
+def test_goals_are_named_by_their_presets():
+    built = settings(
+        search__goals={
+            "NDR": {"preset": "csit-ndr"},
+            "PDR": {"preset": "csit-pdr", "width": "1 %"},
+            "verified": {"preset": "tst009"},
+            "whole": {"preset": "rfc2544"},
+        },
+        search__trial=None,
+    )
+    terms = ("name", "loss_ratio", "width", "duration_s", "exceed_ratio", "duration_sum_s")
+    assert [tuple(goal[term] for term in terms) for goal in built["goals"]] == [
+        ("NDR", 0.0, 0.005, 1.0, 0.5, 21.0),
+        ("PDR", 0.005, 0.01, 1.0, 0.5, 21.0),
+        ("verified", 0.0, 0.005, 60.0, 0.5, 120.0),
+        ("whole", 0.0, 0.005, 60.0, 0.0, None),
+    ]
+
+
+def test_a_preset_stands_beside_a_goal_with_the_trials_of_the_plan():
+    built = settings(search__goals={"NDR": {"preset": "csit-ndr"}, "PDR": {"loss": "0.5 %"}})
+    assert [(goal["name"], goal["duration_s"]) for goal in built["goals"]] == [("NDR", 1.0), ("PDR", 10.0)]
+
+
+def test_the_schema_lists_every_preset():
+    goal = json_schema()["$defs"]["Goal"]["properties"]
+    assert goal["preset"]["enum"] == list(PRESETS)
 
 
 def test_the_parameters_of_mdr_reach_it():

@@ -22,7 +22,7 @@ from MLRsearch.trial_measurement import MeasurementResult
 
 from weirlab.errors import InputError
 from weirlab.search.classify import Criterion, LoadClass, Sample, Tally, relevant_bounds
-from weirlab.search.goals import PRESETS, preset
+from weirlab.search.goals import preset
 
 VECTORS: dict[str, Any] = tomllib.loads((Path(__file__).parent / "data/rfc9971-vectors.toml").read_text())
 LOWER, UPPER, UNDECIDED = LoadClass.LOWER, LoadClass.UPPER, LoadClass.UNDECIDED
@@ -248,9 +248,9 @@ def test_under_loss_inversion_the_upper_bound_is_believed() -> None:
 
 
 def test_the_presets_are_those_of_the_worked_example_and_of_csit() -> None:
-    assert Criterion.of(PRESETS["rfc2544"]) == criterion_of_vectors("RFC2544")
-    assert Criterion.of(PRESETS["tst009"]) == criterion_of_vectors("TST009")
-    assert Criterion.of(PRESETS["csit-pdr"]) == (0.005, 0.5, 1.0, 21.0)
+    assert Criterion.of(preset("rfc2544")) == criterion_of_vectors("RFC2544")
+    assert Criterion.of(preset("tst009")) == criterion_of_vectors("TST009")
+    assert Criterion.of(preset("csit-pdr")) == (0.005, 0.5, 1.0, 21.0)
     assert preset("csit-ndr", width=0.01).width == 0.01
 
 

@@ -123,7 +123,8 @@ def _simulation(scenario: Scenario) -> list[Problem]:
         return []
     try:
         if scenario.search is not None:
-            scenario.at_load(scenario.offered().max_fps, scenario.search.trial.duration.s)
+            longest_s = max(terms.duration.s for terms in scenario.search.terms.values())
+            scenario.at_load(scenario.offered().max_fps, longest_s)
         elif scenario.run.duration is not None:
             resolve(scenario)
     except ScenarioError as error:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from weirlab.errors import Problem, ScenarioError
 from weirlab.scenario.layout import Layout
 from weirlab.scenario.measure import FlowMeasure
-from weirlab.scenario.plan import Binary, Mdr
+from weirlab.scenario.plan import Binary, Goal, Mdr, Mlr, Search, Weir
+from weirlab.scenario.presets import PRESETS
 from weirlab.scenario.problems import did_you_mean, listed
 from weirlab.scenario.selecting import Fault, Where, traffic_amiss
 from weirlab.scenario.testbeds import Netns, Trex
@@ -70,20 +71,7 @@ def check_search(scenario: Scenario, layout: Layout | None) -> Iterator[Fault]:
         yield ("traffic", name, "source", "load"), "is what the search varies as 'rate'; leave it out"
     elif source.mix is not None and not isinstance(scenario.testbed, Trex):
         yield ("traffic", name, "source", "mix"), "a search needs frames of one size; write 'frame_size'"
-    if not search.goals:
-        yield ("search", "goals"), "at least one goal is needed, such as NDR: {loss: 0 %, width: 0.5 %}"
-    for goal_name, goal in search.goals.items():
-        path: Where = ("search", "goals", goal_name)
-        if goal.loss >= 1:
-            yield (*path, "loss"), "a loss ratio below 100 % is needed"
-        if goal.width is not None and not 1e-6 <= goal.width < 1:
-            yield (*path, "width"), "a width from 0.0001 % to below 100 % is needed"
-        if goal.width is not None and isinstance(search.algorithm, Binary) and search.algorithm.threshold:
-            yield (*path, "width"), "stands beside the algorithm's 'threshold'; write one of them"
-    first = search.algorithm.initial_duration if isinstance(search.algorithm, Mdr) else None
-    if first is not None and first > search.trial.duration:
-        at: Where = ("search", "algorithm", "initial_duration")
-        yield at, f"is longer than the final trials ({search.trial.duration})"
+    yield from _goals(search)
     low = search.between.low
     if not isinstance(low, FrameRate) and layout is not None and not layout.ports and isinstance(low, float):
         yield (
@@ -92,6 +80,58 @@ def check_search(scenario: Scenario, layout: Layout | None) -> Iterator[Fault]:
         )
     elif (low if isinstance(low, float) else low.stored) == 0:
         yield ("search", "between"), "the least load is more than zero"
+
+
+def _goals(search: Search) -> Iterator[Fault]:
+    """Faults of the goals, and of what they ask of trials."""
+    if not search.goals:
+        yield ("search", "goals"), "at least one goal is needed, such as NDR: {loss: 0 %, width: 0.5 %}"
+        return
+    faults = [fault for name, goal in search.goals.items() for fault in _goal(search, name, goal)]
+    yield from faults
+    has_preset = [goal.preset is not None for goal in search.goals.values()]
+    duration = search.trial.duration
+    if duration is None and not all(has_preset):
+        message = "how long is a final trial? write 'trial: {duration: 10 s}'"
+        yield ("search", "trial"), message
+        return
+    if duration is not None and all(has_preset):
+        message = "changes nothing: each goal has the trials of its preset; leave it out"
+        yield ("search", "trial", "duration"), message
+    if faults:
+        return
+    first = search.algorithm.initial_duration if isinstance(search.algorithm, Mdr | Mlr | Weir) else None
+    shortest = min((terms.duration for terms in search.terms.values()), key=lambda span: span.s)
+    if first is not None and first > shortest:
+        at: Where = ("search", "algorithm", "initial_duration")
+        yield at, f"is longer than the final trials ({shortest})"
+
+
+def _goal(search: Search, name: str, goal: Goal) -> Iterator[Fault]:
+    path: Where = ("search", "goals", name)
+    algorithm = search.algorithm
+    if goal.preset is not None:
+        for field in ("loss", "exceed", "duration_sum"):
+            if field in goal.model_fields_set and getattr(goal, field) is not None:
+                yield (*path, field), f"is part of the preset '{goal.preset}'; leave out the one or the other"
+    elif goal.loss is None:
+        yield path, f"asks for nothing; write 'loss: 0 %', or one of the presets {listed(PRESETS, 4)}"
+    elif goal.loss >= 1:
+        yield (*path, "loss"), "a loss ratio below 100 % is needed"
+    if goal.width is not None and not 1e-6 <= goal.width < 1:
+        yield (*path, "width"), "a width from 0.0001 % to below 100 % is needed"
+    if goal.width is not None and isinstance(algorithm, Binary) and algorithm.threshold:
+        yield (*path, "width"), "stands beside the algorithm's 'threshold'; write one of them"
+    if isinstance(algorithm, Binary | Mdr):
+        asked = PRESETS[goal.preset] if goal.preset else goal
+        if asked.exceed or asked.duration_sum is not None:
+            field = "preset" if goal.preset else "exceed" if goal.exceed else "duration_sum"
+            message = (
+                f"{algorithm.kind} decides about a load by one trial; take the algorithm 'weir' or 'mlr'"
+            )
+            yield (*path, field), message
+    elif goal.preset is None and goal.exceed >= 1:
+        yield (*path, "exceed"), "an exceed ratio below 100 % is needed"
 
 
 def check_campaign(scenario: Scenario) -> Iterator[Fault]:

@@ -12,6 +12,7 @@ from pydantic_core import CoreSchema, core_schema
 from weirlab.errors import UnitError
 from weirlab.scenario.base import BY_KIND, Model, Name, Named, Text, TrafficSelector
 from weirlab.scenario.design import AnyDesign
+from weirlab.scenario.presets import PRESETS, Terms
 from weirlab.scenario.values import (
     Count,
     Flag,
@@ -56,10 +57,13 @@ class Run(Model):
 
 
 class Goal(Model):
-    """A rate to find: the highest load whose loss ratio does not exceed `loss`."""
+    """A rate to find: the highest load whose loss ratio does not exceed `loss`. Either `loss` is given, with
+    what belongs to it, or `preset`."""
 
-    loss: Fraction
+    loss: Fraction | None = None
     """Highest loss ratio; 0 % for the NDR."""
+    preset: Literal["rfc2544", "tst009", "csit-ndr", "csit-pdr"] | None = None
+    """A goal by its name, with its own loss ratio, trial duration, exceed ratio and duration sum."""
     width: Fraction | None = None
     """Distance of the bounds at which the search ends, relative to the upper one. Absent: 0.5 %, unless the
     algorithm has a `threshold`."""
@@ -72,12 +76,22 @@ class Goal(Model):
     """The rate that an earlier search found, summed over all flows: where this one begins. It saves time and
     decides nothing, as every bound is measured anew. Algorithms `weir` and `mlr` only."""
 
+    def terms(self, trial: TrialPlan) -> Terms:
+        """What decides whether a load meets this goal, in trials of this plan."""
+        if self.preset is not None:
+            return PRESETS[self.preset]
+        assert self.loss is not None
+        assert trial.duration is not None
+        return Terms(
+            loss=self.loss, duration=trial.duration, exceed=self.exceed, duration_sum=self.duration_sum
+        )
+
 
 class TrialPlan(Model):
     """How each trial is made."""
 
-    duration: PositiveSpan
-    """Of a final trial."""
+    duration: PositiveSpan | None = None
+    """Of a final trial. Absent: that of the goals' presets."""
     warm_up: Span = Span(0)
     """Traffic at the greatest load before the first trial; its result decides nothing."""
     settle: Span = Span.from_s(0.5)
@@ -148,12 +162,17 @@ class Search(Model):
     """Least and greatest load, summed over all flows of that traffic."""
     goals: Named[Goal]
     """What to find, by name."""
-    trial: TrialPlan
+    trial: TrialPlan = TrialPlan()
     """How each trial is made."""
     algorithm: AnyAlgorithm = Weir(kind="weir")
     """What chooses the loads."""
     timeout: PositiveSpan | None = None
     """Longest time of all trials together. Absent: none."""
+
+    @property
+    def terms(self) -> dict[str, Terms]:
+        """What each goal asks of a load, by name."""
+        return {name: goal.terms(self.trial) for name, goal in self.goals.items()}
 
 
 class Step(Model):

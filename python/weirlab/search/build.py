@@ -10,6 +10,7 @@ from weirlab.search.base import LoadRange, SearchGoal
 from weirlab.search.binary import Binary
 from weirlab.search.controlled import ControlledSearch
 from weirlab.search.controller import Controller
+from weirlab.search.goals import DEFAULT_WIDTH, goal_of
 from weirlab.search.mdr import Mdr
 from weirlab.search.mlr import Mlr
 from weirlab.search.weir import Weir
@@ -19,10 +20,7 @@ if TYPE_CHECKING:
     from weirlab.scenario.plan import Search
     from weirlab.units import Span
 
-__all__ = ["DEFAULT_WIDTH", "build"]
-
-DEFAULT_WIDTH = 0.005
-"""Final relative width where a goal names none. Source: CSIT MDR, section 2.8.2.1."""
+__all__ = ["build"]
 
 
 def build(scenario: Scenario) -> ControlledSearch:
@@ -103,14 +101,11 @@ def _s(span: Span | None) -> float | None:
 
 def _goals(search: Search, width: float | None, initial_s: float | None = None) -> list[SearchGoal]:
     return [
-        SearchGoal(
+        goal_of(
+            terms,
             name=name,
-            loss_ratio=goal.loss,
-            width=width if goal.width is None else goal.width,
-            duration_s=search.trial.duration.s,
+            width=width if search.goals[name].width is None else search.goals[name].width,
             initial_duration_s=initial_s,
-            exceed_ratio=goal.exceed,
-            duration_sum_s=_s(goal.duration_sum),
         )
-        for name, goal in search.goals.items()
+        for name, terms in search.terms.items()
     ]

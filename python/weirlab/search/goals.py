@@ -1,45 +1,38 @@
-"""Search goals by name: what standards and test projects ask of a device."""
+"""Search goals from what a scenario or a preset asks of a load."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from types import MappingProxyType
-
 from weirlab.errors import InputError
+from weirlab.scenario.presets import PRESETS, Terms
 from weirlab.search.base import SearchGoal
 
-__all__ = ["PRESETS", "preset"]
+__all__ = ["DEFAULT_WIDTH", "goal_of", "preset"]
 
-_WIDTH = 0.005
-
-PRESETS: Mapping[str, SearchGoal] = MappingProxyType(
-    {
-        # Source: RFC 2544, section 24 (trials of 60 s) and section 26.1; RFC 9971, section 4.5.
-        "rfc2544": SearchGoal(name="RFC2544", loss_ratio=0.0, width=_WIDTH, duration_s=60.0),
-        # Loss verification that repeats a lossy trial once. Source: RFC 9971, section 4.5.
-        "tst009": SearchGoal(
-            name="TST009",
-            loss_ratio=0.0,
-            width=_WIDTH,
-            duration_s=60.0,
-            exceed_ratio=0.5,
-            duration_sum_s=120.0,
-        ),
-        # Source: CSIT MLRsearch, the settings of its NDR and PDR tests.
-        "csit-ndr": SearchGoal(
-            name="NDR", loss_ratio=0.0, width=_WIDTH, duration_s=1.0, exceed_ratio=0.5, duration_sum_s=21.0
-        ),
-        "csit-pdr": SearchGoal(
-            name="PDR", loss_ratio=0.005, width=_WIDTH, duration_s=1.0, exceed_ratio=0.5, duration_sum_s=21.0
-        ),
-    }
-)
-"""The width, which RFC 2544 and TST009 leave open, is 0.5 % in all of them."""
+DEFAULT_WIDTH = 0.005
+"""Final relative width where a goal names none. Source: CSIT MDR, section 2.8.2.1."""
 
 
-def preset(name: str, *, width: float | None = None) -> SearchGoal:
-    """The goal of that name, with another width if one is given."""
+def goal_of(
+    terms: Terms, *, name: str, width: float | None, initial_duration_s: float | None = None
+) -> SearchGoal:
+    """The goal that asks for these terms."""
+    return SearchGoal(
+        name=name,
+        loss_ratio=terms.loss,
+        width=width,
+        duration_s=terms.duration.s,
+        exceed_ratio=terms.exceed,
+        duration_sum_s=None if terms.duration_sum is None else terms.duration_sum.s,
+        initial_duration_s=initial_duration_s,
+    )
+
+
+def preset(name: str, *, width: float = DEFAULT_WIDTH, label: str | None = None) -> SearchGoal:
+    """The goal of that name: ``rfc2544``, ``tst009``, ``csit-ndr`` or ``csit-pdr``.
+
+    Args:
+        label: What results call it; None: the same name.
+    """
     if name not in PRESETS:
         raise InputError(f"no goal is called {name!r}; there are {', '.join(PRESETS)}")
-    return PRESETS[name] if width is None else replace(PRESETS[name], width=width)
+    return goal_of(PRESETS[name], name=label or name, width=width)

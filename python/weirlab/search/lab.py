@@ -23,7 +23,7 @@ import multiprocessing
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -35,7 +35,7 @@ from weirlab.search.base import Irregularity, LoadRange, SearchGoal
 from weirlab.search.binary import Binary
 from weirlab.search.controlled import ControlledSearch
 from weirlab.search.controller import Controller
-from weirlab.search.goals import PRESETS
+from weirlab.search.goals import preset
 from weirlab.search.lab_devices import DEVICES, Family
 from weirlab.search.lab_peer import MlrSearchLibrary
 from weirlab.search.mdr import Mdr
@@ -108,7 +108,10 @@ def goal_sets(width: float) -> dict[str, list[SearchGoal]]:
         ]
         for duration_s in (10.0, 30.0, 60.0)
     }
-    sets["csit"] = [replace(PRESETS[name], width=width) for name in ("csit-ndr", "csit-pdr")]
+    sets["csit"] = [
+        preset("csit-ndr", width=width, label="NDR"),
+        preset("csit-pdr", width=width, label="PDR"),
+    ]
     return sets
 
 
