@@ -20,7 +20,16 @@ from weirlab.search.ledger import sample_of
 from weirlab.search.mlr import Mlr
 from weirlab.search.weir import Weir
 from weirlab.testbed.base import Trial, TrialSpec
-from weirlab.testbed.devices import DeepBuffer, Device, Inversion, Knee, Offer, VhostPublished, WarmUp
+from weirlab.testbed.devices import (
+    DeepBuffer,
+    Device,
+    Inversion,
+    Knee,
+    Offer,
+    RandomDrops,
+    VhostPublished,
+    WarmUp,
+)
 from weirlab.testbed.sim import DeviceTestbed
 
 LOADS = LoadRange(2e4, 29.76e6)
@@ -246,6 +255,7 @@ def test_the_settings_name_every_parameter() -> None:
         "hints_fps": {"NDR": 1e6},
         "early_stop": True,
         "guard": True,
+        "checks": 2,
         "steady_s": 2.0,
         "sweep": 3,
     }
@@ -253,6 +263,79 @@ def test_the_settings_name_every_parameter() -> None:
         Weir([NDR], LOADS, sweep=-1)
     with pytest.raises(InputError, match="stead"):
         Weir([NDR], LOADS, steady_s=-1.0)
+    with pytest.raises(InputError, match="checked"):
+        Weir([NDR], LOADS, checks=-1)
+
+
+# ---- checks
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.floats(1e6, 2.5e7))
+def test_a_device_that_does_not_contradict_itself_is_not_checked(capacity_fps: float) -> None:
+    with_checks = searched(Knee(capacity_fps=capacity_fps), checks=5)
+    without = searched(Knee(capacity_fps=capacity_fps), checks=0)
+    assert [trial.spec for trial in with_checks.trials] == [trial.spec for trial in without.trials]
+
+
+def noisy_searches(checks: int) -> list[ControlledSearch]:
+    device = Knee(capacity_fps=9e6, trial_spread=0.01)
+    return [searched(device, seed=seed, checks=checks) for seed in range(60)]
+
+
+def test_a_device_that_contradicts_itself_has_its_lower_bounds_checked() -> None:
+    checked = 0
+    for search in noisy_searches(2):
+        trials = search.trials
+        for goal in search.result().goals:
+            passed = [t.spec for t in trials if t.loss_ratio <= goal.goal.loss_ratio and not t.stopped_early]
+            failed = [
+                t.spec
+                for t in trials
+                if t.loss_ratio > goal.goal.loss_ratio and t.spec.loss_budget == goal.goal.loss_ratio
+            ]
+            if goal.goal.loss_ratio == 0.0 or goal.lower is None or not failed or not passed:
+                continue
+            if max(s.intended_load_fps for s in passed) < min(s.intended_load_fps for s in failed):
+                continue
+            clean = [t for t in goal.evidence.lower_trials if t.loss_ratio <= goal.goal.loss_ratio]
+            assert len(clean) >= 3, "the full trial, and two short ones before it or after"
+            assert all(t.loss_ratio <= goal.goal.loss_ratio for t in goal.evidence.lower_trials)
+            checked += 1
+    assert checked >= 20
+
+
+def test_checks_make_the_rates_of_a_noisy_device_hold_more_often() -> None:
+    """The knee of a new trial lies below a rate r with the probability Phi((r / 9e6 - 1) / 1 %)."""
+
+    def failing(searches: list[ControlledSearch]) -> float:
+        rates = [search.result().goals[1].lower.load_fps * (1.0 - 0.005) for search in searches]
+        return statistics.mean(statistics.NormalDist(9e6, 9e4).cdf(rate_fps) for rate_fps in rates)
+
+    assert failing(noisy_searches(2)) < failing(noisy_searches(0)) - 0.1
+
+
+def test_short_trials_are_not_repeated_where_failures_come_late() -> None:
+    device = RandomDrops(drop_every_s=4.0)
+    seen = 0
+    for seed in range(20):
+        trials = searched(device, (NDR,), seed=seed, checks=5).trials
+        stopped_late = [t for t in trials if t.stopped_early and ran_s(t) > 1.2]
+        if not stopped_late:
+            continue
+        seen += 1
+        late = stopped_late[0].spec.index
+        short = [
+            t.spec.intended_load_fps
+            for t in trials
+            if t.spec.index > late and t.spec.duration_s <= 1.0 and t.spec.purpose == "search"
+        ]
+        assert len(set(short)) == len(short)
+    assert seen >= 10
+
+
+def ran_s(trial: Trial) -> float:
+    return trial.intended_frames / trial.spec.intended_load_fps
 
 
 @dataclass(frozen=True)

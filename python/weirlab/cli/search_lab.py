@@ -42,6 +42,10 @@ def search_lab(
     searches: Annotated[
         int, typer.Option("--searches", min=1, help="Searches on each device, for each set of goals.")
     ] = 30,
+    first_seed: Annotated[
+        int,
+        typer.Option("--first-seed", min=0, help="Seed of the first search: tune on some, judge on others."),
+    ] = 0,
     baseline: Annotated[
         str | None,
         typer.Option("--baseline", metavar="NAME", help="What times are relative to; the first controller."),
@@ -73,6 +77,7 @@ def search_lab(
         devices=list(known(file).devices) if devices == "all" else devices.split(","),
         goals=goals.split(","),
         searches=searches,
+        first_seed=first_seed,
         width=width,
         file=file,
     )

@@ -142,6 +142,9 @@ class Weir(Model):
     """Stop a trial as soon as more is lost than the goal allows."""
     guard: Flag = True
     """Test an upper bound again at the end: has the device changed?"""
+    checks: Natural = 2
+    """Short trials that a lower bound with losses has to pass again where the device has contradicted itself,
+    and one more before its full trial; one without losses one less each. 0: none."""
     steady: Span = Span(0)
     """Before the search, trials of this duration at the highest load until two agree. 0: none."""
     sweep: Natural = 0

@@ -69,6 +69,7 @@ def _controller(search: Search, loads: LoadRange) -> Controller:
                 loads,
                 early_stop=weir.early_stop,
                 guard=weir.guard,
+                checks=weir.checks,
                 steady_s=weir.steady.s,
                 sweep=weir.sweep,
                 effective=weir.effective,

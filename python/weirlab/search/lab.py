@@ -73,7 +73,8 @@ class Experiment:
     goals: Sequence[str]
     """Names of sets of goals: see `goal_sets`."""
     searches: int
-    """Searches per cell; search ``i`` has the seed ``i``."""
+    """Searches per cell, with seeds one after the other."""
+    first_seed: int = 0
     width: float = 0.00581
     """Relative width of every goal."""
     overhead_s: float = 0.43
@@ -130,7 +131,7 @@ def compare(
         (device, goals, seed)
         for goals in experiment.goals
         for device in experiment.devices
-        for seed in range(experiment.searches)
+        for seed in range(experiment.first_seed, experiment.first_seed + experiment.searches)
     ]
     rows: list[dict[str, Any]] = []
     for done, some in enumerate(_measured(experiment, cells, processes), start=1):

@@ -19,9 +19,20 @@ from weirlab.testbed.devices import (
     RegimeSwitch,
     VhostPublished,
     WarmUp,
+    random_events,
 )
 
-__all__ = ["DEVICES", "ColdStart", "Collapse", "Family", "Pauses", "UnevenQueues"]
+__all__ = [
+    "DEVICES",
+    "ColdStart",
+    "Collapse",
+    "Family",
+    "Outages",
+    "Pauses",
+    "RandomBursts",
+    "TwoKnees",
+    "UnevenQueues",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +103,58 @@ class ColdStart:
         return max(0, forwarded - lost)
 
 
+@dataclass(frozen=True, kw_only=True)
+class RandomBursts:
+    """A knee that besides loses ``burst_frames`` at random times, ``burst_every_s`` apart on average, at any
+    load."""
+
+    capacity_fps: float = 10e6
+    burst_every_s: float = 20.0
+    burst_frames: int = 200
+
+    def received_frames(self, offer: Offer) -> int:
+        """Frames of the offer that come out."""
+        bursts = random_events(offer, 1.0 / self.burst_every_s, offer.chance_of_trial())
+        forwarded = min(offer.frames, round(self.capacity_fps * offer.duration_s))
+        return max(0, forwarded - bursts * self.burst_frames)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outages:
+    """A knee that forwards nothing for ``outage_s`` at random times, ``outage_every_s`` apart on average, at
+    any load. What is offered in an outage counts as lost when it begins."""
+
+    capacity_fps: float = 10e6
+    outage_every_s: float = 10.0
+    outage_s: float = 0.02
+
+    def received_frames(self, offer: Offer) -> int:
+        """Frames of the offer that come out."""
+        outages = random_events(offer, 1.0 / self.outage_every_s, offer.chance_of_trial())
+        forwarded = min(offer.frames, round(self.capacity_fps * offer.duration_s))
+        return max(0, forwarded - round(outages * offer.load_fps * self.outage_s))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoKnees:
+    """Above the lower knee it loses ``low_loss`` of the load, above the capacity all that is above; both
+    knees move together from trial to trial."""
+
+    capacity_fps: float = 10e6
+    low_fps: float = 7e6
+    low_loss: float = 0.001
+    trial_spread: float = 0.003
+
+    def received_frames(self, offer: Offer) -> int:
+        """Frames of the offer that come out."""
+        scale = 1.0 + self.trial_spread * offer.chance_of_trial().standard_normal()
+        lost = 0.0
+        if offer.load_fps > self.low_fps * scale:
+            lost = self.low_loss * offer.load_fps * offer.duration_s
+        lost += max(0.0, offer.load_fps - self.capacity_fps * scale) * offer.duration_s
+        return offer.frames - min(offer.frames, math.floor(lost))
+
+
 Family = Callable[[random.Random], Device]
 """Devices that differ a little from search to search."""
 
@@ -119,6 +182,10 @@ def _queues(chance: random.Random) -> Device:
     return UnevenQueues(capacity_fps=_around(chance, 10e6), shares=tuple(s / sum(shares) for s in shares))
 
 
+def _two_knees(chance: random.Random) -> Device:
+    return TwoKnees(capacity_fps=_around(chance, 10e6), low_fps=_around(chance, 7e6))
+
+
 DEVICES: Mapping[str, Device | Family] = {
     "knee": lambda chance: Knee(capacity_fps=_around(chance, 10e6), trial_spread=0.0005),
     "ip4": Ip4Published(),
@@ -134,4 +201,12 @@ DEVICES: Mapping[str, Device | Family] = {
     "queues": _queues,
     "pauses": lambda chance: Pauses(capacity_fps=_around(chance, 10e6)),
     "cold-start": lambda chance: ColdStart(from_fps=_around(chance, 7e6)),
+    # Below: devices that no constant of `weir` was chosen on.
+    "stalls": lambda chance: Pauses(
+        capacity_fps=_around(chance, 10e6), every_s=40.0, pause_s=0.4e-3, buffer_frames=1000
+    ),
+    "bursts": lambda chance: RandomBursts(capacity_fps=_around(chance, 10e6)),
+    "outages": lambda chance: Outages(capacity_fps=_around(chance, 10e6)),
+    "two-knees": _two_knees,
+    "uneasy": lambda chance: Knee(capacity_fps=_around(chance, 10e6), trial_spread=0.004),
 }

@@ -241,6 +241,10 @@ class Mlr:
 
     # ---- results
 
+    def _final_records(self, place: int) -> list[Record]:
+        """All loads that were measured, seen with the eyes of a goal."""
+        return self._ledger.records(self._targets[place][-1])
+
     def _bounds(self, place: int) -> tuple[Record | None, Record | None]:
         return self._ledger.bounds(self._targets[place][-1])
 

@@ -31,7 +31,7 @@ from weirlab.search.hazard import Belief, Observation, onset_log
 from weirlab.search.ladder import Ladder
 from weirlab.search.ledger import Record
 
-__all__ = ["Choice", "Target", "choose"]
+__all__ = ["Choice", "Target", "choose", "is_late"]
 
 _EVEN = 0.5
 """Chance of passing that a descent does not go below in one step."""
@@ -159,9 +159,14 @@ def _late_failures(sight: _Sight, target: Target) -> int | None:
 
 def _is_late(rung: int, record: Record, target: Target, passed_short: int | None) -> bool:
     time_s = _time_to_failure(record)
-    if time_s is not None and time_s > target.initial_s + 2.0 * _SEEN_S:
+    if time_s is not None and is_late(time_s, target.initial_s):
         return True
     return passed_short is not None and (rung == passed_short if time_s is not None else rung <= passed_short)
+
+
+def is_late(failed_s: float, initial_s: float) -> bool:
+    """Whether a trial that failed after that time says that one of the initial duration would have passed."""
+    return failed_s > initial_s + 2.0 * _SEEN_S
 
 
 def _after_late_failure(sight: _Sight, target: Target, ladder: Ladder, top: int) -> Choice:
@@ -234,7 +239,7 @@ def _onset(sight: _Sight, target: Target, ladder: Ladder) -> int | None:
         for record in sight.at.values()
         if (time_s := _time_to_failure(record)) is not None
         and time_s - _SEEN_S > 0.2
-        and (target.loss_ratio == 0.0 or time_s > target.initial_s + 2.0 * _SEEN_S)
+        and (target.loss_ratio == 0.0 or is_late(time_s, target.initial_s))
     ]
     onset = onset_log(failures, target.duration_s)
     if onset is None:

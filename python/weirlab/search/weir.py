@@ -14,7 +14,8 @@ What differs from `mlr`:
 - **Guard.** When all goals are reached, the lowest upper bound is tested again. If it does not fail again,
   though it had failed quickly, the device has changed since, or answers at random, and the result says so.
 - **Check.** A lower bound that one trial made is tested again by a short one where that is cheap beside the
-  final trials, or where the device has contradicted itself.
+  final trials. On a device that has contradicted itself a load has to pass short trials before its full one,
+  and again when it has become a lower bound: a single pass near the knee of such a device is luck.
 - **Steadiness**, on request: before the search, trials at the highest load until two of them agree.
 - **Sweep**, on request: after the search, short trials below the lower bound, to find loss inversion. A load
   that fails there is an upper bound, and the search goes on below it.
@@ -34,7 +35,7 @@ from weirlab.search.controller import Outcome, Wish
 from weirlab.search.evidence import Stationarity
 from weirlab.search.ledger import Effective, Record
 from weirlab.search.mlr import Mlr
-from weirlab.search.selection import Choice, Target
+from weirlab.search.selection import Choice, Target, is_late
 
 __all__ = ["Weir"]
 
@@ -73,6 +74,7 @@ class Weir(Mlr):
         *,
         early_stop: bool = True,
         guard: bool = True,
+        checks: int = 2,
         steady_s: float = 0.0,
         sweep: int = 0,
         effective: Effective = "trial",
@@ -80,15 +82,20 @@ class Weir(Mlr):
         hints_fps: Mapping[str, float] | None = None,
     ) -> None:
         """Args:
+        checks: Short trials that a lower bound with losses has to pass again where the device has
+            contradicted itself, and one more before its full trial; one without losses one less each.
         steady_s: Duration of the trials before the search that wait until two agree; 0: none.
         sweep: How many loads to try below the lowest lower bound, evenly spaced in their logarithm.
         """
         if not steady_s >= 0.0:
             raise InputError(f"steadiness is waited for in trials of 0 s (none) or more (got {steady_s:g})")
+        if checks < 0:
+            raise InputError(f"a lower bound is checked 0 times or more (got {checks})")
         if sweep < 0:
             raise InputError(f"a sweep has 0 loads or more (got {sweep})")
         self._early_stop = early_stop
         self._guard = guard
+        self._checks = checks
         self._steady_s = steady_s
         self._sweep = sweep
         self._steady: list[float] = []
@@ -114,6 +121,7 @@ class Weir(Mlr):
             **common,
             "early_stop": self._early_stop,
             "guard": self._guard,
+            "checks": self._checks,
             "steady_s": self._steady_s,
             "sweep": self._sweep,
         }
@@ -147,6 +155,8 @@ class Weir(Mlr):
         wish = super()._wish_of(place, choice)
         if not self._early_stop:
             return wish
+        if self._needs_short_trial_first(place, wish):
+            return Wish(wish.load_fps, self._initial_s(place), self._budget(place))
         goal = self.goals[place]
         wanting = [
             other.loss_ratio
@@ -162,7 +172,7 @@ class Weir(Mlr):
 
     def _is_bound(self, place: int, load_fps: float) -> bool:
         """Whether a goal still has to decide this load: it is one of its two neighbouring bounds."""
-        records = self._ledger.records(self._targets[place][-1])
+        records = self._final_records(place)
         uppers = [record.load_fps for record in records if record.lean == "upper"]
         upper_fps = min(uppers, default=math.inf)
         lowers = [r.load_fps for r in records if r.lean == "lower" and r.load_fps < upper_fps]
@@ -183,32 +193,53 @@ class Weir(Mlr):
             return True
         return len(rates) >= 2 and abs(rates[-1] / max(rates[-2], 1e-9) - 1.0) <= min(self._widths) / 2.0
 
-    # ---- guard
+    # ---- checks
 
-    def _guarding(self) -> Wish | None:
-        """A second look at a lower bound that may owe its place to luck, or at the lowest upper bound."""
-        for place in range(len(self.goals)):
-            if (wish := self._check_of(place)) is not None:
-                return wish
-        return self._guard_of(min(range(len(self.goals)), key=self._strictness))
+    def _needs_short_trial_first(self, place: int, wish: Wish) -> bool:
+        """Whether a load has to pass another short trial before a full one: the device contradicts itself,
+        and its failures are of the kind that short trials show."""
+        if wish.duration_s <= self._initial_s(place) or not self._may_check(place):
+            return False
+        passed = 0
+        for record in self._final_records(place):
+            for verdict in record.verdicts:
+                if verdict.decided_s is not None and is_late(verdict.decided_s, self._initial_s(place)):
+                    return False
+                if record.load_fps == wish.load_fps and not verdict.high:
+                    if record.full(verdict):
+                        return False
+                    passed += 1
+        return passed < self._checks_of(place) + 1 and self._has_contradicted_itself()
 
     def _check_of(self, place: int) -> Wish | None:
-        """A short trial at a lower bound that one trial made, where that costs little beside the final
+        """A short trial at a lower bound that a single one made, where that costs little beside the final
         trials, or where the device has contradicted itself."""
         lower, _ = self._bounds(place)
         goal, initial_s = self.goals[place], self._initial_s(place)
-        if lower is None or goal.exceed_ratio > 0.0 or len(lower.verdicts) > 1:
+        if lower is None or not self._may_check(place):
             return None
-        contradicted = any(self._contradicted(number) for number in range(len(self.goals)))
-        if goal.duration_s < _CHEAP * initial_s and not contradicted:
+        needed = 1 if goal.duration_s >= _CHEAP * initial_s else 0
+        if self._has_contradicted_itself():
+            needed = max(needed, self._checks_of(place))
+        if sum(not verdict.high for verdict in lower.verdicts) > needed:
             return None
         self._busy, self._asker = "check", place
         return Wish(lower.load_fps, initial_s, self._budget(place), purpose="guard")
 
+    def _may_check(self, place: int) -> bool:
+        return self._checks > 0 and self.goals[place].exceed_ratio == 0.0
+
+    def _checks_of(self, place: int) -> int:
+        """How often a lower bound is checked on a device that has contradicted itself."""
+        return self._checks if self.goals[place].loss_ratio > 0.0 else self._checks - 1
+
+    def _has_contradicted_itself(self) -> bool:
+        return any(self._contradicted(place) for place in range(len(self.goals)))
+
     def _contradicted(self, place: int) -> bool:
         """Whether the device has failed a goal at a load and passed it there or above, or passed when an
         upper bound was tested again."""
-        records = self._ledger.records(self._targets[place][-1])
+        records = self._final_records(place)
         failed = [r.load_fps for r in records if any(verdict.high for verdict in r.verdicts)]
         passed = [r.load_fps for r in records if any(not verdict.high for verdict in r.verdicts)]
         if failed and passed and max(passed) >= min(failed):
@@ -220,11 +251,7 @@ class Weir(Mlr):
         passes at an upper bound after that it has not changed once: it is better now and worse then."""
         for number in range(len(self.goals)):
             best: list[tuple[float, float]] = []
-            verdicts = [
-                verdict
-                for record in self._ledger.records(self._targets[number][-1])
-                for verdict in record.verdicts
-            ]
+            verdicts = [verdict for record in self._final_records(number) for verdict in record.verdicts]
             for verdict in sorted(verdicts, key=lambda each: each.outcome.trial.spec.index):
                 load_fps = verdict.outcome.load_fps
                 if not verdict.high:
@@ -234,6 +261,15 @@ class Weir(Mlr):
                 if any(load_fps <= passed_fps and ran <= passed_s for passed_fps, passed_s in best):
                     return True
         return False
+
+    # ---- guard
+
+    def _guarding(self) -> Wish | None:
+        """A second look at a lower bound that may owe its place to luck, or at the lowest upper bound."""
+        for place in range(len(self.goals)):
+            if (wish := self._check_of(place)) is not None:
+                return wish
+        return self._guard_of(min(range(len(self.goals)), key=self._strictness))
 
     def _budget(self, place: int) -> float | None:
         return self.goals[place].loss_ratio if self._early_stop else None
@@ -305,7 +341,7 @@ class Weir(Mlr):
         lower, _ = self._bounds(place)
         if lower is None or self._ladder is None:
             return None
-        measured = {record.load_fps for record in self._ledger.records(self._targets[place][-1])}
+        measured = {record.load_fps for record in self._final_records(place)}
         if self._sweep_top is None:
             self._sweep_top = self._ladder.rung_of(lower.load_fps)
         top = self._sweep_top

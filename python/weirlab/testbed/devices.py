@@ -36,6 +36,7 @@ __all__ = [
     "RegimeSwitch",
     "VhostPublished",
     "WarmUp",
+    "random_events",
 ]
 
 
@@ -179,7 +180,7 @@ class RandomDrops:
 
     def received_frames(self, offer: Offer) -> int:
         every_s = self.drop_every_s * self.capacity_fps / min(offer.load_fps, self.capacity_fps)
-        dropped = _events(offer, 1.0 / every_s, offer.chance_of_trial())
+        dropped = random_events(offer, 1.0 / every_s, offer.chance_of_trial())
         return max(0, _forwarded(offer, self.capacity_fps) - dropped)
 
 
@@ -200,7 +201,7 @@ class Gradual:
         admitted_fps = min(offer.load_fps, self.capacity_fps)
         above = max(0.0, (admitted_fps - self.onset_fps) / (self.capacity_fps - self.onset_fps))
         lost_fps = admitted_fps * self.loss_at_capacity * above * above
-        lost = _events(offer, lost_fps, offer.chance_of_trial())
+        lost = random_events(offer, lost_fps, offer.chance_of_trial())
         return max(0, _forwarded(offer, self.capacity_fps) - lost)
 
 
@@ -303,7 +304,7 @@ def _after_bursts(
     offer: Offer, folds: float, every_s: float, frames: int, chance: np.random.Generator
 ) -> int:
     """What is left after bursts of ``frames`` lost frames with the hazard exp(folds) / every_s."""
-    bursts = _events(offer, math.exp(min(folds, 30.0)) / every_s, chance)
+    bursts = random_events(offer, math.exp(min(folds, 30.0)) / every_s, chance)
     return max(0, offer.frames - bursts * frames)
 
 
@@ -311,7 +312,7 @@ REGULAR_ABOVE_PER_S = 1000.0
 """Random events more frequent than this come at regular times."""
 
 
-def _events(offer: Offer, per_s: float, chance: np.random.Generator) -> int:
+def random_events(offer: Offer, per_s: float, chance: np.random.Generator) -> int:
     """How many events of a Poisson process lie within the offer. Their times are drawn one after the other,
     so that a shorter offer sees the first of them."""
     if per_s > REGULAR_ABOVE_PER_S:

@@ -1,0 +1,72 @@
+"""The devices of the laboratory against their formulas."""
+
+from __future__ import annotations
+
+import statistics
+
+import pytest
+
+from weirlab.search.lab_devices import Collapse, Outages, Pauses, RandomBursts, TwoKnees, UnevenQueues
+from weirlab.testbed.devices import Device, Offer
+
+
+def lost(device: Device, load_fps: float, duration_s: float = 10.0, *, index: int = 0, seed: int = 1) -> int:
+    offer = Offer(
+        frames=round(load_fps * duration_s),
+        duration_s=duration_s,
+        frame_size_bytes=64,
+        index=index,
+        elapsed_s=0.0,
+        seed=seed,
+        steady_fps=load_fps,
+    )
+    return offer.frames - device.received_frames(offer)
+
+
+def test_a_collapsing_device_forwards_less_when_more_is_offered() -> None:
+    assert lost(Collapse(), 10e6) == 0
+    assert lost(Collapse(), 10.1e6) == 101e6 - 60e6
+
+
+def test_the_busiest_queue_loses_first() -> None:
+    device = UnevenQueues(trial_spread=0.0)
+    first_fps = 10e6 / 4 / 0.28
+    assert lost(device, first_fps * 0.999) == 0
+    assert lost(device, first_fps * 1.01) == pytest.approx(0.28 * first_fps * 0.01 * 10.0, abs=1)
+
+
+def test_a_pause_loses_what_the_queue_does_not_hold() -> None:
+    device = Pauses(every_s=2.0, pause_s=1e-3, buffer_frames=6000)
+    assert lost(device, 6e6) == 0
+    assert lost(device, 8e6) == 5 * 2000
+
+
+@pytest.mark.parametrize("load_fps", [1e6, 9.9e6])
+def test_bursts_come_at_their_rate_at_any_load(load_fps: float) -> None:
+    counts = [lost(RandomBursts(), load_fps, 100.0, index=index) / 200 for index in range(400)]
+    assert set(counts) <= set(range(20)), "whole bursts"
+    assert statistics.mean(counts) == pytest.approx(5.0, abs=4 * (5.0 / 400) ** 0.5)
+    assert statistics.variance(counts) == pytest.approx(5.0, rel=0.3), "as those of a Poisson process"
+
+
+def test_an_outage_loses_what_is_offered_in_it() -> None:
+    for load_fps in (1e6, 8e6):
+        counts = [lost(Outages(), load_fps, 100.0, index=index) / (load_fps * 0.02) for index in range(400)]
+        assert all(count == round(count) for count in counts)
+        assert statistics.mean(counts) == pytest.approx(10.0, abs=4 * (10.0 / 400) ** 0.5)
+
+
+def test_two_knees_lose_a_share_between_them_and_the_excess_above() -> None:
+    device = TwoKnees(trial_spread=0.0)
+    assert lost(device, 6.99e6) == 0
+    assert lost(device, 8e6) == pytest.approx(0.001 * 80e6, abs=1)
+    assert lost(device, 10.5e6) == pytest.approx(0.001 * 105e6 + 5e6, abs=1)
+
+
+def test_the_knees_of_a_device_differ_between_trials_by_its_spread() -> None:
+    """Half of the trials at a knee fail, and about 1 in 6 one deviation below."""
+    device = TwoKnees(trial_spread=0.01)
+    at = [lost(device, 7e6, index=index) > 0 for index in range(400)]
+    below = [lost(device, 7e6 * 0.99, index=index) > 0 for index in range(400)]
+    assert sum(at) / 400 == pytest.approx(0.5, abs=0.1)
+    assert sum(below) / 400 == pytest.approx(0.159, abs=0.07)
