@@ -22,6 +22,7 @@ __all__ = [
     "read_trace",
     "replay_line",
     "simulate",
+    "simulate_path",
     "steer_receive",
     "udp_trial",
     "version",
@@ -45,6 +46,7 @@ def simulate(
     threads: int | None = None,
     watch: Callable[[int, int], object] | None = None,
 ) -> dict[str, dict[str, NDArray[Any] | list[str]]]: ...
+def simulate_path(spec_json: str, seed: int) -> _LoadedPath: ...
 def read_trace(
     path: str | Path,
     *,
@@ -102,6 +104,24 @@ def udp_trial(
     look_budget_frames: int = 0,
     flight_ps: int = 100_000_000_000,
 ) -> _UdpTrial: ...
+
+class _PathStream(TypedDict):
+    delivered_bytes: int
+    retransmits: int
+    timeouts: int
+    interval_delivered_bytes: NDArray[Any]
+    interval_retransmits: NDArray[Any]
+    interval_window_bytes: NDArray[Any]
+    interval_flight_bytes: NDArray[Any]
+    interval_srtt_ps: NDArray[Any]
+
+class _LoadedPath(TypedDict):
+    began_ps: int | None
+    counted_ps: int
+    streams: list[_PathStream]
+    answers: NDArray[Any]
+    rtt_ps: NDArray[Any]
+    lines: list[dict[str, int]]
 
 class _Way(TypedDict):
     source: str

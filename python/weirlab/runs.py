@@ -163,13 +163,16 @@ def simulate(
 
 def resolve(scenario: Scenario) -> Resolved:
     """What the simulator is told of a scenario. Raises UnsupportedError when another testbed is to run it."""
-    if isinstance(scenario.testbed, Netns) and scenario.testbed.router is None:
+    bed = scenario.testbed
+    if isinstance(bed, Sim) and bed.on_path:
+        raise UnsupportedError(
+            [scenario.problem("testbed", "a path is loaded by a campaign, with  weir bulk")]
+        )
+    if isinstance(bed, Netns) and bed.on_path:
         message = "an emulated path is for real programs: start them with  weir emulate"
         raise UnsupportedError([scenario.problem("testbed", message)])
-    if not isinstance(scenario.testbed, Sim):
-        problem = scenario.problem(
-            "testbed", f"'{scenario.testbed.kind}' measures searches, and runs no scenarios yet"
-        )
+    if not isinstance(bed, Sim):
+        problem = scenario.problem("testbed", f"'{bed.kind}' measures searches, and runs no scenarios yet")
         raise UnsupportedError([problem])
     return scenario.resolve()
 
@@ -196,5 +199,6 @@ def save_scenario(scenario: Scenario, directory: Path) -> None:
     """Write `scenario.yaml`, complete with defaults, and what the simulator makes of it as
     `resolved.json`."""
     write_text(directory / "scenario.yaml", scenario.to_yaml())
-    if scenario.network is not None and scenario.search is None and isinstance(scenario.testbed, Sim):
+    bed = scenario.testbed
+    if scenario.network is not None and scenario.search is None and isinstance(bed, Sim) and not bed.on_path:
         write_json(directory / "resolved.json", json.loads(resolve(scenario).spec_json))

@@ -12,7 +12,7 @@ import pytest
 
 from weirlab.bulk import Campaign, Measurement, run_campaign, summaries
 from weirlab.bulk.campaign import ATTEMPTS, LOG
-from weirlab.bulk.tools import Pings, Stream, Transfer
+from weirlab.bulk.measurement import Pings, Stream, Transfer
 from weirlab.errors import InputError, Interrupted, TestbedError
 from weirlab.scenario import loads
 
@@ -47,6 +47,7 @@ def measured(what, path, seed):
         began=0.0,
         seconds=what.duration_s,
         busy_cpus=0.5,
+        foreign_cpus=0.0,
         degraded=(),
         lateness_p99_s=None,
         lost=0,

@@ -1,7 +1,5 @@
 """What a campaign measures, in which order, and what it refuses."""
 
-import dataclasses
-
 import pytest
 
 from weirlab.bulk import Load, Place, Probe, plan_of
@@ -44,7 +42,7 @@ def test_a_cycle_takes_each_point_loaded_and_unloaded_in_turn():
     assert plan.places()[:4] == [Place(0, 0, 0), Place(0, 0, 1), Place(0, 1, 0), Place(0, 1, 1)]
     assert len(plan.places()) == 3 * 4 * 2
     loaded, unloaded = (plan.measured(Place(0, 1, step)) for step in (0, 1))
-    assert loaded.load == Load(True, 20, 65536, "reno")
+    assert loaded.load == Load(True, 20, 65536, "reno", loads(FILE).traffic["bulk"].transport)
     assert loaded.probe == unloaded.probe == Probe(False, 1.0, 56, 20.0)
     assert unloaded.load is None
     assert (loaded.duration_s, unloaded.duration_s) == (20.0, 10.0)
@@ -113,11 +111,10 @@ def test_two_transfers_at_a_time_are_refused():
 
 
 def test_a_campaign_needs_an_emulated_path():
-    with pytest.raises(UnsupportedError, match="needs an emulated path"):
+    with pytest.raises(UnsupportedError, match="needs a path"):
         plan_of(loads(FILE.replace("testbed: {kind: netns, path: emulator}\n", "")))
 
 
 def test_the_ready_made_campaign_keeps_the_product_of_streams_and_windows():
     plan = plan_of(load("windows-against-streams"))
-    loads_ = [dataclasses.astuple(steps[0].load) for steps in plan.steps]
-    assert {streams * window for _, streams, window, _ in loads_} == {2 * 256 * 1024}
+    assert {steps[0].load.streams * steps[0].load.window_bytes for steps in plan.steps} == {2 * 256 * 1024}

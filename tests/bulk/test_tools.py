@@ -25,7 +25,16 @@ def transfer(**changes):
     }
     cpu = {f"{side}_{part}": 1.5 for side in ("host", "remote") for part in ("total", "user", "system")}
     told = {
-        "intervals": [{"sum": {"bits_per_second": 1e6}}, {"sum": {"bits_per_second": 2e6}}],
+        "intervals": [
+            {
+                "streams": [
+                    {"bits_per_second": rate / 2, "rtt": 165_000, "snd_cwnd": 14_480, "retransmits": i}
+                    for i in range(2)
+                ],
+                "sum": {"bits_per_second": rate},
+            }
+            for rate in (1e6, 2e6)
+        ],
         "end": {"streams": [stream, stream], "cpu_utilization_percent": cpu},
     }
     return json.dumps({**told, **changes})
@@ -55,6 +64,11 @@ def test_a_transfer_tells_of_each_stream():
     assert [stream.received_bytes for stream in told.streams] == [1_000_000, 1_000_000]
     assert told.streams[0].mean_rtt_s == pytest.approx(0.1654)
     assert told.intervals_bps == (1e6, 2e6)
+    second = told.streams[1]
+    assert second.rates_bps == (5e5, 1e6)
+    assert second.rtts_s == pytest.approx((0.165, 0.165))
+    assert second.cwnds_bytes == (14_480, 14_480)
+    assert second.interval_retransmits == (1, 1)
     assert told.sender_cpu_percent == {"total": 1.5, "user": 1.5, "system": 1.5}
 
 

@@ -3,6 +3,7 @@
 mod emulate;
 mod errors;
 mod live;
+mod path;
 mod simulate;
 mod trace;
 mod units;
@@ -21,6 +22,8 @@ mod _core {
     use crate::errors::{SimulationError, SpecError};
     #[pymodule_export]
     use crate::live::{clock_quality, create_namespace, steer_receive, udp_trial};
+    #[pymodule_export]
+    use crate::path::simulate_loaded_path;
     #[pymodule_export]
     use crate::simulate::{check, expand, simulate};
     #[pymodule_export]

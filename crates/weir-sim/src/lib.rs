@@ -5,7 +5,8 @@
 //! 2. [`Fabric`]: ports, links and frames in motion; [`Agent`]: what lives at the ends; [`Endpoint`]: those of a spec.
 //! 3. [`Sim`]: one run, and the law of conservation.
 //! 4. [`simulate`]: a batch of replicates on several threads; [`Tables`]: its columns.
-//! 5. [`workloads`]: loads with published exact counts.
+//! 5. [`path`]: a transfer and echo requests over the lines that the live emulator uses.
+//! 6. [`workloads`]: loads with published exact counts.
 //!
 //! A port and a link have at most one pending event, and of those of an agent one counts; events are taken in the order
 //! (time, entity id). Ids go by class: the wakes of all ports, then the arrivals over all links, then the timers of agents. So a
@@ -25,6 +26,7 @@ mod feed;
 mod frames;
 pub mod hotspots;
 mod line;
+pub mod path;
 mod plan;
 mod probes;
 mod reckoning;

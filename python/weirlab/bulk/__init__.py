@@ -1,13 +1,14 @@
-"""Campaigns of bulk transfers on real stacks: loaded and unloaded measurements in cycles, resumable.
+"""Campaigns of bulk transfers: loaded and unloaded measurements in cycles, resumable, real or simulated.
 
-Reading order: `plan` (what is measured, in which order), `tools` (iperf3 and ping, and what they tell),
-`campaign` (the runner and its journal), `summary` (what came out, by point).
+Reading order: `plan` (what is measured, in which order), `measurement` (what one of them gives), `tools`
+(iperf3 and ping over an emulated path), `simulated` (the same in simulated time), `campaign` (the runner and
+its journal), `summary` (what came out, by point).
 """
 
 from weirlab.bulk.campaign import Campaign, run_campaign
+from weirlab.bulk.measurement import Measurement
 from weirlab.bulk.plan import Load, Place, Plan, Probe, plan_of
 from weirlab.bulk.summary import PointSummary, summaries
-from weirlab.bulk.tools import Measurement
 
 __all__ = [
     "Campaign",

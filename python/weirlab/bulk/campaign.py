@@ -5,27 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from weirlab.bulk import tools
+from weirlab.bulk.measurement import Measurement
 from weirlab.bulk.plan import Measured, Place, Plan, plan_of
-from weirlab.bulk.tools import Measurement
+from weirlab.bulk.simulated import measure_simulated
 from weirlab.errors import InputError, Interrupted, TestbedError, WeirlabError
 from weirlab.journal import Journal, JournalKind, read_journal
 from weirlab.results import Manifest, Provenance, Status, write_json
 from weirlab.runs import save_scenario
 from weirlab.scenario import Scenario, load
 from weirlab.scenario.path import PathPlan
+from weirlab.scenario.testbeds import AnyTestbed, Netns, Sim
 
 __all__ = ["LOG", "Campaign", "Kept", "run_campaign"]
 
 LOG = "measurements.jsonl"
 ATTEMPTS = 3
 """How often a measurement is tried before its failure is kept in its place."""
-_KIND = JournalKind("weirlab_measurements", 1, "measurement log", "campaign")
+_KIND = JournalKind("weirlab_measurements", 2, "measurement log", "campaign")
 
 Measure = Callable[[Measured, PathPlan, int], Measurement]
 Progress = Callable[[int, int], None]
@@ -71,7 +74,7 @@ def run_campaign(
     *,
     overrides: Mapping[str, str] | None = None,
     progress: Progress | None = None,
-    measure: Measure = tools.measure,
+    measure: Measure | None = None,
 ) -> Campaign:
     """Make all measurements of a campaign, or those that earlier sittings left open.
 
@@ -80,7 +83,8 @@ def run_campaign(
 
     Args: scenario: A scenario with a section `campaign`, or the file of one. directory: Where to keep it:
     an empty directory, or one of the same campaign. overrides: The changes of a command line, to be noted.
-    progress: Told how many measurements of how many are done. measure: Makes one measurement.
+    progress: Told how many measurements of how many are done. measure: Makes one measurement; None: as the
+    testbed does.
 
     Raises: ScenarioError, UnsupportedError: It cannot be run. Nothing was measured then. InputError: The
     directory holds something else. MissingCapability: Not Linux, not root, or a program is missing.
@@ -90,8 +94,10 @@ def run_campaign(
     if not isinstance(scenario, Scenario):
         scenario = load(scenario)
     plan, directory = plan_of(scenario), Path(directory)
-    if measure is tools.measure:
-        tools.require()
+    bed = scenario.testbed
+    live = measure is None and isinstance(bed, Netns)
+    if measure is None:
+        measure = _measure_of(bed)
     path = directory / LOG
     if not path.exists() and directory.is_dir() and next(directory.iterdir(), None) is not None:
         raise InputError(f"{directory}: holds other files; name a new or an empty directory")
@@ -105,8 +111,8 @@ def run_campaign(
     with Journal(path, _KIND, _identity(scenario), _Reader(plan)) as log:
         if not (directory / "manifest.json").exists():
             save_scenario(scenario, directory)
-            if measure is tools.measure:
-                write_json(directory / "tools.json", tools.versions())
+            if live:
+                write_json(directory / "tools.json", {**tools.versions(), "sysctls": tools.sysctls()})
         manifest = manifest.begun_in(directory)
         manifest.write(directory)
         kept = list(log.entries)
@@ -128,6 +134,14 @@ def run_campaign(
             raise
     manifest.ended("complete").write(directory)
     return Campaign(plan, tuple(kept))
+
+
+def _measure_of(bed: AnyTestbed) -> Measure:
+    """How a testbed measures. Raises MissingCapability where a program is missing."""
+    if isinstance(bed, Sim):
+        return partial(measure_simulated, window_factor=bed.window_factor)
+    tools.require()
+    return tools.measure
 
 
 def _measured(plan: Plan, place: Place, measure: Measure) -> Kept:

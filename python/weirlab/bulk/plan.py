@@ -13,7 +13,7 @@ from weirlab.scenario.combinations import Point, combinations
 from weirlab.scenario.network import Path
 from weirlab.scenario.path import PathPlan, path_plan
 from weirlab.scenario.resolve import selected_traffic
-from weirlab.scenario.testbeds import Netns
+from weirlab.scenario.testbeds import Sim
 from weirlab.scenario.traffic import Bulk, Ping, Tcp, Traffic
 
 __all__ = ["Load", "Measured", "Place", "Plan", "Probe", "plan_of"]
@@ -29,6 +29,8 @@ class Load:
     window_bytes: int | None
     """Of each stream, as asked for; None: the system's choice."""
     congestion_control: str
+    tcp: Tcp
+    """All settings, of which real stacks take these two."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,10 @@ class Probe:
     every_s: float
     payload_bytes: int
     timeout_s: float
+
+    def count(self, duration_s: float) -> int:
+        """How many requests there are."""
+        return max(1, round(duration_s / self.every_s))
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,12 @@ class Plan:
         return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0])
 
 
+_IN_KERNEL = ("bbr", "cubic", "reno")
+_SIMULATED = ("cubic", "reno")
+_DEFAULT_WINDOW = Tcp.model_fields["window"].default
+_OF_SIMULATOR = "is a setting of the simulator, which real stacks are not told; leave this out"
+
+
 def plan_of(scenario: Scenario) -> Plan:
     """The campaign that a scenario describes.
 
@@ -106,7 +118,9 @@ def plan_of(scenario: Scenario) -> Plan:
     if scenario.campaign is None:
         raise UnsupportedError([scenario.problem("", "has no 'campaign' section")])
     if path_plan(scenario) is None:
-        message = "a campaign needs an emulated path: 'testbed: {kind: netns, path: emulator}', or 'hops'"
+        message = (
+            "a campaign needs a path: 'testbed: {kind: netns, path: emulator}', or 'hops', or kind 'sim'"
+        )
         raise UnsupportedError([scenario.problem("testbed", message)])
     points = [Point(0, {}, scenario)] if scenario.study is None else combinations(scenario, _steps)
     steps = [_steps(point.scenario) for point in points]
@@ -166,30 +180,45 @@ def _understood(scenario: Scenario, name: str, problems: list[Problem]) -> Load 
     forward = ends[0] == near
     for where in ("pattern", "timing", "stop"):
         if getattr(traffic, where) is not None:
-            refused(where, "has no form on real stacks; leave this out")
+            refused(where, "has no form in a campaign; leave this out")
     match traffic.source, traffic.transport:
         case Ping() as ping, _:
             if traffic.streams != 1:
                 refused("streams", "of pings there is one")
             return Probe(forward, ping.every.s, ping.payload.bytes, ping.timeout.s)
         case Bulk(stop=None), Tcp() as tcp:
-            known = {"reno", "cubic", "bbr"}
+            simulated = isinstance(scenario.testbed, Sim)
+            whose, known = ("the simulator", _SIMULATED) if simulated else ("the kernel", _IN_KERNEL)
             if tcp.congestion_control.kind not in known:
-                refused("transport", f"the kernel has {', '.join(sorted(known))}")
-            window = None if tcp.window is None else tcp.window.bytes
-            return Load(forward, traffic.streams, window, tcp.congestion_control.kind)
+                refused("transport", f"{whose} has {', '.join(known)}")
+            elif not simulated:
+                for where in _beyond_the_kernel(tcp):
+                    problems.append(scenario.problem_at(("traffic", name, "transport", where), _OF_SIMULATOR))
+            window = None if tcp.window == _DEFAULT_WINDOW else tcp.window.bytes
+            return Load(forward, traffic.streams, window, tcp.congestion_control.kind, tcp)
         case Bulk(), _:
             refused("transport", "a bulk transfer is 'transport: {kind: tcp, ...}', without 'source.stop'")
         case _:
-            refused("source", "real stacks measure 'bulk' and 'ping'")
+            refused("source", "a campaign measures 'bulk' and 'ping'")
     return None
 
 
 def _ends(scenario: Scenario) -> tuple[str, str]:
     if isinstance(scenario.network, Path):
         return scenario.network.ends
-    assert isinstance(scenario.testbed, Netns)
     return "sender", "receiver"
+
+
+def _beyond_the_kernel(tcp: Tcp) -> list[str]:
+    """Settings of a connection that are not as they are by default, and that a kernel is not told."""
+    told = {"kind", "congestion_control", "window"}
+    own = [name for name in type(tcp).model_fields if name not in told]
+    defaults = {name: type(tcp).model_fields[name].default for name in own}
+    changed = [name for name in own if getattr(tcp, name) != defaults[name]]
+    control = tcp.congestion_control
+    settings = [name for name in type(control).model_fields if name != "kind"]
+    plain = all(getattr(control, name) == type(control).model_fields[name].default for name in settings)
+    return changed if plain else [*changed, "congestion_control"]
 
 
 def _only(traffic: Traffic, field: str) -> str | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from weirlab.bulk.campaign import Campaign, Kept
-from weirlab.bulk.tools import Transfer
+from weirlab.bulk.measurement import Transfer
+from weirlab.results import usable_cpus
 from weirlab.stats import (
     effective_window,
     interquartile_range,
@@ -18,6 +19,10 @@ from weirlab.stats import (
 )
 
 __all__ = ["PointSummary", "goodput_bps", "summaries"]
+
+
+DISTURBED = 0.1
+"""Share of the CPUs that other programs may keep busy."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,9 @@ class PointSummary:
     """Measurements whose every attempt failed."""
     degraded: int
     """Measurements whose path is to be doubted; they are not left out."""
+    disturbed: int
+    """Measurements during which other programs kept a tenth of this host's CPUs busy, or more; they are not
+    left out, either."""
     goodput_bps: float
     """Median."""
     goodput_iqr_bps: float
@@ -93,6 +101,7 @@ def _summary(levels: Mapping[str, str], kept: Sequence[Kept]) -> PointSummary:
         transfers=len(transfers),
         failed=sum(each.measurement is None for each in kept),
         degraded=sum(bool(measured.degraded) for _, measured in made),
+        disturbed=sum(measured.foreign_cpus >= DISTURBED * usable_cpus() for _, measured in made),
         goodput_bps=_median(goodputs),
         goodput_iqr_bps=interquartile_range(goodputs) if goodputs else math.nan,
         loaded_min_s=min((p.min_s for _, p in loaded if p.min_s is not None), default=math.nan),
@@ -105,9 +114,13 @@ def _summary(levels: Mapping[str, str], kept: Sequence[Kept]) -> PointSummary:
         unloaded_loss=_loss([(p.sent, len(p.rtts_s)) for _, p in unloaded]),
         window_bytes=_median(windows),
         fairness=_median([jain_index(each) for each in rates]),
-        sender_cpu_percent=_median([transfer.sender_cpu_percent["total"] for transfer in transfers]),
-        receiver_cpu_percent=_median([transfer.receiver_cpu_percent["total"] for transfer in transfers]),
+        sender_cpu_percent=_median(_totals(transfer.sender_cpu_percent for transfer in transfers)),
+        receiver_cpu_percent=_median(_totals(transfer.receiver_cpu_percent for transfer in transfers)),
     )
+
+
+def _totals(shares: Iterable[Mapping[str, float]]) -> list[float]:
+    return [share["total"] for share in shares if "total" in share]
 
 
 def _median(values: Sequence[float]) -> float:

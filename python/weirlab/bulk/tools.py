@@ -16,18 +16,19 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psutil
 
+from weirlab.bulk.measurement import Measurement, Pings, Stream, Transfer
 from weirlab.bulk.plan import Load, Measured, Probe
 from weirlab.errors import MissingCapability, TestbedError
 from weirlab.scenario.path import PathPlan
 from weirlab.testbed.namespaces import Namespace
 from weirlab.testbed.path import EmulatedPath
 
-__all__ = ["Measurement", "Pings", "Stream", "Transfer", "measure", "read_ping", "read_transfer", "versions"]
+__all__ = ["measure", "read_ping", "read_transfer", "require", "sysctls", "versions"]
 
 _PACKAGES = {"iperf3": "iperf3", "ping": "iputils-ping", "timeout": "coreutils"}
 _START_S = 10.0
@@ -38,64 +39,6 @@ _ORPHAN_S = 5.0
 """How much longer a program may live whose weir was killed."""
 
 
-@dataclass(frozen=True)
-class Stream:
-    """One connection."""
-
-    received_bytes: int
-    seconds: float
-    """How long the receiver counted."""
-    retransmits: int | None
-    mean_rtt_s: float | None
-    """As the sender's TCP saw it."""
-    max_cwnd_bytes: int | None
-
-
-@dataclass(frozen=True)
-class Transfer:
-    """A bulk transfer."""
-
-    streams: tuple[Stream, ...]
-    intervals_bps: tuple[float, ...]
-    """Goodput of all streams together in each second, at the sender."""
-    sender_cpu_percent: Mapping[str, float]
-    """`total`, `user` and `system` time of the sending process, in per cent of one CPU."""
-    receiver_cpu_percent: Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class Pings:
-    """A series of pings."""
-
-    sent: int
-    rtts_s: tuple[float, ...]
-    """Of those that were answered, in the order of the answers, as printed: to 1 ms from 100 ms on."""
-    mean_s: float | None
-    """Of all of them, to 1 us; None without answers."""
-    min_s: float | None
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """One step of a cycle at one point, as it was."""
-
-    transfer: Transfer | None
-    pings: Pings | None
-    began: float
-    """Seconds since 1970."""
-    seconds: float
-    busy_cpus: float
-    """CPUs of this host that were busy in the mean, whoever kept them so."""
-    degraded: tuple[str, ...]
-    """Why the path is to be doubted."""
-    lateness_p99_s: float | None
-    """Of the packets, in the worse direction."""
-    lost: int
-    """Packets lost at random, both directions."""
-    dropped: int
-    """Packets that found a queue full, both directions."""
-
-
 def require() -> None:
     """Raises MissingCapability when a program is missing."""
     missing = [package for program, package in _PACKAGES.items() if shutil.which(program) is None]
@@ -103,6 +46,43 @@ def require() -> None:
         raise MissingCapability(
             f"a campaign needs more programs; on Debian and Ubuntu: apt-get install {' '.join(missing)}"
         )
+
+
+_SYSCTLS = (
+    "tcp_available_congestion_control",
+    "tcp_congestion_control",
+    "tcp_sack",
+    "tcp_dsack",
+    "tcp_timestamps",
+    "tcp_window_scaling",
+    "tcp_rmem",
+    "tcp_wmem",
+    "tcp_adv_win_scale",
+    "tcp_moderate_rcvbuf",
+    "tcp_ecn",
+    "tcp_recovery",
+    "tcp_reordering",
+    "tcp_early_retrans",
+    "tcp_frto",
+    "tcp_no_metrics_save",
+    "tcp_limit_output_bytes",
+    "tcp_min_tso_segs",
+    "tcp_mtu_probing",
+    "tcp_shrink_window",
+)
+"""Settings of the stack that a transfer depends on, in net.ipv4."""
+
+
+def sysctls() -> dict[str, str]:
+    """Settings of TCP in a namespace as measurements get one, and the bounds of buffers. Needs root."""
+
+    def read() -> dict[str, str]:
+        names = [f"ipv4.{name}" for name in _SYSCTLS] + ["core.rmem_max", "core.wmem_max"]
+        paths = {f"net.{name}": Path("/proc/sys/net", *name.split(".")) for name in names}
+        return {name: " ".join(path.read_text().split()) for name, path in paths.items() if path.exists()}
+
+    with contextlib.closing(Namespace()) as namespace:
+        return namespace.inside(read)
 
 
 def versions() -> dict[str, str]:
@@ -125,12 +105,14 @@ def measure(what: Measured, path: PathPlan, seed: int) -> Measurement:
         seconds, after = time.time() - began, psutil.cpu_times()
         report = bed.close()
     lateness = [way.lateness_s["p99"] for way in report.ways if way.lateness_s is not None]
+    busy_cpus = (_busy_s(after) - _busy_s(before)) / seconds
     return Measurement(
         transfer=transfer,
         pings=pings,
         began=began,
         seconds=seconds,
-        busy_cpus=(_busy_s(after) - _busy_s(before)) / seconds,
+        busy_cpus=busy_cpus,
+        foreign_cpus=max(0.0, busy_cpus - _own_cpus(transfer, report.on_cpu_s / seconds)),
         degraded=report.degraded,
         lateness_p99_s=max(lateness, default=None),
         lost=sum(way.counts["lost"] for way in report.ways),
@@ -140,6 +122,14 @@ def measure(what: Measured, path: PathPlan, seed: int) -> Measurement:
 
 def _busy_s(times: Any) -> float:
     return float(sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0))
+
+
+def _own_cpus(transfer: Transfer | None, emulator_cpus: float) -> float:
+    """CPUs that the measurement itself used in the mean, as far as it is told."""
+    if transfer is None:
+        return emulator_cpus
+    ends = transfer.sender_cpu_percent["total"] + transfer.receiver_cpu_percent["total"]
+    return emulator_cpus + ends / 100
 
 
 def _both(what: Measured, bed: EmulatedPath) -> tuple[Transfer | None, Pings | None]:
@@ -176,7 +166,7 @@ def _ends(forward: bool, bed: EmulatedPath) -> tuple[Namespace, Namespace, str]:
 
 def _ping(probe: Probe, duration_s: float, bed: EmulatedPath) -> Pings:
     start, _, address = _ends(probe.forward, bed)
-    count = max(1, round(duration_s / probe.every_s))
+    count = probe.count(duration_s)
     command = [
         *("ping", "-n", "-c", str(count), "-i", f"{probe.every_s:g}"),
         *("-s", str(probe.payload_bytes), "-W", f"{probe.timeout_s:g}", address),
@@ -277,18 +267,21 @@ def read_transfer(text: str) -> Transfer:
         cpu = end["cpu_utilization_percent"]
         parts = {"total": "total", "user": "user", "system": "system"}
         return Transfer(
-            streams=tuple(_stream(each) for each in end["streams"]),
+            streams=tuple(
+                _stream(each, [interval["streams"][place] for interval in told["intervals"]])
+                for place, each in enumerate(end["streams"])
+            ),
             intervals_bps=tuple(float(each["sum"]["bits_per_second"]) for each in told["intervals"]),
             sender_cpu_percent={name: float(cpu[f"host_{part}"]) for name, part in parts.items()},
             receiver_cpu_percent={name: float(cpu[f"remote_{part}"]) for name, part in parts.items()},
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, LookupError, TypeError) as error:
         raise TestbedError(
             f"iperf3 printed what cannot be read ({error!r}): {text.strip()[-200:]}"
         ) from error
 
 
-def _stream(each: Mapping[str, Any]) -> Stream:
+def _stream(each: Mapping[str, Any], intervals: Sequence[Mapping[str, Any]]) -> Stream:
     sender, receiver = each["sender"], each["receiver"]
     rtt_us = sender.get("mean_rtt")
     return Stream(
@@ -297,6 +290,12 @@ def _stream(each: Mapping[str, Any]) -> Stream:
         retransmits=sender.get("retransmits"),
         mean_rtt_s=None if rtt_us is None else rtt_us / 1e6,
         max_cwnd_bytes=sender.get("max_snd_cwnd"),
+        rates_bps=tuple(float(interval["bits_per_second"]) for interval in intervals),
+        rtts_s=tuple(interval["rtt"] / 1e6 for interval in intervals if "rtt" in interval),
+        cwnds_bytes=tuple(interval["snd_cwnd"] for interval in intervals if "snd_cwnd" in interval),
+        interval_retransmits=tuple(
+            interval["retransmits"] for interval in intervals if "retransmits" in interval
+        ),
     )
 
 

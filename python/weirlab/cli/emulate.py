@@ -69,7 +69,7 @@ def emulate(
 
     scenario = read_scenario(file, sets)
     plan = path_plan(scenario)
-    if plan is None:
+    if plan is None or scenario.testbed.kind != "netns":
         raise InputError(f"{file}: no emulated path: write 'testbed: {{kind: netns, hops: ...}}'")
     seed = scenario.run.seed if seed is None else seed
     with EmulatedPath(plan, seed=seed, real_time=real_time) as path:

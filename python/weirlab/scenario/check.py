@@ -68,7 +68,8 @@ def _devices(scenario: Scenario) -> Iterator[Fault]:
 def _network(scenario: Scenario) -> tuple[Layout | None, list[Fault]]:
     if scenario.network is None:
         fixed = isinstance(scenario.testbed, Netns | Command | Trex) or (
-            isinstance(scenario.testbed, Sim) and scenario.testbed.device is not None
+            isinstance(scenario.testbed, Sim)
+            and (scenario.testbed.device is not None or bool(scenario.testbed.hops))
         )
         if fixed:
             return Layout(FIXED_NODES, frozenset(FIXED_NODES), ()), []
@@ -90,13 +91,17 @@ def _network(scenario: Scenario) -> tuple[Layout | None, list[Fault]]:
 def _testbed(scenario: Scenario) -> Iterator[Fault]:
     bed = scenario.testbed
     has_device = isinstance(bed, Sim) and bed.device is not None
-    if isinstance(bed, Netns):
-        if [bed.router is not None, bed.path is not None, bool(bed.hops)].count(True) != 1:
-            yield ("testbed",), "say what it builds: one of 'router: linux', 'path: emulator' and 'hops'"
-            return
-        if bed.router is None:
-            yield from check_emulated(scenario, bed)
-            return
+    if (
+        isinstance(bed, Netns)
+        and [bed.router is not None, bed.path is not None, bool(bed.hops)].count(True) != 1
+    ):
+        yield ("testbed",), "say what it builds: one of 'router: linux', 'path: emulator' and 'hops'"
+        return
+    if isinstance(bed, Netns | Sim) and bed.on_path:
+        if has_device:
+            yield ("testbed", "device"), "stands beside a path; write one of them"
+        yield from check_emulated(scenario, bed)
+        return
     own = "a device" if has_device else "a router" if isinstance(bed, Netns) and bed.router else ""
     own = "a command" if isinstance(bed, Command) else "a TRex server" if isinstance(bed, Trex) else own
     if own and scenario.network is not None:
@@ -119,7 +124,8 @@ def _queues(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
 
 def _simulation(scenario: Scenario) -> list[Problem]:
     """What the network itself refuses, where the scenario can be simulated as it stands."""
-    if not isinstance(scenario.testbed, Sim) or scenario.network is None or unsupported(scenario):
+    bed = scenario.testbed
+    if not isinstance(bed, Sim) or bed.on_path or scenario.network is None or unsupported(scenario):
         return []
     try:
         if scenario.search is not None:

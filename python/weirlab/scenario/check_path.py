@@ -11,7 +11,7 @@ from weirlab.scenario.flows import TrafficFault
 from weirlab.scenario.network import Path
 from weirlab.scenario.path import Line, line_spec
 from weirlab.scenario.selecting import Fault, Where
-from weirlab.scenario.testbeds import Netns
+from weirlab.scenario.testbeds import Netns, Sim
 from weirlab.units import Rate
 
 if TYPE_CHECKING:
@@ -31,9 +31,16 @@ _PLACES = {
 """Where in a file the places of the core's messages are."""
 
 
-def check_emulated(scenario: Scenario, bed: Netns) -> Iterator[Fault]:
-    """Faults of a scenario whose path is emulated."""
+def check_emulated(scenario: Scenario, bed: Netns | Sim) -> Iterator[Fault]:
+    """Faults of a scenario whose path is emulated, or simulated for a campaign."""
     at: Where = ("testbed",)
+    if isinstance(bed, Sim):
+        if scenario.campaign is None:
+            yield ("campaign",), "is missing: what loads the path, and for how long ('weir bulk')"
+        if bed.path is not None and bed.hops:
+            yield (*at, "path"), "stands beside 'hops'; write one of them"
+        if not 0.1 <= bed.window_factor <= 10:
+            yield (*at, "window_factor"), f"a factor from 0.1 to 10 (got {bed.window_factor:g})"
     if not 68 <= bed.mtu.bytes <= 65535:
         yield (*at, "mtu"), f"packets of 68 B to 65535 B (got {bed.mtu})"
     if len(bed.hops) > MAX_HOPS:

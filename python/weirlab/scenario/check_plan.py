@@ -29,7 +29,7 @@ def check_run(scenario: Scenario) -> Iterator[Fault]:
     """Faults of `run`, and of what must stand beside what."""
     if scenario.search is not None and scenario.campaign is not None:
         yield ("campaign",), "stands beside 'search'; a scenario has one of them"
-    used = isinstance(scenario.testbed, Netns) and scenario.testbed.router is None
+    used = isinstance(scenario.testbed, Netns) and scenario.testbed.on_path
     planned = scenario.search is not None or scenario.campaign is not None or used
     if scenario.run.duration is None and not planned:
         yield ("run",), "how long? write 'run: {duration: 100 ms}'"

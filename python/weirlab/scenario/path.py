@@ -151,18 +151,18 @@ class PathPlan:
 
 
 def path_plan(scenario: Scenario) -> PathPlan | None:
-    """The path that a scenario has emulated: its `hops`, or with `path: emulator` its network of two hosts.
-    Traces are read.
+    """The path that a scenario has emulated or simulated: its `hops`, or with `path: emulator` its network of
+    two hosts. Traces are read.
 
     A link's frames are Ethernet frames, and a path's are IP packets: with `framing: ethernet` a packet
     occupies what its frame would; the buffer counts the packets' bytes. None when it has none emulated.
     Raises InputError for a trace that cannot be read.
     """
     from weirlab.scenario.network import FRAMING_BYTES, Path
-    from weirlab.scenario.testbeds import Netns
+    from weirlab.scenario.testbeds import Netns, Sim
 
     bed = scenario.testbed
-    if not isinstance(bed, Netns) or bed.router is not None:
+    if not isinstance(bed, Netns | Sim) or not bed.on_path:
         return None
     if bed.hops:
         beside = FilePath(scenario.file).parent if scenario.file else FilePath()

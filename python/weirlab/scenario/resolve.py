@@ -294,7 +294,10 @@ def _unsupported_rest(scenario: Scenario) -> Iterator[tuple[Where, str]]:
     if scenario.control is not None and scenario.control.dcqcn is not None:
         yield ("control", "dcqcn"), "has no DCQCN"
     if scenario.campaign is not None:
-        yield ("campaign",), "runs no campaigns"
+        yield (
+            ("campaign",),
+            "runs campaigns over a path alone, with 'weir bulk': add 'testbed: {kind: sim, path: emulator}'",
+        )
     for name, record in scenario.record.items():
         match record:
             case PStreamRecord():

@@ -8,7 +8,7 @@ from weirlab.scenario.flows import departures, flows_of, frame_sizes
 from weirlab.scenario.layout import Layout
 from weirlab.scenario.traffic import Bulk, Cubic, Departing, Reno, Tcp, Traffic
 
-__all__ = ["connections"]
+__all__ = ["connections", "tcp_spec"]
 
 Where = tuple[str | int, ...]
 
@@ -37,7 +37,7 @@ def connections(
                     "load": load,
                 }
             )
-    return {"config": _config(traffic.transport), "list": listed}
+    return {"config": tcp_spec(traffic.transport), "list": listed}
 
 
 def _stop_ps(traffic: Traffic, duration_ps: int) -> int:
@@ -69,7 +69,8 @@ def _load(traffic: Traffic, layout: Layout, sender: int) -> dict[str, Any] | Non
     return {"kind": "writes", "departures": process, "write_size": size, "stream": {"kind": "named"}}
 
 
-def _config(tcp: Tcp) -> dict[str, Any]:
+def tcp_spec(tcp: Tcp) -> dict[str, Any]:
+    """The settings of a connection as the compiled core takes them."""
     old = tcp.recovery == "rate-halving"
     match tcp.congestion_control:
         case Reno():

@@ -207,11 +207,26 @@ AnyDevice = Annotated[
 
 
 class Sim(Model):
-    """The packet-level simulator, or with `device` a simulated device that a search measures."""
+    """The packet-level simulator; with `device` a simulated device that a search measures; with `path` or
+    `hops` a path that a campaign loads, in virtual time."""
 
     kind: Literal["sim"]
     device: AnyDevice | None = None
     """A device instead of a network."""
+    path: Literal["emulator"] | None = None
+    """`emulator`: the network of the scenario, two hosts and a link, with the models of the emulator."""
+    hops: Named[Hop] = Named()
+    """A path in full, from its near end to its far one."""
+    mtu: Size = Size(1500)
+    """Longest IP packet of such a path."""
+    window_factor: Number = 1.0
+    """What a connection over such a path gets of the window that it asks for. Systems round it up or down;
+    Linux 6.18 gives 1.05 to 1.23, and 1.2 from 64 KiB on."""
+
+    @property
+    def on_path(self) -> bool:
+        """Whether a campaign loads a path."""
+        return self.path is not None or bool(self.hops)
 
 
 class Netns(Model):
@@ -227,6 +242,11 @@ class Netns(Model):
     """An emulated path in full, from its near end to its far one, for real programs."""
     mtu: Size = Size(1500)
     """Longest IP packet of an emulated path."""
+
+    @property
+    def on_path(self) -> bool:
+        """Whether it emulates a path."""
+        return self.router is None
 
 
 class Command(Model):

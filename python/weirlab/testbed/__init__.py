@@ -43,6 +43,8 @@ def unhonoured(scenario: Scenario) -> list[Problem]:
     match scenario.testbed:
         case Sim(device=device) if device is not None:
             return only_the_load(scenario, DEVICE)
+        case Sim(on_path=True):
+            return [scenario.problem("testbed", "a path is loaded by a campaign, with 'weir bulk'")]
         case Sim():
             from weirlab.scenario.resolve import unsupported
 

@@ -1,0 +1,78 @@
+"""What one step of a cycle gave, whoever measured it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["Measurement", "Pings", "Stream", "Transfer"]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One connection."""
+
+    received_bytes: int
+    seconds: float
+    """How long the receiver counted."""
+    retransmits: int | None
+    mean_rtt_s: float | None
+    """As the sender's TCP saw it."""
+    max_cwnd_bytes: int | None
+    rates_bps: tuple[float, ...] = ()
+    """Goodput in each interval of about a second."""
+    rtts_s: tuple[float, ...] = ()
+    """Smoothed round-trip time of the sender's TCP at the end of each interval."""
+    cwnds_bytes: tuple[int, ...] = ()
+    """Its congestion window then."""
+    interval_retransmits: tuple[int, ...] = ()
+    """Segments sent again in each interval."""
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A bulk transfer."""
+
+    streams: tuple[Stream, ...]
+    intervals_bps: tuple[float, ...]
+    """Goodput of all streams together in each second; on real stacks as the sender counts."""
+    sender_cpu_percent: Mapping[str, float]
+    """`total`, `user` and `system` time of the sending process, in per cent of one CPU; empty where there is
+    no process.
+    """
+    receiver_cpu_percent: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Pings:
+    """A series of pings."""
+
+    sent: int
+    rtts_s: tuple[float, ...]
+    """Of those that were answered, in the order of the answers; real ping prints to 1 ms from 100 ms on."""
+    mean_s: float | None
+    """Of all of them, to 1 us; None without answers."""
+    min_s: float | None
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One step of a cycle at one point, as it was."""
+
+    transfer: Transfer | None
+    pings: Pings | None
+    began: float
+    """Seconds since 1970; 0 in simulated time."""
+    seconds: float
+    busy_cpus: float
+    """CPUs of this host that were busy in the mean, whoever kept them so."""
+    foreign_cpus: float
+    """Those of them that neither the transfer nor the emulator used."""
+    degraded: tuple[str, ...]
+    """Why the path is to be doubted."""
+    lateness_p99_s: float | None
+    """Of the packets, in the worse direction."""
+    lost: int
+    """Packets lost at random, both directions."""
+    dropped: int
+    """Packets that found a queue full, both directions."""
