@@ -46,7 +46,9 @@ def spec(*, duration_ps: int = MILLISECOND, gap_ps: float = 2.4e6, **record: Any
     return json.dumps(
         {
             "network": STAR,
-            "queues": [{"ports": [5], "discipline": {"kind": "drop-tail", "limit": {"frames": 16}}}],
+            "queues": [
+                {"ports": [5], "discipline": {"kind": "drop-tail", "limit": {"frames": 16}, "marking": None}}
+            ],
             "traffic": [{"name": "load", "sources": [source(0), source(1)], "tcp": None}],
             "run": {"duration_ps": duration_ps, "engine": {"kind": "event"}},
             "switching": {"memories": [], "adapters": [], "services": [], "egress": []},

@@ -55,6 +55,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
         "last_drop_ps",
     ),
     "drops": ("replicate", "port", "flow", "cause", "frames"),
+    "marks": ("replicate", "port", "flow", "frames"),
     "intervals": (
         "replicate",
         "port",

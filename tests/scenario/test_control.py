@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from weirlab.errors import ScenarioError, UnsupportedError
+from weirlab.errors import ScenarioError
 from weirlab.scenario import Scenario, load, loads
 from weirlab.scenario.layout import layout_of, plan_network
 from weirlab.scenario.resolve_control import resolve_control
@@ -119,7 +119,7 @@ def test_hosts_respond_as_the_graph_says_unless_control_says_otherwise() -> None
     ]
 
 
-@pytest.mark.parametrize("text", [BCN, QCN, PAUSE], ids=["bcn", "qcn", "pause"])
+@pytest.mark.parametrize("text", [BCN, QCN, DCQCN, PAUSE], ids=["bcn", "qcn", "dcqcn", "pause"])
 def test_every_scheme_is_a_legal_spec_and_is_written_out_as_the_same(text: str) -> None:
     scenario = loads(BASE + text)
     spec = json.loads(scenario.resolve().spec_json)
@@ -141,7 +141,7 @@ def test_every_scheme_is_a_legal_spec_and_is_written_out_as_the_same(text: str) 
     ],
     ids=["star", "fat-tree", "dumbbell"],
 )
-@pytest.mark.parametrize("text", [BCN, QCN, PAUSE], ids=["bcn", "qcn", "pause"])
+@pytest.mark.parametrize("text", [BCN, QCN, DCQCN, PAUSE], ids=["bcn", "qcn", "dcqcn", "pause"])
 def test_every_scheme_works_in_every_kind_of_network(network: dict[str, Any], text: str) -> None:
     names = "left-*" if network["kind"] == "dumbbell" else "host-*"
     changes: dict[str, Any] = {
@@ -153,18 +153,38 @@ def test_every_scheme_works_in_every_kind_of_network(network: dict[str, Any], te
     if scheme == "pause":
         changes["control.pause"] = {"all": {"at": "@switches", "xoff": "140 kB", "xon": "130 kB"}}
     else:
-        changes[f"control.{scheme}.congestion_point.at"] = "@switches->@hosts"
+        point = "marking" if scheme == "dcqcn" else "congestion_point"
+        changes[f"control.{scheme}.{point}.at"] = "@switches->@hosts"
         changes[f"control.{scheme}.reaction_point.at"] = "@hosts"
     spec = json.loads(loads(BASE + text, changes).resolve().spec_json)
     assert spec["control"][scheme]
 
 
-def test_dcqcn_is_written_down_and_refused_where_it_is_run() -> None:
-    scenario = loads(BASE + DCQCN)
-    assert resolved(scenario)["dcqcn"]["marking"]["k_min_bytes"] == 40_000
+def disciplines(scenario: Scenario) -> dict[int, Any]:
+    """What waits at each port of a rule, and how; of several rules for a port the last counts."""
+    rules = json.loads(scenario.resolve().spec_json)["queues"]
+    return {port: rule["discipline"] for rule in rules for port in rule["ports"]}
+
+
+def test_queues_that_mark_for_dcqcn_keep_their_limits() -> None:
+    queues = {"trunk": {"kind": "drop-tail", "at": "sw-0->sw-1", "limit": "300 frames"}}
+    found = disciplines(loads(BASE + DCQCN, {"queues": queues}))
+    marking = {"k_min_bytes": 40_000, "k_max_bytes": 100_000, "p_max": 0.1}
+    assert all(discipline["marking"] == marking for discipline in found.values())
+    limits = [discipline["limit"] for discipline in found.values()]
+    assert (limits.count({"frames": 300}), limits.count({"bytes": 150_000})) == (1, len(limits) - 1)
+
+
+def test_queues_may_mark_by_themselves() -> None:
+    entry = {"kind": "drop-tail", "at": "sw-0->sw-1", "limit": "300 kB", "marking": {"k_min": "30 kB"}}
+    scenario = loads(BASE, {"queues": {"trunk": entry}})
+    marked = [d["marking"] for d in disciplines(scenario).values() if d["marking"] is not None]
+    assert marked == [{"k_min_bytes": 30_000, "k_max_bytes": 30_000, "p_max": 1.0}]
     assert loads(scenario.to_yaml()) == scenario
-    with pytest.raises(UnsupportedError, match=r"control\.dcqcn: the simulator of this version has no DCQCN"):
-        scenario.resolve()
+    dcqcn = loads(
+        BASE, {"queues": {"trunk": entry}, "control": {"dcqcn": {"reaction_point": {"at": "@hosts"}}}}
+    )
+    assert disciplines(dcqcn) == disciplines(scenario), "DCQCN is content with them"
 
 
 SPOILT = {
@@ -229,6 +249,28 @@ SPOILT = {
     "marking thresholds in the wrong order": (
         DCQCN.replace("40 kB", "400 kB"),
         "f.yaml:13:30: control.dcqcn.marking.k_min: is above 'k_max' (100 kB)",
+    ),
+    "marking at a host": (
+        'queues: {q: {at: "ep-*->*", kind: drop-tail, limit: 1 MB, marking: {k_min: 9 kB}}}\n',
+        "f.yaml:11:14: queues.q.at: only ports of switches mark (got ep-0->sw-0, ep-1->sw-0, ep-2->sw-1)",
+    ),
+    "marking that begins above its end": (
+        'queues: {q: {at: "sw-*->*", kind: drop-tail, limit: 1 MB, marking: {k_min: 9 kB, k_max: 8 kB}}}\n',
+        "f.yaml:11:69: queues.q.marking.k_min: is above 'k_max' (8 kB)",
+    ),
+    "marking above all that a queue holds": (
+        'queues: {q: {at: "sw-*->*", kind: drop-tail, limit: 9 kB, marking: {k_min: 9 kB}}}\n',
+        "f.yaml:11:69: queues.q.marking.k_min: is never exceeded: the longest of its queues, that of "
+        "sw-0->ep-0, holds 9 kB",
+    ),
+    "DCQCN without anybody who marks": (
+        'control: {dcqcn: {reaction_point: {at: "@hosts"}}}\n',
+        "f.yaml:11:11: control.dcqcn: no queue marks: add 'marking', such as "
+        "{at: '@switches->*', k_min: 40 kB, k_max: 160 kB, p_max: 20 %}",
+    ),
+    "two rules of marking for one queue": (
+        DCQCN + 'queues: {q: {at: "sw-0->sw-1", kind: drop-tail, limit: 1 MB, marking: {k_min: 9 kB}}}\n',
+        "f.yaml:13:15: control.dcqcn.marking.at: sw-0->sw-1 marks already, as 'queues' says",
     ),
     "an action that does not exist": (
         BCN.replace("action: stop", "action: halt"),

@@ -203,7 +203,7 @@ class TestDefaults:
         (rule,) = spec()["queues"]
         assert rule == {
             "ports": [1, 3, 5, 7],
-            "discipline": {"kind": "drop-tail", "limit": {"bytes": 150_000}},
+            "discipline": {"kind": "drop-tail", "limit": {"bytes": 150_000}, "marking": None},
         }
 
     def test_traffic_lasts_as_long_as_the_run(self) -> None:

@@ -5,7 +5,7 @@
 //! 2. [`spec`]: one resolved experiment, as it crosses the boundary from Python, and its check.
 //! 3. [`network`]: nodes and ports out of a graph or a generator; [`routing`]: which ports a flow passes.
 //! 4. [`rng`]: one seed, many named streams; [`traffic`]: when which frames are generated.
-//! 5. [`queue`]: an output port, fed with virtual or real time; [`path`]: what else happens to frames on their way.
+//! 5. [`queue`]: an output port, fed with virtual or real time; [`marking`]: its marks; [`path`]: what else happens to frames on their way.
 //! 6. [`tcp`]: the two ends of a connection; [`cc`]: congestion control.
 //! 7. [`ethernet`]: congestion management: BCN, QCN, DCQCN, PAUSE.
 //! 8. [`trace`]: captures of packets, read and analysed.
@@ -20,6 +20,7 @@ pub mod columns;
 mod error;
 pub mod ethernet;
 pub mod histogram;
+pub mod marking;
 pub mod network;
 pub mod path;
 pub mod queue;

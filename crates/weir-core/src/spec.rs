@@ -181,6 +181,14 @@ pub struct QueueRule {
     pub discipline: Discipline,
 }
 
+impl QueueRule {
+    /// Whether its queues mark frames.
+    pub fn marks(&self) -> bool {
+        let Discipline::DropTail { marking, .. } = &self.discipline;
+        marking.is_some()
+    }
+}
+
 /// A queue discipline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
@@ -189,7 +197,22 @@ pub enum Discipline {
     DropTail {
         /// What may wait, the frame in transmission excluded.
         limit: Limit,
+        /// Marks on frames that it lets wait; absent: none.
+        marking: Option<Marking>,
     },
+}
+
+/// Marks on ECN-capable frames that come to a queue and wait: never up to `k_min`, always above `k_max`, and with a
+/// probability that grows from 0 to `p_max` between. See [`crate::marking`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Marking {
+    /// Lower threshold.
+    pub k_min_bytes: Bytes,
+    /// Upper threshold; that of a queue that marks all frames above one length is the lower one, too.
+    pub k_max_bytes: Bytes,
+    /// Probability just below the upper threshold.
+    pub p_max: f64,
 }
 
 /// How much may wait.

@@ -372,12 +372,16 @@ impl<'p> Fabric<'p> {
             let group = (!planned.returns).then_some(planned.traffic);
             watch.on_delivery(self.now, flow, group, size, delay);
         }
-        if kind == Kind::Data { None } else { self.hand_over(id, flow, size) }
+        if kind == Kind::Data { None } else { self.hand_over(id, flow, size, kind) }
     }
 
-    /// A frame with a body, just freed, goes to the agent that receives the flow.
+    /// A frame with a body or a mark, just freed, goes to the agent that receives the flow.
     #[inline]
-    fn hand_over(&mut self, id: FrameId, flow: u32, size: Bytes) -> Option<u32> {
+    fn hand_over(&mut self, id: FrameId, flow: u32, size: Bytes, kind: Kind) -> Option<u32> {
+        if kind == Kind::Marked {
+            self.receive_mark(flow, id);
+            return None;
+        }
         let agent = self.receivers.get(flow as usize).copied().filter(|&agent| agent != NOBODY)?;
         self.received = Some(Received { flow, size, body: self.frames.body(id) });
         Some(agent)

@@ -38,6 +38,8 @@ pub(crate) struct Frame {
 pub(crate) enum Kind {
     /// Data, without a body.
     Data,
+    /// Data without a body that a queue marked.
+    Marked,
     /// Data with a body, for the agent that receives the flow.
     Loaded,
     /// A notification on its way back to the reaction point of a flow.
@@ -120,6 +122,11 @@ impl Pool {
         }
         self.bodies[id as usize] = body;
         id
+    }
+
+    /// The body of a frame that has one, to be changed.
+    pub(crate) fn body_mut(&mut self, id: FrameId) -> &mut Body {
+        &mut self.bodies[id as usize]
     }
 
     /// The body of a frame that has one.

@@ -50,6 +50,6 @@ pub use tables::Tables;
 pub use tcp::{TcpReceiver, TcpSender};
 pub use totals::{
     BurstTotals, ConnectionInterval, ConnectionTotals, ControlFrames, ControlKind, ControlTotals, DropTotals,
-    FlowTotals, LimiterInterval, MemoryTotals, PortTotals, Totals,
+    FlowTotals, LimiterInterval, MarkTotals, MemoryTotals, PortTotals, Totals,
 };
 pub use weir_core::columns::{Column, Table};

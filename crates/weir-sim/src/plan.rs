@@ -105,12 +105,9 @@ impl Plan {
     pub fn with_feeding(spec: Spec, feeding: Feeding) -> Result<Plan, SpecError> {
         let topology = spec.check()?;
         let is_slotted = spec.run.engine != Engine::Event;
-        if !is_slotted {
-            refuse_unknown(&spec)?;
-        }
         let mut limits = vec![Limit::UNLIMITED; topology.ports.len()];
         for rule in &spec.queues {
-            let Discipline::DropTail { limit } = rule.discipline;
+            let Discipline::DropTail { limit, .. } = rule.discipline;
             for &port in &rule.ports {
                 limits[port as usize] = limit.into();
             }
@@ -222,10 +219,25 @@ impl Plan {
         self.control.as_ref().is_some_and(|control| control.adapted[port as usize])
     }
 
+    /// Whether the data of `flow` is ECN-capable and answered by DCQCN.
+    pub(crate) fn is_capable(&self, flow: u32) -> bool {
+        self.control.as_ref().and_then(|control| control.capable.get(flow as usize)).is_some_and(|&capable| capable)
+    }
+
     fn prepare_control(&mut self) {
         let Some(mut control) = self.control.take() else { return };
-        if let Some((ports, _)) = control::plan::points(&self.spec) {
-            control.lay_ways_back(ports, &self.flows, &mut self.route);
+        if self.spec.control.dcqcn.is_some() {
+            control.capable = self.flows.iter().map(|flow| control.limited[flow.from as usize]).collect();
+            for connection in &self.connections {
+                (connection.flow..connection.flow + 2).for_each(|flow| control.capable[flow as usize] = false);
+            }
+            let capable = control.capable.clone();
+            control.lay_ways_back(&self.flows, &mut self.route, |flow, _| capable[flow]);
+        } else if control::plan::notification(&self.spec).is_some() {
+            let mut measured = vec![false; self.topology.ports.len()];
+            control::plan::points(&self.spec).iter().for_each(|&port| measured[port as usize] = true);
+            let passes = |_: usize, route: &[u32]| route.iter().any(|&port| measured[port as usize]);
+            control.lay_ways_back(&self.flows, &mut self.route, passes);
         }
         if !self.spec.control.limited_hosts().is_empty() {
             control.names = self.flow_names();
@@ -288,12 +300,16 @@ impl Plan {
     }
 
     /// Gives each source whose frames all leave through the same port to that port, if all that use it can be given.
-    /// A port that an agent sends through is not given any.
+    /// A port that an agent sends through is not given any, nor is one that notifications set out from, unless it is
+    /// adapted.
     fn attach(&self, sources: &mut [PlannedSource]) {
         let first_port = |flow: u32| self.route[self.flows[flow as usize].first_leg as usize];
         let mut shared = vec![false; self.topology.ports.len()];
         for connection in &self.connections {
             (connection.flow..connection.flow + 2).for_each(|flow| shared[first_port(flow) as usize] = true);
+        }
+        for port in self.control.iter().flat_map(|control| control.notifiers(&self.route)) {
+            shared[port as usize] |= !self.is_adapted(port);
         }
         let mut outlets = Vec::new();
         for source in sources.iter() {
@@ -309,16 +325,6 @@ impl Plan {
         for (source, outlet) in sources.iter_mut().zip(outlets) {
             source.pulled_by = outlet.filter(|&port| !shared[port as usize]);
         }
-    }
-}
-
-/// Refuses what a spec can say and this simulator does not know.
-fn refuse_unknown(spec: &Spec) -> Result<(), SpecError> {
-    let control = &spec.control;
-    let asked = [("/control/dcqcn", control.dcqcn.is_some(), "DCQCN")];
-    match asked.into_iter().find(|asked| asked.1) {
-        Some((pointer, _, what)) => Err(SpecError::new(pointer, format!("this simulator has no {what}"))),
-        None => Ok(()),
     }
 }
 

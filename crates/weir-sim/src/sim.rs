@@ -265,7 +265,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             for id in line.in_flight(frames).chain(line.port.waiting()).chain(self.fabric.waiting_in_adapter(port)) {
                 found += 1;
                 match frames[id].kind {
-                    Kind::Data | Kind::Loaded => live[frames[id].flow as usize] += 1,
+                    Kind::Data | Kind::Marked | Kind::Loaded => live[frames[id].flow as usize] += 1,
                     Kind::Notification | Kind::Pause => control += 1,
                 }
             }

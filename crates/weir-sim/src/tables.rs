@@ -68,6 +68,12 @@ impl Tables {
                 cause: U32 = 0,
                 frames: U64 = row.frames,
             ),
+            table!("marks": each(batch, |run| &run.control.marks) => |(i, row)|
+                replicate: U32 = i,
+                port: U32 = row.port,
+                flow: U32 = row.flow,
+                frames: U64 = row.frames,
+            ),
             table!("intervals":
                 each(batch, |run| run.intervals.rows())
                 => |(i, (id, row))|

@@ -79,6 +79,8 @@ pub struct MemoryTotals {
 pub struct ControlTotals {
     /// Control frames, in order of port, queue and kind.
     pub frames: Vec<ControlFrames>,
+    /// Where frames of which flow were marked, in order of port and flow.
+    pub marks: Vec<MarkTotals>,
     /// What the reaction point of each flow that has one did.
     pub reaction_points: Vec<(u32, Meter)>,
     /// Intervals of the recorded limiters, in order of the flows.
@@ -201,6 +203,17 @@ pub struct PortTotals {
 /// Frames of a flow that a port dropped because its queue was full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DropTotals {
+    /// The port.
+    pub port: u32,
+    /// The flow.
+    pub flow: u32,
+    /// How many.
+    pub frames: u64,
+}
+
+/// Frames of a flow that the queue of a port marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MarkTotals {
     /// The port.
     pub port: u32,
     /// The flow.

@@ -113,7 +113,7 @@ pub fn dumbbell(flows: u32) -> Spec {
     let limit = Limit::Bytes(Bytes::new(2_500_000));
     Spec {
         network,
-        queues: vec![QueueRule { ports: vec![bottleneck], discipline: Discipline::DropTail { limit } }],
+        queues: vec![QueueRule { ports: vec![bottleneck], discipline: Discipline::DropTail { limit, marking: None } }],
         traffic: vec![
             Traffic { name: "tcp".into(), sources: vec![], tcp: Some(connections) },
             Traffic { name: "udp".into(), sources: vec![cross], tcp: None },
@@ -145,7 +145,7 @@ fn spec(network: Network, sources: Vec<Source>, duration_ps: Span) -> Spec {
     let ports = of_switch.map(|(id, _)| id).collect();
     Spec {
         network,
-        queues: vec![QueueRule { ports, discipline: Discipline::DropTail { limit: BUFFER } }],
+        queues: vec![QueueRule { ports, discipline: Discipline::DropTail { limit: BUFFER, marking: None } }],
         traffic: vec![Traffic { name: "load".into(), sources, tcp: None }],
         control: Control::default(),
         switching: Switching::default(),

@@ -28,6 +28,7 @@ from weirlab.measures.ports import (
     control_frames,
     drop_time,
     last_drop,
+    marks,
     max_queue,
     mean_queue,
     pause_time,
@@ -50,6 +51,7 @@ from weirlab.scenario.measure import (
     JainFairness,
     LastDrop,
     LossRatio,
+    Marks,
     MaxDelay,
     MaxQueue,
     MeanDelay,
@@ -172,6 +174,8 @@ def _evaluated(records: Records, measure: AnyMeasure, scenario: Scenario) -> tup
             return relative_fairness(records, of, receiver, shares), "1"
         case Drops():
             return drops(records, of), "1"
+        case Marks():
+            return marks(records, of, share=measure.take == "share"), "1"
         case RecoveryTime():
             return _recovery(records, of, measure, scenario), "ps"
         case RmsFairness():

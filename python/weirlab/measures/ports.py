@@ -17,6 +17,7 @@ __all__ = [
     "control_frames",
     "drop_time",
     "last_drop",
+    "marks",
     "max_queue",
     "mean_queue",
     "pause_time",
@@ -115,6 +116,24 @@ def drop_time(
 def last_drop(records: Records, ports: Sequence[int]) -> pl.DataFrame:
     """Time of the last drop at the ports [ps]; null where nothing was dropped."""
     return by_replicate(records, port_rows(records, ports, None), pl.col("last_drop_ps").max())
+
+
+def marks(records: Records, ports: Sequence[int], *, share: bool = False) -> pl.DataFrame:
+    """Frames that the queues of the ports marked, or that number over all frames that the ports sent; null
+    where they sent none.
+
+    Raises MissingRecordError for records of a time before there were marks."""
+    if "marks" not in records:
+        raise MissingRecordError("marks were not recorded")
+    rows = records["marks"].filter(pl.col("port").is_in(list(ports)))
+    counts = by_replicate(records, rows, pl.col("frames").cast(pl.Float64).sum())
+    counts = counts.with_columns(pl.col("value").fill_null(0.0))
+    if not share:
+        return counts
+    sent = by_replicate(records, port_rows(records, ports, None), pl.col("frames").cast(pl.Float64).sum())
+    both = counts.join(sent.rename({"value": "sent"}), on="replicate", maintain_order="left")
+    value = pl.when(pl.col("sent") > 0).then(pl.col("value") / pl.col("sent"))
+    return both.select("replicate", value=value)
 
 
 def pause_time(records: Records, ports: Sequence[int], take: str = "total") -> pl.DataFrame:

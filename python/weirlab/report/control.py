@@ -51,6 +51,8 @@ def _in_cycles(ports: set[str]) -> set[str]:
 def control_sections(records: Records) -> list[Section]:
     """A section, or none where no control frame was sent and no limiter made."""
     blocks: list[Block] = []
+    if "marks" in records and records["marks"].height:
+        blocks.append(_mark_table(records))
     if records["control_frames"].height:
         blocks.append(_frame_table(records))
     limiters = records["reaction_points"].filter(pl.col("made") > 0)
@@ -59,6 +61,25 @@ def control_sections(records: Records) -> list[Section]:
     if records["ports"].filter(pl.col("paused_count") > 0).height:
         blocks.append(_pause_table(records))
     return [Section("Congestion control", blocks)] if blocks else []
+
+
+def _mark_table(records: Records) -> Table:
+    marks = (
+        records.named("marks").group_by("port", "port_name", maintain_order=True).agg(pl.col("frames").sum())
+    )
+    sent = records["ports"].group_by("port").agg(sent=pl.col("frames").sum())
+    rows = marks.join(sent, on="port", maintain_order="left")
+    return Table(
+        "Frames marked by queues",
+        [Column("queue", numeric=False), Column("marked"), Column("of the frames sent")],
+        [
+            [row["port_name"], number(row["frames"]), number(row["frames"] / max(row["sent"], 1))]
+            for row in rows.iter_rows(named=True)
+        ],
+        most=_ROWS,
+        where="tables/marks.parquet",
+        note=_many(records),
+    )
 
 
 def _frame_table(records: Records) -> Table:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from weirlab import _core
 from weirlab.errors import Problem, ScenarioError
-from weirlab.scenario.check_control import check_control
+from weirlab.scenario.check_control import check_control, marking_amiss
 from weirlab.scenario.check_path import check_emulated
 from weirlab.scenario.check_plan import check_campaign, check_run, check_search, check_study
 from weirlab.scenario.check_records import check_measures, check_records
@@ -119,7 +119,10 @@ def _testbed(scenario: Scenario) -> Iterator[Fault]:
 
 def _queues(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
     for name, queue in scenario.queues.items():
-        yield from ports_amiss(layout, queue.at, ("queues", name, "at"))
+        amiss = list(ports_amiss(layout, queue.at, ("queues", name, "at")))
+        yield from amiss
+        if queue.marking is not None and not amiss:
+            yield from marking_amiss(layout, queue.at, queue.marking, ("queues", name))
 
 
 def _simulation(scenario: Scenario) -> list[Problem]:

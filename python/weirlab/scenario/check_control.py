@@ -6,9 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weirlab.scenario.bcn import Bcn
-from weirlab.scenario.control import Pause
+from weirlab.scenario.control import Control, Pause
+from weirlab.scenario.dcqcn import Dcqcn
 from weirlab.scenario.layout import Layout, NoMatchError
-from weirlab.scenario.qcn import Dcqcn, Qcn
+from weirlab.scenario.network import Marking
+from weirlab.scenario.problems import listed
+from weirlab.scenario.qcn import Qcn
 from weirlab.scenario.resolve import queue_limits
 from weirlab.scenario.resolve_control import in_bytes, unit_of
 from weirlab.scenario.selecting import Fault, Where, nodes_amiss, ports_amiss
@@ -17,7 +20,7 @@ from weirlab.units import Frames, Size, Span
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
 
-__all__ = ["check_control"]
+__all__ = ["check_control", "marking_amiss"]
 
 _SCHEMES = ("bcn", "qcn", "dcqcn")
 
@@ -26,7 +29,7 @@ def check_control(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
     """Faults of `control`."""
     found = list(_each_alone(scenario, layout))
     yield from found
-    if not found and scenario.control is not None:
+    if not found:
         yield from _out_of_reach(scenario, layout)
 
 
@@ -65,9 +68,9 @@ def _repeated_too_soon(rule: Pause, layout: Layout, path: Where) -> Iterator[Fau
 def _scheme(scheme: Bcn | Qcn | Dcqcn, layout: Layout, path: Where) -> Iterator[Fault]:
     yield from nodes_amiss(layout, scheme.reaction_point.at, (*path, "reaction_point", "at"), hosts=True)
     if isinstance(scheme, Dcqcn):
-        yield from ports_amiss(layout, scheme.marking.at, (*path, "marking", "at"))
-        if scheme.marking.k_min > scheme.marking.k_max:
-            yield (*path, "marking", "k_min"), f"is above 'k_max' ({scheme.marking.k_max})"
+        if scheme.marking is not None:
+            amiss = list(ports_amiss(layout, scheme.marking.at, (*path, "marking", "at")))
+            yield from amiss or marking_amiss(layout, scheme.marking.at, scheme.marking, (*path, "marking"))
         return
     at: Where = (*path, "congestion_point")
     sampled = scheme.congestion_point
@@ -88,6 +91,30 @@ def _scheme(scheme: Bcn | Qcn | Dcqcn, layout: Layout, path: Where) -> Iterator[
         yield at, "Fb in which unit? write 'frame_size: 1500 B', or a 'unit' such as 64 B"
 
 
+def marking_amiss(layout: Layout, at: Sequence[str], marking: Marking, path: Where) -> Iterator[Fault]:
+    """Faults of marks at the ports `at`, which exist; `path` is where `at` stands."""
+    of_hosts = [layout.ports[i].name for i in layout.port_ids(at) if layout.ports[i].source in layout.hosts]
+    if of_hosts:
+        yield (*path, "at"), f"only ports of switches mark (got {listed(of_hosts, 4)})"
+    if marking.k_max is not None and marking.k_min > marking.k_max:
+        below: Where = () if "dcqcn" in path else ("marking",)
+        yield (*path, *below, "k_min"), f"is above 'k_max' ({marking.k_max})"
+
+
+def _who_marks(scenario: Scenario, dcqcn: Dcqcn, layout: Layout) -> Iterator[Fault]:
+    """DCQCN needs queues that mark, and each of them needs one rule."""
+    marking = [queue for queue in scenario.queues.values() if queue.marking is not None]
+    if dcqcn.marking is None:
+        if not marking:
+            example = "{at: '@switches->*', k_min: 40 kB, k_max: 160 kB, p_max: 20 %}"
+            yield ("control", "dcqcn"), f"no queue marks: add 'marking', such as {example}"
+        return
+    taken = {port for queue in marking for port in layout.port_ids(queue.at)}
+    twice = [layout.ports[port].name for port in layout.port_ids(dcqcn.marking.at) if port in taken]
+    if twice:
+        yield ("control", "dcqcn", "marking", "at"), f"{listed(twice, 4)} marks already, as 'queues' says"
+
+
 def _in_frames(amount: Size | Frames, frame_size: Size | None, path: Where) -> Iterator[Fault]:
     if isinstance(amount, Frames) and frame_size is None:
         yield path, "frames of which size? write 'frame_size' beside it"
@@ -95,9 +122,7 @@ def _in_frames(amount: Size | Frames, frame_size: Size | None, path: Where) -> I
 
 def _out_of_reach(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
     """Thresholds that the queues they are for never exceed: what they call for would never happen."""
-    control = scenario.control
-    if control is None:
-        return
+    control = scenario.control or Control()
     try:
         limits = queue_limits(scenario, layout)
     except NoMatchError:  # told of the queues
@@ -107,6 +132,11 @@ def _out_of_reach(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
         ports = [i for i, port in enumerate(layout.ports) if port.source in senders]
         path: Where = ("control", "pause", name, "xoff")
         yield from _never_exceeded(layout, rule.xoff, None, ports, limits, path)
+    if control.dcqcn is not None:
+        yield from _who_marks(scenario, control.dcqcn, layout)
+    for where, at, marking in _marks(scenario):
+        ports = layout.port_ids(at)
+        yield from _never_exceeded(layout, marking.k_min, None, ports, limits, (*where, "k_min"))
     for scheme in ("bcn", "qcn"):
         chosen = getattr(control, scheme)
         if chosen is None:
@@ -119,6 +149,16 @@ def _out_of_reach(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
         if severe is not None and severe.action != "none":
             of_severe = (*at, "severe", "above")
             yield from _never_exceeded(layout, severe.above, point.frame_size, ports, limits, of_severe)
+
+
+def _marks(scenario: Scenario) -> Iterator[tuple[Where, Sequence[str], Marking]]:
+    """All marks of a scenario: where they stand, and at which ports."""
+    for name, queue in scenario.queues.items():
+        if queue.marking is not None:
+            yield ("queues", name, "marking"), queue.at, queue.marking
+    dcqcn = scenario.control.dcqcn if scenario.control else None
+    if dcqcn is not None and dcqcn.marking is not None:
+        yield ("control", "dcqcn", "marking"), dcqcn.marking.at, dcqcn.marking
 
 
 def _never_exceeded(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from weirlab.scenario.base import Model, Named, Selector
 from weirlab.scenario.bcn import Bcn
-from weirlab.scenario.qcn import Dcqcn, Qcn
+from weirlab.scenario.dcqcn import Dcqcn
+from weirlab.scenario.qcn import Qcn
 from weirlab.scenario.values import Natural, PositiveSize, PositiveSpan
 from weirlab.units import Size, Span
 

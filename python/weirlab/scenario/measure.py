@@ -21,6 +21,7 @@ __all__ = [
     "JainFairness",
     "LastDrop",
     "LossRatio",
+    "Marks",
     "MaxDelay",
     "MaxQueue",
     "MeanDelay",
@@ -169,6 +170,14 @@ class Drops(PortMeasure):
     kind: Literal["drops"]
 
 
+class Marks(PortMeasure):
+    """ECN-capable frames that the queues of the ports mark."""
+
+    kind: Literal["marks"]
+    take: Literal["frames", "share"] = "frames"
+    """How many, or as a share of all frames that the ports send."""
+
+
 class RecoveryTime(PortMeasure):
     """Time from the begin of a hotspot until the ports together carry a share of their line rates and keep
     it; needs a `queue` record of the ports."""
@@ -258,6 +267,7 @@ AnyMeasure = Annotated[
     | DelayFairness
     | RelativeFairness
     | Drops
+    | Marks
     | RecoveryTime
     | Utilisation
     | MeanQueue

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from weirlab.scenario.base import BY_KIND, Model, Name, Named, PortSelector, Selector
 from weirlab.scenario.switching import AnyMemory
-from weirlab.scenario.values import Count, Fraction, Limit, PositiveRate
+from weirlab.scenario.values import Count, Fraction, Limit, PositiveFraction, PositiveRate, PositiveSize
 from weirlab.units import Frames, Size, Span
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Graph",
     "Link",
     "LinkGroup",
+    "Marking",
     "NodeGroup",
     "Path",
     "RandomLoss",
@@ -28,6 +29,7 @@ __all__ = [
     "Switch",
     "Xgft",
     "limit_spec",
+    "marking_spec",
 ]
 
 FRAMING_BYTES = {"ethernet": 20, "none": 0}
@@ -191,6 +193,18 @@ class Path(Model):
 AnyNetwork = Annotated[Graph | Star | Dumbbell | FatTree | Xgft | Path, BY_KIND]
 
 
+class Marking(Model):
+    """Marks on ECN-capable frames that have to wait: none up to `k_min`, all above `k_max`, and between with
+    a probability that grows from 0 to `p_max`; by what waits when the frame has been queued."""
+
+    k_min: Size
+    """Lower threshold."""
+    k_max: PositiveSize | None = None
+    """Upper threshold. Absent: `k_min`; all frames above one length are marked."""
+    p_max: PositiveFraction = 1.0
+    """Probability just below the upper threshold."""
+
+
 class DropTail(Model):
     """First in, first out; a frame that would exceed the limit is dropped on arrival."""
 
@@ -199,6 +213,8 @@ class DropTail(Model):
     """Ports of which this is the queue. A later rule replaces an earlier one."""
     limit: Limit = Field(examples=["150 kB", "300 frames", "unlimited"])
     """What may wait, the frame in transmission excluded."""
+    marking: Marking | None = None
+    """ECN: marks on frames that wait, at ports of switches. Absent: none."""
 
 
 AnyQueue = Annotated[DropTail, BY_KIND]
@@ -213,3 +229,9 @@ def limit_spec(limit: Size | Frames | str) -> Any:
             return {"frames": limit.count}
         case _:
             return "unlimited"
+
+
+def marking_spec(marking: Marking) -> dict[str, Any]:
+    """Marks as the spec holds them."""
+    k_max = marking.k_min if marking.k_max is None else marking.k_max
+    return {"k_min_bytes": marking.k_min.bytes, "k_max_bytes": k_max.bytes, "p_max": marking.p_max}

@@ -1,4 +1,4 @@
-"""Quantized congestion notification, and what grew out of it for RDMA: DCQCN."""
+"""Quantized congestion notification."""
 
 from __future__ import annotations
 
@@ -20,16 +20,7 @@ from weirlab.scenario.values import (
 )
 from weirlab.units import Rate, Size, Span
 
-__all__ = [
-    "Dcqcn",
-    "DcqcnReactionPoint",
-    "DcqcnRecovery",
-    "Marking",
-    "Qcn",
-    "QcnCongestionPoint",
-    "QcnReactionPoint",
-    "Recovery",
-]
+__all__ = ["Qcn", "QcnCongestionPoint", "QcnReactionPoint", "Recovery"]
 
 
 class Recovery(Model):
@@ -56,20 +47,6 @@ class Recovery(Model):
     never."""
     target_cut: Number = 8.0
     """See `target_cut_above`."""
-
-
-class DcqcnRecovery(Recovery):
-    """Growth of a rate in DCQCN: as in QCN, with other defaults."""
-
-    timer: PositiveSpan = Span.from_s(1.5e-3)
-    """Length of a stage of the timer."""
-    jitter: Fraction = 0.0
-    """Uniform spread of byte counter and timer."""
-    halve_stages: Flag = False
-    """Whether stages beyond fast recovery are half as long."""
-    target_cut_above: Number = 1e6
-    """A target above this multiple of the rate is divided by `target_cut` after the first stage; 1e6:
-    never."""
 
 
 class QcnCongestionPoint(Model):
@@ -118,50 +95,4 @@ class Qcn(Model):
     congestion_point: QcnCongestionPoint
     """The queues that measure."""
     reaction_point: QcnReactionPoint
-    """The senders that obey."""
-
-
-class Marking(Model):
-    """Marks on frames that arrive at a queue: never up to `k_min`, always above `k_max`, with a probability
-    that grows from 0 to `p_max` between."""
-
-    at: PortSelector
-    """Ports that mark."""
-    k_min: PositiveSize
-    """Lower threshold."""
-    k_max: PositiveSize
-    """Upper threshold."""
-    p_max: PositiveFraction
-    """Probability just below the upper threshold."""
-
-
-class DcqcnReactionPoint(LimiterQueue):
-    """A rate limiter for each flow of some hosts: a notification sets the target to the rate, takes alpha / 2
-    of the rate, and alpha <- (1 - g) alpha + g; alpha <- (1 - g) alpha each `alpha_timer` without one."""
-
-    at: Selector
-    """Hosts that obey."""
-    pacing_jitter: Fraction = 0.0
-    """Random share j of the gap between paced frames: size / rate x ((1 - j) + j X), X exponential with mean
-    1."""
-    g: PositiveFraction = 1 / 16
-    """Gain of alpha, the average share of notifications."""
-    alpha_timer: PositiveSpan = Span.from_s(55e-6)
-    """See above."""
-    min_rate: Rate = Rate(10**8)
-    """No decrease goes below."""
-    recovery: DcqcnRecovery = DcqcnRecovery()
-    """How rates grow."""
-
-
-class Dcqcn(Model):
-    """Data center QCN: queues mark frames, receivers notify the senders of marked ones."""
-
-    marking: Marking
-    """The queues that mark."""
-    notify_every: PositiveSpan = Span.from_s(50e-6)
-    """A receiver sends at most one notification in this time for each flow."""
-    notification: Notification = Notification()
-    """The frames that carry notifications."""
-    reaction_point: DcqcnReactionPoint
     """The senders that obey."""

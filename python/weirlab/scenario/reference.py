@@ -24,6 +24,7 @@ from weirlab.scenario import (
     base,
     bcn,
     control,
+    dcqcn,
     design,
     hotspots,
     limiter,
@@ -47,6 +48,7 @@ __all__ = ["described_models", "rewritten"]
 _MODULES = (
     bcn,
     control,
+    dcqcn,
     design,
     hotspots,
     limiter,

@@ -11,7 +11,7 @@ from weirlab import _core
 from weirlab.errors import Problem, ScenarioError, UnsupportedError
 from weirlab.scenario.flows import departures, flows_of, frame_sizes
 from weirlab.scenario.layout import Layout, layout_of, matches, plan_network
-from weirlab.scenario.network import AnyNetwork, Graph, limit_spec
+from weirlab.scenario.network import AnyNetwork, Graph, limit_spec, marking_spec
 from weirlab.scenario.record import (
     DelayRecord,
     FlowRecord,
@@ -27,7 +27,7 @@ from weirlab.scenario.resolve_hotspots import add_hotspots
 from weirlab.scenario.resolve_switching import resolve_switching
 from weirlab.scenario.resolve_transport import connections
 from weirlab.scenario.traffic import Bbr, Departing, Ping, Rapid, Tcp, Traffic
-from weirlab.units import Frames, Size
+from weirlab.units import Size
 
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
@@ -135,11 +135,34 @@ def _engine(scenario: Scenario) -> dict[str, Any]:
 def _queues(scenario: Scenario, layout: Layout, origins: dict[str, Where]) -> list[dict[str, Any]]:
     switch_ports = [i for i, port in enumerate(layout.ports) if port.source not in layout.hosts]
     shared = getattr(getattr(scenario.network, "switch", None), "memory", None) is not None
-    rules = [_rule(switch_ports, "unlimited" if shared else DEFAULT_LIMIT)] if switch_ports else []
+    default = limit_spec("unlimited" if shared else DEFAULT_LIMIT)
+    rules = [_rule(switch_ports, default, None)] if switch_ports else []
     for name, queue in scenario.queues.items():
-        origins[f"/queues/{len(rules)}"] = ("queues", name)
-        rules.append(_rule(layout.port_ids(queue.at), queue.limit))
-    return rules
+        at = f"/queues/{len(rules)}"
+        origins[at] = ("queues", name)
+        for field in ("k_min", "k_max", "p_max"):
+            suffix = "" if field == "p_max" else "_bytes"
+            origins[f"{at}/discipline/marking/{field}{suffix}"] = ("queues", name, "marking", field)
+        marking = None if queue.marking is None else marking_spec(queue.marking)
+        rules.append(_rule(layout.port_ids(queue.at), limit_spec(queue.limit), marking))
+    return [*rules, *_marked_for_dcqcn(scenario, layout, rules, origins)]
+
+
+def _marked_for_dcqcn(
+    scenario: Scenario, layout: Layout, rules: list[dict[str, Any]], origins: dict[str, Where]
+) -> list[dict[str, Any]]:
+    """The queues that mark for DCQCN, where they are named there: as before, and with marks."""
+    dcqcn = scenario.control.dcqcn if scenario.control else None
+    if dcqcn is None or dcqcn.marking is None:
+        return []
+    limits = _limits(rules)
+    alike: dict[str, list[int]] = {}
+    for port in layout.port_ids(dcqcn.marking.at):
+        alike.setdefault(json.dumps(limits.get(port, "unlimited")), []).append(port)
+    marking = marking_spec(dcqcn.marking)
+    for i in range(len(alike)):
+        origins[f"/queues/{len(rules) + i}"] = ("control", "dcqcn", "marking")
+    return [_rule(ports, json.loads(limit), marking) for limit, ports in alike.items()]
 
 
 def queue_limits(scenario: Scenario, layout: Layout) -> dict[int, Any]:
@@ -147,12 +170,15 @@ def queue_limits(scenario: Scenario, layout: Layout) -> dict[int, Any]:
 
     Raises NoMatchError.
     """
-    rules = _queues(scenario, layout, {})
+    return _limits(_queues(scenario, layout, {}))
+
+
+def _limits(rules: list[dict[str, Any]]) -> dict[int, Any]:
     return {port: rule["discipline"]["limit"] for rule in rules for port in rule["ports"]}
 
 
-def _rule(ports: list[int], limit: Size | Frames | str) -> dict[str, Any]:
-    return {"ports": ports, "discipline": {"kind": "drop-tail", "limit": limit_spec(limit)}}
+def _rule(ports: list[int], limit: Any, marking: dict[str, Any] | None) -> dict[str, Any]:
+    return {"ports": ports, "discipline": {"kind": "drop-tail", "limit": limit, "marking": marking}}
 
 
 def _sources(
@@ -291,8 +317,6 @@ def _unsupported_traffic(scenario: Scenario) -> Iterator[tuple[Where, str]]:
 
 
 def _unsupported_rest(scenario: Scenario) -> Iterator[tuple[Where, str]]:
-    if scenario.control is not None and scenario.control.dcqcn is not None:
-        yield ("control", "dcqcn"), "has no DCQCN"
     if scenario.campaign is not None:
         yield (
             ("campaign",),

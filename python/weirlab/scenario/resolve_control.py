@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from weirlab.scenario.bcn import Bcn, BcnCongestionPoint, BcnReactionPoint
 from weirlab.scenario.control import Control, Response
+from weirlab.scenario.dcqcn import Dcqcn
 from weirlab.scenario.layout import Layout
 from weirlab.scenario.limiter import LimiterQueue, Notification
 from weirlab.scenario.network import Graph, limit_spec
-from weirlab.scenario.qcn import Dcqcn, Qcn, QcnCongestionPoint, Recovery
+from weirlab.scenario.qcn import Qcn, QcnCongestionPoint, Recovery
 from weirlab.units import Frames, Rate, Size, Span
 
 if TYPE_CHECKING:
@@ -41,8 +42,6 @@ _FIELDS = {
     "q_eq_bytes": "q_eq",
     "unit_bytes": "unit",
     "sample_every_bytes": "sample_every",
-    "k_min_bytes": "k_min",
-    "k_max_bytes": "k_max",
     "ru_bps": "ru",
     "min_rate_bps": "min_rate",
     "initial_rate_bps": "initial_rate",
@@ -55,9 +54,9 @@ _FIELDS = {
 def _origins_of(scheme: str, origins: Origins) -> None:
     at = f"/control/{scheme}"
     origins[at] = ("control", scheme)
-    for part in ("congestion_point", "reaction_point", "marking", "notification"):
+    for part in ("congestion_point", "reaction_point", "notification"):
         origins[f"{at}/{part}"] = ("control", scheme, part)
-        for field in ("w", "gi", "gd", "g", "p_max", "sampling", "drift", "stop", "recovery", "notification"):
+        for field in ("w", "gi", "gd", "g", "sampling", "drift", "stop", "recovery", "notification"):
             origins[f"{at}/{part}/{field}"] = ("control", scheme, part, field)
         for field, name in _FIELDS.items():
             origins[f"{at}/{part}/{field}"] = ("control", scheme, part, name)
@@ -193,14 +192,8 @@ def _recovery(recovery: Recovery) -> dict[str, Any]:
 
 
 def _dcqcn(dcqcn: Dcqcn, layout: Layout) -> dict[str, Any]:
-    marking, point = dcqcn.marking, dcqcn.reaction_point
+    point = dcqcn.reaction_point
     return {
-        "marking": {
-            "ports": layout.port_ids(marking.at),
-            "k_min_bytes": marking.k_min.bytes,
-            "k_max_bytes": marking.k_max.bytes,
-            "p_max": marking.p_max,
-        },
         "notify_every_ps": dcqcn.notify_every.ps,
         "notification": _notification(dcqcn.notification),
         "reaction_point": {

@@ -5,6 +5,7 @@
 | `linear` | crossover, phase and delay margin of a loop; roots of linear systems with a delay |
 | `bcn` | the loops of BCN: increase and decrease |
 | `qcn` | the loop of QCN |
+| `dcqcn` | the fixed point of DCQCN |
 | `hotspot` | severity, degree, their classes; throughput with and without control |
 | `large` | large signals: escape from PAUSE saturation, starvation of the hot port |
 | `ranking` | which parameters and which traffic stress BCN most |
@@ -15,6 +16,7 @@ takes slots for seconds, as nothing but ratios counts.
 """
 
 from weirlab.theory.bcn import BcnPoint
+from weirlab.theory.dcqcn import DcqcnPoint
 from weirlab.theory.hotspot import Hotspot
 from weirlab.theory.linear import DoubleIntegratorLoop, rightmost_root
 from weirlab.theory.plane import Plane, margin_plane
@@ -22,6 +24,7 @@ from weirlab.theory.qcn import QcnPoint
 
 __all__ = [
     "BcnPoint",
+    "DcqcnPoint",
     "DoubleIntegratorLoop",
     "Hotspot",
     "Plane",

@@ -99,15 +99,6 @@ fn check_qcn(qcn: &Qcn, topology: &Topology) -> Result<(), SpecError> {
 }
 
 fn check_dcqcn(dcqcn: &Dcqcn, topology: &Topology) -> Result<(), SpecError> {
-    let marking = &dcqcn.marking;
-    let at = |error: SpecError| error.under("/marking");
-    check_ports(&marking.ports, topology).map_err(at)?;
-    if marking.k_min_bytes > marking.k_max_bytes {
-        let message =
-            format!("the upper threshold is at least the lower, {} (got {})", marking.k_min_bytes, marking.k_max_bytes);
-        return Err(SpecError::new("/marking/k_max_bytes", message));
-    }
-    share("p_max", marking.p_max).map_err(at)?;
     bounded_time("notify_every_ps", dcqcn.notify_every_ps)?;
     check_notification(&dcqcn.notification)?;
     let point = &dcqcn.reaction_point;

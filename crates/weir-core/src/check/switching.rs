@@ -204,6 +204,7 @@ fn check_slotted(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
         ),
         ("/control/qcn", spec.control.qcn.is_some(), "has no QCN"),
         ("/control/dcqcn", spec.control.dcqcn.is_some(), "has no DCQCN"),
+        ("/queues", spec.queues.iter().any(|rule| rule.marks()), "marks no frames"),
         ("/record/delays", spec.record.delays, "records no distribution of delays"),
         ("/record/flows", !spec.record.flows.is_empty(), "records no series of single flows"),
         ("/record/limiters", !spec.record.limiters.is_empty(), "records no series of limiters"),

@@ -5,35 +5,8 @@
 use super::reaction::Change;
 use super::recovery::{self, Recovery};
 use crate::rng::Stream;
-use crate::spec::control::{DcqcnReactionPoint, Marking};
+use crate::spec::control::DcqcnReactionPoint;
 use crate::units::{Bytes, Rate, Span, Time};
-
-/// A queue that marks frames.
-#[derive(Clone, Debug)]
-pub struct Marker {
-    k_min: f64,
-    k_max: f64,
-    p_max: f64,
-    stream: Stream,
-}
-
-impl Marker {
-    /// The marker of `spec`.
-    pub fn new(spec: &Marking, stream: Stream) -> Marker {
-        let (k_min, k_max) = (spec.k_min_bytes.count() as f64, spec.k_max_bytes.count() as f64);
-        Marker { k_min, k_max, p_max: spec.p_max, stream }
-    }
-
-    /// Whether a frame is marked that was queued, `queue` waiting.
-    #[inline]
-    pub fn on_frame(&mut self, queue: Bytes) -> bool {
-        let q = queue.count() as f64;
-        if q <= self.k_min {
-            return false;
-        }
-        q > self.k_max || self.stream.open_unit() * (self.k_max - self.k_min) < self.p_max * (q - self.k_min)
-    }
-}
 
 /// A receiver that notifies the sender of a flow of marks, once in a while.
 #[derive(Clone, Copy, Debug)]

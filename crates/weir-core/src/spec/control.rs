@@ -412,33 +412,17 @@ pub struct Recovery {
     pub target_cut: f64,
 }
 
-/// Data center QCN.
+/// Data center QCN. Queues mark by their discipline, see [`super::Marking`]: what sources at `hosts` of the reaction
+/// point send is ECN-capable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dcqcn {
-    /// The queues that mark.
-    pub marking: Marking,
-    /// Receivers notify the sender of a marked frame, once in this time for each flow.
+    /// Receivers notify the sender of a marked frame, at most once in this time for each flow.
     pub notify_every_ps: Span,
     /// The frames that carry notifications; `delay_ps` counts from the arrival of the marked frame.
     pub notification: Notification,
     /// The senders that obey.
     pub reaction_point: DcqcnReactionPoint,
-}
-
-/// Marking on arrival at a queue: never up to `k_min`, always above `k_max`, and with a probability that grows from 0
-/// to `p_max` between.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Marking {
-    /// Port ids.
-    pub ports: Vec<u32>,
-    /// Lower threshold.
-    pub k_min_bytes: Bytes,
-    /// Upper threshold.
-    pub k_max_bytes: Bytes,
-    /// Probability just below the upper threshold.
-    pub p_max: f64,
 }
 
 /// A rate limiter for each flow: a notification sets the target to the rate and takes `alpha / 2` of the rate.

@@ -6,13 +6,14 @@ use weir_core::ethernet::pause::{Hold, Pause, Watermarks, length};
 use weir_core::ethernet::reaction::{Allowance, Change, Feedback, Pacer, ReactionPoint, Rules};
 use weir_core::ethernet::sampler::Sampler;
 use weir_core::ethernet::{dcqcn, qcn};
+use weir_core::marking::Marker;
 use weir_core::rng::Seed;
-use weir_core::spec::Limit;
 use weir_core::spec::control::{
-    BackOff, BcnCongestionPoint, BcnReactionPoint, Counted, Counting, DcqcnReactionPoint, Drift, Limiter, Marking,
-    Meanwhile, Negative, Notification, NotificationLane, Positive, QcnCongestionPoint, QcnReactionPoint, Recovery,
-    Restart, Sampling, Saturation, Severe, SevereAction, Stop, StopReset,
+    BackOff, BcnCongestionPoint, BcnReactionPoint, Counted, Counting, DcqcnReactionPoint, Drift, Limiter, Meanwhile,
+    Negative, Notification, NotificationLane, Positive, QcnCongestionPoint, QcnReactionPoint, Recovery, Restart,
+    Sampling, Saturation, Severe, SevereAction, Stop, StopReset,
 };
+use weir_core::spec::{Limit, Marking};
 use weir_core::units::{Bytes, Rate, Span, Time};
 
 const LINE: Rate = Rate::from_gbit_per_s(10);
@@ -345,8 +346,8 @@ fn a_notification_point_speaks_once_in_a_while() {
 
 #[test]
 fn marks_grow_from_never_to_always() {
-    let spec = Marking { ports: vec![], k_min_bytes: FRAME * 4, k_max_bytes: FRAME * 24, p_max: 0.2 };
-    let mut marker = dcqcn::Marker::new(&spec, stream("marks"));
+    let spec = Marking { k_min_bytes: FRAME * 4, k_max_bytes: FRAME * 24, p_max: 0.2 };
+    let mut marker = Marker::new(&spec, stream("marks"));
     let mut share = |frames: u64| (0..20_000).filter(|_| marker.on_frame(FRAME * frames)).count() as f64 / 20_000.0;
     assert_eq!((share(0), share(4), share(25)), (0.0, 0.0, 1.0));
     assert!((share(14) - 0.1).abs() < 4.0 * (0.09f64 / 20_000.0).sqrt());

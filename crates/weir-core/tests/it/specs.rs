@@ -42,7 +42,10 @@ pub(crate) fn source(from: u32, to: u32) -> Source {
 pub(crate) fn incast() -> Spec {
     Spec {
         network: Network::Star { hosts: 3, link: LINK, switch: SWITCH },
-        queues: vec![QueueRule { ports: vec![5], discipline: Discipline::DropTail { limit: Limit::Frames(16) } }],
+        queues: vec![QueueRule {
+            ports: vec![5],
+            discipline: Discipline::DropTail { limit: Limit::Frames(16), marking: None },
+        }],
         traffic: vec![Traffic { name: "load".into(), sources: vec![source(0, 2), source(1, 2)], tcp: None }],
         control: Control::default(),
         switching: Switching::default(),

@@ -6,12 +6,13 @@ use weir_core::units::{Bytes, Span, Time};
 
 use crate::agent::Alarm;
 use crate::fabric::Fabric;
-use crate::frames::{Frame, FrameId};
+use crate::frames::{Frame, FrameId, Kind};
 
 impl Fabric<'_> {
-    /// A frame that an agent sends comes to the port of its host.
+    /// A frame that an agent sends, or a notification, comes to the port of its host. A notification is of the flow of
+    /// another host: it waits with what has been passed on to the port.
     pub(super) fn offer_adapter(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
-        if lane == Lane::Control {
+        if lane == Lane::Control || self.frames[id].kind == Kind::Notification {
             self.offer_plain(port, id, size, lane);
         } else {
             self.push_outlet(port, id, size);
@@ -91,10 +92,7 @@ impl Fabric<'_> {
                 break;
             }
             let Some((id, size, place)) = adapter.take(now) else { break };
-            if control.tags.len() <= id as usize {
-                control.tags.resize((id as usize + 1).next_power_of_two(), super::NO_POINT);
-            }
-            control.tags[id as usize] = adapter.tag(place);
+            super::keep(&mut control.tags, id, adapter.tag(place));
             if let Offer::Sent { end } = line.port.offer(now, id, size, Lane::Data) {
                 self.launch(port, id, end);
             }

@@ -5,6 +5,7 @@
 
 mod adapted;
 mod adapter;
+mod marks;
 mod pausing;
 pub(crate) mod plan;
 mod point;
@@ -12,8 +13,10 @@ mod report;
 
 use std::collections::BTreeMap;
 
+use weir_core::ethernet::dcqcn::NotificationPoint;
 use weir_core::ethernet::pause::{Hold, Pause, Watermarks};
 use weir_core::ethernet::reaction::{Feedback, Pacer, ReactionPoint, Rules};
+use weir_core::marking::Marker;
 use weir_core::queue::{Lane, Limit, Offer};
 use weir_core::rng::Seed;
 use weir_core::units::{Bytes, Span, Time};
@@ -40,6 +43,12 @@ pub(crate) struct Control {
     places: Vec<u32>,
     /// By frame: the congestion point that limited its flow when it was sent.
     tags: Vec<u32>,
+    /// By frame: the port whose queue marked it.
+    marked_at: Vec<u32>,
+    /// Frames marked at each place of [`Plan::route`]; empty if no queue marks.
+    marks: Vec<u64>,
+    /// By flow, if there is DCQCN: when its receiver may notify its sender.
+    receivers: Vec<NotificationPoint>,
     /// By node: its queues that are too long, and when XOFF is to be repeated.
     long: Vec<Long>,
     /// Frames and bytes by first port, cause and kind.
@@ -57,9 +66,19 @@ struct Extra {
     tasks: Vec<(Time, Task)>,
     hold: Hold,
     point: Option<Box<Point>>,
+    marker: Option<Box<Marker>>,
     guard: Option<Watermarks>,
     levels: Option<Box<Levels>>,
     adapter: Option<Box<Adapter>>,
+}
+
+/// Keeps what is to be known of a frame at its place in `of_frames`.
+#[inline]
+fn keep(of_frames: &mut Vec<u32>, id: FrameId, known: u32) {
+    if of_frames.len() <= id as usize {
+        of_frames.resize((id as usize + 1).next_power_of_two(), NO_POINT);
+    }
+    of_frames[id as usize] = known;
 }
 
 /// The queues of a node.
@@ -89,11 +108,14 @@ enum Task {
 impl Control {
     /// The state of `plan` at time zero.
     pub(crate) fn new(plan: &Plan, shared: &ControlPlan, seed: Seed, end: Time) -> Control {
-        let topology = &plan.topology;
+        let (topology, spec) = (&plan.topology, &plan.spec.control);
         let mut control = Control {
             extras: topology.ports.iter().map(|_| Extra::NEW).collect(),
             places: vec![0; plan.flows.len()],
             tags: Vec::new(),
+            marked_at: Vec::new(),
+            marks: vec![0; if shared.markings.is_empty() { 0 } else { plan.route.len() }],
+            receivers: vec![NotificationPoint::NEW; if spec.dcqcn.is_some() { plan.flows.len() } else { 0 }],
             long: vec![Long { queues: 0, refresh: Time::NEVER }; topology.nodes.len()],
             sent: BTreeMap::new(),
             made: 0,
@@ -103,11 +125,13 @@ impl Control {
             let rule = shared.pausing[port.from as usize].map(|rule| &plan.spec.control.pause[rule as usize]);
             control.extras[id].guard = rule.map(|rule| Watermarks::new(rule.xoff_bytes, rule.xon_bytes));
         }
-        if let Some((ports, _)) = plan::points(&plan.spec) {
-            for &port in ports {
-                let stream = seed.stream(&format!("control/point/{}", topology.ports[port as usize].name));
-                control.extras[port as usize].point = Point::new(&plan.spec.control, stream).map(Box::new);
-            }
+        for &port in plan::points(&plan.spec) {
+            let stream = seed.stream(&format!("control/point/{}", topology.ports[port as usize].name));
+            control.extras[port as usize].point = Point::new(spec, stream).map(Box::new);
+        }
+        for (&port, marking) in &shared.markings {
+            let stream = seed.stream(&format!("queue/marks/{}", topology.ports[port as usize].name));
+            control.extras[port as usize].marker = Some(Box::new(Marker::new(marking, stream)));
         }
         for probe in &plan.spec.record.queue_levels {
             control.extras[probe.port as usize].levels = Some(Box::new(Levels::new(probe)));
@@ -178,13 +202,18 @@ impl Extra {
         tasks: Vec::new(),
         hold: Hold::NONE,
         point: None,
+        marker: None,
         guard: None,
         levels: None,
         adapter: None,
     };
 
     fn is_special(&self) -> bool {
-        self.point.is_some() || self.guard.is_some() || self.levels.is_some() || self.adapter.is_some()
+        self.point.is_some()
+            || self.marker.is_some()
+            || self.guard.is_some()
+            || self.levels.is_some()
+            || self.adapter.is_some()
     }
 }
 
@@ -223,11 +252,15 @@ impl Fabric<'_> {
         let waiting = self.lines[port as usize].port.waiting_bytes();
         let Some(control) = &mut self.control else { return };
         let extra = &mut control.extras[port as usize];
+        let marks = became == Offer::Waits && extra.marker.as_mut().is_some_and(|marker| marker.on_frame(waiting));
         if let Some(point) = &mut extra.point
             && frame.kind != Kind::Notification
             && let Some(feedback) = point.on_frame(size, became != Offer::Dropped, waiting, tag, port)
         {
             self.notify(port, frame.flow, frame.leg, feedback);
+        }
+        if marks {
+            self.mark(port, id);
         }
         self.watch_level(port, waiting);
     }

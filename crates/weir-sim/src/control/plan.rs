@@ -1,8 +1,10 @@
 //! What all replicates share of congestion management.
 
+use std::collections::BTreeMap;
+
 use weir_core::network::Topology;
-use weir_core::spec::Spec;
 use weir_core::spec::control::{Notification, NotificationLane};
+use weir_core::spec::{Discipline, Marking, Spec};
 use weir_core::units::Span;
 
 use crate::plan::{ARRIVED, Flow};
@@ -19,10 +21,14 @@ pub(crate) struct ControlPlan {
     pub(crate) limited: Vec<bool>,
     /// For each node that sends PAUSE, the place of its rule.
     pub(crate) pausing: Vec<Option<u32>>,
+    /// The queues that mark, by port.
+    pub(crate) markings: BTreeMap<u32, Marking>,
     /// By node: until PAUSE takes effect, until a notification does.
     pub(crate) responses: Vec<(Span, Span)>,
     /// Where the way back of each flow begins in [`crate::plan::Plan::route`]: from its last node to its first.
     pub(crate) ways_back: Vec<u32>,
+    /// By flow, if there is DCQCN: whether its data is ECN-capable, and its sender is notified of marks.
+    pub(crate) capable: Vec<bool>,
     /// Where the ways back begin.
     pub(crate) first_way_back: usize,
     /// The names of all flows, if any has a limiter.
@@ -34,7 +40,8 @@ impl ControlPlan {
     pub(crate) fn new(spec: &Spec, topology: &Topology) -> Option<ControlPlan> {
         let control = &spec.control;
         let nodes = topology.nodes.len();
-        if control.is_off() && spec.record.queue_levels.is_empty() {
+        let markings = markings(spec);
+        if control.is_off() && markings.is_empty() && spec.record.queue_levels.is_empty() {
             return None;
         }
         let mut limited = vec![false; nodes];
@@ -55,22 +62,28 @@ impl ControlPlan {
             adapted: adapted.collect(),
             limited,
             pausing,
+            markings,
             responses,
             ways_back: Vec::new(),
+            capable: Vec::new(),
             first_way_back: 0,
             names: Vec::new(),
         })
     }
 
-    /// Lays the way back of every flow that passes a port of `points` behind the routes.
-    pub(crate) fn lay_ways_back(&mut self, points: &[u32], flows: &[Flow], route: &mut Vec<u32>) {
+    /// Lays the way back of every flow of which somebody may notify the sender behind the routes: `wanted` is told its
+    /// place and the ports that it passes.
+    pub(crate) fn lay_ways_back(
+        &mut self,
+        flows: &[Flow],
+        route: &mut Vec<u32>,
+        wanted: impl Fn(usize, &[u32]) -> bool,
+    ) {
         self.first_way_back = route.len();
-        let mut measured = vec![false; self.adapted.len()];
-        points.iter().for_each(|&port| measured[port as usize] = true);
-        for flow in flows {
+        for (id, flow) in flows.iter().enumerate() {
             let first = flow.first_leg as usize;
             let end = (first..).find(|&leg| route[leg] == ARRIVED).unwrap_or(first);
-            if !route[first..end].iter().any(|&port| measured[port as usize]) {
+            if !wanted(id, &route[first..end]) {
                 self.ways_back.push(NO_WAY);
                 continue;
             }
@@ -81,16 +94,42 @@ impl ControlPlan {
             route.push(ARRIVED);
         }
     }
+
+    /// The ports of hosts that notify senders of marks.
+    pub(crate) fn notifiers<'a>(&'a self, route: &'a [u32]) -> impl Iterator<Item = u32> + 'a {
+        let flows = self.capable.iter().zip(&self.ways_back).filter(|flow| *flow.0 && *flow.1 != NO_WAY);
+        flows.map(|(_, &way)| route[way as usize])
+    }
 }
 
-/// The ports that measure, and the frames of their notifications.
-pub(crate) fn points(spec: &Spec) -> Option<(&[u32], Notification)> {
-    let control = &spec.control;
-    if let Some(bcn) = &control.bcn {
-        return Some((&bcn.congestion_point.ports, bcn.congestion_point.notification));
+/// The marking of each port that marks: of several rules for a port the last counts.
+fn markings(spec: &Spec) -> BTreeMap<u32, Marking> {
+    let mut markings = BTreeMap::new();
+    for rule in &spec.queues {
+        let Discipline::DropTail { marking, .. } = rule.discipline;
+        for &port in &rule.ports {
+            match marking {
+                Some(marking) => _ = markings.insert(port, marking),
+                None => _ = markings.remove(&port),
+            }
+        }
     }
-    let qcn = control.qcn.as_ref()?;
-    Some((&qcn.congestion_point.ports, qcn.congestion_point.notification))
+    markings
+}
+
+/// The ports that measure.
+pub(crate) fn points(spec: &Spec) -> &[u32] {
+    let control = &spec.control;
+    let of_bcn = control.bcn.as_ref().map(|bcn| &bcn.congestion_point.ports[..]);
+    of_bcn.or_else(|| control.qcn.as_ref().map(|qcn| &qcn.congestion_point.ports[..])).unwrap_or(&[])
+}
+
+/// The frames of the notifications.
+pub(crate) fn notification(spec: &Spec) -> Option<Notification> {
+    let control = &spec.control;
+    let of_bcn = control.bcn.as_ref().map(|bcn| bcn.congestion_point.notification);
+    let of_qcn = control.qcn.as_ref().map(|qcn| qcn.congestion_point.notification);
+    of_bcn.or(of_qcn).or_else(|| control.dcqcn.as_ref().map(|dcqcn| dcqcn.notification))
 }
 
 /// The lane of a port that a notification takes.

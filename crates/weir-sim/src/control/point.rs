@@ -7,12 +7,11 @@ use weir_core::rng::Stream;
 use weir_core::spec::control;
 use weir_core::units::Bytes;
 
-use super::plan::{NO_WAY, lane, points};
+use super::plan::{NO_WAY, lane, notification};
 use super::{NO_POINT, Task};
 use crate::fabric::Fabric;
 use crate::frames::{Body, Frame, FrameId, Kind};
 use crate::totals::ControlKind;
-use weir_core::queue::Lane;
 
 /// A queue that measures, whatever its scheme.
 #[derive(Debug)]
@@ -67,7 +66,7 @@ impl Point {
 impl Fabric<'_> {
     /// The queue of `port` has feedback for `flow`, of which a frame came there on `leg`.
     pub(super) fn notify(&mut self, port: u32, flow: u32, leg: u32, feedback: Feedback) {
-        let (Some(shared), Some((_, notification))) = (&self.plan.control, points(&self.plan.spec)) else { return };
+        let (Some(shared), Some(notification)) = (&self.plan.control, notification(&self.plan.spec)) else { return };
         let way_back = shared.ways_back[flow as usize];
         if way_back == NO_WAY {
             return;
@@ -80,15 +79,12 @@ impl Fabric<'_> {
 
     /// A notification sets out at `port`.
     pub(super) fn send_notification(&mut self, port: u32, flow: u32, leg: u32, point: u32, feedback: Feedback) {
-        let Some((_, notification)) = points(&self.plan.spec) else { return };
+        let Some(notification) = notification(&self.plan.spec) else { return };
         let (size, lane) = (notification.frame_bytes, lane(notification));
         self.count_control(port, point, kind(feedback), size);
         let frame = Frame::new(self.now, flow, leg, size, lane).of_kind(Kind::Notification);
         let id = self.frames.put_loaded(frame, Body::Notification { point, feedback });
-        match lane {
-            Lane::Control => self.offer_control(port, id, size),
-            Lane::Data => self.offer(port, id, size, lane),
-        }
+        self.offer(port, id, size, lane);
     }
 
     /// A notification has come back to the host of its flow.

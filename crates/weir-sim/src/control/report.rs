@@ -5,7 +5,8 @@ use weir_core::units::{Bytes, Time};
 
 use super::adapter::Adapter;
 use crate::fabric::Fabric;
-use crate::totals::{ControlFrames, ControlTotals};
+use crate::plan::{ARRIVED, Flow};
+use crate::totals::{ControlFrames, ControlTotals, MarkTotals};
 
 /// How long how much waited at a port.
 #[derive(Debug)]
@@ -95,11 +96,26 @@ impl Fabric<'_> {
         (control.made - control.ended, if shared.ways_back.is_empty() { 0 } else { dropped })
     }
 
+    /// Where frames of which flow were marked.
+    fn marks(&self) -> Vec<MarkTotals> {
+        let Some(marks) = self.control.as_ref().map(|control| &control.marks).filter(|marks| !marks.is_empty()) else {
+            return Vec::new();
+        };
+        let of_flow = |(flow, planned): (u32, &Flow)| {
+            let legs = (planned.first_leg as usize..).map(|leg| (self.plan.route[leg], marks[leg]));
+            let of_ports = legs.take_while(|&(port, _)| port != ARRIVED).filter(|&(_, frames)| frames > 0);
+            of_ports.map(move |(port, frames)| MarkTotals { port, flow, frames })
+        };
+        let mut totals: Vec<MarkTotals> = (0..).zip(&self.plan.flows).flat_map(of_flow).collect();
+        totals.sort_unstable();
+        totals
+    }
+
     /// What congestion management did, up to the end.
     pub(crate) fn control_totals(&mut self) -> ControlTotals {
         let end = self.end;
-        let Some(control) = &mut self.control else { return ControlTotals::default() };
-        let mut totals = ControlTotals::default();
+        let mut totals = ControlTotals { marks: self.marks(), ..ControlTotals::default() };
+        let Some(control) = &mut self.control else { return totals };
         for (&(port, queue_port, kind), &(frames, bytes)) in &control.sent {
             totals.frames.push(ControlFrames { port, queue_port, kind, frames, bytes });
         }

@@ -1,0 +1,37 @@
+//! Marks of congestion: what a queue does to ECN-capable frames instead of dropping them.
+//!
+//! The probability of a mark is a ramp over the bytes that wait at that moment, not over an average of them: 0 up to
+//! `k_min`, `p_max` just before `k_max`, 1 above. With both thresholds alike every frame above one length is marked.
+//!
+//! Source: Zhu 2015, section 3.1 (the ramp); RFC 3168, section 5 (what a mark is).
+
+use crate::rng::Stream;
+use crate::spec::Marking;
+use crate::units::Bytes;
+
+/// A queue that marks frames.
+#[derive(Clone, Debug)]
+pub struct Marker {
+    k_min: f64,
+    k_max: f64,
+    p_max: f64,
+    stream: Stream,
+}
+
+impl Marker {
+    /// The marker of `spec`.
+    pub fn new(spec: &Marking, stream: Stream) -> Marker {
+        let (k_min, k_max) = (spec.k_min_bytes.count() as f64, spec.k_max_bytes.count() as f64);
+        Marker { k_min, k_max, p_max: spec.p_max, stream }
+    }
+
+    /// Whether an ECN-capable frame is marked that was queued; `waiting` waits now, the frame included.
+    #[inline]
+    pub fn on_frame(&mut self, waiting: Bytes) -> bool {
+        let q = waiting.count() as f64;
+        if q <= self.k_min {
+            return false;
+        }
+        q > self.k_max || self.stream.open_unit() * (self.k_max - self.k_min) < self.p_max * (q - self.k_min)
+    }
+}

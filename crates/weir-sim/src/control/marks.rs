@@ -1,0 +1,48 @@
+//! Queues that mark frames, and receivers that tell the senders of marked ones.
+//!
+//! A segment of TCP carries its mark in its body, and TCP answers it. Data without a body is ECN-capable where the
+//! host that sends it has limiters of DCQCN; the receiver of its marks then notifies that host.
+
+use weir_core::ethernet::reaction::Feedback;
+use weir_core::tcp::Ecn;
+
+use super::Task;
+use super::plan::NO_WAY;
+use crate::fabric::Fabric;
+use crate::frames::{Body, FrameId, Kind};
+
+impl Fabric<'_> {
+    /// A frame has just been queued at `port`, whose queue marks it: so it does, if the frame is ECN-capable and bears
+    /// no mark yet.
+    pub(super) fn mark(&mut self, port: u32, id: FrameId) {
+        let frame = &mut self.frames[id];
+        let (flow, leg) = (frame.flow, frame.leg);
+        match frame.kind {
+            Kind::Data if self.plan.is_capable(flow) => frame.kind = Kind::Marked,
+            Kind::Loaded => match self.frames.body_mut(id) {
+                Body::Tcp(segment) if segment.ecn == Ecn::Ect0 => segment.ecn = Ecn::Ce,
+                _ => return,
+            },
+            _ => return,
+        }
+        let Some(control) = &mut self.control else { return };
+        control.marks[leg as usize] += 1;
+        super::keep(&mut control.marked_at, id, port);
+    }
+
+    /// A marked frame of `flow` has come to its end, where it was freed: the receiver notifies the sender, if it has
+    /// not done so lately.
+    #[cold]
+    pub(crate) fn receive_mark(&mut self, flow: u32, id: FrameId) {
+        let (Some(shared), Some(dcqcn)) = (&self.plan.control, &self.plan.spec.control.dcqcn) else { return };
+        let Some(control) = &mut self.control else { return };
+        let Some(receiver) = control.receivers.get_mut(flow as usize) else { return };
+        let leg = shared.ways_back[flow as usize];
+        if leg == NO_WAY || !receiver.on_mark(self.now, dcqcn.notify_every_ps) {
+            return;
+        }
+        let point = control.marked_at[id as usize];
+        let task = Task::Notify { flow, leg, point, feedback: Feedback::Cnp };
+        self.plan_task(self.plan.route[leg as usize], self.now + dcqcn.notification.delay_ps, task);
+    }
+}
