@@ -231,8 +231,7 @@ def result_json(result: SearchResult, scenario: Scenario) -> dict[str, Any]:
 
 def evidence_table(result: SearchResult) -> Table:
     """What the trials at the lower bounds allow to be said of one more trial there. Empty where the
-    algorithm does
-    not classify loads."""
+    algorithm does not classify loads."""
     rows = []
     for goal in result.goals:
         if (found := goal.evidence) is None or goal.lower is None:
@@ -258,11 +257,13 @@ def evidence_table(result: SearchResult) -> Table:
             Column("too much loss"),
             Column("chance that one more fails"),
             Column("95 % interval"),
-            Column("time used"),
+            Column("reached after"),
             Column("stationarity", numeric=False),
         ],
         rows,
-        note="The interval is that of Clopper and Pearson; the chance is (failures + 1) / (trials + 2). "
+        note="'Reached after': time of all trials of the search until the goal was reached, those for other goals "
+        "and all waits included. The interval is that of Clopper and Pearson; the chance is "
+        "(failures + 1) / (trials + 2). "
         "'–': one trial tells nothing of the next one; a goal without 'duration_sum' asks for no more.",
     )
 

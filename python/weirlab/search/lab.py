@@ -45,7 +45,7 @@ from weirlab.testbed.base import TrialSpec
 from weirlab.testbed.devices import Device
 from weirlab.testbed.sim import DeviceTestbed
 
-__all__ = ["Experiment", "Found", "Known", "compare", "goal_sets", "known", "summary", "truth_fps"]
+__all__ = ["Experiment", "Found", "Known", "compare", "drawn", "goal_sets", "known", "summary", "truth_fps"]
 
 FRAME_SIZE_BYTES = 64
 _RETESTS = 10
@@ -248,7 +248,7 @@ def _measured(
         yield from pool.map(_cell_of, [(experiment, *cell) for cell in cells], chunksize=4)
 
 
-def _drawn(device: Device | Family, seed: int) -> Device:
+def drawn(device: Device | Family, seed: int) -> Device:
     """A device, or the one of a family that a seed gives."""
     return device(random.Random(f"device {seed}")) if callable(device) else device
 
@@ -260,7 +260,7 @@ def _cell_of(arguments: tuple[Experiment, str, str, int]) -> list[dict[str, Any]
 def _cell(experiment: Experiment, device_name: str, goals_name: str, seed: int) -> list[dict[str, Any]]:
     """All controllers on one device with one seed."""
     controllers, devices = _names(experiment)
-    device = _drawn(devices[device_name], seed)
+    device = drawn(devices[device_name], seed)
     spread = random.Random(f"max load {seed}").uniform(0.95, 1.05)
     loads = LoadRange(experiment.min_fps, experiment.max_fps * spread)
     goals = goal_sets(experiment.width)[goals_name]

@@ -48,20 +48,24 @@ class Record:
     load_fps: float
     tally: Tally
     verdicts: list[Verdict] = field(default_factory=list)
+    load_class: LoadClass = LoadClass.UNDECIDED
+    """Lower bound, upper bound or undecided."""
+    lean: Literal["lower", "upper", "short", "none"] = "none"
+    """What the load will become if it goes on like this; ``short`` where only short trials speak for a
+    lower bound."""
 
-    @property
-    def load_class(self) -> LoadClass:
-        """Lower bound, upper bound or undecided."""
-        return self.tally.load_class
+    def add(self, verdict: Verdict) -> None:
+        """Count one more trial."""
+        self.verdicts.append(verdict)
+        self.tally.add(verdict.sample)
+        self.load_class = self.tally.load_class
+        self.lean = self._lean()
 
     def full(self, verdict: Verdict) -> bool:
         """Whether a trial has full length for the criterion."""
         return verdict.sample.duration_s >= self.tally.criterion.duration_s
 
-    @property
-    def lean(self) -> Literal["lower", "upper", "short", "none"]:
-        """What the load will become if it goes on like this; ``short`` where only short trials speak for a
-        lower bound."""
+    def _lean(self) -> Literal["lower", "upper", "short", "none"]:
         if self.load_class is LoadClass.UPPER:
             return "upper"
         if self.load_class is LoadClass.LOWER:
@@ -95,11 +99,10 @@ class Ledger:
             record = records.setdefault(outcome.load_fps, Record(outcome.load_fps, Tally(criterion)))
             sample = sample_of(outcome, criterion.loss_ratio, initial_s, self._effective)
             if sample is not None:
-                record.tally.add(sample)
                 high = sample.loss_ratio > criterion.loss_ratio
                 stopped = outcome.trial.stopped_early and not outcome.beyond_tester
                 decided_s = ran_s(outcome) if high and stopped else None
-                record.verdicts.append(Verdict(outcome, sample, high, decided_s))
+                record.add(Verdict(outcome, sample, high, decided_s))
 
     def records(self, criterion: int) -> list[Record]:
         """All loads in ascending order."""
