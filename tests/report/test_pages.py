@@ -23,7 +23,8 @@ from weirlab.report.page import (
     number,
     percent,
 )
-from weirlab.report.search import evidence_table, result_json
+from weirlab.report.search import result_json
+from weirlab.report.search_tables import evidence_table
 from weirlab.report.study import effect_table
 from weirlab.reproduce import Claim, Findings, KnownMisfit, Row
 from weirlab.results import Manifest, Provenance, write_json

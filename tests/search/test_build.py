@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from weirlab.errors import InputError, ScenarioError
-from weirlab.scenario import loads
+from weirlab.runs import save_scenario
+from weirlab.scenario import load, loads
 from weirlab.scenario.presets import PRESETS
 from weirlab.scenario.schema import json_schema
 from weirlab.search import build, run_search
@@ -77,6 +78,12 @@ def test_goals_are_named_by_their_presets():
 def test_a_preset_stands_beside_a_goal_with_the_trials_of_the_plan():
     built = settings(search__goals={"NDR": {"preset": "csit-ndr"}, "PDR": {"loss": "0.5 %"}})
     assert [(goal["name"], goal["duration_s"]) for goal in built["goals"]] == [("NDR", 1.0), ("PDR", 10.0)]
+
+
+def test_a_scenario_with_presets_that_was_kept_is_read_again(tmp_path):
+    scenario = loads(TEXT, {"search.goals": {"NDR": {"preset": "csit-ndr"}}, "search.trial": None})
+    save_scenario(scenario, tmp_path)
+    assert build(load(tmp_path / "scenario.yaml")).settings() == build(scenario).settings()
 
 
 def test_the_schema_lists_every_preset():

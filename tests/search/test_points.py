@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from weirlab.errors import InputError, ScenarioError
+from weirlab.report.search_points import evidence_tables
 from weirlab.scenario import loads
 from weirlab.search import run_search
 from weirlab.search.base import Ending, SearchResult
 from weirlab.search.build import build
+from weirlab.search.evidence import Stationarity
 from weirlab.search.points import PointSearch, point_searches, rates_table, run_point_searches
 from weirlab.testbed import open_testbed
 
@@ -54,6 +56,41 @@ def test_each_point_finds_its_own_device(tmp_path):
         capacity_fps = 5e5 if row["device"] == "slow" else 1e6
         assert row["lower_fps"] <= capacity_fps <= row["upper_fps"]
         assert row["regular"]
+
+
+def test_rates_stand_beside_their_bits_directions_and_evidence(tmp_path):
+    file = FILE.replace(
+        "from: sender, to: receiver", "pattern: {kind: list, flows: [sender->receiver, receiver->sender]}"
+    )
+    results = run_point_searches(point_searches(loads(file)), tmp_path, run)
+    for row in rates_table(results).iter_rows(named=True):
+        size = int(row["traffic.offered.source.frame_size"].removesuffix(" B"))
+        assert (row["frame_size_bytes"], row["directions"]) == (size, 2)
+        assert row["lower_per_direction_fps"] == row["lower_fps"] / 2
+        assert row["l2_bps"] == row["lower_fps"] * size * 8
+        assert row["l1_bps"] - row["l2_bps"] == pytest.approx(row["lower_fps"] * 160)
+        assert (row["full_trials"], row["exceeding_trials"]) == (1, 0)
+        assert (row["exceed_low"], row["exceed_high"]) == (0.0, 0.975)
+        assert row["lower_trials"] >= 1 <= row["upper_trials"]
+        assert 0.0 < row["reached_s"] <= row["time_s"]
+        assert row["stationarity"] in set(Stationarity)
+
+
+def test_a_search_without_evidence_has_nulls_for_it(tmp_path):
+    scenario = loads(FILE, {"search.algorithm": {"kind": "binary"}})
+    table = rates_table(run_point_searches(point_searches(scenario)[:1], tmp_path, run))
+    assert table.get_column("lower_fps").null_count() == 0
+    for column in ("full_trials", "exceed_estimate", "stationarity", "reached_s"):
+        assert table.get_column(column).null_count() == table.height
+
+
+def test_the_evidence_of_all_points_is_one_table_with_their_levels_before_it(tmp_path):
+    results = run_point_searches(point_searches(loads(FILE)), tmp_path, run)
+    (table,) = evidence_tables(results)
+    assert [column.name for column in table.columns][:4] == ["frame_size", "device", "replicate", "goal"]
+    assert len(table.rows) == 2 * len(results)
+    assert all(len(row) == len(table.columns) for row in table.rows)
+    assert table.rows[0][:4] == ["64 B", "slow", "0", "NDR"]
 
 
 def test_a_study_that_was_interrupted_goes_on_without_repeating_a_trial(tmp_path):

@@ -124,7 +124,8 @@ def search(
             changes = overrides(sets) | {path: str(rate) for path, rate in hints.items()}
             result = _search(scenario, directory, timeout, changes)
     page: Path | None = write_page(directory) if report else None
-    from weirlab.report.search import direction_table, evidence_table, goal_table, result_json
+    from weirlab.report.search import result_json
+    from weirlab.report.search_tables import direction_table, evidence_table, goal_table
 
     if as_json:
         print_json({**result_json(result, scenario), "directory": str(directory)})

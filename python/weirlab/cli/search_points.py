@@ -36,7 +36,7 @@ def search_points(
     from weirlab.errors import Interrupted, WeirlabError
     from weirlab.files import locked_directory
     from weirlab.records import save_tables
-    from weirlab.report.search_points import rate_table
+    from weirlab.report.search_points import evidence_tables, rate_table
     from weirlab.results import Manifest, Provenance, write_json
     from weirlab.runs import save_scenario
     from weirlab.search import Ending
@@ -92,7 +92,8 @@ def search_points(
     if as_json:
         print_json(document)
     else:
-        show(rate_table(rates))
+        for table in (rate_table(rates), *evidence_tables(results)):
+            show(table)
         show_place(directory, page)
     if Ending.TIMED_OUT in endings:
         hint = f"go on with:  weir search --resume {directory} --timeout TIME, longer than before"

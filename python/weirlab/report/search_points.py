@@ -12,6 +12,7 @@ from weirlab.plots.study import effect_plots
 from weirlab.plots.style import Plot, scaled
 from weirlab.report.page import Block, Card, Column, Numbers, Page, Section, Table, Text, Tone, figure, number
 from weirlab.report.search import replay
+from weirlab.report.search_tables import direction_table, evidence_table, stacked
 from weirlab.report.shared import (
     footer,
     provenance_section,
@@ -24,7 +25,7 @@ from weirlab.scenario import load
 from weirlab.search.base import SearchResult
 from weirlab.search.points import PointSearch, point_searches, rates_table
 
-__all__ = ["found_so_far", "points_page", "rate_table"]
+__all__ = ["evidence_tables", "found_so_far", "points_page", "rate_table"]
 
 
 def found_so_far(directory: Path) -> list[tuple[PointSearch, SearchResult]]:
@@ -69,6 +70,7 @@ def points_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
     ]
     sections = [
         Section("Rates", [rate_table(rates)]),
+        Section("Evidence", evidence_tables(results) or [Text("This algorithm gives none.")]),
         Section("Rates by factor", [figure(plot) for plot in plots] or [Text("Nothing was found yet.")]),
         Section(
             "Searches",
@@ -104,6 +106,8 @@ def rate_table(rates: pl.DataFrame) -> Table:
                 row["goal"],
                 number(None if lower is None else lower * factor, 5),
                 number(None if upper is None else upper * factor, 5),
+                number(None if lower is None else row["lower_per_direction_fps"] * factor, 5),
+                *(number(None if lower is None else row[bits] / 1e9, 4) for bits in ("l2_bps", "l1_bps")),
                 str(row["trials"]),
                 seconds_text(row["time_s"]),
                 "regular" if row["regular"] else f"irregular: {row['irregular']}",
@@ -118,6 +122,9 @@ def rate_table(rates: pl.DataFrame) -> Table:
             Column("goal", numeric=False),
             Column("rate", unit),
             Column("upper bound", unit),
+            Column("per direction", unit),
+            Column("L2", "Gbit/s"),
+            Column("L1", "Gbit/s"),
             Column("trials"),
             Column("time"),
             Column("result", numeric=False),
@@ -127,6 +134,20 @@ def rate_table(rates: pl.DataFrame) -> Table:
         where="tables/rates.parquet",
         note="Trials and time are those of the whole search, which all its goals share.",
     )
+
+
+def evidence_tables(results: Sequence[tuple[PointSearch, SearchResult]]) -> list[Table]:
+    """What speaks for the rates, and the counts of each direction, of all searches; those that have rows."""
+    replicates = any(each.replicate for each, _ in results)
+    tables = []
+    for table_of in (evidence_table, direction_table):
+        made = []
+        for each, result in results:
+            where = dict(each.levels) | ({"replicate": str(each.replicate)} if replicates else {})
+            made.append((where, table_of(result)))
+        if any(table.rows for _, table in made):
+            tables.append(stacked(made))
+    return tables
 
 
 def rate_plots(rates: pl.DataFrame) -> list[Plot]:

@@ -112,7 +112,7 @@ def _goal(search: Search, name: str, goal: Goal) -> Iterator[Fault]:
     algorithm = search.algorithm
     if goal.preset is not None:
         for field in ("loss", "exceed", "duration_sum"):
-            if field in goal.model_fields_set and getattr(goal, field) is not None:
+            if getattr(goal, field) is not None:
                 yield (*path, field), f"is part of the preset '{goal.preset}'; leave out the one or the other"
     elif goal.loss is None:
         yield path, f"asks for nothing; write 'loss: 0 %', or one of the presets {listed(PRESETS, 4)}"
@@ -130,7 +130,7 @@ def _goal(search: Search, name: str, goal: Goal) -> Iterator[Fault]:
                 f"{algorithm.kind} decides about a load by one trial; take the algorithm 'weir' or 'mlr'"
             )
             yield (*path, field), message
-    elif goal.preset is None and goal.exceed >= 1:
+    elif goal.exceed is not None and goal.exceed >= 1:
         yield (*path, "exceed"), "an exceed ratio below 100 % is needed"
 
 

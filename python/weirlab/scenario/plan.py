@@ -67,9 +67,9 @@ class Goal(Model):
     width: Fraction | None = None
     """Distance of the bounds at which the search ends, relative to the upper one. Absent: 0.5 %, unless the
     algorithm has a `threshold`."""
-    exceed: Fraction = 0.0
-    """Share of `duration_sum` that trials with more loss may take (RFC 9971); below 100 %. Algorithms `weir`
-    and `mlr` only."""
+    exceed: Fraction | None = None
+    """Share of `duration_sum` that trials with more loss may take (RFC 9971); below 100 %. Absent: none.
+    Algorithms `weir` and `mlr` only."""
     duration_sum: PositiveSpan | None = None
     """Summed duration of the trials that decide about a load. Absent: one trial."""
     hint: PositiveFrameRate | None = None
@@ -83,7 +83,10 @@ class Goal(Model):
         assert self.loss is not None
         assert trial.duration is not None
         return Terms(
-            loss=self.loss, duration=trial.duration, exceed=self.exceed, duration_sum=self.duration_sum
+            loss=self.loss,
+            duration=trial.duration,
+            exceed=self.exceed or 0.0,
+            duration_sum=self.duration_sum,
         )
 
 

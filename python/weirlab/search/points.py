@@ -17,10 +17,13 @@ from weirlab.errors import InputError
 from weirlab.runs import replicate_seeds
 from weirlab.scenario import Scenario
 from weirlab.scenario.combinations import combinations
-from weirlab.search.base import Ending, SearchResult
+from weirlab.search.base import Ending, GoalResult, SearchResult
 from weirlab.search.build import build
 
-__all__ = ["PointSearch", "point_searches", "rates_table", "run_point_searches"]
+__all__ = ["OVERHEAD_BYTES", "PointSearch", "point_searches", "rates_table", "run_point_searches"]
+
+OVERHEAD_BYTES = 20
+"""Preamble, start delimiter and gap of an Ethernet frame. Source: IEEE 802.3, clause 4.4.2."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,13 @@ def run_point_searches(
 def rates_table(results: Sequence[tuple[PointSearch, SearchResult]]) -> pl.DataFrame:
     """One row per search and goal: ``point replicate``, a column per factor, ``goal``, the bounds
     ``lower_fps`` and ``upper_fps`` [frames/s, null where there is none], ``loss_ratio`` at the lower one,
-    ``regular``, why not (``irregular``), ``trials`` and ``time_s`` of the whole search."""
+    ``frame_size_bytes`` (of a mix the mean) and ``directions``, the lower bound for each direction
+    (``lower_per_direction_fps``) and in bits with and without what Ethernet adds to a frame (``l1_bps
+    l2_bps``), ``regular``, why not (``irregular``), ``trials`` and ``time_s`` of the whole search; and as
+    evidence, null where the algorithm gives none: ``lower_trials upper_trials`` made at the bounds,
+    ``full_trials`` at the lower one and how many lost too much (``exceeding_trials``), the chance that one
+    more does (``exceed_estimate``) and its 95 % interval (``exceed_low exceed_high``), ``stationarity``, and
+    the time until the goal was reached (``reached_s``)."""
     factors = list(results[0][0].levels) if results else []
     rows = [
         {
@@ -96,10 +105,12 @@ def rates_table(results: Sequence[tuple[PointSearch, SearchResult]]) -> pl.DataF
             "lower_fps": goal.lower.load_fps if goal.lower else None,
             "upper_fps": goal.upper.load_fps if goal.upper else None,
             "loss_ratio": goal.lower.trial.loss_ratio if goal.lower else None,
+            **_offered(goal),
             "regular": goal.regular,
             "irregular": goal.remark,
             "trials": len(result.trials),
             "time_s": result.time_s,
+            **_evidence(goal),
         }
         for each, result in results
         for goal in result.goals
@@ -114,9 +125,55 @@ def rates_table(results: Sequence[tuple[PointSearch, SearchResult]]) -> pl.DataF
             "lower_fps": pl.Float64,
             "upper_fps": pl.Float64,
             "loss_ratio": pl.Float64,
+            "frame_size_bytes": pl.UInt32,
+            "directions": pl.UInt32,
+            "lower_per_direction_fps": pl.Float64,
+            "l1_bps": pl.Float64,
+            "l2_bps": pl.Float64,
             "regular": pl.Boolean,
             "irregular": pl.String,
             "trials": pl.UInt32,
             "time_s": pl.Float64,
+            "lower_trials": pl.UInt32,
+            "upper_trials": pl.UInt32,
+            "full_trials": pl.UInt32,
+            "exceeding_trials": pl.UInt32,
+            "exceed_estimate": pl.Float64,
+            "exceed_low": pl.Float64,
+            "exceed_high": pl.Float64,
+            "stationarity": pl.String,
+            "reached_s": pl.Float64,
         },
     )
+
+
+def _offered(goal: GoalResult) -> dict[str, float | None]:
+    """What the lower bound is in each direction and in bits."""
+    if goal.lower is None:
+        return {}
+    spec, load_fps = goal.lower.trial.spec, goal.lower.load_fps
+    return {
+        "frame_size_bytes": spec.frame_size_bytes,
+        "directions": spec.directions,
+        "lower_per_direction_fps": load_fps / spec.directions,
+        "l1_bps": load_fps * 8 * (spec.frame_size_bytes + OVERHEAD_BYTES),
+        "l2_bps": load_fps * 8 * spec.frame_size_bytes,
+    }
+
+
+def _evidence(goal: GoalResult) -> dict[str, float | str | None]:
+    """What speaks for the bounds, where the algorithm classifies loads."""
+    if (found := goal.evidence) is None:
+        return {}
+    low, high = found.exceed_interval
+    return {
+        "lower_trials": len(found.lower_trials),
+        "upper_trials": len(found.upper_trials),
+        "full_trials": found.full_trials,
+        "exceeding_trials": found.exceeding_trials,
+        "exceed_estimate": found.exceed_estimate,
+        "exceed_low": low,
+        "exceed_high": high,
+        "stationarity": str(found.stationarity),
+        "reached_s": found.time_s,
+    }

@@ -1,0 +1,161 @@
+"""Tables of searches for terminal and page: the rates, what speaks for them, and each direction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from weirlab.plots.style import scaled
+from weirlab.report.page import Column, Table, Tone, number, percent
+from weirlab.report.shared import seconds_text
+from weirlab.scenario import Scenario
+from weirlab.search import SearchResult
+from weirlab.search.points import OVERHEAD_BYTES
+
+__all__ = ["bit_rates", "direction_table", "evidence_table", "goal_table", "shape", "stacked"]
+
+
+def goal_table(result: SearchResult, scenario: Scenario) -> Table:
+    """One row per goal: the bounds, and what they mean per direction and in bits."""
+    frame_size, directions = shape(result, scenario)
+    loads = [bound.load_fps for goal in result.goals for bound in (goal.lower, goal.upper) if bound]
+    factor, unit = scaled(max(loads, default=1.0), "frame_rate")
+    rows: list[list[str]] = []
+    tones: list[Tone] = []
+    for goal in result.goals:
+        lower = None if goal.lower is None else goal.lower.load_fps
+        upper = None if goal.upper is None else goal.upper.load_fps
+        rows.append(
+            [
+                goal.goal.name,
+                percent(goal.goal.loss_ratio),
+                number(None if lower is None else lower * factor, 5),
+                number(None if upper is None else upper * factor, 5),
+                percent(goal.width),
+                number(None if lower is None else lower / directions * factor, 5),
+                *bit_rates(lower, frame_size),
+                "regular" if goal.regular else "irregular: " + ", ".join(goal.irregularities),
+            ]
+        )
+        tones.append("good" if goal.regular else "bad")
+    return Table(
+        "Rates found (lower bounds), sums over all directions",
+        [
+            Column("goal", numeric=False),
+            Column("loss ≤"),
+            Column("rate", unit),
+            Column("upper bound", unit),
+            Column("width"),
+            Column("per direction", unit),
+            Column("L2", "Gbit/s"),
+            Column("L1", "Gbit/s"),
+            Column("result", numeric=False),
+        ],
+        rows,
+        tones=tones,
+        note=f"Directions: {directions}; frames of {frame_size} B (L2 with FCS).",
+    )
+
+
+def evidence_table(result: SearchResult) -> Table:
+    """What the trials at the lower bounds allow to be said of one more trial there. Empty where the
+    algorithm does not classify loads."""
+    rows = []
+    for goal in result.goals:
+        if (found := goal.evidence) is None or goal.lower is None:
+            continue
+        low, high = found.exceed_interval
+        telling = found.full_trials > 1
+        rows.append(
+            [
+                goal.goal.name,
+                f"{len(found.lower_trials)} + {len(found.upper_trials)}",
+                str(found.full_trials),
+                str(found.exceeding_trials),
+                percent(found.exceed_estimate) if telling else "–",
+                f"{percent(low)} … {percent(high)}" if telling else "–",
+                seconds_text(found.time_s),
+                str(found.stationarity),
+            ]
+        )
+    return Table(
+        "Evidence at the bounds",
+        [
+            Column("goal", numeric=False),
+            Column("trials", "lower + upper"),
+            Column("of full length"),
+            Column("too much loss"),
+            Column("chance that one more fails"),
+            Column("95 % interval"),
+            Column("reached after"),
+            Column("stationarity", numeric=False),
+        ],
+        rows,
+        note="'Reached after': time of all trials of the search until the goal was reached, waits and trials "
+        "for other goals included. The interval is that of Clopper and Pearson; the chance is "
+        "(failures + 1) / (trials + 2). "
+        "'–': one trial tells nothing of the next one; a goal without 'duration_sum' asks for no more.",
+    )
+
+
+def direction_table(result: SearchResult) -> Table:
+    """The counts of each direction in the trials that stand for the bounds. Empty where there is one
+    direction, or the testbed cannot tell them apart."""
+    rows = []
+    for goal in result.goals:
+        for side, bound in (("lower", goal.lower), ("upper", goal.upper)):
+            directions = () if bound is None else bound.trial.per_direction
+            if bound is None or len(directions) < 2:
+                continue
+            for each in directions:
+                rows.append(
+                    [
+                        goal.goal.name,
+                        side,
+                        str(bound.trial.spec.index),
+                        each.name,
+                        number(each.sent_frames),
+                        number(each.sent_frames - each.received_frames),
+                        "–" if each.loss_ratio is None else percent(each.loss_ratio),
+                    ]
+                )
+    return Table(
+        "Directions at the bounds",
+        [
+            Column("goal", numeric=False),
+            Column("bound", numeric=False),
+            Column("trial"),
+            Column("direction", numeric=False),
+            Column("sent", "frames"),
+            Column("lost", "frames"),
+            Column("loss ratio"),
+        ],
+        rows,
+        note="Goals are judged by the sum over all directions.",
+    )
+
+
+def bit_rates(load_fps: float | None, frame_size: int) -> list[str]:
+    """L2 and L1 rates [Gbit/s] of a load."""
+    if load_fps is None:
+        return ["–", "–"]
+    return [number(load_fps * 8 * (frame_size + extra) / 1e9, 4) for extra in (0, OVERHEAD_BYTES)]
+
+
+def shape(result: SearchResult, scenario: Scenario) -> tuple[int, int]:
+    """Frame size [B] and number of directions."""
+    if result.trials:
+        spec = result.trials[0].spec
+        return spec.frame_size_bytes, spec.directions
+    from weirlab.scenario.offered import offered
+
+    what = offered(scenario)
+    return what.frame_size_bytes, what.flows
+
+
+def stacked(tables: Sequence[tuple[Mapping[str, str], Table]]) -> Table:
+    """Tables of one kind below each other, each row with the levels by factor of its table before it."""
+    levels, first = tables[0]
+    factors = [Column(name.rsplit(".", 1)[-1], numeric=False) for name in levels]
+    rows = [[*levels.values(), *row] for levels, table in tables for row in table.rows]
+    return replace(first, columns=[*factors, *first.columns], rows=rows)
