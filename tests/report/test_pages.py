@@ -388,7 +388,7 @@ def test_what_the_trials_at_a_bound_allow_to_be_said_is_shown():
     for row, goal in zip(rows, result_json(result, loads(SEARCH))["goals"], strict=True):
         evidence = goal["evidence"]
         bounds = f"{len(evidence['lower_trials'])} + {len(evidence['upper_trials'])}"
-            assert row[1:4] == [bounds, str(evidence["full_trials"]), "0"]
+        assert row[1:4] == [bounds, str(evidence["full_trials"]), "0"]
         # One trial that passed: (0 + 1) / (1 + 2), and 1 - 0.025 ^ 1 as the upper end.
         assert evidence["exceed_interval"][0] == 0.0
         assert evidence["exceed_interval"][1] == pytest.approx(
