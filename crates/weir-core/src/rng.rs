@@ -64,7 +64,7 @@ impl Stream {
     /// Uniform in the open interval (0, 1): `(k + 0.5) / 2^53`.
     #[inline]
     pub fn open_unit(&mut self) -> f64 {
-        ((self.next_u64() >> 11) as f64 + 0.5) * (1.0 / (1u64 << 53) as f64)
+        unit(self.next_u64())
     }
 
     /// Uniform in `0..bound`, but for a bias below `bound` / 2^64. `bound` is not zero.
@@ -78,6 +78,12 @@ impl Stream {
     pub fn exponential(&mut self) -> f64 {
         minus_ln(self.open_unit())
     }
+}
+
+/// `(k + 0.5) / 2^53` with `k` the first 53 bits of `word`.
+#[inline]
+pub(crate) fn unit(word: u64) -> f64 {
+    ((word >> 11) as f64 + 0.5) * (1.0 / (1u64 << 53) as f64)
 }
 
 /// The first output of SplitMix64 from `state`: a bijection that spreads every bit.

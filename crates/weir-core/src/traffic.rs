@@ -4,7 +4,9 @@
 //! destination (where there is a choice), its size (where there is a choice) and the gap after it. Of bursts only the
 //! first frame has a destination to draw, and the gap after the last is followed by the length of the next burst.
 
-use crate::rng::Stream;
+use rand_core::Rng;
+
+use crate::rng::{Stream, unit};
 use crate::spec::{Departures, Destination, FrameSize, Source};
 use crate::units::{Bytes, Span, Time};
 
@@ -69,6 +71,38 @@ impl Emissions {
         self.next = self.clock.after(self.next, &mut self.stream);
         self.clip();
         (destination, size)
+    }
+
+    /// Generates all frames before slot `end` of slots of this length; every one of them begins with a slot. `frame` is
+    /// told the slot of each, its destination, and whether it is the last of a burst. The same draws as [`Emissions::draw`]
+    /// makes frame by frame, but many times as fast. Returns the slot of the next frame; `u64::MAX` when there is none.
+    pub fn draw_slots(&mut self, end: u64, slot: Span, frame: impl FnMut(u64, u32, bool)) -> u64 {
+        let sizes_are_drawn = self.fixed_size().is_none();
+        match (&mut self.clock, &mut self.stream) {
+            (Clock::Bursts(bursts), Stream::Named(chance)) if !sizes_are_drawn && bursts.slot == slot => {
+                let mut stretch = Stretch { next: &mut self.next, stop: self.stop, end, slot, chance };
+                stretch.bursts(bursts, Below::new(self.destinations), frame);
+            }
+            (Clock::Bernoulli(slots), Stream::SplitMix64(chance)) if !sizes_are_drawn && slots.length == slot => {
+                let mut stretch = Stretch { next: &mut self.next, stop: self.stop, end, slot, chance };
+                stretch.bernoulli(&slots.failures, Below::new(self.destinations), frame);
+            }
+            (Clock::Bernoulli(slots), Stream::Named(chance)) if !sizes_are_drawn && slots.length == slot => {
+                let mut stretch = Stretch { next: &mut self.next, stop: self.stop, end, slot, chance };
+                stretch.bernoulli(&slots.failures, Below::new(self.destinations), frame);
+            }
+            _ => self.draw_one_by_one(end, slot, frame),
+        }
+        if self.next == Time::NEVER { u64::MAX } else { self.next.ps() / slot.ps() }
+    }
+
+    fn draw_one_by_one(&mut self, end: u64, slot: Span, mut frame: impl FnMut(u64, u32, bool)) {
+        let end_ps = end.saturating_mul(slot.ps());
+        while self.next.ps() < end_ps {
+            let at = self.next.ps() / slot.ps();
+            let (destination, _) = self.draw();
+            frame(at, destination, self.burst_ended());
+        }
     }
 
     /// Whether the frame generated last was the last of a burst; a frame of any process but [`Departures::Bursts`] is
@@ -248,6 +282,90 @@ impl Periods {
     }
 }
 
+/// Draws of one source over many slots.
+struct Stretch<'a, R> {
+    next: &'a mut Time,
+    stop: Time,
+    end: u64,
+    slot: Span,
+    chance: &'a mut R,
+}
+
+impl<R: Rng + Clone> Stretch<'_, R> {
+    /// Runs `step` for each frame, from the slot of the next one on: it is given the slot and the source of chance, and
+    /// returns the slots to the frame after it.
+    #[inline(always)]
+    fn run(&mut self, mut step: impl FnMut(u64, &mut R) -> u64) {
+        if *self.next == Time::NEVER {
+            return;
+        }
+        let mut at = self.next.ps() / self.slot.ps();
+        let stop = self.stop.ps().div_ceil(self.slot.ps());
+        let end = self.end.min(stop);
+        // A copy stays in registers.
+        let mut chance = self.chance.clone();
+        while at < end {
+            at = at.saturating_add(step(at, &mut chance));
+        }
+        *self.chance = chance;
+        *self.next = if at >= stop { Time::NEVER } else { Time::from_ps(at * self.slot.ps()) };
+    }
+
+    #[inline(always)]
+    fn bernoulli(&mut self, failures: &Geometric, destinations: Below, mut frame: impl FnMut(u64, u32, bool)) {
+        self.run(|at, chance| {
+            frame(at, destinations.draw(chance), true);
+            failures.of(unit(chance.next_u64())).saturating_add(1)
+        });
+    }
+
+    #[inline(always)]
+    fn bursts(&mut self, bursts: &mut Bursts, destinations: Below, mut frame: impl FnMut(u64, u32, bool)) {
+        let Bursts { idle, more, left, is_fresh, destination, .. } = bursts;
+        self.run(|at, chance| {
+            if std::mem::replace(is_fresh, false) {
+                *destination = destinations.draw(chance);
+            }
+            *left = left.saturating_sub(1);
+            if *left > 0 {
+                frame(at, *destination, false);
+                return 1;
+            }
+            *is_fresh = true;
+            frame(at, *destination, true);
+            let idle = idle.of(unit(chance.next_u64()));
+            *left = 1 + more.as_ref().map_or(0, |more| more.of(unit(chance.next_u64())));
+            idle.saturating_add(1)
+        });
+    }
+}
+
+/// `word mod bound` without a division: its product with a rounded reciprocal is the quotient, or one less.
+#[derive(Clone, Copy)]
+struct Below {
+    bound: u64,
+    reciprocal: u64,
+}
+
+impl Below {
+    fn new(bound: u32) -> Below {
+        Below { bound: bound.into(), reciprocal: u64::MAX / u64::from(bound) }
+    }
+
+    #[inline(always)]
+    fn of(self, word: u64) -> u64 {
+        let quotient = (u128::from(word) * u128::from(self.reciprocal) >> 64) as u64;
+        let rest = word.wrapping_sub(quotient.wrapping_mul(self.bound));
+        if rest >= self.bound { rest - self.bound } else { rest }
+    }
+
+    /// As [`Stream::below`]; with one choice there is nothing to draw.
+    #[inline(always)]
+    fn draw(self, chance: &mut impl Rng) -> u32 {
+        if self.bound == 1 { 0 } else { self.of(chance.next_u64()) as u32 }
+    }
+}
+
 /// `now` plus `ps`; beyond the end of time there is nothing.
 #[inline]
 fn later(now: Time, ps: u64) -> Time {
@@ -279,10 +397,15 @@ impl Geometric {
         Geometric { powers, log_failure: libm::log1p(-probability) }
     }
 
-    #[inline]
     /// Failures before the next success.
+    #[inline]
     pub fn draw(&self, stream: &mut Stream) -> u64 {
-        let u = stream.open_unit();
+        self.of(stream.open_unit())
+    }
+
+    /// Failures before the next success, for a `u` that was drawn.
+    #[inline(always)]
+    fn of(&self, u: f64) -> u64 {
         match self.powers.iter().position(|&power| u > power) {
             Some(failures) => failures as u64,
             None => (libm::log(u) / self.log_failure) as u64,

@@ -167,3 +167,43 @@ fn a_single_frame_is_a_burst_of_its_own() {
         assert!(emissions.burst_ended());
     }
 }
+
+proptest! {
+    #[test]
+    fn frames_drawn_for_many_slots_at_once_are_those_drawn_one_by_one(
+        departures in prop_oneof![
+            (0.05..=1.0f64, prop::sample::select(vec![1.0, 10.0, 144.0])).prop_map(|(load, mean_frames)| {
+                Departures::Bursts { slot_ps: Span::from_ps(51_200), load, mean_frames }
+            }),
+            (0.05..=1.0f64)
+                .prop_map(|probability| Departures::Bernoulli { slot_ps: Span::from_ps(51_200), probability }),
+            (1..5u32).prop_map(|slots| Departures::Constant { gap_ps: f64::from(slots) * 51_200.0 }),
+        ],
+        destinations in prop::sample::select(vec![1u32, 2, 3, 31, 32, 1000]),
+        (start, length) in (0u64..500, 0u64..3000),
+        is_named: bool,
+        stretches in prop::collection::vec(1u64..200, 1..20),
+    ) {
+        let slot = Span::from_ps(51_200);
+        let (start_ps, stop_ps) = (Time::ZERO + slot * start, Time::ZERO + slot * (start + length));
+        let to = Destination::Uniform((0..destinations).collect());
+        let source = Source { to, start_ps, stop_ps, ..with(departures) };
+        let stream = if is_named { Seed::new(9).stream("slots") } else { Stream::split_mix_64(9) };
+        let mut one_by_one = Emissions::new(&source, stream);
+        let (mut at_once, mut end) = (one_by_one.clone(), 0);
+        for stretch in stretches {
+            end += stretch;
+            let mut drawn = Vec::new();
+            let next = at_once.draw_slots(end, slot, |at, to, is_last| drawn.push((at, to, is_last)));
+            let mut expected = Vec::new();
+            while one_by_one.peek() < Time::ZERO + slot * end {
+                let at = one_by_one.peek().ps() / slot.ps();
+                let (to, _) = one_by_one.draw();
+                expected.push((at, to, one_by_one.burst_ended()));
+            }
+            prop_assert_eq!(drawn, expected);
+            prop_assert_eq!(at_once.peek(), one_by_one.peek());
+            prop_assert_eq!(next, if one_by_one.peek() == Time::NEVER { u64::MAX } else { one_by_one.peek().ps() / slot.ps() });
+        }
+    }
+}

@@ -1,11 +1,14 @@
-//! The hosts: sources, a queue for each destination (or one for all), served in turn, and the rate limiters of flows.
+//! The hosts: a queue for each destination (or one for all), served in turn, and the rate limiters of flows.
 
 use weir_core::ethernet::reaction::{Allowance, Change, Feedback, Meter, ReactionPoint, Rules};
 use weir_core::rng::{Seed, Stream};
-use weir_core::traffic::Emissions;
 use weir_core::units::{Rate, Span, Time};
 
-use crate::slotted::switches::{Cell, NONE};
+use crate::slotted::bits::{self, Ready};
+use crate::slotted::books::Flow;
+use crate::slotted::cell::Cell;
+use crate::slotted::sources::{PlacedSource, Sources};
+use crate::slotted::switches::NONE;
 
 /// Cells of one burst that wait: born in successive slots.
 #[derive(Clone, Copy, Debug)]
@@ -24,27 +27,15 @@ struct Voq {
 
 const EMPTY: Voq = Voq { head: NONE, tail: NONE };
 
+/// What is seldom looked at.
 #[derive(Debug)]
 struct Host {
-    /// Cells that wait.
-    backlog: u32,
-    peak: u32,
-    backlog_slots: u64,
-    sent: u32,
-    /// Whose turn it is.
-    turn: u32,
     /// Its queues: `first .. first + count` among all.
     first: usize,
     /// One for each host, or one.
     count: u32,
-    /// Its words among all of `ready`.
-    words: std::ops::Range<usize>,
-    /// Sources: a range.
-    sources: std::ops::Range<usize>,
     /// Its limiters that wait for a whole cell's worth.
     gated: Vec<u32>,
-    /// When the first of them has it.
-    next_due: u32,
     obeys: bool,
 }
 
@@ -80,34 +71,35 @@ pub(super) struct Obedience {
 /// All hosts.
 #[derive(Debug)]
 pub(super) struct Adapters {
+    sources: Sources,
     hosts: Vec<Host>,
+    /// By host: cells that wait, their greatest number, their sum over the slots, cells sent.
+    backlog: Vec<u32>,
+    peak: Vec<u32>,
+    backlog_slots: Vec<u64>,
+    sent: Vec<u32>,
+    /// Whose turn it is.
+    turn: Vec<u32>,
+    /// When the first of its gated limiters has a whole cell's worth.
+    next_due: Vec<u32>,
+    /// No host is due before.
+    soonest: u32,
     voqs: Vec<Voq>,
     /// Queues that have something to send and may.
-    ready: Vec<u64>,
+    ready: Ready,
     runs: Vec<Run>,
     free: u32,
     limiters: Vec<Limiter>,
     /// By pair of hosts; empty without obedience.
     limiter_of: Vec<u32>,
+    /// Pairs with a rate, a bit for each: words by host.
+    limited: Vec<u64>,
+    row: usize,
     obedience: Option<Obedience>,
-    emissions: Vec<Emissions>,
-    /// When the next cell of each source is generated, ps.
-    due: Vec<u64>,
-    /// The destinations of each source: `targets[first_target[source] ..]`.
-    targets: Vec<u16>,
-    first_target: Vec<u32>,
-    /// The flow to its first destination.
-    first_flow: Vec<u32>,
     slot: Span,
-}
-
-/// A source: its host, what it generates, and for whom.
-pub(super) struct PlacedSource {
-    pub(super) host: u32,
-    pub(super) emissions: Emissions,
-    pub(super) targets: Vec<u16>,
-    /// The flow to the first of them; those to the others follow.
-    pub(super) first_flow: u32,
+    /// Hosts that send in this slot, and what.
+    pub(super) sends: Vec<u64>,
+    pub(super) cells: Vec<Cell>,
 }
 
 /// What a host is.
@@ -126,53 +118,36 @@ impl Adapters {
         slot: Span,
     ) -> Adapters {
         let n = kinds.len();
-        let (mut first, mut word, mut source) = (0, 0, 0);
+        let mut first = 0;
         let mut hosts = Vec::with_capacity(n);
-        for (id, kind) in (0..).zip(kinds) {
+        for kind in kinds {
             let count = if kind.has_voqs { n } else { 1 };
-            let begin = source;
-            source += sources[begin..].iter().take_while(|source| source.host == id).count();
-            hosts.push(Host {
-                backlog: 0,
-                peak: 0,
-                backlog_slots: 0,
-                sent: 0,
-                turn: 0,
-                first,
-                count: count as u32,
-                words: word..word + count.div_ceil(64),
-                sources: begin..source,
-                gated: Vec::new(),
-                next_due: NONE,
-                obeys: kind.obeys,
-            });
+            hosts.push(Host { first, count: count as u32, gated: Vec::new(), obeys: kind.obeys });
             first += count;
-            word += count.div_ceil(64);
         }
-        let limiter_of = if obedience.is_some() { vec![NONE; n * n] } else { Vec::new() };
-        let mut emissions = Vec::with_capacity(sources.len());
-        let (mut targets, mut first_target, mut first_flow) = (Vec::new(), Vec::new(), Vec::new());
-        for source in sources {
-            emissions.push(source.emissions);
-            first_target.push(targets.len() as u32);
-            targets.extend(source.targets);
-            first_flow.push(source.first_flow);
-        }
+        let row = n.div_ceil(64);
         Adapters {
+            sources: Sources::new(sources, slot),
             hosts,
+            backlog: vec![0; n],
+            peak: vec![0; n],
+            backlog_slots: vec![0; n],
+            sent: vec![0; n],
+            turn: vec![0; n],
+            next_due: vec![NONE; n],
+            soonest: NONE,
             voqs: vec![EMPTY; first],
-            ready: vec![0; word],
+            ready: Ready::new(n),
             runs: Vec::new(),
             free: NONE,
             limiters: Vec::new(),
-            limiter_of,
+            limiter_of: vec![NONE; if obedience.is_some() { n * n } else { 0 }],
+            limited: vec![0; if obedience.is_some() { n * row } else { 0 }],
+            row,
             obedience,
-            due: emissions.iter().map(|source| source.peek().ps()).collect(),
-            emissions,
-            targets,
-            first_target,
-            first_flow,
             slot,
+            sends: vec![0; row],
+            cells: vec![Cell::NONE; n],
         }
     }
 
@@ -185,92 +160,133 @@ impl Adapters {
         self.runs.len()
     }
 
-    /// What host `id` generates in slot `now`, and the cell that it sends in it, unless it is `held`.
-    /// `generated` is told each cell.
+    /// The host of a source.
     #[inline]
-    pub(super) fn step(&mut self, id: u32, now: u32, held: bool, mut generated: impl FnMut(Cell)) -> Option<Cell> {
-        let now_ps = u64::from(now) * self.slot.ps();
-        let mut sent = None;
-        for source in self.hosts[id as usize].sources.clone() {
-            if self.due[source] != now_ps {
-                continue;
-            }
-            let emissions = &mut self.emissions[source];
-            let (place, _) = emissions.draw();
-            self.due[source] = emissions.peek().ps();
-            let is_last = emissions.burst_ended();
-            let to = self.targets[(self.first_target[source] + place) as usize];
-            let cell = Cell::new(now, self.first_flow[source] + place, to, source as u16, is_last);
-            generated(cell);
-            let host = &mut self.hosts[id as usize];
-            if host.backlog == 0 && !held && sent.is_none() && (!host.obeys || self.is_free(id, to)) {
-                let host = &mut self.hosts[id as usize];
-                if host.count > 1 {
-                    host.turn = u32::from(to) + 1;
-                }
-                host.sent += 1;
-                sent = Some(cell);
+    pub(super) fn host_of(&self, source: u16) -> u16 {
+        self.sources.host_of[usize::from(source)]
+    }
+
+    /// Generates the cells of slot `now` and decides what each host sends in it, unless it is `held`: see
+    /// [`Adapters::sends`] and [`Adapters::cells`]. `flows` count what is generated.
+    #[inline]
+    pub(super) fn step(&mut self, now: u32, end: u32, held: &[u64], flows: &mut [Flow]) {
+        if now >= self.sources.generated_to() {
+            self.sources.generate(now, end, flows);
+        }
+        self.sends.fill(0);
+        if self.obedience.is_some() {
+            self.pass::<true>(now, held)
+        } else {
+            self.pass::<false>(now, held)
+        }
+        self.serve_backlogs(now, held);
+        for ((slots, peak), &backlog) in self.backlog_slots.iter_mut().zip(&mut self.peak).zip(&self.backlog) {
+            *slots = slots.wrapping_add(backlog.into());
+            *peak = backlog.max(*peak);
+        }
+    }
+
+    /// What was generated passes a host where nothing stands in its way, and waits elsewhere.
+    #[inline(always)]
+    fn pass<const OBEYS: bool>(&mut self, now: u32, held: &[u64]) {
+        let cells = self.sources.slot(now);
+        for place in cells.clone() {
+            let cell = self.sources.cells[place];
+            let host = self.host_of(cell.source());
+            let (word, bit) = (usize::from(host / 64), 1 << (host % 64));
+            let is_first = (held[word] | self.sends[word]) & bit == 0;
+            let passes = is_first
+                && (!OBEYS || !self.is_limited(host.into(), cell.to()))
+                && (self.backlog[usize::from(host)] == 0
+                    || self.is_idle(host, now) && !self.sources.continues(place + 1, cells.end, host));
+            if passes {
+                self.sends[word] |= bit;
+                let host = usize::from(host);
+                self.cells[host] = cell;
+                self.turn[host] = u32::from(cell.to()) + 1;
+                self.sent[host] = self.sent[host].wrapping_add(1);
             } else {
-                self.enqueue(id, cell, now);
+                self.enqueue(host.into(), cell, now);
             }
         }
-        let host = &self.hosts[id as usize];
-        if sent.is_none() && !held && host.backlog > 0 {
-            if host.next_due <= now {
-                self.open_gates(id, now);
-            }
-            sent = self.serve(id, now);
-        }
-        let host = &mut self.hosts[id as usize];
-        host.backlog_slots += u64::from(host.backlog);
-        host.peak = host.peak.max(host.backlog);
-        sent
     }
 
-    /// Whether nothing limits cells from `host` to `to`.
+    /// Whether all that waits at a host with a queue for each destination waits for limiters.
     #[inline]
-    fn is_free(&self, host: u32, to: u16) -> bool {
-        match self.limiter(host, to) {
-            None => true,
-            Some(limiter) => self.limiters[limiter as usize].rate.is_none(),
+    fn is_idle(&self, host: u16, now: u32) -> bool {
+        let place = usize::from(host);
+        self.hosts[place].count > 1 && !self.ready.has(host.into()) && self.next_due[place] > now
+    }
+
+    /// Hosts that sent nothing yet serve what waits.
+    #[inline]
+    fn serve_backlogs(&mut self, now: u32, held: &[u64]) {
+        let is_due = self.soonest <= now;
+        for word in 0..self.row {
+            let mut todo = self.ready.hosts[word];
+            if is_due {
+                let next_due = &self.next_due[64 * word..self.next_due.len().min(64 * word + 64)];
+                todo |= bits::collect(next_due.iter().map(|&due| due <= now));
+            }
+            todo &= !(held[word] | self.sends[word]);
+            for bit in bits::of(todo) {
+                let host = 64 * word + bit;
+                if self.next_due[host] <= now {
+                    self.open_gates(host, now);
+                }
+                if let Some(cell) = self.serve(host, now) {
+                    self.sends[word] |= 1 << bit;
+                    self.cells[host] = cell;
+                }
+            }
+        }
+        if is_due {
+            self.soonest = self.next_due.iter().copied().min().unwrap_or(NONE);
         }
     }
 
+    /// Whether a limiter has a rate for cells from `host` to `to`.
+    #[inline]
+    fn is_limited(&self, host: u32, to: u16) -> bool {
+        self.limited[host as usize * self.row + usize::from(to / 64)] >> (to % 64) & 1 != 0
+    }
+
+    /// The limiter of cells from `host` to `to`, if it has a rate.
     #[inline]
     fn limiter(&self, host: u32, to: u16) -> Option<u32> {
-        let id = *self.limiter_of.get(host as usize * self.hosts.len() + usize::from(to))?;
-        (id != NONE).then_some(id)
+        (self.obedience.is_some() && self.is_limited(host, to))
+            .then(|| self.limiter_of[host as usize * self.hosts.len() + usize::from(to)])
     }
 
     /// The congestion point that the tag of cells from `host` to `to` names, if they have one.
     #[inline]
     pub(super) fn tag(&self, host: u32, to: u16) -> Option<u32> {
-        let limiter = &self.limiters[self.limiter(host, to)? as usize];
-        limiter.rate.is_some().then_some(limiter.cause)
+        Some(self.limiters[self.limiter(host, to)? as usize].cause)
     }
 
-    fn enqueue(&mut self, id: u32, cell: Cell, now: u32) {
-        let host = &mut self.hosts[id as usize];
-        let queue = if host.count == 1 { 0 } else { usize::from(cell.to) };
-        host.backlog += 1;
-        let voq = &mut self.voqs[host.first + queue];
+    /// The place of the queue for `to` among those of a host.
+    #[inline]
+    fn queue(&self, host: u32, to: u16) -> usize {
+        if self.hosts[host as usize].count == 1 { 0 } else { to.into() }
+    }
+
+    fn enqueue(&mut self, host: u32, cell: Cell, now: u32) {
+        let queue = self.queue(host, cell.to());
+        self.backlog[host as usize] += 1;
+        let voq = &mut self.voqs[self.hosts[host as usize].first + queue];
         if voq.head != NONE {
             let tail = &mut self.runs[voq.tail as usize];
-            let follows = !tail.first.is_last()
-                && tail.first.born + tail.len == cell.born
-                && tail.first.flow() == cell.flow()
-                && !cell.is_last();
-            if follows {
+            if cell.follows(tail.first, tail.len) {
                 tail.len += 1;
                 return;
             }
         }
         let run = Run { first: cell, len: 1, next: NONE };
-        let place = if self.free == NONE {
+        let place = self.free;
+        let place = if place == NONE {
             self.runs.push(run);
             (self.runs.len() - 1) as u32
         } else {
-            let place = self.free;
             self.free = self.runs[place as usize].next;
             self.runs[place as usize] = run;
             place
@@ -281,17 +297,17 @@ impl Adapters {
             return;
         }
         *voq = Voq { head: place, tail: place };
-        self.admit(id, queue, now);
+        self.admit(host, queue, cell.to(), now);
     }
 
-    /// A queue has its first cell: it is ready, or waits for its limiter.
-    fn admit(&mut self, id: u32, queue: usize, now: u32) {
-        let host = &self.hosts[id as usize];
-        let to = self.runs[self.voqs[host.first + queue].head as usize].first.to;
-        let limiter = if host.obeys { self.limiter(id, to) } else { None };
-        match limiter {
-            Some(limiter) if !self.limiters[limiter as usize].may_send(now) => self.gate(limiter, now),
-            _ => self.ready[self.hosts[id as usize].words.start + queue / 64] |= 1 << (queue % 64),
+    /// A queue has its first cell, to host `to`: it is ready, or waits for its limiter.
+    fn admit(&mut self, host: u32, queue: usize, to: u16, now: u32) {
+        if let Some(limiter) = self.limiter(host, to)
+            && !self.limiters[limiter as usize].may_send(now)
+        {
+            self.gate(limiter, now);
+        } else {
+            self.ready.set(host as usize, queue);
         }
     }
 
@@ -299,71 +315,68 @@ impl Adapters {
         let limiter = &mut self.limiters[id as usize];
         limiter.is_gated = true;
         limiter.due = limiter.when_whole(now);
-        let host = &mut self.hosts[limiter.host as usize];
-        host.gated.push(id);
-        host.next_due = host.next_due.min(limiter.due);
+        let (host, due) = (limiter.host as usize, limiter.due);
+        self.hosts[host].gated.push(id);
+        self.is_due(host, due);
+    }
+
+    fn is_due(&mut self, host: usize, due: u32) {
+        self.next_due[host] = self.next_due[host].min(due);
+        self.soonest = self.soonest.min(due);
     }
 
     /// Makes the queues ready whose limiters have a whole cell's worth.
-    #[cold]
-    fn open_gates(&mut self, id: u32, now: u32) {
-        let host = &mut self.hosts[id as usize];
+    fn open_gates(&mut self, id: usize, now: u32) {
+        let host = &mut self.hosts[id];
         let mut next_due = NONE;
-        let (limiters, ready) = (&mut self.limiters, &mut self.ready);
-        let (count, start) = (host.count, host.words.start);
-        host.gated.retain(|&id| {
-            let limiter = &mut limiters[id as usize];
+        let (limiters, ready, count) = (&mut self.limiters, &mut self.ready, host.count);
+        host.gated.retain(|&limiter| {
+            let limiter = &mut limiters[limiter as usize];
             if limiter.due > now {
                 next_due = next_due.min(limiter.due);
                 return true;
             }
             limiter.is_gated = false;
             limiter.accrue(now);
-            let queue = if count == 1 { 0 } else { usize::from(limiter.to) };
-            ready[start + queue / 64] |= 1 << (queue % 64);
+            ready.set(id, if count == 1 { 0 } else { limiter.to.into() });
             false
         });
-        host.next_due = next_due;
+        self.next_due[id] = next_due;
     }
 
     /// The first cell of the next queue in turn that is ready.
     #[inline]
-    fn serve(&mut self, id: u32, now: u32) -> Option<Cell> {
-        let host = &self.hosts[id as usize];
-        let queue = next_ready(&self.ready[host.words.clone()], host.turn as usize)?;
-        let first = host.first;
-        let voq = &mut self.voqs[first + queue];
+    fn serve(&mut self, id: usize, now: u32) -> Option<Cell> {
+        let queue = self.ready.next(id, self.turn[id] as usize)?;
+        let count = self.hosts[id].count;
+        let voq = &mut self.voqs[self.hosts[id].first + queue];
         let place = voq.head;
         let run = &mut self.runs[place as usize];
         let cell = run.first;
         run.len -= 1;
-        let mut is_empty = false;
         if run.len == 0 {
             voq.head = run.next;
             run.next = self.free;
             self.free = place;
-            is_empty = voq.head == NONE;
         } else {
-            run.first.born += 1;
+            run.first = cell.next();
         }
-        let host = &mut self.hosts[id as usize];
-        host.backlog -= 1;
-        host.sent += 1;
-        host.turn = queue as u32 + 1;
-        let word = host.words.start + queue / 64;
-        let obeys = host.obeys;
-        if is_empty {
-            self.ready[word] &= !(1 << (queue % 64));
+        let head = voq.head;
+        self.backlog[id] -= 1;
+        self.sent[id] = self.sent[id].wrapping_add(1);
+        self.turn[id] = queue as u32 + 1;
+        if head == NONE {
+            self.ready.clear(id, queue);
         }
-        if obeys {
-            let limiter = self.limiter(id, cell.to);
+        if self.obedience.is_some() && self.hosts[id].obeys {
+            let limiter = self.limiter(id as u32, cell.to());
             if let Some(limiter) = limiter {
                 self.limiters[limiter as usize].spend(now);
             }
-            let single = self.hosts[id as usize].count == 1;
-            if !is_empty && (limiter.is_some() || single) {
-                self.ready[word] &= !(1 << (queue % 64));
-                self.admit(id, queue, now);
+            if head != NONE && (limiter.is_some() || count == 1) {
+                self.ready.clear(id, queue);
+                let to = self.runs[head as usize].first.to();
+                self.admit(id as u32, queue, to, now);
             }
         }
         Some(cell)
@@ -415,21 +428,21 @@ impl Adapters {
             Allowance::Limited(rate) => Some(rate.bps() as f64 / line_rate.bps() as f64),
             Allowance::Stopped(_) => Some(0.0),
         };
+        let (host, to, is_limited) = (limiter.host, limiter.to, limiter.rate.is_some());
         let timeout = limiter.point.poll_timeout();
+        let word = &mut self.limited[host as usize * self.row + usize::from(to / 64)];
+        *word = *word & !(1 << (to % 64)) | u64::from(is_limited) << (to % 64);
         if limiter.is_gated {
             limiter.due = limiter.when_whole(now);
-            let host = &mut self.hosts[limiter.host as usize];
-            host.next_due = host.next_due.min(limiter.due);
+            let due = limiter.due;
+            self.is_due(host as usize, due);
         } else {
             // A queue that was ready under the old rate may have to wait now.
-            let (host, to) = (limiter.host, limiter.to);
-            let adapter = &self.hosts[host as usize];
-            let queue = if adapter.count == 1 { 0 } else { usize::from(to) };
-            let voq = self.voqs[adapter.first + queue];
-            if voq.head != NONE && self.runs[voq.head as usize].first.to == to {
-                let word = adapter.words.start + queue / 64;
-                self.ready[word] &= !(1 << (queue % 64));
-                self.admit(host, queue, now);
+            let queue = self.queue(host, to);
+            let voq = self.voqs[self.hosts[host as usize].first + queue];
+            if voq.head != NONE && self.runs[voq.head as usize].first.to() == to {
+                self.ready.clear(host as usize, queue);
+                self.admit(host, queue, to, now);
             }
         }
         let slots = timeout.ps().div_ceil(self.slot.ps());
@@ -438,18 +451,18 @@ impl Adapters {
 
     /// What waits at a host now.
     pub(super) fn backlog(&self, host: u32) -> u32 {
-        self.hosts[host as usize].backlog
+        self.backlog[host as usize]
     }
 
     /// What a host sent, its greatest backlog since the last look, and the sum of its backlog over the slots.
     pub(super) fn totals(&self, host: u32) -> (u32, u32, u64) {
-        let host = &self.hosts[host as usize];
-        (host.sent, host.peak, host.backlog_slots)
+        let host = host as usize;
+        (self.sent[host], self.peak[host], self.backlog_slots[host])
     }
 
     /// Begins to look for the greatest backlog anew.
     pub(super) fn restart_peak(&mut self, host: u32) {
-        self.hosts[host as usize].peak = 0;
+        self.peak[host as usize] = 0;
     }
 
     /// The cells that wait in hosts, as the first of each run and the length of the run.
@@ -514,22 +527,6 @@ impl Limiter {
             }
         }
     }
-}
-
-/// The first set bit from `turn` on, round about.
-#[inline]
-fn next_ready(words: &[u64], turn: usize) -> Option<usize> {
-    let (first, bit) = (turn / 64, turn % 64);
-    if let Some(&word) = words.get(first) {
-        let rest = word & (u64::MAX << bit);
-        if rest != 0 {
-            return Some(first * 64 + rest.trailing_zeros() as usize);
-        }
-    }
-    let after = (first + 1).min(words.len());
-    let place = |(i, word): (usize, &u64)| (*word != 0).then(|| i * 64 + word.trailing_zeros() as usize);
-    let later = words[after..].iter().enumerate().find_map(place);
-    later.map(|place| place + after * 64).or_else(|| words[..after].iter().enumerate().find_map(place))
 }
 
 /// The beginning of a slot.

@@ -2,23 +2,18 @@
 
 use crate::deliveries::Delivery;
 use crate::probes::Boundaries;
-use crate::slotted::switches::Cell;
+use crate::slotted::cell::Cell;
 
-/// What became of the cells of a flow; times in slots. A line of the cache.
+/// What became of the cells of a flow; times in slots.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
 pub(super) struct Flow {
-    pub(super) sent: u32,
-    pub(super) dropped: u32,
     pub(super) delivered: Delays,
-    /// Birth of the first cell of the burst that arrives.
-    burst_born: u32,
-    /// Bursts that arrived whole; nothing where every cell is a burst.
-    pub(super) bursts: Delays,
+    pub(super) sent: u32,
 }
 
-/// Delays in slots: their number, sum and extremes.
+/// Delays in slots: their sum, number and extremes.
 #[derive(Clone, Copy, Debug)]
+#[repr(C, packed(4))]
 pub(super) struct Delays {
     pub(super) sum: u64,
     pub(super) count: u32,
@@ -31,11 +26,20 @@ impl Delays {
 
     #[inline]
     fn add(&mut self, delay: u32) {
-        self.sum += u64::from(delay);
-        self.count += 1;
+        self.sum = self.sum.wrapping_add(delay.into());
+        self.count = self.count.wrapping_add(1);
         self.least = self.least.min(delay);
         self.most = self.most.max(delay);
     }
+}
+
+/// The bursts of a flow.
+#[derive(Clone, Copy, Debug)]
+struct Bursts {
+    /// Those that arrived whole.
+    whole: Delays,
+    /// Birth of the first cell of the one that arrives.
+    born: u32,
 }
 
 /// No burst is arriving.
@@ -51,56 +55,146 @@ pub(super) struct Series {
     pub(super) rows: Vec<Delivery>,
 }
 
+/// The flows of a source: to host `to` it is `first + to`, and one less behind the `gap`.
+#[derive(Clone, Copy, Debug)]
+struct Flows {
+    first: u32,
+    /// A host that the source does not send to; [`NO_GAP`] without one, [`IRREGULAR`] where this rule does not hold.
+    gap: u32,
+}
+
+const NO_GAP: u32 = u32::MAX;
+const IRREGULAR: u32 = u32::MAX - 1;
+
 /// Everything that is counted of deliveries.
 #[derive(Debug)]
 pub(super) struct Books {
     /// By flow; empty where flows are not counted.
     pub(super) flows: Vec<Flow>,
-    /// Whether bursts have more than one cell.
-    has_bursts: bool,
+    /// By flow; empty where every cell is a burst of its own.
+    bursts: Vec<Bursts>,
+    /// By source.
+    of_source: Vec<Flows>,
+    /// The flow to each host, in the order of hosts, of the sources without a rule.
+    irregular: Vec<Vec<(u16, u32)>>,
+    /// Cells delivered, by source.
+    delivered: Vec<u64>,
     /// The group of a source.
     group_of: Vec<u32>,
-    /// Cells delivered, by group.
-    pub(super) of_group: Vec<u64>,
     pub(super) hops: u64,
 }
 
+/// A source: the hosts that it sends to, and the flow to the first of them.
+pub(super) struct Listed<'a> {
+    pub(super) targets: &'a [u16],
+    pub(super) first_flow: u32,
+    pub(super) group: u32,
+}
+
 impl Books {
-    pub(super) fn new(group_of: Vec<u32>, groups: usize, flows: usize, has_bursts: bool) -> Books {
-        let new = Flow { sent: 0, dropped: 0, delivered: Delays::NONE, burst_born: CLOSED, bursts: Delays::NONE };
-        Books { flows: vec![new; flows], has_bursts, group_of, of_group: vec![0; groups], hops: 0 }
+    pub(super) fn new<'a>(sources: impl Iterator<Item = Listed<'a>>, flows: usize, has_bursts: bool) -> Books {
+        let none = Bursts { whole: Delays::NONE, born: CLOSED };
+        let mut books = Books {
+            flows: vec![Flow { delivered: Delays::NONE, sent: 0 }; flows],
+            bursts: vec![none; if has_bursts { flows } else { 0 }],
+            of_source: Vec::new(),
+            irregular: Vec::new(),
+            delivered: Vec::new(),
+            group_of: Vec::new(),
+            hops: 0,
+        };
+        for source in sources {
+            let rule = rule(&source);
+            let mut ways = Vec::new();
+            if rule.gap == IRREGULAR {
+                ways = source.targets.iter().copied().zip(source.first_flow..).collect();
+                ways.sort_unstable();
+            }
+            books.of_source.push(rule);
+            books.irregular.push(ways);
+            books.delivered.push(0);
+            books.group_of.push(source.group);
+        }
+        books
     }
 
-    /// A cell is generated.
+    /// The flow of a cell.
+    #[inline(always)]
+    pub(super) fn flow(&self, cell: Cell) -> usize {
+        flow(&self.of_source, &self.irregular, cell)
+    }
+
+    /// Cells arrive at their hosts at the beginning of slot `at`.
     #[inline]
-    pub(super) fn generate(&mut self, cell: Cell) {
-        if let Some(flow) = self.flows.get_mut(cell.flow()) {
-            flow.sent += 1;
+    pub(super) fn deliver(&mut self, cells: &[Cell], at: u32) {
+        self.hops += cells.len() as u64;
+        for cell in cells {
+            let delivered = &mut self.delivered[usize::from(cell.source())];
+            *delivered = delivered.wrapping_add(1);
+        }
+        if self.flows.is_empty() {
+            return;
+        }
+        for &cell in cells {
+            let flow = flow(&self.of_source, &self.irregular, cell);
+            self.flows[flow].delivered.add(at.wrapping_sub(cell.born()));
+        }
+        if !self.bursts.is_empty() {
+            self.deliver_bursts(cells, at);
         }
     }
 
-    /// A cell arrives at its host at the beginning of slot `at`.
-    #[inline]
-    pub(super) fn deliver(&mut self, cell: Cell, at: u32) {
-        self.hops += 1;
-        self.of_group[self.group_of[usize::from(cell.source)] as usize] += 1;
-        let Some(flow) = self.flows.get_mut(cell.flow()) else { return };
-        flow.delivered.add(at - cell.born);
-        if self.has_bursts {
-            if flow.burst_born == CLOSED {
-                flow.burst_born = cell.born;
+    fn deliver_bursts(&mut self, cells: &[Cell], at: u32) {
+        for &cell in cells {
+            let flow = flow(&self.of_source, &self.irregular, cell);
+            let bursts = &mut self.bursts[flow];
+            if bursts.born == CLOSED {
+                bursts.born = cell.born();
             }
             if cell.is_last() {
-                flow.bursts.add(at - flow.burst_born);
-                flow.burst_born = CLOSED;
+                bursts.whole.add(at - bursts.born);
+                bursts.born = CLOSED;
             }
         }
+    }
+
+    /// Cells of a group that were delivered.
+    pub(super) fn of_group(&self, group: u32) -> u64 {
+        let delivered = self.delivered.iter().zip(&self.group_of);
+        delivered.filter(|&(_, &of)| of == group).map(|(delivered, _)| delivered).sum()
     }
 
     /// The bursts of a flow.
-    pub(super) fn bursts(&self, flow: &Flow) -> Delays {
-        if self.has_bursts { flow.bursts } else { flow.delivered }
+    pub(super) fn bursts(&self, flow: usize) -> Delays {
+        self.bursts.get(flow).map_or(self.flows[flow].delivered, |bursts| bursts.whole)
     }
+}
+
+#[inline(always)]
+fn flow(of_source: &[Flows], irregular: &[Vec<(u16, u32)>], cell: Cell) -> usize {
+    let source = usize::from(cell.source());
+    let (Flows { first, gap }, to) = (of_source[source], u32::from(cell.to()));
+    if gap == IRREGULAR {
+        return search(&irregular[source], cell.to());
+    }
+    first.wrapping_add(to).wrapping_sub(u32::from(to > gap)) as usize
+}
+
+#[cold]
+fn search(ways: &[(u16, u32)], to: u16) -> usize {
+    let place = ways.binary_search_by_key(&to, |way| way.0).expect("a source sends to its targets");
+    ways[place].1 as usize
+}
+
+/// The rule of a source whose targets follow each other, but for a gap of one host.
+fn rule(source: &Listed) -> Flows {
+    let lowest = u32::from(source.targets[0]);
+    let first = source.first_flow.wrapping_sub(lowest);
+    let gap = (lowest..).zip(source.targets).find(|&(host, &to)| host != u32::from(to));
+    let gap = gap.map_or(NO_GAP, |(host, _)| host);
+    let place = |to: u32| to.wrapping_sub(lowest).wrapping_sub(u32::from(to > gap));
+    let is_regular = (0..).zip(source.targets).all(|(number, &to)| place(to.into()) == number);
+    Flows { first, gap: if is_regular { gap } else { IRREGULAR } }
 }
 
 impl Series {

@@ -4,6 +4,8 @@ use weir_core::queue::Pauses;
 use weir_core::spec::switching::{MemoryPause, PauseScope};
 use weir_core::units::{Bytes, Span, Time};
 
+use crate::slotted::switches::Lanes;
+
 /// The watermarks of a switch, in cells and slots.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watermarks {
@@ -32,32 +34,40 @@ impl Watermarks {
 /// Which transmitters are held, and the PAUSE frames that were sent to them.
 #[derive(Debug)]
 pub(super) struct Holds {
-    /// By port.
-    pub(super) held: Vec<bool>,
+    lanes: Lanes,
+    /// A bit for each lane, and for each host.
+    pub(super) lanes_held: Vec<u64>,
+    pub(super) hosts_held: Vec<u64>,
+    /// By link.
+    held: Vec<bool>,
     since: Vec<u32>,
     pauses: Vec<Pauses>,
     /// Who was asked to stop, since when, and how often that is repeated.
     asked: Vec<Option<(u32, Option<u32>)>>,
-    /// PAUSE frames to each port: stop, go on.
+    /// PAUSE frames to each: stop, go on.
     frames: Vec<(u32, u32)>,
     slot: Span,
 }
 
 impl Holds {
-    pub(super) fn new(ports: usize, slot: Span) -> Holds {
+    pub(super) fn new(lanes: Lanes, slot: Span) -> Holds {
+        let links = lanes.links();
         Holds {
-            held: vec![false; ports],
-            since: vec![0; ports],
-            pauses: vec![Pauses::default(); ports],
-            asked: vec![None; ports],
-            frames: vec![(0, 0); ports],
+            lanes,
+            lanes_held: vec![0; lanes.count.div_ceil(64)],
+            hosts_held: vec![0; lanes.hosts.div_ceil(64)],
+            held: vec![false; links],
+            since: vec![0; links],
+            pauses: vec![Pauses::default(); links],
+            asked: vec![None; links],
+            frames: vec![(0, 0); links],
             slot,
         }
     }
 
-    /// A PAUSE frame to `port` is sent in slot `now`.
-    pub(super) fn ask(&mut self, port: u32, now: u32, stop: bool, refresh: Option<u32>) {
-        let place = port as usize;
+    /// A PAUSE frame to the transmitter of `link` is sent in slot `now`.
+    pub(super) fn ask(&mut self, link: u32, now: u32, stop: bool, refresh: Option<u32>) {
+        let place = link as usize;
         self.repeat(place, now);
         if stop {
             self.asked[place] = Some((now, refresh));
@@ -76,12 +86,17 @@ impl Holds {
     }
 
     /// A PAUSE frame takes effect.
-    pub(super) fn obey(&mut self, port: u32, now: u32, stop: bool) {
-        let place = port as usize;
+    pub(super) fn obey(&mut self, link: u32, now: u32, stop: bool) {
+        let place = link as usize;
         if self.held[place] == stop {
             return;
         }
         self.held[place] = stop;
+        let (words, bit) = match place.checked_sub(self.lanes.count) {
+            Some(host) => (&mut self.hosts_held, host),
+            None => (&mut self.lanes_held, place),
+        };
+        words[bit / 64] = words[bit / 64] & !(1 << (bit % 64)) | u64::from(stop) << (bit % 64);
         if stop {
             self.since[place] = now;
             self.pauses[place].count += 1;
@@ -108,13 +123,13 @@ impl Holds {
         }
     }
 
-    /// The pauses of a port.
-    pub(super) fn pauses(&self, port: usize) -> Pauses {
-        self.pauses[port]
+    /// The pauses of the transmitter of a link.
+    pub(super) fn pauses(&self, link: u32) -> Pauses {
+        self.pauses[link as usize]
     }
 
-    /// PAUSE frames to a port: stop, go on.
-    pub(super) fn frames(&self, port: usize) -> (u32, u32) {
-        self.frames[port]
+    /// PAUSE frames to the transmitter of a link: stop, go on.
+    pub(super) fn frames(&self, link: u32) -> (u32, u32) {
+        self.frames[link as usize]
     }
 }

@@ -13,19 +13,21 @@
 //! 6. [`report`]: the totals, and the law of conservation.
 
 mod adapters;
+mod bits;
 mod books;
+mod cell;
 mod holds;
 mod outlets;
 mod points;
 mod report;
 mod setup;
+mod sources;
 mod switches;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::ControlFlow;
 
-use weir_core::spec::switching::PauseScope;
 use weir_core::units::{Bytes, Span, Time};
 
 use crate::plan::Plan;
@@ -34,28 +36,17 @@ use crate::sim::SimError;
 use crate::totals::Totals;
 use adapters::Adapters;
 use books::{Books, Series};
+use cell::Cell;
 use holds::{Holds, Watermarks};
 use outlets::Outlets;
 use points::Points;
-use switches::{Admission, Cell, NONE, Queues, Routes};
+use switches::{Admission, Lanes, NONE, Queues, Routes};
 
 /// One run of `plan`, whose engine is the slotted one. `ask` is told the time now and then and says whether to go on.
-pub(crate) fn run(plan: &Plan, seed: u64, mut ask: impl FnMut(Time) -> ControlFlow<()>) -> Result<Totals, SimError> {
+pub(crate) fn run(plan: &Plan, seed: u64, ask: impl FnMut(Time) -> ControlFlow<()>) -> Result<Totals, SimError> {
     let mut kernel = setup::kernel(plan, seed);
-    let every = (CELLS_PER_QUESTION / kernel.adapters.count() as u32).max(1);
-    while kernel.now < kernel.end {
-        kernel.slot();
-        if kernel.now.is_multiple_of(every) {
-            let now = kernel.time(kernel.now);
-            if ask(now).is_break() {
-                return Err(SimError::Interrupted);
-            }
-            let frames = kernel.adapters.runs();
-            if frames > MAX_RUNS {
-                return Err(SimError::TooManyFrames { seed, now, frames });
-            }
-        }
-    }
+    // What only some runs need costs the others nothing.
+    if kernel.queues.of_input.is_empty() { kernel.run::<false>(seed, ask) } else { kernel.run::<true>(seed, ask) }?;
     report::close(kernel, plan, seed)
 }
 
@@ -67,8 +58,8 @@ const MAX_RUNS: usize = 1 << 26;
 /// What takes effect later.
 #[derive(Clone, Copy, Debug)]
 enum Message {
-    /// PAUSE holds a port, or releases it.
-    Hold { port: u32, stop: bool },
+    /// PAUSE holds the transmitter of a link, or releases it.
+    Hold { link: u32, stop: bool },
     /// Feedback of `points.sent[place]`.
     Feedback { place: u32 },
     /// A limiter changes by itself.
@@ -78,8 +69,8 @@ enum Message {
 /// A cell on a link.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
-    port: u32,
     cell: Cell,
+    link: u32,
 }
 
 /// One direction of a link.
@@ -87,10 +78,19 @@ struct Flight {
 struct Wire {
     /// The switch that it leads to, counted among switches; [`NONE`] for a host.
     switch: u32,
-    /// Slots from the end of a transmission until the cell can go on.
-    lag: u32,
+    /// More cells than this that came by it, waiting, are news; [`NONE`] where they are not.
+    xoff: u32,
+    /// Whether its transmitter was asked to stop because of them.
+    is_above: bool,
     /// Time until PAUSE that was sent to its transmitter is obeyed.
     hold: Span,
+}
+
+/// Slots from the end of a transmission until the cell can go on.
+#[derive(Clone, Copy, Debug)]
+struct Lags {
+    to_host: u32,
+    to_switch: u32,
 }
 
 #[derive(Debug)]
@@ -100,7 +100,7 @@ struct Kernel {
     end: u32,
     slot: Span,
     size: Bytes,
-    hosts: usize,
+    lanes: Lanes,
     adapters: Adapters,
     queues: Queues,
     routes: Routes,
@@ -108,28 +108,24 @@ struct Kernel {
     holds: Holds,
     books: Books,
     points: Option<Points>,
-    /// By port.
+    lags: Lags,
+    /// By link.
     wires: Vec<Wire>,
-    /// Ports of switches, in order.
-    outputs: Vec<u32>,
-    /// Host of each source.
-    host_of: Vec<u16>,
     /// By switch.
     watermarks: Vec<Option<Watermarks>>,
-    /// Whether a switch asked all its neighbours to stop, by switch.
+    /// Whether a switch asked all its neighbours to stop, by switch; and how many did.
     above: Vec<bool>,
-    /// Whether a neighbour was asked to stop, by its port.
-    input_above: Vec<bool>,
-    /// Ports that lead to each switch.
+    all_above: u32,
+    /// Links that lead to each switch, in order of their ports.
     inputs: Vec<Vec<u32>>,
     /// How often a switch asked its neighbours to stop.
     xoffs: Vec<u64>,
-    /// Whether any switch has watermarks for each input.
-    by_input: bool,
     /// Cells on links, by the slot of their arrival, round about.
     flights: Vec<Vec<Flight>>,
     /// How many of them came from switches.
     split: Vec<usize>,
+    /// Cells that hosts receive at the end of this slot.
+    received: Vec<Cell>,
     /// Cells on the last link when the run ends.
     stranded: Vec<Cell>,
     agenda: BinaryHeap<Reverse<(u32, u32, u32)>>,
@@ -137,38 +133,65 @@ struct Kernel {
     free_messages: Vec<u32>,
     counter: u32,
     /// Cells dropped: port, flow.
-    drops: std::collections::BTreeMap<(u32, u32), u64>,
-    /// Drops of each port, and when the first and the last were.
-    port_drops: Vec<(u32, u32, u32)>,
+    drops: BTreeMap<(u32, u32), u64>,
+    /// Drops of each lane, and when the first and the last were.
+    lane_drops: Vec<(u32, u32, u32)>,
     probes: PortProbes,
-    /// Recorded ports: place of the probe, port, slots of an interval, interval.
     recorded: Vec<Recorded>,
+    /// The slot whose beginning ends the next interval of a recorded port.
+    next_mark: u32,
     series: Vec<Series>,
+    /// The slot whose beginning ends the next interval of deliveries.
+    next_series: u64,
 }
 
 /// A recorded port.
 #[derive(Clone, Copy, Debug)]
 struct Recorded {
-    port: u32,
+    link: u32,
+    /// Slots of an interval.
     every: u32,
+    /// Interval.
     number: u32,
     /// Greatest queue of the intervals that ended.
     peak: u32,
 }
 
 impl Kernel {
+    fn run<const BY_INPUT: bool>(
+        &mut self,
+        seed: u64,
+        mut ask: impl FnMut(Time) -> ControlFlow<()>,
+    ) -> Result<(), SimError> {
+        let every = (CELLS_PER_QUESTION / self.adapters.count() as u32).max(1);
+        while self.now < self.end {
+            let until = (self.now + every).min(self.end);
+            while self.now < until {
+                self.slot::<BY_INPUT>();
+            }
+            let (now, frames) = (self.time(self.now), self.adapters.runs());
+            if ask(now).is_break() {
+                return Err(SimError::Interrupted);
+            }
+            if frames > MAX_RUNS {
+                return Err(SimError::TooManyFrames { seed, now, frames });
+            }
+        }
+        Ok(())
+    }
+
     /// One slot.
-    fn slot(&mut self) {
+    fn slot<const BY_INPUT: bool>(&mut self) {
         let now = self.now;
         self.outlets.begin(now);
         self.take_messages(now);
         self.end_intervals_of_deliveries(now);
-        self.serve(now);
+        self.serve::<BY_INPUT>(now);
         self.record(now, false);
-        self.send(now);
+        self.send::<BY_INPUT>(now);
         self.record(now, true);
         self.now += 1;
-        self.arrive(self.now);
+        self.arrive::<BY_INPUT>(self.now);
     }
 
     fn time(&self, slot: u32) -> Time {
@@ -209,13 +232,13 @@ impl Kernel {
 
     fn take(&mut self, now: u32, message: Message) {
         let timeout = match message {
-            Message::Hold { port, stop } => {
-                self.holds.obey(port, now, stop);
+            Message::Hold { link, stop } => {
+                self.holds.obey(link, now, stop);
                 None
             }
             Message::Feedback { place } => self.points.as_mut().and_then(|points| {
                 let notice = points.take(place);
-                self.adapters.on_feedback(notice.host, notice.to, notice.port, notice.feedback, now)
+                self.adapters.on_feedback(notice.host, notice.to, notice.lane, notice.feedback, now)
             }),
             Message::Limiter { id } => self.adapters.on_timeout(id, now),
         };
@@ -225,104 +248,159 @@ impl Kernel {
     }
 
     /// Outputs of switches serve.
-    fn serve(&mut self, now: u32) {
-        let next = now + 1;
-        for i in 0..self.outputs.len() {
-            let port = self.outputs[i];
-            let is_slow = self.outlets.is_slow[port as usize];
-            if self.queues.outputs[port as usize].len == 0 && !is_slow {
-                continue;
-            }
-            let mut may = self.queues.outputs[port as usize].len > 0 && !self.holds.held[port as usize];
-            if is_slow {
-                may = self.outlets.serves(port, may);
-            }
-            if may {
-                let (cell, input) = self.queues.pop(port);
-                let wire = self.wires[port as usize];
-                if wire.switch != NONE || self.outlets.has_buffer(port) {
-                    self.depart(next + wire.lag, port, cell);
-                } else if next + wire.lag < self.end {
-                    self.books.deliver(cell, next + wire.lag);
-                } else {
-                    self.stranded.push(cell);
-                }
-                if self.by_input && self.input_above[input as usize] {
-                    self.release_input(input, now);
-                }
-            }
-            let output = &mut self.queues.outputs[port as usize];
-            output.len_slots += u64::from(output.len);
-            output.peak = output.peak.max(output.len);
+    #[inline]
+    fn serve<const BY_INPUT: bool>(&mut self, now: u32) {
+        let words = self.lanes.first / 64;
+        for word in 0..words {
+            self.serve_hosts::<BY_INPUT>(word, now);
         }
-        for switch in 0..self.queues.memories.len() {
-            let memory = &mut self.queues.memories[switch];
-            memory.level_slots += u64::from(memory.level);
-            if self.above[switch] {
-                self.release(switch, now);
+        let arrival = now + 1 + self.lags.to_host;
+        if arrival < self.end {
+            self.books.deliver(&self.received, arrival);
+        } else {
+            self.stranded.extend(&self.received);
+        }
+        self.received.clear();
+        for word in words..self.queues.busy.len() {
+            self.serve_switches::<BY_INPUT>(word, now);
+        }
+        for memory in &mut self.queues.memories {
+            memory.level_slots = memory.level_slots.wrapping_add(memory.level.into());
+        }
+        if self.all_above > 0 {
+            (0..self.above.len()).for_each(|switch| self.release(switch, now));
+        }
+    }
+
+    /// The lanes of a word, which lead to hosts.
+    #[inline(always)]
+    fn serve_hosts<const BY_INPUT: bool>(&mut self, word: usize, now: u32) {
+        let (busy, slow) = (self.queues.busy[word], self.outlets.slow_now[word]);
+        let has_buffers = self.outlets.has_buffers();
+        let mut todo = busy & !self.holds.lanes_held[word] | slow;
+        let (mut served, mut emptied) = (0, 0);
+        while todo != 0 {
+            let place = todo.trailing_zeros();
+            let (lane, bit) = (64 * word + place as usize, 1 << place);
+            todo &= todo - 1;
+            if slow & bit != 0 {
+                let waits = busy & !self.holds.lanes_held[word] & bit != 0;
+                if !self.outlets.serves(lane, waits) {
+                    continue;
+                }
             }
+            let (cell, input, remains) = self.queues.pop::<BY_INPUT>(lane);
+            served |= bit;
+            emptied |= u64::from(!remains) << place;
+            if has_buffers && self.outlets.has_buffer(lane) {
+                self.depart(now + 1 + self.lags.to_host, lane as u32, cell);
+            } else {
+                self.received.push(cell);
+            }
+            if BY_INPUT && self.wires[input as usize].is_above && self.release_input(input, now) {
+                todo = (busy & !self.holds.lanes_held[word] | slow) & later(place);
+            }
+        }
+        self.queues.busy[word] = busy & !emptied;
+        for place in bits::of(busy & !served) {
+            self.queues.outputs[64 * word + place].account();
+        }
+    }
+
+    /// The lanes of a word, which lead to switches.
+    #[inline(always)]
+    fn serve_switches<const BY_INPUT: bool>(&mut self, word: usize, now: u32) {
+        let busy = self.queues.busy[word];
+        let mut todo = busy & !self.holds.lanes_held[word];
+        let (mut served, mut emptied) = (0, 0);
+        let round = self.flights.len();
+        let mut flights = std::mem::take(&mut self.flights[(now + 1 + self.lags.to_switch) as usize % round]);
+        while todo != 0 {
+            let place = todo.trailing_zeros();
+            let lane = 64 * word + place as usize;
+            todo &= todo - 1;
+            let (cell, input, remains) = self.queues.pop::<BY_INPUT>(lane);
+            served |= 1 << place;
+            emptied |= u64::from(!remains) << place;
+            flights.push(Flight { cell, link: lane as u32 });
+            if BY_INPUT && self.wires[input as usize].is_above && self.release_input(input, now) {
+                todo = busy & !self.holds.lanes_held[word] & later(place);
+            }
+        }
+        self.flights[(now + 1 + self.lags.to_switch) as usize % round] = flights;
+        self.queues.busy[word] = busy & !emptied;
+        for place in bits::of(busy & !served) {
+            self.queues.outputs[64 * word + place].account();
         }
     }
 
     /// XON, if the memory has fallen to its lower watermark.
     fn release(&mut self, switch: usize, now: u32) {
-        let Some(marks) = self.watermarks[switch] else { return };
-        if self.queues.memories[switch].level <= marks.xon {
+        let Some(marks) = self.watermarks[switch].filter(|_| self.above[switch]) else { return };
+        let memory = &mut self.queues.memories[switch];
+        if memory.level <= marks.xon {
+            memory.alarm = marks.xoff;
             self.above[switch] = false;
+            self.all_above -= 1;
             for i in 0..self.inputs[switch].len() {
                 self.pause(self.inputs[switch][i], now, false, &marks);
             }
         }
     }
 
-    fn release_input(&mut self, input: u32, now: u32) {
-        let switch = self.wires[input as usize].switch;
-        let Some(marks) = self.watermarks[switch as usize] else { return };
-        if self.queues.of_input[input as usize] <= marks.xon {
-            self.input_above[input as usize] = false;
+    /// XON to the transmitter of a link, if few cells that came by it still wait; whether it was sent.
+    #[cold]
+    fn release_input(&mut self, input: u32, now: u32) -> bool {
+        let wire = &mut self.wires[input as usize];
+        let Some(marks) = self.watermarks[wire.switch as usize] else { return false };
+        let goes_on = self.queues.of_input[input as usize] <= marks.xon;
+        if goes_on {
+            wire.is_above = false;
             self.pause(input, now, false, &marks);
         }
+        goes_on
     }
 
-    /// Sends PAUSE to the transmitter `port`.
-    fn pause(&mut self, port: u32, now: u32, stop: bool, marks: &Watermarks) {
-        self.holds.ask(port, now, stop, marks.refresh);
-        let delay = marks.delay + self.wires[port as usize].hold;
+    /// Sends PAUSE to the transmitter of `link`.
+    fn pause(&mut self, link: u32, now: u32, stop: bool, marks: &Watermarks) {
+        self.holds.ask(link, now, stop, marks.refresh);
+        let delay = marks.delay + self.wires[link as usize].hold;
         if delay == Span::ZERO {
-            self.holds.obey(port, now, stop);
+            self.holds.obey(link, now, stop);
         } else {
-            self.later(now, delay, Message::Hold { port, stop });
+            self.later(now, delay, Message::Hold { link, stop });
         }
     }
 
-    fn depart(&mut self, at: u32, port: u32, cell: Cell) {
+    fn depart(&mut self, at: u32, link: u32, cell: Cell) {
         let round = self.flights.len() as u32;
-        self.flights[(at % round) as usize].push(Flight { port, cell });
+        self.flights[(at % round) as usize].push(Flight { cell, link });
     }
 
     /// Hosts generate and send.
-    fn send(&mut self, now: u32) {
-        let hosts = self.hosts;
-        let round = self.flights.len();
-        let place = (now + 1 + self.wires[0].lag) as usize % round;
+    #[inline]
+    fn send<const BY_INPUT: bool>(&mut self, now: u32) {
+        self.adapters.step(now, self.end, &self.holds.hosts_held, &mut self.books.flows);
+        let arrival = now + 1 + self.lags.to_switch;
+        let place = arrival as usize % self.flights.len();
         self.split[place] = self.flights[place].len();
-        for host in 0..hosts as u32 {
-            let (adapters, books) = (&mut self.adapters, &mut self.books);
-            let port = 2 * host;
-            let held = self.holds.held[port as usize];
-            if let Some(cell) = adapters.step(host, now, held, |cell| books.generate(cell)) {
-                let wire = self.wires[port as usize];
-                if wire.lag == 0 && now + 1 < self.end {
-                    self.enter(wire.switch, port, cell, now + 1);
+        let is_direct = self.lags.to_switch == 0 && arrival < self.end;
+        for word in 0..self.adapters.sends.len() {
+            for bit in bits::of(self.adapters.sends[word]) {
+                let host = 64 * word + bit;
+                let (cell, link) = (self.adapters.cells[host], self.lanes.from_host(host as u32));
+                if is_direct {
+                    self.enter::<BY_INPUT>(link, cell, arrival);
                 } else {
-                    self.depart(now + 1 + wire.lag, port, cell);
+                    self.flights[place].push(Flight { cell, link });
                 }
             }
         }
     }
 
     /// What arrives at the beginning of slot `now`, and what the switches make of it.
-    fn arrive(&mut self, now: u32) {
+    #[inline]
+    fn arrive<const BY_INPUT: bool>(&mut self, now: u32) {
         if now >= self.end {
             return;
         }
@@ -331,32 +409,36 @@ impl Kernel {
             let mut flights = std::mem::take(&mut self.flights[place]);
             // Links of hosts come first, as their ids do.
             let (of_switches, of_hosts) = flights.split_at(std::mem::take(&mut self.split[place]).min(flights.len()));
-            for &Flight { port, cell } in of_hosts.iter().chain(of_switches) {
-                let switch = self.wires[port as usize].switch;
-                if switch == NONE {
-                    self.outlets.arrive(port, cell);
+            for &Flight { link, cell } in of_hosts.iter().chain(of_switches) {
+                if self.wires[link as usize].switch == NONE {
+                    self.outlets.arrive(link as usize, cell);
                 } else {
-                    self.enter(switch, port, cell, now);
+                    self.enter::<BY_INPUT>(link, cell, now);
                 }
             }
             flights.clear();
             self.flights[place] = flights;
         }
         self.take_from_buffers(now);
-        for switch in 0..self.watermarks.len() {
+        for switch in 0..self.queues.memories.len() {
             let memory = &mut self.queues.memories[switch];
             memory.peak = memory.peak.max(memory.level);
-            if let Some(marks) = self.watermarks[switch]
-                && marks.scope == PauseScope::Switch
-                && !self.above[switch]
-                && memory.level > marks.xoff
-            {
-                self.above[switch] = true;
-                self.xoffs[switch] += 1;
-                for i in 0..self.inputs[switch].len() {
-                    self.pause(self.inputs[switch][i], now, true, &marks);
-                }
+            if memory.level > memory.alarm {
+                self.stop_all(switch, now);
             }
+        }
+    }
+
+    /// A memory has grown above its upper watermark: XOFF to all neighbours.
+    #[cold]
+    fn stop_all(&mut self, switch: usize, now: u32) {
+        let Some(marks) = self.watermarks[switch] else { return };
+        self.queues.memories[switch].alarm = NONE;
+        self.above[switch] = true;
+        self.all_above += 1;
+        self.xoffs[switch] += 1;
+        for i in 0..self.inputs[switch].len() {
+            self.pause(self.inputs[switch][i], now, true, &marks);
         }
     }
 
@@ -366,66 +448,80 @@ impl Kernel {
         }
         let books = &mut self.books;
         let mut turned = Vec::new();
-        self.outlets.take(|cell| books.deliver(cell, now), |port, stop| turned.push((port, stop)));
-        for (port, stop) in turned {
-            self.holds.ask(port, now, stop, None);
-            self.later(now, self.wires[port as usize].hold, Message::Hold { port, stop });
+        self.outlets.take(|cell| books.deliver(&[cell], now), |host, stop| turned.push((host, stop)));
+        for (host, stop) in turned {
+            let link = host as u32;
+            self.holds.ask(link, now, stop, None);
+            self.later(now, self.wires[host].hold, Message::Hold { link, stop });
         }
     }
 
-    /// A cell that came over `input` enters `switch` at the beginning of slot `now`.
-    #[inline]
-    fn enter(&mut self, switch: u32, input: u32, cell: Cell, now: u32) {
+    /// A cell that came over `input` enters a switch at the beginning of slot `now`.
+    #[inline(always)]
+    fn enter<const BY_INPUT: bool>(&mut self, input: u32, cell: Cell, now: u32) {
         self.books.hops += 1;
-        let port = self.routes.port(switch, cell.to, || self.host_of[usize::from(cell.source)]);
-        let admission = self.queues.push(port, cell, input);
-        if admission == Admission::Dropped {
-            self.drop(port, cell, now);
-        } else if self.by_input {
-            self.hold_input(switch, input, now);
+        let wire = &self.wires[input as usize];
+        let lane = self.routes.lane(wire.switch, cell.to(), || self.adapters.host_of(cell.source()));
+        if self.queues.push::<BY_INPUT>(lane, cell, input) == Admission::Dropped {
+            self.drop(lane, cell, now);
+        } else if BY_INPUT && self.queues.of_input[input as usize] > wire.xoff && !wire.is_above {
+            self.hold_input(input, now);
         }
-        if let Some(points) = &mut self.points
-            && points.counts(port, admission)
-        {
-            self.sample(port, cell, now);
-        }
-    }
-
-    fn hold_input(&mut self, switch: u32, input: u32, now: u32) {
-        if let Some(marks) = self.watermarks[switch as usize]
-            && marks.scope == PauseScope::Input
-            && !self.input_above[input as usize]
-            && self.queues.of_input[input as usize] > marks.xoff
-        {
-            self.input_above[input as usize] = true;
-            self.xoffs[switch as usize] += 1;
-            self.pause(input, now, true, &marks);
+        let output = &self.queues.outputs[lane];
+        if output.taken() == output.next_sample {
+            self.sample(lane, cell, now);
         }
     }
 
+    /// Too many cells wait that came by one link: XOFF to its transmitter.
     #[cold]
-    fn sample(&mut self, port: u32, cell: Cell, now: u32) {
+    fn hold_input(&mut self, input: u32, now: u32) {
+        let wire = &mut self.wires[input as usize];
+        let Some(marks) = self.watermarks[wire.switch as usize] else { return };
+        wire.is_above = true;
+        self.xoffs[wire.switch as usize] += 1;
+        self.pause(input, now, true, &marks);
+    }
+
+    /// The congestion point of `lane` looks at its queue.
+    #[cold]
+    fn sample(&mut self, lane: usize, cell: Cell, now: u32) {
         let Some(points) = &mut self.points else { return };
-        let output = &self.queues.outputs[port as usize];
-        let (queue, switch) = (self.size * u64::from(output.len), output.switch);
-        let host = u32::from(self.host_of[usize::from(cell.source)]);
-        let tag = self.adapters.tag(host, cell.to);
-        if let Some((delay, place)) = points.sample((port, switch), queue, tag, (host, cell.to)) {
+        let is_sampled = points.is_sampled(lane);
+        let output = &mut self.queues.outputs[lane];
+        let skip = points.skip(lane).and_then(|skip| u32::try_from(skip).ok()).unwrap_or(NONE);
+        output.next_sample = output.taken().saturating_add(1).saturating_add(skip);
+        if !is_sampled {
+            return;
+        }
+        let (queue, switch) = (self.size * u64::from(output.len()), output.switch);
+        let host = self.adapters.host_of(cell.source()).into();
+        let tag = self.adapters.tag(host, cell.to());
+        if let Some((delay, place)) = points.sample((lane as u32, switch), queue, tag, (host, cell.to())) {
             self.later(now, delay, Message::Feedback { place });
         }
     }
 
     #[cold]
-    fn drop(&mut self, port: u32, cell: Cell, now: u32) {
-        let drops = &mut self.port_drops[port as usize];
+    fn drop(&mut self, lane: usize, cell: Cell, now: u32) {
+        let drops = &mut self.lane_drops[lane];
         if drops.0 == 0 {
             drops.1 = now;
         }
         drops.0 += 1;
         drops.2 = now;
-        if let Some(flow) = self.books.flows.get_mut(cell.flow()) {
-            flow.dropped += 1;
-            *self.drops.entry((port, cell.flow() as u32)).or_default() += 1;
+        if !self.books.flows.is_empty() {
+            let flow = self.books.flow(cell) as u32;
+            *self.drops.entry((self.lanes.port(lane as u32), flow)).or_default() += 1;
+        }
+        let output = &mut self.queues.outputs[lane];
+        if self.points.as_ref().is_some_and(|points| points.counts_drops) && output.next_sample != NONE {
+            output.next_sample -= 1;
         }
     }
+}
+
+/// The bits behind `place`.
+fn later(place: u32) -> u64 {
+    u64::MAX << place << 1
 }

@@ -1,35 +1,36 @@
-//! Outputs that are slower for a while, and the buffers of hosts behind them.
+//! Outputs that are slower for a while, and the buffers of hosts behind them. All of them are lanes to hosts: lane and
+//! host have the same number.
 
 use std::collections::VecDeque;
 
 use weir_core::spec::switching::Service;
 use weir_core::units::Span;
 
-use crate::slotted::switches::{Cell, NONE};
+use crate::slotted::cell::Cell;
+use crate::slotted::switches::NONE;
 
-/// A port that is slower for a while: a share of a cell each slot, saved up to a whole one.
+/// An output that is slower for a while: a share of a cell each slot, saved up to a whole one.
 #[derive(Debug)]
 struct Slow {
-    port: u32,
+    host: usize,
     /// First slot, and the first after it.
     slots: (u32, u32),
     share: f64,
 }
 
-/// The slow ports, and how much of a cell each has saved.
+/// The slow outputs, and how much of a cell each has saved.
 #[derive(Debug)]
 pub(super) struct Outlets {
     slow: Vec<Slow>,
     /// When the next one begins or ends.
     change: u32,
-    /// By port: the share of each slot, 1 for the line rate.
+    /// By host: the share of each slot, 1 for the line rate.
     share: Vec<f64>,
     credit: Vec<f64>,
-    /// Ports with a share below 1 now, behind which there is no buffer.
-    pub(super) is_slow: Vec<bool>,
-    /// The buffer behind each port, if there is one.
+    /// A bit for each with a share below 1 now, and no buffer behind it.
+    pub(super) slow_now: Vec<u64>,
     buffers: Vec<Option<Box<Buffer>>>,
-    buffered: Vec<u32>,
+    buffered: Vec<usize>,
 }
 
 /// The buffer of a host.
@@ -42,34 +43,34 @@ struct Buffer {
 }
 
 impl Outlets {
-    pub(super) fn new(services: &[Service], ports: usize, slot: Span, line_bps: u64) -> Outlets {
+    pub(super) fn new(services: &[Service], hosts: usize, slot: Span, line_bps: u64) -> Outlets {
         let number = |ps: u64| u32::try_from(ps / slot.ps()).unwrap_or(NONE);
         let slow = |service: &Service| Slow {
-            port: service.port,
+            host: service.port as usize / 2,
             slots: (number(service.from_ps.ps()), number(service.to_ps.ps())),
             share: service.rate_bps.bps() as f64 / line_bps as f64,
         };
         Outlets {
             slow: services.iter().map(slow).collect(),
             change: 0,
-            share: vec![1.0; ports],
-            credit: vec![0.0; ports],
-            is_slow: vec![false; ports],
-            buffers: (0..ports).map(|_| None).collect(),
+            share: vec![1.0; hosts],
+            credit: vec![0.0; hosts],
+            slow_now: vec![0; hosts.div_ceil(64)],
+            buffers: (0..hosts).map(|_| None).collect(),
             buffered: Vec::new(),
         }
     }
 
-    /// Puts a buffer with these thresholds, in cells, behind `port`.
-    pub(super) fn buffer(&mut self, port: u32, xoff: u32, xon: u32) {
-        self.buffers[port as usize] = Some(Box::new(Buffer { cells: VecDeque::new(), xoff, xon, above: false }));
-        self.buffered.push(port);
+    /// Gives `host` a buffer with these thresholds, in cells.
+    pub(super) fn buffer(&mut self, host: u32, xoff: u32, xon: u32) {
+        self.buffers[host as usize] = Some(Box::new(Buffer { cells: VecDeque::new(), xoff, xon, above: false }));
+        self.buffered.push(host as usize);
     }
 
-    /// Whether there is a buffer behind `port`.
+    /// Whether `host` has a buffer.
     #[inline]
-    pub(super) fn has_buffer(&self, port: u32) -> bool {
-        !self.buffered.is_empty() && self.buffers[port as usize].is_some()
+    pub(super) fn has_buffer(&self, host: usize) -> bool {
+        self.buffers[host].is_some()
     }
 
     /// Whether there is any.
@@ -90,28 +91,29 @@ impl Outlets {
     fn turn(&mut self, now: u32) {
         self.change = NONE;
         for slow in &self.slow {
-            self.share[slow.port as usize] = 1.0;
+            self.share[slow.host] = 1.0;
         }
-        for Slow { port, slots: (from, to), share } in &self.slow {
+        for Slow { host, slots: (from, to), share } in &self.slow {
             for &slot in [from, to] {
                 if slot > now {
                     self.change = self.change.min(slot);
                 }
             }
             if (*from..*to).contains(&now) {
-                self.share[*port as usize] = *share;
+                self.share[*host] = *share;
             }
         }
-        for slow in &self.slow {
-            let port = slow.port as usize;
-            self.is_slow[port] = self.share[port] < 1.0 && self.buffers[port].is_none();
+        for &Slow { host, .. } in &self.slow {
+            let is_slow = self.share[host] < 1.0 && self.buffers[host].is_none();
+            let word = &mut self.slow_now[host / 64];
+            *word = *word & !(1 << (host % 64)) | u64::from(is_slow) << (host % 64);
         }
     }
 
-    /// Whether a slow port may serve a cell in this slot; asked once a slot. `waits` tells whether one waits.
-    pub(super) fn serves(&mut self, port: u32, waits: bool) -> bool {
-        let credit = &mut self.credit[port as usize];
-        *credit += self.share[port as usize];
+    /// Whether a slow output may serve a cell in this slot; asked once a slot. `waits` tells whether one waits.
+    pub(super) fn serves(&mut self, host: usize, waits: bool) -> bool {
+        let credit = &mut self.credit[host];
+        *credit += self.share[host];
         if *credit >= 1.0 - 1e-9 {
             if waits {
                 *credit -= 1.0;
@@ -122,31 +124,31 @@ impl Outlets {
         false
     }
 
-    /// A cell arrives at the buffer behind `port`.
-    pub(super) fn arrive(&mut self, port: u32, cell: Cell) {
-        if let Some(buffer) = &mut self.buffers[port as usize] {
+    /// A cell arrives at the buffer of `host`.
+    pub(super) fn arrive(&mut self, host: usize, cell: Cell) {
+        if let Some(buffer) = &mut self.buffers[host] {
             buffer.cells.push_back(cell);
         }
     }
 
-    /// The host behind each buffer takes what it may. `taken` is told each cell, `turned` each port that is to be held
-    /// or released.
-    pub(super) fn take(&mut self, mut taken: impl FnMut(Cell), mut turned: impl FnMut(u32, bool)) {
+    /// The host behind each buffer takes what it may. `taken` is told each cell, `turned` each host whose link is to be
+    /// held or released.
+    pub(super) fn take(&mut self, mut taken: impl FnMut(Cell), mut turned: impl FnMut(usize, bool)) {
         for i in 0..self.buffered.len() {
-            let port = self.buffered[i];
-            let waits = self.buffers[port as usize].as_ref().is_some_and(|buffer| !buffer.cells.is_empty());
-            let takes = self.serves(port, waits);
-            let Some(buffer) = &mut self.buffers[port as usize] else { continue };
+            let host = self.buffered[i];
+            let waits = self.buffers[host].as_ref().is_some_and(|buffer| !buffer.cells.is_empty());
+            let takes = self.serves(host, waits);
+            let Some(buffer) = &mut self.buffers[host] else { continue };
             if takes && let Some(cell) = buffer.cells.pop_front() {
                 taken(cell);
             }
             let level = buffer.cells.len() as u32;
             if !buffer.above && level > buffer.xoff {
                 buffer.above = true;
-                turned(port, true);
+                turned(host, true);
             } else if buffer.above && level <= buffer.xon {
                 buffer.above = false;
-                turned(port, false);
+                turned(host, false);
             }
         }
     }

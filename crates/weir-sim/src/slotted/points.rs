@@ -7,7 +7,7 @@ use weir_core::spec::control::{BcnCongestionPoint, Counted, Sampling};
 use weir_core::traffic::Geometric;
 use weir_core::units::{Bytes, Span};
 
-use crate::slotted::switches::{Admission, NONE};
+use crate::slotted::switches::{Lanes, NONE};
 use crate::totals::ControlKind;
 
 /// Feedback on its way.
@@ -15,7 +15,8 @@ use crate::totals::ControlKind;
 pub(super) struct Notice {
     pub(super) host: u32,
     pub(super) to: u16,
-    pub(super) port: u32,
+    /// The lane whose queue was sampled.
+    pub(super) lane: u32,
     pub(super) feedback: Feedback,
 }
 
@@ -23,7 +24,7 @@ pub(super) struct Notice {
 #[derive(Debug)]
 enum Pace {
     /// Each cell by itself with one probability: the number of those passed over is drawn.
-    Skip { left: u64, geometric: Geometric, stream: Stream },
+    Skip { geometric: Geometric, stream: Stream },
     /// As the congestion point says.
     Asked,
 }
@@ -39,12 +40,12 @@ struct Point {
 /// The congestion points of all queues.
 #[derive(Debug)]
 pub(super) struct Points {
-    /// By port; [`NONE`] without one.
-    of_port: Vec<u32>,
+    /// By lane; [`NONE`] without one.
+    of_lane: Vec<u32>,
     ports: Vec<u32>,
     points: Vec<Point>,
     size: Bytes,
-    counts_drops: bool,
+    pub(super) counts_drops: bool,
     notices: Vec<Notice>,
     free: Vec<u32>,
     delays: Delays,
@@ -77,22 +78,22 @@ impl Delays {
 impl Points {
     pub(super) fn new(
         spec: &BcnCongestionPoint,
-        ports: usize,
+        lanes: Lanes,
         size: Bytes,
         seed: Seed,
         name: impl Fn(u32) -> String,
         delays: Delays,
     ) -> Points {
-        let mut of_port = vec![NONE; ports];
+        let mut of_lane = vec![NONE; lanes.count];
         let point = |(place, &port): (u32, &u32)| {
-            of_port[port as usize] = place;
+            if let Some(of_lane) = of_lane.get_mut(lanes.link(port) as usize) {
+                *of_lane = place;
+            }
             let stream = seed.stream(&format!("congestion-point/{}", name(port)));
             let pace = match spec.sampling {
                 Sampling::PerFrame => {
                     let probability = (size.count() as f64 / spec.sample_every_bytes.count() as f64).min(1.0);
-                    let (geometric, mut stream) = (Geometric::new(probability), stream.clone());
-                    let left = geometric.draw(&mut stream);
-                    Pace::Skip { left, geometric, stream }
+                    Pace::Skip { geometric: Geometric::new(probability), stream: stream.clone() }
                 }
                 Sampling::Uniform { .. } | Sampling::Exponential => Pace::Asked,
             };
@@ -101,45 +102,41 @@ impl Points {
         let points = (0..).zip(&spec.ports).map(point).collect();
         let counts_drops = spec.counted == Counted::Received;
         let (notices, free) = (Vec::new(), Vec::new());
-        Points { of_port, ports: spec.ports.clone(), points, size, counts_drops, notices, free, delays }
+        Points { of_lane, ports: spec.ports.clone(), points, size, counts_drops, notices, free, delays }
     }
 
-    /// Counts a cell that came to `port`; whether it is to be sampled.
-    #[inline]
-    pub(super) fn counts(&mut self, port: u32, admission: Admission) -> bool {
-        let Some(point) = self.points.get_mut(self.of_port[port as usize] as usize) else { return false };
-        if admission == Admission::Dropped && !self.counts_drops {
-            return false;
-        }
-        match &mut point.pace {
-            Pace::Skip { left, geometric, stream } => match left.checked_sub(1) {
-                Some(rest) => {
-                    *left = rest;
-                    false
-                }
-                None => {
-                    *left = geometric.draw(stream);
-                    true
-                }
-            },
+    /// How many cells that come to `lane` the congestion point passes over until it is asked again, if there is one.
+    pub(super) fn skip(&mut self, lane: usize) -> Option<u64> {
+        let point = self.points.get_mut(self.of_lane[lane] as usize)?;
+        Some(match &mut point.pace {
+            Pace::Skip { geometric, stream } => geometric.draw(stream),
+            Pace::Asked => 0,
+        })
+    }
+
+    /// Whether the cell that came to `lane`, behind those passed over, is sampled.
+    pub(super) fn is_sampled(&mut self, lane: usize) -> bool {
+        let point = &mut self.points[self.of_lane[lane] as usize];
+        match point.pace {
+            Pace::Skip { .. } => true,
             Pace::Asked => point.core.on_frame(self.size, Fate::Accepted),
         }
     }
 
-    /// Samples a cell that came to `port` of `switch`, from `host` to `to`, whose tag names a congestion point, or none. Returns after which time the
-    /// feedback takes effect, and its place.
+    /// Samples a cell that came to `lane` of `switch`, from `host` to `to`, whose tag names a congestion point, or none.
+    /// Returns after which time the feedback takes effect, and its place.
     pub(super) fn sample(
         &mut self,
-        (port, switch): (u32, u32),
+        (lane, switch): (u32, u32),
         queue: Bytes,
         tag: Option<u32>,
         (host, to): (u32, u16),
     ) -> Option<(Span, u32)> {
-        let place = self.of_port[port as usize];
+        let place = self.of_lane[lane as usize];
         let point = &mut self.points[place as usize];
         let tag = match tag {
             None => Tag::None,
-            Some(cause) if cause == port => Tag::Here,
+            Some(cause) if cause == lane => Tag::Here,
             Some(_) => Tag::Elsewhere,
         };
         let feedback = point.core.sample(queue, tag)?;
@@ -151,7 +148,7 @@ impl Points {
         };
         point.sent[kind] += 1;
         let delay = self.delays.between(switch, host);
-        let notice = Notice { host, to, port, feedback: Feedback::Bcn(feedback) };
+        let notice = Notice { host, to, lane, feedback: Feedback::Bcn(feedback) };
         let id = match self.free.pop() {
             Some(id) => {
                 self.notices[id as usize] = notice;

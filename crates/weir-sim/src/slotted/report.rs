@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use weir_core::ethernet::reaction::Meter;
 use weir_core::units::Time;
 
-use super::Kernel;
-use super::switches::Cell;
+use super::cell::Cell;
+use super::switches::NONE;
+use super::{Kernel, Recorded};
 use crate::plan::Plan;
 use crate::probes::Mark;
 use crate::sim::SimError;
@@ -19,32 +20,46 @@ impl Kernel {
     /// have served.
     #[inline]
     pub(super) fn record(&mut self, now: u32, of_hosts: bool) {
+        if now + 1 == self.next_mark {
+            self.mark_all(of_hosts);
+        }
+    }
+
+    #[cold]
+    fn mark_all(&mut self, of_hosts: bool) {
+        let at = self.next_mark;
         for place in 0..self.recorded.len() {
-            let recorded = self.recorded[place];
-            let is_last = now + 1 == self.end;
-            if (recorded.port.is_multiple_of(2) && recorded.port < 2 * self.hosts as u32) == of_hosts
-                && (is_last || (now + 1).is_multiple_of(recorded.every))
-            {
+            let Recorded { link, every, .. } = self.recorded[place];
+            let is_host = link as usize >= self.lanes.count;
+            if is_host == of_hosts && (at == self.end || at.is_multiple_of(every)) {
                 self.mark(place);
             }
         }
+        if of_hosts {
+            self.next_mark = self.mark_after(at);
+        }
+    }
+
+    /// The slot whose beginning ends the first interval of a recorded port after the beginning of slot `at`.
+    pub(super) fn mark_after(&self, at: u32) -> u32 {
+        let ends = self.recorded.iter().map(|recorded| (at / recorded.every + 1).saturating_mul(recorded.every));
+        ends.min().map_or(NONE, |end| end.min(self.end))
     }
 
     #[cold]
     fn mark(&mut self, place: usize) {
         let (size, slot) = (self.size.count(), self.slot.ps());
         let recorded = &mut self.recorded[place];
-        let port = recorded.port as usize;
-        let is_host = recorded.port.is_multiple_of(2) && port < 2 * self.hosts;
-        let (served, level, peak, level_slots) = if is_host {
-            let host = recorded.port / 2;
+        let link = recorded.link as usize;
+        let (served, level, peak, level_slots, drops) = if let Some(host) = link.checked_sub(self.lanes.count) {
+            let host = host as u32;
             let (sent, peak, level_slots) = self.adapters.totals(host);
             self.adapters.restart_peak(host);
-            (sent, self.adapters.backlog(host), peak, level_slots)
+            (sent, self.adapters.backlog(host), peak, level_slots, 0)
         } else {
-            let output = &mut self.queues.outputs[port];
+            let output = &mut self.queues.outputs[link];
             let peak = std::mem::take(&mut output.peak);
-            (output.served, output.len, peak, output.len_slots)
+            (output.served(), output.len(), peak, output.len_slots, self.lane_drops[link].0)
         };
         recorded.peak = recorded.peak.max(peak);
         self.probes.log.push(Mark {
@@ -52,7 +67,7 @@ impl Kernel {
             number: recorded.number,
             bytes: u64::from(served) * size,
             frames: u64::from(served),
-            drops: self.port_drops[port].0.into(),
+            drops: drops.into(),
             queue_bytes: u64::from(level) * size,
             queue_max_bytes: u64::from(peak.max(level)) * size,
             queue_byte_ps: u128::from(level_slots) * u128::from(size) * u128::from(slot),
@@ -63,15 +78,28 @@ impl Kernel {
     /// Ends the intervals of deliveries that hold nothing that arrives later than slot `now` lets leave.
     #[inline]
     pub(super) fn end_intervals_of_deliveries(&mut self, now: u32) {
-        if self.series.is_empty() {
-            return;
+        let next = now + 1 + self.lags.to_host;
+        if u64::from(next) >= self.next_series {
+            self.end_series(next);
         }
-        let next = self.time(now + 1 + self.wires[1].lag);
+    }
+
+    #[cold]
+    fn end_series(&mut self, next: u32) {
+        let at = self.time(next);
         for series in &mut self.series {
-            while series.boundaries.at(series.number) <= next && !series.is_over() {
-                series.end_interval(self.books.of_group[series.group as usize], self.size.count());
+            while series.boundaries.at(series.number) <= at && !series.is_over() {
+                series.end_interval(self.books.of_group(series.group), self.size.count());
             }
         }
+        self.next_series = self.first_series();
+    }
+
+    /// The first slot at whose beginning an interval of deliveries has ended.
+    pub(super) fn first_series(&self) -> u64 {
+        let ends = self.series.iter().filter(|series| !series.is_over());
+        let end = ends.map(|series| series.boundaries.at(series.number)).min().unwrap_or(Time::NEVER);
+        end.ps().div_ceil(self.slot.ps())
     }
 }
 
@@ -81,7 +109,7 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
     let size = kernel.size.count();
     for series in &mut kernel.series {
         while !series.is_over() {
-            series.end_interval(kernel.books.of_group[series.group as usize], size);
+            series.end_interval(kernel.books.of_group(series.group), size);
         }
     }
     let flows = balance(&kernel, plan, seed)?;
@@ -94,8 +122,8 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
         ..ControlTotals::default()
     };
     let bursts = (0..)
-        .zip(&kernel.books.flows)
-        .map(|(id, flow)| (id, kernel.books.bursts(flow)))
+        .take(kernel.books.flows.len())
+        .map(|flow| (flow, kernel.books.bursts(flow as usize)))
         .filter(|(_, bursts)| bursts.count > 0)
         .map(|(flow, bursts)| BurstTotals {
             flow,
@@ -108,7 +136,7 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
     let memories = (0..)
         .zip(kernel.queues.memories.iter().zip(&kernel.xoffs))
         .map(|(switch, (memory, &xoffs))| MemoryTotals {
-            node: kernel.hosts as u32 + switch,
+            node: kernel.lanes.hosts as u32 + switch,
             max_bytes: u64::from(memory.peak) * size,
             byte_ps: u128::from(memory.level_slots) * u128::from(size) * u128::from(slot.ps()),
             xoffs,
@@ -137,7 +165,7 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
 /// Every cell that is somewhere, and how many of its kind.
 fn everywhere(kernel: &Kernel) -> impl Iterator<Item = (Cell, u32)> + '_ {
     let once = |cell| (cell, 1);
-    let queued = kernel.outputs.iter().flat_map(|&port| kernel.queues.waiting(port)).map(once);
+    let queued = kernel.queues.all_waiting().map(once);
     let flying = kernel.flights.iter().flatten().map(|flight| (flight.cell, 1));
     let stranded = kernel.stranded.iter().map(|&cell| (cell, 1));
     let buffered = kernel.outlets.waiting().map(once);
@@ -151,12 +179,16 @@ fn balance(kernel: &Kernel, plan: &Plan, seed: u64) -> Result<Vec<FlowTotals>, S
         return Ok(Vec::new());
     }
     for (cell, count) in everywhere(kernel) {
-        live[cell.flow()] += u64::from(count);
+        live[kernel.books.flow(cell)] += u64::from(count);
+    }
+    let mut dropped = vec![0; live.len()];
+    for (&(_, flow), frames) in &kernel.drops {
+        dropped[flow as usize] += frames;
     }
     let (size, slot) = (kernel.size.count(), kernel.slot);
     let mut flows = Vec::with_capacity(live.len());
-    for (id, (flow, live)) in kernel.books.flows.iter().zip(live).enumerate() {
-        let (sent, delivered, dropped) = (flow.sent.into(), flow.delivered.count.into(), flow.dropped.into());
+    for (id, ((flow, live), dropped)) in kernel.books.flows.iter().zip(live).zip(dropped).enumerate() {
+        let (sent, delivered) = (flow.sent.into(), flow.delivered.count.into());
         if sent != delivered + dropped + live {
             let flow = plan.flow_names().swap_remove(id);
             return Err(SimError::Conservation { seed, flow, sent, delivered, dropped, live });
@@ -179,18 +211,19 @@ fn balance(kernel: &Kernel, plan: &Plan, seed: u64) -> Result<Vec<FlowTotals>, S
 
 fn port_totals(kernel: &Kernel, port: usize) -> PortTotals {
     let (size, slot) = (kernel.size.count(), kernel.slot);
-    let is_host = port.is_multiple_of(2) && port < 2 * kernel.hosts;
-    let (served, peak, level_slots) = if is_host {
-        kernel.adapters.totals((port / 2) as u32)
+    let link = kernel.lanes.link(port as u32);
+    let mut lost = (0, 0, 0);
+    let (served, peak, level_slots) = if let Some(host) = link.checked_sub(kernel.lanes.count as u32) {
+        kernel.adapters.totals(host)
     } else {
-        let output = &kernel.queues.outputs[port];
-        (output.served, output.peak, output.len_slots)
+        let output = &kernel.queues.outputs[link as usize];
+        lost = kernel.lane_drops[link as usize];
+        (output.served(), output.peak, output.len_slots)
     };
-    let earlier =
-        kernel.recorded.iter().filter(|recorded| recorded.port as usize == port).map(|recorded| recorded.peak);
+    let earlier = kernel.recorded.iter().filter(|recorded| recorded.link == link).map(|recorded| recorded.peak);
     let peak = earlier.fold(peak, u32::max);
     let frames = u64::from(served);
-    let (drops, first, last) = kernel.port_drops[port];
+    let (drops, first, last) = lost;
     let at = |number: u32| Time::ZERO + slot * u64::from(number);
     PortTotals {
         frames,
@@ -202,7 +235,7 @@ fn port_totals(kernel: &Kernel, port: usize) -> PortTotals {
         queue_byte_ps: u128::from(level_slots) * u128::from(size) * u128::from(slot.ps()),
         queue_wait_ps: u128::from(level_slots) * u128::from(slot.ps()),
         drop_times: (drops > 0).then(|| (at(first), at(last))),
-        pauses: kernel.holds.pauses(port),
+        pauses: kernel.holds.pauses(link),
     }
 }
 
@@ -225,7 +258,7 @@ fn control_frames(kernel: &Kernel, plan: &Plan) -> Vec<ControlFrames> {
         feedback.map(|(port, kind, frames)| row(port, port, kind, frames, notification)).collect();
     for port in 0..plan.topology.ports.len() as u32 {
         // The PAUSE to a transmitter is sent by the other end of its link.
-        let (xoff, xon) = kernel.holds.frames(port as usize);
+        let (xoff, xon) = kernel.holds.frames(kernel.lanes.link(port));
         rows.push(row(port ^ 1, port ^ 1, ControlKind::Xoff, xoff.into(), CONTROL_BYTES));
         rows.push(row(port ^ 1, port ^ 1, ControlKind::Xon, xon.into(), CONTROL_BYTES));
     }

@@ -8,13 +8,14 @@ use weir_core::spec::switching::PauseScope;
 use weir_core::spec::{Departures, Destination, Spec};
 use weir_core::units::{Bytes, Rate, Span, Time};
 
-use super::adapters::{Adapters, Kind, Obedience, PlacedSource};
-use super::books::{Books, Series};
+use super::adapters::{Adapters, Kind, Obedience};
+use super::books::{Books, Listed, Series};
 use super::holds::{Holds, Watermarks};
 use super::outlets::Outlets;
 use super::points::{Delays, Points};
-use super::switches::{Memory, NONE, Queues, Routes};
-use super::{Kernel, Recorded, Wire};
+use super::sources::PlacedSource;
+use super::switches::{Lanes, Memory, NONE, Queues, Routes};
+use super::{Kernel, Lags, Recorded, Wire};
 use crate::plan::Plan;
 use crate::probes::{Boundaries, PortProbes};
 
@@ -41,42 +42,60 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
             watermarks[switch] = memory.pause.map(|pause| Watermarks::new(&pause, size, slot));
         }
     }
+    let lanes = Lanes::new(hosts, ports);
     let by_input = watermarks.iter().flatten().any(|marks| marks.scope == PauseScope::Input);
     let mut inputs = vec![Vec::new(); switches];
     for (id, port) in (0..).zip(&topology.ports) {
         if let Some(switch) = (port.to as usize).checked_sub(hosts) {
-            inputs[switch].push(id);
+            inputs[switch].push(lanes.link(id));
         }
     }
-    let is_output = |port: &u32| !topology.is_host(topology.ports[*port as usize].from);
-    let outputs: Vec<u32> = (0..ports as u32).filter(is_output).collect();
-    let queue = |port: usize| {
-        let most = u32::try_from(plan.limits[port].frames_of(size)).unwrap_or(NONE).saturating_add(1);
-        Queues::output((topology.ports[port].from as usize).saturating_sub(hosts) as u32, most)
+    let queue = |lane: usize| {
+        // Lanes that only fill a word take nothing, and nothing comes.
+        let Some(port) = topology.ports.get(lanes.port(lane as u32) as usize).filter(|_| lanes.has(lane)) else {
+            return (0, 0);
+        };
+        let most = plan.limits[lanes.port(lane as u32) as usize].frames_of(size);
+        (port.from - hosts as u32, u32::try_from(most).unwrap_or(NONE).saturating_add(1))
     };
-    let memories = most.into_iter().map(|most| Memory { level: 0, most, peak: 0, level_slots: 0 }).collect();
-    let queues = Queues::new((0..ports).map(queue).collect(), memories, if by_input { ports } else { 0 });
+    let memory = |(most, marks): (u32, &Option<Watermarks>)| {
+        let all = marks.filter(|marks| marks.scope == PauseScope::Switch);
+        Memory { level: 0, most, peak: 0, alarm: all.map_or(NONE, |marks| marks.xoff), level_slots: 0 }
+    };
+    let memories = most.into_iter().zip(&watermarks).map(memory).collect();
+    let links = if by_input { lanes.links() } else { 0 };
+    let mut queues = Queues::new((0..lanes.count).map(queue), memories, links);
 
     let lag = |port: usize| (plan.lag(port).ps() / slot.ps()) as u32;
+    let lags = Lags { to_host: lag(1), to_switch: lag(0) };
     let pause_response = responses(spec, topology, |response| response.pause_ps);
-    let wire = |port: usize| {
-        let spec = &topology.ports[port];
-        let switch = (spec.to as usize).checked_sub(hosts).map_or(NONE, |switch| switch as u32);
-        Wire { switch, lag: lag(port), hold: spec.link.delay_ps + pause_response[spec.from as usize] }
+    let wire = |link: usize| {
+        let port = lanes.port(link as u32) as usize;
+        let Some(spec) = topology.ports.get(port).filter(|_| lanes.has(link)) else {
+            return Wire { switch: NONE, xoff: NONE, is_above: false, hold: Span::ZERO };
+        };
+        let switch = (spec.to as usize).checked_sub(hosts);
+        let marks = switch.and_then(|switch| watermarks[switch]).filter(|marks| marks.scope == PauseScope::Input);
+        Wire {
+            switch: switch.map_or(NONE, |switch| switch as u32),
+            xoff: marks.map_or(NONE, |marks| marks.xoff),
+            is_above: false,
+            hold: spec.link.delay_ps + pause_response[spec.from as usize],
+        }
     };
-    let wires: Vec<Wire> = (0..ports).map(wire).collect();
-    let round = wires.iter().map(|wire| wire.lag).max().unwrap_or(0) as usize + 2;
+    let wires: Vec<Wire> = (0..lanes.links()).map(wire).collect();
+    let round = lags.to_host.max(lags.to_switch) as usize + 2;
 
-    let mut outlets = Outlets::new(&spec.switching.services, ports, slot, line_rate.bps());
+    let mut outlets = Outlets::new(&spec.switching.services, hosts, slot, line_rate.bps());
     for egress in &spec.switching.egress {
         for &host in &egress.hosts {
-            outlets.buffer(2 * host + 1, in_cells(egress.xoff_bytes), in_cells(egress.xon_bytes));
+            outlets.buffer(host, in_cells(egress.xoff_bytes), in_cells(egress.xon_bytes));
         }
     }
     let run_seed = Seed::new(seed);
-    let (sources, books, host_of) = sources(plan, run_seed);
+    let (sources, books) = sources(plan, run_seed);
     let probe = |probe: &weir_core::spec::PortProbe| Recorded {
-        port: probe.port,
+        link: lanes.link(probe.port),
         every: (probe.every_ps.ps() / slot.ps()) as u32,
         number: 1,
         peak: 0,
@@ -90,41 +109,50 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
     };
     let mut series: Vec<Series> = spec.record.traffic.iter().map(series).collect();
     series.sort_by_key(|series| series.group);
-    Kernel {
+    let mut points = spec.control.bcn.as_ref().map(|bcn| points(bcn, plan, size, run_seed, lanes));
+    for (lane, output) in queues.outputs.iter_mut().enumerate() {
+        if let Some(skip) = points.as_mut().and_then(|points| points.skip(lane)) {
+            output.next_sample = u32::try_from(skip).unwrap_or(NONE).saturating_add(1);
+        }
+    }
+    let mut kernel = Kernel {
         now: 0,
         end,
         slot,
         size,
-        hosts,
+        lanes,
         adapters: Adapters::new(&kinds(spec, hosts), sources, obedience(spec, line_rate, run_seed), slot),
         queues,
-        routes: Routes::new(&spec.network, topology, hosts),
+        routes: Routes::new(&spec.network, topology, lanes),
         outlets,
-        holds: Holds::new(ports, slot),
+        holds: Holds::new(lanes, slot),
         books,
-        points: spec.control.bcn.as_ref().map(|bcn| points(bcn, plan, size, run_seed, hosts)),
+        points,
+        lags,
         wires,
-        outputs,
-        host_of,
         above: vec![false; switches],
-        input_above: vec![false; ports],
+        all_above: 0,
         inputs,
         xoffs: vec![0; switches],
-        by_input,
         watermarks,
         split: vec![0; round],
         flights: vec![Vec::new(); round],
+        received: Vec::with_capacity(hosts),
         stranded: Vec::new(),
         agenda: std::collections::BinaryHeap::new(),
         messages: Vec::new(),
         free_messages: Vec::new(),
         counter: 0,
         drops: std::collections::BTreeMap::new(),
-        port_drops: vec![(0, 0, 0); ports],
+        lane_drops: vec![(0, 0, 0); lanes.count],
         probes: PortProbes::new(&spec.record.ports, ports, Time::ZERO + spec.run.duration_ps),
         recorded: spec.record.ports.iter().map(probe).collect(),
+        next_mark: NONE,
         series,
-    }
+        next_series: 0,
+    };
+    (kernel.next_mark, kernel.next_series) = (kernel.mark_after(0), kernel.first_series());
+    kernel
 }
 
 fn kinds(spec: &Spec, hosts: usize) -> Vec<Kind> {
@@ -143,29 +171,33 @@ fn obedience(spec: &Spec, line_rate: Rate, seed: Seed) -> Option<Obedience> {
     Some(Obedience { rules, line_rate, seed })
 }
 
-/// Sources in order of their hosts, the books of their flows, and the host of each.
-fn sources(plan: &Plan, seed: Seed) -> (Vec<PlacedSource>, Books, Vec<u16>) {
-    let spec = plan.spec();
+/// Sources in order of their hosts, and the books of their flows.
+fn sources(plan: &Plan, seed: Seed) -> (Vec<PlacedSource>, Books) {
     let mut order: Vec<usize> = (0..plan.sources.len()).collect();
     order.sort_by_key(|&place| plan.source(place).from);
     let targets = |place: usize| match &plan.source(place).to {
         Destination::Node(node) => std::slice::from_ref(node),
         Destination::Uniform(list) => list.as_slice(),
     };
-    let group_of = order.iter().map(|&place| plan.sources[place].group()).collect();
     let is_long = |&place: &usize| match plan.source(place).departures {
         Departures::Bursts { mean_frames, .. } => mean_frames > 1.0,
         _ => false,
     };
-    let books = Books::new(group_of, spec.traffic.len(), plan.flows.len(), order.iter().any(is_long));
     let placed = |&place: &usize| PlacedSource {
         host: plan.source(place).from,
         emissions: plan.emissions(&plan.sources[place], seed),
         targets: targets(place).iter().map(|&to| to as u16).collect(),
         first_flow: plan.sources[place].first_flow,
     };
-    let host_of = order.iter().map(|&place| plan.source(place).from as u16).collect();
-    (order.iter().map(placed).collect(), books, host_of)
+    let has_bursts = order.iter().any(is_long);
+    let sources: Vec<PlacedSource> = order.iter().map(placed).collect();
+    let listed = order.iter().zip(&sources).map(|(&place, source)| Listed {
+        targets: &source.targets,
+        first_flow: source.first_flow,
+        group: plan.sources[place].group(),
+    });
+    let books = Books::new(listed, plan.flows.len(), has_bursts);
+    (sources, books)
 }
 
 /// Time that each node takes to obey.
@@ -181,7 +213,8 @@ fn responses(
     of_node
 }
 
-fn points(bcn: &Bcn, plan: &Plan, size: Bytes, seed: Seed, hosts: usize) -> Points {
+fn points(bcn: &Bcn, plan: &Plan, size: Bytes, seed: Seed, lanes: Lanes) -> Points {
+    let hosts = lanes.hosts;
     let (spec, topology) = (plan.spec(), plan.topology());
     let link = topology.ports[0].link.delay_ps;
     let switch = topology.nodes.iter().map(|node| node.latency_ps).max().unwrap_or(Span::ZERO);
@@ -190,7 +223,7 @@ fn points(bcn: &Bcn, plan: &Plan, size: Bytes, seed: Seed, hosts: usize) -> Poin
     response.truncate(hosts);
     let delays = Delays { first: bcn.congestion_point.notification.delay_ps, link, switch, links, hosts, response };
     let name = |port: u32| topology.ports[port as usize].name.clone();
-    Points::new(&bcn.congestion_point, topology.ports.len(), size, seed, name, delays)
+    Points::new(&bcn.congestion_point, lanes, size, seed, name, delays)
 }
 
 /// Links between each switch and each host, on a shortest way.

@@ -1,71 +1,116 @@
 //! The switches: an output queue at each port, in a memory that the ports of a switch share.
+//!
+//! A *lane* is the output of a switch: lane `h` leads to host `h`, the others follow from a whole word of 64 on, in the
+//! order of their ports. A *link* is a lane or, behind all lanes, the port of a host.
 
 use weir_core::network::Topology;
 use weir_core::routing::Router;
 use weir_core::spec::{Network, Routing};
 
-/// A frame of one slot: where it goes, where it came from, when it was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cell {
-    /// Slot in which it was generated.
-    pub(super) born: u32,
-    /// Its flow, and [`LAST`].
-    flow: u32,
-    /// Host.
-    pub(super) to: u16,
-    /// Source.
-    pub(super) source: u16,
-}
+use crate::slotted::cell::Cell;
 
-/// Marks the last frame of a burst.
-const LAST: u32 = 1 << 31;
-
-impl Cell {
-    #[inline]
-    pub(super) fn new(born: u32, flow: u32, to: u16, source: u16, is_last: bool) -> Cell {
-        Cell { born, flow: flow | if is_last { LAST } else { 0 }, to, source }
-    }
-
-    #[inline]
-    pub(super) fn flow(self) -> usize {
-        (self.flow & !LAST) as usize
-    }
-
-    #[inline]
-    pub(super) fn is_last(self) -> bool {
-        self.flow & LAST != 0
-    }
-}
-
-/// No place in the pool, no port.
+/// No port, no switch, never.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// A place of the pool.
+/// Which lanes and links there are.
 #[derive(Clone, Copy, Debug)]
-struct Place {
-    cell: Cell,
-    next: u32,
-    /// The port that sent it here.
-    input: u32,
+pub(super) struct Lanes {
+    pub(super) hosts: usize,
+    /// The first lane between switches.
+    pub(super) first: usize,
+    pub(super) count: usize,
 }
 
-/// The queue of an output port.
+impl Lanes {
+    /// Those of a network whose hosts are the first nodes, each with one link, the first ones.
+    pub(super) fn new(hosts: usize, ports: usize) -> Lanes {
+        let first = hosts.next_multiple_of(64);
+        Lanes { hosts, first, count: first + ports - 2 * hosts }
+    }
+
+    pub(super) fn links(self) -> usize {
+        self.count + self.hosts
+    }
+
+    /// Whether `link` is more than what fills a word.
+    pub(super) fn has(self, link: usize) -> bool {
+        link < self.hosts || link >= self.first
+    }
+
+    /// The link from a host.
+    #[inline]
+    pub(super) fn from_host(self, host: u32) -> u32 {
+        self.count as u32 + host
+    }
+
+    /// The link whose transmitter is `port`.
+    pub(super) fn link(self, port: u32) -> u32 {
+        match (port as usize).checked_sub(2 * self.hosts) {
+            Some(place) => (self.first + place) as u32,
+            None if port.is_multiple_of(2) => self.from_host(port / 2),
+            None => port / 2,
+        }
+    }
+
+    /// The transmitter of a link.
+    pub(super) fn port(self, link: u32) -> u32 {
+        let place = link as usize;
+        if place >= self.count {
+            2 * (link - self.count as u32)
+        } else if place >= self.first {
+            (place - self.first + 2 * self.hosts) as u32
+        } else {
+            2 * link + 1
+        }
+    }
+}
+
+/// The queue of a lane: a ring of a power of two of cells.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Output {
+    /// Cells served, and cells taken.
     head: u32,
     tail: u32,
-    /// What waits.
-    pub(super) len: u32,
+    /// Where its ring begins, and its length less one.
+    start: u32,
+    mask: u32,
     /// Most that waits while one more is taken: the limit, and the one that this slot serves.
-    pub(super) most: u32,
+    most: u32,
+    /// How many cells will have been taken when the next is sampled; less by those dropped that count.
+    pub(super) next_sample: u32,
     /// Its switch, counted among switches.
     pub(super) switch: u32,
-    /// Sum of `len` over the slots so far, after service.
-    pub(super) len_slots: u64,
-    /// Greatest `len` after service, since the last look.
+    /// Greatest number of cells after service, since the last look.
     pub(super) peak: u32,
-    /// Frames served.
-    pub(super) served: u32,
+    /// Sum of the cells over the slots so far, after service.
+    pub(super) len_slots: u64,
+}
+
+impl Output {
+    /// What waits.
+    #[inline]
+    pub(super) fn len(&self) -> u32 {
+        self.tail.wrapping_sub(self.head)
+    }
+
+    /// Cells served.
+    pub(super) fn served(&self) -> u32 {
+        self.head
+    }
+
+    /// Cells taken.
+    #[inline]
+    pub(super) fn taken(&self) -> u32 {
+        self.tail
+    }
+
+    /// A slot's service is over.
+    #[inline]
+    pub(super) fn account(&mut self) {
+        let len = self.len();
+        self.len_slots = self.len_slots.wrapping_add(len.into());
+        self.peak = self.peak.max(len);
+    }
 }
 
 /// What the ports of a switch share.
@@ -75,18 +120,24 @@ pub(super) struct Memory {
     pub(super) level: u32,
     pub(super) most: u32,
     pub(super) peak: u32,
+    /// A level above it is news; [`NONE`] where it is not, or no longer.
+    pub(super) alarm: u32,
     pub(super) level_slots: u64,
 }
 
 /// All queues of all switches.
 #[derive(Debug)]
 pub(super) struct Queues {
-    places: Vec<Place>,
-    free: u32,
-    /// By port; those of hosts stay empty.
+    /// All rings.
+    cells: Vec<Cell>,
+    /// The link by which each came, where inputs are told apart.
+    inputs: Vec<u32>,
+    /// By lane.
     pub(super) outputs: Vec<Output>,
+    /// Lanes that are not empty.
+    pub(super) busy: Vec<u64>,
     pub(super) memories: Vec<Memory>,
-    /// Cells that came from each port and wait, where inputs are told apart.
+    /// Cells that came by each link and wait, where inputs are told apart.
     pub(super) of_input: Vec<u32>,
 }
 
@@ -97,98 +148,141 @@ pub(super) enum Admission {
     Dropped,
 }
 
+/// Cells in the ring of an output at first.
+const RING: u32 = 8;
+
 impl Queues {
-    pub(super) fn new(outputs: Vec<Output>, memories: Vec<Memory>, inputs: usize) -> Queues {
-        Queues { places: Vec::new(), free: NONE, outputs, memories, of_input: vec![0; inputs] }
+    /// Empty queues at the outputs of `switch_of` lane, which take `most` cells. `links` is 0 where inputs are not told
+    /// apart.
+    pub(super) fn new(lanes: impl Iterator<Item = (u32, u32)>, memories: Vec<Memory>, links: usize) -> Queues {
+        let output = |(place, (switch, most)): (u32, (u32, u32))| Output {
+            head: 0,
+            tail: 0,
+            start: place * RING,
+            mask: RING - 1,
+            most,
+            next_sample: NONE,
+            switch,
+            peak: 0,
+            len_slots: 0,
+        };
+        let outputs: Vec<Output> = (0..).zip(lanes).map(output).collect();
+        let places = outputs.len() * RING as usize;
+        Queues {
+            cells: vec![Cell::NONE; places],
+            inputs: vec![0; if links > 0 { places } else { 0 }],
+            busy: vec![0; outputs.len().div_ceil(64)],
+            outputs,
+            memories,
+            of_input: vec![0; links],
+        }
     }
 
-    /// An empty queue at a port of `switch` that takes `most` cells.
-    pub(super) fn output(switch: u32, most: u32) -> Output {
-        Output { head: NONE, tail: NONE, len: 0, most, switch, len_slots: 0, peak: 0, served: 0 }
-    }
-
-    #[inline]
-    pub(super) fn push(&mut self, port: u32, cell: Cell, input: u32) -> Admission {
-        let output = &mut self.outputs[port as usize];
+    /// A cell comes over `input` to the queue of `lane`.
+    #[inline(always)]
+    pub(super) fn push<const BY_INPUT: bool>(&mut self, lane: usize, cell: Cell, input: u32) -> Admission {
+        let output = &mut self.outputs[lane];
         let memory = &mut self.memories[output.switch as usize];
-        if memory.level >= memory.most || output.len >= output.most {
+        let len = output.len();
+        if memory.level >= memory.most || len >= output.most {
             return Admission::Dropped;
         }
-        let place = Place { cell, next: NONE, input };
-        let id = if self.free == NONE {
-            self.places.push(place);
-            (self.places.len() - 1) as u32
-        } else {
-            let id = self.free;
-            self.free = self.places[id as usize].next;
-            self.places[id as usize] = place;
-            id
-        };
-        if output.len == 0 {
-            output.head = id;
-        } else {
-            self.places[output.tail as usize].next = id;
+        if len > output.mask {
+            grow::<BY_INPUT>(&mut self.cells, &mut self.inputs, output);
         }
-        output.tail = id;
-        output.len += 1;
+        let place = (output.start + (output.tail & output.mask)) as usize;
+        self.cells[place] = cell;
+        output.tail = output.tail.wrapping_add(1);
         memory.level += 1;
-        if let Some(level) = self.of_input.get_mut(input as usize) {
-            *level += 1;
+        self.busy[lane / 64] |= 1 << (lane % 64);
+        if BY_INPUT {
+            self.inputs[place] = input;
+            self.of_input[input as usize] += 1;
         }
         Admission::Taken
     }
 
-    /// The first cell of a queue that is not empty, and the port that it came from.
-    #[inline]
-    pub(super) fn pop(&mut self, port: u32) -> (Cell, u32) {
-        let output = &mut self.outputs[port as usize];
-        let id = output.head;
-        let Place { cell, next, input } = self.places[id as usize];
-        output.head = next;
-        output.len -= 1;
-        output.served += 1;
-        self.places[id as usize].next = self.free;
-        self.free = id;
-        self.memories[output.switch as usize].level -= 1;
-        if let Some(level) = self.of_input.get_mut(input as usize) {
-            *level -= 1;
+    /// The first cell of a queue that is not empty, the link that it came by, and whether others wait. It leaves
+    /// [`Queues::busy`] to the caller.
+    #[inline(always)]
+    pub(super) fn pop<const BY_INPUT: bool>(&mut self, lane: usize) -> (Cell, u32, bool) {
+        let output = &mut self.outputs[lane];
+        let place = (output.start + (output.head & output.mask)) as usize;
+        output.head = output.head.wrapping_add(1);
+        output.account();
+        let memory = &mut self.memories[output.switch as usize];
+        memory.level = memory.level.wrapping_sub(1);
+        let mut input = 0;
+        if BY_INPUT {
+            input = self.inputs[place];
+            let of_input = &mut self.of_input[input as usize];
+            *of_input = of_input.wrapping_sub(1);
         }
-        (cell, input)
+        (self.cells[place], input, output.head != output.tail)
     }
 
-    /// The cells that wait at `port`.
-    pub(super) fn waiting(&self, port: u32) -> impl Iterator<Item = Cell> + '_ {
-        let output = &self.outputs[port as usize];
-        let mut next = output.head;
-        (0..output.len).map(move |_| {
-            let place = &self.places[next as usize];
-            next = place.next;
-            place.cell
+    /// The cells that wait at `lane`.
+    fn waiting(&self, lane: usize) -> impl Iterator<Item = Cell> + '_ {
+        let output = &self.outputs[lane];
+        (0..output.len()).map(move |i| {
+            let place = output.start + (output.head.wrapping_add(i) & output.mask);
+            self.cells[place as usize]
         })
+    }
+
+    /// All cells that wait.
+    pub(super) fn all_waiting(&self) -> impl Iterator<Item = Cell> + '_ {
+        (0..self.outputs.len()).flat_map(|lane| self.waiting(lane))
     }
 }
 
-/// Which port of a switch leads on.
+/// Moves a full ring to one of twice its length.
+#[cold]
+#[inline(never)]
+fn grow<const BY_INPUT: bool>(cells: &mut Vec<Cell>, inputs: &mut Vec<u32>, output: &mut Output) {
+    let (length, start) = (output.mask + 1, cells.len());
+    let mask = 2 * output.mask + 1;
+    cells.resize(start + 2 * length as usize, Cell::NONE);
+    if BY_INPUT {
+        inputs.resize(cells.len(), 0);
+    }
+    for i in 0..length {
+        let number = output.head.wrapping_add(i);
+        let (from, to) = ((output.start + (number & output.mask)) as usize, start + (number & mask) as usize);
+        cells[to] = cells[from];
+        if BY_INPUT {
+            inputs[to] = inputs[from];
+        }
+    }
+    (output.start, output.mask) = (u32::try_from(start).expect("fewer than 2^32 cells in all switches"), mask);
+}
+
+/// Which lane of a switch leads on.
 #[derive(Debug)]
 pub(super) struct Routes {
     hosts: usize,
-    /// By switch and destination; [`BY_FLOW`] where the way depends on the sender, too.
-    next: Vec<u32>,
+    next: Table,
     /// By number of switches passed, sender and destination.
     of_flow: Vec<Vec<u32>>,
     /// Number of switches that a cell has passed when it comes to each switch on its way up.
     passed: Vec<u32>,
 }
 
-const BY_FLOW: u32 = u32::MAX - 1;
+/// The lane by switch and destination; the greatest number where the way depends on the sender, too.
+#[derive(Debug)]
+enum Table {
+    Narrow(Vec<u16>),
+    Wide(Vec<u32>),
+}
 
 impl Routes {
     /// The ways of a tree whose hosts are the first nodes, each with one link.
-    pub(super) fn new(network: &Network, topology: &Topology, hosts: usize) -> Routes {
+    pub(super) fn new(network: &Network, topology: &Topology, lanes: Lanes) -> Routes {
+        let hosts = lanes.hosts;
         let switches = topology.nodes.len() - hosts;
         let by_flow = matches!(network, Network::Xgft { routing: Routing::FlowHash, .. });
-        let mut routes =
-            Routes { hosts, next: vec![NONE; switches * hosts], of_flow: Vec::new(), passed: vec![0; switches] };
+        let mut next = vec![NONE; switches * hosts];
+        let (mut of_flow, mut passed_before) = (Vec::new(), vec![0; switches]);
         let mut router = Router::new(topology);
         // Hosts of one switch go the same ways, unless the sender matters.
         let mut senders: Vec<u32> = (0..hosts as u32).collect();
@@ -202,31 +296,44 @@ impl Routes {
                 for (passed, &port) in path.iter().enumerate().skip(1) {
                     let switch = topology.ports[port as usize].from as usize - hosts;
                     let is_up = passed < top;
-                    let entry = &mut routes.next[switch * hosts + to as usize];
                     if is_up && by_flow {
-                        *entry = BY_FLOW;
-                        routes.passed[switch] = passed as u32 - 1;
-                        if routes.of_flow.len() < passed {
-                            routes.of_flow.push(vec![NONE; hosts * hosts]);
+                        passed_before[switch] = passed as u32 - 1;
+                        if of_flow.len() < passed {
+                            of_flow.push(vec![NONE; hosts * hosts]);
                         }
-                        routes.of_flow[passed - 1][from as usize * hosts + to as usize] = port;
+                        of_flow[passed - 1][from as usize * hosts + to as usize] = lanes.link(port);
                     } else {
-                        *entry = port;
+                        next[switch * hosts + to as usize] = lanes.link(port);
                     }
                 }
             }
         }
-        routes
+        let next = if lanes.count < usize::from(u16::MAX) {
+            Table::Narrow(next.into_iter().map(|lane| lane as u16).collect())
+        } else {
+            Table::Wide(next)
+        };
+        Routes { hosts, next, of_flow, passed: passed_before }
     }
 
-    /// The port by which a cell to host `to` leaves `switch`; where it came `from` is asked if it matters.
-    #[inline]
-    pub(super) fn port(&self, switch: u32, to: u16, from: impl FnOnce() -> u16) -> u32 {
-        let port = self.next[switch as usize * self.hosts + usize::from(to)];
-        if port != BY_FLOW {
-            return port;
+    /// The lane by which a cell to host `to` leaves `switch`; where it came `from` is asked if it matters.
+    #[inline(always)]
+    pub(super) fn lane(&self, switch: u32, to: u16, from: impl FnOnce() -> u16) -> usize {
+        let place = switch as usize * self.hosts + usize::from(to);
+        let lane = match &self.next {
+            Table::Narrow(next) if next[place] == u16::MAX => NONE,
+            Table::Narrow(next) => next[place].into(),
+            Table::Wide(next) => next[place],
+        };
+        if lane != NONE {
+            return lane as usize;
         }
+        self.lane_of_flow(switch, to, from())
+    }
+
+    #[inline(never)]
+    fn lane_of_flow(&self, switch: u32, to: u16, from: u16) -> usize {
         let passed = self.passed[switch as usize] as usize;
-        self.of_flow[passed][usize::from(from()) * self.hosts + usize::from(to)]
+        self.of_flow[passed][usize::from(from) * self.hosts + usize::from(to)] as usize
     }
 }

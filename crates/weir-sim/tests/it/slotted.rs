@@ -54,6 +54,25 @@ fn both_engines_count_the_same_frames_at_the_same_times() {
 }
 
 #[test]
+fn destinations_may_stand_in_any_order_and_hosts_be_more_than_a_word_has_bits() {
+    let mut spec = slotted_switch(400, 1);
+    let link = LinkSpec { rate_bps: Rate::from_gbit_per_s(10), delay_ps: SLOT, framing_bytes: Bytes::ZERO };
+    spec.network = Network::Star { hosts: 100, link, switch: SwitchSpec { latency_ps: SLOT } };
+    for (place, source) in spec.traffic[0].sources.iter_mut().enumerate() {
+        source.from = 3 * place as u32;
+        source.to = Destination::Uniform(match place % 4 {
+            0 => (0..100).rev().collect(),
+            1 => (20..90).filter(|host| host % 3 != 0).collect(),
+            2 => (40..100).filter(|&host| host != 70).collect(),
+            _ => vec![99],
+        });
+    }
+    let (event, slotted) = both(spec, 0);
+    agree(&event, &slotted);
+    assert!(slotted.flows.iter().filter(|flow| flow.delivered_frames > 0).count() > 1000);
+}
+
+#[test]
 fn both_engines_drop_the_same_frames_where_queues_are_short() {
     use weir_core::spec::{Discipline, Limit, QueueRule};
     let mut spec = slotted_switch(3_000, 1);

@@ -1,0 +1,98 @@
+//! Sets of small numbers, a bit for each.
+
+/// The numbers of the set bits of a word, in order.
+#[inline(always)]
+pub(super) fn of(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = word.trailing_zeros() as usize;
+        (word != 0).then(|| {
+            word &= word - 1;
+            bit
+        })
+    })
+}
+
+/// A word with the bits set whose turn is true, at most 64.
+#[inline]
+pub(super) fn collect(bits: impl Iterator<Item = bool>) -> u64 {
+    (0..64).zip(bits).fold(0, |word, (place, bit)| word | u64::from(bit) << place)
+}
+
+/// For each host the queues that are ready, with the words that are not empty, and the hosts that have any.
+#[derive(Debug)]
+pub(super) struct Ready {
+    /// Words of a host, and words of bits for them.
+    row: usize,
+    summary_row: usize,
+    words: Vec<u64>,
+    summary: Vec<u64>,
+    pub(super) hosts: Vec<u64>,
+}
+
+impl Ready {
+    /// Nothing is ready at `n` hosts with at most `n` queues each.
+    pub(super) fn new(n: usize) -> Ready {
+        let row = n.div_ceil(64);
+        let summary_row = row.div_ceil(64);
+        let hosts = vec![0; row];
+        Ready { row, summary_row, words: vec![0; n * row], summary: vec![0; n * summary_row], hosts }
+    }
+
+    /// Whether a host has a queue that is ready.
+    #[inline]
+    pub(super) fn has(&self, host: usize) -> bool {
+        self.hosts[host / 64] >> (host % 64) & 1 != 0
+    }
+
+    #[inline]
+    pub(super) fn set(&mut self, host: usize, queue: usize) {
+        let word = queue / 64;
+        self.words[host * self.row + word] |= 1 << (queue % 64);
+        self.summary[host * self.summary_row + word / 64] |= 1 << (word % 64);
+        self.hosts[host / 64] |= 1 << (host % 64);
+    }
+
+    #[inline]
+    pub(super) fn clear(&mut self, host: usize, queue: usize) {
+        let word = queue / 64;
+        let bits = &mut self.words[host * self.row + word];
+        *bits &= !(1 << (queue % 64));
+        if *bits != 0 {
+            return;
+        }
+        let summary = &mut self.summary[host * self.summary_row..][..self.summary_row];
+        summary[word / 64] &= !(1 << (word % 64));
+        if summary.iter().all(|&word| word == 0) {
+            self.hosts[host / 64] &= !(1 << (host % 64));
+        }
+    }
+
+    /// The first ready queue of a host from `turn` on, round about.
+    #[inline]
+    pub(super) fn next(&self, host: usize, turn: usize) -> Option<usize> {
+        let words = &self.words[host * self.row..][..self.row];
+        let first = turn / 64;
+        if let Some(&word) = words.get(first) {
+            let rest = word & (u64::MAX << (turn % 64));
+            if rest != 0 {
+                return Some(first * 64 + rest.trailing_zeros() as usize);
+            }
+        }
+        let summary = &self.summary[host * self.summary_row..][..self.summary_row];
+        let word = first_from(summary, first + 1).or_else(|| first_from(summary, 0))?;
+        Some(word * 64 + words[word].trailing_zeros() as usize)
+    }
+}
+
+/// The first set bit from `from` on.
+#[inline]
+fn first_from(words: &[u64], from: usize) -> Option<usize> {
+    let mut mask = u64::MAX << (from % 64);
+    for (place, &word) in words.iter().enumerate().skip(from / 64) {
+        if word & mask != 0 {
+            return Some(64 * place + (word & mask).trailing_zeros() as usize);
+        }
+        mask = u64::MAX;
+    }
+    None
+}
