@@ -354,7 +354,7 @@ impl Below {
 
     #[inline(always)]
     fn of(self, word: u64) -> u64 {
-        let quotient = (u128::from(word) * u128::from(self.reciprocal) >> 64) as u64;
+        let quotient = ((u128::from(word) * u128::from(self.reciprocal)) >> 64) as u64;
         let rest = word.wrapping_sub(quotient.wrapping_mul(self.bound));
         if rest >= self.bound { rest - self.bound } else { rest }
     }

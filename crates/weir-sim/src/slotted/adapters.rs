@@ -222,13 +222,13 @@ impl Adapters {
     #[inline]
     fn serve_backlogs(&mut self, now: u32, held: &[u64]) {
         let is_due = self.soonest <= now;
-        for word in 0..self.row {
+        for (word, held) in held.iter().enumerate() {
             let mut todo = self.ready.hosts[word];
             if is_due {
                 let next_due = &self.next_due[64 * word..self.next_due.len().min(64 * word + 64)];
                 todo |= bits::collect(next_due.iter().map(|&due| due <= now));
             }
-            todo &= !(held[word] | self.sends[word]);
+            todo &= !(held | self.sends[word]);
             for bit in bits::of(todo) {
                 let host = 64 * word + bit;
                 if self.next_due[host] <= now {

@@ -388,7 +388,7 @@ impl Kernel {
         for word in 0..self.adapters.sends.len() {
             for bit in bits::of(self.adapters.sends[word]) {
                 let host = 64 * word + bit;
-                let (cell, link) = (self.adapters.cells[host], self.lanes.from_host(host as u32));
+                let (cell, link) = (self.adapters.cells[host], self.lanes.uplink(host as u32));
                 if is_direct {
                     self.enter::<BY_INPUT>(link, cell, arrival);
                 } else {

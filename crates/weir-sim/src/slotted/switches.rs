@@ -39,7 +39,7 @@ impl Lanes {
 
     /// The link from a host.
     #[inline]
-    pub(super) fn from_host(self, host: u32) -> u32 {
+    pub(super) fn uplink(self, host: u32) -> u32 {
         self.count as u32 + host
     }
 
@@ -47,7 +47,7 @@ impl Lanes {
     pub(super) fn link(self, port: u32) -> u32 {
         match (port as usize).checked_sub(2 * self.hosts) {
             Some(place) => (self.first + place) as u32,
-            None if port.is_multiple_of(2) => self.from_host(port / 2),
+            None if port.is_multiple_of(2) => self.uplink(port / 2),
             None => port / 2,
         }
     }
