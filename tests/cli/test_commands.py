@@ -250,6 +250,9 @@ def test_a_search_begins_at_the_rates_of_an_earlier_one(weir, place):
     assert "hint:" in (place / "warm" / "scenario.yaml").read_text()
     assert weir("search", "--resume", "warm", "--json").json["trials"] == warm.json["trials"]
     assert "leave --set, --out and --from out" in weir("search", "--resume", "warm", "--from", "cold").err
+    idle = weir("search", "search.yaml", "--set", "search.algorithm.kind=mdr", "--from", "cold")
+    assert idle.code == 2
+    assert "--from has no effect on the algorithm mdr" in idle.err
 
 
 def test_a_search_that_ran_out_of_time_is_resumed_to_the_same_result(weir, place):

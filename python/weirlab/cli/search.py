@@ -250,6 +250,12 @@ def _hints(scenario: Scenario, earlier: Path) -> dict[str, FrameRate]:
     assert scenario.search is not None
     if scenario.study is not None:
         raise InputError("--from begins one search at the rates of one; leave it out for a study")
+    kind = scenario.search.algorithm.kind
+    if kind not in ("weir", "mlr"):
+        raise InputError(
+            f"--from has no effect on the algorithm {kind}, which begins at the highest load; leave it out, "
+            "or take another:  --set search.algorithm.kind=weir"
+        )
     hints = {
         f"search.goals.{goal.goal.name}.hint": FrameRate.from_fps(goal.lower.load_fps)
         for goal in replay(earlier).result.goals
