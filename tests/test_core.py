@@ -14,7 +14,7 @@ import pytest
 
 from weirlab import _core
 
-LINK = {"rate_bps": 10_000_000_000, "delay_ps": 500_000, "framing_bytes": 0}
+LINK = {"rate_bps": 10_000_000_000, "delay_ps": 500_000, "framing_bytes": 0, "loss": {"kind": "none"}}
 STAR = {"kind": "star", "hosts": 3, "link": LINK, "switch": {"latency_ps": 0}}
 NO_RECORD: dict[str, Any] = {
     "ports": [],
@@ -24,6 +24,7 @@ NO_RECORD: dict[str, Any] = {
     "connections": [],
     "limiters": [],
     "queue_levels": [],
+    "captures": [],
 }
 FOREVER = 2**64 - 1
 MILLISECOND = 10**9
@@ -130,7 +131,7 @@ def test_frames_are_conserved_and_columns_have_one_length() -> None:
     assert delivered.sum() == tables["delays"]["frames"].sum() == tables["deliveries"]["frames"].sum()
     assert column(tables, "intervals", "t_ps")[:2] == [MILLISECOND // 10, MILLISECOND // 5]
     assert column(tables, "flow_names", "name") == ["load/host-0->host-2", "load/host-1->host-2"]
-    assert column(tables, "cause_names", "name") == ["queue-full"]
+    assert column(tables, "cause_names", "name") == ["queue-full", "link-loss"]
 
 
 def test_what_is_unknown_is_not_a_number() -> None:

@@ -143,6 +143,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
         "retransmits",
         "repairs",
     ),
+    "captures": ("replicate", "name", "frames", "left_out_frames"),
     "connection_names": ("connection", "name", "flow", "traffic"),
     "flow_names": ("flow", "name", "traffic", "from", "to"),
     "port_names": ("port", "name", "rate_bps", "framing_bytes"),

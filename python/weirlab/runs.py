@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
 
 from weirlab import _core
 from weirlab.errors import InputError, RunFailed, UnsupportedError
+from weirlab.files import whole
 from weirlab.records import TABLES, Records
 from weirlab.results import Manifest, Provenance, usable_cpus, write_json, write_text
 from weirlab.scenario import Resolved, Scenario, load
+from weirlab.scenario.base import Named
+from weirlab.scenario.record import FrameRecord
 from weirlab.scenario.testbeds import Netns, Sim
 
 __all__ = [
@@ -43,6 +46,9 @@ class Run:
     """One per replicate."""
     records: Records
     provenance: Provenance
+    captures: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    """Capture files that the scenario asks for, by name: `NAME-REPLICATE.pcapng`. A loaded run has none in
+    memory; they lie in its directory."""
 
     def __repr__(self) -> str:
         many = f"{len(self.seeds)} replicates from seed" if len(self.seeds) > 1 else "seed"
@@ -57,6 +63,9 @@ class Run:
         directory = Path(directory)
         save_scenario(self.scenario, directory)
         self.records.save(directory / "tables")
+        for name, content in self.captures.items():
+            with whole(directory / name) as unfinished:
+                unfinished.write_bytes(content)
         manifest = Manifest(
             kind="run",
             name=self.scenario.name,
@@ -128,8 +137,10 @@ def run(
     seeds = replicate_seeds(
         scenario.run.seed if seed is None else seed, 1 if replicates is None else replicates
     )
-    records = simulate(scenario, seeds, threads=threads, progress=progress)
-    return Run(scenario=scenario, seeds=seeds, records=records, provenance=provenance.ended())
+    records, captures = _simulate(scenario, seeds, threads, progress)
+    return Run(
+        scenario=scenario, seeds=seeds, records=records, provenance=provenance.ended(), captures=captures
+    )
 
 
 def replicate_seeds(seed: int, replicates: int) -> tuple[int, ...]:
@@ -147,7 +158,20 @@ def replicate_seeds(seed: int, replicates: int) -> tuple[int, ...]:
 def simulate(
     scenario: Scenario, seeds: Sequence[int], *, threads: int | None = None, progress: Progress | None = None
 ) -> Records:
-    """What the simulator records of a scenario, one replicate per seed, checked for conservation."""
+    """What the simulator records of a scenario, one replicate per seed, checked for conservation; no
+    captures."""
+    without = {
+        name: record for name, record in scenario.record.items() if not isinstance(record, FrameRecord)
+    }
+    if len(without) < len(scenario.record):
+        scenario = scenario.model_copy(update={"record": Named(without)})
+    return _simulate(scenario, seeds, threads, progress)[0]
+
+
+def _simulate(
+    scenario: Scenario, seeds: Sequence[int], threads: int | None, progress: Progress | None
+) -> tuple[Records, dict[str, bytes]]:
+    """Records, and the capture files by name."""
     if threads is not None and threads < 1:
         raise InputError(f"at least 1 thread is needed (got {threads})")
     resolved = resolve(scenario)
@@ -156,9 +180,12 @@ def simulate(
         columns = _core.simulate(resolved.spec_json, list(seeds), threads, progress)
     except _core.SimulationError as error:
         raise RunFailed(f"{scenario.name}: {error}") from error
+    contents = columns["captures"].pop("content")
     records = Records.from_columns(columns)
     check_conservation(records)
-    return records
+    rows = records["captures"].select("name", "replicate").rows()
+    names = [f"{name}-{replicate}.pcapng" for name, replicate in rows]
+    return records, dict(zip(names, contents, strict=True))
 
 
 def resolve(scenario: Scenario) -> Resolved:

@@ -44,6 +44,7 @@ NO_RECORD: dict[str, Any] = {
     "connections": [],
     "limiters": [],
     "queue_levels": [],
+    "captures": [],
 }
 RATE_BPS = 10_000_000_000
 DELAY_PS = 500_000
@@ -63,7 +64,7 @@ def transmission_ps(size: int, framing: int = 0) -> int:
 
 def star(hosts: int, *, framing: int = 0) -> Spec:
     """Hosts around one switch; links of 10 Gbit/s."""
-    link = {"rate_bps": RATE_BPS, "delay_ps": DELAY_PS, "framing_bytes": framing}
+    link = {"rate_bps": RATE_BPS, "delay_ps": DELAY_PS, "framing_bytes": framing, "loss": {"kind": "none"}}
     return {"kind": "star", "hosts": hosts, "link": link, "switch": {"latency_ps": 0}}
 
 

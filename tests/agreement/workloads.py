@@ -35,7 +35,7 @@ def incast(duration_ps: int) -> Tables:
 def fat_tree(k: int, duration_ps: int) -> Tables:
     """W3 through the engine; see :func:`agreement.reference.fat_tree`."""
     hosts = k**3 // 4
-    link = {"rate_bps": RATE_BPS, "delay_ps": DELAY_PS, "framing_bytes": 0}
+    link = {"rate_bps": RATE_BPS, "delay_ps": DELAY_PS, "framing_bytes": 0, "loss": {"kind": "none"}}
     network = {"kind": "fat-tree", "k": k, "link": link, "switch": {"latency_ps": 0}}
     departures = {"kind": "poisson", "mean_gap_ps": transmission_ps(1500) / 0.8}
     sources = [_source(host, (host + hosts // 2) % hosts, departures, 1500) for host in range(hosts)]

@@ -12,7 +12,7 @@ from weirlab.theory.bcn import BcnPoint
 from weirlab.theory.qcn import QcnPoint
 
 US = 10**6  # ps
-LINK = {"rate_bps": 10**10, "delay_ps": US // 2, "framing_bytes": 0}
+LINK = {"rate_bps": 10**10, "delay_ps": US // 2, "framing_bytes": 0, "loss": {"kind": "none"}}
 NOTIFICATION = {"frame_bytes": 64, "delay_ps": US, "lane": "control"}
 
 

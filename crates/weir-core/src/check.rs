@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use crate::error::SpecError;
 use crate::network::Topology;
 use crate::spec::{
-    Departures, Destination, Discipline, FrameSize, LevelProbe, QueueRule, Record, Run, Source, Spec, Traffic,
+    Capture, Departures, Destination, Discipline, FrameSize, LevelProbe, QueueRule, Record, Run, Source, Spec, Traffic,
 };
 use crate::units::{Bytes, Span, Time};
 
@@ -19,6 +19,8 @@ pub const MAX_DURATION: Span = Span::from_ps(1 << 62);
 pub const MAX_FRAME: Bytes = Bytes::new(65_535);
 /// Most rows that the probes of one run may write.
 pub const MAX_ROWS: u64 = 20_000_000;
+/// Most frames of a capture: about 1 GB of memory.
+pub const MAX_CAPTURE: u64 = 10_000_000;
 /// Most flows of a scenario: pairs of a source and one of its destinations.
 pub const MAX_FLOWS: u64 = 1 << 22;
 
@@ -359,6 +361,40 @@ fn check_record(record: &Record, spec: &Spec, topology: &Topology) -> Result<(),
     for (i, probe) in record.queue_levels.iter().enumerate() {
         check_levels(probe, topology, &mut ports).map_err(|error| error.under(format!("/record/queue_levels/{i}")))?;
     }
+    let (mut names, mut ports) = (BTreeSet::new(), BTreeSet::new());
+    for (i, capture) in record.captures.iter().enumerate() {
+        let at = format!("/record/captures/{i}");
+        if capture.name.is_empty() || !names.insert(&capture.name) {
+            let message = format!("a capture needs a name of its own (got '{}')", capture.name);
+            return Err(SpecError::new(format!("{at}/name"), message));
+        }
+        check_capture(capture, topology, &mut ports).map_err(|error| error.under(at))?;
+    }
+    Ok(())
+}
+
+fn check_capture(capture: &Capture, topology: &Topology, listed: &mut BTreeSet<u32>) -> Result<(), SpecError> {
+    for (j, &port) in capture.ports.iter().enumerate() {
+        let at = format!("/ports/{j}");
+        check_port(port, topology).map_err(|error| error.under(&at))?;
+        if !listed.insert(port) {
+            let name = &topology.ports[port as usize].name;
+            return Err(SpecError::new(at, format!("the frames of port '{name}' are recorded twice")));
+        }
+    }
+    check_window(capture.from_ps, capture.to_ps)?;
+    if !(1..=MAX_CAPTURE).contains(&capture.frames) {
+        let message = format!("a capture keeps 1 to {MAX_CAPTURE} frames (got {})", capture.frames);
+        return Err(SpecError::new("/frames", message));
+    }
+    Ok(())
+}
+
+fn check_window(from: Time, to: Time) -> Result<(), SpecError> {
+    if from >= to {
+        let message = format!("the time that counts ends after its start, {from} (got {to})");
+        return Err(SpecError::new("/to_ps", message));
+    }
     Ok(())
 }
 
@@ -372,10 +408,7 @@ fn check_levels(probe: &LevelProbe, topology: &Topology, listed: &mut BTreeSet<u
     if !listed.insert(probe.port) {
         return Err(SpecError::new("/port", format!("port '{}' is recorded twice", port.name)));
     }
-    if probe.from_ps >= probe.to_ps {
-        let message = format!("the time that counts ends after its start, {} (got {})", probe.from_ps, probe.to_ps);
-        return Err(SpecError::new("/to_ps", message));
-    }
+    check_window(probe.from_ps, probe.to_ps)?;
     if probe.bin_bytes == Bytes::ZERO {
         return Err(SpecError::new("/bin_bytes", "a bin is wider than 0 B (got 0)"));
     }

@@ -11,6 +11,8 @@ pub enum Column {
     F64(Vec<f64>),
     /// Names.
     Text(Vec<String>),
+    /// Whole files.
+    Blob(Vec<Vec<u8>>),
 }
 
 /// A table: its columns by name, all of one length.

@@ -11,6 +11,7 @@ pub mod transport;
 
 use serde::{Deserialize, Serialize};
 
+use crate::path::LossModel;
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// A complete experiment, but for the seed.
@@ -161,6 +162,8 @@ pub struct LinkSpec {
     pub delay_ps: Span,
     /// What a frame occupies beyond its size: 20 B for Ethernet's preamble and gap, 0 where the size is all.
     pub framing_bytes: Bytes,
+    /// What is lost on the way, in each direction by chance of its own.
+    pub loss: LossModel,
 }
 
 /// Properties of a generated switch.
@@ -397,6 +400,24 @@ pub struct Record {
     pub limiters: Vec<LimiterProbe>,
     /// Distributions of queues over time.
     pub queue_levels: Vec<LevelProbe>,
+    /// Frames themselves, as capture files.
+    pub captures: Vec<Capture>,
+}
+
+/// A capture file: the frames whose transmission begins at some ports, in order of time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Capture {
+    /// Unique name.
+    pub name: String,
+    /// Port ids; each is an interface of the file. At most one capture per port.
+    pub ports: Vec<u32>,
+    /// Start of the time that counts.
+    pub from_ps: Time,
+    /// Its end.
+    pub to_ps: Time,
+    /// Most frames that are kept; the rest is counted.
+    pub frames: u64,
 }
 
 /// Rows of the table `intervals`: queue, throughput and drops of a port.

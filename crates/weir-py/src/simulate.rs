@@ -6,7 +6,7 @@ use std::thread;
 use numpy::IntoPyArray;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList};
 use weir_core::network::Topology;
 use weir_core::spec::{Network, Spec};
 use weir_sim::{Column, Plan, Progress, Table, Tables};
@@ -106,5 +106,6 @@ fn column_to_python(py: Python<'_>, column: Column) -> PyResult<Bound<'_, PyAny>
         Column::U64(values) => values.into_pyarray(py).into_any(),
         Column::F64(values) => values.into_pyarray(py).into_any(),
         Column::Text(values) => PyList::new(py, values)?.into_any(),
+        Column::Blob(values) => PyList::new(py, values.iter().map(|bytes| PyBytes::new(py, bytes)))?.into_any(),
     })
 }

@@ -17,9 +17,10 @@ use crate::control::Control;
 use crate::deliveries::{FlowCounters, Watch};
 use crate::feed::Feed;
 use crate::frames::{Body, Frame, FrameId, Kind, NO_FRAME, Pool};
-use crate::line::{ARMED, FED, Line, SPECIAL, UNKEPT};
+use crate::line::{ARMED, FED, Line, SPECIAL, UNKEPT, WATCHED};
 use crate::plan::{ARRIVED, Plan};
 use crate::probes::PortProbes;
+use crate::wire::Wires;
 
 /// A network of ports and links under a scenario's load.
 #[derive(Debug)]
@@ -50,6 +51,8 @@ pub struct Fabric<'p> {
     /// The frame that an agent is about to be told of.
     pub(crate) received: Option<Received>,
     pub(crate) control: Option<Box<Control>>,
+    /// Links that lose frames, and ports whose frames are captured.
+    pub(crate) wires: Option<Box<Wires>>,
     /// The entity of the first agent, behind those of the timers of ports, if they have any.
     first_agent: Entity,
 }
@@ -86,9 +89,13 @@ impl<'p> Fabric<'p> {
             receivers: Vec::new(),
             received: None,
             control: plan.control.as_ref().map(|shared| Box::new(Control::new(plan, shared, seed, end))),
+            wires: Wires::new(plan, seed).map(Box::new),
         };
         for (port, boundary) in fabric.port_probes.first() {
             fabric.lines[port as usize].boundary = boundary;
+        }
+        for port in fabric.wires.iter().flat_map(|wires| wires.ports()) {
+            fabric.lines[port as usize].flags |= WATCHED;
         }
         fabric.add_feeds(seed);
         fabric.start_control();
@@ -456,15 +463,17 @@ impl<'p> Fabric<'p> {
             }
             if due <= generated {
                 match line.port.wake(due) {
-                    Some(sent) => return Step::Sent { id: sent.handle, end: sent.end },
-                    None => continue,
+                    Some(sent) if self.sets_out(port, sent.handle, sent.end) => {
+                        return Step::Sent { id: sent.handle, end: sent.end };
+                    }
+                    _ => continue,
                 }
             }
             let (flow, size) = feed.take();
             let id = self.generate(now, flow, size);
             match self.lines[port as usize].port.offer(now, id, size, Lane::Data) {
-                Offer::Sent { end } => return Step::Sent { id, end },
-                Offer::Waits => {}
+                Offer::Sent { end } if self.sets_out(port, id, end) => return Step::Sent { id, end },
+                Offer::Sent { .. } | Offer::Waits => {}
                 Offer::Dropped => self.drop_frame(id),
             }
             self.draw();
@@ -487,6 +496,7 @@ impl<'p> Fabric<'p> {
             line.flags |= FED;
             line.feed = self.feeds.len() as u32;
             if plan.limits[port as usize] == Limit::UNLIMITED
+                && !line.has(WATCHED)
                 && let Some(size) = feed.fixed_size
             {
                 line.flags |= UNKEPT;

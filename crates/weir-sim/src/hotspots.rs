@@ -3,6 +3,7 @@
 //! Source: ZRL benchmark, traffic scenarios, switch, adapter, initial parameter settings.
 
 use weir_core::network::Topology;
+use weir_core::path::LossModel;
 use weir_core::spec::control::{
     BackOff, Bcn, BcnCongestionPoint, BcnReactionPoint, Control, Counted, Counting, Limiter, Meanwhile, Negative,
     Notification, NotificationLane, Positive, Restart, Sampling, Saturation, Stop, StopReset,
@@ -106,7 +107,7 @@ impl Benchmark {
     /// The spec. Ports of hosts and of the switches towards them are recorded nowhere but at host 0, every 1000 slots.
     pub fn spec(&self) -> Spec {
         let hosts = self.hosts();
-        let link = LinkSpec { rate_bps: LINE, delay_ps: Span::ZERO, framing_bytes: Bytes::ZERO };
+        let link = LinkSpec { rate_bps: LINE, delay_ps: Span::ZERO, framing_bytes: Bytes::ZERO, loss: LossModel::None };
         let network = Network::Xgft {
             children: self.children.clone(),
             parents: self.parents.clone(),

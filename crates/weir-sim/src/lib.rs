@@ -18,6 +18,7 @@
 mod agenda;
 mod agent;
 mod batch;
+mod capture;
 mod control;
 mod deliveries;
 mod endpoint;
@@ -35,6 +36,7 @@ mod slotted;
 mod tables;
 mod tcp;
 mod totals;
+mod wire;
 pub mod workloads;
 
 pub use agent::{Agent, PushedSource, Received};
@@ -49,7 +51,7 @@ pub use sim::{Sim, SimError};
 pub use tables::Tables;
 pub use tcp::{TcpReceiver, TcpSender};
 pub use totals::{
-    BurstTotals, ConnectionInterval, ConnectionTotals, ControlFrames, ControlKind, ControlTotals, DropTotals,
-    FlowTotals, LimiterInterval, MarkTotals, MemoryTotals, PortTotals, Totals,
+    BurstTotals, CaptureFile, ConnectionInterval, ConnectionTotals, ControlFrames, ControlKind, ControlTotals,
+    DropCause, DropTotals, FlowTotals, LimiterInterval, MarkTotals, MemoryTotals, PortTotals, Totals,
 };
 pub use weir_core::columns::{Column, Table};

@@ -31,6 +31,8 @@ pub(crate) const FED: u32 = 2;
 pub(crate) const UNKEPT: u32 = 4;
 /// Congestion management looks at the line whenever it is touched.
 pub(crate) const SPECIAL: u32 = 8;
+/// Each transmission is looked at: frames are lost on the link, or captured.
+pub(crate) const WATCHED: u32 = 16;
 
 impl Line {
     /// An idle port and an empty link.

@@ -224,6 +224,15 @@ impl Plan {
         self.control.as_ref().and_then(|control| control.capable.get(flow as usize)).is_some_and(|&capable| capable)
     }
 
+    /// What the connection of `flow` announces as its largest segment, which includes time stamps.
+    ///
+    /// Source: RFC 6691, 3.
+    pub(crate) fn largest_segment(&self, flow: u32, stamped: bool) -> Option<u16> {
+        let place = self.connections.partition_point(|connection| connection.flow <= flow).checked_sub(1)?;
+        let (config, _) = self.connection(&self.connections[place]);
+        u16::try_from(config.segment_bytes.count() + if stamped { 12 } else { 0 }).ok()
+    }
+
     fn prepare_control(&mut self) {
         let Some(mut control) = self.control.take() else { return };
         if self.spec.control.dcqcn.is_some() {

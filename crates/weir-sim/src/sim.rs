@@ -12,7 +12,7 @@ use crate::fabric::Fabric;
 use crate::frames::Kind;
 use crate::line::{FED, Line, UNKEPT};
 use crate::plan::{ARRIVED, Plan};
-use crate::totals::{ConnectionTotals, DropTotals, FlowTotals, PortTotals, Totals};
+use crate::totals::{ConnectionTotals, DropCause, DropTotals, FlowTotals, PortTotals, Totals};
 
 /// Why a run gave no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -251,6 +251,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             memories: Vec::new(),
             connections: Vec::new(),
             tcp: Vec::new(),
+            captures: self.fabric.wires.as_mut().map_or_else(Vec::new, |wires| wires.captures(self.fabric.plan)),
         };
         self.agents.iter_mut().for_each(|agent| agent.report(self.fabric.end, &mut totals));
         self.balance_streams(&totals.connections)?;
@@ -283,10 +284,14 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
         let (mut drops, mut flows) = (Vec::new(), Vec::with_capacity(plan.flows.len()));
         for (id, ((flow, counters), &live)) in (0..).zip(plan.flows.iter().zip(&self.fabric.flows).zip(live)) {
             let mut dropped = 0;
-            let route = (flow.first_leg as usize..).map(|leg| (plan.route[leg], self.fabric.drops[leg]));
-            for (port, frames) in route.take_while(|&(port, _)| port != ARRIVED).filter(|&(_, frames)| frames > 0) {
-                dropped += frames;
-                drops.push(DropTotals { port, flow: id, frames });
+            let lost = |leg: usize| self.fabric.wires.as_ref().map_or(0, |wires| wires.lost(leg));
+            let route = (flow.first_leg as usize..).map(|leg| (plan.route[leg], self.fabric.drops[leg], lost(leg)));
+            for (port, full, lost) in route.take_while(|row| row.0 != ARRIVED) {
+                let causes = [(DropCause::QueueFull, full), (DropCause::LinkLoss, lost)];
+                for (cause, frames) in causes.into_iter().filter(|row| row.1 > 0) {
+                    dropped += frames;
+                    drops.push(DropTotals { port, flow: id, cause, frames });
+                }
             }
             let (sent, delivered) = (counters.sent_frames, counters.delivered_frames);
             if sent != delivered + dropped + live {

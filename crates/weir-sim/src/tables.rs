@@ -5,14 +5,11 @@ use weir_core::table;
 use weir_core::units::{Span, Time};
 
 use crate::plan::Plan;
-use crate::totals::{ConnectionTotals, ControlKind, Totals};
+use crate::totals::{ConnectionTotals, ControlKind, DropCause, Totals};
 
 /// All tables of a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tables(pub Vec<Table>);
-
-/// Why frames are dropped; a cause's id is its place.
-const CAUSES: [&str; 1] = ["queue-full"];
 
 impl Tables {
     /// The tables of `batch`, all replicates of `plan`.
@@ -65,7 +62,7 @@ impl Tables {
                 replicate: U32 = i,
                 port: U32 = row.port,
                 flow: U32 = row.flow,
-                cause: U32 = 0,
+                cause: U32 = row.cause.id(),
                 frames: U64 = row.frames,
             ),
             table!("marks": each(batch, |run| &run.control.marks) => |(i, row)|
@@ -226,6 +223,13 @@ impl Tables {
                 retransmits: U64 = row.retransmits,
                 repairs: U32 = row.repairs.into(),
             ),
+            table!("captures": each(batch, |run| &run.captures) => |(i, row)|
+                replicate: U32 = i,
+                name: Text = row.name.clone(),
+                frames: U64 = row.frames,
+                left_out_frames: U64 = row.left_out,
+                content: Blob = row.content.clone(),
+            ),
             table!("connection_names": numbered(&plan.connections) => |(id, row)|
                 connection: U32 = id,
                 name: Text = names[row.flow as usize].clone(),
@@ -253,7 +257,7 @@ impl Tables {
                 traffic: U32 = id,
                 name: Text = row.name.clone(),
             ),
-            table!("cause_names": numbered(&CAUSES) => |(id, text)|
+            table!("cause_names": numbered(&DropCause::NAMES) => |(id, text)|
                 cause: U32 = id,
                 name: Text = (*text).to_string(),
             ),

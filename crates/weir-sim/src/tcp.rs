@@ -26,6 +26,8 @@ pub struct TcpSender {
     stop: Time,
     stopped: bool,
     load: Application,
+    /// Segments sent, modulo 2^16.
+    sent: u16,
     series: Option<Series>,
 }
 
@@ -41,6 +43,8 @@ enum Application {
 pub struct TcpReceiver {
     machine: Receiver,
     flow: u32,
+    /// Segments sent, modulo 2^16.
+    sent: u16,
 }
 
 /// Rows of a sender's state at the end of each interval.
@@ -70,9 +74,10 @@ impl Plan {
                 stop: spec.stop_ps,
                 stopped: false,
                 load,
+                sent: 0,
                 series: self.series_of(connection.place.0),
             };
-            let receiver = TcpReceiver { machine: Receiver::new(config), flow: connection.flow };
+            let receiver = TcpReceiver { machine: Receiver::new(config), flow: connection.flow, sent: 0 };
             [Endpoint::Sender(Box::new(sender)), Endpoint::Receiver(Box::new(receiver))]
         };
         self.connections.iter().flat_map(ends).collect()
@@ -122,7 +127,7 @@ impl TcpSender {
     fn send(&mut self, fabric: &mut Fabric<'_>) -> Time {
         let now = fabric.now();
         while let Some(segment) = self.machine.poll_transmit(now) {
-            post(fabric, self.flow, segment);
+            post(fabric, self.flow, segment, &mut self.sent);
         }
         let next = self.machine.poll_timeout().min(self.machine.poll_release());
         if self.stopped { next } else { next.min(self.next_act()) }
@@ -230,14 +235,16 @@ impl TcpReceiver {
     #[inline]
     fn answer(&mut self, fabric: &mut Fabric<'_>) -> Time {
         while let Some(segment) = self.machine.poll_transmit(fabric.now()) {
-            post(fabric, self.flow + 1, segment);
+            post(fabric, self.flow + 1, segment, &mut self.sent);
         }
         self.machine.poll_timeout()
     }
 }
 
 #[inline]
-fn post(fabric: &mut Fabric<'_>, flow: u32, segment: Segment) {
+fn post(fabric: &mut Fabric<'_>, flow: u32, segment: Segment, sent: &mut u16) {
+    *sent = sent.wrapping_add(1);
+    let segment = Segment { id: *sent, ..segment };
     fabric.send_loaded(flow, segment.frame_size(), Lane::Data, Body::Tcp(segment));
 }
 

@@ -23,7 +23,7 @@ pub struct Totals {
     pub flows: Vec<FlowTotals>,
     /// By port.
     pub ports: Vec<PortTotals>,
-    /// Where frames of which flow were dropped, in order of port and flow; drop-tail only.
+    /// Where frames of which flow were dropped, in order of port, flow and cause.
     pub drops: Vec<DropTotals>,
     /// Intervals of the recorded ports, in the order of the spec.
     pub intervals: Intervals,
@@ -43,6 +43,8 @@ pub struct Totals {
     pub connections: Vec<ConnectionTotals>,
     /// Intervals of the senders of the recorded connections, with their places in `connections`.
     pub tcp: Vec<(u32, Vec<ConnectionInterval>)>,
+    /// Capture files, in the order of the spec.
+    pub captures: Vec<CaptureFile>,
 }
 
 /// Bursts of a flow that arrived whole. A burst's delay counts from the generation of its first frame to the arrival of
@@ -200,13 +202,47 @@ pub struct PortTotals {
     pub pauses: Pauses,
 }
 
-/// Frames of a flow that a port dropped because its queue was full.
+/// Why frames are dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DropCause {
+    /// The queue of the port was full.
+    QueueFull,
+    /// They were lost on the link behind the port.
+    LinkLoss,
+}
+
+impl DropCause {
+    /// The names of all causes; the id of a cause is its place.
+    pub const NAMES: [&str; 2] = ["queue-full", "link-loss"];
+
+    /// The place of its name.
+    pub fn id(self) -> u32 {
+        self as u32
+    }
+}
+
+/// A capture file of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaptureFile {
+    /// Its name.
+    pub name: String,
+    /// Frames in it.
+    pub frames: u64,
+    /// Frames that it has no room for.
+    pub left_out: u64,
+    /// The file, as pcapng.
+    pub content: Vec<u8>,
+}
+
+/// Frames of a flow that were dropped at a port or on the link behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DropTotals {
     /// The port.
     pub port: u32,
     /// The flow.
     pub flow: u32,
+    /// Why.
+    pub cause: DropCause,
     /// How many.
     pub frames: u64,
 }

@@ -14,6 +14,7 @@ use weir_core::units::{Bytes, Rate, Span, Time};
 
 use weir_core::cc;
 use weir_core::network::Topology;
+use weir_core::path::LossModel;
 use weir_core::spec::transport::{Connection, Connections, Load};
 use weir_core::tcp::{self, LossMarking, LostRetransmissions, Recovery};
 
@@ -22,8 +23,12 @@ pub use calibration::{CORE, HOT_PORT, calibration, calibration_pause};
 /// What may wait at a switch's port.
 const BUFFER: Limit = Limit::Bytes(Bytes::new(150_000));
 /// Every link: 10 Gbit/s, 0.5 us; a frame's size is all that it occupies.
-const LINK: LinkSpec =
-    LinkSpec { rate_bps: Rate::from_gbit_per_s(10), delay_ps: Span::from_ns(500), framing_bytes: Bytes::ZERO };
+const LINK: LinkSpec = LinkSpec {
+    rate_bps: Rate::from_gbit_per_s(10),
+    delay_ps: Span::from_ns(500),
+    framing_bytes: Bytes::ZERO,
+    loss: LossModel::None,
+};
 const SWITCH: SwitchSpec = SwitchSpec { latency_ps: Span::ZERO };
 /// Transmission times of 1500 B and of 64 B, in ps.
 const TX_1500: f64 = 1_200_000.0;
@@ -68,6 +73,7 @@ pub fn dumbbell(flows: u32) -> Spec {
         rate_bps: Rate::from_gbit_per_s(gbps),
         delay_ps: Span::from_ms(ms),
         framing_bytes: Bytes::ZERO,
+        loss: LossModel::None,
     };
     let pairs = flows + 1;
     let (access, bottleneck) = (link(10, 1), link(1, 8));

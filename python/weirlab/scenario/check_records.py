@@ -80,11 +80,19 @@ def check_records(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
                 if not list(ports_amiss(layout, record.levels, ())):
                     ids = [("levels", i) for i in layout.port_ids(record.levels)]
                     yield from _twice(taken, ids, name, [port.name for port in layout.ports])
-                duration = scenario.run.duration
-                if record.window is not None and duration is not None and record.window.high > duration:
-                    yield ("record", name, "window"), f"ends after the run ({duration})"
+                yield from _ends_late(scenario, name, record.window)
             case FrameRecord():
                 yield from ports_amiss(layout, record.frames, ("record", name, "frames"))
+                if not list(ports_amiss(layout, record.frames, ())):
+                    ids = [("frames", i) for i in layout.port_ids(record.frames)]
+                    yield from _twice(taken, ids, name, [port.name for port in layout.ports])
+                yield from _ends_late(scenario, name, record.window)
+
+
+def _ends_late(scenario: Scenario, name: str, window: Interval[Span] | None) -> Iterator[Fault]:
+    duration = scenario.run.duration
+    if window is not None and duration is not None and window.high > duration:
+        yield ("record", name, "window"), f"ends after the run ({duration})"
 
 
 def _twice(

@@ -21,6 +21,7 @@ from weirlab.scenario.network import (
     Path,
     Star,
     Xgft,
+    loss_spec,
 )
 from weirlab.scenario.problems import did_you_mean, listed
 
@@ -241,7 +242,12 @@ def _shared(network: Star | FatTree | Xgft) -> dict[str, Any]:
 
 def _link(link: Link) -> dict[str, Any]:
     framing = FRAMING_BYTES[link.framing]
-    return {"rate_bps": link.rate.bps, "delay_ps": link.delay.ps, "framing_bytes": framing}
+    return {
+        "rate_bps": link.rate.bps,
+        "delay_ps": link.delay.ps,
+        "framing_bytes": framing,
+        "loss": loss_spec(link.loss),
+    }
 
 
 def _plan_graph(network: Graph) -> Plan:
@@ -284,7 +290,9 @@ def _plan_graph(network: Graph) -> Plan:
 
 def _group_link(group: LinkGroup, common: Link | None) -> dict[str, Any] | None:
     own = {
-        name: value for name in ("rate", "delay", "framing") if (value := getattr(group, name)) is not None
+        name: value
+        for name in ("rate", "delay", "framing", "loss")
+        if (value := getattr(group, name)) is not None
     }
     if common is not None:
         return _link(common.model_copy(update=own))

@@ -13,14 +13,17 @@ from weirlab.units import Frames, Size, Span
 
 __all__ = [
     "FRAMING_BYTES",
+    "AnyLoss",
     "AnyNetwork",
     "AnyQueue",
     "DropTail",
     "Dumbbell",
     "FatTree",
+    "GilbertElliottLoss",
     "Graph",
     "Link",
     "LinkGroup",
+    "LossBursts",
     "Marking",
     "NodeGroup",
     "Path",
@@ -29,6 +32,7 @@ __all__ = [
     "Switch",
     "Xgft",
     "limit_spec",
+    "loss_spec",
     "marking_spec",
 ]
 
@@ -49,6 +53,39 @@ class RandomLoss(Model):
     """Share of the frames that is lost."""
 
 
+class LossBursts(Model):
+    """The Gilbert-Elliott channel: a good and a bad state, between which it may change at each frame."""
+
+    to_bad: Fraction
+    """Probability of the change from good to bad."""
+    to_good: Fraction
+    """Probability of the change back; bad times last 1 / `to_good` frames in the mean."""
+    loss_good: Fraction = 0.0
+    """Share of the frames that are lost in the good state."""
+    loss_bad: Fraction = 1.0
+    """Share of the frames that are lost in the bad state."""
+
+
+class GilbertElliottLoss(LossBursts):
+    """Loss in bursts, as of the Gilbert-Elliott channel."""
+
+    kind: Literal["gilbert-elliott"]
+
+
+AnyLoss = Annotated[RandomLoss | GilbertElliottLoss, BY_KIND]
+
+
+def loss_spec(loss: RandomLoss | LossBursts | None) -> dict[str, Any]:
+    """Losses as the spec holds them."""
+    match loss:
+        case None:
+            return {"kind": "none"}
+        case RandomLoss():
+            return {"kind": "random", "probability": loss.ratio}
+        case LossBursts():
+            return {"kind": "gilbert-elliott", **loss.model_dump(exclude={"kind"})}
+
+
 class Link(Model):
     """Both directions of a link."""
 
@@ -58,8 +95,8 @@ class Link(Model):
     """Propagation delay."""
     framing: Framing = "ethernet"
     """What a frame occupies beyond its size: `ethernet` 20 B (preamble and gap), `none` nothing."""
-    loss: RandomLoss | None = None
-    """Loss on the way. Absent: none."""
+    loss: AnyLoss | None = None
+    """Frames lost on the way, in each direction by itself. Absent: none."""
 
 
 class Switch(Model):
@@ -97,7 +134,7 @@ class LinkGroup(Model):
     """Absent: `network.link.delay`."""
     framing: Framing | None = None
     """Absent: `network.link.framing`."""
-    loss: RandomLoss | None = None
+    loss: AnyLoss | None = None
     """Absent: `network.link.loss`."""
 
 

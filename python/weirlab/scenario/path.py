@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from weirlab.scenario.base import BY_KIND, Model, Named, Text
+from weirlab.scenario.network import LossBursts, RandomLoss, loss_spec
 from weirlab.scenario.rate_trace import read_rate_trace
 from weirlab.scenario.traffic import Constant, OnOff, Poisson
 from weirlab.scenario.values import Count, Flag, Fraction, Limit, Natural, PositiveRate, PositiveSpan
@@ -23,26 +24,12 @@ __all__ = [
     "Hop",
     "Jitter",
     "Line",
-    "LossBursts",
     "PathPlan",
     "RateStep",
     "Reorder",
     "line_spec",
     "path_plan",
 ]
-
-
-class LossBursts(Model):
-    """The Gilbert-Elliott channel: a good and a bad state, between which it may change at each frame."""
-
-    to_bad: Fraction
-    """Probability of the change from good to bad."""
-    to_good: Fraction
-    """Probability of the change back; bad times last 1 / `to_good` frames in the mean."""
-    loss_good: Fraction = 0.0
-    """Share of the frames that are lost in the good state."""
-    loss_bad: Fraction = 1.0
-    """Share of the frames that are lost in the bad state."""
 
 
 class Jitter(Model):
@@ -177,7 +164,8 @@ def path_plan(scenario: Scenario) -> PathPlan | None:
             rate=link.rate,
             delay=link.delay,
             framing=Size(FRAMING_BYTES[link.framing] + ETHERNET_BYTES if link.framing == "ethernet" else 0),
-            loss=0.0 if link.loss is None else link.loss.ratio,
+            loss=link.loss.ratio if isinstance(link.loss, RandomLoss) else 0.0,
+            bursts=link.loss if isinstance(link.loss, LossBursts) else None,
             buffer=_buffer(scenario, port),
         )
         for port in (f"{near}->{far}", f"{far}->{near}")
@@ -219,7 +207,7 @@ def line_spec(line: Line) -> dict[str, Any]:
     Raises TrafficFault for cross traffic without a rate of its own.
     """
     return {
-        "loss": _loss(line),
+        "loss": loss_spec(line.bursts or (RandomLoss(kind="random", ratio=line.loss) if line.loss else None)),
         "duplicate": line.duplicate,
         "rate": _rate(line),
         "lanes": line.lanes,
@@ -230,12 +218,6 @@ def line_spec(line: Line) -> dict[str, Any]:
         "jitter": _jitter(line.jitter),
         "reorder": line.reorder and {"probability": line.reorder.share, "later_ps": line.reorder.later.ps},
     }
-
-
-def _loss(line: Line) -> dict[str, Any]:
-    if line.bursts is not None:
-        return {"kind": "gilbert-elliott", **line.bursts.model_dump()}
-    return {"kind": "random", "probability": line.loss} if line.loss else {"kind": "none"}
 
 
 def _rate(line: Line) -> dict[str, Any]:

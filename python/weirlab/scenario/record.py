@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from weirlab.scenario.base import BY_FIELD, Model, PortSelector, Selector, TrafficSelector
-from weirlab.scenario.values import PositiveSize, PositiveSpan, Window
+from weirlab.scenario.values import Count, PositiveSize, PositiveSpan, Window
 from weirlab.units import Size
 
 __all__ = [
@@ -87,12 +87,17 @@ class PStreamRecord(Model):
 
 
 class FrameRecord(Model):
-    """The frames themselves, as a capture file."""
+    """The frames themselves, as a capture file `NAME-REPLICATE.pcapng` beside the tables of the run: each
+    when its transmission begins, its headers without its payload."""
 
     frames: PortSelector
-    """The ports."""
+    """The ports; each is an interface of the file. A port has at most one capture."""
     as_: Literal["pcapng"] = Field(alias="as")
     """Format of the file."""
+    window: Window | None = None
+    """Time that counts. Absent: the whole run."""
+    at_most: Count = 1_000_000
+    """Most frames that are kept. The file tells how many it has no room for."""
 
 
 AnyRecord = Annotated[

@@ -11,7 +11,7 @@ from weirlab import _core
 from weirlab.errors import Problem, ScenarioError, UnsupportedError
 from weirlab.scenario.flows import departures, flows_of, frame_sizes
 from weirlab.scenario.layout import Layout, layout_of, matches, plan_network
-from weirlab.scenario.network import AnyNetwork, Graph, limit_spec, marking_spec
+from weirlab.scenario.network import limit_spec, marking_spec
 from weirlab.scenario.record import (
     DelayRecord,
     FlowRecord,
@@ -233,6 +233,7 @@ def _record(
     limiters: list[dict[str, Any]] = []
     levels: list[dict[str, Any]] = []
     tcp: list[dict[str, Any]] = []
+    captures: list[dict[str, Any]] = []
     delays = False
     for name, record in scenario.record.items():
         match record:
@@ -266,6 +267,17 @@ def _record(
                     tcp.append({"traffic": entry, "every_ps": record.every.ps})
             case DelayRecord():
                 delays = True
+            case FrameRecord():
+                origins[f"/record/captures/{len(captures)}"] = ("record", name)
+                captures.append(
+                    {
+                        "name": name,
+                        "ports": layout.port_ids(record.frames),
+                        "from_ps": 0 if record.window is None else record.window.low.ps,
+                        "to_ps": duration_ps if record.window is None else record.window.high.ps,
+                        "frames": record.at_most,
+                    }
+                )
     return {
         "ports": ports,
         "traffic": traffic,
@@ -274,6 +286,7 @@ def _record(
         "delays": delays,
         "limiters": limiters,
         "queue_levels": levels,
+        "captures": captures,
     }
 
 
@@ -282,25 +295,11 @@ def unsupported(scenario: Scenario) -> list[Problem]:
     found = [
         scenario.problem_at(path, f"the simulator of this version {message}")
         for path, message in (
-            *_unsupported_network(scenario.network),
             *_unsupported_traffic(scenario),
             *_unsupported_rest(scenario),
         )
     ]
     return sorted(found, key=lambda problem: (problem.file, problem.line, problem.column))
-
-
-def _unsupported_network(
-    network: AnyNetwork | None,
-) -> Iterator[tuple[Where, str]]:
-    links = ("link", "access", "bottleneck")
-    for field in links:
-        if getattr(getattr(network, field, None), "loss", None) is not None:
-            yield ("network", field, "loss"), "has no random loss on links"
-    if isinstance(network, Graph):
-        for name, link in network.links.items():
-            if link.loss is not None:
-                yield ("network", "links", name, "loss"), "has no random loss on links"
 
 
 def _unsupported_traffic(scenario: Scenario) -> Iterator[tuple[Where, str]]:
@@ -326,5 +325,3 @@ def _unsupported_rest(scenario: Scenario) -> Iterator[tuple[Where, str]]:
         match record:
             case PStreamRecord():
                 yield ("record", name), "has no probing packet groups to record"
-            case FrameRecord():
-                yield ("record", name), "writes no capture files"

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::{check_host, check_port};
 use crate::error::SpecError;
 use crate::network::Topology;
+use crate::path::LossModel;
 use crate::spec::switching::{Egress, Memory, MemoryPause, Service};
 use crate::spec::{Departures, Engine, FrameSize, LinkSpec, Network, Source, Spec};
 use crate::units::{Bytes, Span};
@@ -173,6 +174,7 @@ fn check_slotted(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
     {
         return Err(SpecError::new("/network/parents/0", "the slotted engine takes hosts with one link"));
     }
+    refuse(&[("/network/link/loss", link.loss != LossModel::None, "has no loss on links")])?;
     whole_slots(link.delay_ps.ps(), slot, "/network/link/delay_ps", "the delay of a link")?;
     let latency = topology.nodes.iter().map(|node| node.latency_ps).max().unwrap_or(Span::ZERO);
     whole_slots(latency.ps(), slot, "/network/switch/latency_ps", "the latency of a switch")?;
@@ -208,6 +210,7 @@ fn check_slotted(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
         ("/record/delays", spec.record.delays, "records no distribution of delays"),
         ("/record/flows", !spec.record.flows.is_empty(), "records no series of single flows"),
         ("/record/limiters", !spec.record.limiters.is_empty(), "records no series of limiters"),
+        ("/record/captures", !spec.record.captures.is_empty(), "writes no captures"),
         ("/record/queue_levels", !spec.record.queue_levels.is_empty(), "records no levels of queues"),
     ])
 }

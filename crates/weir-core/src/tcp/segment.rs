@@ -26,6 +26,8 @@ pub struct Segment {
     pub flags: Flags,
     /// The two bits of the IP header.
     pub ecn: Ecn,
+    /// Identification of the IP header: counts the segments of a sender, those sent again too.
+    pub id: u16,
     /// What arrived out of order.
     pub sacks: Sacks,
 }

@@ -171,16 +171,18 @@ fn options(segment: &Segment) -> Vec<u8> {
         out.extend([2, 4]);
         out.extend(mss.to_be_bytes());
     }
-    if let Some(shift) = segment.window_shift {
-        out.extend([1, 3, 3, shift]);
-    }
-    if segment.sack_permitted {
-        out.extend([1, 1, 4, 2]);
+    match (segment.sack_permitted, segment.timestamps) {
+        (true, None) => out.extend([1, 1, 4, 2]),
+        (true, Some(_)) => out.extend([4, 2, 8, 10]),
+        (false, Some(_)) => out.extend([1, 1, 8, 10]),
+        (false, None) => {}
     }
     if let Some((value, echo)) = segment.timestamps {
-        out.extend([1, 1, 8, 10]);
         out.extend(value.to_be_bytes());
         out.extend(echo.to_be_bytes());
+    }
+    if let Some(shift) = segment.window_shift {
+        out.extend([1, 3, 3, shift]);
     }
     let room = (40 - out.len()).saturating_sub(4) / 8;
     let blocks = &segment.blocks()[..segment.blocks().len().min(room)];

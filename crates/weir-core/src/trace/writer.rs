@@ -10,6 +10,7 @@ const SECTION: u32 = 0x0A0D_0D0A;
 const BYTE_ORDER: u32 = 0x1A2B_3C4D;
 const INTERFACE: u32 = 1;
 const PACKET: u32 = 6;
+const STATISTICS: u32 = 5;
 const ETHERNET: u16 = 1;
 /// Nanoseconds, as the option `if_tsresol` writes them.
 const NANOSECONDS: u8 = 9;
@@ -71,6 +72,17 @@ impl<W: Write> Writer<W> {
         self.block.extend(&bytes[..kept]);
         self.pad();
         self.end_block(PACKET)
+    }
+
+    /// Write how many frames the tap numbered `tap` saw in all, and how many of them are not in the file.
+    pub fn statistics(&mut self, tap: u32, seen: u64, left_out: u64) -> io::Result<()> {
+        self.word(tap);
+        self.word(0); // no stamp
+        self.word(0);
+        self.option(4, &seen.to_le_bytes());
+        self.option(5, &left_out.to_le_bytes());
+        self.end_options();
+        self.end_block(STATISTICS)
     }
 
     /// What was written to, after all of it was handed over.

@@ -1,5 +1,6 @@
 //! Small specs to start from.
 
+use weir_core::path::LossModel;
 use weir_core::spec::Engine;
 use weir_core::spec::control::Control;
 use weir_core::spec::switching::Switching;
@@ -9,8 +10,12 @@ use weir_core::spec::{
 };
 use weir_core::units::{Bytes, Rate, Span, Time};
 
-pub(crate) const LINK: LinkSpec =
-    LinkSpec { rate_bps: Rate::from_gbit_per_s(10), delay_ps: Span::from_ns(500), framing_bytes: Bytes::new(20) };
+pub(crate) const LINK: LinkSpec = LinkSpec {
+    rate_bps: Rate::from_gbit_per_s(10),
+    delay_ps: Span::from_ns(500),
+    framing_bytes: Bytes::new(20),
+    loss: LossModel::None,
+};
 pub(crate) const SWITCH: SwitchSpec = SwitchSpec { latency_ps: Span::from_us(1) };
 
 pub(crate) fn node(name: &str, kind: NodeKind) -> Node {

@@ -79,7 +79,7 @@ impl Fabric<'_> {
                 && let Some(sent) = self.lines[port as usize].port.wake(now)
             {
                 match sent.lane {
-                    Lane::Data => self.launch(port, sent.handle, sent.end),
+                    Lane::Data => self.launch_watched(port, sent.handle, sent.end),
                     Lane::Control => self.launch_control(port, sent.handle, sent.end),
                 }
                 continue;
@@ -94,7 +94,7 @@ impl Fabric<'_> {
             let Some((id, size, place)) = adapter.take(now) else { break };
             super::keep(&mut control.tags, id, adapter.tag(place));
             if let Offer::Sent { end } = line.port.offer(now, id, size, Lane::Data) {
-                self.launch(port, id, end);
+                self.launch_watched(port, id, end);
             }
         }
     }

@@ -11,7 +11,7 @@ pub(crate) mod plan;
 mod point;
 mod report;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weir_core::ethernet::dcqcn::NotificationPoint;
 use weir_core::ethernet::pause::{Hold, Pause, Watermarks};
@@ -24,12 +24,13 @@ use weir_core::units::{Bytes, Span, Time};
 use self::adapter::{Adapter, Bounds, NO_POINT, Outlet};
 use self::plan::ControlPlan;
 use self::point::Point;
+pub(crate) use self::point::kind_of;
 use self::report::Levels;
 pub(crate) use self::report::Waited;
 use crate::fabric::Fabric;
 use crate::feed::Feed;
 use crate::frames::{Body, FrameId, Kind};
-use crate::line::SPECIAL;
+use crate::line::{FED, SPECIAL};
 use crate::plan::{ARRIVED, Plan};
 use crate::probes::Boundaries;
 use crate::totals::ControlKind;
@@ -221,7 +222,10 @@ impl Fabric<'_> {
     /// Takes over what special lines need: they are looked at whenever they are touched.
     pub(crate) fn start_control(&mut self) {
         let Some(control) = &mut self.control else { return };
-        let special: Vec<u32> = control.special().collect();
+        // A port that pulls its sources looks at its transmissions itself.
+        let is_touched = |&port: &u32| !self.lines[port as usize].has(FED);
+        let watched = self.wires.iter().flat_map(|wires| wires.ports()).filter(is_touched);
+        let special: BTreeSet<u32> = control.special().chain(watched).collect();
         for &port in &special {
             let line = &mut self.lines[port as usize];
             line.flags |= SPECIAL;
@@ -245,7 +249,7 @@ impl Fabric<'_> {
         }
         let frame = self.frames[id];
         let tag = if lane == Lane::Data { control.tag(self.plan, id, frame.flow) } else { NO_POINT };
-        let became = self.offer_plain(port, id, size, lane);
+        let became = self.offer_watched(port, id, size, lane);
         if lane == Lane::Control {
             return;
         }
@@ -279,7 +283,7 @@ impl Fabric<'_> {
         if let Some(levels) = &mut control.extras[port as usize].levels {
             levels.settle(now, waiting);
         }
-        self.wake_plain(port);
+        self.wake_watched(port);
         let waiting = self.lines[port as usize].port.waiting_bytes();
         self.watch_level(port, waiting);
     }
@@ -287,6 +291,9 @@ impl Fabric<'_> {
     /// The transmission of a frame from the control lane begins.
     #[cold]
     pub(crate) fn launch_control(&mut self, port: u32, id: FrameId, end: Time) {
+        if !self.sets_out(port, id, end) {
+            return;
+        }
         if self.frames[id].kind != Kind::Pause {
             return self.launch(port, id, end);
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_core::network::Topology;
+use weir_core::path::LossModel;
 use weir_core::spec::control::{Notification, NotificationLane};
 use weir_core::spec::{Discipline, Marking, Spec};
 use weir_core::units::Span;
@@ -41,7 +42,9 @@ impl ControlPlan {
         let control = &spec.control;
         let nodes = topology.nodes.len();
         let markings = markings(spec);
-        if control.is_off() && markings.is_empty() && spec.record.queue_levels.is_empty() {
+        let watches =
+            topology.ports.iter().any(|port| port.link.loss != LossModel::None) || !spec.record.captures.is_empty();
+        if control.is_off() && markings.is_empty() && spec.record.queue_levels.is_empty() && !watches {
             return None;
         }
         let mut limited = vec![false; nodes];

@@ -81,7 +81,7 @@ impl Fabric<'_> {
     pub(super) fn send_notification(&mut self, port: u32, flow: u32, leg: u32, point: u32, feedback: Feedback) {
         let Some(notification) = notification(&self.plan.spec) else { return };
         let (size, lane) = (notification.frame_bytes, lane(notification));
-        self.count_control(port, point, kind(feedback), size);
+        self.count_control(port, point, kind_of(feedback), size);
         let frame = Frame::new(self.now, flow, leg, size, lane).of_kind(Kind::Notification);
         let id = self.frames.put_loaded(frame, Body::Notification { point, feedback });
         self.offer(port, id, size, lane);
@@ -103,7 +103,7 @@ impl Fabric<'_> {
 }
 
 /// What a notification with this feedback is called.
-fn kind(feedback: Feedback) -> ControlKind {
+pub(crate) fn kind_of(feedback: Feedback) -> ControlKind {
     match feedback {
         Feedback::Bcn(bcn::Feedback::Stop) => ControlKind::BcnStop,
         Feedback::Bcn(bcn::Feedback::Max(_)) => ControlKind::BcnMax,

@@ -93,7 +93,8 @@ impl Fabric<'_> {
     pub(crate) fn control_frames(&self) -> (u64, u64) {
         let (Some(control), Some(shared)) = (&self.control, &self.plan.control) else { return (0, 0) };
         let dropped = self.drops.get(shared.first_way_back..).map_or(0, |drops| drops.iter().sum());
-        (control.made - control.ended, if shared.ways_back.is_empty() { 0 } else { dropped })
+        let dropped = if shared.ways_back.is_empty() { 0 } else { dropped };
+        (control.made - control.ended, dropped + self.wires.as_ref().map_or(0, |wires| wires.lost_control))
     }
 
     /// Where frames of which flow were marked.

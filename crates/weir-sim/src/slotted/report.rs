@@ -12,7 +12,8 @@ use crate::plan::Plan;
 use crate::probes::Mark;
 use crate::sim::SimError;
 use crate::totals::{
-    BurstTotals, ControlFrames, ControlKind, ControlTotals, DropTotals, FlowTotals, MemoryTotals, PortTotals, Totals,
+    BurstTotals, ControlFrames, ControlKind, ControlTotals, DropCause, DropTotals, FlowTotals, MemoryTotals,
+    PortTotals, Totals,
 };
 
 impl Kernel {
@@ -115,7 +116,11 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
     let flows = balance(&kernel, plan, seed)?;
     let slot = kernel.slot;
     let ports = (0..plan.topology.ports.len()).map(|port| port_totals(&kernel, port)).collect();
-    let drops = kernel.drops.iter().map(|(&(port, flow), &frames)| DropTotals { port, flow, frames }).collect();
+    let drops = kernel
+        .drops
+        .iter()
+        .map(|(&(port, flow), &frames)| DropTotals { port, flow, cause: DropCause::QueueFull, frames })
+        .collect();
     let control = ControlTotals {
         frames: control_frames(&kernel, plan),
         reaction_points: reaction_points(&mut kernel, plan),
@@ -159,6 +164,7 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
         memories,
         connections: Vec::new(),
         tcp: Vec::new(),
+        captures: Vec::new(),
     })
 }
 

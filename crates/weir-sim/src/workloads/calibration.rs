@@ -1,6 +1,7 @@
 //! The network of the BCN calibration study: four hosts, each behind an edge switch of its own, send to a fifth over
 //! a core switch, at 49 % of 10 Gbit/s each; what waits for the fifth at the core switch is measured.
 
+use weir_core::path::LossModel;
 use weir_core::spec::control::{
     BackOff, Bcn, BcnCongestionPoint, BcnReactionPoint, Control, Counted, Counting, Drift, Limiter, Meanwhile,
     Negative, Notification, NotificationLane, Pause, Positive, Response, Restart, Sampling, Saturation, Stop,
@@ -14,8 +15,12 @@ use weir_core::spec::{
 use weir_core::units::{Bytes, Rate, Span, Time};
 
 const FRAME: Bytes = Bytes::new(1500);
-const LINK: LinkSpec =
-    LinkSpec { rate_bps: Rate::from_gbit_per_s(10), delay_ps: Span::from_ns(500), framing_bytes: Bytes::ZERO };
+const LINK: LinkSpec = LinkSpec {
+    rate_bps: Rate::from_gbit_per_s(10),
+    delay_ps: Span::from_ns(500),
+    framing_bytes: Bytes::ZERO,
+    loss: LossModel::None,
+};
 /// Latency of switches, and response time of hosts.
 const LATENCY: Span = Span::from_us(1);
 

@@ -1,9 +1,10 @@
 //! What holds in any scenario. That frames are conserved is checked in every run, by walking queues and links.
 
 use proptest::prelude::*;
+use weir_core::path::LossModel;
 use weir_core::spec::{Link, Network, Node, NodeKind, Record, Spec, Stream};
 use weir_core::units::Span;
-use weir_sim::{Feeding, Intervals, Plan, Progress, Totals, simulate};
+use weir_sim::{DropCause, Feeding, Intervals, Plan, Progress, Totals, simulate};
 
 use crate::scenarios::{LINK, any_scenario, run, run_fed};
 
@@ -35,6 +36,8 @@ fn extended(mut spec: Spec) -> Spec {
 fn with_exact_streams(mut spec: Spec) -> Spec {
     let sources = spec.traffic.iter_mut().flat_map(|group| &mut group.sources);
     (0..).zip(sources).for_each(|(state, source)| source.stream = Stream::SplitMix64 { state });
+    let Network::Graph { links, .. } = &mut spec.network else { unreachable!("any scenario is a graph") };
+    links.iter_mut().for_each(|link| link.link.loss = LossModel::None);
     spec
 }
 
@@ -124,8 +127,12 @@ proptest! {
         let duration = spec.run.duration_ps.ps();
         let mut dropped = vec![0; totals.ports.len()];
         let mut of_flow = vec![0; totals.flows.len()];
+        let mut lost = 0;
         for drop in &totals.drops {
-            dropped[drop.port as usize] += drop.frames;
+            match drop.cause {
+                DropCause::QueueFull => dropped[drop.port as usize] += drop.frames,
+                DropCause::LinkLoss => lost += drop.frames,
+            }
             of_flow[drop.flow as usize] += drop.frames;
         }
         prop_assert_eq!(dropped, totals.ports.iter().map(|port| port.drops).collect::<Vec<_>>());
@@ -134,7 +141,7 @@ proptest! {
         prop_assert!(totals.ports.iter().all(|port| port.busy_ps <= duration && port.pauses.count == 0));
         let begun = totals.ports.iter().map(|port| port.frames).sum::<u64>();
         prop_assert!(totals.packet_hops <= begun);
-        let on_links = begun - totals.packet_hops;
+        let on_links = begun - totals.packet_hops - lost;
         prop_assert!(on_links <= totals.flows.iter().map(|flow| flow.live_frames).sum::<u64>());
         for flow in &totals.flows {
             prop_assert_eq!(flow.delay_min.is_some(), flow.delivered_frames > 0);

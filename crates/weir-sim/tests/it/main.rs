@@ -4,6 +4,7 @@ mod batch;
 mod control;
 mod counts;
 mod laws;
+mod links;
 mod marks;
 mod path;
 mod probes;

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use proptest::prelude::*;
+use weir_core::path::LossModel;
 use weir_core::spec::Engine;
 use weir_core::spec::control::Control;
 use weir_core::spec::switching::Switching;
@@ -14,8 +15,12 @@ use weir_core::units::{Bytes, Rate, Span, Time};
 use weir_sim::{Feeding, Plan, PushedSource, Sim, Totals};
 
 /// 10 Gbit/s, 0.5 us, no framing: 1500 B take 1.2 us.
-pub(crate) const LINK: LinkSpec =
-    LinkSpec { rate_bps: Rate::from_gbit_per_s(10), delay_ps: Span::from_ns(500), framing_bytes: Bytes::ZERO };
+pub(crate) const LINK: LinkSpec = LinkSpec {
+    rate_bps: Rate::from_gbit_per_s(10),
+    delay_ps: Span::from_ns(500),
+    framing_bytes: Bytes::ZERO,
+    loss: LossModel::None,
+};
 pub(crate) const SWITCH: SwitchSpec = SwitchSpec { latency_ps: Span::ZERO };
 pub(crate) const FRAME: Bytes = Bytes::new(1500);
 
@@ -98,10 +103,18 @@ fn any_link() -> impl Strategy<Value = LinkSpec> {
         1_000_000_000..u64::pow(10, 11)
     ];
     let delay = prop_oneof![Just(0u64), Just(500_000), 0u64..50_000_000];
-    (rate, delay, prop_oneof![Just(0u64), Just(20)]).prop_map(|(rate, delay, framing)| LinkSpec {
+    let loss = prop_oneof![
+        4 => Just(LossModel::None),
+        1 => (0.0..=1.0f64).prop_map(|probability| LossModel::Random { probability }),
+        1 => (0.01..1.0f64, 0.01..1.0f64, 0.0..0.2f64, 0.2..=1.0f64).prop_map(|(to_bad, to_good, loss_good, loss_bad)| {
+            LossModel::GilbertElliott { to_bad, to_good, loss_good, loss_bad }
+        }),
+    ];
+    (rate, delay, prop_oneof![Just(0u64), Just(20)], loss).prop_map(|(rate, delay, framing, loss)| LinkSpec {
         rate_bps: Rate::from_bps(rate),
         delay_ps: Span::from_ps(delay),
         framing_bytes: Bytes::new(framing),
+        loss,
     })
 }
 

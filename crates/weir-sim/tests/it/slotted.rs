@@ -1,6 +1,7 @@
 //! The slotted engine: the same frames as the event engine, the laws of its switch, and the published throughputs.
 
 use proptest::prelude::*;
+use weir_core::path::LossModel;
 use weir_core::spec::{
     Departures, Destination, Engine, FrameSize, LinkSpec, Network, PortProbe, Routing, Source, Spec, Stream,
     SwitchSpec, TrafficProbe,
@@ -36,7 +37,12 @@ fn agree(event: &Totals, slotted: &Totals) {
 /// The workload W4 in whole slots: no delay of links, which is not one of them.
 fn slotted_switch(slots: u64, delay: u64) -> Spec {
     let mut spec = workloads::slotted_switch();
-    let link = LinkSpec { rate_bps: Rate::from_gbit_per_s(10), delay_ps: SLOT * delay, framing_bytes: Bytes::ZERO };
+    let link = LinkSpec {
+        rate_bps: Rate::from_gbit_per_s(10),
+        delay_ps: SLOT * delay,
+        framing_bytes: Bytes::ZERO,
+        loss: LossModel::None,
+    };
     spec.network = Network::Star { hosts: 32, link, switch: SwitchSpec { latency_ps: Span::ZERO } };
     spec.run.duration_ps = SLOT * slots;
     spec.record.ports = (0..8).map(|port| PortProbe { port, every_ps: SLOT * 300 }).collect();
@@ -89,7 +95,12 @@ fn both_engines_drop_the_same_frames_where_queues_are_short() {
 fn shift(children: Vec<u32>, parents: Vec<u32>, routing: Routing, gap: u64, shift: u32) -> Spec {
     let hosts: u32 = children.iter().product();
     let mut spec = slotted_switch(600, 2);
-    let link = LinkSpec { rate_bps: Rate::from_gbit_per_s(10), delay_ps: SLOT * 2, framing_bytes: Bytes::ZERO };
+    let link = LinkSpec {
+        rate_bps: Rate::from_gbit_per_s(10),
+        delay_ps: SLOT * 2,
+        framing_bytes: Bytes::ZERO,
+        loss: LossModel::None,
+    };
     spec.network = Network::Xgft { children, parents, routing, link, switch: SwitchSpec { latency_ps: SLOT } };
     spec.queues.clear();
     spec.record.ports.clear();

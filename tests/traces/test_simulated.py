@@ -1,0 +1,192 @@
+"""Captures of simulated runs: what is in them is what the simulator did, and tshark sees the same."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from weirlab.errors import ScenarioError
+from weirlab.runs import Run, run
+from weirlab.scenario import loads
+from weirlab.trace import diagnose, read_trace
+
+TEXT = """\
+weirlab: 1
+name: captured
+network:
+  kind: dumbbell
+  pairs: 2
+  access: {rate: 1 Gbit/s}
+  bottleneck: {rate: 100 Mbit/s, delay: 10 ms, loss: {kind: random, ratio: 0.2 %}}
+queues: {bottleneck: {at: left->right, kind: drop-tail, limit: 100 frames}}
+traffic:
+  bulk: {from: left-0, to: right-0, source: {kind: bulk}, stop: 4 s,
+         transport: {kind: tcp, congestion_control: {kind: reno}}}
+  cross: {from: left-1, to: right-1, source: {kind: poisson, rate: 20 Mbit/s, payload: 1000 B},
+          transport: {kind: udp}}
+run: {duration: 5 s, seed: 3}
+record:
+  sender: {frames: [left-0->left, left->left-0], as: pcapng}
+  bottleneck: {frames: left->right, as: pcapng}
+  window: {tcp: bulk, every: 10 ms}
+"""
+DATA = "tcp.len > 0"
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Path]:
+    directory = tmp_path_factory.mktemp("captured")
+    done = run(loads(TEXT), replicates=2)
+    done.save(directory)
+    return done, directory
+
+
+def test_each_replicate_has_a_file_for_each_capture(result: tuple[Run, Path]) -> None:
+    done, directory = result
+    names = [f"{name}-{replicate}.pcapng" for replicate in (0, 1) for name in ("sender", "bottleneck")]
+    assert sorted(done.captures) == sorted(names)
+    assert sorted(file.name for file in directory.glob("*.pcapng")) == sorted(names)
+    ports = done.records.named("ports").filter(pl.col("replicate") == 0)
+    seen = done.records["captures"].filter(replicate=0, name="bottleneck").item(0, "frames")
+    assert seen == ports.filter(port_name="left->right").item(0, "frames")
+    assert Run.load(directory).captures == {}
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(result: tuple[Run, Path]) -> None:
+    done, _ = result
+    again = run(loads(TEXT), replicates=1, threads=1)
+    assert again.captures["sender-0.pcapng"] == done.captures["sender-0.pcapng"]
+    assert done.captures["sender-1.pcapng"] != done.captures["sender-0.pcapng"]
+
+
+def test_a_capture_changes_nothing_that_is_counted(result: tuple[Run, Path]) -> None:
+    done, _ = result
+    lines = [line for line in TEXT.splitlines() if "pcapng" not in line]
+    without = run(loads("\n".join(lines) + "\n"), replicates=2)
+    for table in ("flows", "ports", "drops", "connections", "tcp"):
+        assert without.records[table].equals(done.records[table]), table
+
+
+def test_the_trace_tells_what_the_sender_did(result: tuple[Run, Path]) -> None:
+    done, directory = result
+    trace = read_trace(directory / "sender-0.pcapng", every_ps=10_000_000_000)
+    truth = done.records["connections"].filter(replicate=0).row(0, named=True)
+    flow = trace.flows().filter(pl.col("payload_bytes") > 0).row(0, named=True)
+    assert flow["payload_bytes"] == truth["sent_bytes"]
+    assert flow["new_bytes"] == truth["delivered_bytes"] == truth["acked_bytes"]
+    # Every segment sent again is one for the trace; the SYN and its answer came through.
+    assert flow["retransmitted"] == truth["retransmits"]
+    assert flow["reordered"] == flow["duplicates"] == flow["unseen_bytes"] == 0
+    repeats = trace["repeats"].filter(flow=flow["flow"])
+    resent = done.records["resent"].filter(replicate=0)
+    assert dict(repeats.select("times", "segments").rows()) == dict(resent.select("times", "segments").rows())
+
+
+def test_the_trace_measures_the_round_trip_of_the_sender(result: tuple[Run, Path]) -> None:
+    done, directory = result
+    trace = read_trace(directory / "sender-0.pcapng")
+    flow = trace.flows().filter(pl.col("payload_bytes") > 0).row(0, named=True)
+    truth = done.records["connections"].filter(replicate=0).item(0, "min_rtt_ps")
+    # The sender's sample ends when the acknowledgement has come over its own link: 70 B and the framing.
+    assert 0 <= truth - flow["rtt_min_ps"] <= 13_000_000 + 1_000_000
+
+
+def test_what_is_in_flight_never_exceeds_the_window_of_the_sender(result: tuple[Run, Path]) -> None:
+    done, directory = result
+    trace = read_trace(directory / "sender-0.pcapng", every_ps=10_000_000_000)
+    flow = trace.flows().filter(pl.col("payload_bytes") > 0).item(0, "flow")
+    seen = trace["intervals"].filter(pl.col("flow") == flow).select("t_ps", "flight_max_bytes")
+    sent = done.records["tcp"].filter(replicate=0).select("t_ps", "window_bytes", "repairs")
+    quiet = (pl.col("repairs") == 0) & (pl.col("repairs").shift(1) == 0) & (pl.col("repairs").shift(-1) == 0)
+    both = seen.join(sent.filter(quiet), on="t_ps")
+    assert both.height > 100
+    # A window may have been larger within the interval than at its end by what one round trip adds: a segment.
+    above = both.filter(
+        pl.col("flight_max_bytes").cast(pl.Int64) > pl.col("window_bytes").cast(pl.Int64) + 1448
+    )
+    assert above.height <= 0.02 * both.height, above
+
+
+def test_the_lossy_path_is_diagnosed(result: tuple[Run, Path]) -> None:
+    _, directory = result
+    kinds = {finding.kind for finding in diagnose(read_trace(directory / "sender-0.pcapng"))}
+    assert "lossy-path" in kinds
+
+
+def test_a_capture_tells_how_many_frames_it_has_no_room_for() -> None:
+    done = run(loads(TEXT.replace("left->right, as: pcapng", "left->right, as: pcapng, at_most: 100")))
+    row = done.records["captures"].filter(name="bottleneck").row(0, named=True)
+    whole = run(loads(TEXT)).records["captures"].filter(name="bottleneck").item(0, "frames")
+    assert (row["frames"], row["left_out_frames"]) == (100, whole - 100)
+
+
+def test_a_port_is_captured_once() -> None:
+    twice = TEXT.replace("frames: left->right,", "frames: [left->right, left-0->left],")
+    with pytest.raises(ScenarioError, match="'left-0->left' is recorded twice, also by 'sender'"):
+        loads(twice)
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
+class TestTshark:
+    """The same file, read by tshark."""
+
+    def count(self, file: Path, condition: str) -> int:
+        words = ["tshark", "-r", str(file), "-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"]
+        words += ["-o", "udp.check_checksum:TRUE", "-Y", condition, "-T", "fields", "-e", "frame.number"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
+        return len(done.stdout.splitlines())
+
+    def test_no_frame_is_malformed_and_every_checksum_is_right(self, result: tuple[Run, Path]) -> None:
+        _, directory = result
+        for name in ("sender-0", "bottleneck-0"):
+            file = directory / f"{name}.pcapng"
+            faults = "_ws.malformed or ip.checksum.status == 0 or tcp.checksum.status == 0"
+            assert self.count(file, f"{faults} or udp.checksum.status == 0") == 0
+            assert self.count(file, "ip.checksum.status == 1") == self.count(file, "frame")
+
+    def test_it_finds_what_was_sent_again(self, result: tuple[Run, Path]) -> None:
+        done, directory = result
+        file = directory / "sender-0.pcapng"
+        truth = done.records["connections"].filter(replicate=0).row(0, named=True)
+        again = self.count(file, "tcp.analysis.retransmission")
+        reordered = self.count(file, "tcp.analysis.out_of_order")
+        # Within 3 ms of what came before it takes a retransmission for a segment out of order.
+        assert again + reordered == truth["retransmits"]
+        sent = f"ip.src == 10.0.0.0 and ({DATA} or tcp.flags.syn == 1 or tcp.flags.fin == 1)"
+        assert self.count(file, sent) == truth["sent_segments"]
+
+    def test_options_are_read(self, result: tuple[Run, Path]) -> None:
+        _, directory = result
+        file = directory / "sender-0.pcapng"
+        assert self.count(file, "tcp.flags.syn == 1 and tcp.options.mss_val == 1460") == 2
+        assert self.count(file, "tcp.flags.syn == 1 and tcp.options.wscale and tcp.options.sack_perm") == 2
+        assert self.count(file, "tcp.options.sack") > 10
+        assert self.count(file, "tcp.options.timestamp.tsval") == self.count(file, "tcp")
+
+    def test_pause_and_notifications_are_frames(self, tmp_path: Path) -> None:
+        from weirlab.scenario import load
+
+        scenario = load(
+            "bcn-pause",
+            assign={
+                "measure": {},
+                "run.duration": "3 ms",
+                "record.wire": {"frames": ["cs->es-*", "es-0->ep-0"], "as": "pcapng"},
+            },
+        )
+        done = run(scenario)
+        done.save(tmp_path)
+        file = tmp_path / "wire-0.pcapng"
+        captured = pl.col("port_name").str.starts_with("cs->") | (pl.col("port_name") == "es-0->ep-0")
+        frames = done.records.named("ports").filter(captured).get_column("frames").sum()
+        assert self.count(file, "frame") == frames
+        assert self.count(file, "_ws.malformed") == 0
+        pauses = done.records.named("control_frames").filter(
+            captured, pl.col("kind_name").is_in(["xoff", "xon"])
+        )
+        assert self.count(file, "macc.opcode == 0x0001") == pauses.get_column("frames").sum() > 0
+        assert self.count(file, "eth.type == 0x88b5") > 0
