@@ -104,7 +104,7 @@ def test_what_is_in_flight_never_exceeds_the_window_of_the_sender(result: tuple[
     quiet = (pl.col("repairs") == 0) & (pl.col("repairs").shift(1) == 0) & (pl.col("repairs").shift(-1) == 0)
     both = seen.join(sent.filter(quiet), on="t_ps")
     assert both.height > 100
-    # A window may have been larger within the interval than at its end by what one round trip adds: a segment.
+    # A window may have been larger within the interval than at its end by what a round trip adds: a segment.
     above = both.filter(
         pl.col("flight_max_bytes").cast(pl.Int64) > pl.col("window_bytes").cast(pl.Int64) + 1448
     )

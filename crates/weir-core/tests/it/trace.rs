@@ -105,7 +105,7 @@ fn counts(tables: &[Table], table: &str, column: &str) -> Vec<u64> {
         Column::U32(values) => values.iter().map(|&value| u64::from(value)).collect(),
         Column::U64(values) => values.clone(),
         Column::F64(values) => values.iter().map(|&value| value as u64).collect(),
-        Column::Text(_) => panic!("{column} holds texts"),
+        Column::Text(_) | Column::Blob(_) => panic!("{column} holds no numbers"),
     }
 }
 
