@@ -10,63 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from weirlab.bulk import Campaign, Measurement, run_campaign, summaries
+from made_campaigns import FILE, StopsAfter, measured
+from weirlab.bulk import Campaign, run_campaign, summaries
 from weirlab.bulk.campaign import ATTEMPTS, LOG
-from weirlab.bulk.measurement import Pings, Stream, Transfer
 from weirlab.errors import InputError, Interrupted, TestbedError
 from weirlab.scenario import loads
-
-FILE = """weirlab: 1
-name: small
-testbed: {kind: netns, path: emulator}
-network: {kind: path, ends: [a, b], link: {rate: 10 Mbit/s, delay: 1 ms}}
-traffic:
-  bulk:
-    from: a
-    to: b
-    streams: 2
-    source: {kind: bulk}
-    transport: {kind: tcp, congestion_control: {kind: reno}}
-  ping: {from: a, to: b, source: {kind: ping, every: 1 s}}
-campaign:
-  cycles: 3
-  cycle: [{name: loaded, run: [bulk, ping], for: 20 s}, {name: unloaded, run: ping, for: 10 s}]
-study: {factors: {traffic.bulk.streams: [1, 2]}}
-"""
-
-
-def measured(what, path, seed):
-    """A measurement whose numbers follow from what is asked for."""
-    streams = 0 if what.load is None else what.load.streams
-    cpu = {"total": 2.0 * streams, "user": 0.0, "system": 2.0 * streams}
-    each = Stream(1_000_000 * streams, 8.0, 0, 0.01, 20_000)
-    rtt = 0.010 + 0.002 * streams
-    return Measurement(
-        transfer=Transfer((each,) * streams, (1e6,), cpu, cpu) if streams else None,
-        pings=Pings(4, (0.010, rtt), (0.010 + rtt) / 2, 0.010),
-        began=0.0,
-        seconds=what.duration_s,
-        busy_cpus=0.5,
-        foreign_cpus=0.0,
-        degraded=(),
-        lateness_p99_s=None,
-        lost=0,
-        dropped=seed % 2,
-    )
-
-
-class StopsAfter:
-    """Measures so many times, then raises."""
-
-    def __init__(self, count, error):
-        self.left, self.error, self.places = count, error, []
-
-    def __call__(self, what, path, seed):
-        if self.left == 0:
-            raise self.error
-        self.left -= 1
-        self.places.append(seed)
-        return measured(what, path, seed)
 
 
 @pytest.mark.parametrize("count", range(12))
@@ -97,7 +45,7 @@ def test_a_log_that_was_cut_in_the_middle_of_a_line_goes_on_before_it(tmp_path):
 KILLED = """
 import sys, time
 sys.path.insert(0, {tests!r})
-from test_campaign import FILE, measured
+from made_campaigns import FILE, measured
 from weirlab.bulk import run_campaign
 from weirlab.scenario import loads
 def slow(what, path, seed):
@@ -110,7 +58,7 @@ run_campaign(loads(FILE), {directory!r}, measure=slow)
 
 def test_a_campaign_survives_being_killed(tmp_path):
     directory = tmp_path / "killed"
-    program = KILLED.format(tests=str(Path(__file__).parent), directory=str(directory))
+    program = KILLED.format(tests=str(Path(__file__).parents[1]), directory=str(directory))
     kills = 0
     while not ((directory / LOG).exists() and (directory / LOG).read_bytes().count(b"\n") > 8):
         child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)

@@ -80,6 +80,7 @@ struct Application {
     /// When it ends, and when the receivers' count ends.
     stop: Time,
     count_until: Time,
+    counted: bool,
     next_interval: Time,
 }
 
@@ -192,6 +193,7 @@ impl<'a> Run<'a> {
                 began: None,
                 stop: Time::NEVER,
                 count_until: Time::NEVER,
+                counted: false,
                 next_interval: Time::NEVER,
             }),
             streams: streams.map(stream).collect(),
@@ -227,7 +229,7 @@ impl<'a> Run<'a> {
     }
 
     fn is_over(&self) -> bool {
-        let counted = self.application.as_ref().is_none_or(|application| application.is_counted(self.now));
+        let counted = self.application.as_ref().is_none_or(|application| application.counted);
         counted && self.probe.as_ref().is_none_or(|probe| probe.is_over(self.now))
     }
 
@@ -368,6 +370,8 @@ impl<'a> Run<'a> {
             self.streams.iter_mut().for_each(|stream| stream.sender.close());
         }
         if now >= application.count_until {
+            application.count_until = Time::NEVER;
+            application.counted = true;
             for stream in &mut self.streams {
                 stream.totals.delivered = stream.receiver.delivered();
             }
@@ -392,16 +396,12 @@ impl<'a> Run<'a> {
 
 impl Application {
     fn due(&self) -> Time {
-        self.next_interval.min(self.stop).min(if self.stop == Time::NEVER { self.count_until } else { Time::NEVER })
+        self.next_interval.min(self.stop).min(self.count_until)
     }
 
     /// The end of an interval, if it lies within the transfer.
     fn after(&self, end: Time) -> Time {
         if end <= self.stop { end } else { Time::NEVER }
-    }
-
-    fn is_counted(&self, now: Time) -> bool {
-        now >= self.count_until
     }
 }
 

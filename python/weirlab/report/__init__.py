@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from weirlab.bulk import Campaign
 from weirlab.plots import style
 from weirlab.plots.style import Plot
+from weirlab.report.bulk import bulk_page
 from weirlab.report.page import Page, jinja2
 from weirlab.report.reproduce import reproduce_page
 from weirlab.report.run import run_page
@@ -62,9 +64,7 @@ def _page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
         case "search":
             return search_page(replay(directory), manifest)
         case "campaign":
-            from weirlab.errors import InputError
-
-            raise InputError(f"{directory}: a campaign has no page yet; its numbers are in result.json")
+            return bulk_page(Campaign.load(directory), manifest)
         case "reproduce":
             return reproduce_page(Findings.load(directory), manifest)
         case "trace":

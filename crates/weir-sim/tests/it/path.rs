@@ -117,6 +117,21 @@ fn data_of_the_way_back_meets_the_lines_of_the_way_back() {
     assert!((4_000_000..=5_000_000).contains(&rate), "{rate} bit/s");
 }
 
+#[test]
+fn answers_that_come_after_the_transfer_are_waited_for_until_they_are_late() {
+    // 64 segments of each stream stand before 1 Mbit/s: more than a second.
+    let slow = |timeout| {
+        let mut spec = loaded(vec![hop(line(1, 1, Limit::Unlimited))], transfer(2, 64 * 1448), probe(40));
+        spec.probe.as_mut().expect("there is one").timeout_ps = Span::from_ms(timeout);
+        run(&spec, 1).answers
+    };
+    let patient = slow(5_000);
+    assert_eq!(patient.len(), 40);
+    assert!(patient.iter().any(|&(_, rtt)| rtt > Span::from_ms(1_000)));
+    let strict = slow(800);
+    assert!(strict.len() < 40 && strict.iter().all(|&(_, rtt)| rtt <= Span::from_ms(800)));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]

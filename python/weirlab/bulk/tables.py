@@ -1,0 +1,123 @@
+"""A campaign as tables: a row for each loaded measurement, and one for each second of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import polars as pl
+
+from weirlab.bulk.campaign import Campaign
+from weirlab.bulk.measurement import Measurement, Pings
+from weirlab.bulk.summary import goodput_bps
+from weirlab.stats import interquartile_range, jain_index, min_max_variability, probe_loss
+
+__all__ = ["INTERVALS", "MEASUREMENTS", "interval_table", "measurement_table"]
+
+MEASUREMENTS = {
+    "cycle": pl.Int64,
+    "point": pl.Int64,
+    "streams": pl.Int64,
+    "window_bytes": pl.Int64,
+    "congestion_control": pl.String,
+    "duration_s": pl.Float64,
+    "goodput_bps": pl.Float64,
+    "loaded_rtt_s": pl.Float64,
+    "loaded_min_s": pl.Float64,
+    "rtt_iqr_s": pl.Float64,
+    "unloaded_rtt_s": pl.Float64,
+    "rtt_difference_s": pl.Float64,
+    "loaded_loss": pl.Float64,
+    "unloaded_loss": pl.Float64,
+    "variability": pl.Float64,
+    "unloaded_variability": pl.Float64,
+    "retransmits": pl.Int64,
+    "fairness": pl.Float64,
+    "user_percent": pl.Float64,
+    "system_percent": pl.Float64,
+    "receiver_percent": pl.Float64,
+    "foreign_cpus": pl.Float64,
+    "degraded": pl.Boolean,
+}
+"""Columns of `measurement_table`; what was not measured is null. `window_bytes` is what was asked for, and
+`variability` is 1 - min / mean of the round-trip times beside a transfer."""
+INTERVALS = {
+    "cycle": pl.Int64,
+    "point": pl.Int64,
+    "stream": pl.Int64,
+    "second": pl.Int64,
+    "rate_bps": pl.Float64,
+}
+"""Columns of `interval_table`."""
+
+
+def measurement_table(campaign: Campaign) -> pl.DataFrame:
+    """Each loaded measurement, beside the unloaded one of its cycle and point: the columns `MEASUREMENTS`."""
+    unloaded = {
+        (kept.place.cycle, kept.place.point): kept.measurement
+        for kept in campaign.kept
+        if kept.measurement is not None and kept.measurement.transfer is None
+    }
+    rows = []
+    for kept in campaign.kept:
+        found, what = kept.measurement, campaign.plan.measured(kept.place)
+        if found is None or found.transfer is None or what.load is None:
+            continue
+        cycle, point = kept.place.cycle, kept.place.point
+        transfer = found.transfer
+        idle = unloaded.get((cycle, point))
+        resent = [stream.retransmits for stream in transfer.streams if stream.retransmits is not None]
+        means = (_mean(found), _mean(idle))
+        rows.append(
+            {
+                "cycle": cycle,
+                "point": point,
+                "streams": what.load.streams,
+                "window_bytes": what.load.window_bytes,
+                "congestion_control": what.load.congestion_control,
+                "duration_s": what.duration_s,
+                "goodput_bps": goodput_bps(transfer),
+                "loaded_rtt_s": means[0],
+                "loaded_min_s": None if found.pings is None else found.pings.min_s,
+                "rtt_iqr_s": _of_rtts(found.pings, interquartile_range),
+                "unloaded_rtt_s": means[1],
+                "rtt_difference_s": None if None in means else means[0] - means[1],  # type: ignore[operator]
+                "loaded_loss": _loss(found.pings),
+                "unloaded_loss": None if idle is None else _loss(idle.pings),
+                "variability": _of_rtts(found.pings, min_max_variability),
+                "unloaded_variability": None if idle is None else _of_rtts(idle.pings, min_max_variability),
+                "retransmits": sum(resent),
+                "fairness": jain_index(
+                    [stream.received_bytes / stream.seconds for stream in transfer.streams]
+                ),
+                "user_percent": transfer.sender_cpu_percent.get("user"),
+                "system_percent": transfer.sender_cpu_percent.get("system"),
+                "receiver_percent": transfer.receiver_cpu_percent.get("total"),
+                "foreign_cpus": found.foreign_cpus,
+                "degraded": bool(found.degraded),
+            }
+        )
+    return pl.DataFrame(rows, schema=MEASUREMENTS)
+
+
+def interval_table(campaign: Campaign) -> pl.DataFrame:
+    """Goodput of each stream second by second: the columns `INTERVALS`; seconds from 1."""
+    rows = [
+        (kept.place.cycle, kept.place.point, number, second, rate)
+        for kept in campaign.kept
+        if kept.measurement is not None and kept.measurement.transfer is not None
+        for number, stream in enumerate(kept.measurement.transfer.streams, 1)
+        for second, rate in enumerate(stream.rates_bps, 1)
+    ]
+    return pl.DataFrame(rows, schema=INTERVALS, orient="row")
+
+
+def _mean(found: Measurement | None) -> float | None:
+    return None if found is None or found.pings is None else found.pings.mean_s
+
+
+def _of_rtts(pings: Pings | None, statistic: Callable[[Sequence[float]], float]) -> float | None:
+    return statistic(pings.rtts_s) if pings is not None and pings.rtts_s else None
+
+
+def _loss(pings: Pings | None) -> float | None:
+    return None if pings is None else probe_loss(pings.sent, len(pings.rtts_s))

@@ -1,0 +1,377 @@
+"""Plots of campaigns of bulk transfers: goodput, delay and their variation against streams, load and time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from weirlab.plots.style import LIGHT, Plot, altair, finished, series_colors
+from weirlab.stats import (
+    cpu_cost,
+    fit_exponential,
+    fit_line,
+    fit_logarithm,
+    frequencies,
+)
+
+__all__ = ["bulk_plots"]
+
+_STACKS = 4
+"""Points whose streams are drawn over time."""
+_LEAST_FOR_LINE = 3
+_LEAST_FOR_DISTRIBUTION = 10
+_CURVE = 60
+"""Places at which a fitted curve is drawn."""
+
+
+def bulk_plots(rows: pl.DataFrame, intervals: pl.DataFrame, labels: Mapping[int, str]) -> list[Plot]:
+    """All plots that the measurements allow.
+
+    Args:
+        rows, intervals: `measurement_table` and `interval_table` of a campaign.
+        labels: What each point is called.
+    """
+    if rows.is_empty():
+        return []
+    shown = rows.with_columns(
+        mbps=pl.col("goodput_bps") / 1e6,
+        drtt=1e3 * pl.col("rtt_difference_s"),
+        iqr=1e3 * pl.col("rtt_iqr_s"),
+        variability=100 * pl.col("variability"),
+        predictability=1 - pl.col("variability"),
+        loss=100 * pl.col("loaded_loss"),
+        series=_series(rows),
+    )
+    plots = [_stack(point, intervals, labels) for point in list(labels)[:_STACKS]]
+    if shown.n_unique("streams") > 1:
+        plots += [_against_streams(shown, *what) for what in _AGAINST_STREAMS]
+    plots += [
+        _against_goodput(shown, "drtt", "dRTT", "ms"),
+        _against_goodput(shown, "variability", "rate variability", "%"),
+    ]
+    plots.append(_predictability(shown))
+    plots += [
+        _distribution(shown, "variability", "rate variability", "%", 2.0),
+        _distribution(shown, "mbps", "goodput", "Mbit/s", None),
+    ]
+    if shown.n_unique("duration_s") > 1:
+        plots.append(_durations(shown))
+    plots += [_cpu_against_goodput(shown), _cpu_against_streams(shown)]
+    return [plot for plot in plots if plot is not None]
+
+
+def _series(rows: pl.DataFrame) -> pl.Expr:
+    """What tells measurements apart that are drawn together: the window, and the congestion control if it
+    differs."""
+    window = (
+        pl.when(pl.col("window_bytes").is_null())
+        .then(pl.lit("own window"))
+        .otherwise((pl.col("window_bytes") / 1024).round(1).cast(pl.String).str.strip_suffix(".0") + " KiB")
+    )
+    if rows.n_unique("congestion_control") > 1:
+        return pl.col("congestion_control") + ", " + window
+    return window
+
+
+def _stack(point: int, intervals: pl.DataFrame, labels: Mapping[int, str]) -> Plot | None:
+    """The streams of the first measurement of a point, one on top of the other."""
+    rows = intervals.filter(pl.col("point") == point)
+    if rows.is_empty():
+        return None
+    alt = altair()
+    rows = rows.filter(pl.col("cycle") == rows.get_column("cycle").min()).with_columns(
+        mbps=pl.col("rate_bps") / 1e6, name=pl.col("stream").cast(pl.String)
+    )
+    names = rows.get_column("name").unique(maintain_order=True).to_list()
+    legend = alt.Legend(title="stream", columns=10) if len(names) <= 20 else None
+    chart = (
+        alt.Chart(rows)
+        .mark_area(interpolate="step", opacity=0.75, stroke="white", strokeWidth=0.4)
+        .encode(
+            x=alt.X("second:Q", title="time [s]", axis=alt.Axis(tickMinStep=1)),
+            y=alt.Y("mbps:Q", stack="zero", title="goodput [Mbit/s]"),
+            color=alt.Color("name:N", scale=alt.Scale(**series_colors(names)), sort=names, legend=legend),
+            order=alt.Order("stream:Q"),
+        )
+    )
+    return finished(
+        [chart],
+        name=f"streams-over-time-{point}",
+        title=f"Streams over time: {labels[point]}",
+        description=f"Goodput of {len(names)} streams, stacked, in each second of the first cycle.",
+        note="First cycle; each band is a stream.",
+    )
+
+
+_AGAINST_STREAMS = (
+    ("mbps", "goodput", "Mbit/s"),
+    ("drtt", "dRTT", "ms"),
+    ("loss", "lost pings", "%"),
+    ("iqr", "interquartile range of the RTT", "ms"),
+    ("variability", "rate variability", "%"),
+)
+
+
+def _against_streams(rows: pl.DataFrame, column: str, title: str, unit: str) -> Plot | None:
+    """Every measurement, their means as a line and their medians as a dashed one."""
+    rows = rows.drop_nulls(column)
+    if rows.is_empty():
+        return None
+    alt = altair()
+    means = rows.group_by("series", "streams", maintain_order=True).agg(
+        mean=pl.col(column).mean(), median=pl.col(column).median()
+    )
+    base = alt.Chart(means.sort("series", "streams")).encode(x=_streams_axis(), color=_color(rows))
+    layers = [
+        alt.Chart(rows)
+        .mark_point(size=22, opacity=0.45, filled=True)
+        .encode(x=_streams_axis(), y=alt.Y(f"{column}:Q", title=f"{title} [{unit}]"), color=_color(rows)),
+        base.mark_line().encode(y="mean:Q"),
+        base.mark_line(strokeDash=[5, 4]).encode(y="median:Q"),
+    ]
+    return finished(
+        [alt.layer(*layers)],
+        name=f"streams-{column}",
+        title=f"{_capital(title)} against streams",
+        description=f"{_capital(title)} of {rows.height} measurements against the number of streams.",
+        note="Points: measurements; line: mean; dashed: median.",
+    )
+
+
+def _against_goodput(rows: pl.DataFrame, column: str, title: str, unit: str) -> Plot | None:
+    rows = rows.drop_nulls(column)
+    if rows.is_empty():
+        return None
+    alt = altair()
+    chart = (
+        alt.Chart(rows)
+        .mark_point(size=26, opacity=0.55, filled=True)
+        .encode(
+            x=alt.X("mbps:Q", title="goodput [Mbit/s]"),
+            y=alt.Y(f"{column}:Q", title=f"{title} [{unit}]"),
+            color=_color(rows),
+        )
+    )
+    return finished(
+        [chart],
+        name=f"goodput-{column}",
+        title=f"{_capital(title)} against goodput",
+        description=f"{_capital(title)} of {rows.height} measurements against their goodput.",
+    )
+
+
+def _predictability(rows: pl.DataFrame) -> Plot | None:
+    """RP against dRTT with the line through it."""
+    rows = rows.drop_nulls(["drtt", "predictability"])
+    x, y = rows.get_column("drtt").to_list(), rows.get_column("predictability").to_list()
+    if not _spread(x):
+        return None
+    line = fit_line(x, y)
+    ends = [min(x), max(x)]
+    alt = altair()
+    fitted = pl.DataFrame(
+        {"drtt": ends, "predictability": [line.intercept + line.slope * end for end in ends]}
+    )
+    axis = alt.Y("predictability:Q", title="rate predictability", scale=alt.Scale(zero=False))
+    layers = [
+        alt.Chart(rows)
+        .mark_point(size=26, opacity=0.55, filled=True)
+        .encode(x=alt.X("drtt:Q", title="dRTT [ms]"), y=axis, color=_color(rows)),
+        alt.Chart(fitted).mark_line(color=LIGHT["muted"], strokeDash=[4, 3]).encode(x="drtt:Q", y=axis),
+    ]
+    return finished(
+        [alt.layer(*layers)],
+        name="predictability-drtt",
+        title="Rate predictability against dRTT",
+        description=f"Rate predictability of {len(x)} measurements against their dRTT, with a line.",
+        note=f"RP = min / mean of the RTT. Line: {line.intercept:.4g} {line.slope:+.3g} per ms, "
+        f"R² = {line.r_squared:.3f}, n = {line.count}.",
+    )
+
+
+def _distribution(rows: pl.DataFrame, column: str, title: str, unit: str, width: float | None) -> Plot | None:
+    """Frequencies with an exponential, and shares up to a value with a logarithm."""
+    values = rows.get_column(column).drop_nulls().to_list()
+    if len(values) < _LEAST_FOR_DISTRIBUTION or not _spread(values):
+        return None
+    found = frequencies(values, width or _bin_width(values))
+    low, high = found.edges[:-1], found.edges[1:]
+    middles = ((low + high) / 2).tolist()
+    counts = found.counts.tolist()
+    bars = pl.DataFrame({"low": low, "high": high, "count": counts, "share": np.cumsum(counts) / len(values)})
+    alt = altair()
+    x = alt.X("low:Q", title=f"{title} [{unit}]", scale=alt.Scale(zero=False))
+    frequency = [
+        alt.Chart(bars)
+        .mark_rect(color=LIGHT["blue"], opacity=0.6)
+        .encode(x=x, x2="high:Q", y=alt.Y("count:Q", title="measurements"), y2=alt.datum(0))
+    ]
+    cumulative = [
+        alt.Chart(bars)
+        .mark_line(interpolate="step-before", color=LIGHT["teal"])
+        .encode(
+            x=alt.X("high:Q", title=f"{title} [{unit}]", scale=alt.Scale(zero=False)),
+            y=alt.Y("share:Q", title="share up to it", scale=alt.Scale(domain=[0, 1.05])),
+        )
+    ]
+    notes = []
+    filled = [(middle, count) for middle, count in zip(middles, counts, strict=True) if count > 0]
+    if len(filled) >= _LEAST_FOR_LINE:
+        fit = fit_exponential(middles, counts)
+        frequency.append(_curve(lambda at: fit.scale * math.exp(fit.rate * at), middles, max(counts)))
+        notes.append(f"{fit.scale:.3g} exp({fit.rate:.3g} x), R² = {fit.r_squared:.2f}")
+    edges = [(edge, share) for edge, share in zip(high, bars.get_column("share"), strict=True) if edge > 0]
+    if len(edges) >= _LEAST_FOR_LINE and _spread([share for _, share in edges]):
+        logarithm = fit_logarithm(*map(list, zip(*edges, strict=True)))
+        cumulative.append(
+            _curve(lambda at: logarithm.factor * math.log(at) + logarithm.offset, [e for e, _ in edges], 1.05)
+        )
+        notes.append(f"{logarithm.factor:.3g} ln x {logarithm.offset:+.3g}, R² = {logarithm.r_squared:.2f}")
+    return finished(
+        [alt.layer(*frequency), alt.layer(*cumulative)],
+        name=f"distribution-{column}",
+        title=f"Distribution of the {title}",
+        description=f"How often the {title} of {len(values)} measurements lies in each bin, and up to it.",
+        note="Dashed: " + "; ".join(notes) + "." if notes else "",
+    )
+
+
+def _curve(function: Callable[[float], float], x: Sequence[float], most: float) -> Any:
+    """A fitted curve over the range of `x`, where it stays on the picture."""
+    places = np.linspace(min(x), max(x), _CURVE).tolist()
+    points = [(place, function(place)) for place in places if place > 0]
+    inside = [(place, value) for place, value in points if 0 <= value <= 1.2 * most]
+    frame = pl.DataFrame(inside, schema={"at": pl.Float64, "fit": pl.Float64}, orient="row")
+    return altair().Chart(frame).mark_line(color=LIGHT["ink"], strokeDash=[5, 4]).encode(x="at:Q", y="fit:Q")
+
+
+def _durations(rows: pl.DataFrame) -> Plot:
+    alt = altair()
+    durations = sorted(rows.get_column("duration_s").unique().to_list())
+    x = alt.X(
+        "duration_s:Q", title="duration [s]", scale=alt.Scale(type="log"), axis=alt.Axis(values=durations)
+    )
+    medians = rows.group_by("series", "duration_s", maintain_order=True).agg(pl.col("mbps").median())
+    layers = [
+        alt.Chart(rows)
+        .mark_point(size=30, opacity=0.6, filled=True)
+        .encode(x=x, y=alt.Y("mbps:Q", title="goodput [Mbit/s]"), color=_color(rows)),
+        alt.Chart(medians.sort("duration_s"))
+        .mark_line(strokeDash=[5, 4])
+        .encode(x=x, y="mbps:Q", color=_color(rows)),
+    ]
+    return finished(
+        [alt.layer(*layers)],
+        name="durations",
+        title="Goodput against the duration of the measurement",
+        description=f"Goodput of {rows.height} measurements of {len(durations)} durations.",
+        note="Dashed: medians.",
+    )
+
+
+def _cpu_against_goodput(rows: pl.DataFrame) -> Plot | None:
+    """User and system time of the sender, with the proportion that fits their sum."""
+    rows = rows.drop_nulls(["user_percent", "system_percent"])
+    if rows.is_empty():
+        return None
+    alt = altair()
+    long = rows.unpivot(
+        ["user_percent", "system_percent"], index="mbps", variable_name="part", value_name="percent"
+    )
+    long = long.with_columns(part=pl.col("part").str.strip_suffix("_percent"))
+    total = rows.get_column("user_percent") + rows.get_column("system_percent")
+    scale = alt.Scale(**series_colors(["user", "system"]))
+    layers = [
+        alt.Chart(long)
+        .mark_point(size=26, opacity=0.6, filled=True)
+        .encode(
+            x=alt.X("mbps:Q", title="goodput [Mbit/s]"),
+            y=alt.Y("percent:Q", title="CPU of the sender [% of one]"),
+            color=alt.Color("part:N", scale=scale, sort=["user", "system"]),
+        )
+    ]
+    note = ""
+    rates = rows.get_column("mbps").to_list()
+    if _spread(rates) and _spread(total.to_list()):
+        cost = cpu_cost(rates, total.to_list())
+        ends = [0.0, max(rates)]
+        line = pl.DataFrame({"mbps": ends, "percent": [cost.proportion.factor * end for end in ends]})
+        layers.append(
+            alt.Chart(line)
+            .mark_line(color=LIGHT["muted"], strokeDash=[4, 3])
+            .encode(x="mbps:Q", y="percent:Q")
+        )
+        note = (
+            f"Dashed: both together = {cost.proportion.factor:.3g} % per Mbit/s, R² about the origin "
+            f"{cost.proportion.r_squared_origin:.2f}; of a line with an intercept {cost.line.r_squared:.2f}."
+        )
+    return finished(
+        [alt.layer(*layers)],
+        name="cpu-goodput",
+        title="CPU against goodput",
+        description=f"User and system time of the sending process in {rows.height} measurements.",
+        note=note,
+    )
+
+
+def _cpu_against_streams(rows: pl.DataFrame) -> Plot | None:
+    rows = rows.drop_nulls(["user_percent", "system_percent"]).filter(pl.col("mbps") > 0)
+    if rows.is_empty() or rows.n_unique("streams") < 2:
+        return None
+    alt = altair()
+    each = pl.col("user_percent") + pl.col("system_percent")
+    rows = rows.with_columns(
+        sender=each / pl.col("mbps"), receiver=pl.col("receiver_percent") / pl.col("mbps")
+    )
+    long = rows.unpivot(["sender", "receiver"], index="streams", variable_name="end", value_name="cost")
+    means = (
+        long.group_by("end", "streams", maintain_order=True).agg(pl.col("cost").mean()).sort("end", "streams")
+    )
+    color = alt.Color(
+        "end:N", scale=alt.Scale(**series_colors(["sender", "receiver"])), sort=["sender", "receiver"]
+    )
+    y = alt.Y("cost:Q", title="CPU [% of one per Mbit/s]")
+    layers = [
+        alt.Chart(long)
+        .mark_point(size=22, opacity=0.5, filled=True)
+        .encode(x=_streams_axis(), y=y, color=color),
+        alt.Chart(means).mark_line().encode(x=_streams_axis(), y="cost:Q", color=color),
+    ]
+    return finished(
+        [alt.layer(*layers)],
+        name="cpu-streams",
+        title="CPU for each Mbit/s against streams",
+        description=f"CPU of both ends per Mbit/s in {rows.height} measurements.",
+        note="Line: mean.",
+    )
+
+
+def _streams_axis() -> Any:
+    alt = altair()
+    return alt.X("streams:Q", title="streams", axis=alt.Axis(tickMinStep=1))
+
+
+def _color(rows: pl.DataFrame) -> Any:
+    alt = altair()
+    names = rows.get_column("series").unique(maintain_order=True).to_list()
+    legend = alt.Legend(symbolOpacity=1) if len(names) > 1 else None
+    return alt.Color("series:N", scale=alt.Scale(**series_colors(names)), sort=names, legend=legend)
+
+
+def _spread(values: Sequence[float]) -> bool:
+    return len(values) >= _LEAST_FOR_LINE and max(values) > min(values)
+
+
+def _bin_width(values: Sequence[float]) -> float:
+    """About fifteen bins of a round width."""
+    raw = (max(values) - min(values)) / 15
+    step = 10.0 ** math.floor(math.log10(raw))
+    return next(factor * step for factor in (1.0, 2.0, 5.0, 10.0) if factor * step >= raw)
+
+
+def _capital(text: str) -> str:
+    return text if text[:2] == "dR" else text[0].upper() + text[1:]

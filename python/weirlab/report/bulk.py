@@ -1,0 +1,139 @@
+"""The report of a campaign of bulk transfers: what each point gave, and how it varies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from weirlab.bulk import Campaign, PointSummary, summaries
+from weirlab.bulk.tables import interval_table, measurement_table
+from weirlab.plots.bulk import bulk_plots
+from weirlab.plots.style import Plot
+from weirlab.report.page import (
+    Block,
+    Card,
+    Column,
+    Numbers,
+    Page,
+    Section,
+    Table,
+    Text,
+    figure,
+    number,
+    percent,
+)
+from weirlab.report.shared import footer, provenance_section, scenario_details, status_callouts
+from weirlab.results import Manifest
+
+__all__ = ["bulk_page", "point_table"]
+
+
+def bulk_page(campaign: Campaign, manifest: Manifest) -> tuple[Page, list[Plot]]:
+    """The page, and its plots."""
+    found = summaries(campaign)
+    labels = {point: _label(levels) for point, levels in enumerate(campaign.plan.levels)}
+    plots = bulk_plots(measurement_table(campaign), interval_table(campaign), labels)
+    scenario = campaign.plan.scenario
+    places = len(campaign.plan.places())
+    lead: list[Block] = [
+        *status_callouts(manifest),
+        Numbers(
+            [
+                Card(
+                    "Measurements",
+                    f"{len(campaign.kept)}" + ("" if campaign.complete else f" of {places}"),
+                    f"{len(labels)} points, {campaign.plan.cycles} cycles",
+                    tone="good" if campaign.complete else "bad",
+                ),
+                _most(found, labels),
+                Card(
+                    "Doubtful",
+                    f"{sum(point.degraded for point in found)}",
+                    f"on a degraded path; beside foreign load: {sum(point.disturbed for point in found)}; "
+                    f"failed: {sum(point.failed for point in found)}. None is left out.",
+                ),
+            ]
+        ),
+    ]
+    sections = [Section("Results", [point_table(found, scenario.name, campaign.plan.cycles)])]
+    if plots:
+        sections.append(Section("Plots", [figure(plot) for plot in plots]))
+    else:
+        sections.append(Section("Plots", [Text("Nothing has been measured yet.")]))
+    sections += [
+        provenance_section(manifest, manifest.provenance),
+        Section("Scenario", [scenario_details(scenario)]),
+    ]
+    page = Page(
+        title=scenario.name,
+        kind="Campaign",
+        subtitle=scenario.description or "",
+        lead=lead,
+        sections=sections,
+        footer=footer(manifest.provenance),
+    )
+    return page, plots
+
+
+def _label(levels: Mapping[str, str]) -> str:
+    return (
+        ", ".join(f"{factor.rsplit('.', 1)[-1]} {level}" for factor, level in levels.items())
+        or "as it stands"
+    )
+
+
+def _most(found: list[PointSummary], labels: Mapping[int, str]) -> Card:
+    """The point with the greatest median goodput."""
+    known = [
+        (point.goodput_bps, place) for place, point in enumerate(found) if math.isfinite(point.goodput_bps)
+    ]
+    if not known:
+        return Card("Greatest goodput", "–", "nothing was measured")
+    most, place = max(known)
+    return Card("Greatest goodput", f"{number(most / 1e6, 3)} Mbit/s", f"median, {labels[place]}")
+
+
+def point_table(found: list[PointSummary], name: str, cycles: int) -> Table:
+    """A row for each point of a campaign."""
+    factors = list(found[0].levels) if found else []
+    columns = [Column(factor, numeric=False) for factor in factors] + [
+        Column("measured"),
+        Column("goodput", "Mbit/s"),
+        Column("IQR", "Mbit/s"),
+        Column("loaded RTT min / mean", "ms"),
+        Column("unloaded", "ms"),
+        Column("dRTT", "ms"),
+        Column("lost pings", "loaded / unloaded"),
+        Column("window", "kB"),
+        Column("Jain"),
+        Column("CPU", "%"),
+        Column("degraded"),
+        Column("disturbed"),
+    ]
+    rows = [
+        [
+            *each.levels.values(),
+            f"{each.transfers}" + (f" ({each.failed} failed)" if each.failed else ""),
+            _fixed(each.goodput_bps / 1e6, 2),
+            _fixed(each.goodput_iqr_bps / 1e6, 2),
+            f"{_fixed(1e3 * each.loaded_min_s, 1)} / {_fixed(1e3 * each.loaded_mean_s, 1)}",
+            f"{_fixed(1e3 * each.unloaded_min_s, 1)} / {_fixed(1e3 * each.unloaded_mean_s, 1)}",
+            _fixed(1e3 * each.rtt_difference_s, 2),
+            f"{percent(each.loaded_loss)} / {percent(each.unloaded_loss)}",
+            _fixed(each.window_bytes / 1e3, 1),
+            _fixed(each.fairness, 3),
+            _fixed(each.sender_cpu_percent, 1),
+            str(each.degraded),
+            str(each.disturbed),
+        ]
+        for each in found
+    ]
+    note = (
+        "Medians over the cycles; window: a stream's rate times the round-trip time that its TCP saw. "
+        "Degraded: the emulator was late; disturbed: other programs kept a tenth of the CPUs busy, or more."
+    )
+    return Table(f"{name}, {cycles} cycles", columns, rows, note=note)
+
+
+def _fixed(value: float, digits: int) -> str:
+    return "" if math.isnan(value) else f"{value:.{digits}f}"

@@ -1,0 +1,88 @@
+"""The tables, the page and the plots of a campaign."""
+
+import dataclasses
+import re
+
+import pytest
+
+from made_campaigns import FILE, StopsAfter, measured
+from weirlab.bulk import run_campaign
+from weirlab.bulk.measurement import Pings
+from weirlab.bulk.tables import INTERVALS, MEASUREMENTS, interval_table, measurement_table
+from weirlab.errors import Interrupted
+from weirlab.plots.bulk import bulk_plots
+from weirlab.report import write_report
+from weirlab.scenario import loads
+
+SIMULATED = FILE.replace("kind: netns", "kind: sim").replace("[1, 2]", "[1, 2, 4, 8]")
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory):
+    return run_campaign(loads(SIMULATED), tmp_path_factory.mktemp("simulated"))
+
+
+def test_each_loaded_measurement_stands_beside_the_unloaded_one_of_its_cycle(tmp_path):
+    campaign = run_campaign(loads(FILE), tmp_path, measure=measured)
+    rows = measurement_table(campaign)
+    assert dict(rows.schema) == MEASUREMENTS
+    assert rows.height == 6
+    second = rows.filter(streams=2).row(0, named=True)
+    assert second["goodput_bps"] == 4e6
+    assert second["rtt_difference_s"] == pytest.approx(0.002)
+    assert second["variability"] == pytest.approx(1 - 0.010 / 0.012)
+    assert second["loaded_loss"] == second["unloaded_loss"] == 0.5
+
+
+def test_a_measurement_without_any_answer_is_in_the_table_without_round_trips(tmp_path):
+    def silent(what, path, seed):
+        return dataclasses.replace(measured(what, path, seed), pings=Pings(4, (), None, None))
+
+    rows = measurement_table(run_campaign(loads(FILE), tmp_path, measure=silent))
+    assert rows.get_column("rtt_difference_s").null_count() == 6
+    assert rows.get_column("loaded_loss").to_list() == [1.0] * 6
+
+
+def test_the_seconds_of_all_streams_add_up_to_the_goodput(simulated):
+    intervals = interval_table(simulated)
+    assert dict(intervals.schema) == INTERVALS
+    together = intervals.filter(cycle=0, point=3).get_column("rate_bps").sum() / 20
+    goodput = measurement_table(simulated).filter(cycle=0, point=3).item(0, "goodput_bps")
+    assert together == pytest.approx(goodput, rel=0.02)
+
+
+def test_the_plots_of_a_sweep_are_all_there_and_hold_every_measurement(simulated):
+    rows, intervals = measurement_table(simulated), interval_table(simulated)
+    plots = {plot.name: plot for plot in bulk_plots(rows, intervals, dict.fromkeys(range(4), "point"))}
+    assert set(plots) == {
+        *(f"streams-over-time-{point}" for point in range(4)),
+        *(f"streams-{name}" for name in ("mbps", "drtt", "loss", "iqr", "variability")),
+        *(f"goodput-{name}" for name in ("drtt", "variability")),
+        "predictability-drtt",
+        *(f"distribution-{name}" for name in ("variability", "mbps")),
+    }
+    for name in ("streams-drtt", "goodput-drtt"):
+        drawn = [row for data in plots[name].spec["datasets"].values() for row in data if "cycle" in row]
+        assert len(drawn) == 12
+    assert re.search(r"R² = \d\.\d+, n = 12", plots["predictability-drtt"].note)
+
+
+def test_real_stacks_show_what_they_cost(tmp_path):
+    campaign = run_campaign(loads(FILE), tmp_path, measure=measured)
+    rows, intervals = measurement_table(campaign), interval_table(campaign)
+    plots = {plot.name: plot for plot in bulk_plots(rows, intervals, {0: "one", 1: "two"})}
+    assert "cpu-streams" in plots
+    # 2 % for 1 Mbit/s and 4 % for 4 Mbit/s: (2 + 16) / (1 + 16) through the origin.
+    assert "1.06 % per Mbit/s" in plots["cpu-goodput"].note
+
+
+def test_the_page_of_a_campaign_tells_of_all_points_complete_or_not(tmp_path):
+    run_campaign(loads(SIMULATED), tmp_path / "whole")
+    page = write_report(tmp_path / "whole", pictures=False).page.read_text()
+    for words in ("Greatest goodput", "24", "Streams over time", "degraded", "testbed:"):
+        assert words in page
+    with pytest.raises(Interrupted):
+        run_campaign(loads(FILE), tmp_path / "cut", measure=StopsAfter(1, KeyboardInterrupt()))
+    cut = write_report(tmp_path / "cut", pictures=False).page.read_text()
+    assert "1 of 12" in cut
+    assert "interrupted" in cut
