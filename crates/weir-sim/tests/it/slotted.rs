@@ -62,7 +62,12 @@ fn both_engines_count_the_same_frames_at_the_same_times() {
 #[test]
 fn destinations_may_stand_in_any_order_and_hosts_be_more_than_a_word_has_bits() {
     let mut spec = slotted_switch(400, 1);
-    let link = LinkSpec { rate_bps: Rate::from_gbit_per_s(10), delay_ps: SLOT, framing_bytes: Bytes::ZERO };
+    let link = LinkSpec {
+        rate_bps: Rate::from_gbit_per_s(10),
+        delay_ps: SLOT,
+        framing_bytes: Bytes::ZERO,
+        loss: LossModel::None,
+    };
     spec.network = Network::Star { hosts: 100, link, switch: SwitchSpec { latency_ps: SLOT } };
     for (place, source) in spec.traffic[0].sources.iter_mut().enumerate() {
         source.from = 3 * place as u32;
