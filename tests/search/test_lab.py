@@ -135,6 +135,21 @@ def test_names_that_there_are_not_and_files_that_fail_are_told(tmp_path: Path) -
         compare(experiment(file=tmp_path / "broken.py"))
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("lab.yaml", "DEVICES: {}", "is no Python file"),
+        ("lab.py", "DEVICES = 3", "DEVICES must be a dict by name"),
+        ("lab.py", "DEVICES = {'x': 3}", "device 'x' must have a method received_frames"),
+        ("lab.py", "CONTROLLERS = {'x': 3}", "controller 'x' must be a function of goals and loads"),
+    ],
+)
+def test_a_file_that_defines_something_else_is_told(tmp_path: Path, name, text, message) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=message):
+        known(tmp_path / name)
+
+
 def test_the_sets_of_goals_are_equal_for_all() -> None:
     for name, goals in goal_sets(0.007).items():
         assert [goal.width for goal in goals] == [0.007, 0.007], name

@@ -69,9 +69,12 @@ def search_lab(
       weir search-lab mine.py --controllers weir,mine --devices knee,slow --out lab
     """
     from weirlab.cli.progress import progress_bar
+    from weirlab.errors import InputError
     from weirlab.search.lab import Experiment, compare, known, summary
 
     names = controllers.split(",")
+    if baseline is not None and baseline not in names:
+        raise InputError(f"--baseline {baseline} is not compared; take one of {', '.join(names)}")
     experiment = Experiment(
         controllers=names,
         devices=list(known(file).devices) if devices == "all" else devices.split(","),

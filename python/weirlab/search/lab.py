@@ -333,9 +333,22 @@ class Known(NamedTuple):
 def known(file: Path | None) -> Known:
     """What can be compared, the definitions of a file included."""
     own = None if file is None else _loaded(file)
-    return Known(
-        {**CONTROLLERS, **getattr(own, "CONTROLLERS", {})}, {**DEVICES, **getattr(own, "DEVICES", {})}
-    )
+    controllers, devices = getattr(own, "CONTROLLERS", {}), getattr(own, "DEVICES", {})
+    for name, entries in (("CONTROLLERS", controllers), ("DEVICES", devices)):
+        if not isinstance(entries, dict):
+            raise InputError(f"{file}: {name} must be a dict by name (got {entries!r})")
+    for name, make in controllers.items():
+        if not callable(make):
+            raise InputError(
+                f"{file}: controller {name!r} must be a function of goals and loads (got {make!r})"
+            )
+    for name, device in devices.items():
+        if not callable(device) and not hasattr(device, "received_frames"):
+            raise InputError(
+                f"{file}: device {name!r} must have a method received_frames, or be a function of a "
+                f"random.Random that makes one (got {device!r})"
+            )
+    return Known({**CONTROLLERS, **controllers}, {**DEVICES, **devices})
 
 
 def _names(experiment: Experiment) -> Known:
@@ -356,7 +369,8 @@ def _loaded(path: Path) -> ModuleType:
     if not path.is_file():
         raise InputError(f"{path}: no such file")
     spec = importlib.util.spec_from_file_location(f"weirlab_lab_{path.stem}", path)
-    assert spec is not None
+    if spec is None:
+        raise InputError(f"{path}: is no Python file; its name ends in .py")
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     try:
