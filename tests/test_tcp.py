@@ -10,6 +10,8 @@ import pytest
 
 from weirlab import run
 from weirlab.errors import ScenarioError
+from weirlab.measures import evaluate
+from weirlab.plots import connection_plots
 from weirlab.scenario import loads
 
 TEXT = """\
@@ -88,6 +90,44 @@ def test_a_transfer_ends() -> None:
     totals = run(loads(text)).records["connections"]
     assert totals["delivered_bytes"].to_list() == [100_000] * 4
     assert totals["acknowledged_ps"].null_count() == 0
+
+
+def test_goodput_and_completion_are_those_of_the_streams() -> None:
+    text = TEXT.replace("source: {kind: bulk}", "source: {kind: bulk, size: 100 kB}")
+    asked = "goodput: {kind: goodput, of: bulk}, mean: {kind: completion-time, of: bulk}"
+    longest = "worst: {kind: completion-time, of: bulk, take: longest}"
+    result = run(loads(text.replace("rate: {kind: delivered-rate, of: bulk}", f"{asked}, {longest}")))
+    values = dict(evaluate(result).select("measure", "value").rows())
+    assert values["goodput"] == 4 * 100_000 * 8 / 2
+    rows = result.records["connections"]
+    times = (rows["delivered_ps"] - rows["opened_ps"]).to_list()
+    assert values["mean"] == pytest.approx(sum(times) / 4)
+    # Slow start from ten segments takes three more round trips of 10 ms.
+    assert values["worst"] == max(times) > 40e9
+
+
+def test_a_transfer_that_did_not_end_has_no_completion_time() -> None:
+    text = TEXT.replace("rate: {kind: delivered-rate, of: bulk}", "time: {kind: completion-time, of: bulk}")
+    assert evaluate(run(loads(text)))["value"].to_list() == [None]
+
+
+def test_streams_are_counted_of_tcp_alone() -> None:
+    udp = "source: {kind: constant, rate: 1 Mbit/s, payload: 100 B}, transport: {kind: udp}}"
+    text = TEXT.replace("run: {", f"  cross: {{from: left-0, to: right-0, {udp}\nrun: {{")
+    text = text.replace("{kind: delivered-rate, of: bulk}", "{kind: goodput, of: cross}")
+    with pytest.raises(ScenarioError, match="no tcp carries the traffic 'cross'"):
+        loads(text)
+
+
+def test_the_report_draws_window_round_trip_and_rate_of_senders() -> None:
+    plots = {plot.name: plot for plot in connection_plots(run(loads(TEXT)).records)}
+    assert list(plots) == ["tcp-window", "tcp-round-trip", "tcp-rate"]
+    points = [row for rows in plots["tcp-rate"].spec["datasets"].values() for row in rows if "mean" in row]
+    # Twenty intervals of 100 ms, and the begin, of four connections; in Mbit/s, at most what the link carries.
+    assert len(points) == 4 * 21
+    assert max(row["mean"] for row in points) <= 100
+    without = TEXT.replace("windows: {tcp: bulk, every: 100 ms}, ", "")
+    assert connection_plots(run(loads(without)).records) == []
 
 
 def test_an_application_writes_its_payload() -> None:

@@ -12,8 +12,10 @@ means the whole run.
 
 from weirlab.measures.evaluation import evaluate, measured, summary
 from weirlab.measures.flows import (
+    completion_time,
     delay_percentile,
     delivered_rate,
+    goodput,
     jain_fairness,
     loss_ratio,
     max_delay,
@@ -47,6 +49,7 @@ __all__ = [
     "MissingRecordError",
     "Window",
     "burst_delay",
+    "completion_time",
     "control_frames",
     "delay_fairness",
     "delay_percentile",
@@ -54,6 +57,7 @@ __all__ = [
     "drop_time",
     "drops",
     "evaluate",
+    "goodput",
     "jain_fairness",
     "last_drop",
     "loss_ratio",

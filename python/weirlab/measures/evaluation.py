@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from weirlab.measures.flows import (
+    completion_time,
     delay_percentile,
     delivered_rate,
+    goodput,
     jain_fairness,
     loss_ratio,
     max_delay,
@@ -42,12 +44,14 @@ from weirlab.scenario.layout import layout_of, plan_network
 from weirlab.scenario.measure import (
     AnyMeasure,
     BurstDelay,
+    CompletionTime,
     ControlFrames,
     DelayFairness,
     DelayPercentile,
     DeliveredRate,
     Drops,
     DropTime,
+    Goodput,
     JainFairness,
     LastDrop,
     LossRatio,
@@ -142,6 +146,10 @@ def _evaluated(records: Records, measure: AnyMeasure, scenario: Scenario) -> tup
             return loss_ratio(records, of), "1"
         case MeanDelay():
             return mean_delay(records, of), "ps"
+        case Goodput():
+            return goodput(records, of), "bit/s"
+        case CompletionTime():
+            return completion_time(records, of, measure.take), "ps"
         case MaxDelay():
             return max_delay(records, of), "ps"
         case DelayPercentile():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import polars as pl
 
@@ -17,8 +18,10 @@ from weirlab.measures.rows import (
 from weirlab.records import Records
 
 __all__ = [
+    "completion_time",
     "delay_percentile",
     "delivered_rate",
+    "goodput",
     "jain_fairness",
     "loss_ratio",
     "max_delay",
@@ -37,6 +40,33 @@ def delivered_rate(records: Records, traffic: Sequence[int], window: Window | No
         rows = traffic_intervals(records, traffic, window)
     bits = 8.0 * pl.col("bytes").cast(pl.Float64).sum()
     return by_replicate(records, rows, bits * 1e12, per_ps=True, window=window)
+
+
+def goodput(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
+    """Bits of streams delivered in order per second of the run, over all TCP connections [bit/s]: headers,
+    retransmissions and what waits for something before it do not count. Null where there is no connection.
+    """
+    bits = 8.0 * pl.col("delivered_bytes").cast(pl.Float64).sum()
+    return by_replicate(records, _connections(records, traffic), bits * 1e12, per_ps=True)
+
+
+def completion_time(
+    records: Records, traffic: Sequence[int], take: Literal["mean", "median", "longest"]
+) -> pl.DataFrame:
+    """Time [ps] from the opening of a TCP connection until its last byte was delivered: mean, median or
+    maximum of the connections that ended. Null where none did."""
+    rows = _connections(records, traffic).drop_nulls(["opened_ps", "delivered_ps"])
+    each = pl.col("delivered_ps") - pl.col("opened_ps")
+    of_all = {"mean": each.mean(), "median": each.median(), "longest": each.max()}
+    return by_replicate(records, rows, of_all[take])
+
+
+def _connections(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
+    """Rows of `connections` that belong to these entries of traffic."""
+    names = records["connection_names"].filter(pl.col("traffic").is_in(list(traffic)))
+    return records["connections"].join(
+        names.select("connection"), on="connection", how="semi", maintain_order="left"
+    )
 
 
 def loss_ratio(records: Records, traffic: Sequence[int]) -> pl.DataFrame:

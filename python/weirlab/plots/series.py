@@ -17,7 +17,15 @@ import polars as pl
 from weirlab.plots.style import Plot, altair, finished, rule, scaled, series_colors
 from weirlab.records import Records
 
-__all__ = ["POINTS", "SERIES", "delay_plots", "delivery_plots", "limiter_plots", "port_plots"]
+__all__ = [
+    "POINTS",
+    "SERIES",
+    "connection_plots",
+    "delay_plots",
+    "delivery_plots",
+    "limiter_plots",
+    "port_plots",
+]
 
 POINTS = 320
 """Most points of one line: about one for each 2.7 pixels."""
@@ -98,6 +106,45 @@ def delivery_plots(records: Records) -> list[Plot]:
         )
         for name, series in recorded.items()
         if series.names
+    ]
+
+
+def connection_plots(records: Records) -> list[Plot]:
+    """Window, round-trip time and rate of the TCP senders with series; nothing where none was recorded."""
+    series = _Series.of(records, "tcp", "connection", weight="acked_bytes")
+    if not series.names:
+        return []
+    acked = pl.col("acked_bytes").cast(pl.Float64)
+    news = acked - acked.shift(1).over("id", "replicate").fill_null(0.0)
+    timed = replace(series, rows=series.rows.filter(pl.col("srtt_ps").is_not_null()))
+    return [
+        _lines(
+            series.envelope(pl.col("window_bytes").cast(pl.Float64)),
+            series,
+            kind="bytes",
+            name="tcp-window",
+            title=f"Congestion window of {series.what}",
+            y_title="window",
+            description=f"What {series.listed} might have in flight, at the end of each interval.",
+        ),
+        _lines(
+            timed.envelope(pl.col("srtt_ps")),
+            timed,
+            kind="time",
+            name="tcp-round-trip",
+            title=f"Smoothed round-trip time of {series.what}",
+            y_title="round trip",
+            description=f"Smoothed round-trip time of {series.listed}, at the end of each interval.",
+        ),
+        _lines(
+            series.envelope(news * 8e12 / pl.col("length_ps")),
+            series,
+            kind="rate",
+            name="tcp-rate",
+            title=f"Acknowledged rate of {series.what}",
+            y_title="rate",
+            description=f"Bits of the streams of {series.listed} acknowledged in order per second.",
+        ),
     ]
 
 
@@ -182,7 +229,7 @@ class _Series:
 
     rows: pl.DataFrame
     kind: str
-    """`ports`, `flows` or `traffic`."""
+    """`ports`, `flows`, `connections` or `traffic`."""
     names: list[str]
     shown_of: int
 
@@ -204,7 +251,7 @@ class _Series:
                 ).cast(pl.Float64)
             )
         )
-        kind = {"port": "ports", "flow": "flows"}.get(key, key)
+        kind = {"port": "ports", "flow": "flows", "connection": "connections"}.get(key, key)
         return cls(rows, kind, names.get_column("name").to_list(), totals.height)
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from weirlab.measures import evaluate
-from weirlab.plots import delay_plots, delivery_plots, limiter_plots, port_plots
+from weirlab.plots import connection_plots, delay_plots, delivery_plots, limiter_plots, port_plots
 from weirlab.plots.style import Plot, scaled
 from weirlab.records import Records
 from weirlab.report.control import control_sections, held_in_a_cycle
@@ -42,6 +42,7 @@ def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
     records = run.records
     plots = [
         *delivery_plots(records),
+        *connection_plots(records),
         *port_plots(records),
         *limiter_plots(records),
         *delay_plots(records),

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from weirlab.scenario.flows import TrafficFault, flows_of
 from weirlab.scenario.layout import Layout
 from weirlab.scenario.measure import (
+    CompletionTime,
     DelayPercentile,
     DeliveredRate,
     DropTime,
     FlowMeasure,
+    Goodput,
     PortMeasure,
     QueuePercentile,
     QueueSpread,
@@ -181,6 +183,12 @@ def _level_data(scenario: Scenario, layout: Layout, measure: QueuePercentile, pa
 def _flow_data(scenario: Scenario, layout: Layout, measure: FlowMeasure, path: Where) -> Iterator[Fault]:
     names = list(scenario.traffic)
     chosen = selected_traffic(measure.of, names)
+    if isinstance(measure, Goodput | CompletionTime):
+        for name in scenario.traffic:
+            chosen = selected_traffic(measure.of, [name])
+            if chosen and not isinstance(scenario.traffic[name].transport, Tcp):
+                yield (*path, "of"), f"counts streams of TCP; no tcp carries the traffic '{name}'"
+        return
     if isinstance(measure, DelayPercentile):
         recorded = [r.delays for r in scenario.record.values() if isinstance(r, DelayRecord)]
         for i in chosen:

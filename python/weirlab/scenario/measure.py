@@ -10,6 +10,7 @@ from weirlab.scenario.values import Fraction, PositiveFraction, PositiveRate, Wi
 __all__ = [
     "AnyMeasure",
     "BurstDelay",
+    "CompletionTime",
     "ControlFrameType",
     "ControlFrames",
     "DelayFairness",
@@ -18,6 +19,7 @@ __all__ = [
     "DropTime",
     "Drops",
     "FlowMeasure",
+    "Goodput",
     "JainFairness",
     "LastDrop",
     "LossRatio",
@@ -112,6 +114,20 @@ class DeliveredRate(FlowMeasure):
     kind: Literal["delivered-rate"]
     window: Window | None = None
     """Time measured over; needs a `flow` record. Absent: the whole run."""
+
+
+class Goodput(FlowMeasure):
+    """Bits of streams that the receivers of TCP connections got in order, per second, over all of them."""
+
+    kind: Literal["goodput"]
+
+
+class CompletionTime(FlowMeasure):
+    """Time from the start of a TCP transfer until its last byte was delivered, of those that ended."""
+
+    kind: Literal["completion-time"]
+    take: Literal["mean", "median", "longest"] = "mean"
+    """Of all of them."""
 
 
 class LossRatio(FlowMeasure):
@@ -262,6 +278,8 @@ AnyMeasure = Annotated[
     | LossRatio
     | MeanDelay
     | MaxDelay
+    | Goodput
+    | CompletionTime
     | DelayPercentile
     | BurstDelay
     | DelayFairness
