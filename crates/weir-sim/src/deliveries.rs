@@ -1,10 +1,13 @@
 //! What is known of frames that arrive: totals of each flow, and for those who ask series and distributions.
 
 use weir_core::histogram::Histogram;
+use weir_core::spec::{Departures, Source};
 use weir_core::units::{Bytes, Span, Time};
 
+use crate::fabric::Fabric;
 use crate::plan::{Flow, Plan};
 use crate::probes::Boundaries;
+use crate::totals::BurstTotals;
 
 /// One interval of a group of traffic, or of a flow: a row of the table `deliveries` or `flow_deliveries`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,13 +72,59 @@ pub(crate) struct Watch {
     pub(crate) traffic: Vec<Option<TrafficProbe>>,
     /// One for each flow, or none.
     pub(crate) flows: Vec<Option<TrafficProbe>>,
+    /// One for each flow, if there are bursts of more than a frame.
+    bursts: Vec<Bursts>,
+}
+
+/// The bursts of a flow.
+#[derive(Clone, Copy, Debug)]
+struct Bursts {
+    /// When the first frame of the burst that arrives was generated; [`Time::NEVER`] between two bursts.
+    born: Time,
+    count: u64,
+    delay_sum_ps: u128,
+    delay_min: Span,
+    delay_max: Span,
+}
+
+impl Bursts {
+    const NEW: Bursts = Bursts {
+        born: Time::NEVER,
+        count: 0,
+        delay_sum_ps: 0,
+        delay_min: Span::from_ps(u64::MAX),
+        delay_max: Span::ZERO,
+    };
+
+    /// A frame that was generated at `born` arrived at `now`.
+    fn on_frame(&mut self, now: Time, born: Time, ends_burst: bool) {
+        self.born = self.born.min(born);
+        if ends_burst {
+            let delay = now - self.born;
+            self.born = Time::NEVER;
+            self.count += 1;
+            self.delay_sum_ps += u128::from(delay.ps());
+            self.delay_min = self.delay_min.min(delay);
+            self.delay_max = self.delay_max.max(delay);
+        }
+    }
+}
+
+/// Whether a source of `plan` sends bursts of more than a frame that are told apart.
+fn has_bursts(plan: &Plan) -> bool {
+    let is_long =
+        |source: &Source| matches!(source.departures, Departures::Bursts { mean_frames, .. } if mean_frames > 1.0);
+    plan.is_switched()
+        && plan.spec.control.dcqcn.is_none()
+        && plan.spec.traffic.iter().flat_map(|group| &group.sources).any(is_long)
 }
 
 impl Watch {
     /// What the spec of `plan` asks for, if anything.
     pub(crate) fn new(plan: &Plan, end: Time) -> Option<Watch> {
         let record = &plan.spec.record;
-        if !record.delays && record.traffic.is_empty() && record.flows.is_empty() {
+        let bursts = if has_bursts(plan) { plan.flows.len() } else { 0 };
+        if !record.delays && record.traffic.is_empty() && record.flows.is_empty() && bursts == 0 {
             return None;
         }
         let mut traffic: Vec<Option<TrafficProbe>> = plan.spec.traffic.iter().map(|_| None).collect();
@@ -88,12 +137,24 @@ impl Watch {
         };
         let flows = if record.flows.is_empty() { Vec::new() } else { plan.flows.iter().map(of_flow).collect() };
         let histograms = if record.delays { plan.flows.len() } else { 0 };
-        Some(Watch { delays: vec![Histogram::default(); histograms], traffic, flows })
+        let (delays, bursts) = (vec![Histogram::default(); histograms], vec![Bursts::NEW; bursts]);
+        Some(Watch { delays, traffic, flows, bursts })
     }
 
-    /// A frame of `flow`, which counts for the group `traffic`, arrived at `now`.
+    /// A frame of `flow`, which counts for the group `traffic`, arrived at `now`; whether it `ends` its burst.
     #[cold]
-    pub(crate) fn on_delivery(&mut self, now: Time, flow: u32, traffic: Option<u32>, size: Bytes, delay: Span) {
+    pub(crate) fn on_delivery(
+        &mut self,
+        now: Time,
+        flow: u32,
+        traffic: Option<u32>,
+        size: Bytes,
+        delay: Span,
+        ends: bool,
+    ) {
+        if let Some(bursts) = self.bursts.get_mut(flow as usize) {
+            bursts.on_frame(now, Time::from_ps(now.ps() - delay.ps()), ends);
+        }
         if let Some(histogram) = self.delays.get_mut(flow as usize) {
             histogram.count(delay);
         }
@@ -137,5 +198,35 @@ impl TrafficProbe {
         self.advance(now);
         self.current.frames += 1;
         self.current.bytes += bytes;
+    }
+}
+
+impl Fabric<'_> {
+    /// The bursts that arrived whole, by flow: a frame is a burst where no source sends longer ones. In networks with
+    /// shared memories, adapters or slow outputs; not with DCQCN, where frames carry marks instead.
+    pub(crate) fn burst_totals(&self) -> Vec<BurstTotals> {
+        if !self.plan.is_switched() || self.plan.spec.control.dcqcn.is_some() {
+            return Vec::new();
+        }
+        let single = |flow: &FlowCounters| Bursts {
+            born: Time::NEVER,
+            count: flow.delivered_frames,
+            delay_sum_ps: flow.delay_sum_ps,
+            delay_min: flow.delay_min,
+            delay_max: flow.delay_max,
+        };
+        let of_flow = |flow: usize| match self.watch.as_ref().map(|watch| &watch.bursts) {
+            Some(bursts) if !bursts.is_empty() => bursts[flow],
+            _ => single(&self.flows[flow]),
+        };
+        let rows = (0..self.plan.counted_flows().len()).map(|flow| (flow as u32, of_flow(flow)));
+        let total = |(flow, bursts): (u32, Bursts)| BurstTotals {
+            flow,
+            bursts: bursts.count,
+            delay_sum_ps: bursts.delay_sum_ps,
+            delay_min: bursts.delay_min,
+            delay_max: bursts.delay_max,
+        };
+        rows.filter(|(_, bursts)| bursts.count > 0).map(total).collect()
     }
 }

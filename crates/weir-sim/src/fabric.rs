@@ -64,10 +64,15 @@ impl<'p> Fabric<'p> {
         let ports = plan.topology.ports.iter().zip(&plan.limits).enumerate();
         let line = |(id, (port, limit)): (usize, (&PortSpec, &Limit))| {
             let limit = if plan.is_adapted(id as u32) { Limit::UNLIMITED } else { *limit };
-            Line::new(Port::new(port.link.rate_bps, port.link.framing_bytes, limit), plan.lag(id))
+            let port = Port::new(port.link.rate_bps, port.link.framing_bytes, limit);
+            Line::new(if plan.is_stored(id as u32) { port.storing() } else { port }, plan.lag(id))
         };
         let lines: Vec<Line> = ports.map(line).collect();
-        let classes = if plan.control.is_some() { 3 } else { 2 };
+        let classes = match &plan.control {
+            None => 2,
+            Some(_) if !plan.is_switched() => 3,
+            Some(_) => 5,
+        };
         let mut fabric = Fabric {
             plan,
             now: Time::ZERO,
@@ -188,8 +193,7 @@ impl<'p> Fabric<'p> {
             return self.arrive(port);
         }
         if entity < self.first_agent {
-            self.on_port_timer(port - self.ports);
-            return None;
+            return self.on_port_event(port - self.ports);
         }
         self.on_alarm(entity - self.first_agent)
     }
@@ -206,6 +210,31 @@ impl<'p> Fabric<'p> {
     /// The entity of the timer of a port.
     pub(crate) fn port_timer(&self, port: u32) -> Entity {
         2 * self.ports + port
+    }
+
+    /// The entity of the service of a port of a switch that stores.
+    pub(crate) fn port_service(&self, port: u32) -> Entity {
+        3 * self.ports + port
+    }
+
+    /// The entity of the service of a port of a host with a station.
+    pub(crate) fn port_service_of_host(&self, port: u32) -> Entity {
+        4 * self.ports + port
+    }
+
+    /// An event of a port that is neither its wake nor an arrival. Returns the agent that is to be told.
+    #[cold]
+    fn on_port_event(&mut self, entity: Entity) -> Option<u32> {
+        let ports = self.ports;
+        if entity < ports {
+            return self.on_port_timer(entity);
+        }
+        if entity < 2 * ports {
+            self.serve_stored(entity - ports)
+        } else {
+            self.wake_station(entity - 2 * ports)
+        }
+        None
     }
 
     /// Enters the timer of an agent.
@@ -364,7 +393,7 @@ impl<'p> Fabric<'p> {
 
     /// A frame has come to the end of its flow; returns the agent that is to be told.
     #[inline]
-    fn deliver(&mut self, id: FrameId) -> Option<u32> {
+    pub(crate) fn deliver(&mut self, id: FrameId) -> Option<u32> {
         let Frame { born, flow, kind, .. } = self.frames[id];
         if kind == Kind::Notification {
             self.receive_notification(id);
@@ -377,7 +406,8 @@ impl<'p> Fabric<'p> {
         if let Some(watch) = &mut self.watch {
             let planned = &self.plan.flows[flow as usize];
             let group = (!planned.returns).then_some(planned.traffic);
-            watch.on_delivery(self.now, flow, group, size, delay);
+            let ends_burst = kind != Kind::InBurst;
+            watch.on_delivery(self.now, flow, group, size, delay, ends_burst);
         }
         if kind == Kind::Data { None } else { self.hand_over(id, flow, size, kind) }
     }

@@ -43,6 +43,15 @@ pub(crate) struct Source {
     first_flow: u32,
 }
 
+/// A frame that was generated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Drawn {
+    pub(crate) flow: u32,
+    pub(crate) size: Bytes,
+    /// Whether it is the last of its burst.
+    pub(crate) ends_burst: bool,
+}
+
 impl Source {
     pub(crate) fn new(emissions: Emissions, first_flow: u32) -> Source {
         Source { emissions, first_flow }
@@ -88,6 +97,16 @@ impl Feed {
         self.next = source.emissions.peek();
         self.choose();
         taken
+    }
+
+    /// As [`Feed::take`], with all that is known of the frame.
+    pub(crate) fn draw(&mut self) -> Drawn {
+        let source = if self.whose == 0 { &mut self.first } else { &mut self.others[self.whose - 1] };
+        let (flow, size) = source.take();
+        let ends_burst = source.emissions.burst_ended();
+        self.next = source.emissions.peek();
+        self.choose();
+        Drawn { flow, size, ends_burst }
     }
 
     /// Makes the source with the least next emission the next one.

@@ -20,7 +20,7 @@ const MAX_FRAMES: usize = 1 << 26;
 pub(crate) struct Frame {
     /// When it was generated.
     pub(crate) born: Time,
-    /// When it arrives at the far end of the link that it is on.
+    /// When it arrives at the far end of the link that it is on; see [`Pool::keep`].
     pub(crate) arrives: Time,
     /// Whose it is.
     pub(crate) flow: u32,
@@ -40,6 +40,8 @@ pub(crate) enum Kind {
     Data,
     /// Data without a body that a queue marked.
     Marked,
+    /// The same, with more of its burst to come.
+    InBurst,
     /// Data with a body, for the agent that receives the flow.
     Loaded,
     /// A notification on its way back to the reaction point of a flow.
@@ -115,7 +117,7 @@ impl Pool {
 
     /// Puts a frame that carries `body`.
     pub(crate) fn put_loaded(&mut self, frame: Frame, body: Body) -> FrameId {
-        debug_assert!(frame.kind != Kind::Data, "data without a body");
+        debug_assert!(!matches!(frame.kind, Kind::Data | Kind::InBurst), "data without a body");
         let id = self.put(frame);
         if self.bodies.len() <= id as usize {
             self.bodies.resize(self.frames.len().next_power_of_two(), body);
@@ -127,6 +129,18 @@ impl Pool {
     /// The body of a frame that has one, to be changed.
     pub(crate) fn body_mut(&mut self, id: FrameId) -> &mut Body {
         &mut self.bodies[id as usize]
+    }
+
+    /// A frame begins to wait at its host, behind all that go to the same `place`: until it is on a link, `next` names the one
+    /// behind it and `arrives` holds the place.
+    pub(crate) fn keep(&mut self, id: FrameId, place: u32) {
+        let frame = &mut self[id];
+        (frame.next, frame.arrives) = (NO_FRAME, Time::from_ps(place.into()));
+    }
+
+    /// The place of a frame that waits at its host.
+    pub(crate) fn kept(&self, id: FrameId) -> u32 {
+        self[id].arrives.ps() as u32
     }
 
     /// The body of a frame that has one.

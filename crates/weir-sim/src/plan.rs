@@ -7,6 +7,7 @@ use weir_core::network::Topology;
 use weir_core::queue::Limit;
 use weir_core::rng::{Seed, Stream};
 use weir_core::routing::Router;
+use weir_core::spec::control::NotificationLane;
 use weir_core::spec::transport::Load;
 use weir_core::spec::{self, Destination, Discipline, Engine, Spec};
 use weir_core::tcp;
@@ -36,6 +37,7 @@ pub struct Plan {
     pub(crate) connections: Vec<PlannedConnection>,
     /// What congestion management shares, if there is any.
     pub(crate) control: Option<ControlPlan>,
+    is_switched: bool,
 }
 
 /// Frames of one source to one destination.
@@ -118,7 +120,8 @@ impl Plan {
         }
         let control = ControlPlan::new(&spec, &topology);
         let (route, none) = (Vec::new(), Vec::new());
-        let mut plan = Plan { spec, topology, limits, flows, route, sources: none, connections, control };
+        let is_switched = !spec.switching.is_plain();
+        let mut plan = Plan { spec, topology, limits, flows, route, sources: none, connections, control, is_switched };
         if is_slotted {
             plan.refuse_connections()?;
             plan.sources = sources;
@@ -216,7 +219,59 @@ impl Plan {
 
     /// Whether `port` is a host's port with queues of its own for each flow.
     pub(crate) fn is_adapted(&self, port: u32) -> bool {
-        self.control.as_ref().is_some_and(|control| control.adapted[port as usize])
+        self.is_switched() && !self.is_stored(port)
+            || self.control.as_ref().is_some_and(|control| control.adapted[port as usize])
+    }
+
+    /// Whether the network has shared memories, adapters or slow outputs.
+    #[inline]
+    pub(crate) fn is_switched(&self) -> bool {
+        self.is_switched
+    }
+
+    /// Whether `port` is that of a switch in such a network.
+    pub(crate) fn is_stored(&self, port: u32) -> bool {
+        self.is_switched && !self.topology.is_host(self.topology.ports[port as usize].from)
+    }
+
+    /// How many pairs of a source and a destination there are, and connections: flows.
+    pub(crate) fn pairs(&self) -> u32 {
+        self.flows.len() as u32
+    }
+
+    /// Where the way of a pair begins in `route`.
+    pub(crate) fn first_leg(&self, pair: u32) -> u32 {
+        self.flows[pair as usize].first_leg
+    }
+
+    /// The first port on the way of a pair.
+    pub(crate) fn first_port(&self, pair: u32) -> u32 {
+        self.route[self.first_leg(pair) as usize]
+    }
+
+    /// The destination of a pair.
+    pub(crate) fn target(&self, pair: u32) -> u32 {
+        self.flows[pair as usize].to
+    }
+
+    /// The flows that are told of.
+    pub(crate) fn counted_flows(&self) -> &[Flow] {
+        &self.flows
+    }
+
+    /// Where the way begins that `leg` is part of.
+    pub(crate) fn start_of_route(&self, leg: u32) -> u32 {
+        let before = &self.route[..leg as usize];
+        before.iter().rposition(|&port| port == ARRIVED).map_or(0, |end| end as u32 + 1)
+    }
+
+    /// The host where the way ends that `leg` is part of.
+    pub(crate) fn end_of_route(&self, leg: u32) -> u32 {
+        let behind = &self.route[leg as usize..];
+        let ports = behind.iter().position(|&port| port == ARRIVED).unwrap_or(behind.len());
+        let last = &self.topology.ports[behind[ports - 1] as usize];
+        // The buffer of a host stands at its own port.
+        if ports > 1 && self.topology.is_host(last.from) { last.from } else { last.to }
     }
 
     /// Whether the data of `flow` is ECN-capable and answered by DCQCN.
@@ -242,13 +297,13 @@ impl Plan {
             }
             let capable = control.capable.clone();
             control.lay_ways_back(&self.flows, &mut self.route, |flow, _| capable[flow]);
-        } else if control::plan::notification(&self.spec).is_some() {
+        } else if control::plan::notification(&self.spec).is_some_and(|how| how.lane != NotificationLane::Beside) {
             let mut measured = vec![false; self.topology.ports.len()];
             control::plan::points(&self.spec).iter().for_each(|&port| measured[port as usize] = true);
             let passes = |_: usize, route: &[u32]| route.iter().any(|&port| measured[port as usize]);
             control.lay_ways_back(&self.flows, &mut self.route, passes);
         }
-        if !self.spec.control.limited_hosts().is_empty() {
+        if !self.spec.control.limited_hosts().is_empty() && !self.is_switched {
             control.names = self.flow_names();
         }
         self.control = Some(control);
@@ -264,6 +319,10 @@ impl Plan {
         let mut router = Router::new(&self.topology);
         let mut order: Vec<usize> = (0..self.flows.len()).collect();
         order.sort_by_key(|&flow| self.flows[flow].to);
+        // Frames to a host with a buffer end at its own port, where the buffer stands.
+        let mut buffered = vec![false; self.topology.nodes.len()];
+        let egress = self.spec.switching.egress.iter();
+        egress.flat_map(|egress| &egress.hosts).for_each(|&host| buffered[host as usize] = true);
         for flow in order {
             let Flow { from, to, .. } = self.flows[flow];
             let Some(path) = router.path(from, to) else {
@@ -271,6 +330,11 @@ impl Plan {
             };
             self.flows[flow].first_leg = self.route.len() as u32;
             self.route.extend(path);
+            if buffered[to as usize]
+                && let Some(&last) = self.route.last()
+            {
+                self.route.push(last ^ 1);
+            }
             self.route.push(ARRIVED);
             if self.route.len() > MAX_LEGS {
                 let message = format!("the paths of {} flows are too long to be kept", self.flows.len());

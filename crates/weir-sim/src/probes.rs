@@ -149,6 +149,7 @@ impl PortProbes {
         }
         // Nothing happened in the intervals up to `now`.
         *number = boundaries.number(now);
+        port.restart_maximum_at(boundaries.at(*number - 1));
         boundaries.at(*number)
     }
 

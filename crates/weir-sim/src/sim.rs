@@ -247,8 +247,8 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             flow_deliveries,
             delays,
             control: self.fabric.control_totals(),
-            bursts: Vec::new(),
-            memories: Vec::new(),
+            bursts: self.fabric.burst_totals(),
+            memories: self.fabric.memory_totals(),
             connections: Vec::new(),
             tcp: Vec::new(),
             captures: self.fabric.wires.as_mut().map_or_else(Vec::new, |wires| wires.captures(self.fabric.plan)),
@@ -266,7 +266,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             for id in line.in_flight(frames).chain(line.port.waiting()).chain(self.fabric.waiting_in_adapter(port)) {
                 found += 1;
                 match frames[id].kind {
-                    Kind::Data | Kind::Marked | Kind::Loaded => live[frames[id].flow as usize] += 1,
+                    Kind::Data | Kind::InBurst | Kind::Marked | Kind::Loaded => live[frames[id].flow as usize] += 1,
                     Kind::Notification | Kind::Pause => control += 1,
                 }
             }

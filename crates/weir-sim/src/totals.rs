@@ -35,9 +35,10 @@ pub struct Totals {
     pub delays: Vec<(u32, u64, u64, u64)>,
     /// What congestion management did.
     pub control: ControlTotals,
-    /// Bursts that arrived whole, by flow; of the slotted engine only.
+    /// Bursts that arrived whole, by flow; of networks with shared memories, adapters or slow outputs, and of the slotted
+    /// engine.
     pub bursts: Vec<BurstTotals>,
-    /// Shared memories, by switch; of the slotted engine only.
+    /// What switches held, by switch; of the same networks.
     pub memories: Vec<MemoryTotals>,
     /// By TCP connection.
     pub connections: Vec<ConnectionTotals>,

@@ -100,14 +100,14 @@ impl Fabric<'_> {
         let frame = &self.frames[id];
         if let Some((capture, interface)) = wire.tap {
             let begin = end - self.lines[port as usize].port.transmission(frame.size());
-            let body = (!matches!(frame.kind, Kind::Data | Kind::Marked)).then(|| self.frames.body(id));
+            let body = (!matches!(frame.kind, Kind::Data | Kind::InBurst | Kind::Marked)).then(|| self.frames.body(id));
             wires.taps[capture].note(begin, interface, frame, body, port, self.plan);
         }
         if !wire.loss.as_mut().is_some_and(Loss::lose) {
             return true;
         }
         match frame.kind {
-            Kind::Data | Kind::Marked | Kind::Loaded => wires.lost[frame.leg as usize] += 1,
+            Kind::Data | Kind::InBurst | Kind::Marked | Kind::Loaded => wires.lost[frame.leg as usize] += 1,
             Kind::Notification | Kind::Pause => wires.lost_control += 1,
         }
         self.frames.free(id);

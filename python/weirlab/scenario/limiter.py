@@ -19,9 +19,10 @@ class Notification(Model):
     """Their size."""
     delay: Span = Span(0)
     """Time from the sample until the notification is queued."""
-    lane: Literal["control", "data"] = "control"
+    lane: Literal["control", "data", "beside"] = "control"
     """Queue that they take: `control` goes first, is never dropped, and PAUSE does not hold it; `data`: that
-    of all frames."""
+    of all frames; `beside`: none, they take the delays of links and switches alone. In the slotted engine
+    they always travel beside the frames."""
 
 
 class LimiterQueue(Model):

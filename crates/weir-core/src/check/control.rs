@@ -6,7 +6,8 @@ use super::{MAX_DURATION, MAX_FRAME, check_host, check_port};
 use crate::error::SpecError;
 use crate::network::Topology;
 use crate::spec::control::{
-    Bcn, BcnReactionPoint, Control, Dcqcn, Limiter, Notification, Pause, Qcn, Recovery, Response, Sampling, Stop,
+    Bcn, BcnReactionPoint, Control, Dcqcn, Limiter, Notification, NotificationLane, Pause, Qcn, Recovery, Response,
+    Sampling, Stop,
 };
 use crate::units::{Bytes, Rate, Span};
 
@@ -101,6 +102,10 @@ fn check_qcn(qcn: &Qcn, topology: &Topology) -> Result<(), SpecError> {
 fn check_dcqcn(dcqcn: &Dcqcn, topology: &Topology) -> Result<(), SpecError> {
     bounded_time("notify_every_ps", dcqcn.notify_every_ps)?;
     check_notification(&dcqcn.notification)?;
+    if dcqcn.notification.lane == NotificationLane::Beside {
+        let message = "notifications of receivers are frames: write 'control' or 'data' (got 'beside')";
+        return Err(SpecError::new("/notification/lane", message));
+    }
     let point = &dcqcn.reaction_point;
     let at = |error: SpecError| error.under("/reaction_point");
     check_hosts(&point.hosts, topology).map_err(at)?;

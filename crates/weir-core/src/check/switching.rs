@@ -37,10 +37,7 @@ pub(super) fn check_switching(spec: &Spec, topology: &Topology) -> Result<(), Sp
     }
     match spec.run.engine {
         Engine::Event if switching.is_plain() => Ok(()),
-        Engine::Event => Err(SpecError::new(
-            "/switching",
-            "the event engine has no shared memories, adapters and slow outputs: the slotted engine has",
-        )),
+        Engine::Event => check_beside(spec),
         Engine::Slotted { .. } => check_slotted(spec, topology),
     }
 }
@@ -145,6 +142,21 @@ impl Spec {
         });
         let first = sizes.next()??;
         sizes.all(|size| size == Some(first)).then(|| (first, (first + link.framing_bytes) / link.rate_bps))
+    }
+}
+
+/// What the event engine has, but not beside shared memories, adapters and slow outputs.
+fn check_beside(spec: &Spec) -> Result<(), SpecError> {
+    let parts = [
+        ("/control/pause", !spec.control.pause.is_empty(), "PAUSE by single queues: use that of a shared memory"),
+        ("/record/limiters", !spec.record.limiters.is_empty(), "series of limiters"),
+    ];
+    match parts.iter().find(|part| part.1) {
+        Some((pointer, _, what)) => Err(SpecError::new(
+            *pointer,
+            format!("networks with shared memories, adapters or slow outputs have no {what}"),
+        )),
+        None => Ok(()),
     }
 }
 

@@ -85,6 +85,8 @@ pub enum NotificationLane {
     Control,
     /// It waits with the data: it can be dropped, and PAUSE holds it.
     Data,
+    /// None: it travels beside the frames and takes the delays of links and switches only, as in the slotted engine.
+    Beside,
 }
 
 /// How far it is from one sample to the next.

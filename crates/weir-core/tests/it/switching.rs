@@ -1,5 +1,5 @@
 use weir_core::spec::switching::{Adapter, AdapterKind, Egress, Memory, MemoryPause, PauseScope, Service};
-use weir_core::spec::{Departures, Engine, FrameSize, LinkSpec, Network, Spec, SwitchSpec};
+use weir_core::spec::{Departures, Engine, FrameSize, LimiterProbe, LinkSpec, Network, Spec, SwitchSpec};
 use weir_core::units::{Bytes, Rate, Span, Time};
 
 use crate::specs::{LINK, incast};
@@ -97,6 +97,11 @@ fn the_slotted_engine_says_what_it_cannot_compute() {
 }
 
 #[test]
-fn the_event_engine_refuses_what_it_does_not_have() {
-    assert_eq!(fault(|spec| spec.run.engine = Engine::Event).0, "/switching");
+fn the_event_engine_refuses_what_does_not_stand_beside_a_shared_memory() {
+    let limiters = vec![LimiterProbe { host: 0, every_ps: Span::from_us(1) }];
+    let change = |spec: &mut Spec| {
+        spec.run.engine = Engine::Event;
+        spec.record.limiters = limiters.clone();
+    };
+    assert_eq!(fault(change).0, "/record/limiters");
 }

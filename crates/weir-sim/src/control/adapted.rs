@@ -33,6 +33,9 @@ impl Fabric<'_> {
 
     /// A notification takes effect.
     pub(super) fn obey(&mut self, port: u32, flow: u32, point: u32, feedback: Feedback) {
+        if self.plan.is_switched() {
+            return self.heed(port, self.plan.target(flow), point, feedback);
+        }
         let now = self.now;
         self.draw_adapter(port, now);
         let Some(control) = &mut self.control else { return };

@@ -10,6 +10,7 @@ mod pausing;
 pub(crate) mod plan;
 mod point;
 mod report;
+mod switching;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,6 +28,7 @@ use self::point::Point;
 pub(crate) use self::point::kind_of;
 use self::report::Levels;
 pub(crate) use self::report::Waited;
+use self::switching::{Role, Switching};
 use crate::fabric::Fabric;
 use crate::feed::Feed;
 use crate::frames::{Body, FrameId, Kind};
@@ -54,6 +56,8 @@ pub(crate) struct Control {
     long: Vec<Long>,
     /// Frames and bytes by first port, cause and kind.
     sent: BTreeMap<(u32, u32, ControlKind), (u64, u64)>,
+    /// Shared memories, adapters, slow outputs, if there are any.
+    switching: Option<Box<Switching>>,
     /// Control frames that were made, and that reached their end.
     made: u64,
     ended: u64,
@@ -104,6 +108,14 @@ enum Task {
     Refresh,
     /// A notification takes effect.
     Obey { flow: u32, point: u32, feedback: Feedback },
+    /// A notification about the frames of a station to host `to` takes effect.
+    Heed { to: u32, point: u32, feedback: Feedback },
+    /// A limiter of a station changes by itself.
+    Limiter { id: u32 },
+    /// A memory asks again to stop.
+    Repeat,
+    /// A host looks into its buffer.
+    Empty,
 }
 
 impl Control {
@@ -119,6 +131,7 @@ impl Control {
             receivers: vec![NotificationPoint::NEW; if spec.dcqcn.is_some() { plan.flows.len() } else { 0 }],
             long: vec![Long { queues: 0, refresh: Time::NEVER }; topology.nodes.len()],
             sent: BTreeMap::new(),
+            switching: Switching::new(plan, shared, seed),
             made: 0,
             ended: 0,
         };
@@ -145,9 +158,11 @@ impl Control {
     /// earlier one left there.
     #[inline]
     fn tag(&self, plan: &Plan, id: FrameId, flow: u32) -> u32 {
-        let outlet = plan.route[plan.flows[flow as usize].first_leg as usize];
-        if self.extras[outlet as usize].adapter.is_none() {
-            return NO_POINT;
+        if self.switching.is_none() {
+            let outlet = plan.route[plan.flows[flow as usize].first_leg as usize];
+            if self.extras[outlet as usize].adapter.is_none() {
+                return NO_POINT;
+            }
         }
         self.tags.get(id as usize).copied().unwrap_or(NO_POINT)
     }
@@ -188,7 +203,8 @@ impl Control {
 
     /// The ports whose lines are special.
     pub(crate) fn special(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..).zip(&self.extras).filter(|(_, extra)| extra.is_special()).map(|(port, _)| port)
+        let is_special = |&(_, extra): &(u32, &Extra)| self.switching.is_some() || extra.is_special();
+        (0..).zip(&self.extras).filter(is_special).map(|(port, _)| port)
     }
 
     /// The ports of hosts that are adapted.
@@ -233,6 +249,7 @@ impl Fabric<'_> {
         }
         let adapted: Vec<u32> = control.adapted().collect();
         adapted.into_iter().for_each(|port| self.run_adapter(port));
+        self.start_stations();
     }
 
     /// A frame arrives at the queue of a special line.
@@ -240,6 +257,11 @@ impl Fabric<'_> {
         let now = self.now;
         self.look_special(port);
         let Some(control) = &mut self.control else { return };
+        match control.role(port) {
+            Role::Plain => {}
+            Role::Station => return self.offer_station(port, id, size, lane),
+            Role::Stored => return self.offer_stored(port, id, size, lane),
+        }
         let extra = &mut control.extras[port as usize];
         if extra.adapter.is_some() {
             return self.offer_adapter(port, id, size, lane);
@@ -318,13 +340,14 @@ impl Fabric<'_> {
         self.agenda.push(at, self.port_timer(port));
     }
 
-    /// The timer of a port runs out: does its tasks that are due, in the order in which they were entered.
+    /// The timer of a port runs out: does its tasks that are due, in the order in which they were entered, until an agent is
+    /// to be told of a frame, which is returned.
     #[cold]
-    pub(crate) fn on_port_timer(&mut self, port: u32) {
+    pub(crate) fn on_port_timer(&mut self, port: u32) -> Option<u32> {
         let now = self.now;
-        while let Some(control) = &mut self.control {
-            let tasks = &mut control.extras[port as usize].tasks;
-            let Some(place) = tasks.iter().position(|&(at, _)| at <= now) else { return };
+        loop {
+            let tasks = &mut self.control.as_mut()?.extras[port as usize].tasks;
+            let place = tasks.iter().position(|&(at, _)| at <= now)?;
             match tasks.remove(place).1 {
                 Task::Notify { flow, leg, point, feedback } => self.send_notification(port, flow, leg, point, feedback),
                 Task::Send { pause, queue_port } => self.send_pause(port, pause, queue_port),
@@ -332,14 +355,30 @@ impl Fabric<'_> {
                 Task::Expire => self.expire(port),
                 Task::Refresh => self.refresh(port),
                 Task::Obey { flow, point, feedback } => self.obey(port, flow, point, feedback),
+                Task::Heed { to, point, feedback } => self.heed(port, to, point, feedback),
+                Task::Limiter { id } => self.change_limiter(port, id),
+                Task::Repeat => self.repeat(port),
+                Task::Empty => {
+                    if let Some(agent) = self.empty_buffer(port) {
+                        self.agenda.push(now, self.port_timer(port));
+                        return Some(agent);
+                    }
+                }
             }
         }
     }
 
     /// Counts a control frame that sets out at `port`.
     fn count_control(&mut self, port: u32, queue_port: u32, kind: ControlKind, size: Bytes) {
+        if let Some(control) = &mut self.control {
+            control.made += 1;
+        }
+        self.note_control(port, queue_port, kind, size);
+    }
+
+    /// Counts a control frame that travels beside the others.
+    fn note_control(&mut self, port: u32, queue_port: u32, kind: ControlKind, size: Bytes) {
         let Some(control) = &mut self.control else { return };
-        control.made += 1;
         let (frames, bytes) = control.sent.entry((port, queue_port, kind)).or_default();
         *frames += 1;
         *bytes += size.count();
@@ -349,7 +388,11 @@ impl Fabric<'_> {
     fn offer_control(&mut self, port: u32, id: FrameId, size: Bytes) {
         self.look(port);
         let line = &mut self.lines[port as usize];
-        match line.port.offer(self.now, id, size, Lane::Control) {
+        let became = line.port.offer(self.now, id, size, Lane::Control);
+        if self.plan.is_switched() {
+            return self.offer_control_stored(port, became, id);
+        }
+        match became {
             Offer::Sent { end } => self.launch_control(port, id, end),
             Offer::Waits | Offer::Dropped => {
                 if let Some(due) = line.arm() {
@@ -363,6 +406,9 @@ impl Fabric<'_> {
     pub(crate) fn look_special(&mut self, port: u32) {
         let now = self.now;
         let Some(control) = &mut self.control else { return };
+        if control.role(port) == Role::Station {
+            return self.draw_station(port, now);
+        }
         let extra = &mut control.extras[port as usize];
         if extra.adapter.is_some() {
             return self.draw_adapter(port, now);

@@ -125,6 +125,9 @@ impl Fabric<'_> {
     }
 
     fn release(&mut self, port: u32) {
+        if self.plan.is_switched() {
+            return self.release_after(port, self.now);
+        }
         self.look(port);
         let Some(control) = &self.control else { return };
         if control.extras[port as usize].adapter.is_some() {

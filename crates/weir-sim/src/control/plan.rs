@@ -44,7 +44,9 @@ impl ControlPlan {
         let markings = markings(spec);
         let watches =
             topology.ports.iter().any(|port| port.link.loss != LossModel::None) || !spec.record.captures.is_empty();
-        if control.is_off() && markings.is_empty() && spec.record.queue_levels.is_empty() && !watches {
+        let is_switched = !spec.switching.is_plain();
+        let records = watches || !spec.record.queue_levels.is_empty();
+        if control.is_off() && markings.is_empty() && !records && !is_switched {
             return None;
         }
         let mut limited = vec![false; nodes];
@@ -59,7 +61,9 @@ impl ControlPlan {
             response.nodes.iter().for_each(|&node| responses[node as usize] = times);
         }
         let adapted = topology.ports.iter().map(|port| {
-            topology.is_host(port.from) && (limited[port.from as usize] || pausing[port.to as usize].is_some())
+            !is_switched
+                && topology.is_host(port.from)
+                && (limited[port.from as usize] || pausing[port.to as usize].is_some())
         });
         Some(ControlPlan {
             adapted: adapted.collect(),
@@ -138,7 +142,7 @@ pub(crate) fn notification(spec: &Spec) -> Option<Notification> {
 /// The lane of a port that a notification takes.
 pub(crate) fn lane(notification: Notification) -> weir_core::queue::Lane {
     match notification.lane {
-        NotificationLane::Control => weir_core::queue::Lane::Control,
+        NotificationLane::Control | NotificationLane::Beside => weir_core::queue::Lane::Control,
         NotificationLane::Data => weir_core::queue::Lane::Data,
     }
 }

@@ -4,7 +4,7 @@ use weir_core::ethernet::bcn::{self, Fate, Tag};
 use weir_core::ethernet::qcn;
 use weir_core::ethernet::reaction::Feedback;
 use weir_core::rng::Stream;
-use weir_core::spec::control;
+use weir_core::spec::control::{self, NotificationLane};
 use weir_core::units::Bytes;
 
 use super::plan::{NO_WAY, lane, notification};
@@ -67,6 +67,9 @@ impl Fabric<'_> {
     /// The queue of `port` has feedback for `flow`, of which a frame came there on `leg`.
     pub(super) fn notify(&mut self, port: u32, flow: u32, leg: u32, feedback: Feedback) {
         let (Some(shared), Some(notification)) = (&self.plan.control, notification(&self.plan.spec)) else { return };
+        if notification.lane == NotificationLane::Beside {
+            return self.notify_beside(port, flow, leg, feedback);
+        }
         let way_back = shared.ways_back[flow as usize];
         if way_back == NO_WAY {
             return;
@@ -75,6 +78,28 @@ impl Fabric<'_> {
         let leg = way_back + self.route_length(flow) - self.ports_before(flow, leg);
         let task = Task::Notify { flow, leg, point: port, feedback };
         self.plan_task(self.plan.route[leg as usize], self.now + notification.delay_ps, task);
+    }
+
+    /// As [`Fabric::notify`], for a notification that is no frame: it takes the delays of links and switches on its way back.
+    fn notify_beside(&mut self, port: u32, flow: u32, leg: u32, feedback: Feedback) {
+        let plan = self.plan;
+        let (Some(shared), Some(notification)) = (&plan.control, notification(&plan.spec)) else { return };
+        self.note_control(port, port, kind_of(feedback), notification.frame_bytes);
+        let first = plan.start_of_route(leg);
+        let outlet = plan.route[first as usize];
+        let host = plan.topology.ports[outlet as usize].from;
+        if !shared.limited[host as usize] {
+            return;
+        }
+        let back = plan.route[first as usize..leg as usize].iter().map(|&port| plan.lag(port as usize ^ 1));
+        let response = shared.responses[host as usize].1;
+        let at = back.fold(self.now + notification.delay_ps + response, |at, lag| at + lag);
+        let task = if plan.is_switched() {
+            Task::Heed { to: plan.end_of_route(leg), point: port, feedback }
+        } else {
+            Task::Obey { flow, point: port, feedback }
+        };
+        self.plan_task(outlet, at, task);
     }
 
     /// A notification sets out at `port`.

@@ -67,6 +67,7 @@ impl Fabric<'_> {
                 adapter.settle(end);
             }
         }
+        self.finish_stations();
         let Some(control) = &mut self.control else { return };
         for (extra, line) in control.extras.iter_mut().zip(&self.lines) {
             if let Some(levels) = &mut extra.levels {
@@ -78,7 +79,7 @@ impl Fabric<'_> {
     /// The frames that wait in the adapter of a port.
     pub(crate) fn waiting_in_adapter(&self, port: usize) -> impl Iterator<Item = u32> + '_ {
         let adapter = self.control.as_ref().and_then(|control| control.extras[port].adapter.as_deref());
-        adapter.into_iter().flat_map(|adapter| adapter.waiting())
+        adapter.into_iter().flat_map(|adapter| adapter.waiting()).chain(self.waiting_at_host(port))
     }
 
     /// What waited in the adapter of a port, if it has one.
@@ -86,7 +87,7 @@ impl Fabric<'_> {
         let adapter = self.control.as_ref().and_then(|control| control.extras[port].adapter.as_deref());
         let waited =
             |adapter: &Adapter| Waited { byte_ps: adapter.byte_ps, wait_ps: adapter.wait_ps, most: adapter.peak() };
-        adapter.map_or(Waited::default(), waited)
+        adapter.map(waited).or_else(|| self.waited_at_host(port)).unwrap_or_default()
     }
 
     /// Control frames that were made and have not reached their end, and how many of them were dropped.
@@ -115,7 +116,8 @@ impl Fabric<'_> {
     /// What congestion management did, up to the end.
     pub(crate) fn control_totals(&mut self) -> ControlTotals {
         let end = self.end;
-        let mut totals = ControlTotals { marks: self.marks(), ..ControlTotals::default() };
+        let mut totals =
+            ControlTotals { marks: self.marks(), reaction_points: self.limiter_totals(), ..ControlTotals::default() };
         let Some(control) = &mut self.control else { return totals };
         for (&(port, queue_port, kind), &(frames, bytes)) in &control.sent {
             totals.frames.push(ControlFrames { port, queue_port, kind, frames, bytes });

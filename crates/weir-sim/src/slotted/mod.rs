@@ -292,7 +292,7 @@ impl Kernel {
             let (cell, input, remains) = self.queues.pop::<BY_INPUT>(lane);
             served |= bit;
             emptied |= u64::from(!remains) << place;
-            if has_buffers && self.outlets.has_buffer(lane) {
+            if has_buffers {
                 self.depart(now + 1 + self.lags.to_host, lane as u32, cell);
             } else {
                 self.received.push(cell);
@@ -410,8 +410,11 @@ impl Kernel {
             // Links of hosts come first, as their ids do.
             let (of_switches, of_hosts) = flights.split_at(std::mem::take(&mut self.split[place]).min(flights.len()));
             for &Flight { link, cell } in of_hosts.iter().chain(of_switches) {
-                if self.wires[link as usize].switch == NONE {
+                let is_last = self.wires[link as usize].switch == NONE;
+                if is_last && self.outlets.has_buffer(link as usize) {
                     self.outlets.arrive(link as usize, cell);
+                } else if is_last {
+                    self.books.deliver(&[cell], now);
                 } else {
                     self.enter::<BY_INPUT>(link, cell, now);
                 }

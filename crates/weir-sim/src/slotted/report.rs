@@ -79,7 +79,8 @@ impl Kernel {
     /// Ends the intervals of deliveries that hold nothing that arrives later than slot `now` lets leave.
     #[inline]
     pub(super) fn end_intervals_of_deliveries(&mut self, now: u32) {
-        let next = now + 1 + self.lags.to_host;
+        // Where any host has a buffer all deliveries count when they happen, otherwise when the cell leaves for its host.
+        let next = now + 1 + if self.outlets.has_buffers() { 0 } else { self.lags.to_host };
         if u64::from(next) >= self.next_series {
             self.end_series(next);
         }

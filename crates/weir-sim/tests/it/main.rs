@@ -10,4 +10,5 @@ mod path;
 mod probes;
 mod scenarios;
 mod slotted;
+mod switching;
 mod tcp;

@@ -1,0 +1,363 @@
+//! A host with a queue for each destination, served in turn, or with one for all, and the limiters of its flows.
+//!
+//! The frames that wait are linked through the pool. A queue is *ready* when its first frame may be sent as far as its
+//! limiter goes; if not, its limiter is *gated* until it has a frame's worth of credit.
+
+use weir_core::ethernet::reaction::{Change, Feedback, Meter, Rules};
+use weir_core::queue::Limit;
+use weir_core::rng::Seed;
+use weir_core::units::{Bytes, Rate, Span, Time};
+
+use super::super::adapter::NO_POINT;
+use super::limiter::Limiter;
+use crate::agent::Timer;
+use crate::feed::Feed;
+use crate::frames::{FrameId, NO_FRAME, Pool};
+
+const NONE: u32 = u32::MAX;
+
+/// A queue of a host.
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    head: FrameId,
+    tail: FrameId,
+}
+
+const EMPTY: Queue = Queue { head: NO_FRAME, tail: NO_FRAME };
+
+/// What the limiters of a host have in common.
+#[derive(Debug)]
+pub(super) struct Obedience {
+    pub(super) rules: Rules,
+    pub(super) jitter: f64,
+    pub(super) seed: Seed,
+}
+
+/// The line of a host.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outlet {
+    pub(super) host: u32,
+    pub(super) rate: Rate,
+    pub(super) framing: Bytes,
+    /// What may wait in all queues together.
+    pub(super) limit: Limit,
+}
+
+/// What waits, and for how long it did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Load {
+    pub(super) frames: u64,
+    pub(super) bytes: u64,
+    settled: Time,
+    pub(super) byte_ps: u128,
+    pub(super) wait_ps: u128,
+    most: u64,
+    peak: u64,
+}
+
+impl Load {
+    /// Counts the integrals up to `now`; what waits only for an instant does not count as the most.
+    pub(super) fn settle(&mut self, now: Time) {
+        let span = now.saturating_since(self.settled).ps();
+        if span > 0 {
+            self.settled = now;
+            self.most = self.most.max(self.bytes);
+            self.byte_ps += u128::from(span) * u128::from(self.bytes);
+            self.wait_ps += u128::from(span) * u128::from(self.frames);
+        }
+    }
+
+    /// The most that waited since this was asked last.
+    pub(super) fn restart_most(&mut self) -> u64 {
+        self.peak = self.peak.max(self.most);
+        std::mem::take(&mut self.most)
+    }
+
+    /// The most that ever waited.
+    pub(super) fn peak(&self) -> u64 {
+        self.peak.max(self.most)
+    }
+}
+
+/// The queues of a host, and its limiters.
+#[derive(Debug)]
+pub(super) struct Station {
+    pub(super) feed: Option<Feed>,
+    pub(super) outlet: Outlet,
+    /// All destinations, in order of node ids.
+    destinations: Vec<u32>,
+    /// One for each destination, or one.
+    queues: Vec<Queue>,
+    ready: Vec<u64>,
+    /// The queue whose turn it is, or the first after it.
+    turn: usize,
+    pub(super) load: Load,
+    pub(super) timer: Timer,
+    limiters: Vec<Limiter>,
+    /// By destination; empty where nothing is obeyed.
+    limiter_of: Vec<u32>,
+    /// Limiters that wait for credit, and when the first of them has it, at the earliest.
+    gated: Vec<u32>,
+    next_due: Time,
+    obedience: Option<Obedience>,
+}
+
+impl Station {
+    /// `destinations` may be in any order, and named more than once.
+    pub(super) fn new(
+        outlet: Outlet,
+        feed: Option<Feed>,
+        mut destinations: Vec<u32>,
+        in_turn: bool,
+        obedience: Option<Obedience>,
+    ) -> Station {
+        destinations.sort_unstable();
+        destinations.dedup();
+        destinations.shrink_to_fit();
+        let queues = if in_turn { destinations.len() } else { 1 };
+        let limiters = if obedience.is_some() { destinations.len() } else { 0 };
+        Station {
+            feed,
+            outlet,
+            destinations,
+            queues: vec![EMPTY; queues],
+            ready: vec![0; queues.div_ceil(64)],
+            turn: 0,
+            load: Load::default(),
+            timer: Timer::IDLE,
+            limiters: Vec::new(),
+            limiter_of: vec![NONE; limiters],
+            gated: Vec::new(),
+            next_due: Time::NEVER,
+            obedience,
+        }
+    }
+
+    /// When the next frame is generated.
+    pub(super) fn generated(&self) -> Time {
+        self.feed.as_ref().map_or(Time::NEVER, Feed::peek)
+    }
+
+    /// The place of a destination, which is one of the host's.
+    pub(super) fn place(&self, to: u32) -> u32 {
+        self.destinations.partition_point(|&other| other < to) as u32
+    }
+
+    /// The destination with this place.
+    pub(super) fn destination(&self, place: u32) -> u32 {
+        self.destinations[place as usize]
+    }
+
+    /// Whether one more frame has room; one that need not wait always has.
+    pub(super) fn has_room(&self, size: Bytes, begins: bool) -> bool {
+        begins || self.outlet.limit.admits(self.load.frames + 1, self.load.bytes + size.count())
+    }
+
+    /// Whether a frame to `place` that comes now could pass all that waits: nothing waits, and nothing limits it.
+    pub(super) fn is_open(&self, place: u32) -> bool {
+        self.load.frames == 0 && self.limiter(place).is_none_or(|limiter| limiter.share.is_none())
+    }
+
+    fn limiter(&self, place: u32) -> Option<&Limiter> {
+        self.limiters.get(*self.limiter_of.get(place as usize)? as usize)
+    }
+
+    /// The congestion point that limits the frames to `place`, if there is one.
+    pub(super) fn tag(&self, place: u32) -> u32 {
+        self.limiter(place).filter(|limiter| limiter.share.is_some()).map_or(NO_POINT, |limiter| limiter.cause)
+    }
+
+    /// A frame to `place` is sent without waiting.
+    pub(super) fn pass(&mut self, place: u32) {
+        self.turn = self.queue_of(place) + 1;
+    }
+
+    fn queue_of(&self, place: u32) -> usize {
+        if self.queues.len() == 1 { 0 } else { place as usize }
+    }
+
+    /// What a frame takes on the line.
+    fn tx(&self, size: Bytes) -> Span {
+        (size + self.outlet.framing) / self.outlet.rate
+    }
+
+    /// A frame to `place` begins to wait at `now`.
+    pub(super) fn push(&mut self, now: Time, frames: &mut Pool, id: FrameId, place: u32) {
+        self.load.settle(now);
+        self.load.frames += 1;
+        self.load.bytes += frames[id].size().count();
+        frames.keep(id, place);
+        let queue = self.queue_of(place);
+        let tail = std::mem::replace(&mut self.queues[queue].tail, id);
+        if tail == NO_FRAME {
+            self.queues[queue].head = id;
+            self.admit(queue, now, frames);
+        } else {
+            frames[tail].next = id;
+        }
+    }
+
+    /// A queue has a new first frame: it is ready, or waits for its limiter.
+    fn admit(&mut self, queue: usize, now: Time, frames: &Pool) {
+        let head = self.queues[queue].head;
+        let place = frames.kept(head);
+        let tx = self.tx(frames[head].size());
+        if let Some(&id) = self.limiter_of.get(place as usize)
+            && let Some(limiter) = self.limiters.get_mut(id as usize)
+            && !limiter.may_send(now, tx)
+        {
+            limiter.gate(now);
+            self.next_due = self.next_due.min(limiter.due);
+            self.gated.push(id);
+            return;
+        }
+        self.ready[queue / 64] |= 1 << (queue % 64);
+    }
+
+    /// Makes the queues ready whose limiters have a whole frame's worth.
+    pub(super) fn open_gates(&mut self, now: Time) {
+        if self.next_due > now {
+            return;
+        }
+        let mut next_due = Time::NEVER;
+        let single = self.queues.len() == 1;
+        let (limiters, ready) = (&mut self.limiters, &mut self.ready);
+        self.gated.retain(|&id| {
+            let limiter = &mut limiters[id as usize];
+            if limiter.due > now {
+                next_due = next_due.min(limiter.due);
+                return true;
+            }
+            limiter.is_gated = false;
+            limiter.accrue(now);
+            let queue = if single { 0 } else { limiter.place as usize };
+            ready[queue / 64] |= 1 << (queue % 64);
+            false
+        });
+        self.next_due = next_due;
+    }
+
+    /// When a frame may be ready to be sent: nothing changes before.
+    pub(super) fn next(&self, now: Time) -> Time {
+        if self.ready.iter().any(|&word| word != 0) { now } else { self.next_due.min(self.generated()) }
+    }
+
+    /// Takes the first frame of the next queue in turn that is ready, and its destination's place.
+    pub(super) fn take(&mut self, now: Time, frames: &Pool) -> Option<(FrameId, Bytes, u32)> {
+        let queue = next_set(&self.ready, self.turn)?;
+        let id = self.queues[queue].head;
+        let (size, place, next) = (frames[id].size(), frames.kept(id), frames[id].next);
+        self.load.settle(now);
+        self.load.frames -= 1;
+        self.load.bytes -= size.count();
+        self.turn = queue + 1;
+        self.queues[queue].head = next;
+        if next == NO_FRAME {
+            self.queues[queue] = EMPTY;
+            self.ready[queue / 64] &= !(1 << (queue % 64));
+        }
+        if let Some(obedience) = &self.obedience {
+            let tx = self.tx(size);
+            let limiter = self.limiters.get_mut(self.limiter_of[place as usize] as usize);
+            let is_limited = limiter.is_some();
+            if let Some(limiter) = limiter {
+                limiter.spend(now, tx);
+                limiter.point.advance(now, &obedience.rules);
+                limiter.point.on_sent(now, size, &obedience.rules);
+                limiter.settle(now, self.outlet.rate);
+            }
+            if next != NO_FRAME && (is_limited || self.queues.len() == 1) {
+                self.ready[queue / 64] &= !(1 << (queue % 64));
+                self.admit(queue, now, frames);
+            }
+        }
+        Some((id, size, place))
+    }
+
+    /// Feedback of the congestion point `cause` about frames to `place` takes effect. Returns the limiter and when it
+    /// changes by itself, if it does.
+    pub(super) fn on_feedback(
+        &mut self,
+        now: Time,
+        place: u32,
+        cause: u32,
+        feedback: Feedback,
+        frames: &Pool,
+    ) -> Option<(u32, Time)> {
+        let obedience = self.obedience.as_ref()?;
+        if self.limiter_of[place as usize] == NONE {
+            if !feedback.is_negative() {
+                return None;
+            }
+            self.limiter_of[place as usize] = self.limiters.len() as u32;
+            let pair = format!("{}/{}", self.outlet.host, self.destination(place));
+            let stream = obedience.seed.stream(&format!("limiter/{pair}"));
+            let chance = obedience.seed.stream(&format!("control/pacing/{pair}"));
+            self.limiters.push(Limiter::new(place, stream, obedience.jitter, chance, now));
+        }
+        let id = self.limiter_of[place as usize];
+        let limiter = &mut self.limiters[id as usize];
+        let change = limiter.point.on_feedback(now, feedback, &obedience.rules);
+        if change != Change::Ignored && feedback.is_negative() {
+            limiter.cause = cause;
+        }
+        self.settle(id, now, frames)
+    }
+
+    /// A change of limiter `id` is due.
+    pub(super) fn on_timeout(&mut self, now: Time, id: u32, frames: &Pool) -> Option<(u32, Time)> {
+        let obedience = self.obedience.as_ref()?;
+        self.limiters[id as usize].point.advance(now, &obedience.rules);
+        self.settle(id, now, frames)
+    }
+
+    /// Takes over the rate of a limiter.
+    fn settle(&mut self, id: u32, now: Time, frames: &Pool) -> Option<(u32, Time)> {
+        let limiter = &mut self.limiters[id as usize];
+        limiter.settle(now, self.outlet.rate);
+        let (place, timeout) = (limiter.place, limiter.plan());
+        if limiter.is_gated {
+            self.next_due = self.next_due.min(limiter.due);
+        } else {
+            // A queue that was ready under the old rate may have to wait now.
+            let queue = self.queue_of(place);
+            let head = self.queues[queue].head;
+            if head != NO_FRAME && frames.kept(head) == place {
+                self.ready[queue / 64] &= !(1 << (queue % 64));
+                self.admit(queue, now, frames);
+            }
+        }
+        timeout.map(|timeout| (id, timeout))
+    }
+
+    /// The frames that wait.
+    pub(super) fn waiting<'a>(&'a self, frames: &'a Pool) -> impl Iterator<Item = FrameId> + 'a {
+        let known = |id: FrameId| Some(id).filter(|&id| id != NO_FRAME);
+        let queue = move |queue: &Queue| std::iter::successors(known(queue.head), move |&id| known(frames[id].next));
+        self.queues.iter().flat_map(queue)
+    }
+
+    /// What each limiter did up to `end`: the place of its destination and its meter.
+    pub(super) fn meters(&mut self, end: Time) -> Vec<(u32, Meter)> {
+        let Some(obedience) = &self.obedience else { return Vec::new() };
+        let meter = |limiter: &mut Limiter| {
+            limiter.point.advance(end, &obedience.rules);
+            (limiter.place, limiter.point.meter())
+        };
+        self.limiters.iter_mut().map(meter).collect()
+    }
+}
+
+/// The first set bit from `turn` on, round about.
+fn next_set(words: &[u64], turn: usize) -> Option<usize> {
+    let (first, bit) = (turn / 64, turn % 64);
+    if let Some(&word) = words.get(first) {
+        let rest = word & (u64::MAX << bit);
+        if rest != 0 {
+            return Some(first * 64 + rest.trailing_zeros() as usize);
+        }
+    }
+    let after = (first + 1).min(words.len());
+    let places = (after..words.len()).chain(0..after);
+    places.into_iter().find(|&i| words[i] != 0).map(|i| i * 64 + words[i].trailing_zeros() as usize)
+}

@@ -1,0 +1,130 @@
+//! Ports of switches: what arrives is stored first, and served after all that arrives at the same instant.
+
+use weir_core::queue::{Lane, Offer};
+use weir_core::units::{Bytes, Time};
+
+use crate::fabric::Fabric;
+use crate::frames::{FrameId, Kind};
+use crate::line::ARMED;
+
+impl Fabric<'_> {
+    /// A frame arrives at a port of a switch.
+    pub(in super::super) fn offer_stored(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
+        let now = self.now;
+        self.settle_levels(port);
+        if lane == Lane::Control {
+            return self.offer_control(port, id, size);
+        }
+        let frame = self.frames[id];
+        let input = self.plan.route[frame.leg as usize - 1];
+        let node = self.plan.topology.ports[port as usize].from;
+        let Some(control) = &mut self.control else { return };
+        let tag = control.tag(self.plan, id, frame.flow);
+        let Some(switching) = &mut control.switching else { return };
+        let memory = &mut switching.memories[node as usize];
+        let line = &mut self.lines[port as usize];
+        let is_taken = memory.has_room(size) && line.port.store(now, id, size);
+        let waiting = line.port.waiting_bytes();
+        if is_taken {
+            memory.add(now, size);
+            switching.of_input[input as usize] += size.count();
+        } else {
+            line.port.count_drop(now, size);
+        }
+        let extra = &mut control.extras[port as usize];
+        let waits = is_taken && waiting > size;
+        let marks = waits && extra.marker.as_mut().is_some_and(|marker| marker.on_frame(waiting));
+        let point = extra.point.as_mut().filter(|_| frame.kind != Kind::Notification);
+        let feedback = point.and_then(|point| point.on_frame(size, is_taken, waiting, tag, port));
+        if is_taken {
+            self.watch_growth(input);
+            self.arm_stored(port, now);
+        } else {
+            self.drop_frame(id);
+        }
+        if let Some(feedback) = feedback {
+            self.notify(port, frame.flow, frame.leg, feedback);
+        }
+        if marks {
+            self.mark(port, id);
+        }
+    }
+
+    /// All has arrived at this instant: a port of a switch may serve.
+    pub(crate) fn serve_stored(&mut self, port: u32) {
+        let now = self.now;
+        self.lines[port as usize].flags &= !ARMED;
+        self.look_special(port);
+        self.settle_levels(port);
+        if let Some(start) = self.valve_opens(port).filter(|&start| start > now) {
+            self.lines[port as usize].flags |= ARMED;
+            return self.agenda.push(start, self.port_service(port));
+        }
+        if let Some(sent) = self.lines[port as usize].port.serve(now) {
+            match sent.lane {
+                Lane::Control => self.launch_control(port, sent.handle, sent.end),
+                Lane::Data => self.leave(port, sent.handle, sent.end),
+            }
+        }
+        self.arm_stored(port, now);
+    }
+
+    /// When a slow port may begin the frame that waits, if it is slow and one may go as far as everything else is concerned.
+    fn valve_opens(&self, port: u32) -> Option<Time> {
+        let valve = self.control.as_ref()?.switching.as_ref()?.valves[port as usize].as_ref()?;
+        let line = &self.lines[port as usize];
+        let id = line.port.next_waiting().filter(|_| line.port.begins_data(self.now))?;
+        let link = self.plan.topology.ports[port as usize].link;
+        Some(valve.ready(self.now, (self.frames[id].size() + link.framing_bytes) / link.rate_bps))
+    }
+
+    /// A frame begins to leave the memory.
+    fn leave(&mut self, port: u32, id: FrameId, end: Time) {
+        let (now, size) = (self.now, self.frames[id].size());
+        let input = self.plan.route[self.frames[id].leg as usize - 1];
+        let node = self.plan.topology.ports[port as usize].from;
+        self.launch_watched(port, id, end);
+        let Some(switching) = self.control.as_mut().and_then(|control| control.switching.as_mut()) else { return };
+        if let Some(valve) = &mut switching.valves[port as usize] {
+            valve.spend(now, end - now);
+        }
+        switching.memories[node as usize].take(now, size);
+        switching.of_input[input as usize] -= size.count();
+        self.watch_fall(port, input, end);
+    }
+
+    /// Enters the service of a port, if it is owed and not entered, at `from` or later.
+    pub(super) fn arm_stored(&mut self, port: u32, from: Time) {
+        if let Some(due) = self.lines[port as usize].arm() {
+            self.agenda.push(due.max(from), self.port_service(port));
+        }
+    }
+
+    /// A pause of `port` has ended; a port of a switch begins no frame before `after`.
+    pub(in super::super) fn release_after(&mut self, port: u32, after: Time) {
+        let now = self.now;
+        self.look(port);
+        if let Some(control) = &mut self.control {
+            control.extras[port as usize].hold.on_xon();
+        }
+        self.lines[port as usize].port.resume(now);
+        if self.is_station(port) { self.call_station(port, now) } else { self.arm_stored(port, after) }
+    }
+
+    /// A control frame waits at `port`, or began.
+    pub(in super::super) fn offer_control_stored(&mut self, port: u32, became: Offer, id: FrameId) {
+        match became {
+            Offer::Sent { end } => self.launch_control(port, id, end),
+            Offer::Waits | Offer::Dropped if self.is_station(port) => self.call_station(port, self.now),
+            Offer::Waits | Offer::Dropped => self.arm_stored(port, self.now),
+        }
+    }
+
+    fn settle_levels(&mut self, port: u32) {
+        let (now, waiting) = (self.now, self.lines[port as usize].port.waiting_bytes());
+        let levels = self.control.as_mut().and_then(|control| control.extras[port as usize].levels.as_mut());
+        if let Some(levels) = levels {
+            levels.settle(now, waiting);
+        }
+    }
+}
