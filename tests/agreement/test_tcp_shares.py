@@ -55,8 +55,8 @@ def acked(records: Records, since_s: float, until_s: float) -> np.ndarray:
 
 
 def test_after_slow_start_windows_differ_by_powers_of_two() -> None:
-    """All grow alike from ten segments, so that the queue overflows in a round trip in which some have doubled
-    once more than others; each then halves what it had. The next losses are seconds away."""
+    """All grow alike from ten segments, so that the queue overflows in a round trip in which some have
+    doubled once more than others; each then halves what it had. The next losses are seconds away."""
     rows = w2(0.4)["tcp"].filter(pl.col("t_ps") == 300_000_000_000)
     windows = (rows["window_bytes"] / SEGMENT).to_numpy()
     halved = [10 * 2**doublings / 2 for doublings in range(9)]
@@ -85,7 +85,7 @@ def test_shares_of_ten_seconds_follow_the_moment_of_the_overflow() -> None:
 
 
 def test_every_common_loss_halves_the_differences() -> None:
-    """The window of each halves, and all grow by a segment in a round trip: shares of later minutes are more even."""
+    """The window of each halves, and all grow by a segment in a round trip: later shares are more even."""
     records = w2(120)
     early, late = jain(acked(records, 1, 10)), jain(acked(records, 60, 120))
     assert 1 - late < 0.6 * (1 - early), (early, late)
