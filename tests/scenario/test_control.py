@@ -220,7 +220,7 @@ SPOILT = {
     ),
     "quanta beyond their 16 bits": (
         PAUSE.replace("65535", "65536"),
-        "f.yaml:14:48: control.pause.core.quanta: lie between 1 and 65535 (got 65536)",
+        "f.yaml:14:48: control.pause.core.quanta: a pause is 1 to 65535 quanta long (got 65536)",
     ),
     "a level of PAUSE that no queue reaches": (
         PAUSE.replace("{at: sw-1, xoff: 100 kB", "{at: sw-1, xoff: 400 kB"),
@@ -271,6 +271,16 @@ SPOILT = {
     "two rules of marking for one queue": (
         DCQCN + 'queues: {q: {at: "sw-0->sw-1", kind: drop-tail, limit: 1 MB, marking: {k_min: 9 kB}}}\n',
         "f.yaml:13:15: control.dcqcn.marking.at: sw-0->sw-1 marks already, as 'queues' says",
+    ),
+    "a least rate above that of the line": (
+        BCN.replace("ru: 1 Mbit/s", "ru: 1 Mbit/s, min_rate: 20 Gbit/s"),
+        "f.yaml:15:76: control.bcn.reaction_point.min_rate: is above the line rate of ep-0->sw-0 "
+        "(10 Gbit/s), which would count in its place",
+    ),
+    "a restart above the rate of the line": (
+        BCN.replace("ru: 1 Mbit/s", "ru: 1 Mbit/s, stop: {r_min: 20 Gbit/s}"),
+        "f.yaml:15:83: control.bcn.reaction_point.stop.r_min: is above the line rate of ep-0->sw-0 "
+        "(10 Gbit/s), which would count in its place",
     ),
     "an action that does not exist": (
         BCN.replace("action: stop", "action: halt"),

@@ -31,7 +31,9 @@ def check(file: ScenarioArgument, sets: SetOption = None, as_json: JsonFlag = Fa
       weir check incast.yaml
       weir check incast.yaml --json
     """
+    from weirlab.analysis.headroom import short_headrooms
     from weirlab.analysis.hotspots import hotspot_facts
+    from weirlab.analysis.limits import cut_off_gains
     from weirlab.errors import UnsupportedError
     from weirlab.report.theory import hotspot_json, hotspot_table
     from weirlab.testbed import unhonoured
@@ -41,8 +43,10 @@ def check(file: ScenarioArgument, sets: SetOption = None, as_json: JsonFlag = Fa
         raise UnsupportedError(problems)
     what, counts = _kind(scenario), _counts(scenario)
     facts = hotspot_facts(scenario)
+    notes = [*(str(short) for short in short_headrooms(scenario)), *cut_off_gains(scenario)]
     if as_json:
         document = {"file": file, "name": scenario.name, "kind": what, "problems": [], **counts}
+        document |= {"notes": notes} if notes else {}
         print_json({**document, "hotspots": hotspot_json(facts)} if facts else document)
         return
     parts = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
@@ -52,6 +56,8 @@ def check(file: ScenarioArgument, sets: SetOption = None, as_json: JsonFlag = Fa
     for fact in facts:
         for text in fact.contradictions:
             typer.echo(f"{fact.name}: {text}")
+    for note in notes:
+        typer.echo(f"note: {note}")
 
 
 def _kind(scenario: Scenario) -> str:

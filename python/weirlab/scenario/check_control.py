@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from weirlab.scenario.bcn import Bcn
+from weirlab.scenario.bcn import Bcn, BcnReactionPoint
 from weirlab.scenario.control import Control, Pause
-from weirlab.scenario.dcqcn import Dcqcn
+from weirlab.scenario.dcqcn import Dcqcn, DcqcnReactionPoint
 from weirlab.scenario.layout import Layout, NoMatchError
 from weirlab.scenario.network import Marking
 from weirlab.scenario.problems import listed
-from weirlab.scenario.qcn import Qcn
+from weirlab.scenario.qcn import Qcn, QcnReactionPoint
 from weirlab.scenario.resolve import queue_limits
 from weirlab.scenario.resolve_control import in_bytes, unit_of
 from weirlab.scenario.selecting import Fault, Where, nodes_amiss, ports_amiss
-from weirlab.units import Frames, Size, Span
+from weirlab.units import Frames, Rate, Size, Span
 
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
@@ -48,7 +48,7 @@ def _each_alone(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
         if rule.xon > rule.xoff:
             yield (*path, "xon"), f"is above 'xoff' ({rule.xoff})"
         if rule.quanta is not None and not 0 < rule.quanta < 2**16:
-            yield (*path, "quanta"), f"lie between 1 and 65535 (got {rule.quanta})"
+            yield (*path, "quanta"), f"a pause is 1 to 65535 quanta long (got {rule.quanta})"
         yield from _repeated_too_soon(rule, layout, path)
     for name, entry in control.responses.items():
         yield from nodes_amiss(layout, entry.at, ("control", "responses", name, "at"))
@@ -66,7 +66,9 @@ def _repeated_too_soon(rule: Pause, layout: Layout, path: Where) -> Iterator[Fau
 
 
 def _scheme(scheme: Bcn | Qcn | Dcqcn, layout: Layout, path: Where) -> Iterator[Fault]:
-    yield from nodes_amiss(layout, scheme.reaction_point.at, (*path, "reaction_point", "at"), hosts=True)
+    sender: Where = (*path, "reaction_point")
+    amiss = list(nodes_amiss(layout, scheme.reaction_point.at, (*sender, "at"), hosts=True))
+    yield from amiss or _beyond_the_line(scheme.reaction_point, layout, sender)
     if isinstance(scheme, Dcqcn):
         if scheme.marking is not None:
             amiss = list(ports_amiss(layout, scheme.marking.at, (*path, "marking", "at")))
@@ -89,6 +91,27 @@ def _scheme(scheme: Bcn | Qcn | Dcqcn, layout: Layout, path: Where) -> Iterator[
             yield above, f"is below the set point, 'q_eq' ({point.q_eq})"
     if unit_of(point) is None:
         yield at, "Fb in which unit? write 'frame_size: 1500 B', or a 'unit' such as 64 B"
+
+
+def _beyond_the_line(
+    point: BcnReactionPoint | QcnReactionPoint | DcqcnReactionPoint, layout: Layout, path: Where
+) -> Iterator[Fault]:
+    """Rates that are given and that a line cannot have: the line rate would count in their place."""
+    names = {layout.nodes[node] for node in layout.node_ids(point.at)}
+    lines = [port for port in layout.ports if port.source in names]
+    if not lines:
+        return
+    slowest = min(lines, key=lambda port: port.rate_bps)
+    fields = ("min_rate", "initial_rate", "removal_rate")
+    rates: list[tuple[Where, Rate | None]] = [
+        ((field,), getattr(point, field, None)) for field in fields if field in point.model_fields_set
+    ]
+    if isinstance(point, BcnReactionPoint) and "r_min" in point.stop.model_fields_set:
+        rates.append((("stop", "r_min"), point.stop.r_min))
+    for where, rate in rates:
+        if rate is not None and rate.bps > slowest.rate_bps:
+            line = f"{slowest.name} ({Rate(slowest.rate_bps)})"
+            yield (*path, *where), f"is above the line rate of {line}, which would count in its place"
 
 
 def marking_amiss(layout: Layout, at: Sequence[str], marking: Marking, path: Where) -> Iterator[Fault]:

@@ -1,6 +1,8 @@
 //! Quantized congestion notification: only less is ever asked for; rates recover by themselves.
 //!
-//! Source: IEEE 802.1Qau, clauses 30 to 32 (2010).
+//! Source: IEEE 802.1Qau
+//!
+//! From memory: we had no copy of the standard. What public implementations confirm is told in `docs/qcn.md`.
 
 use super::bcn::Fate;
 use super::reaction::Change;
@@ -27,7 +29,7 @@ impl Feedback {
 /// Mean distance between samples, as a share of the distance without congestion, by the upper 3 bits of the feedback:
 /// 150, 75, 50, 37.5, 30, 25, 21.5 and 18.5 KB.
 ///
-/// Source: IEEE 802.1Qau, table 30-1.
+/// Source: IEEE 802.1Qau, the table of sampling (from memory; so it stands in a QCN patch of Linux).
 const SAMPLE_EVERY: [f64; 8] = [1.0, 0.5, 1.0 / 3.0, 0.25, 0.2, 1.0 / 6.0, 21.5 / 150.0, 18.5 / 150.0];
 
 /// A queue that measures.

@@ -337,6 +337,38 @@ fn recovery_halves_the_distance_five_times_and_then_moves_the_target() {
 }
 
 #[test]
+fn each_level_of_quantized_feedback_takes_its_share_of_the_rate_and_none_more_than_half() {
+    let spec = QcnCongestionPoint {
+        ports: vec![],
+        q_eq_bytes: Bytes::new(26_000),
+        w: 0.0,
+        sample_every_bytes: Bytes::new(150_000),
+        sampling: Sampling::Uniform { jitter: 0.0 },
+        counted: Counted::Received,
+        notification: bcn_point().notification,
+    };
+    let mut levels = Vec::new();
+    for queue in (26_000..52_100).step_by(50) {
+        let mut point = qcn::CongestionPoint::new(&spec, stream("cp"));
+        let Some(feedback) = point.sample(Bytes::new(queue)) else { continue };
+        if levels.last().is_none_or(|&(level, _)| level != feedback.level()) {
+            levels.push((feedback.level(), feedback));
+        }
+    }
+    assert_eq!(levels.iter().map(|level| level.0).collect::<Vec<u8>>(), (1..=63).collect::<Vec<u8>>());
+    for (gd, most) in [(1.0 / 128.0, 0.5), (1.0 / 64.0, 0.5), (1.0 / 128.0, 0.8)] {
+        let rules = QcnReactionPoint { gd, min_decrease_factor: most, ..qcn_reaction() };
+        let rules = Rules::Qcn(qcn::Rules::new(&rules, LINE));
+        for &(level, feedback) in &levels {
+            let mut point = ReactionPoint::new(stream("rp"));
+            assert_eq!(point.on_feedback(at(0), Feedback::Qcn(feedback), &rules), Change::Decreased);
+            let left = (1.0 - gd * f64::from(level)).max(most);
+            assert_eq!(rate(&point), Rate::from_bps((10e9 * left) as u64), "level {level}, gd {gd}");
+        }
+    }
+}
+
+#[test]
 fn a_notification_point_speaks_once_in_a_while() {
     let mut point = dcqcn::NotificationPoint::NEW;
     let every = Span::from_us(50);

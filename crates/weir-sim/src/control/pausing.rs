@@ -71,9 +71,14 @@ impl Fabric<'_> {
         }
     }
 
-    /// A PAUSE frame sets out at `port`.
+    /// A PAUSE frame sets out at `port`, unless one that says the same waits there as the last.
     pub(super) fn send_pause(&mut self, port: u32, pause: Pause, queue_port: u32) {
         let Some(rule) = self.pause_rule(port) else { return };
+        let control = self.lines[port as usize].port.waiting().take_while(|&id| self.frames[id].lane == Lane::Control);
+        let last = control.filter(|&id| self.frames[id].kind == Kind::Pause).last();
+        if last.is_some_and(|id| self.frames.body(id) == Body::Pause(pause)) {
+            return;
+        }
         let size = rule.frame_bytes;
         let kind = match pause {
             Pause::Xoff => ControlKind::Xoff,

@@ -1,0 +1,152 @@
+"""What a queue must hold above XOFF so that PAUSE loses nothing, beside what it does hold.
+
+After XOFF is called for, each neighbour goes on sending until the PAUSE frame has reached it and it has
+responded:
+
+    time = delay of the rule + longest frame on the way back (it ends first) + PAUSE frame + propagation
+           + response + propagation + latency of the switch
+
+and then ends the frame that it has begun. All neighbours but the one that the queue leads to, at their line
+rates, and one frame that took the queue above XOFF:
+
+    need = sum over neighbours (rate x time + longest frame) + longest frame
+
+It is an upper bound: what leaves the queue meanwhile is not taken off, and neighbours that send nothing there
+count, too.
+
+Source: IEEE 802.3, annex 31B (that a frame in transmission ends, and responses take time).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from weirlab.scenario import Scenario
+from weirlab.scenario.layout import Layout, layout_of
+from weirlab.scenario.resolve import translated
+from weirlab.units import Size
+
+__all__ = ["Headroom", "short_headrooms"]
+
+_TCP_OVERHEAD_BYTES = 70
+"""Headers and time stamps of a full segment in its frame."""
+
+
+@dataclass(frozen=True)
+class Headroom:
+    """Queues of one rule of PAUSE that may lose frames."""
+
+    rule: str
+    """Name of the rule."""
+    port: str
+    """The queue that lacks most."""
+    need_bytes: int
+    """What can come there after XOFF is called for."""
+    room_bytes: int
+    """What it holds above XOFF."""
+    queues: int
+    """How many queues of the rule lack room."""
+
+    def __str__(self) -> str:
+        others = "" if self.queues == 1 else f" (and {self.queues - 1} more)"
+        room, need = Size(self.room_bytes), Size(-(-self.need_bytes // 100) * 100)
+        return (
+            f"control.pause.{self.rule}: {self.port}{others} holds {room} above 'xoff', and up to {need} can "
+            "come before all its neighbours are silent: frames may be lost in spite of PAUSE"
+        )
+
+
+def short_headrooms(scenario: Scenario) -> list[Headroom]:
+    """Rules of PAUSE with queues that do not hold what can come after XOFF; nothing without PAUSE.
+
+    Queues without a limit hold everything. Raises ScenarioError where the scenario is no network."""
+    control = scenario.control
+    if control is None or not control.pause or scenario.network is None or scenario.run.duration is None:
+        return []
+    resolved = translated(scenario)
+    spec = json.loads(resolved.spec_json)
+    layout = layout_of(spec["network"])
+    ids = {name: i for i, name in enumerate(layout.nodes)}
+    longest = _longest_frame(spec)
+    limits = {port: rule["discipline"]["limit"] for rule in spec["queues"] for port in rule["ports"]}
+    found = []
+    for i, rule in enumerate(spec["control"]["pause"]):
+        short = []
+        for p in (p for p, port in enumerate(layout.ports) if ids[port.source] in set(rule["nodes"])):
+            room = _room(limits.get(p, "unlimited"), longest, rule["xoff_bytes"])
+            need = _need(spec, layout, ids, p, rule, longest)
+            if room is not None and room < need:
+                short.append((need - room, layout.ports[p].name, need, room))
+        if short:
+            _, name, need, room = max(short)
+            rule_name = str(resolved.origin(f"/control/pause/{i}")[-1])
+            found.append(Headroom(rule_name, name, need, room, len(short)))
+    return found
+
+
+def _room(limit: Any, longest: int, xoff: int) -> int | None:
+    match limit:
+        case {"bytes": int(size)}:
+            return max(size - xoff, 0)
+        case {"frames": int(count)}:
+            return max(count * longest - xoff, 0)
+        case _:
+            return None
+
+
+def _need(
+    spec: Mapping[str, Any], layout: Layout, ids: Mapping[str, int], p: int, rule: Any, longest: int
+) -> int:
+    """Bytes that can come to the queue of port `p` after XOFF is called for."""
+    node = layout.ports[p].source
+    pauses = {n: response["pause_ps"] for response in spec["control"]["responses"] for n in response["nodes"]}
+    need = longest
+    for q, port in enumerate(layout.ports):
+        if port.source != node or q == p:
+            continue
+        link = _link(spec["network"], layout, q)
+        time_ps = rule["delay_ps"] + port.wire_ps(longest) + port.wire_ps(rule["frame_bytes"])
+        time_ps += 2 * link["delay_ps"] + pauses.get(ids[port.target], 0)
+        time_ps += _latency_ps(spec["network"], ids[node])
+        share = longest / (longest + port.framing_bytes)
+        need += -(-int(port.rate_bps * time_ps * share) // (8 * 10**12)) + longest
+    return need
+
+
+def _link(network: Mapping[str, Any], layout: Layout, q: int) -> Mapping[str, Any]:
+    """The link of port `q`; links make two ports each."""
+    found: Mapping[str, Any]
+    match network["kind"]:
+        case "graph":
+            found = network["links"][q // 2]["link"]
+        case "dumbbell":
+            ends = {layout.ports[q].source, layout.ports[q].target}
+            found = network["bottleneck" if ends == {"left", "right"} else "access"]
+        case _:
+            found = network["link"]
+    return found
+
+
+def _latency_ps(network: Mapping[str, Any], node: int) -> int:
+    if network["kind"] == "graph":
+        return int(network["nodes"][node]["latency_ps"])
+    return int(network["switch"]["latency_ps"])
+
+
+def _longest_frame(spec: Mapping[str, Any]) -> int:
+    return max(_frames(spec), default=1518)
+
+
+def _frames(spec: Mapping[str, Any]) -> Iterator[int]:
+    for traffic in spec["traffic"]:
+        for source in traffic["sources"]:
+            match source["frame_size"]:
+                case {"fixed": int(size)}:
+                    yield size
+                case {"mix": parts}:
+                    yield from (size for size, _ in parts)
+        if traffic["tcp"] is not None:
+            yield int(traffic["tcp"]["config"]["segment_bytes"]) + _TCP_OVERHEAD_BYTES
