@@ -29,7 +29,7 @@ impl Feedback {
 /// Mean distance between samples, as a share of the distance without congestion, by the upper 3 bits of the feedback:
 /// 150, 75, 50, 37.5, 30, 25, 21.5 and 18.5 KB.
 ///
-/// Source: IEEE 802.1Qau, the table of sampling (from memory; so it stands in a QCN patch of Linux).
+/// Source: IEEE 802.1Qau, the table of sampling (from memory, and as in a QCN patch of Linux).
 const SAMPLE_EVERY: [f64; 8] = [1.0, 0.5, 1.0 / 3.0, 0.25, 0.2, 1.0 / 6.0, 21.5 / 150.0, 18.5 / 150.0];
 
 /// A queue that measures.

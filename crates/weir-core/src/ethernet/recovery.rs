@@ -1,7 +1,7 @@
 //! Self-increase of a rate towards a target: fast recovery halves the distance, active and hyper-active increase move
 //! the target. A byte counter and a timer each count stages; every stage is an increase.
 //!
-//! Source: IEEE 802.1Qau, fast recovery, active increase, hyper-active increase (from memory; so they stand in ns3-rdma).
+//! Source: IEEE 802.1Qau, fast recovery, active increase, hyper-active increase (from memory, and as in ns3-rdma).
 
 use crate::rng::Stream;
 use crate::spec::control;
