@@ -497,7 +497,7 @@ def test_a_study_that_does_not_hold_fails(weir, studies):
 
 
 def test_a_bug_is_called_a_bug(weir, monkeypatch):
-    monkeypatch.setattr("weirlab.runs.simulate", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("weirlab.runs._simulate", lambda *_, **__: 1 / 0)
     outcome = weir("run", "run.yaml")
     assert outcome.code == 1
     assert "this is a bug in weirlab: ZeroDivisionError" in outcome.err
