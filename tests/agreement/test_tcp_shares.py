@@ -66,8 +66,8 @@ def test_after_slow_start_windows_differ_by_powers_of_two() -> None:
 
 
 def test_shares_of_ten_seconds_follow_the_moment_of_the_overflow() -> None:
-    """Starts that move by milliseconds, or a queue of 1 % more, give other shares, here as on ns-3: of two of
-    its runs one is as even as none of ours, the other as uneven as most."""
+    """Starts that move by milliseconds, or a queue of 1 % more, give other shares, here as on ns-3: of these
+    two of its runs one is as even as none of ours, the other as uneven as most."""
     ours = []
     for step in range(8):
         records = w2(10, limit=2_450_000 + step * 13_000)

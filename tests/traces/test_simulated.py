@@ -80,6 +80,7 @@ def test_the_trace_tells_what_the_sender_did(result: tuple[Run, Path]) -> None:
     assert flow["new_bytes"] == truth["delivered_bytes"] == truth["acked_bytes"]
     # Every segment sent again is one for the trace; the SYN and its answer came through.
     assert flow["retransmitted"] == truth["retransmits"]
+    assert trace["recoveries"].height == truth["recoveries"] > 10
     assert flow["reordered"] == flow["duplicates"] == flow["unseen_bytes"] == 0
     repeats = trace["repeats"].filter(flow=flow["flow"])
     resent = done.records["resent"].filter(replicate=0)
