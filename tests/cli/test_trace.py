@@ -78,3 +78,27 @@ def test_wrong_input_is_named(weir, lossy: Path, words: list[str], message: str)
     outcome = weir(*words)
     assert outcome.code == 2
     assert message in outcome.err
+
+
+RUN = """\
+weirlab: 1
+name: lossy-run
+network:
+  {kind: path, ends: [a, b], link: {rate: 100 Mbit/s, delay: 5 ms, loss: {kind: random, ratio: 1 %}}}
+traffic:
+  bulk: {from: a, to: b, source: {kind: bulk}, transport: {kind: tcp, congestion_control: {kind: reno}}}
+run: {duration: 2 s}
+record:
+  wire: {frames: [a->b, b->a], as: pcapng}
+"""
+
+
+def test_a_run_is_diagnosed_by_its_directory(weir, place: Path) -> None:
+    (place / "lossy.yaml").write_text(RUN)
+    assert weir("run", "lossy.yaml", "--out", "once").code == 0
+    outcome = weir("diagnose", "once")
+    assert (outcome.code, "lossy-path" in outcome.out) == (0, True)
+    assert weir("run", "lossy.yaml", "--replicates", "2", "--out", "twice").code == 0
+    outcome = weir("diagnose", "twice")
+    assert outcome.code == 2
+    assert "twice: holds 2 captures: name one of wire-0.pcapng, wire-1.pcapng" in outcome.err
