@@ -1,9 +1,12 @@
 """What needs the totals of flows is refused where a run does not keep them, at its place."""
 
+import json
+
 import pytest
 
 from weirlab.errors import ScenarioError
 from weirlab.scenario import loads
+from weirlab.scenario.resolve import resolve
 
 SLOTTED = """\
 weirlab: 1
@@ -51,6 +54,7 @@ def test_a_measure_of_flows_needs_them():
     assert complaint == "f.yaml:14:11: measure.loss: is of flows, which 'run.flows: false' leaves out"
 
 
-def test_the_event_engine_always_keeps_them():
+def test_both_engines_can_leave_them_out():
     text = SLOTTED.replace("engine: slotted", "engine: event")
-    assert "f.yaml:13:40: run.flows: only the slotted engine leaves them out" in complaints(text)[0]
+    engine = json.loads(resolve(loads(text)).spec_json)["run"]["engine"]
+    assert engine == {"kind": "event-totals"}

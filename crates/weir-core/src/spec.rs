@@ -375,6 +375,9 @@ pub enum Engine {
     /// The general engine: any network, any frame sizes, event by event.
     #[default]
     Event,
+    /// The same without counting each flow: thousands of hosts have too many. Every host then has a port of its own with
+    /// all its queues, as beside a shared memory.
+    EventTotals,
     /// The synchronous engine for frames of one size on stars and trees whose links are all alike: slot by slot.
     Slotted {
         /// Whether each flow is counted; thousands of hosts have too many.

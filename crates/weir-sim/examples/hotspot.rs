@@ -1,8 +1,8 @@
-//! The congestion benchmark on the slotted engine: throughput, and cells per second of CPU time.
+//! The congestion benchmark on either engine: throughput, and cells per second of CPU time.
 //!
 //!     cargo run --release --example hotspot -- [--children 32] [--parents 1] [--hotspot og|ig|none]
 //!         [--ps 0.03 --gd 0.002 [--half]] [--burst 1] [--load 0.85] [--slots 60000] [--warm-up 4000]
-//!         [--round-trip 0] [--seed 0] [--no-flows]
+//!         [--round-trip 0] [--seed 0] [--no-flows] [--event] [--frame-bytes 64]
 
 use std::process::ExitCode;
 
@@ -44,6 +44,8 @@ fn run(words: &[String]) -> Result<String, String> {
     benchmark.warm_up = number("--warm-up", 4000.0)? as u64;
     benchmark.round_trip = number("--round-trip", 0.0)? as u64;
     benchmark.flows = !words.iter().any(|word| word == "--no-flows");
+    benchmark.is_event = words.iter().any(|word| word == "--event");
+    benchmark.frame_bytes = number("--frame-bytes", 64.0)? as u64;
     benchmark.hotspot = match text("--hotspot").map_or("og", String::as_str) {
         "og" => Hotspot::Output(0.2),
         "ig" => Hotspot::Inputs(benchmark.hosts() / 4),
@@ -57,7 +59,7 @@ fn run(words: &[String]) -> Result<String, String> {
         }
     }
     let mut spec = benchmark.spec();
-    let every_ps = weir_sim::hotspots::SLOT * 1000;
+    let every_ps = benchmark.slot() * 1000;
     spec.record.traffic = (0..2).map(|traffic| weir_core::spec::TrafficProbe { traffic, every_ps }).collect();
     let plan = Plan::new(spec).map_err(|error| error.to_string())?;
     let before = cpu_seconds()?;
@@ -70,9 +72,9 @@ fn run(words: &[String]) -> Result<String, String> {
     let rows: Vec<_> = totals.intervals.rows().map(|(_, row)| row).collect();
     let hot = rows[from as usize..].iter().map(|row| row.frames).sum::<u64>() as f64 / benchmark.slots as f64;
     let drops: u64 = totals.ports.iter().map(|port| port.drops).sum();
-    let peak = totals.memories.iter().map(|memory| memory.max_bytes / 64).max().unwrap_or(0);
+    let peak = totals.memories.iter().map(|memory| memory.max_bytes / benchmark.frame_bytes).max().unwrap_or(0);
     let xoffs: u64 = totals.memories.iter().map(|memory| memory.xoffs).sum();
-    let queue = rows.last().map_or(0, |row| row.queue_bytes / 64);
+    let queue = rows.last().map_or(0, |row| row.queue_bytes / benchmark.frame_bytes);
     Ok(format!(
         "{{\"aggregate\":{aggregate:.4},\"hot\":{hot:.4},\"drops\":{drops},\"peak\":{peak},\"xoffs\":{xoffs},\
          \"queue\":{queue},\"hops\":{},\"cpu_s\":{cpu:.3},\"mhops_per_s\":{:.1}}}",

@@ -96,7 +96,7 @@ fn replicate(plan: &Plan, seed: u64, progress: &Progress) -> Result<Totals, SimE
         return Err(SimError::Interrupted);
     }
     let totals = match plan.spec().run.engine {
-        Engine::Event => Sim::standard(plan, seed).run(&mut tell)?,
+        Engine::Event | Engine::EventTotals => Sim::standard(plan, seed).run(&mut tell)?,
         Engine::Slotted { .. } => slotted::run(plan, seed, &mut tell)?,
     };
     let _ = tell(Time::ZERO + end);

@@ -123,7 +123,7 @@ impl Watch {
     /// What the spec of `plan` asks for, if anything.
     pub(crate) fn new(plan: &Plan, end: Time) -> Option<Watch> {
         let record = &plan.spec.record;
-        let bursts = if has_bursts(plan) { plan.flows.len() } else { 0 };
+        let bursts = if has_bursts(plan) { plan.counted_flows().len() } else { 0 };
         if !record.delays && record.traffic.is_empty() && record.flows.is_empty() && bursts == 0 {
             return None;
         }

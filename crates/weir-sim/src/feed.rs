@@ -41,20 +41,24 @@ pub(crate) struct Source {
     emissions: Emissions,
     /// The flow to its first destination.
     first_flow: u32,
+    /// Its place among all sources.
+    place: u32,
 }
 
 /// A frame that was generated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drawn {
     pub(crate) flow: u32,
+    /// Place of its source.
+    pub(crate) source: u32,
     pub(crate) size: Bytes,
     /// Whether it is the last of its burst.
     pub(crate) ends_burst: bool,
 }
 
 impl Source {
-    pub(crate) fn new(emissions: Emissions, first_flow: u32) -> Source {
-        Source { emissions, first_flow }
+    pub(crate) fn new(emissions: Emissions, first_flow: u32, place: u32) -> Source {
+        Source { emissions, first_flow, place }
     }
 
     #[inline]
@@ -103,10 +107,10 @@ impl Feed {
     pub(crate) fn draw(&mut self) -> Drawn {
         let source = if self.whose == 0 { &mut self.first } else { &mut self.others[self.whose - 1] };
         let (flow, size) = source.take();
-        let ends_burst = source.emissions.burst_ended();
+        let (ends_burst, source_place) = (source.emissions.burst_ended(), source.place);
         self.next = source.emissions.peek();
         self.choose();
-        Drawn { flow, size, ends_burst }
+        Drawn { flow, source: source_place, size, ends_burst }
     }
 
     /// Makes the source with the least next emission the next one.

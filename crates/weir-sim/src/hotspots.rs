@@ -16,8 +16,6 @@ use weir_core::spec::{
 use weir_core::units::{Bytes, Rate, Span, Time};
 
 /// Frames of 64 B at 10 Gbit/s take 51.2 ns.
-const CELL: Bytes = Bytes::new(64);
-/// See [`CELL`].
 pub const SLOT: Span = Span::from_ps(51_200);
 const LINE: Rate = Rate::from_gbit_per_s(10);
 
@@ -46,6 +44,10 @@ pub struct Benchmark {
     pub control: Option<Gains>,
     /// Whether flows are counted.
     pub flows: bool,
+    /// Size of a frame; slots are as long as it takes.
+    pub frame_bytes: u64,
+    /// Whether the event engine computes it.
+    pub is_event: bool,
 }
 
 /// Who makes a hotspot.
@@ -90,6 +92,8 @@ impl Benchmark {
             round_trip: 0,
             control: None,
             flows: true,
+            frame_bytes: 64,
+            is_event: false,
         }
     }
 
@@ -97,6 +101,23 @@ impl Benchmark {
     #[must_use]
     pub fn with_bcn(self, ps: f64, gd: f64) -> Benchmark {
         Benchmark { control: Some(Gains { q_eq_divisor: 1, ps, w: 1.0, gi: 1.0, gd }), ..self }
+    }
+
+    /// The time that a frame takes.
+    pub fn slot(&self) -> Span {
+        self.frame() / LINE
+    }
+
+    fn frame(&self) -> Bytes {
+        Bytes::new(self.frame_bytes)
+    }
+
+    fn engine(&self) -> Engine {
+        match (self.is_event, self.flows) {
+            (false, flows) => Engine::Slotted { flows },
+            (true, true) => Engine::Event,
+            (true, false) => Engine::EventTotals,
+        }
     }
 
     /// Hosts.
@@ -116,8 +137,8 @@ impl Benchmark {
             switch: SwitchSpec { latency_ps: Span::ZERO },
         };
         let topology = Topology::expand(&network).expect("a legal tree");
-        let start = Time::ZERO + SLOT * self.warm_up;
-        let duration_ps = SLOT * (self.warm_up + self.slots);
+        let start = Time::ZERO + self.slot() * self.warm_up;
+        let duration_ps = self.slot() * (self.warm_up + self.slots);
         let services = match self.hotspot {
             Hotspot::Output(share) => {
                 let rate_bps = Rate::from_bps((LINE.bps() as f64 * share) as u64);
@@ -136,8 +157,8 @@ impl Benchmark {
                 services,
                 egress: Vec::new(),
             },
-            run: Run { duration_ps, engine: Engine::Slotted { flows: self.flows } },
-            record: Record { ports: vec![PortProbe { port: 1, every_ps: SLOT * 1000 }], ..Record::default() },
+            run: Run { duration_ps, engine: self.engine() },
+            record: Record { ports: vec![PortProbe { port: 1, every_ps: self.slot() * 1000 }], ..Record::default() },
         }
     }
 
@@ -153,8 +174,8 @@ impl Benchmark {
             to,
             start_ps,
             stop_ps,
-            departures: Departures::Bursts { slot_ps: SLOT, load, mean_frames: self.burst },
-            frame_size: FrameSize::Fixed(CELL),
+            departures: Departures::Bursts { slot_ps: self.slot(), load, mean_frames: self.burst },
+            frame_size: FrameSize::Fixed(self.frame()),
             stream: Stream::Named,
         };
         let background = |from| {
@@ -185,13 +206,13 @@ impl Benchmark {
             };
             let pause = MemoryPause {
                 scope,
-                xoff_bytes: CELL * share,
-                xon_bytes: CELL * (share / 2),
-                delay_ps: SLOT * self.round_trip,
+                xoff_bytes: self.frame() * share,
+                xon_bytes: self.frame() * (share / 2),
+                delay_ps: self.slot() * self.round_trip,
                 quanta: None,
                 refresh_ps: None,
             };
-            Memory { nodes: vec![node as u32], bytes: CELL * cells, pause: Some(pause) }
+            Memory { nodes: vec![node as u32], bytes: self.frame() * cells, pause: Some(pause) }
         };
         (hosts..topology.nodes.len()).map(memory).collect()
     }
@@ -202,21 +223,21 @@ impl Benchmark {
         let ru_bps = Rate::from_bps(LINE.bps() / 1000);
         let congestion_point = BcnCongestionPoint {
             ports: (0..topology.ports.len() as u32).filter(of_switch).collect(),
-            q_eq_bytes: CELL * (self.memory / gains.q_eq_divisor),
-            unit_bytes: CELL,
+            q_eq_bytes: self.frame() * (self.memory / gains.q_eq_divisor),
+            unit_bytes: self.frame(),
             counting: Counting::Exact,
             saturation: Saturation::SetPoint,
             w: gains.w,
-            sample_every_bytes: Bytes::new((CELL.count() as f64 / gains.ps) as u64),
+            sample_every_bytes: Bytes::new((self.frame().count() as f64 / gains.ps) as u64),
             sampling: Sampling::PerFrame,
             counted: Counted::Received,
             positive: Positive::Tagged,
             negative: Negative::Always,
             severe: None,
             notification: Notification {
-                frame_bytes: CELL,
-                delay_ps: SLOT * self.round_trip,
-                lane: NotificationLane::Control,
+                frame_bytes: self.frame(),
+                delay_ps: self.slot() * self.round_trip,
+                lane: if self.is_event { NotificationLane::Beside } else { NotificationLane::Control },
             },
         };
         let stop = Stop {

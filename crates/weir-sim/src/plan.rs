@@ -9,7 +9,7 @@ use weir_core::rng::{Seed, Stream};
 use weir_core::routing::Router;
 use weir_core::spec::control::NotificationLane;
 use weir_core::spec::transport::Load;
-use weir_core::spec::{self, Destination, Discipline, Engine, Spec};
+use weir_core::spec::{self, Destination, Discipline, Engine, Routing, Spec};
 use weir_core::tcp;
 use weir_core::traffic::Emissions;
 use weir_core::units::Span;
@@ -38,6 +38,17 @@ pub struct Plan {
     /// What congestion management shares, if there is any.
     pub(crate) control: Option<ControlPlan>,
     is_switched: bool,
+    /// Where the frames of sources go, where flows are not counted.
+    pairs: Option<Pairs>,
+}
+
+/// Where the frames of each source go to each of its destinations.
+#[derive(Debug)]
+struct Pairs {
+    /// Where the way begins in [`Plan::route`].
+    legs: Vec<u32>,
+    /// The destination.
+    to: Vec<u32>,
 }
 
 /// Frames of one source to one destination.
@@ -106,7 +117,7 @@ impl Plan {
     /// As [`Plan::new`].
     pub fn with_feeding(spec: Spec, feeding: Feeding) -> Result<Plan, SpecError> {
         let topology = spec.check()?;
-        let is_slotted = spec.run.engine != Engine::Event;
+        let is_slotted = matches!(spec.run.engine, Engine::Slotted { .. });
         let mut limits = vec![Limit::UNLIMITED; topology.ports.len()];
         for rule in &spec.queues {
             let Discipline::DropTail { limit, .. } = rule.discipline;
@@ -120,8 +131,20 @@ impl Plan {
         }
         let control = ControlPlan::new(&spec, &topology);
         let (route, none) = (Vec::new(), Vec::new());
-        let is_switched = !spec.switching.is_plain();
-        let mut plan = Plan { spec, topology, limits, flows, route, sources: none, connections, control, is_switched };
+        let is_switched = control::plan::is_switched(&spec);
+        let (sources_of, pairs) = (none, None);
+        let mut plan = Plan {
+            spec,
+            topology,
+            limits,
+            flows,
+            route,
+            sources: sources_of,
+            connections,
+            control,
+            is_switched,
+            pairs,
+        };
         if is_slotted {
             plan.refuse_connections()?;
             plan.sources = sources;
@@ -133,7 +156,29 @@ impl Plan {
             plan.attach(&mut sources);
         }
         plan.sources = sources;
+        if plan.spec.run.engine == Engine::EventTotals {
+            plan.forget_flows()?;
+        }
         Ok(plan)
+    }
+
+    /// From now on the frames of a source count together; only where they go is known of each pair.
+    fn forget_flows(&mut self) -> Result<(), SpecError> {
+        if let Some(source) = self.sources.iter().find(|source| source.pulled_by.is_none()) {
+            let (group, place) = source.place;
+            let message = "without flows that are counted a host has one link";
+            return Err(SpecError::new(format!("/traffic/{group}/sources/{place}/from"), message));
+        }
+        let flow = |source: &PlannedSource| Flow {
+            to: ARRIVED,
+            first_leg: 0,
+            ..self.flows[source.first_flow as usize].clone()
+        };
+        let of_sources = self.sources.iter().map(flow).collect();
+        let flows = std::mem::replace(&mut self.flows, of_sources);
+        let (legs, to) = flows.iter().map(|flow| (flow.first_leg, flow.to)).unzip();
+        self.pairs = Some(Pairs { legs, to });
+        Ok(())
     }
 
     /// The network in full.
@@ -205,9 +250,9 @@ impl Plan {
     /// The sources that each port pulls, merged; for the ports that are `wanted`.
     pub(crate) fn feeds(&self, seed: Seed, wanted: impl Fn(u32) -> bool) -> impl Iterator<Item = (u32, Feed)> {
         let mut of_port: BTreeMap<u32, Vec<Source>> = BTreeMap::new();
-        for source in &self.sources {
+        for (place, source) in (0..).zip(&self.sources) {
             if let Some(port) = source.pulled_by.filter(|&port| wanted(port)) {
-                let pulled = Source::new(self.emissions(source, seed), source.first_flow);
+                let pulled = Source::new(self.emissions(source, seed), source.first_flow, place);
                 of_port.entry(port).or_default().push(pulled);
             }
         }
@@ -236,12 +281,26 @@ impl Plan {
 
     /// How many pairs of a source and a destination there are, and connections: flows.
     pub(crate) fn pairs(&self) -> u32 {
-        self.flows.len() as u32
+        self.pairs.as_ref().map_or(self.flows.len(), |pairs| pairs.legs.len()) as u32
+    }
+
+    /// The pairs that count as `flow`.
+    pub(crate) fn pairs_of(&self, flow: u32) -> std::ops::Range<u32> {
+        if self.pairs.is_none() {
+            return flow..flow + 1;
+        }
+        let first = |place: usize| self.sources.get(place).map_or(self.pairs(), |source| source.first_flow);
+        first(flow as usize)..first(flow as usize + 1)
+    }
+
+    /// The flow as which a frame of a pair counts that the source with this place generated.
+    pub(crate) fn counted_as(&self, pair: u32, source: u32) -> u32 {
+        if self.pairs.is_none() { pair } else { source }
     }
 
     /// Where the way of a pair begins in `route`.
     pub(crate) fn first_leg(&self, pair: u32) -> u32 {
-        self.flows[pair as usize].first_leg
+        self.pairs.as_ref().map_or_else(|| self.flows[pair as usize].first_leg, |pairs| pairs.legs[pair as usize])
     }
 
     /// The first port on the way of a pair.
@@ -251,12 +310,12 @@ impl Plan {
 
     /// The destination of a pair.
     pub(crate) fn target(&self, pair: u32) -> u32 {
-        self.flows[pair as usize].to
+        self.pairs.as_ref().map_or_else(|| self.flows[pair as usize].to, |pairs| pairs.to[pair as usize])
     }
 
     /// The flows that are told of.
     pub(crate) fn counted_flows(&self) -> &[Flow] {
-        &self.flows
+        if self.pairs.is_none() { &self.flows } else { &[] }
     }
 
     /// Where the way begins that `leg` is part of.
@@ -323,12 +382,22 @@ impl Plan {
         let mut buffered = vec![false; self.topology.nodes.len()];
         let egress = self.spec.switching.egress.iter();
         egress.flat_map(|egress| &egress.hosts).for_each(|&host| buffered[host as usize] = true);
+        let mut known = KnownWays::new(&self.topology);
         for flow in order {
             let Flow { from, to, .. } = self.flows[flow];
+            let first_leg = self.route.len();
+            self.flows[flow].first_leg = first_leg as u32;
+            if let Some((port, leg)) = known.way(from, to) {
+                let way = &self.route[leg as usize..];
+                let ports = way.iter().position(|&port| port == ARRIVED).unwrap_or(way.len());
+                self.route.extend_from_within(leg as usize..leg as usize + ports + 1);
+                self.route[first_leg] = port;
+                continue;
+            }
             let Some(path) = router.path(from, to) else {
                 return Err(self.unreachable(flow, sources));
             };
-            self.flows[flow].first_leg = self.route.len() as u32;
+            known.keep(from, to, first_leg as u32);
             self.route.extend(path);
             if buffered[to as usize]
                 && let Some(&last) = self.route.last()
@@ -397,6 +466,44 @@ impl Plan {
         }
         for (source, outlet) in sources.iter_mut().zip(outlets) {
             source.pulled_by = outlet.filter(|&port| !shared[port as usize]);
+        }
+    }
+}
+
+/// The ways that were laid to one destination: hosts with one link to the same switch share theirs from there on, unless
+/// the sender matters.
+struct KnownWays {
+    /// By node: its port if it is a host that has but one, and the node behind it.
+    outlets: Vec<Option<(u32, u32)>>,
+    /// By the first switch: the destination, and where a way to it begins in [`Plan::route`].
+    ways: Vec<(u32, u32)>,
+}
+
+impl KnownWays {
+    fn new(topology: &Topology) -> KnownWays {
+        let nodes = topology.nodes.len();
+        let (mut outlets, mut links) = (vec![None; nodes], vec![0_u32; nodes]);
+        for (id, port) in (0..).zip(&topology.ports) {
+            links[port.from as usize] += 1;
+            let is_alone = topology.is_host(port.from) && !topology.is_host(port.to) && links[port.from as usize] == 1;
+            outlets[port.from as usize] = is_alone.then_some((id, port.to));
+        }
+        if topology.routing == Routing::FlowHash {
+            outlets.fill(None);
+        }
+        KnownWays { outlets, ways: vec![(ARRIVED, 0); nodes] }
+    }
+
+    /// The port of `from` and a way that is right from there on.
+    fn way(&self, from: u32, to: u32) -> Option<(u32, u32)> {
+        let (port, switch) = self.outlets[from as usize]?;
+        let (destination, leg) = self.ways[switch as usize];
+        (destination == to).then_some((port, leg))
+    }
+
+    fn keep(&mut self, from: u32, to: u32, leg: u32) {
+        if let Some((_, switch)) = self.outlets[from as usize] {
+            self.ways[switch as usize] = (to, leg);
         }
     }
 }

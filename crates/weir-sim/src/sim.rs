@@ -282,15 +282,18 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
     fn balance(&self, live: &[u64]) -> Result<(Vec<DropTotals>, Vec<FlowTotals>), SimError> {
         let plan = self.fabric.plan;
         let (mut drops, mut flows) = (Vec::new(), Vec::with_capacity(plan.flows.len()));
-        for (id, ((flow, counters), &live)) in (0..).zip(plan.flows.iter().zip(&self.fabric.flows).zip(live)) {
+        for (id, (counters, &live)) in (0..).zip(self.fabric.flows.iter().zip(live)) {
             let mut dropped = 0;
             let lost = |leg: usize| self.fabric.wires.as_ref().map_or(0, |wires| wires.lost(leg));
-            let route = (flow.first_leg as usize..).map(|leg| (plan.route[leg], self.fabric.drops[leg], lost(leg)));
-            for (port, full, lost) in route.take_while(|row| row.0 != ARRIVED) {
-                let causes = [(DropCause::QueueFull, full), (DropCause::LinkLoss, lost)];
-                for (cause, frames) in causes.into_iter().filter(|row| row.1 > 0) {
-                    dropped += frames;
-                    drops.push(DropTotals { port, flow: id, cause, frames });
+            for pair in plan.pairs_of(id) {
+                let legs = plan.first_leg(pair) as usize..;
+                let route = legs.map(|leg| (plan.route[leg], self.fabric.drops[leg], lost(leg)));
+                for (port, full, lost) in route.take_while(|row| row.0 != ARRIVED) {
+                    let causes = [(DropCause::QueueFull, full), (DropCause::LinkLoss, lost)];
+                    for (cause, frames) in causes.into_iter().filter(|row| row.1 > 0) {
+                        dropped += frames;
+                        drops.push(DropTotals { port, flow: id, cause, frames });
+                    }
                 }
             }
             let (sent, delivered) = (counters.sent_frames, counters.delivered_frames);
@@ -309,6 +312,9 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
                 delay_min: (delivered > 0).then_some(counters.delay_min),
                 delay_max: (delivered > 0).then_some(counters.delay_max),
             });
+        }
+        if plan.counted_flows().is_empty() {
+            return Ok((Vec::new(), Vec::new()));
         }
         drops.sort_unstable();
         Ok((drops, flows))

@@ -236,7 +236,7 @@ impl Tables {
                 flow: U32 = row.flow,
                 traffic: U32 = plan.flows[row.flow as usize].traffic,
             ),
-            table!("flow_names": numbered(&plan.flows).zip(names.clone()) => |((id, row), text)|
+            table!("flow_names": numbered(plan.counted_flows()).zip(names.clone()) => |((id, row), text)|
                 flow: U32 = id,
                 name: Text = text,
                 traffic: U32 = row.traffic,

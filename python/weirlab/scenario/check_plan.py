@@ -42,8 +42,6 @@ def check_run(scenario: Scenario) -> Iterator[Fault]:
 def _without_flows(scenario: Scenario) -> Iterator[Fault]:
     """What reads the totals of flows, which this run does not keep."""
     at: Where = ("run", "flows")
-    if scenario.run.engine != "slotted":
-        yield at, "only the slotted engine leaves them out; write 'engine: slotted' beside it"
     users = {"study": scenario.study, "search": scenario.search, "campaign": scenario.campaign}
     for name, section in users.items():
         if section is not None:

@@ -52,7 +52,7 @@ class Run(Model):
     """`event`: any network and any traffic; `slotted`: all frames of one size, in steps of their transmission
     time, many times faster; for stars and fat trees."""
     flows: Flag = True
-    """Whether totals of each flow are kept; without them a slotted run of thousands of hosts is smaller.
+    """Whether totals of each flow are kept; without them a run of thousands of hosts is smaller.
     Measures of flows, studies, searches and campaigns need them."""
 
 

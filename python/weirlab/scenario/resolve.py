@@ -129,7 +129,7 @@ def translated(scenario: Scenario) -> Resolved:
 def _engine(scenario: Scenario) -> dict[str, Any]:
     if scenario.run.engine == "slotted":
         return {"kind": "slotted", "flows": scenario.run.flows}
-    return {"kind": "event"}
+    return {"kind": "event" if scenario.run.flows else "event-totals"}
 
 
 def _queues(scenario: Scenario, layout: Layout, origins: dict[str, Where]) -> list[dict[str, Any]]:

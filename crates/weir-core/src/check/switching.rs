@@ -6,6 +6,7 @@ use super::{check_host, check_port};
 use crate::error::SpecError;
 use crate::network::Topology;
 use crate::path::LossModel;
+use crate::spec::control::NotificationLane;
 use crate::spec::switching::{Egress, Memory, MemoryPause, Service};
 use crate::spec::{Departures, Engine, FrameSize, LinkSpec, Network, Source, Spec};
 use crate::units::{Bytes, Span};
@@ -38,6 +39,7 @@ pub(super) fn check_switching(spec: &Spec, topology: &Topology) -> Result<(), Sp
     match spec.run.engine {
         Engine::Event if switching.is_plain() => Ok(()),
         Engine::Event => check_beside(spec),
+        Engine::EventTotals => check_beside(spec).and_then(|()| check_totals(spec)),
         Engine::Slotted { .. } => check_slotted(spec, topology),
     }
 }
@@ -142,6 +144,30 @@ impl Spec {
         });
         let first = sizes.next()??;
         sizes.all(|size| size == Some(first)).then(|| (first, (first + link.framing_bytes) / link.rate_bps))
+    }
+}
+
+/// What needs flows that are counted.
+fn check_totals(spec: &Spec) -> Result<(), SpecError> {
+    if let Some(group) = spec.traffic.iter().position(|group| group.tcp.is_some()) {
+        return Err(SpecError::new(format!("/traffic/{group}/tcp"), "TCP needs flows that are counted"));
+    }
+    let notification = [
+        ("bcn", spec.control.bcn.as_ref().map(|bcn| bcn.congestion_point.notification)),
+        ("qcn", spec.control.qcn.as_ref().map(|qcn| qcn.congestion_point.notification)),
+    ];
+    for (scheme, _) in notification.iter().filter(|row| row.1.is_some_and(|how| how.lane != NotificationLane::Beside)) {
+        let message = "without flows that are counted notifications travel 'beside' the frames";
+        return Err(SpecError::new(format!("/control/{scheme}/congestion_point/notification/lane"), message));
+    }
+    let parts = [
+        ("/control/dcqcn", spec.control.dcqcn.is_some(), "DCQCN needs"),
+        ("/record/flows", !spec.record.flows.is_empty(), "series of single flows need"),
+        ("/record/delays", spec.record.delays, "distributions of delays need"),
+    ];
+    match parts.iter().find(|part| part.1) {
+        Some((pointer, _, what)) => Err(SpecError::new(*pointer, format!("{what} flows that are counted"))),
+        None => Ok(()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weir_core::network::Topology;
 use weir_core::path::LossModel;
 use weir_core::spec::control::{Notification, NotificationLane};
-use weir_core::spec::{Discipline, Marking, Spec};
+use weir_core::spec::{Discipline, Engine, Marking, Spec};
 use weir_core::units::Span;
 
 use crate::plan::{ARRIVED, Flow};
@@ -44,7 +44,7 @@ impl ControlPlan {
         let markings = markings(spec);
         let watches =
             topology.ports.iter().any(|port| port.link.loss != LossModel::None) || !spec.record.captures.is_empty();
-        let is_switched = !spec.switching.is_plain();
+        let is_switched = is_switched(spec);
         let records = watches || !spec.record.queue_levels.is_empty();
         if control.is_off() && markings.is_empty() && !records && !is_switched {
             return None;
@@ -107,6 +107,11 @@ impl ControlPlan {
         let flows = self.capable.iter().zip(&self.ways_back).filter(|flow| *flow.0 && *flow.1 != NO_WAY);
         flows.map(|(_, &way)| route[way as usize])
     }
+}
+
+/// Whether hosts and switches are those of `control::switching`.
+pub(crate) fn is_switched(spec: &Spec) -> bool {
+    !spec.switching.is_plain() || spec.run.engine == Engine::EventTotals
 }
 
 /// The marking of each port that marks: of several rules for a port the last counts.

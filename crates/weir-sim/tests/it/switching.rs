@@ -283,3 +283,20 @@ fn what_does_not_stand_beside_a_shared_memory_is_refused_at_its_place() {
     let fault = Plan::new(spec).expect_err("no series of limiters");
     assert_eq!(fault.pointer, "/record/limiters");
 }
+
+#[test]
+fn without_flows_the_event_engine_counts_the_same_ports_and_memories() {
+    for (children, parents) in [(vec![9], vec![1]), (vec![4, 4], vec![1, 4])] {
+        let hotspot = Hotspot::Output(0.25);
+        let counted =
+            Benchmark { children, parents, burst: 4.0, is_event: true, ..small(16, hotspot) }.with_bcn(0.1, 0.01);
+        let uncounted = Benchmark { flows: false, ..counted.clone() };
+        let (counted, uncounted) = (run(counted.spec(), 3), run(uncounted.spec(), 3));
+        assert_eq!((uncounted.flows.len(), uncounted.drops.len(), uncounted.bursts.len()), (0, 0, 0));
+        assert_eq!(uncounted.ports, counted.ports);
+        assert_eq!(uncounted.memories, counted.memories);
+        assert_eq!(uncounted.control.frames, counted.control.frames);
+        assert_eq!(uncounted.packet_hops, counted.packet_hops);
+        assert!(counted.control.frames.len() > 10);
+    }
+}

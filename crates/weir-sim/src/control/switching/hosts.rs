@@ -178,7 +178,7 @@ impl Fabric<'_> {
         let size = drawn.size;
         self.patience -= 1;
         self.draws += 1;
-        let (flow, leg) = (drawn.flow, self.plan.first_leg(drawn.flow));
+        let (flow, leg) = (self.plan.counted_as(drawn.flow, drawn.source), self.plan.first_leg(drawn.flow));
         self.flows[flow as usize].send(size);
         let place = station.place(self.plan.target(drawn.flow));
         let line = &mut self.lines[port as usize];
