@@ -6,7 +6,7 @@ use super::{check_host, check_port};
 use crate::error::SpecError;
 use crate::network::Topology;
 use crate::path::LossModel;
-use crate::spec::control::NotificationLane;
+use crate::spec::control::{Notification, NotificationLane};
 use crate::spec::switching::{Egress, Memory, MemoryPause, Service};
 use crate::spec::{Departures, Engine, FrameSize, LinkSpec, Network, Source, Spec};
 use crate::units::{Bytes, Span};
@@ -156,7 +156,9 @@ fn check_totals(spec: &Spec) -> Result<(), SpecError> {
         ("bcn", spec.control.bcn.as_ref().map(|bcn| bcn.congestion_point.notification)),
         ("qcn", spec.control.qcn.as_ref().map(|qcn| qcn.congestion_point.notification)),
     ];
-    for (scheme, _) in notification.iter().filter(|row| row.1.is_some_and(|how| how.lane != NotificationLane::Beside)) {
+    let travels_among =
+        |row: &&(&str, Option<Notification>)| row.1.is_some_and(|how| how.lane != NotificationLane::Beside);
+    if let Some((scheme, _)) = notification.iter().find(travels_among) {
         let message = "without flows that are counted notifications travel 'beside' the frames";
         return Err(SpecError::new(format!("/control/{scheme}/congestion_point/notification/lane"), message));
     }
