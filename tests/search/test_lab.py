@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 from typer.testing import CliRunner
 
 from weirlab.cli import app
-from weirlab.errors import InputError
+from weirlab.errors import ImpossibleTrial, InputError
 from weirlab.search import LoadRange, SearchGoal
 from weirlab.search.lab import Experiment, compare, goal_sets, known, summary, truth_fps
 from weirlab.search.lab_devices import DEVICES
@@ -135,9 +135,95 @@ def test_names_that_there_are_not_and_files_that_fail_are_told(tmp_path: Path) -
         compare(experiment(file=tmp_path / "broken.py"))
 
 
+FAULTY = """\
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from weirlab.search.mdr import Mdr
+
+
+class Fails(Mdr):
+    def ask(self):
+        return self.goals[7]
+
+
+class Elsewhere(Mdr):
+    def ask(self):
+        return super().ask().__class__(1e12, 1.0)
+
+
+@dataclass(frozen=True)
+class Broken:
+    share: float = 0.0
+
+    def received_frames(self, offer):
+        return round(offer.frames / self.share)
+
+
+@dataclass(frozen=True)
+class Magic:
+    def received_frames(self, offer):
+        return offer.frames + 1
+
+
+CONTROLLERS = {"fails": Fails, "elsewhere": Elsewhere}
+DEVICES = {"broken": Broken(), "magic": Magic(), "undrawn": lambda chance: chance.nothing()}
+"""
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize(
+    ("controller", "device", "message"),
+    [
+        ("fails", "knee", r"mine.py:10: controller 'fails' on device 'knee': IndexError: "),
+        ("elsewhere", "knee", r"mine.py: controller 'elsewhere' on device 'knee': ValueError: .* outside of"),
+        ("mdr", "broken", r"mine.py:23: device 'broken': ZeroDivisionError: "),
+        ("mdr", "undrawn", r"mine.py:33: device 'undrawn': AttributeError: .*'nothing'"),
+    ],
+)
+def test_what_fails_in_a_file_of_the_users_is_told_with_its_line(
+    tmp_path: Path, controller: str, device: str, message: str, processes: int
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(FAULTY)
+    with pytest.raises(InputError, match=message):
+        compare(
+            experiment(controllers=[controller], devices=[device], searches=1, file=file),
+            processes=processes,
+        )
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_what_weirlab_refuses_of_a_file_of_the_users_is_told_with_the_file(
+    tmp_path: Path, processes: int
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(FAULTY)
+    with pytest.raises(ImpossibleTrial, match="received") as caught:
+        compare(experiment(devices=["magic"], searches=1, file=file), processes=processes)
+    assert caught.value.__notes__ == [f"it was device 'magic', with what {file} defines"]
+
+
+def test_a_fault_that_is_none_of_the_users_stays_a_bug(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(FAULTY)
+
+    def bug(*_: object) -> None:
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr("weirlab.search.lab._searched", bug)
+    with pytest.raises(ZeroDivisionError, match="ours"):
+        compare(experiment(controllers=["mdr"], devices=["knee"], searches=1, file=file))
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
+        ("lab.py", "x = 1\nDEVICES = {'x': y}", r"lab.py:2: NameError"),
+        ("lab.py", "x = 1\nDEVICES = {", r"lab.py:2: SyntaxError: '\{' was never closed"),
         ("lab.yaml", "DEVICES: {}", "is no Python file"),
         ("lab.py", "DEVICES = 3", "DEVICES must be a dict by name"),
         ("lab.py", "DEVICES = {'x': 3}", "device 'x' must have a method received_frames"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,18 @@ from weirlab.errors import InputError, ScenarioError
 from weirlab.report.search_points import evidence_tables
 from weirlab.scenario import loads
 from weirlab.search import run_search
-from weirlab.search.base import Ending, SearchResult
+from weirlab.search.base import Bound, Ending, SearchResult
 from weirlab.search.build import build
 from weirlab.search.evidence import Stationarity
-from weirlab.search.points import PointSearch, point_searches, rates_table, run_point_searches
+from weirlab.search.points import (
+    PointSearch,
+    directions_table,
+    point_searches,
+    rates_table,
+    run_point_searches,
+)
 from weirlab.testbed import open_testbed
+from weirlab.testbed.base import Direction
 
 FILE = """\
 weirlab: 1
@@ -74,6 +82,60 @@ def test_rates_stand_beside_their_bits_directions_and_evidence(tmp_path):
         assert row["lower_trials"] >= 1 <= row["upper_trials"]
         assert 0.0 < row["reached_s"] <= row["time_s"]
         assert row["stationarity"] in set(Stationarity)
+
+
+def test_the_counts_of_each_direction_are_a_table_and_add_up_to_those_of_the_trials(tmp_path):
+    file = FILE.replace(
+        "from: sender, to: receiver", "pattern: {kind: list, flows: [sender->receiver, receiver->sender]}"
+    )
+    searches = point_searches(loads(file))[:2]
+    told = [(each, _in_two_directions(run(each, tmp_path / each.name))) for each in searches]
+    table = directions_table(told)
+    assert table.columns[:4] == ["point", "replicate", "traffic.offered.source.frame_size", "device"]
+    assert table.height == len(told) * 2 * 2 * 2
+    for each, result in told:
+        for goal in result.goals:
+            for side, bound in (("lower", goal.lower), ("upper", goal.upper)):
+                rows = table.filter(
+                    point=each.point, replicate=each.replicate, goal=goal.goal.name, bound=side
+                )
+                assert rows["direction"].to_list() == ["there", "back"]
+                assert set(rows["trial"]) == {bound.trial.spec.index}
+                assert rows["sent_frames"].sum() == bound.trial.sent_frames
+                assert rows["received_frames"].sum() == bound.trial.received_frames
+                assert rows["loss_ratio"].to_list() == [way.loss_ratio for way in bound.trial.per_direction]
+
+
+def _in_two_directions(result: SearchResult) -> SearchResult:
+    """The same result from a testbed that tells directions apart."""
+
+    def divided(bound: Bound) -> Bound:
+        trial = bound.trial
+        sent, received = trial.sent_frames // 2, trial.received_frames // 2
+        back = Direction(
+            name="back",
+            sent_frames=trial.sent_frames - sent,
+            received_frames=trial.received_frames - received,
+        )
+        there = Direction(name="there", sent_frames=sent, received_frames=received)
+        return replace(bound, trial=replace(trial, per_direction=(there, back)))
+
+    goals = [replace(goal, lower=divided(goal.lower), upper=divided(goal.upper)) for goal in result.goals]
+    return replace(result, goals=goals)
+
+
+def test_without_counts_of_directions_their_table_is_empty_but_has_its_columns(tmp_path):
+    each = point_searches(loads(FILE))[0]
+    table = directions_table([(each, run(each, tmp_path))])
+    assert table.height == 0
+    assert table.columns[-3:] == ["sent_frames", "received_frames", "loss_ratio"]
+
+
+@pytest.mark.parametrize("name", ["goal", "point", "trials", "bound"])
+def test_a_factor_that_is_called_like_a_column_is_refused_at_its_place(name):
+    text = FILE.replace("    device: {slow", f"    {name}: {{slow")
+    with pytest.raises(ScenarioError, match=rf"study.factors.{name}.*have a column '{name}' already"):
+        point_searches(loads(text))
 
 
 def test_a_search_without_evidence_has_nulls_for_it(tmp_path):

@@ -40,7 +40,12 @@ def search_points(
     from weirlab.results import Manifest, Provenance, write_json
     from weirlab.runs import save_scenario
     from weirlab.search import Ending
-    from weirlab.search.points import point_searches, rates_table, run_point_searches
+    from weirlab.search.points import (
+        directions_table,
+        point_searches,
+        rates_table,
+        run_point_searches,
+    )
 
     searches = point_searches(scenario)  # what cannot be searched is told before anything is measured
     manifest = Manifest(
@@ -68,7 +73,7 @@ def search_points(
         try:
             results = run_point_searches(searches, directory, run)
             rates = rates_table(results)
-            save_tables({"rates": rates}, directory / "tables")
+            save_tables({"rates": rates, "directions": directions_table(results)}, directory / "tables")
             document: dict[str, Any] = {
                 "kind": "search-study",
                 "name": scenario.name,

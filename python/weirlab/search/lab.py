@@ -21,8 +21,11 @@ import importlib.util
 import math
 import multiprocessing
 import random
+import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -30,7 +33,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from weirlab.errors import InputError
+from weirlab.errors import InputError, WeirlabError
 from weirlab.search.base import Irregularity, LoadRange, SearchGoal
 from weirlab.search.binary import Binary
 from weirlab.search.controlled import ControlledSearch
@@ -259,22 +262,30 @@ def _cell_of(arguments: tuple[Experiment, str, str, int]) -> list[dict[str, Any]
 
 def _cell(experiment: Experiment, device_name: str, goals_name: str, seed: int) -> list[dict[str, Any]]:
     """All controllers on one device with one seed."""
-    controllers, devices = _names(experiment)
-    device = drawn(devices[device_name], seed)
+    controllers, devices, own = _names(experiment)
     spread = random.Random(f"max load {seed}").uniform(0.95, 1.05)
     loads = LoadRange(experiment.min_fps, experiment.max_fps * spread)
     goals = goal_sets(experiment.width)[goals_name]
-    truths = [truth_fps(device, goal, loads, seed) for goal in goals]
+    on_own_device = device_name in own.devices
+    with _blamed(experiment.file if on_own_device else None, f"device {device_name!r}"):
+        device = drawn(devices[device_name], seed)
+        truths = [truth_fps(device, goal, loads, seed) for goal in goals]
     rows = []
     for name in experiment.controllers:
         bed = DeviceTestbed(
             device, seed=seed, overhead_s=experiment.overhead_s, detection_s=experiment.detection_s
         )
-        if name in controllers:
-            found, time_s, trials = _searched(controllers[name](goals, loads), bed)
-        else:
-            found, time_s, trials = PEERS[name]().search(bed, goals, loads)
-        for goal, truth, each in zip(goals, truths, found, strict=True):
+        is_own = on_own_device or name in own.controllers
+        with _blamed(experiment.file if is_own else None, f"controller {name!r} on device {device_name!r}"):
+            if name in controllers:
+                found, time_s, trials = _searched(controllers[name](goals, loads), bed)
+            else:
+                found, time_s, trials = PEERS[name]().search(bed, goals, loads)
+            failures = [
+                _retest_failure(bed, goal, each.lower_fps, time_s)
+                for goal, each in zip(goals, found, strict=True)
+            ]
+        for goal, truth, each, failure in zip(goals, truths, found, failures, strict=True):
             lower_fps = each.lower_fps
             rows.append(
                 {
@@ -288,7 +299,7 @@ def _cell(experiment: Experiment, device_name: str, goals_name: str, seed: int) 
                     **each._asdict(),
                     "truth_fps": truth,
                     "lower_error": None if lower_fps is None or truth is None else lower_fps / truth - 1.0,
-                    "retest_failure": _retest_failure(bed, goal, lower_fps, time_s),
+                    "retest_failure": failure,
                 }
             )
     return rows
@@ -323,17 +334,26 @@ def _retest_failure(
     return sum(_exceeds(bed, goal, lower_fps, number, since_s) for number in range(_RETESTS)) / _RETESTS
 
 
-class Known(NamedTuple):
-    """Controllers and devices by name."""
+class Own(NamedTuple):
+    """What a file defines, by name."""
 
     controllers: dict[str, Make]
     devices: dict[str, Device | Family]
 
 
+class Known(NamedTuple):
+    """Controllers and devices by name."""
+
+    controllers: dict[str, Make]
+    devices: dict[str, Device | Family]
+    own: Own
+    """Those of them that the file defines."""
+
+
 def known(file: Path | None) -> Known:
     """What can be compared, the definitions of a file included."""
-    own = None if file is None else _loaded(file)
-    controllers, devices = getattr(own, "CONTROLLERS", {}), getattr(own, "DEVICES", {})
+    module = None if file is None else _loaded(file)
+    controllers, devices = getattr(module, "CONTROLLERS", {}), getattr(module, "DEVICES", {})
     for name, entries in (("CONTROLLERS", controllers), ("DEVICES", devices)):
         if not isinstance(entries, dict):
             raise InputError(f"{file}: {name} must be a dict by name (got {entries!r})")
@@ -348,7 +368,7 @@ def known(file: Path | None) -> Known:
                 f"{file}: device {name!r} must have a method received_frames, or be a function of a "
                 f"random.Random that makes one (got {device!r})"
             )
-    return Known({**CONTROLLERS, **controllers}, {**DEVICES, **devices})
+    return Known({**CONTROLLERS, **controllers}, {**DEVICES, **devices}, Own(controllers, devices))
 
 
 def _names(experiment: Experiment) -> Known:
@@ -373,8 +393,37 @@ def _loaded(path: Path) -> ModuleType:
         raise InputError(f"{path}: is no Python file; its name ends in .py")
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # its dataclasses look for their module there
     try:
         spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise InputError(f"{path}:{error.lineno}: {type(error).__name__}: {error.msg}") from error
     except Exception as error:
-        raise InputError(f"{path}: {type(error).__name__}: {error}") from error
+        raise _fault_of(path, error) from error
     return module
+
+
+@contextmanager
+def _blamed(file: Path | None, what: str) -> Iterator[None]:
+    """Tell of a failure as one of ``what``, which ``file`` defines; None: it is none of the user's."""
+    try:
+        yield
+    except WeirlabError as error:
+        if file is not None:
+            error.add_note(f"it was {what}, with what {file} defines")
+        raise
+    except Exception as error:
+        if file is None:
+            raise
+        raise _fault_of(file, error, f"{what}: ") from error
+
+
+def _fault_of(file: Path, error: Exception, what: str = "") -> InputError:
+    """The error of a file of the user's, with the innermost of its lines that led there."""
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).resolve() == file.resolve()
+    ]
+    place = f"{file}:{lines[-1]}" if lines else f"{file}"
+    return InputError(f"{place}: {what}{type(error).__name__}: {error}")

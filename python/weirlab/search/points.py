@@ -7,20 +7,27 @@ i has the seed ``run.seed + i``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
-from weirlab.errors import InputError
+from weirlab.errors import InputError, ScenarioError
 from weirlab.runs import replicate_seeds
 from weirlab.scenario import Scenario
 from weirlab.scenario.combinations import combinations
 from weirlab.search.base import Ending, GoalResult, SearchResult
 from weirlab.search.build import build
 
-__all__ = ["OVERHEAD_BYTES", "PointSearch", "point_searches", "rates_table", "run_point_searches"]
+__all__ = [
+    "OVERHEAD_BYTES",
+    "PointSearch",
+    "directions_table",
+    "point_searches",
+    "rates_table",
+    "run_point_searches",
+]
 
 OVERHEAD_BYTES = 20
 """Preamble, start delimiter and gap of an Ethernet frame. Source: IEEE 802.3, clause 4.4.2."""
@@ -53,10 +60,12 @@ def point_searches(scenario: Scenario) -> list[PointSearch]:
     """All searches of the study of ``scenario``, in their order: point by point, all replicates of each.
 
     Raises:
-        ScenarioError: A combination of levels is not legal; all of them, each with its levels.
+        ScenarioError: A factor is called like a column of the tables, or a combination of levels is not
+            legal; all of them, each with its levels.
     """
     if scenario.study is None or scenario.search is None:
         raise InputError(f"{scenario.name}: a study of searches needs the sections 'study' and 'search'")
+    _refuse_names_of_columns(scenario, scenario.study.factors)
     seeds = replicate_seeds(scenario.run.seed, scenario.study.replicates)
     return [
         PointSearch(point.number, point.levels, replicate, point.scenario.assign({"run.seed": str(seed)}))
@@ -115,36 +124,87 @@ def rates_table(results: Sequence[tuple[PointSearch, SearchResult]]) -> pl.DataF
         for each, result in results
         for goal in result.goals
     ]
-    return pl.DataFrame(
-        rows,
-        schema={
-            "point": pl.UInt32,
-            "replicate": pl.UInt32,
-            **dict.fromkeys(factors, pl.String),
-            "goal": pl.String,
-            "lower_fps": pl.Float64,
-            "upper_fps": pl.Float64,
-            "loss_ratio": pl.Float64,
-            "frame_size_bytes": pl.UInt32,
-            "directions": pl.UInt32,
-            "lower_per_direction_fps": pl.Float64,
-            "l1_bps": pl.Float64,
-            "l2_bps": pl.Float64,
-            "regular": pl.Boolean,
-            "irregular": pl.String,
-            "trials": pl.UInt32,
-            "time_s": pl.Float64,
-            "lower_trials": pl.UInt32,
-            "upper_trials": pl.UInt32,
-            "full_trials": pl.UInt32,
-            "exceeding_trials": pl.UInt32,
-            "exceed_estimate": pl.Float64,
-            "exceed_low": pl.Float64,
-            "exceed_high": pl.Float64,
-            "stationarity": pl.String,
-            "reached_s": pl.Float64,
-        },
-    )
+    return pl.DataFrame(rows, schema={**_PLACE, **dict.fromkeys(factors, pl.String), **_FOUND})
+
+
+def directions_table(results: Sequence[tuple[PointSearch, SearchResult]]) -> pl.DataFrame:
+    """One row per search, goal, bound and direction, where the testbed tells directions apart: ``point
+    replicate``, a column per factor, ``goal``, ``bound`` (``lower`` or ``upper``), ``trial`` (the index of
+    the one that stands for the bound), ``direction`` (its name), ``sent_frames``, ``received_frames`` and
+    ``loss_ratio``, null where nothing was sent."""
+    factors = list(results[0][0].levels) if results else []
+    rows = [
+        {
+            "point": each.point,
+            "replicate": each.replicate,
+            **each.levels,
+            "goal": goal.goal.name,
+            "bound": side,
+            "trial": bound.trial.spec.index,
+            "direction": direction.name,
+            "sent_frames": direction.sent_frames,
+            "received_frames": direction.received_frames,
+            "loss_ratio": direction.loss_ratio,
+        }
+        for each, result in results
+        for goal in result.goals
+        for side, bound in (("lower", goal.lower), ("upper", goal.upper))
+        if bound is not None
+        for direction in bound.trial.per_direction
+    ]
+    return pl.DataFrame(rows, schema={**_PLACE, **dict.fromkeys(factors, pl.String), **_COUNTED})
+
+
+_PLACE = {"point": pl.UInt32, "replicate": pl.UInt32}
+_FOUND = {
+    "goal": pl.String,
+    "lower_fps": pl.Float64,
+    "upper_fps": pl.Float64,
+    "loss_ratio": pl.Float64,
+    "frame_size_bytes": pl.UInt32,
+    "directions": pl.UInt32,
+    "lower_per_direction_fps": pl.Float64,
+    "l1_bps": pl.Float64,
+    "l2_bps": pl.Float64,
+    "regular": pl.Boolean,
+    "irregular": pl.String,
+    "trials": pl.UInt32,
+    "time_s": pl.Float64,
+    "lower_trials": pl.UInt32,
+    "upper_trials": pl.UInt32,
+    "full_trials": pl.UInt32,
+    "exceeding_trials": pl.UInt32,
+    "exceed_estimate": pl.Float64,
+    "exceed_low": pl.Float64,
+    "exceed_high": pl.Float64,
+    "stationarity": pl.String,
+    "reached_s": pl.Float64,
+}
+_COUNTED = {
+    "goal": pl.String,
+    "bound": pl.String,
+    "trial": pl.UInt32,
+    "direction": pl.String,
+    "sent_frames": pl.UInt64,
+    "received_frames": pl.UInt64,
+    "loss_ratio": pl.Float64,
+}
+
+
+def _refuse_names_of_columns(scenario: Scenario, factors: Iterable[str]) -> None:
+    """Raise ScenarioError for factors whose column would take the place of another one in the tables."""
+    taken = [name for name in factors if name in {**_PLACE, **_FOUND, **_COUNTED}]
+    if taken:
+        raise ScenarioError(
+            [
+                scenario.problem_at(
+                    ("study", "factors", name),
+                    f"the tables of a study of searches have a column {name!r} already; give the factor "
+                    f"another name",
+                )
+                for name in taken
+            ]
+        )
 
 
 def _offered(goal: GoalResult) -> dict[str, float | None]:
