@@ -6,10 +6,12 @@ mod transport;
 
 use std::collections::BTreeSet;
 
+use crate::cc;
 use crate::error::SpecError;
 use crate::network::Topology;
 use crate::spec::{
-    Capture, Departures, Destination, Discipline, FrameSize, LevelProbe, QueueRule, Record, Run, Source, Spec, Traffic,
+    Capture, Departures, Destination, Discipline, FrameSize, LevelProbe, QueueRule, Record, Run, Source, Spec,
+    StreamProbe, Traffic,
 };
 use crate::units::{Bytes, Span, Time};
 
@@ -343,6 +345,7 @@ fn check_record(record: &Record, spec: &Spec, topology: &Topology) -> Result<(),
             check(probe.every_ps, series, at)?;
         }
     }
+    check_streams(&record.probe_streams, spec)?;
     let mut hosts = BTreeSet::new();
     for (i, probe) in record.limiters.iter().enumerate() {
         let at = format!("/record/limiters/{i}");
@@ -394,6 +397,38 @@ fn check_window(from: Time, to: Time) -> Result<(), SpecError> {
     if from >= to {
         let message = format!("the time that counts ends after its start, {from} (got {to})");
         return Err(SpecError::new("/to_ps", message));
+    }
+    Ok(())
+}
+
+fn check_streams(probes: &[StreamProbe], spec: &Spec) -> Result<(), SpecError> {
+    let mut groups = BTreeSet::new();
+    for (i, probe) in probes.iter().enumerate() {
+        let at = format!("/record/probe_streams/{i}");
+        let Some(group) = spec.traffic.get(probe.traffic as usize) else {
+            let message = format!("there is no traffic {}: there are {}", probe.traffic, spec.traffic.len());
+            return Err(SpecError::new(format!("{at}/traffic"), message));
+        };
+        let name = &group.name;
+        let Some((rapid, connections)) = group.tcp.as_ref().and_then(|tcp| match &tcp.config.congestion_control {
+            cc::Config::Rapid(rapid) => Some((rapid, tcp)),
+            _ => None,
+        }) else {
+            let message = format!("traffic '{name}' has no probe streams: no rapid sender");
+            return Err(SpecError::new(format!("{at}/traffic"), message));
+        };
+        if !groups.insert(probe.traffic) {
+            return Err(SpecError::new(format!("{at}/traffic"), format!("traffic '{name}' is recorded twice")));
+        }
+        let frame = connections.config.full_frame() + rapid.framing_bytes;
+        let packets = (rapid.rate.most_bps * spec.run.duration_ps).count() / frame.count();
+        let rows = packets.saturating_mul(connections.list.len() as u64);
+        let rows = if probe.packets { rows } else { rows / u64::from(rapid.ramp.packets) };
+        if rows > MAX_ROWS {
+            let message =
+                format!("up to {rows} rows would be recorded; at most {MAX_ROWS}: a shorter run, or no packets");
+            return Err(SpecError::new(at, message));
+        }
     }
     Ok(())
 }

@@ -24,6 +24,7 @@ pub mod marking;
 pub mod network;
 pub mod path;
 pub mod queue;
+pub mod rapid;
 mod ring;
 pub mod rng;
 pub mod routing;

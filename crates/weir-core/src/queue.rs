@@ -379,6 +379,12 @@ impl<H: Copy> Port<H> {
         self.free_at
     }
 
+    /// When a frame of the data lane that is offered at `now` begins, if the port is not paused and no control frame comes.
+    pub fn start_of_next(&self, now: Time) -> Time {
+        let waiting = Bytes::new(self.waiting_bytes) + self.framing * self.queue.len() as u64;
+        if waiting == Bytes::ZERO { self.free_at.max(now) } else { self.free_at.max(now) + waiting / self.rate }
+    }
+
     /// Sum of the sizes of the frames that wait in the data lane.
     pub fn waiting_bytes(&self) -> Bytes {
         Bytes::new(self.waiting_bytes)

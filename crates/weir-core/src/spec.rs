@@ -397,6 +397,8 @@ pub struct Record {
     pub flows: Vec<TrafficProbe>,
     /// Series of the senders of all TCP connections of some traffic groups.
     pub connections: Vec<TrafficProbe>,
+    /// Probe streams of all senders of some traffic groups that have them.
+    pub probe_streams: Vec<StreamProbe>,
     /// Distribution of the one-way delay of every flow.
     pub delays: bool,
     /// Series of the rate limiters of hosts.
@@ -441,6 +443,16 @@ pub struct TrafficProbe {
     pub traffic: u32,
     /// Length of an interval.
     pub every_ps: Span,
+}
+
+/// Rows of the tables `probe_streams`, `probe_states` and `probe_packets`: what probing senders write down.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StreamProbe {
+    /// Place in `traffic`; at most one probe per group.
+    pub traffic: u32,
+    /// Whether each packet is written down.
+    pub packets: bool,
 }
 
 /// Rows of the table `limiters`: the rate limiter of each flow of a host.

@@ -8,13 +8,19 @@
 //! |---|---|---|
 //! | [`Reno`] | `reno.rs` | RFC 5681 |
 //! | [`Cubic`] | `cubic.rs` | RFC 9438 |
+//! | [`Rapid`] | `rapid.rs` | Konda & Kaur 2009 |
+//!
+//! A controller that times each segment by itself says when the next one departs, and is told of each departure and of
+//! each arrival that the receiver stamped.
 
 mod cubic;
+mod rapid;
 mod reno;
 
 use serde::{Deserialize, Serialize};
 
 pub use cubic::Cubic;
+pub use rapid::Rapid;
 pub use reno::Reno;
 
 use crate::error::SpecError;
@@ -76,6 +82,15 @@ pub struct Allowance {
     pub pacing: Option<Rate>,
 }
 
+/// A segment that leaves for the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departed {
+    /// The number behind its last byte.
+    pub number: u64,
+    /// The length of its frame, without preamble and gap.
+    pub frame: Bytes,
+}
+
 /// What sets a sender's rate.
 pub trait CongestionControl {
     /// Something happened at `now`.
@@ -86,6 +101,38 @@ pub trait CongestionControl {
 
     /// Where a reduction of the window ends.
     fn threshold(&self) -> Bytes;
+
+    /// When the next new segment is to leave, for a controller that times each by itself; none: when the window and the
+    /// pacing rate let it.
+    fn departure(&self) -> Option<Time> {
+        None
+    }
+
+    /// A segment leaves for the first time.
+    fn on_sent(&mut self, now: Time, sent: &Departed) {
+        let _ = (now, sent);
+    }
+
+    /// The segment of which [`CongestionControl::on_sent`] told last left at `at`, later than that.
+    fn on_left(&mut self, at: Time) {
+        let _ = at;
+    }
+
+    /// A new segment could leave by its time, but there is none, or no window for it.
+    fn on_idle(&mut self, now: Time) {
+        let _ = now;
+    }
+
+    /// Everything below `number` has arrived in order and without loss, the last of it at `received` of the receiver's
+    /// clock.
+    fn on_arrival(&mut self, now: Time, number: u64, received: Time) {
+        let _ = (now, number, received);
+    }
+
+    /// What was lost is repaired, and what was reduced stays so: the sender is open again.
+    fn on_repaired(&mut self, now: Time) {
+        let _ = now;
+    }
 }
 
 /// Which controller, with its parameters, as it crosses the boundary.
@@ -103,6 +150,8 @@ pub enum Config {
         /// Whether the window of the last reduction is forgotten faster while windows shrink.
         fast_convergence: bool,
     },
+    /// [`Rapid`].
+    Rapid(Box<crate::rapid::Config>),
 }
 
 impl Config {
@@ -122,6 +171,7 @@ impl Config {
                 }
                 Ok(())
             }
+            Config::Rapid(ref rapid) => rapid.check(),
         }
     }
 }
@@ -133,6 +183,8 @@ pub enum Controller {
     Reno(Reno),
     /// RFC 9438.
     Cubic(Cubic),
+    /// Konda & Kaur 2009.
+    Rapid(Box<Rapid>),
     /// A user's own.
     Custom(Box<dyn CustomControl>),
 }
@@ -141,13 +193,14 @@ pub enum Controller {
 pub trait CustomControl: CongestionControl + std::fmt::Debug + Send {}
 
 impl Controller {
-    /// The controller of `config` for full segments of `segment`, which starts with `initial`.
-    pub fn new(config: &Config, segment: Bytes, initial: Bytes) -> Controller {
+    /// The controller of `config` for full segments of `segment`, in frames of `frame`, which starts with `initial`.
+    pub fn new(config: &Config, segment: Bytes, frame: Bytes, initial: Bytes) -> Controller {
         match *config {
             Config::Reno {} => Controller::Reno(Reno::new(segment, initial)),
             Config::Cubic { c, beta, fast_convergence } => {
                 Controller::Cubic(Cubic::new(segment, initial, c, beta, fast_convergence))
             }
+            Config::Rapid(ref rapid) => Controller::Rapid(Box::new(Rapid::new(rapid, segment, frame))),
         }
     }
 }
@@ -157,6 +210,7 @@ macro_rules! delegate {
         match $self {
             Controller::Reno($controller) => $call,
             Controller::Cubic($controller) => $call,
+            Controller::Rapid($controller) => $call,
             Controller::Custom($controller) => $call,
         }
     };
@@ -176,5 +230,32 @@ impl CongestionControl for Controller {
     #[inline]
     fn threshold(&self) -> Bytes {
         delegate!(self, controller => controller.threshold())
+    }
+
+    #[inline]
+    fn departure(&self) -> Option<Time> {
+        delegate!(self, controller => controller.departure())
+    }
+
+    #[inline]
+    fn on_sent(&mut self, now: Time, sent: &Departed) {
+        delegate!(self, controller => controller.on_sent(now, sent));
+    }
+
+    fn on_left(&mut self, at: Time) {
+        delegate!(self, controller => controller.on_left(at));
+    }
+
+    #[inline]
+    fn on_idle(&mut self, now: Time) {
+        delegate!(self, controller => controller.on_idle(now));
+    }
+
+    fn on_arrival(&mut self, now: Time, number: u64, received: Time) {
+        delegate!(self, controller => controller.on_arrival(now, number, received));
+    }
+
+    fn on_repaired(&mut self, now: Time) {
+        delegate!(self, controller => controller.on_repaired(now));
     }
 }

@@ -3,11 +3,12 @@
 use super::{check_departures, check_host, check_sizes, check_times};
 use crate::error::SpecError;
 use crate::network::Topology;
-use crate::spec::transport::{Connection, Connections, Load};
-use crate::units::Bytes;
+use crate::spec::transport::{Connection, Connections, Hosts, Load};
+use crate::units::{Bytes, Span};
 
 pub(super) fn check_connections(tcp: &Connections, topology: &Topology) -> Result<(), SpecError> {
     tcp.config.check().map_err(|error| error.under("/config"))?;
+    check_hosts(&tcp.hosts).map_err(|error| error.under("/hosts"))?;
     for (i, connection) in tcp.list.iter().enumerate() {
         check_connection(connection, topology).map_err(|error| error.under(format!("/list/{i}")))?;
     }
@@ -33,6 +34,19 @@ fn check_connection(connection: &Connection, topology: &Topology) -> Result<(), 
             check_departures(departures).map_err(|error| error.under("/load/departures"))?;
             check_sizes(write_size).map_err(|error| error.under("/load/write_size"))
         }
+    }
+}
+
+fn check_hosts(hosts: &Hosts) -> Result<(), SpecError> {
+    if let Some(timers) = &hosts.timers {
+        timers.check().map_err(|error| error.under("/timers"))?;
+    }
+    if hosts.adapter_frames == Some(0) {
+        return Err(SpecError::new("/adapter_frames", "an adapter holds at least 1 frame (got 0)"));
+    }
+    match hosts.coalescing_ps {
+        Some(Span::ZERO) => Err(SpecError::new("/coalescing_ps", "frames are gathered for longer than 0 s")),
+        _ => Ok(()),
     }
 }
 

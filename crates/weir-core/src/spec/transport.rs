@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Departures, FrameSize, Stream};
 use crate::tcp;
-use crate::units::{Bytes, Time};
+use crate::units::{Bytes, Span, Time};
 
 /// TCP connections with the same settings.
 ///
@@ -15,8 +15,22 @@ use crate::units::{Bytes, Time};
 pub struct Connections {
     /// Settings of both ends.
     pub config: tcp::Config,
+    /// What their hosts do to them.
+    pub hosts: Hosts,
     /// One by one.
     pub list: Vec<Connection>,
+}
+
+/// How hosts are imperfect; everything null: not at all.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hosts {
+    /// How the timers fail that hold the segments of a paced sender back.
+    pub timers: Option<tcp::Timing>,
+    /// Frames that may wait in the adapter of a sender; while there are as many, it is given no more.
+    pub adapter_frames: Option<u32>,
+    /// For how long the adapter of a receiver gathers frames, from the first of them on, before it interrupts.
+    pub coalescing_ps: Option<Span>,
 }
 
 /// A connection.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cc;
 use crate::error::SpecError;
+use crate::tcp::segment::{Flags, Segment};
 use crate::units::{Bytes, Span};
 
 /// Settings of a connection, as they cross the boundary.
@@ -44,6 +45,12 @@ pub struct Config {
     pub delayed_ack_timeout_ps: Span,
     /// Least retransmission timeout.
     pub min_rto_ps: Span,
+    /// Unit in which acknowledgements tell, in the place of their time stamp, when the segment arrived that made the
+    /// receiver send them; null: they do not. Such stamps are no clock of the acknowledgements: PAWS is not applied to
+    /// them.
+    ///
+    /// Source: Rapid UDP, (3).
+    pub arrival_stamps_ps: Option<Span>,
 }
 
 /// How the window comes down while losses are repaired.
@@ -109,6 +116,13 @@ impl Config {
         self.window_scaling.then(|| (0..MAX_SCALE).find(fits).unwrap_or(MAX_SCALE))
     }
 
+    /// Length of the frame of a full segment, without preamble and gap.
+    pub fn full_frame(&self) -> Bytes {
+        let flags = Flags::ACK.with_if(self.timestamps, Flags::TIMESTAMPS);
+        let len = u32::try_from(self.segment_bytes.count()).unwrap_or(u32::MAX);
+        Segment { len, flags, ..Segment::default() }.frame_size()
+    }
+
     /// Checks what no type can express.
     ///
     /// # Errors
@@ -135,6 +149,16 @@ impl Config {
         };
         span("/delayed_ack_timeout_ps", self.delayed_ack_timeout_ps)?;
         span("/min_rto_ps", self.min_rto_ps)?;
+        if let Some(unit) = self.arrival_stamps_ps {
+            span("/arrival_stamps_ps", unit)?;
+            if !self.timestamps {
+                let message = "acknowledgements without time stamps have no place for it: set 'timestamps' (got false)";
+                return Err(SpecError::new("/arrival_stamps_ps", message));
+            }
+        }
+        if matches!(self.congestion_control, cc::Config::Rapid(_)) && self.arrival_stamps_ps.is_none() {
+            return Err(SpecError::new("/arrival_stamps_ps", "rapid needs the times of arrival (got null)"));
+        }
         self.congestion_control.check().map_err(|error| error.under("/congestion_control"))
     }
 }
@@ -160,6 +184,7 @@ pub(crate) fn example() -> Config {
         delayed_ack_segments: 2,
         delayed_ack_timeout_ps: Span::from_ms(40),
         min_rto_ps: Span::from_ms(200),
+        arrival_stamps_ps: None,
     }
 }
 

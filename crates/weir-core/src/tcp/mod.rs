@@ -25,6 +25,8 @@ mod rtt;
 mod scoreboard;
 mod segment;
 mod sender;
+mod stamps;
+mod timers;
 
 pub use config::{Config, DUP_THRESHOLD, LossMarking, LostRetransmissions, Recovery};
 pub use counters::{ReceiverCounters, SenderCounters};
@@ -32,8 +34,9 @@ pub use receiver::Receiver;
 pub use rtt::{INITIAL_RTO, MAX_RTO, RttEstimator};
 pub use segment::{Ecn, Flags, HEADERS, LEAST_FRAME, MAX_SACKS, Sacks, Segment};
 pub use sender::{Phase, Sender};
+pub use timers::{Timers, Timing};
 
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 /// Length of a tick of time stamps: 1 ms.
 const PS_PER_TICK: u64 = 1_000_000_000;
@@ -42,6 +45,12 @@ const PS_PER_TICK: u64 = 1_000_000_000;
 #[inline]
 fn ticks(now: Time) -> u32 {
     (now.ps() / PS_PER_TICK) as u32
+}
+
+/// The stamp of an arrival at `at`, in units of `unit`.
+#[inline]
+fn stamp(at: Time, unit: Span) -> u32 {
+    (at.ps() / unit.ps()) as u32
 }
 
 /// Whether the time stamp `value` is older than `recent`.

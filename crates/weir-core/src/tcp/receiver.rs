@@ -4,7 +4,7 @@ use crate::tcp::config::Config;
 use crate::tcp::counters::ReceiverCounters;
 use crate::tcp::ranges::Ranges;
 use crate::tcp::segment::{Ecn, Flags, Sacks, Segment};
-use crate::tcp::{is_older, ticks};
+use crate::tcp::{is_older, stamp, ticks};
 use crate::units::{Bytes, Span, Time};
 
 /// The receiving end. Its application takes every byte as soon as it is complete up to there, so the receive buffer
@@ -35,6 +35,9 @@ pub struct Receiver {
     /// When the acknowledgement that is held back must go.
     deadline: Time,
     ts_recent: u32,
+    /// The unit of stamps of arrival, if these are told, and the last one.
+    stamps: Option<Span>,
+    arrived: Time,
     last_ack: u64,
     /// Whether marks are echoed.
     echo: bool,
@@ -71,6 +74,8 @@ impl Receiver {
             unacknowledged: 0,
             deadline: Time::NEVER,
             ts_recent: 0,
+            stamps: config.arrival_stamps_ps,
+            arrived: Time::ZERO,
             last_ack: 0,
             echo: false,
             finished: None,
@@ -85,6 +90,7 @@ impl Receiver {
             return;
         }
         self.counters.segments += 1;
+        self.arrived = now;
         if segment.flags.has(Flags::SYN) {
             if self.next == 0 {
                 (self.next, self.ts_recent) = (1, segment.ts_val);
@@ -228,7 +234,7 @@ impl Receiver {
         Segment {
             seq: 1,
             ack: self.next,
-            ts_val: ticks(now),
+            ts_val: self.stamps.map_or_else(|| ticks(now), |unit| stamp(self.arrived, unit)),
             ts_ecr: self.ts_recent,
             window: self.window,
             flags: self.flags.with_if(self.echo, Flags::ECE),

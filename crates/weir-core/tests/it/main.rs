@@ -4,6 +4,7 @@ mod ethernet;
 mod network;
 mod path;
 mod queue;
+mod rapid;
 mod routing;
 mod specs;
 mod switching;

@@ -30,6 +30,7 @@ fn config() -> Config {
         delayed_ack_segments: 2,
         delayed_ack_timeout_ps: Span::from_ms(40),
         min_rto_ps: Span::from_ms(200),
+        arrival_stamps_ps: None,
     }
 }
 

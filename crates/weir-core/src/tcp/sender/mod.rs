@@ -10,6 +10,8 @@ use crate::tcp::reduction::Reduction;
 use crate::tcp::rtt::RttEstimator;
 use crate::tcp::scoreboard::{Delivered, Scoreboard};
 use crate::tcp::segment::{Flags, Segment};
+use crate::tcp::stamps::StampReader;
+use crate::tcp::timers::Timers;
 use crate::units::{Bytes, Span, Time};
 
 /// The sending end: told what arrives and when time has passed, asked what to send and when to come back.
@@ -44,9 +46,14 @@ pub struct Sender {
     owes_cwr: bool,
     duplicates: u64,
     rto_at: Time,
-    /// When pacing lets the next segment go, and whether one waits for that.
+    /// When the pacing rate lets the next segment go.
     release: Time,
-    held: bool,
+    /// When a segment that waits for its time may go; [`Time::NEVER`] if none does.
+    wake: Time,
+    /// The departure for which the timer was set last, and when that runs out.
+    timer: (Time, Time),
+    timers: Option<Timers>,
+    stamps: Option<StampReader>,
     ts_recent: u32,
     opened: Time,
     established: Option<Time>,
@@ -96,7 +103,7 @@ impl Sender {
             state: State::Closed,
             board: Scoreboard::new(),
             rtt: RttEstimator::new(config.min_rto_ps),
-            control: Controller::new(&config.congestion_control, segment, initial),
+            control: Controller::new(&config.congestion_control, segment, config.full_frame(), initial),
             written: 1,
             closed: false,
             window_end: 0,
@@ -110,7 +117,10 @@ impl Sender {
             duplicates: 0,
             rto_at: Time::NEVER,
             release: Time::ZERO,
-            held: false,
+            wake: Time::NEVER,
+            timer: (Time::NEVER, Time::NEVER),
+            timers: None,
+            stamps: config.arrival_stamps_ps.map(StampReader::new),
             ts_recent: 0,
             opened: Time::NEVER,
             established: None,
@@ -118,6 +128,21 @@ impl Sender {
             counters: SenderCounters::default(),
             config: config.clone(),
         }
+    }
+
+    /// The timers that hold segments back until their time run out as `timers` say.
+    pub fn set_timers(&mut self, timers: Timers) {
+        self.timers = Some(timers);
+    }
+
+    /// What sets the window and the rate.
+    pub fn control(&mut self) -> &mut Controller {
+        &mut self.control
+    }
+
+    /// The segment that [`Sender::poll_transmit`] gave last leaves at `at`, later than it was given.
+    pub fn note_departure(&mut self, at: Time) {
+        self.control.on_left(at);
     }
 
     /// Begins the connection.
@@ -156,7 +181,7 @@ impl Sender {
                 self.establish(now, segment);
             }
             State::Established if segment.flags.has(Flags::ACK) && segment.ack <= self.board.nxt() => {
-                if segment.flags.has(Flags::TIMESTAMPS) {
+                if segment.flags.has(Flags::TIMESTAMPS) && self.stamps.is_none() {
                     if is_older(segment.ts_val, self.ts_recent) {
                         self.counters.paws_rejects += 1;
                         return;
@@ -201,7 +226,7 @@ impl Sender {
     /// The next segment to send now, if there is one.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
-        self.held = false;
+        self.wake = Time::NEVER;
         match self.state {
             State::Closed => None,
             State::SynSent => self.syn(now),
@@ -216,10 +241,10 @@ impl Sender {
         self.rto_at
     }
 
-    /// When pacing lets the next segment go; [`Time::NEVER`] if none waits for that.
+    /// When the next segment may go that waits for its time; [`Time::NEVER`] if none does.
     #[inline]
     pub fn poll_release(&self) -> Time {
-        if self.held { self.release } else { Time::NEVER }
+        self.wake
     }
 
     /// What may be in flight.
@@ -298,7 +323,9 @@ impl Sender {
         self.rto_at = Time::NEVER;
         self.window_scale = answer.window_scale.unwrap_or(0);
         self.window_end = answer.ack + u64::from(answer.window);
-        self.ts_recent = answer.ts_val;
+        if self.stamps.is_none() {
+            self.ts_recent = answer.ts_val;
+        }
     }
 
     #[inline]
@@ -323,6 +350,7 @@ impl Sender {
         let rtt = self.sample(now, &news);
         if news.acked > 0 {
             self.on_progress(now, news.acked);
+            self.read_stamp(now, segment);
         }
         let lost = self.detect(now, &news, is_duplicate, news.acked > 0);
         self.change_phase(now, lost, segment.flags.has(Flags::ECE));
@@ -338,6 +366,18 @@ impl Sender {
                 may_grow: matches!(self.phase, Phase::Open | Phase::Loss),
             };
             self.tell(now, &SenderEvent::Ack(event));
+        }
+    }
+
+    /// A segment that everything before it has reached the receiver with has a time of arrival that means something.
+    #[inline]
+    fn read_stamp(&mut self, now: Time, segment: &Segment) {
+        if let Some(stamps) = &mut self.stamps
+            && self.phase == Phase::Open
+            && segment.sacks.is_empty()
+        {
+            let received = stamps.read(now, segment.ts_val);
+            self.control.on_arrival(now, segment.ack, received);
         }
     }
 
@@ -398,6 +438,7 @@ impl Sender {
                 self.tell(now, &SenderEvent::Recovered { window: Bytes::new(reduction.last_window()) });
             }
             self.phase = Phase::Open;
+            self.control.on_repaired(now);
         }
         match self.phase {
             Phase::Open | Phase::Reduced if lost || (self.phase == Phase::Open && self.board.has_lost()) => {

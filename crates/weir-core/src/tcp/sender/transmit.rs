@@ -1,6 +1,6 @@
 //! What a sender sends: which segment next, and what it says.
 
-use crate::cc::{Allowance, CongestionControl};
+use crate::cc::{Allowance, CongestionControl, Departed};
 use crate::tcp::config::Recovery;
 use crate::tcp::segment::{Ecn, Flags, Segment};
 use crate::tcp::sender::{Forced, Phase, Sender};
@@ -44,10 +44,11 @@ impl Sender {
         let pipe = self.board.pipe();
         let window = self.window().count();
         if pipe >= window {
+            self.control.on_idle(now);
             return None;
         }
         if self.release > now && (self.board.has_lost() || self.sendable() > 0) {
-            self.held = true;
+            self.wake = self.release;
             return None;
         }
         let room = window - pipe;
@@ -58,13 +59,33 @@ impl Sender {
             return (u64::from(len) <= room).then(|| self.send_again(now, place, len, why));
         }
         let len = self.sendable();
+        if len > 0 && len <= room {
+            return (!self.must_wait(now)).then(|| self.send_new(now, len));
+        }
+        self.control.on_idle(now);
         if len > 0 {
-            return (len <= room).then(|| self.send_new(now, len));
+            return None;
         }
         if self.phase == Phase::Recovery && self.config.sack {
             return self.nothing_new(now, room);
         }
         None
+    }
+
+    /// Whether the next new segment has a time of its own that has not come.
+    #[inline]
+    fn must_wait(&mut self, now: Time) -> bool {
+        let Some(due) = self.control.departure() else { return false };
+        if self.timer.0 != due {
+            let at = match &mut self.timers {
+                // What is due already waits for no timer.
+                Some(timers) if due > now => timers.runs_out(due),
+                _ => due,
+            };
+            self.timer = (due, at);
+        }
+        self.wake = if now < self.timer.1 { self.timer.1 } else { Time::NEVER };
+        now < self.timer.1
     }
 
     /// In recovery, with nothing new to send.
@@ -105,6 +126,7 @@ impl Sender {
         segment.flags = segment.flags.with_if(cwr, Flags::CWR);
         segment.ecn = ecn;
         self.after_sending(now, &segment);
+        self.control.on_sent(now, &Departed { number: segment.end(), frame: segment.frame_size() });
         segment
     }
 

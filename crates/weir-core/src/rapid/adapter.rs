@@ -1,0 +1,142 @@
+//! The rate that follows the estimates.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::SpecError;
+use crate::units::{Rate, Span};
+
+/// How the mean rate follows the estimates.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Adaptation {
+    /// Time constant of growth: tau.
+    pub tau_ps: Span,
+    /// A shortfall is taken by 1 / eta with each stream: eta.
+    pub eta: f64,
+    /// Rate at the start.
+    pub initial_bps: Rate,
+    /// Least rate.
+    pub least_bps: Rate,
+    /// Greatest rate, and greatest estimate.
+    pub most_bps: Rate,
+    /// What is left of the rate when losses begin to be repaired, or a timeout comes: beta.
+    pub beta: f64,
+    /// Packets of the streams of the start, in which the rate doubles; null: it grows like later.
+    pub start_packets: Option<u32>,
+    /// The queue that is to remain; null: none is looked at.
+    pub backlog: Option<Backlog>,
+}
+
+/// A queue that the sender keeps at the bottleneck, so that it never runs dry.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Backlog {
+    /// The queueing delay that is aimed at.
+    pub target_ps: Span,
+    /// What differs from it is to be made up for in this time.
+    pub within_ps: Span,
+}
+
+impl Adaptation {
+    /// Checks what no type can express.
+    ///
+    /// # Errors
+    /// The first fault found.
+    pub fn check(&self) -> Result<(), SpecError> {
+        if self.tau_ps == Span::ZERO {
+            return Err(SpecError::new("/tau_ps", "a time above 0 s (got 0 s)"));
+        }
+        if !(self.eta >= 1.0 && self.eta <= 1e6) {
+            return Err(SpecError::new("/eta", format!("a number from 1 to 1000000 (got {})", self.eta)));
+        }
+        if !(self.beta > 0.0 && self.beta <= 1.0) {
+            return Err(SpecError::new("/beta", format!("a number above 0 and at most 1 (got {})", self.beta)));
+        }
+        let (least, most) = (self.least_bps, self.most_bps);
+        if least.bps() == 0 || least > most {
+            let message = format!("the least rate is above 0 and at most the greatest, {most} (got {least})");
+            return Err(SpecError::new("/least_bps", message));
+        }
+        if !(least..=most).contains(&self.initial_bps) {
+            let message = format!("a rate from {least} to {most} (got {})", self.initial_bps);
+            return Err(SpecError::new("/initial_bps", message));
+        }
+        if let Some(packets) = self.start_packets.filter(|packets| !(4..=10_000).contains(packets)) {
+            return Err(SpecError::new("/start_packets", format!("4 to 10000 packets (got {packets})")));
+        }
+        match &self.backlog {
+            Some(backlog) if backlog.target_ps == Span::ZERO || backlog.within_ps == Span::ZERO => {
+                Err(SpecError::new("/backlog", "both times are above 0 s"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The mean rate, and what makes it change.
+#[derive(Clone, Debug)]
+pub struct RateAdapter {
+    config: Adaptation,
+    /// Bit/s.
+    rate: f64,
+    starting: bool,
+}
+
+impl RateAdapter {
+    /// At the initial rate.
+    pub fn new(config: &Adaptation) -> RateAdapter {
+        let rate = config.initial_bps.bps() as f64;
+        RateAdapter { config: config.clone(), rate, starting: config.start_packets.is_some() }
+    }
+
+    /// The mean rate.
+    pub fn rate(&self) -> Rate {
+        Rate::from_bps((self.rate as u64).max(1))
+    }
+
+    /// Whether the rate still doubles.
+    pub fn is_starting(&self) -> bool {
+        self.starting
+    }
+
+    /// A stream of length `length` gave the estimate `available` in bit/s; whether anything grew in it, and by how much
+    /// more than at an empty queue its packets were delayed in the end, s.
+    ///
+    /// Source: Konda & Kaur 2009, III.
+    pub fn on_estimate(&mut self, available: f64, grew: bool, length: Span, delay_s: f64) {
+        let most = self.config.most_bps.bps() as f64;
+        let available = available.min(most);
+        if self.starting {
+            self.starting = !grew;
+            self.rate = if grew { available } else { 2.0 * self.rate };
+        } else {
+            let wanted = available + self.correction(delay_s, most);
+            if wanted >= self.rate {
+                let share = (length.as_secs_f64() / self.config.tau_ps.as_secs_f64()).min(1.0);
+                self.rate += share * (wanted - self.rate);
+            } else {
+                self.rate -= (self.rate - wanted) / self.config.eta;
+            }
+        }
+        self.clamp();
+    }
+
+    /// The rate that brings the queue to what is aimed at in the time that there is for it, less the one that leaves it
+    /// as it is.
+    fn correction(&self, delay_s: f64, link: f64) -> f64 {
+        let Some(backlog) = &self.config.backlog else { return 0.0 };
+        let missing = backlog.target_ps.as_secs_f64() - delay_s;
+        missing / backlog.within_ps.as_secs_f64() * link
+    }
+
+    /// Losses begin to be repaired, or a timeout came.
+    pub fn on_congestion(&mut self) {
+        self.rate *= self.config.beta;
+        self.starting = false;
+        self.clamp();
+    }
+
+    fn clamp(&mut self) {
+        self.rate = self.rate.clamp(self.config.least_bps.bps() as f64, self.config.most_bps.bps() as f64);
+    }
+}

@@ -1,0 +1,135 @@
+//! What a probing sender writes down of its streams.
+
+use std::collections::VecDeque;
+
+use crate::units::{PS_PER_S, Rate, Span, Time};
+
+/// A p-stream that has come to its end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StreamRow {
+    /// Its number, from 0 in the order of sending.
+    pub stream: u64,
+    /// When its first packet left.
+    pub started: Time,
+    /// When its last packet left.
+    pub ended: Time,
+    /// When its end was known.
+    pub closed: Time,
+    /// Packets that left.
+    pub packets: u32,
+    /// Of these, those of which the receiver told the time of arrival.
+    pub samples: u32,
+    /// The mean rate that was asked for, and those of its first and last gap.
+    pub rate: Rate,
+    /// See `rate`.
+    pub low: Rate,
+    /// See `rate`.
+    pub high: Rate,
+    /// Why it ended.
+    pub outcome: Outcome,
+    /// Available bandwidth that was estimated, bit/s.
+    pub available_bps: Option<f64>,
+    /// First gap of the excursion, and how many it has.
+    pub excursion: Option<(u32, u32)>,
+    /// The mean rate after it.
+    pub next_rate: Rate,
+    /// Queueing delay of its last sample, above the least that was ever seen.
+    pub backlog: Option<Span>,
+    /// Gaps between its packets as they left that are within a quarter of what was asked for, or of what the link can.
+    pub fitting: u32,
+    /// Of its first eight gaps, those of packets back to back though a larger gap was asked for.
+    pub spilt: u32,
+}
+
+/// Why a stream ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Its estimate changed the rate.
+    Estimated,
+    /// Its estimate was not used: the rate had changed since it began, at the start of the connection.
+    Passed,
+    /// Too few of its packets have samples.
+    Pruned,
+    /// There was nothing to send, or no window.
+    Starved,
+    /// Losses began to be repaired.
+    Recovery,
+    /// The retransmission timer expired.
+    Timeout,
+}
+
+impl Outcome {
+    /// The names of all outcomes; the id of one is its place.
+    pub const NAMES: [&str; 6] = ["estimated", "passed", "pruned", "starved", "recovery", "timeout"];
+}
+
+/// Whether p-streams are sent: PROBE_STREAM of the kernel's log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeState {
+    /// They are.
+    On,
+    /// Losses are being repaired.
+    OffRecovery,
+    /// Everything is sent again after a timeout.
+    OffTimeout,
+}
+
+impl ProbeState {
+    /// The names of all states; the id of one is its place.
+    pub const NAMES: [&str; 3] = ["on", "off-recovery", "off-timeout"];
+}
+
+/// A packet of a p-stream.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PacketRow {
+    /// Number of its stream.
+    pub stream: u64,
+    /// Its place there.
+    pub place: u32,
+    /// When it was due.
+    pub due: Time,
+    /// When it left.
+    pub left: Time,
+    /// When it arrived, by the clock of the receiver; none if nothing told.
+    pub received: Option<Time>,
+}
+
+/// Everything that a sender writes down, if it is asked to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Log {
+    /// Streams in the order in which they ended.
+    pub streams: Vec<StreamRow>,
+    /// Changes of the state.
+    pub states: Vec<(Time, ProbeState)>,
+    /// Packets of streams, if these are asked for.
+    pub packets: Vec<PacketRow>,
+    /// Whether they are.
+    pub keeps_packets: bool,
+}
+
+/// The least delay of the last ten to eleven seconds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LeastDelay {
+    /// Seconds, and the least delay in each, ps.
+    of_second: VecDeque<(u64, i128)>,
+}
+
+impl LeastDelay {
+    /// A packet sent at `sent` arrived at `received` of another clock: by how much its delay exceeds the least one.
+    pub(super) fn on_sample(&mut self, sent: Time, received: Time) -> Span {
+        let delay = i128::from(received.ps()) - i128::from(sent.ps());
+        let second = sent.ps() / PS_PER_S;
+        match self.of_second.back_mut() {
+            Some(last) if last.0 == second => last.1 = last.1.min(delay),
+            _ => self.of_second.push_back((second, delay)),
+        }
+        while self.of_second.front().is_some_and(|first| first.0 + SECONDS < second) {
+            self.of_second.pop_front();
+        }
+        let least = self.of_second.iter().map(|&(_, delay)| delay).min().unwrap_or(delay);
+        Span::from_ps(u64::try_from(delay - least).unwrap_or(u64::MAX))
+    }
+}
+
+/// How long a delay is remembered.
+const SECONDS: u64 = 10;

@@ -1,0 +1,89 @@
+//! Rapid: a sender that probes the path with all of its packets.
+//!
+//! Packets leave in p-streams: groups whose rates grow exponentially about the mean rate. From the gaps with which they
+//! left and arrived the available bandwidth is estimated, and the mean rate follows it. While losses are repaired, no
+//! streams are sent.
+//!
+//! Everything here is told times and knows no clock, no segment and no socket: [`Probing`] serves a TCP sender in a
+//! simulated network ([`crate::cc::Rapid`]) and can serve a sender of datagrams alike.
+//!
+//! Reading order: [`Ramp`] (gaps) and [`Schedule`]; [`Sample`] and [`Denoising`]; [`Estimator`]; [`Adaptation`];
+//! [`Probing`]; [`Log`].
+//!
+//! Sources: Konda & Kaur 2009 (p-streams, adaptation), Yin 2014 (noise), Ribeiro 2003 (chirps), Rapid UDP (states,
+//! counters, the estimator of version 0.9.2). What these leave open is said where it is decided, and in docs/rapid.md.
+
+mod adapter;
+mod chirp;
+mod estimate;
+mod excursion;
+mod fluid;
+mod log;
+mod noise;
+mod probing;
+mod ramp;
+mod sample;
+mod trend;
+
+use serde::{Deserialize, Serialize};
+
+pub use adapter::{Adaptation, Backlog, RateAdapter};
+pub use estimate::{Estimate, Estimator, Terms};
+pub use log::{Log, Outcome, PacketRow, ProbeState, StreamRow};
+pub use noise::Denoising;
+pub use probing::Probing;
+pub use ramp::{Ramp, Schedule};
+pub use sample::Sample;
+
+use crate::error::SpecError;
+use crate::units::{Bytes, Rate};
+
+/// Settings of a probing sender, as they cross the boundary.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Gaps of a stream.
+    pub ramp: Ramp,
+    /// When the next packet is due.
+    pub schedule: Schedule,
+    /// What is done about arrivals that were gathered.
+    pub denoising: Denoising,
+    /// How the available bandwidth is told.
+    pub estimator: Estimator,
+    /// How the rate follows it.
+    pub rate: Adaptation,
+    /// Rate of the link that the sender is at.
+    pub link_bps: Rate,
+    /// What a frame takes on it beside its bytes.
+    pub framing_bytes: Bytes,
+    /// Rate of frames while losses are repaired; null: as the window lets them.
+    pub repair_bps: Option<Rate>,
+}
+
+impl Config {
+    /// Checks what no type can express.
+    ///
+    /// # Errors
+    /// The first fault found.
+    pub fn check(&self) -> Result<(), SpecError> {
+        self.ramp.check().map_err(|error| error.under("/ramp"))?;
+        self.denoising.check().map_err(|error| error.under("/denoising"))?;
+        self.estimator.check().map_err(|error| error.under("/estimator"))?;
+        self.rate.check().map_err(|error| error.under("/rate"))?;
+        if self.link_bps.bps() == 0 {
+            return Err(SpecError::new("/link_bps", "a rate above 0 bit/s (got 0 bit/s)"));
+        }
+        match self.repair_bps {
+            Some(rate) if rate.bps() == 0 => Err(SpecError::new("/repair_bps", "a rate above 0 bit/s (got 0 bit/s)")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The available bandwidth that the samples of one stream tell: for streams that others have sent. `terms.backlog_s` is
+/// that of the first sample.
+pub fn estimate(config: &Config, samples: &[Sample], terms: &Terms) -> Option<Estimate> {
+    let (steps, offset) = config.denoising.steps(samples);
+    let backlog_s = (terms.backlog_s + offset).max(0.0);
+    config.estimator.estimate(&steps, &Terms { backlog_s, ..*terms })
+}

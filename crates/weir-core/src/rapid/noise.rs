@@ -1,0 +1,165 @@
+//! Noise that receivers put on arrivals, and how it is taken away before an estimate.
+
+use serde::{Deserialize, Serialize};
+
+use super::sample::{Sample, Step, delays};
+use crate::error::SpecError;
+use crate::units::Span;
+
+/// What is done about arrivals that a receiver has gathered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Denoising {
+    /// Nothing.
+    None {},
+    /// Gaps are averaged from one spike to the next.
+    ///
+    /// A gap between arrivals is a spike when it exceeds the one before by `rise` and the one behind by `fall`: packets
+    /// waited there for an interrupt. DEVIATION: what lies before the first spike and behind the last one is left out;
+    /// the original carries the latter into the next stream.
+    ///
+    /// Source: Yin 2014, IV.
+    Spikes {
+        /// 30 us in the original.
+        rise_ps: Span,
+        /// 20 us there.
+        fall_ps: Span,
+    },
+    /// Of packets that arrive within `within` of each other only the last one is kept: the one that was held the least.
+    Batches {
+        /// Less than the time of a packet on the link.
+        within_ps: Span,
+    },
+}
+
+impl Denoising {
+    /// The steps of a stream without the noise, and by how much longer than the first sample that at the beginning of
+    /// the first step was under way, s.
+    pub(super) fn steps(&self, samples: &[Sample]) -> (Vec<Step>, f64) {
+        match *self {
+            Denoising::None {} => (Step::all(samples), 0.0),
+            Denoising::Spikes { rise_ps, fall_ps } => {
+                averaged(Step::all(samples), rise_ps.as_secs_f64(), fall_ps.as_secs_f64())
+            }
+            Denoising::Batches { within_ps } => {
+                let kept = last_of_batches(samples, within_ps);
+                let longer = match (samples.first(), kept.first()) {
+                    (Some(first), Some(kept)) => {
+                        (kept.received - first.received).as_secs_f64() - (kept.sent - first.sent).as_secs_f64()
+                    }
+                    _ => 0.0,
+                };
+                (Step::all(&kept), longer)
+            }
+        }
+    }
+
+    /// Checks what no type can express.
+    ///
+    /// # Errors
+    /// The first fault found.
+    pub fn check(&self) -> Result<(), SpecError> {
+        match *self {
+            Denoising::Batches { within_ps } if within_ps == Span::ZERO => {
+                Err(SpecError::new("/within_ps", "a time above 0 s (got 0 s)"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn averaged(steps: Vec<Step>, rise: f64, fall: f64) -> (Vec<Step>, f64) {
+    let is_spike = |place: usize| {
+        let gap = steps[place].recv_gap;
+        let before = place.checked_sub(1).map_or(0.0, |before| steps[before].recv_gap);
+        let behind = steps.get(place + 1).map_or(0.0, |step| step.recv_gap);
+        gap > before + rise && gap > behind + fall
+    };
+    let spikes: Vec<usize> = (0..steps.len()).filter(|&place| is_spike(place)).collect();
+    if spikes.len() < 2 {
+        return (steps, 0.0);
+    }
+    let mut smooth = Vec::with_capacity(steps.len());
+    for pair in spikes.windows(2) {
+        let group = &steps[pair[0]..pair[1]];
+        let mean = |of: fn(&Step) -> f64| group.iter().map(of).sum::<f64>() / group.len() as f64;
+        let step = Step {
+            asked_gap: mean(|step| step.asked_gap),
+            send_gap: mean(|step| step.send_gap),
+            recv_gap: mean(|step| step.recv_gap),
+            bits: mean(|step| step.bits),
+        };
+        smooth.extend(std::iter::repeat_n(step, group.len()));
+    }
+    (smooth, delays(&steps)[spikes[0]])
+}
+
+/// The last sample of each batch. The batch that the stream begins in is kept by its last sample, too.
+fn last_of_batches(samples: &[Sample], within: Span) -> Vec<Sample> {
+    let mut kept: Vec<Sample> = Vec::with_capacity(samples.len());
+    for &sample in samples {
+        match kept.last_mut() {
+            Some(last) if sample.received.saturating_since(last.received) < within => {
+                let wire = last.wire + sample.wire;
+                *last = Sample { wire, ..sample };
+            }
+            _ => kept.push(sample),
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{Bytes, Time};
+
+    /// Packets every 20 us that a receiver takes in batches of 100 us.
+    fn gathered() -> Vec<Sample> {
+        let sample = |i: u64| Sample {
+            due: Time::ZERO + Span::from_us(20 * i),
+            sent: Time::ZERO + Span::from_us(20 * i),
+            received: Time::ZERO + Span::from_us((20 * i / 100 + 1) * 100),
+            wire: Bytes::new(1538),
+        };
+        (0..40).map(sample).collect()
+    }
+
+    #[test]
+    fn averages_from_spike_to_spike_are_the_gaps_that_were_sent() {
+        let spikes = Denoising::Spikes { rise_ps: Span::from_us(30), fall_ps: Span::from_us(20) };
+        let (steps, longer) = spikes.steps(&gathered());
+        assert!(
+            (longer + 80e-6).abs() < 1e-9,
+            "the last of the first batch waited 80 us less than the first: {longer}"
+        );
+        assert_eq!(steps.len(), 30, "six whole batches of five");
+        for step in steps {
+            assert!((step.recv_gap - 20e-6).abs() < 1e-9 && (step.send_gap - 20e-6).abs() < 1e-9, "{step:?}");
+        }
+    }
+
+    #[test]
+    fn the_last_of_each_batch_stands_for_all_of_them() {
+        let (steps, longer) = Denoising::Batches { within_ps: Span::from_us(6) }.steps(&gathered());
+        assert!((longer + 80e-6).abs() < 1e-9, "{longer}");
+        assert_eq!(steps.len(), 7);
+        for step in steps {
+            assert!((step.recv_gap - 100e-6).abs() < 1e-9 && (step.send_gap - 100e-6).abs() < 1e-9, "{step:?}");
+            assert!((step.bits - 5.0 * 1538.0 * 8.0).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn what_is_not_gathered_stays_as_it_is() {
+        let even: Vec<Sample> =
+            gathered().iter().map(|sample| Sample { received: sample.sent + Span::from_us(700), ..*sample }).collect();
+        let plain = Denoising::None {}.steps(&even);
+        for denoising in [
+            Denoising::Spikes { rise_ps: Span::from_us(30), fall_ps: Span::from_us(20) },
+            Denoising::Batches { within_ps: Span::from_us(6) },
+        ] {
+            assert_eq!(denoising.steps(&even), plain);
+        }
+    }
+}

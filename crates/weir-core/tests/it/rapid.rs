@@ -1,0 +1,426 @@
+//! Estimators against a queue whose available bandwidth is known, and against the numbers of the design.
+
+use proptest::prelude::*;
+use weir_core::rapid::{
+    self, Adaptation, Config, Denoising, Estimator, ProbeState, Probing, Ramp, Sample, Schedule, Terms,
+};
+use weir_core::rng::Seed;
+use weir_core::units::{Bytes, Rate, Span, Time};
+
+/// A full frame with preamble and gap; 1472 B of payload of UDP give the others' frames.
+const PACKET: Bytes = Bytes::new(1538);
+const LINK: Rate = Rate::from_gbit_per_s(1);
+/// 12.304 us.
+const TIME: Span = Span::from_ps(12_304_000);
+
+fn mbps(rate: f64) -> Rate {
+    Rate::from_bps((rate * 1e6) as u64)
+}
+
+fn ramp() -> Ramp {
+    Ramp { packets: 80, rho: 3.0, rates: None, clip: false }
+}
+
+fn config(estimator: Estimator) -> Config {
+    Config {
+        ramp: ramp(),
+        schedule: Schedule::Absolute,
+        denoising: Denoising::None {},
+        estimator,
+        rate: Adaptation {
+            tau_ps: Span::from_ms(200),
+            eta: 3.0,
+            initial_bps: mbps(8.0),
+            least_bps: mbps(1.0),
+            most_bps: LINK,
+            beta: 0.5,
+            start_packets: None,
+            backlog: None,
+        },
+        link_bps: LINK,
+        framing_bytes: Bytes::new(20),
+        repair_bps: None,
+    }
+}
+
+/// What others send through the queue: times of arrival.
+#[derive(Clone, Copy, Debug)]
+enum Cross {
+    Constant(f64),
+    Poisson(f64),
+    Bursts(f64),
+}
+
+impl Cross {
+    fn arrivals(self, until: Time) -> Vec<Time> {
+        let mut chance = Seed::new(7).stream("cross");
+        let (rate, burst) = match self {
+            Cross::Constant(rate) | Cross::Poisson(rate) => (rate, 1_u32),
+            Cross::Bursts(rate) => (rate, 8),
+        };
+        let gap = 1538.0 * 8.0 / rate * 1e6 * f64::from(burst);
+        let (mut at, mut list) = (3.3e6, vec![]);
+        while at < until.ps() as f64 {
+            list.extend((0..burst).map(|i| Time::from_ps(at as u64) + TIME * u64::from(i)));
+            at += match self {
+                Cross::Poisson(_) => gap * chance.exponential(),
+                Cross::Constant(_) | Cross::Bursts(_) => gap,
+            };
+        }
+        list
+    }
+}
+
+/// Streams of the mean rate `rate` through a queue of the link's rate that `cross` uses, too, each stamped when it leaves
+/// that queue. Nothing follows the estimates.
+fn streams(ramp: &Ramp, rate: f64, cross: Cross, count: usize) -> Vec<Vec<Sample>> {
+    let gaps = ramp.gaps(mbps(rate), PACKET, LINK);
+    let length = gaps.iter().fold(Span::ZERO, |sum, &gap| sum + gap);
+    let mut others = cross.arrivals(Time::ZERO + length * (count as u64 + 1)).into_iter().peekable();
+    let (mut now, mut link, mut free) = (Time::ZERO, Time::ZERO, Time::ZERO);
+    let mut made = vec![];
+    for _ in 0..count {
+        let mut samples = vec![];
+        for &gap in &gaps {
+            now += gap;
+            // The link of the sender: no gap is shorter than what a packet takes.
+            link = now.max(link + TIME);
+            while others.peek().is_some_and(|&at| at <= link) {
+                free = others.next().expect("one was seen").max(free) + TIME;
+            }
+            free = free.max(link) + TIME;
+            samples.push(Sample { due: now, sent: link, received: free, wire: PACKET });
+        }
+        made.push(samples);
+    }
+    made
+}
+
+fn merged(samples: &[Sample], every: usize) -> Vec<Sample> {
+    let kept = samples.chunks(every).map(|pair| Sample { wire: PACKET * pair.len() as u64, ..pair[pair.len() - 1] });
+    kept.collect()
+}
+
+/// The 10th, 50th and 90th percentile of the estimates, Mbit/s, of at most the link's rate.
+fn percentiles(config: &Config, rate: f64, cross: Cross, delayed: usize) -> [f64; 3] {
+    let streams = streams(&config.ramp, rate, cross, 400);
+    let gaps = config.ramp.gaps(mbps(rate), PACKET, LINK);
+    let high = Ramp::ends(&gaps, PACKET).1;
+    let least = streams.iter().flatten().map(|sample| sample.received - sample.sent).min().expect("samples");
+    let mut found: Vec<f64> = streams[20..]
+        .iter()
+        .map(|samples| {
+            let samples = merged(samples, delayed);
+            let backlog = samples[0].received - samples[0].sent - least;
+            let terms = Terms { high, link: LINK, backlog_s: backlog.as_secs_f64() };
+            let estimate = rapid::estimate(config, &samples, &terms).expect("enough samples");
+            estimate.rate_bps.min(1e9) / 1e6
+        })
+        .collect();
+    found.sort_by(f64::total_cmp);
+    [0.1, 0.5, 0.9].map(|share| found[(share * (found.len() - 1) as f64) as usize])
+}
+
+fn gap(epsilon: Span, sum: u32) -> Estimator {
+    Estimator::Gap { epsilon_ps: epsilon, excursion: 4, sum, scheduled: false }
+}
+
+fn trend() -> Estimator {
+    Estimator::Trend { tolerance_ps: Span::from_us(20), tolerance_gaps: 1.5 }
+}
+
+fn smooth() -> Estimator {
+    Estimator::Smooth { weight: 0.875, epsilon_ps: Span::from_us(1), excursion: 4 }
+}
+
+fn chirp() -> Estimator {
+    Estimator::Chirp { factor: 1.5, excursion: 5 }
+}
+
+/// Medians of an independent prototype (docs/rapid.md), Mbit/s: available are 687 at a rate of 650, 269 at one of 250.
+#[test]
+fn estimators_see_what_a_prototype_saw() {
+    let constant = (650.0, Cross::Constant(313.0), 1);
+    let delayed = (650.0, Cross::Constant(313.0), 2);
+    let heavy = (250.0, Cross::Constant(731.0), 1);
+    let poisson = (650.0, Cross::Poisson(313.0), 1);
+    let cases = [
+        ("trend", trend(), constant, 676.0),
+        ("trend", trend(), delayed, 672.0),
+        ("trend", trend(), heavy, 251.0),
+        ("trend", trend(), poisson, 746.0),
+        ("chirp", chirp(), constant, 833.0),
+        ("chirp", chirp(), delayed, 744.0),
+        ("chirp", chirp(), heavy, 317.0),
+        ("chirp", chirp(), poisson, 807.0),
+        ("smooth", smooth(), constant, 762.0),
+        ("smooth", smooth(), delayed, 682.0),
+        ("smooth", smooth(), heavy, 294.0),
+        ("smooth", smooth(), poisson, 806.0),
+        ("gap 1 us", gap(Span::from_us(1), 1), constant, 1000.0),
+        ("gap 1 us", gap(Span::from_us(1), 1), delayed, 672.0),
+        ("gap 1 us", gap(Span::from_us(1), 1), poisson, 1000.0),
+        ("gap 10 us", gap(Span::from_us(10), 1), constant, 1000.0),
+        ("gap 10 us", gap(Span::from_us(10), 1), delayed, 1000.0),
+        ("gap 10 us", gap(Span::from_us(10), 1), heavy, 449.0),
+        ("gap 10 us, 2", gap(Span::from_us(10), 2), delayed, 951.0),
+        ("gap 10 us, 3", gap(Span::from_us(10), 3), delayed, 816.0),
+        ("gap 10 us, 4", gap(Span::from_us(10), 4), delayed, 782.0),
+    ];
+    for (name, estimator, (rate, cross, every), expected) in cases {
+        let [_, median, _] = percentiles(&config(estimator), rate, cross, every);
+        assert!((median / expected - 1.0).abs() < 0.09, "{name}, {cross:?}, one in {every}: {median}, not {expected}");
+    }
+}
+
+/// The estimator is blind: excess is one packet's time or none, never four times in a row more than 10 us.
+#[test]
+fn a_threshold_of_10_us_sees_no_cross_traffic_at_a_gigabit() {
+    for every in [1, 2] {
+        let [low, ..] = percentiles(&config(gap(Span::from_us(10), 1)), 650.0, Cross::Constant(313.0), every);
+        assert!((low - 1000.0).abs() < 1e-9, "{low}");
+    }
+}
+
+#[test]
+fn the_fluid_estimator_is_near_the_truth_under_every_cross_traffic() {
+    let fluid = config(Estimator::Fluid {});
+    let low = Config { ramp: Ramp { packets: 160, ..ramp() }, ..fluid.clone() };
+    for (rate, cross, truth) in [
+        (650.0, Cross::Constant(313.0), 687.0),
+        (650.0, Cross::Poisson(313.0), 687.0),
+        (250.0, Cross::Constant(731.0), 269.0),
+        (650.0, Cross::Bursts(313.0), 687.0),
+    ] {
+        for every in [1, 2] {
+            let [p10, median, p90] = percentiles(&fluid, rate, cross, every);
+            assert!((median / truth - 1.0).abs() < 0.07, "{cross:?}, one in {every}: {median}");
+            assert!((p90 - p10) / truth < 0.25, "{cross:?}, one in {every}: {p10} to {p90}");
+            let [long10, _, long90] = percentiles(&low, rate, cross, every);
+            assert!(
+                long90 - long10 < p90 - p10 + 1.0,
+                "longer streams tell more: {p10} to {p90}, {long10} to {long90}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_empty_path_gives_the_highest_rate_that_was_tried() {
+    for estimator in [trend(), smooth(), gap(Span::from_us(1), 1), chirp(), Estimator::Fluid {}] {
+        let config = Config { ramp: Ramp { clip: true, ..ramp() }, ..config(estimator) };
+        let high = Ramp::ends(&config.ramp.gaps(mbps(300.0), PACKET, LINK), PACKET).1;
+        let samples = &streams(&config.ramp, 300.0, Cross::Constant(0.001), 2)[1];
+        let found = rapid::estimate(&config, samples, &Terms { high, link: LINK, backlog_s: 0.0 }).expect("samples");
+        assert_eq!((found.rate_bps, found.excursion), (high.bps() as f64, None), "{:?}", config.estimator);
+    }
+}
+
+#[test]
+fn receivers_that_gather_packets_hide_the_path_from_an_estimator_that_does_not_know() {
+    let gathered: Vec<Vec<Sample>> = streams(&ramp(), 650.0, Cross::Constant(313.0), 200)
+        .into_iter()
+        .map(|stream| {
+            let at = |time: Time| Time::from_ps(time.ps().next_multiple_of(Span::from_us(100).ps()));
+            stream.into_iter().map(|sample| Sample { received: at(sample.received), ..sample }).collect()
+        })
+        .collect();
+    let high = Ramp::ends(&ramp().gaps(mbps(650.0), PACKET, LINK), PACKET).1;
+    let median = |denoising: Denoising, estimator: Estimator| {
+        let config = Config { denoising, ..config(estimator) };
+        let delay = |sample: &Sample| sample.received - sample.sent;
+        let least = gathered.iter().flatten().map(delay).min().expect("samples");
+        let mut found: Vec<f64> = gathered[20..]
+            .iter()
+            .map(|stream| {
+                let terms = Terms { high, link: LINK, backlog_s: (delay(&stream[0]) - least).as_secs_f64() };
+                rapid::estimate(&config, stream, &terms).expect("samples").rate_bps.min(1e9) / 1e6
+            })
+            .collect();
+        found.sort_by(f64::total_cmp);
+        found[found.len() / 2]
+    };
+    assert!(median(Denoising::None {}, gap(Span::from_us(1), 1)) > 990.0);
+    let batches = Denoising::Batches { within_ps: Span::from_us(6) };
+    let known = median(batches, Estimator::Fluid {});
+    assert!((known / 687.0 - 1.0).abs() < 0.07, "{known}");
+    let spikes = Denoising::Spikes { rise_ps: Span::from_us(30), fall_ps: Span::from_us(20) };
+    let averaged = median(spikes, smooth());
+    assert!((averaged / 687.0 - 1.0).abs() < 0.35, "{averaged}");
+}
+
+/// Sends `count` packets as `probing` says over a path of `delay`, acknowledged one by one.
+fn drive(probing: &mut Probing, count: u64, delay: Span) -> Vec<Time> {
+    let mut under_way = std::collections::VecDeque::new();
+    let (mut now, mut departures) = (Time::ZERO, vec![]);
+    for number in 1..=count {
+        now = probing.due().unwrap_or(now).max(now);
+        while under_way.front().is_some_and(|&(_, sent): &(u64, Time)| sent + delay * 2 <= now) {
+            let (arrived, sent) = under_way.pop_front().expect("one was seen");
+            probing.on_arrival(sent + delay * 2, arrived, sent + delay);
+        }
+        probing.on_sent(now, number, PACKET);
+        under_way.push_back((number, now));
+        departures.push(now);
+    }
+    departures
+}
+
+#[test]
+fn streams_follow_each_other_without_a_pause_and_the_rate_grows_as_theory_says() {
+    let config = Config { ramp: Ramp { clip: true, ..ramp() }, ..config(trend()) };
+    let mut probing = Probing::new(&config, PACKET);
+    probing.keep_log(false);
+    let departures = drive(&mut probing, 20_000, Span::from_us(750));
+    let log = probing.take_log().expect("a log is kept");
+    assert!(log.streams.len() >= 240);
+    for pair in log.streams.windows(2) {
+        let first_gap = PACKET / pair[1].low;
+        let pause = pair[1].started - pair[0].ended;
+        assert!(pause <= first_gap + Span::from_ns(2), "{pause} {first_gap}");
+        assert_eq!((pair[0].packets, pair[0].fitting, pair[0].spilt), (80, 79, 0));
+    }
+    // Nothing grows on an empty path: dR/dt = (r_N / R - 1) R / tau, 4.1 R per second at rho 3, where streams are short
+    // beside tau and the link's rate is far.
+    let when = |rate: f64| {
+        let row = log.streams.iter().find(|row| row.rate >= mbps(rate)).expect("a stream");
+        row.started.ps() as f64 / 1e12
+    };
+    let growth = libm::log(3.0) / (when(450.0) - when(150.0));
+    assert!((growth / 4.1 - 1.0).abs() < 0.1, "{growth} per second");
+    let span = *departures.last().expect("packets") - departures[0];
+    assert!(log.streams.iter().all(|row| row.rate.bps() <= 1_000_000_000) && span.as_secs_f64() < 3.0);
+}
+
+#[test]
+fn losses_end_all_streams_until_they_are_repaired_and_halve_the_rate() {
+    let config = Config { rate: Adaptation { initial_bps: mbps(400.0), ..config(trend()).rate }, ..config(trend()) };
+    let mut probing = Probing::new(&config, PACKET);
+    probing.keep_log(false);
+    drive(&mut probing, 200, Span::from_ms(50));
+    let now = Time::ZERO + Span::from_ms(60);
+    probing.on_off(now, ProbeState::OffRecovery);
+    probing.on_sent(now, 900, PACKET);
+    assert_eq!((probing.due(), probing.rate()), (None, mbps(200.0)));
+    probing.on_off(now + Span::from_ms(200), ProbeState::OffTimeout);
+    probing.on_on(now + Span::from_ms(203));
+    assert_eq!(probing.rate(), mbps(100.0));
+    let log = probing.take_log().expect("a log is kept");
+    let states: Vec<ProbeState> = log.states.iter().map(|state| state.1).collect();
+    assert_eq!(states, [ProbeState::OffRecovery, ProbeState::OffTimeout, ProbeState::On]);
+    assert!(log.streams.iter().all(|row| row.outcome == rapid::Outcome::Recovery && row.available_bps.is_none()));
+    assert_eq!(log.streams.iter().map(|row| row.packets).sum::<u32>(), 200);
+}
+
+#[test]
+fn what_is_late_is_made_up_for_or_not_as_the_schedule_says() {
+    let due_after = |schedule| {
+        let config = Config {
+            schedule,
+            rate: Adaptation { initial_bps: mbps(100.0), ..config(trend()).rate },
+            ..config(trend())
+        };
+        let mut probing = Probing::new(&config, PACKET);
+        probing.on_sent(Time::ZERO, 1, PACKET);
+        let late = Time::ZERO + Span::from_ms(10);
+        (2..=20).for_each(|number| probing.on_sent(late, number, PACKET));
+        (late, probing.due().expect("a stream is sent"))
+    };
+    let (late, due) = due_after(Schedule::Absolute);
+    assert!(due < late, "nineteen gaps of 0.18 ms are over");
+    let (late, due) = due_after(Schedule::Resync);
+    assert!(due > late, "each packet is followed by its gap");
+}
+
+proptest! {
+    /// Whatever is sent, idle, lost and acknowledged in whatever order: streams come to their end once and in order,
+    /// packets are counted once, and the rate stays within its bounds.
+    #[test]
+    fn every_packet_of_a_stream_is_told_of_once(
+        steps in prop::collection::vec((0u8..8, 0u64..400), 1..400), packets in 4u32..20, start in prop::option::of(4u32..8),
+    ) {
+        let rate = Adaptation { start_packets: start, ..config(trend()).rate };
+        let config = Config { ramp: Ramp { packets, ..ramp() }, rate, ..config(trend()) };
+        let mut probing = Probing::new(&config, PACKET);
+        probing.keep_log(true);
+        let (mut now, mut number, mut acked, mut told) = (Time::ZERO, 0, 0, 0);
+        for (what, size) in steps {
+            now += Span::from_us(size);
+            match what {
+                0..=3 => {
+                    now = probing.due().unwrap_or(now).max(now);
+                    number += 1;
+                    told += u64::from(probing.state() == ProbeState::On);
+                    probing.on_sent(now, number, PACKET);
+                }
+                4 | 5 => if acked < number {
+                    acked += 1 + size % (number - acked);
+                    probing.on_arrival(now, acked, now);
+                },
+                6 => probing.on_idle(now),
+                _ => if size > 300 { probing.on_off(now, ProbeState::OffRecovery) } else { probing.on_on(now) },
+            }
+            prop_assert!(probing.rate() >= config.rate.least_bps && probing.rate() <= config.rate.most_bps);
+        }
+        probing.on_off(now, ProbeState::OffTimeout);
+        let log = probing.take_log().expect("a log is kept");
+        prop_assert_eq!(log.packets.len() as u64, told);
+        prop_assert_eq!(log.streams.iter().map(|row| u64::from(row.packets)).sum::<u64>(), told);
+        let mut streams: Vec<u64> = log.streams.iter().map(|row| row.stream).collect();
+        streams.sort_unstable();
+        prop_assert!(streams.iter().enumerate().all(|(place, &stream)| place as u64 == stream));
+        for row in &log.streams {
+            prop_assert!(row.samples <= row.packets && row.packets <= packets.max(start.unwrap_or(0)));
+            prop_assert_eq!(row.available_bps.is_some(), matches!(row.outcome, rapid::Outcome::Estimated | rapid::Outcome::Passed));
+        }
+    }
+
+    /// No estimate exceeds the highest rate that was tried, whatever the stamps say.
+    #[test]
+    fn no_estimate_is_above_what_was_tried(
+        gaps in prop::collection::vec((0u64..100_000, 0u64..100_000), 4..100), which in 0usize..5, coarse: bool,
+    ) {
+        let estimator = [trend(), chirp(), smooth(), gap(Span::from_us(1), 1), Estimator::Fluid {}][which].clone();
+        let denoising = if coarse { Denoising::Batches { within_ps: Span::from_us(6) } } else { Denoising::None {} };
+        let config = Config { denoising, ..config(estimator) };
+        let (mut sent, mut received) = (Time::ZERO, Time::ZERO + Span::from_ms(1));
+        let mut samples = vec![];
+        for (send, receive) in gaps {
+            sent += Span::from_ns(send);
+            received += Span::from_ns(receive);
+            samples.push(Sample { due: sent, sent, received, wire: PACKET });
+        }
+        let high = mbps(900.0);
+        if let Some(found) = rapid::estimate(&config, &samples, &Terms { high, link: LINK, backlog_s: 1e-4 }) {
+            prop_assert!(found.rate_bps >= 0.0 && found.rate_bps <= high.bps() as f64, "{:?}", found);
+            if let Some((start, length)) = found.excursion {
+                prop_assert!(length > 0 && ((start + length) as usize) < samples.len() + 1, "{:?}", found);
+            }
+        }
+    }
+}
+
+/// A stall of 4 ms, and what was late leaves back to back into a path with little room: the measured rate before the
+/// excursion is that of the stall, the scheduled one that of the stream.
+#[test]
+fn a_stall_ruins_an_estimate_from_the_gaps_that_were_sent_and_not_one_from_those_that_were_asked_for() {
+    let gaps = ramp().gaps(mbps(250.0), PACKET, LINK);
+    let (mut due, mut sent, mut free) = (Time::ZERO, Time::ZERO, Time::ZERO);
+    let samples: Vec<Sample> = (0..gaps.len())
+        .map(|place| {
+            due += gaps[place];
+            let stalled = if place == 20 { due + Span::from_ms(1) } else { due };
+            sent = stalled.max(sent + TIME);
+            free = free.max(sent) + TIME * 3;
+            Sample { due, sent, received: free, wire: PACKET }
+        })
+        .collect();
+    let high = Ramp::ends(&gaps, PACKET).1;
+    let rate = |scheduled| {
+        let estimator = Estimator::Gap { epsilon_ps: Span::from_us(10), excursion: 4, sum: 1, scheduled };
+        let terms = Terms { high, link: LINK, backlog_s: 0.0 };
+        rapid::estimate(&config(estimator), &samples, &terms).expect("samples").rate_bps / 1e6
+    };
+    assert!(rate(false) < 15.0, "{}", rate(false));
+    assert!(rate(true) > 150.0 && rate(true) < 250.0, "{}", rate(true));
+}
