@@ -106,11 +106,7 @@ def test_a_model_made_in_python_has_the_same_errors() -> None:
     [
         (
             "rapid-under-udp.yaml",
-            [
-                "traffic.rapid.timing",
-                "traffic.rapid.transport.congestion_control",
-                "record.streams",
-            ],
+            [],
         ),
         (
             "windows-against-streams.yaml",

@@ -273,7 +273,8 @@ class TestComplaintsOfTheEngine:
     def test_what_the_simulator_lacks_is_no_spec(self) -> None:
         scenario = loads(TEXT, assign={"traffic.load.timing": {"late": "1 %", "by": "1 ms"}})
         with pytest.raises(
-            UnsupportedError, match=r"traffic\.load\.timing: the simulator of this version has no late timers"
+            UnsupportedError,
+            match=r"load\.timing: the simulator of this version has it for tcp only",
         ):
             scenario.resolve()
 

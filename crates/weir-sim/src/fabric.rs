@@ -129,6 +129,12 @@ impl<'p> Fabric<'p> {
         self.offer(self.plan.route[leg as usize], frame, size, lane);
     }
 
+    /// The port through which the frames of `flow` leave their host.
+    pub(crate) fn outlet(&self, flow: u32) -> &Port<FrameId> {
+        let leg = self.plan.flows[flow as usize].first_leg;
+        &self.lines[self.plan.route[leg as usize] as usize].port
+    }
+
     /// No frame begins at `port` from now on, but for control frames; one in transmission ends. Not for a port that
     /// pulls its sources (see [`crate::Feeding`]).
     pub fn pause(&mut self, port: u32) {

@@ -240,6 +240,17 @@ impl Plan {
         Some(Emissions::new(&source, stream(*chance, &connection.stream, seed)))
     }
 
+    /// What its hosts do to `connection`.
+    pub(crate) fn hosts(&self, connection: &PlannedConnection) -> &spec::transport::Hosts {
+        let tcp = self.spec.traffic[connection.place.0].tcp.as_ref();
+        &tcp.expect("a connection stands in a list of connections").hosts
+    }
+
+    /// The chance of the timers of the sender of `connection` in the run with `seed`.
+    pub(crate) fn timer_chance(&self, connection: &PlannedConnection, seed: Seed) -> Stream {
+        seed.stream(&format!("timers/{}", connection.stream))
+    }
+
     /// What the spec says of `connection`.
     pub(crate) fn connection(&self, connection: &PlannedConnection) -> (&tcp::Config, &spec::transport::Connection) {
         let (group, place) = connection.place;

@@ -252,6 +252,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             connections: Vec::new(),
             tcp: Vec::new(),
             captures: self.fabric.wires.as_mut().map_or_else(Vec::new, |wires| wires.captures(self.fabric.plan)),
+            probing: Vec::new(),
         };
         self.agents.iter_mut().for_each(|agent| agent.report(self.fabric.end, &mut totals));
         self.balance_streams(&totals.connections)?;

@@ -1,6 +1,7 @@
 //! The results of a batch as named columns.
 
 use weir_core::columns::Table;
+use weir_core::rapid::{Outcome, ProbeState};
 use weir_core::table;
 use weir_core::units::{Span, Time};
 
@@ -229,6 +230,56 @@ impl Tables {
                 frames: U64 = row.frames,
                 left_out_frames: U64 = row.left_out,
                 content: Blob = row.content.clone(),
+            ),
+            table!("probe_streams":
+                each(batch, |run| run.probing.iter().flat_map(|(id, log)| log.streams.iter().map(move |row| (*id, row))))
+                => |(i, (id, row))|
+                replicate: U32 = i,
+                connection: U32 = id,
+                stream: U64 = row.stream,
+                t_ps: U64 = row.started.ps(),
+                end_ps: U64 = row.ended.ps(),
+                closed_ps: U64 = row.closed.ps(),
+                packets: U32 = row.packets,
+                samples: U32 = row.samples,
+                rate_bps: U64 = row.rate.bps(),
+                low_rate_bps: U64 = row.low.bps(),
+                high_rate_bps: U64 = row.high.bps(),
+                outcome: U32 = row.outcome as u32,
+                available_bps: F64 = row.available_bps.unwrap_or(f64::NAN),
+                excursion_start: F64 = row.excursion.map_or(f64::NAN, |excursion| f64::from(excursion.0)),
+                excursion_gaps: F64 = row.excursion.map_or(f64::NAN, |excursion| f64::from(excursion.1)),
+                next_rate_bps: U64 = row.next_rate.bps(),
+                backlog_ps: F64 = unknown(row.backlog),
+                fitting_gaps: U32 = row.fitting,
+                spilt_gaps: U32 = row.spilt,
+            ),
+            table!("probe_states":
+                each(batch, |run| run.probing.iter().flat_map(|(id, log)| log.states.iter().map(move |row| (*id, row))))
+                => |(i, (id, row))|
+                replicate: U32 = i,
+                connection: U32 = id,
+                t_ps: U64 = row.0.ps(),
+                state: U32 = row.1 as u32,
+            ),
+            table!("probe_packets":
+                each(batch, |run| run.probing.iter().flat_map(|(id, log)| log.packets.iter().map(move |row| (*id, row))))
+                => |(i, (id, row))|
+                replicate: U32 = i,
+                connection: U32 = id,
+                stream: U64 = row.stream,
+                packet: U32 = row.place,
+                due_ps: U64 = row.due.ps(),
+                sent_ps: U64 = row.left.ps(),
+                received_ps: F64 = instant(row.received),
+            ),
+            table!("outcome_names": numbered(&Outcome::NAMES) => |(id, text)|
+                outcome: U32 = id,
+                name: Text = (*text).to_string(),
+            ),
+            table!("state_names": numbered(&ProbeState::NAMES) => |(id, text)|
+                state: U32 = id,
+                name: Text = (*text).to_string(),
             ),
             table!("connection_names": numbered(&plan.connections) => |(id, row)|
                 connection: U32 = id,

@@ -1,11 +1,13 @@
 //! TCP connections as agents: they carry segments between the machines of [`weir_core::tcp`] and the network.
 
+use weir_core::cc::Controller;
 use weir_core::queue::Lane;
 use weir_core::rng::Seed;
+use weir_core::spec::StreamProbe;
 use weir_core::spec::transport::Load;
-use weir_core::tcp::{Phase, Receiver, Segment, Sender};
+use weir_core::tcp::{Phase, Receiver, Segment, Sender, Timers};
 use weir_core::traffic::Emissions;
-use weir_core::units::{Bytes, Time};
+use weir_core::units::{Bytes, Span, Time};
 
 use crate::agent::{Agent, Received};
 use crate::endpoint::Endpoint;
@@ -29,6 +31,10 @@ pub struct TcpSender {
     /// Segments sent, modulo 2^16.
     sent: u16,
     series: Option<Series>,
+    /// Whether it times each segment by itself, and is to be told when each leaves.
+    is_timed: bool,
+    /// Frames that may wait in its adapter.
+    adapter: usize,
 }
 
 #[derive(Debug)]
@@ -45,6 +51,18 @@ pub struct TcpReceiver {
     flow: u32,
     /// Segments sent, modulo 2^16.
     sent: u16,
+    /// What its adapter gathers, if it does.
+    gathered: Option<Gathered>,
+}
+
+/// Segments that wait for an interrupt.
+#[derive(Debug)]
+struct Gathered {
+    /// How long the first of them waits.
+    time: Span,
+    segments: Vec<Segment>,
+    /// When the interrupt comes; [`Time::NEVER`] if nothing waits.
+    interrupt: Time,
 }
 
 /// Rows of a sender's state at the end of each interval.
@@ -67,8 +85,24 @@ impl Plan {
                 (_, Some(writes)) => Application::Writes(Box::new(writes)),
                 _ => Application::Endless,
             };
+            let hosts = self.hosts(connection);
+            let mut machine = Sender::new(config);
+            if let Some(timing) = &hosts.timers {
+                machine.set_timers(Timers::new(timing, self.timer_chance(connection, seed)));
+            }
+            let is_timed = match machine.control() {
+                Controller::Rapid(rapid) => {
+                    if let Some(probe) = self.stream_probe(connection.place.0) {
+                        rapid.probing().keep_log(probe.packets);
+                    }
+                    true
+                }
+                _ => false,
+            };
             let sender = TcpSender {
-                machine: Sender::new(config),
+                machine,
+                is_timed,
+                adapter: hosts.adapter_frames.map_or(usize::MAX, |frames| frames as usize),
                 flow: connection.flow,
                 start: spec.start_ps,
                 stop: spec.stop_ps,
@@ -77,10 +111,15 @@ impl Plan {
                 sent: 0,
                 series: self.series_of(connection.place.0),
             };
-            let receiver = TcpReceiver { machine: Receiver::new(config), flow: connection.flow, sent: 0 };
+            let gathered = hosts.coalescing_ps.map(|time| Gathered { time, segments: vec![], interrupt: Time::NEVER });
+            let receiver = TcpReceiver { machine: Receiver::new(config), flow: connection.flow, sent: 0, gathered };
             [Endpoint::Sender(Box::new(sender)), Endpoint::Receiver(Box::new(receiver))]
         };
         self.connections.iter().flat_map(ends).collect()
+    }
+
+    fn stream_probe(&self, group: usize) -> Option<&StreamProbe> {
+        self.spec.record.probe_streams.iter().find(|probe| probe.traffic as usize == group)
     }
 
     fn series_of(&self, group: usize) -> Option<Series> {
@@ -126,10 +165,22 @@ impl TcpSender {
     #[inline]
     fn send(&mut self, fabric: &mut Fabric<'_>) -> Time {
         let now = fabric.now();
-        while let Some(segment) = self.machine.poll_transmit(now) {
+        let mut room = Time::NEVER;
+        loop {
+            if self.adapter < usize::MAX && fabric.outlet(self.flow).waiting_frames() >= self.adapter {
+                room = fabric.outlet(self.flow).free_at();
+                break;
+            }
+            let Some(segment) = self.machine.poll_transmit(now) else { break };
+            if self.is_timed {
+                let leaves = fabric.outlet(self.flow).start_of_next(now);
+                if leaves > now {
+                    self.machine.note_departure(leaves);
+                }
+            }
             post(fabric, self.flow, segment, &mut self.sent);
         }
-        let next = self.machine.poll_timeout().min(self.machine.poll_release());
+        let next = self.machine.poll_timeout().min(self.machine.poll_release()).min(room);
         if self.stopped { next } else { next.min(self.next_act()) }
     }
 
@@ -189,6 +240,11 @@ impl Agent for TcpSender {
             series.advance(end, &self.machine);
             totals.tcp.push((connection, std::mem::take(&mut series.rows)));
         }
+        if let Controller::Rapid(rapid) = self.machine.control()
+            && let Some(log) = rapid.probing().take_log()
+        {
+            totals.probing.push((connection, log));
+        }
         totals.connections.push(ConnectionTotals {
             flow: self.flow,
             opened: self.machine.opened(),
@@ -213,15 +269,25 @@ impl Agent for TcpReceiver {
     }
 
     fn on_timer(&mut self, fabric: &mut Fabric<'_>) -> Time {
-        self.machine.handle_timeout(fabric.now());
+        let now = fabric.now();
+        if self.gathered.as_ref().is_some_and(|gathered| gathered.interrupt <= now) {
+            self.interrupt(fabric);
+        }
+        self.machine.handle_timeout(now);
         self.answer(fabric)
     }
 
     #[inline]
     fn on_frame(&mut self, fabric: &mut Fabric<'_>, frame: Received) -> Time {
-        if let Body::Tcp(segment) = frame.body {
-            self.machine.handle_segment(fabric.now(), &segment);
+        let Body::Tcp(segment) = frame.body else { return self.timer() };
+        if let Some(gathered) = &mut self.gathered {
+            if gathered.segments.is_empty() {
+                gathered.interrupt = fabric.now() + gathered.time;
+            }
+            gathered.segments.push(segment);
+            return self.timer();
         }
+        self.machine.handle_segment(fabric.now(), &segment);
         self.answer(fabric)
     }
 
@@ -237,7 +303,22 @@ impl TcpReceiver {
         while let Some(segment) = self.machine.poll_transmit(fabric.now()) {
             post(fabric, self.flow + 1, segment, &mut self.sent);
         }
-        self.machine.poll_timeout()
+        self.timer()
+    }
+
+    fn timer(&self) -> Time {
+        let interrupt = self.gathered.as_ref().map_or(Time::NEVER, |gathered| gathered.interrupt);
+        self.machine.poll_timeout().min(interrupt)
+    }
+
+    /// The adapter hands over what it has gathered.
+    fn interrupt(&mut self, fabric: &mut Fabric<'_>) {
+        let Some(gathered) = &mut self.gathered else { return };
+        gathered.interrupt = Time::NEVER;
+        for segment in std::mem::take(&mut gathered.segments) {
+            self.machine.handle_segment(fabric.now(), &segment);
+            self.answer(fabric);
+        }
     }
 }
 

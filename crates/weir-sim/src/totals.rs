@@ -2,6 +2,7 @@
 
 use weir_core::ethernet::reaction::Meter;
 use weir_core::queue::Pauses;
+use weir_core::rapid::Log;
 use weir_core::tcp::{ReceiverCounters, SenderCounters};
 use weir_core::units::{Span, Time};
 
@@ -46,6 +47,8 @@ pub struct Totals {
     pub tcp: Vec<(u32, Vec<ConnectionInterval>)>,
     /// Capture files, in the order of the spec.
     pub captures: Vec<CaptureFile>,
+    /// What the recorded probing senders wrote down, with their places in `connections`.
+    pub probing: Vec<(u32, Log)>,
 }
 
 /// Bursts of a flow that arrived whole. A burst's delay counts from the generation of its first frame to the arrival of

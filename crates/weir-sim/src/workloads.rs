@@ -15,7 +15,7 @@ use weir_core::units::{Bytes, Rate, Span, Time};
 use weir_core::cc;
 use weir_core::network::Topology;
 use weir_core::path::LossModel;
-use weir_core::spec::transport::{Connection, Connections, Load};
+use weir_core::spec::transport::{Connection, Connections, Hosts, Load};
 use weir_core::tcp::{self, LossMarking, LostRetransmissions, Recovery};
 
 pub use calibration::{CORE, HOT_PORT, calibration, calibration_pause};
@@ -103,8 +103,9 @@ pub fn dumbbell(flows: u32) -> Spec {
         delayed_ack_segments: 2,
         delayed_ack_timeout_ps: Span::from_ms(200),
         min_rto_ps: Span::from_ms(200),
+        arrival_stamps_ps: None,
     };
-    let connections = Connections { config, list: (0..flows).map(connection).collect() };
+    let connections = Connections { config, hosts: Hosts::default(), list: (0..flows).map(connection).collect() };
     let cross = Source {
         from: host("left", flows),
         to: Destination::Node(host("right", flows)),

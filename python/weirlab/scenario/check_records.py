@@ -23,6 +23,7 @@ from weirlab.scenario.measure import (
     WindowedPortMeasure,
 )
 from weirlab.scenario.problems import did_you_mean, listed
+from weirlab.scenario.rapid import Rapid
 from weirlab.scenario.record import (
     DelayRecord,
     FlowRecord,
@@ -70,6 +71,13 @@ def check_records(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
                 yield from traffic_amiss(record.delays, names, ("record", name, "delays"))
             case PStreamRecord():
                 yield from traffic_amiss(record.p_streams, names, ("record", name, "p_streams"))
+                chosen = selected_traffic(record.p_streams, names)
+                yield from _twice(taken, [("p_streams", i) for i in chosen], name, names)
+                for i in chosen:
+                    transport = scenario.traffic[names[i]].transport
+                    if not (isinstance(transport, Tcp) and isinstance(transport.congestion_control, Rapid)):
+                        place = ("record", name, "p_streams")
+                        yield place, f"the traffic '{names[i]}' has no probe streams: no 'rapid' carries it"
             case LimiterRecord():
                 path: Where = ("record", name, "limiter")
                 amiss = list(nodes_amiss(layout, record.limiter, path, hosts=True))

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from weirlab.scenario.base import BY_FIELD, Model, PortSelector, Selector, TrafficSelector
-from weirlab.scenario.values import Count, PositiveSize, PositiveSpan, Window
+from weirlab.scenario.values import Count, Flag, PositiveSize, PositiveSpan, Window
 from weirlab.units import Size
 
 __all__ = [
@@ -80,10 +80,12 @@ class LimiterRecord(Model):
 
 
 class PStreamRecord(Model):
-    """Table `p_streams`: probing packet groups one by one."""
+    """Tables `probe_streams`, `probe_states` and `probe_packets`: probe streams one by one."""
 
     p_streams: TrafficSelector
     """Names of traffic, or globs of them."""
+    packets: Flag = False
+    """Whether each of their packets is written down."""
 
 
 class FrameRecord(Model):

@@ -26,7 +26,7 @@ from weirlab.scenario.resolve_control import resolve_control
 from weirlab.scenario.resolve_hotspots import add_hotspots
 from weirlab.scenario.resolve_switching import resolve_switching
 from weirlab.scenario.resolve_transport import connections
-from weirlab.scenario.traffic import Bbr, Departing, Ping, Rapid, Tcp, Traffic
+from weirlab.scenario.traffic import Bbr, Departing, Ping, Tcp, Traffic
 from weirlab.units import Size
 
 if TYPE_CHECKING:
@@ -234,6 +234,7 @@ def _record(
     levels: list[dict[str, Any]] = []
     tcp: list[dict[str, Any]] = []
     captures: list[dict[str, Any]] = []
+    streams: list[dict[str, Any]] = []
     delays = False
     for name, record in scenario.record.items():
         match record:
@@ -265,6 +266,10 @@ def _record(
                 for entry in selected_traffic(record.tcp, names):
                     origins[f"/record/connections/{len(tcp)}"] = ("record", name)
                     tcp.append({"traffic": entry, "every_ps": record.every.ps})
+            case PStreamRecord():
+                for entry in selected_traffic(record.p_streams, names):
+                    origins[f"/record/probe_streams/{len(streams)}"] = ("record", name)
+                    streams.append({"traffic": entry, "packets": record.packets})
             case DelayRecord():
                 delays = True
             case FrameRecord():
@@ -283,6 +288,7 @@ def _record(
         "traffic": traffic,
         "flows": flows,
         "connections": tcp,
+        "probe_streams": streams,
         "delays": delays,
         "limiters": limiters,
         "queue_levels": levels,
@@ -307,12 +313,13 @@ def _unsupported_traffic(scenario: Scenario) -> Iterator[tuple[Where, str]]:
         path = ("traffic", name)
         if isinstance(traffic.transport, Tcp):
             control = traffic.transport.congestion_control
-            if isinstance(control, Bbr | Rapid):
+            if isinstance(control, Bbr):
                 yield (*path, "transport", "congestion_control"), f"has no '{control.kind}'"
         if isinstance(traffic.source, Ping):
             yield (*path, "source"), "has no echo requests"
-        if traffic.timing is not None:
-            yield (*path, "timing"), "has no late timers"
+        for part in ("timing", "adapter"):
+            if getattr(traffic, part) is not None and not isinstance(traffic.transport, Tcp):
+                yield (*path, part), "has it for tcp only"
 
 
 def _unsupported_rest(scenario: Scenario) -> Iterator[tuple[Where, str]]:
@@ -321,7 +328,3 @@ def _unsupported_rest(scenario: Scenario) -> Iterator[tuple[Where, str]]:
             ("campaign",),
             "runs campaigns over a path alone, with 'weir bulk': add 'testbed: {kind: sim, path: emulator}'",
         )
-    for name, record in scenario.record.items():
-        match record:
-            case PStreamRecord():
-                yield ("record", name), "has no probing packet groups to record"

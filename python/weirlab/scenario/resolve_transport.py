@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from weirlab.scenario.base import Model
 from weirlab.scenario.flows import departures, flows_of, frame_sizes
-from weirlab.scenario.layout import Layout
+from weirlab.scenario.layout import Layout, Port
+from weirlab.scenario.rapid import Rapid
 from weirlab.scenario.traffic import Bulk, Cubic, Departing, Reno, Tcp, Traffic
+from weirlab.units import Span
 
 __all__ = ["connections", "tcp_spec"]
 
@@ -21,8 +24,13 @@ def connections(
     at = f"/traffic/{index}/tcp"
     origins[at] = ("traffic", name)
     origins[f"{at}/config"] = ("traffic", name, "transport")
+    origins[f"{at}/hosts/adapter_frames"] = ("traffic", name, "adapter", "queue")
+    origins[f"{at}/hosts/timers"] = ("traffic", name, "timing")
+    links: list[Port] = []
     listed: list[dict[str, Any]] = []
     for flow in flows_of(traffic, layout):
+        port = layout.host_port(flow.source)
+        links += [] if port is None else [port]
         load = _load(traffic, layout, flow.source)
         if load is None:
             continue
@@ -37,7 +45,20 @@ def connections(
                     "load": load,
                 }
             )
-    return {"config": tcp_spec(traffic.transport), "list": listed}
+    slowest = min(links, key=lambda link: link.rate_bps, default=None)
+    return {"config": tcp_spec(traffic.transport, slowest), "hosts": _hosts(traffic), "list": listed}
+
+
+def _hosts(traffic: Traffic) -> dict[str, Any]:
+    """How the hosts are imperfect."""
+    timing, adapter = traffic.timing, traffic.adapter
+    return {
+        "timers": None
+        if timing is None
+        else {"tick_ps": timing.tick.ps, "late": timing.late, "by_ps": timing.by.ps},
+        "adapter_frames": None if adapter is None or adapter.queue is None else adapter.queue.count,
+        "coalescing_ps": None if adapter is None or adapter.coalescing is None else adapter.coalescing.ps,
+    }
 
 
 def _stop_ps(traffic: Traffic, duration_ps: int) -> int:
@@ -69,14 +90,54 @@ def _load(traffic: Traffic, layout: Layout, sender: int) -> dict[str, Any] | Non
     return {"kind": "writes", "departures": process, "write_size": size, "stream": {"kind": "named"}}
 
 
-def tcp_spec(tcp: Tcp) -> dict[str, Any]:
-    """The settings of a connection as the compiled core takes them."""
+def _fields(part: Model) -> dict[str, Any]:
+    """The fields of a part, times in ps."""
+    values = {name: getattr(part, name) for name in type(part).model_fields}
+    return {
+        f"{name}_ps" if isinstance(value, Span) else name: value.ps if isinstance(value, Span) else value
+        for name, value in values.items()
+    }
+
+
+def _rapid(rapid: Rapid, link: Port | None) -> dict[str, Any]:
+    """Settings of a probing sender at `link`."""
+    link_bps = 10**9 if link is None else link.rate_bps
+    return {
+        "kind": "rapid",
+        "ramp": {"packets": rapid.n, "rho": rapid.rho, "rates": rapid.rates, "clip": rapid.clip},
+        "schedule": rapid.schedule,
+        "denoising": _fields(rapid.denoising),
+        "estimator": _fields(rapid.estimator),
+        "rate": {
+            "tau_ps": rapid.tau.ps,
+            "eta": rapid.eta,
+            "initial_bps": rapid.initial_rate.bps,
+            "least_bps": rapid.least_rate.bps,
+            "most_bps": link_bps if rapid.most_rate is None else rapid.most_rate.bps,
+            "beta": rapid.beta,
+            "start_packets": rapid.start,
+            "backlog": None
+            if rapid.backlog is None
+            else {"target_ps": rapid.backlog.target.ps, "within_ps": rapid.backlog.within.ps},
+        },
+        "link_bps": link_bps,
+        "framing_bytes": 20 if link is None else link.framing_bytes,
+        "repair_bps": None if rapid.repair_rate is None else rapid.repair_rate.bps,
+    }
+
+
+def tcp_spec(tcp: Tcp, link: Port | None = None) -> dict[str, Any]:
+    """The settings of a connection as the compiled core takes them; `link` is that of its sender."""
     old = tcp.recovery == "rate-halving"
+    stamps: int | None = None
     match tcp.congestion_control:
         case Reno():
             control: dict[str, Any] = {"kind": "reno"}
         case Cubic(c=c, beta=beta, fast_convergence=fast):
             control = {"kind": "cubic", "c": c, "beta": beta, "fast_convergence": fast}
+        case Rapid() as rapid:
+            control = _rapid(rapid, link)
+            stamps = rapid.stamps.ps
         case other:
             raise AssertionError(f"{other.kind} is refused before it is resolved")
     return {
@@ -95,4 +156,5 @@ def tcp_spec(tcp: Tcp) -> dict[str, Any]:
         "delayed_ack_segments": tcp.delayed_ack,
         "delayed_ack_timeout_ps": tcp.delayed_ack_timeout.ps,
         "min_rto_ps": tcp.min_rto.ps,
+        "arrival_stamps_ps": stamps,
     }

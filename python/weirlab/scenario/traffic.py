@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from weirlab.errors import UnitError
 from weirlab.scenario.base import BY_KIND, Model, Selector
+from weirlab.scenario.rapid import Rapid
 from weirlab.scenario.values import (
     AnyRate,
     Count,
@@ -18,7 +19,7 @@ from weirlab.scenario.values import (
     PositiveSize,
     PositiveSpan,
 )
-from weirlab.units import Size, Span
+from weirlab.units import Frames, Size, Span
 
 __all__ = [
     "IMIX",
@@ -32,6 +33,7 @@ __all__ = [
     "Constant",
     "Cubic",
     "Departing",
+    "HostAdapter",
     "Incast",
     "Listed",
     "OnOff",
@@ -190,14 +192,6 @@ class Udp(Model):
     kind: Literal["udp"]
 
 
-class GapEstimator(Model):
-    """Available bandwidth from the growth of gaps."""
-
-    kind: Literal["gap"]
-    epsilon: Span
-    """Growth of a gap that counts as congestion."""
-
-
 class Reno(Model):
     """NewReno (RFC 5681, RFC 6582)."""
 
@@ -220,18 +214,6 @@ class Bbr(Model):
     """BBR as the testbed's stack has it."""
 
     kind: Literal["bbr"]
-
-
-class Rapid(Model):
-    """Rapid: multi-rate probing packet groups (Konda and Kaur, INFOCOM 2009)."""
-
-    kind: Literal["rapid"]
-    n: Count
-    """Packets of a probing group."""
-    rho: Number
-    """Ratio of the highest to the average probing rate."""
-    estimator: Annotated[GapEstimator, BY_KIND]
-    """How the available bandwidth is told from the gaps."""
 
 
 class Tcp(Model):
@@ -332,12 +314,24 @@ AnyPattern = Annotated[Incast | Pairs | Permutation | Uniform | Listed, BY_KIND]
 
 
 class Timing(Model):
-    """A sender whose timers are late now and then."""
+    """A paced sender whose timers are coarse, or late now and then."""
 
-    late: Fraction
+    late: Fraction = 0.0
     """Share of the timers."""
-    by: Span
-    """Mean lateness of those."""
+    by: Span = Span(0)
+    """Mean lateness of those; it is exponential."""
+    tick: Span = Span(0)
+    """Timers run out at multiples of it. 0 s: at any time."""
+
+
+class HostAdapter(Model):
+    """The network adapters of the hosts of a connection."""
+
+    queue: Frames | None = None
+    """What waits in the sender's: while that is full, nothing is given to it. Absent: any amount."""
+    coalescing: PositiveSpan | None = None
+    """For how long the receiver's gathers frames, from the first one on, before it interrupts. Absent: not at
+    all."""
 
 
 class Traffic(Model):
@@ -360,4 +354,6 @@ class Traffic(Model):
     streams: Count = 1
     """Connections of each sender."""
     timing: Timing | None = None
-    """Faults of the sender's timers. Absent: none."""
+    """Faults of the timers that hold a paced sender's segments back. Absent: none."""
+    adapter: HostAdapter | None = None
+    """Of the hosts of tcp connections. Absent: ideal."""

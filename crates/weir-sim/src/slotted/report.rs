@@ -164,6 +164,7 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
         bursts,
         memories,
         connections: Vec::new(),
+        probing: Vec::new(),
         tcp: Vec::new(),
         captures: Vec::new(),
     })

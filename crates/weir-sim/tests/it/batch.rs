@@ -38,9 +38,10 @@ fn a_batch_without_seeds_has_all_tables_without_rows() {
     let names: Vec<&str> = tables.iter().map(|table| table.name).collect();
     let facts = ["runs", "flows", "ports", "drops", "marks", "intervals", "deliveries", "flow_deliveries"];
     let control = ["queue_levels", "bursts", "memories", "control_frames", "reaction_points", "limiters"];
-    let tcp = ["connections", "resent", "tcp", "captures"];
+    let tcp = ["connections", "resent", "tcp", "captures", "probe_streams", "probe_states", "probe_packets"];
+    let probing = ["outcome_names", "state_names"];
     let dimensions = ["connection_names", "flow_names", "port_names", "traffic_names", "cause_names", "kind_names"];
-    assert_eq!(names, [&facts[..], &control[..], &["delays"], &tcp[..], &dimensions[..]].concat());
+    assert_eq!(names, [&facts[..], &control[..], &["delays"], &tcp[..], &probing[..], &dimensions[..]].concat());
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod links;
 mod marks;
 mod path;
 mod probes;
+mod rapid;
 mod scenarios;
 mod slotted;
 mod switching;

@@ -29,6 +29,7 @@ fn config(window: u64) -> Config {
         delayed_ack_segments: 2,
         delayed_ack_timeout_ps: Span::from_ms(40),
         min_rto_ps: Span::from_ms(200),
+        arrival_stamps_ps: None,
     }
 }
 

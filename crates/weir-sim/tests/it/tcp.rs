@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use weir_core::cc;
-use weir_core::spec::transport::{Connection, Connections, Load};
+use weir_core::spec::transport::{Connection, Connections, Hosts, Load};
 use weir_core::spec::{Departures, FrameSize, Spec, Stream, Traffic, TrafficProbe};
 use weir_core::tcp::{Config, LossMarking, LostRetransmissions, Recovery};
 use weir_core::units::{Bytes, Span, Time};
@@ -226,7 +226,11 @@ fn a_fault_in_the_settings_is_told_with_its_place() {
     let config = tcp(&mut dumbbell(1, Span::from_ms(10))).config.clone();
     let list = vec![Connection { from: 0, to: 1, start_ps: Time::ZERO, stop_ps: Time::NEVER, load: Load::Endless {} }];
     let spec = Spec {
-        traffic: vec![Traffic { name: "lost".into(), sources: vec![], tcp: Some(Connections { config, list }) }],
+        traffic: vec![Traffic {
+            name: "lost".into(),
+            sources: vec![],
+            tcp: Some(Connections { config, hosts: Hosts::default(), list }),
+        }],
         network: crate::scenarios::two_islands(),
         queues: vec![],
         ..dumbbell(1, Span::from_ms(10))

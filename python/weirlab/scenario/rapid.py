@@ -1,0 +1,167 @@
+"""Rapid: probe streams, estimators of the available bandwidth, and how the rate follows them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from weirlab.scenario.base import BY_KIND, Model
+from weirlab.scenario.values import (
+    Count,
+    Flag,
+    Fraction,
+    Number,
+    PositiveFraction,
+    PositiveRate,
+    PositiveSpan,
+)
+from weirlab.units import Rate, Span
+
+__all__ = [
+    "AnyDenoising",
+    "AnyEstimator",
+    "Backlog",
+    "Batches",
+    "ChirpEstimator",
+    "FluidEstimator",
+    "GapEstimator",
+    "NoDenoising",
+    "Rapid",
+    "SmoothEstimator",
+    "Spikes",
+    "TrendEstimator",
+]
+
+
+class GapEstimator(Model):
+    """The rate before the first run of gaps that grow on the way. As version 0.9.2 had it."""
+
+    kind: Literal["gap"]
+    epsilon: Span
+    """Growth of a gap that counts as congestion."""
+    excursion: Count = 4
+    """Gaps in a row that must grow."""
+    sum: Count = 1
+    """Gaps that are added up before they are compared."""
+    scheduled: Flag = False
+    """Whether the rate is the one that was asked for, and not the one at which packets left."""
+
+
+class SmoothEstimator(Model):
+    """The rate before the run of smoothed gaps that grow up to the end of the stream."""
+
+    kind: Literal["smooth"]
+    weight: Fraction = 0.875
+    """Of what came before, in the exponential mean."""
+    epsilon: Span = Span(10**6)
+    """Growth of a gap that counts as congestion."""
+    excursion: Count = 4
+    """Gaps in a row that must grow."""
+
+
+class ChirpEstimator(Model):
+    """Excursions of the queueing delay, weighted by their time (pathChirp)."""
+
+    kind: Literal["chirp"]
+    factor: Number = 1.5
+    """An excursion ends when the delay has fallen to this part of its maximum."""
+    excursion: Count = 5
+    """Packets of an excursion that counts."""
+
+
+class TrendEstimator(Model):
+    """The rate from which on the queueing delay only grows."""
+
+    kind: Literal["trend"]
+    tolerance: Span = Span(15 * 10**6)
+    """Delays that differ by less are the same."""
+    tolerance_gaps: Number = 1.5
+    """The same as a multiple of the shortest gap; the larger one counts."""
+
+
+class FluidEstimator(Model):
+    """The available bandwidth with which a queue of the link's rate would have delayed the packets as they
+    were: least squares over all of them."""
+
+    kind: Literal["fluid"]
+
+
+AnyEstimator = Annotated[
+    GapEstimator | SmoothEstimator | ChirpEstimator | TrendEstimator | FluidEstimator, BY_KIND
+]
+
+
+class NoDenoising(Model):
+    """Arrivals are taken as they are."""
+
+    kind: Literal["none"]
+
+
+class Spikes(Model):
+    """Gaps are averaged from one spike to the next (BASS)."""
+
+    kind: Literal["spikes"]
+    rise: Span = Span(30 * 10**6)
+    """By how much a spike exceeds the gap before."""
+    fall: Span = Span(20 * 10**6)
+    """By how much it exceeds the gap behind."""
+
+
+class Batches(Model):
+    """Of packets that arrive almost at once only the last one is kept: it was held the least."""
+
+    kind: Literal["batches"]
+    within: PositiveSpan
+    """What is almost at once: less than the time of a packet on the link."""
+
+
+AnyDenoising = Annotated[NoDenoising | Spikes | Batches, BY_KIND]
+
+
+class Backlog(Model):
+    """A queue that the sender keeps at the bottleneck, so that this never runs dry."""
+
+    target: PositiveSpan
+    """Queueing delay that is aimed at."""
+    within: PositiveSpan
+    """What differs from it is to be made up for in this time."""
+
+
+class Rapid(Model):
+    """Rapid: all packets leave in probe streams, whose rates grow exponentially about the mean rate (Konda
+    and Kaur, INFOCOM 2009)."""
+
+    kind: Literal["rapid"]
+    n: Count
+    """Packets of a stream."""
+    rho: Number
+    """The highest rate of a stream, as a multiple of its lowest one."""
+    rates: Count | None = None
+    """Number of rates, each for as many packets. Absent: each packet has its own."""
+    clip: Flag = True
+    """Whether no rate exceeds the line rate; the others are lowered so that the mean stays."""
+    schedule: Literal["absolute", "resync"] = "absolute"
+    """The next packet is due a gap after the last one was due (`absolute`), or was sent (`resync`)."""
+    estimator: AnyEstimator
+    """How the available bandwidth is told from the gaps."""
+    denoising: AnyDenoising = NoDenoising(kind="none")
+    """What is done about arrivals that the receiver has gathered."""
+    tau: PositiveSpan = Span(200 * 10**9)
+    """Time constant of growth."""
+    eta: Number = 3.0
+    """A shortfall is taken by 1 / eta with each stream."""
+    beta: PositiveFraction = 0.5
+    """What is left of the rate after a loss."""
+    initial_rate: PositiveRate = Rate(8_000_000)
+    """Mean rate at the start, preamble and gap of the frames included, as all rates here."""
+    least_rate: PositiveRate = Rate(1_000_000)
+    """Bound of the mean rate."""
+    most_rate: PositiveRate | None = None
+    """Bound of the mean rate and of the estimates. Absent: the line rate."""
+    start: Count | None = None
+    """Packets of the streams of a start in which the rate doubles. Absent: it grows like later."""
+    backlog: Backlog | None = None
+    """The queue to keep. Absent: none is looked at."""
+    repair_rate: PositiveRate | None = None
+    """Rate of frames while losses are repaired. Absent: as the window lets them."""
+    stamps: PositiveSpan = Span(1_000)
+    """Unit in which the receiver tells when segments arrived."""

@@ -1,0 +1,88 @@
+"""Probing senders from scenario files: what is written down, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from weirlab.errors import ScenarioError
+from weirlab.runs import simulate
+from weirlab.scenario import load, loads
+
+SHORT = {"run.duration": "1 s", "traffic.cross.start": "0.4 s", "traffic.cross.stop": "0.9 s"}
+
+
+def short(name: str, **more: Any) -> Any:
+    assign = {**SHORT, "traffic.rapid.transport.congestion_control.initial_rate": "400 Mbit/s"}
+    return load(name, {**assign, **{key.replace("__", "."): value for key, value in more.items()}})
+
+
+@pytest.fixture(scope="module")
+def ideal() -> Any:
+    return simulate(short("rapid-ideal", record__streams={"p_streams": "rapid", "packets": True}), [1])
+
+
+def test_streams_are_written_down_with_their_rates_and_estimates(ideal: Any) -> None:
+    streams = ideal.named("probe_streams")
+    assert set(streams.get_column("outcome_name")) == {"estimated"}
+    assert streams.select((pl.col("low_rate_bps") <= pl.col("rate_bps")).all()).item()
+    assert streams.select((pl.col("rate_bps") <= pl.col("high_rate_bps")).all()).item()
+    assert streams.select((pl.col("available_bps") <= 1e9).all()).item()
+    assert ideal["probe_states"].is_empty()
+    crossed = streams.filter(pl.col("t_ps").is_between(650_000_000_000, 900_000_000_000))
+    available = 1e9 - 300e6 * 1536 / 1470
+    assert float(crossed.get_column("available_bps").median()) == pytest.approx(available, rel=0.1)
+
+
+def test_packets_of_a_stream_leave_with_falling_gaps_that_make_its_rate(ideal: Any) -> None:
+    packets = ideal["probe_packets"].filter(pl.col("stream") == 20)
+    stream = ideal["probe_streams"].filter(pl.col("stream") == 20).row(0, named=True)
+    gaps = np.diff(packets.get_column("sent_ps").to_numpy().astype(np.int64))
+    assert packets.height == 80
+    assert np.all(np.diff(gaps) <= 2)
+    assert 1538 * 8e12 / gaps[-1] == pytest.approx(stream["high_rate_bps"], rel=1e-3)
+    assert packets.select(pl.col("received_ps").is_not_null().all()).item()
+
+
+def test_the_blind_estimator_falls_into_recovery_and_logs_it() -> None:
+    records = simulate(short("rapid-timely"), [1])
+    states = records.named("probe_states")
+    counters = records["connections"].row(0, named=True)
+    off = states.filter(pl.col("state_name") != "on").height
+    assert off == counters["recoveries"] + counters["timeouts"] > 0
+    told = records["probe_streams"].drop_nulls("available_bps")
+    assert told.select(pl.col("excursion_start").is_null().mean()).item() > 0.95
+
+
+def test_late_timers_break_streams() -> None:
+    late = {"late": "0.5 %", "by": "4 ms"}
+    intact = []
+    for more in ({}, {"traffic__rapid__timing": late}):
+        streams = simulate(short("rapid-ideal", **more), [1])["probe_streams"]
+        intact.append(streams.select((pl.col("fitting_gaps") > 0.9 * pl.col("packets")).mean()).item())
+    assert intact[0] > 0.99
+    assert intact[1] < 0.8
+
+
+@pytest.mark.parametrize(
+    ("assign", "message"),
+    [
+        ({"traffic.rapid.transport.congestion_control.rho": "0.5"}, r"a number above 1 and at most 100"),
+        ({"traffic.rapid.transport.congestion_control.rates": "200"}, r"2 to 80 rates \(got 200\)"),
+        ({"traffic.rapid.transport.timestamps": "false"}, r"have no place for it"),
+        ({"traffic.rapid.adapter.queue": "0 frames"}, r"holds at least 1 frame"),
+        ({"record.streams": {"p_streams": "cross"}}, r"no 'rapid' carries it"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_place(assign: dict[str, Any], message: str) -> None:
+    with pytest.raises(ScenarioError, match=message):
+        load("rapid-ideal", assign).resolve()
+
+
+def test_estimators_are_chosen_by_kind_and_unknown_ones_are_named() -> None:
+    text = load("rapid-ideal").to_yaml()
+    with pytest.raises(ScenarioError, match=r"unknown kind 'trent'"):
+        loads(text.replace("kind: trend", "kind: trent"))
