@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from weirlab.plots.style import Plot
-from weirlab.report import reproduce_bcn, reproduce_mdr, reproduce_zrl
+from weirlab.report import reproduce_bcn, reproduce_mdr, reproduce_rapid, reproduce_zrl
 from weirlab.report.page import (
     Block,
     Callout,
@@ -92,6 +92,7 @@ def _nothing(findings: Findings) -> tuple[list[Section], list[Section], list[Plo
 _MORE: Mapping[str, Callable[[Findings], tuple[list[Section], list[Section], list[Plot]]]] = {
     "bcn": reproduce_bcn.sections,
     "mdr": reproduce_mdr.sections,
+    "rapid": reproduce_rapid.sections,
     "zrl": reproduce_zrl.sections,
 }
 """What a study shows besides verdicts: sections before and after its claims, and plots."""

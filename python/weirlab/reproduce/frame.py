@@ -273,6 +273,11 @@ STUDIES: Mapping[str, Reproduction] = {
         source="CSIT MDR, sections 2.8.1, 2.8.4 and 2.8.5",
         home="weirlab.reproduce.mdr:reproduce",
     ),
+    "rapid": Reproduction(
+        title="Rapid under UDP cross traffic",
+        source="Rapid UDP",
+        home="weirlab.reproduce.rapid:reproduce",
+    ),
     "zrl": Reproduction(
         title="BCN under the ZRL congestion benchmark",
         source="ZRL benchmark",

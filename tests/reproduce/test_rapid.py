@@ -1,0 +1,95 @@
+"""The reproduction of Rapid: arithmetic of the published numbers, books of ours, and the better variant."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from weirlab.reproduce.published import read
+from weirlab.reproduce.rapid.bookkeeping import identities, published_offs
+from weirlab.reproduce.rapid.cases import BETTER, REPRODUCTION, Case, available_bps, goodput_bps, of_case
+from weirlab.reproduce.rapid.facts import off_times, smoothed
+
+PUBLISHED = read("rapid-udp-cross-traffic")
+CASES = {case.name: case for case in (*REPRODUCTION, *BETTER)}
+
+
+def test_the_leftover_capacity_allows_646_and_253_mbit_per_s() -> None:
+    assert goodput_bps(available_bps(300e6)) / 1e6 == pytest.approx(646, abs=1)
+    assert goodput_bps(available_bps(700e6)) / 1e6 == pytest.approx(253, abs=1)
+
+
+def test_the_published_log_is_off_for_half_of_the_time_that_the_text_says() -> None:
+    offs = published_offs(PUBLISHED)
+    assert offs["off_s"] == pytest.approx(1.1437, abs=1e-4)
+    assert offs["off_last_s"] == pytest.approx(0.327, abs=1e-3)
+    assert offs["double_offs"] == PUBLISHED["counters"]["sack_retransmits_failed"] == 3
+
+
+def test_the_published_counters_add_up_but_for_what_the_trace_and_the_router_saw() -> None:
+    runs = pl.DataFrame(
+        {
+            **{
+                f"{name}_retransmits": [1.0]
+                for name in ("fast", "forward", "slow_start", "timeout", "rescue")
+            },
+            "retransmits": [5.0],
+            "recovery_failures": [2.0],
+            "double_offs": [1.0],
+            "resent_sum": [5.0],
+            **{f"resent_{times}": [1.0] for times in (1, 2, 3)},
+            "off_s": [1.0],
+            "off_last_s": [0.5],
+            "dropped_tcp": [5.0],
+        }
+    )
+    claims = identities(PUBLISHED, runs)
+    words = [claim.published.split(":")[0] for claim in claims]
+    assert words == ["PASS", "PASS", "MISMATCH", "MISMATCH", "MISMATCH"]
+    assert "93 are missing, which 31 segments" in claims[2].published
+    assert [claim.holds for claim in claims] == [True, False, True, True, True]
+
+
+def test_two_offs_before_an_on_count_once_from_the_first_and_once_from_the_last() -> None:
+    states = pl.DataFrame({"t_ps": [1e12, 3e12, 4e12, 6e12, 7e12], "state": [1, 2, 0, 1, 0]})
+    assert off_times(states) == {"off_s": 4.0, "off_last_s": 2.0, "double_offs": 1}
+
+
+def test_a_smoothed_estimate_follows_a_step_with_its_time_constant() -> None:
+    streams = pl.DataFrame(
+        {"closed_ps": [i * 10**9 for i in range(1000)], "available_bps": [0.0] * 500 + [1e9] * 500}
+    )
+    rows = smoothed(streams)
+    at = rows.filter((pl.col("t_s") - 0.6).abs() < 5e-4).get_column("smooth_mbps").item()
+    assert at == pytest.approx(1000 * (1 - 0.3679), rel=0.01)
+
+
+@pytest.fixture(scope="module")
+def flawed() -> tuple[pl.DataFrame, pl.DataFrame]:
+    return of_case(CASES["flawed-later"], [1, 2], None)
+
+
+def test_our_books_balance_in_every_run(flawed: tuple[pl.DataFrame, pl.DataFrame]) -> None:
+    runs, _ = flawed
+    assert runs.get_column("retransmits").min() > 100
+    causes = identities(PUBLISHED, runs)
+    assert all(claim.holds for claim in causes), [claim.evidence for claim in causes if not claim.holds]
+    assert (runs["dropped"] == runs["dropped_tcp"] + runs["dropped_udp"]).all()
+
+
+def test_intervals_add_up_to_what_was_carried(flawed: tuple[pl.DataFrame, pl.DataFrame]) -> None:
+    runs, bins = flawed
+    for replicate, mbytes in enumerate(runs.get_column("mbytes")):
+        mine = bins.filter(pl.col("replicate") == replicate).get_column("mbps").sum() * 0.5 / 8
+        # What is acknowledged last comes a round trip later.
+        assert mine == pytest.approx(mbytes * 2**20 / 1e6, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["better-constant-300", "better-poisson-700", "better-coalesced-300"])
+def test_the_better_rapid_takes_what_is_left_and_seldom_loses(name: str) -> None:
+    case: Case = CASES[name]
+    runs, _ = of_case(case, [1], None)
+    row = runs.row(0, named=True)
+    assert row["settled_mbps"] > 0.95 * goodput_bps(case.available_mbps * 1e6) / 1e6
+    assert row["loss_events"] < 5
+    assert row["worst_estimate"] < 0.15
