@@ -195,7 +195,9 @@ fn the_fluid_estimator_is_near_the_truth_under_every_cross_traffic() {
         for every in [1, 2] {
             let [p10, median, p90] = percentiles(&fluid, rate, cross, every);
             assert!((median / truth - 1.0).abs() < 0.07, "{cross:?}, one in {every}: {median}");
-            assert!((p90 - p10) / truth < 0.25, "{cross:?}, one in {every}: {p10} to {p90}");
+            // What is left varies itself: 38 packets of others come during a stream, by chance 6 more or less, so that
+            // four fifths of all streams see it within a fifth. Twice that.
+            assert!((p90 - p10) / truth < 0.4, "{cross:?}, one in {every}: {p10} to {p90}");
             let [long10, _, long90] = percentiles(&low, rate, cross, every);
             assert!(
                 long90 - long10 < p90 - p10 + 1.0,

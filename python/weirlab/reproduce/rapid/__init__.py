@@ -48,7 +48,7 @@ def reproduce(effort: Effort) -> Findings:
         rows=rows(published, runs, bins),
         claims=[*text_claims(runs), *identities(published, measured), *better_claims(runs)],
         remarks=_REMARKS,
-        tables={"runs": runs, "bins": bins, **_one_run(effort, cases)},
+        tables={"measured": runs, "bins": bins, **_one_run(effort, cases)},
     )
 
 
