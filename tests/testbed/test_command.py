@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from weirlab.errors import ImpossibleTrial, InputError, TestbedError, TrialTimeout
+from weirlab.search import ControlledSearch, LoadRange, SearchGoal, run_search
+from weirlab.search.weir import Weir
 from weirlab.testbed.base import TrialSpec
 from weirlab.testbed.command import CommandTestbed
 
@@ -131,6 +133,18 @@ def test_only_the_end_of_a_long_standard_error_is_kept(tmp_path):
         (printing({"sent_frames": 500, "received_frames": 1, "latency_s": 3}), "for latency_s"),
         (printing({"sent_frames": 500, "received_frames": 1, "facts": {"a": [1]}}), "facts.a"),
         (printing({"sent_frames": 500, "received_frames": 1, "stopped_early": 1}), "for stopped_early"),
+        (
+            printing({"sent_frames": 500, "received_frames": 1, "stopped_early": True}),
+            "printed stopped_early without intended_frames",
+        ),
+        (
+            printing({"sent_frames": 500, "received_frames": 1, "effective_duration_s": 10**400}),
+            "for effective_duration_s, which is a number",
+        ),
+        (
+            printing({"sent_frames": 500, "received_frames": 1, "facts": {"a": -(10**400)}}),
+            "for facts.a, which is too large",
+        ),
         ("raise SystemExit(7)", "ended with code 7"),
         ("import os; os.kill(os.getpid(), 9)", "was killed by SIGKILL"),
         ("import sys; sys.exit('no link on port 1')", "ended with code 1; it said: no link on port 1"),
@@ -155,8 +169,12 @@ def test_an_answer_that_is_none_is_named(tmp_path, body, message):
             None,
             "sent_frames of the directions add up to 499, not to 500",
         ),
-        ({"stopped_early": True}, None, "nothing was to end this trial"),
-        ({"stopped_early": True}, 0.05, "stopped early after 25 lost frames, which are no more than 0.05"),
+        ({"stopped_early": True, "intended_frames": 500}, None, "nothing was to end this trial"),
+        (
+            {"stopped_early": True, "intended_frames": 500},
+            0.05,
+            "stopped early after 25 lost frames, which are no more than 0.05",
+        ),
     ],
 )
 def test_an_answer_to_another_trial_is_impossible(tmp_path, answer, loss_budget, message):
@@ -174,6 +192,30 @@ def test_a_program_is_told_which_loss_ends_a_trial(tmp_path, loss_budget, told):
         print(json.dumps({"sent_frames": 500, "received_frames": 490, "facts": {"budget": budget}}))
     """
     assert trial_of(tmp_path, body, loss_budget=loss_budget).facts["budget"] == told
+
+
+def test_a_search_does_not_take_a_trial_that_was_stopped_early_for_a_fault_of_the_tester(tmp_path):
+    body = """
+        import json, sys
+        spec = json.load(sys.stdin)
+        frames, capacity_fps = spec["intended_frames"], 5000.0
+        most = int(spec["loss_budget"] * frames)
+        sent = int((most + 5) / max(1.0 - capacity_fps / spec["load_fps"], 1e-9))
+        answer = {"sent_frames": frames, "effective_duration_s": spec["duration_s"]}
+        answer["received_frames"] = min(frames, int(capacity_fps * spec["duration_s"]))
+        if spec["loss_budget"] < 1.0 and sent < frames:
+            answer |= {"sent_frames": sent, "received_frames": sent - most - 5}
+            answer |= {"intended_frames": sent, "stopped_early": True}
+        print(json.dumps(answer))
+    """
+    goal = SearchGoal.ndr(duration_s=10.0, width=0.1)
+    search = ControlledSearch(Weir([goal], LoadRange(1000.0, 20_000.0)), frame_size_bytes=64)
+    result = run_search(search, CommandTestbed(program(tmp_path, body)))
+    assert any(trial.stopped_early for trial in result.trials)
+    assert "repeat" not in [trial.spec.purpose for trial in result.trials]
+    (found,) = result.goals
+    assert found.regular
+    assert found.lower.load_fps <= 5000.0 <= found.upper.load_fps
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ offered_load_fps stopped_early`, `latency_s` (percentiles by name), `directions`
 `{"east": {"sent_frames": 500000, "received_frames": 499990}, ...}`) and `facts` (what else should be kept).
 A program may stop early once it has lost more than `loss_budget` of the frames that the whole trial intends,
 or by the time `look_s` more than that share of those intended until then; it then says so, and how many
-frames it intended until it stopped.
+frames it intended until it stopped (`intended_frames`).
 Whatever it writes to standard error is kept with the trial. It runs in a process group of its own, which is
 killed when it takes too long, writes too much, or leaves something running."""
 
@@ -297,11 +297,21 @@ def _trial(spec: TrialSpec, answer: Mapping[str, Any], took_s: float, errors: st
     for name, fact in facts.items():
         if not isinstance(fact, float | int | str | None):
             raise _AnswerError(f"printed for facts.{name} what is neither text nor number")
+        if isinstance(fact, int) and abs(fact) >= 2**63:
+            raise _AnswerError(f"printed {str(fact)[:40]} for facts.{name}, which is too large")
+    if stopped_early and "intended_frames" not in counts:
+        raise _AnswerError(
+            "printed stopped_early without intended_frames: how many frames it intended until it stopped"
+        )
+    intended_frames = counts.pop("intended_frames", spec.intended_frames)
+    offered_fps = counts["sent_frames"] / spec.duration_s
+    if stopped_early:
+        offered_fps = spec.intended_load_fps * min(1.0, counts["sent_frames"] / max(intended_frames, 1))
     trial = Trial(
         spec=spec,
-        intended_frames=counts.pop("intended_frames", spec.intended_frames),
+        intended_frames=intended_frames,
         effective_duration_s=numbers.get("effective_duration_s", took_s),
-        offered_load_fps=numbers.get("offered_load_fps", counts["sent_frames"] / spec.duration_s),
+        offered_load_fps=numbers.get("offered_load_fps", offered_fps),
         stopped_early=stopped_early,
         latency_s={name: _number(f"latency_s.{name}", value) for name, value in latency.items()},
         per_direction=_directions(answer),
@@ -361,9 +371,11 @@ def _count(name: str, value: object) -> int:
 
 
 def _number(name: str, value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        raise _AnswerError(f"printed {str(value)[:40]!r} for {name}, which is a number")
-    return float(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        with contextlib.suppress(OverflowError):  # of a whole number that no float holds
+            if math.isfinite(number := float(value)):
+                return number
+    raise _AnswerError(f"printed {str(value)[:40]!r} for {name}, which is a number")
 
 
 def _mapping(name: str, answer: Mapping[str, Any]) -> dict[str, Any]:
