@@ -22,6 +22,7 @@ NO_RECORD: dict[str, Any] = {
     "flows": [],
     "delays": False,
     "connections": [],
+    "probe_streams": [],
     "limiters": [],
     "queue_levels": [],
     "captures": [],
