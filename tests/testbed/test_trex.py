@@ -361,6 +361,46 @@ def test_garbage_gives_no_result(faults: Faults, says: str) -> None:
         testbed.trial(spec())
 
 
+_ODD: tuple[Any, ...] = (None, [], {}, "text", 3, {"ports": [{}]}, {"ports": 3})
+_ODD_OF_ONE = {
+    "get_port_status": ({"state": "IDLE", "attr": []}, {"state": "IDLE", "attr": {"link": 1}}),
+    "get_global_stats": ({"m_total_queue_full": None},),
+    "get_pgid_stats": ({"flow_stats": {"1000": 3}}, {"flow_stats": []}),
+}
+
+
+@pytest.mark.parametrize(
+    "method",
+    ["api_sync_v2", "get_version", "get_system_info", "get_port_stats", *_ODD_OF_ONE],
+)
+def test_answers_of_another_form_give_no_result_and_name_their_question(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # An object without a version or without counts of full queues is no fault.
+    harmless = [odd for odd in _ODD if isinstance(odd, dict)] if method in _MAY_BE_EMPTY else []
+    for odd in (*_ODD, *_ODD_OF_ONE.get(method, ())):
+        if odd in harmless:
+            continue
+        monkeypatch.setattr(FakeTrex, f"rpc_{method}", lambda _self, _params, odd=odd: odd)
+        with (
+            pytest.raises(TestbedError, match=f"TRex answered {method}"),
+            bed(count="groups") as (testbed, _),
+        ):
+            testbed.trial(spec())
+
+
+_MAY_BE_EMPTY = ("get_version", "get_global_stats")
+
+
+def test_delays_of_another_form_give_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeTrex, "rpc_get_pgid_stats", lambda _self, _params: {"latency": {"3000": []}})
+    with (
+        pytest.raises(TestbedError, match="TRex answered get_pgid_stats"),
+        bed(latency_fps=1000.0) as (testbed, _),
+    ):
+        testbed.trial(spec())
+
+
 # Servers that are not the right one
 
 

@@ -84,9 +84,7 @@ class GroupCounters:
 
     def read(self) -> list[LaneCount]:
         wanted = [group for of_lane in self._groups for group in of_lane]
-        statistics = self._server.groups(wanted).get("flow_stats")
-        if not isinstance(statistics, dict):
-            raise TestbedError(f"TRex answered get_pgid_stats without flow_stats for the groups {wanted}")
+        statistics = self._server.groups(wanted, "flow_stats")
         return [
             LaneCount(
                 sum(_frames(statistics, group, "tp", lane.sender) for group in groups),

@@ -19,7 +19,7 @@ from typing import Any
 
 from weirlab.errors import InputError, TestbedError, TrialTimeout
 from weirlab.testbed.trex.connection import Connection
-from weirlab.testbed.trex.wire import Call, RpcError
+from weirlab.testbed.trex.wire import Call, RpcError, understood
 
 __all__ = ["PortCounts", "PortInfo", "Server"]
 
@@ -75,9 +75,11 @@ class Server:
             TestbedError: It is no stateless TRex, or of a version that this testbed does not know.
         """
         self._api_handle = self._synchronise()
-        about = self._call("get_version")
-        self.version = str(about.get("version", "unknown"))
-        self.ports = {port["index"]: _port_info(port) for port in self._call("get_system_info")["ports"]}
+        about, system = self._call("get_version"), self._call("get_system_info")
+        with understood("get_version"):
+            self.version = str(about.get("version", "unknown"))
+        with understood("get_system_info"):
+            self.ports = {port["index"]: _port_info(port) for port in system["ports"]}
 
     def acquire(self, port: int, *, force: bool) -> None:
         """Take a port; ``force`` takes it from whoever has it. A port that this session has stays its own.
@@ -97,13 +99,17 @@ class Server:
                 f"set 'force: true' to take it away"
             ) from error
         status = self.status(port)
-        if not status["attr"].get("link", {}).get("up", True):
+        with understood("get_port_status"):
+            attributes = status["attr"]
+            is_up = attributes.get("link", {}).get("up", True)
+            was = bool(attributes.get("promiscuous", {}).get("enabled", False))
+            speed_bps = float(attributes.get("speed", 0)) * 1e9
+        if not is_up:
             raise TestbedError(f"the link of port {port} of TRex at {self.endpoint} is down")
         if status.get("service"):
             raise TestbedError(f"port {port} of TRex at {self.endpoint} is in service mode")
-        self._learn_speed(port, status["attr"])
+        self.ports[port] = replace(self.ports[port], speed_bps=speed_bps)
         if self.ports[port].has_promiscuous:
-            was = bool(status["attr"].get("promiscuous", {}).get("enabled", False))
             self._was_promiscuous.setdefault(port, was)
             self._promiscuous(port, enabled=True)
 
@@ -166,27 +172,31 @@ class Server:
         answers = self._connection.batch([self._free("get_port_stats", port_id=port) for port in ports])
         return {port: _port_counts(answer) for port, answer in zip(ports, answers, strict=True)}
 
-    def groups(self, groups: Sequence[int]) -> Mapping[str, Any]:
-        """Statistics of packet groups: the sections ``flow_stats`` and ``latency``, by group as text."""
-        answer: Mapping[str, Any] = self._call("get_pgid_stats", pgids=list(groups))
-        return answer
+    def groups(self, groups: Sequence[int], section: str) -> Mapping[str, Any]:
+        """Statistics of packet groups: the section ``flow_stats`` or ``latency``, by group as text."""
+        answer = self._call("get_pgid_stats", pgids=list(groups))
+        found = answer.get(section) if isinstance(answer, dict) else None
+        if not isinstance(found, dict):
+            raise TestbedError(f"TRex answered get_pgid_stats without {section} for the groups {groups}")
+        return found
 
-    def global_counts(self) -> Mapping[str, float]:
-        """Statistics of the whole server, such as ``m_total_queue_full`` and ``m_cpu_util``."""
-        answer: Mapping[str, float] = self._call("get_global_stats")
-        return answer
+    def queue_full(self) -> int:
+        """How often a queue of the server was full since it started, all its ports together."""
+        answer = self._call("get_global_stats")
+        with understood("get_global_stats"):
+            return int(answer.get("m_total_queue_full", 0))
 
     def status(self, port: int) -> Mapping[str, Any]:
         """The state and the attributes of a port. Waits where the server says "try again"."""
         for _ in range(_TRY_AGAIN_TIMES):
             try:
-                answer: Mapping[str, Any] = self._call("get_port_status", port_id=port, block=False)
+                answer = self._call("get_port_status", port_id=port, block=False)
             except RpcError as error:
                 if error.code != RpcError.TRY_AGAIN:
                     raise
                 time.sleep(_TRY_AGAIN_S)
             else:
-                if "state" not in answer or "attr" not in answer:
+                if not (isinstance(answer, dict) and "state" in answer and "attr" in answer):
                     raise TestbedError(f"TRex answered get_port_status without state or attributes: {answer}")
                 return answer
         raise TrialTimeout(f"port {port} of TRex at {self.endpoint} is being configured, and stays so")
@@ -208,7 +218,8 @@ class Server:
                     break
             else:
                 self.api_version = (major, minor)
-                return str(answer["api_h"])
+                with understood("api_sync_v2"):
+                    return str(answer["api_h"])
         known = " and ".join(f"{major}.x" for major, _ in reversed(_API_VERSIONS))
         raise TestbedError(
             f"TRex at {self.endpoint} does not speak a stateless API of version {known}: {refusals[0]}"
@@ -217,10 +228,6 @@ class Server:
     def _promiscuous(self, port: int, *, enabled: bool) -> None:
         call = self._owned("set_port_attr", port, attr={"promiscuous": {"enabled": enabled}})
         self._connection.batch([call])
-
-    def _learn_speed(self, port: int, attributes: Mapping[str, Any]) -> None:
-        speed_bps = float(attributes.get("speed", 0)) * 1e9
-        self.ports[port] = replace(self.ports[port], speed_bps=speed_bps)
 
     def _call(self, method: str, **params: object) -> Any:
         return self._connection.call(self._free(method, **params))

@@ -19,6 +19,7 @@ from weirlab.testbed.trex.delays import Delays
 from weirlab.testbed.trex.server import Server
 from weirlab.testbed.trex.settings import TrexSettings, core_mask
 from weirlab.testbed.trex.streams import Lane, Ramp, Traffic
+from weirlab.testbed.trex.wire import understood
 
 __all__ = ["Stretch", "Tester"]
 
@@ -228,7 +229,7 @@ class Tester:
         return {
             "send_errors": sum(port.send_errors for port in ports),
             "receive_errors": sum(port.receive_errors for port in ports),
-            "queue_full": int(self._server.global_counts().get("m_total_queue_full", 0)),
+            "queue_full": self._server.queue_full(),
         }
 
     def _delays(self, traffic: Sequence[Traffic]) -> Delays | None:
@@ -236,8 +237,7 @@ class Tester:
         groups = [each.latency_group for each in traffic if each.latency_group is not None]
         if not groups:
             return None
-        latency = self._server.groups(groups).get("latency")
-        if not isinstance(latency, dict):
-            raise TestbedError(f"TRex answered get_pgid_stats without latency for the groups {groups}")
-        texts = [latency.get(str(group), {}).get("lat", {}).get("hdrh") for group in groups]
+        latency = self._server.groups(groups, "latency")
+        with understood("get_pgid_stats"):
+            texts = [latency.get(str(group), {}).get("lat", {}).get("hdrh") for group in groups]
         return Delays.merged([Delays.decode(text) for text in texts if isinstance(text, str)])

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from weirlab.errors import TestbedError
 
-__all__ = ["Call", "RpcError", "decode", "encode", "results"]
+__all__ = ["Call", "RpcError", "decode", "encode", "results", "understood"]
 
 _MAGIC = 0xABE85CEA
 _HEADER = struct.Struct(">II")
@@ -93,6 +94,17 @@ def results(replies: Sequence[Mapping[str, Any]], calls: Sequence[Call], ids: Se
             raise TestbedError(f"TRex answered {call.method} with neither a result nor an error")
         values.append(reply["result"])
     return values
+
+
+@contextmanager
+def understood(method: str) -> Iterator[None]:
+    """Where a result is taken apart: raises TestbedError when it has not the form that the block expects."""
+    try:
+        yield
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise TestbedError(
+            f"TRex answered {method} in a form that is not known ({type(error).__name__}: {error})"
+        ) from error
 
 
 def _refusal(method: str, reply: Mapping[str, Any]) -> TestbedError:
