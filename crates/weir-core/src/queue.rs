@@ -25,7 +25,7 @@ use std::collections::VecDeque;
 
 use crate::ring::Ring;
 use crate::spec;
-use crate::units::{Bytes, Rate, Span, Time};
+use crate::units::{Bytes, PS_PER_S, Rate, Span, Time};
 
 /// How much may wait; the frame in transmission and the control lane are not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +129,10 @@ pub struct Counters {
 
 /// A first-in-first-out drop-tail port with a control lane, which can be paused. `H` names a frame.
 ///
+/// While nothing is paused and no control frame waits, it is known when a frame will begin as soon as it is admitted. A
+/// port that was told to [`Port::go_ahead`] says so at once: the frame is [`Offer::Sent`], though its transmission
+/// may begin later, and no wake is owed. [`Port::keep`] takes back what has not begun.
+///
 /// Fields stand in the order in which they are needed: first what every frame needs, then what a frame needs that
 /// waits, then the rest, so that a simulator of many ports touches few cache lines.
 #[derive(Clone, Debug)]
@@ -148,9 +152,10 @@ pub struct Port<H> {
     waiting_bytes: u64,
     /// Most that may wait: bytes, or frames if IN_FRAMES.
     limit: u64,
-    /// Up to when the integrals are counted.
+    /// Up to when the integrals are counted; if AHEAD, when the first frame of `queue` begins.
     settled: Time,
-    /// Integrals since `sums` was added to, byte ps and frame ps.
+    /// Integrals since `sums` was added to, byte ps and frame ps. Those of frames sent ahead are counted up to their
+    /// begin.
     byte_ps: u64,
     frame_ps: u64,
 
@@ -158,6 +163,8 @@ pub struct Port<H> {
     sums: Counters,
     rate: Rate,
     framing: Bytes,
+    /// ps, if a byte takes a whole number of them; 0 if not.
+    byte_time: u64,
     /// The first and the last drop; [`Time::NEVER`] without one.
     first_drop: Time,
     last_drop: Time,
@@ -196,6 +203,10 @@ const IN_FRAMES: u32 = 8;
 /// Frames are put in by [`Port::store`].
 const STORING: u32 = 16;
 const HELD: u32 = PAUSED | CONTROL | WAITING;
+/// Frames are not sent ahead.
+const KEEPS: u32 = 32;
+/// The frames in `queue` were sent ahead, and have not begun.
+const AHEAD: u32 = 64;
 
 impl<H: Copy> Port<H> {
     /// An idle port. `rate` is not zero; `framing` is what a frame occupies beyond its size.
@@ -205,7 +216,7 @@ impl<H: Copy> Port<H> {
             last_tx: framing / rate,
             alike: 0,
             last_size: 0,
-            state: if limit.in_frames { IN_FRAMES } else { 0 },
+            state: KEEPS | if limit.in_frames { IN_FRAMES } else { 0 },
             queue: Ring::new(),
             waiting_bytes: 0,
             limit: limit.most,
@@ -215,6 +226,7 @@ impl<H: Copy> Port<H> {
             sums: Counters::default(),
             rate,
             framing,
+            byte_time: byte_time(rate),
             first_drop: Time::NEVER,
             last_drop: Time::NEVER,
             cold: None,
@@ -279,9 +291,85 @@ impl<H: Copy> Port<H> {
         Limit { most: self.limit, in_frames: self.state & IN_FRAMES != 0 }
     }
 
+    /// From now on frames are sent ahead, as long as nothing is paused and no control frame waits.
+    pub fn go_ahead(&mut self) {
+        self.state &= !KEEPS;
+    }
+
+    /// What was sent ahead and has not begun by `now` waits again, for a wake; returns the first such frame.
+    #[cold]
+    pub fn keep(&mut self, now: Time) -> Option<H> {
+        self.begin_until(now);
+        if self.state & AHEAD == 0 {
+            return None;
+        }
+        self.fold();
+        self.sums = self.begun_by(now);
+        (self.free_at, self.settled) = (self.settled, now);
+        self.state ^= AHEAD | WAITING;
+        self.next_waiting()
+    }
+
     /// A frame arrives at `now`. Frames are at most 65 535 bytes long.
     #[inline(always)]
     pub fn offer(&mut self, now: Time, handle: H, size: Bytes, lane: Lane) -> Offer {
+        if self.state & (HELD | KEEPS) == 0 && lane == Lane::Data {
+            return self.offer_ahead(now, handle, size);
+        }
+        self.offer_kept(now, handle, size, lane)
+    }
+
+    #[inline(always)]
+    fn offer_ahead(&mut self, now: Time, handle: H, size: Bytes) -> Offer {
+        if self.free_at <= now {
+            if self.state & AHEAD != 0 {
+                self.begin_all();
+            }
+            return Offer::Sent { end: self.transmit(now, size) };
+        }
+        self.begin_until(now);
+        if !self.has_room(size) {
+            self.count_drop(now, size);
+            return Offer::Dropped;
+        }
+        if self.state & AHEAD == 0 {
+            self.state |= AHEAD;
+            self.settled = self.free_at;
+        }
+        self.waiting_bytes += size.count();
+        self.queue.push((handle, narrow(size)));
+        self.count_wait(self.free_at - now, size);
+        Offer::Sent { end: self.transmit(self.free_at, size) }
+    }
+
+    /// Counts what has begun of the frames sent ahead, `now` included.
+    #[inline(always)]
+    fn begin_until(&mut self, now: Time) {
+        if self.state & AHEAD == 0 || self.settled > now {
+            return;
+        }
+        self.sums.queue_max_bytes = self.sums.queue_max_bytes.max(self.waiting_bytes);
+        while self.settled <= now
+            && let Some((_, size)) = self.queue.pop()
+        {
+            self.waiting_bytes -= u64::from(size);
+            self.settled += self.time_of(size);
+        }
+        if self.queue.is_empty() {
+            self.state &= !AHEAD;
+        }
+    }
+
+    /// All frames sent ahead have begun.
+    fn begin_all(&mut self) {
+        self.sums.queue_max_bytes = self.sums.queue_max_bytes.max(self.waiting_bytes);
+        self.queue.clear();
+        self.waiting_bytes = 0;
+        self.state &= !AHEAD;
+    }
+
+    #[inline(always)]
+    fn offer_kept(&mut self, now: Time, handle: H, size: Bytes, lane: Lane) -> Offer {
         debug_assert!(self.due() >= now || self.state & STORING != 0, "wake what is due before offering");
         if self.free_at <= now && (self.state & HELD == 0 || self.may_pass(lane)) {
             return Offer::Sent { end: self.transmit(now, size) };
@@ -349,6 +437,7 @@ impl<H: Copy> Port<H> {
     /// The rate from `now` on; not zero. A transmission under way goes on at the new rate, so that what is left of it
     /// takes another time: [`Port::free_at`] tells when it ends now.
     pub fn change_rate(&mut self, now: Time, rate: Rate) {
+        debug_assert!(self.state & AHEAD == 0, "keep what was sent ahead before changing the rate");
         self.fold();
         let left = self.free_at.saturating_since(now);
         if left > Span::ZERO {
@@ -358,8 +447,8 @@ impl<H: Copy> Port<H> {
             self.free_at = now + stretched;
             self.sums.busy_ps = self.sums.busy_ps + stretched.ps() - left.ps();
         }
-        self.rate = rate;
-        self.last_tx = (Bytes::new(self.last_size.into()) + self.framing) / rate;
+        (self.rate, self.byte_time) = (rate, byte_time(rate));
+        self.last_tx = self.reckon(Bytes::new(self.last_size.into()));
     }
 
     /// A frame that has waited since `since` outside of this port, at the head of a queue that is not limited, not
@@ -373,14 +462,22 @@ impl<H: Copy> Port<H> {
         Passed { wait, end: self.transmit(start, size) }
     }
 
-    /// When the port may begin the next transmission, were it not paused.
+    /// When the port may begin a frame that is offered now, were it not paused.
     #[inline]
     pub fn free_at(&self) -> Time {
         self.free_at
     }
 
+    /// When the current transmission ends, or the last one ended, as far as it was told.
+    pub fn ends_at(&self) -> Time {
+        if self.state & AHEAD == 0 { self.free_at } else { self.settled }
+    }
+
     /// When a frame of the data lane that is offered at `now` begins, if the port is not paused and no control frame comes.
     pub fn start_of_next(&self, now: Time) -> Time {
+        if self.state & AHEAD != 0 {
+            return self.free_at.max(now);
+        }
         let waiting = Bytes::new(self.waiting_bytes) + self.framing * self.queue.len() as u64;
         if waiting == Bytes::ZERO { self.free_at.max(now) } else { self.free_at.max(now) + waiting / self.rate }
     }
@@ -396,16 +493,33 @@ impl<H: Copy> Port<H> {
         self.queue.first().map(|(handle, _)| handle)
     }
 
-    /// The frames that wait, control lane first.
+    /// The frames that wait, control lane first; without those sent ahead.
     pub fn waiting(&self) -> impl Iterator<Item = H> + '_ {
         let control = self.cold.iter().flat_map(|cold| cold.control.iter());
-        control.copied().chain(self.queue.iter()).map(|(handle, _)| handle)
+        let kept = self.queue.iter().filter(|_| self.state & AHEAD == 0);
+        control.copied().chain(kept).map(|(handle, _)| handle)
+    }
+
+    /// Whether frames sent ahead have not begun, as far as it was told.
+    pub fn is_ahead(&self) -> bool {
+        self.state & AHEAD != 0
     }
 
     /// The counters, with the integrals up to `now`.
     #[inline(always)]
     pub fn counters_at(&mut self, now: Time) -> Counters {
-        self.settle(now);
+        if self.state & AHEAD == 0 {
+            self.settle(now);
+            return self.counted();
+        }
+        // What begins at `now` has not begun before.
+        self.begin_until(Time::from_ps(now.ps().saturating_sub(1)));
+        self.begun_by(now)
+    }
+
+    /// What was counted.
+    #[inline]
+    fn counted(&self) -> Counters {
         let frames = self.alike;
         Counters {
             frames: self.sums.frames + frames,
@@ -416,6 +530,37 @@ impl<H: Copy> Port<H> {
             queue_byte_ps: self.sums.queue_byte_ps + u128::from(self.byte_ps),
             queue_wait_ps: self.sums.queue_wait_ps + u128::from(self.frame_ps),
             ..self.sums
+        }
+    }
+
+    /// What was counted, without that of frames sent ahead which is to happen after `now`.
+    fn begun_by(&self, now: Time) -> Counters {
+        let counted = self.counted();
+        if self.state & AHEAD == 0 {
+            return counted;
+        }
+        let frames = self.queue.len() as u64;
+        let (mut byte_ps, mut wait_ps) = (0, 0);
+        let mut wait = u128::from((self.settled - now).ps());
+        if frames <= self.alike {
+            // All of one size: their waits are a series.
+            let (n, tx) = (u128::from(frames), u128::from(self.last_tx.ps()));
+            wait_ps = n * wait + n * (n - 1) / 2 * tx;
+            byte_ps = wait_ps * u128::from(self.last_size);
+        } else {
+            for (_, size) in self.queue.iter() {
+                byte_ps += wait * u128::from(size);
+                wait_ps += wait;
+                wait += u128::from(self.time_of(size).ps());
+            }
+        }
+        Counters {
+            frames: counted.frames - frames,
+            bytes: counted.bytes - self.waiting_bytes,
+            busy_ps: counted.busy_ps - (self.free_at - self.settled).ps(),
+            queue_byte_ps: counted.queue_byte_ps - byte_ps,
+            queue_wait_ps: counted.queue_wait_ps - wait_ps,
+            ..counted
         }
     }
 
@@ -487,6 +632,17 @@ impl<H: Copy> Port<H> {
         self.last_tx
     }
 
+    /// As [`Port::transmission`], of a frame that was counted before.
+    #[inline(always)]
+    fn time_of(&self, size: u32) -> Span {
+        if size == self.last_size { self.last_tx } else { self.reckon(Bytes::new(size.into())) }
+    }
+
+    fn reckon(&self, size: Bytes) -> Span {
+        let occupied = size + self.framing;
+        if self.byte_time > 0 { Span::from_ps(self.byte_time) * occupied.count() } else { occupied / self.rate }
+    }
+
     #[inline]
     fn transmit(&mut self, now: Time, size: Bytes) -> Time {
         let tx = self.transmission(size);
@@ -540,12 +696,12 @@ impl<H: Copy> Port<H> {
     fn change_size(&mut self, size: Bytes) {
         self.fold();
         self.last_size = narrow(size);
-        self.last_tx = (size + self.framing) / self.rate;
+        self.last_tx = self.reckon(size);
     }
 
     /// Moves what was counted in short into `sums`.
     fn fold(&mut self) {
-        self.sums = self.counters_at(self.settled);
+        self.sums = self.counted();
         (self.alike, self.byte_ps, self.frame_ps) = (0, 0, 0);
     }
 
@@ -601,6 +757,12 @@ pub struct Passed {
     pub wait: Span,
     /// When its transmission ends.
     pub end: Time,
+}
+
+/// What a byte takes at `rate`, ps, if that is a whole number; 0 if not.
+fn byte_time(rate: Rate) -> u64 {
+    let bits = 8 * PS_PER_S;
+    if bits.is_multiple_of(rate.bps()) { bits / rate.bps() } else { 0 }
 }
 
 #[inline]

@@ -48,6 +48,10 @@ impl<T: Copy> Ring<T> {
         Some(value)
     }
 
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
+    }
+
     #[inline]
     pub(crate) fn first(&self) -> Option<T> {
         if self.len == 0 { None } else { Some(self.places[self.first as usize & (self.places.len() - 1)]) }
@@ -79,10 +83,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_ring_is_a_queue(steps in prop::collection::vec(any::<(bool, u32)>(), 0..300)) {
+        fn a_ring_is_a_queue(steps in prop::collection::vec(any::<(bool, u32)>(), 0..300), clear in 1u32..50) {
             let (mut ring, mut queue) = (Ring::new(), VecDeque::new());
             for (push, value) in steps {
-                if push {
+                if value % clear == 7 {
+                    ring.clear();
+                    queue.clear();
+                } else if push {
                     ring.push(value);
                     queue.push_back(value);
                 } else {

@@ -381,9 +381,13 @@ pub struct Geometric {
     powers: [f64; POWERS],
     /// `ln(1 - p)`.
     log_failure: f64,
+    /// Whether the first try decides so often that a branch for each is foretold well.
+    is_likely: bool,
 }
 
 const POWERS: usize = 8;
+/// From about here on, searching is faster than counting.
+const LIKELY: f64 = 0.7;
 
 impl Geometric {
     /// Successes with this probability, in (0, 1].
@@ -394,7 +398,7 @@ impl Geometric {
             power *= failure;
             power
         });
-        Geometric { powers, log_failure: libm::log1p(-probability) }
+        Geometric { powers, log_failure: libm::log1p(-probability), is_likely: probability > LIKELY }
     }
 
     /// Failures before the next success.
@@ -406,10 +410,12 @@ impl Geometric {
     /// Failures before the next success, for a `u` that was drawn.
     #[inline(always)]
     fn of(&self, u: f64) -> u64 {
-        match self.powers.iter().position(|&power| u > power) {
-            Some(failures) => failures as u64,
-            None => (libm::log(u) / self.log_failure) as u64,
-        }
+        // The powers fall, so that counting those not exceeded finds the first one that is.
+        let failures = match self.is_likely {
+            true => self.powers.iter().position(|&power| u > power).unwrap_or(POWERS),
+            false => self.powers.iter().map(|&power| usize::from(u <= power)).sum(),
+        };
+        if failures < POWERS { failures as u64 } else { (libm::log(u) / self.log_failure) as u64 }
     }
 }
 

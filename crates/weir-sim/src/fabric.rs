@@ -17,7 +17,7 @@ use crate::control::Control;
 use crate::deliveries::{FlowCounters, Watch};
 use crate::feed::Feed;
 use crate::frames::{Body, Frame, FrameId, Kind, NO_FRAME, Pool};
-use crate::line::{ARMED, FED, Line, SPECIAL, UNKEPT, WATCHED};
+use crate::line::{ADAPTED, ARMED, FED, Line, SPECIAL, UNKEPT, WATCHED};
 use crate::plan::{ARRIVED, Plan};
 use crate::probes::PortProbes;
 use crate::wire::Wires;
@@ -104,7 +104,21 @@ impl<'p> Fabric<'p> {
         }
         fabric.add_feeds(seed);
         fabric.start_control();
+        fabric.go_ahead();
         fabric
+    }
+
+    /// Lets ports send ahead whose sources are elsewhere, and where nobody has to know when a frame leaves its queue.
+    fn go_ahead(&mut self) {
+        if self.plan.is_switched() {
+            return;
+        }
+        for (port, line) in (0..).zip(&mut self.lines) {
+            let is_watched = self.control.as_ref().is_some_and(|control| control.watches(port));
+            if !is_watched && !line.has(FED | WATCHED) {
+                line.port.go_ahead();
+            }
+        }
     }
 
     /// The time.
@@ -139,11 +153,22 @@ impl<'p> Fabric<'p> {
     /// pulls its sources (see [`crate::Feeding`]).
     pub fn pause(&mut self, port: u32) {
         assert!(!self.lines[port as usize].has(FED), "sources are pushed at a port that can be paused");
-        self.lines[port as usize].port.pause(self.now);
+        self.look(port);
+        self.stop(port);
+    }
+
+    /// As [`Fabric::pause`], at a port that was looked at.
+    pub(crate) fn stop(&mut self, port: u32) {
+        let line = &mut self.lines[port as usize];
+        line.keep(&mut self.frames, self.now);
+        line.port.pause(self.now);
     }
 
     /// Frames may go again at `port`.
     pub fn resume(&mut self, port: u32) {
+        if self.lines[port as usize].has(ADAPTED) {
+            return self.release(port);
+        }
         let line = &mut self.lines[port as usize];
         line.port.resume(self.now);
         if let Some(due) = line.arm() {
@@ -213,6 +238,11 @@ impl<'p> Fabric<'p> {
         None
     }
 
+    /// The entity of the link behind a port.
+    pub(crate) fn link(&self, port: u32) -> Entity {
+        self.ports + port
+    }
+
     /// The entity of the timer of a port.
     pub(crate) fn port_timer(&self, port: u32) -> Entity {
         2 * self.ports + port
@@ -279,6 +309,9 @@ impl<'p> Fabric<'p> {
     #[inline(always)]
     pub(crate) fn offer_plain(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) -> Offer {
         let line = &mut self.lines[port as usize];
+        if lane == Lane::Control && line.port.is_ahead() {
+            line.keep(&mut self.frames, self.now);
+        }
         let became = line.port.offer(self.now, id, size, lane);
         match became {
             Offer::Sent { end } => {
@@ -375,6 +408,9 @@ impl<'p> Fabric<'p> {
     #[inline(always)]
     fn arrive(&mut self, port: u32) -> Option<u32> {
         let line = &mut self.lines[port as usize];
+        if line.has(ADAPTED) {
+            return self.arrive_adapted(port);
+        }
         let id = line.head;
         if id == NO_FRAME {
             self.pull(port);
@@ -389,6 +425,21 @@ impl<'p> Fabric<'p> {
         } else if line.has(FED) {
             self.pull(port);
         }
+        self.hops += 1;
+        match self.plan.route[leg as usize] {
+            ARRIVED => return self.deliver(id),
+            onward => self.offer(onward, id, size, lane),
+        }
+        None
+    }
+
+    /// The event of the link behind an adapted port comes up.
+    #[inline(never)]
+    fn arrive_adapted(&mut self, port: u32) -> Option<u32> {
+        let id = self.take_arrived(port)?;
+        let frame = &mut self.frames[id];
+        frame.leg += 1;
+        let (leg, size, lane) = (frame.leg, frame.size(), frame.lane);
         self.hops += 1;
         match self.plan.route[leg as usize] {
             ARRIVED => return self.deliver(id),

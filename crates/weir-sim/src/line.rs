@@ -33,6 +33,8 @@ pub(crate) const UNKEPT: u32 = 4;
 pub(crate) const SPECIAL: u32 = 8;
 /// Each transmission is looked at: frames are lost on the link, or captured.
 pub(crate) const WATCHED: u32 = 16;
+/// The port has an adapter: what it sends is worked out when it arrives.
+pub(crate) const ADAPTED: u32 = 32;
 
 impl Line {
     /// An idle port and an empty link.
@@ -54,6 +56,16 @@ impl Line {
         }
         frames[behind].next = id;
         None
+    }
+
+    /// Frames that were sent ahead and have not begun by `now` leave the link, and wait again.
+    #[cold]
+    pub(crate) fn keep(&mut self, frames: &mut Pool, now: Time) {
+        let Some(first) = self.port.keep(now) else { return };
+        let last = self.in_flight(frames).find(|&id| frames[id].next == first);
+        let last = last.expect("a frame waits behind one that has not left the link");
+        frames[last].next = NO_FRAME;
+        self.tail = last;
     }
 
     /// When the port is to be woken, if that is owed and not entered; it counts as entered then.

@@ -124,33 +124,37 @@ impl PortProbes {
         self.probes.iter().map(|probe| (probe.port, probe.boundaries.at(1)))
     }
 
-    /// Marks the end of the interval of `id` that ended up to `now`; `port` has not been touched since. Returns when
+    /// Marks the ends of the intervals of `id` that ended up to `now`; `port` has not been touched since. Returns when
     /// the interval ends that holds `now`.
     pub(crate) fn mark(&mut self, id: u32, now: Time, port: &mut Port<FrameId>) -> Time {
         let place = self.of_port[id as usize];
         let PortProbe { boundaries, number, peak, .. } = &mut self.probes[place as usize];
-        let counters = port.counters_at(boundaries.at(*number));
-        port.restart_maximum();
-        *peak = counters.queue_max_bytes.max(*peak);
-        self.log.push(Mark {
-            probe: place,
-            number: *number,
-            bytes: counters.bytes,
-            frames: counters.frames,
-            drops: counters.drops,
-            queue_bytes: port.waiting_bytes().count(),
-            queue_max_bytes: counters.queue_max_bytes,
-            queue_byte_ps: counters.queue_byte_ps,
-        });
-        *number += 1;
-        let next = boundaries.at(*number);
-        if next > now {
-            return next;
+        loop {
+            let counters = port.counters_at(boundaries.at(*number));
+            port.restart_maximum();
+            *peak = counters.queue_max_bytes.max(*peak);
+            self.log.push(Mark {
+                probe: place,
+                number: *number,
+                bytes: counters.bytes,
+                frames: counters.frames,
+                drops: counters.drops,
+                queue_bytes: port.waiting_bytes().count(),
+                queue_max_bytes: counters.queue_max_bytes,
+                queue_byte_ps: counters.queue_byte_ps,
+            });
+            *number += 1;
+            let next = boundaries.at(*number);
+            if next > now {
+                return next;
+            }
+            if !port.is_ahead() {
+                // Nothing happened in the intervals up to `now`.
+                *number = boundaries.number(now);
+                port.restart_maximum_at(boundaries.at(*number - 1));
+                return boundaries.at(*number);
+            }
         }
-        // Nothing happened in the intervals up to `now`.
-        *number = boundaries.number(now);
-        port.restart_maximum_at(boundaries.at(*number - 1));
-        boundaries.at(*number)
     }
 
     /// Takes over the marks of a port whose queue is not kept; all its frames have one `size` and take `tx`.

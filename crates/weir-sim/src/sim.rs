@@ -351,7 +351,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             PortTotals {
                 frames: counters.frames,
                 bytes: counters.bytes,
-                busy_ps: counters.busy_ps - line.port.free_at().saturating_since(end).ps(),
+                busy_ps: counters.busy_ps - line.port.ends_at().saturating_since(end).ps(),
                 drops: counters.drops,
                 dropped_bytes: counters.dropped_bytes,
                 queue_max_bytes: peak,

@@ -121,6 +121,14 @@ impl Fabric<'_> {
         }
     }
 
+    /// As [`Fabric::launch_watched`], but the event of the link is left to the caller.
+    #[inline]
+    pub(crate) fn append_watched(&mut self, port: u32, id: FrameId, end: Time) {
+        if self.sets_out(port, id, end) {
+            self.lines[port as usize].append(&mut self.frames, id, end);
+        }
+    }
+
     /// As [`Fabric::offer_plain`], where the line may be watched.
     pub(crate) fn offer_watched(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) -> Offer {
         if !self.lines[port as usize].has(WATCHED) {

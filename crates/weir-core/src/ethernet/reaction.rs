@@ -123,13 +123,15 @@ impl ReactionPoint {
         ReactionPoint { limiter: None, now: Time::ZERO, settled: Time::ZERO, meter: Meter::default(), stream }
     }
 
-    /// Does all that is due up to `now`.
+    /// Does all that is due up to `now`; whether anything was.
     #[inline]
-    pub fn advance(&mut self, now: Time, rules: &Rules) {
-        if self.poll_timeout() <= now {
+    pub fn advance(&mut self, now: Time, rules: &Rules) -> bool {
+        let is_due = self.poll_timeout() <= now;
+        if is_due {
             self.advance_limiter(now, rules);
         }
         self.now = now;
+        is_due
     }
 
     fn advance_limiter(&mut self, now: Time, rules: &Rules) {
@@ -292,13 +294,16 @@ pub struct Pacer {
     /// Bits of the last frame, spread.
     bits: f64,
     jitter: f64,
+    /// The rate that frames were spaced at last, and what a bit takes at it, ps.
+    rate: Rate,
+    ps_per_bit: f64,
     stream: Stream,
 }
 
 impl Pacer {
     /// A pacer whose first frame may go at once.
     pub fn new(jitter: f64, stream: Stream) -> Pacer {
-        Pacer { last: Time::ZERO, bits: 0.0, jitter, stream }
+        Pacer { last: Time::ZERO, bits: 0.0, jitter, rate: Rate::from_bps(0), ps_per_bit: f64::INFINITY, stream }
     }
 
     /// A frame began.
@@ -310,12 +315,15 @@ impl Pacer {
 
     /// When the next frame may begin, at what is allowed now.
     #[inline]
-    pub fn not_before(&self, allowance: Allowance) -> Time {
+    pub fn not_before(&mut self, allowance: Allowance) -> Time {
         match allowance {
             Allowance::Unlimited => self.last,
             Allowance::Stopped(until) => until,
             Allowance::Limited(rate) => {
-                let gap = self.bits * (PS_PER_S as f64 / rate.bps() as f64);
+                if rate != self.rate {
+                    (self.rate, self.ps_per_bit) = (rate, PS_PER_S as f64 / rate.bps() as f64);
+                }
+                let gap = self.bits * self.ps_per_bit;
                 self.last + Span::from_ps((gap as u64).min(LONGEST_GAP.ps()))
             }
         }

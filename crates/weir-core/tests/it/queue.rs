@@ -221,6 +221,79 @@ proptest! {
         prop_assert_eq!(passed, Counters { queue_max_bytes: 0, ..kept });
     }
 
+    /// What was sent ahead begins when it would have begun otherwise, and counts from then on; pauses and control frames
+    /// find the same frames waiting.
+    #[test]
+    fn a_port_that_sends_ahead_agrees_with_one_that_keeps(
+        arrivals in arrivals(), acts in prop::collection::vec(0u8..12, 120), (limit, ..) in limits(),
+        mbps in 1u64..100_000,
+    ) {
+        let new = || Port::new(Rate::from_bps(mbps * 1_000_000), Bytes::new(20), limit);
+        let (mut kept, mut ahead) = (new(), new());
+        ahead.go_ahead();
+        let (mut expected, mut found, mut now) = (Vec::new(), Vec::new(), Time::ZERO);
+        let take_back = |ahead: &mut Port<u32>, found: &mut Vec<(u32, Time)>, now| {
+            let first = ahead.keep(now);
+            let waiting: Vec<u32> = ahead.waiting().collect();
+            prop_assert!(first.is_none_or(|first| waiting.contains(&first)));
+            found.retain(|(handle, _)| !waiting.contains(handle));
+            Ok::<(), TestCaseError>(())
+        };
+        for ((handle, arrival), act) in (0..).zip(&arrivals).zip(acts) {
+            now += arrival.gap;
+            if act == 0 && now > Time::ZERO {
+                // What happens at `now` has not happened before.
+                let before = Time::from_ps(now.ps() - 1);
+                expected.extend(run_until(&mut kept, before));
+                found.extend(run_until(&mut ahead, before));
+                prop_assert_eq!(ahead.counters_at(now), kept.counters_at(now));
+                prop_assert_eq!(ahead.waiting_bytes(), kept.waiting_bytes());
+                kept.restart_maximum();
+                ahead.restart_maximum();
+            }
+            expected.extend(run_until(&mut kept, now));
+            found.extend(run_until(&mut ahead, now));
+            match act {
+                1 => {
+                    take_back(&mut ahead, &mut found, now)?;
+                    kept.pause(now);
+                    ahead.pause(now);
+                }
+                2 | 3 => {
+                    kept.resume(now);
+                    ahead.resume(now);
+                    expected.extend(run_until(&mut kept, now));
+                    found.extend(run_until(&mut ahead, now));
+                }
+                4 => {
+                    take_back(&mut ahead, &mut found, now)?;
+                    for (port, sent) in [(&mut kept, &mut expected), (&mut ahead, &mut found)] {
+                        if let Offer::Sent { end } = port.offer(now, 1_000_000 + handle, Bytes::new(64), Lane::Control) {
+                            sent.push((1_000_000 + handle, end));
+                        }
+                    }
+                }
+                _ => {}
+            }
+            let offers = [(&mut kept, &mut expected), (&mut ahead, &mut found)].map(|(port, sent)| {
+                let became = port.offer(now, handle, arrival.size, Lane::Data);
+                if let Offer::Sent { end } = became {
+                    sent.push((handle, end));
+                }
+                became == Offer::Dropped
+            });
+            prop_assert_eq!(offers[0], offers[1]);
+        }
+        let end = now + Span::from_ms(30_000);
+        kept.resume(now);
+        ahead.resume(now);
+        expected.extend(run_until(&mut kept, end));
+        found.extend(run_until(&mut ahead, end));
+        prop_assert_eq!(found, expected);
+        prop_assert_eq!(ahead.counters_at(end), kept.counters_at(end));
+        prop_assert_eq!(ahead.drop_times(), kept.drop_times());
+    }
+
     /// Whatever is done to a port: one frame at a time, in order, none lost, none begun in a pause, none held up
     /// without one.
     #[test]

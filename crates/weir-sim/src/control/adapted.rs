@@ -4,31 +4,27 @@ use weir_core::ethernet::reaction::Feedback;
 use weir_core::queue::{Lane, Offer};
 use weir_core::units::{Bytes, Span, Time};
 
+use super::adapter::Adapter;
 use crate::agent::Alarm;
 use crate::fabric::Fabric;
-use crate::frames::{Frame, FrameId, Kind};
+use crate::frames::{Frame, FrameId, Kind, NO_FRAME};
+
+/// The shortest time there is.
+const INSTANT: Span = Span::from_ps(1);
 
 impl Fabric<'_> {
     /// A frame that an agent sends, or a notification, comes to the port of its host. A notification is of the flow of
     /// another host: it waits with what has been passed on to the port.
     pub(super) fn offer_adapter(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
         if lane == Lane::Control || self.frames[id].kind == Kind::Notification {
-            self.offer_plain(port, id, size, lane);
+            let line = &mut self.lines[port as usize];
+            if let Offer::Sent { end } = line.port.offer(self.now, id, size, lane) {
+                self.append_watched(port, id, end);
+            }
         } else {
             self.push_outlet(port, id, size);
         }
         self.run_adapter(port);
-    }
-
-    /// The timer of an adapter may have run out.
-    pub(super) fn wake_adapter(&mut self, port: u32) {
-        let Some(control) = &mut self.control else { return };
-        let Some(adapter) = &mut control.extras[port as usize].adapter else { return };
-        match adapter.timer.on_event(self.now) {
-            Alarm::RunOut => self.run_adapter(port),
-            Alarm::Later(at) => self.agenda.push(at, port),
-            Alarm::Void => {}
-        }
     }
 
     /// A notification takes effect.
@@ -36,8 +32,8 @@ impl Fabric<'_> {
         if self.plan.is_switched() {
             return self.heed(port, self.plan.target(flow), point, feedback);
         }
+        self.look_adapter(port);
         let now = self.now;
-        self.draw_adapter(port, now);
         let Some(control) = &mut self.control else { return };
         if let Some(adapter) = &mut control.extras[port as usize].adapter {
             adapter.on_feedback(now, control.places[flow as usize], point, feedback);
@@ -45,49 +41,113 @@ impl Fabric<'_> {
         self.run_adapter(port);
     }
 
-    /// Begins what may begin at `port` now, and enters when it is to be looked at again. As everywhere, what leaves at
-    /// an instant leaves before what comes then.
-    pub(super) fn run_adapter(&mut self, port: u32) {
+    /// The port is about to be touched: does what was to happen up to now.
+    pub(super) fn look_adapter(&mut self, port: u32) {
         let now = self.now;
-        self.draw_adapter(port, now);
-        self.serve_adapter(port);
-        let Some(adapter) = self.control.as_ref().and_then(|control| control.extras[port as usize].adapter.as_ref())
-        else {
-            return;
-        };
-        if adapter.generated() == now {
-            self.draw_adapter(port, now + Span::from_ps(1));
-            self.serve_adapter(port);
-        }
-        let line = &self.lines[port as usize];
-        let Some(control) = &mut self.control else { return };
-        let Some(adapter) = &mut control.extras[port as usize].adapter else { return };
-        let opens = if adapter.may_pass(false, line.port.waiting_frames()) {
-            now
-        } else if line.port.is_paused() {
-            Time::NEVER
-        } else {
-            line.port.free_at()
-        };
-        let at = adapter.ready().max(opens).min(line.port.due());
-        if let Some(at) = adapter.timer.set(at) {
-            self.agenda.push(at, port);
+        self.catch_up(port, (now + INSTANT).min(self.end));
+        self.draw_adapter(port, now, now);
+    }
+
+    /// Does what was to happen at `port` before `bound` and was left until it matters.
+    pub(super) fn catch_up(&mut self, port: u32, bound: Time) {
+        while self.adapter(port).next < bound {
+            let next = self.adapter(port).next;
+            self.work_adapter(port, next);
         }
     }
 
-    fn serve_adapter(&mut self, port: u32) {
+    /// Something has changed at `port`: begins what may begin now, and works out what comes next.
+    pub(super) fn run_adapter(&mut self, port: u32) {
+        self.work_adapter(port, self.now);
+        self.await_adapter(port);
+    }
+
+    /// The event of the link behind `port` comes up: the frame that arrives, if one does.
+    ///
+    /// What a host sends depends on nothing else, until a notification or PAUSE comes: so a transmission needs no
+    /// event of its own. It is worked out when its frame arrives, or before something changes.
+    #[inline]
+    pub(crate) fn take_arrived(&mut self, port: u32) -> Option<FrameId> {
         let now = self.now;
+        match self.adapter(port).timer.on_event(now) {
+            Alarm::RunOut => {}
+            Alarm::Later(at) => {
+                self.agenda.push(at, self.link(port));
+                return None;
+            }
+            Alarm::Void => return None,
+        }
+        while self.lines[port as usize].head == NO_FRAME && self.adapter(port).next <= now {
+            let next = self.adapter(port).next;
+            self.work_adapter(port, next);
+        }
+        let line = &mut self.lines[port as usize];
+        let first = Some(line.head).filter(|&id| id != NO_FRAME && self.frames[id].arrives == now);
+        if let Some(id) = first {
+            line.head = self.frames[id].next;
+        }
+        self.await_adapter(port);
+        first
+    }
+
+    /// Enters when the next frame arrives, or may arrive at the earliest.
+    fn await_adapter(&mut self, port: u32) {
+        let line = &self.lines[port as usize];
+        let (head, now) = (line.head, self.now);
+        // What waits in the port may be a control frame, which are shorter than others.
+        let hurries = line.port.due() != Time::NEVER;
+        let arrives = (head != NO_FRAME).then(|| self.frames[head].arrives);
+        let adapter = self.adapter(port);
+        let at = match arrives {
+            Some(arrives) => arrives,
+            None if hurries || adapter.next == Time::NEVER => adapter.next.max(now),
+            None => (adapter.next + adapter.lead).max(now),
+        };
+        if let Some(at) = adapter.timer.set(at) {
+            self.agenda.push(at, self.link(port));
+        }
+    }
+
+    /// The adapter of `port`, which has one.
+    #[inline]
+    fn adapter(&mut self, port: u32) -> &mut Adapter {
+        let extra = self.control.as_mut().map(|control| &mut control.extras[port as usize]);
+        extra.and_then(|extra| extra.adapter.as_deref_mut()).expect("an adapted line has an adapter")
+    }
+
+    /// Begins what may begin at `port` at `now`, and works out when it is to be looked at again. As everywhere, what
+    /// leaves at an instant leaves before what comes then.
+    fn work_adapter(&mut self, port: u32, now: Time) {
+        self.draw_adapter(port, now, now);
+        self.serve_adapter(port, now);
+        if self.adapter(port).generated() == now {
+            self.draw_adapter(port, now, now + INSTANT);
+            self.serve_adapter(port, now);
+        }
+        let line = &self.lines[port as usize];
+        let (due, free_at) = (line.port.due(), line.port.free_at());
+        let (is_paused, queued) = (line.port.is_paused(), line.port.waiting_frames());
+        let adapter = self.adapter(port);
+        let opens = if adapter.may_pass(false, queued) {
+            now
+        } else if is_paused {
+            Time::NEVER
+        } else {
+            free_at
+        };
+        adapter.next = adapter.ready().max(opens).min(due);
+    }
+
+    #[inline]
+    fn serve_adapter(&mut self, port: u32, now: Time) {
         loop {
-            if self.lines[port as usize].port.due() <= now
-                && let Some(sent) = self.lines[port as usize].port.wake(now)
+            let line = &mut self.lines[port as usize];
+            if line.port.due() <= now
+                && let Some(sent) = line.port.wake(now)
             {
-                match sent.lane {
-                    Lane::Data => self.launch_watched(port, sent.handle, sent.end),
-                    Lane::Control => self.launch_control(port, sent.handle, sent.end),
-                }
+                self.append_watched(port, sent.handle, sent.end);
                 continue;
             }
-            let line = &mut self.lines[port as usize];
             let Some(control) = &mut self.control else { return };
             let Some(adapter) = &mut control.extras[port as usize].adapter else { return };
             let (free, queued) = (line.port.is_free(now), line.port.waiting_frames());
@@ -97,14 +157,15 @@ impl Fabric<'_> {
             let Some((id, size, place)) = adapter.take(now) else { break };
             super::keep(&mut control.tags, id, adapter.tag(place));
             if let Offer::Sent { end } = line.port.offer(now, id, size, Lane::Data) {
-                self.launch_watched(port, id, end);
+                self.append_watched(port, id, end);
             }
         }
     }
 
-    /// Draws what the sources of an adapter generated before `bound`, and writes down what ended up to now.
-    pub(crate) fn draw_adapter(&mut self, port: u32, bound: Time) {
-        let (now, bound) = (self.now, bound.min(self.end));
+    /// Draws what the sources of an adapter generated before `bound`, and writes down what ended up to
+    /// `now`.
+    pub(crate) fn draw_adapter(&mut self, port: u32, now: Time, bound: Time) {
+        let bound = bound.min(self.end);
         let Some(control) = &mut self.control else { return };
         let extra = &mut control.extras[port as usize];
         let Some(adapter) = &mut extra.adapter else { return };

@@ -7,13 +7,16 @@ use std::collections::VecDeque;
 
 use weir_core::ethernet::reaction::{Allowance, Feedback, Meter, Pacer, ReactionPoint, Rules};
 use weir_core::queue::Limit;
-use weir_core::units::{Bytes, Time};
+use weir_core::units::{Bytes, Rate, Span, Time};
 
 use crate::agent::Timer;
 use crate::feed::Feed;
 use crate::frames::FrameId;
 use crate::probes::Boundaries;
 use crate::totals::LimiterInterval;
+
+/// No frame is longer.
+const LONGEST: Bytes = Bytes::new(u16::MAX as u64);
 
 /// No congestion point.
 pub(crate) const NO_POINT: u32 = u32::MAX;
@@ -35,7 +38,14 @@ pub(crate) struct Adapter {
     fifo: usize,
     open: Load,
     all: Load,
+    /// When the port is to be looked at next: nothing happens here before.
+    pub(crate) next: Time,
+    /// The event of the link: the next frame arrives then, or not before.
     pub(crate) timer: Timer,
+    link: Link,
+    /// The size of the shortest frame that may leave, and the time from the begin of its transmission to its arrival.
+    least: u64,
+    pub(crate) lead: Span,
     /// Integrals of what waits here, up to `settled`, and the most that waited since it was asked for.
     settled: Time,
     pub(crate) byte_ps: u128,
@@ -73,7 +83,10 @@ pub(crate) struct Outlet {
     bytes: u64,
     pub(crate) reaction: ReactionPoint,
     pacer: Pacer,
-    /// Whether the flow has a limiter, as far as the loads know.
+    /// When the next frame may begin, as things are, and when that may change.
+    begin: Time,
+    change: Time,
+    /// Whether the flow has a limiter.
     limited: bool,
     /// The congestion point that limits the flow.
     pub(crate) point: u32,
@@ -89,6 +102,8 @@ impl Outlet {
             bytes: 0,
             reaction,
             pacer,
+            begin: Time::ZERO,
+            change: Time::NEVER,
             limited: false,
             point: NO_POINT,
             before: Meter::default(),
@@ -99,7 +114,16 @@ impl Outlet {
     /// When the next frame may begin, as things are, and when that may change.
     #[inline]
     fn not_before(&self) -> Time {
-        self.pacer.not_before(self.reaction.allowance()).min(self.reaction.poll_timeout())
+        self.begin.min(self.change)
+    }
+
+    /// Asks anew what may be sent; whether the flow has a limiter.
+    #[inline]
+    fn ask(&mut self) -> bool {
+        let allowance = self.reaction.allowance();
+        self.begin = self.pacer.not_before(allowance);
+        self.change = self.reaction.poll_timeout();
+        allowance != Allowance::Unlimited
     }
 }
 
@@ -114,9 +138,31 @@ pub(crate) struct Bounds {
     pub(crate) fifo: usize,
 }
 
+/// The link behind an adapter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link {
+    pub(crate) rate: Rate,
+    pub(crate) framing: Bytes,
+    /// From the end of a transmission to the arrival.
+    pub(crate) lag: Span,
+}
+
+impl Link {
+    fn lead(&self, size: Bytes) -> Span {
+        (size + self.framing) / self.rate + self.lag
+    }
+}
+
 impl Adapter {
-    pub(crate) fn new(feed: Option<Feed>, outlets: Vec<Outlet>, rules: Option<Rules>, bounds: Bounds) -> Adapter {
+    pub(crate) fn new(
+        feed: Option<Feed>,
+        outlets: Vec<Outlet>,
+        rules: Option<Rules>,
+        bounds: Bounds,
+        link: Link,
+    ) -> Adapter {
         let sole = (outlets.len() == 1).then_some(0);
+        let shortest = feed.as_ref().map_or(LONGEST, |feed| feed.fixed_size.unwrap_or(Bytes::ZERO));
         Adapter {
             feed,
             sole,
@@ -128,7 +174,11 @@ impl Adapter {
             fifo: bounds.fifo,
             open: Load::default(),
             all: Load::default(),
+            next: Time::NEVER,
             timer: Timer::IDLE,
+            link,
+            least: shortest.count(),
+            lead: link.lead(shortest),
             settled: Time::ZERO,
             byte_ps: 0,
             wait_ps: 0,
@@ -188,6 +238,9 @@ impl Adapter {
         if !outlet.limited {
             self.open.add(1, size);
         }
+        if size < self.least {
+            (self.least, self.lead) = (size, self.link.lead(Bytes::new(size)));
+        }
         self.settle(now);
         self.all.add(1, size);
         self.most = self.most.max(self.all.bytes + beyond.count());
@@ -215,14 +268,15 @@ impl Adapter {
         for turn in 0..self.turns.len() {
             let place = self.turns[turn];
             let outlet = &mut self.outlets[place as usize];
-            if let Some(rules) = &self.rules {
-                outlet.reaction.advance(now, rules);
+            if let Some(rules) = &self.rules
+                && outlet.reaction.advance(now, rules)
+            {
+                self.know(place);
             }
-            if outlet.pacer.not_before(outlet.reaction.allowance()) > now {
+            let outlet = &mut self.outlets[place as usize];
+            if outlet.begin > now {
                 continue;
             }
-            self.know(place);
-            let outlet = &mut self.outlets[place as usize];
             let (id, size) = outlet.queue.pop_front()?;
             let bytes = Bytes::new(size.into());
             outlet.bytes -= u64::from(size);
@@ -275,11 +329,11 @@ impl Adapter {
         if outlet.limited { outlet.point } else { NO_POINT }
     }
 
-    /// Lets the loads know whether the flow of an outlet is limited now.
+    /// Takes over what the limiter and the pacer of an outlet allow now.
     #[inline]
     fn know(&mut self, place: u32) {
         let outlet = &mut self.outlets[place as usize];
-        let limited = outlet.reaction.allowance() != Allowance::Unlimited;
+        let limited = outlet.ask();
         if limited != outlet.limited {
             outlet.limited = limited;
             let (frames, bytes) = (outlet.queue.len() as u64, outlet.bytes);
@@ -302,7 +356,9 @@ impl Adapter {
         while self.boundary <= now {
             let at = self.boundary;
             for outlet in &mut self.outlets {
-                outlet.reaction.advance(at, rules);
+                if outlet.reaction.advance(at, rules) {
+                    outlet.ask();
+                }
                 let (meter, before) = (outlet.reaction.meter(), outlet.before);
                 let rate = match outlet.reaction.allowance() {
                     Allowance::Unlimited => None,

@@ -22,7 +22,7 @@ use weir_core::queue::{Lane, Limit, Offer};
 use weir_core::rng::Seed;
 use weir_core::units::{Bytes, Span, Time};
 
-use self::adapter::{Adapter, Bounds, NO_POINT, Outlet};
+use self::adapter::{Adapter, Bounds, Link, NO_POINT, Outlet};
 use self::plan::ControlPlan;
 use self::point::Point;
 pub(crate) use self::point::kind_of;
@@ -32,7 +32,7 @@ use self::switching::{Role, Switching};
 use crate::fabric::Fabric;
 use crate::feed::Feed;
 use crate::frames::{Body, FrameId, Kind};
-use crate::line::{FED, SPECIAL};
+use crate::line::{ADAPTED, FED, SPECIAL};
 use crate::plan::{ARRIVED, Plan};
 use crate::probes::Boundaries;
 use crate::totals::ControlKind;
@@ -192,7 +192,9 @@ impl Control {
                 limited: limiter.map_or(Limit::UNLIMITED, |limiter| limiter.queue.into()),
                 fifo: limiter.map_or(0, |limiter| limiter.fifo_frames as usize),
             };
-            let mut adapter = Adapter::new(feeds.remove(&port), outlets, rules, bounds);
+            let link =
+                Link { rate: spec.link.rate_bps, framing: spec.link.framing_bytes, lag: plan.lag(port as usize) };
+            let mut adapter = Adapter::new(feeds.remove(&port), outlets, rules, bounds, link);
             let probe = plan.spec.record.limiters.iter().find(|probe| probe.host == spec.from);
             if let Some(probe) = probe {
                 adapter.record(Boundaries::new(probe.every_ps, end));
@@ -205,6 +207,12 @@ impl Control {
     pub(crate) fn special(&self) -> impl Iterator<Item = u32> + '_ {
         let is_special = |&(_, extra): &(u32, &Extra)| self.switching.is_some() || extra.is_special();
         (0..).zip(&self.extras).filter(is_special).map(|(port, _)| port)
+    }
+
+    /// Whether what leaves the queue of `port` is watched.
+    pub(crate) fn watches(&self, port: u32) -> bool {
+        let extra = &self.extras[port as usize];
+        extra.guard.is_some() || extra.levels.is_some() || extra.adapter.is_some()
     }
 
     /// The ports of hosts that are adapted.
@@ -248,7 +256,10 @@ impl Fabric<'_> {
             control.extras[port as usize].boundary = std::mem::replace(&mut line.boundary, Time::ZERO);
         }
         let adapted: Vec<u32> = control.adapted().collect();
-        adapted.into_iter().for_each(|port| self.run_adapter(port));
+        for port in adapted {
+            self.lines[port as usize].flags |= ADAPTED;
+            self.run_adapter(port);
+        }
         self.start_stations();
     }
 
@@ -278,7 +289,8 @@ impl Fabric<'_> {
         let waiting = self.lines[port as usize].port.waiting_bytes();
         let Some(control) = &mut self.control else { return };
         let extra = &mut control.extras[port as usize];
-        let marks = became == Offer::Waits && extra.marker.as_mut().is_some_and(|marker| marker.on_frame(waiting));
+        let waits = became != Offer::Dropped && waiting > Bytes::ZERO;
+        let marks = waits && extra.marker.as_mut().is_some_and(|marker| marker.on_frame(waiting));
         if let Some(point) = &mut extra.point
             && frame.kind != Kind::Notification
             && let Some(feedback) = point.on_frame(size, became != Offer::Dropped, waiting, tag, port)
@@ -291,14 +303,9 @@ impl Fabric<'_> {
         self.watch_level(port, waiting);
     }
 
-    /// The transmitter of a special line is free, or a frame may leave a queue of a host.
+    /// The transmitter of a special line is free.
     pub(crate) fn wake_special(&mut self, port: u32) {
         let now = self.now;
-        let Some(control) = &mut self.control else { return };
-        let extra = &mut control.extras[port as usize];
-        if extra.adapter.is_some() {
-            return self.wake_adapter(port);
-        }
         self.look_special(port);
         let waiting = self.lines[port as usize].port.waiting_bytes();
         let Some(control) = &mut self.control else { return };
@@ -388,6 +395,7 @@ impl Fabric<'_> {
     fn offer_control(&mut self, port: u32, id: FrameId, size: Bytes) {
         self.look(port);
         let line = &mut self.lines[port as usize];
+        line.keep(&mut self.frames, self.now);
         let became = line.port.offer(self.now, id, size, Lane::Control);
         if self.plan.is_switched() {
             return self.offer_control_stored(port, became, id);
@@ -411,7 +419,7 @@ impl Fabric<'_> {
         }
         let extra = &mut control.extras[port as usize];
         if extra.adapter.is_some() {
-            return self.draw_adapter(port, now);
+            return self.look_adapter(port);
         }
         if extra.boundary <= now {
             extra.boundary = self.port_probes.mark(port, now, &mut self.lines[port as usize].port);

@@ -109,7 +109,7 @@ impl Fabric<'_> {
                 hold.on_xoff(now, length);
                 let until = hold.until();
                 self.look(port);
-                self.lines[port as usize].port.pause(now);
+                self.stop(port);
                 if until != Time::NEVER {
                     self.plan_task(port, until, Task::Expire);
                 }
@@ -129,7 +129,8 @@ impl Fabric<'_> {
         }
     }
 
-    fn release(&mut self, port: u32) {
+    /// Frames may go again at `port`.
+    pub(crate) fn release(&mut self, port: u32) {
         if self.plan.is_switched() {
             return self.release_after(port, self.now);
         }

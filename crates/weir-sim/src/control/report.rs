@@ -61,7 +61,8 @@ impl Fabric<'_> {
         let adapted: Vec<u32> = control.adapted().collect();
         let end = self.end;
         for port in adapted {
-            self.draw_adapter(port, end);
+            self.catch_up(port, end);
+            self.draw_adapter(port, end, end);
             let Some(control) = &mut self.control else { return };
             if let Some(adapter) = &mut control.extras[port as usize].adapter {
                 adapter.settle(end);
