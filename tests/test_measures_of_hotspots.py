@@ -110,6 +110,9 @@ def series(sizes: list[int]) -> pl.DataFrame:
         ([10, 9, 9, 9, 8, 9], 0.0),
         ([10, 9, 2, 9, 2, 9], 4 * US),  # only the last slow interval counts
         ([10, 2, 9, 9, 9, 2], None),  # never for good
+        ([10, 2, 2, 2, 9, 9], None),  # three slow intervals, and two after them: no more than PAUSE by turns
+        ([10, 2, 2, 9, 9, 9, 2, 2, 9], None),  # by turns, and the window ends while it runs
+        ([10, 2, 2, 9, 2, 9, 9], 4 * US),  # kept for as long as it lacked at a stretch
     ],
 )
 def test_recovery_lasts_until_the_last_slow_interval(sizes, recovery):
@@ -119,5 +122,5 @@ def test_recovery_lasts_until_the_last_slow_interval(sizes, recovery):
             rate_bps=pl.lit(8), framing_bytes=pl.lit(0)
         ),
     )
-    found = measures.recovery_time(records, [0], 8 / US, US, window=(US, 6 * US))
+    found = measures.recovery_time(records, [0], 8 / US, US, window=(US, len(sizes) * US))
     assert values(found) == [recovery]

@@ -30,6 +30,25 @@ def test_the_claimed_range_reaches_the_printed_maximum_without_a_loss(name, maxi
     assert found["drops"] == 0
 
 
+def test_a_host_that_empties_its_egress_buffer_slowly_holds_the_link_and_costs_no_more_than_a_slow_output():
+    scenario = load("zrl-egress").assign({SAMPLE: sample_every(0.03)})
+    found = values(scenario)
+    assert found["throughput"] == pytest.approx(PUBLISHED["throughput_max"]["og_n32"], abs=TOLERANCE)
+    # The link carries 20 % of the line rate: it runs at the full rate for a fifth of the hotspot, and is held for the rest,
+    # but for the slots in which nothing waits for it.
+    assert found["hot-port"] == pytest.approx(0.2, abs=TOLERANCE)
+    hotspot_ps = 60_000 * 51_200
+    assert 0.6 * hotspot_ps < found["held"] <= 0.81 * hotspot_ps
+    assert found["drops"] == 0
+
+
+def test_without_control_a_slow_host_holds_everybody_to_its_rate():
+    found = values(load("zrl-egress").assign({"control": None}))
+    assert found["hot-port"] == pytest.approx(0.2, abs=TOLERANCE)
+    assert found["throughput"] < 0.5
+    assert found["drops"] == 0
+
+
 def test_without_control_the_hot_output_holds_everybody_to_its_rate():
     found = values(load("zrl-none").assign(SINGLE["og-8-none"][1]))
     assert found["throughput"] == pytest.approx(0.2, abs=TOLERANCE)

@@ -6,7 +6,7 @@
 //! number generators", OOPSLA 2014.
 
 use rand_core::{Rng, SeedableRng};
-use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
+use rand_xoshiro::SplitMix64;
 
 /// The seed of a run. Zero is a seed like any other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Seed(u64);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// Of a run's seed and a name.
-    Named(Xoshiro256PlusPlus),
+    Named(Xoshiro256),
     /// SplitMix64, for workloads with published exact counts.
     SplitMix64(SplitMix64),
 }
@@ -42,7 +42,43 @@ impl Seed {
             word[..chunk.len()].copy_from_slice(chunk);
             state = mix(state ^ u64::from_le_bytes(word));
         }
-        Stream::Named(Xoshiro256PlusPlus::seed_from_u64(mix(state ^ name.len() as u64)))
+        Stream::Named(Xoshiro256::new(mix(state ^ name.len() as u64)))
+    }
+}
+
+/// xoshiro256++. Loops over many draws keep its state in registers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Xoshiro256([u64; 4]);
+
+impl Xoshiro256 {
+    /// With the first outputs of SplitMix64 from `state`, as its authors recommend.
+    fn new(state: u64) -> Xoshiro256 {
+        let mut words = SplitMix64::from_seed(state.to_le_bytes());
+        Xoshiro256([(); 4].map(|()| Rng::next_u64(&mut words)))
+    }
+}
+
+/// Where 64 random bits come from.
+pub(crate) trait Chance: Clone {
+    /// The next 64 bits.
+    fn next_u64(&mut self) -> u64;
+}
+
+impl Chance for Xoshiro256 {
+    #[inline(always)]
+    fn next_u64(&mut self) -> u64 {
+        let [a, b, c, d] = self.0;
+        let word = a.wrapping_add(d).rotate_left(23).wrapping_add(a);
+        let (c, d) = (c ^ a, d ^ b);
+        self.0 = [a ^ d, b ^ c, c ^ b << 17, d.rotate_left(45)];
+        word
+    }
+}
+
+impl Chance for SplitMix64 {
+    #[inline(always)]
+    fn next_u64(&mut self) -> u64 {
+        Rng::next_u64(self)
     }
 }
 
@@ -57,7 +93,7 @@ impl Stream {
     pub fn next_u64(&mut self) -> u64 {
         match self {
             Stream::Named(rng) => rng.next_u64(),
-            Stream::SplitMix64(rng) => rng.next_u64(),
+            Stream::SplitMix64(rng) => Rng::next_u64(rng),
         }
     }
 
@@ -88,7 +124,7 @@ pub(crate) fn unit(word: u64) -> f64 {
 
 /// The first output of SplitMix64 from `state`: a bijection that spreads every bit.
 pub(crate) fn mix(state: u64) -> u64 {
-    SplitMix64::from_seed(state.to_le_bytes()).next_u64()
+    Rng::next_u64(&mut SplitMix64::from_seed(state.to_le_bytes()))
 }
 
 /// `-ln(u)` for `u` in (0, 1), by sums and products only, so that it is the same everywhere; three times as fast as
@@ -139,7 +175,17 @@ const fn middles() -> [Middle; 32] {
 
 #[cfg(test)]
 mod tests {
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
     use super::*;
+
+    #[test]
+    fn xoshiro256_gives_the_numbers_of_another_implementation() {
+        for state in [0, 1, 0x1234_5678_9abc_def0, u64::MAX] {
+            let (mut ours, mut theirs) = (Xoshiro256::new(state), Xoshiro256PlusPlus::seed_from_u64(state));
+            assert!((0..1000).all(|_| Chance::next_u64(&mut ours) == Rng::next_u64(&mut theirs)));
+        }
+    }
 
     #[test]
     fn splitmix64_gives_the_published_numbers() {

@@ -4,9 +4,7 @@
 //! destination (where there is a choice), its size (where there is a choice) and the gap after it. Of bursts only the
 //! first frame has a destination to draw, and the gap after the last is followed by the length of the next burst.
 
-use rand_core::Rng;
-
-use crate::rng::{Stream, unit};
+use crate::rng::{Chance, Stream, unit};
 use crate::spec::{Departures, Destination, FrameSize, Source};
 use crate::units::{Bytes, Span, Time};
 
@@ -291,7 +289,7 @@ struct Stretch<'a, R> {
     chance: &'a mut R,
 }
 
-impl<R: Rng + Clone> Stretch<'_, R> {
+impl<R: Chance> Stretch<'_, R> {
     /// Runs `step` for each frame, from the slot of the next one on: it is given the slot and the source of chance, and
     /// returns the slots to the frame after it.
     #[inline(always)]
@@ -321,22 +319,23 @@ impl<R: Rng + Clone> Stretch<'_, R> {
 
     #[inline(always)]
     fn bursts(&mut self, bursts: &mut Bursts, destinations: Below, mut frame: impl FnMut(u64, u32, bool)) {
-        let Bursts { idle, more, left, is_fresh, destination, .. } = bursts;
+        let (idle, more) = (&bursts.idle, &bursts.more);
+        let (mut left, mut is_fresh, mut destination) = (bursts.left, bursts.is_fresh, bursts.destination);
         self.run(|at, chance| {
-            if std::mem::replace(is_fresh, false) {
-                *destination = destinations.draw(chance);
+            if is_fresh {
+                destination = destinations.draw(chance);
             }
-            *left = left.saturating_sub(1);
-            if *left > 0 {
-                frame(at, *destination, false);
+            left = left.saturating_sub(1);
+            is_fresh = left == 0;
+            frame(at, destination, is_fresh);
+            if !is_fresh {
                 return 1;
             }
-            *is_fresh = true;
-            frame(at, *destination, true);
             let idle = idle.of(unit(chance.next_u64()));
-            *left = 1 + more.as_ref().map_or(0, |more| more.of(unit(chance.next_u64())));
+            left = 1 + more.as_ref().map_or(0, |more| more.of(unit(chance.next_u64())));
             idle.saturating_add(1)
         });
+        (bursts.left, bursts.is_fresh, bursts.destination) = (left, is_fresh, destination);
     }
 }
 
@@ -361,7 +360,7 @@ impl Below {
 
     /// As [`Stream::below`]; with one choice there is nothing to draw.
     #[inline(always)]
-    fn draw(self, chance: &mut impl Rng) -> u32 {
+    fn draw(self, chance: &mut impl Chance) -> u32 {
         if self.bound == 1 { 0 } else { self.of(chance.next_u64()) as u32 }
     }
 }

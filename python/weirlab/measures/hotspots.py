@@ -69,17 +69,23 @@ def recovery_time(
     records: Records, ports: Sequence[int], bytes_per_ps: float, start_ps: int, *, window: Window | None
 ) -> pl.DataFrame:
     """Time [ps] from `start_ps` to the end of the last recorded interval in which the ports together carry
-    less than `bytes_per_ps`: from then on they keep it. 0 where they always do; null where they do not at the
-    end of the window.
+    less than `bytes_per_ps`: from then on they keep it. 0 where they always do.
+
+    Null where they did not keep it up to the end of the window for at least as long as they lacked it at a
+    stretch. Without control PAUSE makes a switch run at full rate and stand still by turns; a window that ends
+    while it runs shows no recovery.
     """
     rows = recorded(records, "intervals", "port", ports, window)
-    sums = rows.group_by("replicate", "t_ps").agg(pl.col("bytes").cast(pl.Float64).sum()).sort("t_ps")
+    sums = rows.group_by("replicate", "t_ps").agg(pl.col("bytes").cast(pl.Float64).sum()).sort("replicate", "t_ps")
     before = pl.col("t_ps").shift(1).over("replicate", order_by="t_ps").fill_null(window[0] if window else 0)
     sums = sums.with_columns(length=pl.col("t_ps").cast(pl.Float64) - before)
     sums = sums.filter(pl.col("t_ps") > start_ps)
-    slow = pl.col("bytes") < bytes_per_ps * pl.col("length")
-    last = pl.col("t_ps").filter(slow).max().fill_null(start_ps)
-    value = pl.when(last < pl.col("t_ps").max()).then((last - start_ps).cast(pl.Float64))
+    sums = sums.with_columns(slow=pl.col("bytes") < bytes_per_ps * pl.col("length"))
+    stretch = pl.col("slow").rle_id().over("replicate", order_by="t_ps")
+    sums = sums.with_columns(lacked=pl.col("length").sum().over("replicate", stretch) * pl.col("slow"))
+    last = pl.col("t_ps").filter(pl.col("slow")).max().fill_null(start_ps)
+    kept = (pl.col("t_ps").max() - last).cast(pl.Float64)
+    value = pl.when(kept > 0, kept >= pl.col("lacked").max()).then((last - start_ps).cast(pl.Float64))
     return by_replicate(records, sums, value)
 
 

@@ -195,8 +195,8 @@ class Marks(PortMeasure):
 
 
 class RecoveryTime(PortMeasure):
-    """Time from the begin of a hotspot until the ports together carry a share of their line rates and keep
-    it; needs a `queue` record of the ports."""
+    """Time from the begin of a hotspot until the ports together carry a share of their line rates and keep it
+    for at least as long as they lacked it at a stretch; needs a `queue` record of the ports."""
 
     kind: Literal["recovery-time"]
     hotspot: Name

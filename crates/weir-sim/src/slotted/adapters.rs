@@ -97,6 +97,13 @@ pub(super) struct Adapters {
     row: usize,
     obedience: Option<Obedience>,
     slot: Span,
+    /// Sets of hosts: with a limiter that is due, and whether there are any; with one queue or several sources; where
+    /// something waits; where what is generated now may pass.
+    due: Vec<u64>,
+    any_due: bool,
+    strict: Vec<u64>,
+    waits: Vec<u64>,
+    open: Vec<u64>,
     /// Hosts that send in this slot, and what.
     pub(super) sends: Vec<u64>,
     pub(super) cells: Vec<Cell>,
@@ -126,8 +133,14 @@ impl Adapters {
             first += count;
         }
         let row = n.div_ceil(64);
+        let sources = Sources::new(sources, slot);
+        let mut strict = vec![0; row];
+        for (host, kind) in kinds.iter().enumerate() {
+            let is_strict = !kind.has_voqs || sources.has_several(host as u16);
+            strict[host / 64] |= u64::from(is_strict) << (host % 64);
+        }
         Adapters {
-            sources: Sources::new(sources, slot),
+            sources,
             hosts,
             backlog: vec![0; n],
             peak: vec![0; n],
@@ -146,6 +159,11 @@ impl Adapters {
             row,
             obedience,
             slot,
+            due: vec![0; row],
+            any_due: false,
+            strict,
+            waits: vec![0; row],
+            open: vec![0; row],
             sends: vec![0; row],
             cells: vec![Cell::NONE; n],
         }
@@ -173,62 +191,72 @@ impl Adapters {
         if now >= self.sources.generated_to() {
             self.sources.generate(now, end, flows);
         }
-        self.sends.fill(0);
+        self.find_due(now);
         if self.obedience.is_some() {
             self.pass::<true>(now, held)
         } else {
             self.pass::<false>(now, held)
         }
         self.serve_backlogs(now, held);
+        if self.waits.iter().all(|&hosts| hosts == 0) {
+            return;
+        }
         for ((slots, peak), &backlog) in self.backlog_slots.iter_mut().zip(&mut self.peak).zip(&self.backlog) {
             *slots = slots.wrapping_add(backlog.into());
             *peak = backlog.max(*peak);
         }
     }
 
-    /// What was generated passes a host where nothing stands in its way, and waits elsewhere.
-    #[inline(always)]
-    fn pass<const OBEYS: bool>(&mut self, now: u32, held: &[u64]) {
-        let cells = self.sources.slot(now);
-        for place in cells.clone() {
-            let cell = self.sources.cells[place];
-            let host = self.host_of(cell.source());
-            let (word, bit) = (usize::from(host / 64), 1 << (host % 64));
-            let is_first = (held[word] | self.sends[word]) & bit == 0;
-            let passes = is_first
-                && (!OBEYS || !self.is_limited(host.into(), cell.to()))
-                && (self.backlog[usize::from(host)] == 0
-                    || self.is_idle(host, now) && !self.sources.continues(place + 1, cells.end, host));
-            if passes {
-                self.sends[word] |= bit;
-                let host = usize::from(host);
-                self.cells[host] = cell;
-                self.turn[host] = u32::from(cell.to()) + 1;
-                self.sent[host] = self.sent[host].wrapping_add(1);
-            } else {
-                self.enqueue(host.into(), cell, now);
+    /// Finds the hosts with a limiter that may have a whole cell's worth.
+    #[inline]
+    fn find_due(&mut self, now: u32) {
+        if self.soonest > now {
+            if self.any_due {
+                self.due.fill(0);
+                self.any_due = false;
             }
+            return;
+        }
+        self.any_due = true;
+        for (word, next_due) in self.due.iter_mut().zip(self.next_due.chunks(64)) {
+            *word = bits::collect(next_due.iter().map(|&due| due <= now));
         }
     }
 
-    /// Whether all that waits at a host with a queue for each destination waits for limiters.
-    #[inline]
-    fn is_idle(&self, host: u16, now: u32) -> bool {
-        let place = usize::from(host);
-        self.hosts[place].count > 1 && !self.ready.has(host.into()) && self.next_due[place] > now
+    /// What was generated passes a host where nothing stands in its way, and waits elsewhere. Nothing does where no
+    /// queue may send and none is about to; but a host with one queue, or with several sources, must have nothing waiting.
+    #[inline(always)]
+    fn pass<const OBEYS: bool>(&mut self, now: u32, held: &[u64]) {
+        for (word, held) in held.iter().enumerate() {
+            let busy = self.strict[word] & self.waits[word] | self.ready.hosts[word] | self.due[word];
+            self.open[word] = !(held | busy);
+            self.sends[word] = 0;
+        }
+        for place in self.sources.slot(now) {
+            let cell = self.sources.cells[place];
+            let host = usize::from(self.sources.host_of[usize::from(cell.source())]);
+            let (word, bit) = (host / 64, 1 << (host % 64));
+            if self.open[word] & bit != 0 && !(OBEYS && self.is_limited(host as u32, cell.to())) {
+                self.open[word] &= !bit;
+                self.sends[word] |= bit;
+                self.cells[host] = cell;
+                self.turn[host] = u32::from(cell.to()).wrapping_add(1);
+                self.sent[host] = self.sent[host].wrapping_add(1);
+            } else {
+                // A host with several sources sends what was generated first, unless that has to wait.
+                if self.strict[word] & bit != 0 {
+                    self.open[word] &= !bit;
+                }
+                self.enqueue(host as u32, cell, now);
+            }
+        }
     }
 
     /// Hosts that sent nothing yet serve what waits.
     #[inline]
     fn serve_backlogs(&mut self, now: u32, held: &[u64]) {
-        let is_due = self.soonest <= now;
         for (word, held) in held.iter().enumerate() {
-            let mut todo = self.ready.hosts[word];
-            if is_due {
-                let next_due = &self.next_due[64 * word..self.next_due.len().min(64 * word + 64)];
-                todo |= bits::collect(next_due.iter().map(|&due| due <= now));
-            }
-            todo &= !(held | self.sends[word]);
+            let todo = (self.ready.hosts[word] | self.due[word]) & !(held | self.sends[word]);
             for bit in bits::of(todo) {
                 let host = 64 * word + bit;
                 if self.next_due[host] <= now {
@@ -240,7 +268,7 @@ impl Adapters {
                 }
             }
         }
-        if is_due {
+        if self.any_due {
             self.soonest = self.next_due.iter().copied().min().unwrap_or(NONE);
         }
     }
@@ -273,6 +301,7 @@ impl Adapters {
     fn enqueue(&mut self, host: u32, cell: Cell, now: u32) {
         let queue = self.queue(host, cell.to());
         self.backlog[host as usize] += 1;
+        self.waits[host as usize / 64] |= 1 << (host % 64);
         let voq = &mut self.voqs[self.hosts[host as usize].first + queue];
         if voq.head != NONE {
             let tail = &mut self.runs[voq.tail as usize];
@@ -363,6 +392,7 @@ impl Adapters {
         }
         let head = voq.head;
         self.backlog[id] -= 1;
+        self.waits[id / 64] &= !(u64::from(self.backlog[id] == 0) << (id % 64));
         self.sent[id] = self.sent[id].wrapping_add(1);
         self.turn[id] = queue as u32 + 1;
         if head == NONE {

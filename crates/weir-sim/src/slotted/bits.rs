@@ -38,12 +38,6 @@ impl Ready {
         Ready { row, summary_row, words: vec![0; n * row], summary: vec![0; n * summary_row], hosts }
     }
 
-    /// Whether a host has a queue that is ready.
-    #[inline]
-    pub(super) fn has(&self, host: usize) -> bool {
-        self.hosts[host / 64] >> (host % 64) & 1 != 0
-    }
-
     #[inline]
     pub(super) fn set(&mut self, host: usize, queue: usize) {
         let word = queue / 64;

@@ -77,10 +77,11 @@ pub(super) struct Books {
     of_source: Vec<Flows>,
     /// The flow to each host, in the order of hosts, of the sources without a rule.
     irregular: Vec<Vec<(u16, u32)>>,
-    /// Cells delivered, by source.
+    /// Cells delivered, by source; where flows are not counted.
     delivered: Vec<u64>,
-    /// The group of a source.
+    /// The group of a source, and of a flow.
     group_of: Vec<u32>,
+    group_of_flow: Vec<u32>,
     pub(super) hops: u64,
 }
 
@@ -101,6 +102,7 @@ impl Books {
             irregular: Vec::new(),
             delivered: Vec::new(),
             group_of: Vec::new(),
+            group_of_flow: vec![0; flows],
             hops: 0,
         };
         for source in sources {
@@ -109,6 +111,10 @@ impl Books {
             if rule.gap == IRREGULAR {
                 ways = source.targets.iter().copied().zip(source.first_flow..).collect();
                 ways.sort_unstable();
+            }
+            if flows > 0 {
+                let first = source.first_flow as usize;
+                books.group_of_flow[first..first + source.targets.len()].fill(source.group);
             }
             books.of_source.push(rule);
             books.irregular.push(ways);
@@ -128,16 +134,17 @@ impl Books {
     #[inline]
     pub(super) fn deliver(&mut self, cells: &[Cell], at: u32) {
         self.hops += cells.len() as u64;
-        for cell in cells {
-            let delivered = &mut self.delivered[usize::from(cell.source())];
-            *delivered = delivered.wrapping_add(1);
-        }
+        let (of_source, irregular) = (&self.of_source[..], &self.irregular[..]);
         if self.flows.is_empty() {
+            for cell in cells {
+                let delivered = &mut self.delivered[usize::from(cell.source())];
+                *delivered = delivered.wrapping_add(1);
+            }
             return;
         }
+        let flows = &mut self.flows[..];
         for &cell in cells {
-            let flow = flow(&self.of_source, &self.irregular, cell);
-            self.flows[flow].delivered.add(at.wrapping_sub(cell.born()));
+            flows[flow(of_source, irregular, cell)].delivered.add(at.wrapping_sub(cell.born()));
         }
         if !self.bursts.is_empty() {
             self.deliver_bursts(cells, at);
@@ -160,8 +167,9 @@ impl Books {
 
     /// Cells of a group that were delivered.
     pub(super) fn of_group(&self, group: u32) -> u64 {
-        let delivered = self.delivered.iter().zip(&self.group_of);
-        delivered.filter(|&(_, &of)| of == group).map(|(delivered, _)| delivered).sum()
+        let flows = self.flows.iter().map(|flow| u64::from(flow.delivered.count)).zip(&self.group_of_flow);
+        let sources = self.delivered.iter().copied().zip(&self.group_of);
+        flows.chain(sources).filter(|&(_, &of)| of == group).map(|(delivered, _)| delivered).sum()
     }
 
     /// The bursts of a flow.

@@ -385,17 +385,20 @@ impl Kernel {
         let place = arrival as usize % self.flights.len();
         self.split[place] = self.flights[place].len();
         let is_direct = self.lags.to_switch == 0 && arrival < self.end;
+        let mut hops = 0_u64;
         for word in 0..self.adapters.sends.len() {
             for bit in bits::of(self.adapters.sends[word]) {
                 let host = 64 * word + bit;
                 let (cell, link) = (self.adapters.cells[host], self.lanes.uplink(host as u32));
                 if is_direct {
+                    hops = hops.wrapping_add(1);
                     self.enter::<BY_INPUT>(link, cell, arrival);
                 } else {
                     self.flights[place].push(Flight { cell, link });
                 }
             }
         }
+        self.books.hops += hops;
     }
 
     /// What arrives at the beginning of slot `now`, and what the switches make of it.
@@ -416,6 +419,7 @@ impl Kernel {
                 } else if is_last {
                     self.books.deliver(&[cell], now);
                 } else {
+                    self.books.hops += 1;
                     self.enter::<BY_INPUT>(link, cell, now);
                 }
             }
@@ -462,16 +466,18 @@ impl Kernel {
     /// A cell that came over `input` enters a switch at the beginning of slot `now`.
     #[inline(always)]
     fn enter<const BY_INPUT: bool>(&mut self, input: u32, cell: Cell, now: u32) {
-        self.books.hops += 1;
         let wire = &self.wires[input as usize];
         let lane = self.routes.lane(wire.switch, cell.to(), || self.adapters.host_of(cell.source()));
-        if self.queues.push::<BY_INPUT>(lane, cell, input) == Admission::Dropped {
+        let (xoff, is_above) = (wire.xoff, wire.is_above);
+        let admission = self.queues.push::<BY_INPUT>(lane, cell, input);
+        if admission == Admission::Dropped {
             self.drop(lane, cell, now);
-        } else if BY_INPUT && self.queues.of_input[input as usize] > wire.xoff && !wire.is_above {
+            return;
+        }
+        if BY_INPUT && self.queues.of_input[input as usize] > xoff && !is_above {
             self.hold_input(input, now);
         }
-        let output = &self.queues.outputs[lane];
-        if output.taken() == output.next_sample {
+        if admission == Admission::Sampled {
             self.sample(lane, cell, now);
         }
     }
@@ -520,6 +526,9 @@ impl Kernel {
         let output = &mut self.queues.outputs[lane];
         if self.points.as_ref().is_some_and(|points| points.counts_drops) && output.next_sample != NONE {
             output.next_sample -= 1;
+            if output.taken() == output.next_sample {
+                self.sample(lane, cell, now);
+            }
         }
     }
 }

@@ -43,17 +43,18 @@ pub(super) struct Sources {
     to: u32,
     /// What each of them generates, in order of sources: a row of as many as there are sources for each slot.
     pub(super) cells: Vec<Cell>,
-    /// How many cells each row holds.
-    counts: Vec<u32>,
+    /// Where the cells of each row end.
+    ends: [u32; MOST_SLOTS],
 }
 
-/// Cells that are generated at once, about.
+/// Cells that are generated at once, about, and slots of them.
 const CELLS: usize = 1 << 10;
+const MOST_SLOTS: usize = 64;
 
 impl Sources {
     pub(super) fn new(placed: Vec<PlacedSource>, slot: Span) -> Sources {
         let count = placed.len();
-        let slots = (CELLS / count).clamp(8, 64);
+        let slots = (CELLS / count).clamp(8, MOST_SLOTS);
         let mut sources = Vec::with_capacity(count);
         let (mut targets, mut host_of) = (Vec::new(), Vec::with_capacity(count));
         for placed in placed {
@@ -64,7 +65,7 @@ impl Sources {
             host_of.push(placed.host as u16);
         }
         let cells = vec![Cell::NONE; slots * count];
-        Sources { sources, targets, host_of, slot, slots: slots as u32, from: 0, to: 0, cells, counts: vec![0; slots] }
+        Sources { sources, targets, host_of, slot, slots: slots as u32, from: 0, to: 0, cells, ends: [0; MOST_SLOTS] }
     }
 
     /// The slot up to which all cells are generated.
@@ -76,24 +77,37 @@ impl Sources {
     /// Generates the cells of some slots from `now` on, before `end`. `flows` count them, if there are any.
     pub(super) fn generate(&mut self, now: u32, end: u32, flows: &mut [Flow]) {
         (self.from, self.to) = (now, now.saturating_add(self.slots).min(end));
-        self.counts.fill(0);
-        let (row, from, slot) = (self.sources.len(), u64::from(now), self.slot);
-        let (cells, counts, until) = (&mut self.cells[..], &mut self.counts[..], u64::from(self.to));
+        self.ends = [0; MOST_SLOTS];
+        let row = self.sources.len();
+        (0..self.slots as usize).for_each(|number| self.ends[number] = (number * row) as u32);
+        let (from, slot, until) = (u64::from(now), self.slot, u64::from(self.to));
+        let (cells, ends) = (&mut self.cells[..], &mut self.ends);
         for (id, source) in (0..).zip(&mut self.sources) {
             if source.due >= until {
                 continue;
             }
-            let targets = &self.targets[source.first_target as usize..];
-            let first_flow = source.first_flow as usize;
+            // The slot of each and the place of its destination, then whether it is the last of a burst. A source
+            // generates one cell in a slot at most.
+            let (mut drawn, mut many) = ([0_u64; MOST_SLOTS], 0);
             source.due = source.emissions.draw_slots(until, slot, |at, place, is_last| {
-                let number = (at - from) as usize;
-                let count = &mut counts[number];
-                cells[number * row + *count as usize] = Cell::new(at as u32, targets[place as usize], id, is_last);
-                *count += 1;
-                if let Some(flow) = flows.get_mut(first_flow + place as usize) {
+                drawn[many % MOST_SLOTS] = at.wrapping_sub(from) | u64::from(place) << 8 | u64::from(is_last) << 63;
+                many = many.wrapping_add(1);
+            });
+            let targets = &self.targets[source.first_target as usize..];
+            for &word in &drawn[..many] {
+                let (number, place) = (word as usize % MOST_SLOTS, (word >> 8) as u32 as usize);
+                let cell = Cell::new(now.wrapping_add(number as u32), targets[place], id, word >> 63 != 0);
+                let end = &mut ends[number];
+                cells[*end as usize] = cell;
+                *end = end.wrapping_add(1);
+            }
+            let flows = flows.get_mut(source.first_flow as usize..).unwrap_or_default();
+            if !flows.is_empty() {
+                for &word in &drawn[..many] {
+                    let flow = &mut flows[(word >> 8) as u32 as usize];
                     flow.sent = flow.sent.wrapping_add(1);
                 }
-            });
+            }
         }
     }
 
@@ -101,13 +115,11 @@ impl Sources {
     #[inline]
     pub(super) fn slot(&self, now: u32) -> Range<usize> {
         let number = (now - self.from) as usize;
-        let first = number * self.sources.len();
-        first..first + self.counts[number] as usize
+        number * self.sources.len()..self.ends[number] as usize
     }
 
-    /// Whether the cell at `place`, if there is one before `end`, is of `host`, too.
-    #[inline]
-    pub(super) fn continues(&self, place: usize, end: usize, host: u16) -> bool {
-        place < end && self.host_of[usize::from(self.cells[place].source())] == host
+    /// Whether a host has more than one source.
+    pub(super) fn has_several(&self, host: u16) -> bool {
+        self.host_of.iter().filter(|&&of| of == host).count() > 1
     }
 }

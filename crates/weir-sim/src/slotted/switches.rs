@@ -145,6 +145,8 @@ pub(super) struct Queues {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     Taken,
+    /// Taken, and the congestion point looks at it.
+    Sampled,
     Dropped,
 }
 
@@ -190,16 +192,18 @@ impl Queues {
         if len > output.mask {
             grow::<BY_INPUT>(&mut self.cells, &mut self.inputs, output);
         }
-        let place = (output.start + (output.tail & output.mask)) as usize;
+        let place = output.start.wrapping_add(output.tail & output.mask) as usize;
         self.cells[place] = cell;
         output.tail = output.tail.wrapping_add(1);
-        memory.level += 1;
+        let is_sampled = output.tail == output.next_sample;
+        memory.level = memory.level.wrapping_add(1);
         self.busy[lane / 64] |= 1 << (lane % 64);
         if BY_INPUT {
             self.inputs[place] = input;
-            self.of_input[input as usize] += 1;
+            let of_input = &mut self.of_input[input as usize];
+            *of_input = of_input.wrapping_add(1);
         }
-        Admission::Taken
+        if is_sampled { Admission::Sampled } else { Admission::Taken }
     }
 
     /// The first cell of a queue that is not empty, the link that it came by, and whether others wait. It leaves
@@ -207,7 +211,7 @@ impl Queues {
     #[inline(always)]
     pub(super) fn pop<const BY_INPUT: bool>(&mut self, lane: usize) -> (Cell, u32, bool) {
         let output = &mut self.outputs[lane];
-        let place = (output.start + (output.head & output.mask)) as usize;
+        let place = output.start.wrapping_add(output.head & output.mask) as usize;
         output.head = output.head.wrapping_add(1);
         output.account();
         let memory = &mut self.memories[output.switch as usize];
@@ -319,16 +323,12 @@ impl Routes {
     /// The lane by which a cell to host `to` leaves `switch`; where it came `from` is asked if it matters.
     #[inline(always)]
     pub(super) fn lane(&self, switch: u32, to: u16, from: impl FnOnce() -> u16) -> usize {
-        let place = switch as usize * self.hosts + usize::from(to);
-        let lane = match &self.next {
-            Table::Narrow(next) if next[place] == u16::MAX => NONE,
-            Table::Narrow(next) => next[place].into(),
-            Table::Wide(next) => next[place],
+        let place = (switch as usize).wrapping_mul(self.hosts).wrapping_add(to.into());
+        let (lane, by_flow) = match &self.next {
+            Table::Narrow(next) => (u32::from(next[place]), u16::MAX.into()),
+            Table::Wide(next) => (next[place], NONE),
         };
-        if lane != NONE {
-            return lane as usize;
-        }
-        self.lane_of_flow(switch, to, from())
+        if lane != by_flow { lane as usize } else { self.lane_of_flow(switch, to, from()) }
     }
 
     #[inline(never)]
