@@ -34,8 +34,8 @@ def test_a_host_that_empties_its_egress_buffer_slowly_holds_the_link_and_costs_n
     scenario = load("zrl-egress").assign({SAMPLE: sample_every(0.03)})
     found = values(scenario)
     assert found["throughput"] == pytest.approx(PUBLISHED["throughput_max"]["og_n32"], abs=TOLERANCE)
-    # The link carries 20 % of the line rate: it runs at the full rate for a fifth of the hotspot, and is held for the rest,
-    # but for the slots in which nothing waits for it.
+    # The link carries 20 % of the line rate: it runs at the full rate for a fifth of the hotspot, and is held
+    # for the rest, but for the slots in which nothing waits for it.
     assert found["hot-port"] == pytest.approx(0.2, abs=TOLERANCE)
     hotspot_ps = 60_000 * 51_200
     assert 0.6 * hotspot_ps < found["held"] <= 0.81 * hotspot_ps

@@ -72,11 +72,12 @@ def recovery_time(
     less than `bytes_per_ps`: from then on they keep it. 0 where they always do.
 
     Null where they did not keep it up to the end of the window for at least as long as they lacked it at a
-    stretch. Without control PAUSE makes a switch run at full rate and stand still by turns; a window that ends
-    while it runs shows no recovery.
+    stretch. Without control PAUSE makes a switch run at full rate and stand still by turns; a window that
+    ends while it runs shows no recovery.
     """
     rows = recorded(records, "intervals", "port", ports, window)
-    sums = rows.group_by("replicate", "t_ps").agg(pl.col("bytes").cast(pl.Float64).sum()).sort("replicate", "t_ps")
+    sums = rows.group_by("replicate", "t_ps").agg(pl.col("bytes").cast(pl.Float64).sum())
+    sums = sums.sort("replicate", "t_ps")
     before = pl.col("t_ps").shift(1).over("replicate", order_by="t_ps").fill_null(window[0] if window else 0)
     sums = sums.with_columns(length=pl.col("t_ps").cast(pl.Float64) - before)
     sums = sums.filter(pl.col("t_ps") > start_ps)
