@@ -273,10 +273,10 @@ def test_a_spoilt_field_is_told_with_its_place(before: str, after: str, message:
 
 
 ADDITIONS = {
-    "a planned testbed": (
-        "testbed: {kind: ssh}",
-        "f.yaml:10:11: testbed.kind: the testbed 'ssh' is planned, but this version does not have it; "
-        "kinds: sim, netns, command, trex",
+    "a host that ssh would take for an option": (
+        "testbed: {kind: ssh, far: -oProxyCommand}",
+        "f.yaml:10:22: testbed.far: write a host as ssh takes it, such as 'me@example.net' "
+        "(got '-oProxyCommand')",
     ),
     "a testbed that is not told what to build": (
         "testbed: {kind: netns}",

@@ -2,15 +2,17 @@
 
 Reading order: `plan` (what is measured, in which order), `measurement` (what one of them gives), `tools`
 (iperf3 and ping over an emulated path), `simulated` (the same in simulated time), `campaign` (the runner and
-its journal), `summary` (what came out, by point).
+its journal), `summary` (what came out, by point), `advice` (which point to take).
 """
 
+from weirlab.bulk.advice import Advice, advise
 from weirlab.bulk.campaign import Campaign, run_campaign
 from weirlab.bulk.measurement import Measurement
 from weirlab.bulk.plan import Load, Place, Plan, Probe, plan_of
 from weirlab.bulk.summary import PointSummary, summaries
 
 __all__ = [
+    "Advice",
     "Campaign",
     "Load",
     "Measurement",
@@ -18,6 +20,7 @@ __all__ = [
     "Plan",
     "PointSummary",
     "Probe",
+    "advise",
     "plan_of",
     "run_campaign",
     "summaries",

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from weirlab.bulk import tools
 from weirlab.bulk.measurement import Measurement
 from weirlab.bulk.plan import Measured, Place, Plan, plan_of
+from weirlab.bulk.real import RealHosts
 from weirlab.bulk.simulated import measure_simulated
 from weirlab.errors import InputError, Interrupted, TestbedError, WeirlabError
 from weirlab.journal import Journal, JournalKind, read_journal
@@ -21,7 +22,7 @@ from weirlab.results import Manifest, Provenance, Status, write_json
 from weirlab.runs import save_scenario
 from weirlab.scenario import Scenario, load
 from weirlab.scenario.path import PathPlan
-from weirlab.scenario.testbeds import AnyTestbed, Netns, Sim
+from weirlab.scenario.testbeds import AnyTestbed, Sim, Ssh
 
 __all__ = ["LOG", "Campaign", "Kept", "run_campaign"]
 
@@ -30,7 +31,7 @@ ATTEMPTS = 3
 """How often a measurement is tried before its failure is kept in its place."""
 _KIND = JournalKind("weirlab_measurements", 2, "measurement log", "campaign")
 
-Measure = Callable[[Measured, PathPlan, int], Measurement]
+Measure = Callable[[Measured, PathPlan | None, int], Measurement]
 Progress = Callable[[int, int], None]
 
 
@@ -95,9 +96,9 @@ def run_campaign(
         scenario = load(scenario)
     plan, directory = plan_of(scenario), Path(directory)
     bed = scenario.testbed
-    live = measure is None and isinstance(bed, Netns)
+    facts: Callable[[], Mapping[str, Any]] | None = None
     if measure is None:
-        measure = _measure_of(bed)
+        measure, facts = _measure_of(bed, Path(scenario.file).parent)
     path = directory / LOG
     if not path.exists() and directory.is_dir() and next(directory.iterdir(), None) is not None:
         raise InputError(f"{directory}: holds other files; name a new or an empty directory")
@@ -111,8 +112,8 @@ def run_campaign(
     with Journal(path, _KIND, _identity(scenario), _Reader(plan)) as log:
         if not (directory / "manifest.json").exists():
             save_scenario(scenario, directory)
-            if live:
-                write_json(directory / "tools.json", {**tools.versions(), "sysctls": tools.sysctls()})
+            if facts is not None:
+                write_json(directory / "tools.json", facts())
         manifest = manifest.begun_in(directory)
         manifest.write(directory)
         kept = list(log.entries)
@@ -136,12 +137,16 @@ def run_campaign(
     return Campaign(plan, tuple(kept))
 
 
-def _measure_of(bed: AnyTestbed) -> Measure:
-    """How a testbed measures. Raises MissingCapability where a program is missing."""
+def _measure_of(bed: AnyTestbed, beside: Path) -> tuple[Measure, Callable[[], Mapping[str, Any]] | None]:
+    """How a testbed measures, and what tells of its programs. Raises MissingCapability."""
     if isinstance(bed, Sim):
-        return partial(measure_simulated, window_factor=bed.window_factor)
+        return partial(measure_simulated, window_factor=bed.window_factor), None
+    if isinstance(bed, Ssh):
+        hosts = RealHosts(bed, beside)
+        return hosts.measure, hosts.facts
     tools.require()
-    return tools.measure
+
+    return tools.measure, lambda: {**tools.versions(), "sysctls": tools.sysctls()}
 
 
 def _measured(plan: Plan, place: Place, measure: Measure) -> Kept:

@@ -64,9 +64,11 @@ class Measurement:
     began: float
     """Seconds since 1970; 0 in simulated time."""
     seconds: float
-    busy_cpus: float
-    """CPUs of this host that were busy in the mean, whoever kept them so."""
-    foreign_cpus: float
+    busy_cpus: float | None
+    """CPUs of this host that were busy in the mean, whoever kept them so; with two hosts of the busier one.
+    None: not known.
+    """
+    foreign_cpus: float | None
     """Those of them that neither the transfer nor the emulator used."""
     degraded: tuple[str, ...]
     """Why the path is to be doubted."""

@@ -13,7 +13,7 @@ from weirlab.scenario.combinations import Point, combinations
 from weirlab.scenario.network import Path
 from weirlab.scenario.path import PathPlan, path_plan
 from weirlab.scenario.resolve import selected_traffic
-from weirlab.scenario.testbeds import Sim
+from weirlab.scenario.testbeds import Sim, Ssh
 from weirlab.scenario.traffic import Bulk, Ping, Tcp, Traffic
 
 __all__ = ["Load", "Measured", "Place", "Plan", "Probe", "plan_of"]
@@ -75,8 +75,8 @@ class Plan:
     random_order: bool
     levels: Sequence[Mapping[str, str]]
     """Name of the level by factor, of each point."""
-    paths: Sequence[PathPlan]
-    """Of each point."""
+    paths: Sequence[PathPlan | None]
+    """Of each point; None between real hosts."""
     steps: Sequence[Sequence[Measured]]
     """Of a cycle, for each point."""
 
@@ -117,14 +117,14 @@ def plan_of(scenario: Scenario) -> Plan:
     """
     if scenario.campaign is None:
         raise UnsupportedError([scenario.problem("", "has no 'campaign' section")])
-    if path_plan(scenario) is None:
+    if path_plan(scenario) is None and not isinstance(scenario.testbed, Ssh):
         message = (
             "a campaign needs a path: 'testbed: {kind: netns, path: emulator}', or 'hops', or kind 'sim'"
         )
         raise UnsupportedError([scenario.problem("testbed", message)])
     points = [Point(0, {}, scenario)] if scenario.study is None else combinations(scenario, _steps)
     steps = [_steps(point.scenario) for point in points]
-    paths = [path for point in points if (path := path_plan(point.scenario)) is not None]
+    paths = [path_plan(point.scenario) for point in points]
     return Plan(
         scenario,
         cycles=scenario.campaign.cycles,

@@ -26,13 +26,14 @@ _HEADERS_BYTES = 40
 
 
 def measure_simulated(
-    what: Measured, path: PathPlan, seed: int, *, window_factor: float = 1.0
+    what: Measured, path: PathPlan | None, seed: int, *, window_factor: float = 1.0
 ) -> Measurement:
     """Make one measurement; the same one for the same seed.
 
     Args:
         window_factor: What connections get of the window that they ask for.
     """
+    assert path is not None, "only real hosts have none"
     probe = None if what.probe is None else _probe(what.probe, what.duration_s)
     spec = {
         "hops": [

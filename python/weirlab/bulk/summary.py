@@ -101,7 +101,7 @@ def _summary(levels: Mapping[str, str], kept: Sequence[Kept]) -> PointSummary:
         transfers=len(transfers),
         failed=sum(each.measurement is None for each in kept),
         degraded=sum(bool(measured.degraded) for _, measured in made),
-        disturbed=sum(measured.foreign_cpus >= DISTURBED * usable_cpus() for _, measured in made),
+        disturbed=sum((measured.foreign_cpus or 0.0) >= DISTURBED * usable_cpus() for _, measured in made),
         goodput_bps=_median(goodputs),
         goodput_iqr_bps=interquartile_range(goodputs) if goodputs else math.nan,
         loaded_min_s=min((p.min_s for _, p in loaded if p.min_s is not None), default=math.nan),

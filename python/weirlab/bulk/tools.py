@@ -1,17 +1,11 @@
-"""iperf3 and ping over a path: how they are run, and what they tell.
-
-Every program runs in a process group of its own, with a deadline after which the group is killed; a little
-later it ends by itself, should nobody be there to kill it.
-"""
+"""iperf3 and ping over a path: how they are run, and what they tell."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import shutil
-import signal
 import subprocess
 import threading
 import time
@@ -21,6 +15,7 @@ from typing import Any
 
 import psutil
 
+from weirlab.bulk.hosts import Bed, End, NamespaceEnd, kill, output
 from weirlab.bulk.measurement import Measurement, Pings, Stream, Transfer
 from weirlab.bulk.plan import Load, Measured, Probe
 from weirlab.errors import MissingCapability, TestbedError
@@ -28,15 +23,23 @@ from weirlab.scenario.path import PathPlan
 from weirlab.testbed.namespaces import Namespace
 from weirlab.testbed.path import EmulatedPath
 
-__all__ = ["measure", "read_ping", "read_transfer", "require", "sysctls", "versions"]
+__all__ = [
+    "SYSCTLS",
+    "both",
+    "measure",
+    "own_cpus",
+    "read_ping",
+    "read_transfer",
+    "require",
+    "sysctls",
+    "versions",
+]
 
 _PACKAGES = {"iperf3": "iperf3", "ping": "iputils-ping", "timeout": "coreutils"}
 _START_S = 10.0
 """How long a server may take to listen."""
 _GRACE_S = 30.0
 """How long a program may take beyond what it measures: connections are made one by one."""
-_ORPHAN_S = 5.0
-"""How much longer a program may live whose weir was killed."""
 
 
 def require() -> None:
@@ -48,7 +51,7 @@ def require() -> None:
         )
 
 
-_SYSCTLS = (
+SYSCTLS = (
     "tcp_available_congestion_control",
     "tcp_congestion_control",
     "tcp_sack",
@@ -77,7 +80,7 @@ def sysctls() -> dict[str, str]:
     """Settings of TCP in a namespace as measurements get one, and the bounds of buffers. Needs root."""
 
     def read() -> dict[str, str]:
-        names = [f"ipv4.{name}" for name in _SYSCTLS] + ["core.rmem_max", "core.wmem_max"]
+        names = [f"ipv4.{name}" for name in SYSCTLS] + ["core.rmem_max", "core.wmem_max"]
         paths = {f"net.{name}": Path("/proc/sys/net", *name.split(".")) for name in names}
         return {name: " ".join(path.read_text().split()) for name, path in paths.items() if path.exists()}
 
@@ -94,14 +97,16 @@ def versions() -> dict[str, str]:
     return found
 
 
-def measure(what: Measured, path: PathPlan, seed: int) -> Measurement:
+def measure(what: Measured, path: PathPlan | None, seed: int) -> Measurement:
     """Make one measurement, on a path made for it.
 
     Raises TestbedError when a program fails or does not end, and MissingCapability.
     """
+    assert path is not None, "only real hosts have none"
     with EmulatedPath(path, seed=seed) as bed:
         began, before = time.time(), psutil.cpu_times()
-        transfer, pings = _both(what, bed)
+        ends = Bed(NamespaceEnd(bed.near), NamespaceEnd(bed.far), bed.near_address, bed.far_address)
+        transfer, pings = both(what, ends)
         seconds, after = time.time() - began, psutil.cpu_times()
         report = bed.close()
     lateness = [way.lateness_s["p99"] for way in report.ways if way.lateness_s is not None]
@@ -112,7 +117,7 @@ def measure(what: Measured, path: PathPlan, seed: int) -> Measurement:
         began=began,
         seconds=seconds,
         busy_cpus=busy_cpus,
-        foreign_cpus=max(0.0, busy_cpus - _own_cpus(transfer, report.on_cpu_s / seconds)),
+        foreign_cpus=max(0.0, busy_cpus - own_cpus(transfer, report.on_cpu_s / seconds)),
         degraded=report.degraded,
         lateness_p99_s=max(lateness, default=None),
         lost=sum(way.counts["lost"] for way in report.ways),
@@ -124,7 +129,7 @@ def _busy_s(times: Any) -> float:
     return float(sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0))
 
 
-def _own_cpus(transfer: Transfer | None, emulator_cpus: float) -> float:
+def own_cpus(transfer: Transfer | None, emulator_cpus: float) -> float:
     """CPUs that the measurement itself used in the mean, as far as it is told."""
     if transfer is None:
         return emulator_cpus
@@ -132,7 +137,7 @@ def _own_cpus(transfer: Transfer | None, emulator_cpus: float) -> float:
     return emulator_cpus + ends / 100
 
 
-def _both(what: Measured, bed: EmulatedPath) -> tuple[Transfer | None, Pings | None]:
+def both(what: Measured, bed: Bed) -> tuple[Transfer | None, Pings | None]:
     """The transfer and the pings at the same time."""
     pings: list[Pings] = []
     failures: list[BaseException] = []
@@ -157,14 +162,14 @@ def _both(what: Measured, bed: EmulatedPath) -> tuple[Transfer | None, Pings | N
     return transfer, pings[0] if pings else None
 
 
-def _ends(forward: bool, bed: EmulatedPath) -> tuple[Namespace, Namespace, str]:
+def _ends(forward: bool, bed: Bed) -> tuple[End, End, str]:
     """Where it starts, where it goes, and that end's address."""
     if forward:
         return bed.near, bed.far, bed.far_address
     return bed.far, bed.near, bed.near_address
 
 
-def _ping(probe: Probe, duration_s: float, bed: EmulatedPath) -> Pings:
+def _ping(probe: Probe, duration_s: float, bed: Bed) -> Pings:
     start, _, address = _ends(probe.forward, bed)
     count = probe.count(duration_s)
     command = [
@@ -172,87 +177,59 @@ def _ping(probe: Probe, duration_s: float, bed: EmulatedPath) -> Pings:
         *("-s", str(probe.payload_bytes), "-W", f"{probe.timeout_s:g}", address),
     ]
     # ping ends with 1 when nothing was answered, which is a result.
-    text = _run(start, command, duration_s + probe.timeout_s + _GRACE_S, fine=(0, 1))
+    text = output(start, command, duration_s + probe.timeout_s + _GRACE_S, fine=(0, 1))
     return read_ping(text)
 
 
-def _transfer(load: Load, duration_s: float, bed: EmulatedPath) -> Transfer:
+def _transfer(load: Load, duration_s: float, bed: Bed) -> Transfer:
     start, goal, address = _ends(load.forward, bed)
     window = [] if load.window_bytes is None else ["-w", str(load.window_bytes)]
     command = [
-        *("iperf3", "-J", "-c", address, "-t", f"{duration_s:g}", "-P", str(load.streams)),
+        *(
+            "iperf3",
+            "-J",
+            "-c",
+            address,
+            "-p",
+            str(bed.port),
+            "-t",
+            f"{duration_s:g}",
+            "-P",
+            str(load.streams),
+        ),
         *("-C", load.congestion_control, *window),
     ]
     limit_s = duration_s + _GRACE_S
-    with _server(goal, limit_s):
-        return read_transfer(_run(start, command, limit_s, fine=(0, 1)))
+    with _server(goal, bed.port, limit_s):
+        return read_transfer(output(start, command, limit_s, fine=(0, 1)))
 
 
 @contextlib.contextmanager
-def _server(namespace: Namespace, limit_s: float) -> Iterator[None]:
+def _server(end: End, port: int, limit_s: float) -> Iterator[None]:
     """iperf3 listens for one test."""
-    command = ["iperf3", "-s", "-1", "--forceflush"]
-    process = _started(namespace, command, limit_s + _START_S)
+    command = ["iperf3", "-s", "-1", "-p", str(port), "--forceflush"]
+    process = end.started(command, limit_s + _START_S)
     drain = None
     try:
-        late = threading.Timer(_START_S, _kill, (process,))
+        late = threading.Timer(_START_S, kill, (process,))
         late.start()
         assert process.stdout is not None
-        listens = any(line.startswith("Server listening") for line in process.stdout)
+        said: list[str] = []
+        listens = any(said.append(line) or line.startswith("Server listening") for line in process.stdout)  # type: ignore[func-returns-value]
         late.cancel()
         if not listens:
-            raise TestbedError("iperf3 did not begin to listen")
+            raise TestbedError(
+                f"iperf3 did not begin to listen: {' '.join(said).strip()[-300:] or 'no word'}"
+            )
         drain = threading.Thread(target=process.stdout.read, name="iperf3-server", daemon=True)
         drain.start()
         yield
     finally:
-        _kill(process)
+        kill(process)
         if drain is not None:
             drain.join()
         if process.stdout is not None:
             process.stdout.close()
-
-
-def _run(namespace: Namespace, command: Sequence[str], limit_s: float, *, fine: tuple[int, ...]) -> str:
-    """What a command prints."""
-    process = _started(namespace, command, limit_s)
-    try:
-        text, _ = process.communicate(timeout=limit_s)
-    except subprocess.TimeoutExpired:
-        raise TestbedError(f"{command[0]} did not end within {limit_s:g} s") from None
-    finally:
-        _kill(process)
-        if process.stdout is not None:
-            process.stdout.close()
-    if process.returncode not in fine:
-        raise TestbedError(f"{command[0]} ended with code {process.returncode}: {text.strip()[-300:]}")
-    return text
-
-
-def _started(namespace: Namespace, command: Sequence[str], limit_s: float) -> subprocess.Popen[str]:
-    """A command that ends after this time even if this process is not there any more."""
-    limited = ["timeout", "--signal=KILL", f"{limit_s + _ORPHAN_S:g}", *command]
-    environment = {**os.environ, "LC_ALL": "C"}
-
-    def start() -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            limited,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=environment,
-            start_new_session=True,
-        )
-
-    return namespace.inside(start)
-
-
-def _kill(process: subprocess.Popen[str]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 def read_transfer(text: str) -> Transfer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -40,6 +40,16 @@ def bulk(
     file: ScenarioArgument,
     sets: SetOption = None,
     out: OutOption = None,
+    advise: Annotated[
+        bool,
+        typer.Option(
+            "--advise", help="Say which of the points suits the path, what limits it, and how sure."
+        ),
+    ] = False,
+    most_delay: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Most delay that others may meet, such as '10 ms'; with --advise."),
+    ] = None,
     report: ReportFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -51,14 +61,17 @@ def bulk(
     \b Examples: weir bulk windows-against-streams --out results/cern weir bulk windows-against-streams
     --set campaign.cycles=2
     """
+    from weirlab.bulk import advise as find_advice
     from weirlab.bulk import plan_of, run_campaign, summaries
     from weirlab.bulk.campaign import LOG
     from weirlab.bulk.tables import interval_table, measurement_table
     from weirlab.errors import Interrupted
     from weirlab.records import save_tables
-    from weirlab.report.bulk import point_table
+    from weirlab.report.bulk import advice_text, point_table
     from weirlab.results import new_directory, write_json
+    from weirlab.units import Span
 
+    most_delay_s = None if most_delay is None else Span.parse(most_delay).s
     scenario = read_scenario(file, sets)
     plan = plan_of(scenario)  # what cannot run is told before a directory is made
     continued = out is not None and (out / LOG).exists()
@@ -70,6 +83,9 @@ def bulk(
         raise Interrupted(f"{error}. Continue with the same command and --out {directory}") from None
     found = summaries(campaign)
     document = _document(scenario.name, directory, found)
+    advice = find_advice(campaign, most_delay_s=most_delay_s) if advise else None
+    if advice is not None:
+        document["advice"] = asdict(advice)
     write_json(directory / "result.json", document)
     tables = {"measurements": measurement_table(campaign), "intervals": interval_table(campaign)}
     save_tables(tables, directory / "tables")
@@ -79,6 +95,8 @@ def bulk(
     if continued:
         tell(f"continued {directory}")
     show(point_table(found, scenario.name, plan.cycles))
+    if advice is not None:
+        typer.echo(advice_text(advice))
     show_place(directory, write_page(directory) if report else None)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from weirlab.bulk import Campaign, PointSummary, summaries
+from weirlab.bulk import Advice, Campaign, PointSummary, summaries
 from weirlab.bulk.tables import interval_table, measurement_table
 from weirlab.plots.bulk import bulk_plots
 from weirlab.plots.style import Plot
@@ -25,7 +25,7 @@ from weirlab.report.page import (
 from weirlab.report.shared import footer, provenance_section, scenario_details, status_callouts
 from weirlab.results import Manifest
 
-__all__ = ["bulk_page", "point_table"]
+__all__ = ["advice_text", "bulk_page", "point_table"]
 
 
 def bulk_page(campaign: Campaign, manifest: Manifest) -> tuple[Page, list[Plot]]:
@@ -133,6 +133,33 @@ def point_table(found: list[PointSummary], name: str, cycles: int) -> Table:
         "Degraded: the emulator was late; disturbed: other programs kept a tenth of the CPUs busy, or more."
     )
     return Table(f"{name}, {cycles} cycles", columns, rows, note=note)
+
+
+def advice_text(advice: Advice) -> str:
+    """A recommendation in sentences."""
+    choice = advice.choice
+    window = (
+        "the system's own window" if choice.window_bytes is None else f"{choice.window_bytes / 1024:g} KiB"
+    )
+    streams = "1 stream" if choice.streams == 1 else f"{choice.streams} streams"
+    low, high = (value / 1e6 for value in advice.goodput_interval_bps)
+    least, most = (1e3 * value for value in advice.delay_interval_s)
+    lines = [
+        f"Advice: {streams} of {window} ({choice.congestion_control}): {choice.goodput_bps / 1e6:.2f} Mbit/s "
+        f"({low:.2f} to {high:.2f}); others wait {1e3 * choice.delay_s:.2f} ms longer "
+        f"({least:.2f} to {most:.2f}).",
+        f"The same choice in {advice.certainty:.0%} of the draws of cycles; intervals hold 95 % of them.",
+        *(f"Limited by {limit.what}: {limit.evidence}." for limit in advice.limits),
+    ]
+    if not advice.limits:
+        lines.append("Nothing that was measured limits it: larger windows or more streams may carry more.")
+    greatest = advice.alternatives[0]
+    if greatest.point != choice.point:
+        lines.append(
+            f"The greatest goodput, {greatest.goodput_bps / 1e6:.2f} Mbit/s, had {greatest.streams} streams; "
+            f"there others wait {1e3 * greatest.delay_s:.2f} ms longer."
+        )
+    return "\n".join(lines)
 
 
 def _fixed(value: float, digits: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from weirlab.plots.style import Plot
-from weirlab.report import reproduce_bcn, reproduce_mdr, reproduce_rapid, reproduce_zrl
+from weirlab.report import reproduce_bcn, reproduce_bulk, reproduce_mdr, reproduce_rapid, reproduce_zrl
 from weirlab.report.page import (
     Block,
     Callout,
@@ -91,6 +91,7 @@ def _nothing(findings: Findings) -> tuple[list[Section], list[Section], list[Plo
 
 _MORE: Mapping[str, Callable[[Findings], tuple[list[Section], list[Section], list[Plot]]]] = {
     "bcn": reproduce_bcn.sections,
+    "bulk": reproduce_bulk.sections,
     "mdr": reproduce_mdr.sections,
     "rapid": reproduce_rapid.sections,
     "zrl": reproduce_zrl.sections,

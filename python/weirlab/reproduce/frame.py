@@ -142,6 +142,8 @@ class Effort:
     seed: int = 1
     threads: int | None = None
     progress: Callable[[int, int], None] | None = None
+    directory: Path | None = None
+    """Where measurements that take long are kept, to be continued there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,6 +255,8 @@ class Reproduction:
     source: str
     home: str
     """`module:function`; the function takes an Effort and returns Findings. Imported when it is run."""
+    keeps: str = ""
+    """The folder of the result's directory with measurements that the next sitting goes on with."""
 
     def run(self, effort: Effort) -> Findings:
         """Do the work."""
@@ -267,6 +271,12 @@ STUDIES: Mapping[str, Reproduction] = {
         title="BCN with PAUSE and drift",
         source="BCN Calibration 2006",
         home="weirlab.reproduce.bcn:reproduce",
+    ),
+    "bulk": Reproduction(
+        title="Bulk throughput: windows against streams",
+        source="SLAC 2000",
+        home="weirlab.reproduce.bulk:reproduce",
+        keeps="campaigns",
     ),
     "mdr": Reproduction(
         title="MDR search and plain binary search",

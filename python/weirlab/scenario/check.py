@@ -16,7 +16,7 @@ from weirlab.scenario.check_traffic import check_traffic
 from weirlab.scenario.layout import FIXED_NODES, Layout, layout_of, plan_network
 from weirlab.scenario.resolve import resolve, unsupported
 from weirlab.scenario.selecting import Fault, Where, ports_amiss
-from weirlab.scenario.testbeds import Command, Gradual, Netns, Sim, Trex, VhostPublished
+from weirlab.scenario.testbeds import Command, Gradual, Netns, Sim, Ssh, Trex, VhostPublished
 
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
@@ -67,7 +67,7 @@ def _devices(scenario: Scenario) -> Iterator[Fault]:
 
 def _network(scenario: Scenario) -> tuple[Layout | None, list[Fault]]:
     if scenario.network is None:
-        fixed = isinstance(scenario.testbed, Netns | Command | Trex) or (
+        fixed = isinstance(scenario.testbed, Netns | Command | Trex | Ssh) or (
             isinstance(scenario.testbed, Sim)
             and (scenario.testbed.device is not None or bool(scenario.testbed.hops))
         )
@@ -101,6 +101,13 @@ def _testbed(scenario: Scenario) -> Iterator[Fault]:
         if has_device:
             yield ("testbed", "device"), "stands beside a path; write one of them"
         yield from check_emulated(scenario, bed)
+        return
+    if isinstance(bed, Ssh):
+        if scenario.campaign is None:
+            yield ("campaign",), "is missing: what real hosts measure ('weir bulk')"
+        for section in ("network", "queues", "control", "record", "measure", "search"):
+            if getattr(scenario, section):
+                yield (section,), "has no form on real hosts; leave this out"
         return
     own = "a device" if has_device else "a router" if isinstance(bed, Netns) and bed.router else ""
     own = "a command" if isinstance(bed, Command) else "a TRex server" if isinstance(bed, Trex) else own

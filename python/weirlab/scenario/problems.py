@@ -12,16 +12,11 @@ from pydantic import ValidationError
 from weirlab.errors import Problem
 from weirlab.scenario.base import Model, kind_of
 from weirlab.scenario.document import Node, join_path
-from weirlab.scenario.testbeds import RESERVED as RESERVED_TESTBEDS
 
 __all__ = ["did_you_mean", "explain", "fields_at", "listed", "names_at"]
 
 Path = tuple[str | int, ...]
 
-RESERVED: dict[Path, str] = {
-    ("testbed", "kind", kind): f"the testbed '{kind}' is planned, but this version does not have it"
-    for kind in RESERVED_TESTBEDS
-}
 OTHER_WORDS = {
     "throughput": ("delivered-rate", "is what a search finds (RFC 1242); the rate that arrives is"),
 }
@@ -87,7 +82,7 @@ def _message(fault: Any, root: type[Model], path: Path) -> str:
         case "missing":
             return f"is missing{_meaning(fault, root)}"
         case "union_tag_invalid":
-            return _unknown_kind(context, path)
+            return _unknown_kind(context)
         case "union_tag_not_found":
             return _no_kind(fault, root)
         case "literal_error":
@@ -131,8 +126,6 @@ def _one_of(names: list[str]) -> str:
 
 
 def _unknown_field(fault: Any, root: type[Model], path: Path) -> str:
-    if path in RESERVED:
-        return RESERVED[path]
     known = fields_at(root, fault["loc"][:-1])
     if len(path) == 1:
         known.append("extends")
@@ -140,11 +133,9 @@ def _unknown_field(fault: Any, root: type[Model], path: Path) -> str:
     return f"unknown field (got {shown(fault['input'])}){hint}"
 
 
-def _unknown_kind(context: Any, path: Path) -> str:
+def _unknown_kind(context: Any) -> str:
     kind = context["tag"].strip("<>")
     known = [tag.strip("'<> ") for tag in context["expected_tags"].split(",")]
-    if (reserved := RESERVED.get((*path, "kind", kind))) is not None:
-        return f"{reserved}; kinds: {listed(known)}"
     meant, why = OTHER_WORDS.get(kind, ("", ""))
     if meant in known:
         return f"'{kind}' {why} '{meant}'"

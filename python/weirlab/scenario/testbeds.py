@@ -23,7 +23,6 @@ from weirlab.scenario.values import (
 from weirlab.units import FrameRate, Frames, Size, Span
 
 __all__ = [
-    "RESERVED",
     "AnyDevice",
     "AnyTestbed",
     "Command",
@@ -36,13 +35,11 @@ __all__ = [
     "RandomDrops",
     "RegimeSwitch",
     "Sim",
+    "Ssh",
     "Trex",
     "VhostPublished",
     "WarmUp",
 ]
-
-RESERVED = ("ssh",)
-"""Kinds of testbed that are planned; a scenario that names one is told so."""
 
 
 class Device(Model):
@@ -320,4 +317,32 @@ class Trex(Model):
     """Which of its sending cores the server uses for each port. Absent: all."""
 
 
-AnyTestbed = Annotated[Sim | Netns | Command | Trex, BY_KIND]
+def _read_host(value: str) -> str:
+    if not value or value.startswith("-") or any(letter.isspace() for letter in value):
+        raise UnitError(f"write a host as ssh takes it, such as 'me@example.net' (got '{value}')")
+    return value
+
+
+_HOST: dict[str, Any] = {"type": "string", "pattern": r"^[^-\s][^\s]*$", "examples": ["far.example.net"]}
+Host = Annotated[Text, AfterValidator(_read_host), WithJsonSchema(_HOST)]
+
+
+class Ssh(Model):
+    """Real hosts, on which OpenSSH starts the iperf3 and ping that they have; for campaigns."""
+
+    kind: Literal["ssh"]
+    far: Host
+    """The far end, as the user's ssh knows it: keys, users and ports are those of its configuration."""
+    near: Host | None = None
+    """The near end. Absent: this machine."""
+    far_address: Host | None = None
+    """Where connections and pings to the far end go. Absent: what `far` names, without its user."""
+    near_address: Host | None = None
+    """The same for the near end, for traffic that goes there."""
+    config: Text | None = None
+    """A configuration file of ssh in the place of the user's; beside the scenario file."""
+    port: Count = 5201
+    """Of the iperf3 server."""
+
+
+AnyTestbed = Annotated[Sim | Netns | Command | Trex | Ssh, BY_KIND]

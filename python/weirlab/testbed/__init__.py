@@ -37,7 +37,7 @@ def open_testbed(scenario: Scenario) -> Testbed:
 def unhonoured(scenario: Scenario) -> list[Problem]:
     """Every part of ``scenario`` that its testbed cannot honour, whatever the machine; empty when it can
     honour all. Nothing is opened, and no privilege needed."""
-    from weirlab.scenario.testbeds import Command, Netns, Sim, Trex
+    from weirlab.scenario.testbeds import Command, Netns, Sim, Ssh, Trex
     from weirlab.testbed.refusals import COMMAND, DEVICE, only_the_load
 
     match scenario.testbed:
@@ -55,6 +55,8 @@ def unhonoured(scenario: Scenario) -> list[Problem]:
             return of_a_router(scenario)
         case Command():
             return only_the_load(scenario, COMMAND)
+        case Ssh():
+            return [scenario.problem("testbed", "real hosts are for campaigns, with 'weir bulk'")]
         case Trex():
             from weirlab.testbed.trex import refusals as of_a_server
 
@@ -62,7 +64,7 @@ def unhonoured(scenario: Scenario) -> list[Problem]:
 
 
 def _opened(scenario: Scenario) -> Testbed:
-    from weirlab.scenario.testbeds import Command, Netns, Sim, Trex
+    from weirlab.scenario.testbeds import Command, Netns, Sim, Ssh, Trex
 
     settle_s = 0.0 if scenario.search is None else scenario.search.trial.settle.s
     match scenario.testbed:
@@ -90,6 +92,8 @@ def _opened(scenario: Scenario) -> Testbed:
             return CommandTestbed(
                 run, directory=beside / (directory or ""), settle_s=settle_s, grace_s=timeout.s
             )
+        case Ssh():
+            raise AssertionError("refused before it is opened")
         case Trex() as trex:
             from weirlab.testbed.trex import TrexTestbed, settings_of
 

@@ -1,0 +1,224 @@
+"""How many streams of which window a path wants: what a campaign measured, turned into a recommendation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from weirlab.bulk.campaign import Campaign
+from weirlab.bulk.measurement import Measurement
+from weirlab.bulk.plan import Load
+from weirlab.bulk.summary import goodput_bps
+from weirlab.errors import InputError
+from weirlab.stats import effective_window, median
+
+__all__ = ["Advice", "Choice", "Limit", "advise"]
+
+SHARE = 0.9
+"""Of the greatest median goodput that a choice must reach."""
+DRAWS = 1000
+CONFIDENCE = 0.95
+_LEAST_CYCLES = 3
+_FULL = 0.9
+"""A window of which this share is under way, and a CPU that is busy for this share, limit a stream."""
+_NO_MORE = 1.05
+"""More streams or larger windows that bring less than this factor find the bottleneck full."""
+_PART = 0.2
+"""Of the losses that one kind has to be named."""
+_SEGMENT_BYTES = 1448
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A point of a campaign: so many streams of such a window."""
+
+    point: int
+    streams: int
+    window_bytes: int | None
+    congestion_control: str
+    goodputs_bps: tuple[float, ...]
+    """Of each cycle; NaN where it was not measured."""
+    delays_s: tuple[float, ...]
+    """dRTT of each cycle."""
+
+    @property
+    def goodput_bps(self) -> float:
+        """Median."""
+        return _median(self.goodputs_bps)
+
+    @property
+    def delay_s(self) -> float:
+        """Median of dRTT."""
+        return _median(self.delays_s)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Something that keeps the goodput from being greater."""
+
+    what: str
+    """`window`, `loss`, `bottleneck`, `buffer` or `cpu`."""
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A recommendation."""
+
+    choice: Choice
+    alternatives: tuple[Choice, ...]
+    """All choices, the recommended one included, by goodput."""
+    limits: tuple[Limit, ...]
+    goodput_interval_bps: tuple[float, float]
+    delay_interval_s: tuple[float, float]
+    """What the choice adds to the delay of others."""
+    certainty: float
+    """Share of the draws of cycles in which the same choice was the best."""
+
+
+def advise(campaign: Campaign, *, most_delay_s: float | None = None, share: float = SHARE) -> Advice:
+    """The choice with the least delay for others per goodput, among those with `share` of the greatest.
+
+    The condition is needed: without it one small stream, which delays nobody, always wins. Of choices that
+    nothing tells apart, the one with fewer streams. Intervals and certainty are of draws of whole cycles with
+    replacement, since the measurements of a cycle share the state of the path.
+
+    Args: most_delay_s: Choices with a greater median dRTT are out of question; None: any.
+
+    Raises InputError when there are fewer than three cycles, no unloaded pings, or no choice with so little
+    delay.
+    """
+    choices = _choices(campaign)
+    cycles = max((len(choice.goodputs_bps) for choice in choices), default=0)
+    if cycles < _LEAST_CYCLES:
+        raise InputError(f"advice needs {_LEAST_CYCLES} cycles or more (got {cycles}): set campaign.cycles")
+    known = [each for each in choices if math.isfinite(each.goodput_bps) and math.isfinite(each.delay_s)]
+    if not known:
+        raise InputError("advice needs pings beside the transfers and alone: no point has a dRTT")
+    allowed = [each for each in known if most_delay_s is None or each.delay_s <= most_delay_s]
+    if not allowed:
+        least = min(each.delay_s for each in known)
+        raise InputError(f"no choice adds so little delay: the least median dRTT is {1e3 * least:.3g} ms")
+    goodputs = np.array([each.goodputs_bps for each in allowed])
+    delays = np.array([each.delays_s for each in allowed])
+    order = [each.streams for each in allowed]
+    best = _best(goodputs, delays, order, share)
+    rng = np.random.default_rng(campaign.plan.scenario.run.seed)
+    draws = [rng.integers(0, cycles, cycles) for _ in range(DRAWS)]
+    same = [_best(goodputs[:, draw], delays[:, draw], order, share) == best for draw in draws]
+    choice = allowed[best]
+    return Advice(
+        choice=choice,
+        alternatives=tuple(sorted(known, key=lambda each: -each.goodput_bps)),
+        limits=tuple(_limits(campaign, choice, known)),
+        goodput_interval_bps=_interval([_median(goodputs[best, draw]) for draw in draws]),
+        delay_interval_s=_interval([_median(delays[best, draw]) for draw in draws]),
+        certainty=float(np.mean(same)),
+    )
+
+
+def _best(goodputs: np.ndarray, delays: np.ndarray, streams: Sequence[int], share: float) -> int:
+    """The place of the best choice."""
+    medians = [_median(row) for row in goodputs]
+    waits = [max(_median(row), 0.0) for row in delays]
+    enough = share * max(rate for rate in medians if math.isfinite(rate))
+    able = [place for place, rate in enumerate(medians) if rate >= enough]
+    # Delays are known to a microsecond or so: what is below counts as the same.
+    return min(able, key=lambda place: (round(waits[place] / medians[place] * 1e14), streams[place], place))
+
+
+def _choices(campaign: Campaign) -> list[Choice]:
+    plan = campaign.plan
+    found = []
+    for point, steps in enumerate(plan.steps):
+        loads = [(step, what.load) for step, what in enumerate(steps) if what.load is not None]
+        if not loads:
+            continue
+        _, load = loads[0]
+        goodputs = [math.nan] * plan.cycles
+        means: dict[bool, list[float]] = {kind: [math.nan] * plan.cycles for kind in (True, False)}
+        for kept in campaign.kept:
+            if kept.place.point != point or kept.measurement is None:
+                continue
+            loaded = kept.measurement.transfer is not None
+            if kept.measurement.transfer is not None:
+                goodputs[kept.place.cycle] = goodput_bps(kept.measurement.transfer)
+            if kept.measurement.pings is not None and kept.measurement.pings.mean_s is not None:
+                means[loaded][kept.place.cycle] = kept.measurement.pings.mean_s
+        delays = tuple(
+            with_load - without for with_load, without in zip(means[True], means[False], strict=True)
+        )
+        found.append(
+            Choice(point, load.streams, load.window_bytes, load.congestion_control, tuple(goodputs), delays)
+        )
+    return found
+
+
+def _limits(campaign: Campaign, choice: Choice, known: Sequence[Choice]) -> list[Limit]:
+    """What keeps the choice from carrying more, as far as the measurements tell."""
+    made = _loaded(campaign, choice.point)
+    found = []
+    window = choice.window_bytes
+    flights = [
+        effective_window(8 * stream.received_bytes / stream.seconds, stream.mean_rtt_s)
+        for measurement, _ in made
+        if measurement.transfer is not None
+        for stream in measurement.transfer.streams
+        if stream.mean_rtt_s is not None
+    ]
+    if window is not None and flights and median(flights) >= _FULL * window:
+        text = f"a stream has {median(flights) / 1e3:.1f} kB under way, of {window / 1e3:.1f} kB asked for"
+        found.append(Limit("window", text))
+    more = [each for each in known if _load_of(each) > 1.5 * _load_of(choice)]
+    if more:
+        most = max(each.goodput_bps for each in more)
+        if most < _NO_MORE * choice.goodput_bps:
+            text = (
+                f"larger or more windows carry {most / 1e6:.2f} Mbit/s; this {choice.goodput_bps / 1e6:.2f}"
+            )
+            found.append(Limit("bottleneck", text))
+    resent = sum(stream.retransmits or 0 for m, _ in made if m.transfer for stream in m.transfer.streams)
+    sent = sum(stream.received_bytes for m, _ in made if m.transfer for stream in m.transfer.streams)
+    ratio = resent * _SEGMENT_BYTES / sent if sent else 0.0
+    dropped, lost = (sum(getattr(m, name) for m, _ in made) for name in ("dropped", "lost"))
+    if ratio > 0 and not any(limit.what == "window" for limit in found):
+        text = f"{100 * ratio:.2g} % of the segments were sent again"
+        if dropped or lost:
+            text += f"; the path lost {lost} packets at random and {dropped} in full queues"
+        if dropped > _PART * (dropped + lost):
+            found.append(Limit("buffer", text))
+        if lost > _PART * (dropped + lost) or not dropped + lost:
+            found.append(Limit("loss", text))
+    for end in ("sender", "receiver"):
+        shares = [getattr(m.transfer, f"{end}_cpu_percent").get("total", 0.0) for m, _ in made if m.transfer]
+        if shares and median(shares) >= 100 * _FULL:
+            found.append(Limit("cpu", f"the {end} keeps a CPU busy for {median(shares):.0f} % of the time"))
+    return found
+
+
+def _loaded(campaign: Campaign, point: int) -> list[tuple[Measurement, Load]]:
+    return [
+        (kept.measurement, load)
+        for kept in campaign.kept
+        if kept.place.point == point and kept.measurement is not None
+        if (load := campaign.plan.measured(kept.place).load) is not None
+    ]
+
+
+def _load_of(choice: Choice) -> float:
+    """Streams times window."""
+    return choice.streams * (math.inf if choice.window_bytes is None else choice.window_bytes)
+
+
+def _median(values: Sequence[float] | np.ndarray) -> float:
+    kept = np.asarray(values)[np.isfinite(values)]
+    return float(np.median(kept)) if kept.size else math.nan
+
+
+def _interval(values: Sequence[float]) -> tuple[float, float]:
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.nanquantile(values, [tail, 1 - tail])
+    return float(low), float(high)

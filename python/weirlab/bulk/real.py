@@ -1,0 +1,135 @@
+"""Measurements between real hosts: ssh starts the iperf3 and ping that they have."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from weirlab.bulk.hosts import Bed, End, SshEnd, ThisMachine, output
+from weirlab.bulk.measurement import Measurement, Transfer
+from weirlab.bulk.plan import Measured
+from weirlab.bulk.tools import SYSCTLS, both, require
+from weirlab.errors import MissingCapability, TestbedError
+from weirlab.scenario.path import PathPlan
+from weirlab.scenario.testbeds import Ssh
+
+__all__ = ["RealHosts"]
+
+_SHORT_S = 20.0
+"""How long a question to a host may take."""
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+_BUSY = (0, 1, 2, 5, 6, 7)
+"""Columns of the first line of /proc/stat: user, nice, system, irq, softirq, steal. Source: proc(5)."""
+
+
+class RealHosts:
+    """Two hosts; the near one may be this machine."""
+
+    def __init__(self, bed: Ssh, beside: Path) -> None:
+        """Args: beside: Where the scenario file is.
+
+        Raises MissingCapability when a program is missing here.
+        """
+        if shutil.which("ssh") is None:
+            raise MissingCapability(
+                "real hosts need OpenSSH; on Debian and Ubuntu: apt-get install openssh-client"
+            )
+        if bed.near is None:
+            require()
+        config = None if bed.config is None else str(beside / bed.config)
+        near: End = ThisMachine() if bed.near is None else SshEnd(bed.near, config)
+        self._ends = {"near": near, "far": SshEnd(bed.far, config)}
+        near_address = bed.near_address or (None if bed.near is None else _bare(bed.near))
+        self._bed = Bed(
+            near, self._ends["far"], near_address or "", bed.far_address or _bare(bed.far), bed.port
+        )
+
+    def measure(self, what: Measured, path: PathPlan | None, seed: int) -> Measurement:  # noqa: ARG002 (of `Measure`)
+        """Make one measurement. Raises TestbedError when a host or a program fails."""
+        parts = [part for part in (what.load, what.probe) if part is not None]
+        if not self._bed.near_address and not all(part.forward for part in parts):
+            raise MissingCapability("traffic to the near end needs its address: write 'testbed.near_address'")
+        began, before = time.time(), self._busy_s()
+        transfer, pings = both(what, self._bed)
+        seconds, after = time.time() - began, self._busy_s()
+        busy, foreign = _cpus(before, after, seconds, what, transfer)
+        return Measurement(
+            transfer=transfer,
+            pings=pings,
+            began=began,
+            seconds=seconds,
+            busy_cpus=busy,
+            foreign_cpus=foreign,
+            degraded=(),
+            lateness_p99_s=None,
+            lost=0,
+            dropped=0,
+        )
+
+    def facts(self) -> Mapping[str, Any]:
+        """Kernel, programs, load and settings of both ends, as far as they tell."""
+        return {name: _facts(end) for name, end in self._ends.items()}
+
+    def _busy_s(self) -> dict[str, float | None]:
+        """CPU time that each end has spent since it was started."""
+        return {name: _busy_s(end) for name, end in self._ends.items()}
+
+
+def _bare(host: str) -> str:
+    """A host without its user."""
+    return host.rpartition("@")[2]
+
+
+def _facts(end: End) -> dict[str, str]:
+    questions = {
+        "system": ["uname", "-srm"],
+        "iperf3": ["iperf3", "--version"],
+        "ping": ["ping", "-V"],
+        "load": ["cat", "/proc/loadavg"],
+        "cpus": ["getconf", "_NPROCESSORS_ONLN"],
+        "sysctls": ["sysctl", "-e", *(f"net.ipv4.{name}" for name in SYSCTLS)],
+    }
+    found = {}
+    for name, command in questions.items():
+        try:
+            found[name] = output(end, command, _SHORT_S).strip()
+        except TestbedError as error:
+            if name in ("iperf3", "ping"):
+                raise
+            found[name] = f"not known: {error}"
+    return found
+
+
+def _busy_s(end: End) -> float | None:
+    try:
+        first = output(end, ["cat", "/proc/stat"], _SHORT_S).split("\n", 1)[0].split()
+        return sum(float(first[1 + column]) for column in _BUSY) / _TICKS_PER_S
+    except (TestbedError, IndexError, ValueError):
+        return None  # not Linux
+
+
+def _cpus(
+    before: Mapping[str, float | None],
+    after: Mapping[str, float | None],
+    seconds: float,
+    what: Measured,
+    transfer: Transfer | None,
+) -> tuple[float | None, float | None]:
+    """CPUs busy at the busier end, and those that the transfer does not explain at the worse one."""
+    busy, foreign = [], []
+    forward = what.load is None or what.load.forward
+    for name, sends in (("near", forward), ("far", not forward)):
+        start, end = before[name], after[name]
+        if start is None or end is None:
+            continue
+        busy.append((end - start) / seconds)
+        used = 0.0
+        if transfer is not None:
+            share = transfer.sender_cpu_percent if sends else transfer.receiver_cpu_percent
+            used = share["total"] / 100 * min(1.0, what.duration_s / seconds)
+        foreign.append(max(0.0, busy[-1] - used))
+    return max(busy, default=None), max(foreign, default=None)

@@ -1,0 +1,95 @@
+"""What the report of the bulk reproduction shows besides verdicts: the table of the text, and its kinds of
+plots."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import polars as pl
+
+from weirlab.bulk.tables import INTERVALS, MEASUREMENTS
+from weirlab.plots.bulk import bulk_plots
+from weirlab.plots.style import Plot
+from weirlab.report.page import Column, Section, Table, figure
+from weirlab.reproduce import Findings
+from weirlab.reproduce.published import read
+
+__all__ = ["sections"]
+
+_CHAPTERS = {
+    "streams": ("Streams to CERN", ("streams-", "goodput-")),
+    "in2p3": ("Delay and variability to IN2P3", ("goodput-", "predictability", "distribution-variability")),
+    "durations": ("Duration of the measurement", ("durations",)),
+}
+"""Which plots of which table the page has, and under which heading."""
+
+
+def sections(findings: Findings) -> tuple[list[Section], list[Section], list[Plot]]:
+    """What comes before the verdicts, what comes after the claims, and all plots."""
+    chapters, plots = [], []
+    for table, (title, wanted) in _CHAPTERS.items():
+        drawn = [
+            dataclasses.replace(plot, name=f"{table}-{plot.name}")
+            for plot in bulk_plots(_complete(findings.tables[table]), pl.DataFrame(schema=INTERVALS), {})
+            if plot.name.startswith(wanted)
+        ]
+        chapters.append(Section(title, [figure(plot) for plot in drawn]))
+        plots += drawn
+    return [Section("Windows against streams", [_table(findings.tables["sites"])])], chapters, plots
+
+
+def _complete(rows: pl.DataFrame) -> pl.DataFrame:
+    """The table with all columns of measurements; null where it has none."""
+    absent = [
+        pl.lit(None, dtype=kind).alias(name)
+        for name, kind in MEASUREMENTS.items()
+        if name not in rows.columns
+    ]
+    return rows.with_columns(absent)
+
+
+def _table(sites: pl.DataFrame) -> Table:
+    """The table of the text, with ours below."""
+    rows = [
+        [
+            "published",
+            entry["site"],
+            f"{entry['streams']} x {entry['window_kbytes']} KiB",
+            f"{entry['median_mbps']:.2f}",
+            f"{entry['iqr_mbps']:.2f}",
+            *(
+                f"{entry[f'{when}_rtt_ms'][what]:.1f}"
+                for when in ("loaded", "unloaded")
+                for what in ("min", "avg")
+            ),
+            "",
+        ]
+        for entry in read("bulk-throughput")["windows_streams"]
+    ]
+    for entry in sites.iter_rows(named=True):
+        times = [
+            1e3 * entry[f"{when}_{what}_s"] for when in ("loaded", "unloaded") for what in ("min", "mean")
+        ]
+        rows.append(
+            [
+                entry["how"],
+                entry["site"],
+                entry["configuration"],
+                f"{entry['goodput_bps'] / 1e6:.2f}",
+                f"{entry['goodput_iqr_bps'] / 1e6:.2f}",
+                *(f"{time:.1f}" for time in times),
+                f"{entry['transfers']}",
+            ]
+        )
+    names = ("", "site", "streams x window")
+    return Table(
+        "Published and ours",
+        [
+            *(Column(name, numeric=False) for name in names),
+            Column("median", "Mbit/s"),
+            Column("IQR", "Mbit/s"),
+            *(Column(name, "ms") for name in ("min loaded", "mean loaded", "min unloaded", "mean unloaded")),
+            Column("cycles"),
+        ],
+        rows,
+    )

@@ -1,0 +1,105 @@
+"""Published numbers beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from weirlab.bulk import PointSummary
+from weirlab.reproduce.bulk.work import CONFIGURATIONS, SITES, Data
+from weirlab.reproduce.frame import KnownMisfit, Row
+from weirlab.reproduce.published import read
+
+__all__ = ["PUBLISHED", "rows"]
+
+PUBLISHED = read("bulk-throughput")
+MEDIAN_TOLERANCE = 0.20
+RTT_TOLERANCE_MS = 5.0
+_TABLE = "SLAC 2000, table of 'Caltech'"
+
+_STEADY = (
+    "The published spread is that of a couple of hundred cycles over days, in which load and losses of the "
+    "path changed; ours draws each cycle from one distribution."
+)
+_KNOWN_IQR = {
+    ("CERN", 2): KnownMisfit(_STEADY, 1.0, 3.7),
+    ("CERN", 8): KnownMisfit(_STEADY, 0.5, 8.4),
+    ("Caltech", 2): KnownMisfit(_STEADY, 0.3, 1.36),
+    ("Caltech", 8): KnownMisfit(_STEADY, 0.0, 3.6),
+}
+
+
+def rows(data: Data) -> list[Row]:
+    """The table of windows against streams, from the simulator and from real stacks, and the variability."""
+    found = []
+    for how, sites in (("simulated", data.simulated), ("Linux", data.live)):
+        for site in SITES:
+            if site in sites:
+                found += list(_site(site, how, sites[site]))
+    return [*found, *_variability(data)]
+
+
+def _site(site: str, how: str, points: list[PointSummary]) -> Iterator[Row]:
+    for (streams, window), point in zip(CONFIGURATIONS, points, strict=True):
+        printed = _printed(site, streams)
+        name = f"{site}, {streams} x {window} KiB, {how}"
+        yield Row(
+            name=f"{name}: median goodput",
+            published=printed["median_mbps"],
+            ours=point.goodput_bps / 1e6,
+            tolerance=MEDIAN_TOLERANCE,
+            relative=True,
+            unit="Mbit/s",
+            source=_TABLE,
+        )
+        if how == "simulated":  # of five live cycles it says nothing
+            yield Row(
+                name=f"{name}: interquartile range",
+                published=printed["iqr_mbps"],
+                ours=point.goodput_iqr_bps / 1e6,
+                tolerance=MEDIAN_TOLERANCE,
+                relative=True,
+                unit="Mbit/s",
+                source=_TABLE,
+                known=_KNOWN_IQR.get((site, streams)),
+            )
+        for when, ours in (("loaded", point.loaded_mean_s), ("unloaded", point.unloaded_mean_s)):
+            yield Row(
+                name=f"{name}: mean {when} RTT",
+                published=printed[f"{when}_rtt_ms"]["avg"],
+                ours=1e3 * ours,
+                tolerance=RTT_TOLERANCE_MS,
+                unit="ms",
+                source=_TABLE,
+            )
+
+
+def _printed(site: str, streams: int) -> dict[str, Any]:
+    (entry,) = (
+        entry
+        for entry in PUBLISHED["windows_streams"]
+        if (entry["site"], entry["streams"]) == (site, streams)
+    )
+    return dict(entry)
+
+
+def _variability(data: Data) -> Iterator[Row]:
+    """The table of rate variability."""
+    table = data.tables["in2p3"]
+    for when, column in (("loaded", "variability"), ("unloaded", "unloaded_variability")):
+        printed = PUBLISHED["rate_variability_percent"][when]
+        values = 100 * table.get_column(column).drop_nulls().to_numpy()
+        for what, ours, tolerance in (
+            ("average", float(values.mean()), 2.5),
+            ("median", float(np.median(values)), 3.0),
+        ):
+            yield Row(
+                name=f"IN2P3, 256 KiB, simulated: {what} {when} rate variability",
+                published=printed[what],
+                ours=ours,
+                tolerance=tolerance,
+                unit="%",
+                source="SLAC 2000, 'Effect of thruput on RTT'",
+            )

@@ -1,0 +1,111 @@
+"""Advice: the least delay for others among what carries nearly the most, and what stands in the way."""
+
+import math
+
+import pytest
+
+from made_campaigns import FILE, measured
+from weirlab.bulk import advise, run_campaign
+from weirlab.bulk.advice import _best
+from weirlab.errors import InputError
+from weirlab.report.bulk import advice_text
+from weirlab.scenario import loads
+
+PATH = """weirlab: 1
+name: path
+testbed: {kind: sim, path: emulator}
+network: {kind: path, ends: [a, b], link: {rate: 20 Mbit/s, delay: 25 ms, framing: none}}
+queues: {bottleneck: {at: a->b, kind: drop-tail, limit: 100 kB}}
+traffic:
+  bulk:
+    from: a
+    to: b
+    source: {kind: bulk}
+    transport: {kind: tcp, congestion_control: {kind: reno}, window: 32 KiB}
+  ping: {from: a, to: b, source: {kind: ping, every: 500 ms}}
+campaign:
+  cycles: 4
+  cycle: [{name: loaded, run: [bulk, ping], for: 10 s}, {name: unloaded, run: ping, for: 5 s}]
+study: {factors: {traffic.bulk.streams: [1, 2, 4, 8, 16]}}
+"""
+
+
+def advice(tmp_path, text=PATH, changes=None, **options):
+    return advise(run_campaign(loads(text, assign=changes or {}), tmp_path / "campaign"), **options)
+
+
+def test_the_window_of_a_path_decides_how_many_streams_fill_it(tmp_path):
+    found = advice(tmp_path)
+    # 20 Mbit/s x 50 ms are 125 kB: four windows of 32 KiB are enough, and eight only make others wait.
+    assert found.choice.streams == 4
+    assert 18e6 < found.choice.goodput_bps < 20e6
+    low, high = found.goodput_interval_bps
+    assert low <= found.choice.goodput_bps <= high
+    assert found.delay_interval_s[0] >= 0
+    assert found.certainty > 0.9
+    assert "bottleneck" in [limit.what for limit in found.limits]
+    text = advice_text(found)
+    assert "4 streams of 32 KiB" in text
+    assert "The greatest goodput" in text or found.alternatives[0].streams == 4
+
+
+def test_where_windows_bind_the_advice_says_so(tmp_path):
+    found = advice(tmp_path, changes={"study.factors": {"traffic.bulk.streams": ["1", "2"]}})
+    assert found.choice.streams == 2
+    assert [limit.what for limit in found.limits] == ["window"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "limit"),
+    [
+        ({"network.link.loss": {"kind": "random", "ratio": "1 %"}}, "loss"),
+        ({"queues.bottleneck.limit": "3 kB"}, "buffer"),
+    ],
+)
+def test_losses_are_told_from_full_buffers(tmp_path, changes, limit):
+    wide = {"study.factors": {"traffic.bulk.streams": ["1"]}, "traffic.bulk.transport.window": "1 MiB"}
+    found = advice(tmp_path, changes={**wide, **changes})
+    assert limit in [each.what for each in found.limits]
+
+
+def test_a_bound_on_the_delay_of_others_is_kept_or_refused(tmp_path):
+    assert advice(tmp_path, most_delay_s=0.003).choice.delay_s <= 0.003
+    campaign = run_campaign(loads(PATH), tmp_path / "again")
+    with pytest.raises(InputError, match="the least median dRTT is"):
+        advise(campaign, most_delay_s=0.0)
+
+
+def test_without_the_condition_on_goodput_the_smallest_load_wins():
+    goodputs, delays = [[1e6] * 3, [9e6] * 3, [1e7] * 3], [[0.0] * 3, [0.01] * 3, [0.1] * 3]
+    assert _best(goodputs, delays, [1, 8, 16], 0.9) == 1
+    assert _best(goodputs, delays, [1, 8, 16], 0.01) == 0
+
+
+def test_of_choices_that_nothing_tells_apart_the_one_with_fewer_streams_is_taken():
+    assert _best([[1e6] * 3, [1e6] * 3], [[0.0] * 3, [0.0] * 3], [8, 2], 0.9) == 1
+
+
+def test_advice_needs_cycles_and_unloaded_pings(tmp_path):
+    short = loads(FILE.replace("cycles: 3", "cycles: 2"))
+    with pytest.raises(InputError, match="needs 3 cycles or more"):
+        advise(run_campaign(short, tmp_path / "short", measure=measured))
+    alone = FILE.replace(", {name: unloaded, run: ping, for: 10 s}", "")
+    with pytest.raises(InputError, match="no point has a dRTT"):
+        advise(run_campaign(loads(alone), tmp_path / "alone", measure=measured))
+
+
+def test_a_cpu_that_is_busy_is_named(tmp_path):
+    import dataclasses
+
+    def busy(what, path, seed):
+        found = measured(what, path, seed)
+        if found.transfer is None:
+            return found
+        cpu = {"total": 97.0, "user": 7.0, "system": 90.0}
+        return dataclasses.replace(
+            found, transfer=dataclasses.replace(found.transfer, sender_cpu_percent=cpu)
+        )
+
+    found = advise(run_campaign(loads(FILE), tmp_path, measure=busy))
+    assert "cpu" in [limit.what for limit in found.limits]
+    assert not math.isnan(found.certainty)
