@@ -5,8 +5,11 @@ import dataclasses
 import polars as pl
 import pytest
 
+from weirlab.bulk import run_campaign
+from weirlab.errors import MissingCapability
 from weirlab.report import write_report
 from weirlab.reproduce import find
+from weirlab.reproduce.bulk import work
 from weirlab.reproduce.bulk.claims import claims
 from weirlab.reproduce.bulk.rows import PUBLISHED, rows
 from weirlab.reproduce.bulk.work import Data, measure_all
@@ -25,14 +28,16 @@ def findings() -> Findings:
 
 
 def test_the_four_medians_come_from_two_paths(data):
-    medians = {row.name: row for row in rows(data) if "median goodput" in row.name}
+    medians = {row.name: row for row in rows(data, quick=True) if "median goodput" in row.name}
     assert len(medians) == 4
     assert {row.published for row in medians.values()} == {9.45, 26.8, 46.5, 63.5}
     assert all(row.verdict is Verdict.HOLDS for row in medians.values())
 
 
 def test_the_path_to_cern_gives_the_printed_round_trip_under_eight_streams_too(data):
-    (row,) = (row for row in rows(data) if row.name == "CERN, 8 x 64 KiB, simulated: mean loaded RTT")
+    (row,) = (
+        row for row in rows(data, quick=True) if row.name == "CERN, 8 x 64 KiB, simulated: mean loaded RTT"
+    )
     assert row.published == 181
     assert abs(row.difference) <= 5
 
@@ -41,6 +46,10 @@ def test_no_claim_is_excused_that_holds_and_none_fails(data):
     verdicts = {claim.statement: claim.verdict for claim in claims(data)}
     assert [statement for statement, verdict in verdicts.items() if verdict.fails] == []
     assert len(verdicts) >= 25
+
+
+def test_no_number_of_a_quick_run_fails(data):
+    assert [row.name for row in rows(data, quick=True) if row.verdict.fails] == []
 
 
 def test_claims_fail_when_the_measurements_say_the_contrary(data):
@@ -72,3 +81,28 @@ def test_the_page_shows_the_table_of_the_text_and_its_plots(findings, tmp_path):
     page = report.page.read_text()
     for words in ("Windows against streams", "26.80", "Streams to CERN", "Rate predictability against dRTT"):
         assert words in page
+
+
+def test_campaigns_on_real_stacks_are_kept_where_the_next_sitting_finds_them(data, monkeypatch, tmp_path):
+    asked = []
+
+    def run(scenario, directory):
+        asked.append((scenario.testbed.kind, directory))
+        quick = scenario.assign({"testbed.kind": "sim", "campaign.cycles": 1})
+        return run_campaign(quick, tmp_path / "simulated" / directory.name)
+
+    monkeypatch.setattr(work, "run_campaign", run)
+    live, why_not = work._live(Effort(directory=tmp_path))
+    assert why_not == ""
+    names = ("bulk-cern", "bulk-caltech")
+    assert asked == [("netns", tmp_path / "campaigns" / name) for name in names]
+    beside = rows(dataclasses.replace(data, live=live))
+    assert sum("Linux" in row.name for row in beside) == 12
+
+
+def test_a_machine_that_cannot_measure_says_what_is_missing(monkeypatch, tmp_path):
+    def lacks(scenario, directory):
+        raise MissingCapability("a campaign needs more programs")
+
+    monkeypatch.setattr(work, "run_campaign", lacks)
+    assert work._live(Effort(directory=tmp_path)) == ({}, "a campaign needs more programs")

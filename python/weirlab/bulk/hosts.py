@@ -25,7 +25,7 @@ _ORPHAN_S = 5.0
 _CONNECT_S = 15
 """How long ssh may take to connect."""
 SSH_FAILED = 255
-"""What ssh itself ends with when it fails. Source: ssh(1), OpenSSH."""
+"""What ssh itself ends with when it fails, as its manual says."""
 
 
 class End(Protocol):

@@ -23,7 +23,7 @@ _SHORT_S = 20.0
 """How long a question to a host may take."""
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _BUSY = (0, 1, 2, 5, 6, 7)
-"""Columns of the first line of /proc/stat: user, nice, system, irq, softirq, steal. Source: proc(5)."""
+"""Columns of the first line of /proc/stat: user, nice, system, irq, softirq, steal. See proc(5)."""
 
 
 class RealHosts:
