@@ -11,7 +11,7 @@ import polars as pl
 
 from weirlab.bulk import PointSummary
 from weirlab.reproduce.bulk.rows import PUBLISHED
-from weirlab.reproduce.bulk.work import Data
+from weirlab.reproduce.bulk.work import RANDOM, Data
 from weirlab.reproduce.frame import Claim
 from weirlab.stats import duration_trend, ecdf, fit_line, fit_proportion, fit_queueing, linear_range
 
@@ -46,14 +46,14 @@ def _told(data: Data) -> Iterator[tuple[str, Mapping[str, list[PointSummary]]]]:
 
 def _sites(how: str, sites: Mapping[str, list[PointSummary]]) -> Iterator[Claim]:
     """What is said of CERN and Caltech."""
-    for site, (low, high) in RATIOS.items():
-        few, many = sites[site]
+    for site, (few, many) in sites.items():
+        low, high = RATIOS[site.partition(",")[0]]
         ratio = many.goodput_bps / few.goodput_bps
         yield Claim(
             statement=f"{site}: eight streams of 64 KiB carry more than two of 256 KiB ({how}).",
             holds=low <= ratio <= high,
             evidence=f"{ratio:.2f} times as much",
-            published="roughly 3 times (2.84)" if site == "CERN" else "1.37 times",
+            published="1.37 times" if site == "Caltech" else "roughly 3 times (2.84)",
             source=_BODY,
         )
         yield Claim(
@@ -63,7 +63,7 @@ def _sites(how: str, sites: Mapping[str, list[PointSummary]]) -> Iterator[Claim]
             f"{1e3 * many.rtt_difference_s:.2f} ms with eight",
             source=_BODY,
         )
-    few, many = sites["CERN"]
+    few, many = sites["CERN"] if "CERN" in sites else sites[RANDOM]
     yield Claim(
         statement=f"The streams of a measurement contribute about equally ({how}).",
         holds=min(few.fairness, many.fairness) >= 0.9,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from weirlab.bulk import PointSummary
-from weirlab.reproduce.bulk.work import CONFIGURATIONS, SITES, Data
+from weirlab.reproduce.bulk.work import CONFIGURATIONS, RANDOM, SITES, Data
 from weirlab.reproduce.frame import KnownMisfit, Row
 from weirlab.reproduce.published import read
 
@@ -29,7 +29,18 @@ _STEADY = (
 _KNOWN_IQR = {
     ("CERN", 2): KnownMisfit(_STEADY, 1.0, 3.7),
     ("CERN", 8): KnownMisfit(_STEADY, 0.5, 8.4),
+    (RANDOM, 2): KnownMisfit(_STEADY, 0.3, 3.7),
+    (RANDOM, 8): KnownMisfit(_STEADY, 0.1, 8.4),
     ("Caltech", 8): KnownMisfit(_STEADY, 0.0, 3.6),
+}
+
+
+_KNOWN_RTT = {
+    (RANDOM, 8, "loaded"): KnownMisfit(
+        "Random losses keep eight streams below the rate of the link: no queue stands. See the other path.",
+        164.9,
+        172.0,
+    )
 }
 
 
@@ -65,7 +76,7 @@ def _site(site: str, how: str, points: list[PointSummary], *, quick: bool) -> It
                 relative=True,
                 unit="Mbit/s",
                 source=_TABLE,
-                known=None if quick and streams == 2 else _KNOWN_IQR.get((site, streams)),
+                known=None if quick and (site, streams) == ("CERN", 2) else _KNOWN_IQR.get((site, streams)),
             )
         for when, ours in (("loaded", point.loaded_mean_s), ("unloaded", point.unloaded_mean_s)):
             yield Row(
@@ -75,6 +86,7 @@ def _site(site: str, how: str, points: list[PointSummary], *, quick: bool) -> It
                 tolerance=RTT_TOLERANCE_MS,
                 unit="ms",
                 source=_TABLE,
+                known=_KNOWN_RTT.get((site, streams, when)),
             )
 
 
@@ -82,7 +94,7 @@ def _printed(site: str, streams: int) -> dict[str, Any]:
     (entry,) = (
         entry
         for entry in PUBLISHED["windows_streams"]
-        if (entry["site"], entry["streams"]) == (site, streams)
+        if (entry["site"], entry["streams"]) == (site.partition(",")[0], streams)
     )
     return dict(entry)
 

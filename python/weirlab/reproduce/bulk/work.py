@@ -20,10 +20,13 @@ from weirlab.errors import MissingCapability
 from weirlab.reproduce.frame import Effort
 from weirlab.scenario import load
 
-__all__ = ["DURATIONS_S", "SITES", "Data", "measure_all"]
+__all__ = ["DURATIONS_S", "LIVE", "RANDOM", "SITES", "Data", "measure_all"]
 
-SITES = {"CERN": "bulk-cern", "Caltech": "bulk-caltech"}
-"""The scenario of each site's path."""
+RANDOM = "CERN, random losses"
+SITES = {"CERN": "bulk-cern", RANDOM: "bulk-cern-random", "Caltech": "bulk-caltech"}
+"""The scenario of each path."""
+LIVE = (RANDOM, "Caltech")
+"""Those measured on real stacks: five cycles of the path where others come and go would say little."""
 CONFIGURATIONS = ((2, 256), (8, 64))
 """Streams and windows in KiB, in the order of the scenarios."""
 DURATIONS_S = (10, 320, 40, 80, 160, 20)
@@ -50,7 +53,7 @@ class Data:
 
 def measure_all(effort: Effort) -> Data:
     """Make all measurements; live campaigns go on where an earlier sitting ended."""
-    steps = ["CERN", "Caltech", "streams", "in2p3", "durations", "lanes", "middlebox", "live"]
+    steps = [*SITES, "streams", "in2p3", "durations", "lanes", "middlebox", "live"]
 
     def done(step: str) -> None:
         if effort.progress is not None:
@@ -187,7 +190,8 @@ def _live(effort: Effort) -> tuple[dict[str, list[PointSummary]], str]:
     if effort.directory is None:
         return {}, "no directory to keep measurements in"
     found = {}
-    for site, name in SITES.items():
+    for site in LIVE:
+        name = SITES[site]
         scenario = load(name).assign({"run.seed": effort.seed})
         try:
             campaign = run_campaign(scenario, effort.directory / "campaigns" / name)
