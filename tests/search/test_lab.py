@@ -153,6 +153,11 @@ class Elsewhere(Mdr):
         return super().ask().__class__(1e12, 1.0)
 
 
+class Silent(Mdr):
+    def findings(self):
+        return []
+
+
 @dataclass(frozen=True)
 class Broken:
     share: float = 0.0
@@ -167,7 +172,7 @@ class Magic:
         return offer.frames + 1
 
 
-CONTROLLERS = {"fails": Fails, "elsewhere": Elsewhere}
+CONTROLLERS = {"fails": Fails, "elsewhere": Elsewhere, "silent": Silent}
 DEVICES = {"broken": Broken(), "magic": Magic(), "undrawn": lambda chance: chance.nothing()}
 """
 
@@ -178,8 +183,9 @@ DEVICES = {"broken": Broken(), "magic": Magic(), "undrawn": lambda chance: chanc
     [
         ("fails", "knee", r"mine.py:10: controller 'fails' on device 'knee': IndexError: "),
         ("elsewhere", "knee", r"mine.py: controller 'elsewhere' on device 'knee': ValueError: .* outside of"),
-        ("mdr", "broken", r"mine.py:23: device 'broken': ZeroDivisionError: "),
-        ("mdr", "undrawn", r"mine.py:33: device 'undrawn': AttributeError: .*'nothing'"),
+        ("silent", "knee", r"mine.py: .* ValueError: mdr has 0 findings for 2 goals"),
+        ("mdr", "broken", r"mine.py:28: device 'broken': ZeroDivisionError: "),
+        ("mdr", "undrawn", r"mine.py:38: device 'undrawn': AttributeError: .*'nothing'"),
     ],
 )
 def test_what_fails_in_a_file_of_the_users_is_told_with_its_line(

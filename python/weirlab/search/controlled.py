@@ -204,10 +204,13 @@ class ControlledSearch:
         )
 
     def _results(self) -> list[GoalResult]:
-        return [
-            judge(goal, finding)
-            for goal, finding in zip(self.goals, self._controller.findings(), strict=True)
-        ]
+        findings = self._controller.findings()
+        if len(findings) != len(self.goals):
+            raise ValueError(
+                f"{self._controller.settings()['kind']} has {len(findings)} findings for {len(self.goals)} "
+                f"goals; a controller has one for each, in their order"
+            )
+        return [judge(goal, finding) for goal, finding in zip(self.goals, findings, strict=True)]
 
 
 def _hangs_on_doubt(trial: Trial, goals: Sequence[SearchGoal]) -> bool:
