@@ -387,6 +387,17 @@ def test_doubt_about_some_frames_is_no_matter_where_enough_others_were_lost(lost
     assert search.ask().purpose == "search"
 
 
+@pytest.mark.parametrize(("unsent", "repeated"), [("lost", True), ("excluded", False)])
+def test_where_unsent_frames_are_lost_doubt_counts_on_top_of_them(unsent, repeated):
+    search = binary(SearchGoal.pdr(0.0065, duration_s=10.0, width=0.01), unsent=unsent)
+    spec = search.ask()
+    # 0.3 % were not sent, 0.4 % lost, a quarter of these in doubt: 0.7 % of the intended, or 0.6 %.
+    doubtful = round(0.001 * spec.intended_frames)
+    search.tell(replace(trial(spec, sent=0.997, received=0.993), doubtful_frames=doubtful))
+    asked = search.ask()
+    assert (asked is not None and asked.purpose == "repeat") is repeated
+
+
 def test_more_frames_in_doubt_than_were_lost_are_impossible():
     with pytest.raises(ImpossibleTrial, match="7 lost frames are in doubt, but only 6 were lost"):
         in_doubt(binary().ask(), lost=6, doubtful=7)

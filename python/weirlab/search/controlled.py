@@ -107,7 +107,7 @@ class ControlledSearch:
                 f"{trial.intended_frames} were intended"
             )
         fell_short = max(-off, _lateness(trial)) > max(self._offer_tolerance, slack) or _hangs_on_doubt(
-            trial, self.goals
+            trial, self.goals, self._unsent
         )
         self._trials.append(trial)
         self._elapsed_s += trial.effective_duration_s
@@ -213,13 +213,16 @@ class ControlledSearch:
         return [judge(goal, finding) for goal, finding in zip(self.goals, findings, strict=True)]
 
 
-def _hangs_on_doubt(trial: Trial, goals: Sequence[SearchGoal]) -> bool:
+def _hangs_on_doubt(trial: Trial, goals: Sequence[SearchGoal], unsent: Unsent) -> bool:
     """Whether some goal is exceeded only if frames were lost by the device that the tester itself may have
     lost."""
     if trial.doubtful_frames == 0:
         return False
     lost = trial.sent_frames - trial.received_frames
     expected = [trial.sent_frames]
+    if unsent == "lost" and not trial.stopped_early:
+        expected = [max(trial.sent_frames, trial.intended_frames)]
+        lost = expected[0] - trial.received_frames
     if trial.stopped_early:
         spec = trial.spec
         expected = [round(spec.intended_load_fps * (s or spec.duration_s)) for s in (spec.look_s, None)]
