@@ -251,6 +251,12 @@ impl Plan {
         seed.stream(&format!("timers/{}", connection.stream))
     }
 
+    /// Ports of hosts whose senders ask how many frames wait there.
+    pub(crate) fn bounded_adapters(&self) -> impl Iterator<Item = u32> {
+        let bounded = self.connections.iter().filter(|connection| self.hosts(connection).adapter_frames.is_some());
+        bounded.map(|connection| self.route[self.flows[connection.flow as usize].first_leg as usize])
+    }
+
     /// What the spec says of `connection`.
     pub(crate) fn connection(&self, connection: &PlannedConnection) -> (&tcp::Config, &spec::transport::Connection) {
         let (group, place) = connection.place;
