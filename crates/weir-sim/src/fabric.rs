@@ -115,7 +115,8 @@ impl<'p> Fabric<'p> {
         }
         let asked: Vec<u32> = self.plan.bounded_adapters().collect();
         for (port, line) in (0..).zip(&mut self.lines) {
-            let is_watched = self.control.as_ref().is_some_and(|control| control.watches(port)) || asked.contains(&port);
+            let is_watched =
+                self.control.as_ref().is_some_and(|control| control.watches(port)) || asked.contains(&port);
             if !is_watched && !line.has(FED | WATCHED) {
                 line.port.go_ahead();
             }
