@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from weirlab.errors import ScenarioError
+import weirlab
+from weirlab.errors import ScenarioError, WeirlabError
 from weirlab.runs import simulate
 from weirlab.scenario import load, loads
 
@@ -86,3 +88,24 @@ def test_estimators_are_chosen_by_kind_and_unknown_ones_are_named() -> None:
     text = load("rapid-ideal").to_yaml()
     with pytest.raises(ScenarioError, match=r"unknown kind 'trent'"):
         loads(text.replace("kind: trend", "kind: trent"))
+
+
+def test_a_bounded_adapter_does_not_stand_beside_pause(tmp_path: Path) -> None:
+    file = tmp_path / "held.yaml"
+    file.write_text("""\
+weirlab: 1
+name: held
+network: {kind: star, hosts: 3, link: {rate: 10 Gbit/s, delay: 1 us}}
+queues: {egress: {at: "switch-0->*", kind: drop-tail, limit: 300 kB}}
+control: {pause: {all: {at: switch-0, xoff: 100 kB, xon: 90 kB}}}
+traffic:
+  load:
+    from: host-[0-1]
+    to: host-2
+    source: {kind: bulk}
+    transport: {kind: tcp, congestion_control: {kind: cubic}}
+    adapter: {queue: 5 frames}
+run: {duration: 1 ms}
+""")
+    with pytest.raises(WeirlabError, match=r"12:15: traffic\.load\.adapter\.queue: 'host-0' .* PAUSE"):
+        weirlab.run(file)

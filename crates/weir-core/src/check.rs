@@ -60,6 +60,7 @@ impl Spec {
         check_traffic(&self.traffic, &topology)?;
         switching::check_switching(self, &topology)?;
         control::check_control(&self.control, &topology).map_err(|error| error.under("/control"))?;
+        transport::check_beside_control(self, &topology)?;
         check_record(&self.record, self, &topology)?;
         Ok(topology)
     }

@@ -1,16 +1,39 @@
 //! Legality of connections.
 
 use super::{check_departures, check_host, check_sizes, check_times};
+use crate::cc;
 use crate::error::SpecError;
 use crate::network::Topology;
+use crate::spec::Spec;
 use crate::spec::transport::{Connection, Connections, Hosts, Load};
 use crate::units::{Bytes, Span};
+use std::collections::BTreeSet;
 
 pub(super) fn check_connections(tcp: &Connections, topology: &Topology) -> Result<(), SpecError> {
     tcp.config.check().map_err(|error| error.under("/config"))?;
     check_hosts(&tcp.hosts).map_err(|error| error.under("/hosts"))?;
     for (i, connection) in tcp.list.iter().enumerate() {
         check_connection(connection, topology).map_err(|error| error.under(format!("/list/{i}")))?;
+    }
+    Ok(())
+}
+
+/// A sender that asks the port of its host how many frames wait there does not see those that wait before it, for a limiter or PAUSE.
+pub(super) fn check_beside_control(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
+    let pauses = |node: u32| spec.control.pause.iter().any(|rule| rule.nodes.contains(&node));
+    let mut managed: BTreeSet<u32> = spec.control.limited_hosts().iter().copied().collect();
+    managed.extend(topology.ports.iter().filter(|port| pauses(port.to)).map(|port| port.from));
+    for (i, tcp) in spec.traffic.iter().enumerate().filter_map(|(i, group)| Some((i, group.tcp.as_ref()?))) {
+        let (pointer, what) = match (&tcp.hosts.adapter_frames, &tcp.config.congestion_control) {
+            (Some(_), _) => ("hosts/adapter_frames", "an adapter with a bound of its own"),
+            (None, cc::Config::Rapid(_)) => ("config/congestion_control", "Rapid"),
+            (None, _) => continue,
+        };
+        if let Some(connection) = tcp.list.iter().find(|connection| managed.contains(&connection.from)) {
+            let name = &topology.nodes[connection.from as usize].name;
+            let message = format!("'{name}' has rate limiters or is held by PAUSE: {what} does not stand beside these");
+            return Err(SpecError::new(format!("/traffic/{i}/tcp/{pointer}"), message));
+        }
     }
     Ok(())
 }
