@@ -201,51 +201,56 @@ class Records(Mapping[str, pl.DataFrame]):
     def __init__(self, tables: Mapping[str, pl.DataFrame]) -> None:
         """Raises ValueError when a known table lacks a column."""
         for name, frame in tables.items():
-            missing = [column for column in TABLES.get(name, ()) if column not in frame.columns]
-            if missing:
-                raise ValueError(f"table '{name}' lacks the columns {', '.join(missing)}")
+            _check_columns(name, frame.columns)
         self._tables = dict(tables)
+        self._columns: dict[str, Mapping[str, Any]] = {}
 
     @classmethod
     def from_columns(cls, tables: Mapping[str, Mapping[str, Any]]) -> Records:
         """Tables from named columns: numpy arrays, lists or anything else that polars takes.
 
-        Not-a-number, which numpy has in the place of null, becomes null.
+        Not-a-number, which numpy has in the place of null, becomes null. A table is made when it is first
+        asked for: a point of a study needs few of them.
         """
-        frames = {name: pl.DataFrame(dict(columns)) for name, columns in tables.items()}
-        return cls({name: frame.with_columns(cs.float().fill_nan(None)) for name, frame in frames.items()})
+        for name, columns in tables.items():
+            _check_columns(name, columns)
+        records = cls({})
+        records._columns = dict(tables)
+        return records
 
     def __getitem__(self, table: str) -> pl.DataFrame:
         """Raises KeyError with the tables that there are."""
-        try:
-            return self._tables[table]
-        except KeyError:
-            raise KeyError(f"no table {table!r}; there are {', '.join(self._tables)}") from None
+        if table not in self._tables:
+            if table not in self._columns:
+                raise KeyError(f"no table {table!r}; there are {', '.join(self)}")
+            frame = pl.DataFrame(dict(self._columns[table]))
+            self._tables[table] = frame.with_columns(cs.float().fill_nan(None))
+        return self._tables[table]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._tables)
+        return iter(self._columns or self._tables)
 
     def __len__(self) -> int:
-        return len(self._tables)
+        return len(self._columns or self._tables)
 
     def __repr__(self) -> str:
-        rows = ", ".join(f"{name} {frame.height}" for name, frame in self._tables.items())
+        rows = ", ".join(f"{name} {frame.height}" for name, frame in self.items())
         return f"Records({rows})"
 
     def named(self, table: str) -> pl.DataFrame:
         """`table` with a column `port_name`, `flow_name`, ... for each id, and what else is known of it."""
         frame = self[table]
         for key, dimension in DIMENSIONS.items():
-            if key not in frame.columns or dimension not in self._tables or table == dimension:
+            if key not in frame.columns or dimension not in self or table == dimension:
                 continue
-            names = self._tables[dimension].rename({"name": f"{key}_name"})
+            names = self[dimension].rename({"name": f"{key}_name"})
             clashes = [column for column in names.columns if column != key and column in frame.columns]
             frame = frame.join(names.drop(clashes), on=key, how="left", maintain_order="left")
         return frame
 
     def save(self, directory: Path) -> None:
         """Write each table as `directory/NAME.parquet`."""
-        save_tables(self._tables, directory)
+        save_tables(self, directory)
 
     @classmethod
     def load(cls, directory: Path, *, needed: Iterable[str] = ()) -> Records:
@@ -267,6 +272,12 @@ class Records(Mapping[str, pl.DataFrame]):
             if name not in tables:
                 raise InputError(f"{directory / name}.parquet: this table is missing")
         return cls(tables)
+
+
+def _check_columns(table: str, columns: Iterable[str]) -> None:
+    missing = [column for column in TABLES.get(table, ()) if column not in columns]
+    if missing:
+        raise ValueError(f"table '{table}' lacks the columns {', '.join(missing)}")
 
 
 def save_tables(tables: Mapping[str, pl.DataFrame], directory: Path) -> None:

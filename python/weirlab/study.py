@@ -244,9 +244,10 @@ class _Sitting:
                 raise Interrupted("stopped")
             self._share[point.number] = done * _STEPS // max(1, total)
 
-        records = simulate(point.scenario, self._seeds, threads=self._threads, progress=watch)
+        scenario = point.scenario
+        records = simulate(scenario, self._seeds, threads=self._threads, progress=watch)
         self._share[point.number] = _STEPS
-        return _outcome(point, records)
+        return _outcome(point, scenario, records)
 
     def _report(self) -> None:
         if self._progress is not None:
@@ -307,14 +308,14 @@ def _identity(scenario: Scenario, seeds: Sequence[int]) -> dict[str, Any]:
     return {"scenario": scenario.dump(), "seed": seeds[0], "replicates": len(seeds)}
 
 
-def _outcome(point: Point, records: Records) -> _Outcome:
+def _outcome(point: Point, scenario: Scenario, records: Records) -> _Outcome:
     totals = records["flows"].group_by("replicate").agg(pl.col(_COUNTS[1:]).sum())
     runs = records["runs"].join(totals, on="replicate", how="left", maintain_order="left")
     return _Outcome(
         point=point.number,
         levels=dict(point.levels),
         runs=runs.select("replicate", "seed", *_COUNTS).to_dicts(),
-        measures=measured(records, point.scenario).to_dicts(),
+        measures=measured(records, scenario).to_dicts(),
     )
 
 

@@ -159,9 +159,12 @@ def _port_data(scenario: Scenario, layout: Layout, measure: PortMeasure, path: W
     if window is None and not needs_series:
         return
     at: Where = (*path, "window") if window is not None else path
-    records = [record for record in scenario.record.values() if isinstance(record, QueueRecord)]
+    intervals: dict[int, Span] = {}
+    for record in scenario.record.values():
+        if isinstance(record, QueueRecord):
+            intervals = dict.fromkeys(layout.port_ids(record.queue), record.every) | intervals
     for port in layout.port_ids(measure.of):
-        every = next((r.every for r in records if port in layout.port_ids(r.queue)), None)
+        every = intervals.get(port)
         name = layout.ports[port].name
         if every is None:
             entry = f"{{queue: {name}, every: 100 us}}"

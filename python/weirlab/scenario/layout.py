@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,7 +80,7 @@ class Layout:
         """Ids of the selected nodes, in the order of the patterns. Raises NoMatchError."""
         found: dict[int, None] = {}
         for pattern in patterns:
-            ids = [i for i, name in enumerate(self.nodes) if self._node_matches(pattern, name)]
+            ids = self._nodes_matching(pattern)
             if not ids:
                 raise NoMatchError(f"no node is called '{pattern}'{self._near(pattern)}")
             found.update(dict.fromkeys(ids))
@@ -106,22 +106,41 @@ class Layout:
 
     def host_port(self, node: int) -> Port | None:
         """The port of a host; None when it has none, or several of different rates."""
-        ports = self._ports_by_source.get(self.nodes[node], [])
+        ports = [self.ports[i] for i in self.ports_at.get(self.nodes[node], ())]
         kinds = {(port.rate_bps, port.framing_bytes) for port in ports}
         return ports[0] if len(kinds) == 1 else None
 
     @functools.cached_property
-    def _ports_by_source(self) -> dict[str, list[Port]]:
-        found: dict[str, list[Port]] = {}
-        for port in self.ports:
-            found.setdefault(port.source, []).append(port)
+    def ports_at(self) -> Mapping[str, Sequence[int]]:
+        """Ids of the ports of each node that has any."""
+        found: dict[str, list[int]] = {}
+        for i, port in enumerate(self.ports):
+            found.setdefault(port.source, []).append(i)
         return found
 
+    @functools.cached_property
+    def _found(self) -> dict[str, list[int]]:
+        """Ids by pattern, of nodes and (with an arrow) of ports: the points of a study ask for the same."""
+        return {}
+
+    def _nodes_matching(self, pattern: str) -> list[int]:
+        ids = self._found.get(pattern)
+        if ids is None:
+            ids = [i for i, name in enumerate(self.nodes) if self._node_matches(pattern, name)]
+            self._found[pattern] = ids
+        return ids
+
     def _ports_matching(self, pattern: str) -> list[int]:
-        sources, targets = (
-            {name for name in self.nodes if self._node_matches(side, name)} for side in pattern.split("->")
-        )
-        return [i for i, port in enumerate(self.ports) if port.source in sources and port.target in targets]
+        ids = self._found.get(pattern)
+        if ids is None:
+            sources, targets = (
+                {self.nodes[i] for i in self._nodes_matching(side)} for side in pattern.split("->")
+            )
+            ids = [
+                i for i, port in enumerate(self.ports) if port.source in sources and port.target in targets
+            ]
+            self._found[pattern] = ids
+        return ids
 
     def _node_matches(self, pattern: str, name: str) -> bool:
         match pattern:

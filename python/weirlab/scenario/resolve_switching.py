@@ -47,7 +47,7 @@ def _memories(memory: SharedMemory, layout: Layout) -> list[dict[str, Any]]:
     kinds: dict[tuple[int, int], list[int]] = {}
     for node, name in enumerate(layout.nodes):
         if name not in layout.hosts:
-            ports = [port for port in layout.ports if port.source == name]
+            ports = [layout.ports[i] for i in layout.ports_at.get(name, ())]
             rate = max((port.rate_bps for port in ports), default=0)
             kinds.setdefault((len(ports), rate), []).append(node)
     return [
