@@ -117,21 +117,33 @@ fn without_a_notification_the_rate_comes_back_to_that_of_the_line() {
 
 #[test]
 fn the_lane_of_a_notification_is_that_of_its_host_too() {
-    // The receiver sends as fast as it can: a notification in the lane of the data waits with it, and PAUSE holds it.
-    let mut spec = slow_receiver(us(200));
-    spec.traffic[0].sources.push(constant(2, 0, 12_000));
-    let quick = run(&spec, 1);
-    let data = |spec: &mut Spec, hosts: Vec<u32>| {
-        if let Some(dcqcn) = &mut spec.control.dcqcn {
-            (dcqcn.notification.lane, dcqcn.reaction_point.hosts) = (NotificationLane::Data, hosts);
-        }
+    // The first marked frame arrives at 38.2 us. Frames of the receiver, one each 6 us, take 12 us: one ends at 48 us and
+    // three wait. In the lane of the control frames the notification is next; with the data it leaves at 84 us. After
+    // 512 ns and 0.5 us it finds a frame of the receiver at the switch, that came 0.512 us before it and takes 1.2 us.
+    // Then it takes 51.2 ns and 0.5 us, and the sender responds after 1 us.
+    let limited_from = |lane, hosts: &[u32], fifo_frames, feeding| {
+        let mut spec = slow_receiver(us(200));
+        spec.traffic[0].sources.push(constant(2, 0, 6000));
+        let dcqcn = spec.control.dcqcn.as_mut().expect("it has DCQCN");
+        dcqcn.notification.lane = lane;
+        dcqcn.reaction_point.hosts = hosts.into();
+        dcqcn.reaction_point.limiter.fifo_frames = fifo_frames;
+        let totals = run_fed(&spec, 1, feeding);
+        let meter = totals.control.reaction_points[0].1;
+        assert_eq!((meter.made, meter.removed), (1, 0));
+        assert!(totals.flows[1].delivered_frames > 10, "what the receiver sends is not lost");
+        200_000_000 - meter.limited_ps
     };
-    for hosts in [vec![0], vec![0, 2]] {
-        data(&mut spec, hosts);
-        let slow = run(&spec, 1);
-        let decreases = |totals: &Totals| totals.control.reaction_points[0].1.decreases;
-        assert!((1..=decreases(&quick)).contains(&decreases(&slow)));
-        assert!(slow.flows[1].delivered_frames > 10, "what the receiver sends is not lost");
+    let on_time = |leaves_ns: u64| (leaves_ns + 500 + 1200 + 500 + 1000) * 1000 + 51_200;
+    for feeding in [Feeding::Pulled, Feeding::Pushed] {
+        for (hosts, fifo) in [(&[0][..], 0), (&[0, 2], 10), (&[0, 2], 0)] {
+            let at = |lane| limited_from(lane, hosts, fifo, feeding);
+            assert_eq!(at(NotificationLane::Control), on_time(48_000), "{hosts:?} {feeding:?}");
+            // What the limiters of its host hold back does not wait in the port, as nobody limits the receiver's flow
+            // and its port is busy.
+            let leaves = if hosts.len() == 2 && fifo == 0 { 48_000 } else { 84_000 };
+            assert_eq!(at(NotificationLane::Data), on_time(leaves), "{hosts:?} {feeding:?}");
+        }
     }
 }
 
