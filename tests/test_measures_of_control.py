@@ -172,3 +172,21 @@ def test_control_frames_are_counted_by_kind_and_by_the_queue_that_caused_them():
     assert values(measures.control_frames(made, [0])) == [12, 0]
     assert values(measures.control_frames(made, [0], "xoff")) == [7, 0]
     assert values(measures.control_frames(made, [0], "cnp")) == [0, 0]
+
+
+def test_drops_are_told_by_cause():
+    drops = pl.DataFrame(
+        {
+            "replicate": [0, 0, 0],
+            "port": [0, 0, 1],
+            "flow": [0, 0, 0],
+            "cause": [0, 2, 2],
+            "frames": [3, 5, 7],
+        },
+        schema_overrides={"replicate": pl.UInt32},
+    )
+    names = pl.DataFrame({"cause": [0, 1, 2], "name": ["queue-full", "link-loss", "limiter-full"]})
+    made = records(drops=drops, cause_names=names)
+    causes = ("queue-full", "limiter-full", "link-loss")
+    of_cause = {cause: values(measures.drops(made, [0], cause)) for cause in causes}
+    assert of_cause == {"queue-full": [3.0, 0.0], "limiter-full": [5.0, 0.0], "link-loss": [0.0, 0.0]}

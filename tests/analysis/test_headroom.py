@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weirlab.analysis.headroom import short_headrooms
-from weirlab.analysis.limits import cut_off_gains
+from weirlab.analysis.limits import cut_off_gains, odd_parameters
 from weirlab.runs import simulate
 from weirlab.scenario import Scenario, load, loads
 
@@ -21,6 +21,7 @@ traffic:
   load: {from: "host-[0-2]", to: host-3, source: {kind: constant, load: 100 %, frame_size: 1500 B}}
 run: {duration: 2 ms}
 """
+SOURCE = {"kind": "constant", "load": "20 %", "frame_size": "1500 B"}
 # 0.4 us, 1.2 us for a frame on the way back, 51.2 ns, twice 0.5 us and 1 us are 3.6512 us or 4564 B; then the
 # frame that has begun. Three neighbours, and the frame above XOFF.
 NEED = 3 * (4564 + 1500) + 1500
@@ -33,8 +34,22 @@ def star(room: int) -> Scenario:
 
 def test_the_need_is_the_sum_over_the_neighbours() -> None:
     (short,) = short_headrooms(star(10_000))
-    assert (short.need_bytes, short.room_bytes, short.queues) == (NEED, 10_000, 4)
+    assert (short.need_bytes, short.room_bytes) == (NEED, 10_000)
     assert "up to 19.7 kB can come" in str(short)
+
+
+def test_only_queues_that_traffic_comes_to_are_told_of() -> None:
+    (short,) = short_headrooms(star(10_000))
+    assert (short.port, short.queues) == ("switch-0->host-3", 1)
+    (both_ways,) = short_headrooms(star(10_000).assign({"traffic.load.pattern": {"kind": "uniform"}}))
+    assert both_ways.queues == 1
+    everybody = {"from": "host-*", "to": "host-*", "pattern": {"kind": "uniform"}, "source": SOURCE}
+    (all_of_them,) = short_headrooms(star(10_000).assign({"traffic.load": everybody}))
+    assert all_of_them.queues == 4
+    reno = {"kind": "tcp", "congestion_control": {"kind": "reno"}}
+    tcp = {"from": "host-0", "to": "host-3", "transport": reno, "source": {"kind": "bulk"}}
+    (acknowledged,) = short_headrooms(star(10_000).assign({"traffic.load": tcp}))
+    assert acknowledged.queues == 2, "acknowledgements go back"
 
 
 def test_a_queue_that_holds_the_need_is_not_told_of_and_loses_nothing() -> None:
@@ -67,3 +82,18 @@ def test_gains_that_take_more_than_a_rate_has_are_told() -> None:
     assert "Fb of 40 and more (80 are possible)" in told
     (told,) = cut_off_gains(load("qcn", {"control.qcn.reaction_point.gd": 0.02}))
     assert "feedback of 25 and more (63 are possible) counts alike" in told
+
+
+def test_what_is_legal_and_odd_is_told() -> None:
+    for name in ("bcn", "bcn-stop-pause", "qcn", "dcqcn", "pause-victim"):
+        assert odd_parameters(load(name)) == []
+    sender, point = "control.bcn.reaction_point", "control.bcn.congestion_point"
+    (told,) = odd_parameters(load("bcn", {f"{sender}.gi": 0}))
+    assert told.endswith("gi: is 0: rates grow by drift alone")
+    (told,) = odd_parameters(load("bcn-no-drift", {f"{sender}.gi": 0}))
+    assert "never, and stay limited for good" in told
+    assert odd_parameters(load("bcn", {f"{point}.sample_every": "1500 B"})) == []
+    (told,) = odd_parameters(load("bcn", {f"{point}.sample_every": "1 B"}))
+    assert "1 B is less than a frame has (1.5 kB): such a frame is sampled each time" in told
+    (told,) = odd_parameters(star(NEED).assign({"control.pause.all.frame_size": "46 B"}))
+    assert told == "control.pause.all.frame_size: 46 B is less than the shortest frame of Ethernet, 64 B"

@@ -1,9 +1,30 @@
 """In which units measures are shown."""
 
-from weirlab.report.shared import display_unit
+from weirlab.report.run import traffic_table
+from weirlab.report.shared import display_unit, time_text
+from weirlab.runs import simulate
+from weirlab.scenario import loads
 
 
 def test_a_time_of_nothing_is_shown_in_seconds_and_not_in_the_unit_it_is_stored_in() -> None:
     assert display_unit("ps", 0.0) == (1e-12, "s")
     factor, unit = display_unit("ps", 3e6)
     assert (round(3e6 * factor, 9), unit) == (3.0, "µs")
+
+
+def test_times_that_nothing_gave_are_in_seconds_too() -> None:
+    # Frames need 1 us for a link: within that time none arrives, and there is no delay.
+    scenario = loads(
+        """
+        weirlab: 1
+        name: short
+        network: {kind: star, hosts: 2, link: {rate: 10 Gbit/s, delay: 1 us}}
+        traffic: {load: {from: host-0, to: host-1, source: {kind: constant, load: 50 %, frame_size: 1500 B}}}
+        run: {duration: 1 us}
+        """
+    )
+    table = traffic_table(simulate(scenario, [1]))
+    units = {column.name: column.unit for column in table.columns}
+    assert {units[f"{which} delay"] for which in ("least", "mean", "largest")} == {"s"}
+    assert table.rows[0][-1] == "–"
+    assert time_text(0.0) == "0 s"

@@ -70,11 +70,33 @@ def test_the_published_numbers_reproduce_themselves_but_for_known_misfits():
 
 
 def test_a_quick_run_allows_for_its_few_runs():
-    wide = {key: Spread(s.least, s.mean, s.greatest, s.sd, 30) for key, s in published().items()}
-    for quick, whole in zip(
-        tables.table_rows(wide, quick=True), tables.table_rows(wide, quick=False), strict=True
-    ):
-        assert quick.allowed >= whole.allowed
+    few = {key: Spread(s.least, s.mean, s.greatest, 0.06, 30) for key, s in published().items()}
+    pairs = zip(tables.table_rows(few, quick=True), tables.table_rows(few, quick=False), strict=True)
+    # 2.5 standard errors of 30 runs that spread by 0.06: of their mean, of their standard deviation.
+    more = {"mean": 2.5 * 0.06 / math.sqrt(30), "standard deviation": 2.5 * 0.06 / math.sqrt(2 * 29)}
+    for quick, whole in pairs:
+        what = quick.name.rsplit(", ", 1)[-1]
+        if whole.known is None:
+            assert quick.allowed == pytest.approx(whole.allowed + more[what])
+        elif quick.known is None:  # thirty runs cannot tell
+            assert quick.allowed > whole.allowed
+        else:
+            assert quick.allowed == whole.allowed
+            assert quick.known.low == pytest.approx(whole.known.low - more[what])
+            assert quick.known.high == pytest.approx(whole.known.high + more[what])
+
+
+def test_each_table_has_the_verdict_on_means_and_of_the_fairness_on_standard_deviations():
+    off = {
+        key: Spread(s.least, s.mean, s.greatest, s.sd + (0.021 if key[1].scheme == "max" else 0.019), 300)
+        for key, s in published().items()
+    }
+    rows = list(tables.table_rows(off, quick=False))
+    for case in (case for case in CASES if case not in tables.KNOWN_SPREADS):
+        expected = Verdict.MISFIT if case.scheme == "max" else Verdict.HOLDS
+        assert tables.verdict_of(rows, "fairness", case) is Verdict.HOLDS
+        assert tables.verdict_of(rows, "fairness", case, "standard deviation") is expected
+        assert tables.verdict_of(rows, "utilisation", case, "standard deviation") is None
 
 
 def answers(view):

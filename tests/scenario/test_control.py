@@ -282,6 +282,20 @@ SPOILT = {
         "f.yaml:15:83: control.bcn.reaction_point.stop.r_min: is above the line rate of ep-0->sw-0 "
         "(10 Gbit/s), which would count in its place",
     ),
+    "a decrease of nothing": (
+        BCN.replace("gd: 6.09e-3", "gd: 0"),
+        "f.yaml:15:49: control.bcn.reaction_point.gd: is more than 0, or nobody would slow down (got 0)",
+    ),
+    "a PAUSE frame that is longer than any": (
+        PAUSE.replace("xon: 90 kB", "xon: 90 kB, frame_size: 10 kB"),
+        "f.yaml:14:48: control.pause.core.frame_size: control frames have 64 B or little more, and at most "
+        "2 kB (got 10 kB)",
+    ),
+    "a notification that is longer than any frame": (
+        DCQCN.replace("dcqcn:", "dcqcn:\n    notification: {frame_size: 10 kB}"),
+        "f.yaml:13:20: control.dcqcn.notification.frame_size: control frames have 64 B or little more, and "
+        "at most 2 kB (got 10 kB)",
+    ),
     "an action that does not exist": (
         BCN.replace("action: stop", "action: halt"),
         "f.yaml:14:32: control.bcn.severe.action: write 'none', 'stop' or 'max' (got 'halt')",

@@ -288,9 +288,14 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             let lost = |leg: usize| self.fabric.wires.as_ref().map_or(0, |wires| wires.lost(leg));
             for pair in plan.pairs_of(id) {
                 let legs = plan.first_leg(pair) as usize..;
-                let route = legs.map(|leg| (plan.route[leg], self.fabric.drops[leg], lost(leg)));
-                for (port, full, lost) in route.take_while(|row| row.0 != ARRIVED) {
-                    let causes = [(DropCause::QueueFull, full), (DropCause::LinkLoss, lost)];
+                let limited = |leg: usize| self.fabric.limiter_drops(leg);
+                let route = legs.map(|leg| (plan.route[leg], self.fabric.drops[leg], limited(leg), lost(leg)));
+                for (port, full, limited, lost) in route.take_while(|row| row.0 != ARRIVED) {
+                    let causes = [
+                        (DropCause::QueueFull, full - limited),
+                        (DropCause::LimiterFull, limited),
+                        (DropCause::LinkLoss, lost),
+                    ];
                     for (cause, frames) in causes.into_iter().filter(|row| row.1 > 0) {
                         dropped += frames;
                         drops.push(DropTotals { port, flow: id, cause, frames });

@@ -213,11 +213,13 @@ pub enum DropCause {
     QueueFull,
     /// They were lost on the link behind the port.
     LinkLoss,
+    /// The queue of their flow's rate limiter, before the port of a host, was full.
+    LimiterFull,
 }
 
 impl DropCause {
     /// The names of all causes; the id of a cause is its place.
-    pub const NAMES: [&str; 2] = ["queue-full", "link-loss"];
+    pub const NAMES: [&str; 3] = ["queue-full", "link-loss", "limiter-full"];
 
     /// The place of its name.
     pub fn id(self) -> u32 {

@@ -12,7 +12,7 @@ rates, and one frame that took the queue above XOFF:
     need = sum over neighbours (rate x time + longest frame) + longest frame
 
 It is an upper bound: what leaves the queue meanwhile is not taken off, and neighbours that send nothing there
-count, too.
+count, too. Queues that no traffic comes to are left out.
 
 Source: IEEE 802.3, annex 31B (that a frame in transmission ends, and responses take time).
 """
@@ -24,12 +24,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from weirlab.analysis.routes import Routes
 from weirlab.scenario import Scenario
 from weirlab.scenario.layout import Layout, layout_of
 from weirlab.scenario.resolve import translated
 from weirlab.units import Size
 
-__all__ = ["Headroom", "short_headrooms"]
+__all__ = ["Headroom", "longest_frame", "short_headrooms"]
 
 _TCP_OVERHEAD_BYTES = 70
 """Headers and time stamps of a full segment in its frame."""
@@ -70,21 +71,54 @@ def short_headrooms(scenario: Scenario) -> list[Headroom]:
     spec = json.loads(resolved.spec_json)
     layout = layout_of(spec["network"])
     ids = {name: i for i, name in enumerate(layout.nodes)}
-    longest = _longest_frame(spec)
+    longest = max(_frames(spec), default=1518)
     limits = {port: rule["discipline"]["limit"] for rule in spec["queues"] for port in rule["ports"]}
+    used = _Used(spec, layout)
     found = []
     for i, rule in enumerate(spec["control"]["pause"]):
         short = []
         for p in (p for p, port in enumerate(layout.ports) if ids[port.source] in set(rule["nodes"])):
             room = _room(limits.get(p, "unlimited"), longest, rule["xoff_bytes"])
             need = _need(spec, layout, ids, p, rule, longest)
-            if room is not None and room < need:
+            if room is not None and room < need and p in used:
                 short.append((need - room, layout.ports[p].name, need, room))
         if short:
             _, name, need, room = max(short)
             rule_name = str(resolved.origin(f"/control/pause/{i}")[-1])
             found.append(Headroom(rule_name, name, need, room, len(short)))
     return found
+
+
+class _Used:
+    """The ports that data, or acknowledgements, can come to."""
+
+    def __init__(self, spec: Mapping[str, Any], layout: Layout) -> None:
+        self._routes = Routes(layout, spec["network"])
+        # By receiver.
+        self._senders: dict[str, set[str]] = {}
+        for sender, receiver in _pairs(spec):
+            self._senders.setdefault(layout.nodes[receiver], set()).add(layout.nodes[sender])
+
+    def __contains__(self, port: int) -> bool:
+        return any(
+            self._routes.share(sender, receiver, port) > 0.0
+            for receiver, senders in self._senders.items()
+            for sender in senders
+        )
+
+
+def _pairs(spec: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
+    """Who sends to whom: ids of nodes."""
+    for traffic in spec["traffic"]:
+        for source in traffic["sources"]:
+            match source["to"]:
+                case {"node": int(receiver)}:
+                    yield source["from"], receiver
+                case {"uniform": receivers}:
+                    yield from ((source["from"], receiver) for receiver in receivers)
+        for connection in traffic["tcp"]["list"] if traffic["tcp"] is not None else ():
+            yield connection["from"], connection["to"]
+            yield connection["to"], connection["from"]
 
 
 def _room(limit: Any, longest: int, xoff: int) -> int | None:
@@ -136,8 +170,11 @@ def _latency_ps(network: Mapping[str, Any], node: int) -> int:
     return int(network["switch"]["latency_ps"])
 
 
-def _longest_frame(spec: Mapping[str, Any]) -> int:
-    return max(_frames(spec), default=1518)
+def longest_frame(scenario: Scenario) -> int | None:
+    """The longest frame that the traffic of a scenario sends [B]; None where none is known."""
+    if scenario.network is None or scenario.run.duration is None:
+        return None
+    return max(_frames(json.loads(translated(scenario).spec_json)), default=None)
 
 
 def _frames(spec: Mapping[str, Any]) -> Iterator[int]:

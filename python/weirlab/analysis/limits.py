@@ -1,18 +1,24 @@
-"""Gains of congestion control that ask for more than a rate has, and are cut off without a word."""
+"""Parameters of congestion control that are legal, with an effect that one may not expect: gains that ask for
+more than a rate has, samples closer than frames, rates that never grow, control frames that are too short."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from weirlab.analysis.headroom import longest_frame
 from weirlab.scenario import Scenario
 from weirlab.scenario.bcn import Bcn
+from weirlab.scenario.control import Control
 from weirlab.scenario.qcn import Qcn
 from weirlab.scenario.resolve_control import in_bytes, unit_of
+from weirlab.units import Size
 
-__all__ = ["cut_off_gains"]
+__all__ = ["cut_off_gains", "odd_parameters"]
 
 _QCN_LEVELS = 63
 """Largest feedback of QCN, which has 6 bits."""
+_LEAST_FRAME_BYTES = 64
+"""Source: IEEE 802.3, the shortest frame"""
 
 
 def cut_off_gains(scenario: Scenario) -> list[str]:
@@ -44,3 +50,40 @@ def _of_qcn(qcn: Qcn) -> Iterator[str]:
             f"control.qcn.reaction_point.gd: feedback of {level:.3g} and more ({_QCN_LEVELS} are possible) "
             f"counts alike: 'min_decrease_factor' leaves {sender.min_decrease_factor:g} of a rate"
         )
+
+
+def odd_parameters(scenario: Scenario) -> list[str]:
+    """A sentence for each parameter of congestion control that is legal and unusual."""
+    control = scenario.control
+    if control is None:
+        return []
+    found = [*_samples_too_close(scenario, control), *_short_frames(control)]
+    bcn = control.bcn
+    if bcn is not None and bcn.reaction_point.gi == 0:
+        drifts = bcn.reaction_point.drift is not None
+        how = "by drift alone" if drifts else "never, and stay limited for good"
+        found.append(f"control.bcn.reaction_point.gi: is 0: rates grow {how}")
+    return found
+
+
+def _samples_too_close(scenario: Scenario, control: Control) -> Iterator[str]:
+    for name, scheme in (("bcn", control.bcn), ("qcn", control.qcn)):
+        every = None if scheme is None else scheme.congestion_point.sample_every
+        longest = longest_frame(scenario)
+        if every is not None and longest is not None and every.bytes < longest:
+            yield (
+                f"control.{name}.congestion_point.sample_every: {every} is less than a frame has "
+                f"({Size(longest)}): such a frame is sampled each time, whatever its size"
+            )
+
+
+def _short_frames(control: Control) -> Iterator[str]:
+    frames = {f"pause.{name}": rule.frame_size for name, rule in control.pause.items()}
+    for name, scheme in (("bcn", control.bcn), ("qcn", control.qcn)):
+        if scheme is not None:
+            frames[f"{name}.congestion_point.notification"] = scheme.congestion_point.notification.frame_size
+    if control.dcqcn is not None:
+        frames["dcqcn.notification"] = control.dcqcn.notification.frame_size
+    for path, size in frames.items():
+        if size.bytes < _LEAST_FRAME_BYTES:
+            yield f"control.{path}.frame_size: {size} is less than the shortest frame of Ethernet, 64 B"

@@ -181,7 +181,7 @@ def _evaluated(records: Records, measure: AnyMeasure, scenario: Scenario) -> tup
             receiver, shares = scenario.hotspots[measure.hotspot].at, ideal_shares(scenario, measure.hotspot)
             return relative_fairness(records, of, receiver, shares), "1"
         case Drops():
-            return drops(records, of), "1"
+            return drops(records, of, measure.cause), "1"
         case Marks():
             return marks(records, of, share=measure.take == "share"), "1"
         case RecoveryTime():

@@ -90,8 +90,12 @@ def recovery_time(
     return by_replicate(records, sums, value)
 
 
-def drops(records: Records, ports: Sequence[int]) -> pl.DataFrame:
-    """Frames dropped at the ports; 0 where operation was lossless."""
+def drops(records: Records, ports: Sequence[int], cause: str | None = None) -> pl.DataFrame:
+    """Frames dropped at the ports, or those of data for this cause; 0 where operation was lossless."""
+    if cause is not None:
+        rows = records.named("drops").filter(pl.col("port").is_in(list(ports)), pl.col("cause_name") == cause)
+        counts = by_replicate(records, rows, pl.col("frames").cast(pl.Float64).sum())
+        return counts.with_columns(pl.col("value").fill_null(0.0))
     rows = records["ports"].filter(pl.col("port").is_in(list(ports)))
     return by_replicate(records, rows, pl.col("drops").sum().cast(pl.Float64))
 

@@ -158,9 +158,12 @@ def rule(value: float, text: str) -> list[Any]:
 def scaled(largest: float, kind: str) -> tuple[float, str]:
     """Factor and unit that bring `largest`, given in the base unit of `kind`, to a readable size.
 
-    Kinds: `time` (from ps), `bytes`, `rate` (from bit/s), `frame_rate` (from frames/s).
+    Kinds: `time` (from ps), `bytes`, `rate` (from bit/s), `frame_rate` (from frames/s). No time at all, and
+    none that is known, is told in s.
     """
     ladder = _LADDERS[kind]
+    if kind == "time" and not abs(largest) > 0:
+        return 1e-12, "s"
     for size, unit in ladder:
         if abs(largest) >= size:
             return 1 / size, unit

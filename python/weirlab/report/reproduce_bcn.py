@@ -88,6 +88,8 @@ _COLUMNS = [
     ),
     Column("difference of means"),
     Column("verdict", numeric=False),
+    Column("difference of std"),
+    Column("verdict on std", numeric=False),
 ]
 
 
@@ -109,7 +111,9 @@ def _rows(
                 *_numbers(published, 2),
                 *_numbers(here, 3),
                 f"{here.mean - published.mean:+.3f}",
-                verdict_of(findings.rows, table, case),
+                verdict_of(findings.rows, table, case) or "–",
+                f"{here.sd - published.sd:+.3f}",
+                verdict_of(findings.rows, table, case, "standard deviation") or "not judged",
             ]
         )
     return rows

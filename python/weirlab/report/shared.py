@@ -13,9 +13,7 @@ __all__ = ["display_unit", "footer", "provenance_section", "scenario_details", "
 
 
 def display_unit(unit: str, largest: float) -> tuple[float, str]:
-    """Factor and unit in which values of a measure are shown; times of which none is above 0 in s."""
-    if unit == "ps" and not largest > 0:
-        return 1e-12, "s"
+    """Factor and unit in which values of a measure are shown."""
     kinds = {"ps": "time", "B": "bytes", "bit/s": "rate", "frame/s": "frame_rate"}
     if unit in kinds:
         return scaled(largest, kinds[unit])

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["check_control", "marking_amiss"]
 
 _SCHEMES = ("bcn", "qcn", "dcqcn")
+_LONGEST_CONTROL_FRAME = Size(2000)
+"""Source: IEEE 802.3, the longest frame with all envelopes"""
 
 
 def check_control(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
@@ -49,6 +51,7 @@ def _each_alone(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
             yield (*path, "xon"), f"is above 'xoff' ({rule.xoff})"
         if rule.quanta is not None and not 0 < rule.quanta < 2**16:
             yield (*path, "quanta"), f"a pause is 1 to 65535 quanta long (got {rule.quanta})"
+        yield from _too_long(rule.frame_size, path)
         yield from _repeated_too_soon(rule, layout, path)
     for name, entry in control.responses.items():
         yield from nodes_amiss(layout, entry.at, ("control", "responses", name, "at"))
@@ -65,8 +68,20 @@ def _repeated_too_soon(rule: Pause, layout: Layout, path: Where) -> Iterator[Fau
         yield (*path, "refresh"), f"is not longer than a PAUSE frame takes on the link ({Span(max(wires))})"
 
 
+def _too_long(size: Size, path: Where) -> Iterator[Fault]:
+    """Control frames are short: a longer one is a slip of the unit."""
+    if size.bytes > _LONGEST_CONTROL_FRAME.bytes:
+        longest = f"{_LONGEST_CONTROL_FRAME} (got {size})"
+        yield (*path, "frame_size"), f"control frames have 64 B or little more, and at most {longest}"
+
+
 def _scheme(scheme: Bcn | Qcn | Dcqcn, layout: Layout, path: Where) -> Iterator[Fault]:
     sender: Where = (*path, "reaction_point")
+    if not isinstance(scheme, Dcqcn) and scheme.reaction_point.gd <= 0:
+        yield (*sender, "gd"), f"is more than 0, or nobody would slow down (got {scheme.reaction_point.gd:g})"
+    notifying = path if isinstance(scheme, Dcqcn) else (*path, "congestion_point")
+    notification = scheme.notification if isinstance(scheme, Dcqcn) else scheme.congestion_point.notification
+    yield from _too_long(notification.frame_size, (*notifying, "notification"))
     amiss = list(nodes_amiss(layout, scheme.reaction_point.at, (*sender, "at"), hosts=True))
     yield from amiss or _beyond_the_line(scheme.reaction_point, layout, sender)
     if isinstance(scheme, Dcqcn):

@@ -199,6 +199,9 @@ impl Fabric<'_> {
             if !adapter.has_room(generated, place, size, line.port.is_free(generated)) {
                 line.port.count_drop(generated, size);
                 self.drops[leg as usize] += 1;
+                if adapter.is_limited(place) {
+                    control.limiter_drops[leg as usize] += 1;
+                }
                 continue;
             }
             let id = self.frames.put(Frame::new(generated, flow, leg, size, Lane::Data));
@@ -216,6 +219,9 @@ impl Fabric<'_> {
             adapter.push(now, place, id, size, line.port.waiting_bytes());
         } else {
             line.port.count_drop(now, size);
+            if adapter.is_limited(place) {
+                control.limiter_drops[self.frames[id].leg as usize] += 1;
+            }
             self.drop_frame(id);
         }
     }

@@ -225,6 +225,11 @@ impl Adapter {
             || free && self.all.frames == 0 && outlet.not_before() <= now
     }
 
+    /// Whether the flow of outlet `place` has a limiter.
+    pub(crate) fn is_limited(&self, place: u32) -> bool {
+        self.outlets[place as usize].limited
+    }
+
     /// A frame of the flow of outlet `place` comes at `now`; `beyond` waits in the port.
     #[inline]
     pub(crate) fn push(&mut self, now: Time, place: u32, id: FrameId, size: Bytes, beyond: Bytes) {

@@ -50,6 +50,9 @@ pub(crate) struct Control {
     marked_at: Vec<u32>,
     /// Frames marked at each place of [`Plan::route`]; empty if no queue marks.
     marks: Vec<u64>,
+    /// Of the frames dropped at each place of [`Plan::route`], those that limiters had no room for; empty if there are
+    /// no limiters.
+    limiter_drops: Vec<u64>,
     /// By flow, if there is DCQCN: when its receiver may notify its sender.
     receivers: Vec<NotificationPoint>,
     /// By node: its queues that are too long, and when XOFF is to be repeated.
@@ -128,6 +131,7 @@ impl Control {
             tags: Vec::new(),
             marked_at: Vec::new(),
             marks: vec![0; if shared.markings.is_empty() { 0 } else { plan.route.len() }],
+            limiter_drops: vec![0; if spec.limiter().is_some() { plan.route.len() } else { 0 }],
             receivers: vec![NotificationPoint::NEW; if spec.dcqcn.is_some() { plan.flows.len() } else { 0 }],
             long: vec![Long { queues: 0, refresh: Time::NEVER }; topology.nodes.len()],
             sent: BTreeMap::new(),

@@ -91,6 +91,11 @@ impl Fabric<'_> {
         adapter.map(waited).or_else(|| self.waited_at_host(port)).unwrap_or_default()
     }
 
+    /// Frames dropped at a place of [`crate::plan::Plan::route`] that a limiter had no room for.
+    pub(crate) fn limiter_drops(&self, leg: usize) -> u64 {
+        self.control.as_ref().and_then(|control| control.limiter_drops.get(leg)).copied().unwrap_or(0)
+    }
+
     /// Control frames that were made and have not reached their end, and how many of them were dropped.
     pub(crate) fn control_frames(&self) -> (u64, u64) {
         let (Some(control), Some(shared)) = (&self.control, &self.plan.control) else { return (0, 0) };

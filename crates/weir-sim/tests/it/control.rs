@@ -11,7 +11,7 @@ use weir_core::spec::control::{
 use weir_core::spec::{LevelProbe, Limit, LimiterProbe, Link, LinkSpec, Network, Node, NodeKind, Spec, TrafficProbe};
 use weir_core::units::{Bytes, Rate, Span, Time};
 use weir_sim::workloads::{HOT_PORT, calibration, calibration_pause};
-use weir_sim::{ControlKind, Feeding, Plan, PushedSource, Sim, Totals};
+use weir_sim::{ControlKind, DropCause, Feeding, Plan, PushedSource, Sim, Totals};
 
 use crate::scenarios::{FRAME, LINK, any_scenario, constant, drop_tail, probe, run, run_fed, spec};
 
@@ -167,6 +167,27 @@ fn a_limiter_passes_frames_on_while_its_port_is_paused_if_it_has_room_behind() {
     };
     // What was passed on goes at the line rate when the port is released.
     assert!(released(10).0 > released(0).0);
+}
+
+#[test]
+fn what_a_limiter_has_no_room_for_is_told_apart_from_other_drops() {
+    let of_cause = |spec: &Spec, cause: DropCause| -> Vec<(u32, u64)> {
+        let totals = run(spec, 1);
+        let rows = totals.drops.iter().filter(|row| row.cause == cause);
+        rows.map(|row| (row.port, row.frames)).collect()
+    };
+    let mut spec = slow_receiver_with_bcn(us(100));
+    let Some(bcn) = &mut spec.control.bcn else { panic!("it has BCN") };
+    (bcn.reaction_point.limiter.queue, bcn.reaction_point.gi) = (Limit::Frames(2), 0.001);
+    // One frame leaves each 9.6 us from 3.6 us on, and one comes each 1.2 us from 0 on: up to 100 us 84 have come, and
+    // 14 have left (at 0, 1.2, 2.4, 3.6, 13.2 ... 99.6 us); the others wait or are lost.
+    assert_eq!(of_cause(&spec, DropCause::LimiterFull), [(0, 84 - 14 - 2)]);
+    assert_eq!(of_cause(&spec, DropCause::QueueFull), []);
+    spec.queues = vec![drop_tail(vec![2], Limit::Frames(0))];
+    let Some(bcn) = &mut spec.control.bcn else { panic!("it has BCN") };
+    bcn.reaction_point.hosts.clear();
+    assert_eq!(of_cause(&spec, DropCause::LimiterFull), [], "without limiters");
+    assert!(matches!(of_cause(&spec, DropCause::QueueFull)[..], [(2, 1..)]), "the switch drops");
 }
 
 #[test]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import polars as pl
 
@@ -36,6 +37,8 @@ SD_TOLERANCE = 0.02
 _PLACES = {"fairness": '"Fairness Result: 20ms - 80ms"', "utilisation": '"CS Utilization: 5ms - 20ms"'}
 _KEYS = {"none": "bcn", "stop": "bcn00", "max": "bcnmax"}
 
+Statistic = Literal["mean", "standard deviation"]
+"""What is judged of a spread."""
 Key = tuple[str, Case]
 """Name of the table, and the configuration."""
 
@@ -94,13 +97,13 @@ def table_rows(ours: Mapping[Key, Spread], *, quick: bool) -> Iterator[Row]:
 
     A quick run adds what its few runs leave open: two and a half standard errors of a mean, or of a standard
     deviation; known misfits keep their tolerance."""
-    for table, title in TABLES.items():
+    for table in TABLES:
         for case in (*CASES, *LITERAL_CASES):
             published, here = published_spreads()[table, case], ours[table, case]
             open_mean = 2.5 * here.error if quick else 0.0
             known = KNOWN.get((table, case))
             yield Row(
-                name=_name(table, case),
+                name=_name(table, case, "mean"),
                 published=published.mean,
                 ours=here.mean,
                 tolerance=TOLERANCE[table] + (open_mean if known is None else 0.0),
@@ -110,7 +113,7 @@ def table_rows(ours: Mapping[Key, Spread], *, quick: bool) -> Iterator[Row]:
             if table == "fairness":
                 open_sd = 2.5 * here.sd / math.sqrt(2.0 * (here.runs - 1)) if quick else 0.0
                 yield Row(
-                    name=f"{title}: {case.name}, standard deviation",
+                    name=_name(table, case, "standard deviation"),
                     published=published.sd,
                     ours=here.sd,
                     tolerance=SD_TOLERANCE + open_sd,
@@ -119,14 +122,14 @@ def table_rows(ours: Mapping[Key, Spread], *, quick: bool) -> Iterator[Row]:
                 )
 
 
-def verdict_of(rows: Sequence[Row], table: str, case: Case) -> Verdict:
-    """The verdict on the mean of one configuration."""
-    (row,) = (row for row in rows if row.name == _name(table, case))
-    return row.verdict
+def verdict_of(rows: Sequence[Row], table: str, case: Case, what: Statistic = "mean") -> Verdict | None:
+    """The verdict on the mean or the standard deviation of one configuration; None where it is not judged."""
+    verdicts = [row.verdict for row in rows if row.name == _name(table, case, what)]
+    return verdicts[0] if verdicts else None
 
 
-def _name(table: str, case: Case) -> str:
-    return f"{TABLES[table]}: {case.name}, mean"
+def _name(table: str, case: Case, what: Statistic) -> str:
+    return f"{TABLES[table]}: {case.name}, {what}"
 
 
 def _widened(known: KnownMisfit | None, by: float) -> KnownMisfit | None:
