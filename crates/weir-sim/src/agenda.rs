@@ -4,6 +4,9 @@
 //! is put in order when its time has come. Buckets are a few events wide, or, while few events are pending, so wide
 //! that the current one is all there is: a sorted array. The order does not depend on the width, so that fitting it
 //! is free of risk.
+//!
+//! Where a crowd has events at one instant no width helps. Then only the front of the current bucket is that array, and
+//! the others stand behind it: in order what was there when its time came, in a heap what comes in the meantime.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,8 +18,11 @@ pub(crate) type Entity = u32;
 
 #[derive(Debug)]
 pub(crate) struct Agenda {
-    /// The events of the current bucket, the next one last; see [`Agenda::key`].
+    /// The first events of the current bucket, the next one last; see [`Agenda::key`].
     current: Vec<u64>,
+    /// The others of the current bucket: no key is less than `behind`, none in front is greater.
+    rest: Rest,
+    behind: u64,
     /// Number of the current bucket since time zero, and when it starts.
     slot: u64,
     start: u64,
@@ -46,6 +52,14 @@ pub(crate) struct Agenda {
     pub(crate) few: usize,
 }
 
+/// The events of a crowd that stand behind the front.
+#[derive(Debug, Default)]
+struct Rest {
+    /// The next one last.
+    sorted: Vec<u64>,
+    late: BinaryHeap<Reverse<u64>>,
+}
+
 /// The events of a bucket, in any order: a cache line.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
@@ -55,6 +69,9 @@ const ROOM: usize = 8;
 const NONE: u32 = u32::MAX;
 /// Up to so many pending events, one sorted array is faster than buckets.
 const FEW: usize = 24;
+/// So many events of a crowd come to the front at a time; more than [`CROWDED`] do not stand there.
+const FRONT: usize = 32;
+const CROWDED: usize = 128;
 /// Widest buckets: times in them fit into 32 bits.
 const MAX_SHIFT: u32 = 32;
 /// Events per bucket that the width is fitted to, as a power of two.
@@ -73,6 +90,8 @@ impl Agenda {
         let buckets = (entities / 8).next_power_of_two().clamp(512, 65_536);
         Agenda {
             current: Vec::new(),
+            rest: Rest::default(),
+            behind: u64::MAX,
             slot: 0,
             start: 0,
             shift: MAX_SHIFT,
@@ -114,31 +133,70 @@ impl Agenda {
         }
     }
 
-    /// Takes the next event of the current bucket.
+    /// Takes the next event of the front of the current bucket.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Time, Entity)> {
         let key = self.current.pop()?;
         Some((self.time(key), key as Entity))
     }
 
-    /// Whether the current bucket is empty: it is time to [`Agenda::turn`].
+    /// Whether the front is empty: it is time to [`Agenda::turn`].
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.current.is_empty()
     }
 
-    /// Whose the events of the current bucket are.
+    /// Whose the events at the front of the current bucket are.
     pub(crate) fn upcoming(&self) -> impl Iterator<Item = Entity> + '_ {
         self.current.iter().map(|&key| key as Entity)
     }
 
     #[inline(never)]
     fn push_current(&mut self, key: u64) {
-        insert(&mut self.current, key);
         self.taken += 1;
-        if self.current.len() / 2 > self.few && self.taken >= FIRST_FIT {
-            self.fit();
+        if key >= self.behind {
+            return self.rest.late.push(Reverse(key));
         }
+        insert(&mut self.current, key);
+        if self.current.len() / 2 > self.few {
+            self.thin();
+        }
+    }
+
+    /// How much work makes it time to fit the width again. One array is too much for many events.
+    #[inline]
+    fn enough(&self) -> usize {
+        let is_crowded = self.shift == MAX_SHIFT && (self.behind != u64::MAX || self.current.len() / 2 > self.few);
+        if is_crowded { FIRST_FIT } else { self.fit_at }
+    }
+
+    /// Many events are current: perhaps the buckets are too wide, or it is a crowd.
+    #[cold]
+    fn thin(&mut self) {
+        if self.taken >= self.enough() {
+            self.fit();
+        } else if self.current.len() > CROWDED {
+            let behind = self.current.len() - FRONT;
+            self.rest.late.extend(self.current.drain(..behind).map(Reverse));
+            self.behind = self.rest.least();
+        }
+    }
+
+    /// The current events are a crowd in order: most of them step behind those at the front.
+    #[cold]
+    fn step_behind(&mut self) {
+        debug_assert!(self.rest.sorted.is_empty(), "a bucket is taken when the one before is over");
+        let front = self.current.split_off(self.current.len() - FRONT);
+        self.rest.sorted = std::mem::replace(&mut self.current, front);
+        self.behind = self.rest.least();
+    }
+
+    /// Fills the front with the next events of a crowd.
+    #[cold]
+    fn step_forward(&mut self) {
+        self.current.extend(std::iter::from_fn(|| self.rest.pop()).take(FRONT));
+        self.current.reverse();
+        self.behind = self.rest.least();
     }
 
     #[inline]
@@ -159,14 +217,17 @@ impl Agenda {
         self.beyond += 1;
     }
 
-    /// Makes the next bucket with events the current one, if there is any. The current one is empty.
+    /// Brings the next events to the front, which is empty: of the current bucket, or of the next one with events.
     #[inline(never)]
     pub(crate) fn turn(&mut self) {
-        if self.taken + self.passed / EMPTY_PER_EVENT >= self.fit_at {
+        if self.taken + self.passed / EMPTY_PER_EVENT >= self.enough() {
             self.fit();
             if !self.current.is_empty() {
                 return;
             }
+        }
+        if self.behind != u64::MAX {
+            return self.step_forward();
         }
         let far = self.far.peek().map_or(u64::MAX, |&Reverse((at, _))| self.slot_of(at));
         let next = self.next_filled().unwrap_or(u64::MAX);
@@ -188,6 +249,9 @@ impl Agenda {
             self.take_far();
         }
         self.taken += self.current.len();
+        if self.current.len() > CROWDED {
+            self.step_behind();
+        }
     }
 
     /// Adds the events that found no room in a bucket to the current ones.
@@ -283,6 +347,9 @@ impl Agenda {
             }
         }
         self.current.sort_unstable_by(|a, b| b.cmp(a));
+        if self.current.len() > CROWDED {
+            self.step_behind();
+        }
     }
 
     /// Takes out all events, in any order.
@@ -290,6 +357,10 @@ impl Agenda {
         let mut pending = Vec::new();
         loop {
             pending.extend(std::iter::from_fn(|| self.pop()));
+            while self.behind != u64::MAX {
+                self.step_forward();
+                pending.extend(std::iter::from_fn(|| self.pop()));
+            }
             match self.next_filled() {
                 None => break,
                 Some(slot) => self.go_to(slot),
@@ -301,6 +372,25 @@ impl Agenda {
         }
         pending.extend(self.far.drain().map(|Reverse(event)| event));
         pending
+    }
+}
+
+impl Rest {
+    /// The key of the next event; the greatest number without one.
+    #[inline]
+    fn least(&self) -> u64 {
+        let sorted = self.sorted.last().copied().unwrap_or(u64::MAX);
+        sorted.min(self.late.peek().map_or(u64::MAX, |late| late.0))
+    }
+
+    /// Takes the next event.
+    #[inline]
+    fn pop(&mut self) -> Option<u64> {
+        let late = self.late.peek().map_or(u64::MAX, |late| late.0);
+        match self.sorted.last() {
+            Some(&key) if key <= late => self.sorted.pop(),
+            _ => self.late.pop().map(|late| late.0),
+        }
     }
 }
 
@@ -382,6 +472,46 @@ mod tests {
                 for _ in 0..count {
                     prop_assert_eq!(agenda.next(), Some(event));
                 }
+            }
+            prop_assert_eq!(agenda.next(), None);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        /// The same, where a crowd acts at one instant, at which events are entered for others, before and behind those
+        /// that wait, and for later instants that they have in common.
+        #[test]
+        fn crowds_leave_in_the_order_of_time_and_entity(
+            crowd in 1_u32..3_000,
+            gaps in prop::collection::vec(prop_oneof![Just(0_u64), Just(1), Just(100), Just(51_200), 0_u64..1 << 34], 1..6),
+            dice in prop::collection::vec(any::<u32>(), 1..200),
+            few in 0_usize..50, fit_at in 1_usize..3000,
+        ) {
+            let mut agenda = Agenda::new(crowd as usize);
+            (agenda.few, agenda.fit_at) = (few, fit_at);
+            let mut expected = BTreeSet::new();
+            for entity in 0..crowd {
+                agenda.push(Time::from_ps(7), entity);
+                expected.insert((Time::from_ps(7), entity));
+            }
+            let mut dice = dice.into_iter().cycle();
+            let mut roll = |faces: u32| dice.next().map_or(0, |die| die % faces);
+            for _ in 0..6_000 {
+                let next = expected.pop_first();
+                prop_assert_eq!(agenda.next(), next);
+                let Some((now, _)) = next else { break };
+                for _ in 0..roll(3) {
+                    let at = now + Span::from_ps(gaps[roll(gaps.len() as u32) as usize]);
+                    let entity = roll(4 * crowd);
+                    if expected.insert((at, entity)) {
+                        agenda.push(at, entity);
+                    }
+                }
+            }
+            for event in expected {
+                prop_assert_eq!(agenda.next(), Some(event));
             }
             prop_assert_eq!(agenda.next(), None);
         }
