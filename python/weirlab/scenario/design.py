@@ -78,6 +78,14 @@ class ParameterRange(Model):
             return f"{round(value)} {unit}"
         return f"{value:.6g} {unit}".strip()
 
+    def part(self, level: str) -> float:
+        """The part of the way, 0 to 1, at which a `level` lies, but for its rounding."""
+        low, high, unit = self.between
+        value = float(level.removesuffix(unit))
+        if self.scale == "logarithmic":
+            return math.log(value / low) / math.log(high / low)
+        return (value - low) / (high - low)
+
 
 class _Parameters:
     """How pydantic reads ranges by dotted path."""
