@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import jsonschema
+import polars as pl
 import pytest
 
 from weirlab.files import locked, locked_directory
@@ -196,6 +197,21 @@ def test_run_of_a_study_runs_every_point(weir, place):
         {"traffic.a.source.load": "30 %"},
         {"traffic.a.source.load": "60 %"},
     ]
+
+
+def test_a_study_with_a_design_says_what_its_measures_hang_on(weir, place):
+    design = "kind: latin-hypercube, points: 20, parameters: {traffic.a.source.load: {between: 10 % .. 45 %}}"
+    text = (place / "run.yaml").read_text() + f"study: {{design: {{{design}}}}}\n"
+    text = text.replace("kind: loss-ratio, of: a", "kind: utilisation, of: switch-0->host-2")
+    (place / "filled.yaml").write_text(text)
+    outcome = weir("run", "filled.yaml", "--out", "f", "--report")
+    assert outcome.code == 0
+    assert "PAWN" in outcome.out
+    (row,) = json.loads((place / "f/result.json").read_text())["sensitivity"]
+    assert row["parameter"] == "traffic.a.source.load"
+    assert row["rho"] > 0.9
+    assert pl.read_parquet(place / "f/tables/sensitivity.parquet").row(0, named=True) == row
+    assert (place / "f/plots/sensitivity-loss.png").exists()
 
 
 def test_a_study_goes_on_in_its_directory(weir, place):

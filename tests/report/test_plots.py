@@ -10,6 +10,7 @@ import pytest
 from weirlab.errors import MissingCapability
 from weirlab.plots import Plot, delay_plots, delivery_plots, port_plots
 from weirlab.plots.series import POINTS, SERIES
+from weirlab.plots.study import plane_plots
 from weirlab.plots.style import DARK, LIGHT, altair, finished, scaled
 from weirlab.records import Records
 
@@ -152,3 +153,28 @@ def test_a_missing_package_is_a_message_that_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     with pytest.raises(MissingCapability, match="need vl-convert"):
         plot.svg()
+
+
+def test_two_factors_of_numbers_make_a_plane_for_each_combination_of_the_others():
+    levels = [(kind, gd, every) for kind in ("OG", "IG") for gd in (0.1, 0.2, 3) for every in (64, 128, 192)]
+    points = pl.DataFrame(
+        [
+            {"point": i, "kind": kind, "a.gd": str(gd), "a.every": f"{every} B"}
+            for i, (kind, gd, every) in enumerate(levels)
+        ]
+    )
+    measures = pl.DataFrame(
+        [
+            {"point": i, "measure": name, "replicate": replicate, "value": value, "unit": "B"}
+            for i, (_, gd, every) in enumerate(levels)
+            for replicate in (0, 1)
+            for name, value in (("queue", 1000.0 * gd + every + replicate), ("same", 0.0))
+        ]
+    )
+    plots = by_name(plane_plots(points, measures, ["kind", "a.gd", "a.every"]))
+    assert sorted(plots) == ["plane-queue-ig", "plane-queue-og"], "a measure that never changes has none"
+    cells = [row for row in data_of(plots["plane-queue-og"]) if "value" in row]
+    found = {(row["at_x"], row["at_y"]): row["value"] for row in cells}
+    assert len(found) == 9
+    assert found[3, 192] == pytest.approx(3.1925), "kB, mean over the replicates"
+    assert plane_plots(points, measures, ["kind", "a.gd"]) == []

@@ -31,6 +31,10 @@ class HotspotFacts:
     """HSV."""
     degree: float
     """HSD."""
+    sources: int
+    """Hosts that make it: HSD as a number of flows."""
+    service: float
+    """What the hot output serves, in line rates: mu."""
     throughput_max: float
     """Aggregate throughput with perfect control, as a share of capacity."""
     throughput_without_control: float | None
@@ -90,6 +94,8 @@ def _facts(name: str, hotspot: AnyHotspot, spec: Mapping[str, Any], layout: Layo
         at=hotspot.at,
         severity=severity,
         degree=degree,
+        sources=len(makers),
+        service=served[hot],
         throughput_max=sum(map(min, offered, served)) / len(hosts),
         throughput_without_control=without,
         contradictions=tuple(_contradictions(hotspot, severity, degree)),

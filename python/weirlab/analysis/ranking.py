@@ -10,7 +10,17 @@ from weirlab.scenario import Scenario
 from weirlab.theory.bcn import BcnPoint
 from weirlab.theory.ranking import PARAMETERS, Demand, margin_elasticities
 
-__all__ = ["ParameterLine", "QueueLine", "rank_parameters", "rank_queues"]
+__all__ = ["PATHS", "ParameterLine", "QueueLine", "rank_parameters", "rank_queues"]
+
+PATHS = {
+    "sampling": "control.bcn.congestion_point.sample_every",
+    "gd": "control.bcn.reaction_point.gd",
+    "gi": "control.bcn.reaction_point.gi",
+    "ru_fps": "control.bcn.reaction_point.ru",
+    "w": "control.bcn.congestion_point.w",
+    "q_eq_frames": "control.bcn.congestion_point.q_eq",
+}
+"""Where the parameters stand in a scenario."""
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,8 @@ def run_points(
 ) -> None:
     """Run all points of a study, or those that an earlier sitting left open."""
     from weirlab.errors import Interrupted
+    from weirlab.records import save_tables
+    from weirlab.report.sensitivity import sensitivity_of, sensitivity_table
     from weirlab.report.study import effect_table
     from weirlab.results import new_directory, write_json
     from weirlab.study import points_of, run_study
@@ -54,7 +56,11 @@ def run_points(
     except Interrupted as error:
         raise Interrupted(f"{error}. Continue with the same command and --out {directory}") from None
     seconds = time.monotonic() - began
+    influence = sensitivity_of(study)
     document = describe(study, directory, seconds)
+    if influence is not None:
+        save_tables({"sensitivity": influence}, directory / "tables")
+        document["sensitivity"] = influence.to_dicts()
     write_json(directory / "result.json", document)
     page = write_page(directory) if report else None
     if as_json:
@@ -68,7 +74,7 @@ def run_points(
             f"combinations that cannot be: {len(study.impossible)}; see {directory / 'impossible.json'}"
         )
     typer.echo()
-    show(effect_table(study))
+    show(effect_table(study) if influence is None else sensitivity_table(study, influence))
     show_place(directory, page)
 
 

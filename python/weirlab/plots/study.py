@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
+from weirlab.plots.plane import AxisOf, heat_map
 from weirlab.plots.style import LIGHT, Plot, altair, finished, scaled, series_colors
 from weirlab.stats import mean_interval
 
-__all__ = ["effect_plots"]
+__all__ = ["effect_plots", "plane_plots"]
 
 POINTS = 400
 """Most points in one plot."""
+PLANES = 12
+"""Most planes of one study."""
 _KINDS = {"ps": "time", "B": "bytes", "bit/s": "rate"}
 
 
@@ -37,6 +41,67 @@ def effect_plots(points: pl.DataFrame, measures: pl.DataFrame, factors: Sequence
         if rows.height:
             plots.append(_plot(str(name), rows, across, others, _order(points, across)))
     return plots
+
+
+def plane_plots(points: pl.DataFrame, measures: pl.DataFrame, factors: Sequence[str]) -> list[Plot]:
+    """Each measure as a map over the two factors with the most levels that are numbers, three levels or more
+    each; one map for each combination of the others. None where there are no such two factors."""
+    counts = {factor: points.get_column(factor).n_unique() for factor in factors}
+    sides = sorted(
+        (name for name in factors if _amounts(_order(points, name))[0]), key=lambda name: -counts[name]
+    )
+    if len(sides) < 2:
+        return []
+    across, up = sides[:2]
+    others = [factor for factor in factors if factor not in (across, up) and counts[factor] > 1]
+    axes = [_axis(points, factor) for factor in (across, up)]
+    labelled = points.select(
+        "point",
+        x=pl.col(across).replace_strict(_amounts(_order(points, across))[0], return_dtype=pl.Float64),
+        y=pl.col(up).replace_strict(_amounts(_order(points, up))[0], return_dtype=pl.Float64),
+        case=pl.concat_str([pl.col(factor) for factor in others], separator=", ") if others else pl.lit(""),
+    )
+    means = measures.group_by("point", "measure", "unit", maintain_order=True).agg(pl.col("value").mean())
+    plots = []
+    for (name, unit), group in means.join(labelled, on="point").group_by(
+        "measure", "unit", maintain_order=True
+    ):
+        known = group.drop_nulls("value")
+        if known.get_column("value").n_unique() < 2:
+            continue  # a map of one colour
+        largest = float(known.select(pl.col("value").abs().max()).item())
+        factor, shown = (
+            scaled(largest, _KINDS[str(unit)]) if unit in _KINDS else (1.0, "" if unit == "1" else unit)
+        )
+        for (case,), rows in known.group_by("case", maintain_order=True):
+            values = {(row["x"], row["y"]): row["value"] * factor for row in rows.iter_rows(named=True)}
+            plots.append(
+                heat_map(
+                    "-".join(["plane", str(name), *_words(str(case))]),
+                    f"{name}" + (f", {case}" if case else ""),
+                    x=axes[0],
+                    y=axes[1],
+                    values=[[values.get((x, y), math.nan) for x in axes[0].levels] for y in axes[1].levels],
+                    value_title=f"{name} [{shown}]" if shown else str(name),
+                    labels=True,
+                    note="Mean over the replicates.",
+                )
+            )
+    return plots[:PLANES]
+
+
+def _axis(points: pl.DataFrame, factor: str) -> AxisOf:
+    amounts, unit = _amounts(_order(points, factor))
+    levels = sorted(amounts.values())
+    title = factor.rsplit(".", 1)[-1]
+    return AxisOf(
+        f"{title} [{unit}]" if unit else title, levels, levels[0] > 0 and levels[-1] >= 10 * levels[0]
+    )
+
+
+def _words(text: str) -> list[str]:
+    """The letters and digits of a text, for a file name."""
+    return re.findall(r"[a-z0-9]+", text.lower())
 
 
 def _means(rows: pl.DataFrame, unit: str) -> pl.DataFrame:

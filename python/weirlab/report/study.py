@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from weirlab.plots.study import effect_plots
+from weirlab.plots.study import effect_plots, plane_plots
 from weirlab.plots.style import Plot
 from weirlab.report.page import (
     Block,
@@ -21,6 +21,7 @@ from weirlab.report.page import (
     number,
     percent,
 )
+from weirlab.report.sensitivity import sensitivity_sections
 from weirlab.report.shared import (
     display_unit,
     footer,
@@ -41,7 +42,6 @@ _CARDS = 3
 def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
     """The page, and its plots."""
     factors = _factors(study)
-    plots = effect_plots(study.points, study.measures, factors)
     lead: list[Block] = [*status_callouts(manifest)]
     replicates = len(study.seeds)
     lead.append(
@@ -63,9 +63,16 @@ def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
         )
     )
     sections = [Section("Results", [effect_table(study)])]
-    if plots:
-        sections.append(Section("Measures by factor", [figure(plot) for plot in plots]))
-    elif study.scenario.measure:
+    found, plots = sensitivity_sections(study)
+    sections = [*found, *sections]
+    # The points of a design fill a space: no level of a parameter is met twice.
+    effects = [] if _has_design(study) else effect_plots(study.points, study.measures, factors)
+    maps = [] if _has_design(study) else plane_plots(study.points, study.measures, factors)
+    if maps:
+        sections.append(Section("Planes", [figure(plot) for plot in maps]))
+    if effects:
+        sections.append(Section("Measures by factor", [figure(plot) for plot in effects]))
+    elif study.points.is_empty() and study.scenario.measure:
         sections.append(Section("Measures by factor", [Text("No point has been run yet.")]))
     if study.impossible:
         sections.append(Section("Combinations that cannot be", [_impossible_table(study)]))
@@ -82,7 +89,11 @@ def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
         sections=sections,
         footer=footer(study.provenance),
     )
-    return page, plots
+    return page, [*plots, *maps, *effects]
+
+
+def _has_design(study: Study) -> bool:
+    return study.scenario.study is not None and study.scenario.study.design is not None
 
 
 def _extremes(study: Study) -> list[Card]:

@@ -1,0 +1,167 @@
+"""The optimum of a study of hotspots: where it lies, how large it is, and the ranking of theory beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from weirlab.analysis.optimum import BEST, FED, WITHIN, Optimum, optimum_of
+from weirlab.analysis.queues import controlled_queues
+from weirlab.analysis.ranking import PATHS, rank_parameters, rank_queues
+from weirlab.errors import WeirlabError
+from weirlab.plots.optimum import optimum_plots
+from weirlab.plots.style import Plot
+from weirlab.report.page import Block, Column, Section, Table, Text, figure, number, percent
+from weirlab.report.shared import display_unit
+from weirlab.scenario import Scenario
+from weirlab.study import Study
+from weirlab.theory.bcn import BcnPoint
+
+__all__ = ["optimum_section", "ranking_table", "region_table"]
+
+
+def optimum_section(study: Study, influence: pl.DataFrame) -> tuple[Section | None, list[Plot]]:
+    """The section of a report and its plots, for a study of one hotspot with a design that fills the space;
+    `influence` is what `sensitivity_of` found."""
+    optimum = optimum_of(study.scenario, study.points, study.measures)
+    if optimum is None:
+        return None, []
+    assert study.scenario.study is not None
+    assert study.scenario.study.design is not None
+    plots = optimum_plots(optimum, dict(study.scenario.study.design.parameters))
+    blocks: list[Block] = [
+        Text(
+            f"A point is fed when the hot output carries at least {FED:.0%} of what it serves, and optimal "
+            f"when it is fed and the aggregate throughput is within {WITHIN:.0%} of what the traffic allows: "
+            "the theoretical maximum, or the best of the fed points where bursts offered less."
+        ),
+        _level_table(optimum),
+        Text(_agreement(optimum)),
+    ]
+    if (ranking := ranking_table(study.scenario, influence)) is not None:
+        blocks.append(ranking)
+    blocks += [*(figure(plot) for plot in plots), region_table(study, optimum)]
+    return Section("Where the optimum lies", blocks), plots
+
+
+def _agreement(optimum: Optimum) -> str:
+    found = optimum.agreement
+    if found.rho != found.rho:
+        return "Too few combinations to compare with the analytical ranking of traffic."
+    return (
+        "The analytical ranking orders traffic by its demand on the decrease gain, (HSD/µ)². Its rank "
+        "correlation with the share of points that are not optimal is "
+        f"{found.rho:.2f} ({found.low:.2f} to {found.high:.2f}) over {optimum.combinations.height} "
+        "combinations."
+    )
+
+
+def _level_table(optimum: Optimum) -> Table:
+    """How large the optimum is, by level of each factor."""
+    return Table(
+        "How much of the space is optimal, by level of each factor",
+        [
+            Column("factor", numeric=False),
+            Column("level", numeric=False),
+            Column("combinations"),
+            Column("optimal"),
+            Column("95 % interval"),
+            Column("fed"),
+            Column("demand (HSD/µ)²"),
+        ],
+        [
+            [
+                row["factor"].rsplit(".", 1)[-1],
+                row["level"],
+                str(row["combinations"]),
+                percent(row["optimal"]),
+                "–" if row["low"] is None else f"{percent(max(0.0, row['low']))} to {percent(row['high'])}",
+                percent(row["fed"]),
+                number(row["demand"], 3),
+            ]
+            for row in optimum.by_level().iter_rows(named=True)
+        ],
+        note="Mean over the combinations with this level, each with all its points; demand: the median.",
+    )
+
+
+def region_table(study: Study, optimum: Optimum) -> Table:
+    """The region of the best tenth of points of each class of traffic, in the units of the scenario."""
+    assert study.scenario.study is not None
+    assert study.scenario.study.design is not None
+    ranges = study.scenario.study.design.parameters
+    scales = {name: display_unit(given.between[2], given.between[1]) for name, given in ranges.items()}
+    rows = []
+    groups: Any = [((), optimum.regions)]
+    if optimum.traffic:
+        groups = optimum.regions.group_by(*optimum.traffic, maintain_order=True)
+    for key, group in groups:
+        first = group.row(0, named=True)
+        cells = [*map(str, key), str(first["points"]), percent(first["optimal"])]
+        for row in group.iter_rows(named=True):
+            given = ranges[row["parameter"]]
+            if row["low"] is None:
+                cells.append("–")
+                continue
+            factor = scales[row["parameter"]][0]
+            ends = (float(given.level(row[name]).split(" ")[0]) for name in ("low", "middle", "high"))
+            cells.append(" … ".join(number(end * factor, 3) for end in ends))
+        rows.append(cells)
+    return Table(
+        f"The best {BEST:.0%} of the points of each class of traffic",
+        [
+            *(Column(factor.rsplit(".", 1)[-1], numeric=False) for factor in optimum.traffic),
+            Column("points"),
+            Column("optimal"),
+            *(Column(name.rsplit(".", 1)[-1], scales[name][1]) for name in ranges),
+        ],
+        rows,
+        note="Of the fed points those with the greatest throughput, and all that reach as much as the last "
+        "of them: their 10 %, 50 % and 90 % quantiles. Of a parameter that does not matter these lie "
+        "near 10 %, 50 % and 90 % of the way through its range.",
+    )
+
+
+def ranking_table(scenario: Scenario, influence: pl.DataFrame) -> Table | None:
+    """The parameters by the weight that theory gives them, beside that of the simulation; None where theory
+    has no word on the scenario."""
+    try:
+        (hardest, *_) = rank_queues(scenario, controlled_queues(scenario))
+    except WeirlabError:
+        return None
+    if not isinstance(hardest.queue.point, BcnPoint):
+        return None
+    known = influence.drop_nulls("pawn")
+    measures = known.get_column("measure").unique(maintain_order=True).to_list()
+    found = {(row["measure"], row["parameter"]): row for row in known.iter_rows(named=True)}
+    places = {
+        (measure, row["parameter"]): place
+        for measure in measures
+        for place, row in enumerate(known.filter(measure=measure).iter_rows(named=True), start=1)
+    }
+    rows = []
+    for place, line in enumerate(rank_parameters(hardest.queue.point), start=1):
+        cells = [line.title, str(place), f"{line.demand_increase:+d} / {line.demand_decrease:+d}"]
+        cells.append(f"{line.margin:+.2f}")
+        for measure in measures:
+            row = found.get((measure, PATHS[line.name]))
+            if row is None:
+                cells.append("–")
+                continue
+            faint = " (chance)" if row["pawn"] <= row["pawn_chance"] else ""
+            cells.append(f"{places[measure, PATHS[line.name]]}: {row['pawn']:.3f}{faint}")
+        rows.append(cells)
+    return Table(
+        "Parameters: the analytical ranking beside the simulated one",
+        [
+            Column("parameter", numeric=False),
+            Column("rank in theory"),
+            Column("in the demands on Gi / Gd"),
+            Column("in the delay margin"),
+            *(Column(f"rank and PAWN for {measure}") for measure in measures),
+        ],
+        rows,
+        note="Theory: elasticities of the demands and of the delay margin, as in 'weir rank'. Simulation: "
+        "PAWN indices over all traffic; 'chance' is what a parameter without effect reaches as well.",
+    )

@@ -1,0 +1,122 @@
+"""Sensitivity of a study with a design: tables, plots and values for programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from weirlab.analysis.sensitivity import COLUMNS, MEANINGS, sensitivity
+from weirlab.errors import MissingCapability
+from weirlab.plots.sensitivity import sensitivity_plots
+from weirlab.plots.style import Plot
+from weirlab.report.optimum import optimum_section
+from weirlab.report.page import Block, Column, Details, Section, Table, Text, figure, number
+from weirlab.scenario.design import LatinHypercube
+from weirlab.study import Study
+
+__all__ = ["sensitivity_of", "sensitivity_sections", "sensitivity_table"]
+
+_TITLES = {
+    "mu_star": "µ*",
+    "mu_star_half": "±",
+    "mu": "µ",
+    "sigma": "σ",
+    "s1": "S1",
+    "s1_half": "±",
+    "st": "ST",
+    "st_half": "±",
+    "pawn": "PAWN",
+    "pawn_chance": "chance",
+    "rho": "ρ",
+    "rho_low": "from",
+    "rho_high": "to",
+}
+_INTRODUCTIONS = {
+    "morris": "Elementary effects (Morris): the whole range of a parameter changes the measure by µ* on "
+    "average; a σ as large as µ* says that the effect is not linear, or depends on other parameters.",
+    "sobol": "Sobol indices: S1 is the part of the variance over the whole space that a parameter causes "
+    "alone, ST what it causes together with others; all ST together exceed 1 by what several cause jointly.",
+    "latin-hypercube": "PAWN tells how much the distribution of the measure changes along the range of a "
+    "parameter, whatever the shape of the effect; ρ is Spearman's rank correlation, whose sign tells the "
+    "direction. Both see ranks within each combination of the factors.",
+}
+
+
+def sensitivity_of(study: Study) -> pl.DataFrame | None:
+    """What `weirlab.analysis.sensitivity` finds in a study; None without a design, or without a point. A
+    design that fills the space is looked at as a whole, the others by combination of the factors."""
+    plan = study.scenario.study
+    if plan is None or plan.design is None or study.points.is_empty() or study.measures.is_empty():
+        return None
+    by: list[str] | None = [] if isinstance(plan.design, LatinHypercube) else None
+    return sensitivity(study.scenario, study.points, study.measures, by)
+
+
+def sensitivity_table(study: Study, table: pl.DataFrame) -> Table:
+    """The parameters of a study with a design, the weightiest first, for each measure."""
+    kind, by = _kind(study), _by(study, table)
+    columns = COLUMNS[kind]
+    units = dict(study.measures.select("measure", "unit").unique().iter_rows())
+    shown = table.drop_nulls(columns[0])
+    same = table.filter(pl.col(columns[0]).is_null()).get_column("measure").unique(maintain_order=True)
+    never = [name for name in same if name not in set(shown.get_column("measure"))]
+    told = [f"{_TITLES[name]}: {MEANINGS[name]}" for name in columns]
+    if never:
+        told.append(f"the same at all points: {', '.join(never)}")
+    return Table(
+        "Parameters by their weight",
+        [
+            *(Column(factor.rsplit(".", 1)[-1], numeric=False) for factor in by),
+            Column("measure", numeric=False),
+            Column("parameter", numeric=False),
+            *(Column(_TITLES[column]) for column in columns),
+        ],
+        [
+            [
+                *(str(row[factor]) for factor in by),
+                row["measure"]
+                if units[row["measure"]] == "1"
+                else f"{row['measure']} [{units[row['measure']]}]",
+                row["parameter"].rsplit(".", 1)[-1],
+                *("–" if row[column] is None else number(row[column], 3) for column in columns),
+            ]
+            for row in shown.iter_rows(named=True)
+        ],
+        note="; ".join(told) + ".",
+        where="tables/sensitivity.parquet",
+    )
+
+
+def sensitivity_sections(study: Study) -> tuple[list[Section], list[Plot]]:
+    """The sections of a report, and their plots; none where there is nothing to analyse."""
+    try:
+        table = sensitivity_of(study)
+    except MissingCapability as error:
+        return [Section("Sensitivity", [Text(str(error))])], []
+    if table is None or table.is_empty():
+        return [], []
+    found, drawn = optimum_section(study, table)
+    section, plots = _section(study, table)
+    return [section, *([] if found is None else [found])], [*plots, *drawn]
+
+
+def _section(study: Study, table: pl.DataFrame) -> tuple[Section, list[Plot]]:
+    kind = _kind(study)
+    plots = sensitivity_plots(table, kind, _by(study, table))
+    blocks: list[Block] = [Text(_INTRODUCTIONS[kind]), *(figure(plot) for plot in plots)]
+    full = sensitivity_table(study, table)
+    blocks.append(full if len(full.rows) <= 40 else Details(f"All numbers: {len(full.rows)} rows", [full]))
+    return Section("Sensitivity", blocks), plots
+
+
+def _kind(study: Study) -> Any:
+    assert study.scenario.study is not None
+    assert study.scenario.study.design is not None
+    return study.scenario.study.design.kind
+
+
+def _by(study: Study, table: pl.DataFrame) -> list[str]:
+    """The factors whose levels the table tells apart."""
+    assert study.scenario.study is not None
+    return [factor for factor in study.scenario.study.factors if factor in table.columns]
