@@ -171,16 +171,18 @@ def _of_ranks(names: Sequence[str], sample: _Sample) -> Iterator[dict[str, Any]]
 
 
 def _of_morris(design: Morris, sample: _Sample) -> np.ndarray:
-    """Rows of `COLUMNS`; trajectories of several combinations count alike. Source: Morris 1991; Campolongo
-    2007."""
+    """Rows of `COLUMNS`. Source: Morris 1991; Campolongo 2007.
+
+    SALib takes a seed of 0 for none."""
     analyze = salib("SALib.analyze.morris").analyze
     found = analyze(unit_problem(design), sample.parts, sample.values, seed=design.seed + 1)
     return np.column_stack([found[key] for key in ("mu_star", "mu_star_conf", "mu", "sigma")])
 
 
 def _of_sobol(design: Sobol, sample: _Sample) -> np.ndarray:
-    """Rows of `COLUMNS`. Source: Saltelli 2010."""
+    """Rows of `COLUMNS`. Source: Saltelli 2010.
+
+    SALib takes a seed of 0 for none."""
     analyze = salib("SALib.analyze.sobol").analyze
-    # SALib takes a seed of 0 for none.
     found = analyze(unit_problem(design), sample.values, calc_second_order=False, seed=design.seed + 1)
     return np.column_stack([found[key] for key in ("ST", "ST_conf", "S1", "S1_conf")])
