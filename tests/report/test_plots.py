@@ -132,7 +132,8 @@ def test_text_of_users_cannot_break_out_of_a_picture(records):
     [
         (2e12, "time", "s"),
         (5e8, "time", "µs"),
-        (0.0, "time", "ps"),
+        (0.0, "time", "s"),
+        (20.0, "time", "ps"),
         (1500, "bytes", "kB"),
         (2.5e9, "rate", "Gbit/s"),
     ],
