@@ -76,7 +76,7 @@ def test_bcn_becomes_ids_bytes_and_rates() -> None:
     assert point["q_eq_bytes"] == 16 * 1500
     assert point["unit_bytes"] == 1500
     assert point["severe"] == {"above_bytes": 112_500, "action": "stop"}
-    assert point["sampling"] == {"kind": "uniform", "jitter": 0.5}
+    assert point["sampling"] == {"kind": "uniform", "jitter": 1.0}
     assert sender["hosts"] == [0, 1]
     assert sender["ru_bps"] == 10**6
     assert sender["drift"] is None

@@ -13,6 +13,7 @@ from weirlab.measures.rows import (
     by_replicate,
     flow_intervals,
     flow_rows,
+    jain_index,
     traffic_intervals,
 )
 from weirlab.records import Records
@@ -125,13 +126,9 @@ def delay_percentile(records: Records, traffic: Sequence[int], share: float) -> 
 
 
 def jain_fairness(records: Records, traffic: Sequence[int], window: Window | None = None) -> pl.DataFrame:
-    """Jain's index of the delivered rates x_i of n flows: (sum x)^2 / (n sum x^2), in [1/n, 1]; 1 is fair.
-
-    Null where nothing was delivered. Source: Jain 1984.
-    """
-    squares = (pl.col("rate_bps") ** 2).sum()
-    index = pl.col("rate_bps").sum() ** 2 / (pl.len() * squares)
-    return by_replicate(records, _flow_rates(records, traffic, window), pl.when(squares > 0).then(index))
+    """Jain's index of the delivered rates of flows, in [1/n, 1]; 1 is fair. Null where nothing was
+    delivered. See `jain_index`."""
+    return by_replicate(records, _flow_rates(records, traffic, window), jain_index("rate_bps"))
 
 
 def rms_fairness(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from weirlab.measures.rows import MissingRecordError, Window, by_replicate, recorded
+from weirlab.measures.rows import MissingRecordError, Window, by_replicate, jain_index, recorded
 from weirlab.records import Records
 
 __all__ = ["burst_delay", "delay_fairness", "drops", "recovery_time", "relative_fairness"]
@@ -27,18 +27,15 @@ def burst_delay(records: Records, traffic: Sequence[int], *, longest: bool = Fal
 
 
 def delay_fairness(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
-    """Jain's index of the mean burst delays d_i of n flows: (sum d)^2 / (n sum d^2), in [1/n, 1]; 1 is fair.
+    """Jain's index of the mean burst delays of flows, in [1/n, 1]; 1 is fair. See `jain_index`.
 
     Flows without a whole burst do not count. This index is our own: the benchmark names a latency fairness
-    index, ALFI, which is defined nowhere that we know. Source: Jain 1984.
+    index, ALFI, which is defined nowhere that we know.
     """
     whole = _bursts(records, traffic).filter(pl.col("bursts") > 0)
     mean = pl.col("delay_sum_ps").cast(pl.Float64) / pl.col("bursts")
     rows = whole.select("replicate", delay=mean)
-    squares = (pl.col("delay") ** 2).sum()
-    return by_replicate(
-        records, rows, pl.when(squares > 0).then(pl.col("delay").sum() ** 2 / (pl.len() * squares))
-    )
+    return by_replicate(records, rows, jain_index("delay"))
 
 
 def relative_fairness(
@@ -47,7 +44,7 @@ def relative_fairness(
     """RJFI: Jain's index of x_i = T_i / T_i ideal over the flows to `receiver`, in [1/n, 1]; 1 is fair.
 
     T_i: bytes delivered in the whole run; `shares`: the ideal of each sender, in any unit.
-    Source: ZRL benchmark, 'Simulation Overview'; Jain 1984.
+    Source: ZRL benchmark, 'Simulation Overview'
     """
     ideals = pl.DataFrame({"from": list(shares), "ideal": list(map(float, shares.values()))})
     chosen = records["flow_names"].filter(pl.col("traffic").is_in(list(traffic)) & (pl.col("to") == receiver))
@@ -59,10 +56,7 @@ def relative_fairness(
         .group_by("replicate", "from")
         .agg(x=pl.col("delivered_bytes").sum().cast(pl.Float64) / pl.col("ideal").first())
     )
-    squares = (pl.col("x") ** 2).sum()
-    return by_replicate(
-        records, rows, pl.when(squares > 0).then(pl.col("x").sum() ** 2 / (pl.len() * squares))
-    )
+    return by_replicate(records, rows, jain_index("x"))
 
 
 def recovery_time(

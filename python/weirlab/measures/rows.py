@@ -15,6 +15,7 @@ __all__ = [
     "by_replicate",
     "flow_intervals",
     "flow_rows",
+    "jain_index",
     "port_rows",
     "recorded",
     "traffic_intervals",
@@ -137,3 +138,13 @@ def by_replicate(
         .join(values, on="replicate", how="left", maintain_order="left")
         .select("replicate", value=result.cast(pl.Float64))
     )
+
+
+def jain_index(column: str) -> pl.Expr:
+    """Jain's index of the values x_i of n rows: (sum x)^2 / (n sum x^2), in [1/n, 1]; 1 is fair. Null where
+    all are 0.
+
+    Source: Jain 1984.
+    """
+    squares = (pl.col(column) ** 2).sum()
+    return pl.when(squares > 0).then(pl.col(column).sum() ** 2 / (pl.len() * squares))

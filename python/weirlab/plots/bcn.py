@@ -31,7 +31,7 @@ def queue_and_rates(
     end_ms = float(queue.select(pl.col("t_ms").max()).item())
     x = alt.X("t_ms:Q", scale=alt.Scale(domain=[0, end_ms], nice=False))
     levels = alt.layer(
-        *rule(set_point_kb, f"set point {set_point_kb:g} kB"),
+        *rule(set_point_kb, f"set point\n{set_point_kb:g} kB", beside=True),
         alt.Chart(queue)
         .mark_area(opacity=0.22, interpolate="step-before", color=LIGHT["blue"])
         .encode(
@@ -56,8 +56,9 @@ def queue_and_rates(
             ),
         )
     )
+    fair = rule(fair_gbps, f"fair share\n{fair_gbps:g} Gbit/s", beside=True)
     return finished(
-        [levels, alt.layer(*rule(fair_gbps, f"fair share {fair_gbps:g} Gbit/s"), limited)],
+        [levels, alt.layer(*fair, limited)],
         name=name,
         title=title,
         description=f"{title}: queue of the congested port and the rate of {len(flows)} limiters over "

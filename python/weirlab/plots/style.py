@@ -143,15 +143,19 @@ def finished(
     return Plot(name, title, description, {**chart.to_dict(), "config": _CONFIG}, note)
 
 
-def rule(value: float, text: str) -> list[Any]:
-    """A dashed horizontal line with its meaning at the right end."""
+def rule(value: float, text: str, *, beside: bool = False) -> list[Any]:
+    """A dashed horizontal line with its meaning above the right end, or `beside` the plot where curves would
+    cross it."""
     alt = altair()
     chart = alt.Chart(pl.DataFrame({"y": [value], "text": [text]})).encode(y="y:Q")
+    place = (
+        {"align": "left", "baseline": "middle", "dx": 5, "lineBreak": "\n"}
+        if beside
+        else {"align": "right", "baseline": "bottom", "dy": -3}
+    )
     return [
         chart.mark_rule(strokeDash=[4, 3], color=LIGHT["muted"]),
-        chart.mark_text(align="right", baseline="bottom", dy=-3, color=LIGHT["muted"]).encode(
-            x=alt.value("width"), text="text:N"
-        ),
+        chart.mark_text(**place, color=LIGHT["muted"]).encode(x=alt.value("width"), text="text:N"),
     ]
 
 

@@ -81,15 +81,11 @@ def _beside(
 
 _COLUMNS = [
     Column("configuration", numeric=False),
-    *(
-        Column(f"{what}, {whose}")
-        for whose in ("published", "ours")
-        for what in ("min", "mean", "max", "std")
-    ),
-    Column("difference of means"),
-    Column("verdict", numeric=False),
-    Column("difference of std"),
-    Column("verdict on std", numeric=False),
+    *(Column(f"{whose}: min mean max std") for whose in ("published", "ours")),
+    Column("mean differs"),
+    Column("std differs"),
+    Column("verdict: mean", numeric=False),
+    Column("verdict: std", numeric=False),
 ]
 
 
@@ -104,24 +100,24 @@ def _rows(
     rows = []
     for case in cases:
         published, here = published_spreads()[table, case], ours[table, case]
-        label = f"{TABLES[table]}: {case.name}" if named else case.title
+        label = f"{table}: {case.title}, {'with' if case.drift else 'without'} drift" if named else case.title
         rows.append(
             [
                 label,
-                *_numbers(published, 2),
-                *_numbers(here, 3),
+                _numbers(published, 2),
+                _numbers(here, 3),
                 f"{here.mean - published.mean:+.3f}",
-                verdict_of(findings.rows, table, case) or "–",
                 f"{here.sd - published.sd:+.3f}",
+                verdict_of(findings.rows, table, case) or "–",
                 verdict_of(findings.rows, table, case, "standard deviation") or "not judged",
             ]
         )
     return rows
 
 
-def _numbers(spread: Spread, digits: int) -> list[str]:
+def _numbers(spread: Spread, digits: int) -> str:
     figures = (spread.least, spread.mean, spread.greatest)
-    return [*(f"{value:.{digits}f}" for value in figures), f"{spread.sd:.3f}"]
+    return "\u2002".join([*(f"{value:.{digits}f}" for value in figures), f"{spread.sd:.3f}"])
 
 
 def _range(table: str, ours: dict[Key, Spread]) -> Plot:
@@ -138,7 +134,7 @@ def _range(table: str, ours: dict[Key, Spread]) -> Plot:
         for case in CASES
         for whose, spreads in sides.items()
     ]
-    return range_plot(pl.DataFrame(rows), name=f"{table}-ranges", title=TABLES[table], x_title=table)
+    return range_plot(pl.DataFrame(rows), name=f"{table}-ranges", title=TABLES[table], x_title=TABLES[table])
 
 
 def _trace(findings: Findings, picture: Picture) -> Plot:

@@ -30,7 +30,7 @@ class UniformSampling(Model):
     """Uniform around the mean."""
 
     kind: Literal["uniform"]
-    jitter: Fraction = 0.5
+    jitter: Fraction = 1.0
     """Relative half width; with 0 all amounts are alike, and samples may lock to the rhythm of a sender."""
 
 

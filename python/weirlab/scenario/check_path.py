@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from weirlab import _core
-from weirlab.scenario.flows import TrafficFault
 from weirlab.scenario.network import Path
 from weirlab.scenario.path import Line, line_spec
-from weirlab.scenario.selecting import Fault, Where
+from weirlab.scenario.selecting import EntryFault, Fault, Where
 from weirlab.scenario.testbeds import Netns, Sim
 from weirlab.units import Rate
 
@@ -79,7 +78,7 @@ def _line(line: Line, at: Where) -> Iterator[Fault]:
         line = line.model_copy(update={"rate": Rate(1)})
     try:
         _core.check_line(json.dumps(line_spec(line)))
-    except TrafficFault as fault:
+    except EntryFault as fault:
         yield (*at, "cross"), str(fault)
     except _core.SpecError as error:
         message, pointer = error.args

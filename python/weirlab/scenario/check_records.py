@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from weirlab.scenario.flows import TrafficFault, flows_of
+from weirlab.scenario.flows import flows_of
 from weirlab.scenario.layout import Layout
 from weirlab.scenario.measure import (
     CompletionTime,
@@ -35,7 +35,7 @@ from weirlab.scenario.record import (
     TcpRecord,
 )
 from weirlab.scenario.resolve import selected_traffic
-from weirlab.scenario.selecting import Fault, Where, nodes_amiss, ports_amiss, traffic_amiss
+from weirlab.scenario.selecting import EntryFault, Fault, Where, nodes_amiss, ports_amiss, traffic_amiss
 from weirlab.scenario.traffic import Tcp, Traffic
 from weirlab.units import Interval, Span
 
@@ -239,7 +239,7 @@ def _flow_data(scenario: Scenario, layout: Layout, measure: FlowMeasure, path: W
 def _flow_count(traffic: Traffic, layout: Layout) -> int:
     try:
         return sum(len(flow.targets) for flow in flows_of(traffic, layout))
-    except TrafficFault:
+    except EntryFault:
         return 1
 
 

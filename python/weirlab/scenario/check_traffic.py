@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from weirlab.scenario.flows import Flow, TrafficFault, departures, flows_of, frame_sizes
+from weirlab.scenario.flows import Flow, departures, flows_of, frame_sizes
 from weirlab.scenario.layout import Layout
-from weirlab.scenario.selecting import Fault, Where
+from weirlab.scenario.selecting import EntryFault, Fault, Where
 from weirlab.scenario.traffic import (
     Bernoulli,
     Bulk,
@@ -43,7 +43,7 @@ def check_traffic(scenario: Scenario, layout: Layout, *, searched: bool) -> Iter
             flows = flows_of(traffic, layout)
             if not amiss and not varied:
                 _gaps(traffic, flows, layout)
-        except TrafficFault as fault:
+        except EntryFault as fault:
             yield path + fault.path, str(fault)
 
 
@@ -60,7 +60,7 @@ def _gaps(traffic: Traffic, flows: list[Flow], layout: Layout) -> None:
             share = wire / sum(weight for _, weight in frame_sizes(source)) / process["gap_ps"]
             if share > 1 + 1e-9:
                 message = f"while on, it would send at {share:.4g} times the line rate; lengthen 'mean_on'"
-                raise TrafficFault(message, "source")
+                raise EntryFault(message, "source")
 
 
 def _source(traffic: Traffic, *, varied: bool) -> Iterator[Fault]:

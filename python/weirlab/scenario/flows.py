@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weirlab.scenario.layout import Layout, NoMatchError, Port
+from weirlab.scenario.selecting import EntryFault
 from weirlab.scenario.traffic import (
     UDP_HEADERS_BYTES,
     Bernoulli,
@@ -31,7 +32,7 @@ from weirlab.scenario.traffic import (
 )
 from weirlab.units import Rate
 
-__all__ = ["Flow", "TrafficFault", "departures", "flows_of", "frame_sizes", "mean_gap_ps"]
+__all__ = ["Flow", "departures", "flows_of", "frame_sizes", "mean_gap_ps"]
 
 MIN_FRAME_BYTES = 64
 """Shortest Ethernet frame, with FCS.
@@ -39,14 +40,6 @@ MIN_FRAME_BYTES = 64
 Source: IEEE 802.3, clause 3.2.8."""
 MAX_PAIRS = 1 << 22
 """Most pairs of a sender and a receiver; as many as the simulator takes."""
-
-
-class TrafficFault(Exception):  # noqa: N818 (a finding that becomes a Problem, never an error that users see)
-    """Something is wrong with an entry of traffic, at `path` below it."""
-
-    def __init__(self, message: str, *path: str | int) -> None:
-        self.path = path
-        super().__init__(message)
 
 
 @dataclass(frozen=True)
@@ -62,7 +55,7 @@ class Flow:
 
 
 def flows_of(traffic: Traffic, layout: Layout) -> list[Flow]:
-    """The flows of an entry of traffic. Raises TrafficFault."""
+    """The flows of an entry of traffic. Raises EntryFault."""
     if isinstance(traffic.pattern, Listed):
         return _listed_flows(traffic, layout)
     senders = _hosts(traffic, layout, "from")
@@ -87,11 +80,11 @@ def _hosts(traffic: Traffic, layout: Layout, side: str) -> list[int]:
         what = (
             "the senders, such as 'from: host-0'" if side == "from" else "the receivers, such as 'to: host-3'"
         )
-        raise TrafficFault(f"'{side}' is missing: {what}")
+        raise EntryFault(f"'{side}' is missing: {what}")
     try:
         return layout.host_ids(selector)
     except NoMatchError as error:
-        raise TrafficFault(str(error), side) from None
+        raise EntryFault(str(error), side) from None
 
 
 def _incast(traffic: Traffic, senders: list[int], receivers: list[int], layout: Layout) -> list[Flow]:
@@ -99,44 +92,44 @@ def _incast(traffic: Traffic, senders: list[int], receivers: list[int], layout: 
         counts = f"{len(senders)} senders and {len(receivers)} receivers"
         if traffic.pattern is None:
             kinds = "pattern: {kind: pairs}, permutation or uniform"
-            raise TrafficFault(f"{counts}: say who sends to whom, with {kinds}", "to")
-        raise TrafficFault(f"incast has one receiver (got {counts})", "to")
+            raise EntryFault(f"{counts}: say who sends to whom, with {kinds}", "to")
+        raise EntryFault(f"incast has one receiver (got {counts})", "to")
     (receiver,) = receivers
     others = [sender for sender in senders if sender != receiver]
     if not others:
-        raise TrafficFault(f"'{layout.nodes[receiver]}' is the only sender and the receiver", "to")
+        raise EntryFault(f"'{layout.nodes[receiver]}' is the only sender and the receiver", "to")
     return [Flow(sender, (receiver,)) for sender in others]
 
 
 def _pairs(senders: list[int], receivers: list[int], layout: Layout) -> list[Flow]:
     if len(senders) != len(receivers):
         counts = f"{len(senders)} senders and {len(receivers)} receivers"
-        raise TrafficFault(f"pairs need as many receivers as senders (got {counts})", "to")
+        raise EntryFault(f"pairs need as many receivers as senders (got {counts})", "to")
     for sender, receiver in zip(senders, receivers, strict=True):
         if sender == receiver:
-            raise TrafficFault(f"'{layout.nodes[sender]}' would be paired with itself", "to")
+            raise EntryFault(f"'{layout.nodes[sender]}' would be paired with itself", "to")
     return [Flow(sender, (receiver,)) for sender, receiver in zip(senders, receivers, strict=True)]
 
 
 def _permutation(senders: list[int], receivers: list[int], shift: int | None) -> list[Flow]:
     if set(senders) != set(receivers):
-        raise TrafficFault("in a permutation the receivers are the senders; leave 'to' out", "to")
+        raise EntryFault("in a permutation the receivers are the senders; leave 'to' out", "to")
     count = len(senders)
     step = count // 2 if shift is None else shift
     if step % count == 0:
-        raise TrafficFault(f"a shift of {step} among {count} hosts sends each to itself", "pattern")
+        raise EntryFault(f"a shift of {step} among {count} hosts sends each to itself", "pattern")
     return [Flow(sender, (senders[(i + step) % count],)) for i, sender in enumerate(senders)]
 
 
 def _uniform(senders: list[int], receivers: list[int], *, own: bool, layout: Layout) -> list[Flow]:
     if len(senders) * len(receivers) > MAX_PAIRS:
         pairs = f"{len(senders)} senders and {len(receivers)} receivers"
-        raise TrafficFault(f"{pairs} are more than {MAX_PAIRS} pairs; select fewer", "to")
+        raise EntryFault(f"{pairs} are more than {MAX_PAIRS} pairs; select fewer", "to")
     flows: list[Flow] = []
     for sender in senders:
         targets = tuple(receiver for receiver in receivers if own or receiver != sender)
         if not targets:
-            raise TrafficFault(f"'{layout.nodes[sender]}' has no receiver but itself", "to")
+            raise EntryFault(f"'{layout.nodes[sender]}' has no receiver but itself", "to")
         flows.append(Flow(sender, targets, drawn=True))
     return flows
 
@@ -145,21 +138,21 @@ def _listed_flows(traffic: Traffic, layout: Layout) -> list[Flow]:
     assert isinstance(traffic.pattern, Listed)
     for side, given in (("from", traffic.from_), ("to", traffic.to)):
         if given is not None:
-            raise TrafficFault("the list of flows names senders and receivers; leave this out", side)
+            raise EntryFault("the list of flows names senders and receivers; leave this out", side)
     flows: list[Flow] = []
     for i, ends in enumerate(traffic.pattern.flows):
         try:
             ids = [layout.host_ids([end]) for end in ends]
         except NoMatchError as error:
-            raise TrafficFault(str(error), "pattern", "flows", i) from None
+            raise EntryFault(str(error), "pattern", "flows", i) from None
         if any(len(found) != 1 for found in ids):
-            raise TrafficFault("name one sender and one receiver in each flow", "pattern", "flows", i)
+            raise EntryFault("name one sender and one receiver in each flow", "pattern", "flows", i)
         (sender,), (receiver,) = ids
         if sender == receiver:
-            raise TrafficFault(f"'{ends[0]}' would send to itself", "pattern", "flows", i)
+            raise EntryFault(f"'{ends[0]}' would send to itself", "pattern", "flows", i)
         if any(flow.source == sender for flow in flows):
             message = f"'{ends[0]}' sends twice here; write its second flow as another entry of traffic"
-            raise TrafficFault(message, "pattern", "flows", i)
+            raise EntryFault(message, "pattern", "flows", i)
         flows.append(Flow(sender, (receiver,)))
     return flows
 
@@ -179,7 +172,7 @@ def _mean(values: list[tuple[int, int]]) -> float:
 
 
 def mean_gap_ps(source: Departing, port: Port | None) -> float | None:
-    """Mean time between two frames of one sender; None for a load or rate of zero. Raises TrafficFault."""
+    """Mean time between two frames of one sender; None for a load or rate of zero. Raises EntryFault."""
     sizes = frame_sizes(source)
     if source.load is not None:
         if source.load == 0:
@@ -187,9 +180,7 @@ def mean_gap_ps(source: Departing, port: Port | None) -> float | None:
         wire = [(_port(port).wire_ps(size), weight) for size, weight in sizes]
         return _mean(wire) / source.load
     if source.rate is None:
-        raise TrafficFault(
-            "how much? write 'load: 50 %', 'rate: 300 Mbit/s' or 'rate: 10 kframe/s'", "source"
-        )
+        raise EntryFault("how much? write 'load: 50 %', 'rate: 300 Mbit/s' or 'rate: 10 kframe/s'", "source")
     if source.rate.stored == 0:
         return None
     if isinstance(source.rate, Rate):
@@ -203,7 +194,7 @@ def _port(port: Port | None) -> Port:
         message = (
             "needs the line rate of the sender, which has links of different rates; write 'rate' instead"
         )
-        raise TrafficFault(message, "source")
+        raise EntryFault(message, "source")
     return port
 
 
@@ -230,9 +221,9 @@ def departures(source: Departing, port: Port | None) -> dict[str, Any] | None:
 
 
 def _slot_ps(source: Departing, port: Port | None, gap: float) -> int:
-    """The slot of one frame. Raises TrafficFault where more than one would be needed in each."""
+    """The slot of one frame. Raises EntryFault where more than one would be needed in each."""
     ((size, _),) = frame_sizes(source)
     slot = _port(port).wire_ps(size)
     if slot > gap:
-        raise TrafficFault(f"more than a frame in each slot would be needed ({slot / gap:.4g})", "source")
+        raise EntryFault(f"more than a frame in each slot would be needed ({slot / gap:.4g})", "source")
     return slot

@@ -204,7 +204,7 @@ def _buffer(scenario: Scenario, port: str) -> Size | Frames | Literal["unlimited
 def line_spec(line: Line) -> dict[str, Any]:
     """A direction as the compiled core takes it.
 
-    Raises TrafficFault for cross traffic without a rate of its own.
+    Raises EntryFault for cross traffic without a rate of its own.
     """
     return {
         "loss": loss_spec(line.bursts or (RandomLoss(kind="random", ratio=line.loss) if line.loss else None)),

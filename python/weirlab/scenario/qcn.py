@@ -1,4 +1,7 @@
-"""Quantized congestion notification."""
+"""Quantized congestion notification.
+
+Source: IEEE8021-CN-MIB, the default values of its objects
+"""
 
 from __future__ import annotations
 
@@ -83,7 +86,7 @@ class QcnReactionPoint(LimiterQueue):
     """Gain of a decrease per unit of quantized feedback (0 to 63)."""
     min_decrease_factor: PositiveFraction = 0.5
     """A decrease leaves at least this share of the rate."""
-    min_rate: Rate = Rate(10**7)
+    min_rate: Rate = Rate(5 * 10**6)
     """No decrease goes below."""
     recovery: Recovery = Recovery()
     """How rates grow."""

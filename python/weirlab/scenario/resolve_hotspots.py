@@ -8,19 +8,12 @@ from typing import TYPE_CHECKING, Any
 from weirlab.errors import ScenarioError
 from weirlab.scenario.hotspots import InputGenerated, OutputGenerated
 from weirlab.scenario.layout import Layout, NoMatchError, Port
+from weirlab.scenario.selecting import EntryFault
 
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
 
 __all__ = ["add_hotspots", "mean_rate_fps", "mean_size_bytes", "targets_of"]
-
-
-class _Fault(Exception):  # noqa: N818 (a finding that becomes a Problem)
-    """Something is wrong with a hotspot, at `path` below it."""
-
-    def __init__(self, message: str, *path: str | int) -> None:
-        self.path = path
-        super().__init__(message)
 
 
 def add_hotspots(
@@ -42,7 +35,7 @@ def add_hotspots(
                 services.append(_output(hotspot, layout, host, port, traffic, window))
             else:
                 _input(name, hotspot, layout, host, traffic, window, duration_ps)
-        except _Fault as fault:
+        except EntryFault as fault:
             problems.append(scenario.problem_at(("hotspots", name, *fault.path), str(fault)))
     if problems:
         raise ScenarioError(problems)
@@ -54,10 +47,10 @@ def _place(layout: Layout, name: str) -> tuple[int, int]:
     try:
         (host,) = layout.host_ids([name])
     except NoMatchError as error:
-        raise _Fault(str(error), "at") from None
+        raise EntryFault(str(error), "at") from None
     ports = [i for i, port in enumerate(layout.ports) if port.target == name]
     if len(ports) != 1:
-        raise _Fault(f"'{name}' has {len(ports)} links; a hotspot needs a host with one", "at")
+        raise EntryFault(f"'{name}' has {len(ports)} links; a hotspot needs a host with one", "at")
     return host, ports[0]
 
 
@@ -70,9 +63,9 @@ def _output(
     window: tuple[int, int],
 ) -> dict[str, Any]:
     if (hotspot.service is None) == (hotspot.severity is None):
-        raise _Fault("write either 'service' or 'severity'", "service" if hotspot.service else "severity")
+        raise EntryFault("write either 'service' or 'severity'", "service" if hotspot.service else "severity")
     if hotspot.sources is not None and hotspot.degree is not None:
-        raise _Fault("stands beside 'sources'; write one of them", "degree")
+        raise EntryFault("stands beside 'sources'; write one of them", "degree")
     senders = None
     if hotspot.sources is not None:
         senders = set(_hosts(layout, hotspot.sources, "sources"))
@@ -86,11 +79,11 @@ def _output(
         assert hotspot.severity is not None
         arrivals = _arrivals(traffic, line, host, window)
         if not arrivals:
-            raise _Fault(f"nothing is sent to '{hotspot.at}' in this time", "severity")
+            raise EntryFault(f"nothing is sent to '{hotspot.at}' in this time", "severity")
         share = arrivals / _severity(hotspot)
         if share > 1:
             message = f"only {arrivals:.4g} line rates are offered: severity is at least {arrivals:.4g} here"
-            raise _Fault(message, "severity")
+            raise EntryFault(message, "severity")
     return {
         "port": port,
         "rate_bps": max(1, round(share * line.rate_bps)),
@@ -114,12 +107,12 @@ def _input(
     size = _hot_size(hotspot, traffic)
     mean_burst = _mean_burst(hotspot, traffic)
     if mean_burst < 1:
-        raise _Fault("a burst has at least one frame", "mean_burst")
+        raise EntryFault("a burst has at least one frame", "mean_burst")
     if hotspot.background == "stops":
         _pause_background(name, traffic, set(loads), window)
     if hotspot.severity is not None:
         if hotspot.flows is not None:
-            raise _Fault("stands beside 'flows'; write one of them", "severity")
+            raise EntryFault("stands beside 'flows'; write one of them", "severity")
         needed = _severity(hotspot) - _arrivals(traffic, line, host, window)
         each = needed / len(loads)
         if not 0 < each <= 1:
@@ -128,7 +121,7 @@ def _input(
                 if each > 1
                 else "the other traffic alone makes a hotspot that is worse"
             )
-            raise _Fault(message, "severity")
+            raise EntryFault(message, "severity")
         loads = dict.fromkeys(loads, each)
     sources = []
     for sender, load in loads.items():
@@ -156,7 +149,7 @@ def _input(
 def _hot_loads(hotspot: InputGenerated, layout: Layout, host: int) -> dict[int, float]:
     """Who sends how much to an input-generated hotspot."""
     if (hotspot.flows is None) == (hotspot.degree is None):
-        raise _Fault("write either 'degree' or 'flows'", "flows" if hotspot.flows else "degree")
+        raise EntryFault("write either 'degree' or 'flows'", "flows" if hotspot.flows else "degree")
     if hotspot.degree is not None:
         senders = _first(layout, hotspot.degree, without=None if hotspot.own else host)
         return dict.fromkeys(senders, 1.0)
@@ -174,7 +167,7 @@ def _hot_size(hotspot: InputGenerated, traffic: list[dict[str, Any]]) -> int:
         for source in entry["sources"]:
             if "fixed" in source["frame_size"]:
                 return int(source["frame_size"]["fixed"])
-    raise _Fault("how long are the hot frames? write 'frame_size: 64 B'", "frame_size")
+    raise EntryFault("how long are the hot frames? write 'frame_size: 64 B'", "frame_size")
 
 
 def _mean_burst(hotspot: InputGenerated, traffic: list[dict[str, Any]]) -> float:
@@ -188,7 +181,7 @@ def _hosts(layout: Layout, selector: tuple[str, ...], *path: str | int) -> list[
     try:
         return layout.host_ids(selector)
     except NoMatchError as error:
-        raise _Fault(str(error), *path) from None
+        raise EntryFault(str(error), *path) from None
 
 
 def _first(layout: Layout, degree: float, without: int | None) -> list[int]:
@@ -201,7 +194,7 @@ def _first(layout: Layout, degree: float, without: int | None) -> list[int]:
 def _severity(hotspot: OutputGenerated | InputGenerated) -> float:
     assert hotspot.severity is not None
     if hotspot.severity <= 1:
-        raise _Fault(f"only what is above 1 is a hotspot (got {hotspot.severity:g})", "severity")
+        raise EntryFault(f"only what is above 1 is a hotspot (got {hotspot.severity:g})", "severity")
     return hotspot.severity
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from weirlab.errors import ScenarioError
 from weirlab.scenario.layout import Layout, NoMatchError
+from weirlab.scenario.selecting import EntryFault, Where
 from weirlab.scenario.switching import Adapter, MemoryPause, SharedMemory
 from weirlab.units import Size
 
@@ -13,16 +14,6 @@ if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
 
 __all__ = ["resolve_switching"]
-
-Where = tuple[str | int, ...]
-
-
-class _Fault(Exception):  # noqa: N818 (a finding that becomes a Problem)
-    """Something is wrong, at `path`."""
-
-    def __init__(self, message: str, path: Where) -> None:
-        self.path = path
-        super().__init__(message)
 
 
 def resolve_switching(
@@ -35,7 +26,7 @@ def resolve_switching(
     try:
         memories = [] if memory is None else _memories(memory, layout)
         adapters, egress = _adapters(scenario, layout, origins)
-    except _Fault as fault:
+    except EntryFault as fault:
         raise ScenarioError([scenario.problem_at(fault.path, str(fault))]) from None
     return {"memories": memories, "adapters": adapters, "services": services, "egress": egress}
 
@@ -63,7 +54,7 @@ def _pause(memory: SharedMemory, size: int, ports: int, rate_bps: int, at: Where
     xoff = _xoff(memory, pause, size, ports, rate_bps, at)
     xon = xoff // 2 if pause.xon is None else _bytes(pause.xon, memory, (*at, "xon"))
     if xon >= xoff:
-        raise _Fault(f"is not below 'xoff' ({Size(xoff)})", (*at, "xon"))
+        raise EntryFault(f"is not below 'xoff' ({Size(xoff)})", *at, "xon")
     return {
         "scope": pause.scope,
         "xoff_bytes": xoff,
@@ -83,14 +74,14 @@ def _xoff(memory: SharedMemory, pause: MemoryPause, size: int, ports: int, rate_
     if pause.xoff is not None:
         return _bytes(pause.xoff, memory, (*at, "xoff"))
     if memory.frame_size is None:
-        raise _Fault("the watermarks need 'frame_size' beside 'size', or write 'xoff'", at)
+        raise EntryFault("the watermarks need 'frame_size' beside 'size', or write 'xoff'", *at)
     under_way = pause.round_trip.ps * rate_bps // (8 * 10**12)
     level = size - ports * (under_way + memory.frame_size.bytes)
     if pause.scope == "input":
         level //= ports
     if level <= 0:
         message = f"{ports} ports with a round trip of {pause.round_trip} need more than {Size(size)}"
-        raise _Fault(message, at)
+        raise EntryFault(message, *at)
     return level
 
 
@@ -98,7 +89,7 @@ def _bytes(level: Any, memory: SharedMemory, at: Where) -> int:
     if isinstance(level, Size):
         return level.bytes
     if memory.frame_size is None:
-        raise _Fault("frames of which size? write 'frame_size' beside it", at)
+        raise EntryFault("frames of which size? write 'frame_size' beside it", *at)
     return int(level.count) * memory.frame_size.bytes
 
 
@@ -111,7 +102,7 @@ def _adapters(
         try:
             hosts = layout.host_ids(adapter.at)
         except NoMatchError as error:
-            raise _Fault(str(error), ("adapters", name, "at")) from None
+            raise EntryFault(str(error), "adapters", name, "at") from None
         chosen |= dict.fromkeys(hosts, (name, adapter))
     adapters: list[dict[str, Any]] = []
     egress: list[dict[str, Any]] = []
@@ -122,9 +113,8 @@ def _adapters(
             adapters.append({"hosts": hosts, "kind": adapter.queues})
         if hosts and adapter.egress is not None:
             if adapter.egress.xon >= adapter.egress.xoff:
-                raise _Fault(
-                    f"is not below 'xoff' ({adapter.egress.xoff})", ("adapters", name, "egress", "xon")
-                )
+                below = f"is not below 'xoff' ({adapter.egress.xoff})"
+                raise EntryFault(below, "adapters", name, "egress", "xon")
             origins[f"/switching/egress/{len(egress)}"] = ("adapters", name, "egress")
             egress.append(
                 {

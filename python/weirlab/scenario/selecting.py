@@ -7,12 +7,20 @@ from collections.abc import Iterator, Sequence
 from weirlab.scenario.layout import Layout, NoMatchError, bracket_hint, matches
 from weirlab.scenario.problems import did_you_mean, listed
 
-__all__ = ["Fault", "Where", "nodes_amiss", "ports_amiss", "traffic_amiss"]
+__all__ = ["EntryFault", "Fault", "Where", "nodes_amiss", "ports_amiss", "traffic_amiss"]
 
 Where = tuple[str | int, ...]
 """A path in the scenario."""
 Fault = tuple[Where, str]
 """Where, and what is wrong."""
+
+
+class EntryFault(Exception):  # noqa: N818 (a finding that becomes a Problem, never an error that users see)
+    """Something is wrong with an entry of a scenario, at `path` below it: who asked knows which entry."""
+
+    def __init__(self, message: str, *path: str | int) -> None:
+        self.path = path
+        super().__init__(message)
 
 
 def ports_amiss(layout: Layout, patterns: Sequence[str], path: Where) -> Iterator[Fault]:

@@ -34,8 +34,6 @@ impl NotificationPoint {
 pub struct Rules {
     g: f64,
     alpha_timer: Span,
-    least: f64,
-    line: f64,
     recovery: recovery::Rules,
 }
 
@@ -45,9 +43,7 @@ impl Rules {
         Rules {
             g: spec.g,
             alpha_timer: spec.alpha_timer_ps,
-            least: spec.min_rate_bps.min(line_rate).bps() as f64,
-            line: line_rate.bps() as f64,
-            recovery: recovery::Rules::new(&spec.recovery),
+            recovery: recovery::Rules::new(&spec.recovery, spec.min_rate_bps, line_rate),
         }
     }
 }
@@ -65,8 +61,7 @@ pub struct Limiter {
 impl Limiter {
     /// A limiter at the line rate.
     pub(super) fn new(now: Time, rules: &Rules, stream: &mut Stream) -> Limiter {
-        let recovery = Recovery::new(now, rules.line, &rules.recovery, stream);
-        Limiter { recovery, alpha: 1.0, decay: now + rules.alpha_timer }
+        Limiter { recovery: Recovery::new(now, &rules.recovery, stream), alpha: 1.0, decay: now + rules.alpha_timer }
     }
 
     #[inline]
@@ -88,17 +83,13 @@ impl Limiter {
         if self.recovery.timer <= now {
             self.recovery.on_timeout(now, &rules.recovery, stream);
         }
-        self.recovery.rate < rules.line
+        self.recovery.is_limited(&rules.recovery)
     }
 
     /// Data was sent; whether the limiter goes on.
     #[inline]
     pub(super) fn on_sent(&mut self, size: Bytes, rules: &Rules, stream: &mut Stream) -> Change {
-        match self.recovery.on_sent(size, &rules.recovery, stream) {
-            false => Change::Ignored,
-            true if self.recovery.rate < rules.line => Change::Increased,
-            true => Change::Removed,
-        }
+        self.recovery.on_sent(size, &rules.recovery, stream)
     }
 
     /// A notification: `TR = CR`, `CR = CR (1 - alpha / 2)`, `alpha = (1 - g) alpha + g`.
@@ -107,7 +98,7 @@ impl Limiter {
     pub(super) fn on_feedback(&mut self, now: Time, rules: &Rules, stream: &mut Stream) -> Change {
         let recovery = &mut self.recovery;
         recovery.target = recovery.rate;
-        recovery.rate = recovery.rate.min((recovery.rate * (1.0 - self.alpha / 2.0)).max(rules.least));
+        recovery.decrease(1.0 - self.alpha / 2.0, &rules.recovery);
         recovery.restart(now, &rules.recovery, stream);
         recovery.restart_bytes(&rules.recovery, stream);
         self.alpha = (1.0 - rules.g) * self.alpha + rules.g;

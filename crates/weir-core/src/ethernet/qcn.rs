@@ -2,7 +2,7 @@
 //!
 //! Source: IEEE 802.1Qau
 //!
-//! From memory: we had no copy of the standard. What public implementations confirm is told in `docs/qcn.md`.
+//! We had no copy of the standard. What its management objects and public implementations confirm is told in `docs/qcn.md`.
 
 use super::bcn::Fate;
 use super::reaction::Change;
@@ -29,7 +29,7 @@ impl Feedback {
 /// Mean distance between samples, as a share of the distance without congestion, by the upper 3 bits of the feedback:
 /// 150, 75, 50, 37.5, 30, 25, 21.5 and 18.5 KB.
 ///
-/// Source: IEEE 802.1Qau, the table of sampling (from memory, and as in a QCN patch of Linux).
+/// Source: IEEE 802.1Qau, the table of sampling, as in a QCN patch of Linux.
 const SAMPLE_EVERY: [f64; 8] = [1.0, 0.5, 1.0 / 3.0, 0.25, 0.2, 1.0 / 6.0, 21.5 / 150.0, 18.5 / 150.0];
 
 /// A queue that measures.
@@ -79,8 +79,6 @@ impl CongestionPoint {
 pub struct Rules {
     gain_down: f64,
     least_factor: f64,
-    least: f64,
-    line: f64,
     recovery: recovery::Rules,
 }
 
@@ -90,9 +88,7 @@ impl Rules {
         Rules {
             gain_down: spec.gd,
             least_factor: spec.min_decrease_factor,
-            least: spec.min_rate_bps.min(line_rate).bps() as f64,
-            line: line_rate.bps() as f64,
-            recovery: recovery::Rules::new(&spec.recovery),
+            recovery: recovery::Rules::new(&spec.recovery, spec.min_rate_bps, line_rate),
         }
     }
 }
@@ -106,7 +102,7 @@ pub struct Limiter {
 impl Limiter {
     /// A limiter at the line rate.
     pub(super) fn new(now: Time, rules: &Rules, stream: &mut Stream) -> Limiter {
-        Limiter { recovery: Recovery::new(now, rules.line, &rules.recovery, stream) }
+        Limiter { recovery: Recovery::new(now, &rules.recovery, stream) }
     }
 
     #[inline]
@@ -122,17 +118,13 @@ impl Limiter {
     /// The timer ran out at `now`; whether the limiter goes on.
     pub(super) fn on_timeout(&mut self, now: Time, rules: &Rules, stream: &mut Stream) -> bool {
         self.recovery.on_timeout(now, &rules.recovery, stream);
-        self.recovery.rate < rules.line
+        self.recovery.is_limited(&rules.recovery)
     }
 
     /// Data was sent; whether the limiter goes on.
     #[inline]
     pub(super) fn on_sent(&mut self, size: Bytes, rules: &Rules, stream: &mut Stream) -> Change {
-        match self.recovery.on_sent(size, &rules.recovery, stream) {
-            false => Change::Ignored,
-            true if self.recovery.rate < rules.line => Change::Increased,
-            true => Change::Removed,
-        }
+        self.recovery.on_sent(size, &rules.recovery, stream)
     }
 
     /// The target moves to the rate unless no stage of the byte counter has ended since the last decrease, so that a
@@ -148,7 +140,7 @@ impl Limiter {
             recovery.restart_bytes(&rules.recovery, stream);
         }
         let factor = (1.0 - rules.gain_down * f64::from(feedback.0)).max(rules.least_factor);
-        recovery.rate = recovery.rate.min((recovery.rate * factor).max(rules.least));
+        recovery.decrease(factor, &rules.recovery);
         Change::Decreased
     }
 }

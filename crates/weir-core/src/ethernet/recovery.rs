@@ -1,15 +1,18 @@
 //! Self-increase of a rate towards a target: fast recovery halves the distance, active and hyper-active increase move
 //! the target. A byte counter and a timer each count stages; every stage is an increase.
 //!
-//! Source: IEEE 802.1Qau, fast recovery, active increase, hyper-active increase (from memory, and as in ns3-rdma).
+//! Source: IEEE 802.1Qau, fast recovery, active increase, hyper-active increase, as in ns3-rdma.
 
+use super::reaction::Change;
 use crate::rng::Stream;
 use crate::spec::control;
-use crate::units::{Bytes, Span, Time};
+use crate::units::{Bytes, Rate, Span, Time};
 
 /// The parameters, for a line rate.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
+    least: f64,
+    line: f64,
     byte_counter: f64,
     timer_ps: f64,
     jitter: f64,
@@ -22,8 +25,11 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    pub(super) fn new(spec: &control::Recovery) -> Rules {
+    /// The rules of `spec` for rates between `least` and that of the line.
+    pub(super) fn new(spec: &control::Recovery, least: Rate, line: Rate) -> Rules {
         Rules {
+            least: least.min(line).bps() as f64,
+            line: line.bps() as f64,
             byte_counter: spec.byte_counter_bytes.count() as f64,
             timer_ps: spec.timer_ps.ps() as f64,
             jitter: spec.jitter,
@@ -57,13 +63,18 @@ pub(super) struct Recovery {
 }
 
 impl Recovery {
-    /// At `rate` and with it for a target.
-    pub(super) fn new(now: Time, rate: f64, rules: &Rules, stream: &mut Stream) -> Recovery {
-        let mut recovery =
-            Recovery { rate, target: rate, byte_stage: 0, time_stage: 0, bytes_left: 0.0, timer: Time::NEVER };
+    /// At the rate of the line and with it for a target.
+    pub(super) fn new(now: Time, rules: &Rules, stream: &mut Stream) -> Recovery {
+        let (rate, target) = (rules.line, rules.line);
+        let mut recovery = Recovery { rate, target, byte_stage: 0, time_stage: 0, bytes_left: 0.0, timer: Time::NEVER };
         recovery.restart_bytes(rules, stream);
         recovery.restart_timer(now, rules, stream);
         recovery
+    }
+
+    /// Leaves `factor` of the rate, or the least rate.
+    pub(super) fn decrease(&mut self, factor: f64, rules: &Rules) {
+        self.rate = self.rate.min((self.rate * factor).max(rules.least));
     }
 
     /// The rate was decreased: fast recovery begins.
@@ -82,17 +93,17 @@ impl Recovery {
         self.bytes_left = rules.length(rules.byte_counter, self.byte_stage, stream);
     }
 
-    /// Data was sent; whether the rate increased.
+    /// Data was sent; a rate that reaches that of the line needs no limiter.
     #[inline]
-    pub(super) fn on_sent(&mut self, size: Bytes, rules: &Rules, stream: &mut Stream) -> bool {
+    pub(super) fn on_sent(&mut self, size: Bytes, rules: &Rules, stream: &mut Stream) -> Change {
         self.bytes_left -= size.count() as f64;
         if self.bytes_left > 0.0 {
-            return false;
+            return Change::Ignored;
         }
         self.byte_stage += 1;
         self.restart_bytes(rules, stream);
         self.increase(rules);
-        true
+        if self.is_limited(rules) { Change::Increased } else { Change::Removed }
     }
 
     /// The timer ran out at `now`.
@@ -100,6 +111,11 @@ impl Recovery {
         self.time_stage += 1;
         self.restart_timer(now, rules, stream);
         self.increase(rules);
+    }
+
+    /// Whether the rate is below that of the line.
+    pub(super) fn is_limited(&self, rules: &Rules) -> bool {
+        self.rate < rules.line
     }
 
     fn restart_timer(&mut self, now: Time, rules: &Rules, stream: &mut Stream) {

@@ -94,7 +94,7 @@ fn bcn() -> Bcn {
             saturation: Saturation::SetPoint,
             w: 2.0,
             sample_every_bytes: Bytes::new(150_000),
-            sampling: Sampling::Uniform { jitter: 0.5 },
+            sampling: Sampling::Uniform { jitter: 1.0 },
             counted: Counted::Received,
             positive: Positive::Tagged,
             negative: Negative::Always,

@@ -78,9 +78,8 @@ class _Progress:
 
 
 _REMARKS = (
-    "Jitter of sampling (50 %) and of pacing (15 %) were chosen to fit the published fairness: for "
-    "these two the "
-    "table is no validation.",
+    "Jitter of sampling (uniform from 0 to twice the mean) and of pacing (15 %) were chosen to fit the "
+    "published fairness: for these two the table is no validation.",
     "The restart rule after BCN(0,0) deviates from the text: the lesser of 1 Gbit/s and the rate "
     "before the stop; "
     "Tmax is doubled each time, Rmin is not halved. The rule to the letter has rows of its own.",

@@ -10,17 +10,19 @@ Source: BCN Calibration 2006, both slides "Observation", and "Pause and BCN(MAX)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import polars as pl
 
+from weirlab.reproduce import statements
 from weirlab.reproduce.bcn.cases import CASES, SCHEMES, Case
 from weirlab.reproduce.bcn.tables import Key, Spread, our_spreads, published_spreads, spread
 from weirlab.reproduce.frame import Claim
+from weirlab.reproduce.statements import Answer, Statement
 
-__all__ = ["STATEMENTS", "Answer", "Statement", "View", "claims_of", "our_view", "published_view"]
+__all__ = ["STATEMENTS", "View", "claims_of", "our_view", "published_view"]
 
 
 @dataclass(frozen=True)
@@ -35,45 +37,12 @@ class View:
     """One row per run of the scenarios with a victim flow."""
 
 
-class Answer(NamedTuple):
-    """Whether a statement holds; None where the numbers do not tell."""
-
-    holds: bool | None
-    evidence: str
-
-    def __str__(self) -> str:
-        word = {True: "holds", False: "does not hold", None: "open"}[self.holds]
-        return f"{word}: {self.evidence}"
-
-
-@dataclass(frozen=True)
-class Statement:
-    """An observation, with the criterion that we read it by."""
-
-    text: str
-    source: str
-    check: Callable[[View], Answer]
-    known: str = ""
-
-
 def claims_of(ours: View, *, quick: bool) -> list[Claim]:
     """Every statement with what the published numbers and ours say. What the few runs of a quick reproduction
     leave open does not count against it."""
-    published = published_view()
-    made = []
-    for statement in STATEMENTS:
-        answer = statement.check(ours)
-        made.append(
-            Claim(
-                statement=statement.text,
-                holds=answer.holds is True or (quick and answer.holds is None and not statement.known),
-                evidence=answer.evidence if answer.holds is not None else f"open: {answer.evidence}",
-                published=str(statement.check(published)),
-                source=f"BCN Calibration 2006, {statement.source}",
-                known=statement.known,
-            )
-        )
-    return made
+    return statements.claims_of(
+        STATEMENTS, ours, published_view(), source="BCN Calibration 2006,", lenient=quick
+    )
 
 
 def published_view() -> View:
@@ -300,7 +269,7 @@ _IDLE = (
 )
 _OWN_TABLES = "The published tables deny it, too"
 
-STATEMENTS: Sequence[Statement] = (
+STATEMENTS: Sequence[Statement[View]] = (
     Statement(
         "BCN(0,0) leaves congested links idle more than basic BCN while it recovers (utilisation, "
         "5-20 ms; all four pairs).",

@@ -122,6 +122,7 @@ SINGLE: Mapping[str, Mapping[str, Any]] = {
     },
     "restart at the rate before": {f"{_SENDER}.stop.restart": "before"},
     "samples at equal distances": {f"{_POINT}.sampling.jitter": 0.0},
+    "sampling jitter 0.5": {f"{_POINT}.sampling.jitter": 0.5},
     "samples at exponential distances": {f"{_POINT}.sampling": {"kind": "exponential"}},
     "each frame sampled by itself": {f"{_POINT}.sampling": {"kind": "per-frame"}},
     "pacing without jitter": {f"{_SENDER}.pacing_jitter": 0.0},

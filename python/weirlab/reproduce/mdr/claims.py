@@ -7,19 +7,21 @@ numbers of a view cannot tell, it leaves open.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import polars as pl
 
+from weirlab.reproduce import statements
 from weirlab.reproduce.frame import Claim
 from weirlab.reproduce.mdr import phases
 from weirlab.reproduce.mdr.searches import DEVICES, DURATIONS_S, NEAR, SUITES, summary_of
 from weirlab.reproduce.mdr.tables import PUBLISHED_RUNS, published_time
 from weirlab.reproduce.mdr.traces import CASES, replayed
+from weirlab.reproduce.statements import Answer, Statement
 
-__all__ = ["Answer", "Statement", "Time", "View", "claims", "our_view", "published_view"]
+__all__ = ["STATEMENTS", "Time", "View", "claims", "our_view", "published_view"]
 
 
 class Time(NamedTuple):
@@ -55,44 +57,9 @@ class View:
         return self.searches.filter(chosen)
 
 
-class Answer(NamedTuple):
-    """Whether a statement holds; None where the numbers do not tell."""
-
-    holds: bool | None
-    evidence: str
-
-    def __str__(self) -> str:
-        word = {True: "holds", False: "does not hold", None: "open"}[self.holds]
-        return f"{word}: {self.evidence}"
-
-
-@dataclass(frozen=True)
-class Statement:
-    """A claim of the text, with the criterion that we read it by."""
-
-    text: str
-    source: str
-    check: Callable[[View], Answer]
-    known: str = ""
-
-
 def claims(ours: View) -> list[Claim]:
     """Every statement with what the published numbers and ours say."""
-    published = published_view()
-    made = []
-    for statement in STATEMENTS:
-        answer = statement.check(ours)
-        made.append(
-            Claim(
-                statement=statement.text,
-                holds=answer.holds is True,
-                evidence=answer.evidence,
-                published=str(statement.check(published)),
-                source=f"CSIT MDR, section {statement.source}",
-                known=statement.known,
-            )
-        )
-    return made
+    return statements.claims_of(STATEMENTS, ours, published_view(), source="CSIT MDR, section")
 
 
 def published_view() -> View:
@@ -302,7 +269,7 @@ def _fewer_when_well(view: View) -> Answer:
 
 _TRIALS = "10, 30 and 60 s trials"
 
-STATEMENTS: Sequence[Statement] = (
+STATEMENTS: Sequence[Statement[View]] = (
     Statement(
         "MDR makes more trials than one binary search in all, but fewer of the final duration.",
         "2.8.1",
