@@ -23,6 +23,9 @@ campaign:
   cycles: 2
   cycle: [{name: loaded, run: [bulk, ping], for: 10 s}, {name: unloaded, run: ping, for: 5 s}]
 """
+CONTROL = "traffic.bulk.transport.congestion_control"
+RAPID = {f"{CONTROL}.kind": "rapid", f"{CONTROL}.n": "99", f"{CONTROL}.rho": "7.2"}
+RAPID |= {f"{CONTROL}.estimator.kind": "gap", f"{CONTROL}.estimator.epsilon": "0.5 us"}
 HOPS = """weirlab: 1
 name: chain
 testbed:
@@ -93,7 +96,7 @@ def test_a_chain_with_bursts_of_losses_is_loaded_and_its_narrowest_hop_bounds_it
 @pytest.mark.parametrize(
     ("kind", "change", "place"),
     [
-        ("sim", {"traffic.bulk.transport.congestion_control.kind": "bbr"}, "traffic.bulk.transport"),
+        ("sim", RAPID, "traffic.bulk.transport"),
         ("netns", {"traffic.bulk.transport.sack": "false"}, "traffic.bulk.transport.sack"),
         ("netns", {"traffic.bulk.transport.initial_window": "3"}, "traffic.bulk.transport.initial_window"),
     ],

@@ -203,9 +203,8 @@ def test_a_scenario_runs_as_it_stands_too():
 
 
 def test_what_the_simulator_has_no_form_for_is_refused_with_its_place():
-    tcp = {"kind": "tcp", "congestion_control": {"kind": "bbr"}}
-    plan = scenario(traffic__bulk={"from": "a", "to": "b", "source": {"kind": "bulk"}, "transport": tcp})
-    with pytest.raises(UnsupportedError, match=r"congestion_control: .* has no \'bbr\'"):
+    plan = scenario(traffic__ping={"from": "a", "to": "b", "source": {"kind": "ping", "every": "1 s"}})
+    with pytest.raises(UnsupportedError, match=r"source: .* has no echo requests"):
         open_testbed(plan)
 
 

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use weir_core::cc::Controller;
 use weir_core::path::{Line, LineCounters, LoadedPath, ProbeSpec, TransferSpec};
 use weir_core::rng::Seed;
 use weir_core::tcp::{HEADERS, Receiver, ReceiverCounters, Segment, Sender, SenderCounters};
@@ -169,7 +170,7 @@ impl<'a> Run<'a> {
             under_way: 0,
             flows: flows(),
         });
-        let stream = |transfer: &TransferSpec| {
+        let stream = |(i, transfer): (u32, &TransferSpec)| {
             let mut config = transfer.config.clone();
             config.window_scaling &= !strips;
             let mut stream = Stream {
@@ -180,10 +181,13 @@ impl<'a> Run<'a> {
                 flows: flows(),
                 totals: StreamTotals::default(),
             };
+            if let Controller::Bbr(bbr) = stream.sender.control() {
+                bbr.set_chance(seed.stream(&format!("path/probes/{i}")));
+            }
             stream.sender.open(Time::ZERO);
             stream
         };
-        let streams = spec.transfer.iter().flat_map(|transfer| (0..transfer.streams).map(move |_| transfer));
+        let streams = spec.transfer.iter().flat_map(|transfer| (0..transfer.streams).map(move |i| (i, transfer)));
         Run {
             now: Time::ZERO,
             lines: (0..spec.hops.len()).flat_map(directions).collect(),

@@ -251,6 +251,11 @@ impl Plan {
         seed.stream(&format!("timers/{}", connection.stream))
     }
 
+    /// Chance of the times at which `connection` probes for bandwidth.
+    pub(crate) fn probe_chance(&self, connection: &PlannedConnection, seed: Seed) -> Stream {
+        seed.stream(&format!("probes/{}", connection.stream))
+    }
+
     /// Ports of hosts whose senders ask how many frames wait there.
     pub(crate) fn bounded_adapters(&self) -> impl Iterator<Item = u32> {
         let bounded = self.connections.iter().filter(|connection| self.hosts(connection).adapter_frames.is_some());

@@ -97,6 +97,10 @@ impl Plan {
                     }
                     true
                 }
+                Controller::Bbr(bbr) => {
+                    bbr.set_chance(self.probe_chance(connection, seed));
+                    false
+                }
                 _ => false,
             };
             let sender = TcpSender {

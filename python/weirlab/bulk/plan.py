@@ -103,7 +103,7 @@ class Plan:
 
 
 _IN_KERNEL = ("bbr", "cubic", "reno")
-_SIMULATED = ("cubic", "reno")
+_SIMULATED = ("bbr", "cubic", "reno")
 _DEFAULT_WINDOW = Tcp.model_fields["window"].default
 _OF_SIMULATOR = "is a setting of the simulator, which real stacks are not told; leave this out"
 

@@ -26,7 +26,7 @@ from weirlab.scenario.resolve_control import resolve_control
 from weirlab.scenario.resolve_hotspots import add_hotspots
 from weirlab.scenario.resolve_switching import resolve_switching
 from weirlab.scenario.resolve_transport import connections
-from weirlab.scenario.traffic import Bbr, Departing, Ping, Tcp, Traffic
+from weirlab.scenario.traffic import Departing, Ping, Tcp, Traffic
 from weirlab.units import Size
 
 if TYPE_CHECKING:
@@ -311,10 +311,6 @@ def unsupported(scenario: Scenario) -> list[Problem]:
 def _unsupported_traffic(scenario: Scenario) -> Iterator[tuple[Where, str]]:
     for name, traffic in scenario.traffic.items():
         path = ("traffic", name)
-        if isinstance(traffic.transport, Tcp):
-            control = traffic.transport.congestion_control
-            if isinstance(control, Bbr):
-                yield (*path, "transport", "congestion_control"), f"has no '{control.kind}'"
         if isinstance(traffic.source, Ping):
             yield (*path, "source"), "has no echo requests"
         for part in ("timing", "adapter"):

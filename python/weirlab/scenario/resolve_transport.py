@@ -8,7 +8,7 @@ from weirlab.scenario.base import Model
 from weirlab.scenario.flows import departures, flows_of, frame_sizes
 from weirlab.scenario.layout import Layout, Port
 from weirlab.scenario.rapid import Rapid
-from weirlab.scenario.traffic import Bulk, Cubic, Departing, Reno, Tcp, Traffic
+from weirlab.scenario.traffic import Bbr, Bulk, Cubic, Departing, Reno, Tcp, Traffic
 from weirlab.units import Span
 
 __all__ = ["connections", "tcp_spec"]
@@ -138,8 +138,8 @@ def tcp_spec(tcp: Tcp, link: Port | None = None) -> dict[str, Any]:
         case Rapid() as rapid:
             control = _rapid(rapid, link)
             stamps = rapid.stamps.ps
-        case other:
-            raise AssertionError(f"{other.kind} is refused before it is resolved")
+        case Bbr():
+            control = {"kind": "bbr"}
     return {
         "congestion_control": control,
         "recovery": tcp.recovery,

@@ -211,7 +211,8 @@ class Cubic(Model):
 
 
 class Bbr(Model):
-    """BBR as the testbed's stack has it."""
+    """BBR: in the simulator version 3 (draft-ietf-ccwg-bbr-06); on real stacks that of the kernel, which in
+    Linux is version 1."""
 
     kind: Literal["bbr"]
 

@@ -9,21 +9,26 @@
 //! | [`Reno`] | `reno.rs` | RFC 5681 |
 //! | [`Cubic`] | `cubic.rs` | RFC 9438 |
 //! | [`Rapid`] | `rapid.rs` | Konda & Kaur 2009 |
+//! | [`Bbr`] | `bbr/` | draft-ietf-ccwg-bbr-06 |
 //!
 //! A controller that times each segment by itself says when the next one departs, and is told of each departure and of
-//! each arrival that the receiver stamped.
+//! each arrival that the receiver stamped. One that keeps a model of the path is told a sample of the delivery rate with
+//! each acknowledgement, and of each segment that is lost.
 
+mod bbr;
 mod cubic;
 mod rapid;
 mod reno;
 
 use serde::{Deserialize, Serialize};
 
+pub use bbr::{Bbr, State as BbrState};
 pub use cubic::Cubic;
 pub use rapid::Rapid;
 pub use reno::Reno;
 
 use crate::error::SpecError;
+use crate::tcp::{self, rate};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// What a controller is told.
@@ -133,6 +138,34 @@ pub trait CongestionControl {
     fn on_repaired(&mut self, now: Time) {
         let _ = now;
     }
+
+    /// Whether it keeps a model of the path: then the four methods below tell it what that takes, and its own window
+    /// holds while losses are repaired.
+    fn keeps_model(&self) -> bool {
+        false
+    }
+
+    /// The connection is established; `rtt` is its first round-trip time, unless the SYN was sent twice.
+    fn on_established(&mut self, now: Time, rtt: Option<Span>) {
+        let _ = (now, rtt);
+    }
+
+    /// Nothing is in flight, the application had nothing to send for a while, and now has.
+    fn on_restart(&mut self, now: Time) {
+        let _ = now;
+    }
+
+    /// A segment was found lost.
+    fn on_lost(&mut self, now: Time, loss: &rate::Loss) {
+        let _ = (now, loss);
+    }
+
+    /// New data has arrived; told after all other events of the acknowledgement. Whether the controller sends so little
+    /// now that samples of it count as limited by the application.
+    fn on_sample(&mut self, now: Time, sample: &rate::Sample) -> bool {
+        let _ = (now, sample);
+        false
+    }
 }
 
 /// Which controller, with its parameters, as it crosses the boundary.
@@ -152,6 +185,8 @@ pub enum Config {
     },
     /// [`Rapid`].
     Rapid(Box<crate::rapid::Config>),
+    /// [`Bbr`].
+    Bbr {},
 }
 
 impl Config {
@@ -161,7 +196,7 @@ impl Config {
     /// The first fault found.
     pub fn check(&self) -> Result<(), SpecError> {
         match *self {
-            Config::Reno {} => Ok(()),
+            Config::Reno {} | Config::Bbr {} => Ok(()),
             Config::Cubic { c, beta, .. } => {
                 if !(c > 0.0 && c <= 1000.0) {
                     return Err(SpecError::new("/c", format!("a number above 0 and at most 1000 (got {c})")));
@@ -185,6 +220,8 @@ pub enum Controller {
     Cubic(Cubic),
     /// Konda & Kaur 2009.
     Rapid(Box<Rapid>),
+    /// The draft of the IETF.
+    Bbr(Box<Bbr>),
     /// A user's own.
     Custom(Box<dyn CustomControl>),
 }
@@ -193,14 +230,16 @@ pub enum Controller {
 pub trait CustomControl: CongestionControl + std::fmt::Debug + Send {}
 
 impl Controller {
-    /// The controller of `config` for full segments of `segment`, in frames of `frame`, which starts with `initial`.
-    pub fn new(config: &Config, segment: Bytes, frame: Bytes, initial: Bytes) -> Controller {
-        match *config {
+    /// The controller of a connection with the settings `config`.
+    pub fn new(config: &tcp::Config) -> Controller {
+        let (segment, initial) = (config.segment_bytes, config.initial_window());
+        match config.congestion_control {
             Config::Reno {} => Controller::Reno(Reno::new(segment, initial)),
             Config::Cubic { c, beta, fast_convergence } => {
                 Controller::Cubic(Cubic::new(segment, initial, c, beta, fast_convergence))
             }
-            Config::Rapid(ref rapid) => Controller::Rapid(Box::new(Rapid::new(rapid, segment, frame))),
+            Config::Rapid(ref rapid) => Controller::Rapid(Box::new(Rapid::new(rapid, segment, config.full_frame()))),
+            Config::Bbr {} => Controller::Bbr(Box::new(Bbr::new(config))),
         }
     }
 }
@@ -211,6 +250,7 @@ macro_rules! delegate {
             Controller::Reno($controller) => $call,
             Controller::Cubic($controller) => $call,
             Controller::Rapid($controller) => $call,
+            Controller::Bbr($controller) => $call,
             Controller::Custom($controller) => $call,
         }
     };
@@ -257,5 +297,25 @@ impl CongestionControl for Controller {
 
     fn on_repaired(&mut self, now: Time) {
         delegate!(self, controller => controller.on_repaired(now));
+    }
+
+    fn keeps_model(&self) -> bool {
+        delegate!(self, controller => controller.keeps_model())
+    }
+
+    fn on_established(&mut self, now: Time, rtt: Option<Span>) {
+        delegate!(self, controller => controller.on_established(now, rtt));
+    }
+
+    fn on_restart(&mut self, now: Time) {
+        delegate!(self, controller => controller.on_restart(now));
+    }
+
+    fn on_lost(&mut self, now: Time, loss: &rate::Loss) {
+        delegate!(self, controller => controller.on_lost(now, loss));
+    }
+
+    fn on_sample(&mut self, now: Time, sample: &rate::Sample) -> bool {
+        delegate!(self, controller => controller.on_sample(now, sample))
     }
 }

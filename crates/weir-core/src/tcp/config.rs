@@ -116,6 +116,11 @@ impl Config {
         self.window_scaling.then(|| (0..MAX_SCALE).find(fits).unwrap_or(MAX_SCALE))
     }
 
+    /// What may be sent before the first acknowledgement of data.
+    pub fn initial_window(&self) -> Bytes {
+        self.segment_bytes * u64::from(self.initial_window_segments)
+    }
+
     /// Length of the frame of a full segment, without preamble and gap.
     pub fn full_frame(&self) -> Bytes {
         let flags = Flags::ACK.with_if(self.timestamps, Flags::TIMESTAMPS);

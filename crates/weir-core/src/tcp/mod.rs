@@ -10,7 +10,7 @@
 //! Sources: RFC 9293 (the protocol), RFC 5681 and 3465 (slow start and congestion avoidance), RFC 6582 (recovery without
 //! selective acknowledgements), RFC 2018 and 6675 (recovery with them), RFC 6937 (proportional rate reduction), RFC 6298
 //! (timeout), RFC 3042 (limited transmit), RFC 6928 (initial window), RFC 7323 (windows, time stamps, PAWS), RFC 3168
-//! (ECN), RFC 8985 (lost retransmissions).
+//! (ECN), RFC 8985 (lost retransmissions); [`rate`]: delivery-rate samples.
 //!
 //! Limits: data flows in one direction; the application at the receiver takes everything at once, so windows do not
 //! close and no probes of a closed window are needed; a receiver keeps what it has told of (no reneging); segments are
@@ -19,6 +19,7 @@
 mod config;
 mod counters;
 mod ranges;
+pub mod rate;
 mod receiver;
 mod reduction;
 mod rtt;

@@ -39,8 +39,8 @@ pub(crate) struct Delivered {
     pub(crate) bytes: u64,
     /// When the last segment that was sent once and arrived now was sent.
     pub(crate) once_sent: Option<Time>,
-    /// When the last segment that arrived now was sent last.
-    pub(crate) last_sent: Option<Time>,
+    /// Of the segments that arrived now, the one that was sent last: when that was, and its number.
+    pub(crate) last: Option<(Time, u64)>,
 }
 
 #[derive(Clone, Debug)]
@@ -71,6 +71,8 @@ pub(crate) struct Scoreboard {
     lost_again: VecDeque<u64>,
     /// How many segments were sent again once, twice, ...
     times: [u64; 8],
+    /// Which segments were found lost, with their lengths, until somebody asks; none: nobody does.
+    losses: Option<Vec<(u64, u32)>>,
 }
 
 impl Scoreboard {
@@ -91,7 +93,23 @@ impl Scoreboard {
             in_order: VecDeque::new(),
             lost_again: VecDeque::new(),
             times: [0; 8],
+            losses: None,
         }
+    }
+
+    /// Remembers from now on which segments are found lost.
+    pub(crate) fn keep_losses(&mut self) {
+        self.losses = Some(vec![]);
+    }
+
+    /// The segments that were found lost since this was asked last.
+    pub(crate) fn take_losses(&mut self) -> Vec<(u64, u32)> {
+        self.losses.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The number of the first segment that is not acknowledged.
+    pub(crate) fn first(&self) -> u64 {
+        self.first
     }
 
     /// The first number that is not acknowledged.
@@ -210,6 +228,9 @@ impl Scoreboard {
             let sent = self.sent[(self.lost_below - self.first) as usize];
             if sent.skip == 0 {
                 self.lost += u64::from(sent.len);
+                if let Some(losses) = &mut self.losses {
+                    losses.push((self.lost_below, sent.len));
+                }
             }
             self.lost_below += 1;
         }
@@ -227,6 +248,9 @@ impl Scoreboard {
             self.at(place).epoch = 0;
             self.resent -= u64::from(sent.len);
             self.lost_again.push_back(place);
+            if let Some(losses) = &mut self.losses {
+                losses.push((place, sent.len));
+            }
             found += 1;
         }
         found
@@ -234,6 +258,12 @@ impl Scoreboard {
 
     /// The retransmission timer expired: whatever has not arrived is lost, sent again or not.
     pub(crate) fn lose_all(&mut self) {
+        if let Some(losses) = &mut self.losses {
+            let in_flight = |&(place, sent): &(u64, &Sent)| {
+                sent.skip == 0 && (place >= self.lost_below || sent.epoch == self.epoch)
+            };
+            losses.extend((self.first..).zip(&self.sent).filter(in_flight).map(|(place, sent)| (place, sent.len)));
+        }
         self.epoch += 1;
         (self.assumed, self.resent) = (0, 0);
         self.lost = self.outstanding() - self.sacked;
@@ -320,7 +350,7 @@ impl Scoreboard {
     fn deliver(&mut self, place: u64, sent: &Sent, news: &mut Delivered) {
         let len = u64::from(sent.len);
         news.bytes += len;
-        news.last_sent = news.last_sent.max(Some(sent.at));
+        news.last = news.last.max(Some((sent.at, place)));
         if sent.resent == 0 {
             news.once_sent = news.once_sent.max(Some(sent.at));
         }
@@ -369,7 +399,7 @@ impl Scoreboard {
 
     /// The number of the segment that is sent next.
     #[inline]
-    fn last(&self) -> u64 {
+    pub(crate) fn last(&self) -> u64 {
         self.first + self.sent.len() as u64
     }
 }

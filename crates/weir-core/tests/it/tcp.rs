@@ -418,8 +418,11 @@ fn any_config() -> impl Strategy<Value = Config> {
     let recovery = prop::sample::select(vec![Recovery::Halving, Recovery::Prr, Recovery::RateHalving]);
     let marking = prop::sample::select(vec![LossMarking::Count, LossMarking::Fack]);
     let again = prop::sample::select(vec![LostRetransmissions::Detect, LostRetransmissions::Timeout]);
-    let control =
-        prop_oneof![Just(cc::Config::Reno {}), Just(cc::Config::Cubic { c: 0.4, beta: 0.7, fast_convergence: true })];
+    let control = prop_oneof![
+        Just(cc::Config::Reno {}),
+        Just(cc::Config::Cubic { c: 0.4, beta: 0.7, fast_convergence: true }),
+        Just(cc::Config::Bbr {}),
+    ];
     let options = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     (recovery, marking, again, control, options, (1u32..12, 4u64..60, 1u32..5)).prop_map(
         |(recovery, loss_marking, lost_retransmissions, congestion_control, options, sizes)| Config {

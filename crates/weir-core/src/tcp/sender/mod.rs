@@ -1,11 +1,13 @@
 //! The end of a connection that sends data.
 
+mod model;
 mod transmit;
 
 use crate::cc::{Acked, Cause, CongestionControl, Controller, SenderEvent};
 use crate::tcp::config::{Config, LostRetransmissions, Recovery};
 use crate::tcp::counters::SenderCounters;
 use crate::tcp::is_older;
+use crate::tcp::rate::Sampler;
 use crate::tcp::reduction::Reduction;
 use crate::tcp::rtt::RttEstimator;
 use crate::tcp::scoreboard::{Delivered, Scoreboard};
@@ -27,6 +29,8 @@ pub struct Sender {
     board: Scoreboard,
     rtt: RttEstimator,
     control: Controller,
+    /// For a controller that keeps a model, once the connection is established.
+    sampler: Option<Box<Sampler>>,
     /// The number behind the last byte that the application has written.
     written: u64,
     /// Whether the application writes no more.
@@ -96,14 +100,13 @@ const ENDLESS: u64 = 1 << 62;
 impl Sender {
     /// A sender that has nothing to do until it is opened.
     pub fn new(config: &Config) -> Sender {
-        let segment = config.segment_bytes;
-        let initial = segment * u64::from(config.initial_window_segments);
         Sender {
-            segment: segment.count(),
+            segment: config.segment_bytes.count(),
             state: State::Closed,
             board: Scoreboard::new(),
             rtt: RttEstimator::new(config.min_rto_ps),
-            control: Controller::new(&config.congestion_control, segment, config.full_frame(), initial),
+            control: Controller::new(config),
+            sampler: None,
             written: 1,
             closed: false,
             window_end: 0,
@@ -154,6 +157,7 @@ impl Sender {
 
     /// The application writes `bytes`; any amount is held.
     pub fn write(&mut self, bytes: Bytes) {
+        self.note_if_app_limited();
         if !self.closed {
             self.written = (self.written + bytes.count()).min(ENDLESS);
         }
@@ -206,6 +210,7 @@ impl Sender {
         if self.state == State::SynSent {
             return;
         }
+        self.note_if_app_limited();
         if self.phase == Phase::Recovery {
             self.counters.recovery_failures += 1;
         }
@@ -217,6 +222,7 @@ impl Sender {
         }
         self.tell(now, &SenderEvent::Collapse);
         self.board.lose_all();
+        self.tell_losses(now);
         self.phase = Phase::Loss;
         self.recover = self.board.nxt();
         self.reduction = None;
@@ -326,10 +332,16 @@ impl Sender {
         if self.stamps.is_none() {
             self.ts_recent = answer.ts_val;
         }
+        if self.control.keeps_model() {
+            self.sampler = Some(Box::new(Sampler::new(now, self.board.first())));
+            self.board.keep_losses();
+            self.control.on_established(now, self.rtt.srtt());
+        }
     }
 
     #[inline]
     fn on_ack(&mut self, now: Time, segment: &Segment) {
+        self.note_if_app_limited();
         let prior_flight = self.bytes_in_flight();
         let mut news = Delivered::default();
         let is_duplicate = self.is_duplicate(segment);
@@ -352,7 +364,11 @@ impl Sender {
             self.on_progress(now, news.acked);
             self.read_stamp(now, segment);
         }
+        if let Some(sampler) = &mut self.sampler {
+            sampler.on_delivered(now, &news);
+        }
         let lost = self.detect(now, &news, is_duplicate, news.acked > 0);
+        self.tell_losses(now);
         self.change_phase(now, lost, segment.flags.has(Flags::ECE));
         if let Some(reduction) = &mut self.reduction {
             reduction.on_ack(news.bytes, self.board.pipe());
@@ -366,6 +382,9 @@ impl Sender {
                 may_grow: matches!(self.phase, Phase::Open | Phase::Loss),
             };
             self.tell(now, &SenderEvent::Ack(event));
+            if self.sampler.is_some() {
+                self.tell_sample(now, &news, rtt);
+            }
         }
     }
 
@@ -417,11 +436,11 @@ impl Sender {
             return ((third && self.board.una() > self.recover) || partial) && self.board.lose_first();
         }
         if self.config.lost_retransmissions == LostRetransmissions::Detect
-            && let Some(last_sent) = news.last_sent
+            && let Some((last_sent, _)) = news.last
         {
             let least = self.rtt.min().unwrap_or(Span::ZERO);
             // What was sent again and arrives sooner than anything ever did was sent before.
-            if news.once_sent == news.last_sent || now.saturating_since(last_sent) >= least {
+            if news.once_sent == Some(last_sent) || now.saturating_since(last_sent) >= least {
                 let patience = Span::from_ps(least.ps() / 4);
                 self.counters.lost_retransmits += self.board.detect_lost_again(last_sent, patience);
             }
@@ -463,10 +482,12 @@ impl Sender {
             let flight = self.flight();
             self.tell(now, &SenderEvent::Congestion { cause, flight });
         }
-        let threshold = self.control.threshold().count();
-        let outstanding = self.board.outstanding();
-        let recovery = if phase == Phase::Reduced { Recovery::Prr } else { self.config.recovery };
-        self.reduction = Some(Reduction::new(recovery, window, outstanding, threshold, self.segment));
+        if !self.control.keeps_model() {
+            let threshold = self.control.threshold().count();
+            let outstanding = self.board.outstanding();
+            let recovery = if phase == Phase::Reduced { Recovery::Prr } else { self.config.recovery };
+            self.reduction = Some(Reduction::new(recovery, window, outstanding, threshold, self.segment));
+        }
         self.phase = phase;
         self.recover = self.board.nxt();
     }

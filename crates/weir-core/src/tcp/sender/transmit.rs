@@ -44,6 +44,7 @@ impl Sender {
         let pipe = self.board.pipe();
         let window = self.window().count();
         if pipe >= window {
+            self.note_full_window();
             self.control.on_idle(now);
             return None;
         }
@@ -64,6 +65,7 @@ impl Sender {
         }
         self.control.on_idle(now);
         if len > 0 {
+            self.note_full_window();
             return None;
         }
         if self.phase == Phase::Recovery && self.config.sack {
@@ -115,7 +117,12 @@ impl Sender {
     #[inline]
     fn send_new(&mut self, now: Time, len: u64) -> Segment {
         let seq = self.board.nxt();
+        if self.sampler.is_some() {
+            self.tell_if_restarts(now);
+        }
+        let before = self.board.pipe();
         self.board.on_sent(now, len as u32);
+        self.remember_sent(now, self.board.last() - 1, before);
         if self.rto_at == Time::NEVER {
             // Source: RFC 6298, 5.1.
             self.rto_at = now + self.rtt.rto();
@@ -131,7 +138,9 @@ impl Sender {
     }
 
     fn send_again(&mut self, now: Time, place: u64, len: u32, why: Resent) -> Segment {
+        let before = self.board.pipe();
         let seq = self.board.on_resent(now, place);
+        self.remember_sent(now, place, before);
         self.count_again(why);
         let segment = self.segment_of(now, seq, len.into());
         self.after_sending(now, &segment);

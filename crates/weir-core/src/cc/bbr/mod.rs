@@ -1,0 +1,437 @@
+//! BBR: the rate and the volume that a model of the path allows.
+//!
+//! Of what acknowledgements show, [`model`] keeps the highest delivery rate, the least round-trip time and how bursty
+//! acknowledgements are; how much may be in flight follows, less what losses forbid. [`cycle`] sends faster and slower
+//! in turn so that these are seen. Here both become a pacing rate and a window.
+//!
+//! Source: BBR draft, 5. Names are those of its pseudocode where they mean the same. DEVIATION: segments are paced one
+//! by one, so that there is no send quantum and no offload budget (5.6.3 and 5.5.8 leave this open); losses that were
+//! none are not found out, so that nothing is undone (5.5.11); an echoed mark counts as a round trip with too much loss,
+//! which 3.7 leaves open.
+
+mod cycle;
+mod filters;
+mod model;
+
+use crate::cc::{Allowance, Cause, CongestionControl, SenderEvent};
+use crate::rng::{Seed, Stream};
+use crate::tcp::Config;
+use crate::tcp::rate::{Loss, Sample};
+use crate::units::{Bytes, Rate, Span, Time};
+
+use cycle::Cycle;
+use filters::FullPipe;
+use model::Model;
+
+/// What the sender does to learn about the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It doubles its rate in each round trip.
+    Startup,
+    /// It drains the queue that start-up left.
+    Drain,
+    /// It lets a queue drain, and others grow.
+    ProbeBwDown,
+    /// It sends as fast as the network delivers.
+    ProbeBwCruise,
+    /// It fills the pipe.
+    ProbeBwRefill,
+    /// It sends faster than the network delivers, to see whether it can.
+    ProbeBwUp,
+    /// It keeps little in flight, to see the round-trip time without queues.
+    ProbeRtt,
+}
+
+/// BBR, version 3.
+#[derive(Debug)]
+pub struct Bbr {
+    segment: u64,
+    frame: u64,
+    initial_window: u64,
+    sack: bool,
+    state: State,
+    model: Model,
+    full_pipe: FullPipe,
+    cycle: Cycle,
+    cwnd: u64,
+    /// The window before losses were repaired, or before the round-trip time was probed.
+    prior_cwnd: u64,
+    /// Of data, without headers; and the same of frames.
+    pacing: Rate,
+    frame_pacing: Rate,
+    /// Whether the pacing rate at the start came from a round-trip time.
+    has_rtt: bool,
+    /// Whether losses are being repaired.
+    repairs: bool,
+    idle_restart: bool,
+    /// `BBR.drain_start_round`.
+    drain_start: u64,
+    /// `BBR.probe_rtt_done_stamp`, and whether a round trip has passed meanwhile.
+    probe_rtt_done: Option<Time>,
+    probe_rtt_round_done: bool,
+    /// Whether the window was used up in this round trip, and in the one before.
+    window_limited: [bool; 2],
+    /// Runs of lost segments in this round trip.
+    lost_ranges: u32,
+    chance: Stream,
+}
+
+/// Gain of the pacing rate in start-up: 4 ln 2.
+///
+/// Source: BBR draft, 2.5.
+const STARTUP_PACING_GAIN: f64 = 2.77;
+/// Source: BBR draft, 2.5.
+const DRAIN_PACING_GAIN: f64 = 0.5;
+/// Share of the rate that is paced.
+///
+/// Source: BBR draft, 2.5, `BBR.PacingMarginPercent`.
+const PACING_MARGIN: f64 = 0.99;
+/// Source: BBR draft, 2.6.
+const DEFAULT_CWND_GAIN: f64 = 2.0;
+/// Source: BBR draft, 2.16.2.
+const PROBE_RTT_CWND_GAIN: f64 = 0.5;
+/// Share of losses in a round trip that is too much.
+///
+/// Source: BBR draft, 2.8.
+const LOSS_THRESHOLD: f64 = 0.02;
+/// What a reduction leaves at least.
+///
+/// Source: BBR draft, 2.8.
+const BETA: f64 = 0.7;
+/// Share of the volume that is left to others.
+///
+/// Source: BBR draft, 2.8.
+const HEADROOM: f64 = 0.15;
+/// Least window in segments.
+///
+/// Source: BBR draft, 2.8, `BBR.MinPipeCwnd`.
+const MIN_PIPE_SEGMENTS: u64 = 4;
+/// Runs of lost segments in a round trip that end start-up.
+///
+/// Source: BBR draft, 5.3.1.3, `BBRStartupFullLossCnt`.
+const STARTUP_FULL_LOSS_COUNT: u32 = 6;
+/// The round-trip time taken for pacing before there is one.
+///
+/// Source: BBR draft, 5.6.2.
+const NOMINAL_RTT: Span = Span::from_ms(1);
+/// More than anybody has in flight: a bound that is none.
+const UNBOUNDED: u64 = u64::MAX;
+
+impl Bbr {
+    /// For a connection with the settings `config`.
+    pub fn new(config: &Config) -> Bbr {
+        let initial_window = config.initial_window().count();
+        let mut bbr = Bbr {
+            segment: config.segment_bytes.count(),
+            frame: config.full_frame().count(),
+            initial_window,
+            sack: config.sack,
+            state: State::Startup,
+            model: Model::new(),
+            full_pipe: FullPipe::default(),
+            cycle: Cycle::new(),
+            cwnd: initial_window,
+            prior_cwnd: 0,
+            pacing: Rate::default(),
+            frame_pacing: Rate::default(),
+            has_rtt: false,
+            repairs: false,
+            idle_restart: false,
+            drain_start: 0,
+            probe_rtt_done: None,
+            probe_rtt_round_done: false,
+            window_limited: [false; 2],
+            lost_ranges: 0,
+            chance: Seed::new(0).stream("bbr"),
+        };
+        bbr.init_pacing(None);
+        bbr
+    }
+
+    /// Draws the times between probes from `chance`.
+    pub fn set_chance(&mut self, chance: Stream) {
+        self.chance = chance;
+    }
+
+    /// What it does to learn about the path.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// The highest rate that the network has delivered lately, of data without headers.
+    pub fn max_bandwidth(&self) -> Rate {
+        self.model.max_bw()
+    }
+
+    /// The least round-trip time lately, once there was one.
+    pub fn min_rtt(&self) -> Option<Span> {
+        self.model.min_rtt()
+    }
+
+    /// Source: BBR draft, 5.6.1, the table.
+    fn pacing_gain(&self) -> f64 {
+        match self.state {
+            State::Startup => STARTUP_PACING_GAIN,
+            State::Drain => DRAIN_PACING_GAIN,
+            State::ProbeBwDown => 0.9,
+            State::ProbeBwUp => 1.25,
+            State::ProbeBwCruise | State::ProbeBwRefill | State::ProbeRtt => 1.0,
+        }
+    }
+
+    /// Source: BBR draft, 5.6.1, the table.
+    fn cwnd_gain(&self) -> f64 {
+        match self.state {
+            State::ProbeBwUp => 2.25,
+            State::ProbeRtt => PROBE_RTT_CWND_GAIN,
+            _ => DEFAULT_CWND_GAIN,
+        }
+    }
+
+    fn is_in_probe_bw(&self) -> bool {
+        matches!(self.state, State::ProbeBwDown | State::ProbeBwCruise | State::ProbeBwRefill | State::ProbeBwUp)
+    }
+
+    fn min_pipe(&self) -> u64 {
+        MIN_PIPE_SEGMENTS * self.segment
+    }
+
+    /// Source: BBR draft, 5.6.2, `InitPacingRate`.
+    fn init_pacing(&mut self, rtt: Option<Span>) {
+        let nominal = Bytes::new(self.initial_window) / rtt.unwrap_or(NOMINAL_RTT).max(Span::from_ns(1));
+        self.has_rtt |= rtt.is_some();
+        self.pace(scaled(nominal, STARTUP_PACING_GAIN));
+    }
+
+    /// Source: BBR draft, 5.6.2, `SetPacingRateWithGain`.
+    fn set_pacing(&mut self, gain: f64) {
+        let rate = scaled(self.model.bw(), gain * PACING_MARGIN);
+        if rate.bps() > 0 && (self.full_pipe.is_reached || rate > self.pacing) {
+            self.pace(rate);
+        }
+    }
+
+    fn pace(&mut self, rate: Rate) {
+        self.pacing = rate;
+        let bps = u128::from(rate.bps()) * u128::from(self.frame) / u128::from(self.segment);
+        self.frame_pacing = Rate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX).max(1));
+    }
+
+    /// `gain` times what the path holds at `bw`.
+    ///
+    /// Source: BBR draft, 5.6.4.2, `BDPMultiple`.
+    fn bdp_multiple(&self, bw: Rate, gain: f64) -> u64 {
+        match self.model.min_rtt() {
+            Some(min_rtt) => ((bw * min_rtt).count() as f64 * gain) as u64,
+            None => self.initial_window,
+        }
+    }
+
+    /// What the path holds, as estimated.
+    fn bdp(&self) -> u64 {
+        self.bdp_multiple(self.model.bw(), 1.0)
+    }
+
+    /// Source: BBR draft, 5.6.4.2, `Inflight` and `QuantizationBudget`.
+    fn inflight(&self, bw: Rate, gain: f64) -> u64 {
+        self.quantized(self.bdp_multiple(bw, gain))
+    }
+
+    fn quantized(&self, inflight: u64) -> u64 {
+        let probe = if self.state == State::ProbeBwUp { 2 * self.segment } else { 0 };
+        inflight.max(self.min_pipe()) + probe
+    }
+
+    /// Source: BBR draft, 5.3.3.8.3.
+    fn target_inflight(&self) -> u64 {
+        self.bdp().min(self.cwnd)
+    }
+
+    /// Source: BBR draft, 5.6.4.5.
+    fn probe_rtt_cwnd(&self) -> u64 {
+        self.bdp_multiple(self.model.bw(), PROBE_RTT_CWND_GAIN).max(self.min_pipe())
+    }
+
+    /// Source: BBR draft, 5.6.4.6.
+    fn set_cwnd(&mut self, sample: &Sample) {
+        let most = self.quantized(self.bdp_multiple(self.model.bw(), self.cwnd_gain()) + self.model.extra_acked());
+        let grown = self.cwnd + sample.newly_delivered.count();
+        if self.full_pipe.is_reached {
+            self.cwnd = grown.min(most);
+        } else if self.cwnd < most || sample.total_delivered.count() < self.initial_window {
+            self.cwnd = grown;
+        }
+        self.cwnd = self.cwnd.max(self.min_pipe());
+        if self.state == State::ProbeRtt {
+            self.cwnd = self.cwnd.min(self.probe_rtt_cwnd());
+        }
+        self.bound_cwnd();
+    }
+
+    /// Source: BBR draft, 5.6.4.7.
+    fn bound_cwnd(&mut self) {
+        let cap = match self.state {
+            State::ProbeRtt | State::ProbeBwCruise => self.inflight_with_headroom(),
+            State::ProbeBwDown | State::ProbeBwRefill | State::ProbeBwUp => self.model.inflight_longterm,
+            State::Startup | State::Drain => UNBOUNDED,
+        };
+        self.cwnd = self.cwnd.min(cap.min(self.model.inflight_shortterm).max(self.min_pipe()));
+    }
+
+    /// Source: BBR draft, 5.3.3.9.
+    fn inflight_with_headroom(&self) -> u64 {
+        let longterm = self.model.inflight_longterm;
+        if longterm == UNBOUNDED {
+            return UNBOUNDED;
+        }
+        let headroom = self.segment.max((longterm as f64 * HEADROOM) as u64);
+        longterm.saturating_sub(headroom).max(self.min_pipe())
+    }
+
+    /// Source: BBR draft, 5.6.4.4.
+    fn save_cwnd(&mut self) {
+        let is_good = !self.repairs && self.state != State::ProbeRtt;
+        self.prior_cwnd = if is_good { self.cwnd } else { self.prior_cwnd.max(self.cwnd) };
+    }
+
+    /// Source: BBR draft, 5.6.4.4.
+    fn restore_cwnd(&mut self) {
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
+    }
+
+    /// Source: BBR draft, 5.5.10.2, `NoteLoss`.
+    fn note_loss(&mut self, delivered: Bytes) {
+        if self.model.note_loss(delivered) {
+            self.save_cwnd();
+        }
+    }
+
+    /// Source: BBR draft, 3.7: marks are congestion.
+    fn on_mark(&mut self, now: Time, flight: Bytes) {
+        self.note_loss(self.model.delivered());
+        if self.state == State::Startup {
+            self.end_startup();
+        } else if self.cycle.is_probe_sample {
+            self.on_inflight_too_high(now, Some(flight.count()));
+        }
+    }
+
+    /// Source: BBR draft, 5.2.3, `UpdateModelAndState`.
+    fn update_model_and_state(&mut self, now: Time, sample: &Sample) {
+        self.model.update_latest(sample);
+        self.model.update_max_bw(sample);
+        if self.model.round.starts {
+            self.cycle.rounds_since_up += 1;
+            self.window_limited = [sample.is_window_limited, self.window_limited[0]];
+        } else {
+            self.window_limited[0] |= sample.is_window_limited;
+        }
+        if self.model.loss_round_starts {
+            let is_probing = matches!(self.state, State::Startup | State::ProbeBwRefill | State::ProbeBwUp);
+            self.model.end_loss_round(is_probing, self.cwnd);
+        }
+        self.model.update_ack_aggregation(now, sample, self.cwnd, self.full_pipe.is_reached);
+        if self.model.round.starts && !sample.is_app_limited {
+            self.full_pipe.on_round(sample.rate().unwrap_or_default());
+        }
+        self.check_startup_done(sample);
+        self.check_drain_done(now, sample);
+        self.update_cycle(now, sample);
+        let has_expired = self.model.update_min_rtt(now, sample.rtt);
+        self.check_probe_rtt(now, sample, has_expired);
+        self.model.advance_latest(sample);
+        self.model.bound_bw();
+    }
+}
+
+impl CongestionControl for Bbr {
+    fn on_event(&mut self, now: Time, event: &SenderEvent) {
+        match *event {
+            SenderEvent::Ack(_)
+            | SenderEvent::Recovered { .. }
+            | SenderEvent::Congestion { cause: Cause::Timeout, .. } => {}
+            SenderEvent::Congestion { cause: Cause::EcnEcho, flight } => self.on_mark(now, flight),
+            SenderEvent::Congestion { cause: Cause::Loss, .. } => {
+                self.save_cwnd();
+                self.repairs = true;
+            }
+            SenderEvent::Collapse => {
+                self.save_cwnd();
+                (self.repairs, self.cwnd) = (true, self.segment);
+            }
+        }
+    }
+
+    #[inline]
+    fn allowance(&self) -> Allowance {
+        Allowance { window: Bytes::new(self.cwnd), pacing: Some(self.frame_pacing) }
+    }
+
+    /// There is none.
+    fn threshold(&self) -> Bytes {
+        Bytes::new(u64::MAX)
+    }
+
+    fn on_repaired(&mut self, _: Time) {
+        if self.repairs {
+            self.repairs = false;
+            self.restore_cwnd();
+        }
+    }
+
+    fn keeps_model(&self) -> bool {
+        true
+    }
+
+    /// Source: BBR draft, 5.2.1.
+    fn on_established(&mut self, now: Time, rtt: Option<Span>) {
+        self.model.start(now, rtt);
+        if rtt.is_some() {
+            self.init_pacing(rtt);
+        }
+    }
+
+    /// Source: BBR draft, 5.4.1.
+    fn on_restart(&mut self, now: Time) {
+        self.idle_restart = true;
+        self.model.restart_aggregation(now);
+        if self.is_in_probe_bw() {
+            self.set_pacing(1.0);
+        } else if self.state == State::ProbeRtt {
+            self.check_probe_rtt_done(now);
+        }
+    }
+
+    /// Source: BBR draft, 5.5.10.2, `HandleLostPacket`.
+    fn on_lost(&mut self, now: Time, loss: &Loss) {
+        self.note_loss(loss.total_delivered);
+        self.lost_ranges += u32::from(loss.begins_range);
+        if self.cycle.is_probe_sample && self.is_too_high(loss.lost, loss.sent_into) {
+            let known = (!loss.is_app_limited).then(|| inflight_at(loss));
+            self.on_inflight_too_high(now, known);
+        }
+    }
+
+    fn on_sample(&mut self, now: Time, sample: &Sample) -> bool {
+        if !self.has_rtt && sample.rtt.is_some() {
+            self.init_pacing(sample.rtt);
+        }
+        self.update_model_and_state(now, sample);
+        self.set_pacing(self.pacing_gain());
+        self.set_cwnd(sample);
+        self.state == State::ProbeRtt
+    }
+}
+
+/// How much was in flight when losses became too many, within the segment that was lost.
+///
+/// Source: BBR draft, 5.5.10.2, `InflightAtLoss`.
+fn inflight_at(loss: &Loss) -> u64 {
+    let before = (loss.sent_into.count() - loss.size.count()) as f64;
+    let lost_before = (loss.lost.count() - loss.size.count()) as f64;
+    (before + (LOSS_THRESHOLD * before - lost_before) / (1.0 - LOSS_THRESHOLD)).max(0.0) as u64
+}
+
+fn scaled(rate: Rate, factor: f64) -> Rate {
+    Rate::from_bps((rate.bps() as f64 * factor) as u64)
+}

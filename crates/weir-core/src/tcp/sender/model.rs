@@ -1,0 +1,75 @@
+//! What a sender tells a controller that keeps a model of the path.
+
+use crate::cc::CongestionControl;
+use crate::tcp::rate::Left;
+use crate::tcp::scoreboard::Delivered;
+use crate::tcp::sender::Sender;
+use crate::units::{Span, Time};
+
+impl Sender {
+    /// When the window and the application leave nothing to send but the window would allow it, what is sent next comes
+    /// after a gap.
+    ///
+    /// Source: BBR draft, 4.1.2.4.
+    #[inline]
+    pub(super) fn note_if_app_limited(&mut self) {
+        if let Some(sampler) = &mut self.sampler {
+            let pipe = self.board.pipe();
+            let window = self.control.allowance().window.count();
+            let has_unsent = self.written.saturating_sub(self.board.nxt()) > 0;
+            if !has_unsent && pipe < window && self.board.next_lost().is_none() {
+                sampler.limit(pipe);
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn note_full_window(&mut self) {
+        if let Some(sampler) = &mut self.sampler {
+            sampler.on_full_window();
+        }
+    }
+
+    /// Something new is about to be sent.
+    pub(super) fn tell_if_restarts(&mut self, now: Time) {
+        let after_gap = self.sampler.as_ref().is_some_and(|sampler| sampler.is_app_limited());
+        if after_gap && self.board.pipe() == 0 {
+            self.control.on_restart(now);
+        }
+    }
+
+    /// Segment `place` was sent, while `before` was in flight.
+    #[inline]
+    pub(super) fn remember_sent(&mut self, now: Time, place: u64, before: u64) {
+        if let Some(sampler) = &mut self.sampler {
+            sampler.on_sent(now, place, before, self.board.pipe());
+        }
+    }
+
+    #[inline]
+    pub(super) fn tell_losses(&mut self, now: Time) {
+        if let Some(sampler) = &mut self.sampler {
+            for (place, len) in self.board.take_losses() {
+                if let Some(loss) = sampler.on_lost(place, len) {
+                    self.control.on_lost(now, &loss);
+                }
+            }
+        }
+    }
+
+    /// An acknowledgement told of new data.
+    pub(super) fn tell_sample(&mut self, now: Time, news: &Delivered, rtt: Option<Span>) {
+        let left = Left {
+            first: self.board.first(),
+            in_flight: self.board.pipe(),
+            least_rtt: self.rtt.min().unwrap_or(Span::ZERO),
+            rtt,
+        };
+        if let Some(sampler) = &mut self.sampler
+            && let Some(sample) = sampler.sample(now, news, &left)
+            && self.control.on_sample(now, &sample)
+        {
+            sampler.limit(left.in_flight);
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! BBR over a line with a queue, against what its draft says that it does.
+
+use proptest::prelude::*;
+use weir_core::cc::{self, Bbr, BbrState, CongestionControl, Controller};
+use weir_core::path::spec::RateSpec;
+use weir_core::path::{Line, LineSpec, LossModel};
+use weir_core::rng::Seed;
+use weir_core::spec::Limit;
+use weir_core::tcp::{Config, LossMarking, LostRetransmissions, Phase, Receiver, Recovery, Segment, Sender};
+use weir_core::units::{Bytes, Rate, Span, Time};
+
+/// Payload of a full segment, and its frame.
+const SEGMENT: u64 = 1448;
+const FRAME: u64 = 1518;
+const RTT: Span = Span::from_ms(40);
+
+fn config(congestion_control: cc::Config) -> Config {
+    Config {
+        congestion_control,
+        recovery: Recovery::Prr,
+        loss_marking: LossMarking::Count,
+        lost_retransmissions: LostRetransmissions::Detect,
+        segment_bytes: Bytes::new(SEGMENT),
+        initial_window_segments: 10,
+        receive_buffer_bytes: Bytes::new(1 << 24),
+        send_buffer_bytes: None,
+        window_scaling: true,
+        sack: true,
+        timestamps: true,
+        ecn: false,
+        delayed_ack_segments: 2,
+        delayed_ack_timeout_ps: Span::from_ms(40),
+        min_rto_ps: Span::from_ms(200),
+        arrival_stamps_ps: None,
+    }
+}
+
+/// A line of `rate` with a queue of `limit`, and half of [`RTT`] behind it.
+fn line(rate: Rate, limit: u64) -> LineSpec {
+    LineSpec {
+        rate: RateSpec::Constant { rate_bps: rate },
+        limit: Limit::Bytes(Bytes::new(limit)),
+        delay_ps: Span::from_ps(RTT.ps() / 2),
+        ..LineSpec::transparent()
+    }
+}
+
+fn mbit(mbps: u64) -> Rate {
+    Rate::from_bps(mbps * 1_000_000)
+}
+
+fn at(ms: u64) -> Time {
+    Time::ZERO + Span::from_ms(ms)
+}
+
+#[derive(Clone, Copy)]
+struct Packet {
+    flow: usize,
+    segment: Segment,
+}
+
+/// Connections that share a line, and come back over another that is not the bottleneck.
+struct Network {
+    now: Time,
+    ends: Vec<(Sender, Receiver)>,
+    lines: [Line<Packet>; 2],
+    /// What is asked after each event.
+    observe: fn(&mut Sender, Time, &mut Seen),
+    seen: Seen,
+}
+
+/// What was seen of the first connection.
+#[derive(Default)]
+struct Seen {
+    /// Each state, and when it began.
+    states: Vec<(BbrState, Time)>,
+    /// Round-trip times beyond that of the path, in seconds.
+    queueing: Vec<f64>,
+    /// The most in flight while the round-trip time was probed for longer than a round trip.
+    probe_rtt_flight: Option<(Bytes, Bytes)>,
+}
+
+fn bbr(sender: &mut Sender) -> &mut Bbr {
+    match sender.control() {
+        Controller::Bbr(bbr) => bbr,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Follows the states.
+fn states(sender: &mut Sender, now: Time, seen: &mut Seen) {
+    let state = bbr(sender).state();
+    if seen.states.last().map(|last| last.0) != Some(state) {
+        seen.states.push((state, now));
+    }
+    let (_, since) = *seen.states.last().expect("just added");
+    if state == BbrState::ProbeRtt && now > since + RTT * 2 {
+        let flight = sender.bytes_in_flight();
+        let bdp = bbr(sender).max_bandwidth() * bbr(sender).min_rtt().expect("a sample");
+        seen.probe_rtt_flight = Some((flight.max(seen.probe_rtt_flight.map_or(flight, |most| most.0)), bdp));
+    }
+}
+
+/// Follows the round-trip times from 3 s on.
+fn queueing(sender: &mut Sender, now: Time, seen: &mut Seen) {
+    if now > at(3_000)
+        && let Some(rtt) = sender.rtt().latest()
+    {
+        seen.queueing.push(rtt.as_secs_f64() - RTT.as_secs_f64());
+    }
+}
+
+fn nothing(_: &mut Sender, _: Time, _: &mut Seen) {}
+
+impl Network {
+    fn new(configs: &[Config], forward: &LineSpec, observe: fn(&mut Sender, Time, &mut Seen)) -> Network {
+        let backward = LineSpec { delay_ps: Span::from_ps(RTT.ps() / 2), ..LineSpec::transparent() };
+        let seed = Seed::new(1);
+        let end = |(flow, config): (usize, &Config)| {
+            let mut sender = Sender::new(config);
+            if let Controller::Bbr(bbr) = sender.control() {
+                bbr.set_chance(seed.stream(&format!("bbr/{flow}")));
+            }
+            (sender, Receiver::new(config))
+        };
+        Network {
+            now: Time::ZERO,
+            ends: configs.iter().enumerate().map(end).collect(),
+            lines: [Line::new(forward, seed, "forward"), Line::new(&backward, seed, "backward")],
+            observe,
+            seen: Seen::default(),
+        }
+    }
+
+    /// All write as much as they can, from `starts` on.
+    fn bulk(&mut self, starts: &[Time], until: Time) -> &mut Network {
+        for (flow, &start) in starts.iter().enumerate() {
+            self.run(start);
+            self.now = start;
+            let sender = &mut self.ends[flow].0;
+            sender.open(start);
+            sender.write_endlessly();
+            self.drain();
+        }
+        self.run(until)
+    }
+
+    fn run(&mut self, until: Time) -> &mut Network {
+        self.drain();
+        loop {
+            let lines = self.lines[0].due().min(self.lines[1].due());
+            let timers = self.ends.iter().map(|(sender, receiver)| {
+                sender.poll_timeout().min(sender.poll_release()).min(receiver.poll_timeout())
+            });
+            let next = timers.min().unwrap_or(Time::NEVER).min(lines);
+            if next > until {
+                self.now = until;
+                return self;
+            }
+            self.now = next;
+            while let Some(departure) = self.lines[0].leave(next) {
+                self.ends[departure.handle.flow].1.handle_segment(next, &departure.handle.segment);
+            }
+            while let Some(departure) = self.lines[1].leave(next) {
+                self.ends[departure.handle.flow].0.handle_segment(next, &departure.handle.segment);
+                if departure.handle.flow == 0 {
+                    (self.observe)(&mut self.ends[0].0, next, &mut self.seen);
+                }
+            }
+            for (sender, receiver) in &mut self.ends {
+                sender.handle_timeout(next);
+                receiver.handle_timeout(next);
+            }
+            self.drain();
+        }
+    }
+
+    fn drain(&mut self) {
+        for (flow, (sender, receiver)) in self.ends.iter_mut().enumerate() {
+            while let Some(segment) = sender.poll_transmit(self.now) {
+                self.lines[0].arrive(self.now, Packet { flow, segment }, segment.frame_size(), flow as u64);
+            }
+            while let Some(segment) = receiver.poll_transmit(self.now) {
+                self.lines[1].arrive(self.now, Packet { flow, segment }, segment.frame_size(), flow as u64);
+            }
+        }
+    }
+
+    /// Bytes that each receiver has.
+    fn delivered(&self) -> Vec<f64> {
+        self.ends.iter().map(|(_, receiver)| receiver.delivered().count() as f64).collect()
+    }
+}
+
+/// The share of a line of `rate` that is data.
+fn goodput_share(bytes: f64, rate: Rate, time: Span) -> f64 {
+    bytes * 8.0 / time.as_secs_f64() / (rate.bps() as f64 * SEGMENT as f64 / FRAME as f64)
+}
+
+#[test]
+fn a_clean_path_is_full_while_its_queue_is_nearly_empty() {
+    // The queue holds four times what the path does: a loss-based controller would fill it.
+    let bdp = (mbit(100) * RTT).count();
+    let mut network = Network::new(&[config(cc::Config::Bbr {})], &line(mbit(100), 4 * bdp), queueing);
+    network.bulk(&[Time::ZERO], at(3_000));
+    let before = network.delivered()[0];
+    network.run(at(33_000));
+    let share = goodput_share(network.delivered()[0] - before, mbit(100), Span::from_ms(30_000));
+    // 1 % below the rate by the pacing margin, 2 % for probing the round-trip time (5.3.4.2).
+    assert!(share > 0.95 && share <= 1.0, "{share}");
+    let mean = network.seen.queueing.iter().sum::<f64>() / network.seen.queueing.len() as f64;
+    assert!(mean < 0.1 * RTT.as_secs_f64(), "{mean} s of queueing on average");
+    let most = network.seen.queueing.iter().copied().fold(0.0, f64::max);
+    assert!(most < 1.0 * RTT.as_secs_f64(), "{most} s of queueing at most");
+    assert_eq!(network.ends[0].0.counters().retransmits, 0);
+}
+
+#[test]
+fn losses_at_random_cost_little_where_reno_loses_nearly_all() {
+    let lossy = LineSpec { loss: LossModel::Random { probability: 0.01 }, ..line(mbit(50), 250_000) };
+    let share = |control| {
+        let mut network = Network::new(&[config(control)], &lossy, nothing);
+        network.bulk(&[Time::ZERO], at(30_000));
+        goodput_share(network.delivered()[0], mbit(50), Span::from_ms(30_000))
+    };
+    let (model, reno) = (share(cc::Config::Bbr {}), share(cc::Config::Reno {}));
+    // Reno carries sqrt(3/2) / sqrt(p) segments per round trip (Mathis 1997).
+    assert!(reno < 0.09, "{reno}");
+    assert!(model > 0.75 && model > 8.0 * reno, "{model} beside {reno}");
+}
+
+#[test]
+fn two_connections_that_start_apart_share_the_line() {
+    let both = [config(cc::Config::Bbr {}), config(cc::Config::Bbr {})];
+    let mut network = Network::new(&both, &line(mbit(50), 500_000), nothing);
+    network.bulk(&[Time::ZERO, at(5_000)], at(30_000));
+    let before = network.delivered();
+    network.run(at(90_000));
+    let rates: Vec<f64> = network.delivered().iter().zip(before).map(|(after, before)| after - before).collect();
+    let sum: f64 = rates.iter().sum();
+    let jain = sum * sum / (2.0 * rates.iter().map(|rate| rate * rate).sum::<f64>());
+    assert!(jain > 0.95, "{rates:?}");
+    assert!(goodput_share(sum, mbit(50), Span::from_ms(60_000)) > 0.94, "{rates:?}");
+}
+
+#[test]
+fn the_states_come_in_the_order_of_the_draft() {
+    let mut network = Network::new(&[config(cc::Config::Bbr {})], &line(mbit(50), 1_000_000), states);
+    network.bulk(&[Time::ZERO], at(30_000));
+    use BbrState::{Drain, ProbeBwCruise, ProbeBwDown, ProbeBwRefill, ProbeBwUp, ProbeRtt, Startup};
+    let seen = &network.seen.states;
+    let order: Vec<BbrState> = seen.iter().map(|state| state.0).collect();
+    // Where Drain ends, there is nothing left to drain: the same acknowledgement leads on to Cruise.
+    assert_eq!(order[..6], [Startup, Drain, ProbeBwCruise, ProbeBwRefill, ProbeBwUp, ProbeBwDown]);
+    for pair in order.windows(2) {
+        let follows = match pair[0] {
+            Startup => pair[1] == Drain,
+            Drain => matches!(pair[1], ProbeBwDown | ProbeBwCruise),
+            ProbeBwDown => matches!(pair[1], ProbeBwCruise | ProbeBwRefill | ProbeRtt),
+            ProbeBwCruise => matches!(pair[1], ProbeBwRefill | ProbeRtt),
+            ProbeBwRefill => matches!(pair[1], ProbeBwUp | ProbeRtt),
+            ProbeBwUp => matches!(pair[1], ProbeBwDown | ProbeRtt),
+            ProbeRtt => pair[1] == ProbeBwCruise,
+        };
+        assert!(follows, "{pair:?}");
+    }
+    // The SYN and five doublings, from 10 segments to the 172 of the path, take 40 ms each; then the window of twice that
+    // fills the queue, and round trips take up to 80 ms: one that still sees growth, three that see none, and a part.
+    assert!(seen[1].1 < at(6 * 40 + 5 * 80), "{:?}", seen[1]);
+    // Bandwidth is left alone for 2 to 3 s, or 62 round trips, which take 2.5 s here, and a round trip until it is noticed.
+    let mut begun = None;
+    let mut waits = vec![];
+    for &(state, since) in seen {
+        match (state, begun) {
+            (ProbeBwDown | ProbeBwCruise, None) => begun = Some(since),
+            (ProbeBwRefill, Some(begun)) => waits.push((since - begun).as_secs_f64()),
+            _ => {}
+        }
+        begun = begun.filter(|_| matches!(state, ProbeBwDown | ProbeBwCruise));
+    }
+    assert!(waits.len() >= 6 && waits.iter().all(|wait| (2.0..3.05).contains(wait)), "{waits:?}");
+    // The round-trip time is probed when its least value is 5 s old (5.3.4.1), for 200 ms and a round trip.
+    let probes: Vec<(Time, Span)> =
+        seen.windows(2).filter(|pair| pair[0].0 == ProbeRtt).map(|pair| (pair[0].1, pair[1].1 - pair[0].1)).collect();
+    assert!((4..=6).contains(&probes.len()), "{probes:?}");
+    for pair in probes.windows(2) {
+        let between = (pair[1].0 - pair[0].0).as_secs_f64();
+        assert!((5.0..10.5).contains(&between), "{between} s between two probes");
+    }
+    for (_, long) in probes {
+        assert!(long >= Span::from_ms(200) && long < Span::from_ms(400), "{long}");
+    }
+    let (flight, bdp) = network.seen.probe_rtt_flight.expect("it was probed");
+    assert!(flight.count() <= bdp.count() / 2 + SEGMENT, "{flight} of {bdp} in flight");
+}
+
+#[test]
+fn an_application_that_sends_little_does_not_lower_the_estimate() {
+    let mut network = Network::new(&[config(cc::Config::Bbr {})], &line(mbit(50), 1_000_000), nothing);
+    network.ends[0].0.open(Time::ZERO);
+    network.ends[0].0.write(Bytes::new(20_000_000));
+    network.run(at(10_000));
+    let full = bbr(&mut network.ends[0].0).max_bandwidth();
+    let most = mbit(50).bps() as f64 * SEGMENT as f64 / FRAME as f64;
+    assert!((full.bps() as f64 / most - 1.0).abs() < 0.02, "{full}");
+    // 20 s of 2 segments every 20 ms: 1.2 Mbit/s.
+    for step in 0..1000 {
+        network.ends[0].0.write(Bytes::new(2 * SEGMENT));
+        network.run(at(10_000 + step * 20));
+    }
+    assert_eq!(bbr(&mut network.ends[0].0).max_bandwidth(), full);
+    // Then it carries at once as much as before, but for one probe of the round-trip time at half of the rate.
+    let before = network.delivered()[0];
+    network.ends[0].0.write_endlessly();
+    network.run(at(33_000));
+    let share = goodput_share(network.delivered()[0] - before, mbit(50), Span::from_ms(3_000));
+    assert!(share > 0.93, "{share}");
+}
+
+#[test]
+fn a_line_that_slows_down_or_speeds_up_is_followed() {
+    for (first, then) in [(50, 10), (10, 50)] {
+        let rate =
+            RateSpec::Steps { steps: vec![(Time::ZERO, mbit(first)), (at(10_000), mbit(then))], period_ps: None };
+        let spec = LineSpec { rate, ..line(mbit(50), 500_000) };
+        let mut network = Network::new(&[config(cc::Config::Bbr {})], &spec, nothing);
+        network.bulk(&[Time::ZERO], at(20_000));
+        let before = network.delivered()[0];
+        network.run(at(40_000));
+        let share = goodput_share(network.delivered()[0] - before, mbit(then), Span::from_ms(20_000));
+        assert!(share > 0.93, "{first} to {then} Mbit/s: {share}");
+        let estimate = bbr(&mut network.ends[0].0).max_bandwidth().bps() as f64;
+        let most = mbit(then).bps() as f64 * SEGMENT as f64 / FRAME as f64;
+        assert!((estimate / most - 1.0).abs() < 0.1, "{first} to {then} Mbit/s: estimated {estimate}");
+    }
+}
+
+#[test]
+fn a_queue_that_holds_little_is_not_overrun_for_long() {
+    // A tenth of what the path holds: loss-based controllers halve at each overflow.
+    let bdp = (mbit(50) * RTT).count();
+    let mut network = Network::new(&[config(cc::Config::Bbr {})], &line(mbit(50), bdp / 10), nothing);
+    network.bulk(&[Time::ZERO], at(30_000));
+    let share = goodput_share(network.delivered()[0], mbit(50), Span::from_ms(30_000));
+    let counters = network.ends[0].0.counters();
+    let lost = counters.retransmits as f64 / counters.segments as f64;
+    assert!(share > 0.85, "{share}");
+    assert!(lost < 0.02, "{lost} of the segments were lost");
+}
+
+#[test]
+fn marks_are_obeyed() {
+    // Nothing marks on these lines: marks come from the receiver's own echo, so the sender is told by hand.
+    let config = Config { ecn: true, ..config(cc::Config::Bbr {}) };
+    let mut network = Network::new(&[config], &line(mbit(50), 1_000_000), nothing);
+    network.bulk(&[Time::ZERO], at(100));
+    let sender = &mut network.ends[0].0;
+    assert_eq!(bbr(sender).state(), BbrState::Startup);
+    let flight = sender.bytes_in_flight();
+    let mark = cc::SenderEvent::Congestion { cause: cc::Cause::EcnEcho, flight };
+    sender.control().on_event(at(100), &mark);
+    network.run(at(200));
+    assert_ne!(bbr(&mut network.ends[0].0).state(), BbrState::Startup);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Whatever the line: data arrives, the window never falls below a segment, nor below four but after a timeout, the
+    /// pacing rate is never zero, and nothing new is sent beyond the window.
+    #[test]
+    fn window_and_rate_keep_their_bounds(
+        mbps in 1u64..200, queue in 2u64..400, loss in 0.0f64..0.2, sack in any::<bool>(), delayed in 1u32..5,
+        write in prop::option::of(1u64..100_000),
+    ) {
+        let spec = LineSpec {
+            loss: LossModel::Random { probability: loss },
+            limit: Limit::Frames(queue),
+            ..line(mbit(mbps), 0)
+        };
+        let config = Config { sack, delayed_ack_segments: delayed, ..config(cc::Config::Bbr {}) };
+        let observe = |sender: &mut Sender, _: Time, _: &mut Seen| {
+            let allowance = sender.control().allowance();
+            let least = if sender.phase() == Phase::Loss { 1 } else { 4 };
+            assert!(allowance.window.count() >= least * SEGMENT, "{}", allowance.window);
+            assert!(allowance.pacing.expect("it is paced").bps() > 0);
+        };
+        let mut network = Network::new(&[config], &spec, observe);
+        network.ends[0].0.open(Time::ZERO);
+        match write {
+            Some(bytes) => for step in 0..50 {
+                network.ends[0].0.write(Bytes::new(bytes));
+                network.run(at(step * 60));
+            },
+            None => network.ends[0].0.write_endlessly(),
+        }
+        network.run(at(4_000));
+        prop_assert!(network.delivered()[0] > 0.0);
+    }
+}
