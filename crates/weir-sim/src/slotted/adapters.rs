@@ -184,6 +184,12 @@ impl Adapters {
         self.sources.host_of[usize::from(source)]
     }
 
+    /// The host of each source.
+    #[inline]
+    pub(super) fn hosts_of_sources(&self) -> &[u16] {
+        &self.sources.host_of
+    }
+
     /// Generates the cells of slot `now` and decides what each host sends in it, unless it is `held`: see
     /// [`Adapters::sends`] and [`Adapters::cells`]. `flows` count what is generated.
     #[inline]

@@ -53,3 +53,10 @@ impl Cell {
         Cell(self.0.wrapping_add(1))
     }
 }
+
+/// A cell on a link.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flight {
+    pub(super) cell: Cell,
+    pub(super) link: u32,
+}

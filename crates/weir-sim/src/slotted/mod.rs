@@ -8,9 +8,9 @@
 //! - Control messages travel beside the frames and take no slot from them; delays are rounded up to slots.
 //! - A reaction point limits a pair of hosts, whatever groups of traffic their frames belong to.
 //!
-//! 1. [`switches`]: queues in shared memories, routes. 2. [`adapters`]: sources, queues and limiters of hosts.
-//! 3. [`outlets`]: slow outputs, buffers behind them. 4. [`holds`]: PAUSE. 5. [`books`]: what is counted.
-//! 6. [`report`]: the totals, and the law of conservation.
+//! 1. [`transit`]: the way of the cells through a slot. 2. [`switches`]: queues in shared memories; [`routes`] between them.
+//! 3. [`adapters`]: sources, queues and limiters of hosts. 4. [`outlets`]: slow outputs, buffers behind them.
+//! 5. [`holds`]: PAUSE. 6. [`books`]: what is counted. 7. [`report`]: the totals, and the law of conservation.
 
 mod adapters;
 mod bits;
@@ -20,9 +20,11 @@ mod holds;
 mod outlets;
 mod points;
 mod report;
+mod routes;
 mod setup;
 mod sources;
 mod switches;
+mod transit;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -36,17 +38,18 @@ use crate::sim::SimError;
 use crate::totals::Totals;
 use adapters::Adapters;
 use books::{Books, Series};
-use cell::Cell;
+use cell::{Cell, Flight};
 use holds::{Holds, Watermarks};
 use outlets::Outlets;
 use points::Points;
-use switches::{Admission, Lanes, NONE, Queues, Routes};
+use routes::Routes;
+use switches::{Lanes, NONE, Queues};
 
 /// One run of `plan`, whose engine is the slotted one. `ask` is told the time now and then and says whether to go on.
 pub(crate) fn run(plan: &Plan, seed: u64, ask: impl FnMut(Time) -> ControlFlow<()>) -> Result<Totals, SimError> {
     let mut kernel = setup::kernel(plan, seed);
     // What only some runs need costs the others nothing.
-    if kernel.queues.of_input.is_empty() { kernel.run::<false>(seed, ask) } else { kernel.run::<true>(seed, ask) }?;
+    if kernel.queues.by_input { kernel.run::<true>(seed, ask) } else { kernel.run::<false>(seed, ask) }?;
     report::close(kernel, plan, seed)
 }
 
@@ -64,26 +67,6 @@ enum Message {
     Feedback { place: u32 },
     /// A limiter changes by itself.
     Limiter { id: u32 },
-}
-
-/// A cell on a link.
-#[derive(Clone, Copy, Debug)]
-struct Flight {
-    cell: Cell,
-    link: u32,
-}
-
-/// One direction of a link.
-#[derive(Clone, Copy, Debug)]
-struct Wire {
-    /// The switch that it leads to, counted among switches; [`NONE`] for a host.
-    switch: u32,
-    /// More cells than this that came by it, waiting, are news; [`NONE`] where they are not.
-    xoff: u32,
-    /// Whether its transmitter was asked to stop because of them.
-    is_above: bool,
-    /// Time until PAUSE that was sent to its transmitter is obeyed.
-    hold: Span,
 }
 
 /// Slots from the end of a transmission until the cell can go on.
@@ -109,8 +92,8 @@ struct Kernel {
     books: Books,
     points: Option<Points>,
     lags: Lags,
-    /// By link.
-    wires: Vec<Wire>,
+    /// Time until PAUSE that was sent to the transmitter of each link is obeyed.
+    hold_delays: Vec<Span>,
     /// By switch.
     watermarks: Vec<Option<Watermarks>>,
     /// Whether a switch asked all its neighbours to stop, by switch; and how many did.
@@ -124,6 +107,8 @@ struct Kernel {
     flights: Vec<Vec<Flight>>,
     /// How many of them came from switches.
     split: Vec<usize>,
+    /// Cells that hosts send in this slot, where they arrive at its end.
+    sent: Vec<Flight>,
     /// Cells that hosts receive at the end of this slot.
     received: Vec<Cell>,
     /// Cells on the last link when the run ends.
@@ -247,93 +232,6 @@ impl Kernel {
         }
     }
 
-    /// Outputs of switches serve.
-    #[inline]
-    fn serve<const BY_INPUT: bool>(&mut self, now: u32) {
-        let words = self.lanes.first / 64;
-        for word in 0..words {
-            self.serve_hosts::<BY_INPUT>(word, now);
-        }
-        let arrival = now + 1 + self.lags.to_host;
-        if arrival < self.end {
-            self.books.deliver(&self.received, arrival);
-        } else {
-            self.stranded.extend(&self.received);
-        }
-        self.received.clear();
-        for word in words..self.queues.busy.len() {
-            self.serve_switches::<BY_INPUT>(word, now);
-        }
-        for memory in &mut self.queues.memories {
-            memory.level_slots = memory.level_slots.wrapping_add(memory.level.into());
-        }
-        if self.all_above > 0 {
-            (0..self.above.len()).for_each(|switch| self.release(switch, now));
-        }
-    }
-
-    /// The lanes of a word, which lead to hosts.
-    #[inline(always)]
-    fn serve_hosts<const BY_INPUT: bool>(&mut self, word: usize, now: u32) {
-        let (busy, slow) = (self.queues.busy[word], self.outlets.slow_now[word]);
-        let has_buffers = self.outlets.has_buffers();
-        let mut todo = busy & !self.holds.lanes_held[word] | slow;
-        let (mut served, mut emptied) = (0, 0);
-        while todo != 0 {
-            let place = todo.trailing_zeros();
-            let (lane, bit) = (64 * word + place as usize, 1 << place);
-            todo &= todo - 1;
-            if slow & bit != 0 {
-                let waits = busy & !self.holds.lanes_held[word] & bit != 0;
-                if !self.outlets.serves(lane, waits) {
-                    continue;
-                }
-            }
-            let (cell, input, remains) = self.queues.pop::<BY_INPUT>(lane);
-            served |= bit;
-            emptied |= u64::from(!remains) << place;
-            if has_buffers {
-                self.depart(now + 1 + self.lags.to_host, lane as u32, cell);
-            } else {
-                self.received.push(cell);
-            }
-            if BY_INPUT && self.wires[input as usize].is_above && self.release_input(input, now) {
-                todo = (busy & !self.holds.lanes_held[word] | slow) & later(place);
-            }
-        }
-        self.queues.busy[word] = busy & !emptied;
-        for place in bits::of(busy & !served) {
-            self.queues.outputs[64 * word + place].account();
-        }
-    }
-
-    /// The lanes of a word, which lead to switches.
-    #[inline(always)]
-    fn serve_switches<const BY_INPUT: bool>(&mut self, word: usize, now: u32) {
-        let busy = self.queues.busy[word];
-        let mut todo = busy & !self.holds.lanes_held[word];
-        let (mut served, mut emptied) = (0, 0);
-        let round = self.flights.len();
-        let mut flights = std::mem::take(&mut self.flights[(now + 1 + self.lags.to_switch) as usize % round]);
-        while todo != 0 {
-            let place = todo.trailing_zeros();
-            let lane = 64 * word + place as usize;
-            todo &= todo - 1;
-            let (cell, input, remains) = self.queues.pop::<BY_INPUT>(lane);
-            served |= 1 << place;
-            emptied |= u64::from(!remains) << place;
-            flights.push(Flight { cell, link: lane as u32 });
-            if BY_INPUT && self.wires[input as usize].is_above && self.release_input(input, now) {
-                todo = busy & !self.holds.lanes_held[word] & later(place);
-            }
-        }
-        self.flights[(now + 1 + self.lags.to_switch) as usize % round] = flights;
-        self.queues.busy[word] = busy & !emptied;
-        for place in bits::of(busy & !served) {
-            self.queues.outputs[64 * word + place].account();
-        }
-    }
-
     /// XON, if the memory has fallen to its lower watermark.
     fn release(&mut self, switch: usize, now: u32) {
         let Some(marks) = self.watermarks[switch].filter(|_| self.above[switch]) else { return };
@@ -348,91 +246,23 @@ impl Kernel {
         }
     }
 
-    /// XON to the transmitter of a link, if few cells that came by it still wait; whether it was sent.
+    /// Few cells still wait that came by one link: XON to its transmitter.
     #[cold]
-    fn release_input(&mut self, input: u32, now: u32) -> bool {
-        let wire = &mut self.wires[input as usize];
-        let Some(marks) = self.watermarks[wire.switch as usize] else { return false };
-        let goes_on = self.queues.of_input[input as usize] <= marks.xon;
-        if goes_on {
-            wire.is_above = false;
-            self.pause(input, now, false, &marks);
-        }
-        goes_on
+    fn release_input(&mut self, link: u32, now: u32) {
+        let input = &mut self.queues.inputs[link as usize];
+        let Some(marks) = self.watermarks[input.switch as usize] else { return };
+        (input.alarm, input.relief) = (marks.xoff, 0);
+        self.pause(link, now, false, &marks);
     }
 
     /// Sends PAUSE to the transmitter of `link`.
     fn pause(&mut self, link: u32, now: u32, stop: bool, marks: &Watermarks) {
         self.holds.ask(link, now, stop, marks.refresh);
-        let delay = marks.delay + self.wires[link as usize].hold;
+        let delay = marks.delay + self.hold_delays[link as usize];
         if delay == Span::ZERO {
             self.holds.obey(link, now, stop);
         } else {
             self.later(now, delay, Message::Hold { link, stop });
-        }
-    }
-
-    fn depart(&mut self, at: u32, link: u32, cell: Cell) {
-        let round = self.flights.len() as u32;
-        self.flights[(at % round) as usize].push(Flight { cell, link });
-    }
-
-    /// Hosts generate and send.
-    #[inline]
-    fn send<const BY_INPUT: bool>(&mut self, now: u32) {
-        self.adapters.step(now, self.end, &self.holds.hosts_held, &mut self.books.flows);
-        let arrival = now + 1 + self.lags.to_switch;
-        let place = arrival as usize % self.flights.len();
-        self.split[place] = self.flights[place].len();
-        let is_direct = self.lags.to_switch == 0 && arrival < self.end;
-        let mut hops = 0_u64;
-        for word in 0..self.adapters.sends.len() {
-            for bit in bits::of(self.adapters.sends[word]) {
-                let host = 64 * word + bit;
-                let (cell, link) = (self.adapters.cells[host], self.lanes.uplink(host as u32));
-                if is_direct {
-                    hops = hops.wrapping_add(1);
-                    self.enter::<BY_INPUT>(link, cell, arrival);
-                } else {
-                    self.flights[place].push(Flight { cell, link });
-                }
-            }
-        }
-        self.books.hops += hops;
-    }
-
-    /// What arrives at the beginning of slot `now`, and what the switches make of it.
-    #[inline]
-    fn arrive<const BY_INPUT: bool>(&mut self, now: u32) {
-        if now >= self.end {
-            return;
-        }
-        let place = (now % self.flights.len() as u32) as usize;
-        if !self.flights[place].is_empty() {
-            let mut flights = std::mem::take(&mut self.flights[place]);
-            // Links of hosts come first, as their ids do.
-            let (of_switches, of_hosts) = flights.split_at(std::mem::take(&mut self.split[place]).min(flights.len()));
-            for &Flight { link, cell } in of_hosts.iter().chain(of_switches) {
-                let is_last = self.wires[link as usize].switch == NONE;
-                if is_last && self.outlets.has_buffer(link as usize) {
-                    self.outlets.arrive(link as usize, cell);
-                } else if is_last {
-                    self.books.deliver(&[cell], now);
-                } else {
-                    self.books.hops += 1;
-                    self.enter::<BY_INPUT>(link, cell, now);
-                }
-            }
-            flights.clear();
-            self.flights[place] = flights;
-        }
-        self.take_from_buffers(now);
-        for switch in 0..self.queues.memories.len() {
-            let memory = &mut self.queues.memories[switch];
-            memory.peak = memory.peak.max(memory.level);
-            if memory.level > memory.alarm {
-                self.stop_all(switch, now);
-            }
         }
     }
 
@@ -449,91 +279,13 @@ impl Kernel {
         }
     }
 
-    fn take_from_buffers(&mut self, now: u32) {
-        if !self.outlets.has_buffers() {
-            return;
-        }
-        let books = &mut self.books;
-        let mut turned = Vec::new();
-        self.outlets.take(|cell| books.deliver(&[cell], now), |host, stop| turned.push((host, stop)));
-        for (host, stop) in turned {
-            let link = host as u32;
-            self.holds.ask(link, now, stop, None);
-            self.later(now, self.wires[host].hold, Message::Hold { link, stop });
-        }
-    }
-
-    /// A cell that came over `input` enters a switch at the beginning of slot `now`.
-    #[inline(always)]
-    fn enter<const BY_INPUT: bool>(&mut self, input: u32, cell: Cell, now: u32) {
-        let wire = &self.wires[input as usize];
-        let lane = self.routes.lane(wire.switch, cell.to(), || self.adapters.host_of(cell.source()));
-        let (xoff, is_above) = (wire.xoff, wire.is_above);
-        let admission = self.queues.push::<BY_INPUT>(lane, cell, input);
-        if admission == Admission::Dropped {
-            self.drop(lane, cell, now);
-            return;
-        }
-        if BY_INPUT && self.queues.of_input[input as usize] > xoff && !is_above {
-            self.hold_input(input, now);
-        }
-        if admission == Admission::Sampled {
-            self.sample(lane, cell, now);
-        }
-    }
-
     /// Too many cells wait that came by one link: XOFF to its transmitter.
     #[cold]
-    fn hold_input(&mut self, input: u32, now: u32) {
-        let wire = &mut self.wires[input as usize];
-        let Some(marks) = self.watermarks[wire.switch as usize] else { return };
-        wire.is_above = true;
-        self.xoffs[wire.switch as usize] += 1;
-        self.pause(input, now, true, &marks);
+    fn hold_input(&mut self, link: u32, now: u32) {
+        let input = &mut self.queues.inputs[link as usize];
+        let Some(marks) = self.watermarks[input.switch as usize] else { return };
+        (input.alarm, input.relief) = (NONE, marks.xon.saturating_add(1));
+        self.xoffs[input.switch as usize] += 1;
+        self.pause(link, now, true, &marks);
     }
-
-    /// The congestion point of `lane` looks at its queue.
-    #[cold]
-    fn sample(&mut self, lane: usize, cell: Cell, now: u32) {
-        let Some(points) = &mut self.points else { return };
-        let is_sampled = points.is_sampled(lane);
-        let output = &mut self.queues.outputs[lane];
-        let skip = points.skip(lane).and_then(|skip| u32::try_from(skip).ok()).unwrap_or(NONE);
-        output.next_sample = output.taken().saturating_add(1).saturating_add(skip);
-        if !is_sampled {
-            return;
-        }
-        let (queue, switch) = (self.size * u64::from(output.len()), output.switch);
-        let host = self.adapters.host_of(cell.source()).into();
-        let tag = self.adapters.tag(host, cell.to());
-        if let Some((delay, place)) = points.sample((lane as u32, switch), queue, tag, (host, cell.to())) {
-            self.later(now, delay, Message::Feedback { place });
-        }
-    }
-
-    #[cold]
-    fn drop(&mut self, lane: usize, cell: Cell, now: u32) {
-        let drops = &mut self.lane_drops[lane];
-        if drops.0 == 0 {
-            drops.1 = now;
-        }
-        drops.0 += 1;
-        drops.2 = now;
-        if !self.books.flows.is_empty() {
-            let flow = self.books.flow(cell) as u32;
-            *self.drops.entry((self.lanes.port(lane as u32), flow)).or_default() += 1;
-        }
-        let output = &mut self.queues.outputs[lane];
-        if self.points.as_ref().is_some_and(|points| points.counts_drops) && output.next_sample != NONE {
-            output.next_sample -= 1;
-            if output.taken() == output.next_sample {
-                self.sample(lane, cell, now);
-            }
-        }
-    }
-}
-
-/// The bits behind `place`.
-fn later(place: u32) -> u64 {
-    u64::MAX << place << 1
 }

@@ -13,9 +13,10 @@ use super::books::{Books, Listed, Series};
 use super::holds::{Holds, Watermarks};
 use super::outlets::Outlets;
 use super::points::{Delays, Points};
+use super::routes::Routes;
 use super::sources::PlacedSource;
-use super::switches::{Lanes, Memory, NONE, Queues, Routes};
-use super::{Kernel, Lags, Recorded, Wire};
+use super::switches::{Input, Lanes, Memory, NONE, Queues};
+use super::{Kernel, Lags, Recorded};
 use crate::plan::Plan;
 use crate::probes::{Boundaries, PortProbes};
 
@@ -44,10 +45,10 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
     }
     let lanes = Lanes::new(hosts, ports);
     let by_input = watermarks.iter().flatten().any(|marks| marks.scope == PauseScope::Input);
-    let mut inputs = vec![Vec::new(); switches];
+    let mut neighbours = vec![Vec::new(); switches];
     for (id, port) in (0..).zip(&topology.ports) {
         if let Some(switch) = (port.to as usize).checked_sub(hosts) {
-            inputs[switch].push(lanes.link(id));
+            neighbours[switch].push(lanes.link(id));
         }
     }
     let queue = |lane: usize| {
@@ -63,27 +64,21 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
         Memory { level: 0, most, peak: 0, alarm: all.map_or(NONE, |marks| marks.xoff), level_slots: 0 }
     };
     let memories = most.into_iter().zip(&watermarks).map(memory).collect();
-    let links = if by_input { lanes.links() } else { 0 };
-    let mut queues = Queues::new((0..lanes.count).map(queue), memories, links);
-
     let lag = |port: usize| (plan.lag(port).ps() / slot.ps()) as u32;
     let lags = Lags { to_host: lag(1), to_switch: lag(0) };
     let pause_response = responses(spec, topology, |response| response.pause_ps);
-    let wire = |link: usize| {
-        let port = lanes.port(link as u32) as usize;
-        let Some(spec) = topology.ports.get(port).filter(|_| lanes.has(link)) else {
-            return Wire { switch: NONE, xoff: NONE, is_above: false, hold: Span::ZERO };
-        };
-        let switch = (spec.to as usize).checked_sub(hosts);
+    let port_of = |link: usize| topology.ports.get(lanes.port(link as u32) as usize).filter(|_| lanes.has(link));
+    let input = |link: usize| {
+        let switch = port_of(link).and_then(|port| (port.to as usize).checked_sub(hosts));
         let marks = switch.and_then(|switch| watermarks[switch]).filter(|marks| marks.scope == PauseScope::Input);
-        Wire {
-            switch: switch.map_or(NONE, |switch| switch as u32),
-            xoff: marks.map_or(NONE, |marks| marks.xoff),
-            is_above: false,
-            hold: spec.link.delay_ps + pause_response[spec.from as usize],
-        }
+        let alarm = marks.map_or(NONE, |marks| marks.xoff);
+        Input { switch: switch.map_or(NONE, |switch| switch as u32), waiting: 0, alarm, relief: 0 }
     };
-    let wires: Vec<Wire> = (0..lanes.links()).map(wire).collect();
+    let inputs = (0..lanes.links()).map(input).collect();
+    let mut queues = Queues::new((0..lanes.count).map(queue), memories, inputs, by_input);
+    let hold_delay =
+        |link: usize| port_of(link).map_or(Span::ZERO, |port| port.link.delay_ps + pause_response[port.from as usize]);
+    let hold_delays = (0..lanes.links()).map(hold_delay).collect();
     let round = lags.to_host.max(lags.to_switch) as usize + 2;
 
     let mut outlets = Outlets::new(&spec.switching.services, hosts, slot, line_rate.bps());
@@ -110,7 +105,7 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
     let mut series: Vec<Series> = spec.record.traffic.iter().map(series).collect();
     series.sort_by_key(|series| series.group);
     let mut points = spec.control.bcn.as_ref().map(|bcn| points(bcn, plan, size, run_seed, lanes));
-    for (lane, output) in queues.outputs.iter_mut().enumerate() {
+    for (lane, output) in queues.outputs.iter_mut().take(lanes.count).enumerate() {
         if let Some(skip) = points.as_mut().and_then(|points| points.skip(lane)) {
             output.next_sample = u32::try_from(skip).unwrap_or(NONE).saturating_add(1);
         }
@@ -129,14 +124,15 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
         books,
         points,
         lags,
-        wires,
+        hold_delays,
         above: vec![false; switches],
         all_above: 0,
-        inputs,
+        inputs: neighbours,
         xoffs: vec![0; switches],
         watermarks,
         split: vec![0; round],
         flights: vec![Vec::new(); round],
+        sent: Vec::with_capacity(hosts),
         received: Vec::with_capacity(hosts),
         stranded: Vec::new(),
         agenda: std::collections::BinaryHeap::new(),

@@ -3,11 +3,11 @@
 //! A *lane* is the output of a switch: lane `h` leads to host `h`, the others follow from a whole word of 64 on, in the
 //! order of their ports. A *link* is a lane or, behind all lanes, the port of a host.
 
-use weir_core::network::Topology;
-use weir_core::routing::Router;
-use weir_core::spec::{Network, Routing};
+use std::collections::VecDeque;
 
-use crate::slotted::cell::Cell;
+use crate::slotted::bits;
+use crate::slotted::cell::{Cell, Flight};
+use crate::slotted::routes::Routes;
 
 /// No port, no switch, never.
 pub(super) const NONE: u32 = u32::MAX;
@@ -65,15 +65,15 @@ impl Lanes {
     }
 }
 
-/// The queue of a lane: a ring of a power of two of cells.
-#[derive(Clone, Copy, Debug)]
+/// The queue of a lane: its first cells, in a ring, and what is counted of it.
+///
+/// Two cache lines, side by side: what a large network does in a slot goes through all of them.
+#[derive(Clone, Debug)]
+#[repr(C, align(128))]
 pub(super) struct Output {
     /// Cells served, and cells taken.
     head: u32,
     tail: u32,
-    /// Where its ring begins, and its length less one.
-    start: u32,
-    mask: u32,
     /// Most that waits while one more is taken: the limit, and the one that this slot serves.
     most: u32,
     /// How many cells will have been taken when the next is sampled; less by those dropped that count.
@@ -84,7 +84,13 @@ pub(super) struct Output {
     pub(super) peak: u32,
     /// Sum of the cells over the slots so far, after service.
     pub(super) len_slots: u64,
+    /// The link by which each cell of the ring came, where inputs are told apart.
+    inputs: [u32; RING],
+    cells: [Cell; RING],
 }
+
+/// Cells in the ring of an output; those behind them wait elsewhere.
+const RING: usize = 8;
 
 impl Output {
     /// What waits.
@@ -106,7 +112,7 @@ impl Output {
 
     /// A slot's service is over.
     #[inline]
-    pub(super) fn account(&mut self) {
+    fn account(&mut self) {
         let len = self.len();
         self.len_slots = self.len_slots.wrapping_add(len.into());
         self.peak = self.peak.max(len);
@@ -125,215 +131,194 @@ pub(super) struct Memory {
     pub(super) level_slots: u64,
 }
 
+/// Where a link leads to, and the cells that came by it and wait, where inputs are told apart.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Input {
+    /// The switch, counted among switches; [`NONE`] for a host.
+    pub(super) switch: u32,
+    pub(super) waiting: u32,
+    /// More of them than this are news; [`NONE`] where they are not, or no longer.
+    pub(super) alarm: u32,
+    /// Fewer than this are news, once its transmitter was asked to stop; 0 else.
+    pub(super) relief: u32,
+}
+
 /// All queues of all switches.
 #[derive(Debug)]
 pub(super) struct Queues {
-    /// All rings.
-    cells: Vec<Cell>,
-    /// The link by which each came, where inputs are told apart.
-    inputs: Vec<u32>,
-    /// By lane.
+    /// By lane, up to a whole word of them.
     pub(super) outputs: Vec<Output>,
+    /// The cells behind the ring of each lane, and the links by which they came.
+    behind: Vec<VecDeque<(Cell, u32)>>,
     /// Lanes that are not empty.
     pub(super) busy: Vec<u64>,
     pub(super) memories: Vec<Memory>,
-    /// Cells that came by each link and wait, where inputs are told apart.
-    pub(super) of_input: Vec<u32>,
+    /// By link.
+    pub(super) inputs: Vec<Input>,
+    /// Whether inputs are told apart.
+    pub(super) by_input: bool,
 }
 
-/// What became of a cell that came to a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Admission {
-    Taken,
-    /// Taken, and the congestion point looks at it.
-    Sampled,
-    Dropped,
+/// The lanes of a word in a slot.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn {
+    /// Those that are still to serve a cell, those that did, and those that it emptied.
+    pub(super) todo: u64,
+    pub(super) served: u64,
+    pub(super) emptied: u64,
 }
 
-/// Cells in the ring of an output at first.
-const RING: u32 = 8;
+/// Something is to be done about a cell that came to `lane`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct News {
+    pub(super) flight: Flight,
+    pub(super) lane: usize,
+    pub(super) is_dropped: bool,
+    /// Too many cells wait that came by its link.
+    pub(super) is_alarm: bool,
+    /// The congestion point looks at it.
+    pub(super) is_sampled: bool,
+}
 
 impl Queues {
-    /// Empty queues at the outputs of `switch_of` lane, which take `most` cells. `links` is 0 where inputs are not told
-    /// apart.
-    pub(super) fn new(lanes: impl Iterator<Item = (u32, u32)>, memories: Vec<Memory>, links: usize) -> Queues {
-        let output = |(place, (switch, most)): (u32, (u32, u32))| Output {
+    /// Empty queues at the outputs of `switch_of` lane, which take `most` cells.
+    pub(super) fn new(
+        lanes: impl Iterator<Item = (u32, u32)>,
+        memories: Vec<Memory>,
+        inputs: Vec<Input>,
+        by_input: bool,
+    ) -> Queues {
+        let output = |(switch, most): (u32, u32)| Output {
             head: 0,
             tail: 0,
-            start: place * RING,
-            mask: RING - 1,
             most,
             next_sample: NONE,
             switch,
             peak: 0,
             len_slots: 0,
+            inputs: [0; RING],
+            cells: [Cell::NONE; RING],
         };
-        let outputs: Vec<Output> = (0..).zip(lanes).map(output).collect();
-        let places = outputs.len() * RING as usize;
+        let mut outputs: Vec<Output> = lanes.map(output).collect();
+        outputs.resize(outputs.len().next_multiple_of(64), output((0, 0)));
         Queues {
-            cells: vec![Cell::NONE; places],
-            inputs: vec![0; if links > 0 { places } else { 0 }],
-            busy: vec![0; outputs.len().div_ceil(64)],
+            behind: vec![VecDeque::new(); outputs.len()],
+            busy: vec![0; outputs.len() / 64],
             outputs,
             memories,
-            of_input: vec![0; links],
+            inputs,
+            by_input,
         }
     }
 
-    /// A cell comes over `input` to the queue of `lane`.
+    /// Cells come over their links, from the one at `next` on, up to one about which something is to be done.
+    pub(super) fn admit<const BY_INPUT: bool>(
+        &mut self,
+        routes: &Routes,
+        host_of: &[u16],
+        flights: &[Flight],
+        next: &mut usize,
+    ) -> Option<News> {
+        let (outputs, inputs) = (&mut self.outputs[..], &mut self.inputs[..]);
+        let (memories, busy) = (&mut self.memories[..], &mut self.busy[..]);
+        for (place, &flight) in flights.iter().enumerate().skip(*next) {
+            let Flight { cell, link } = flight;
+            let input = &mut inputs[link as usize];
+            let lane = routes.lane(input.switch, cell.to(), || host_of[usize::from(cell.source())]);
+            let output = &mut outputs[lane];
+            let memory = &mut memories[output.switch as usize];
+            let len = output.len();
+            if memory.level >= memory.most || len >= output.most {
+                *next = place + 1;
+                return Some(News { flight, lane, is_dropped: true, is_alarm: false, is_sampled: false });
+            }
+            if len < RING as u32 {
+                let at = output.tail as usize % RING;
+                output.cells[at] = cell;
+                if BY_INPUT {
+                    output.inputs[at] = link;
+                }
+            } else {
+                self.behind[lane].push_back((cell, link));
+            }
+            output.tail = output.tail.wrapping_add(1);
+            memory.level = memory.level.wrapping_add(1);
+            busy[lane / 64] |= 1 << (lane % 64);
+            let is_sampled = output.tail == output.next_sample;
+            let mut is_alarm = false;
+            if BY_INPUT {
+                input.waiting = input.waiting.wrapping_add(1);
+                is_alarm = input.waiting > input.alarm;
+            }
+            if is_sampled | is_alarm {
+                *next = place + 1;
+                return Some(News { flight, lane, is_dropped: false, is_alarm, is_sampled });
+            }
+        }
+        None
+    }
+
+    /// Lanes of a word serve a cell each, up to one that came by an input of which so few wait then that it is news: that
+    /// input is returned. `sent` is told each cell and its lane.
     #[inline(always)]
-    pub(super) fn push<const BY_INPUT: bool>(&mut self, lane: usize, cell: Cell, input: u32) -> Admission {
-        let output = &mut self.outputs[lane];
-        let memory = &mut self.memories[output.switch as usize];
-        let len = output.len();
-        if memory.level >= memory.most || len >= output.most {
-            return Admission::Dropped;
+    pub(super) fn serve<const BY_INPUT: bool>(
+        &mut self,
+        word: usize,
+        turn: &mut Turn,
+        mut sent: impl FnMut(u32, Cell),
+    ) -> Option<u32> {
+        let first = 64 * word;
+        let outputs = &mut self.outputs[first..first + 64];
+        let (memories, inputs) = (&mut self.memories[..], &mut self.inputs[..]);
+        let Turn { mut todo, mut served, mut emptied } = *turn;
+        let mut relieved = None;
+        while todo != 0 {
+            let place = todo.trailing_zeros();
+            todo &= todo - 1;
+            let output = &mut outputs[place as usize];
+            let at = output.head as usize % RING;
+            let (cell, link) = (output.cells[at], output.inputs[at]);
+            if output.len() > RING as u32 {
+                let (cell, link) = self.behind[first + place as usize].pop_front().unwrap_or((Cell::NONE, 0));
+                (output.cells[at], output.inputs[at]) = (cell, link);
+            }
+            output.head = output.head.wrapping_add(1);
+            output.account();
+            let memory = &mut memories[output.switch as usize];
+            memory.level = memory.level.wrapping_sub(1);
+            served |= 1 << place;
+            emptied |= u64::from(output.head == output.tail) << place;
+            sent((first as u32).wrapping_add(place), cell);
+            if BY_INPUT {
+                let input = &mut inputs[link as usize];
+                input.waiting = input.waiting.wrapping_sub(1);
+                if input.waiting < input.relief {
+                    relieved = Some(link);
+                    break;
+                }
+            }
         }
-        if len > output.mask {
-            grow::<BY_INPUT>(&mut self.cells, &mut self.inputs, output);
-        }
-        let place = output.start.wrapping_add(output.tail & output.mask) as usize;
-        self.cells[place] = cell;
-        output.tail = output.tail.wrapping_add(1);
-        let is_sampled = output.tail == output.next_sample;
-        memory.level = memory.level.wrapping_add(1);
-        self.busy[lane / 64] |= 1 << (lane % 64);
-        if BY_INPUT {
-            self.inputs[place] = input;
-            let of_input = &mut self.of_input[input as usize];
-            *of_input = of_input.wrapping_add(1);
-        }
-        if is_sampled { Admission::Sampled } else { Admission::Taken }
+        *turn = Turn { todo, served, emptied };
+        relieved
     }
 
-    /// The first cell of a queue that is not empty, the link that it came by, and whether others wait. It leaves
-    /// [`Queues::busy`] to the caller.
+    /// The service of a word is over.
     #[inline(always)]
-    pub(super) fn pop<const BY_INPUT: bool>(&mut self, lane: usize) -> (Cell, u32, bool) {
-        let output = &mut self.outputs[lane];
-        let place = output.start.wrapping_add(output.head & output.mask) as usize;
-        output.head = output.head.wrapping_add(1);
-        output.account();
-        let memory = &mut self.memories[output.switch as usize];
-        memory.level = memory.level.wrapping_sub(1);
-        let mut input = 0;
-        if BY_INPUT {
-            input = self.inputs[place];
-            let of_input = &mut self.of_input[input as usize];
-            *of_input = of_input.wrapping_sub(1);
+    pub(super) fn end_turn(&mut self, word: usize, turn: Turn) {
+        let outputs = &mut self.outputs[64 * word..][..64];
+        let busy = &mut self.busy[word];
+        for place in bits::of(*busy & !turn.served) {
+            outputs[place].account();
         }
-        (self.cells[place], input, output.head != output.tail)
-    }
-
-    /// The cells that wait at `lane`.
-    fn waiting(&self, lane: usize) -> impl Iterator<Item = Cell> + '_ {
-        let output = &self.outputs[lane];
-        (0..output.len()).map(move |i| {
-            let place = output.start + (output.head.wrapping_add(i) & output.mask);
-            self.cells[place as usize]
-        })
+        *busy &= !turn.emptied;
     }
 
     /// All cells that wait.
     pub(super) fn all_waiting(&self) -> impl Iterator<Item = Cell> + '_ {
-        (0..self.outputs.len()).flat_map(|lane| self.waiting(lane))
-    }
-}
-
-/// Moves a full ring to one of twice its length.
-#[cold]
-#[inline(never)]
-fn grow<const BY_INPUT: bool>(cells: &mut Vec<Cell>, inputs: &mut Vec<u32>, output: &mut Output) {
-    let (length, start) = (output.mask + 1, cells.len());
-    let mask = 2 * output.mask + 1;
-    cells.resize(start + 2 * length as usize, Cell::NONE);
-    if BY_INPUT {
-        inputs.resize(cells.len(), 0);
-    }
-    for i in 0..length {
-        let number = output.head.wrapping_add(i);
-        let (from, to) = ((output.start + (number & output.mask)) as usize, start + (number & mask) as usize);
-        cells[to] = cells[from];
-        if BY_INPUT {
-            inputs[to] = inputs[from];
-        }
-    }
-    (output.start, output.mask) = (u32::try_from(start).expect("fewer than 2^32 cells in all switches"), mask);
-}
-
-/// Which lane of a switch leads on.
-#[derive(Debug)]
-pub(super) struct Routes {
-    hosts: usize,
-    next: Table,
-    /// By number of switches passed, sender and destination.
-    of_flow: Vec<Vec<u32>>,
-    /// Number of switches that a cell has passed when it comes to each switch on its way up.
-    passed: Vec<u32>,
-}
-
-/// The lane by switch and destination; the greatest number where the way depends on the sender, too.
-#[derive(Debug)]
-enum Table {
-    Narrow(Vec<u16>),
-    Wide(Vec<u32>),
-}
-
-impl Routes {
-    /// The ways of a tree whose hosts are the first nodes, each with one link.
-    pub(super) fn new(network: &Network, topology: &Topology, lanes: Lanes) -> Routes {
-        let hosts = lanes.hosts;
-        let switches = topology.nodes.len() - hosts;
-        let by_flow = matches!(network, Network::Xgft { routing: Routing::FlowHash, .. });
-        let mut next = vec![NONE; switches * hosts];
-        let (mut of_flow, mut passed_before) = (Vec::new(), vec![0; switches]);
-        let mut router = Router::new(topology);
-        // Hosts of one switch go the same ways, unless the sender matters.
-        let mut senders: Vec<u32> = (0..hosts as u32).collect();
-        if !by_flow {
-            senders.dedup_by_key(|host| topology.ports[2 * *host as usize].to);
-        }
-        for to in 0..hosts as u32 {
-            for &from in &senders {
-                let path = router.path(from, to).unwrap_or_default();
-                let top = path.len() / 2;
-                for (passed, &port) in path.iter().enumerate().skip(1) {
-                    let switch = topology.ports[port as usize].from as usize - hosts;
-                    let is_up = passed < top;
-                    if is_up && by_flow {
-                        passed_before[switch] = passed as u32 - 1;
-                        if of_flow.len() < passed {
-                            of_flow.push(vec![NONE; hosts * hosts]);
-                        }
-                        of_flow[passed - 1][from as usize * hosts + to as usize] = lanes.link(port);
-                    } else {
-                        next[switch * hosts + to as usize] = lanes.link(port);
-                    }
-                }
-            }
-        }
-        let next = if lanes.count < usize::from(u16::MAX) {
-            Table::Narrow(next.into_iter().map(|lane| lane as u16).collect())
-        } else {
-            Table::Wide(next)
-        };
-        Routes { hosts, next, of_flow, passed: passed_before }
-    }
-
-    /// The lane by which a cell to host `to` leaves `switch`; where it came `from` is asked if it matters.
-    #[inline(always)]
-    pub(super) fn lane(&self, switch: u32, to: u16, from: impl FnOnce() -> u16) -> usize {
-        let place = (switch as usize).wrapping_mul(self.hosts).wrapping_add(to.into());
-        let (lane, by_flow) = match &self.next {
-            Table::Narrow(next) => (u32::from(next[place]), u16::MAX.into()),
-            Table::Wide(next) => (next[place], NONE),
-        };
-        if lane != by_flow { lane as usize } else { self.lane_of_flow(switch, to, from()) }
-    }
-
-    #[inline(never)]
-    fn lane_of_flow(&self, switch: u32, to: u16, from: u16) -> usize {
-        let passed = self.passed[switch as usize] as usize;
-        self.of_flow[passed][usize::from(from) * self.hosts + usize::from(to)] as usize
+        let rings = self.outputs.iter().flat_map(|output| {
+            let first = output.len().min(RING as u32);
+            (0..first).map(|i| output.cells[output.head.wrapping_add(i) as usize % RING])
+        });
+        rings.chain(self.behind.iter().flatten().map(|&(cell, _)| cell))
     }
 }
