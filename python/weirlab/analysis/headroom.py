@@ -30,7 +30,7 @@ from weirlab.scenario.layout import Layout, layout_of
 from weirlab.scenario.resolve import translated
 from weirlab.units import Size
 
-__all__ = ["Headroom", "longest_frame", "short_headrooms"]
+__all__ = ["Headroom", "link_of", "longest_frame", "short_headrooms"]
 
 _TCP_OVERHEAD_BYTES = 70
 """Headers and time stamps of a full segment in its frame."""
@@ -141,7 +141,7 @@ def _need(
     for q, port in enumerate(layout.ports):
         if port.source != node or q == p:
             continue
-        link = _link(spec["network"], layout, q)
+        link = link_of(spec["network"], layout, q)
         time_ps = rule["delay_ps"] + port.wire_ps(longest) + port.wire_ps(rule["frame_bytes"])
         time_ps += 2 * link["delay_ps"] + pauses.get(ids[port.target], 0)
         time_ps += _latency_ps(spec["network"], ids[node])
@@ -150,8 +150,8 @@ def _need(
     return need
 
 
-def _link(network: Mapping[str, Any], layout: Layout, q: int) -> Mapping[str, Any]:
-    """The link of port `q`; links make two ports each."""
+def link_of(network: Mapping[str, Any], layout: Layout, q: int) -> Mapping[str, Any]:
+    """The link of a resolved network at port `q`; links make two ports each."""
     found: Mapping[str, Any]
     match network["kind"]:
         case "graph":

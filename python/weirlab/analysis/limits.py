@@ -11,9 +11,10 @@ from weirlab.scenario.bcn import Bcn
 from weirlab.scenario.control import Control
 from weirlab.scenario.qcn import Qcn
 from weirlab.scenario.resolve_control import in_bytes, unit_of
+from weirlab.scenario.traffic import Tcp
 from weirlab.units import Size
 
-__all__ = ["cut_off_gains", "odd_parameters"]
+__all__ = ["cut_off_gains", "odd_parameters", "unheard_marks"]
 
 _QCN_LEVELS = 63
 """Largest feedback of QCN, which has 6 bits."""
@@ -64,6 +65,27 @@ def odd_parameters(scenario: Scenario) -> list[str]:
         how = "by drift alone" if drifts else "never, and stay limited for good"
         found.append(f"control.bcn.reaction_point.gi: is 0: rates grow {how}")
     return found
+
+
+def unheard_marks(scenario: Scenario) -> list[str]:
+    """A sentence for each entry that marks frames where no traffic is ECN-capable: it has no effect."""
+    control = scenario.control
+    dcqcn = None if control is None else control.dcqcn
+    streams = [entry for entry in scenario.traffic.values() if isinstance(entry.transport, Tcp)]
+    others = len(scenario.traffic) > len(streams) or bool(scenario.hotspots)
+    if (dcqcn is not None and others) or any(getattr(entry.transport, "ecn", False) for entry in streams):
+        return []
+    marking = [
+        f"queues.{name}.marking" for name, queue in scenario.queues.items() if queue.marking is not None
+    ]
+    if dcqcn is not None:
+        marking.append("control.dcqcn")
+    hint = (
+        "write 'ecn: true' in the transport of tcp"
+        if streams
+        else "add 'control.dcqcn', or traffic of tcp with 'ecn: true'"
+    )
+    return [f"{path}: no traffic is ECN-capable, so that no frame is marked; {hint}" for path in marking]
 
 
 def _samples_too_close(scenario: Scenario, control: Control) -> Iterator[str]:

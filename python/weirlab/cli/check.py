@@ -33,7 +33,8 @@ def check(file: ScenarioArgument, sets: SetOption = None, as_json: JsonFlag = Fa
     """
     from weirlab.analysis.headroom import short_headrooms
     from weirlab.analysis.hotspots import hotspot_facts
-    from weirlab.analysis.limits import cut_off_gains, odd_parameters
+    from weirlab.analysis.limits import cut_off_gains, odd_parameters, unheard_marks
+    from weirlab.analysis.memories import short_memories
     from weirlab.errors import UnsupportedError
     from weirlab.report.theory import hotspot_json, hotspot_table
     from weirlab.testbed import unhonoured
@@ -43,8 +44,13 @@ def check(file: ScenarioArgument, sets: SetOption = None, as_json: JsonFlag = Fa
         raise UnsupportedError(problems)
     what, counts = _kind(scenario), _counts(scenario)
     facts = hotspot_facts(scenario)
-    headrooms = (str(short) for short in short_headrooms(scenario))
-    notes = [*headrooms, *cut_off_gains(scenario), *odd_parameters(scenario)]
+    short = [*short_headrooms(scenario), *short_memories(scenario)]
+    notes = [
+        *map(str, short),
+        *cut_off_gains(scenario),
+        *odd_parameters(scenario),
+        *unheard_marks(scenario),
+    ]
     if as_json:
         document = {"file": file, "name": scenario.name, "kind": what, "problems": [], **counts}
         document |= {"notes": notes} if notes else {}
