@@ -19,6 +19,7 @@ __all__ = [
     "format_quantity",
     "is_release",
     "parse_quantity",
+    "probe_path",
     "read_trace",
     "replay_line",
     "simulate",
@@ -104,6 +105,36 @@ def udp_trial(
     look_budget_frames: int = 0,
     flight_ps: int = 100_000_000_000,
 ) -> _UdpTrial: ...
+def probe_path(
+    *,
+    destination: str,
+    port: int,
+    rotating: bool,
+    source_port: int,
+    token: int,
+    at_ps: Sequence[int],
+    hops: Sequence[int],
+    size_bytes: Sequence[int],
+    timeout_ps: int,
+    real_time: bool = True,
+) -> _Answers: ...
+
+class _Answers(TypedDict):
+    source: str
+    source_port: int
+    sent_ps: NDArray[Any]
+    rtt_ps: NDArray[Any]
+    quoted_bytes: NDArray[Any]
+    word: list[str]
+    code: NDArray[Any]
+    mtu_bytes: NDArray[Any]
+    router: NDArray[Any]
+    routers: list[str]
+    duplicates: int
+    strangers: int
+    replies: int
+    clock_step_ns: int
+    real_time: bool
 
 class _PathStream(TypedDict):
     delivered_bytes: int

@@ -8,6 +8,7 @@
 //! 3. [`load`] and [`sink`]: the sender and the receiver of a trial.
 //! 4. [`trial`]: both together; [`quality`]: how well this machine keeps time.
 //! 5. `emulate`: a path between two namespaces, which real programs use.
+//! 6. `probe`: probes of a path that live for some hops, and what answers them.
 //!
 //! Linux only. Elsewhere the crate builds, and what needs Linux answers [`LiveError::NeedsLinux`].
 #![warn(missing_docs)]
@@ -21,6 +22,8 @@ mod error;
 pub mod host;
 #[cfg(target_os = "linux")]
 pub mod load;
+#[cfg(target_os = "linux")]
+pub mod probe;
 pub mod quality;
 #[cfg(target_os = "linux")]
 pub mod shared;

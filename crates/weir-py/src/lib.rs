@@ -4,6 +4,7 @@ mod emulate;
 mod errors;
 mod live;
 mod path;
+mod probe;
 mod simulate;
 mod trace;
 mod units;
@@ -24,6 +25,8 @@ mod _core {
     use crate::live::{clock_quality, create_namespace, steer_receive, udp_trial};
     #[pymodule_export]
     use crate::path::simulate_loaded_path;
+    #[pymodule_export]
+    use crate::probe::probe_path;
     #[pymodule_export]
     use crate::simulate::{check, expand, simulate};
     #[pymodule_export]

@@ -1,0 +1,120 @@
+//! Probes of a path and their answers, as columns. Linux only.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Real-time priority of the prober: it sleeps nearly all the time.
+#[cfg(target_os = "linux")]
+const PRIORITY: u8 = 40;
+
+/// Send UDP probes from where the caller stands, each at its time with its time to live and its size as an IP packet,
+/// and wait for the ICMP messages that answer them. Columns have a row for each probe.
+#[pyfunction]
+#[pyo3(signature = (*, destination, port, rotating, source_port, token, at_ps, hops, size_bytes, timeout_ps,
+    real_time=true))]
+#[expect(clippy::too_many_arguments, reason = "Python's keyword-only options, which stand for one plan")]
+pub(crate) fn probe_path<'py>(
+    py: Python<'py>,
+    destination: &str,
+    port: u16,
+    rotating: bool,
+    source_port: u16,
+    token: u32,
+    at_ps: Vec<u64>,
+    hops: Vec<u8>,
+    size_bytes: Vec<u64>,
+    timeout_ps: u64,
+    real_time: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    if at_ps.len() != hops.len() || at_ps.len() != size_bytes.len() {
+        return Err(PyValueError::new_err("at_ps, hops and size_bytes: one value for each probe"));
+    }
+    #[cfg(target_os = "linux")]
+    {
+        use std::sync::atomic::{AtomicBool, Ordering};
+
+        use weir_core::units::{Bytes, Span, Time};
+        use weir_live::host::{Priority, Seat};
+        use weir_live::probe::{Plan, Ports, Probe, run};
+
+        let destination =
+            destination.parse().map_err(|_| PyValueError::new_err(format!("'{destination}' is no IP address")))?;
+        let probes = at_ps.iter().zip(&hops).zip(&size_bytes).map(|((&at, &hops), &size)| Probe {
+            at: Time::from_ps(at),
+            hops,
+            size: Bytes::new(size),
+        });
+        let priority = if real_time { Priority::RealTime(PRIORITY) } else { Priority::Normal };
+        let plan = Plan {
+            destination,
+            port,
+            ports: if rotating { Ports::Rotating } else { Ports::Constant },
+            source_port,
+            token,
+            probes: probes.collect(),
+            timeout: Span::from_ps(timeout_ps),
+            seat: Seat { namespace: None, cpu: None, priority },
+        };
+        let cancel = AtomicBool::new(false);
+        let work = || run(&plan, &cancel);
+        let report = crate::watch::watched(py, work, || Ok(()), || cancel.store(true, Ordering::Relaxed))?
+            .map_err(crate::errors::live_error)?;
+        as_dict(py, &report)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (py, destination, port, rotating, source_port, token, timeout_ps, real_time);
+        Err(crate::errors::live_error(weir_live::LiveError::NeedsLinux { what: "probing a path" }))
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn as_dict<'py>(py: Python<'py>, report: &weir_live::probe::Report) -> PyResult<Bound<'py, PyDict>> {
+    use numpy::IntoPyArray;
+    use weir_core::units::Time;
+    use weir_live::probe::Word;
+
+    let mut routers = Vec::new();
+    let router: Vec<i32> = report
+        .answers
+        .iter()
+        .map(|answer| {
+            let Some(from) = answer.and_then(|answer| answer.from) else { return -1 };
+            let known = routers.iter().position(|&known| known == from).unwrap_or_else(|| {
+                routers.push(from);
+                routers.len() - 1
+            });
+            i32::try_from(known).unwrap_or(i32::MAX)
+        })
+        .collect();
+    let word = |answer: &Option<_>| match answer.as_ref().map(|answer: &weir_live::probe::Answer| answer.word) {
+        None => ("", 0, 0),
+        Some(Word::TimeExceeded) => ("time-exceeded", 0, 0),
+        Some(Word::PortUnreachable) => ("port-unreachable", 0, 0),
+        Some(Word::Unreachable(code)) => ("unreachable", code, 0),
+        Some(Word::TooBig(mtu)) => ("too-big", 0, mtu),
+        Some(Word::Other(_, code)) => ("other", code, 0),
+    };
+    let words: Vec<(&str, u8, u32)> = report.answers.iter().map(word).collect();
+    let rtt = |answer: &Option<weir_live::probe::Answer>| answer.map_or(f64::NAN, |answer| answer.rtt.ps() as f64);
+    let quoted = |answer: &Option<weir_live::probe::Answer>| answer.map_or(0, |answer| answer.quoted.count());
+    let sent = |sent: &Option<Time>| sent.map_or(f64::NAN, |at| at.saturating_since(Time::ZERO).ps() as f64);
+    let answer = PyDict::new(py);
+    answer.set_item("source", report.source.ip().to_string())?;
+    answer.set_item("source_port", report.source.port())?;
+    answer.set_item("sent_ps", report.sent.iter().map(sent).collect::<Vec<f64>>().into_pyarray(py))?;
+    answer.set_item("rtt_ps", report.answers.iter().map(rtt).collect::<Vec<f64>>().into_pyarray(py))?;
+    answer.set_item("quoted_bytes", report.answers.iter().map(quoted).collect::<Vec<u64>>().into_pyarray(py))?;
+    answer.set_item("word", words.iter().map(|&(word, ..)| word).collect::<Vec<_>>())?;
+    answer.set_item("code", words.iter().map(|&(_, code, _)| code).collect::<Vec<u8>>().into_pyarray(py))?;
+    answer.set_item("mtu_bytes", words.iter().map(|&(.., mtu)| mtu).collect::<Vec<u32>>().into_pyarray(py))?;
+    answer.set_item("router", router.into_pyarray(py))?;
+    answer.set_item("routers", routers.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+    answer.set_item("duplicates", report.duplicates)?;
+    answer.set_item("strangers", report.strangers)?;
+    answer.set_item("replies", report.replies)?;
+    answer.set_item("clock_step_ns", report.clock_step_ns)?;
+    answer.set_item("real_time", report.seated.real_time)?;
+    Ok(answer)
+}
