@@ -1,0 +1,107 @@
+"""Lines that outliers do not move, and intervals of shares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from weirlab.stats.arrays import paired
+from weirlab.stats.replicates import t_quantile
+
+__all__ = ["RobustLine", "fit_robust_line", "ratio_interval", "wilson_interval"]
+
+
+@dataclass(frozen=True)
+class RobustLine:
+    """y = slope x + intercept, with intervals."""
+
+    slope: float
+    slope_low: float
+    slope_high: float
+    intercept: float
+    intercept_low: float
+    intercept_high: float
+    residual: float
+    """Median distance of the points from the line, in the unit of y."""
+    count: int
+
+    def at(self, x: float) -> float:
+        """The value of the line at x."""
+        return self.slope * x + self.intercept
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the slope's interval."""
+        return (self.slope_high - self.slope_low) / 2
+
+
+def fit_robust_line(x: Iterable[float], y: Iterable[float], *, confidence: float = 0.95) -> RobustLine:
+    """The line whose slope is the median of the slopes between all pairs of points with different x, and
+    whose intercept is the median of y - slope x.
+
+    Up to 29 % of the points may be wrong by any amount. The interval of the slope holds the true one with
+    this confidence when errors are independent and alike, whatever their distribution: its ends are the
+    slopes at the ranks (N -+ z sqrt(n (n - 1)(2 n + 5) / 18)) / 2 of N pairs, corrected for ties in x. Those
+    of the intercept are the intercepts of the lines with these slopes.
+
+    Raises ValueError with fewer than three different x. Source: Theil 1950, part I; Sen 1968, sections 2
+    and 3.
+    """
+    from scipy.stats import theilslopes
+
+    a, b = paired(x, y, "robust line", least=3)
+    if np.unique(a).size < 3:
+        raise ValueError(f"robust line: three different x are needed (got {np.unique(a).size})")
+    slope, _, low, high = (float(value) for value in theilslopes(b, a, alpha=confidence))
+
+    def intercept(of: float) -> float:
+        return float(np.median(b - of * a))
+
+    ends = sorted((intercept(low), intercept(high)))
+    residual = float(np.median(np.abs(b - slope * a - intercept(slope))))
+    return RobustLine(slope, low, high, intercept(slope), ends[0], ends[1], residual, a.size)
+
+
+def wilson_interval(part: int, whole: int, *, confidence: float = 0.95) -> tuple[float, float]:
+    """An interval of the probability behind `part` of `whole` independent trials:
+    (p + z^2/2n +- z sqrt(p (1 - p)/n + z^2/4n^2)) / (1 + z^2/n).
+
+    Unlike p +- z s it has a width where p is 0 or 1. Raises ValueError unless 0 <= part <= whole and
+    whole > 0. Source: Wilson 1927.
+    """
+    if not 0 <= part <= whole or whole < 1:
+        raise ValueError(f"share: {part} of {whole} cannot be")
+    z = t_quantile((1 + confidence) / 2, 10**9)
+    share = part / whole
+    middle = share + z**2 / (2 * whole)
+    half = z * math.sqrt(share * (1 - share) / whole + z**2 / (4 * whole**2))
+    scale = 1 + z**2 / whole
+    # At 0 and 1 the ends are exact; rounding would leave 1e-17.
+    low = 0.0 if part == 0 else (middle - half) / scale
+    high = 1.0 if part == whole else (middle + half) / scale
+    return low, high
+
+
+def ratio_interval(
+    above: tuple[float, float, float], below: tuple[float, float, float]
+) -> tuple[float, float]:
+    """An interval of the ratio of two independent positive quantities from their own: each is an estimate
+    with the ends of its interval.
+
+    With a, (l1, u1) above and b, (l2, u2) below: (ab -+ sqrt((ab)^2 - l1 u2 (2a - l1)(2b - u2))) over
+    u2 (2b - u2), with u1 and l2 for the upper end. Source: Donner & Zou 2012, method of variance estimates
+    recovery.
+    """
+    (a, low_a, high_a), (b, low_b, high_b) = above, below
+    if not (b > 0 and low_b > 0):
+        raise ValueError(f"ratio: a divisor that may be 0 (got {b} from {low_b} to {high_b})")
+
+    def end(of_a: float, of_b: float, sign: int) -> float:
+        under = (a * b) ** 2 - of_a * of_b * (2 * a - of_a) * (2 * b - of_b)
+        scale = of_b * (2 * b - of_b)
+        return math.inf if scale <= 0 else (a * b + sign * math.sqrt(max(0.0, under))) / scale
+
+    return max(0.0, end(low_a, high_b, -1)), end(high_a, low_b, +1)
