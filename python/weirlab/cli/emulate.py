@@ -50,6 +50,9 @@ def emulate(
     real_time: Annotated[
         bool, typer.Option("--real-time/--no-real-time", help="Ask for real-time priority.")
     ] = True,
+    ipv6: Annotated[
+        bool, typer.Option("--ipv6", help="Give both ends addresses of IPv6, too: WEIR_NEAR6, WEIR_FAR6.")
+    ] = False,
     report: Annotated[
         Path | None, typer.Option(help="Write what the emulator counted to this JSON file.")
     ] = None,
@@ -72,9 +75,9 @@ def emulate(
     if plan is None or scenario.testbed.kind != "netns":
         raise InputError(f"{file}: no emulated path: write 'testbed: {{kind: netns, hops: ...}}'")
     seed = scenario.run.seed if seed is None else seed
-    with EmulatedPath(plan, seed=seed, real_time=real_time) as path:
+    with EmulatedPath(plan, seed=seed, real_time=real_time, ipv6=ipv6) as path:
         try:
-            code = _run(path, command or [os.environ.get("SHELL", "/bin/sh")], far, timeout)
+            code = _run(path, command or [os.environ.get("SHELL", "/bin/sh")], far, timeout, ipv6=ipv6)
         finally:
             told = path.close()
             _say(told)
@@ -83,9 +86,13 @@ def emulate(
     raise typer.Exit(code)
 
 
-def _run(path: EmulatedPath, command: Sequence[str], far: str | None, timeout: float | None) -> int:
+def _run(
+    path: EmulatedPath, command: Sequence[str], far: str | None, timeout: float | None, *, ipv6: bool
+) -> int:
     """The exit code of the command at the near end."""
     environment = {**os.environ, "WEIR_NEAR": path.near_address, "WEIR_FAR": path.far_address}
+    if ipv6:
+        environment |= {"WEIR_NEAR6": path.near_address6, "WEIR_FAR6": path.far_address6}
     with contextlib.ExitStack() as stack:
         if far is not None:
             stack.enter_context(_started(path.far, shlex.split(far), environment, session=True))

@@ -4,7 +4,8 @@ near 198.18.0.1 ==hop 0== 198.18.0.2 router 198.18.1.1 ==hop 1== 198.18.1.2 far
 
 Each end of a hop is a TUN device; what it is given goes through the path models of the compiled core, with
 the monotonic clock, and comes out at the other end. The addresses are those that RFC 2544 (appendix C.2.2)
-reserves for benchmarks. In each namespace a device is called after the end that it leads to.
+reserves for benchmarks; those of IPv6, on request, 2001:2:0:HOP::1 and ::2 (RFC 5180). In each namespace a
+device is called after the end that it leads to.
 """
 
 from __future__ import annotations
@@ -38,6 +39,15 @@ DEGRADED_SHARE, DEGRADED_LEAST_S, DEGRADED_MOST_S = 0.01, 1e-4, 1e-3
 """A path is degraded when the 99th percentile of the lateness exceeds this share of the round-trip delay,
 within these bounds.
 """
+_QUIET_IPV6 = {
+    "disable_ipv6": 0,
+    "accept_ra": 0,
+    "accept_dad": 0,
+    "autoconf": 0,
+    "addr_gen_mode": 1,
+    "router_solicitations": 0,
+}
+"""IPv6 without packets of the kernel's own, as far as it can be told to."""
 _CLOSE_S = 10.0
 """How long the emulator may take to end."""
 
@@ -136,6 +146,7 @@ class EmulatedPath:
         record: int = 0,
         real_time: bool = True,
         cpu: int | None = None,
+        ipv6: bool = False,
     ) -> None:
         """Build it and let it work.
 
@@ -146,11 +157,14 @@ class EmulatedPath:
             real_time: Whether the emulator asks for SCHED_FIFO. Without it packets are late by milliseconds
                 when the machine is busy.
             cpu: The CPU of the emulator. None: any.
+            ipv6: Whether the ends have addresses of IPv6, too. Their kernels send a few packets of their
+                own then.
 
         Raises:
             MissingCapability: not Linux, not root, or no TUN devices.
         """
         self._path = path
+        self._ipv6 = ipv6
         self._names = list(path.hops)
         self._report: PathReport | None = None
         self._outcome: dict[str, Any] = {}
@@ -189,6 +203,21 @@ class EmulatedPath:
     def far(self) -> Namespace:
         """The namespace of the far end."""
         return self._namespaces[-1]
+
+    @property
+    def routers(self) -> tuple[Namespace, ...]:
+        """The namespaces between both ends."""
+        return tuple(self._namespaces[1:-1])
+
+    @property
+    def near_address6(self) -> str:
+        """IPv6 address of the near end, where there is one."""
+        return _address6(0, 1)
+
+    @property
+    def far_address6(self) -> str:
+        """IPv6 address of the far end, where there is one."""
+        return _address6(len(self._names) - 1, 2)
 
     @property
     def near_address(self) -> str:
@@ -253,31 +282,39 @@ class EmulatedPath:
             from pyroute2 import IPRoute
 
             for scope in ("all", "default"):
-                set_sysctl(f"ipv6.conf.{scope}.disable_ipv6", 1)
+                for name, value in _QUIET_IPV6.items() if self._ipv6 else (("disable_ipv6", 1),):
+                    set_sysctl(f"ipv6.conf.{scope}.{name}", value)
                 set_sysctl(f"ipv4.conf.{scope}.rp_filter", 0)
             # Connections know nothing of those before them, and routers answer every probe.
             set_sysctl("ipv4.tcp_no_metrics_save", 1)
             set_sysctl("ipv4.icmp_ratelimit", 0)
             set_sysctl("ipv4.icmp_msgs_per_sec", 1_000_000)
+            set_sysctl("ipv6.icmp.ratelimit", 0)
             set_sysctl("ipv4.ip_forward", int(0 < place < last))
+            if self._ipv6:
+                set_sysctl("ipv6.conf.all.forwarding", int(0 < place < last))
             with IPRoute() as route:
                 (loopback,) = route.link_lookup(ifname="lo")
                 route.link("set", index=loopback, state="up")
                 if place < last:
-                    self._raise_device(route, "far", _address(place, 1), range(place + 1, last))
+                    self._raise_device(route, "far", (place, 1), range(place + 1, last))
                 if place > 0:
-                    self._raise_device(route, "near", _address(place - 1, 2), range(place - 1))
+                    self._raise_device(route, "near", (place - 1, 2), range(place - 1))
 
         return prepare
 
-    def _raise_device(self, route: IPRoute, name: str, address: str, beyond: range) -> None:
-        """Gives a device its address, and routes to the hops beyond its own."""
+    def _raise_device(self, route: IPRoute, name: str, end: tuple[int, int], beyond: range) -> None:
+        """Gives a device its addresses, and routes to the hops beyond its own."""
         (index,) = route.link_lookup(ifname=name)
         route.link("set", index=index, mtu=self._path.mtu_bytes, txqlen=QUEUE_PACKETS)
-        route.addr("add", index=index, address=address, prefixlen=24)
+        route.addr("add", index=index, address=_address(*end), prefixlen=24)
         route.link("set", index=index, state="up")
+        if self._ipv6:
+            route.addr("add", index=index, address=_address6(*end), prefixlen=64)
         for hop in beyond:
             route.route("add", dst=f"{_address(hop, 0)}/24", oif=index)
+            if self._ipv6:
+                route.route("add", dst=f"{_address6(hop, 0)}/64", oif=index)
 
     def _hop(self, name: str, ends: tuple[int, int]) -> dict[str, Any]:
         hop = self._path.hops[name]
@@ -332,6 +369,10 @@ class EmulatedPath:
 
 def _address(hop: int, end: int) -> str:
     return f"198.18.{hop}.{end}"
+
+
+def _address6(hop: int, end: int) -> str:
+    return f"2001:2:0:{hop:x}::{end or ''}"
 
 
 def _device_drops() -> dict[str, int]:
