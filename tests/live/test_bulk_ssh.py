@@ -16,6 +16,7 @@ import pytest
 
 from weirlab.bulk import run_campaign, summaries
 from weirlab.bulk.hosts import SshEnd, kill, output
+from weirlab.bulk.path import way_back
 from weirlab.errors import MissingCapability, TestbedError
 from weirlab.scenario import loads
 from weirlab.scenario.path import Hop, Line, PathPlan
@@ -131,3 +132,12 @@ def test_a_program_ends_when_its_connection_does(bed, box):
             return
         time.sleep(0.1)
     raise AssertionError("the program lives on")
+
+
+def test_the_way_back_is_traced_at_the_other_end(bed, box):
+    if shutil.which("traceroute") is None:
+        pytest.skip("needs the program traceroute")
+    back = bed.near.inside(lambda: way_back(SshEnd("box", str(box)), "box", bed.near_address))
+    assert back.reached
+    assert [hop.routers for hop in back.hops] == [(bed.near_address,)]
+    assert back.hops[0].rtt_s > 0.010

@@ -10,6 +10,7 @@ from weirlab.plots import style
 from weirlab.plots.style import Plot
 from weirlab.report.bulk import bulk_page
 from weirlab.report.page import Page, jinja2
+from weirlab.report.path import path_page
 from weirlab.report.reproduce import reproduce_page
 from weirlab.report.run import run_page
 from weirlab.report.search import replay, search_page
@@ -69,3 +70,5 @@ def _page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
             return reproduce_page(Findings.load(directory), manifest)
         case "trace":
             return trace_page(directory, manifest)
+        case "path":
+            return path_page(directory, manifest)

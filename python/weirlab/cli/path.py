@@ -1,0 +1,148 @@
+"""`weir path`: characterize a path hop by hop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weirlab.cli.frame import JsonFlag, OutOption, ReportFlag, print_json, show, show_place, tell, write_page
+from weirlab.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from weirlab.bulk.path import WayBack
+
+__all__ = ["add_to"]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("path", short_help="Capacity, latency, queueing and loss of each link to a host.")(path)
+
+
+def path(
+    host: Annotated[str, typer.Argument(metavar="HOST", help="A name or an address.", show_default=False)],
+    ipv4: Annotated[bool, typer.Option("--ipv4", "-4", help="Use IPv4.")] = False,
+    ipv6: Annotated[bool, typer.Option("--ipv6", "-6", help="Use IPv6.")] = False,
+    precision: Annotated[
+        float, typer.Option(help="Half the interval of a capacity, relative to it, that is good enough.")
+    ] = 0.03,
+    gap: Annotated[str, typer.Option(metavar="TIME", help="Mean time between two probes.")] = "10 ms",
+    time: Annotated[str, typer.Option(metavar="TIME", help="Longest that probes are sent.")] = "5 min",
+    probes: Annotated[int, typer.Option(help="Most probes.", min=100)] = 50_000,
+    rounds: Annotated[int, typer.Option(help="Most rounds: probes of each size to each hop.", min=8)] = 120,
+    sizes: Annotated[int, typer.Option(help="Different sizes of probes.", min=6, max=200)] = 24,
+    share: Annotated[
+        float, typer.Option(help="Of the probes of a size, the share taken to meet no queue; 0: the fastest.")
+    ] = 0.05,
+    mtu: Annotated[int, typer.Option(help="Longest probe, in bytes.", min=576, max=65_535)] = 1500,
+    hops: Annotated[int, typer.Option(help="Most hops.", min=1, max=255)] = 30,
+    timeout: Annotated[str, typer.Option(metavar="TIME", help="Longest wait for an answer.")] = "1 s",
+    port: Annotated[int, typer.Option(help="UDP port at which nobody listens there.")] = 33434,
+    seed: Annotated[int, typer.Option(help="Of order and times of the probes.", min=0)] = 1,
+    ssh: Annotated[
+        str | None,
+        typer.Option(metavar="HOST", help="Also trace the way back from there, with its traceroute."),
+    ] = None,
+    ssh_config: Annotated[Path | None, typer.Option(help="Configuration of ssh.")] = None,
+    back_to: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Address of this host as seen from there.")
+    ] = None,
+    out: OutOption = None,
+    report: ReportFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Find out what the links to a host are like, one by one: capacity, latency, queueing, loss.
+
+    Probes of many sizes that live for 1, 2, 3 ... hops are answered by the routers on the way (pathchar). No
+    privilege is needed, and nothing at the other end. 100 probes/s are sent, about 0.8 Mbit/s: measure paths
+    whose owners do not mind. Ctrl-C keeps what was measured.
+
+    \b
+    Examples:
+      weir path example.net
+      weir path 192.0.2.7 --precision 0.1 --time '1 min' --report
+      weir path far.example.net --ssh me@far.example.net
+    """
+    from weirlab.bulk.path import (
+        Effort,
+        LiveProber,
+        characterize,
+        find_route,
+        path_document,
+        resolve,
+        save_path,
+    )
+    from weirlab.errors import InputError, Interrupted
+    from weirlab.report.path import back_table, ending_text, hop_table
+    from weirlab.results import Manifest, Provenance, claimed_directory
+    from weirlab.units import Span
+
+    if ipv4 and ipv6:
+        raise InputError("--ipv4 and --ipv6: one of them")
+    effort = Effort(
+        precision=precision,
+        share=share,
+        sizes=sizes,
+        gap_s=Span.parse(gap).s,
+        timeout_s=Span.parse(timeout).s,
+        most_rounds=rounds,
+        most_probes=probes,
+        most_s=Span.parse(time).s,
+    )
+    effort.check()
+    destination = resolve(host, 4 if ipv4 else 6 if ipv6 else 0)
+    prober = LiveProber(destination, port=port)
+    manifest = Manifest(kind="path", name=host, seed=seed, provenance=Provenance.now())
+    with claimed_directory(f"path-{host}", out) as directory:
+        try:
+            route = find_route(
+                prober,
+                destination,
+                mtu_bytes=mtu,
+                most_hops=hops,
+                gap_s=effort.gap_s,
+                timeout_s=effort.timeout_s,
+            )
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted while the route was looked for; nothing was measured") from None
+        manifest.write(directory)
+        asked = f"{len(route.answering)} hops to {destination}"
+        with progress_bar("probing", asked) as progress:
+            found = characterize(prober, route, effort, seed=seed, progress=progress)
+        interrupted = found.ending == "interrupted"
+        back = None if ssh is None or interrupted else _back(ssh, ssh_config, back_to or route.source)
+        save_path(found, back, directory)
+        manifest.ended("interrupted" if interrupted else "complete").write(directory)
+    if as_json:
+        print_json({**path_document(found, back), "directory": str(directory)})
+        if report:
+            write_page(directory)
+    else:
+        show(hop_table(found))
+        for note in (*route.notes, *found.notes):
+            typer.echo(f"Note: {note}.")
+        if not route.reached:
+            typer.echo(f"The destination does not answer: {route.ending}.")
+        typer.echo(
+            f"{found.probes.height} probes in {found.seconds:.0f} s; ended because {ending_text(found)}."
+        )
+        if back is not None:
+            show(back_table(back))
+        show_place(directory, write_page(directory) if report else None)
+    if interrupted:
+        raise Interrupted(f"interrupted; what was measured is kept in {directory}")
+
+
+def _back(host: str, config: Path | None, target: str) -> WayBack | None:
+    """The way back; without it the rest is worth something, too."""
+    from weirlab.bulk.hosts import SshEnd
+    from weirlab.bulk.path import way_back
+    from weirlab.errors import TestbedError
+
+    try:
+        return way_back(SshEnd(host, None if config is None else str(config)), host, target)
+    except (TestbedError, OSError) as error:
+        tell(f"weir: the way back is not known: {error}")
+        return None

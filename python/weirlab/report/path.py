@@ -1,0 +1,190 @@
+"""The report of a characterized path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from weirlab.bulk.path import Characterization, HopEstimate, WayBack, load_path
+from weirlab.bulk.path.characterize import is_settled
+from weirlab.plots.path import path_plots
+from weirlab.plots.style import Plot
+from weirlab.report.page import (
+    Block,
+    Callout,
+    Card,
+    Column,
+    Numbers,
+    Page,
+    Section,
+    Table,
+    Text,
+    Tone,
+    figure,
+    number,
+    percent,
+)
+from weirlab.report.shared import footer, provenance_section, seconds_text, status_callouts
+from weirlab.results import Manifest
+
+__all__ = ["back_table", "ending_text", "hop_table", "path_page"]
+
+_ENDINGS = {
+    "settled": "each link is known well enough",
+    "rounds": "the most rounds were made",
+    "probes": "the most probes were sent",
+    "time": "the time was spent",
+    "interrupted": "interrupted",
+}
+
+
+def path_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
+    """The page, and its plots."""
+    found, back = load_path(directory)
+    estimates = found.estimates()
+    plots = path_plots(found)
+    narrow = [each for each in estimates if each.link is not None and each.link.capacity_bps is not None]
+    bottleneck = min(narrow, key=lambda each: each.link.capacity_bps, default=None)  # type: ignore[union-attr,return-value,arg-type]
+    lead: list[Block] = [*status_callouts(manifest), _cards(found, estimates, bottleneck)]
+    if not found.route.reached:
+        lead.append(Callout("The destination does not answer", found.route.ending))
+    lead += [Text(f"{note[0].upper()}{note[1:]}.") for note in (*found.route.notes, *found.notes)]
+    sections = [
+        Section("Hops", [hop_table(found)]),
+        Section("Plots", [figure(plot) for plot in plots] or [Text("Too few probes were answered.")]),
+    ]
+    if back is not None:
+        sections.append(Section("The way back", [back_table(back)]))
+    sections.append(provenance_section(manifest, manifest.provenance))
+    page = Page(
+        title=f"Path to {manifest.name}",
+        kind="Path",
+        subtitle="" if manifest.name == found.route.destination else found.route.destination,
+        lead=lead,
+        sections=sections,
+        footer=footer(manifest.provenance),
+    )
+    return page, plots
+
+
+def _cards(
+    found: Characterization, estimates: tuple[HopEstimate, ...], bottleneck: HopEstimate | None
+) -> Numbers:
+    settled = sum(found.settled())
+    narrowest = Card("Least capacity", "–", "no link is resolved")
+    if bottleneck is not None and bottleneck.link is not None:
+        narrowest = Card(
+            "Least capacity",
+            f"{_mbps(bottleneck.link.capacity_bps)} Mbit/s",
+            f"to hop {bottleneck.hop.hops}, {_range(bottleneck)} Mbit/s",
+        )
+    return Numbers(
+        [
+            narrowest,
+            Card("Hops", str(len(found.route.hops)), f"{len(estimates)} answer"),
+            Card(
+                "Links known",
+                f"{settled} of {len(estimates)}",
+                f"to {percent(found.effort.precision)}, or as a bound; ended because {ending_text(found)}",
+                tone="good" if settled == len(estimates) else "middling",
+            ),
+            Card(
+                "Probes",
+                number(found.probes.height),
+                f"{found.rounds} rounds in {seconds_text(found.seconds)}",
+            ),
+        ]
+    )
+
+
+def ending_text(found: Characterization) -> str:
+    """Why no more probes were sent."""
+    return _ENDINGS[found.ending]
+
+
+def hop_table(found: Characterization) -> Table:
+    """A row for each hop, silent ones included."""
+    estimates = {each.hop.hops: each for each in found.estimates()}
+    rows: list[list[str]] = []
+    tones: list[Tone] = []
+    for hop in found.route.hops:
+        each = estimates.get(hop.hops)
+        if each is None:
+            rows.append([str(hop.hops), "silent", *["–"] * 8])
+            tones.append("")
+            continue
+        rows.append([str(hop.hops), ", ".join(hop.routers), *_cells(each)])
+        tones.append("" if is_settled(each, found.effort.precision) else "middling")
+    confidence = percent(found.effort.confidence)
+    return Table(
+        f"Path from {found.route.source} to {found.route.destination}",
+        [
+            Column("hop"),
+            Column("router", numeric=False),
+            Column("RTT", "ms, least"),
+            Column("capacity", "Mbit/s"),
+            Column(f"{confidence} interval", "Mbit/s"),
+            Column("adds to RTT", "ms, size 0"),
+            Column("waited", "ms, median / 95 %"),
+            Column("link adds", "ms, mean"),
+            Column("answered", "of probes"),
+            Column("loss", f"%, {confidence}"),
+        ],
+        rows,
+        tones=tones,
+        note="Capacity and loss are those of the link to the hop from the one before that answers; >= is a "
+        "bound: sizes tell no more. Several links in a row carry at least so much each. What waited: beyond "
+        "the floor of its size, there and back. Loss is both ways; withheld: routers beyond answer more, so "
+        "this one leaves probes without an answer.",
+    )
+
+
+def _cells(each: HopEstimate) -> list[str]:
+    rtt = "–" if each.least_s is None else f"{1e3 * each.least_s:.3f}"
+    capacity = interval = latency = "–"
+    if each.link is not None:
+        link = each.link
+        if link.capacity_bps is not None:
+            capacity = _mbps(link.capacity_bps)
+        elif link.capacity_low_bps is not None:
+            capacity = f">= {_mbps(link.capacity_low_bps)}"
+        else:
+            capacity = "not known"
+        if each.after + 1 < each.hop.hops:
+            capacity += f" ({each.hop.hops - each.after} links)"
+        interval = _range(each)
+        latency = f"{1e3 * link.round_trip_s:.3f}"
+    waited = added = "–"
+    if each.waiting is not None:
+        waited = f"{1e3 * each.waiting.median_s:.3f} / {1e3 * each.waiting.p95_s:.3f}"
+        half = 1e3 * (each.waiting.added_high_s - each.waiting.added_low_s) / 2
+        added = f"{1e3 * each.waiting.added_s:.3f} ± {half:.3f}"
+    loss = "withheld" if each.withholds else "–"
+    if each.loss is not None:
+        loss = f"{100 * each.loss.loss_ratio:.2f} ({100 * each.loss.low:.2f} .. {100 * each.loss.high:.2f})"
+    return [rtt, capacity, interval, latency, waited, added, f"{each.answered} of {each.sent}", loss]
+
+
+def _range(each: HopEstimate) -> str:
+    if each.link is None or each.link.capacity_high_bps is None:
+        return "–"
+    return f"{_mbps(each.link.capacity_low_bps)} .. {_mbps(each.link.capacity_high_bps)}"
+
+
+def _mbps(rate_bps: float | None) -> str:
+    return number(None if rate_bps is None else rate_bps / 1e6)
+
+
+def back_table(back: WayBack) -> Table:
+    """The hops of the way back."""
+    return Table(
+        f"The way back from {back.host} to {back.target}" + ("" if back.reached else " (not reached)"),
+        [Column("hop"), Column("router", numeric=False), Column("RTT", "ms, least")],
+        [
+            [
+                str(hop.hops),
+                ", ".join(hop.routers) or "silent",
+                "–" if hop.rtt_s is None else f"{1e3 * hop.rtt_s:.3f}",
+            ]
+            for hop in back.hops
+        ],
+    )
