@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -199,7 +200,7 @@ class _Sitting:
         done: Mapping[int, _Outcome],
     ) -> None:
         self._seeds = seeds
-        self._open = [point for point in points if point.number not in done]
+        self._open = [point for point in _spread(points) if point.number not in done]
         self._outcomes = dict(done)
         self._total = len(points) * _STEPS
         self._progress = progress
@@ -252,6 +253,17 @@ class _Sitting:
     def _report(self) -> None:
         if self._progress is not None:
             self._progress(sum(self._share.values()), self._total)
+
+
+def _spread(points: Sequence[Point]) -> list[Point]:
+    """The first point of each combination of the factors, then the second of each, and so on: what an
+    interrupted study leaves then covers all combinations. Points of one combination share their base."""
+    turns: Counter[int] = Counter()
+    turn_of = {}
+    for point in points:
+        turn_of[point.number] = turns[id(point.base)]
+        turns[id(point.base)] += 1
+    return sorted(points, key=lambda point: (turn_of[point.number], point.number))
 
 
 def _open_log(directory: Path, scenario: Scenario, seeds: Sequence[int]) -> Journal[_Outcome]:
