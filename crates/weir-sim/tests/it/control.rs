@@ -8,7 +8,9 @@ use weir_core::spec::control::{
     Bcn, BcnReactionPoint, Control, Counted, Limiter, Notification, NotificationLane, Pause, Positive, Qcn,
     QcnCongestionPoint, QcnReactionPoint, Recovery, Response, Sampling, Severe, SevereAction,
 };
-use weir_core::spec::{LevelProbe, Limit, LimiterProbe, Link, LinkSpec, Network, Node, NodeKind, Spec, TrafficProbe};
+use weir_core::spec::{
+    Departures, LevelProbe, Limit, LimiterProbe, Link, LinkSpec, Network, Node, NodeKind, Spec, TrafficProbe,
+};
 use weir_core::units::{Bytes, Rate, Span, Time};
 use weir_sim::workloads::{HOT_PORT, calibration, calibration_pause};
 use weir_sim::{ControlKind, DropCause, Feeding, Plan, PushedSource, Sim, Totals};
@@ -238,7 +240,7 @@ fn severe_feedback_ends_drops_sooner() {
         totals.ports[HOT_PORT as usize].drop_times.map(|(_, last)| last)
     };
     let (basic, stop, most) = (last(SevereAction::None), last(SevereAction::Stop), last(SevereAction::Max));
-    assert!(basic > most && most > stop, "{basic:?}, {most:?}, {stop:?}");
+    assert!(basic > most && most > stop && stop.is_some(), "{basic:?}, {most:?}, {stop:?}");
 }
 
 #[test]
@@ -447,7 +449,8 @@ fn a_pause_frame_that_waits_is_not_followed_by_one_that_says_the_same() {
     let xoffs =
         |port| sent(&totals).into_iter().find(|row| row.0 == port && row.2 == ControlKind::Xoff).map(|row| row.3);
     assert_eq!(xoffs(1), Some(44));
-    assert!(xoffs(2) <= Some(12), "{:?}", xoffs(2));
+    // One leaves behind each frame to the receiver, of which two end by then, and one at once.
+    assert!(xoffs(2).is_some_and(|frames| (2..=12).contains(&frames)), "{:?}", xoffs(2));
 }
 
 /// Host 0 sends through two queues in a row, that measure both: 5 Gbit/s between the switches 1 and 2, 2 Gbit/s from the
@@ -541,6 +544,11 @@ fn only_flows_with_limiters_are_asked_for_more() {
     let Some(bcn) = &mut spec.control.bcn else { panic!("it has BCN") };
     bcn.reaction_point.hosts.truncate(2);
     let limited = bcn.reaction_point.hosts.clone();
+    // The others leave the limited ones their shares: 1 Gbit/s each of 10.
+    for source in &mut spec.traffic[0].sources[2..] {
+        let Departures::Bernoulli { probability, .. } = &mut source.departures else { panic!("in slots") };
+        *probability = 0.1;
+    }
     let plan = Plan::new(spec.clone()).expect("a legal spec");
     let totals = run(&spec, 1);
     // A notification leaves the core switch towards the switch of the host that it is for.
@@ -553,6 +561,6 @@ fn only_flows_with_limiters_are_asked_for_more() {
         .collect();
     let edge_of = |host: u32| plan.topology().ports.iter().find(|port| port.from == host).map(|port| port.to);
     let edges: Vec<u32> = limited.iter().filter_map(|&host| edge_of(host)).collect();
-    assert!(towards.iter().all(|edge| edges.contains(edge)), "{towards:?}, of {edges:?}");
+    assert!(!towards.is_empty() && towards.iter().all(|edge| edges.contains(edge)), "{towards:?}, of {edges:?}");
     assert!(totals.control.frames.iter().any(|row| row.kind == ControlKind::BcnNegative));
 }

@@ -316,5 +316,7 @@ proptest! {
         // The same chance decides both times.
         prop_assert!(share(part) <= share(2.0 * part));
         prop_assert_eq!(share(0.0), 0);
+        let expected = 2000.0 * 0.5 * p_max;
+        prop_assert!((share(0.5) as f64 - expected).abs() < 6.0 * expected.sqrt() + 2.0, "half way up the ramp");
     }
 }
