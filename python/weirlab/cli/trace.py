@@ -11,7 +11,7 @@ import typer
 from weirlab.cli.frame import JsonFlag, OutOption, ReportFlag, print_json, show, show_place, tell, write_page
 
 if TYPE_CHECKING:
-    from weirlab.trace import Trace
+    from weirlab.trace import Finding, Trace
 
 __all__ = ["add_to"]
 
@@ -96,7 +96,7 @@ def diagnose(
         Path,
         typer.Argument(
             metavar="FILE|DIR",
-            help="A capture, or the directory of a result that holds one.",
+            help="A capture, or the directory of a result that holds one, or probe streams.",
             show_default=False,
         ),
     ],
@@ -114,21 +114,38 @@ def diagnose(
     """
     from weirlab.trace import diagnose as find
 
-    found = _read(_capture_of(file), every, stream_packets, link_rate)
-    findings = find(found)
+    of_run = _of_run(file) if file.is_dir() else None
+    capture = _capture_of(file, needed=of_run is None)
+    found = None if capture is None else _read(capture, every, stream_packets, link_rate)
+    findings = [*(of_run or ()), *(() if found is None else find(found))]
     if as_json:
-        print_json({"trace": dict(found.facts), "findings": [asdict(finding) for finding in findings]})
+        facts = None if found is None else dict(found.facts)
+        print_json({"trace": facts, "findings": [asdict(finding) for finding in findings]})
         return
-    _tell_ending(found)
+    if found is not None:
+        _tell_ending(found)
     if not findings:
         typer.echo("Nothing was found that limited the flows or went wrong.")
     for finding in findings:
         typer.echo(f"{finding.verdict}: {finding.title} ({finding.kind})")
-        if finding.flow is not None:
+        if finding.where:
+            typer.echo(f"  {finding.where}")
+        if found is not None and finding.flow is not None:
             typer.echo(f"  {found.flow_name(finding.flow)}")
         typer.echo(f"  {finding.text}")
         for row in finding.evidence[:3]:
             typer.echo("    " + ", ".join(f"{name} {_short(value)}" for name, value in row.items()))
+
+
+def _of_run(directory: Path) -> list[Finding] | None:
+    """What the records of a simulated run tell of its probing senders; None when there are none."""
+    from weirlab.records import Records
+    from weirlab.trace import diagnose_records
+
+    if not (directory / "tables" / "probe_streams.parquet").exists():
+        return None
+    records = Records.load(directory / "tables")
+    return None if records["probe_streams"].is_empty() else diagnose_records(records)
 
 
 def _read(file: Path, every: str, stream_packets: int | None, link_rate: str | None) -> Trace:
@@ -154,18 +171,24 @@ def _read(file: Path, every: str, stream_packets: int | None, link_rate: str | N
         )
 
 
-def _capture_of(path: Path) -> Path:
-    """The capture that is meant: a file, or the only one in a result."""
+def _capture_of(path: Path, *, needed: bool) -> Path | None:
+    """The capture that is meant: a file, or the only one in a result; None where there is none and none is
+    needed."""
     from weirlab.errors import InputError
 
     if not path.is_dir():
         return path
     found = sorted(path.glob("*.pcapng"))
+    if not found and not needed:
+        return None
     if not found:
         raise InputError(
             f"{path}: holds no capture; a scenario records one with "
-            "'record: {wire: {frames: PORTS, as: pcapng}}'"
+            "'record: {wire: {frames: PORTS, as: pcapng}}', and probe streams with "
+            "'record: {streams: {p_streams: TRAFFIC}}'"
         )
+    if len(found) > 1 and not needed:
+        return None
     if len(found) > 1:
         names = ", ".join(file.name for file in found)
         raise InputError(f"{path}: holds {len(found)} captures: name one of {names}")

@@ -13,5 +13,15 @@ Captures of any source are read: pcap, pcapng and ERF, simulated or real. See do
 from weirlab.trace.findings import diagnose
 from weirlab.trace.model import Finding, Trace, Verdict
 from weirlab.trace.reading import load_trace, read_trace, save_trace
+from weirlab.trace.simulated import diagnose_records
 
-__all__ = ["Finding", "Trace", "Verdict", "diagnose", "load_trace", "read_trace", "save_trace"]
+__all__ = [
+    "Finding",
+    "Trace",
+    "Verdict",
+    "diagnose",
+    "diagnose_records",
+    "load_trace",
+    "read_trace",
+    "save_trace",
+]

@@ -32,7 +32,9 @@ class Finding:
     values: Mapping[str, float] = field(default_factory=dict)
     """The numbers that were judged; names end in their units."""
     evidence: Sequence[Mapping[str, Any]] = ()
-    """Where to look: rows with a time `t_s` [s] since the first frame."""
+    """Where to look: rows with a time `t_s` [s] since the first frame, or since the begin of a run."""
+    where: str = ""
+    """The connection of a simulated run."""
 
 
 @dataclass(frozen=True)

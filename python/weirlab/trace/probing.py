@@ -13,14 +13,15 @@ import polars as pl
 
 from weirlab.trace.model import Finding, Trace
 
-__all__ = ["INTACT", "probing_findings"]
+__all__ = ["INTACT", "SPILT_SHARE", "probing_findings"]
 
 INTACT = 0.6
 """Share of streams that must be ramps: below, the ramp is lost (I)."""
 _HEAD = 3
 """Packets at the head of a stream that leave at line rate though its first gap is larger (IV), of eight."""
 _HEAD_GAP = 1.3
-_HEAD_SHARE = 0.1
+SPILT_SHARE = 0.1
+"""Share of streams that may begin so."""
 _SLOWER = 0.8
 """In recoveries a sender is slowed down when it keeps less than this share of its throughput (III)."""
 _EVIDENCE = 10
@@ -79,7 +80,7 @@ def _heads(flow: int, streams: pl.DataFrame, line_ps_per_byte: float | None) -> 
         (pl.col("head_at_line_rate") >= _HEAD) & (pl.col("first_gap_ps") > _HEAD_GAP * line_ps)
     )
     share = spilt.height / streams.height
-    if share <= _HEAD_SHARE:
+    if share <= SPILT_SHARE:
         return
     yield Finding(
         "tail-spill",

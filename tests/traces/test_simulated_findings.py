@@ -1,0 +1,103 @@
+"""Findings about simulated probing senders: the flawed variants show theirs, the ideal ones show none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from weirlab.cli import app
+from weirlab.records import Records
+from weirlab.runs import run, simulate
+from weirlab.scenario import load
+from weirlab.trace import Finding, diagnose_records
+
+ALONE = {"traffic.cross.start": "7.4 s", "traffic.cross.stop": "7.5 s"}
+
+
+def records_of(scenario: str, **assign: str) -> Records:
+    return simulate(load(scenario, assign), [1], threads=1)
+
+
+def found(records: Records) -> dict[str, Finding]:
+    return {finding.kind: finding for finding in diagnose_records(records)}
+
+
+@pytest.fixture(scope="module")
+def flawed() -> Records:
+    return records_of("rapid-flawed")
+
+
+@pytest.mark.parametrize("scenario", ["rapid-ideal", "rapid-better"])
+def test_a_sender_that_sees_the_cross_traffic_has_no_findings(scenario: str) -> None:
+    assert found(records_of(scenario)) == {}
+
+
+def test_the_flawed_sender_has_lost_its_ramps_is_blind_and_keeps_recovering(flawed: Records) -> None:
+    findings = found(flawed)
+    assert set(findings) == {"ramp-lost", "no-excursion", "over-estimation", "tail-spill"}
+    assert all(finding.verdict == "problem" and finding.evidence for finding in findings.values())
+    connection = flawed["connections"].row(0, named=True)
+    episodes = findings["over-estimation"].values
+    # Each recovery and each timeout outside of one begins a time without streams.
+    assert episodes["timeouts"] == connection["recovery_failures"] > 0
+    assert episodes["recoveries"] == connection["recoveries"]
+
+
+def test_evidence_names_streams_and_times_of_the_run(flawed: Records) -> None:
+    streams = {row["stream"]: row for row in flawed["probe_streams"].iter_rows(named=True)}
+    for kind in ("ramp-lost", "no-excursion", "tail-spill"):
+        for row in found(flawed)[kind].evidence:
+            assert row["t_s"] == streams[row["stream"]]["t_ps"] / 1e12
+    for row in found(flawed)["over-estimation"].evidence:
+        assert max(row["rate_mbps"], row["estimate_mbps"]) > row["delivered_mbps"]
+
+
+def test_with_exact_timers_ramps_are_whole_and_the_estimator_is_blind_all_the_same() -> None:
+    findings = found(records_of("rapid-timely"))
+    assert "ramp-lost" not in findings
+    assert findings["no-excursion"].values["seen_ratio"] < 0.01
+    assert findings["over-estimation"].values["timeouts"] == 0
+
+
+def test_alone_on_the_link_nothing_but_the_tails_is_wrong() -> None:
+    # Without cross traffic an estimate at the link's rate is right, and nothing is lost.
+    findings = found(records_of("rapid-flawed", **ALONE))
+    assert set(findings) == {"tail-spill"}
+    assert findings["tail-spill"].values["after_excess_ratio"] > 0.9
+
+
+def test_books_that_do_not_balance_are_told(flawed: Records) -> None:
+    tables = dict(flawed)
+    tables["connections"] = flawed["connections"].with_columns(
+        retransmits=pl.col("retransmits") + 3, recovery_failures=pl.col("recovery_failures") + 1
+    )
+    books = found(Records(tables))["bookkeeping"]
+    assert [row["identity"].split(" = ")[0] for row in books.evidence] == [
+        "retransmissions",
+        "retransmissions",
+        "failed recoveries",
+    ]
+    assert all(row["left"] > row["right"] for row in books.evidence)
+
+
+def test_retransmissions_that_no_drop_explains_are_told(flawed: Records) -> None:
+    tables = dict(flawed)
+    tables["drops"] = flawed["drops"].with_columns(frames=pl.col("frames") // 33)
+    books = found(Records(tables))["bookkeeping"]
+    (row,) = books.evidence
+    assert row["identity"] == "retransmissions answer drops"
+    assert row["left"] > 30 * row["right"]
+
+
+def test_the_command_diagnoses_the_directory_of_a_run(tmp_path: Path) -> None:
+    run(load("rapid-flawed", {"run.duration": "3.5 s", "measure": {}})).save(tmp_path / "run")
+    done = CliRunner().invoke(app, ["diagnose", str(tmp_path / "run"), "--json"])
+    assert done.exit_code == 0, done.output
+    kinds = {finding["kind"] for finding in json.loads(done.stdout)["findings"]}
+    assert {"ramp-lost", "no-excursion", "over-estimation"} <= kinds
+    words = CliRunner().invoke(app, ["diagnose", str(tmp_path / "run")])
+    assert "problem: Probe streams lost their ramp (ramp-lost)\n  rapid/" in words.stdout
