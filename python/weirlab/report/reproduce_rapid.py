@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from weirlab.plots.style import LIGHT, Plot, altair, finished, rule, series_colors
+from weirlab.plots.style import LIGHT, Plot, altair, finished, series_colors
 from weirlab.report.page import Column, Section, Table, Text, figure, number
 from weirlab.reproduce import Findings
 from weirlab.reproduce.published import read
@@ -15,6 +15,10 @@ __all__ = ["sections"]
 
 _ON_S = (2.0, 5.0)
 _LEFT_MBPS = available_bps(300e6) / 1e6
+_END_S = 7.0
+"""Of the published table of throughput."""
+_PAUSE_S = 0.03
+"""After so long without an estimate the smoothed line is interrupted."""
 _POINTS = 1500
 """Estimates that a plot shows; of more, every second, third, ..."""
 
@@ -28,7 +32,7 @@ def sections(findings: Findings) -> tuple[list[Section], list[Section], list[Plo
         for case in ("flawed", "timely", "better-constant-300")
     ]
     plots += [_zoom(tables["estimates"], tables["states"]), _gaps(tables["packets"])]
-    plots += [_ramps(tables["packets"]), _distribution(tables["packets"])]
+    plots += [_ramps(tables["packets"]), _distribution(tables["gaps"])]
     return (
         [Section("Throughput and estimates", [figure(plot) for plot in plots[:5]])],
         [
@@ -64,13 +68,16 @@ def _throughput(bins: pl.DataFrame) -> Plot:
     )
     rows = pl.concat(
         [published.select(pl.lit("published").alias("whose"), "t_s", pl.col("mbps").cast(pl.Float64)), mean]
-    ).filter(pl.col("t_s") < 7.0)
+    ).filter(pl.col("t_s") < _END_S)
+    # A step is drawn up to the next one: the last needs an end.
+    ends = rows.filter(pl.col("t_s") == _END_S - 0.5).with_columns(t_s=pl.lit(_END_S))
+    rows = pl.concat([rows, ends])
     order = ["published", *names.values()]
     chart = (
         alt.Chart(rows)
         .mark_line(interpolate="step-after")
         .encode(
-            x=alt.X("t_s:Q", title="time [s]"),
+            x=alt.X("t_s:Q", title="time [s]", scale=alt.Scale(domain=[0, _END_S], nice=False)),
             y=alt.Y("mbps:Q", title="goodput [Mbit/s]"),
             color=alt.Color("whose:N", scale=alt.Scale(**series_colors(order)), sort=order, title=None),
         )
@@ -80,7 +87,7 @@ def _throughput(bins: pl.DataFrame) -> Plot:
         name="throughput",
         title="Goodput by 0.5 s: published, and means of our runs",
         description="Goodput of the probing flow over time, published and of four variants.",
-        note="Cross traffic of 300 Mbit/s; when it was on is not published.",
+        note="Cross traffic of 300 Mbit/s; when it was on is not published. Transfers end at 6.7 s to 7.4 s.",
     )
 
 
@@ -102,8 +109,10 @@ def _estimate_chart(
     alt = altair()
     inside = pl.col("t_s").is_between(low_s, high_s)
     rows = estimates.filter((pl.col("case") == case) & inside)
+    rows = rows.with_columns(piece=(pl.col("t_s").diff().fill_null(0.0) > _PAUSE_S).cum_sum())
     rows = rows.gather_every(max(1, rows.height // _POINTS))
-    x = alt.X("t_s:Q", title="time [s]", scale=alt.Scale(domain=[low_s, high_s], nice=False))
+    scale = alt.Scale(domain=[low_s, high_s], nice=False, zero=False)
+    x = alt.X("t_s:Q", title="time [s]", scale=scale)
     y = alt.Y("mbps:Q", title="available bandwidth [Mbit/s]", scale=alt.Scale(domain=[0, 1000]))
     truth = pl.DataFrame(
         {"t_s": [low_s, *_ON_S, high_s], "true": [1000.0, _LEFT_MBPS, 1000.0, 1000.0]}
@@ -116,7 +125,7 @@ def _estimate_chart(
         alt.Chart(rows).mark_point(filled=True, size=5, opacity=0.35, color=LIGHT["blue"]).encode(x=x, y=y),
         alt.Chart(rows)
         .mark_line(strokeWidth=1.4, color=LIGHT["orange"])
-        .encode(x=x, y=alt.Y("smooth_mbps:Q")),
+        .encode(x=x, y=alt.Y("smooth_mbps:Q"), detail="piece:N"),
         alt.Chart(truth)
         .mark_line(interpolate="step-after", strokeDash=[5, 3], color=LIGHT["ink"])
         .encode(x=x, y=alt.Y("true:Q")),
@@ -126,7 +135,7 @@ def _estimate_chart(
             0,
             alt.Chart(off)
             .mark_rect(opacity=0.18, color=LIGHT["orange"])
-            .encode(x=alt.X("from_s:Q"), x2="to_s:Q"),
+            .encode(x=alt.X("from_s:Q", title="time [s]", scale=scale), x2="to_s:Q"),
         )
     return [alt.layer(*layers)]
 
@@ -148,13 +157,26 @@ def _estimates(estimates: pl.DataFrame, states: pl.DataFrame, case: str) -> Plot
 
 
 def _zoom(estimates: pl.DataFrame, states: pl.DataFrame) -> Plot:
+    """The estimates about a loss before which they had climbed to the link's rate."""
+    mine = estimates.filter(pl.col("case") == "flawed")
+    offs = _off_areas(states, "flawed").filter(pl.col("from_s").is_between(_ON_S[0] + 0.5, _ON_S[1]))
+    at_link = [
+        at
+        for at in offs.get_column("from_s")
+        if (last := mine.filter(pl.col("t_s").is_between(at - _PAUSE_S, at))).height
+        and last.select(pl.col("mbps").max()).item() >= _NEAR_LINK_MBPS
+    ]
+    middle = at_link[0] if at_link else 3.2
     return finished(
-        _estimate_chart(estimates, states, "flawed", 3.0, 3.5),
+        _estimate_chart(estimates, states, "flawed", middle - 0.2, middle + 0.1),
         name="estimates-zoom",
-        title="Half a second of the flawed variant",
-        description="Estimates of streams between 3 s and 3.5 s.",
+        title="One spike of the flawed variant",
+        description="Estimates of streams in 0.3 s: they climb to the link's rate, and losses follow.",
         note=_ESTIMATE_NOTE,
     )
+
+
+_NEAR_LINK_MBPS = 950.0
 
 
 def _gap_rows(packets: pl.DataFrame) -> pl.DataFrame:
@@ -190,55 +212,70 @@ def _gaps(packets: pl.DataFrame) -> Plot:
 
 def _ramps(packets: pl.DataFrame) -> Plot:
     alt = altair()
-    rows = _gap_rows(packets).filter(pl.col("case").is_in(["flawed", "ideal", "timely"]))
+    names = ["ideal", "timely", "flawed"]
+    rows = _gap_rows(packets).filter(pl.col("case").is_in(names))
     first = rows.group_by("case").agg(pl.col("stream").min().alias("first"))
     rows = rows.join(first, on="case").filter(
-        pl.col("stream").is_between(pl.col("first") + 1, pl.col("first") + 3)
+        pl.col("stream").is_between(pl.col("first") + 1, pl.col("first") + _RAMPS)
     )
-    names = ["ideal", "timely", "flawed"]
-    chart = (
-        alt.Chart(rows)
-        .mark_line(strokeWidth=1.2)
+    domain = [10.0, max(100.0, float(rows.select(pl.col("gap_us").max()).item()))]
+    charts = [
+        alt.Chart(rows.filter(pl.col("case") == name))
+        .mark_line(strokeWidth=1.2, opacity=0.6)
         .encode(
-            x=alt.X("packet:Q", title="packet of the stream"),
-            y=alt.Y("gap_us:Q", title="send gap [µs]", scale=alt.Scale(type="log")),
-            color=alt.Color("case:N", scale=alt.Scale(**series_colors(names)), sort=names, title=None),
+            x=alt.X("packet:Q", title="packet of the stream" if name == names[-1] else None),
+            y=alt.Y("gap_us:Q", title="send gap [µs]", scale=alt.Scale(type="log", domain=domain)),
+            color=alt.Color("case:N", scale=alt.Scale(**series_colors(names)), sort=names, legend=None),
             detail="stream:N",
         )
-    )
+        .properties(title=name)
+        for name in names
+    ]
     return finished(
-        [chart],
+        charts,
         name="ramps",
         title="Ramps of single streams",
-        description="Send gaps of three streams of each of three variants.",
-        note="The first whole streams after 3 s.",
+        description=f"Send gaps of {_RAMPS} streams of each of three variants.",
+        note=f"The first {_RAMPS} whole streams after 3 s; a packet takes 12.3 µs on the link.",
     )
 
 
-def _distribution(packets: pl.DataFrame) -> Plot:
+_RAMPS = 8
+"""Streams of each variant."""
+
+
+def _distribution(gaps: pl.DataFrame) -> Plot:
     alt = altair()
-    rows = (
-        _gap_rows(packets)
-        .sort("case", "gap_us")
-        .with_columns(share=(pl.int_range(pl.len()) + 1).over("case") / pl.len().over("case"))
-        .filter(pl.int_range(pl.len()).over("case") % 20 == 0)
-    )
-    names = rows.get_column("case").unique(maintain_order=True).to_list()
-    chart = (
-        alt.Chart(rows)
-        .mark_line(interpolate="step-after")
+    names = gaps.get_column("case").unique(maintain_order=True).to_list()
+    titles = {"sent": "as they left", "received": "as they arrived"}
+    charts = [
+        alt.Chart(gaps.filter(pl.col("end") == end))
+        .mark_line(interpolate="step-after", clip=True)
         .encode(
-            x=alt.X("gap_us:Q", title="send gap [µs]", scale=alt.Scale(type="log")),
-            y=alt.Y("share:Q", title="share of the gaps up to it"),
-            color=alt.Color("case:N", scale=alt.Scale(**series_colors(names)), sort=names, title=None),
+            x=alt.X(
+                "gap_us:Q",
+                title="gap [µs]" if end == "received" else None,
+                scale=alt.Scale(type="log", domain=[10, 10_000]),
+            ),
+            y=alt.Y("share:Q", title="share of the gaps"),
+            color=alt.Color(
+                "case:N",
+                scale=alt.Scale(**series_colors(names)),
+                sort=names,
+                title=None,
+                legend=alt.Legend(symbolType="stroke") if end == "sent" else None,
+            ),
         )
-    )
+        .properties(title=title)
+        for end, title in titles.items()
+    ]
     return finished(
-        [alt.layer(*rule(0.5, "half"), chart)],
+        charts,
         name="gap-distribution",
-        title="Distribution of send gaps, 3.0-3.2 s",
-        description="Cumulative distribution of send gaps of four variants.",
-        note="A packet takes 12.3 µs on the link.",
+        title="Distribution of gaps while the cross traffic is on",
+        description="Cumulative distribution of the gaps of four variants at both ends.",
+        note="Within streams, from 2.5 s to 5 s. A packet takes 12.3 µs on the link. The receivers of "
+        "`timely` and `flawed` acknowledge, and stamp, every second packet.",
     )
 
 

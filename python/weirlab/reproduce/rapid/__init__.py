@@ -16,7 +16,7 @@ from weirlab.reproduce.published import read
 from weirlab.reproduce.rapid.bookkeeping import identities
 from weirlab.reproduce.rapid.cases import ABLATION, BETTER, REPRODUCTION, Case, of_case, records_of
 from weirlab.reproduce.rapid.claims import better_claims, text_claims
-from weirlab.reproduce.rapid.facts import brought, smoothed
+from weirlab.reproduce.rapid.facts import brought, gap_distribution, smoothed
 from weirlab.reproduce.rapid.rows import rows
 
 __all__ = ["SEEDS", "reproduce"]
@@ -62,7 +62,7 @@ def _step(effort: Effort, place: int, count: int) -> Callable[[int, int], None] 
 
 def _one_run(effort: Effort, cases: list[Case]) -> dict[str, pl.DataFrame]:
     """Streams, states, packets and estimates of one run of the variants that are shown."""
-    streams, states, estimates, packets = [], [], [], []
+    streams, states, estimates, packets, gaps = [], [], [], [], []
     for case in (case for case in cases if case.name in _SHOWN):
         packed = Case(
             case.name,
@@ -79,11 +79,13 @@ def _one_run(effort: Effort, cases: list[Case]) -> dict[str, pl.DataFrame]:
         estimates.append(smoothed(records["probe_streams"], truth).with_columns(label))
         shown = pl.col("sent_ps").is_between(3_000_000_000_000, 3_200_000_000_000)
         packets.append(records["probe_packets"].filter(shown).with_columns(label))
+        gaps.append(gap_distribution(records["probe_packets"]).with_columns(label))
     return {
         "streams": pl.concat(streams),
         "states": pl.concat(states),
         "estimates": pl.concat(estimates),
         "packets": pl.concat(packets),
+        "gaps": pl.concat(gaps),
     }
 
 

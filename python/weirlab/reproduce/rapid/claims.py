@@ -16,7 +16,7 @@ _LOST = 0.6
 """Ramps are lost when a smaller share of the streams is intact."""
 _FEW = 0.1
 """Streams with excursions are few below this share."""
-_MANY = 0.1
+_MANY = 0.3
 """Estimates at the link's rate are many above this share."""
 _SPILT = 0.1
 _REPEATED = 3
@@ -30,6 +30,12 @@ def _of(runs: pl.DataFrame, case: str, column: str) -> float:
     """Mean over the runs of a case."""
     values = runs.filter(pl.col("case") == case).get_column(column).drop_nulls()
     return float(values.cast(pl.Float64).to_numpy().mean()) if values.len() else float("nan")
+
+
+def _most(runs: pl.DataFrame, case: str, column: str) -> float:
+    """Greatest value of the runs of a case."""
+    values = runs.filter(pl.col("case") == case).get_column(column).drop_nulls()
+    return float(values.cast(pl.Float64).to_numpy().max()) if values.len() else float("nan")
 
 
 def text_claims(runs: pl.DataFrame) -> list[Claim]:
@@ -51,11 +57,13 @@ def text_claims(runs: pl.DataFrame) -> list[Claim]:
         ),
         Claim(
             statement="II. Only a few streams see excursions, and the estimate climbs until it reaches the "
-            "link speed (excursions in fewer than 10 % of the streams; one estimate in ten is 95 % of the "
-            "link's rate or more).",
+            "link speed (excursions in fewer than 10 % of the streams; three estimates in ten are 95 % of "
+            "the link's rate or more).",
             holds=few < _FEW and at_link > _MANY,
-            evidence=f"excursions in {few:.1%}, {at_link:.0%} of the estimates at the link's rate; with "
-            f"exact timers {_of(runs, 'timely', 'at_link'):.0%}",
+            evidence=f"excursions in {few:.1%}, {at_link:.0%} of the estimates at the link's rate, the ninth "
+            f"decile is {_of(runs, 'flawed', 'ab_p90_mbps'):.0f} Mbit/s. The text blames broken gaps; with "
+            f"exact timers excursions are in {_of(runs, 'timely', 'excursions'):.1%} too, and "
+            f"{_of(runs, 'timely', 'at_link'):.0%} at the link's rate: it is the threshold of 10 µs",
             source="Rapid UDP, (4) II",
         ),
         Claim(
@@ -114,8 +122,8 @@ def better_claims(runs: pl.DataFrame) -> list[Claim]:
         kind = case.name.split("-")[1]
         allowed = _allowed_mbps(case)
         rate, events = _of(runs, case.name, "settled_mbps"), _of(runs, case.name, "loss_events")
-        most = float(runs.filter(pl.col("case") == case.name).select(pl.col("loss_events").max()).item() or 0)
-        worst = _of(runs, case.name, "worst_estimate")
+        most = _most(runs, case.name, "loss_events")
+        worst, worst_of_all = _of(runs, case.name, "worst_estimate"), _most(runs, case.name, "worst_estimate")
         others = ", ".join(
             f"{name} {_of(runs, other, 'settled_mbps'):.0f} Mbit/s"
             for name in ("reno", "cubic")
@@ -125,10 +133,12 @@ def better_claims(runs: pl.DataFrame) -> list[Claim]:
             Claim(
                 statement=f"Better Rapid, {case.title}: at least {_LEAST[kind]:.0%} of the "
                 f"{allowed:.0f} Mbit/s that are left, fewer than {_MOST_EVENTS} loss events, the smoothed "
-                f"estimate within {_CLOSE:.0%} from 0.5 s after a change on.",
+                f"estimate within {_CLOSE:.0%} at its worst moment from 0.5 s after a change on (mean of the "
+                "runs).",
                 holds=rate >= _LEAST[kind] * allowed and most < _MOST_EVENTS and worst <= _CLOSE,
                 evidence=f"{rate:.0f} Mbit/s ({rate / allowed:.1%}), {events:.1f} loss events (at most "
-                f"{most:.0f}), estimate at worst {worst:.1%} off" + (f"; {others}" if others else ""),
+                f"{most:.0f}), estimate at worst {worst:.1%} off on average, {worst_of_all:.1%} in the worst "
+                "run" + (f"; {others}" if others else ""),
                 source="our own",
             )
         )

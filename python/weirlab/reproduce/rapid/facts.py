@@ -13,7 +13,7 @@ from weirlab.records import Records
 if TYPE_CHECKING:
     from weirlab.reproduce.rapid.cases import Case
 
-__all__ = ["SETTLE_S", "bins", "brought", "facts", "off_times", "smoothed"]
+__all__ = ["SETTLE_S", "bins", "brought", "facts", "gap_distribution", "off_times", "smoothed"]
 
 SETTLE_S = 0.5
 """After a change of the cross traffic, before what is settled is judged."""
@@ -188,6 +188,32 @@ def brought(records: Records, replicate: int) -> pl.DataFrame:
         records["deliveries"].filter(pl.col("replicate") == replicate).join(names, on="traffic").sort("t_ps")
     )
     return rows.select(t_s=pl.col("t_ps") / 1e12, bits=(pl.col("frames").cum_sum() * (_CROSS_BYTES * 8.0)))
+
+
+def gap_distribution(packets: pl.DataFrame) -> pl.DataFrame:
+    """Quantiles of the gaps within streams from 2.5 s to 5 s: columns ``end`` (sent or received) ``share
+    gap_us``."""
+    rows = packets.filter(pl.col("sent_ps").is_between(2_500_000_000_000, 5_000_000_000_000))
+    made = []
+    for end in ("sent", "received"):
+        gaps = (
+            rows.drop_nulls(f"{end}_ps")
+            .sort("stream", "packet")
+            .select((pl.col(f"{end}_ps").cast(pl.Float64).diff() / 1e6).over("stream").alias("gap_us"))
+            .drop_nulls()
+            .get_column("gap_us")
+            .to_numpy()
+        )
+        levels = _LEVELS if gaps.size else _LEVELS[:0]
+        made.append(
+            pl.DataFrame(
+                {"share": levels, "gap_us": np.quantile(gaps, levels) if gaps.size else levels}
+            ).select(pl.lit(end).alias("end"), "share", "gap_us")
+        )
+    return pl.concat(made)
+
+
+_LEVELS = np.concatenate([np.linspace(0.0, 0.99, 199), [0.995, 0.998, 0.999, 0.9995, 0.9999, 1.0]])
 
 
 _CROSS_BYTES = 1536
