@@ -17,6 +17,7 @@ class Stationarity(StrEnum):
     NOT_TESTED = "not tested"
     CONFIRMED = "the upper bound failed again"
     RANDOM = "it passed and failed at the same loads, in no order"
+    SETTLED = "it improved during the search, before its upper bound failed last"
     CHANGED = "the upper bound did not fail again"
 
 

@@ -34,10 +34,11 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from weirlab.errors import InputError, WeirlabError
-from weirlab.search.base import Irregularity, LoadRange, SearchGoal
+from weirlab.search.base import LoadRange, SearchGoal
 from weirlab.search.binary import Binary
 from weirlab.search.controlled import ControlledSearch
 from weirlab.search.controller import Controller
+from weirlab.search.evidence import Stationarity
 from weirlab.search.goals import preset
 from weirlab.search.lab_devices import DEVICES, Family
 from weirlab.search.lab_peer import MlrSearchLibrary
@@ -64,7 +65,7 @@ class Found(NamedTuple):
     upper_fps: float | None
     regular: bool
     marked: bool
-    """Whether it says that the device was not stationary."""
+    """Whether it says that the device changed during the search."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -318,7 +319,8 @@ def _searched(controller: Controller, bed: DeviceTestbed) -> tuple[list[Found], 
             None if goal.lower is None else goal.lower.load_fps,
             None if goal.upper is None else goal.upper.load_fps,
             goal.regular,
-            Irregularity.NOT_STATIONARY in goal.irregularities,
+            goal.evidence is not None
+            and goal.evidence.stationarity in (Stationarity.SETTLED, Stationarity.CHANGED),
         )
         for goal in result.goals
     ]

@@ -13,9 +13,11 @@ What differs from `mlr`:
 - **No middle targets.** Short trials find where to begin, full trials do the rest: failures are cheap.
 - **Guard.** When all goals are reached, the lowest upper bound is tested again. If it does not fail again,
   though it had failed quickly, the device has changed since, or answers at random, and the result says so.
+  Trials that have passed there or above since it failed count as such tests: see `weirlab.search.drift`.
 - **Check.** A lower bound that one trial made is tested again by a short one where that is cheap beside the
   final trials. On a device that has contradicted itself a load has to pass short trials before its full one,
-  and again when it has become a lower bound: a single pass near the knee of such a device is luck.
+  and again when it has become a lower bound: a single pass near the knee of such a device is luck. A full
+  trial that nearly failed, and lost more than the short ones there, is repeated in full.
 - **Steadiness**, on request: before the search, trials at the highest load until two of them agree.
 - **Sweep**, on request: after the search, short trials below the lower bound, to find loss inversion. A load
   that fails there is an upper bound, and the search goes on below it.
@@ -32,6 +34,13 @@ from dataclasses import dataclass, replace
 from weirlab.errors import InputError
 from weirlab.search.base import LoadRange, SearchGoal
 from weirlab.search.controller import Outcome, Wish
+from weirlab.search.drift import (
+    CLEAN_TESTS,
+    improvement,
+    is_at_random,
+    last_failure,
+    passes_since_failure,
+)
 from weirlab.search.evidence import Stationarity
 from weirlab.search.ledger import Effective, Record
 from weirlab.search.mlr import Mlr
@@ -39,9 +48,6 @@ from weirlab.search.selection import Choice, Target, is_late
 
 __all__ = ["Weir"]
 
-_GUARDS = 4
-"""Clean tests of the upper bound, each twice as long as the one before, after which the device counts as
-changed. A short test alone would mark devices whose bound failed early by chance."""
 _POWER = 10.0
 """How many times longer than the failure took its repetition lasts. If failures came at random times, it
 would pass with probability 1 / (1 + _POWER)."""
@@ -58,6 +64,7 @@ class _Guard:
     """Tests of an upper bound after its goal was reached."""
 
     load_fps: float
+    duration_s: float
     clean: int = 0
     failed: int = 0
 
@@ -221,10 +228,23 @@ class Weir(Mlr):
         needed = 1 if goal.duration_s >= _CHEAP * initial_s else 0
         if self._has_contradicted_itself():
             needed = max(needed, self._checks_of(place))
+        duration_s = initial_s
         if sum(not verdict.high for verdict in lower.verdicts) > needed:
-            return None
+            if not self._is_in_doubt(place, lower):
+                return None
+            duration_s = goal.duration_s
         self._busy, self._asker = "check", place
-        return Wish(lower.load_fps, initial_s, self._budget(place), purpose="guard")
+        return Wish(lower.load_fps, duration_s, self._budget(place), purpose="guard")
+
+    def _is_in_doubt(self, place: int, lower: Record) -> bool:
+        """Whether a lower bound that one full trial made deserves a second: that one lost more than each
+        short one there, by more than it leaves to the goal. What comes seldom, short trials miss."""
+        passed = [verdict for verdict in lower.verdicts if not verdict.high]
+        full = [verdict.sample.loss_ratio for verdict in passed if lower.full(verdict)]
+        short = [verdict.sample.loss_ratio for verdict in passed if not lower.full(verdict)]
+        if len(full) != 1 or not short:
+            return False
+        return full[0] - max(short) > self.goals[place].loss_ratio - full[0]
 
     def _may_check(self, place: int) -> bool:
         return self._checks > 0 and self.goals[place].exceed_ratio == 0.0
@@ -246,21 +266,8 @@ class Weir(Mlr):
             return True
         return any(guard is not None and guard.clean > 0 for guard in self._guards)
 
-    def _at_random(self) -> bool:
-        """Whether the device has passed a trial and failed a later one, no longer and at no higher load. With
-        passes at an upper bound after that it has not changed once: it is better now and worse then."""
-        for number in range(len(self.goals)):
-            best: list[tuple[float, float]] = []
-            verdicts = [verdict for record in self._final_records(number) for verdict in record.verdicts]
-            for verdict in sorted(verdicts, key=lambda each: each.outcome.trial.spec.index):
-                load_fps = verdict.outcome.load_fps
-                if not verdict.high:
-                    best.append((load_fps, verdict.sample.duration_s))
-                    continue
-                ran = verdict.sample.duration_s if verdict.decided_s is None else verdict.decided_s
-                if any(load_fps <= passed_fps and ran <= passed_s for passed_fps, passed_s in best):
-                    return True
-        return False
+    def _is_at_random(self) -> bool:
+        return any(is_at_random(self._final_records(place)) for place in range(len(self.goals)))
 
     # ---- guard
 
@@ -269,7 +276,12 @@ class Weir(Mlr):
         for place in range(len(self.goals)):
             if (wish := self._check_of(place)) is not None:
                 return wish
-        return self._guard_of(min(range(len(self.goals)), key=self._strictness))
+        strictest = min(range(len(self.goals)), key=self._strictness)
+        wish = self._guard_of(strictest)
+        for place in range(len(self.goals)):
+            if wish is None and place != strictest and self._has_improved_since(place):
+                wish = self._guard_of(place)
+        return wish
 
     def _budget(self, place: int) -> float | None:
         return self.goals[place].loss_ratio if self._early_stop else None
@@ -285,15 +297,27 @@ class Weir(Mlr):
         guard = self._guards[place]
         if guard is None or guard.load_fps != upper.load_fps:
             duration_s = self._guard_s(place, upper)
+            if duration_s is None and self._has_improved_since(place):
+                duration_s = self._initial_s(place)
             if duration_s is None:
                 return None
-            guard = self._guards[place] = _Guard(upper.load_fps)
-        if guard.failed or guard.clean >= _GUARDS or (guard.clean and self._at_random()):
+            guard = self._guards[place] = _Guard(upper.load_fps, duration_s)
+        if guard.failed or (guard.clean and (self._is_at_random() or self._has_changed(place, guard))):
             return None
         self._busy, self._asker = "guard", place
-        first_s = self._guard_s(place, upper) or self._initial_s(place)
-        duration_s = min(self.goals[place].duration_s, first_s * 2.0**guard.clean)
-        return Wish(upper.load_fps, duration_s, self._budget(place), purpose="guard")
+        return Wish(upper.load_fps, guard.duration_s, self._budget(place), purpose="guard")
+
+    def _has_changed(self, place: int, guard: _Guard) -> bool:
+        """Whether enough trials have passed since the upper bound failed, those of other goals among them."""
+        records = self._final_records(place)
+        return passes_since_failure(records, guard.load_fps, guard.duration_s) >= CLEAN_TESTS
+
+    def _has_improved_since(self, place: int) -> bool:
+        """Whether the device was seen to change after the upper bound had failed last."""
+        _, upper = self._bounds(place)
+        if upper is None or (change := improvement(self._final_records(place))) is None:
+            return False
+        return last_failure(upper) < change.since
 
     def _guard_s(self, place: int, upper: Record) -> float | None:
         """How long the upper bound has to be tested again to say something; None where that would take as
@@ -314,23 +338,29 @@ class Weir(Mlr):
             guard.failed += 1
         else:
             guard.clean += 1
-        if guard.clean and (guard.failed or self._at_random()):
+        if guard.clean and (guard.failed or self._is_at_random()):
             self._verdicts[place] = Stationarity.RANDOM
         elif guard.failed:
             self._verdicts[place] = Stationarity.CONFIRMED
-        elif guard.clean >= _GUARDS:
-            why = (
-                f"{guard.load_fps:g} frames/s were an upper bound at first, and passed {guard.clean} "
-                f"trials at the end"
-            )
+        elif self._has_changed(place, guard):
+            passes = passes_since_failure(self._final_records(place), guard.load_fps, guard.duration_s)
+            why = _failed_and_passed(guard.load_fps, passes)
             for number in range(len(self.goals)):
                 self._verdicts[number] = Stationarity.CHANGED
                 self._changed[number] = why
 
     def _stationarity(self, place: int) -> Stationarity:
-        return self._verdicts[place]
+        verdict = self._verdicts[place]
+        tested = verdict in (Stationarity.RANDOM, Stationarity.CHANGED)
+        if tested or not self._guard or improvement(self._final_records(place)) is None:
+            return verdict
+        return Stationarity.CHANGED if self._has_improved_since(place) else Stationarity.SETTLED
 
     def _why_not_stationary(self, place: int) -> str:
+        if self._stationarity(place) is not Stationarity.CHANGED:
+            return ""
+        if (change := improvement(self._final_records(place))) is not None:
+            return _failed_and_passed(change.load_fps, change.passes)
         return self._changed[place]
 
     # ---- sweep
@@ -354,3 +384,7 @@ class Weir(Mlr):
                 budget = max(goal.loss_ratio for goal in self.goals) if self._early_stop else None
                 return Wish(load_fps, self._initial_s(place), budget, purpose="sweep")
         return None
+
+
+def _failed_and_passed(load_fps: float, passes: int) -> str:
+    return f"{load_fps:g} frames/s failed at first, and {passes} trials there or above passed since"

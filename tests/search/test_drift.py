@@ -1,0 +1,88 @@
+"""A device that changed, told from one that answers at random, by the order of its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weirlab.search.classify import Criterion
+from weirlab.search.controller import Outcome
+from weirlab.search.drift import CLEAN_TESTS, improvement, is_at_random, passes_since_failure
+from weirlab.search.ledger import Ledger, Record
+from weirlab.testbed.base import Trial, TrialSpec
+
+Answers = Sequence[tuple[float, bool] | tuple[float, bool, float]]
+
+
+def records(answers: Answers) -> list[Record]:
+    """Those of whole trials (load, passed, duration, 1 s unless given) in the order of ``answers``."""
+    ledger = Ledger([Criterion(0.0, 0.0, 10.0, 10.0)], [1.0], "trial")
+    for index, (load_fps, passed, *given_s) in enumerate(answers):
+        duration_s = given_s[0] if given_s else 1.0
+        sent = round(load_fps * duration_s)
+        received = sent if passed else sent - 1
+        spec = TrialSpec(index=index, intended_load_fps=load_fps, duration_s=duration_s, frame_size_bytes=64)
+        trial = Trial(
+            spec=spec,
+            intended_frames=sent,
+            sent_frames=sent,
+            received_frames=received,
+            effective_duration_s=duration_s,
+            offered_load_fps=load_fps,
+        )
+        ledger.add(Outcome(load_fps, duration_s, trial.loss_ratio, received / duration_s, trial))
+    return ledger.records(0)
+
+
+FAILED_FIRST: Answers = [(1000.0, False), *[(1010.0, True)] * 3, *[(1000.0, True)] * (CLEAN_TESTS - 3)]
+
+
+def test_a_load_that_failed_first_and_passes_ever_since_was_improved_upon() -> None:
+    change = improvement(records(FAILED_FIRST))
+    assert change is not None
+    assert (change.load_fps, change.passes) == (1000.0, CLEAN_TESTS)
+    assert change.since == 1, "from the first pass on nothing that had failed was overtaken"
+
+
+def test_passes_at_higher_loads_count_and_those_at_lower_ones_or_before_do_not() -> None:
+    seen = records([(1010.0, True), (1000.0, False), (1010.0, True), (990.0, True), (1000.0, True)])
+    assert passes_since_failure(seen, 1000.0) == 2
+
+
+def test_passes_count_from_a_duration() -> None:
+    seen = records([(1000.0, False), (1000.0, True, 1.0), (1000.0, True, 2.0), (1000.0, True, 4.0)])
+    assert [passes_since_failure(seen, 1000.0, at_least_s) for at_least_s in (1.0, 2.0, 5.0)] == [3, 2, 0]
+
+
+def test_fewer_passes_say_nothing() -> None:
+    assert improvement(records(FAILED_FIRST[:-1])) is None
+
+
+def test_a_pass_before_the_failure_makes_it_chance() -> None:
+    seen = records([(1000.0, True), *FAILED_FIRST])
+    assert is_at_random(seen)
+    assert improvement(seen) is None
+
+
+def test_a_short_pass_does_not_contradict_a_long_failure() -> None:
+    assert not is_at_random(records([(1000.0, True, 1.0), (1000.0, False, 10.0)]))
+    assert is_at_random(records([(1000.0, True, 10.0), (1000.0, False, 1.0)]))
+
+
+@given(st.lists(st.floats(100.0, 2000.0), max_size=30), st.floats(200.0, 1900.0))
+def test_a_device_with_one_limit_neither_improves_nor_answers_at_random(
+    loads: list[float], limit_fps: float
+) -> None:
+    seen = records([(load_fps, load_fps <= limit_fps) for load_fps in loads])
+    assert improvement(seen) is None
+    assert not is_at_random(seen)
+
+
+@pytest.mark.parametrize("limit_fps", [900.0, 1050.0])
+def test_a_limit_that_moved_up_once_is_an_improvement_where_the_loads_show_it(limit_fps: float) -> None:
+    loads = [1000.0, 1020.0, 980.0, 1000.0, 1010.0, 1000.0, 1005.0, 1015.0]
+    seen = records([(load, load <= (limit_fps if index < 2 else 1100.0)) for index, load in enumerate(loads)])
+    assert (improvement(seen) is not None) is (limit_fps < 1000.0)
