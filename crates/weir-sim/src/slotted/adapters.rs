@@ -1,14 +1,16 @@
 //! The hosts: a queue for each destination (or one for all), served in turn, and the rate limiters of flows.
 
-use weir_core::ethernet::reaction::{Allowance, Change, Feedback, Meter, ReactionPoint, Rules};
-use weir_core::rng::{Seed, Stream};
-use weir_core::units::{Rate, Span, Time};
+mod limiters;
+
+use weir_core::units::Span;
 
 use crate::slotted::bits::{self, Ready};
 use crate::slotted::books::Flow;
 use crate::slotted::cell::Cell;
 use crate::slotted::sources::{PlacedSource, Sources};
 use crate::slotted::switches::NONE;
+use limiters::Limiter;
+pub(super) use limiters::Obedience;
 
 /// Cells of one burst that wait: born in successive slots.
 #[derive(Clone, Copy, Debug)]
@@ -37,35 +39,6 @@ struct Host {
     /// Its limiters that wait for a whole cell's worth.
     gated: Vec<u32>,
     obeys: bool,
-}
-
-/// The limiter of a pair of hosts. It outlives its removal: what it did is told at the end.
-#[derive(Debug)]
-struct Limiter {
-    host: u32,
-    to: u16,
-    point: ReactionPoint,
-    /// The congestion point that last asked for less.
-    cause: u32,
-    /// Cells per slot; none while nothing is limited.
-    rate: Option<f64>,
-    /// What it may send, in cells, at `at`.
-    credit: f64,
-    at: u32,
-    /// When `credit` will be a whole cell; only while gated.
-    due: u32,
-    is_gated: bool,
-}
-
-/// A limiter that has so much of a cell's worth may send it: what sums of rounded shares miss does not count.
-const WHOLE: f64 = 1.0 - 1e-9;
-
-/// What all limiters have in common.
-#[derive(Debug)]
-pub(super) struct Obedience {
-    pub(super) rules: Rules,
-    pub(super) line_rate: Rate,
-    pub(super) seed: Seed,
 }
 
 /// All hosts.
@@ -279,25 +252,6 @@ impl Adapters {
         }
     }
 
-    /// Whether a limiter has a rate for cells from `host` to `to`.
-    #[inline]
-    fn is_limited(&self, host: u32, to: u16) -> bool {
-        self.limited[host as usize * self.row + usize::from(to / 64)] >> (to % 64) & 1 != 0
-    }
-
-    /// The limiter of cells from `host` to `to`, if it has a rate.
-    #[inline]
-    fn limiter(&self, host: u32, to: u16) -> Option<u32> {
-        (self.obedience.is_some() && self.is_limited(host, to))
-            .then(|| self.limiter_of[host as usize * self.hosts.len() + usize::from(to)])
-    }
-
-    /// The congestion point that the tag of cells from `host` to `to` names, if they have one.
-    #[inline]
-    pub(super) fn tag(&self, host: u32, to: u16) -> Option<u32> {
-        Some(self.limiters[self.limiter(host, to)? as usize].cause)
-    }
-
     /// The place of the queue for `to` among those of a host.
     #[inline]
     fn queue(&self, host: u32, to: u16) -> usize {
@@ -333,50 +287,6 @@ impl Adapters {
         }
         *voq = Voq { head: place, tail: place };
         self.admit(host, queue, cell.to(), now);
-    }
-
-    /// A queue has its first cell, to host `to`: it is ready, or waits for its limiter.
-    fn admit(&mut self, host: u32, queue: usize, to: u16, now: u32) {
-        if let Some(limiter) = self.limiter(host, to)
-            && !self.limiters[limiter as usize].may_send(now)
-        {
-            self.gate(limiter, now);
-        } else {
-            self.ready.set(host as usize, queue);
-        }
-    }
-
-    fn gate(&mut self, id: u32, now: u32) {
-        let limiter = &mut self.limiters[id as usize];
-        limiter.is_gated = true;
-        limiter.due = limiter.when_whole(now);
-        let (host, due) = (limiter.host as usize, limiter.due);
-        self.hosts[host].gated.push(id);
-        self.is_due(host, due);
-    }
-
-    fn is_due(&mut self, host: usize, due: u32) {
-        self.next_due[host] = self.next_due[host].min(due);
-        self.soonest = self.soonest.min(due);
-    }
-
-    /// Makes the queues ready whose limiters have a whole cell's worth.
-    fn open_gates(&mut self, id: usize, now: u32) {
-        let host = &mut self.hosts[id];
-        let mut next_due = NONE;
-        let (limiters, ready, count) = (&mut self.limiters, &mut self.ready, host.count);
-        host.gated.retain(|&limiter| {
-            let limiter = &mut limiters[limiter as usize];
-            if limiter.due > now {
-                next_due = next_due.min(limiter.due);
-                return true;
-            }
-            limiter.is_gated = false;
-            limiter.accrue(now);
-            ready.set(id, if count == 1 { 0 } else { limiter.to.into() });
-            false
-        });
-        self.next_due[id] = next_due;
     }
 
     /// The first cell of the next queue in turn that is ready.
@@ -418,73 +328,6 @@ impl Adapters {
         Some(cell)
     }
 
-    /// Feedback of the congestion point `cause` about cells from `host` to `to` takes effect in slot `now`. Returns when
-    /// the limiter changes by itself, if it does.
-    pub(super) fn on_feedback(
-        &mut self,
-        host: u32,
-        to: u16,
-        cause: u32,
-        feedback: Feedback,
-        now: u32,
-    ) -> Option<(u32, u32)> {
-        let obedience = self.obedience.as_ref().filter(|_| self.hosts[host as usize].obeys)?;
-        let pair = host as usize * self.hosts.len() + usize::from(to);
-        if self.limiter_of[pair] == NONE {
-            if !feedback.is_negative() {
-                return None;
-            }
-            self.limiter_of[pair] = self.limiters.len() as u32;
-            let stream = obedience.seed.stream(&format!("limiter/{host}/{to}"));
-            self.limiters.push(Limiter::new(host, to, stream, now));
-        }
-        let id = self.limiter_of[pair];
-        let limiter = &mut self.limiters[id as usize];
-        let change = limiter.point.on_feedback(at(now, self.slot), feedback, &obedience.rules);
-        if change != Change::Ignored && feedback.is_negative() {
-            limiter.cause = cause;
-        }
-        self.settle(id, now)
-    }
-
-    /// A change of limiter `id` that was due in slot `now`.
-    pub(super) fn on_timeout(&mut self, id: u32, now: u32) -> Option<(u32, u32)> {
-        let obedience = self.obedience.as_ref()?;
-        self.limiters[id as usize].point.advance(at(now, self.slot), &obedience.rules);
-        self.settle(id, now)
-    }
-
-    /// Takes over the rate of a limiter.
-    fn settle(&mut self, id: u32, now: u32) -> Option<(u32, u32)> {
-        let line_rate = self.obedience.as_ref()?.line_rate;
-        let limiter = &mut self.limiters[id as usize];
-        limiter.accrue(now);
-        limiter.rate = match limiter.point.allowance() {
-            Allowance::Unlimited => None,
-            Allowance::Limited(rate) => Some(rate.bps() as f64 / line_rate.bps() as f64),
-            Allowance::Stopped(_) => Some(0.0),
-        };
-        let (host, to, is_limited) = (limiter.host, limiter.to, limiter.rate.is_some());
-        let timeout = limiter.point.poll_timeout();
-        let word = &mut self.limited[host as usize * self.row + usize::from(to / 64)];
-        *word = *word & !(1 << (to % 64)) | u64::from(is_limited) << (to % 64);
-        if limiter.is_gated {
-            limiter.due = limiter.when_whole(now);
-            let due = limiter.due;
-            self.is_due(host as usize, due);
-        } else {
-            // A queue that was ready under the old rate may have to wait now.
-            let queue = self.queue(host, to);
-            let voq = self.voqs[self.hosts[host as usize].first + queue];
-            if voq.head != NONE && self.runs[voq.head as usize].first.to() == to {
-                self.ready.clear(host as usize, queue);
-                self.admit(host, queue, to, now);
-            }
-        }
-        let slots = timeout.ps().div_ceil(self.slot.ps());
-        u32::try_from(slots).ok().filter(|_| timeout != Time::NEVER).map(|slot| (slot.max(now + 1), id))
-    }
-
     /// What waits at a host now.
     pub(super) fn backlog(&self, host: u32) -> u32 {
         self.backlog[host as usize]
@@ -512,60 +355,4 @@ impl Adapters {
             })
         })
     }
-
-    /// What each limiter did up to slot `end`: its host, its destination and its meter.
-    pub(super) fn meters(&mut self, end: u32) -> Vec<(u32, u16, Meter)> {
-        let Some(obedience) = &self.obedience else { return Vec::new() };
-        let slot = self.slot;
-        let meter = |limiter: &mut Limiter| {
-            limiter.point.advance(at(end, slot), &obedience.rules);
-            (limiter.host, limiter.to, limiter.point.meter())
-        };
-        self.limiters.iter_mut().map(meter).collect()
-    }
-}
-
-impl Limiter {
-    fn new(host: u32, to: u16, stream: Stream, now: u32) -> Limiter {
-        let point = ReactionPoint::new(stream);
-        Limiter { host, to, point, cause: NONE, rate: None, credit: 0.0, at: now, due: 0, is_gated: false }
-    }
-
-    /// Adds what the rate gave since the last look. A flow that sends nothing saves one cell's worth at most.
-    fn accrue(&mut self, now: u32) {
-        if let Some(rate) = self.rate {
-            self.credit = (self.credit + rate * f64::from(now - self.at)).min(1.0 + rate);
-        }
-        self.at = now;
-    }
-
-    fn may_send(&mut self, now: u32) -> bool {
-        self.accrue(now);
-        self.rate.is_none() || self.credit >= WHOLE
-    }
-
-    fn spend(&mut self, now: u32) {
-        self.accrue(now);
-        if self.rate.is_some() {
-            self.credit -= 1.0;
-        }
-    }
-
-    /// When there will be a whole cell's worth.
-    fn when_whole(&self, now: u32) -> u32 {
-        match self.rate {
-            None => now,
-            Some(rate) if rate <= 0.0 => NONE,
-            Some(_) if self.credit >= WHOLE => now,
-            Some(rate) => {
-                let slots = ((WHOLE - self.credit) / rate).ceil();
-                if slots < f64::from(NONE - now) { now + (slots as u32).max(1) } else { NONE }
-            }
-        }
-    }
-}
-
-/// The beginning of a slot.
-fn at(slot: u32, length: Span) -> Time {
-    Time::from_ps(u64::from(slot) * length.ps())
 }

@@ -43,7 +43,7 @@ use holds::{Holds, Watermarks};
 use outlets::Outlets;
 use points::Points;
 use routes::Routes;
-use switches::{Lanes, NONE, Queues};
+use switches::{Lanes, NONE, Queues, Turn};
 
 /// One run of `plan`, whose engine is the slotted one. `ask` is told the time now and then and says whether to go on.
 pub(crate) fn run(plan: &Plan, seed: u64, ask: impl FnMut(Time) -> ControlFlow<()>) -> Result<Totals, SimError> {
@@ -107,6 +107,8 @@ struct Kernel {
     flights: Vec<Vec<Flight>>,
     /// How many of them came from switches.
     split: Vec<usize>,
+    /// The lanes that serve.
+    turn: Turn,
     /// Cells that hosts send in this slot, where they arrive at its end.
     sent: Vec<Flight>,
     /// Cells that hosts receive at the end of this slot.

@@ -15,7 +15,7 @@ use super::outlets::Outlets;
 use super::points::{Delays, Points};
 use super::routes::Routes;
 use super::sources::PlacedSource;
-use super::switches::{Input, Lanes, Memory, NONE, Queues};
+use super::switches::{Input, Lanes, Memory, NONE, Queues, Turn};
 use super::{Kernel, Lags, Recorded};
 use crate::plan::Plan;
 use crate::probes::{Boundaries, PortProbes};
@@ -132,6 +132,7 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
         watermarks,
         split: vec![0; round],
         flights: vec![Vec::new(); round],
+        turn: Turn::new(),
         sent: Vec::with_capacity(hosts),
         received: Vec::with_capacity(hosts),
         stranded: Vec::new(),

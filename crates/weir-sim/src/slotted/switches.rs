@@ -160,12 +160,34 @@ pub(super) struct Queues {
 }
 
 /// The lanes of a word in a slot.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Turn {
     /// Those that are still to serve a cell, those that did, and those that it emptied.
     pub(super) todo: u64,
     pub(super) served: u64,
-    pub(super) emptied: u64,
+    emptied: u64,
+    /// The cells that were served, so many.
+    sent: [Flight; 64],
+    count: usize,
+}
+
+impl Turn {
+    /// Before the first slot.
+    pub(super) fn new() -> Turn {
+        Turn { todo: 0, served: 0, emptied: 0, sent: [Flight { cell: Cell::NONE, link: 0 }; 64], count: 0 }
+    }
+
+    /// A word begins to serve, with these lanes.
+    #[inline]
+    pub(super) fn begin(&mut self, todo: u64) {
+        (self.todo, self.served, self.emptied, self.count) = (todo, 0, 0, 0);
+    }
+
+    /// The cells that were served, and their lanes.
+    #[inline]
+    pub(super) fn sent(&self) -> &[Flight] {
+        &self.sent[..self.count.min(64)]
+    }
 }
 
 /// Something is to be done about a cell that came to `lane`.
@@ -221,7 +243,8 @@ impl Queues {
     ) -> Option<News> {
         let (outputs, inputs) = (&mut self.outputs[..], &mut self.inputs[..]);
         let (memories, busy) = (&mut self.memories[..], &mut self.busy[..]);
-        for (place, &flight) in flights.iter().enumerate().skip(*next) {
+        let first = *next;
+        for (number, &flight) in flights[first..].iter().enumerate() {
             let Flight { cell, link } = flight;
             let input = &mut inputs[link as usize];
             let lane = routes.lane(input.switch, cell.to(), || host_of[usize::from(cell.source())]);
@@ -229,7 +252,7 @@ impl Queues {
             let memory = &mut memories[output.switch as usize];
             let len = output.len();
             if memory.level >= memory.most || len >= output.most {
-                *next = place + 1;
+                *next = first + number + 1;
                 return Some(News { flight, lane, is_dropped: true, is_alarm: false, is_sampled: false });
             }
             if len < RING as u32 {
@@ -251,7 +274,7 @@ impl Queues {
                 is_alarm = input.waiting > input.alarm;
             }
             if is_sampled | is_alarm {
-                *next = place + 1;
+                *next = first + number + 1;
                 return Some(News { flight, lane, is_dropped: false, is_alarm, is_sampled });
             }
         }
@@ -259,23 +282,18 @@ impl Queues {
     }
 
     /// Lanes of a word serve a cell each, up to one that came by an input of which so few wait then that it is news: that
-    /// input is returned. `sent` is told each cell and its lane.
+    /// input is returned.
     #[inline(always)]
-    pub(super) fn serve<const BY_INPUT: bool>(
-        &mut self,
-        word: usize,
-        turn: &mut Turn,
-        mut sent: impl FnMut(u32, Cell),
-    ) -> Option<u32> {
+    pub(super) fn serve<const BY_INPUT: bool>(&mut self, word: usize, turn: &mut Turn) -> Option<u32> {
         let first = 64 * word;
-        let outputs = &mut self.outputs[first..first + 64];
+        let outputs = self.outputs[first..].first_chunk_mut::<64>()?;
         let (memories, inputs) = (&mut self.memories[..], &mut self.inputs[..]);
-        let Turn { mut todo, mut served, mut emptied } = *turn;
+        let (mut todo, mut served, mut emptied, mut count) = (turn.todo, turn.served, turn.emptied, turn.count);
         let mut relieved = None;
         while todo != 0 {
             let place = todo.trailing_zeros();
             todo &= todo - 1;
-            let output = &mut outputs[place as usize];
+            let output = &mut outputs[place as usize % 64];
             let at = output.head as usize % RING;
             let (cell, link) = (output.cells[at], output.inputs[at]);
             if output.len() > RING as u32 {
@@ -288,7 +306,8 @@ impl Queues {
             memory.level = memory.level.wrapping_sub(1);
             served |= 1 << place;
             emptied |= u64::from(output.head == output.tail) << place;
-            sent((first as u32).wrapping_add(place), cell);
+            turn.sent[count % 64] = Flight { cell, link: (first as u32).wrapping_add(place) };
+            count = count.wrapping_add(1);
             if BY_INPUT {
                 let input = &mut inputs[link as usize];
                 input.waiting = input.waiting.wrapping_sub(1);
@@ -298,13 +317,13 @@ impl Queues {
                 }
             }
         }
-        *turn = Turn { todo, served, emptied };
+        (turn.todo, turn.served, turn.emptied, turn.count) = (todo, served, emptied, count);
         relieved
     }
 
     /// The service of a word is over.
     #[inline(always)]
-    pub(super) fn end_turn(&mut self, word: usize, turn: Turn) {
+    pub(super) fn end_turn(&mut self, word: usize, turn: &Turn) {
         let outputs = &mut self.outputs[64 * word..][..64];
         let busy = &mut self.busy[word];
         for place in bits::of(*busy & !turn.served) {

@@ -2,7 +2,7 @@
 
 use super::bits;
 use super::cell::Flight;
-use super::switches::{NONE, News, Turn};
+use super::switches::{NONE, News};
 use super::{Kernel, Message};
 use crate::slotted::cell::Cell;
 
@@ -45,37 +45,32 @@ impl Kernel {
                 todo &= !(1 << place);
             }
         }
-        let mut turn = Turn { todo, served: 0, emptied: 0 };
-        let has_buffers = self.outlets.has_buffers();
-        let place = self.place(now + 1 + self.lags.to_host);
-        loop {
-            let relieved = if has_buffers {
-                let flights = &mut self.flights[place];
-                self.queues.serve::<BY_INPUT>(word, &mut turn, |link, cell| flights.push(Flight { cell, link }))
-            } else {
-                let received = &mut self.received;
-                self.queues.serve::<BY_INPUT>(word, &mut turn, |_, cell| received.push(cell))
-            };
+        self.turn.begin(todo);
+        while let Some(link) = self.queues.serve::<BY_INPUT>(word, &mut self.turn) {
             // It is a switch or a host that may go on: no lane of this word.
-            let Some(link) = relieved else { break };
             self.release_input(link, now);
         }
-        self.queues.end_turn(word, turn);
+        if self.outlets.has_buffers() {
+            let place = self.place(now + 1 + self.lags.to_host);
+            self.flights[place].extend_from_slice(self.turn.sent());
+        } else {
+            self.received.extend(self.turn.sent().iter().map(|flight| flight.cell));
+        }
+        self.queues.end_turn(word, &self.turn);
     }
 
     /// The lanes of a word, which lead to switches.
     #[inline(always)]
     fn serve_switches<const BY_INPUT: bool>(&mut self, word: usize, now: u32, flights: &mut Vec<Flight>) {
         let busy = self.queues.busy[word];
-        let mut turn = Turn { todo: busy & !self.holds.lanes_held[word], served: 0, emptied: 0 };
-        while let Some(link) =
-            self.queues.serve::<BY_INPUT>(word, &mut turn, |link, cell| flights.push(Flight { cell, link }))
-        {
-            let last = 63 - turn.served.leading_zeros();
+        self.turn.begin(busy & !self.holds.lanes_held[word]);
+        while let Some(link) = self.queues.serve::<BY_INPUT>(word, &mut self.turn) {
+            let last = 63 - self.turn.served.leading_zeros();
             self.release_input(link, now);
-            turn.todo = busy & !self.holds.lanes_held[word] & later(last);
+            self.turn.todo = busy & !self.holds.lanes_held[word] & later(last);
         }
-        self.queues.end_turn(word, turn);
+        flights.extend_from_slice(self.turn.sent());
+        self.queues.end_turn(word, &self.turn);
     }
 
     /// Where the cells that arrive at the beginning of a slot are kept.
