@@ -73,7 +73,7 @@ def test_a_router_that_refuses_ends_the_route_with_its_reason():
 
 
 def test_silence_behind_a_router_ends_the_route_there():
-    route = route_of(MadePath([*CHAIN, MadeHop(address=None)], is_host=False))
+    route = find_route(MadePath([*CHAIN, MadeHop(address=None)], is_host=False), "192.0.2.99")
     assert not route.reached
     assert route.ending == "nobody answers beyond hop 3"
     assert [hop.hops for hop in route.hops] == [1, 2, 3]
@@ -168,7 +168,7 @@ def test_rounds_during_which_the_clock_was_stepped_are_left_out():
     path = MadePath(list(CHAIN), steps_s=[0.0, 0.0, 0.5])
     found = known(path, most_rounds=8)
     assert 0 not in found.probes["round"]
-    assert found.notes == ("the clock was stepped by 500000 us: 1 rounds are left out",)
+    assert found.notes == ("the clock was stepped by 500000 us: 72 probes are left out",)
 
 
 def test_what_is_kept_tells_the_same(tmp_path):
@@ -226,3 +226,10 @@ def test_the_hops_of_a_traceroute_over_ipv6_are_read():
 def test_a_traceroute_without_hops_is_an_error():
     with pytest.raises(TestbedError, match="traceroute on far: Network is unreachable"):
         read_traceroute("Network is unreachable\n", "far", "192.0.2.1")
+
+
+def test_a_host_that_refuses_by_itself_is_reached():
+    path = MadePath([*CHAIN[:2], replace(CHAIN[2], refuses=13), MadeHop()], is_host=False)
+    route = route_of(path)
+    assert route.reached
+    assert [hop.hops for hop in route.hops] == [1, 2, 3]

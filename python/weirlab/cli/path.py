@@ -112,8 +112,10 @@ def path(
         with progress_bar("probing", asked) as progress:
             found = characterize(prober, route, effort, seed=seed, progress=progress)
         interrupted = found.ending == "interrupted"
+        save_path(found, None, directory)  # before anything else can fail
         back = None if ssh is None or interrupted else _back(ssh, ssh_config, back_to or route.source)
-        save_path(found, back, directory)
+        if back is not None:
+            save_path(found, back, directory)
         manifest.ended("interrupted" if interrupted else "complete").write(directory)
     if as_json:
         print_json({**path_document(found, back), "directory": str(directory)})

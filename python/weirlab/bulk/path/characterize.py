@@ -22,6 +22,8 @@ Progress = Callable[[int, int], None]
 
 _BATCH_S = 2.0
 """Rounds are sent together that take less than this: after each batch the last answers are awaited."""
+_LONGEST_S = 5.0
+"""A batch takes no longer: this is what an interruption loses, and what the time may be exceeded by."""
 _UNRESOLVED_SHARE = 0.1
 """See `is_settled`."""
 _SPREAD = 0.5
@@ -134,6 +136,14 @@ def characterize(
     )
 
 
+def _sizes(least_bytes: int, most_bytes: int, count: int) -> np.ndarray:
+    """Sizes of probes, denser towards both ends: those tell most of a slope, the others whether it is
+    one."""
+    place = np.linspace(-1, 1, count)
+    middle, half = (most_bytes + least_bytes) / 2, (most_bytes - least_bytes) / 2
+    return np.unique((middle + half * np.sign(place) * np.abs(place) ** (1 / 3)).round().astype(int))
+
+
 class _Work:
     def __init__(
         self,
@@ -154,9 +164,7 @@ class _Work:
         self.rounds = 0
         self.notes: list[str] = []
         self._parts: list[pl.DataFrame] = []
-        self._sizes = np.unique(
-            np.linspace(route.least_bytes, route.mtu_bytes, effort.sizes).round().astype(int)
-        )
+        self._sizes = _sizes(route.least_bytes, route.mtu_bytes, effort.sizes)
         # Probes wait for each other where they come faster than a link takes them.
         self._gap_s = max(effort.gap_s, 2 * route.crossing_s)
         if self._gap_s > effort.gap_s:
@@ -223,27 +231,36 @@ class _Work:
                 sizes.append(size)
                 numbers.append(number)
         shift = self._chance.uniform(-_SPREAD / 2, _SPREAD / 2, len(hops))
-        at_s = (np.arange(len(hops)) + 0.5 + shift) * self._gap_s
-        batch = Batch(
-            hops=hops,
-            sizes_bytes=sizes,
-            at_s=list(at_s),
-            timeout_s=self._effort.timeout_s,
-            rotating=self._route.rotating,
-        )
+        length = max(1, int(_LONGEST_S / self._gap_s))
+        first = len(self._parts)
+        for begin in range(0, len(hops), length):
+            if self._clock() - self.began >= self._effort.most_s:
+                break
+            part = slice(begin, begin + length)
+            at_s = (np.arange(len(hops[part])) + 0.5 + shift[part]) * self._gap_s
+            batch = Batch(
+                hops=hops[part],
+                sizes_bytes=sizes[part],
+                at_s=list(at_s),
+                timeout_s=self._effort.timeout_s,
+                rotating=self._route.rotating,
+            )
+            self._keep(batch, numbers[part])
+        self.rounds += rounds
+        if len(self._parts) > first:
+            self._pace(pl.concat(self._parts[first:]), active)
+
+    def _keep(self, batch: Batch, numbers: Sequence[int]) -> None:
         start_s = self._clock() - self.began
         told = self._probe(batch)
-        self.rounds += rounds
         if told.clock_step_s > LONGEST_STEP_S:
-            self.notes.append(
-                f"the clock was stepped by {1e6 * told.clock_step_s:.0f} us: {rounds} rounds are left out"
-            )
+            step = f"the clock was stepped by {1e6 * told.clock_step_s:.0f} us"
+            self.notes.append(f"{step}: {len(numbers)} probes are left out")
             return
-        rows = told.rows.with_columns(
-            pl.col("t_s") + start_s, gap_s=pl.lit(self._gap_s), round=pl.Series(numbers, dtype=pl.Int32)
+        number = pl.Series(numbers, dtype=pl.Int32)
+        self._parts.append(
+            told.rows.with_columns(pl.col("t_s") + start_s, gap_s=pl.lit(self._gap_s), round=number)
         )
-        self._parts.append(rows)
-        self._pace(rows, active)
 
     def _pace(self, rows: pl.DataFrame, active: Sequence[int]) -> None:
         """Slow down where a hop leaves most probes without an answer: many answer so many in a second

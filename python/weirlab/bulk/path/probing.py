@@ -85,7 +85,10 @@ def resolve(host: str, family: int = 0) -> str:
     except OSError as error:
         version = f" for IPv{family}" if family else ""
         raise InputError(f"{host}: no address{version}: {error.strerror}") from error
-    return str(found[0][4][0])
+    address = str(found[0][4][0])
+    if "%" in address:
+        raise InputError(f"{host}: {address} is at the other end of a single link: name an address behind it")
+    return address
 
 
 class LiveProber:

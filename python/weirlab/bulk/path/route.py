@@ -99,10 +99,10 @@ def find_route(
         listens = "; somebody listens at this port: name another with --port" if replies else ""
         raise TestbedError(f"{destination}: nobody answers, not even the first hop{listens}")
     final = found.filter((pl.col("hops") == last) & pl.col("word").is_not_null())
-    reached = "port-unreachable" in final["word"]
+    reached = "port-unreachable" in final["word"] or destination in final["router"]
     ending = "" if reached else _ending(final, last, most_hops, replies > 0, is_ipv6=":" in destination)
     # A router that lets probes expire before it refuses them answers at two distances.
-    if not reached and set(final["router"]) == set(_answering(found, last - 1)):
+    if "port-unreachable" not in final["word"] and set(final["router"]) == set(_answering(found, last - 1)):
         last -= 1
     usable = found.filter(pl.col("hops") <= last)
     asked = sorted(set(usable.filter(pl.col("word").is_in(ANSWERS))["hops"]))
