@@ -58,6 +58,12 @@ impl Distribution {
         ends.map(|count| count - std::mem::replace(&mut before, count)).collect()
     }
 
+    /// The time of which `rank` times, itself included, are no larger, to the precision of the bins; ranks are from 1.
+    pub fn at_rank(&self, rank: u64) -> Span {
+        let quantile = rank as f64 / self.count().max(1) as f64;
+        Span::from_ns(self.bins.value_at_quantile(quantile).min(self.bins.max()))
+    }
+
     /// The usual percentiles; nothing when no time was added. A percentile is the upper end of the bin that
     /// holds it, and never more than the largest time.
     pub fn percentiles(&self) -> Option<Percentiles> {

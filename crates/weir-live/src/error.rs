@@ -39,6 +39,12 @@ pub enum LiveError {
         /// What was under way.
         what: &'static str,
     },
+    /// The other end did not answer, or refused.
+    #[error("{text}")]
+    Unanswered {
+        /// Who, and what may be the reason.
+        text: String,
+    },
     /// Somebody asked to stop.
     #[error("interrupted")]
     Cancelled,

@@ -9,6 +9,7 @@
 //! 4. [`trial`]: both together; [`quality`]: how well this machine keeps time.
 //! 5. `emulate`: a path between two namespaces, which real programs use.
 //! 6. `probe`: probes of a path that live for some hops, and what answers them.
+//! 7. [`rapid`]: Rapid over UDP between two hosts.
 //!
 //! Linux only. Elsewhere the crate builds, and what needs Linux answers [`LiveError::NeedsLinux`].
 #![warn(missing_docs)]
@@ -25,6 +26,7 @@ pub mod load;
 #[cfg(target_os = "linux")]
 pub mod probe;
 pub mod quality;
+pub mod rapid;
 #[cfg(target_os = "linux")]
 pub mod shared;
 #[cfg(target_os = "linux")]

@@ -37,7 +37,7 @@ pub(crate) fn live_error(error: LiveError) -> PyErr {
         LiveError::NeedsLinux { .. } => PyNotImplementedError::new_err(text),
         LiveError::Namespace { source, .. } | LiveError::System { source, .. } => refused(&source, text),
         LiveError::Plan(_) => PyValueError::new_err(text),
-        LiveError::Deadline { .. } => PyTimeoutError::new_err(text),
+        LiveError::Deadline { .. } | LiveError::Unanswered { .. } => PyTimeoutError::new_err(text),
         LiveError::Cancelled => PyKeyboardInterrupt::new_err(text),
         LiveError::Panicked(_) => PyRuntimeError::new_err(text),
     }

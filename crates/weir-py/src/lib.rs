@@ -5,6 +5,7 @@ mod errors;
 mod live;
 mod path;
 mod probe;
+mod rapid;
 mod simulate;
 mod trace;
 mod units;
@@ -27,6 +28,8 @@ mod _core {
     use crate::path::simulate_loaded_path;
     #[pymodule_export]
     use crate::probe::probe_path;
+    #[pymodule_export]
+    use crate::rapid::{send_rapid, serve_rapid};
     #[pymodule_export]
     use crate::simulate::{check, expand, simulate};
     #[pymodule_export]

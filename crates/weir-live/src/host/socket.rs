@@ -2,18 +2,22 @@
 
 use std::io;
 use std::mem::size_of_val;
-use std::net::{SocketAddrV4, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::socket::{setsockopt, sockopt};
-use weir_core::units::Bytes;
+use nix::sys::time::TimeSpec;
+use weir_core::units::{Bytes, Span};
 
 use crate::LiveError;
 
 /// A UDP socket at `address` for receiving, with `buffer` of memory for what waits and kernel stamps
 /// (CLOCK_REALTIME) on what arrives.
-pub fn receiving(address: SocketAddrV4, buffer: Bytes) -> Result<UdpSocket, LiveError> {
-    let socket = bound(address)?;
+pub fn receiving(address: impl Into<SocketAddr>, buffer: Bytes) -> Result<UdpSocket, LiveError> {
+    let socket = bound(address.into())?;
     setsockopt(&socket, sockopt::ReceiveTimestampns, &true)
         .map_err(|errno| LiveError::system("ask for receive stamps", errno))?;
     let size = usize::try_from(buffer.count()).unwrap_or(usize::MAX).min(i32::MAX as usize / 2);
@@ -26,8 +30,12 @@ pub fn receiving(address: SocketAddrV4, buffer: Bytes) -> Result<UdpSocket, Live
 }
 
 /// A UDP socket at `address` that sends to `peer`, with `buffer` of memory for what has not left.
-pub fn sending(address: SocketAddrV4, peer: SocketAddrV4, buffer: Bytes) -> Result<UdpSocket, LiveError> {
-    let socket = bound(address)?;
+pub fn sending(
+    address: impl Into<SocketAddr>,
+    peer: impl Into<SocketAddr>,
+    buffer: Bytes,
+) -> Result<UdpSocket, LiveError> {
+    let (socket, peer) = (bound(address.into())?, peer.into());
     socket.connect(peer).map_err(|error| LiveError::system(format!("send to {peer}"), error))?;
     let size = usize::try_from(buffer.count()).unwrap_or(usize::MAX).min(i32::MAX as usize / 2);
     force(
@@ -36,6 +44,31 @@ pub fn sending(address: SocketAddrV4, peer: SocketAddrV4, buffer: Bytes) -> Resu
         "set the send buffer",
     )?;
     Ok(socket)
+}
+
+/// Sleep until something can be read from `socket`, or `wait` is over.
+pub fn await_input(socket: &UdpSocket, wait: Span) -> Result<(), LiveError> {
+    let mut polled = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
+    let timeout = TimeSpec::from_duration(Duration::from_nanos(wait.ps() / 1_000));
+    match ppoll(&mut polled, Some(timeout), None) {
+        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Err(errno) => Err(LiveError::system("wait for datagrams", errno)),
+    }
+}
+
+/// Let no datagram of `socket` be cut into fragments: what is too long for the path is refused.
+pub fn never_fragment(socket: &UdpSocket, is_ipv6: bool) -> Result<(), LiveError> {
+    let (level, option, value) = if is_ipv6 {
+        (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO)
+    } else {
+        (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
+    };
+    let length = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: the kernel reads `length` bytes of `value`, which outlives the call. The descriptor is open as long as
+    // `socket` is borrowed.
+    let answer =
+        unsafe { libc::setsockopt(socket.as_fd().as_raw_fd(), level, option, (&raw const value).cast(), length) };
+    if answer == 0 { Ok(()) } else { Err(LiveError::system("forbid fragments", io::Error::last_os_error())) }
 }
 
 /// Let `socket` cut what it is given into datagrams of `payload`, so that one system call sends many. False where
@@ -67,7 +100,7 @@ pub fn drops(socket: &UdpSocket) -> io::Result<u32> {
     if answer == 0 { Ok(memory[DROPS]) } else { Err(io::Error::last_os_error()) }
 }
 
-fn bound(address: SocketAddrV4) -> Result<UdpSocket, LiveError> {
+fn bound(address: SocketAddr) -> Result<UdpSocket, LiveError> {
     let socket = UdpSocket::bind(address).map_err(|error| LiveError::system(format!("bind {address}"), error))?;
     socket.set_nonblocking(true).map_err(|error| LiveError::system("make a socket non-blocking", error))?;
     Ok(socket)
@@ -84,7 +117,7 @@ fn force(
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
+    use std::net::{Ipv4Addr, SocketAddrV4};
 
     use super::*;
 

@@ -1,0 +1,682 @@
+//! The datagrams of live Rapid. All fields are big-endian; each datagram begins with four bytes: [`MARK`], its kind, and
+//! two that depend on it. A tag ends each, but in [`Data`], where it comes before the payload, which is filling.
+//!
+//! | kind | from | bytes | says |
+//! |---|---|---|---|
+//! | hello | sender | 128 | I know the secret; a nonce |
+//! | challenge | receiver | 60 | a cookie for that nonce and address |
+//! | open | sender | 128 | the cookie; what is wanted |
+//! | accept | receiver | 60 | the number of the session, a nonce |
+//! | refuse | receiver | 37 | why not |
+//! | data | sender | 42 and payload | a segment |
+//! | acks | receiver | 53 to 1200 | acknowledgements |
+//! | close | sender | 256 | no more comes |
+//! | closed | receiver | 100 | what was counted |
+//! | bye | receiver | 28 | the session ends early |
+//!
+//! With 42 bytes before the payload, an IPv4 packet is as long as the frame that the core takes a TCP segment of the same
+//! payload for. So its bytes on a link differ from that by what [`extra`] says.
+
+use weir_core::tcp::{Ecn, Flags, Segment};
+use weir_core::units::{Bytes, Span};
+
+use super::keys::{Key, Nonce, TAG};
+
+/// First byte of every datagram: the version of this format.
+pub const MARK: u8 = 0xb1;
+/// Length of a hello and of an open: nothing that answers them is longer.
+pub const GREETING: usize = 128;
+/// Length of a close: nothing that answers it is longer.
+pub const FAREWELL: usize = 256;
+/// What stands before the payload of a data datagram.
+pub const DATA_HEADER: usize = 42;
+/// Longest datagram of acknowledgements.
+pub const MOST_ACKS: usize = 1200;
+/// Longest payload: that of a jumbo frame.
+pub const MOST_PAYLOAD: u64 = 8_900;
+/// Largest number of a byte that is taken: far below where additions overflow.
+const MOST_NUMBER: u64 = 1 << 62;
+/// No window scale.
+const NO_SCALE: u8 = 0xff;
+/// Source: RFC 7323, 2.3.
+const MOST_SCALE: u8 = 14;
+
+/// Kinds of datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// See [`Hello`].
+    Hello = 1,
+    /// See [`Challenge`].
+    Challenge,
+    /// See [`Open`].
+    Open,
+    /// See [`Accept`].
+    Accept,
+    /// See [`Refuse`].
+    Refuse,
+    /// See [`Data`].
+    Data,
+    /// See [`encode_acks`].
+    Acks,
+    /// See [`Close`].
+    Close,
+    /// See [`Closed`].
+    Closed,
+    /// See [`Bye`].
+    Bye,
+}
+
+impl Kind {
+    const ALL: [Kind; 10] = [
+        Kind::Hello,
+        Kind::Challenge,
+        Kind::Open,
+        Kind::Accept,
+        Kind::Refuse,
+        Kind::Data,
+        Kind::Acks,
+        Kind::Close,
+        Kind::Closed,
+        Kind::Bye,
+    ];
+
+    /// What `datagram` says that it is.
+    pub fn of(datagram: &[u8]) -> Option<Kind> {
+        let &[MARK, kind, _, _, ..] = datagram else { return None };
+        Kind::ALL.into_iter().find(|&known| known as u8 == kind)
+    }
+
+    fn head(self, first: u8, second: u8) -> Vec<u8> {
+        vec![MARK, self as u8, first, second]
+    }
+}
+
+/// The number of the session that a datagram of kind data, acks, close, closed or bye belongs to.
+pub fn session_of(datagram: &[u8]) -> Option<u64> {
+    Reader(datagram.get(4..)?).u64()
+}
+
+/// What a link carries of a packet beyond what the core takes its segment for: `around` is what it puts around IP
+/// packets.
+pub fn extra(is_ipv6: bool, around: Bytes) -> Bytes {
+    around + Bytes::new(if is_ipv6 { 20 } else { 0 })
+}
+
+/// "I know the secret."
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// Drawn by the sender for this session.
+    pub nonce: Nonce,
+}
+
+/// "Then show that you are where you say."
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Challenge {
+    /// Of the hello.
+    pub nonce: Nonce,
+    /// When it was made, ms of the receiver's clock.
+    pub made_ms: u64,
+    /// What the receiver makes of nonce, time and address; it keeps nothing.
+    pub cookie: [u8; TAG],
+}
+
+/// "I am, and this is what I want."
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// The challenge.
+    pub challenge: Challenge,
+    /// How long the session is to last.
+    pub lasts: Span,
+    /// Full payload.
+    pub payload: Bytes,
+    /// Segments in order for one acknowledgement.
+    pub every: u32,
+    /// Longest time that an acknowledgement is held back.
+    pub patience: Span,
+    /// Unit of the stamps of arrival.
+    pub unit: Span,
+}
+
+/// "The session is open."
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accept {
+    /// Of the hello.
+    pub nonce: Nonce,
+    /// Its number.
+    pub session: u64,
+    /// Drawn by the receiver for this session.
+    pub other: Nonce,
+}
+
+/// Why a session is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// As many are under way as may be.
+    Busy,
+    /// It is to last longer than any may.
+    TooLong,
+    /// What is wanted is out of bounds.
+    Unsuitable,
+}
+
+/// "No."
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refuse {
+    /// Of the hello.
+    pub nonce: Nonce,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// A segment with data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Data {
+    /// Number of its session.
+    pub session: u64,
+    /// What the core sends.
+    pub segment: Segment,
+}
+
+/// "No more comes."
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Close {
+    /// Number of its session.
+    pub session: u64,
+}
+
+/// What the receiver counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Closed {
+    /// Number of its session.
+    pub session: u64,
+    /// Segments that arrived, again or out of order ones included.
+    pub segments: u64,
+    /// Bytes that arrived without a gap before them, each counted once.
+    pub delivered_bytes: u64,
+    /// Segments that arrived before one that they follow.
+    pub out_of_order: u64,
+    /// Segments that brought nothing new.
+    pub duplicates: u64,
+    /// Segments beyond the window.
+    pub beyond_window: u64,
+    /// Acknowledgements.
+    pub acks: u64,
+    /// Datagrams that the receiver's socket dropped, of all sessions.
+    pub socket_drops: u64,
+    /// How often the receiver's real-time clock was stepped: stamps of arrival jumped then.
+    pub clock_steps: u64,
+    /// From the first to the last segment, ns.
+    pub lasted_ns: u64,
+}
+
+/// "The session ends early."
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bye {
+    /// Number of its session.
+    pub session: u64,
+}
+
+impl Hello {
+    /// The whole datagram.
+    pub fn sealed(&self, key: &Key) -> Vec<u8> {
+        let mut body = Kind::Hello.head(0, 0);
+        body.extend(self.nonce);
+        body.resize(GREETING - TAG, 0);
+        key.seal(body)
+    }
+
+    /// What a datagram says, its tag taken away.
+    pub fn decode(body: &[u8]) -> Option<Hello> {
+        let mut rest = expect(Kind::Hello, body, GREETING)?;
+        Some(Hello { nonce: rest.array()? })
+    }
+}
+
+impl Challenge {
+    /// The whole datagram.
+    pub fn sealed(&self, key: &Key) -> Vec<u8> {
+        let mut body = Kind::Challenge.head(0, 0);
+        self.append(&mut body);
+        key.seal(body)
+    }
+
+    /// What a datagram says, its tag taken away.
+    pub fn decode(body: &[u8]) -> Option<Challenge> {
+        let mut rest = expect(Kind::Challenge, body, 60)?;
+        Challenge::read(&mut rest)
+    }
+
+    fn append(&self, body: &mut Vec<u8>) {
+        body.extend(self.nonce);
+        body.extend(self.made_ms.to_be_bytes());
+        body.extend(self.cookie);
+    }
+
+    fn read(rest: &mut Reader<'_>) -> Option<Challenge> {
+        Some(Challenge { nonce: rest.array()?, made_ms: rest.u64()?, cookie: rest.array()? })
+    }
+}
+
+impl Open {
+    /// The whole datagram.
+    pub fn sealed(&self, key: &Key) -> Vec<u8> {
+        let mut body = Kind::Open.head(0, 0);
+        self.challenge.append(&mut body);
+        for span in [self.lasts, self.patience, self.unit] {
+            body.extend(span.ps().to_be_bytes());
+        }
+        body.extend(self.payload.count().to_be_bytes());
+        body.extend(self.every.to_be_bytes());
+        body.resize(GREETING - TAG, 0);
+        key.seal(body)
+    }
+
+    /// What a datagram says, its tag taken away.
+    pub fn decode(body: &[u8]) -> Option<Open> {
+        let mut rest = expect(Kind::Open, body, GREETING)?;
+        let challenge = Challenge::read(&mut rest)?;
+        let [lasts, patience, unit] = [rest.u64()?, rest.u64()?, rest.u64()?].map(Span::from_ps);
+        Some(Open { challenge, lasts, patience, unit, payload: Bytes::new(rest.u64()?), every: rest.u32()? })
+    }
+}
+
+impl Accept {
+    /// The whole datagram.
+    pub fn sealed(&self, key: &Key) -> Vec<u8> {
+        let mut body = Kind::Accept.head(0, 0);
+        body.extend(self.nonce);
+        body.extend(self.session.to_be_bytes());
+        body.extend(self.other);
+        key.seal(body)
+    }
+
+    /// What a datagram says, its tag taken away.
+    pub fn decode(body: &[u8]) -> Option<Accept> {
+        let mut rest = expect(Kind::Accept, body, 60)?;
+        Some(Accept { nonce: rest.array()?, session: rest.u64()?, other: rest.array()? })
+    }
+}
+
+impl Refuse {
+    const REASONS: [Reason; 3] = [Reason::Busy, Reason::TooLong, Reason::Unsuitable];
+
+    /// The whole datagram.
+    pub fn sealed(&self, key: &Key) -> Vec<u8> {
+        let mut body = Kind::Refuse.head(0, 0);
+        body.extend(self.nonce);
+        body.push(self.reason as u8);
+        key.seal(body)
+    }
+
+    /// What a datagram says, its tag taken away.
+    pub fn decode(body: &[u8]) -> Option<Refuse> {
+        let mut rest = expect(Kind::Refuse, body, 37)?;
+        let nonce = rest.array()?;
+        let [code] = rest.array()?;
+        let reason = *Refuse::REASONS.get(usize::from(code))?;
+        Some(Refuse { nonce, reason })
+    }
+}
+
+const FLAGS: [Flags; 7] =
+    [Flags::SYN, Flags::FIN, Flags::ACK, Flags::ECE, Flags::CWR, Flags::TIMESTAMPS, Flags::SACK_PERMITTED];
+
+fn flags_byte(flags: Flags) -> u8 {
+    FLAGS.iter().enumerate().fold(0, |byte, (bit, &flag)| byte | (u8::from(flags.has(flag)) << bit))
+}
+
+fn flags_of(byte: u8) -> Option<Flags> {
+    (byte >> FLAGS.len() == 0).then(|| {
+        let set = FLAGS.iter().enumerate().filter(|(bit, _)| byte >> bit & 1 == 1);
+        set.fold(Flags::NONE, |flags, (_, &flag)| flags.with(flag))
+    })
+}
+
+/// A scale, if it is one.
+fn scale_of(byte: u8) -> Option<Option<u8>> {
+    match byte {
+        NO_SCALE => Some(None),
+        0..=MOST_SCALE => Some(Some(byte)),
+        _ => None,
+    }
+}
+
+impl Data {
+    /// Writes header, tag and the length of the payload, which is left as it is, to the front of `datagram`; how long
+    /// that is.
+    pub fn write(&self, key: &Key, datagram: &mut [u8]) -> usize {
+        let Segment { seq, ts_val, len, flags, window_scale, .. } = self.segment;
+        let (header, rest) = datagram.split_at_mut(DATA_HEADER - TAG);
+        header[..4].copy_from_slice(&[MARK, Kind::Data as u8, flags_byte(flags), window_scale.unwrap_or(NO_SCALE)]);
+        header[4..12].copy_from_slice(&self.session.to_be_bytes());
+        header[12..20].copy_from_slice(&seq.to_be_bytes());
+        header[20..24].copy_from_slice(&ts_val.to_be_bytes());
+        let payload = u16::try_from(len).expect("a payload of at most 8900 bytes");
+        header[24..26].copy_from_slice(&payload.to_be_bytes());
+        rest[..TAG].copy_from_slice(&key.tag(header));
+        DATA_HEADER + usize::from(payload)
+    }
+
+    /// The segment of a datagram that is `whole` bytes long and begins with `front`, if `key` made it.
+    pub fn open(key: &Key, front: &[u8], whole: usize) -> Option<Data> {
+        let (header, tag) = front.get(..DATA_HEADER)?.split_last_chunk::<TAG>()?;
+        if Kind::of(header) != Some(Kind::Data) || !key.made(header, tag) {
+            return None;
+        }
+        let (flags, window_scale) = (flags_of(header[2])?, scale_of(header[3])?);
+        let mut rest = Reader(&header[4..]);
+        let (session, seq, ts_val) = (rest.u64()?, rest.u64()?, rest.u32()?);
+        let len = u32::from(u16::from_be_bytes(rest.array()?));
+        if whole != DATA_HEADER + len as usize || seq > MOST_NUMBER {
+            return None;
+        }
+        let segment = Segment {
+            seq,
+            ack: u64::from(!flags.has(Flags::SYN)),
+            len,
+            ts_val,
+            window: u16::MAX,
+            window_scale,
+            flags,
+            ecn: Ecn::NotEct,
+            ..Segment::default()
+        };
+        Some(Data { session, segment })
+    }
+}
+
+/// Length of an acknowledgement without blocks.
+const ACK: usize = 8 + 4 + 4 + 2 + 1 + 1 + 1;
+
+/// Length of `segment` among acknowledgements.
+pub fn ack_bytes(segment: &Segment) -> usize {
+    ACK + 8 * segment.sacks.len()
+}
+
+/// A datagram of acknowledgements: the `number`-th of its session.
+pub fn encode_acks(key: &Key, session: u64, number: u32, acks: &[Segment]) -> Vec<u8> {
+    let mut body = Kind::Acks.head(0, u8::try_from(acks.len()).expect("at most 56 fit into a datagram"));
+    body.extend(session.to_be_bytes());
+    body.extend(number.to_be_bytes());
+    for segment in acks {
+        body.extend(segment.ack.to_be_bytes());
+        body.extend(segment.ts_val.to_be_bytes());
+        body.extend(segment.ts_ecr.to_be_bytes());
+        body.extend(segment.window.to_be_bytes());
+        body.extend([flags_byte(segment.flags), segment.window_scale.unwrap_or(NO_SCALE), segment.sacks.len() as u8]);
+        for (start, end) in segment.sacks.blocks(segment.ack) {
+            body.extend(((start - segment.ack) as u32).to_be_bytes());
+            body.extend(((end - segment.ack) as u32).to_be_bytes());
+        }
+    }
+    key.seal(body)
+}
+
+/// The number and the acknowledgements of a datagram, its tag taken away, of a session in which `sent` is the number
+/// behind the last byte that was sent. Blocks of bytes that were never sent make it void.
+pub fn decode_acks(body: &[u8], sent: u64) -> Option<(u32, Vec<Segment>)> {
+    if Kind::of(body) != Some(Kind::Acks) || body.len() + TAG > MOST_ACKS {
+        return None;
+    }
+    let mut rest = Reader(body.get(12..)?);
+    let number = rest.u32()?;
+    let mut acks = Vec::with_capacity(usize::from(body[3]));
+    for _ in 0..body[3] {
+        let mut segment =
+            Segment { seq: 1, ack: rest.u64()?, ts_val: rest.u32()?, ts_ecr: rest.u32()?, ..Segment::default() };
+        let [high, low, flags, scale, blocks] = rest.array()?;
+        (segment.window, segment.flags) = (u16::from_be_bytes([high, low]), flags_of(flags)?);
+        segment.window_scale = scale_of(scale)?;
+        if segment.ack > sent {
+            return None;
+        }
+        for _ in 0..blocks {
+            let [start, end] = [rest.u32()?, rest.u32()?].map(|distance| segment.ack + u64::from(distance));
+            if !(segment.ack < start && start < end && end <= sent) {
+                return None;
+            }
+            segment.sacks.push(segment.ack, start, end);
+        }
+        if segment.flags.has(Flags::SYN) {
+            segment.seq = 0;
+        }
+        acks.push(segment);
+    }
+    rest.0.is_empty().then_some((number, acks))
+}
+
+impl Close {
+    /// The whole datagram.
+    pub fn sealed(&self, key: &Key) -> Vec<u8> {
+        let mut body = Kind::Close.head(0, 0);
+        body.extend(self.session.to_be_bytes());
+        body.resize(FAREWELL - TAG, 0);
+        key.seal(body)
+    }
+
+    /// What a datagram says, its tag taken away.
+    pub fn decode(body: &[u8]) -> Option<Close> {
+        Some(Close { session: expect(Kind::Close, body, FAREWELL)?.u64()? })
+    }
+}
+
+impl Closed {
+    const LEN: usize = 4 + 10 * 8 + TAG;
+
+    /// The whole datagram.
+    pub fn sealed(&self, key: &Key) -> Vec<u8> {
+        let mut body = Kind::Closed.head(0, 0);
+        for count in [
+            self.session,
+            self.segments,
+            self.delivered_bytes,
+            self.out_of_order,
+            self.duplicates,
+            self.beyond_window,
+            self.acks,
+            self.socket_drops,
+            self.clock_steps,
+            self.lasted_ns,
+        ] {
+            body.extend(count.to_be_bytes());
+        }
+        key.seal(body)
+    }
+
+    /// What a datagram says, its tag taken away.
+    pub fn decode(body: &[u8]) -> Option<Closed> {
+        let mut rest = expect(Kind::Closed, body, Closed::LEN)?;
+        Some(Closed {
+            session: rest.u64()?,
+            segments: rest.u64()?,
+            delivered_bytes: rest.u64()?,
+            out_of_order: rest.u64()?,
+            duplicates: rest.u64()?,
+            beyond_window: rest.u64()?,
+            acks: rest.u64()?,
+            socket_drops: rest.u64()?,
+            clock_steps: rest.u64()?,
+            lasted_ns: rest.u64()?,
+        })
+    }
+}
+
+impl Bye {
+    /// The whole datagram.
+    pub fn sealed(&self, key: &Key) -> Vec<u8> {
+        let mut body = Kind::Bye.head(0, 0);
+        body.extend(self.session.to_be_bytes());
+        key.seal(body)
+    }
+
+    /// What a datagram says, its tag taken away.
+    pub fn decode(body: &[u8]) -> Option<Bye> {
+        Some(Bye { session: expect(Kind::Bye, body, 28)?.u64()? })
+    }
+}
+
+/// What follows the first four bytes, in a body of the right kind and length.
+fn expect(kind: Kind, body: &[u8], whole: usize) -> Option<Reader<'_>> {
+    (Kind::of(body) == Some(kind) && body.len() + TAG == whole).then(|| Reader(&body[4..]))
+}
+
+/// Takes fields from the front.
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (front, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*front)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_be_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use weir_core::tcp::Sacks;
+
+    use super::*;
+
+    fn sacks(ack: u64, blocks: &[(u64, u64)]) -> Sacks {
+        let mut made = Sacks::default();
+        blocks.iter().for_each(|&(start, end)| made.push(ack, start, end));
+        made
+    }
+
+    fn key() -> Key {
+        Key::of_secret(&[3; 32]).expect("long enough")
+    }
+
+    fn data(segment: Segment) -> Vec<u8> {
+        let mut datagram = vec![0; DATA_HEADER + 1430];
+        let length = Data { session: 9, segment }.write(&key(), &mut datagram);
+        datagram.truncate(length);
+        datagram
+    }
+
+    #[test]
+    fn nothing_that_answers_a_greeting_or_a_farewell_is_longer() {
+        let challenge = Challenge { nonce: [1; 16], made_ms: 5, cookie: [2; TAG] };
+        let answers = [
+            challenge.sealed(&key()),
+            Accept { nonce: [1; 16], session: 1, other: [4; 16] }.sealed(&key()),
+            Refuse { nonce: [1; 16], reason: Reason::Busy }.sealed(&key()),
+        ];
+        assert_eq!(Hello { nonce: [1; 16] }.sealed(&key()).len(), GREETING);
+        assert!(answers.iter().all(|answer| answer.len() < GREETING));
+        assert_eq!(Close { session: 1 }.sealed(&key()).len(), FAREWELL);
+        assert!(Closed::default().sealed(&key()).len() < FAREWELL);
+    }
+
+    #[test]
+    fn an_ipv4_packet_is_as_long_as_the_core_takes_its_frame_for() {
+        let flags = Flags::ACK.with(Flags::TIMESTAMPS);
+        let segment = Segment { len: 1430, flags, ..Segment::default() };
+        let headers_of_ipv4_and_udp = 28;
+        let packet = Bytes::new(data(segment).len() as u64 + headers_of_ipv4_and_udp);
+        assert_eq!((packet, segment.frame_size()), (Bytes::new(1500), Bytes::new(1500)));
+    }
+
+    #[test]
+    fn every_message_is_read_back() {
+        let key = key();
+        let challenge = Challenge { nonce: [1; 16], made_ms: 5, cookie: [2; TAG] };
+        let open = Open {
+            challenge,
+            lasts: Span::from_ms(9),
+            payload: Bytes::new(1430),
+            every: 2,
+            patience: Span::from_ms(40),
+            unit: Span::from_ns(1),
+        };
+        let accept = Accept { nonce: [1; 16], session: 3, other: [4; 16] };
+        let closed = Closed { session: 3, segments: 4, lasted_ns: 10, ..Closed::default() };
+        let refuse = Refuse { nonce: [1; 16], reason: Reason::TooLong };
+        fn body<'a>(key: &Key, datagram: &'a [u8]) -> &'a [u8] {
+            key.open(datagram).expect("made with this key")
+        }
+        assert_eq!(Challenge::decode(body(&key, &challenge.sealed(&key))), Some(challenge));
+        assert_eq!(Open::decode(body(&key, &open.sealed(&key))), Some(open));
+        assert_eq!(Accept::decode(body(&key, &accept.sealed(&key))), Some(accept));
+        assert_eq!(Refuse::decode(body(&key, &refuse.sealed(&key))), Some(refuse));
+        assert_eq!(Closed::decode(body(&key, &closed.sealed(&key))), Some(closed));
+        assert_eq!(Bye::decode(body(&key, &Bye { session: 8 }.sealed(&key))), Some(Bye { session: 8 }));
+    }
+
+    #[test]
+    fn a_segment_is_read_back_and_its_length_must_be_the_datagrams() {
+        let flags = Flags::ACK.with(Flags::TIMESTAMPS);
+        let segment = Segment { seq: 77, ack: 1, len: 1430, ts_val: 5, window: u16::MAX, flags, ..Segment::default() };
+        let datagram = data(segment);
+        let read = |whole| Data::open(&key(), &datagram[..DATA_HEADER], whole);
+        assert_eq!(read(datagram.len()), Some(Data { session: 9, segment }));
+        assert_eq!((read(datagram.len() - 1), read(datagram.len() + 1)), (None, None));
+        assert_eq!(session_of(&datagram), Some(9));
+    }
+
+    #[test]
+    fn blocks_of_what_was_never_sent_and_scales_beyond_14_make_acknowledgements_void() {
+        let made = |blocks: &[(u64, u64)], window_scale| {
+            let sacks = sacks(100, blocks);
+            let acks = [Segment { ack: 100, sacks, window_scale, flags: Flags::ACK, ..Segment::default() }];
+            let datagram = encode_acks(&key(), 1, 0, &acks);
+            decode_acks(&datagram[..datagram.len() - TAG], 1000)
+        };
+        assert!(made(&[(200, 300), (900, 1000)], Some(14)).is_some());
+        assert!(made(&[(200, 1001)], None).is_none());
+        assert!(made(&[(200, 300)], Some(15)).is_none());
+        let beyond = encode_acks(&key(), 1, 0, &[Segment { ack: 1001, ..Segment::default() }]);
+        assert!(decode_acks(&beyond[..beyond.len() - TAG], 1000).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn acknowledgements_are_read_back(
+            number: u32, values in prop::collection::vec((101u64..500, any::<u32>(), any::<u16>(), 0usize..4), 0..20),
+        ) {
+            let acks: Vec<Segment> = values.iter().map(|&(ack, ts_val, window, blocks)| {
+                let blocks: Vec<(u64, u64)> = (0..blocks as u64).map(|i| (ack + 10 + 20 * i, ack + 20 + 20 * i)).collect();
+                let sacks = sacks(ack, &blocks);
+                Segment { seq: 1, ack, ts_val, window, sacks, flags: Flags::ACK, ..Segment::default() }
+            }).collect();
+            let datagram = encode_acks(&key(), 1, number, &acks);
+            let body = key().open(&datagram).map(<[u8]>::to_vec).expect("made with this key");
+            prop_assert_eq!(decode_acks(&body, 1000), Some((number, acks)));
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_a_panic(
+            mut bytes in prop::collection::vec(any::<u8>(), 0..300), kind in 0u8..12, whole in 0usize..70_000,
+        ) {
+            if let [mark, place, ..] = &mut bytes[..] {
+                (*mark, *place) = (MARK, kind);
+            }
+            let _ = (Kind::of(&bytes), session_of(&bytes), decode_acks(&bytes, u64::MAX >> 1));
+            let _ = (Hello::decode(&bytes), Challenge::decode(&bytes), Open::decode(&bytes), Accept::decode(&bytes));
+            let _ = (Refuse::decode(&bytes), Close::decode(&bytes), Closed::decode(&bytes), Bye::decode(&bytes));
+            prop_assert_eq!(Data::open(&key(), &bytes, whole), None);
+        }
+
+        #[test]
+        fn headers_of_data_that_the_key_made_are_read_without_a_panic(header: [u8; DATA_HEADER - TAG], whole in 0usize..70_000) {
+            let mut front = header.to_vec();
+            (front[0], front[1]) = (MARK, Kind::Data as u8);
+            let front = key().seal(front);
+            if let Some(read) = Data::open(&key(), &front, whole) {
+                prop_assert!(read.segment.seq <= MOST_NUMBER);
+                prop_assert_eq!(whole, DATA_HEADER + read.segment.len as usize);
+                let _ = read.segment.end();
+            }
+        }
+    }
+}
