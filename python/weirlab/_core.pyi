@@ -22,6 +22,8 @@ __all__ = [
     "probe_path",
     "read_trace",
     "replay_line",
+    "send_rapid",
+    "serve_rapid",
     "simulate",
     "simulate_path",
     "steer_receive",
@@ -89,6 +91,36 @@ def emulate(
     record: int = 0,
     edges_ps: Sequence[int] = (),
 ) -> dict[str, Any]: ...
+def send_rapid(
+    *,
+    peer: str,
+    secret: bytes,
+    config_json: str,
+    duration_ps: int,
+    watch: Callable[[int, int, int], bool],
+    source: str | None = None,
+    every_ps: int = 100_000_000_000,
+    patience_ps: int = 5_000_000_000_000,
+    spin_ps: int = 50_000_000,
+    real_time: bool = True,
+    cpu: int | None = None,
+    buffer_bytes: int = 4_194_304,
+    packets: bool = False,
+) -> dict[str, Any]: ...
+def serve_rapid(
+    *,
+    listen: str,
+    secret: bytes,
+    watch: Callable[[Sequence[dict[str, Any]]], bool],
+    sessions: int | None = None,
+    most_sessions: int = 4,
+    longest_ps: int = 600_000_000_000_000,
+    most_bytes: int = 1_000_000_000_000,
+    memory_bytes: int = 16_777_216,
+    real_time: bool = True,
+    cpu: int | None = None,
+    buffer_bytes: int = 8_388_608,
+) -> dict[str, int]: ...
 def steer_receive(namespace: str, interface: str, cpus: Sequence[int]) -> None: ...
 def udp_trial(
     *,

@@ -51,7 +51,7 @@ __all__ = [
 FORMAT = 1
 """Version of the layout. A reader refuses a newer one."""
 
-Kind = Literal["run", "search", "study", "search-study", "campaign", "reproduce", "trace", "path"]
+Kind = Literal["run", "search", "study", "search-study", "campaign", "reproduce", "trace", "path", "rapid"]
 Status = Literal["running", "complete", "interrupted", "failed"]
 
 _PACKAGES = ("numpy", "polars", "pydantic", "PyYAML", "pyroute2", "altair", "vl-convert-python")

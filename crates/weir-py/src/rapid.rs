@@ -14,7 +14,7 @@ use crate::errors::live_error;
 /// the transfer ends. Gives a dictionary: counts, times in ns, and `tables`.
 #[pyfunction]
 #[pyo3(signature = (*, peer, secret, config_json, duration_ps, watch, source=None, every_ps=100_000_000_000,
-    patience_ps=5_000_000_000_000, spin_ps=30_000_000, real_time=true, cpu=None, buffer_bytes=4_194_304, packets=false))]
+    patience_ps=5_000_000_000_000, spin_ps=50_000_000, real_time=true, cpu=None, buffer_bytes=4_194_304, packets=false))]
 #[expect(clippy::too_many_arguments, reason = "Python's keyword-only options, which stand for one plan")]
 pub(crate) fn send_rapid<'py>(
     py: Python<'py>,
@@ -239,7 +239,7 @@ mod live {
             }
         };
         entry.set_item("what", what)?;
-        entry.set_item("peer", peer.to_string())?;
+        entry.set_item("peer", SocketAddr::new(peer.ip().to_canonical(), peer.port()).to_string())?;
         Ok(entry)
     }
 

@@ -21,6 +21,7 @@ from weirlab.cli import (
     doctor,
     emulate,
     path,
+    rapid,
     report,
     reproduce,
     run,
@@ -63,6 +64,7 @@ for module in (
     bulk,
     emulate,
     path,
+    rapid,
     report,
     check,
     scenarios,
@@ -91,9 +93,10 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
     return guarded
 
 
-for registered in app.registered_commands:
-    if registered.callback is not None:
-        registered.callback = _guarded(registered.callback)
+for typed in (app, *(group.typer_instance for group in app.registered_groups)):
+    for registered in () if typed is None else typed.registered_commands:
+        if registered.callback is not None:
+            registered.callback = _guarded(registered.callback)
 
 
 def _version(value: bool) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weirlab.bulk import Campaign
+from weirlab.errors import InputError
 from weirlab.plots import style
 from weirlab.plots.style import Plot
 from weirlab.report.bulk import bulk_page
@@ -72,3 +73,5 @@ def _page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
             return trace_page(directory, manifest)
         case "path":
             return path_page(directory, manifest)
+        case "rapid":
+            raise InputError(f"{directory}: a live transfer has tables and result.json, but no page")

@@ -73,11 +73,13 @@ fn read_ns(clock: ClockId) -> i64 {
 /// The kernel takes a CPU away from real-time threads for 50 ms in each second in which they leave less than that to
 /// the others (fair server, `sched_rt_runtime_us`). A thread that rests in small pieces whenever it was on its CPU
 /// for more than 92 % of a millisecond leaves 8 % and is never stopped for long. What counts is time off the CPU, as
-/// the kernel accounts it: a sleep of a few microseconds often ends before the thread has left its CPU.
+/// the kernel accounts it: a sleep of a few microseconds often ends before the thread has left its CPU. What it left
+/// beyond that counts for the milliseconds that follow, up to [`Rest::CREDIT`].
 #[derive(Clone, Copy, Debug)]
 pub struct Rest {
     since: Time,
     on_cpu_before: Span,
+    credit: Span,
 }
 
 impl Rest {
@@ -85,10 +87,12 @@ impl Rest {
     const EVERY: Span = Span::from_ms(1);
     /// Least time off the CPU, in per cent.
     const SHARE_PERCENT: u64 = 8;
+    /// Most that counts for later.
+    const CREDIT: Span = Span::from_ms(1);
 
     /// Of the calling thread, from `now` on.
     pub fn from(now: Time) -> Rest {
-        Rest { since: now, on_cpu_before: on_cpu() }
+        Rest { since: now, on_cpu_before: on_cpu(), credit: Span::ZERO }
     }
 
     /// Sleep if the thread owes it to the others.
@@ -97,17 +101,19 @@ impl Rest {
         if elapsed < Rest::EVERY {
             return;
         }
-        let owed = Rest::owed(elapsed, on_cpu() - self.on_cpu_before);
+        let (owed, credit) = Rest::owed(elapsed, on_cpu() - self.on_cpu_before, self.credit);
         if owed > Span::ZERO {
             clock.sleep_until(now + owed);
         }
-        *self = Rest::from(clock.now());
+        *self = Rest { credit, ..Rest::from(clock.now()) };
     }
 
-    /// How long a thread must rest that was on its CPU for `on_cpu` of the time `elapsed`.
-    fn owed(elapsed: Span, on_cpu: Span) -> Span {
-        let off_cpu = elapsed.ps().saturating_sub(on_cpu.ps());
-        Span::from_ps((elapsed.ps() / 100 * Rest::SHARE_PERCENT).saturating_sub(off_cpu))
+    /// How long a thread must rest that was on its CPU for `on_cpu` of the time `elapsed` and had `credit`, and what
+    /// credit is left.
+    fn owed(elapsed: Span, on_cpu: Span, credit: Span) -> (Span, Span) {
+        let left = elapsed.ps().saturating_sub(on_cpu.ps()) + credit.ps();
+        let due = elapsed.ps() / 100 * Rest::SHARE_PERCENT;
+        (Span::from_ps(due.saturating_sub(left)), Span::from_ps(left.saturating_sub(due)).min(Rest::CREDIT))
     }
 }
 
@@ -150,13 +156,18 @@ mod tests {
 
     #[test]
     fn a_thread_that_never_left_its_cpu_owes_eight_per_cent() {
-        assert_eq!(Rest::owed(Span::from_ms(1), Span::from_ms(1)), Span::from_us(80));
+        let owed = Rest::owed(Span::from_ms(1), Span::from_ms(1), Span::ZERO);
+        assert_eq!(owed, (Span::from_us(80), Span::ZERO));
     }
 
     #[test]
     fn time_off_the_cpu_counts_as_rest() {
-        assert_eq!(Rest::owed(Span::from_ms(1), Span::from_us(950)), Span::from_us(30));
-        assert_eq!(Rest::owed(Span::from_ms(1), Span::from_us(900)), Span::ZERO);
+        let owed =
+            |on_cpu_us, credit_us| Rest::owed(Span::from_ms(1), Span::from_us(on_cpu_us), Span::from_us(credit_us));
+        assert_eq!(owed(950, 0), (Span::from_us(30), Span::ZERO));
+        assert_eq!(owed(900, 0), (Span::ZERO, Span::from_us(20)));
+        assert_eq!(owed(1000, 200), (Span::ZERO, Span::from_us(120)), "what was left before counts");
+        assert_eq!(owed(0, 500), (Span::ZERO, Rest::CREDIT), "but not for ever");
     }
 
     #[test]

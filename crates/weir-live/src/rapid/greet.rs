@@ -15,6 +15,8 @@ use crate::host::{Clock, socket};
 
 /// How long an answer is awaited before the question is asked again.
 const AGAIN: Span = Span::from_ms(300);
+/// After so many words that nobody listens it is believed.
+const REFUSALS: u32 = 3;
 /// How long the last word is awaited.
 const FAREWELL_PATIENCE: Span = Span::from_ms(1_500);
 /// How long a wait lasts before somebody looks whether to go on.
@@ -47,7 +49,7 @@ pub fn open(
     let key = secret.derive("greeting", &[]);
     let nonce: Nonce = random()?;
     let until = clock.now() + patience;
-    let mut line = Line { socket, clock, cancel, until, refused: false };
+    let mut line = Line { socket, clock, cancel, until, refused: 0 };
     let hello = Hello { nonce }.sealed(&key);
     let challenge = line.ask(&hello, |datagram| {
         let body = key.open(datagram)?;
@@ -95,7 +97,7 @@ pub fn open(
 pub fn close(socket: &UdpSocket, clock: Clock, session: &Session) -> Option<Closed> {
     let never = AtomicBool::new(false);
     let until = clock.now() + FAREWELL_PATIENCE;
-    let mut line = Line { socket, clock, cancel: &never, until, refused: false };
+    let mut line = Line { socket, clock, cancel: &never, until, refused: 0 };
     let said = Close { session: session.number }.sealed(&session.up);
     let heard = line.ask(&said, |datagram| {
         let closed = session.down.open(datagram).and_then(Closed::decode)?;
@@ -110,8 +112,8 @@ struct Line<'a> {
     clock: Clock,
     cancel: &'a AtomicBool,
     until: Time,
-    /// Whether the other host says that nobody listens there.
-    refused: bool,
+    /// How often the other host has said that nobody listens there.
+    refused: u32,
 }
 
 impl Line<'_> {
@@ -127,13 +129,13 @@ impl Line<'_> {
             if self.cancel.load(Ordering::Relaxed) {
                 return Err(LiveError::Cancelled);
             }
-            if now >= self.until {
+            if now >= self.until || self.refused >= REFUSALS {
                 return Ok(None);
             }
             if now >= ask_at {
                 ask_at = now + AGAIN;
                 match self.socket.send(question) {
-                    Err(error) if error.kind() == ErrorKind::ConnectionRefused => self.refused = true,
+                    Err(error) if error.kind() == ErrorKind::ConnectionRefused => self.refused += 1,
                     Err(error) if is_passing(&error) => {}
                     Err(error) => return Err(LiveError::system("send a datagram", error)),
                     Ok(_) => {}
@@ -149,7 +151,7 @@ impl Line<'_> {
                             return Ok(Some(answer));
                         }
                     }
-                    Err(error) if error.kind() == ErrorKind::ConnectionRefused => self.refused = true,
+                    Err(error) if error.kind() == ErrorKind::ConnectionRefused => self.refused += 1,
                     Err(error) if is_passing(&error) => break,
                     Err(error) => return Err(LiveError::system("receive a datagram", error)),
                 }
@@ -158,7 +160,7 @@ impl Line<'_> {
     }
 
     fn silence(&self, peer: SocketAddr, patience: Span) -> String {
-        if self.refused {
+        if self.refused > 0 {
             return format!("{peer}: nobody listens there: start 'weir rapid serve' on that host");
         }
         let seconds = patience.as_secs_f64();

@@ -1,8 +1,8 @@
 //! The sending end: the core's sender, its times kept by a thread that sleeps and then spins briefly.
 //!
 //! The thread sleeps until [`Plan::spin`] before a packet is due, or an acknowledgement comes; then it looks at the clock
-//! until the packet is due. It spins for good only where gaps are shorter than that, and even then rests as [`Rest`]
-//! tells it.
+//! until the packet is due. Where gaps are shorter than that it stays awake from one packet to the next, and rests as
+//! [`Rest`] tells it.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -26,10 +26,13 @@ const GLANCE: Span = Span::from_ms(20);
 const SILENCE: Span = Span::from_ms(8_000);
 /// How long the last losses may take to be repaired.
 const DRAIN: Span = Span::from_ms(5_000);
-/// What acknowledgements may cost: they are read when there is as much time before the next packet.
-const READING: Span = Span::from_us(15);
+/// What acknowledgements may cost, with the estimate at the end of a stream: they are read when there is as much time
+/// before the next packet.
+const READING: Span = Span::from_us(20);
 /// Or after this time, however little there is.
-const READ_AFTER: Span = Span::from_us(500);
+const READ_AFTER: Span = Span::from_ms(1);
+/// Shortest sleep.
+const NAP: Span = Span::from_us(5);
 /// Most packets in a row before the sender looks elsewhere.
 const BURST: usize = 32;
 /// Packets whose rows are kept.
@@ -265,14 +268,14 @@ impl<'a> Work<'a> {
             let due = self.machine.poll_release();
             let next = due.min(self.machine.poll_timeout()).min(if closed { Time::NEVER } else { stop });
             let spare = next.saturating_since(now);
-            if spare > self.plan.spin + READING {
+            if spare > self.plan.spin + NAP {
                 let sleep = if next == due { spare - self.plan.spin } else { spare };
                 socket::await_input(self.socket, sleep.min(GLANCE))?;
                 (_, read) = (self.receive()?, self.clock.now());
-            } else if spare > READING || now.saturating_since(read) > READ_AFTER {
-                (_, read) = (self.receive()?, self.clock.now());
-                self.spin_until(next);
             } else {
+                if spare > READING || now.saturating_since(read) > READ_AFTER {
+                    (_, read) = (self.receive()?, self.clock.now());
+                }
                 self.spin_until(next);
             }
             rest.take_if_owed(&self.clock, self.clock.now());

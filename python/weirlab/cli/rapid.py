@@ -1,0 +1,396 @@
+"""`weir rapid`: Rapid over UDP between two hosts."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from weirlab.cli.frame import JsonFlag, OutOption, assignments, overrides, print_json, show, tell
+
+if TYPE_CHECKING:
+    from weirlab.report.page import Table
+    from weirlab.testbed.rapid import Settings, Transfer
+
+__all__ = ["add_to"]
+
+_KeyOption = Annotated[
+    Path,
+    typer.Option(
+        "--key",
+        metavar="FILE",
+        envvar="WEIR_RAPID_KEY_FILE",
+        help="The secret that both ends hold ('weir rapid key FILE' makes one).",
+        show_default=False,
+    ),
+]
+_CpuOption = Annotated[int | None, typer.Option(help="CPU to work on. Default: any.", min=0)]
+_PortOption = Annotated[int, typer.Option(help="UDP port of the receiver.", min=1, max=65535)]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(no_args_is_help=True, help=_HELP, rich_markup_mode=None)
+    group.command("key", short_help="Make a key for both ends.")(key)
+    group.command("serve", short_help="Receive from those who hold the key.")(serve)
+    group.command("send", short_help="Send to a host where 'weir rapid serve' runs.")(send)
+    app.add_typer(group, name="rapid", short_help="Rapid over UDP between two hosts.")
+
+
+_HELP = """Rapid over UDP between two hosts: the same machine as in the simulator, with the clock of this one.
+
+\b
+Examples:
+  weir rapid key rapid.key                          then copy it to the other host, with scp
+  weir rapid serve --key rapid.key                  on the receiving host
+  weir rapid send HOST --key rapid.key --link '1 Gbit/s'"""
+
+
+def key(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file.", show_default=False)],
+) -> None:
+    """Make a key: 256 random bits in a file that only you can read. Copy it to the other host."""
+    from weirlab.testbed.rapid import make_key
+
+    make_key(file)
+    tell(f"{file}: made; copy it to the other host, for example with scp")
+
+
+def serve(
+    key: _KeyOption,
+    bind: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Listen at this address only. Default: all.")
+    ] = None,
+    port: _PortOption = 8642,
+    once: Annotated[bool, typer.Option("--once", help="End after one session.")] = False,
+    sessions: Annotated[int, typer.Option(help="Most sessions at one time.", min=1, max=64)] = 4,
+    longest: Annotated[str, typer.Option(metavar="TIME", help="Longest session.")] = "600 s",
+    most: Annotated[str, typer.Option(metavar="SIZE", help="Most payload of a session.")] = "1000 GB",
+    real_time: Annotated[
+        bool, typer.Option("--real-time/--no-real-time", help="Ask for real-time priority.")
+    ] = True,
+    cpu: _CpuOption = None,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print a JSON document on each line, one for each thing that happens."),
+    ] = False,
+) -> None:
+    """Receive from those who hold the key, until Ctrl-C. Everybody else is ignored.
+
+    \b
+    Examples:
+      weir rapid serve --key rapid.key
+      weir rapid serve --key rapid.key --bind 192.0.2.7 --once
+    """
+    from weirlab.errors import InputError
+    from weirlab.testbed.rapid import read_key
+    from weirlab.testbed.rapid import serve as run
+    from weirlab.units import Size, Span
+
+    secret = read_key(key)
+    longest_s, most_bytes = _quantity("--longest", Span, longest).s, _quantity("--most", Size, most).bytes
+    if not 0 < longest_s <= 86_400:
+        raise InputError(f"--longest: above 0 s and at most a day (got {longest})")
+    if most_bytes <= 0:
+        raise InputError(f"--most: more than 0 B (got {most})")
+    with _stopped_by_signals() as stopped:
+
+        def watch(events: Sequence[Mapping[str, Any]]) -> bool:
+            for event in events:
+                _tell_event(event, as_json)
+            return stopped()
+
+        counts = run(
+            bind,
+            port,
+            secret,
+            watch=watch,
+            sessions=1 if once else None,
+            most_sessions=sessions,
+            longest_s=longest_s,
+            most_bytes=most_bytes,
+            real_time=real_time,
+            cpu=cpu,
+        )
+    if as_json:
+        _print_line({"what": "ended", **counts})
+    else:
+        tell(f"{counts['sessions']} sessions; {counts['strangers']} datagrams of strangers were ignored")
+
+
+def send(
+    host: Annotated[
+        str, typer.Argument(metavar="HOST", help="The receiver: a name or an address.", show_default=False)
+    ],
+    key: _KeyOption,
+    link: Annotated[
+        str,
+        typer.Option(
+            metavar="RATE",
+            help="Rate of the narrowest link of the path, such as '200 Mbit/s'.",
+            show_default=False,
+        ),
+    ],
+    port: _PortOption = 8642,
+    variant: Annotated[str, typer.Option(help="better, ideal or flawed (Rapid 0.9.2).")] = "better",
+    duration: Annotated[str, typer.Option(metavar="TIME", help="How long to send.")] = "10 s",
+    every: Annotated[str, typer.Option(metavar="TIME", help="Intervals to count in.")] = "100 ms",
+    mtu: Annotated[int, typer.Option(help="Longest IP packet of the path, bytes.")] = 1500,
+    around: Annotated[
+        int,
+        typer.Option(help="Bytes that the link puts around an IP packet; 0 on an emulated path."),
+    ] = 38,
+    pacing: Annotated[
+        str | None,
+        typer.Option(help="spin (sleep, then spin briefly) or sleep. Default: as the variant has it."),
+    ] = None,
+    spin: Annotated[
+        str, typer.Option(metavar="TIME", help="How long before a packet is due to stay awake.")
+    ] = "50 us",
+    real_time: Annotated[
+        bool, typer.Option("--real-time/--no-real-time", help="Ask for real-time priority.")
+    ] = True,
+    cpu: _CpuOption = None,
+    packets: Annotated[bool, typer.Option("--packets", help="Keep the times of each packet, too.")] = False,
+    ipv4: Annotated[bool, typer.Option("-4", help="IPv4 only.")] = False,
+    ipv6: Annotated[bool, typer.Option("-6", help="IPv6 only.")] = False,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="PATH=VALUE",
+            help="Replace a value of the transport, such as congestion_control.eta=5. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    out: OutOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Send to a host where 'weir rapid serve' runs with the same key, and keep what happened.
+
+    Ctrl-C ends the transfer and keeps what there is. Real-time priority needs root or CAP_SYS_NICE; without
+    it the gaps are worse, and the result says so.
+
+    \b
+    Examples:
+      weir rapid send rapid1.example.net --key rapid.key --link '1 Gbit/s'
+      weir rapid send 198.18.0.2 --key rapid.key --link '200 Mbit/s' --around 0 --variant flawed
+    """
+    from weirlab.cli.progress import progress_bar
+    from weirlab.errors import InputError, Interrupted, TestbedError
+    from weirlab.records import save_tables
+    from weirlab.results import Manifest, Provenance, Status, claimed_directory, write_json
+    from weirlab.testbed.rapid import read_key
+    from weirlab.testbed.rapid import send as run
+
+    if ipv4 and ipv6:
+        raise InputError("-4 and -6: name one of them")
+    settings = _settings(
+        variant=variant,
+        link=link,
+        duration=duration,
+        every=every,
+        mtu=mtu,
+        around=around,
+        pacing=pacing,
+        spin=spin,
+        real_time=real_time,
+        cpu=cpu,
+        packets=packets,
+        changes=assignments(sets),
+    )
+    settings.core_json(ipv6=ipv6)  # what cannot be sent is told before a directory is made
+    secret = read_key(key)
+    with claimed_directory("rapid", out) as directory:
+        manifest = Manifest(
+            kind="rapid", name="rapid", provenance=Provenance.now(), overrides=overrides(sets)
+        )
+        total = round(settings.duration.s * 1e9)
+        with _stopped_by_signals() as stopped, progress_bar("sending", host) as progress:
+
+            def watch(elapsed_ns: int, acked: int, rate: int) -> bool:
+                del acked, rate
+                progress(min(elapsed_ns, total), total)
+                return stopped()
+
+            try:
+                transfer = run(
+                    host,
+                    port,
+                    secret,
+                    settings,
+                    watch=watch,
+                    family="ipv4" if ipv4 else "ipv6" if ipv6 else "any",
+                )
+            except KeyboardInterrupt:
+                raise Interrupted("interrupted before a session was open") from None
+        document = {**transfer.document(), "directory": str(directory)}
+        status: Status = {"complete": "complete", "interrupted": "interrupted"}.get(transfer.ending, "failed")  # type: ignore[assignment]
+        save_tables(transfer.tables, directory / "tables")
+        write_json(directory / "settings.json", settings.model_dump(mode="json"))
+        write_json(directory / "result.json", document)
+        manifest.ended(status, "" if status == "complete" else transfer.ending).write(directory)
+    kept = f"what was measured is in {directory}"
+    if as_json:
+        print_json(document)
+    else:
+        _show(transfer)
+        typer.echo(f"\nResult: {directory}")
+    if status == "interrupted":
+        tell(f"weir: interrupted; {kept}")
+        raise typer.Exit(Interrupted.exit_code)
+    if status == "failed":
+        tell(f"weir: {host}: {_ENDINGS[transfer.ending]}; {kept}")
+        raise typer.Exit(TestbedError.exit_code)
+
+
+_ENDINGS = {
+    "unfinished": "the last data was not acknowledged within 5 s",
+    "hung-up": "the receiver ended the session",
+    "gone": "nobody listens there any more",
+    "silent": "nothing was heard for 8 s",
+}
+
+
+def _settings(**given: Any) -> Settings:
+    """The settings of the command line. Raises InputError with the option that is wrong."""
+    from pydantic import ValidationError
+
+    from weirlab.errors import InputError
+    from weirlab.testbed.rapid import Settings
+    from weirlab.testbed.rapid.settings import what_is_wrong
+
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        if first["loc"]:
+            message = f"--{first['loc'][0]}: {what_is_wrong(dict(first))}"
+        else:  # of the settings together: begins with the name of an option
+            message = f"--{str(first['msg']).removeprefix('Value error, ')}"
+        raise InputError(message) from None
+
+
+def _quantity(option: str, kind: Any, text: str) -> Any:
+    from weirlab.errors import InputError, UnitError
+
+    try:
+        return kind.parse(text)
+    except UnitError as error:
+        raise InputError(f"{option}: {error}") from error
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[Callable[[], bool]]:
+    """Something to ask whether Ctrl-C was pressed, or SIGTERM came; the second time it is an interruption."""
+    pressed = False
+
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        nonlocal pressed
+        if pressed:
+            raise KeyboardInterrupt
+        pressed = True
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: pressed
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _tell_event(event: Mapping[str, Any], as_json: bool) -> None:
+    if as_json:
+        _print_line(event)
+        return
+    match event["what"]:
+        case "listening":
+            priority = "real-time priority" if event["real_time"] else "ordinary priority"
+            tell(f"listening at {event['address']} (UDP), {priority}; Ctrl-C ends")
+        case "opened":
+            typer.echo(f"{event['peer']}: sends")
+        case "refused":
+            typer.echo(f"{event['peer']}: refused: {event['reason']}")
+        case "ended":
+            counts = event["counts"]
+            seconds = counts["lasted_ns"] / 1e9
+            rate = f", {counts['delivered_bytes'] * 8e-6 / seconds:.1f} Mbit/s" if seconds > 0 else ""
+            delivered = f"{counts['delivered_bytes'] / 1e6:.1f} MB{rate}"
+            disorder = f"{counts['out_of_order_segments']} out of order, {counts['duplicate_segments']} twice"
+            typer.echo(f"{event['peer']}: {event['end']} after {seconds:.1f} s: {delivered}, {disorder}")
+    sys.stdout.flush()
+
+
+def _print_line(event: Mapping[str, Any]) -> None:
+    sys.stdout.write(json.dumps(dict(event)) + "\n")
+    sys.stdout.flush()
+
+
+def _show(transfer: Transfer) -> None:
+    for table in _tables(transfer):
+        show(table)
+    for remark in transfer.remarks:
+        tell(f"weir: {remark}")
+
+
+def _tables(transfer: Transfer) -> list[Table]:
+    from weirlab.report.page import Column, Table
+
+    found, facts = transfer.document(), transfer.facts
+    streams, counts, receiver = found["streams"], found["counts"], found["receiver"]
+
+    def mbps(value: float | None) -> str:
+        return "unknown" if value is None else f"{value / 1e6:.1f} Mbit/s"
+
+    def percent(value: float | None) -> str:
+        return "unknown" if value is None else f"{100 * value:.1f} %"
+
+    delivered = "unknown" if receiver is None else f"{receiver['delivered_bytes'] / 1e6:.1f} MB"
+    rtt = "unknown" if found["min_rtt_s"] is None else f"{1e3 * found['min_rtt_s']:.2f} ms"
+    rows = [
+        ("goodput", mbps(found["goodput_bps"])),
+        ("goodput, second half", mbps(found["settled_goodput_bps"])),
+        ("delivered, each byte once", delivered),
+        ("least round-trip time", rtt),
+        ("streams, intact", f"{streams['count']}, {percent(streams['intact_share'])}"),
+        ("streams with an excursion", percent(streams["excursion_share"])),
+        (
+            "available bandwidth, second half (p10, p50, p90)",
+            ", ".join(mbps(streams[f"available_p{at}_bps"]) for at in (10, 50, 90)),
+        ),
+        ("loss events, timeouts", f"{found['loss_events']}, {counts['timeouts']}"),
+        ("segments sent, sent again", f"{counts['segments']}, {counts['retransmits']}"),
+        ("ending", found["ending"]),
+    ]
+    gaps = facts["gaps"]
+    quantiles = [
+        (f"p{100 * quantile:g}", f"{ns / 1e3:+.2f}")
+        for quantile, ns in zip(gaps["quantiles"], gaps["error_ns"], strict=False)
+    ]
+    if gaps["count"]:
+        quantiles += [
+            ("within 1 us", percent(gaps["within_1_us"] / gaps["count"])),
+            ("within a quarter", percent(gaps["within_a_quarter"] / gaps["count"])),
+        ]
+    priority = "SCHED_FIFO" if facts["real_time"] else "ordinary priority"
+    spin = transfer.settings.spin_ps
+    waiting = f"sleeps, then spins for {spin / 1e6:.0f} us" if spin else "sleeps"
+    return [
+        Table(
+            f"Rapid ({found['variant']}) to {found['peer']}",
+            [Column("what", numeric=False), Column("value", numeric=False)],
+            rows,
+        ),
+        Table(
+            f"Gaps achieved less asked for ({priority}, {waiting})",
+            [Column("quantile", numeric=False), Column("error", "us", numeric=True)],
+            quantiles,
+        ),
+    ]

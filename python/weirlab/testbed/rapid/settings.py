@@ -1,0 +1,170 @@
+"""What a live sender is set to: the same transport as in a scenario, for a link that is known by its rate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import Field, ValidationError, model_validator
+
+from weirlab.errors import InputError
+from weirlab.scenario.base import Model
+from weirlab.scenario.layout import Port
+from weirlab.scenario.rapid import Rapid
+from weirlab.scenario.resolve_transport import tcp_spec
+from weirlab.scenario.traffic import Tcp
+from weirlab.scenario.values import Flag, PositiveRate, PositiveSpan
+from weirlab.units import Rate, Size, Span
+
+__all__ = ["DEFAULT_PORT", "VARIANTS", "Settings", "Variant", "what_is_wrong"]
+
+DEFAULT_PORT = 8642
+"""UDP port of the receiver."""
+ETHERNET_BYTES = 38
+"""What Ethernet puts around an IP packet: header 14 B, FCS 4 B, preamble 8 B, gap 12 B.
+
+Source: IEEE 802.3, clause 3.1.1 and 4.4.2
+"""
+_CORE_HEADERS_BYTES = 70
+"""What the core takes a segment's frame to have beside its payload; an IPv4 packet of ours has as much."""
+_MORE_OF_IPV6_BYTES = 20
+_LONGEST = Span(3600 * 10**12)
+_MOST_SPIN = Span(200 * 10**6)
+
+Variant = Literal["better", "ideal", "flawed"]
+VARIANTS: tuple[Variant, ...] = get_args(Variant)
+
+
+class Settings(Model):
+    """Everything about a transfer but its ends."""
+
+    variant: Variant = "better"
+    """`better` and `ideal`: as in the ready-made scenarios. `flawed`: the estimator and the repair of version
+    0.9.2, and departures that are awaited by sleeping alone."""
+    link: PositiveRate
+    """Rate of the narrowest link of the path, as far as it is known."""
+    duration: PositiveSpan = Span(10 * 10**12)
+    """How long new data is sent."""
+    every: PositiveSpan = Span(100 * 10**9)
+    """Length of the intervals that are counted."""
+    mtu: Annotated[int, Field(ge=576, le=8970)] = 1500
+    """Longest IP packet of the path."""
+    around: Annotated[int, Field(ge=0, le=200)] = ETHERNET_BYTES
+    """Bytes that the link puts around each IP packet; 0 on an emulated path."""
+    pacing: Literal["spin", "sleep"] | None = None
+    """How departures are awaited: by sleeping and a short spin, or by sleeping alone. None: as the variant
+    has it."""
+    spin: Span = Span(50 * 10**6)
+    """How long before a packet is due the sender stays awake."""
+    real_time: Flag = True
+    """Whether SCHED_FIFO is asked for."""
+    cpu: Annotated[int, Field(ge=0, le=4095)] | None = None
+    """The CPU of the sending thread. None: any."""
+    packets: Flag = False
+    """Whether the times of each packet are kept."""
+    changes: Mapping[str, Any] = {}
+    """Values of the transport other than those of the variant: dotted path to value."""
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        for name, value, most in (("duration", self.duration, _LONGEST), ("spin", self.spin, _MOST_SPIN)):
+            if value > most:
+                raise ValueError(f"{name}: at most {most} (got {value})")
+        if self.every < Span(10**9) or self.every > self.duration:
+            raise ValueError(f"every: from 1 ms to the duration, {self.duration} (got {self.every})")
+        return self
+
+    @property
+    def spin_ps(self) -> int:
+        """How long before a packet is due the sender stays awake, ps; 0: it only sleeps."""
+        pacing = self.pacing or ("sleep" if self.variant == "flawed" else "spin")
+        return self.spin.ps if pacing == "spin" else 0
+
+    def transport(self, *, ipv6: bool) -> Tcp:
+        """The transport: that of the variant, with the changes. Raises InputError for changes that are not
+        legal."""
+        plain = _plain(self.variant, self.link)
+        more = _MORE_OF_IPV6_BYTES if ipv6 else 0
+        plain["segment"] = f"{self.mtu - _CORE_HEADERS_BYTES - more} B"
+        for path, value in self.changes.items():
+            _assign(plain, path, value)
+        control = plain.get("congestion_control")
+        if not isinstance(control, dict) or control.get("kind") != "rapid":
+            raise InputError("--set congestion_control: only 'rapid' is sent over UDP")
+        try:
+            tcp = Tcp.model_validate(plain)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(str(part) for part in first["loc"] if not str(part).startswith("<"))
+            raise InputError(f"--set {place}: {what_is_wrong(first)}") from None
+        assert isinstance(tcp.congestion_control, Rapid)
+        return tcp
+
+    def core_json(self, *, ipv6: bool) -> str:
+        """The transport as the compiled core takes it."""
+        around = self.around + (_MORE_OF_IPV6_BYTES if ipv6 else 0)
+        port = Port("link", "sender", "receiver", self.link.bps, around)
+        return json.dumps(tcp_spec(self.transport(ipv6=ipv6), port))
+
+    @property
+    def most_goodput_bps(self) -> float:
+        """Payload that the link carries when nobody else uses it, bit/s; of IPv4."""
+        payload = self.transport(ipv6=False).segment.bytes
+        return self.link.bps * payload / (payload + _CORE_HEADERS_BYTES + self.around)
+
+
+def what_is_wrong(error: Mapping[str, Any]) -> str:
+    """The fault that pydantic found, with the value."""
+    if error["type"] == "extra_forbidden":
+        return f"there is no such field (got {error['input']!r})"
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return message if "(got " in message else f"{message} (got {error['input']!r})"
+
+
+def _plain(variant: Variant, link: Rate) -> dict[str, Any]:
+    """The transport of a variant. Of the ready-made scenarios, times that belong to their link of 1 Gbit/s
+    become those of `link`, and so do rates."""
+    full_frame = Size(1500)
+    frame_ps = full_frame.bytes * 8 * 10**12 // link.bps
+    control: dict[str, Any] = {
+        "kind": "rapid",
+        "n": 80,
+        "rho": 3,
+        "initial_rate": f"{max(1, link.bps * 52 // 1000)} bit/s",
+        "least_rate": f"{max(1, link.bps // 1000)} bit/s",
+    }
+    plain: dict[str, Any] = {
+        "kind": "tcp",
+        "delayed_ack": 1,
+        "delayed_ack_timeout": "5 ms",
+        "congestion_control": control,
+    }
+    match variant:
+        case "ideal":
+            control["estimator"] = {"kind": "trend", "tolerance": f"{max(15 * 10**6, frame_ps)} ps"}
+        case "better":
+            control["estimator"] = {"kind": "fluid"}
+            control["denoising"] = {"kind": "batches", "within": f"{max(1, frame_ps // 2)} ps"}
+            control |= {"tau": "40 ms", "eta": 8, "backlog": {"target": "1 ms", "within": "20 ms"}}
+        case "flawed":
+            # 10 us at 1 Gbit/s: as large a part of the time of a frame.
+            control["estimator"] = {"kind": "gap", "epsilon": f"{10**16 // link.bps} ps", "scheduled": True}
+            control |= {"clip": False, "repair_rate": f"{max(1, link.bps * 6 // 100)} bit/s"}
+            plain["recovery"] = "rate-halving"
+    return plain
+
+
+def _assign(plain: dict[str, Any], path: str, value: Any) -> None:
+    """Put `value` at the dotted `path`; None takes away what is there."""
+    *parents, name = path.split(".")
+    place = plain
+    for parent in parents:
+        inner = place.setdefault(parent, {})
+        if not isinstance(inner, dict):
+            raise InputError(f"--set {path}: '{parent}' has no parts")
+        place = inner
+    if value is None:
+        place.pop(name, None)
+    else:
+        place[name] = value

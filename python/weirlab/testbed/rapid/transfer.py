@@ -1,0 +1,344 @@
+"""A live transfer: what is asked of the compiled core, and what became of it as tables and numbers."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import polars as pl
+
+from weirlab import _core
+from weirlab.errors import InputError, MissingCapability, TestbedError
+from weirlab.testbed.rapid.settings import Settings
+
+__all__ = ["INTACT_SHARE", "LossEvent", "Transfer", "resolve", "send", "serve"]
+
+INTACT_SHARE = 0.8
+"""A stream is intact when this share of its gaps is within a quarter of what was asked for."""
+
+Watch = Callable[[int, int, int], bool]
+"""Told the time (ns), bytes acknowledged and the mean rate (bit/s) so far; answers whether to stop."""
+Family = Literal["any", "ipv4", "ipv6"]
+
+
+@dataclass(frozen=True)
+class LossEvent:
+    """A time in which losses were repaired and no streams were sent."""
+
+    began_s: float
+    ended_s: float | None
+    """None: not before the end."""
+    cause: str
+    """``recovery`` or ``timeout``."""
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A transfer as it was."""
+
+    settings: Settings
+    peer: str
+    """Address and port of the receiver."""
+    facts: Mapping[str, Any]
+    """What the compiled core told, but for the tables."""
+    tables: Mapping[str, pl.DataFrame]
+    """``streams``, ``rates``, ``losses``, ``gaps``, and ``packets`` if asked for."""
+
+    @property
+    def ending(self) -> str:
+        """``complete``; or ``unfinished``, ``interrupted``, ``hung-up``, ``gone``, ``silent``."""
+        return str(self.facts["ending"])
+
+    @property
+    def losses(self) -> tuple[LossEvent, ...]:
+        """Loss events in order."""
+        return tuple(LossEvent(*row) for row in self.tables["losses"].iter_rows())
+
+    def goodput_bps(self, from_share: float = 0.0) -> float | None:
+        """Payload acknowledged in order per second of sending, after this share of its time; each byte counts
+        once. None where no interval ended."""
+        rates = self.tables["rates"].filter(pl.col("end_s") <= self.settings.duration.s + 1e-9)
+        width = self.settings.every.s
+        counted = rates.filter(pl.col("end_s") - width >= from_share * self.settings.duration.s - 1e-9)
+        return (
+            None if counted.is_empty() else float(counted["acked_bytes"].sum()) * 8 / (width * len(counted))
+        )
+
+    def stream_facts(self) -> dict[str, Any]:
+        """How streams left and what they told: counts, shares and quantiles of the estimates [bit/s]."""
+        streams = self.tables["streams"]
+        whole = streams.filter(pl.col("packets") > 1, pl.col("outcome") != "starved")
+        intact = whole.filter(pl.col("intact"))
+        estimated = streams.filter(pl.col("outcome") == "estimated")
+        settled = estimated.filter(pl.col("start_s") >= self.settings.duration.s / 2)
+        quantiles = {
+            f"available_p{round(100 * at)}_bps": settled["available_bps"].quantile(at, "linear")
+            for at in (0.1, 0.5, 0.9)
+        }
+        return {
+            "count": len(streams),
+            "estimated": len(estimated),
+            "intact": len(intact),
+            "intact_share": len(intact) / len(whole) if len(whole) else None,
+            "excursion_share": float(estimated["excursion_gaps"].is_not_null().mean())  # type: ignore[arg-type]
+            if len(estimated)
+            else None,
+            **quantiles,
+        }
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Why gaps, and what rests on them, are to be doubted."""
+        found = []
+        if self.settings.real_time and not self.facts["real_time"]:
+            found.append(
+                "without real-time priority, which this process may not have: gaps are only as good as the "
+                "percentiles say (run as root, or with CAP_SYS_NICE)"
+            )
+        intact = self.stream_facts()["intact_share"]
+        if intact is not None and intact < 0.95 and self.settings.variant != "flawed":
+            found.append(f"only {100 * intact:.0f} % of the streams left as they were designed")
+        if self.facts["blocked"]:
+            found.append(f"{self.facts['blocked']} datagrams were refused by this host")
+        receiver = self.facts["receiver"]
+        if receiver is None:
+            found.append("the receiver did not tell what it counted")
+        else:
+            if receiver["socket_drops"]:
+                found.append(f"the receiver's socket dropped {receiver['socket_drops']} datagrams")
+            if receiver["clock_steps"]:
+                found.append("the receiver's clock was stepped meanwhile")
+        return tuple(found)
+
+    def document(self) -> dict[str, Any]:
+        """The numbers as JSON values; what is unknown is None."""
+        facts = self.facts
+        elapsed_s = facts["elapsed_ns"] / 1e9
+        return {
+            "kind": "rapid",
+            "peer": self.peer,
+            "variant": self.settings.variant,
+            "link_bps": self.settings.link.bps,
+            "duration_s": self.settings.duration.s,
+            "ending": self.ending,
+            "elapsed_s": elapsed_s,
+            "goodput_bps": self.goodput_bps(),
+            "settled_goodput_bps": self.goodput_bps(0.5),
+            "min_rtt_s": None if facts["min_rtt_ns"] is None else facts["min_rtt_ns"] / 1e9,
+            "smoothed_rtt_s": None if facts["srtt_ns"] is None else facts["srtt_ns"] / 1e9,
+            "streams": self.stream_facts(),
+            "loss_events": len(self.tables["losses"]),
+            "counts": dict(facts["counts"]),
+            "receiver": None if facts["receiver"] is None else dict(facts["receiver"]),
+            "gaps": dict(facts["gaps"]),
+            "host": {
+                "real_time": facts["real_time"],
+                "spin_s": self.settings.spin_ps / 1e12,
+                "cpu_share": facts["on_cpu_ns"] / 1e9 / elapsed_s if elapsed_s else None,
+                "blocked": facts["blocked"],
+                "strangers": facts["strangers"],
+            },
+            "remarks": list(self.remarks),
+        }
+
+
+def resolve(host: str, port: int, family: Family = "any") -> tuple[str, bool]:
+    """Address and port of a host as text, and whether it is IPv6. Raises InputError for an unknown host."""
+    families = {"any": socket.AF_UNSPEC, "ipv4": socket.AF_INET, "ipv6": socket.AF_INET6}
+    try:
+        found = socket.getaddrinfo(host, port, families[family], socket.SOCK_DGRAM)
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{host}: not a host that is known here: {why}") from error
+    chosen, *_, address = found[0]
+    name = str(address[0])
+    if chosen == socket.AF_INET6:
+        scope = f"%{address[3]}" if len(address) > 3 and address[3] else ""
+        return f"[{name.split('%')[0]}{scope}]:{port}", True
+    return f"{name}:{port}", False
+
+
+def send(
+    host: str, port: int, secret: bytes, settings: Settings, *, watch: Watch, family: Family = "any"
+) -> Transfer:
+    """Send to a host where `serve` runs with the same secret.
+
+    Raises: InputError: a setting is not legal, or the host is unknown. TestbedError: no session was opened.
+    MissingCapability: not Linux.
+    """
+    peer, ipv6 = resolve(host, port, family)
+    _check_cpu(settings.cpu)
+    try:
+        told = _core.send_rapid(
+            peer=peer,
+            secret=secret,
+            config_json=settings.core_json(ipv6=ipv6),
+            duration_ps=settings.duration.ps,
+            every_ps=settings.every.ps,
+            spin_ps=settings.spin_ps,
+            real_time=settings.real_time,
+            cpu=settings.cpu,
+            packets=settings.packets,
+            watch=watch,
+        )
+    except _core.SpecError as error:
+        message, pointer = error.args
+        raise InputError(f"the transport is not legal: {message} ({pointer})") from error
+    except (ValueError, TimeoutError, NotImplementedError) as error:
+        raise _explained(error) from error
+    tables = _tables(told)
+    if not settings.packets:
+        del tables["packets"]
+    facts = {key: value for key, value in told.items() if key not in ("tables", "outcomes", "states")}
+    return Transfer(settings, peer, facts, tables)
+
+
+def serve(
+    bind: str | None,
+    port: int,
+    secret: bytes,
+    *,
+    watch: Callable[[Sequence[Mapping[str, Any]]], bool],
+    sessions: int | None = None,
+    most_sessions: int = 4,
+    longest_s: float = 600.0,
+    most_bytes: int = 10**12,
+    real_time: bool = True,
+    cpu: int | None = None,
+) -> Mapping[str, int]:
+    """Receive what `send` sends, until `watch` answers true or so many sessions have ended.
+
+    Args: bind: Address to listen at; None: all. port: 0: any free one. watch: Told what happened, every
+    50 ms; the first thing is where it listens. most_sessions, longest_s, most_bytes: What nobody gets more
+    of.
+
+    Returns: `sessions`, datagrams of `strangers`, and greetings that were left `unanswered` because too many
+    came.
+
+    Raises: InputError: an address is none. OSError: the system refuses it. MissingCapability: not Linux.
+    """
+    _check_cpu(cpu)
+    options = {
+        "secret": secret,
+        "watch": watch,
+        "sessions": sessions,
+        "most_sessions": most_sessions,
+        "longest_ps": round(longest_s * 1e12),
+        "most_bytes": most_bytes,
+        "real_time": real_time,
+        "cpu": cpu,
+    }
+    try:
+        return _core.serve_rapid(listen=_listening(bind, port), **options)  # type: ignore[arg-type]
+    except (ValueError, TimeoutError, NotImplementedError) as error:
+        raise _explained(error) from error
+
+
+def _check_cpu(cpu: int | None) -> None:
+    usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
+    if cpu is not None and usable and cpu not in usable:
+        raise InputError(f"--cpu: one of {', '.join(map(str, sorted(usable)))} (got {cpu})")
+
+
+def _listening(bind: str | None, port: int) -> str:
+    if bind is None:
+        return f"[::]:{port}" if _has_ipv6() else f"0.0.0.0:{port}"
+    try:
+        address = ipaddress.ip_address(bind)
+    except ValueError:
+        raise InputError(f"--bind {bind}: not an IP address of this host") from None
+    return f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"
+
+
+def _has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+            probe.bind(("::", 0))
+    except OSError:
+        return False
+    return True
+
+
+def _explained(error: Exception) -> Exception:
+    if isinstance(error, NotImplementedError):
+        return MissingCapability(str(error))
+    return TestbedError(str(error)) if isinstance(error, TimeoutError) else InputError(str(error))
+
+
+def _tables(told: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
+    """The tables of a transfer, with times in seconds since data was first sent."""
+    raw = {name: pl.DataFrame(columns) for name, columns in told["tables"].items()}
+    streams = raw["streams"].select(
+        "stream",
+        _seconds("t_ps").alias("start_s"),
+        _seconds("end_ps").alias("end_s"),
+        _seconds("closed_ps").alias("closed_s"),
+        "packets",
+        "samples",
+        "rate_bps",
+        "low_rate_bps",
+        "high_rate_bps",
+        _named("outcome", told["outcomes"]),
+        _known("available_bps"),
+        _known("excursion_start").cast(pl.UInt32),
+        _known("excursion_gaps").cast(pl.UInt32),
+        "next_rate_bps",
+        (_known("backlog_ps") / 1e12).alias("backlog_s"),
+        "fitting_gaps",
+        "spilt_gaps",
+        (pl.col("fitting_gaps") >= INTACT_SHARE * (pl.col("packets").cast(pl.Int64) - 1)).alias("intact"),
+    )
+    rates = raw["rates"].select(
+        _seconds("end_ps").alias("end_s"),
+        "acked_bytes",
+        "sent_bytes",
+        "retransmits",
+        "rate_bps",
+        (_known("srtt_ps") / 1e12).alias("smoothed_rtt_s"),
+        "flight_bytes",
+        (pl.col("probes") == 1).alias("sends_streams"),
+    )
+    packets = raw["packets"].select(
+        "stream",
+        "place",
+        _seconds("due_ps").alias("due_s"),
+        _seconds("left_ps").alias("left_s"),
+        (_known("received_ps") / 1e12).alias("received_s"),
+    )
+    gaps = pl.DataFrame(
+        {"quantile": told["gaps"]["quantiles"], "error_s": [ns / 1e9 for ns in told["gaps"]["error_ns"]]}
+        if told["gaps"]["error_ns"]
+        else {"quantile": [], "error_s": []},
+        schema={"quantile": pl.Float64, "error_s": pl.Float64},
+    )
+    losses = _losses(raw["states"], told["states"])
+    return {"streams": streams, "rates": rates, "losses": losses, "gaps": gaps, "packets": packets}
+
+
+def _seconds(column: str) -> pl.Expr:
+    return pl.col(column) / 1e12
+
+
+def _known(column: str) -> pl.Expr:
+    return pl.col(column).fill_nan(None)
+
+
+def _named(column: str, names: Sequence[str]) -> pl.Expr:
+    return pl.col(column).replace_strict(dict(enumerate(names)), return_dtype=pl.String)
+
+
+def _losses(states: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Loss events: each change of the state to off, and when the next change came."""
+    rows = [(t_ps / 1e12, names[state]) for t_ps, state in states.select("t_ps", "state").iter_rows()]
+    ends = [began for began, _ in rows[1:]] + [None]
+    found = [
+        (began, end, state.removeprefix("off-"))
+        for (began, state), end in zip(rows, ends, strict=False)
+        if state != "on"
+    ]
+    schema = {"began_s": pl.Float64, "ended_s": pl.Float64, "cause": pl.String}
+    return pl.DataFrame(found, schema=schema, orient="row")

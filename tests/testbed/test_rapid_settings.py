@@ -1,0 +1,138 @@
+"""What a live Rapid is set to, and the key that both ends hold. Nothing is sent here."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weirlab.cli.app import execute
+from weirlab.errors import InputError
+from weirlab.testbed.rapid import VARIANTS, Settings, make_key, read_key
+from weirlab.testbed.rapid.transfer import Transfer, resolve
+from weirlab.units import Rate
+
+RATE = "200 Mbit/s"
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("ipv6", [False, True])
+def test_a_packet_is_as_long_as_the_path_takes_and_counts_as_what_the_link_carries(variant, ipv6):
+    core = json.loads(Settings(link=RATE, variant=variant).core_json(ipv6=ipv6))
+    headers_bytes = 42 + 8 + (40 if ipv6 else 20)
+    assert core["segment_bytes"] + headers_bytes == 1500
+    # The core takes 70 B for the headers of a segment; the rest of 1538 B is what it calls framing.
+    assert core["segment_bytes"] + 70 + core["congestion_control"]["framing_bytes"] == 1538
+
+
+def test_variants_differ_where_the_published_one_failed():
+    def control(variant):
+        return json.loads(Settings(link=RATE, variant=variant).core_json(ipv6=False))["congestion_control"]
+
+    flawed, better = control("flawed"), control("better")
+    assert flawed["estimator"]["kind"] == "gap"
+    frame_ps = 1500 * 8 * 10**12 / 200e6
+    assert flawed["estimator"]["epsilon_ps"] / frame_ps == pytest.approx(10 / 12, rel=1e-3)
+    assert (flawed["ramp"]["clip"], better["ramp"]["clip"]) == (False, True)
+    assert better["estimator"]["kind"] == "fluid"
+    assert better["rate"]["backlog"]["target_ps"] == 10**9
+    assert (Settings(link=RATE, variant="flawed").spin_ps, Settings(link=RATE).spin_ps) == (0, 50_000_000)
+
+
+@given(
+    bps=st.integers(min_value=10**5, max_value=10**11),
+    variant=st.sampled_from(VARIANTS),
+    mtu=st.integers(min_value=576, max_value=8970),
+    ipv6=st.booleans(),
+)
+def test_every_link_and_packet_gives_settings_that_the_core_takes(bps, variant, mtu, ipv6):
+    settings = Settings(link=Rate(bps), variant=variant, mtu=mtu)
+    core = json.loads(settings.core_json(ipv6=ipv6))
+    rate = core["congestion_control"]["rate"]
+    assert 0 < rate["least_bps"] <= rate["initial_bps"] <= rate["most_bps"] == bps
+    assert settings.most_goodput_bps < bps
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ({"congestion_control.eta": "many"}, "congestion_control.rapid.eta|congestion_control.eta"),
+        ({"congestion_control.etta": "5"}, "there is no such field"),
+        ({"segment.x": "5"}, "'segment' has no parts"),
+        ({"congestion_control.kind": "reno"}, "only 'rapid' is sent over UDP"),
+        ({"congestion_control": None}, "only 'rapid' is sent over UDP"),
+    ],
+)
+def test_changes_that_cannot_be_are_told_with_their_place(changes, wrong):
+    with pytest.raises(InputError, match=wrong):
+        Settings(link=RATE, changes=changes).core_json(ipv6=False)
+
+
+def test_a_change_replaces_what_the_variant_has():
+    core = json.loads(Settings(link=RATE, changes={"congestion_control.eta": "5"}).core_json(ipv6=False))
+    assert core["congestion_control"]["rate"]["eta"] == 5
+
+
+def test_a_key_is_random_read_back_and_for_its_owner_alone(tmp_path):
+    first, second = tmp_path / "a", tmp_path / "b"
+    make_key(first)
+    make_key(second)
+    assert read_key(first) != read_key(second)
+    assert len(read_key(first)) == 64
+    assert first.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(InputError, match="exists already"):
+        make_key(first)
+    first.chmod(0o640)
+    with pytest.raises(InputError, match="chmod 600"):
+        read_key(first)
+    second.write_text("  short \n")
+    with pytest.raises(InputError, match=r"got 5"):
+        read_key(second)
+    with pytest.raises(InputError, match="makes a key"):
+        read_key(tmp_path / "nothing")
+
+
+def test_addresses_are_written_as_the_core_reads_them():
+    assert resolve("127.0.0.1", 8642) == ("127.0.0.1:8642", False)
+    assert resolve("::1", 8642) == ("[::1]:8642", True)
+    with pytest.raises(InputError, match="not a host that is known"):
+        resolve("no such host", 8642)
+
+
+def test_goodput_counts_whole_intervals_of_the_time_in_which_new_data_was_sent():
+    settings = Settings(link=RATE, duration="0.4 s", every="0.1 s")
+    rates = pl.DataFrame({"end_s": [0.1, 0.2, 0.3, 0.4, 0.5], "acked_bytes": [0, 1000, 2000, 3000, 9000]})
+    transfer = Transfer(settings, "here", {}, {"rates": rates})
+    assert transfer.goodput_bps() == pytest.approx(6000 * 8 / 0.4)
+    assert transfer.goodput_bps(0.5) == pytest.approx(5000 * 8 / 0.2)
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        (["--link", "fast"], "--link: write a rate"),
+        (["--link", "0 Mbit/s"], "--link: more than zero"),
+        (["--link", RATE, "--variant", "best"], "--variant: "),
+        (["--link", RATE, "--duration", "2 h"], "--duration: "),
+        (["--link", RATE, "--duration", "7200 s"], "--duration: at most 3600 s"),
+        (["--link", RATE, "--every", "1 us"], "--every: from 1 ms"),
+        (["--link", RATE, "--mtu", "100"], "--mtu: "),
+        (["--link", RATE, "--spin", "1 s"], "--spin: at most"),
+        (["--link", RATE, "-4", "-6"], "name one of them"),
+        (["--link", RATE, "--set", "nonsense"], "write PATH=VALUE"),
+        (["--link", RATE], "makes a key"),
+    ],
+)
+def test_a_wrong_command_line_is_told_in_one_line_and_leaves_nothing(
+    words, wrong, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    assert execute(["rapid", "send", "127.0.0.1", "--key", "nothing.key", *words]) == 2
+    told = capsys.readouterr().err
+    assert wrong in told
+    assert len(told.splitlines()) == 1
+    assert told.count("(got ") <= 1
+    assert list(tmp_path.iterdir()) == []
