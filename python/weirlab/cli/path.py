@@ -31,7 +31,7 @@ def path(
     gap: Annotated[str, typer.Option(metavar="TIME", help="Mean time between two probes.")] = "10 ms",
     time: Annotated[str, typer.Option(metavar="TIME", help="Longest that probes are sent.")] = "5 min",
     probes: Annotated[int, typer.Option(help="Most probes.", min=100)] = 50_000,
-    rounds: Annotated[int, typer.Option(help="Most rounds: probes of each size to each hop.", min=8)] = 120,
+    rounds: Annotated[int, typer.Option(help="Most rounds: probes of each size to each hop.", min=8)] = 1000,
     sizes: Annotated[int, typer.Option(help="Different sizes of probes.", min=6, max=200)] = 24,
     share: Annotated[
         float, typer.Option(help="Of the probes of a size, the share taken to meet no queue; 0: the fastest.")

@@ -49,7 +49,7 @@ class Effort:
     """Mean time between two probes."""
     timeout_s: float = 1.0
     least_rounds: int = 8
-    most_rounds: int = 120
+    most_rounds: int = 1000
     """A round has one probe of each size to each hop."""
     most_probes: int = 50_000
     most_s: float = 300.0
