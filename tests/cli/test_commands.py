@@ -18,7 +18,7 @@ from weirlab.runs import Run
 from weirlab.scenario.ready import ready_made
 from weirlab.study import Study
 
-COMMANDS = ("run", "search", "report", "check", "scenarios", "schema", "doctor", "reproduce")
+COMMANDS = ("run", "study", "search", "report", "check", "scenarios", "schema", "doctor", "reproduce")
 
 
 def results(place: Path) -> list[Path]:
@@ -197,6 +197,15 @@ def test_run_of_a_study_runs_every_point(weir, place):
         {"traffic.a.source.load": "30 %"},
         {"traffic.a.source.load": "60 %"},
     ]
+
+
+def test_study_runs_a_study_and_refuses_what_is_none(weir, place):
+    outcome = weir("study", "study.yaml", "--replicates", "1", "--out", "s")
+    assert outcome.code == 0
+    assert "2 points of 1 replicates" in outcome.out
+    refused = weir("study", "run.yaml")
+    assert refused.code == 2
+    assert "has no section 'study'; run it with:  weir run run.yaml" in refused.err
 
 
 def test_a_study_with_a_design_says_what_its_measures_hang_on(weir, place):

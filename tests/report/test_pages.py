@@ -210,6 +210,7 @@ def test_the_page_of_a_study_lists_what_cannot_be_with_the_reason(tmp_path):
     text = said(read(write_report(tmp_path / "s", pictures=False).page)[1])
     assert "Not run, as they cannot be: 1" in text
     assert "would have to send" in text
+    assert "lossless in all 3 runs" in text
 
 
 def test_the_page_of_a_study_shows_measures_by_factor(tmp_path):

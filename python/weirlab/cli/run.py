@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -36,6 +37,7 @@ __all__ = ["add_to"]
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
     app.command("run", short_help="Run a scenario, or a study, on the simulator.")(run)
+    app.command("study", short_help="Run a study; 'run' that refuses what is none.")(study)
 
 
 def run(
@@ -73,6 +75,28 @@ def run(
         raise InputError(f"{file}: this scenario is a search; start it with:  weir search {file}")
     start = run_points if scenario.study is not None else _run_once
     start(scenario, seed, replicates, threads, overrides(sets), out, report=report, as_json=as_json)
+
+
+@functools.wraps(run)
+def study(**options: Any) -> None:
+    from weirlab.errors import InputError
+
+    file = options["file"]
+    if read_scenario(file, options["sets"]).study is None:
+        raise InputError(f"{file}: has no section 'study'; run it with:  weir run {file}")
+    run(**options)
+
+
+study.__doc__ = """Run all points of the study in a scenario, on the packet-level simulator.
+
+The same command with --out DIR continues a study that was interrupted. 'weir run' does the same,
+and runs what has no study, too; a study of searches is run by 'weir search'.
+
+\b
+Examples:
+  weir study load-and-buffer --report
+  weir study zrl-full --out results/space --threads 2
+"""
 
 
 def _run_once(

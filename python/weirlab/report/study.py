@@ -58,6 +58,7 @@ def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
                     str(replicates),
                     f"seeds {study.seeds[0]} … {study.seeds[-1]}, the same for all points",
                 ),
+                _losses(study),
                 *_extremes(study),
             ]
         )
@@ -94,6 +95,14 @@ def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
 
 def _has_design(study: Study) -> bool:
     return study.scenario.study is not None and study.scenario.study.design is not None
+
+
+def _losses(study: Study) -> Card:
+    """Whether operation was lossless."""
+    dropped = study.runs.get_column("dropped_frames")
+    lossy = int((dropped > 0).sum())
+    detail = f"in {lossy:,} of {dropped.len():,} runs" if lossy else f"lossless in all {dropped.len():,} runs"
+    return Card("Dropped frames", number(int(dropped.sum())), detail, tone="" if lossy else "good")
 
 
 def _extremes(study: Study) -> list[Card]:
