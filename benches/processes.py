@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 __all__ = ["Ended", "run_to_end"]
 
-TIMEOUT_S = 300
+TIMEOUT_S = 1200
 
 
 @dataclass(frozen=True)

@@ -362,7 +362,7 @@ impl Plan {
 
     /// What the connection of `flow` announces as its largest segment, which includes time stamps.
     ///
-    /// Source: RFC 6691, 3.
+    /// Source: RFC 9293, 3.7.1.
     pub(crate) fn largest_segment(&self, flow: u32, stamped: bool) -> Option<u16> {
         let place = self.connections.partition_point(|connection| connection.flow <= flow).checked_sub(1)?;
         let (config, _) = self.connection(&self.connections[place]);

@@ -13,6 +13,13 @@ impl Sender {
     /// Source: BBR draft, 4.1.2.4.
     #[inline]
     pub(super) fn note_if_app_limited(&mut self) {
+        if self.sampler.is_some() {
+            self.look_for_gap();
+        }
+    }
+
+    #[inline(never)]
+    fn look_for_gap(&mut self) {
         if let Some(sampler) = &mut self.sampler {
             let pipe = self.board.pipe();
             let window = self.control.allowance().window.count();
@@ -38,6 +45,12 @@ impl Sender {
         }
     }
 
+    /// What is in flight, if anybody takes samples.
+    #[inline]
+    pub(super) fn sampled_pipe(&self) -> u64 {
+        if self.sampler.is_some() { self.board.pipe() } else { 0 }
+    }
+
     /// Segment `place` was sent, while `before` was in flight.
     #[inline]
     pub(super) fn remember_sent(&mut self, now: Time, place: u64, before: u64) {
@@ -48,6 +61,13 @@ impl Sender {
 
     #[inline]
     pub(super) fn tell_losses(&mut self, now: Time) {
+        if self.sampler.is_some() {
+            self.tell_sampled_losses(now);
+        }
+    }
+
+    #[inline(never)]
+    fn tell_sampled_losses(&mut self, now: Time) {
         if let Some(sampler) = &mut self.sampler {
             for (place, len) in self.board.take_losses() {
                 if let Some(loss) = sampler.on_lost(place, len) {

@@ -120,7 +120,7 @@ impl Sender {
         if self.sampler.is_some() {
             self.tell_if_restarts(now);
         }
-        let before = self.board.pipe();
+        let before = self.sampled_pipe();
         self.board.on_sent(now, len as u32);
         self.remember_sent(now, self.board.last() - 1, before);
         if self.rto_at == Time::NEVER {
@@ -138,7 +138,7 @@ impl Sender {
     }
 
     fn send_again(&mut self, now: Time, place: u64, len: u32, why: Resent) -> Segment {
-        let before = self.board.pipe();
+        let before = self.sampled_pipe();
         let seq = self.board.on_resent(now, place);
         self.remember_sent(now, place, before);
         self.count_again(why);
