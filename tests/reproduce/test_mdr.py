@@ -25,7 +25,7 @@ from weirlab.reproduce.mdr.searches import (
 )
 from weirlab.reproduce.mdr.tables import PUBLISHED_RUNS, SPREAD_FACTORS, cells, published_time, time_rows
 from weirlab.reproduce.mdr.traces import CASES, replayed
-from weirlab.reproduce.parallel import mapped
+from weirlab.search.parallel import mapped
 
 CELLS = [(suite, duration_s) for suite in SUITES for duration_s in DURATIONS_S]
 

@@ -67,6 +67,11 @@ def test_a_pass_before_the_failure_makes_it_chance() -> None:
     assert improvement(seen) is None
 
 
+def test_short_passes_after_a_long_failure_are_no_improvement() -> None:
+    seen = records([(1000.0, False, 10.0), *[(1000.0, True, 1.0)] * CLEAN_TESTS, (1000.0, True, 10.0)])
+    assert improvement(seen) is None
+
+
 def test_a_short_pass_does_not_contradict_a_long_failure() -> None:
     assert not is_at_random(records([(1000.0, True, 1.0), (1000.0, False, 10.0)]))
     assert is_at_random(records([(1000.0, True, 10.0), (1000.0, False, 1.0)]))

@@ -174,6 +174,7 @@ class Magic:
 
 CONTROLLERS = {"fails": Fails, "elsewhere": Elsewhere, "silent": Silent}
 DEVICES = {"broken": Broken(), "magic": Magic(), "undrawn": lambda chance: chance.nothing()}
+DEVICES["quits"] = lambda _: exit("no")
 """
 
 
@@ -185,6 +186,7 @@ DEVICES = {"broken": Broken(), "magic": Magic(), "undrawn": lambda chance: chanc
         ("elsewhere", "knee", r"mine.py: controller 'elsewhere' on device 'knee': ValueError: .* outside of"),
         ("silent", "knee", r"mine.py: .* ValueError: mdr has 0 findings for 2 goals"),
         ("mdr", "broken", r"mine.py:28: device 'broken': ZeroDivisionError: "),
+        ("mdr", "quits", r"mine.py:39: device 'quits': SystemExit: no"),
         ("mdr", "undrawn", r"mine.py:38: device 'undrawn': AttributeError: .*'nothing'"),
     ],
 )
@@ -230,6 +232,7 @@ def test_a_fault_that_is_none_of_the_users_stays_a_bug(
     [
         ("lab.py", "x = 1\nDEVICES = {'x': y}", r"lab.py:2: NameError"),
         ("lab.py", "x = 1\nDEVICES = {", r"lab.py:2: SyntaxError: '\{' was never closed"),
+        ("lab.py", "x = 1\nraise SystemExit(3)", r"lab.py:2: SystemExit: 3"),
         ("lab.yaml", "DEVICES: {}", "is no Python file"),
         ("lab.py", "DEVICES = 3", "DEVICES must be a dict by name"),
         ("lab.py", "DEVICES = {'x': 3}", "device 'x' must have a method received_frames"),

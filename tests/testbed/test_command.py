@@ -131,6 +131,10 @@ def test_only_the_end_of_a_long_standard_error_is_kept(tmp_path):
         ),
         ('print(\'{"sent_frames": 5, "received_frames": 1, "offered_load_fps": 1e999}\')', "offered_load"),
         (printing({"sent_frames": 500, "received_frames": 1, "latency_s": 3}), "for latency_s"),
+        (
+            printing({"sent_frames": 500, "received_frames": 1, "latency_s": {"p50": -1e-6}}),
+            "printed -1e-06 for latency_s.p50, which is a delay of 0 s or more",
+        ),
         (printing({"sent_frames": 500, "received_frames": 1, "facts": {"a": [1]}}), "facts.a"),
         (printing({"sent_frames": 500, "received_frames": 1, "stopped_early": 1}), "for stopped_early"),
         (

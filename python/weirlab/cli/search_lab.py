@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -85,7 +84,7 @@ def search_lab(
         file=file,
     )
     with progress_bar("searching") as progress:
-        frame = compare(experiment, processes=processes or os.cpu_count() or 1, on_progress=progress)
+        frame = compare(experiment, processes=processes, on_progress=progress)
     first = baseline or names[0]
     table = summary(frame, first)
     if out is not None:

@@ -83,9 +83,9 @@ def improvement(records: Sequence[Record]) -> Improvement | None:
     if since < 0 or is_at_random(records):
         return None
     passes = {
-        record.load_fps: passes_since_failure(records, record.load_fps)
+        record.load_fps: passes_since_failure(records, record.load_fps, min(map(_ran_s, failed)))
         for record in records
-        if last_failure(record) < math.inf
+        if (failed := [verdict for verdict in record.verdicts if verdict.high])
     }
     load_fps = max(passes, key=lambda each: passes[each])
     return Improvement(load_fps, passes[load_fps], since) if passes[load_fps] >= CLEAN_TESTS else None

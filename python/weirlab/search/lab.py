@@ -19,14 +19,13 @@ from __future__ import annotations
 
 import importlib.util
 import math
-import multiprocessing
 import random
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -44,6 +43,7 @@ from weirlab.search.lab_devices import DEVICES, Family
 from weirlab.search.lab_peer import MlrSearchLibrary
 from weirlab.search.mdr import Mdr
 from weirlab.search.mlr import Mlr
+from weirlab.search.parallel import mapped
 from weirlab.search.weir import Weir
 from weirlab.testbed.base import TrialSpec
 from weirlab.testbed.devices import Device
@@ -54,6 +54,8 @@ __all__ = ["Experiment", "Found", "Known", "compare", "drawn", "goal_sets", "kno
 FRAME_SIZE_BYTES = 64
 _RETESTS = 10
 _MAX_TRIALS = 5000
+_CELLS_AT_ONCE = 4
+"""How many a worker takes at once: each takes up to some seconds."""
 
 Make = Callable[[Sequence[SearchGoal], LoadRange], Controller]
 
@@ -121,12 +123,15 @@ def goal_sets(width: float) -> dict[str, list[SearchGoal]]:
 
 
 def compare(
-    experiment: Experiment, *, processes: int = 1, on_progress: Callable[[int, int], None] | None = None
+    experiment: Experiment,
+    *,
+    processes: int | None = 1,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> pl.DataFrame:
     """Run the experiment: a row for each goal of each search, in the order of its names and seeds.
 
     Args:
-        processes: The result does not depend on their number.
+        processes: The result does not depend on their number. None: one per CPU that this process may use.
         on_progress: Called with the cells done and all of them; a cell is a device, a set of goals and a
             seed.
     """
@@ -137,12 +142,14 @@ def compare(
         for device in experiment.devices
         for seed in range(experiment.first_seed, experiment.first_seed + experiment.searches)
     ]
-    rows: list[dict[str, Any]] = []
-    for done, some in enumerate(_measured(experiment, cells, processes), start=1):
-        rows += some
-        if on_progress is not None:
-            on_progress(done, len(cells))
-    return pl.DataFrame(rows, schema=_SCHEMA, infer_schema_length=None)
+    rows = mapped(
+        partial(_cell, experiment),
+        cells,
+        processes=processes,
+        at_once=_CELLS_AT_ONCE,
+        on_progress=on_progress,
+    )
+    return pl.DataFrame([row for some in rows for row in some], schema=_SCHEMA, infer_schema_length=None)
 
 
 _SCHEMA = {
@@ -240,29 +247,14 @@ def _exceeds(bed: DeviceTestbed, goal: SearchGoal, load_fps: float, number: int,
     return bed.trial(spec).loss_ratio > goal.loss_ratio
 
 
-def _measured(
-    experiment: Experiment, cells: Sequence[tuple[str, str, int]], processes: int
-) -> Iterator[list[dict[str, Any]]]:
-    if processes <= 1:
-        for cell in cells:
-            yield _cell(experiment, *cell)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=context) as pool:
-        yield from pool.map(_cell_of, [(experiment, *cell) for cell in cells], chunksize=4)
-
-
 def drawn(device: Device | Family, seed: int) -> Device:
     """A device, or the one of a family that a seed gives."""
     return device(random.Random(f"device {seed}")) if callable(device) else device
 
 
-def _cell_of(arguments: tuple[Experiment, str, str, int]) -> list[dict[str, Any]]:
-    return _cell(*arguments)
-
-
-def _cell(experiment: Experiment, device_name: str, goals_name: str, seed: int) -> list[dict[str, Any]]:
-    """All controllers on one device with one seed."""
+def _cell(experiment: Experiment, cell: tuple[str, str, int]) -> list[dict[str, Any]]:
+    """All controllers on one device with one set of goals and one seed."""
+    device_name, goals_name, seed = cell
     controllers, devices, own = _names(experiment)
     spread = random.Random(f"max load {seed}").uniform(0.95, 1.05)
     loads = LoadRange(experiment.min_fps, experiment.max_fps * spread)
@@ -400,7 +392,7 @@ def _loaded(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except SyntaxError as error:
         raise InputError(f"{path}:{error.lineno}: {type(error).__name__}: {error.msg}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _fault_of(path, error) from error
     return module
 
@@ -414,13 +406,13 @@ def _blamed(file: Path | None, what: str) -> Iterator[None]:
         if file is not None:
             error.add_note(f"it was {what}, with what {file} defines")
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if file is None:
             raise
         raise _fault_of(file, error, f"{what}: ") from error
 
 
-def _fault_of(file: Path, error: Exception, what: str = "") -> InputError:
+def _fault_of(file: Path, error: BaseException, what: str = "") -> InputError:
     """The error of a file of the user's, with the innermost of its lines that led there."""
     lines = [
         frame.lineno

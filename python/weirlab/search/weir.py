@@ -238,13 +238,12 @@ class Weir(Mlr):
 
     def _is_in_doubt(self, place: int, lower: Record) -> bool:
         """Whether a lower bound that one full trial made deserves a second: that one lost more than each
-        short one there, by more than it leaves to the goal. What comes seldom, short trials miss."""
-        passed = [verdict for verdict in lower.verdicts if not verdict.high]
-        full = [verdict.sample.loss_ratio for verdict in passed if lower.full(verdict)]
-        short = [verdict.sample.loss_ratio for verdict in passed if not lower.full(verdict)]
-        if len(full) != 1 or not short:
-            return False
-        return full[0] - max(short) > self.goals[place].loss_ratio - full[0]
+        short one there, by more than it leaves to the goal. What comes seldom, short trials miss. Where they
+        lost nothing, a buffer may have hidden all of it from them: then they are no measure."""
+        whole = [verdict for verdict in lower.verdicts if not verdict.outcome.trial.stopped_early]
+        full = [verdict.sample.loss_ratio for verdict in whole if lower.full(verdict)]
+        short = max((verdict.sample.loss_ratio for verdict in whole if not lower.full(verdict)), default=0.0)
+        return len(full) == 1 and short > 0.0 and full[0] - short > self.goals[place].loss_ratio - full[0]
 
     def _may_check(self, place: int) -> bool:
         return self._checks > 0 and self.goals[place].exceed_ratio == 0.0

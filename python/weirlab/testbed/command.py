@@ -313,7 +313,7 @@ def _trial(spec: TrialSpec, answer: Mapping[str, Any], took_s: float, errors: st
         effective_duration_s=numbers.get("effective_duration_s", took_s),
         offered_load_fps=numbers.get("offered_load_fps", offered_fps),
         stopped_early=stopped_early,
-        latency_s={name: _number(f"latency_s.{name}", value) for name, value in latency.items()},
+        latency_s={name: _delay(f"latency_s.{name}", value) for name, value in latency.items()},
         per_direction=_directions(answer),
         facts=facts | ({"stderr": errors} if errors else {}),
         **counts,
@@ -376,6 +376,13 @@ def _number(name: str, value: object) -> float:
             if math.isfinite(number := float(value)):
                 return number
     raise _AnswerError(f"printed {str(value)[:40]!r} for {name}, which is a number")
+
+
+def _delay(name: str, value: object) -> float:
+    delay_s = _number(name, value)
+    if delay_s < 0.0:
+        raise _AnswerError(f"printed {delay_s:g} for {name}, which is a delay of 0 s or more")
+    return delay_s
 
 
 def _mapping(name: str, answer: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from weirlab.reproduce.mdr.searches import (
     measured,
 )
 from weirlab.reproduce.mdr.tables import BINARY_TOLERANCE_S, MDR_TOLERANCE, cells, time_rows, trace_rows
-from weirlab.reproduce.parallel import mapped
+from weirlab.search.parallel import mapped
 
 __all__ = ["SEARCHES", "reproduce"]
 

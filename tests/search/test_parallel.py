@@ -10,7 +10,7 @@ import time
 import pytest
 
 from weirlab.errors import RunFailed
-from weirlab.reproduce.parallel import mapped
+from weirlab.search.parallel import mapped
 
 
 def doubled(number: int) -> int:
@@ -38,6 +38,12 @@ def test_progress_ends_at_all_items():
     assert told == [(20, 50), (40, 50), (50, 50)]
 
 
+def test_a_worker_takes_as_many_at_once_as_it_is_told():
+    told: list[int] = []
+    mapped(doubled, range(10), processes=1, at_once=4, on_progress=lambda done, _: told.append(done))
+    assert told == [4, 8, 10]
+
+
 def test_no_items_are_no_work():
     assert mapped(doubled, []) == []
 
@@ -60,7 +66,7 @@ def test_an_interruption_ends_the_workers_and_is_passed_on(tmp_path):
         textwrap.dedent(
             """
             import time
-            from weirlab.reproduce.parallel import mapped
+            from weirlab.search.parallel import mapped
 
             def slow(number):
                 time.sleep(0.02)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -11,11 +10,9 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
 from weirlab.errors import RunFailed
+from weirlab.results import usable_cpus
 
 __all__ = ["mapped"]
-
-_CHUNK = 20
-"""Items that a worker takes at once: few enough that an interruption waits for a moment only."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -26,6 +23,7 @@ def mapped(
     items: Sequence[Item],
     *,
     processes: int | None = None,
+    at_once: int = 20,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[Result]:
     """``function`` of each item, in their order.
@@ -34,12 +32,13 @@ def mapped(
         function: Can be pickled: a function of a module, or a `functools.partial` of one. It must not depend
             on what it was called with before.
         processes: None: one per CPU that this process may use.
+        at_once: Items that a worker takes at once: few enough that an interruption waits for a moment only.
         on_progress: Called with the items done and all of them.
 
     Raises RunFailed when a worker dies. An interruption is passed on when the workers have ended.
     """
-    processes = processes or _usable_cpus()
-    chunks = [items[begin : begin + _CHUNK] for begin in range(0, len(items), _CHUNK)]
+    processes = processes or usable_cpus()
+    chunks = [items[begin : begin + at_once] for begin in range(0, len(items), at_once)]
     results: list[list[Result]] = [[] for _ in chunks]
     done = 0
     for place, chunk_results in _worked(function, chunks, min(processes, len(chunks))):
@@ -80,9 +79,3 @@ def _chunk(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Re
 def _ignore_interrupts() -> None:
     """Ctrl-C reaches every process of the terminal; the one that started the workers ends them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _usable_cpus() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
