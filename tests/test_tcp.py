@@ -10,8 +10,9 @@ import pytest
 
 from weirlab import run
 from weirlab.errors import ScenarioError
-from weirlab.measures import evaluate
+from weirlab.measures import delivered_rate, evaluate, jain_fairness
 from weirlab.plots import connection_plots
+from weirlab.runs import simulate
 from weirlab.scenario import loads
 
 TEXT = """\
@@ -148,3 +149,34 @@ def test_an_application_writes_its_payload() -> None:
 def test_a_fault_is_told(old: str, new: str, said: str) -> None:
     with pytest.raises(ScenarioError, match=said):
         loads(TEXT.replace(old, new, 1)).resolve()
+
+
+def test_acknowledgements_are_no_flows_of_fairness_and_no_delivered_rate() -> None:
+    records = simulate(loads(TWO_CONNECTIONS), [1])
+    (jain,) = jain_fairness(records, [0], (500_000_000_000, 1_000_000_000_000))["value"]
+    data = records["flow_names"].filter(pl.col("carries") == "data").get_column("flow")
+    inside = records["flow_deliveries"].filter(
+        pl.col("flow").is_in(data.implode()), pl.col("t_ps") > 500_000_000_000
+    )
+    rates = inside.group_by("flow").agg(pl.col("bytes").sum())["bytes"].cast(pl.Float64)
+    assert jain == pytest.approx(rates.sum() ** 2 / (2 * (rates**2).sum()))
+    assert jain > 0.6
+    (rate,) = delivered_rate(records, [0], (500_000_000_000, 1_000_000_000_000))["value"]
+    assert rate == pytest.approx(rates.sum() * 8 / 0.5)
+
+
+TWO_CONNECTIONS = """\
+weirlab: 1
+name: pairs
+network:
+  kind: dumbbell
+  pairs: 2
+  access: {rate: 1 Gbit/s}
+  bottleneck: {rate: 100 Mbit/s, delay: 5 ms}
+queues: {bottleneck: {at: left->right, kind: drop-tail, limit: 100 frames}}
+traffic:
+  bulk: {from: "left-[0-1]", to: "right-[0-1]", pattern: {kind: pairs}, source: {kind: bulk},
+         transport: {kind: tcp, congestion_control: {kind: reno}}}
+run: {duration: 1 s, seed: 1}
+record: {bulk: {flow: bulk, by: flow, every: 50 ms}}
+"""

@@ -39,11 +39,16 @@ def port_rows(records: Records, ports: Sequence[int], window: Window | None) -> 
 
 def flow_rows(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
     """Rows of `flows` that belong to these entries of traffic, without what only comes back to senders."""
-    names = records["flow_names"]
+    chosen = _data_flows(records, traffic)
+    return records["flows"].join(chosen, on="flow", how="inner", maintain_order="left")
+
+
+def _data_flows(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
+    """Columns `flow traffic` of these entries of traffic, without what only comes back to senders."""
+    names = records["flow_names"].filter(pl.col("traffic").is_in(list(traffic)))
     if "carries" in names.columns:
         names = names.filter(pl.col("carries") == "data")
-    chosen = names.filter(pl.col("traffic").is_in(list(traffic))).select("flow", "traffic")
-    return records["flows"].join(chosen, on="flow", how="inner", maintain_order="left")
+    return names.select("flow", "traffic")
 
 
 def windowed(records: Records, table: str, key: str, ids: Sequence[int], window: Window) -> pl.DataFrame:
@@ -82,17 +87,20 @@ def recorded(
 
 
 def flow_intervals(records: Records, traffic: Sequence[int], window: Window | None = None) -> pl.DataFrame:
-    """Recorded intervals of each flow of these entries of traffic: columns `replicate flow t_ps bytes`.
+    """Recorded intervals of each flow of these entries of traffic, without what only comes back to senders:
+    columns `replicate flow t_ps bytes`.
 
     The series of an entry that has one flow is that of the flow. Raises MissingRecordError where an entry of
     several flows was recorded as a whole, or not at all."""
-    flows = records["flow_names"].filter(pl.col("traffic").is_in(list(traffic))).select("flow", "traffic")
+    flows = _data_flows(records, traffic)
     columns = ["replicate", "flow", "t_ps", "bytes"]
     single = records["flow_deliveries"].join(flows, on="flow", how="semi").select(columns)
     rest = flows.join(single, on="flow", how="anti")
     if rest.is_empty():
         return single if window is None else within(single, "flow", window)
-    crowded = rest.filter(pl.len().over("traffic") > 1)
+    # The series of a whole entry holds what comes back, too.
+    every = records["flow_names"].filter(pl.len().over("traffic") > 1).select("traffic")
+    crowded = rest.join(every, on="traffic", how="semi")
     if crowded.height:
         first = records["traffic_names"].join(crowded, on="traffic", how="semi").item(0, "name")
         raise MissingRecordError(
@@ -109,7 +117,7 @@ def traffic_intervals(records: Records, traffic: Sequence[int], window: Window) 
 
     The series of an entry's flows, all of them, are those of the entry. Raises MissingRecordError where an
     entry was not recorded."""
-    flows = records["flow_names"].filter(pl.col("traffic").is_in(list(traffic))).select("flow", "traffic")
+    flows = _data_flows(records, traffic)
     single = records["flow_deliveries"].join(flows, on="flow", how="inner")
     by_flow = [number for number in traffic if number in set(single.get_column("traffic"))]
     whole = [number for number in traffic if number not in by_flow]
