@@ -372,7 +372,7 @@ impl<'a> Work<'a> {
         let now = self.clock.now();
         match body.and_then(Kind::of) {
             Some(Kind::Acks) => {
-                let acks = body.and_then(|body| decode_acks(body, self.sent));
+                let acks = body.and_then(|body| decode_acks(body, self.sent, self.plan.config.segment_bytes));
                 let Some((_, acks)) = acks.filter(|&(number, _)| self.window.take(number)) else {
                     self.strangers += 1;
                     return Ok(());

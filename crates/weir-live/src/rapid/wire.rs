@@ -414,8 +414,9 @@ pub fn encode_acks(key: &Key, session: u64, number: u32, acks: &[Segment]) -> Ve
 }
 
 /// The number and the acknowledgements of a datagram, its tag taken away, of a session in which `sent` is the number
-/// behind the last byte that was sent. Blocks of bytes that were never sent make it void.
-pub fn decode_acks(body: &[u8], sent: u64) -> Option<(u32, Vec<Segment>)> {
+/// behind the last byte that was sent, in segments of `payload` from number 1 on. What was never sent, or ends within a
+/// segment, makes it void.
+pub fn decode_acks(body: &[u8], sent: u64, payload: Bytes) -> Option<(u32, Vec<Segment>)> {
     if Kind::of(body) != Some(Kind::Acks) || body.len() + TAG > MOST_ACKS {
         return None;
     }
@@ -428,7 +429,8 @@ pub fn decode_acks(body: &[u8], sent: u64) -> Option<(u32, Vec<Segment>)> {
         let [high, low, flags, scale, blocks] = rest.array()?;
         (segment.window, segment.flags) = (u16::from_be_bytes([high, low]), flags_of(flags)?);
         segment.window_scale = scale_of(scale)?;
-        if segment.ack > sent {
+        let is_between = segment.ack.checked_sub(1).is_some_and(|bytes| bytes.is_multiple_of(payload.count()));
+        if segment.ack > sent || !(is_between || segment.ack == sent) {
             return None;
         }
         for _ in 0..blocks {
@@ -625,18 +627,20 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_what_was_never_sent_and_scales_beyond_14_make_acknowledgements_void() {
+    fn what_was_never_sent_or_is_no_end_of_a_segment_makes_acknowledgements_void() {
         let made = |blocks: &[(u64, u64)], window_scale| {
             let sacks = sacks(100, blocks);
             let acks = [Segment { ack: 100, sacks, window_scale, flags: Flags::ACK, ..Segment::default() }];
             let datagram = encode_acks(&key(), 1, 0, &acks);
-            decode_acks(&datagram[..datagram.len() - TAG], 1000)
+            decode_acks(&datagram[..datagram.len() - TAG], 1000, Bytes::new(9))
         };
         assert!(made(&[(200, 300), (900, 1000)], Some(14)).is_some());
         assert!(made(&[(200, 1001)], None).is_none());
         assert!(made(&[(200, 300)], Some(15)).is_none());
+        let within = encode_acks(&key(), 1, 0, &[Segment { ack: 101, flags: Flags::ACK, ..Segment::default() }]);
+        assert!(decode_acks(&within[..within.len() - TAG], 1000, Bytes::new(9)).is_none(), "within a segment");
         let beyond = encode_acks(&key(), 1, 0, &[Segment { ack: 1001, ..Segment::default() }]);
-        assert!(decode_acks(&beyond[..beyond.len() - TAG], 1000).is_none());
+        assert!(decode_acks(&beyond[..beyond.len() - TAG], 1000, Bytes::new(1)).is_none());
     }
 
     proptest! {
@@ -651,7 +655,7 @@ mod tests {
             }).collect();
             let datagram = encode_acks(&key(), 1, number, &acks);
             let body = key().open(&datagram).map(<[u8]>::to_vec).expect("made with this key");
-            prop_assert_eq!(decode_acks(&body, 1000), Some((number, acks)));
+            prop_assert_eq!(decode_acks(&body, 1000, Bytes::new(1)), Some((number, acks)));
         }
 
         #[test]
@@ -661,7 +665,7 @@ mod tests {
             if let [mark, place, ..] = &mut bytes[..] {
                 (*mark, *place) = (MARK, kind);
             }
-            let _ = (Kind::of(&bytes), session_of(&bytes), decode_acks(&bytes, u64::MAX >> 1));
+            let _ = (Kind::of(&bytes), session_of(&bytes), decode_acks(&bytes, u64::MAX >> 1, Bytes::new(1430)));
             let _ = (Hello::decode(&bytes), Challenge::decode(&bytes), Open::decode(&bytes), Accept::decode(&bytes));
             let _ = (Refuse::decode(&bytes), Close::decode(&bytes), Closed::decode(&bytes), Bye::decode(&bytes));
             prop_assert_eq!(Data::open(&key(), &bytes, whole), None);

@@ -267,7 +267,7 @@ fn the_machines_of_the_core_carry_a_stream_over_it_through_losses() {
         service.advance(now);
         for reply in service.take_replies() {
             let body = down.open(&reply.datagram).expect("its key");
-            let (_, acks) = decode_acks(body, sent).expect("acknowledgements");
+            let (_, acks) = decode_acks(body, sent, config.segment_bytes).expect("acknowledgements");
             acks.iter().for_each(|ack| sender.handle_segment(now, ack));
         }
         if sender.finished().is_some() {
@@ -318,5 +318,72 @@ proptest! {
         }
         service.end(at_ms(4));
         prop_assert!(service.is_empty());
+    }
+
+    #[test]
+    fn no_acknowledgements_of_a_receiver_that_lies_make_the_sender_panic(
+        steps in prop::collection::vec((0u64..1 << 20, any::<u32>(), any::<u16>(), 0u8..128, any::<[u32; 4]>()), 1..80),
+    ) {
+        let key = secret();
+        let challenge = Challenge { nonce: [1; 16], made_ms: 0, cookie: [0; TAG] };
+        let mut config = receiver_config(&opening(challenge), BOUNDS.buffer).expect("legal");
+        config.congestion_control = weir_core::cc::Config::Rapid(Box::new(probing()));
+        let mut sender = Sender::new(&config);
+        sender.open(Time::ZERO);
+        sender.write_endlessly();
+        let mut sent = 0;
+        for (i, &(ack, ts_val, window, flags, distances)) in steps.iter().enumerate() {
+            let now = at_ms(i as u64);
+            sender.handle_timeout(now);
+            for _ in 0..40 {
+                let Some(segment) = sender.poll_transmit(now) else { break };
+                sent = sent.max(segment.end());
+            }
+            let mut segment = Segment { ack: if i == 0 { 1 } else { somewhere(ack, sent) }, ts_val, window, ..Segment::default() };
+            let reach = sent.saturating_sub(segment.ack) as u32 + 2;
+            for pair in distances.chunks(2).filter(|_| i > 0) {
+                let [a, b] = [pair[0], pair[1]].map(|distance| u64::from(distance % reach));
+                let (start, end) = (a.min(b) + 1, a.max(b) + 1);
+                segment.sacks.push(segment.ack, segment.ack + start, segment.ack + end);
+            }
+            let mut body = encode_acks(&key, 1, i as u32, &[segment]);
+            body.truncate(body.len() - TAG);
+            // The first is an answer to the SYN; the others have any flags.
+            body[16 + 18] = if i == 0 { 0b100_0101 } else { flags };
+            for ack in decode_acks(&body, sent, config.segment_bytes).map(|(_, acks)| acks).unwrap_or_default() {
+                sender.handle_segment(now, &ack);
+            }
+            prop_assert!(sender.established().is_some());
+        }
+    }
+}
+
+/// Ends of segments, for the most part, and other numbers, of which some were never sent.
+fn somewhere(number: u64, sent: u64) -> u64 {
+    if number.is_multiple_of(8) { number % (sent + 2) } else { 1 + number % (sent / 1430 + 1) * 1430 }
+}
+
+fn probing() -> weir_core::rapid::Config {
+    use weir_core::rapid::{Adaptation, Config, Denoising, Estimator, Ramp, Schedule};
+    use weir_core::units::Rate;
+    let link_bps = Rate::from_bps(200_000_000);
+    Config {
+        ramp: Ramp { packets: 8, rho: 3.0, rates: None, clip: true },
+        schedule: Schedule::Absolute,
+        denoising: Denoising::Batches { within_ps: Span::from_us(30) },
+        estimator: Estimator::Fluid {},
+        rate: Adaptation {
+            tau_ps: Span::from_ms(40),
+            eta: 8.0,
+            initial_bps: link_bps,
+            least_bps: Rate::from_bps(1_000_000),
+            most_bps: link_bps,
+            beta: 0.5,
+            start_packets: None,
+            backlog: None,
+        },
+        link_bps,
+        framing_bytes: Bytes::ZERO,
+        repair_bps: None,
     }
 }
