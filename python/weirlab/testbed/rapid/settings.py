@@ -40,8 +40,8 @@ class Settings(Model):
     """Everything about a transfer but its ends."""
 
     variant: Variant = "better"
-    """`better` and `ideal`: near the ready-made scenarios, `better` with a queue of 1 ms. `flawed`: the estimator and the repair of version
-    0.9.2, and departures that are awaited by sleeping alone."""
+    """`better` and `ideal`: near the ready-made scenarios, `better` with a queue of 1 ms. `flawed`: the
+    estimator and the repair of version 0.9.2, and departures that are awaited by sleeping alone."""
     link: PositiveRate
     """Rate of the narrowest link of the path, as far as it is known."""
     duration: PositiveSpan = Span(10 * 10**12)
