@@ -123,6 +123,11 @@ def test_a_file_adds_controllers_and_devices(tmp_path: Path) -> None:
     assert "slow" in known(file).devices
 
 
+def test_names_that_stand_twice_are_told() -> None:
+    with pytest.raises(InputError, match="the device 'knee' is named twice"):
+        compare(experiment(devices=["knee", "buffer", "knee"]))
+
+
 def test_names_that_there_are_not_and_files_that_fail_are_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no controller is called 'wier'; there are binary, mdr"):
         compare(experiment(controllers=["wier"]))

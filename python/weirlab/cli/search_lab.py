@@ -83,6 +83,8 @@ def search_lab(
         width=width,
         file=file,
     )
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)  # what cannot be kept is told before hours of searching
     with progress_bar("searching") as progress:
         frame = compare(experiment, processes=processes, on_progress=progress)
     first = baseline or names[0]
@@ -99,7 +101,6 @@ def search_lab(
 def _keep(frame: pl.DataFrame, directory: Path, baseline: str) -> None:
     from weirlab.errors import MissingCapability
 
-    directory.mkdir(parents=True, exist_ok=True)
     path = directory / "searches.parquet"
     frame.write_parquet(path)
     tell(f"written: {path}")

@@ -373,7 +373,9 @@ def _names(experiment: Experiment) -> Known:
         ("device", experiment.devices, list(found.devices)),
         ("set of goals", experiment.goals, list(goal_sets(0.5))),
     ):
-        for name in names:
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                raise InputError(f"the {what} {name!r} is named twice")
             if name not in those:
                 raise InputError(f"no {what} is called {name!r}; there are {', '.join(those)}")
     return found
