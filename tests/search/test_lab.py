@@ -257,7 +257,7 @@ def test_the_sets_of_goals_are_equal_for_all() -> None:
 
 
 def test_the_command_prints_tables_and_keeps_the_searches(tmp_path: Path) -> None:
-    options = ["search-lab", "--controllers", "mlr,weir", "--devices", "knee", "--searches", "2"]
+    options = ["search-lab", "--controllers", "mlr, weir", "--devices", "knee", "--searches", "2"]
     out = CliRunner().invoke(app, [*options, "--processes", "1", "--out", str(tmp_path / "lab")])
     assert out.exit_code == 0, out.output
     assert "relative to mlr" in out.stdout

@@ -96,7 +96,11 @@ def search(
     from weirlab.errors import InputError, Interrupted
     from weirlab.search import Ending
 
-    if (file is None) == (resume is None):
+    if file is None and resume is None:
+        raise InputError(
+            "which search? name a scenario file, a ready-made search (see 'weir scenarios') or --resume DIR"
+        )
+    if file is not None and resume is not None:
         raise InputError("name a scenario file, or --resume DIR to go on with an earlier search; not both")
     if resume is not None:
         if sets or out is not None or earlier is not None:

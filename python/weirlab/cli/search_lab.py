@@ -71,13 +71,13 @@ def search_lab(
     from weirlab.errors import InputError
     from weirlab.search.lab import Experiment, compare, known, summary
 
-    names = controllers.split(",")
+    names = _names(controllers)
     if baseline is not None and baseline not in names:
         raise InputError(f"--baseline {baseline} is not compared; take one of {', '.join(names)}")
     experiment = Experiment(
         controllers=names,
-        devices=list(known(file).devices) if devices == "all" else devices.split(","),
-        goals=goals.split(","),
+        devices=list(known(file).devices) if devices == "all" else _names(devices),
+        goals=_names(goals),
         searches=searches,
         first_seed=first_seed,
         width=width,
@@ -96,6 +96,10 @@ def search_lab(
         return
     for each in _tables(table, first):
         show(each)
+
+
+def _names(listed: str) -> list[str]:
+    return [name.strip() for name in listed.split(",")]
 
 
 def _keep(frame: pl.DataFrame, directory: Path, baseline: str) -> None:
