@@ -69,6 +69,14 @@ def test_nothing_is_on_unless_it_is_asked_for() -> None:
     assert resolved(plain) == nothing
 
 
+@pytest.mark.parametrize("assign", [{}, {"control.qcn.congestion_point.sampling": {"kind": "uniform"}}])
+def test_samples_of_qcn_spread_by_15_percent_also_where_their_kind_is_said(
+    assign: dict[str, Any],
+) -> None:
+    point = resolved(loads(BASE + QCN, assign))["qcn"]["congestion_point"]
+    assert point["sampling"] == {"kind": "uniform", "jitter": 0.15}
+
+
 def test_bcn_becomes_ids_bytes_and_rates() -> None:
     bcn = resolved(loads(BASE + BCN))["bcn"]
     point, sender = bcn["congestion_point"], bcn["reaction_point"]

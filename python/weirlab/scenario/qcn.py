@@ -5,10 +5,10 @@ Source: IEEE8021-CN-MIB, the default values of its objects
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from weirlab.scenario.base import Model, PortSelector, Selector
-from weirlab.scenario.bcn import AnySampling, UniformSampling
+from weirlab.scenario.base import BY_KIND, Model, PortSelector, Selector
+from weirlab.scenario.bcn import ExponentialSampling, PerFrameSampling, UniformSampling
 from weirlab.scenario.limiter import LimiterQueue, Notification
 from weirlab.scenario.values import (
     Count,
@@ -23,7 +23,7 @@ from weirlab.scenario.values import (
 )
 from weirlab.units import Rate, Size, Span
 
-__all__ = ["Qcn", "QcnCongestionPoint", "QcnReactionPoint", "Recovery"]
+__all__ = ["Qcn", "QcnCongestionPoint", "QcnReactionPoint", "QcnUniformSampling", "Recovery"]
 
 
 class Recovery(Model):
@@ -52,6 +52,16 @@ class Recovery(Model):
     """See `target_cut_above`."""
 
 
+class QcnUniformSampling(UniformSampling):
+    """Uniform around the mean."""
+
+    jitter: Fraction = 0.15
+    """Relative half width."""
+
+
+AnyQcnSampling = Annotated[QcnUniformSampling | ExponentialSampling | PerFrameSampling, BY_KIND]
+
+
 class QcnCongestionPoint(Model):
     """A queue that samples frames and tells their senders -Fb = (q - q_eq) + w (q - q at the sample before),
     quantized to 6 bits, where it is positive."""
@@ -66,7 +76,7 @@ class QcnCongestionPoint(Model):
     """Weight of the change of the queue against its offset."""
     sample_every: PositiveSize = Size(150_000)
     """Mean amount of data between two samples without congestion; up to 8.1 times less with it."""
-    sampling: AnySampling = UniformSampling(kind="uniform", jitter=0.15)
+    sampling: AnyQcnSampling = QcnUniformSampling(kind="uniform")
     """Spread of that amount."""
     counted: Literal["received", "accepted"] = "received"
     """Frames that count towards the next sample: all that arrive for the queue, or those that it takes."""
