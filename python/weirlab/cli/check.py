@@ -31,10 +31,8 @@ def check(file: ScenarioArgument, sets: SetOption = None, as_json: JsonFlag = Fa
       weir check incast.yaml
       weir check incast.yaml --json
     """
-    from weirlab.analysis.headroom import short_headrooms
     from weirlab.analysis.hotspots import hotspot_facts
-    from weirlab.analysis.limits import cut_off_gains, odd_parameters, unheard_marks
-    from weirlab.analysis.memories import short_memories
+    from weirlab.analysis.notes import notes_of
     from weirlab.errors import UnsupportedError
     from weirlab.report.theory import hotspot_json, hotspot_table
     from weirlab.testbed import unhonoured
@@ -44,13 +42,7 @@ def check(file: ScenarioArgument, sets: SetOption = None, as_json: JsonFlag = Fa
         raise UnsupportedError(problems)
     what, counts = _kind(scenario), _counts(scenario)
     facts = hotspot_facts(scenario)
-    short = [*short_headrooms(scenario), *short_memories(scenario)]
-    notes = [
-        *map(str, short),
-        *cut_off_gains(scenario),
-        *odd_parameters(scenario),
-        *unheard_marks(scenario),
-    ]
+    notes = notes_of(scenario)
     if as_json:
         document = {"file": file, "name": scenario.name, "kind": what, "problems": [], **counts}
         document |= {"notes": notes} if notes else {}

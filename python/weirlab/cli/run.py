@@ -20,6 +20,7 @@ from weirlab.cli.frame import (
     read_scenario,
     show,
     show_place,
+    tell,
     write_page,
 )
 from weirlab.cli.progress import progress_bar
@@ -68,11 +69,14 @@ def run(
       weir run incast --replicates 20 --set traffic.load.source.load='80 %'
       weir run load-and-buffer --out results/first --report
     """
+    from weirlab.analysis.notes import notes_of
     from weirlab.errors import InputError
 
     scenario = read_scenario(file, sets)
     if scenario.search is not None:
         raise InputError(f"{file}: this scenario is a search; start it with:  weir search {file}")
+    for note in notes_of(scenario):
+        tell(f"note: {note}")
     start = run_points if scenario.study is not None else _run_once
     start(scenario, seed, replicates, threads, overrides(sets), out, report=report, as_json=as_json)
 

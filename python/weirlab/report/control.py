@@ -31,8 +31,8 @@ def held_in_a_cycle(records: Records) -> list[str]:
             time = time_text(max(longest[name] for name in cycle))
             sentences.append(
                 f"At the end of replicate {replicate} PAUSE holds {listed(sorted(cycle), 6)}, which wait for "
-                f"each other (longest hold so far: {time}); they may never be released, and what waits there "
-                "counts as under way, not as lost."
+                f"each other if their queues lead to each other (longest hold so far: {time}); a longer run "
+                "tells whether they are ever released. What waits there counts as under way, not as lost."
             )
     return sentences
 
