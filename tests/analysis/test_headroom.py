@@ -75,6 +75,29 @@ def test_the_published_thresholds_leave_less_than_is_needed(name: str) -> None:
     assert short.need_bytes > 2 * short.room_bytes
 
 
+def test_a_notification_that_is_longer_than_the_data_is_the_frame_that_pause_waits_for() -> None:
+    """2000 B take 0.4 us longer than 1500 B: three neighbours send 500 B more; so may frames begun."""
+    notification = {"frame_size": "2000 B"}
+    point = {"at": "switch-0->host-3", "q_eq": "60 kB", "notification": notification}
+    scheme = {"congestion_point": point, "reaction_point": {"at": "@hosts"}}
+    (plain,) = short_headrooms(star(10_000))
+    (behind,) = short_headrooms(star(10_000).assign({"control.qcn": scheme}))
+    assert behind.need_bytes == plain.need_bytes + 3 * (500 + 500) + 500
+    assert "(more where PAUSE frames wait behind several notifications): frames may be lost" in str(behind)
+    assert "notifications" not in str(plain)
+    (short,) = short_headrooms(
+        star(10_000).assign({"control.qcn": scheme, "control.qcn.congestion_point.notification": None})
+    )
+    assert short.need_bytes == plain.need_bytes
+    assert short.behind_notifications
+    (beside,) = short_headrooms(
+        star(10_000).assign(
+            {"control.qcn": scheme, "control.qcn.congestion_point.notification.lane": "beside"}
+        )
+    )
+    assert str(beside) == str(plain)
+
+
 def test_gains_that_take_more_than_a_rate_has_are_told() -> None:
     assert cut_off_gains(load("bcn")) == cut_off_gains(load("qcn")) == cut_off_gains(star(NEED)) == []
     # (1 + 2 w) q_eq = 80 frames: half of it takes all.

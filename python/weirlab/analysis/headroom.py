@@ -3,8 +3,8 @@
 After XOFF is called for, each neighbour goes on sending until the PAUSE frame has reached it and it has
 responded:
 
-    time = delay of the rule + longest frame on the way back (it ends first) + PAUSE frame + propagation
-           + response + propagation + latency of the switch
+    time = delay of the rule + longest frame on the way back, of data or a notification (it ends first)
+           + PAUSE frame + propagation + response + propagation + latency of the switch
 
 and then ends the frame that it has begun. All neighbours but the one that the queue leads to, at their line
 rates, and one frame that took the queue above XOFF:
@@ -12,7 +12,8 @@ rates, and one frame that took the queue above XOFF:
     need = sum over neighbours (rate x time + longest frame) + longest frame
 
 It is an upper bound: what leaves the queue meanwhile is not taken off, and neighbours that send nothing there
-count, too. Queues that no traffic comes to are left out.
+count, too. It is none where notifications share the lane of PAUSE frames, in order of arrival: how many stand
+before one has no bound. Queues that no traffic comes to are left out.
 
 Source: IEEE 802.3, annex 31B (that a frame in transmission ends, and responses take time).
 """
@@ -30,7 +31,15 @@ from weirlab.scenario.layout import Layout, layout_of
 from weirlab.scenario.resolve import translated
 from weirlab.units import Size
 
-__all__ = ["Headroom", "link_of", "longest_frame", "short_headrooms"]
+__all__ = [
+    "Headroom",
+    "PortsInUse",
+    "link_of",
+    "longest_data",
+    "longest_frame",
+    "senders_and_receivers",
+    "short_headrooms",
+]
 
 _TCP_OVERHEAD_BYTES = 70
 """Headers and time stamps of a full segment in its frame."""
@@ -50,13 +59,21 @@ class Headroom:
     """What it holds above XOFF."""
     queues: int
     """How many queues of the rule lack room."""
+    behind_notifications: bool
+    """Whether PAUSE frames wait behind notifications, too, which may take longer than the one counted."""
 
     def __str__(self) -> str:
         others = "" if self.queues == 1 else f" (and {self.queues - 1} more)"
         room, need = Size(self.room_bytes), Size(-(-self.need_bytes // 100) * 100)
         return (
             f"control.pause.{self.rule}: {self.port}{others} holds {room} above 'xoff', and up to {need} can "
-            "come before all its neighbours are silent: frames may be lost in spite of PAUSE"
+            "come before all its neighbours are silent"
+            + (
+                " (more where PAUSE frames wait behind several notifications)"
+                if self.behind_notifications
+                else ""
+            )
+            + ": frames may be lost in spite of PAUSE"
         )
 
 
@@ -71,32 +88,34 @@ def short_headrooms(scenario: Scenario) -> list[Headroom]:
     spec = json.loads(resolved.spec_json)
     layout = layout_of(spec["network"])
     ids = {name: i for i, name in enumerate(layout.nodes)}
-    longest = max(_frames(spec), default=1518)
+    longest = longest_data(spec)
+    notifications = dict(_notifications(spec))
+    longest_of_all = max(longest, *notifications.values()) if notifications else longest
     limits = {port: rule["discipline"]["limit"] for rule in spec["queues"] for port in rule["ports"]}
-    used = _Used(spec, layout)
+    used = PortsInUse(spec, layout)
     found = []
     for i, rule in enumerate(spec["control"]["pause"]):
         short = []
         for p in (p for p, port in enumerate(layout.ports) if ids[port.source] in set(rule["nodes"])):
             room = _room(limits.get(p, "unlimited"), longest, rule["xoff_bytes"])
-            need = _need(spec, layout, ids, p, rule, longest)
+            need = _need(spec, layout, ids, p, rule, longest_of_all)
             if room is not None and room < need and p in used:
                 short.append((need - room, layout.ports[p].name, need, room))
         if short:
             _, name, need, room = max(short)
             rule_name = str(resolved.origin(f"/control/pause/{i}")[-1])
-            found.append(Headroom(rule_name, name, need, room, len(short)))
+            found.append(Headroom(rule_name, name, need, room, len(short), "control" in notifications))
     return found
 
 
-class _Used:
+class PortsInUse:
     """The ports that data, or acknowledgements, can come to."""
 
     def __init__(self, spec: Mapping[str, Any], layout: Layout) -> None:
         self._routes = Routes(layout, spec["network"])
         # By receiver.
         self._senders: dict[str, set[str]] = {}
-        for sender, receiver in _pairs(spec):
+        for sender, receiver in senders_and_receivers(spec):
             self._senders.setdefault(layout.nodes[receiver], set()).add(layout.nodes[sender])
 
     def __contains__(self, port: int) -> bool:
@@ -107,8 +126,8 @@ class _Used:
         )
 
 
-def _pairs(spec: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
-    """Who sends to whom: ids of nodes."""
+def senders_and_receivers(spec: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
+    """Who sends to whom, acknowledgements too: ids of nodes of a resolved scenario."""
     for traffic in spec["traffic"]:
         for source in traffic["sources"]:
             match source["to"]:
@@ -175,6 +194,21 @@ def longest_frame(scenario: Scenario) -> int | None:
     if scenario.network is None or scenario.run.duration is None:
         return None
     return max(_frames(json.loads(translated(scenario).spec_json)), default=None)
+
+
+def longest_data(spec: Mapping[str, Any]) -> int:
+    """The longest frame of the traffic of a resolved scenario [B]; 1518 B where none is known."""
+    return max(_frames(spec), default=1518)
+
+
+def _notifications(spec: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Lane and size [B] of the notifications that are frames on the links."""
+    for scheme in ("bcn", "qcn", "dcqcn"):
+        part = spec["control"][scheme]
+        if part is not None:
+            told = part["notification"] if scheme == "dcqcn" else part["congestion_point"]["notification"]
+            if told["lane"] != "beside":
+                yield told["lane"], told["frame_bytes"]
 
 
 def _frames(spec: Mapping[str, Any]) -> Iterator[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weirlab.analysis.headroom import short_headrooms
+from weirlab.analysis.idle import idle_control
 from weirlab.analysis.limits import cut_off_gains, odd_parameters, unheard_marks
 from weirlab.analysis.memories import short_memories
 
@@ -15,11 +16,13 @@ __all__ = ["notes_of"]
 
 
 def notes_of(scenario: Scenario) -> list[str]:
-    """A sentence for each: headroom that PAUSE can exceed, gains without effect, marks that nobody heeds."""
+    """A sentence for each: headroom that PAUSE can exceed, gains without effect, marks that nobody heeds,
+    control that cannot act."""
     return [
         *map(str, short_headrooms(scenario)),
         *map(str, short_memories(scenario)),
         *cut_off_gains(scenario),
         *odd_parameters(scenario),
         *unheard_marks(scenario),
+        *idle_control(scenario),
     ]

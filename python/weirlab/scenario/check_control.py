@@ -83,7 +83,10 @@ def _scheme(scheme: Bcn | Qcn | Dcqcn, layout: Layout, path: Where) -> Iterator[
     notification = scheme.notification if isinstance(scheme, Dcqcn) else scheme.congestion_point.notification
     yield from _too_long(notification.frame_size, (*notifying, "notification"))
     amiss = list(nodes_amiss(layout, scheme.reaction_point.at, (*sender, "at"), hosts=True))
-    yield from amiss or _beyond_the_line(scheme.reaction_point, layout, sender)
+    yield from amiss or (
+        *_beyond_the_line(scheme.reaction_point, layout, sender),
+        *_drifts_too_often(scheme.reaction_point, layout, sender),
+    )
     if isinstance(scheme, Dcqcn):
         if scheme.marking is not None:
             amiss = list(ports_amiss(layout, scheme.marking.at, (*path, "marking", "at")))
@@ -127,6 +130,17 @@ def _beyond_the_line(
         if rate is not None and rate.bps > slowest.rate_bps:
             line = f"{slowest.name} ({Rate(slowest.rate_bps)})"
             yield (*path, *where), f"is above the line rate of {line}, which would count in its place"
+
+
+def _drifts_too_often(
+    point: BcnReactionPoint | QcnReactionPoint | DcqcnReactionPoint, layout: Layout, path: Where
+) -> Iterator[Fault]:
+    """Rates that grow more often than frames leave take a run without end."""
+    names = {layout.nodes[node] for node in layout.node_ids(point.at)}
+    shortest = min((port.wire_ps(64) for port in layout.ports if port.source in names), default=0)
+    if isinstance(point, BcnReactionPoint) and point.drift is not None and point.drift.every.ps < shortest:
+        told = f"is less than the shortest frame, 64 B, takes on the link ({Span(shortest)})"
+        yield (*path, "drift", "every"), f"{told}; the published drift adds 1 Mbit/s every 100 us"
 
 
 def marking_amiss(layout: Layout, at: Sequence[str], marking: Marking, path: Where) -> Iterator[Fault]:
