@@ -51,6 +51,8 @@ __all__ = ["Weir"]
 _POWER = 10.0
 """How many times longer than the failure took its repetition lasts. If failures came at random times, it
 would pass with probability 1 / (1 + _POWER)."""
+_NEAR_WIDTHS = 2.0
+"""How far above a guarded load, in widths of the goal, contradictions speak of chance there."""
 _CHEAP = 20.0
 """How many times longer than a short trial a final one is, from which each lower bound is tested again."""
 _STEADY_TRIALS = 24
@@ -265,8 +267,11 @@ class Weir(Mlr):
             return True
         return any(guard is not None and guard.clean > 0 for guard in self._guards)
 
-    def _is_at_random(self) -> bool:
-        return any(is_at_random(self._final_records(place)) for place in range(len(self.goals)))
+    def _is_at_random(self, place: int, guard: _Guard) -> bool:
+        """Whether the device answered at random at the guarded load or below. How it contradicts itself well
+        above says nothing of that load: where it warms up, it does so near its limit of the moment."""
+        top_fps = guard.load_fps * (1.0 + _NEAR_WIDTHS * self._widths[place])
+        return is_at_random([record for record in self._final_records(place) if record.load_fps <= top_fps])
 
     # ---- guard
 
@@ -301,7 +306,9 @@ class Weir(Mlr):
             if duration_s is None:
                 return None
             guard = self._guards[place] = _Guard(upper.load_fps, duration_s)
-        if guard.failed or (guard.clean and (self._is_at_random() or self._has_changed(place, guard))):
+        if guard.failed or (
+            guard.clean and (self._is_at_random(place, guard) or self._has_changed(place, guard))
+        ):
             return None
         self._busy, self._asker = "guard", place
         return Wish(upper.load_fps, guard.duration_s, self._budget(place), purpose="guard")
@@ -337,7 +344,7 @@ class Weir(Mlr):
             guard.failed += 1
         else:
             guard.clean += 1
-        if guard.clean and (guard.failed or self._is_at_random()):
+        if guard.clean and (guard.failed or self._is_at_random(place, guard)):
             self._verdicts[place] = Stationarity.RANDOM
         elif guard.failed:
             self._verdicts[place] = Stationarity.CONFIRMED
