@@ -1,4 +1,4 @@
-"""Evidence: the interval of a probability, and the chance that one more trial fails."""
+"""Evidence: the interval of a probability, the chance that one more trial fails, and the trials named."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weirlab.search.evidence import Evidence, clopper_pearson
+from weirlab.search import ControlledSearch, Irregularity, LoadRange, SearchGoal
+from weirlab.search.evidence import Evidence, Stationarity, clopper_pearson
+from weirlab.search.mlr import Mlr
+from weirlab.search.weir import Weir
+from weirlab.testbed.devices import Knee
+from weirlab.testbed.sim import DeviceTestbed
 
 counts = st.integers(1, 60).flatmap(lambda trials: st.tuples(st.integers(0, trials), st.just(trials)))
 
@@ -55,3 +60,32 @@ def test_more_failures_move_the_interval_and_the_estimate_up(count: tuple[int, i
 def test_the_estimate_follows_the_rule_of_succession() -> None:
     one = Evidence(lower_trials=[], upper_trials=[], full_trials=1, exceeding_trials=0, time_s=10.0)
     assert one.exceed_estimate == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("limit_fps", [3.1e5, 5e5, 8.7e5, 2e6])
+@pytest.mark.parametrize("make", [Mlr, Weir])
+def test_evidence_names_each_trial_once_and_takes_no_longer_than_the_search(make, limit_fps: float) -> None:
+    """Also where a goal wants many trials of a load and the tester cannot offer it."""
+    goals = [
+        SearchGoal(
+            name=name, loss_ratio=ratio, width=0.005, duration_s=1.0, exceed_ratio=0.5, duration_sum_s=21.0
+        )
+        for name, ratio in (("NDR", 0.0), ("PDR", 0.005))
+    ]
+    search = ControlledSearch(make(goals, LoadRange(1e4, 1e6)), frame_size_bytes=64)
+    bed = DeviceTestbed(Knee(capacity_fps=7e5), tester_limit_fps=limit_fps)
+    while (spec := search.ask()) is not None:
+        search.tell(bed.trial(spec))
+    result = search.result()
+    made = {trial.spec.index: trial for trial in result.trials}
+    for goal in result.goals:
+        found, limited = goal.evidence, Irregularity.TESTER_LIMITED in goal.irregularities
+        assert limited is (limit_fps < 7e5)
+        assert found.time_s <= result.time_s * (1 + 1e-9)
+        for bound, trials in ((goal.lower, found.lower_trials), (goal.upper, found.upper_trials)):
+            numbers = [trial.spec.index for trial in trials]
+            assert len(set(numbers)) == len(numbers) > 0
+            assert all(made[trial.spec.index] is trial for trial in trials)
+            assert bound.trial.spec.index in numbers
+        if limited:
+            assert found.stationarity is Stationarity.NOT_TESTED, "no trial of the device to repeat"

@@ -58,14 +58,14 @@ def passes_since_failure(records: Sequence[Record], load_fps: float, at_least_s:
         verdict.sample.duration_s >= at_least_s and _index(verdict) > failed
         for record in records
         if record.load_fps >= load_fps
-        for verdict in record.verdicts
+        for verdict in record.of_device
         if not verdict.high
     )
 
 
 def last_failure(record: Record) -> float:
     """Index of the last trial that failed at this load; infinite where none did."""
-    return max((_index(verdict) for verdict in record.verdicts if verdict.high), default=math.inf)
+    return max((_index(verdict) for verdict in record.of_device if verdict.high), default=math.inf)
 
 
 def improvement(records: Sequence[Record]) -> Improvement | None:
@@ -85,7 +85,7 @@ def improvement(records: Sequence[Record]) -> Improvement | None:
     passes = {
         record.load_fps: passes_since_failure(records, record.load_fps, min(map(_ran_s, failed)))
         for record in records
-        if (failed := [verdict for verdict in record.verdicts if verdict.high])
+        if (failed := [verdict for verdict in record.of_device if verdict.high])
     }
     load_fps = max(passes, key=lambda each: passes[each])
     return Improvement(load_fps, passes[load_fps], since) if passes[load_fps] >= CLEAN_TESTS else None
@@ -97,7 +97,7 @@ def _is_overtaken(failed: Verdict, passed: Verdict) -> bool:
 
 
 def _in_order(records: Sequence[Record]) -> list[Verdict]:
-    return sorted((verdict for record in records for verdict in record.verdicts), key=_index)
+    return sorted((verdict for record in records for verdict in record.of_device), key=_index)
 
 
 def _index(verdict: Verdict) -> int:

@@ -10,6 +10,9 @@ A trial that was stopped early is counted for a goal by what it has decided for 
   trial with low loss. What was lost when a trial ended for its losses is the most it can say.
 - Else it says nothing of the goal, and is left out: a stricter goal ended it because of its losses, so that
   its loss ratio is too high.
+
+A load beyond the tester is an upper bound at once, for every goal that its other trials have not decided:
+repeating it would show the tester once more. The trial that says so is not counted among those of the device.
 """
 
 from __future__ import annotations
@@ -40,6 +43,11 @@ class Verdict:
     """When a high loss was decided [s after the beginning]; None where the trial ran to its end, so that it
     is not known, and with low loss."""
 
+    @property
+    def of_device(self) -> bool:
+        """Whether the trial shows the device; else the tester could not offer the load."""
+        return not self.outcome.beyond_tester
+
 
 @dataclass
 class Record:
@@ -57,9 +65,22 @@ class Record:
     def add(self, verdict: Verdict) -> None:
         """Count one more trial."""
         self.verdicts.append(verdict)
-        self.tally.add(verdict.sample)
+        if verdict.of_device:
+            self.tally.add(verdict.sample)
         self.load_class = self.tally.load_class
+        if self.load_class is LoadClass.UNDECIDED and self.beyond_tester:
+            self.load_class = LoadClass.UPPER
         self.lean = self._lean()
+
+    @property
+    def beyond_tester(self) -> bool:
+        """Whether the tester can no longer offer this load."""
+        return any(not verdict.of_device for verdict in self.verdicts)
+
+    @property
+    def of_device(self) -> list[Verdict]:
+        """The trials that show the device, in the order of measurement."""
+        return [verdict for verdict in self.verdicts if verdict.of_device]
 
     def full(self, verdict: Verdict) -> bool:
         """Whether a trial has full length for the criterion."""

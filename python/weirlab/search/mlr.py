@@ -72,6 +72,7 @@ class Mlr:
         self._targets: list[list[int]] = [self._add_targets(place) for place in range(len(self.goals))]
         self._start_over()
         self._elapsed_s = 0.0
+        self._last_index = -1
         self._wish: Wish | None = None
         self._advance()
 
@@ -105,7 +106,10 @@ class Mlr:
 
     def tell(self, outcome: Outcome) -> None:
         """Take what came of the last wish."""
-        self._elapsed_s += outcome.trial.effective_duration_s
+        # A trial that answers for several loads took its time once.
+        if outcome.trial.spec.index > self._last_index:
+            self._last_index = outcome.trial.spec.index
+            self._elapsed_s = outcome.trial.spec.elapsed_s + outcome.trial.effective_duration_s
         self._take(outcome)
         self._advance()
 
@@ -273,11 +277,13 @@ class Mlr:
         return Stationarity.NOT_TESTED
 
     def _evidence(self, place: int, lower: Record | None, upper: Record | None) -> Evidence:
-        full = [] if lower is None else [verdict for verdict in lower.verdicts if lower.full(verdict)]
+        at_lower = [] if lower is None else lower.of_device
+        at_upper = [] if upper is None else _speaking(upper)
+        full = [verdict for verdict in at_lower if lower is not None and lower.full(verdict)]
         settled_s = self._settled_s[place]
         return Evidence(
-            lower_trials=[] if lower is None else [each.outcome.trial for each in lower.verdicts],
-            upper_trials=[] if upper is None else [each.outcome.trial for each in upper.verdicts],
+            lower_trials=[verdict.outcome.trial for verdict in at_lower],
+            upper_trials=[verdict.outcome.trial for verdict in at_upper],
             full_trials=len(full),
             exceeding_trials=sum(verdict.high for verdict in full),
             time_s=self._elapsed_s if settled_s is None else settled_s,
@@ -291,6 +297,11 @@ def _width(goal: SearchGoal, kind: str) -> float:
     return goal.width
 
 
+def _speaking(upper: Record) -> list[Verdict]:
+    """The trials that make a load an upper bound: those of the device, where they suffice."""
+    return upper.of_device if upper.tally.load_class is LoadClass.UPPER else upper.verdicts
+
+
 def _lower_outcome(record: Record) -> Outcome:
     """The trial that stands for a lower bound: the one with the conditional loss ratio."""
     ratio = record.tally.conditional_loss_ratio
@@ -300,9 +311,12 @@ def _lower_outcome(record: Record) -> Outcome:
 
 
 def _upper_outcome(record: Record) -> Outcome:
-    """The trial that stands for an upper bound: the last of full length with high loss, or a short one."""
+    """The trial that stands for an upper bound: the last of full length with high loss, or a short one; the
+    one that the tester could not offer where those of the device decide nothing."""
     assert record.load_class is LoadClass.UPPER
-    high = [verdict for verdict in record.verdicts if verdict.high]
+    if record.tally.load_class is not LoadClass.UPPER:
+        return next(verdict.outcome for verdict in record.verdicts if not verdict.of_device)
+    high = [verdict for verdict in record.of_device if verdict.high]
     full = [verdict for verdict in high if record.full(verdict)]
     return _as_counted((full or high)[-1])
 

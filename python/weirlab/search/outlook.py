@@ -44,11 +44,14 @@ def time_left_s(controller: Controller, trials: Sequence[Trial]) -> float | None
     overhead_s = max(0.0, math.fsum(t.effective_duration_s - _ran_s(t) for t in trials) / len(trials))
     rehearsal = copy.deepcopy(controller, {id(trial): trial for trial in trials})
     left_s = 0.0
+    until_s = trials[-1].spec.elapsed_s + trials[-1].effective_duration_s
     for number in range(_MOST_TRIALS):
         wish = rehearsal.ask()
         if wish is None:
             break
-        outcome = _believed(wish, knees, trials[-1], len(trials) + number, overhead_s, stops=stops)
+        outcome = _believed(
+            wish, knees, trials[-1], len(trials) + number, until_s + left_s, overhead_s, stops=stops
+        )
         left_s += outcome.trial.effective_duration_s
         rehearsal.tell(outcome)
     return left_s
@@ -92,6 +95,7 @@ def _believed(
     knees: Sequence[tuple[float, float]],
     like: Trial,
     index: int,
+    elapsed_s: float,
     overhead_s: float,
     *,
     stops: bool,
@@ -115,6 +119,7 @@ def _believed(
         spec=replace(
             like.spec,
             index=index,
+            elapsed_s=elapsed_s,
             intended_load_fps=wish.load_fps,
             duration_s=wish.duration_s,
             loss_budget=wish.loss_budget,

@@ -225,7 +225,7 @@ class Weir(Mlr):
         trials, or where the device has contradicted itself."""
         lower, _ = self._bounds(place)
         goal, initial_s = self.goals[place], self._initial_s(place)
-        if lower is None or not self._may_check(place):
+        if lower is None or lower.beyond_tester or not self._may_check(place):
             return None
         needed = 1 if goal.duration_s >= _CHEAP * initial_s else 0
         if self._has_contradicted_itself():
@@ -261,8 +261,8 @@ class Weir(Mlr):
         """Whether the device has failed a goal at a load and passed it there or above, or passed when an
         upper bound was tested again."""
         records = self._final_records(place)
-        failed = [r.load_fps for r in records if any(verdict.high for verdict in r.verdicts)]
-        passed = [r.load_fps for r in records if any(not verdict.high for verdict in r.verdicts)]
+        failed = [r.load_fps for r in records if any(verdict.high for verdict in r.of_device)]
+        passed = [r.load_fps for r in records if any(not verdict.high for verdict in r.of_device)]
         if failed and passed and max(passed) >= min(failed):
             return True
         return any(guard is not None and guard.clean > 0 for guard in self._guards)
@@ -296,7 +296,7 @@ class Weir(Mlr):
 
     def _guard_of(self, place: int) -> Wish | None:
         lower, upper = self._bounds(place)
-        if lower is None or upper is None:
+        if lower is None or upper is None or upper.beyond_tester:
             return None
         guard = self._guards[place]
         if guard is None or guard.load_fps != upper.load_fps:
@@ -321,7 +321,11 @@ class Weir(Mlr):
     def _has_improved_since(self, place: int) -> bool:
         """Whether the device was seen to change after the upper bound had failed last."""
         _, upper = self._bounds(place)
-        if upper is None or (change := improvement(self._final_records(place))) is None:
+        if (
+            upper is None
+            or upper.beyond_tester
+            or (change := improvement(self._final_records(place))) is None
+        ):
             return False
         return last_failure(upper) < change.since
 
@@ -340,6 +344,8 @@ class Weir(Mlr):
         place = self._asker
         guard, goal = self._guards[place], self.goals[place]
         assert guard is not None
+        if outcome.beyond_tester:
+            return
         if outcome.exceeds(goal):
             guard.failed += 1
         else:
