@@ -184,6 +184,20 @@ def test_a_variant_runs_only_what_it_concerns():
     assert 0 <= distance < 0.3
 
 
+def test_variants_start_from_the_jitter_of_sampling_that_is_asked_for():
+    by_name = {variant.name: variant for variant in variants.FAMILIES["single"]}
+    base = {"control.bcn.congestion_point.sampling": {"kind": "uniform", "jitter": 0.5}}
+    worst = [case for case in CASES if case.name == "Pause + BCN(MAX), without drift"]
+
+    def ours(name, base=None):
+        rows = variants.judged([by_name[name]], worst, FEW, short=True, threads=1, base=base)
+        return rows.get_column("ours").item()
+
+    assert ours("as it stands", base) == ours("sampling jitter 0.5") != ours("as it stands")
+    exponential = "samples at exponential distances"
+    assert ours(exponential, base) == ours(exponential), "a variant that says another has its own"
+
+
 def test_the_study_is_known_by_name():
     assert find("bcn").source.startswith("BCN Calibration 2006")
     assert Effort(quick=True).quick

@@ -2,6 +2,7 @@
 
     python -m weirlab.reproduce.bcn.variants          # all families: utilisation first, the best in full
     python -m weirlab.reproduce.bcn.variants restart --runs 12 --out variants.csv
+    python -m weirlab.reproduce.bcn.variants fifo --sampling-jitter 0.5      # the default of an earlier time
 
 A variant is a set of assignments to the ready-made scenarios. The first pass runs the 20 ms that the
 utilisation needs, for all variants, in the configurations that they concern; the second runs those that came
@@ -126,6 +127,7 @@ SINGLE: Mapping[str, Mapping[str, Any]] = {
     "samples at exponential distances": {f"{_POINT}.sampling": {"kind": "exponential"}},
     "each frame sampled by itself": {f"{_POINT}.sampling": {"kind": "per-frame"}},
     "pacing without jitter": {f"{_SENDER}.pacing_jitter": 0.0},
+    "no jitter of sampling or pacing": {f"{_POINT}.sampling.jitter": 0.0, f"{_SENDER}.pacing_jitter": 0.0},
     "pacing jitter 0.3": {f"{_SENDER}.pacing_jitter": 0.3},
     "pacing as a Poisson process": {f"{_SENDER}.pacing_jitter": 1.0},
     "dropped frames do not count": {f"{_POINT}.counted": "accepted"},
@@ -175,24 +177,31 @@ def judged(
     *,
     short: bool,
     threads: int | None,
+    base: Mapping[str, Any] | None = None,
 ) -> pl.DataFrame:
     """Means of every variant in every configuration: `family variant configuration measure ours published`.
 
-    `short` runs only what the utilisation needs."""
+    `short` runs only what the utilisation needs; `base` is assigned before each variant."""
     rows = []
     for variant in chosen:
         for case in cases:
             if variant.assignments and not variant.of(case):
                 continue
-            rows += _means(variant, case, seeds, short=short, threads=threads)
+            rows += _means(variant, case, seeds, base or {}, short=short, threads=threads)
     return pl.DataFrame(rows)
 
 
 def _means(
-    variant: Variant, case: Case, seeds: Sequence[int], *, short: bool, threads: int | None
+    variant: Variant,
+    case: Case,
+    seeds: Sequence[int],
+    base: Mapping[str, Any],
+    *,
+    short: bool,
+    threads: int | None,
 ) -> list[dict[str, Any]]:
     cut = {"run.duration": "20 ms", "measure.fairness": None, "measure.queue": None} if short else {}
-    scenario = scenario_of(case).assign({**variant.of(case), **cut})
+    scenario = scenario_of(case).assign(base).assign({**variant.of(case), **cut})
     values = measured(simulate(scenario, seeds, threads=threads), scenario)
     rows = []
     for measure in ("utilisation",) if short else ("fairness", "utilisation"):
@@ -231,15 +240,20 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("families", nargs="*", choices=[[], *FAMILIES], help="default: all")
     parser.add_argument("--runs", type=int, default=12, help="runs of each configuration in the first pass")
     parser.add_argument("--best", type=int, default=20, help="variants of each family for the second pass")
+    parser.add_argument(
+        "--sampling-jitter", type=float, help="jitter of sampling of all variants that do not say another"
+    )
     parser.add_argument("--out", type=Path, default=Path("variants.csv"), help="where every mean is written")
     options = parser.parse_args(arguments)
     chosen = [variant for family in options.families or FAMILIES for variant in FAMILIES[family]]
     seeds = replicate_seeds(1, options.runs)
-    first = judged(chosen, CASES, seeds, short=True, threads=None)
+    jitter = options.sampling_jitter
+    base = {} if jitter is None else {f"{_POINT}.sampling": {"kind": "uniform", "jitter": jitter}}
+    first = judged(chosen, CASES, seeds, short=True, threads=None, base=base)
     nearest = distances(first).group_by("family", maintain_order=True).head(options.best)
     names = {(row["family"], row["variant"]) for row in nearest.iter_rows(named=True)}
     again = [variant for variant in chosen if (variant.family, variant.name) in names]
-    second = judged(again, CASES, replicate_seeds(1, 2 * options.runs), short=False, threads=None)
+    second = judged(again, CASES, replicate_seeds(1, 2 * options.runs), short=False, threads=None, base=base)
     pl.concat([first.with_columns(full=pl.lit(False)), second.with_columns(full=pl.lit(True))]).write_csv(
         options.out
     )
