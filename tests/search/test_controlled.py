@@ -11,7 +11,9 @@ import pytest
 from weirlab.errors import ImpossibleTrial, InputError
 from weirlab.search import ControlledSearch, Ending, Irregularity, LoadRange, SearchGoal
 from weirlab.search.binary import Binary
+from weirlab.search.controlled import OFFERED_ATTEMPTS
 from weirlab.search.controller import Finding, Wish
+from weirlab.search.evidence import Stationarity
 from weirlab.search.lab import drawn
 from weirlab.search.lab_devices import DEVICES
 from weirlab.search.mdr import Mdr
@@ -368,6 +370,76 @@ def test_settings_that_make_no_sense_are_refused(wrong, message):
 
 def in_doubt(spec: TrialSpec, lost: int, doubtful: int) -> Trial:
     return replace(trial(spec), received_frames=spec.intended_frames - lost, doubtful_frames=doubtful)
+
+
+MANY = SearchGoal(
+    name="NDR", loss_ratio=0.0, width=0.01, duration_s=1.0, exceed_ratio=0.5, duration_sum_s=21.0
+)
+
+
+def many_trials_a_load() -> ControlledSearch:
+    return ControlledSearch(Weir([MANY], LOADS), frame_size_bytes=64)
+
+
+@pytest.mark.parametrize("slow", range(1, 20))
+def test_a_load_that_was_offered_in_full_survives_two_slow_trials_in_a_row(slow: int):
+    """They are repeated, and the search finds what it finds with a tester that is never disturbed."""
+    bed = DeviceTestbed(KNEE)
+    expected = finish(many_trials_a_load(), bed).goals[0]
+    search = many_trials_a_load()
+    offered: set[float] = set()
+    disturbed = 0
+    while (spec := search.ask()) is not None:
+        made = bed.trial(spec)
+        known = spec.intended_load_fps in offered
+        if known and spec.index >= slow and disturbed < 2:
+            disturbed += 1
+            made = replace(
+                made,
+                sent_frames=round(0.98 * made.sent_frames),
+                received_frames=min(made.received_frames, round(0.98 * made.sent_frames)),
+                offered_load_fps=0.98 * made.offered_load_fps,
+            )
+        else:
+            offered.add(spec.intended_load_fps)
+        search.tell(made)
+    (found,) = search.result().goals
+    assert disturbed == 2
+    assert found.regular
+    assert (found.lower.load_fps, found.upper.load_fps) == (expected.lower.load_fps, expected.upper.load_fps)
+
+
+def test_a_load_that_was_offered_is_given_up_when_the_tester_does_not_come_back():
+    """A bounded number of repetitions; the tester may have become slower for good."""
+    search = many_trials_a_load()
+    bed = DeviceTestbed(Knee(capacity_fps=2e6))
+    search.tell(bed.trial(search.ask()))
+    for _ in range(OFFERED_ATTEMPTS):
+        assert search.ask().intended_load_fps == LOADS.max_fps
+        search.tell(trial(search.ask(), sent=0.98, received=0.98))
+    assert search.ask() is None or search.ask().intended_load_fps < LOADS.max_fps
+    (found,) = finish(search, bed).goals
+    assert set(found.irregularities) == {Irregularity.TESTER_LIMITED}
+
+
+def test_an_upper_bound_that_failed_in_full_stays_the_devices_when_the_tester_gets_slow():
+    """The guard cannot offer the load again: it says nothing, and takes nothing away."""
+    search = ControlledSearch(Weir([NDR], LOADS), frame_size_bytes=64)
+    bed = DeviceTestbed(KNEE)
+    guarded = 0
+    while (spec := search.ask()) is not None:
+        above = search.state().bounds["NDR"][1] == spec.intended_load_fps
+        if above and (guarded or spec.purpose == "guard"):
+            guarded += 1
+            search.tell(trial(spec, sent=0.9, received=0.9))
+        else:
+            search.tell(bed.trial(spec))
+    (found,) = search.result().goals
+    assert guarded >= 2, "the guard was tried, and repeated"
+    assert found.regular
+    assert found.upper.trial.unsent_ratio == 0.0
+    assert found.evidence.stationarity is Stationarity.NOT_TESTED
+    assert all(each.unsent_ratio == 0.0 for each in found.evidence.upper_trials)
 
 
 def test_a_loss_that_the_tester_may_have_caused_is_never_the_devices():

@@ -6,9 +6,11 @@ device up, reads the loss ratio as the search was told to, has a trial repeated 
 words the results.
 
 **The tester's fault is not the device's.** A trial whose sent frames fall short of the intended ones by more
-than `OFFER_TOLERANCE` is repeated once. When the second attempt falls short too, the load is beyond the
-tester: it fails every goal, loads at or above it are answered from that trial instead of being offered again,
-and an upper bound that rests on it makes the result tester-limited."""
+than `OFFER_TOLERANCE` is repeated: once, or up to `OFFERED_ATTEMPTS` in all where the tester has offered that
+load or a higher one before, in a trial no shorter. When the last attempt falls short too, the load is beyond
+the tester: it fails every goal that trials sent in full have not decided there, loads at or above it are
+answered from that trial instead of being offered again, and an upper bound that rests on it makes the result
+tester-limited."""
 
 from __future__ import annotations
 
@@ -19,14 +21,21 @@ from typing import Literal, get_args
 from weirlab.errors import ImpossibleTrial, InputError
 from weirlab.search.base import Ending, GoalResult, SearchGoal, SearchResult, SearchState
 from weirlab.search.controller import Controller, Outcome, Wish, judge
+from weirlab.search.ledger import ran_s
 from weirlab.search.outlook import time_left_s
 from weirlab.testbed.base import Trial, TrialSpec
 
-__all__ = ["OFFER_TOLERANCE", "ControlledSearch", "Unsent"]
+__all__ = ["OFFERED_ATTEMPTS", "OFFER_TOLERANCE", "ControlledSearch", "Unsent"]
 
 OFFER_TOLERANCE = 0.005
 """Share of the intended frames that the tester may fail to send, or send too many, before a trial is its
 fault."""
+
+ATTEMPTS = 2
+"""Trials in a row that fall short of a load before it is beyond the tester."""
+OFFERED_ATTEMPTS = 6
+"""The same for a load that the tester has offered before: it can, and was disturbed. If it is disturbed in
+one trial of three, at random, six in a row happen once in 729 times, two in a row once in 9."""
 
 Unsent = Literal["excluded", "lost"]
 """What frames are that the tester intended and did not send: excluded from the loss ratio, or lost (the
@@ -61,8 +70,10 @@ class ControlledSearch:
         self._offer_tolerance = offer_tolerance
         self._trials: list[Trial] = []
         self._elapsed_s = 0.0
-        self._spoiled = False
-        """Whether the last trial fell short of its load for the first time."""
+        self._spoiled = 0
+        """How many trials in a row fell short of their load and are made again."""
+        self._offered: list[tuple[float, float]] = []
+        """Load [frames/s] and duration [s] of the trials that were sent in full."""
         self._beyond: Trial | None = None
         """The trial with the lowest load that is beyond the tester."""
         self._asked: TrialSpec | None = None
@@ -112,13 +123,16 @@ class ControlledSearch:
         self._trials.append(trial)
         self._elapsed_s += trial.effective_duration_s
         if trial.spec.purpose != "warm-up":
-            if fell_short and not self._spoiled:
-                self._spoiled = True
+            if fell_short and self._spoiled + 1 < self._attempts(trial.spec):
+                self._spoiled += 1
             else:
-                self._spoiled = False
+                self._spoiled = 0
                 if fell_short:
                     self._beyond = trial
-                self._controller.tell(self._outcome(trial))
+                outcome = self._outcome(trial)
+                if not fell_short:
+                    self._offered.append((outcome.load_fps, ran_s(outcome)))
+                self._controller.tell(outcome)
         self._advance()
 
     def state(self) -> SearchState:
@@ -142,6 +156,14 @@ class ControlledSearch:
         timed_out = [finding.timed_out for finding in self._controller.findings() if finding.timed_out]
         ending = Ending.UNFINISHED if self._asked else Ending.TIMED_OUT if timed_out else Ending.FINISHED
         return SearchResult(goals, list(self._trials), ending, timed_out[0] if timed_out else "")
+
+    def _attempts(self, spec: TrialSpec) -> int:
+        """How many trials in a row have to fall short before the load is beyond the tester."""
+        offered = any(
+            load_fps >= spec.intended_load_fps and duration_s >= spec.duration_s
+            for load_fps, duration_s in self._offered
+        )
+        return OFFERED_ATTEMPTS if offered else ATTEMPTS
 
     def _advance(self) -> None:
         """Settle what is asked next."""
