@@ -274,7 +274,7 @@ def test_a_search_begins_at_the_rates_of_an_earlier_one(weir, place):
     )
     assert "hint:" in (place / "warm" / "scenario.yaml").read_text()
     assert weir("search", "--resume", "warm", "--json").json["trials"] == warm.json["trials"]
-    assert "which search?" in weir("search").err
+    assert "see 'weir scenarios'" in weir("search").err
     assert "leave --set, --out and --from out" in weir("search", "--resume", "warm", "--from", "cold").err
     idle = weir("search", "search.yaml", "--set", "search.algorithm.kind=mdr", "--from", "cold")
     assert idle.code == 2
@@ -361,7 +361,7 @@ def test_a_search_whose_disk_is_full_says_which_file_and_how_to_go_on(weir, plac
 def test_resuming_takes_the_scenario_from_the_directory_alone(weir):
     weir("search", "search.yaml", "--out", "s")
     assert "not both" in weir("search", "search.yaml", "--resume", "s").err
-    assert "which search?" in weir("search").err
+    assert "see 'weir scenarios'" in weir("search").err
     assert "leave --set, --out and --from out" in weir("search", "--resume", "s", "--set", "run.seed=2").err
 
 

@@ -98,7 +98,7 @@ def search(
 
     if file is None and resume is None:
         raise InputError(
-            "which search? name a scenario file, a ready-made search (see 'weir scenarios') or --resume DIR"
+            "name a scenario file, or --resume DIR to go on with an earlier search; see 'weir scenarios'"
         )
     if file is not None and resume is not None:
         raise InputError("name a scenario file, or --resume DIR to go on with an earlier search; not both")
