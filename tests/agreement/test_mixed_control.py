@@ -139,6 +139,37 @@ def test_the_slotted_engine_says_what_it_does_not_have(changes: dict[str, object
     assert told in str(caught.value)
 
 
+@pytest.mark.parametrize("queues", ["fifo", "voq-round-robin"])
+@pytest.mark.parametrize("back", [False, True], ids=["one way", "both ways"])
+def test_notifications_among_the_data_are_as_good_as_before_it(back: bool, queues: str) -> None:
+    """The receiver's own data, to hosts that it notifies and limited itself, does not hold them."""
+    source = {"kind": "bursts", "load": "60 %", "frame_size": "1250 B"}
+    both_ways = {
+        "traffic.back": {"from": "host-4", "to": "host-0", "source": source},
+        "traffic.beside": {"from": "host-1", "to": "host-0", "source": source},
+    }
+    changes = (control("dcqcn"), both_ways if back else {}, {"adapters.all.queues": queues})
+    before, among = (
+        weirlab.run(star(*changes, {"control.dcqcn.notification.lane": lane}), threads=1)
+        for lane in ("control", "data")
+    )
+    for run in (before, among):
+        assert values(run)["drops"] == 0
+        assert values(run)["busy"] > 0.9
+        assert counts(run)["cnp"] > 100
+    for count in ("cnp", "decreases"):
+        assert counts(among)[count] == pytest.approx(counts(before)[count], rel=0.15)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize(("field", "value"), [("queue", "0 frames"), ("fifo", 3)])
+def test_queues_of_limiters_are_refused(field: str, value: object, scheme: str) -> None:
+    with pytest.raises(WeirlabError) as caught:
+        star(control(scheme), {f"control.{scheme}.reaction_point.{field}": value}).resolve()
+    assert f"control.{scheme}.reaction_point.{field}: networks with shared memories" in str(caught.value)
+    assert f"leave '{field}' out" in str(caught.value)
+
+
 def test_marks_that_nobody_hears_are_noted() -> None:
     (note,) = unheard_marks(star({"queues": {"out": MARKING}}))
     assert note.startswith("queues.out.marking: no traffic is ECN-capable")

@@ -210,6 +210,10 @@ SPOILT = {
         "f.yaml:13:5: control.bcn.congestion_point: Fb in which unit? write 'frame_size: 1500 B', "
         "or a 'unit' such as 64 B",
     ),
+    "more frames behind a limiter than can be counted": (
+        QCN.replace('at: "@hosts"', 'at: "@hosts", fifo: 4294967296'),
+        "f.yaml:14:36: control.qcn.reaction_point.fifo: less than 2^32 is needed (got '4294967296')",
+    ),
     "a switch as a sender": (
         QCN.replace('"@hosts"', "sw-0"),
         "f.yaml:14:22: control.qcn.reaction_point.at: only hosts can stand here (got sw-0)",

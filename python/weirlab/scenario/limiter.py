@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Literal
 
 from weirlab.scenario.base import Model
-from weirlab.scenario.values import Fraction, Limit, Natural, PositiveSize
+from weirlab.scenario.values import Fraction, FrameCount, Limit, PositiveSize
 from weirlab.units import Size, Span
 
 __all__ = ["LimiterQueue", "Notification"]
@@ -33,6 +33,6 @@ class LimiterQueue(Model):
     pacing_jitter: Fraction = 0.15
     """Random share j of the gap between paced frames: size / rate x ((1 - j) + j X), X exponential with mean
     1."""
-    fifo: Natural = 0
+    fifo: FrameCount = 0
     """Frames that limiters pass on while the port is busy or paused. 0: a frame is passed on when its
     transmission can begin."""

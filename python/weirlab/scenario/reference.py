@@ -81,6 +81,7 @@ _SCALARS: list[tuple[Any, str]] = [
     (values.PositiveFraction, "fraction > 0"),
     (values.Count, "whole number ≥ 1"),
     (values.Natural, "whole number ≥ 0"),
+    (values.FrameCount, "whole number ≥ 0"),
     (values.Number, "number"),
     (values.Flag, "`true` or `false`"),
     (values.Limit, "size, frames or `unlimited`"),

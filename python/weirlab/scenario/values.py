@@ -3,7 +3,7 @@
 | type | value | written as |
 |---|---|---|
 | `Fraction` | float in [0, 1] | `49 %`, `0.49`, `3e-4` |
-| `Count`, `Natural` | int >= 1, int >= 0 | `8`, `0` |
+| `Count`, `Natural`, `FrameCount` | int >= 1, int >= 0, int >= 0 | `8`, `0`, `3` |
 | `Number` | finite float | `12.42` |
 | `Flag` | bool | `true`, `false` |
 | `Limit` | `Size`, `Frames` or `"unlimited"` | `150 kB`, `300 frames`, `unlimited` |
@@ -55,6 +55,7 @@ __all__ = [
     "Count",
     "Flag",
     "Fraction",
+    "FrameCount",
     "Limit",
     "LoadRange",
     "Natural",
@@ -255,6 +256,8 @@ Count = Annotated[int, BeforeValidator(_count(1, 32)), _whole(1)]
 """A whole number, at least 1 and below 2^32."""
 Natural = Annotated[int, BeforeValidator(_count(0, 64)), _whole(0)]
 """A whole number, at least 0 and below 2^64."""
+FrameCount = Annotated[int, BeforeValidator(_count(0, 32)), _whole(0)]
+"""A whole number of frames, at least 0 and below 2^32."""
 Number = Annotated[
     float,
     BeforeValidator(_number),

@@ -6,9 +6,9 @@ use super::{check_host, check_port};
 use crate::error::SpecError;
 use crate::network::Topology;
 use crate::path::LossModel;
-use crate::spec::control::{Notification, NotificationLane};
+use crate::spec::control::{Control, Notification, NotificationLane};
 use crate::spec::switching::{Egress, Memory, MemoryPause, Service};
-use crate::spec::{Departures, Engine, FrameSize, LinkSpec, Network, Source, Spec};
+use crate::spec::{Departures, Engine, FrameSize, Limit, LinkSpec, Network, Source, Spec};
 use crate::units::{Bytes, Span};
 
 /// Most hosts of the slotted engine.
@@ -184,6 +184,27 @@ fn check_beside(spec: &Spec) -> Result<(), SpecError> {
             *pointer,
             format!("networks with shared memories, adapters or slow outputs have no {what}"),
         )),
+        None => check_limiter(&spec.control),
+    }
+}
+
+/// Behind shared memories, adapters and slow outputs what limiters hold waits in the queues of its host.
+fn check_limiter(control: &Control) -> Result<(), SpecError> {
+    let Some(limiter) = control.limiter() else { return Ok(()) };
+    let scheme = match control {
+        Control { bcn: Some(_), .. } => "bcn",
+        Control { qcn: Some(_), .. } => "qcn",
+        _ => "dcqcn",
+    };
+    let parts = [
+        ("queue", limiter.queue != Limit::Unlimited, "no limit of what waits for a limiter: leave 'queue' out"),
+        ("fifo_frames", limiter.fifo_frames > 0, "no frames that limiters pass on early: leave 'fifo' out"),
+    ];
+    match parts.iter().find(|part| part.1) {
+        Some((field, _, what)) => Err(SpecError::new(
+            format!("/control/{scheme}/reaction_point/limiter/{field}"),
+            format!("networks with shared memories, adapters or slow outputs, and the slotted engine, have {what}"),
+        )),
         None => Ok(()),
     }
 }
@@ -252,7 +273,8 @@ fn check_slotted(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
         ("/record/limiters", !spec.record.limiters.is_empty(), "records no series of limiters"),
         ("/record/captures", !spec.record.captures.is_empty(), "writes no captures"),
         ("/record/queue_levels", !spec.record.queue_levels.is_empty(), "records no levels of queues"),
-    ])
+    ])?;
+    check_limiter(&spec.control)
 }
 
 fn refuse(parts: &[(&str, bool, &str)]) -> Result<(), SpecError> {

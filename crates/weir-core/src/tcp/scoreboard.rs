@@ -152,7 +152,7 @@ impl Scoreboard {
         self.nxt += u64::from(len);
     }
 
-    /// Everything below `ack` has arrived.
+    /// Everything below `ack` has arrived. A segment of which only a part has is still outstanding as a whole.
     #[inline]
     pub(crate) fn acknowledge(&mut self, ack: u64, news: &mut Delivered) {
         while let Some(&sent) = self.sent.front().filter(|sent| sent.seq + u64::from(sent.len) <= ack) {
@@ -170,7 +170,7 @@ impl Scoreboard {
         while self.in_order.front().is_some_and(|resent| resent.0 < self.first) {
             self.in_order.pop_front();
         }
-        self.una = self.una.max(ack.min(self.nxt));
+        self.una = self.sent.front().map_or(self.nxt, |sent| sent.seq);
         self.lost_below = self.lost_below.max(self.first);
         self.next_resend = self.next_resend.max(self.first);
     }
@@ -504,12 +504,24 @@ mod tests {
         assert_eq!(again.collect::<Vec<_>>(), [0, 1, 3, 4, 5]);
     }
 
+    #[test]
+    fn a_segment_acknowledged_in_part_is_outstanding_as_a_whole() {
+        let mut board = board(3);
+        board.lose_all();
+        let mut news = Delivered::default();
+        board.acknowledge(LEN + 4, &mut news);
+        board.check();
+        assert_eq!((news.acked, board.una(), board.outstanding(), board.pipe()), (LEN, LEN, 2 * LEN, 0));
+        board.acknowledge(3 * LEN, &mut news);
+        assert_eq!((news.acked, board.outstanding(), board.pipe()), (3 * LEN, 0, 0));
+    }
+
     proptest! {
         /// Whatever is told in which order: the sums are those of the segments, losses only grow, and nothing that has
         /// arrived is sent again.
         #[test]
         fn the_sums_are_those_of_the_segments(
-            steps in prop::collection::vec((0u8..7, 0u64..40, 1u64..10), 1..200), fack: bool,
+            steps in prop::collection::vec((0u8..8, 0u64..40, 1u64..10), 1..200), fack: bool,
         ) {
             let marking = if fack { LossMarking::Fack } else { LossMarking::Count };
             let (mut board, mut now) = (board(5), 1000);
@@ -522,6 +534,7 @@ mod tests {
                     0 | 1 => (0..length).for_each(|_| board.on_sent(time, LEN as u32)),
                     2 => board.sack(start, start + length * LEN, &mut news),
                     3 => board.acknowledge((board.una() + length * LEN).min(board.nxt()), &mut news),
+                    7 => board.acknowledge((board.una() + at).min(board.nxt()), &mut news),
                     4 => _ = board.detect(marking),
                     5 => if let Some((place, _)) = board.next_lost() {
                         prop_assert!(board.get(place).is_some_and(|sent| sent.skip == 0));

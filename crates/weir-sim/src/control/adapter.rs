@@ -214,7 +214,8 @@ impl Adapter {
 
     /// Whether a frame of the flow of outlet `place` that comes at `now`, while the port is `free` or not, is taken.
     #[inline]
-    pub(crate) fn has_room(&self, now: Time, place: u32, size: Bytes, free: bool) -> bool {
+    pub(crate) fn has_room(&mut self, now: Time, place: u32, size: Bytes, free: bool) -> bool {
+        self.advance(now, place);
         let outlet = &self.outlets[place as usize];
         let (waits, limit) = match outlet.limited {
             true => (Load { frames: outlet.queue.len() as u64, bytes: outlet.bytes }, self.limited_limit),
@@ -222,7 +223,7 @@ impl Adapter {
         };
         // As at a port, a frame that need not wait is not held against the limit.
         limit.admits(waits.frames + 1, waits.bytes + size.count())
-            || free && self.all.frames == 0 && outlet.not_before() <= now
+            || free && self.all.frames == 0 && outlet.begin <= now
     }
 
     /// Whether the flow of outlet `place` has a limiter.
@@ -272,12 +273,7 @@ impl Adapter {
     pub(crate) fn take(&mut self, now: Time) -> Option<(FrameId, Bytes, u32)> {
         for turn in 0..self.turns.len() {
             let place = self.turns[turn];
-            let outlet = &mut self.outlets[place as usize];
-            if let Some(rules) = &self.rules
-                && outlet.reaction.advance(now, rules)
-            {
-                self.know(place);
-            }
+            self.advance(now, place);
             let outlet = &mut self.outlets[place as usize];
             if outlet.begin > now {
                 continue;
@@ -334,6 +330,17 @@ impl Adapter {
         if outlet.limited { outlet.point } else { NO_POINT }
     }
 
+    /// Does what the limiter of an outlet was to do by itself up to `now`.
+    #[inline]
+    fn advance(&mut self, now: Time, place: u32) {
+        let outlet = &mut self.outlets[place as usize];
+        if let Some(rules) = &self.rules
+            && outlet.reaction.advance(now, rules)
+        {
+            self.know(place);
+        }
+    }
+
     /// Takes over what the limiter and the pacer of an outlet allow now.
     #[inline]
     fn know(&mut self, place: u32) {
@@ -355,17 +362,17 @@ impl Adapter {
         self.wait_ps += span * u128::from(self.all.frames);
     }
 
-    /// Writes down the intervals of the limiters that ended up to `now`; nothing has happened since.
+    /// Writes down the intervals of the limiters that ended up to `now`; nothing has happened since. What is due by itself
+    /// is only looked ahead at: it happens when the adapter is used, recorded or not.
     pub(crate) fn write_rows(&mut self, now: Time) {
         let (Some(boundaries), Some(rules)) = (self.boundaries, &self.rules) else { return };
         while self.boundary <= now {
             let at = self.boundary;
             for outlet in &mut self.outlets {
-                if outlet.reaction.advance(at, rules) {
-                    outlet.ask();
-                }
-                let (meter, before) = (outlet.reaction.meter(), outlet.before);
-                let rate = match outlet.reaction.allowance() {
+                let mut reaction = outlet.reaction.clone();
+                reaction.advance(at, rules);
+                let (meter, before) = (reaction.meter(), outlet.before);
+                let rate = match reaction.allowance() {
                     Allowance::Unlimited => None,
                     Allowance::Limited(rate) => Some(rate.bps()),
                     Allowance::Stopped(_) => Some(0),

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use proptest::prelude::*;
 use weir_core::network::Topology;
 use weir_core::spec::control::{
-    Bcn, BcnReactionPoint, Control, Counted, Limiter, Notification, NotificationLane, Pause, Positive, Qcn,
+    Bcn, BcnReactionPoint, Control, Counted, Drift, Limiter, Notification, NotificationLane, Pause, Positive, Qcn,
     QcnCongestionPoint, QcnReactionPoint, Recovery, Response, Sampling, Severe, SevereAction,
 };
 use weir_core::spec::{
@@ -341,6 +341,15 @@ fn qcn_keeps_the_queue_short_and_the_link_busy() {
     assert!(totals.control.reaction_points.iter().all(|(_, meter)| meter.decreases > 0));
 }
 
+/// Of limiters: some hold nothing at all, or less than a frame.
+fn any_limiter_queue() -> impl Strategy<Value = Limit> {
+    prop_oneof![
+        Just(Limit::Unlimited),
+        (0u64..4).prop_map(Limit::Frames),
+        (0u64..5000).prop_map(|bytes| Limit::Bytes(Bytes::new(bytes))),
+    ]
+}
+
 fn star(hosts: u32, gap: u64) -> Spec {
     let sources = (0..hosts - 1).map(|host| constant(host, hosts - 1, gap)).collect();
     spec(hosts, sources, us(400))
@@ -389,7 +398,8 @@ proptest! {
     fn any_network_conserves_frames_under_congestion_management(
         scenario in any_scenario(), chosen in any::<u64>(), qcn in any::<bool>(), data in any::<bool>(),
         pausing in any::<u64>(), xoff in 0u64..20_000, quanta in prop::option::of(1u16..200),
-        every in 1500u64..20_000, fifo in 0u32..4, action in 0usize..3,
+        every in 1500u64..20_000, fifo in 0u32..4, action in 0usize..3, queue in any_limiter_queue(),
+        (timer, rows) in (1u64..40, 1u64..40),
     ) {
         let mut spec = scenario;
         let topology = Topology::expand(&spec.network).expect("a legal network");
@@ -397,7 +407,10 @@ proptest! {
         let ports = (0..).zip(&topology.ports).filter(|(id, port)| picked(chosen, *id) && !topology.is_host(port.from));
         let ports: Vec<u32> = ports.map(|(id, _)| id).collect();
         let nodes = 0..topology.nodes.len() as u32;
-        let hosts = nodes.clone().filter(|&node| topology.is_host(node) && picked(chosen.rotate_left(7), node)).collect();
+        let hosts = nodes.clone().filter(|&node| topology.is_host(node) && picked(chosen.rotate_left(7), node));
+        let hosts: Vec<u32> = hosts.collect();
+        let probe = |&host: &u32| LimiterProbe { host, every_ps: us(rows) };
+        spec.record.limiters = hosts.iter().map(probe).collect();
         let mut control = if qcn { with_qcn().control } else {
             let action = [SevereAction::None, SevereAction::Stop, SevereAction::Max][action];
             severe(calibration(), action).control
@@ -409,13 +422,15 @@ proptest! {
             bcn.congestion_point.sample_every_bytes = Bytes::new(every);
             bcn.congestion_point.q_eq_bytes = Bytes::new(2 * every);
             bcn.reaction_point.hosts = hosts;
-            bcn.reaction_point.limiter.fifo_frames = fifo;
+            bcn.reaction_point.limiter = Limiter { queue, fifo_frames: fifo, ..bcn.reaction_point.limiter };
+            bcn.reaction_point.drift = Some(Drift { step_bps: Rate::from_bps(100_000_000), every_ps: us(timer) });
         } else if let Some(qcn) = &mut control.qcn {
             qcn.congestion_point.ports = ports;
             qcn.congestion_point.notification.lane = lane;
             qcn.congestion_point.sample_every_bytes = Bytes::new(every);
             qcn.reaction_point.hosts = hosts;
-            qcn.reaction_point.limiter.fifo_frames = fifo;
+            qcn.reaction_point.limiter = Limiter { queue, fifo_frames: fifo, ..qcn.reaction_point.limiter };
+            qcn.reaction_point.recovery.timer_ps = us(timer);
         }
         let nodes = nodes.filter(|&node| !topology.is_host(node) && picked(pausing, node)).collect();
         let xoff_bytes = Bytes::new(xoff);

@@ -2,9 +2,9 @@
 //! frames as in the slotted engine, and what only the event engine can do.
 
 use proptest::prelude::*;
-use weir_core::spec::control::{NotificationLane, Sampling};
+use weir_core::spec::control::{Limiter, NotificationLane, Sampling};
 use weir_core::spec::switching::{Egress, PauseScope, Service};
-use weir_core::spec::{Departures, Engine, FrameSize, LinkSpec, Network, PortProbe, Spec, TrafficProbe};
+use weir_core::spec::{Departures, Engine, FrameSize, Limit, LinkSpec, Network, PortProbe, Spec, TrafficProbe};
 use weir_core::units::{Bytes, Rate, Time};
 use weir_sim::hotspots::{Benchmark, Hotspot, SLOT};
 use weir_sim::{Plan, Progress, Totals, simulate};
@@ -282,6 +282,21 @@ fn what_does_not_stand_beside_a_shared_memory_is_refused_at_its_place() {
     spec.record.limiters = vec![LimiterProbe { host: 0, every_ps: SLOT }];
     let fault = Plan::new(spec).expect_err("no series of limiters");
     assert_eq!(fault.pointer, "/record/limiters");
+}
+
+#[test]
+fn queues_of_limiters_are_refused_beside_a_shared_memory_in_both_engines() {
+    for engine in [Engine::Event, Engine::Slotted { flows: true }] {
+        for (queue, fifo_frames, field) in [(Limit::Frames(0), 0, "queue"), (Limit::Unlimited, 1, "fifo_frames")] {
+            let mut spec = Benchmark::single_stage(8).with_bcn(0.03, 0.005).spec();
+            spec.run.engine = engine;
+            if let Some(bcn) = &mut spec.control.bcn {
+                bcn.reaction_point.limiter = Limiter { queue, fifo_frames, pacing_jitter: 0.0 };
+            }
+            let fault = Plan::new(spec).expect_err("no queues of limiters");
+            assert_eq!(fault.pointer, format!("/control/bcn/reaction_point/limiter/{field}"));
+        }
+    }
 }
 
 #[test]

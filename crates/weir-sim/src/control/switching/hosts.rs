@@ -56,10 +56,11 @@ impl Fabric<'_> {
         if lane == Lane::Control {
             return self.offer_control(port, id, size);
         }
-        let (now, to) = (self.now, self.plan.target(self.frames[id].flow));
+        let (now, frame) = (self.now, &self.frames[id]);
+        let to = (frame.kind != Kind::Notification).then(|| self.plan.target(frame.flow));
         let begins = self.lines[port as usize].port.is_free(now);
         let Some(station) = self.control.as_mut().and_then(|control| control.station(port)) else { return };
-        let place = station.place(to);
+        let place = to.map_or(station.place_of_notifications(), |to| station.place(to));
         if station.has_room(size, begins && station.is_open(place)) {
             station.push(now, &mut self.frames, id, place);
             self.call_station(port, now);

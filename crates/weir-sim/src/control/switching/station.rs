@@ -86,7 +86,7 @@ pub(super) struct Station {
     pub(super) outlet: Outlet,
     /// All destinations, in order of node ids.
     destinations: Vec<u32>,
-    /// One for each destination, or one.
+    /// One for each destination and one for notifications, or one.
     queues: Vec<Queue>,
     ready: Vec<u64>,
     /// The queue whose turn it is, or the first after it.
@@ -114,7 +114,7 @@ impl Station {
         destinations.sort_unstable();
         destinations.dedup();
         destinations.shrink_to_fit();
-        let queues = if in_turn { destinations.len() } else { 1 };
+        let queues = if in_turn { destinations.len() + 1 } else { 1 };
         let limiters = if obedience.is_some() { destinations.len() } else { 0 };
         Station {
             feed,
@@ -141,6 +141,11 @@ impl Station {
     /// The place of a destination, which is one of the host's.
     pub(super) fn place(&self, to: u32) -> u32 {
         self.destinations.partition_point(|&other| other < to) as u32
+    }
+
+    /// The place of notifications among the data, whoever they are for: behind those of all destinations, without a limiter.
+    pub(super) fn place_of_notifications(&self) -> u32 {
+        self.destinations.len() as u32
     }
 
     /// The destination with this place.
@@ -258,7 +263,8 @@ impl Station {
         }
         if let Some(obedience) = &self.obedience {
             let tx = self.tx(size);
-            let limiter = self.limiters.get_mut(self.limiter_of[place as usize] as usize);
+            let of_place = self.limiter_of.get(place as usize).copied().unwrap_or(NONE);
+            let limiter = self.limiters.get_mut(of_place as usize);
             let is_limited = limiter.is_some();
             if let Some(limiter) = limiter {
                 limiter.spend(now, tx);
@@ -360,4 +366,48 @@ fn next_set(words: &[u64], turn: usize) -> Option<usize> {
     let after = (first + 1).min(words.len());
     let places = (after..words.len()).chain(0..after);
     places.into_iter().find(|&i| words[i] != 0).map(|i| i * 64 + words[i].trailing_zeros() as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_core::ethernet::bcn;
+    use weir_core::queue::Lane;
+
+    use super::*;
+    use crate::frames::Frame;
+    use crate::workloads::calibration;
+
+    const SIZE: Bytes = Bytes::new(1500);
+
+    fn limited_station(in_turn: bool) -> Station {
+        let rate = Rate::from_gbit_per_s(10);
+        let rules = Rules::new(&calibration().control, rate).expect("the calibration has limiters");
+        let obedience = Obedience { rules, jitter: 0.0, seed: Seed::new(1) };
+        let outlet = Outlet { host: 0, rate, framing: Bytes::ZERO, limit: Limit::UNLIMITED };
+        let mut station = Station::new(outlet, None, vec![4, 2], in_turn, Some(obedience));
+        for place in 0..2 {
+            let less = Feedback::Bcn(bcn::Feedback::Change(-50.0));
+            station.on_feedback(Time::ZERO, place, 7, less, &Pool::new());
+        }
+        station
+    }
+
+    #[test]
+    fn a_notification_among_the_data_is_charged_to_no_limiter() {
+        for in_turn in [false, true] {
+            let (mut station, mut frames) = (limited_station(in_turn), Pool::new());
+            let mut push = |station: &mut Station, place| {
+                let id = frames.put(Frame::new(Time::ZERO, 0, 0, SIZE, Lane::Data));
+                station.push(Time::ZERO, &mut frames, id, place);
+            };
+            let notifications = station.place_of_notifications();
+            (0..3).for_each(|_| push(&mut station, notifications));
+            let place = station.place(4);
+            push(&mut station, place);
+            let mut take = || station.take(Time::ZERO, &frames).map(|(_, _, place)| place);
+            assert_eq!([take(), take(), take()], [Some(notifications); 3]);
+            assert_eq!(take(), None, "the data waits for its limiter");
+            assert_eq!(station.tag(notifications), NO_POINT);
+        }
+    }
 }
