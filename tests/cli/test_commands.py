@@ -287,6 +287,9 @@ def test_a_search_that_ran_out_of_time_is_resumed_to_the_same_result(weir, place
     assert outcome.code == 1
     assert outcome.json["ending"] == "timed out"
     assert outcome.json["trials"] < whole["trials"]
+    again = weir("search", "search.yaml", "--out", "s")
+    assert again.code == 2
+    assert "go on with:  weir search --resume s" in again.err
     assert "weir search --resume s" in outcome.err
     resumed = weir("search", "--resume", "s", "--json")
     assert resumed.code == 0

@@ -10,7 +10,7 @@ import pytest
 from weirlab.errors import MissingCapability
 from weirlab.plots import Plot, delay_plots, delivery_plots, port_plots
 from weirlab.plots.series import POINTS, SERIES
-from weirlab.plots.study import plane_plots
+from weirlab.plots.study import effect_plots, plane_plots
 from weirlab.plots.style import DARK, LIGHT, altair, finished, scaled
 from weirlab.records import Records
 
@@ -179,3 +179,26 @@ def test_two_factors_of_numbers_make_a_plane_for_each_combination_of_the_others(
     assert len(found) == 9
     assert found[3, 192] == pytest.approx(3.1925), "kB, mean over the replicates"
     assert plane_plots(points, measures, ["kind", "a.gd"]) == []
+
+
+@pytest.mark.parametrize("replicates", [1, 2])
+def test_a_point_with_an_irregular_result_is_ringed_and_bars_are_named_only_where_there_are_some(replicates):
+    points = pl.DataFrame({"point": [0, 1], "size": ["64 B", "128 B"]})
+    measures = pl.DataFrame(
+        [
+            {"point": point, "measure": "NDR", "replicate": replicate, "value": 1.0 + point + replicate}
+            | {"unit": "Mframe/s", "irregular": point == 1 and replicate == 0}
+            for point in (0, 1)
+            for replicate in range(replicates)
+        ]
+    )
+    (plot,) = effect_plots(points, measures, ["size"])
+    assert "Ringed: an irregular result" in plot.note
+    assert ("bar: 95 % interval" in plot.note) is (replicates > 1)
+    rows = [row for row in data_of(plot) if "irregular" in row]
+    assert {row["level"]: row["irregular"] for row in rows} == {"64 B": False, "128 B": True}
+    marked = re.findall(r'aria-label="[^"]*, irregular"', plot.svg())
+    assert len(marked) == 2, "the point and its ring"
+    (plain,) = effect_plots(points, measures.drop("irregular"), ["size"])
+    assert "Ringed" not in plain.note
+    assert ", irregular" not in plain.svg()

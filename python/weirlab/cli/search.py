@@ -121,6 +121,7 @@ def search(
             )
         hints = {} if earlier is None else _hints(scenario, earlier)
         scenario = scenario.assign(hints)
+        _refuse_unfinished(out)
         with claimed_directory(scenario.name, out) as directory:
             if scenario.study is not None:
                 _search_points(scenario, directory, timeout, overrides(sets), report=report, as_json=as_json)
@@ -231,6 +232,21 @@ def _search(
     finally:
         testbed.close()
     return result
+
+
+def _refuse_unfinished(out: Path | None) -> None:
+    """Raise InputError where ``out`` holds a search that can go on."""
+    from weirlab.errors import InputError
+    from weirlab.results import Manifest
+
+    if out is None or not (out / "manifest.json").exists():
+        return
+    manifest = Manifest.read(out)
+    if manifest.kind in ("search", "search-study") and manifest.status != "complete":
+        raise InputError(
+            f"{out}: holds a search that has not ended; go on with:  weir search --resume {out}\n"
+            f"or name a new or an empty directory"
+        )
 
 
 def _earlier(directory: Path) -> Scenario:

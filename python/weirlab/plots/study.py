@@ -23,7 +23,8 @@ _KINDS = {"ps": "time", "B": "bytes", "bit/s": "rate"}
 
 
 def effect_plots(points: pl.DataFrame, measures: pl.DataFrame, factors: Sequence[str]) -> list[Plot]:
-    """One plot per measure: means with their 95 % intervals.
+    """One plot per measure: means with their 95 % intervals. Rows of ``measures`` whose column ``irregular``
+    holds, where there is one, have their point ringed.
 
     The factor with most levels stands on the horizontal axis, the others make up the series. With numbers as
     levels, units included, the axis is to scale.
@@ -112,10 +113,12 @@ def _means(rows: pl.DataFrame, unit: str) -> pl.DataFrame:
     largest = float(known.select(pl.col("value").abs().max()).item())
     factor, shown = scaled(largest, _KINDS[unit]) if unit in _KINDS else (1.0, "" if unit == "1" else unit)
     means = []
+    marked = "irregular" in known.columns
     for (level, series), group in known.group_by("level", "series", maintain_order=True):
         interval = mean_interval([value * factor for value in group.get_column("value")])
         assert interval is not None, "rows without a value were dropped"
         single = interval.count == 1
+        irregular = marked and bool(group.get_column("irregular").any())
         means.append(
             {
                 "level": level,
@@ -124,9 +127,12 @@ def _means(rows: pl.DataFrame, unit: str) -> pl.DataFrame:
                 "low": interval.mean if single else interval.low,
                 "high": interval.mean if single else interval.high,
                 "unit": shown,
+                "irregular": irregular,
+                "count": interval.count,
                 "text": f"{level} {series}: {interval.mean:.4g} {shown}"
                 + ("" if single else f" ± {interval.half_width:.2g}")
-                + f" ({interval.count} replicates)",
+                + f" ({interval.count} replicate{'' if single else 's'})"
+                + (", irregular" if irregular else ""),
             }
         )
     return pl.DataFrame(means)
@@ -170,13 +176,23 @@ def _plot(name: str, rows: pl.DataFrame, across: str, others: Sequence[str], ord
             y="mean:Q", shape=shape, description="text:N"
         )
     )
+    notes = [note]
+    if rows.get_column("irregular").any():
+        layers.append(
+            base.transform_filter("datum.irregular")
+            .mark_point(filled=False, size=230, strokeWidth=1.4, shape="circle")
+            .encode(y="mean:Q", description="text:N")
+        )
+        notes.insert(0, "Ringed: an irregular result is among them; the table says why.")
+    if rows.get_column("count").max() != 1:
+        notes.insert(0, "Point: mean; bar: 95 % interval over replicates.")
     by = f", by {' and '.join(other.rsplit('.', 1)[-1] for other in others)}" if others else ""
     return finished(
         [alt.layer(*layers)],
         name=f"measure-{name}",
         title=f"{name} against {title}{by}",
         description=f"Mean and 95 % interval of {name} at {rows.height} points.",
-        note=" ".join(part for part in ("Point: mean; bar: 95 % interval over replicates.", note) if part),
+        note=" ".join(part for part in notes if part),
     )
 
 

@@ -74,7 +74,12 @@ def points_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
         Section("Rates by factor", [figure(plot) for plot in plots] or [Text("Nothing was found yet.")]),
         Section(
             "Searches",
-            [Text("Each search has a directory of its own beside this page, with its own report.")],
+            [
+                Text(
+                    "Each search has a directory of its own beside this page. Its own report is made by "
+                    "'weir report DIR' with that directory."
+                )
+            ],
         ),
         provenance_section(manifest, manifest.provenance),
         Section("Scenario", [scenario_details(scenario)]),
@@ -160,6 +165,7 @@ def rate_plots(rates: pl.DataFrame) -> list[Plot]:
         replicate="replicate",
         value=pl.col("lower_fps") * factor,
         unit=pl.lit(unit),
+        irregular=~pl.col("regular"),
     )
     points = rates.select("point", *factors).unique(maintain_order=True)
     return effect_plots(points, measures, factors)
