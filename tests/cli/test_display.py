@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from weirlab.cli.display import outcome_text
@@ -35,3 +37,10 @@ def trial(sent: int, lost: int, *, stopped_early: bool = False) -> Trial:
 )
 def test_a_loss_is_never_rounded_to_none_and_a_stopped_trial_says_so(measured: Trial, says: str) -> None:
     assert outcome_text(measured) == says
+
+
+def test_a_trial_that_was_made_again_says_so() -> None:
+    first = trial(1000, 0)
+    again = replace(first, spec=replace(first.spec, purpose="repeat"))
+    assert outcome_text(again) == "no loss, a repetition"
+    assert "repetition" not in outcome_text(first)

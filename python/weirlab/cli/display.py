@@ -61,13 +61,15 @@ def time_text(seconds: float | None) -> str:
 
 
 def outcome_text(trial: Trial) -> str:
-    """What a trial lost, and when it was stopped for it."""
+    """What a trial lost, when it was stopped for it, and whether it was made again for the tester's fault."""
     lost = trial.sent_frames - trial.received_frames
     ratio = f"{trial.loss_ratio:.3%}" if trial.loss_ratio >= 5e-6 else "below 0.001%"
     text = "no loss" if lost == 0 else f"lost {lost:,} of {trial.sent_frames:,} ({ratio})"
     if trial.stopped_early:
         text += f", stopped after {trial.intended_frames / trial.spec.intended_load_fps:.2g} s"
-    return text + (f", {trial.unsent_ratio:.2%} unsent" if trial.unsent_ratio > 0.005 else "")
+    if trial.unsent_ratio > 0.005:
+        text += f", {trial.unsent_ratio:.2%} unsent"
+    return text + (", a repetition" if trial.spec.purpose == "repeat" else "")
 
 
 def _bounds(bounds: Mapping[str, tuple[float | None, float | None]]) -> str:
