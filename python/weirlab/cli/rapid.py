@@ -232,7 +232,8 @@ def send(
             except KeyboardInterrupt:
                 raise Interrupted("interrupted before a session was open") from None
         document = {**transfer.document(), "directory": str(directory)}
-        status: Status = {"complete": "complete", "interrupted": "interrupted"}.get(transfer.ending, "failed")  # type: ignore[assignment]
+        endings: dict[str, Status] = {"complete": "complete", "interrupted": "interrupted"}
+        status = endings.get(transfer.ending, "failed")
         save_tables(transfer.tables, directory / "tables")
         write_json(directory / "settings.json", settings.model_dump(mode="json"))
         write_json(directory / "result.json", document)

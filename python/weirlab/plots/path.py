@@ -57,7 +57,7 @@ def _floor(known: Sequence[HopEstimate], place: int) -> Plot:
         fitted = pl.DataFrame({"size": ends, "rtt": [line.at(end) * 1e12 for end in ends]})
         points.append(drawn.with_columns(hop=pl.lit(_name(each))))
         lines.append(fitted.with_columns(hop=pl.lit(_name(each))))
-    factor, unit = scaled(max(float(part["rtt"].max()) for part in points), "time")  # type: ignore[arg-type]
+    factor, unit = scaled(float(pl.concat(points).select(pl.col("rtt").max()).item()), "time")
     alt = altair()
     color = _color([_name(each) for each in known])
     size = alt.X("size:Q", title="packet [B]", scale=alt.Scale(zero=False, nice=False))

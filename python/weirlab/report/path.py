@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from weirlab.bulk.path import Characterization, HopEstimate, WayBack, load_path
@@ -42,8 +43,9 @@ def path_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
     found, back = load_path(directory)
     estimates = found.estimates()
     plots = path_plots(found)
-    narrow = [each for each in estimates if each.link is not None and each.link.capacity_bps is not None]
-    bottleneck = min(narrow, key=lambda each: each.link.capacity_bps, default=None)  # type: ignore[union-attr,return-value,arg-type]
+    bottleneck = min(estimates, key=_capacity_bps, default=None)
+    if bottleneck is not None and math.isinf(_capacity_bps(bottleneck)):
+        bottleneck = None
     lead: list[Block] = [*status_callouts(manifest), _cards(found, estimates, bottleneck)]
     if not found.route.reached:
         lead.append(Callout("The destination does not answer", found.route.ending))
@@ -64,6 +66,12 @@ def path_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
         footer=footer(manifest.provenance),
     )
     return page, plots
+
+
+def _capacity_bps(each: HopEstimate) -> float:
+    """That of the link to a hop; infinite where it is unknown or only a bound."""
+    known = None if each.link is None else each.link.capacity_bps
+    return math.inf if known is None else known
 
 
 def _cards(

@@ -84,7 +84,7 @@ class Transfer:
             "estimated": len(estimated),
             "intact": len(intact),
             "intact_share": len(intact) / len(whole) if len(whole) else None,
-            "excursion_share": float(estimated["excursion_gaps"].is_not_null().mean())  # type: ignore[arg-type]
+            "excursion_share": float(estimated.select(pl.col("excursion_gaps").is_not_null().mean()).item())
             if len(estimated)
             else None,
             **quantiles,
