@@ -49,3 +49,9 @@ def test_the_command_loads_typer_and_nothing_heavy():
     modules = loaded_after("import weirlab.cli")
     assert "typer" in modules
     assert not modules.intersection(HEAVY)
+
+
+def test_a_table_of_one_kind_of_result_loads_neither_the_other_kinds_nor_scenarios():
+    modules = loaded_after("import weirlab.report.trace")
+    assert "weirlab.plots.trace" in modules
+    assert not modules.intersection({"pydantic", "scipy", "weirlab.scenario", "weirlab.report.study"})

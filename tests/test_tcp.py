@@ -11,7 +11,7 @@ import pytest
 from weirlab import run
 from weirlab.errors import ScenarioError
 from weirlab.measures import delivered_rate, evaluate, jain_fairness
-from weirlab.plots import connection_plots
+from weirlab.plots.series import connection_plots
 from weirlab.runs import simulate
 from weirlab.scenario import loads
 

@@ -8,10 +8,9 @@ import polars as pl
 import pytest
 
 from weirlab.errors import MissingCapability
-from weirlab.plots import Plot, delay_plots, delivery_plots, port_plots
-from weirlab.plots.series import POINTS, SERIES
+from weirlab.plots.series import POINTS, SERIES, delay_plots, delivery_plots, port_plots
 from weirlab.plots.study import effect_plots, plane_plots
-from weirlab.plots.style import DARK, LIGHT, altair, finished, scaled
+from weirlab.plots.style import DARK, LIGHT, Plot, altair, finished, scaled
 from weirlab.records import Records
 
 

@@ -1,27 +1,20 @@
-"""Reports: one HTML page per result, and its plots as files. Needs the extra `weirlab[report]`."""
+"""Reports: one HTML page per result, and its plots as files. Needs the extra `weirlab[report]`.
+
+Importing this package imports no page: a command that shows one table does not pay for all of them.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from weirlab.bulk import Campaign
 from weirlab.errors import InputError
-from weirlab.plots import style
-from weirlab.plots.style import Plot
-from weirlab.report.bulk import bulk_page
-from weirlab.report.page import Page, jinja2
-from weirlab.report.path import path_page
-from weirlab.report.reproduce import reproduce_page
-from weirlab.report.run import run_page
-from weirlab.report.search import replay, search_page
-from weirlab.report.search_points import points_page
-from weirlab.report.study import study_page
-from weirlab.report.trace import trace_page
-from weirlab.reproduce import Findings
 from weirlab.results import Manifest
-from weirlab.runs import Run
-from weirlab.study import Study
+
+if TYPE_CHECKING:
+    from weirlab.plots.style import Plot
+    from weirlab.report.page import Page
 
 __all__ = ["Report", "require_packages", "write_report"]
 
@@ -36,6 +29,9 @@ class Report:
 
 def require_packages() -> None:
     """Raise MissingCapability, which says how to get them, unless all packages of a report are installed."""
+    from weirlab.plots import style
+    from weirlab.report.page import jinja2
+
     style.altair()
     style.converter()
     jinja2()
@@ -58,20 +54,40 @@ def write_report(directory: str | Path, *, pictures: bool = True) -> Report:
 def _page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
     match manifest.kind:
         case "run":
+            from weirlab.report.run import run_page
+            from weirlab.runs import Run
+
             return run_page(Run.load(directory), manifest)
         case "study":
+            from weirlab.report.study import study_page
+            from weirlab.study import Study
+
             return study_page(Study.load(directory), manifest)
         case "search-study":
+            from weirlab.report.search_points import points_page
+
             return points_page(directory, manifest)
         case "search":
+            from weirlab.report.search import replay, search_page
+
             return search_page(replay(directory), manifest)
         case "campaign":
+            from weirlab.bulk import Campaign
+            from weirlab.report.bulk import bulk_page
+
             return bulk_page(Campaign.load(directory), manifest)
         case "reproduce":
+            from weirlab.report.reproduce import reproduce_page
+            from weirlab.reproduce import Findings
+
             return reproduce_page(Findings.load(directory), manifest)
         case "trace":
+            from weirlab.report.trace import trace_page
+
             return trace_page(directory, manifest)
         case "path":
+            from weirlab.report.path import path_page
+
             return path_page(directory, manifest)
         case "rapid":
             raise InputError(f"{directory}: a live transfer has tables and result.json, but no page")

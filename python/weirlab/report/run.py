@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from weirlab.measures import evaluate
-from weirlab.plots import connection_plots, delay_plots, delivery_plots, limiter_plots, port_plots
+from weirlab.plots.series import connection_plots, delay_plots, delivery_plots, limiter_plots, port_plots
 from weirlab.plots.style import Plot, scaled
 from weirlab.records import Records
 from weirlab.report.control import control_sections, held_in_a_cycle

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from weirlab.errors import InputError, WeirlabError
-from weirlab.plots import Plot, loss_plots, progress_plots
-from weirlab.plots.search import outcome
-from weirlab.plots.style import scaled
+from weirlab.plots.search import loss_plots, outcome, progress_plots
+from weirlab.plots.style import Plot, scaled
 from weirlab.report.page import (
     Block,
     Callout,

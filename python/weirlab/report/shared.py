@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from typing import TYPE_CHECKING
 
 from weirlab.plots.style import scaled
 from weirlab.report.page import Callout, Code, Column, Details, Section, Table
 from weirlab.results import Manifest, Provenance
-from weirlab.scenario import Scenario
+
+if TYPE_CHECKING:
+    from weirlab.scenario import Scenario
 
 __all__ = ["display_unit", "footer", "provenance_section", "scenario_details", "status_callouts", "time_text"]
 
