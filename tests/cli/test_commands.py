@@ -410,6 +410,31 @@ def test_check_says_what_the_testbed_cannot_honour_on_any_machine(weir):
     assert re.search(r"traffic\.offered\.transport: a router forwards IP packets", outcome.err)
 
 
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        ("[./no-tester]", r"testbed\.run\.0: .*no-tester: no such program"),
+        ("[no-such-tester]", r"testbed\.run\.0: no-such-tester: no such program on the PATH"),
+        (
+            "[sh, -c, '{load2}']",
+            r"testbed\.run\.2: '\{load2\}': no field is called 'load2'; there are index, ",
+        ),
+    ],
+)
+def test_check_says_what_is_wrong_with_the_program_of_a_tester_and_where(weir, place, run, message):
+    (place / "t.yaml").write_text(
+        (place / "search.yaml")
+        .read_text()
+        .replace(
+            "testbed: {kind: sim, device: {kind: knee, capacity: 1 Mframe/s}}",
+            f"testbed: {{kind: command, run: {run}}}",
+        )
+    )
+    outcome = weir("check", "t.yaml")
+    assert outcome.code == 2
+    assert re.search(rf"t\.yaml:4:\d+: {message}", outcome.err), outcome.err
+
+
 def test_check_says_what_a_file_is(weir):
     assert weir("check", "run.yaml").out.startswith("run.yaml: legal; 'small' is a run with 1 traffic")
     document = weir("check", "study.yaml", "--json").json

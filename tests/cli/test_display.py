@@ -6,8 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from weirlab.cli.display import outcome_text
+from weirlab.cli.display import outcome_text, search_display
+from weirlab.search import ControlledSearch, LoadRange, SearchGoal, run_search
+from weirlab.search.mdr import Mdr
 from weirlab.testbed.base import Trial, TrialSpec
+from weirlab.testbed.devices import Knee
+from weirlab.testbed.sim import DeviceTestbed
 
 
 def trial(sent: int, lost: int, *, stopped_early: bool = False) -> Trial:
@@ -44,3 +48,17 @@ def test_a_trial_that_was_made_again_says_so() -> None:
     again = replace(first, spec=replace(first.spec, purpose="repeat"))
     assert outcome_text(again) == "no loss, a repetition"
     assert "repetition" not in outcome_text(first)
+
+
+def test_a_load_that_is_beyond_the_tester_is_told_once_with_what_the_tester_sent(capsys) -> None:
+    goals = [SearchGoal.ndr(duration_s=1.0, width=0.01)]
+    search = ControlledSearch(Mdr(goals, LoadRange(1e4, 1e6)), frame_size_bytes=64)
+    bed = DeviceTestbed(Knee(capacity_fps=4e5), tester_limit_fps=9e5)
+    with search_display("knee", goals, None) as display:
+        run_search(search, bed, on_progress=display)
+    lines = capsys.readouterr().err.splitlines()
+    told = [place for place, line in enumerate(lines) if "beyond the tester" in line]
+    assert [lines[place] for place in told] == [
+        "1 Mframe/s and more are beyond the tester, which sent 900 kframe/s; they are not offered again"
+    ]
+    assert "a repetition" in lines[told[0] - 1]

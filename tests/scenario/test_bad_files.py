@@ -457,6 +457,19 @@ SPOILT_SEARCHES = {
         "f.yaml:9:28: search.goals.NDR.exceed: binary decides about a load by one trial; take the algorithm "
         "'weir' or 'mlr'",
     ),
+    "an exceed ratio without the sum that it is a share of": (
+        "{NDR: {loss: 0 %}}",
+        "{NDR: {loss: 0 %, exceed: 50 %}}",
+        "f.yaml:8:28: search.goals.NDR.exceed: is a share of 'duration_sum', which is missing: how long do "
+        "the trials of a load last together? write both, such as 'exceed: 50 %, duration_sum: 21 s' with "
+        "trials of 1 s, or leave this out",
+    ),
+    "a duration sum of less than one trial": (
+        "{NDR: {loss: 0 %}}",
+        "{NDR: {loss: 0 %, exceed: 50 %, duration_sum: 5 s}, TST: {preset: tst009}}",
+        "f.yaml:8:42: search.goals.NDR.duration_sum: is shorter than one final trial (10 s); write that or "
+        "more, or leave this out",
+    ),
     "a preset that one trial does not decide": (
         "goals: {NDR: {loss: 0 %}}",
         "algorithm: {kind: mdr}\n  goals: {NDR: {preset: tst009}, PDR: {loss: 1 %}}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weirlab.errors import InputError, ScenarioError
+from weirlab.errors import InputError, ScenarioError, UnsupportedError
 from weirlab.runs import save_scenario
 from weirlab.scenario import load, loads
 from weirlab.scenario.presets import PRESETS
@@ -165,7 +165,7 @@ def test_a_program_is_looked_for_beside_the_scenario_file(tmp_path):
     tester.chmod(0o755)
     bed = {"testbed": {"kind": "command", "run": ["./tester"], "directory": "bed"}}
     assert isinstance(open_testbed(loads(TEXT, bed, file=str(tmp_path / "file.yaml"))), CommandTestbed)
-    with pytest.raises(InputError, match="no such program"):
+    with pytest.raises(UnsupportedError, match=r"testbed\.run\.0: .*tester: no such program"):
         open_testbed(
             loads(TEXT, {"testbed": {"kind": "command", "run": ["./tester"]}}, file=str(tmp_path / "f"))
         )

@@ -60,6 +60,53 @@ def test_a_worker_that_dies_is_said_to_have_died():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+def test_workers_that_are_interrupted_while_they_begin_do_not_complain(tmp_path):
+    """As long as a worker imports what it needs it cannot ignore Ctrl-C by itself."""
+    script = tmp_path / "slow_to_begin.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import pathlib, sys, time
+            from weirlab.search.parallel import mapped
+
+            if __name__ != "__main__":
+                pathlib.Path(sys.argv[1]).touch()
+                time.sleep(1.0)
+
+            def work(number):
+                return number
+
+            if __name__ == "__main__":
+                try:
+                    mapped(work, range(100_000), processes=2)
+                except KeyboardInterrupt:
+                    print("interrupted", flush=True)
+            """
+        )
+    )
+    begun = tmp_path / "begun"
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(begun)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        deadline = time.monotonic() + 60.0
+        while not begun.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        assert (out, err) == ("interrupted\n", "")
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 def test_an_interruption_ends_the_workers_and_is_passed_on(tmp_path):
     script = tmp_path / "slow.py"
     script.write_text(

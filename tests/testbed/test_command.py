@@ -132,8 +132,8 @@ def test_only_the_end_of_a_long_standard_error_is_kept(tmp_path):
         ('print(\'{"sent_frames": 5, "received_frames": 1, "offered_load_fps": 1e999}\')', "offered_load"),
         (printing({"sent_frames": 500, "received_frames": 1, "latency_s": 3}), "for latency_s"),
         (
-            printing({"sent_frames": 500, "received_frames": 1, "latency_s": {"p50": -1e-6}}),
-            "printed -1e-06 for latency_s.p50, which is a delay of 0 s or more",
+            printing({"sent_frames": 500, "received_frames": 1, "latency_s": {"p50": "slow"}}),
+            "printed 'slow' for latency_s.p50, which is a number",
         ),
         (printing({"sent_frames": 500, "received_frames": 1, "facts": {"a": [1]}}), "facts.a"),
         (printing({"sent_frames": 500, "received_frames": 1, "stopped_early": 1}), "for stopped_early"),
@@ -158,6 +158,48 @@ def test_an_answer_that_is_none_is_named(tmp_path, body, message):
     with pytest.raises(TestbedError, match="trial 3: ") as caught:
         trial_of(tmp_path, body)
     assert message in str(caught.value)
+
+
+def test_delays_of_clocks_that_disagree_are_left_out_and_the_counts_of_the_trial_are_believed(tmp_path):
+    latency = {"p50": 2e-6, "min": -1e-6}
+    trial = trial_of(tmp_path, printing({"sent_frames": 500, "received_frames": 490, "latency_s": latency}))
+    assert (trial.sent_frames, trial.received_frames) == (500, 490)
+    assert trial.latency_s == {}
+    assert trial.facts["latency"] == "left out: min was -1e-06 s, and no delay is below 0"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        printing({"sent_frames": 500, "received_frames": 1, "x" * 500_000: 1}),
+        printing({"sent_frames": 500, "received_frames": 1, "stopped_early": "x" * 500_000}),
+        printing({"sent_frames": 500, "received_frames": 1, "facts": {"x" * 500_000: [1]}}),
+        printing({"sent_frames": 500, "received_frames": 1, "latency_s": {"x" * 500_000: "slow"}}),
+        printing({"sent_frames": 1, "received_frames": 2, "facts": {"a": "x" * 500_000}}),
+        "import sys; sys.exit('x' * 500_000)",
+        "print('x' * 500_000)",
+    ],
+)
+def test_nonsense_of_any_length_is_cut_to_size_in_the_message(tmp_path, body):
+    with pytest.raises(TestbedError, match="trial 3: ") as caught:
+        trial_of(tmp_path, body)
+    assert "xxxx" in str(caught.value), "it says what the program said"
+    assert len(str(caught.value)) < 1000 + len(str(tmp_path))
+
+
+def test_what_a_program_says_cannot_move_the_cursor_of_a_terminal(tmp_path):
+    body = "import sys; sys.stderr.write('\\x1b[2Jall is well'); print('{}')"
+    with pytest.raises(TestbedError, match=r"it said: \?\[2Jall is well"):
+        trial_of(tmp_path, body)
+
+
+def test_counts_that_cannot_be_are_told_with_what_the_program_printed_and_said(tmp_path):
+    body = "import sys; print('port 1 is down', file=sys.stderr)\n"
+    with pytest.raises(ImpossibleTrial) as caught:
+        trial_of(tmp_path, body + printing({"sent_frames": 5, "received_frames": 10}))
+    assert "received 10 frames of 5 sent" in str(caught.value)
+    assert 'printed {"sent_frames": 5, "received_frames": 10}' in str(caught.value)
+    assert str(caught.value).endswith("it said: port 1 is down")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def add_to(app: typer.Typer) -> None:
 def check(file: ScenarioArgument, sets: SetOption = None, as_json: JsonFlag = False) -> None:
     """Check a scenario file without running it: all problems at once, each with line and column.
 
-    What its testbed cannot honour, whatever the machine, is among them.
+    What its testbed cannot honour is among them; of a 'command' also a program that is missing here.
 
     Exit code 0 when it is legal, 2 otherwise.
 

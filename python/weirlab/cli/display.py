@@ -72,6 +72,21 @@ def outcome_text(trial: Trial) -> str:
     return text + (", a repetition" if trial.spec.purpose == "repeat" else "")
 
 
+def beyond_text(progress: Progress, known_fps: float | None) -> str:
+    """That a load is beyond the tester, where this is news; empty else.
+
+    Args:
+        known_fps: The lowest load that was known to be.
+    """
+    beyond_fps, trial = progress.state.beyond_tester_fps, progress.trial
+    if beyond_fps is None or beyond_fps == known_fps:
+        return ""
+    why = ""
+    if trial is not None and trial.spec.intended_load_fps == beyond_fps:
+        why = f", which sent {rate_text(trial.offered_load_fps)}"
+    return f"{rate_text(beyond_fps)} and more are beyond the tester{why}; they are not offered again"
+
+
 def _bounds(bounds: Mapping[str, tuple[float | None, float | None]]) -> str:
     return "; ".join(f"{goal} {rate_text(low)} .. {rate_text(high)}" for goal, (low, high) in bounds.items())
 
@@ -82,8 +97,15 @@ class _Lines:
     def __init__(self) -> None:
         self._phase = ""
         """Of the trial that runs."""
+        self._beyond_fps: float | None = None
 
     def __call__(self, progress: Progress) -> None:
+        self._tell(progress)
+        if news := beyond_text(progress, self._beyond_fps):
+            tell(news)
+        self._beyond_fps = progress.state.beyond_tester_fps
+
+    def _tell(self, progress: Progress) -> None:
         phase, self._phase = self._phase, progress.state.phase
         if progress.failure:
             tell(f"trial {progress.trials}: failed, tried once more: {progress.failure}")
@@ -120,6 +142,9 @@ class _Picture:
             )
         if progress.failure:
             self._last.append(f"      failed, trying once more: {progress.failure}")
+        known_fps = None if self._news is None else self._news.state.beyond_tester_fps
+        if news := beyond_text(progress, known_fps):
+            self._last.append(f"      {news}")
         self._news = progress
         self._since = time.monotonic()
 

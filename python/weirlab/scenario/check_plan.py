@@ -130,6 +130,23 @@ def _goal(search: Search, name: str, goal: Goal) -> Iterator[Fault]:
             yield (*path, field), message
     elif goal.exceed is not None and goal.exceed >= 1:
         yield (*path, "exceed"), "an exceed ratio below 100 % is needed"
+    else:
+        yield from _repeated(search, path, goal)
+
+
+def _repeated(search: Search, path: Where, goal: Goal) -> Iterator[Fault]:
+    """Faults of a goal that asks for several trials of a load. Source: RFC 9971, section 4.6.2: a duration
+    sum below the final trial duration is not recommended."""
+    duration = search.trial.duration
+    if goal.exceed and goal.duration_sum is None:
+        message = (
+            "is a share of 'duration_sum', which is missing: how long do the trials of a load last together? "
+            "write both, such as 'exceed: 50 %, duration_sum: 21 s' with trials of 1 s, or leave this out"
+        )
+        yield (*path, "exceed"), message
+    if goal.duration_sum is not None and duration is not None and goal.duration_sum < duration:
+        message = f"is shorter than one final trial ({duration}); write that or more, or leave this out"
+        yield (*path, "duration_sum"), message
 
 
 def check_campaign(scenario: Scenario) -> Iterator[Fault]:

@@ -32,9 +32,9 @@ def _csit(loss: float) -> Terms:
 
 PRESETS: Mapping[str, Terms] = MappingProxyType(
     {
-        # Source: RFC 2544, section 24 (trials of 60 s) and section 26.1; RFC 9971, section 4.5.
+        # Source: RFC 2544, section 24 (trials of 60 s) and section 26.1; RFC 9971, section 4.10.2.
         "rfc2544": Terms(loss=0.0, duration=Span.from_s(60)),
-        # Loss verification that repeats a lossy trial once. Source: RFC 9971, section 4.5.
+        # Loss verification that repeats a lossy trial once. Source: RFC 9971, section 4.10.3.
         "tst009": Terms(loss=0.0, duration=Span.from_s(60), exceed=0.5, duration_sum=Span.from_s(120)),
         "csit-ndr": _csit(0.0),
         "csit-pdr": _csit(0.005),

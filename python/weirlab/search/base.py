@@ -146,7 +146,7 @@ class GoalResult:
     irregularities: Mapping[Irregularity, str] = field(default_factory=dict)
     """Why the result is not regular, each reason with a sentence that has the figures."""
     conditional_throughput_fps: float | None = None
-    """Forwarding rate at the lower bound that the exceed ratio promises (RFC 9971 section 4.6.3). None where
+    """Forwarding rate at the lower bound that the exceed ratio promises (RFC 9971 section 4.8.3). None where
     the algorithm does not classify loads, or without a lower bound."""
     evidence: Evidence | None = None
     """What speaks for the two bounds. None where the algorithm does not classify loads."""
@@ -179,6 +179,9 @@ class SearchState:
     phase: str
     bounds: Mapping[str, tuple[float | None, float | None]]
     """Lower and upper bound [frames/s] by goal, as far as they are valid."""
+    beyond_tester_fps: float | None = None
+    """Lowest load [frames/s] that the tester could not offer, and that is not asked for again; None where
+    there is none."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """What trials say about a load: lower bound, upper bound or undecided; and which bounds are relevant.
 
-Source: RFC 9971, section 4.6. A load is classified once per goal, from the effective durations of its
+Source: RFC 9971, section 4.7.2. A load is classified once per goal, from the effective durations of its
 trials: those of full length (trial duration at least the goal's) or short ones, each with high loss (loss
 ratio above the goal's) or low loss.
 """
@@ -117,7 +117,7 @@ class Tally:
         """Loss ratio that only the allowed share of the time exceeds; time not measured counts as lost
         entirely. Meaningful for a lower bound.
 
-        Source: RFC 9971, section 4.6.3. Where its prose and its code differ (the sum of the samples, or at
+        Source: RFC 9971, section 4.8.3. Where its prose and its code differ (the sum of the samples, or at
         least the duration sum), the code is followed.
         """
         if not self.full_losses:

@@ -10,12 +10,14 @@ than `OFFER_TOLERANCE` is repeated: once, or up to `OFFERED_ATTEMPTS` in all whe
 load or a higher one before, in a trial no shorter. When the last attempt falls short too, the load is beyond
 the tester: it fails every goal that trials sent in full have not decided there, loads at or above it are
 answered from that trial instead of being offered again, and an upper bound that rests on it makes the result
-tester-limited."""
+tester-limited. But where in each of these attempts the device lost more of the frames that were sent than a
+goal allows of all, the goal would have failed whatever became of the others: for that goal the upper bound is
+the device's."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Literal, get_args
 
 from weirlab.errors import ImpossibleTrial, InputError
@@ -72,6 +74,8 @@ class ControlledSearch:
         self._elapsed_s = 0.0
         self._spoiled = 0
         """How many trials in a row fell short of their load and are made again."""
+        self._certain: list[float] = []
+        """Of these: the share of all frames that the device lost for certain."""
         self._offered: list[tuple[float, float]] = []
         """Load [frames/s] and duration [s] of the trials that were sent in full."""
         self._beyond: Trial | None = None
@@ -123,6 +127,8 @@ class ControlledSearch:
         self._trials.append(trial)
         self._elapsed_s += trial.effective_duration_s
         if trial.spec.purpose != "warm-up":
+            if fell_short:
+                self._certain.append(_certain_loss_ratio(trial))
             if fell_short and self._spoiled + 1 < self._attempts(trial.spec):
                 self._spoiled += 1
             else:
@@ -130,6 +136,7 @@ class ControlledSearch:
                 if fell_short:
                     self._beyond = trial
                 outcome = self._outcome(trial)
+                self._certain = []
                 if not fell_short:
                     self._offered.append((outcome.load_fps, ran_s(outcome)))
                 self._controller.tell(outcome)
@@ -144,7 +151,11 @@ class ControlledSearch:
                 result.upper.load_fps if result.upper else None,
             )
         warming = self._asked is not None and self._asked.purpose == "warm-up"
-        return SearchState("warm-up" if warming else self._controller.phase, bounds)
+        return SearchState(
+            "warm-up" if warming else self._controller.phase,
+            bounds,
+            beyond_tester_fps=None if self._beyond is None else self._beyond.spec.intended_load_fps,
+        )
 
     def time_left_s(self) -> float | None:
         """An estimate of the time that the remaining trials take: see `weirlab.search.outlook`."""
@@ -204,7 +215,8 @@ class ControlledSearch:
     def _outcome(self, trial: Trial) -> Outcome:
         spec = trial.spec
         if trial is self._beyond:
-            return self._outcome_beyond(Wish(spec.intended_load_fps, spec.duration_s), trial)
+            wish = Wish(spec.intended_load_fps, spec.duration_s)
+            return replace(self._outcome_beyond(wish, trial), certain_loss_ratio=min(self._certain))
         loss_ratio = trial.loss_ratio_of_intended if self._unsent == "lost" else trial.loss_ratio
         return Outcome(
             load_fps=spec.intended_load_fps,
@@ -250,6 +262,13 @@ def _hangs_on_doubt(trial: Trial, goals: Sequence[SearchGoal], unsent: Unsent) -
         expected = [round(spec.intended_load_fps * (s or spec.duration_s)) for s in (spec.look_s, None)]
     most = [goal.loss_ratio * frames for goal in goals for frames in expected]
     return any(lost - trial.doubtful_frames <= allowed < lost for allowed in most)
+
+
+def _certain_loss_ratio(trial: Trial) -> float:
+    """The share of the frames of the whole trial that were sent and lost, those left out that the tester
+    itself may have lost."""
+    lost = trial.sent_frames - trial.received_frames - trial.doubtful_frames
+    return lost / max(trial.intended_frames, trial.spec.intended_frames, 1)
 
 
 def _lateness(trial: Trial) -> float:

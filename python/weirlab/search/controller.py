@@ -76,10 +76,19 @@ class Outcome:
     trial: Trial
     """The trial that says so. Its load is lower when this load was known to be beyond the tester."""
     beyond_tester: bool = False
+    """Whether the tester could not offer the load."""
+    certain_loss_ratio: float = 0.0
+    """Of a load beyond the tester: share of all frames of the trial that were sent and lost in each attempt.
+    A goal that allows less would have failed whatever the frames did that were not sent."""
 
     def exceeds(self, goal: SearchGoal) -> bool:
         """Whether more was lost than ``goal`` allows."""
         return self.loss_ratio > goal.loss_ratio
+
+    def is_of_device(self, allowed_ratio: float) -> bool:
+        """Whether what was lost is the device's for a goal that allows this loss ratio: the load was offered,
+        or the device lost too much of what was."""
+        return not self.beyond_tester or self.certain_loss_ratio > allowed_ratio
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +164,7 @@ def judge(goal: SearchGoal, finding: Finding) -> GoalResult:
         irregularities[Irregularity.NO_UPPER_BOUND] = f"{lower.load_fps:,.0f} frames/s still met the goal"
     if lower is None and upper is not None:
         irregularities[Irregularity.NO_LOWER_BOUND] = f"{upper.load_fps:,.0f} frames/s did not meet the goal"
-    if upper is not None and upper.beyond_tester:
+    if upper is not None and not upper.is_of_device(goal.loss_ratio):
         irregularities[Irregularity.TESTER_LIMITED] = (
             f"of {upper.trial.spec.intended_load_fps:,.0f} frames/s the tester sent "
             f"{upper.trial.offered_load_fps:,.0f}"

@@ -12,7 +12,9 @@ A trial that was stopped early is counted for a goal by what it has decided for 
   its loss ratio is too high.
 
 A load beyond the tester is an upper bound at once, for every goal that its other trials have not decided:
-repeating it would show the tester once more. The trial that says so is not counted among those of the device.
+repeating it would show the tester once more. The trial that says so is not counted among those of the device,
+but where of the frames that were sent more are lost than the goal allows of all: then it is one of full
+length with high loss, and the share lost for certain is its loss ratio.
 """
 
 from __future__ import annotations
@@ -42,11 +44,8 @@ class Verdict:
     decided_s: float | None
     """When a high loss was decided [s after the beginning]; None where the trial ran to its end, so that it
     is not known, and with low loss."""
-
-    @property
-    def of_device(self) -> bool:
-        """Whether the trial shows the device; else the tester could not offer the load."""
-        return not self.outcome.beyond_tester
+    of_device: bool = True
+    """Whether the trial shows the device; else the tester could not offer the load."""
 
 
 @dataclass
@@ -123,7 +122,8 @@ class Ledger:
                 high = sample.loss_ratio > criterion.loss_ratio
                 stopped = outcome.trial.stopped_early and not outcome.beyond_tester
                 decided_s = ran_s(outcome) if high and stopped else None
-                record.add(Verdict(outcome, sample, high, decided_s))
+                of_device = outcome.is_of_device(criterion.loss_ratio)
+                record.add(Verdict(outcome, sample, high, decided_s, of_device))
 
     def records(self, criterion: int) -> list[Record]:
         """All loads in ascending order."""
@@ -176,6 +176,8 @@ def sample_of(
             loss_ratio = max(loss_ratio, math.nextafter(allowed_ratio, 1.0))
         else:
             loss_ratio = min(loss_ratio, allowed_ratio)
+    elif outcome.beyond_tester and outcome.is_of_device(allowed_ratio):
+        loss_ratio = outcome.certain_loss_ratio
     waits_s = max(0.0, trial.effective_duration_s - ran_s(outcome))
     return Sample(duration_s, duration_s + (waits_s if effective == "with-waits" else 0.0), loss_ratio)
 

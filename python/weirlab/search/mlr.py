@@ -3,7 +3,7 @@
 Loads are classified by `weirlab.search.classify` as the RFC demands; which load comes next is free, and
 chosen by `weirlab.search.selection`. Every trial runs to its end.
 
-Source: RFC 9971, sections 4.4 to 4.6.
+Source: RFC 9971, sections 4.5 to 4.8.
 """
 
 from __future__ import annotations

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import resource_tracker
 from typing import TypeVar
 
 from weirlab.errors import RunFailed
@@ -61,9 +63,10 @@ def _worked(
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_ignore_interrupts)
     try:
-        places: dict[Future[list[Result]], int] = {
-            pool.submit(_chunk, function, chunk): place for place, chunk in enumerate(chunks)
-        }
+        with _interrupts_held_back():
+            places: dict[Future[list[Result]], int] = {
+                pool.submit(_chunk, function, chunk): place for place, chunk in enumerate(chunks)
+            }
         for future in as_completed(places):
             yield places[future], future.result()
     except BrokenProcessPool as error:
@@ -74,6 +77,22 @@ def _worked(
 
 def _chunk(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     return [function(item) for item in items]
+
+
+@contextlib.contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Ctrl-C in the block comes after it. Processes that begin in the block never see it: they inherit the
+    mask, also while they still import what they need, before they can ignore it by themselves."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # It begins with the first process, and lets signals through when it has begun.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _ignore_interrupts() -> None:

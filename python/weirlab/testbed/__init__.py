@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weirlab.errors import Problem, UnsupportedError
@@ -35,10 +34,10 @@ def open_testbed(scenario: Scenario) -> Testbed:
 
 
 def unhonoured(scenario: Scenario) -> list[Problem]:
-    """Every part of ``scenario`` that its testbed cannot honour, whatever the machine; empty when it can
-    honour all. Nothing is opened, and no privilege needed."""
+    """Every part of ``scenario`` that its testbed cannot honour; empty when it can honour all. Nothing is
+    opened, and no privilege needed. Of this machine only the program of a `command` is looked for."""
     from weirlab.scenario.testbeds import Command, Netns, Sim, Ssh, Trex
-    from weirlab.testbed.refusals import COMMAND, DEVICE, only_the_load
+    from weirlab.testbed.refusals import DEVICE, only_the_load
 
     match scenario.testbed:
         case Sim(device=device) if device is not None:
@@ -54,7 +53,9 @@ def unhonoured(scenario: Scenario) -> list[Problem]:
 
             return of_a_router(scenario)
         case Command():
-            return only_the_load(scenario, COMMAND)
+            from weirlab.testbed.command import refusals as of_a_program
+
+            return of_a_program(scenario)
         case Ssh():
             return [scenario.problem("testbed", "real hosts are for campaigns, with 'weir bulk'")]
         case Trex():
@@ -85,13 +86,10 @@ def _opened(scenario: Scenario) -> Testbed:
             from weirlab.testbed.netns import NetnsTestbed
 
             return NetnsTestbed(router=router or "linux", settle_s=settle_s)
-        case Command(run=run, directory=directory, timeout=timeout):
-            from weirlab.testbed.command import CommandTestbed
+        case Command(run=run, timeout=timeout):
+            from weirlab.testbed.command import CommandTestbed, directory_of
 
-            beside = Path(scenario.file).parent if scenario.file else Path()
-            return CommandTestbed(
-                run, directory=beside / (directory or ""), settle_s=settle_s, grace_s=timeout.s
-            )
+            return CommandTestbed(run, directory=directory_of(scenario), settle_s=settle_s, grace_s=timeout.s)
         case Ssh():
             raise AssertionError("refused before it is opened")
         case Trex() as trex:

@@ -28,7 +28,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from weirlab.runs import Run
     from weirlab.scenario import Scenario
 
-__all__ = ["CommandTestbed"]
+__all__ = ["CommandTestbed", "directory_of", "refusals"]
 
 MOST_OUTPUT_BYTES = 1_000_000
 """Standard output beyond this ends the trial."""
@@ -67,7 +67,11 @@ _TOLERANCE = 0.005
 _COUNTS = ("sent_frames", "received_frames", "intended_frames", "duplicated_frames", "reordered_frames")
 _NUMBERS = ("effective_duration_s", "offered_load_fps")
 _ANSWERS = (*_COUNTS, *_NUMBERS, "stopped_early", "latency_s", "directions", "facts")
-_BRACES = re.compile(r"\{\{|\}\}|\{([A-Za-z_]+)\}")
+_BRACES = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z_0-9]*)\}")
+_SETTLE = "settle_s"
+"""The field that is the same for all trials."""
+_MOST_TOLD = 300
+"""Letters of an answer that a message repeats."""
 
 
 class CommandTestbed:
@@ -95,7 +99,7 @@ class CommandTestbed:
         if directory is not None and not directory.is_dir():
             raise InputError(f"{directory}: no such directory")
         for argument in run:
-            _filled(argument, dict.fromkeys([*_FIELDS, "settle_s"], ""))
+            _check_braces(argument)
         self._program = _found(run[0], directory)
         self._arguments = list(run[1:])
         self._directory = directory
@@ -103,8 +107,9 @@ class CommandTestbed:
         self._grace_s = grace_s
 
     def refuses(self, scenario: Scenario) -> list[Problem]:
-        """All but a constant load: a program is told loads, durations and frame sizes, nothing else."""
-        return only_the_load(scenario, COMMAND)
+        """All but a constant load: a program is told loads, durations and frame sizes, nothing else. And what
+        is wrong with the program itself."""
+        return refusals(scenario)
 
     def run(self, scenario: Scenario, *, seeds: Sequence[int]) -> Run:  # noqa: ARG002 (the protocol's name)
         """Refused: a program measures trials."""
@@ -114,7 +119,7 @@ class CommandTestbed:
     def trial(self, spec: TrialSpec) -> Trial:
         """Run the program once. Raises TrialTimeout, ImpossibleTrial or another TestbedError when it gives no
         believable result, InputError when it cannot be started."""
-        fields = {name: value(spec) for name, value in _FIELDS.items()} | {"settle_s": self._settle_s}
+        fields = {name: value(spec) for name, value in _FIELDS.items()} | {_SETTLE: self._settle_s}
         command = [self._program, *(_filled(argument, fields) for argument in self._arguments)]
         begin_s = time.monotonic()
         output, errors = _call(
@@ -124,10 +129,53 @@ class CommandTestbed:
         try:
             return _trial(spec, _answer(output), took_s, errors)
         except _AnswerError as error:
-            raise TestbedError(f"trial {spec.index}: {self._program} {error}{_said(errors)}") from None
+            text = f"trial {spec.index}: {self._program} {_cut(str(error))}{_said(errors)}"
+            raise TestbedError(text) from None
+        except ImpossibleTrial as error:
+            printed = _cut(output.decode(errors="replace").strip())
+            text = f"{_cut(str(error))}; {self._program} printed {printed}{_said(errors)}"
+            raise ImpossibleTrial(text) from None
 
     def close(self) -> None:
         """Nothing outlives a trial."""
+
+
+def refusals(scenario: Scenario) -> list[Problem]:
+    """Every part of ``scenario`` that a program cannot honour; an argument with a field that does not exist,
+    a program or a directory that is missing."""
+    from weirlab.scenario.testbeds import Command
+
+    problems = only_the_load(scenario, COMMAND)
+    testbed = scenario.testbed
+    assert isinstance(testbed, Command)
+    for place, argument in enumerate(testbed.run):
+        with _told_at(scenario, ("testbed", "run", place), problems):
+            _check_braces(argument)
+    directory = directory_of(scenario)
+    if not directory.is_dir():
+        problems.append(scenario.problem_at(("testbed", "directory"), f"{directory}: no such directory"))
+        return problems
+    with _told_at(scenario, ("testbed", "run", 0), problems):
+        _found(testbed.run[0], directory)
+    return problems
+
+
+def directory_of(scenario: Scenario) -> Path:
+    """Where the program of ``scenario`` runs."""
+    from weirlab.scenario.testbeds import Command
+
+    assert isinstance(scenario.testbed, Command)
+    beside = Path(scenario.file).parent if scenario.file else Path()
+    return beside / (scenario.testbed.directory or "")
+
+
+@contextlib.contextmanager
+def _told_at(scenario: Scenario, path: tuple[str | int, ...], problems: list[Problem]) -> Iterator[None]:
+    """What is wrong in the block becomes a problem with its place."""
+    try:
+        yield
+    except InputError as error:
+        problems.append(scenario.problem_at(path, str(error)))
 
 
 class _AnswerError(Exception):
@@ -151,12 +199,20 @@ def _found(program: str, directory: Path | None) -> str:
     return path_or_none
 
 
+def _check_braces(argument: str) -> None:
+    """Raise InputError where an argument has a field in braces that does not exist."""
+    fields = [*_FIELDS, _SETTLE]
+    for match in _BRACES.finditer(argument):
+        if match[1] is not None and match[1] not in fields:
+            raise InputError(f"{argument!r}: no field is called {match[1]!r}; there are {', '.join(fields)}")
+
+
 def _filled(argument: str, fields: Mapping[str, object]) -> str:
+    """The argument with its fields replaced, all of which exist."""
+
     def fill(match: re.Match[str]) -> str:
         if match[0] in ("{{", "}}"):
             return match[0][0]
-        if match[1] not in fields:
-            raise InputError(f"{argument!r}: no field is called {match[1]!r}; there are {', '.join(fields)}")
         value = fields[match[1]]
         return repr(value) if isinstance(value, float) else str(value)
 
@@ -261,7 +317,17 @@ def _signal_name(number: int) -> str:
 
 def _said(errors: str) -> str:
     """The end of standard error, for a message."""
-    return f"; it said: {errors.splitlines()[-1][-200:]}" if errors else ""
+    return f"; it said: {_readable(errors.splitlines()[-1][-200:])}" if errors else ""
+
+
+def _cut(text: str) -> str:
+    """A text of somebody else, fit to be told: on one line, and not too long."""
+    return _readable(text if len(text) <= _MOST_TOLD else f"{text[: _MOST_TOLD - 4]} ...")
+
+
+def _readable(text: str) -> str:
+    """The text without what a terminal would obey."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def _answer(output: bytes) -> dict[str, Any]:
@@ -292,7 +358,7 @@ def _trial(spec: TrialSpec, answer: Mapping[str, Any], took_s: float, errors: st
     stopped_early = answer.get("stopped_early", False)
     if not isinstance(stopped_early, bool):
         raise _AnswerError(f"printed {stopped_early!r} for stopped_early, which is true or false")
-    latency = _mapping("latency_s", answer)
+    latency, skewed = _latency(answer)
     facts = _mapping("facts", answer)
     for name, fact in facts.items():
         if not isinstance(fact, float | int | str | None):
@@ -313,9 +379,9 @@ def _trial(spec: TrialSpec, answer: Mapping[str, Any], took_s: float, errors: st
         effective_duration_s=numbers.get("effective_duration_s", took_s),
         offered_load_fps=numbers.get("offered_load_fps", offered_fps),
         stopped_early=stopped_early,
-        latency_s={name: _delay(f"latency_s.{name}", value) for name, value in latency.items()},
+        latency_s=latency,
         per_direction=_directions(answer),
-        facts=facts | ({"stderr": errors} if errors else {}),
+        facts=facts | ({"latency": skewed} if skewed else {}) | ({"stderr": errors} if errors else {}),
         **counts,
     )
     _refuse_another_trial(trial)
@@ -378,11 +444,16 @@ def _number(name: str, value: object) -> float:
     raise _AnswerError(f"printed {str(value)[:40]!r} for {name}, which is a number")
 
 
-def _delay(name: str, value: object) -> float:
-    delay_s = _number(name, value)
-    if delay_s < 0.0:
-        raise _AnswerError(f"printed {delay_s:g} for {name}, which is a delay of 0 s or more")
-    return delay_s
+def _latency(answer: Mapping[str, Any]) -> tuple[dict[str, float], str]:
+    """Delay percentiles; none, and why, where the clocks of the program cannot be right. The counts of the
+    trial do not depend on them."""
+    found = {
+        name: _number(f"latency_s.{name}", value) for name, value in _mapping("latency_s", answer).items()
+    }
+    for name, delay_s in found.items():
+        if delay_s < 0.0:
+            return {}, f"left out: {_cut(name)} was {delay_s:g} s, and no delay is below 0"
+    return found, ""
 
 
 def _mapping(name: str, answer: Mapping[str, Any]) -> dict[str, Any]:
