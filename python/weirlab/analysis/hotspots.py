@@ -10,11 +10,12 @@ from typing import Any
 from weirlab.scenario import Scenario
 from weirlab.scenario.demands import demands, middle_ps, services
 from weirlab.scenario.hotspots import AnyHotspot, InputGenerated
-from weirlab.scenario.layout import Layout, layout_of
+from weirlab.scenario.layout import Layout, layout_of, plan_network
+from weirlab.scenario.measure import Utilisation
 from weirlab.scenario.resolve import translated
 from weirlab.theory.hotspot import Hotspot, degree_class, severity_class
 
-__all__ = ["HotspotFacts", "hotspot_facts"]
+__all__ = ["HotspotFacts", "hotspot_facts", "utilisation_measures"]
 
 MOST_HOSTS = 256
 """The shares without control are worked out for networks up to this size."""
@@ -61,6 +62,24 @@ def hotspot_facts(scenario: Scenario) -> list[HotspotFacts]:
     spec = json.loads(translated(scenario).spec_json)
     layout = layout_of(spec["network"])
     return [_facts(name, hotspot, spec, layout) for name, hotspot in scenario.hotspots.items()]
+
+
+def utilisation_measures(scenario: Scenario) -> tuple[str | None, str | None]:
+    """Which measures of a scenario with one hotspot are the aggregate throughput, which is the utilisation of
+    several outputs, and the utilisation of the hot output: the first of each, by name."""
+    if scenario.network is None:
+        return None, None
+    layout = layout_of(plan_network(scenario.network).spec)
+    (hotspot,) = scenario.hotspots.values()
+    throughput = hot = None
+    for name, measure in scenario.measure.items():
+        if isinstance(measure, Utilisation):
+            targets = [layout.ports[port].target for port in layout.port_ids(measure.of)]
+            if targets == [hotspot.at]:
+                hot = hot or name
+            elif len(targets) > 1:
+                throughput = throughput or name
+    return throughput, hot
 
 
 def _facts(name: str, hotspot: AnyHotspot, spec: Mapping[str, Any], layout: Layout) -> HotspotFacts:

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from weirlab.analysis.hotspots import HotspotFacts, hotspot_facts
+from weirlab.analysis.hotspots import HotspotFacts, hotspot_facts, utilisation_measures
 from weirlab.analysis.sensitivity import design_points
 from weirlab.runs import resolve
 from weirlab.scenario import Scenario
 from weirlab.scenario.combinations import possible
 from weirlab.scenario.design import LatinHypercube
-from weirlab.scenario.layout import layout_of, plan_network
-from weirlab.scenario.measure import Utilisation
 from weirlab.stats import mean_interval
 from weirlab.stats.sensitivity import RankCorrelation, rank_correlation
 
@@ -100,10 +98,9 @@ def optimum_of(scenario: Scenario, points: pl.DataFrame, measures: pl.DataFrame)
     plan = scenario.study
     if plan is None or not isinstance(plan.design, LatinHypercube) or len(scenario.hotspots) != 1:
         return None
-    named = _measures(scenario)
-    if named is None:
+    throughput, hot = utilisation_measures(scenario)
+    if throughput is None or hot is None:
         return None
-    throughput, hot = named
     facts = dict(_facts(scenario))
     each = design_points(scenario, points, measures)
     if throughput not in each.columns or hot not in each.columns:
@@ -157,23 +154,6 @@ def optimum_of(scenario: Scenario, points: pl.DataFrame, measures: pl.DataFrame)
         regions=_regions(each, traffic, list(plan.design.parameters)),
         agreement=agreement,
     )
-
-
-def _measures(scenario: Scenario) -> tuple[str, str] | None:
-    """The aggregate throughput, and the utilisation of the hot output."""
-    if scenario.network is None:
-        return None
-    layout = layout_of(plan_network(scenario.network).spec)
-    (hotspot,) = scenario.hotspots.values()
-    throughput = hot = None
-    for name, measure in scenario.measure.items():
-        if isinstance(measure, Utilisation):
-            targets = [layout.ports[port].target for port in layout.port_ids(measure.of)]
-            if targets == [hotspot.at]:
-                hot = hot or name
-            elif len(targets) > 1:
-                throughput = throughput or name
-    return None if throughput is None or hot is None else (throughput, hot)
 
 
 def _facts(scenario: Scenario) -> Iterator[tuple[int, HotspotFacts]]:

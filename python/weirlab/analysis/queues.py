@@ -6,7 +6,7 @@ All is read from the resolved spec, as the simulator gets it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,8 +102,8 @@ def hot_ones(queues: list[ControlledQueue]) -> list[ControlledQueue]:
     return [queue for queue in queues if queue.severity > 1] or queues
 
 
-def queues_in(spec: Mapping[str, Any]) -> list[ControlledQueue]:
-    """All such queues of a resolved spec."""
+def queues_in(spec: Mapping[str, Any], among: Collection[int] | None = None) -> list[ControlledQueue]:
+    """All such queues of a resolved spec; with `among` those of these ports."""
     control = spec["control"]
     scheme = control["bcn"] or control["qcn"]
     if scheme is None:
@@ -114,6 +114,7 @@ def queues_in(spec: Mapping[str, Any]) -> list[ControlledQueue]:
     queues = [
         queue
         for port in scheme["congestion_point"]["ports"]
+        if among is None or port in among
         if (queue := _queue(control, scheme, routes, port, slower.get(port), streams)) is not None
     ]
     return sorted(queues, key=lambda queue: -queue.severity)

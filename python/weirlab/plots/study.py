@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
-from weirlab.plots.plane import AxisOf, heat_map
+from weirlab.analysis.boundaries import Boundary, Side
+from weirlab.plots.plane import AxisOf, Line, heat_map
 from weirlab.plots.style import LIGHT, Plot, altair, finished, scaled, series_colors
 from weirlab.stats import mean_interval
 
@@ -44,24 +45,38 @@ def effect_plots(points: pl.DataFrame, measures: pl.DataFrame, factors: Sequence
     return plots
 
 
-def plane_plots(points: pl.DataFrame, measures: pl.DataFrame, factors: Sequence[str]) -> list[Plot]:
+def plane_plots(
+    points: pl.DataFrame,
+    measures: pl.DataFrame,
+    factors: Sequence[str],
+    limits: Callable[[Side, Side, Mapping[str, str]], Sequence[Boundary]] = lambda *_: (),
+) -> list[Plot]:
     """Each measure as a map over the two factors with the most levels that are numbers, three levels or more
-    each; one map for each combination of the others. None where there are no such two factors."""
+    each; one map for each combination of the others. None where there are no such two factors.
+
+    ``limits`` gives what theory draws over the maps of one combination: of the factor across, the factor up,
+    and the level of each of the others.
+    """
     counts = {factor: points.get_column(factor).n_unique() for factor in factors}
-    sides = sorted(
+    numbers = sorted(
         (name for name in factors if _amounts(_order(points, name))[0]), key=lambda name: -counts[name]
     )
-    if len(sides) < 2:
+    if len(numbers) < 2:
         return []
-    across, up = sides[:2]
-    others = [factor for factor in factors if factor not in (across, up) and counts[factor] > 1]
-    axes = [_axis(points, factor) for factor in (across, up)]
-    labelled = points.select(
-        "point",
-        x=pl.col(across).replace_strict(_amounts(_order(points, across))[0], return_dtype=pl.Float64),
-        y=pl.col(up).replace_strict(_amounts(_order(points, up))[0], return_dtype=pl.Float64),
+    across, up = (_side(points, factor) for factor in numbers[:2])
+    fixed = [factor for factor in factors if factor not in numbers[:2]]
+    others = [factor for factor in fixed if counts[factor] > 1]
+    labelled = points.with_columns(
+        x=pl.col(across.factor).replace_strict(across.levels, return_dtype=pl.Float64),
+        y=pl.col(up.factor).replace_strict(up.levels, return_dtype=pl.Float64),
         case=pl.concat_str([pl.col(factor) for factor in others], separator=", ") if others else pl.lit(""),
     )
+    lines = {
+        case: [Line(each.label, each.pieces) for each in limits(across, up, levels)]
+        for case, *names in labelled.select("case", *fixed).unique(maintain_order=True).iter_rows()
+        for levels in [dict(zip(fixed, names, strict=True))]
+    }
+    axes = [_axis(points, side) for side in (across, up)]
     means = measures.group_by("point", "measure", "unit", maintain_order=True).agg(pl.col("value").mean())
     plots = []
     for (name, unit), group in means.join(labelled, on="point").group_by(
@@ -84,20 +99,25 @@ def plane_plots(points: pl.DataFrame, measures: pl.DataFrame, factors: Sequence[
                     y=axes[1],
                     values=[[values.get((x, y), math.nan) for x in axes[0].levels] for y in axes[1].levels],
                     value_title=f"{name} [{shown}]" if shown else str(name),
+                    lines=lines[str(case)],
                     labels=True,
-                    note="Mean over the replicates.",
+                    note="Mean over the replicates." + (" Lines: theory." if lines[str(case)] else ""),
                 )
             )
     return plots[:PLANES]
 
 
-def _axis(points: pl.DataFrame, factor: str) -> AxisOf:
-    amounts, unit = _amounts(_order(points, factor))
-    levels = sorted(amounts.values())
-    title = factor.rsplit(".", 1)[-1]
-    return AxisOf(
-        f"{title} [{unit}]" if unit else title, levels, levels[0] > 0 and levels[-1] >= 10 * levels[0]
-    )
+def _side(points: pl.DataFrame, factor: str) -> Side:
+    amounts = _amounts(_order(points, factor))[0]
+    levels = dict(sorted(amounts.items(), key=lambda level: level[1]))
+    least, *_, most = levels.values()
+    return Side(factor, levels, logarithmic=least > 0 and most >= 10 * least)
+
+
+def _axis(points: pl.DataFrame, side: Side) -> AxisOf:
+    unit = _amounts(_order(points, side.factor))[1]
+    title = side.factor.rsplit(".", 1)[-1]
+    return AxisOf(f"{title} [{unit}]" if unit else title, list(side.levels.values()), side.logarithmic)
 
 
 def _words(text: str) -> list[str]:

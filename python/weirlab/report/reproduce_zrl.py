@@ -9,6 +9,7 @@ from functools import partial
 
 import polars as pl
 
+from weirlab.analysis.boundaries import ESCAPE, LASTS, STARVES
 from weirlab.plots.plane import AxisOf, Line, heat_map
 from weirlab.plots.style import LIGHT, Plot, altair, finished
 from weirlab.report.page import Section, Text, figure
@@ -31,8 +32,8 @@ WINDOW_SLOTS = 30_000
 _EXPLAINED = Text(
     "Cells: mean over seeds; above the maximum where the second half of the hotspot also carries what PAUSE "
     "held back in the first. Dashed frame: the range that the text calls optimal. Lines: theory. Above "
-    "'escape before the window' PAUSE has ended when the throughput is taken; above 'one message starves' a "
-    "single message takes a flow to the floor, which starves the hot port left of 'the floor lasts'."
+    f"'{ESCAPE}' PAUSE has ended when the throughput is taken; above '{STARVES}' a "
+    f"single message takes a flow to the floor, which starves the hot port left of '{LASTS}'."
 )
 
 
@@ -88,9 +89,9 @@ def theory_lines(plane: Plane) -> list[Line]:
     starving = [(ps, starvation_gain(point(0.0, ps), memory)) for ps in steps]
     limit = starvation_sampling(point(0.01, 0.01))
     return [
-        Line("escape before the window", [escape]),
-        Line("one message starves", [starving]),
-        Line("the floor lasts", [[(limit, GAINS[0]), (limit, GAINS[-1])]]),
+        Line(ESCAPE, [escape]),
+        Line(STARVES, [starving]),
+        Line(LASTS, [[(limit, GAINS[0]), (limit, GAINS[-1])]]),
     ]
 
 

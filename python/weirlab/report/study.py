@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import polars as pl
 
+from weirlab.analysis.boundaries import boundaries
 from weirlab.plots.study import effect_plots, plane_plots
 from weirlab.plots.style import Plot
 from weirlab.report.page import (
@@ -68,7 +71,11 @@ def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
     sections = [*found, *sections]
     # The points of a design fill a space: no level of a parameter is met twice.
     effects = [] if _has_design(study) else effect_plots(study.points, study.measures, factors)
-    maps = [] if _has_design(study) else plane_plots(study.points, study.measures, factors)
+    maps = (
+        []
+        if _has_design(study)
+        else plane_plots(study.points, study.measures, factors, partial(boundaries, study.scenario))
+    )
     if maps:
         sections.append(Section("Planes", [figure(plot) for plot in maps]))
     if effects:

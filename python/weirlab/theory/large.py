@@ -15,7 +15,14 @@ from dataclasses import dataclass
 
 from weirlab.theory.bcn import BcnPoint
 
-__all__ = ["SharedMemory", "escape_time", "high_watermark", "starvation_gain", "starvation_sampling"]
+__all__ = [
+    "SharedMemory",
+    "escape_ratio",
+    "escape_time",
+    "high_watermark",
+    "starvation_gain",
+    "starvation_sampling",
+]
 
 
 @dataclass(frozen=True)
@@ -47,11 +54,25 @@ def escape_time(point: BcnPoint, memory: SharedMemory) -> float:
     takes Th beyond what is served: Th + mu t by the time t. Hence t = (A - Th) / mu; and if the A frames
     arrive before the memory is full, PAUSE is not needed. The spread of messages over flows is neglected.
     """
-    cuts = _cuts(point.gd * point.q_eq_frames, point.fair_fps / point.line_fps)
-    needed = point.flows * cuts / point.sampling
+    needed = _needed_frames(point)
     if needed * (1 - point.service_fps / memory.arrivals_fps) <= memory.high_frames:
         return 0.0
     return (needed - memory.high_frames) / point.service_fps
+
+
+def escape_ratio(point: BcnPoint, memory: SharedMemory, until_s: float) -> float:
+    """Frames for the hot output that are needed before PAUSE ends, over those that there are room and time
+    for until `until_s` after the start of a hotspot; below 1 no PAUSE rules then. See `escape_time`."""
+    needed = _needed_frames(point)
+    growing = 1 - point.service_fps / memory.arrivals_fps
+    served = memory.high_frames + point.service_fps * until_s
+    return min(needed * growing / memory.high_frames, needed / served)
+
+
+def _needed_frames(point: BcnPoint) -> float:
+    """A: frames that are sampled often enough to bring all flows down to their fair rates."""
+    cuts = _cuts(point.gd * point.q_eq_frames, point.fair_fps / point.line_fps)
+    return point.flows * cuts / point.sampling
 
 
 def _cuts(cut: float, ratio: float) -> float:

@@ -1,0 +1,175 @@
+"""What theory says of a plane of a study: the limits to draw over what was simulated.
+
+A limit is where a ratio passes 1. It is worked out at every level of the two factors, from the resolved spec
+of the scenario there, and interpolated in between: so any factor may be varied, of control, traffic or
+network.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from weirlab.analysis.hotspots import utilisation_measures
+from weirlab.analysis.queues import ControlledQueue, queues_in
+from weirlab.analysis.stability import loops_of
+from weirlab.errors import InputError, ScenarioError, UnsupportedError
+from weirlab.scenario import Scenario
+from weirlab.scenario.hotspots import OutputGenerated
+from weirlab.scenario.layout import layout_of
+from weirlab.scenario.measure import Utilisation
+from weirlab.scenario.resolve import translated
+from weirlab.theory.bcn import BcnPoint
+from weirlab.theory.large import SharedMemory, escape_ratio, starvation_gain, starvation_sampling
+from weirlab.theory.plane import Plane, Segment
+
+__all__ = ["ESCAPE", "LASTS", "STABILITY", "STARVES", "Boundary", "Side", "boundaries"]
+
+STABILITY = "limit of linear stability"
+ESCAPE = "escape before the window"
+STARVES = "one message starves"
+LASTS = "the floor lasts"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a plane: a factor that is a number."""
+
+    factor: str
+    """A path in the scenario."""
+    levels: Mapping[str, float]
+    """Number by name of the level, growing."""
+    logarithmic: bool
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """A limit."""
+
+    label: str
+    pieces: tuple[Segment, ...]
+    """In the numbers of the sides, (across, up)."""
+
+
+def boundaries(scenario: Scenario, across: Side, up: Side, others: Mapping[str, str]) -> list[Boundary]:
+    """The limits that cross the plane of two factors of a study, the others being at the levels named.
+
+    Of the severest queue that BCN or QCN controls, or of the hot output where the scenario has one hotspot:
+    the limit of linear stability, and for an output-generated hotspot under BCN those of large signals
+    (`weirlab.theory.large`; the escape from PAUSE only for a single switch with one shared memory whose PAUSE
+    stops all inputs). None where nothing is controlled.
+    """
+    assert scenario.study is not None
+    if scenario.control is None:
+        return []
+    factors = {
+        name: {level.name: level.assignments for level in levels}
+        for name, levels in scenario.study.factors.items()
+    }
+    base = scenario.assign({"study": None})
+    found: dict[str, list[list[float]]] = {}
+    for row, up_name in enumerate(up.levels):
+        for column, across_name in enumerate(across.levels):
+            names = {**others, across.factor: across_name, up.factor: up_name}
+            changes = {
+                path: value for name, level in names.items() for path, value in factors[name][level].items()
+            }
+            for label, ratio in _ratios(base, changes):
+                empty = [[math.nan] * len(across.levels) for _ in up.levels]
+                found.setdefault(label, empty)[row][column] = math.log(ratio) if ratio > 0 else -math.inf
+    drawn = ((label, _contour(values, across, up)) for label, values in found.items())
+    return [Boundary(label, pieces) for label, pieces in drawn if pieces]
+
+
+def _contour(values: list[list[float]], across: Side, up: Side) -> tuple[Segment, ...]:
+    # Beyond any picture, yet a number, as an interpolation needs one.
+    numbers = np.clip(np.asarray(values), -700.0, 700.0)
+    x, y = (np.array(list(side.levels.values())) for side in (across, up))
+    plane = Plane(np.log(x) if across.logarithmic else x, np.log(y) if up.logarithmic else y, numbers)
+
+    def placed(point: tuple[float, float]) -> tuple[float, float]:
+        return (
+            math.exp(point[0]) if across.logarithmic else point[0],
+            math.exp(point[1]) if up.logarithmic else point[1],
+        )
+
+    return tuple((placed(first), placed(second)) for first, second in plane.contour(0.0))
+
+
+def _ratios(base: Scenario, changes: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """What is needed over what there is, by name of the limit; nothing where the combination cannot be."""
+    try:
+        scenario = base.assign(dict(changes))
+        spec = json.loads(translated(scenario).spec_json)
+        queue = _queue(scenario, spec)
+    except (ScenarioError, UnsupportedError):
+        return
+    if queue is None:
+        return
+    try:
+        loops = loops_of(queue.point)
+    except InputError:
+        loops = []  # QCN without an equilibrium
+    if loops:
+        yield (
+            STABILITY,
+            max(loop.delay_s / loop.decisive_s if loop.decisive_s > 0 else math.inf for loop in loops),
+        )
+    if not isinstance(queue.point, BcnPoint) or not _is_output_generated(scenario):
+        return
+    yield from _large(scenario, spec, queue, queue.point)
+
+
+def _queue(scenario: Scenario, spec: Mapping[str, Any]) -> ControlledQueue | None:
+    """The severest queue, or that of the hotspot."""
+    ports = None
+    if len(scenario.hotspots) == 1:
+        (hotspot,) = scenario.hotspots.values()
+        ports = [q for q, port in enumerate(layout_of(spec["network"]).ports) if port.target == hotspot.at]
+    return next(iter(queues_in(spec, ports)), None)
+
+
+def _is_output_generated(scenario: Scenario) -> bool:
+    return len(scenario.hotspots) == 1 and all(
+        isinstance(hotspot, OutputGenerated) for hotspot in scenario.hotspots.values()
+    )
+
+
+def _large(
+    scenario: Scenario, spec: Mapping[str, Any], queue: ControlledQueue, point: BcnPoint
+) -> Iterator[tuple[str, float]]:
+    memory = _memory(spec, queue)
+    window_s = _until_the_window_s(scenario)
+    if memory is not None and window_s is not None:
+        yield ESCAPE, escape_ratio(point, memory, window_s)
+    arriving = SharedMemory(0.0, queue.offered_fps)
+    # Without a decrease nothing starves.
+    yield STARVES, point.gd / starvation_gain(replace(point, gd=0.0), arriving)
+    limit = starvation_sampling(point)
+    yield LASTS, point.sampling / limit if limit > 0 else math.inf
+
+
+def _memory(spec: Mapping[str, Any], queue: ControlledQueue) -> SharedMemory | None:
+    """The memory of the only switch, where its PAUSE stops all inputs."""
+    layout, memories = layout_of(spec["network"]), spec["switching"]["memories"]
+    if len(layout.nodes) - len(layout.hosts) != 1 or len(memories) != 1:
+        return None
+    pause = memories[0]["pause"]
+    if pause is None or pause["scope"] != "switch":
+        return None
+    return SharedMemory(pause["xoff_bytes"] / queue.frame_bytes, queue.offered_fps)
+
+
+def _until_the_window_s(scenario: Scenario) -> float | None:
+    """From the begin of the hotspot to that of the window in which the throughput is taken."""
+    name = utilisation_measures(scenario)[0]
+    (hotspot,) = scenario.hotspots.values()
+    measure = scenario.measure.get(name) if name else None
+    if not isinstance(measure, Utilisation) or measure.window is None or hotspot.window is None:
+        return None
+    return float(measure.window.low.s - hotspot.window.low.s)
