@@ -6,7 +6,19 @@ import statistics
 
 import pytest
 
-from weirlab.search.lab_devices import Collapse, Outages, Pauses, RandomBursts, TwoKnees, UnevenQueues
+from weirlab.search.lab_devices import (
+    Collapse,
+    Collections,
+    FlowTable,
+    Governor,
+    Outages,
+    Pauses,
+    RandomBursts,
+    Rehash,
+    Timer,
+    TwoKnees,
+    UnevenQueues,
+)
 from weirlab.testbed.devices import Device, Offer
 
 
@@ -70,3 +82,47 @@ def test_the_knees_of_a_device_differ_between_trials_by_its_spread() -> None:
     below = [lost(device, 7e6 * 0.99, index=index) > 0 for index in range(400)]
     assert sum(at) / 400 == pytest.approx(0.5, abs=0.1)
     assert sum(below) / 400 == pytest.approx(0.159, abs=0.07)
+
+
+def test_a_hash_that_differs_from_trial_to_trial_overloads_a_core_before_all_are_full() -> None:
+    """Of 4096 flows 1024 are expected on each core, with a standard deviation of 27.7."""
+    device = Rehash()
+    assert all(lost(device, 8.5e6, index=index) == 0 for index in range(100)), "5 deviations below"
+    at_capacity = [lost(device, 10e6, index=index) / 100e6 for index in range(100)]
+    assert min(at_capacity) > 0.0, "one core always has more than its part"
+    # The sum of what four parts exceed their mean by: 4 x 27.7 / sqrt(2 pi) flows.
+    assert statistics.mean(at_capacity) == pytest.approx(4 * 27.7 / (2 * 3.14159) ** 0.5 / 4096, rel=0.15)
+
+
+def test_garbage_is_collected_after_so_many_frames_and_not_after_a_time() -> None:
+    device = Collections()
+    assert lost(device, 8e6, 100.0) == 0, "the buffer holds a pause"
+    for load_fps in (9e6, 10e6):
+        each = load_fps * 1e-3 - 8000
+        counts = [lost(device, load_fps, 5.0, index=index) / each for index in range(400)]
+        assert set(counts) == {0.0, 1.0}
+        assert statistics.mean(counts) == pytest.approx(load_fps * 5.0 / 150e6, abs=0.1)
+
+
+def test_a_flow_table_overflows_after_a_time_above_the_load_whose_flows_expire() -> None:
+    device = FlowTable()
+    assert lost(device, 8e6, 100.0) == 0
+    # 0.1e6 flows/s more than expire: full after 3 s, and then 2 of 9 Mframe/s are lost.
+    assert lost(device, 9e6, 3.0) == 0
+    assert lost(device, 9e6, 10.0) == pytest.approx(2e6 * 7.0, abs=1)
+    assert lost(device, 11e6, 0.5) == pytest.approx(0.5e6, abs=1), "above the capacity before, too"
+
+
+def test_a_processor_that_wakes_up_loses_at_the_beginning_of_a_trial_only() -> None:
+    device = Governor(wake_spread=0.0)
+    assert lost(device, 7e6) == 0, "30 ms with 1 Mframe/s too much fill the buffer"
+    assert lost(device, 8e6, 0.03) == lost(device, 8e6, 60.0) == 30_000
+    assert lost(device, 11e6, 1.0) == pytest.approx(5e6 * 0.03 - 30_000 + 1e6 * 0.97, abs=1)
+
+
+def test_a_timer_takes_its_share_of_the_time() -> None:
+    device = Timer()
+    assert lost(device, 9.7e6, 100.0) == 0
+    assert lost(device, 10e6, 90.0) == pytest.approx(2 * 8.0 * 0.3e6, abs=1), "two periods, two jobs"
+    ones = [lost(device, 10e6, 1.0, seed=seed) > 0 for seed in range(300)]
+    assert statistics.mean(ones) == pytest.approx(9.0 / 45.0, abs=0.07)

@@ -26,10 +26,15 @@ __all__ = [
     "DEVICES",
     "ColdStart",
     "Collapse",
+    "Collections",
     "Family",
+    "FlowTable",
+    "Governor",
     "Outages",
     "Pauses",
     "RandomBursts",
+    "Rehash",
+    "Timer",
     "TwoKnees",
     "UnevenQueues",
 ]
@@ -155,6 +160,105 @@ class TwoKnees:
         return offer.frames - min(offer.frames, math.floor(lost))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Rehash:
+    """Frames of ``flows`` flows are spread over the cores by a hash that differs from trial to trial; each
+    core has an equal part of the capacity, and loses what is above it."""
+
+    capacity_fps: float = 10e6
+    flows: int = 4096
+    cores: int = 4
+
+    def received_frames(self, offer: Offer) -> int:
+        """Frames of the offer that come out."""
+        flows = offer.chance_of_trial().multinomial(self.flows, [1.0 / self.cores] * self.cores)
+        each_fps = self.capacity_fps / self.cores
+        lost_fps = sum(max(0.0, int(part) / self.flows * offer.load_fps - each_fps) for part in flows)
+        return offer.frames - min(offer.frames, math.floor(lost_fps * offer.duration_s))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collections:
+    """It stands still for ``pause_s`` whenever it has handled ``every_frames`` frames, to collect garbage,
+    behind a buffer of ``buffer_frames``. Where in this cycle a trial begins is random."""
+
+    capacity_fps: float = 10e6
+    every_frames: int = 150_000_000
+    pause_s: float = 1e-3
+    buffer_frames: int = 8000
+
+    def received_frames(self, offer: Offer) -> int:
+        """Frames of the offer that come out."""
+        forwarded = min(offer.frames, round(self.capacity_fps * offer.duration_s))
+        pauses = math.floor(forwarded / self.every_frames + float(offer.chance_of_trial().uniform()))
+        return max(0, forwarded - pauses * max(0, round(offer.load_fps * self.pause_s) - self.buffer_frames))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowTable:
+    """One frame in ``frames_per_flow`` begins a flow, and ``expired_per_s`` flows leave the table again. When it is
+    full, ``overflow`` of the capacity is left. It is empty when a trial begins."""
+
+    capacity_fps: float = 10e6
+    frames_per_flow: int = 10
+    expired_per_s: float = 0.8e6
+    entries: int = 300_000
+    overflow: float = 0.7
+
+    def received_frames(self, offer: Offer) -> int:
+        """Frames of the offer that come out."""
+        growth_per_s = offer.load_fps / self.frames_per_flow - self.expired_per_s
+        full_s = self.entries / growth_per_s if growth_per_s > 0.0 else math.inf
+        lost = max(0.0, offer.load_fps - self.capacity_fps) * min(full_s, offer.duration_s)
+        left_fps = self.overflow * self.capacity_fps
+        lost += max(0.0, offer.load_fps - left_fps) * max(0.0, offer.duration_s - full_s)
+        return offer.frames - min(offer.frames, math.floor(lost))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Governor:
+    """A processor that saves power between trials: for the first ``wake_s`` of each it has the share
+    ``asleep`` of its capacity, behind a buffer of ``buffer_frames``."""
+
+    capacity_fps: float = 10e6
+    asleep: float = 0.6
+    wake_s: float = 0.03
+    wake_spread: float = 0.1
+    buffer_frames: int = 30_000
+
+    def received_frames(self, offer: Offer) -> int:
+        """Frames of the offer that come out."""
+        wake_s = self.wake_s * (1.0 + self.wake_spread * offer.chance_of_trial().standard_normal())
+        asleep_fps = offer.load_fps - self.asleep * self.capacity_fps
+        lost = max(0.0, asleep_fps * min(max(wake_s, 0.0), offer.duration_s) - self.buffer_frames)
+        lost += max(0.0, offer.load_fps - self.capacity_fps) * max(0.0, offer.duration_s - wake_s)
+        return offer.frames - min(offer.frames, math.floor(lost))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timer:
+    """A job that a timer starts every ``every_s`` takes the share ``taken`` of the capacity for ``job_s``.
+    The times go on through the trials of a search."""
+
+    capacity_fps: float = 10e6
+    every_s: float = 45.0
+    job_s: float = 8.0
+    taken: float = 0.03
+
+    def received_frames(self, offer: Offer) -> int:
+        """Frames of the offer that come out."""
+        begin_s = offer.elapsed_s + self.every_s * float(offer.chance_of_search().uniform())
+        busy_s = self._busy_s(begin_s + offer.duration_s) - self._busy_s(begin_s)
+        lost = max(0.0, offer.load_fps - self.capacity_fps) * (offer.duration_s - busy_s)
+        lost += max(0.0, offer.load_fps - self.capacity_fps * (1.0 - self.taken)) * busy_s
+        return offer.frames - min(offer.frames, math.floor(lost))
+
+    def _busy_s(self, until_s: float) -> float:
+        """How long the job has run up to a time."""
+        jobs, left_s = divmod(until_s, self.every_s)
+        return jobs * self.job_s + min(left_s, self.job_s)
+
+
 Family = Callable[[random.Random], Device]
 """Devices that differ a little from search to search."""
 
@@ -209,4 +313,13 @@ DEVICES: Mapping[str, Device | Family] = {
     "outages": lambda chance: Outages(capacity_fps=_around(chance, 10e6)),
     "two-knees": _two_knees,
     "uneasy": lambda chance: Knee(capacity_fps=_around(chance, 10e6), trial_spread=0.004),
+    # Below: devices that were written before the present guard, and only judge it.
+    "rehash": lambda chance: Rehash(capacity_fps=_around(chance, 10e6)),
+    "collections": lambda chance: Collections(capacity_fps=_around(chance, 10e6)),
+    "flow-table": lambda chance: FlowTable(
+        capacity_fps=_around(chance, 10e6), expired_per_s=_around(chance, 0.8e6)
+    ),
+    "governor": lambda chance: Governor(capacity_fps=_around(chance, 10e6)),
+    "flaps": lambda chance: Outages(capacity_fps=_around(chance, 10e6), outage_every_s=200.0, outage_s=0.2),
+    "timer": lambda chance: Timer(capacity_fps=_around(chance, 10e6)),
 }
