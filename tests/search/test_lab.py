@@ -123,6 +123,32 @@ def test_a_file_adds_controllers_and_devices(tmp_path: Path) -> None:
     assert "slow" in known(file).devices
 
 
+def test_what_is_wrong_is_silent_or_marked() -> None:
+    """The library takes a device that is cold for one that stays so; `weir` says that it has changed."""
+    table = summary(compare(experiment(devices=["warm-up"], searches=4)), "mlrsearch-1.2.1")
+    by = {row["controller"]: row for row in table.to_dicts()}
+    library, weir = by["mlrsearch-1.2.1"], by["weir"]
+    assert (library["wrong_silent"], library["marked"]) == (1.0, 0.0)
+    assert (weir["wrong_silent"], weir["marked"]) == (0.0, 1.0)
+    assert weir["wrong_marked"] > 0.0
+
+
+def test_searches_that_are_kept_are_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = tmp_path / "searches.jsonl"
+    whole = compare(experiment(controllers=["mlr", "weir"]))
+    compare(experiment(controllers=["mlr"], searches=2), kept=kept)
+    kept.write_text(kept.read_text() + '{"goals": [{"control')  # killed while it was written
+    assert_frame_equal(compare(experiment(controllers=["mlr", "weir"]), kept=kept), whole)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("searched again")
+
+    monkeypatch.setattr("weirlab.search.lab._searched", refuse)
+    assert_frame_equal(compare(experiment(controllers=["mlr", "weir"]), kept=kept), whole)
+    with pytest.raises(InputError, match=r"searches.jsonl holds searches with another width"):
+        compare(experiment(controllers=["mlr"], width=0.01), kept=kept)
+
+
 def test_names_that_stand_twice_are_told() -> None:
     with pytest.raises(InputError, match="the device 'knee' is named twice"):
         compare(experiment(devices=["knee", "buffer", "knee"]))
@@ -258,9 +284,10 @@ def test_the_sets_of_goals_are_equal_for_all() -> None:
 
 def test_the_command_prints_tables_and_keeps_the_searches(tmp_path: Path) -> None:
     options = ["search-lab", "--controllers", "mlr, weir", "--devices", "knee", "--searches", "2"]
-    out = CliRunner().invoke(app, [*options, "--processes", "1", "--out", str(tmp_path / "lab")])
+    out = CliRunner().invoke(app, [*options, "--threads", "1", "--out", str(tmp_path / "lab")])
     assert out.exit_code == 0, out.output
     assert "relative to mlr" in out.stdout
+    assert "wrong, silent" in " ".join(out.stdout.split())
     assert pl.read_parquet(tmp_path / "lab/searches.parquet").height == 8
     assert (tmp_path / "lab/search-lab-10s.svg").read_text().startswith("<svg")
     document = CliRunner().invoke(app, [*options, "--processes", "1", "--json"])

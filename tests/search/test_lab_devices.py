@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from weirlab.search.lab_devices import (
     Collapse,
     Collections,
+    Drifting,
     FlowTable,
     Governor,
     Outages,
@@ -19,7 +21,7 @@ from weirlab.search.lab_devices import (
     TwoKnees,
     UnevenQueues,
 )
-from weirlab.testbed.devices import Device, Offer
+from weirlab.testbed.devices import Device, Offer, WarmUp
 
 
 def lost(device: Device, load_fps: float, duration_s: float = 10.0, *, index: int = 0, seed: int = 1) -> int:
@@ -126,3 +128,20 @@ def test_a_timer_takes_its_share_of_the_time() -> None:
     assert lost(device, 10e6, 90.0) == pytest.approx(2 * 8.0 * 0.3e6, abs=1), "two periods, two jobs"
     ones = [lost(device, 10e6, 1.0, seed=seed) > 0 for seed in range(300)]
     assert statistics.mean(ones) == pytest.approx(9.0 / 45.0, abs=0.07)
+
+
+@pytest.mark.parametrize("excess", [-0.15, 0.15])
+@pytest.mark.parametrize("load_fps", [8.2e6, 9.5e6, 10.4e6, 11.2e6])
+def test_a_drifting_device_loses_the_integral_of_what_is_above_its_capacity(
+    excess: float, load_fps: float
+) -> None:
+    steps = 20_000
+    times_s = [(step + 0.5) * 10.0 / steps for step in range(steps)]
+    above = [load_fps - 10e6 * (1.0 + excess * math.exp(-time_s / 8.0)) for time_s in times_s]
+    expected = sum(max(0.0, each) for each in above) * 10.0 / steps
+    assert lost(Drifting(excess=excess), load_fps) == pytest.approx(expected, rel=1e-4, abs=5)
+
+
+def test_a_device_that_warms_up_is_the_one_of_the_scenarios() -> None:
+    for load_fps in (8.6e6, 9.5e6, 11e6):
+        assert lost(Drifting(excess=-0.15), load_fps) == lost(WarmUp(deficit=0.15), load_fps)

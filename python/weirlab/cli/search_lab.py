@@ -50,12 +50,18 @@ def search_lab(
         typer.Option("--baseline", metavar="NAME", help="What times are relative to; the first controller."),
     ] = None,
     width: Annotated[float, typer.Option("--width", help="Width of every goal, as a ratio.")] = 0.005,
-    processes: Annotated[
-        int | None, typer.Option("--processes", min=1, help="How many work at once; all CPUs.")
+    threads: Annotated[
+        int | None,
+        typer.Option("--threads", "--processes", min=1, help="How many work at once; default: one per CPU."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="Keep the searches as Parquet there, and plots of them."),
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Keep the searches there, also as Parquet, and plots of them. The same command goes on "
+            "where it was interrupted.",
+        ),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -86,7 +92,8 @@ def search_lab(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)  # what cannot be kept is told before hours of searching
     with progress_bar("searching") as progress:
-        frame = compare(experiment, processes=processes, on_progress=progress)
+        kept = None if out is None else out / "searches.jsonl"
+        frame = compare(experiment, processes=threads, on_progress=progress, kept=kept)
     first = baseline or names[0]
     table = summary(frame, first)
     if out is not None:
@@ -135,7 +142,10 @@ def _tables(table: pl.DataFrame, baseline: str) -> list[Table]:
         Column("trials"),
         *(Column(f"{name} error", "%") for name in goal_names),
         *(Column(f"{name} retest fails", "%") for name in goal_names),
-        Column("not stationary", "%"),
+        Column("wrong, marked", "%"),
+        Column("wrong, silent", "%"),
+        Column("marked as changed", "%"),
+        Column("told of a change", "%"),
     ]
     tables = []
     for goals in table["goals"].unique(maintain_order=True).to_list():
@@ -149,7 +159,10 @@ def _tables(table: pl.DataFrame, baseline: str) -> list[Table]:
                 _text(row["trials"], ".1f"),
                 *(_text(row[f"error_{name}"], "+.2f", 100.0) for name in goal_names),
                 *(_text(row[f"retest_{name}"], ".0f", 100.0) for name in goal_names),
-                _text(row["marked"], ".0f", 100.0),
+                *(
+                    _text(row[share], ".0f", 100.0)
+                    for share in ("wrong_marked", "wrong_silent", "marked", "told")
+                ),
             ]
             for row in table.filter(pl.col("goals") == goals).sort("device", maintain_order=True).to_dicts()
         ]

@@ -106,7 +106,7 @@ class Irregularity(StrEnum):
     """The upper bound is a load that the tester could not offer: it says nothing about the device."""
     TOO_WIDE = "bounds wider than the goal"
     NOT_STATIONARY = "device not stationary"
-    """The upper bound no longer held when it was tested again: the device has changed since."""
+    """A bound no longer held when it was tested again, or the device was still changing at the end."""
     TIMED_OUT = "timed out"
     """The search took longer than it was allowed to."""
     TESTBED_FAILED = "testbed failed"

@@ -17,8 +17,9 @@ class Stationarity(StrEnum):
     NOT_TESTED = "not tested"
     CONFIRMED = "the upper bound failed again"
     RANDOM = "it passed and failed at the same loads, in no order"
-    SETTLED = "it improved during the search, before its upper bound failed last"
-    CHANGED = "the upper bound did not fail again"
+    SETTLED = "it changed during the search, long before its bounds were tested last"
+    CHANGED = "a bound did not hold when it was tested again"
+    CHANGING = "it changed until the end of the search"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -40,6 +40,7 @@ from weirlab.search.controller import Controller
 from weirlab.search.evidence import Stationarity
 from weirlab.search.goals import preset
 from weirlab.search.lab_devices import DEVICES, Family
+from weirlab.search.lab_kept import Searches
 from weirlab.search.lab_peer import MlrSearchLibrary
 from weirlab.search.mdr import Mdr
 from weirlab.search.mlr import Mlr
@@ -67,7 +68,9 @@ class Found(NamedTuple):
     upper_fps: float | None
     regular: bool
     marked: bool
-    """Whether it says that the device changed during the search."""
+    """Whether it says that the device has changed, and the result does not stand."""
+    told: bool = False
+    """Whether it says that the device changed before the bounds were measured that stand."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,10 +130,12 @@ def compare(
     *,
     processes: int | None = 1,
     on_progress: Callable[[int, int], None] | None = None,
+    kept: Path | None = None,
 ) -> pl.DataFrame:
     """Run the experiment: a row for each goal of each search, in the order of its names and seeds.
 
     Args:
+        kept: A file to which the searches are written as they end. Those that it holds are not made again.
         processes: The result does not depend on their number. None: one per CPU that this process may use.
         on_progress: Called with the cells done and all of them; a cell is a device, a set of goals and a
             seed.
@@ -142,14 +147,34 @@ def compare(
         for device in experiment.devices
         for seed in range(experiment.first_seed, experiment.first_seed + experiment.searches)
     ]
-    rows = mapped(
+    store = Searches(kept, asdict(experiment))
+    missing = []
+    for cell in cells:
+        names = [name for name in experiment.controllers if not store.rows(cell, name)]
+        if names:
+            missing.append(_Work(*cell, names, store.truths(cell)))
+    mapped(
         partial(_cell, experiment),
-        cells,
+        missing,
         processes=processes,
         at_once=_CELLS_AT_ONCE,
         on_progress=on_progress,
+        on_results=lambda some: store.add(row for rows in some for row in rows),
     )
-    return pl.DataFrame([row for some in rows for row in some], schema=_SCHEMA, infer_schema_length=None)
+    rows = [row for cell in cells for name in experiment.controllers for row in store.rows(cell, name)]
+    return pl.DataFrame(rows, schema=_SCHEMA, infer_schema_length=None)
+
+
+class _Work(NamedTuple):
+    """What a worker does at once: searches of these controllers on one device with one set of goals and one
+    seed."""
+
+    device: str
+    goals: str
+    seed: int
+    controllers: Sequence[str]
+    truths: Mapping[str, float | None]
+    """By goal, as far as they are known."""
 
 
 _SCHEMA = {
@@ -164,6 +189,8 @@ _SCHEMA = {
     "upper_fps": pl.Float64,
     "regular": pl.Boolean,
     "marked": pl.Boolean,
+    "told": pl.Boolean,
+    "wrong": pl.Boolean,
     "truth_fps": pl.Float64,
     "lower_error": pl.Float64,
     "retest_failure": pl.Float64,
@@ -172,16 +199,27 @@ _SCHEMA = {
 
 def summary(frame: pl.DataFrame, baseline: str) -> pl.DataFrame:
     """A row for each controller, device and set of goals: mean and spread of the time, its ratio to that of
-    ``baseline``, and by goal the error of the lower bound and the chance that its repetition fails."""
+    ``baseline``, and by goal the error of the lower bound and the chance that its repetition fails.
+
+    Shares of searches, each counted where it holds for one of the goals: ``marked`` and ``told`` say that the
+    device changed; ``wrong_marked`` have a result that is wrong and not regular, ``wrong_silent`` one that is
+    wrong and regular. A result is wrong where the truth, which is that of a device that has been under test
+    for long, lies more than a width outside of its bounds.
+    """
     cell = ["controller", "goals", "device"]
     searches = frame.group_by([*cell, "seed"], maintain_order=True).agg(
-        pl.col("time_s").first(), pl.col("trials").first(), pl.col("marked").any()
+        pl.col("time_s").first(),
+        pl.col("trials").first(),
+        pl.col("marked").any(),
+        pl.col("told").any(),
+        (pl.col("wrong") & ~pl.col("regular")).any().alias("wrong_marked"),
+        (pl.col("wrong") & pl.col("regular")).any().alias("wrong_silent"),
     )
     times = searches.group_by(cell, maintain_order=True).agg(
         pl.col("time_s").mean(),
         pl.col("time_s").std().alias("time_sd_s"),
         pl.col("trials").mean(),
-        pl.col("marked").mean(),
+        pl.col("marked", "told", "wrong_marked", "wrong_silent").mean(),
     )
     base = times.filter(pl.col("controller") == baseline).select("goals", "device", base_s=pl.col("time_s"))
     bounds = (
@@ -252,9 +290,9 @@ def drawn(device: Device | Family, seed: int) -> Device:
     return device(random.Random(f"device {seed}")) if callable(device) else device
 
 
-def _cell(experiment: Experiment, cell: tuple[str, str, int]) -> list[dict[str, Any]]:
-    """All controllers on one device with one set of goals and one seed."""
-    device_name, goals_name, seed = cell
+def _cell(experiment: Experiment, work: _Work) -> list[dict[str, Any]]:
+    """The rows of some searches on one device with one set of goals and one seed."""
+    device_name, goals_name, seed = work.device, work.goals, work.seed
     controllers, devices, own = _names(experiment)
     spread = random.Random(f"max load {seed}").uniform(0.95, 1.05)
     loads = LoadRange(experiment.min_fps, experiment.max_fps * spread)
@@ -262,9 +300,12 @@ def _cell(experiment: Experiment, cell: tuple[str, str, int]) -> list[dict[str, 
     on_own_device = device_name in own.devices
     with _blamed(experiment.file if on_own_device else None, f"device {device_name!r}"):
         device = drawn(devices[device_name], seed)
-        truths = [truth_fps(device, goal, loads, seed) for goal in goals]
+        truths = [
+            work.truths[goal.name] if goal.name in work.truths else truth_fps(device, goal, loads, seed)
+            for goal in goals
+        ]
     rows = []
-    for name in experiment.controllers:
+    for name in work.controllers:
         bed = DeviceTestbed(
             device, seed=seed, overhead_s=experiment.overhead_s, detection_s=experiment.detection_s
         )
@@ -290,12 +331,23 @@ def _cell(experiment: Experiment, cell: tuple[str, str, int]) -> list[dict[str, 
                     "time_s": time_s,
                     "trials": trials,
                     **each._asdict(),
+                    "wrong": _is_wrong(each, truth, experiment.width),
                     "truth_fps": truth,
                     "lower_error": None if lower_fps is None or truth is None else lower_fps / truth - 1.0,
                     "retest_failure": failure,
                 }
             )
     return rows
+
+
+def _is_wrong(found: Found, truth_fps: float | None, width: float) -> bool:
+    """Whether the truth lies more than a width outside of the bounds; None: beyond the highest load."""
+    lower_fps, upper_fps = found.lower_fps, found.upper_fps
+    if truth_fps is None:
+        return upper_fps is not None or lower_fps is None
+    if lower_fps is not None and truth_fps < lower_fps * (1.0 - width):
+        return True
+    return upper_fps is None or truth_fps > upper_fps / (1.0 - width)
 
 
 def _searched(controller: Controller, bed: DeviceTestbed) -> tuple[list[Found], float, int]:
@@ -312,7 +364,8 @@ def _searched(controller: Controller, bed: DeviceTestbed) -> tuple[list[Found], 
             None if goal.upper is None else goal.upper.load_fps,
             goal.regular,
             goal.evidence is not None
-            and goal.evidence.stationarity in (Stationarity.SETTLED, Stationarity.CHANGED),
+            and goal.evidence.stationarity in (Stationarity.CHANGED, Stationarity.CHANGING),
+            goal.evidence is not None and goal.evidence.stationarity is Stationarity.SETTLED,
         )
         for goal in result.goals
     ]

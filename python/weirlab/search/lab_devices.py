@@ -18,7 +18,6 @@ from weirlab.testbed.devices import (
     RandomDrops,
     RegimeSwitch,
     VhostPublished,
-    WarmUp,
     random_events,
 )
 
@@ -27,6 +26,7 @@ __all__ = [
     "ColdStart",
     "Collapse",
     "Collections",
+    "Drifting",
     "Family",
     "FlowTable",
     "Governor",
@@ -196,8 +196,8 @@ class Collections:
 
 @dataclass(frozen=True, kw_only=True)
 class FlowTable:
-    """One frame in ``frames_per_flow`` begins a flow, and ``expired_per_s`` flows leave the table again. When it is
-    full, ``overflow`` of the capacity is left. It is empty when a trial begins."""
+    """One frame in ``frames_per_flow`` begins a flow, and ``expired_per_s`` flows leave the table again. When
+    it is full, ``overflow`` of the capacity is left. It is empty when a trial begins."""
 
     capacity_fps: float = 10e6
     frames_per_flow: int = 10
@@ -256,7 +256,50 @@ class Timer:
     def _busy_s(self, until_s: float) -> float:
         """How long the job has run up to a time."""
         jobs, left_s = divmod(until_s, self.every_s)
-        return jobs * self.job_s + min(left_s, self.job_s)
+        return float(jobs * self.job_s + min(left_s, self.job_s))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drifting:
+    """A knee whose capacity is (1 + excess x exp(-t / time_constant_s)) times the final one at time t: it
+    warms up where the excess lies below 0, and is throttled where it lies above. It also differs from trial
+    to trial by ``trial_spread``. Lost is the integral of what is offered above the capacity of the moment.
+
+    Those of the laboratory are drawn for each seed, uniformly in the logarithm:
+
+    - `warm-up`: excess -3 to -40 %, time constant 3 to 150 s;
+    - `warm-noisy`: the same, and 0.3 % from trial to trial;
+    - `throttling`: excess 3 to 20 %, time constant 10 to 150 s.
+    """
+
+    capacity_fps: float = 10e6
+    excess: float = -0.15
+    time_constant_s: float = 8.0
+    trial_spread: float = 0.0
+
+    def received_frames(self, offer: Offer) -> int:
+        """Frames of the offer that come out."""
+        capacity_fps = self.capacity_fps * (
+            1.0 + self.trial_spread * offer.chance_of_trial().standard_normal()
+        )
+        return offer.frames - min(offer.frames, math.ceil(self._lost(offer, capacity_fps) - 0.5))
+
+    def _lost(self, offer: Offer, capacity_fps: float) -> float:
+        tau_s = self.time_constant_s
+        begin_s, end_s = offer.elapsed_s, offer.elapsed_s + offer.duration_s
+        above = offer.load_fps / capacity_fps - 1.0
+        if above * self.excess > 0.0:
+            # The capacity passes the load at this time.
+            passing_s = tau_s * math.log(self.excess / above)
+            begin_s, end_s = (
+                (begin_s, min(end_s, passing_s)) if self.excess < 0.0 else (max(begin_s, passing_s), end_s)
+            )
+        elif above <= 0.0:
+            return 0.0
+        if end_s <= begin_s:
+            return 0.0
+        moved_s = tau_s * self.excess * (math.exp(-begin_s / tau_s) - math.exp(-end_s / tau_s))
+        return (offer.load_fps - capacity_fps) * (end_s - begin_s) - capacity_fps * moved_s
 
 
 Family = Callable[[random.Random], Device]
@@ -290,6 +333,28 @@ def _two_knees(chance: random.Random) -> Device:
     return TwoKnees(capacity_fps=_around(chance, 10e6), low_fps=_around(chance, 7e6))
 
 
+def _between(chance: random.Random, low: float, high: float) -> float:
+    """Uniform in the logarithm."""
+    return low * math.exp(chance.random() * math.log(high / low))
+
+
+def _warming(trial_spread: float) -> Family:
+    return lambda chance: Drifting(
+        capacity_fps=_around(chance, 10e6),
+        excess=-_between(chance, 0.03, 0.4),
+        time_constant_s=_between(chance, 3.0, 150.0),
+        trial_spread=trial_spread,
+    )
+
+
+def _throttling(chance: random.Random) -> Device:
+    return Drifting(
+        capacity_fps=_around(chance, 10e6),
+        excess=_between(chance, 0.03, 0.2),
+        time_constant_s=_between(chance, 10.0, 150.0),
+    )
+
+
 DEVICES: Mapping[str, Device | Family] = {
     "knee": lambda chance: Knee(capacity_fps=_around(chance, 10e6), trial_spread=0.0005),
     "ip4": Ip4Published(),
@@ -298,7 +363,9 @@ DEVICES: Mapping[str, Device | Family] = {
     "drops": lambda chance: RandomDrops(capacity_fps=_around(chance, 10e6)),
     "gradual": _gradual,
     "buffer": lambda chance: DeepBuffer(capacity_fps=_around(chance, 10e6)),
-    "warm-up": lambda chance: WarmUp(capacity_fps=_around(chance, 10e6)),
+    "warm-up": _warming(0.0),
+    "warm-noisy": _warming(0.003),
+    "throttling": _throttling,
     "inversion": _inversion,
     "noisy": lambda chance: Knee(capacity_fps=_around(chance, 10e6), trial_spread=0.01),
     "collapse": lambda chance: Collapse(capacity_fps=_around(chance, 10e6)),

@@ -259,7 +259,7 @@ class Mlr:
             lower=None if lower is None else _lower_outcome(lower),
             upper=None if upper is None else _upper_outcome(upper),
             ended=settled_s is not None or self._wish is None,
-            timed_out=self._why_timed_out() if settled_s is None and self._wish is None else "",
+            timed_out=self._why_timed_out() if settled_s is None and self._timed_out() else "",
             not_stationary=self._why_not_stationary(place),
             conditional_throughput_fps=(
                 None if lower is None else lower.load_fps * (1.0 - lower.tally.conditional_loss_ratio)

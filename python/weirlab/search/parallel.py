@@ -27,6 +27,7 @@ def mapped(
     processes: int | None = None,
     at_once: int = 20,
     on_progress: Callable[[int, int], None] | None = None,
+    on_results: Callable[[Sequence[Result]], None] | None = None,
 ) -> list[Result]:
     """``function`` of each item, in their order.
 
@@ -36,6 +37,7 @@ def mapped(
         processes: None: one per CPU that this process may use.
         at_once: Items that a worker takes at once: few enough that an interruption waits for a moment only.
         on_progress: Called with the items done and all of them.
+        on_results: Called in this process with what a worker has done, as it comes.
 
     Raises RunFailed when a worker dies. An interruption is passed on when the workers have ended.
     """
@@ -46,6 +48,8 @@ def mapped(
     for place, chunk_results in _worked(function, chunks, min(processes, len(chunks))):
         results[place] = chunk_results
         done += len(chunk_results)
+        if on_results is not None:
+            on_results(chunk_results)
         if on_progress is not None:
             on_progress(done, len(items))
     return [result for chunk in results for result in chunk]

@@ -11,9 +11,12 @@ What differs from `mlr`:
   if by then more is lost than the goal allows in that time: it is then a short trial with high loss, which is
   an upper bound.
 - **No middle targets.** Short trials find where to begin, full trials do the rest: failures are cheap.
-- **Guard.** When all goals are reached, the lowest upper bound is tested again. If it does not fail again,
-  though it had failed quickly, the device has changed since, or answers at random, and the result says so.
-  Trials that have passed there or above since it failed count as such tests: see `weirlab.search.drift`.
+- **Guard.** When all goals are reached, the lowest upper bound is tested again, and before that one of a
+  goal without exceed ratio that a later trial clearly contradicts. If it does not fail again, though it had
+  failed quickly, the device has changed since, or answers at random, and the result says so. Trials that have
+  passed there or above since it failed count as such tests: see `weirlab.search.drift`. A lower bound that
+  passed long ago is tested again, too. A search ends when a bound that nothing can lift is refuted, or when
+  it has followed a device that does not come to rest for long.
 - **Check.** A lower bound that one trial made is tested again by a short one where that is cheap beside the
   final trials. On a device that has contradicted itself a load has to pass short trials before its full one,
   and again when it has become a lower bound: a single pass near the knee of such a device is luck. A full
@@ -36,9 +39,13 @@ from weirlab.search.base import LoadRange, SearchGoal
 from weirlab.search.controller import Outcome, Wish
 from weirlab.search.drift import (
     CLEAN_TESTS,
+    Change,
+    deterioration,
+    failures_since_pass,
     improvement,
     is_at_random,
     last_failure,
+    last_pass_s,
     passes_since_failure,
 )
 from weirlab.search.evidence import Stationarity
@@ -51,10 +58,18 @@ __all__ = ["Weir"]
 _POWER = 10.0
 """How many times longer than the failure took its repetition lasts. If failures came at random times, it
 would pass with probability 1 / (1 + _POWER)."""
-_NEAR_WIDTHS = 2.0
-"""How far above a guarded load, in widths of the goal, contradictions speak of chance there."""
+_NEAR_WIDTHS = 2
+"""How far above an upper bound, in widths of the goal, contradictions speak of chance there. A pass there or
+higher does not: a bound that no passes can lift is then tested at once, at that load."""
+_CLEAR_TESTS = 4
+"""How many passes there, in a row, refute the upper bound."""
 _CHEAP = 20.0
-"""How many times longer than a short trial a final one is, from which each lower bound is tested again."""
+"""How many times longer than a short trial a final one is, from which each lower bound is tested again; and
+how many short trials ago a lower bound passed last that is tested again at the end."""
+_FOLLOWED = 2.0
+"""How many times the duration sums of all goals a search may take that follows a changing device."""
+_AT_REST = 2.0
+"""How many times longer than it was seen to change a device has been under test when it counts as at rest."""
 _STEADY_TRIALS = 24
 """Most trials that wait for the device to become steady."""
 _SWEPT = 10.0
@@ -109,8 +124,6 @@ class Weir(Mlr):
         self._sweep = sweep
         self._steady: list[float] = []
         self._guards: list[_Guard | None] = [None] * len(goals)
-        self._verdicts: list[Stationarity] = [Stationarity.NOT_TESTED] * len(goals)
-        self._changed: list[str] = [""] * len(goals)
         self._sweep_top: int | None = None
         """The rung below which the sweep looks: the lower bound when it began."""
         self._busy = ""
@@ -153,6 +166,11 @@ class Weir(Mlr):
         if self._steady_s > 0.0 and not self._is_steady():
             self._busy = "steady"
             return Wish(self.loads.max_fps, self._steady_s, purpose="steady")
+        if self._guard and self._ladder is not None:
+            if self._is_over():
+                return None
+            if (wish := self._guarding_early()) is not None:
+                return wish
         wish = super()._next()
         if wish is None and self._guard:
             wish = self._guarding()
@@ -267,18 +285,69 @@ class Weir(Mlr):
             return True
         return any(guard is not None and guard.clean > 0 for guard in self._guards)
 
-    def _is_at_random(self, place: int, guard: _Guard) -> bool:
-        """Whether the device answered at random at the guarded load or below. How it contradicts itself well
+    def _is_at_random(self, place: int, upper: Record) -> bool:
+        """Whether the device answered at random at the upper bound or below. How it contradicts itself well
         above says nothing of that load: where it warms up, it does so near its limit of the moment."""
-        top_fps = guard.load_fps * (1.0 + _NEAR_WIDTHS * self._widths[place])
+        top_fps = upper.load_fps * (1.0 + _NEAR_WIDTHS * self._widths[place])
         return is_at_random([record for record in self._final_records(place) if record.load_fps <= top_fps])
 
     # ---- guard
 
-    def _guarding(self) -> Wish | None:
-        """A second look at a lower bound that may owe its place to luck, or at the lowest upper bound."""
+    def _is_over(self) -> bool:
+        """Whether the device has changed so that more trials are no use: a bound that no trial can lift is
+        refuted, or it was followed for long and does not come to rest."""
+        if any(self._is_clearly_refuted(place) for place in range(len(self.goals))):
+            return True
+        sums_s = [self._criteria[targets[-1]].duration_sum_s for targets in self._targets]
+        return self._elapsed_s > _FOLLOWED * math.fsum(sums_s) and any(
+            (change := self._change(place)) is not None and self._is_restless(change)
+            for place in range(len(self.goals))
+        )
+
+    def _guarding_early(self) -> Wish | None:
+        """A short trial clearly above an upper bound that no passes can lift, where one has passed."""
         for place in range(len(self.goals)):
-            if (wish := self._check_of(place)) is not None:
+            clear_fps = self._clear_fps(place)
+            if clear_fps is not None and 0 < self._clear_passes(place, clear_fps) < _CLEAR_TESTS:
+                self._busy, self._asker = "check", place
+                return Wish(clear_fps, self._initial_s(place), self._budget(place), purpose="guard")
+        return None
+
+    def _clear_fps(self, place: int) -> float | None:
+        """A load `_NEAR_WIDTHS` above the upper bound of a goal without exceed ratio, if there is one."""
+        _, upper = self._bounds(place)
+        if self.goals[place].exceed_ratio > 0.0 or upper is None or upper.beyond_tester:
+            return None
+        assert self._ladder is not None
+        test_s = self._test_s(place, upper)
+        if test_s is None or test_s > self._initial_s(place):
+            return None
+        widths = _NEAR_WIDTHS * self._ladder.rungs(self._widths[place])
+        rung = self._ladder.rung_of(upper.load_fps) + widths
+        return self._ladder.load_fps(rung) if rung < self._ladder.top else None
+
+    def _clear_passes(self, place: int, clear_fps: float) -> int:
+        """How many trials have passed at ``clear_fps`` or above since the upper bound failed; none where one
+        up to there has failed, too."""
+        _, upper = self._bounds(place)
+        assert upper is not None
+        records = self._final_records(place)
+        since = last_failure(upper)
+        if any(
+            record.load_fps <= clear_fps and since < last_failure(record) < math.inf for record in records
+        ):
+            return 0
+        return passes_since_failure(records, upper.load_fps, self._initial_s(place), clear_fps)
+
+    def _is_clearly_refuted(self, place: int) -> bool:
+        clear_fps = self._clear_fps(place)
+        return clear_fps is not None and self._clear_passes(place, clear_fps) >= _CLEAR_TESTS
+
+    def _guarding(self) -> Wish | None:
+        """A second look at a lower bound that may owe its place to luck, or to how the device was long ago,
+        or at the lowest upper bound."""
+        for place in range(len(self.goals)):
+            if (wish := self._check_of(place) or self._look_back_at(place)) is not None:
                 return wish
         strictest = min(range(len(self.goals)), key=self._strictness)
         wish = self._guard_of(strictest)
@@ -294,40 +363,84 @@ class Weir(Mlr):
         _, upper = self._bounds(place)
         return (math.inf if upper is None else upper.load_fps, place)
 
-    def _guard_of(self, place: int) -> Wish | None:
-        lower, upper = self._bounds(place)
-        if lower is None or upper is None or upper.beyond_tester:
+    def _look_back_at(self, place: int) -> Wish | None:
+        """A trial at a lower bound that passed long ago, and has not failed often since."""
+        lower, _ = self._bounds(place)
+        if lower is None or lower.beyond_tester or self._sweep_top is not None or self._is_worse(place):
             return None
-        guard = self._guards[place]
-        if guard is None or guard.load_fps != upper.load_fps:
-            duration_s = self._guard_s(place, upper)
-            if duration_s is None and self._has_improved_since(place):
-                duration_s = self._initial_s(place)
+        goal, initial_s = self.goals[place], self._initial_s(place)
+        if self._elapsed_s - last_pass_s(lower) <= _CHEAP * initial_s:
+            return None
+        self._busy, self._asker = "check", place
+        duration_s = initial_s if goal.exceed_ratio == 0.0 else goal.duration_s
+        return Wish(lower.load_fps, duration_s, self._budget(place), purpose="guard")
+
+    def _guard_of(self, place: int) -> Wish | None:
+        _, upper = self._bounds(place)
+        if upper is None or upper.beyond_tester:
+            return None
+        guard = self._guard_at(place, upper)
+        if guard is None:
+            duration_s = self._test_s(place, upper)
             if duration_s is None:
                 return None
             guard = self._guards[place] = _Guard(upper.load_fps, duration_s)
-        if guard.failed or (
-            guard.clean and (self._is_at_random(place, guard) or self._has_changed(place, guard))
-        ):
+        if guard.failed or self._is_refuted(place) or (guard.clean and self._is_at_random(place, upper)):
             return None
         self._busy, self._asker = "guard", place
         return Wish(upper.load_fps, guard.duration_s, self._budget(place), purpose="guard")
 
-    def _has_changed(self, place: int, guard: _Guard) -> bool:
+    def _guard_at(self, place: int, upper: Record) -> _Guard | None:
+        """The tests of this upper bound; None where it has none, as it was another one when it was tested."""
+        guard = self._guards[place]
+        return guard if guard is not None and guard.load_fps == upper.load_fps else None
+
+    def _test_s(self, place: int, upper: Record) -> float | None:
+        """How long a trial has to be that says something against the upper bound; None where it would be one
+        of full length."""
+        if (guard := self._guard_at(place, upper)) is not None:
+            return guard.duration_s
+        duration_s = self._guard_s(place, upper)
+        if duration_s is None and self._has_improved_since(place):
+            return self._initial_s(place)
+        return duration_s
+
+    def _is_refuted(self, place: int) -> bool:
         """Whether enough trials have passed since the upper bound failed, those of other goals among them."""
-        records = self._final_records(place)
-        return passes_since_failure(records, guard.load_fps, guard.duration_s) >= CLEAN_TESTS
+        _, upper = self._bounds(place)
+        if upper is None or upper.beyond_tester:
+            return False
+        if self._is_clearly_refuted(place):
+            return True
+        guard = self._guard_at(place, upper)
+        if guard is None or not guard.clean:
+            return False
+        passes = passes_since_failure(self._final_records(place), upper.load_fps, guard.duration_s)
+        return passes >= CLEAN_TESTS and not self._is_at_random(place, upper)
+
+    def _is_worse(self, place: int) -> bool:
+        """Whether the lower bound has failed often since it passed last."""
+        lower, _ = self._bounds(place)
+        return lower is not None and failures_since_pass(lower) >= CLEAN_TESTS
+
+    def _change(self, place: int) -> Change | None:
+        """How the device was seen to change. What fails in a sweep fails far below what has passed: that is
+        loss inversion, and none of the kind."""
+        records, width = self._final_records(place), self._widths[place]
+        change = improvement(records, width)
+        return deterioration(records, width) if change is None and self._sweep_top is None else change
+
+    def _is_restless(self, change: Change) -> bool:
+        """Whether the device was seen to change until shortly before now."""
+        return self._elapsed_s < _AT_REST * change.since_s
 
     def _has_improved_since(self, place: int) -> bool:
         """Whether the device was seen to change after the upper bound had failed last."""
         _, upper = self._bounds(place)
-        if (
-            upper is None
-            or upper.beyond_tester
-            or (change := improvement(self._final_records(place))) is None
-        ):
+        if upper is None or upper.beyond_tester:
             return False
-        return last_failure(upper) < change.since
+        change = improvement(self._final_records(place), self._widths[place])
+        return change is not None and last_failure(upper) < change.since
 
     def _guard_s(self, place: int, upper: Record) -> float | None:
         """How long the upper bound has to be tested again to say something; None where that would take as
@@ -341,39 +454,52 @@ class Weir(Mlr):
         return min(goal.duration_s, max(initial_s, _POWER * time_s))
 
     def _note_guard(self, outcome: Outcome) -> None:
-        place = self._asker
-        guard, goal = self._guards[place], self.goals[place]
+        guard = self._guards[self._asker]
         assert guard is not None
         if outcome.beyond_tester:
             return
-        if outcome.exceeds(goal):
+        if outcome.exceeds(self.goals[self._asker]):
             guard.failed += 1
         else:
             guard.clean += 1
-        if guard.clean and (guard.failed or self._is_at_random(place, guard)):
-            self._verdicts[place] = Stationarity.RANDOM
-        elif guard.failed:
-            self._verdicts[place] = Stationarity.CONFIRMED
-        elif self._has_changed(place, guard):
-            passes = passes_since_failure(self._final_records(place), guard.load_fps, guard.duration_s)
-            why = _failed_and_passed(guard.load_fps, passes)
-            for number in range(len(self.goals)):
-                self._verdicts[number] = Stationarity.CHANGED
-                self._changed[number] = why
 
     def _stationarity(self, place: int) -> Stationarity:
-        verdict = self._verdicts[place]
-        tested = verdict in (Stationarity.RANDOM, Stationarity.CHANGED)
-        if tested or not self._guard or improvement(self._final_records(place)) is None:
-            return verdict
-        return Stationarity.CHANGED if self._has_improved_since(place) else Stationarity.SETTLED
+        if not self._guard or self._ladder is None:
+            return Stationarity.NOT_TESTED
+        if any(self._is_refuted(other) for other in range(len(self.goals))):
+            return Stationarity.CHANGED
+        if self._is_worse(place) or self._has_improved_since(place):
+            return Stationarity.CHANGED
+        changes = [self._change(other) for other in range(len(self.goals))]
+        if any(change is not None and self._is_restless(change) for change in changes):
+            return Stationarity.CHANGING
+        if changes[place] is not None:
+            return Stationarity.SETTLED
+        _, upper = self._bounds(place)
+        guard = None if upper is None else self._guard_at(place, upper)
+        if upper is None or guard is None or not (guard.clean or guard.failed):
+            return Stationarity.NOT_TESTED
+        if guard.clean and (guard.failed or self._is_at_random(place, upper)):
+            return Stationarity.RANDOM
+        return Stationarity.CONFIRMED if guard.failed else Stationarity.NOT_TESTED
 
     def _why_not_stationary(self, place: int) -> str:
-        if self._stationarity(place) is not Stationarity.CHANGED:
+        if self._stationarity(place) not in (Stationarity.CHANGED, Stationarity.CHANGING):
             return ""
-        if (change := improvement(self._final_records(place))) is not None:
-            return _failed_and_passed(change.load_fps, change.passes)
-        return self._changed[place]
+        for other in (place, *range(len(self.goals))):
+            if self._is_refuted(other):
+                _, upper = self._bounds(other)
+                assert upper is not None
+                passes = passes_since_failure(self._final_records(other), upper.load_fps)
+                return _said(upper.load_fps, "failed", f"{passes} trials there or above passed since")
+        for other in (place, *range(len(self.goals))):
+            if (change := self._change(other)) is not None:
+                first, later = ("failed", "above passed") if change.improved else ("passed", "below failed")
+                seen = f"seen until {change.since_s:.0f} of {self._elapsed_s:.0f} s"
+                return _said(change.load_fps, first, f"{change.trials} trials there or {later} since, {seen}")
+        lower, _ = self._bounds(place)
+        assert lower is not None
+        return _said(lower.load_fps, "passed", f"{failures_since_pass(lower)} trials there failed since")
 
     # ---- sweep
 
@@ -398,5 +524,5 @@ class Weir(Mlr):
         return None
 
 
-def _failed_and_passed(load_fps: float, passes: int) -> str:
-    return f"{load_fps:g} frames/s failed at first, and {passes} trials there or above passed since"
+def _said(load_fps: float, first: str, later: str) -> str:
+    return f"{load_fps:g} frames/s {first} at first, and {later}"
