@@ -18,7 +18,8 @@ from pathlib import Path
 ROUTER = (
     "search.goals.NDR.width=5 %",
     "search.goals.PDR.width=5 %",
-    "search.trial.duration=1 s",
+    "search.goals.NDR.duration_sum=5 s",
+    "search.goals.PDR.duration_sum=5 s",
 )
 """Wide and short: this machine's neighbours move the result by more."""
 
@@ -32,7 +33,10 @@ def weir(*arguments: str) -> int:
 def main() -> int:
     top = Path("results") / f"demo-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     device, router, incast = top / "simulated-device", top / "linux-router", top / "incast"
-    failed = weir("search", "search-knee", "--out", str(device), "--report") != 0
+    failed = (
+        weir("search", "search-knee", "--set", "search.algorithm.kind=weir", "--out", str(device), "--report")
+        != 0
+    )
     assignments = [part for assignment in ROUTER for part in ("--set", assignment)]
     weir("search", "router-ndr", *assignments, "--out", str(router), "--report")
     failed |= weir("run", "incast", "--out", str(incast), "--report") != 0

@@ -125,7 +125,7 @@ def steer_receive(namespace: str, interface: str, cpus: Sequence[int]) -> None: 
 def udp_trial(
     *,
     ways: Sequence[_Way],
-    payload_bytes: int,
+    payload_runs: Sequence[tuple[int, int]],
     duration_ps: int,
     settle_ps: int,
     real_time: bool = True,

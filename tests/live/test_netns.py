@@ -6,6 +6,7 @@ import os
 import socket
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,20 @@ def wire_bytes_per_frame(bed: NetnsTestbed, before: tuple[int, int] | None = Non
 
     now = bed.namespaces["router"].inside(read)
     return now if before is None else (now[0] - before[0], now[1] - before[1])
+
+
+def test_frames_of_several_sizes_cross_the_router_in_the_proportion_of_their_weights(trial_spec):
+    mix = ((64, 28), (570, 16), (1518, 4))
+    with NetnsTestbed(settle_s=0.1, mix=mix) as bed:
+        before = wire_bytes_per_frame(bed)
+        trial = bed.trial(replace(trial_spec(24_000), frame_size_bytes=354))
+        sent_bytes, frames = wire_bytes_per_frame(bed, before)
+        with pytest.raises(InputError, match="the testbed sends a mix of 354 B on average"):
+            bed.trial(trial_spec(24_000))
+    assert trial.sent_frames == trial.received_frames == 7_200
+    assert frames == 7_200
+    # The interface counts no FCS.
+    assert sent_bytes == 7_200 // 12 * (7 * 60 + 4 * 566 + 1 * 1514)
 
 
 def test_a_low_load_arrives_whole(bed, trial_spec):

@@ -238,3 +238,11 @@ def test_loads_lie_on_one_ladder_for_all_goals() -> None:
     search = finish(Mlr(csit_goals(0.005), LOADS), Knee(capacity_fps=9e6))
     loads = {trial.spec.intended_load_fps for trial in search.trials}
     assert len(loads) < len(search.trials) / 3
+
+
+@makes
+def test_a_least_load_without_a_frame_in_the_shortest_trial_is_refused(make):
+    goals = [SearchGoal.ndr(duration_s=0.1, width=0.01)]
+    with pytest.raises(InputError, match=r"1 frames/s, sends no whole frame in a trial of 0.1 s"):
+        make(goals, LoadRange(1.0, 1e6))
+    assert make(goals, LoadRange(10.0, 1e6)).ask() is not None

@@ -72,14 +72,6 @@ def test_a_mix_of_frame_sizes_is_searched_like_one_size() -> None:
     assert sizes == {64, 570, 1518}
 
 
-def test_other_testbeds_search_one_size() -> None:
-    text = FILE.replace(
-        'kind: trex, server: "127.0.0.1:%d", stable: 20 ms, ports: [0, 1]', "kind: netns, router: linux"
-    )
-    with pytest.raises(ScenarioError, match="needs frames of one size"):
-        loads(text.replace("frame_size: 64 B", "mix: imix").replace("%%", "%"))
-
-
 def test_the_example_of_the_documentation_is_a_search_of_each_of_its_sizes() -> None:
     page = (Path(__file__).parents[2] / "docs" / "testbed-trex.md").read_text()
     (example,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)

@@ -3,8 +3,8 @@
 //! Reading order:
 //! 1. [`host`]: what every live tool asks of the machine: network namespaces, a seat on a CPU with real-time
 //!    priority, the clock, sockets with large buffers and kernel stamps.
-//! 2. [`datagram`], [`tally`], [`distribution`]: what a probe carries, what a receiver counts, how times are
-//!    summed up. Pure.
+//! 2. [`datagram`], [`payloads`], [`tally`], [`distribution`]: what a probe carries and how large it is, what a
+//!    receiver counts, how times are summed up. Pure.
 //! 3. [`load`] and [`sink`]: the sender and the receiver of a trial.
 //! 4. [`trial`]: both together; [`quality`]: how well this machine keeps time.
 //! 5. `emulate`: a path between two namespaces, which real programs use.
@@ -23,6 +23,7 @@ mod error;
 pub mod host;
 #[cfg(target_os = "linux")]
 pub mod load;
+pub mod payloads;
 #[cfg(target_os = "linux")]
 pub mod probe;
 pub mod quality;

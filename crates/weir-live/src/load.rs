@@ -20,6 +20,7 @@ use crate::LiveError;
 use crate::datagram::Header;
 use crate::distribution::Distribution;
 use crate::host::{Clock, Rest, socket};
+use crate::payloads::Payloads;
 use crate::shared::Shared;
 
 /// Most probes per system call.
@@ -41,11 +42,11 @@ const FULL: Span = Span::from_us(50);
 
 /// What a sender needs besides its socket and clock.
 #[derive(Clone, Copy, Debug)]
-pub struct Orders {
+pub struct Orders<'a> {
     /// The trial's number.
     pub run: u32,
-    /// UDP payload of each probe.
-    pub payload: Bytes,
+    /// UDP payloads of the probes.
+    pub payloads: &'a Payloads,
     /// When the schedule begins.
     pub start: Time,
     /// No probe leaves after this time.
@@ -75,12 +76,12 @@ pub struct Offered {
 pub fn offer(
     socket: &UdpSocket,
     clock: Clock,
-    orders: Orders,
+    orders: Orders<'_>,
     departures: impl Iterator<Item = Time>,
     shared: &Shared<'_>,
 ) -> Result<Offered, LiveError> {
     let mut schedule = Schedule::new(departures, orders.start);
-    let mut batch = Batch::new(orders, socket);
+    let mut batch = Batch::new(orders);
     let mut offered = Offered { sent: 0, unsent: 0, last: None, lateness: Distribution::new(), blocked: 0, batches: 0 };
     let mut rest = Rest::from(clock.now());
     loop {
@@ -192,44 +193,69 @@ fn at(start: Time, departure: Time) -> Time {
     start + departure.saturating_since(Time::ZERO)
 }
 
-/// The payloads of one system call, made once, and how they are handed over.
-struct Batch {
+/// The probes of one system call: memory for them, and how they are handed over.
+struct Batch<'a> {
     run: u32,
-    payload: usize,
-    payloads: Vec<u8>,
-    /// Whether one call may carry several probes, which the kernel cuts apart (UDP segmentation).
-    segmented: bool,
+    payloads: &'a Payloads,
+    memory: Vec<u8>,
+    segments: Segments,
 }
 
-impl Batch {
-    fn new(orders: Orders, socket: &UdpSocket) -> Batch {
-        let payload = usize::try_from(orders.payload.count()).expect("a payload that fits into memory");
-        let segmented = socket::segment(socket, orders.payload);
-        Batch { run: orders.run, payload, payloads: vec![0; payload * BATCH], segmented }
-    }
+/// Whether one call may carry several probes, which the kernel cuts apart (UDP segmentation).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Segments {
+    /// Not asked for yet.
+    Unasked,
+    /// Pieces of this size.
+    Of(Bytes),
+    /// The system, or the interface, does not offer it.
+    Refused,
+}
 
-    /// Most probes that one call can carry.
-    fn capacity(&self) -> usize {
-        if self.segmented { (MOST_BYTES / self.payload).clamp(1, BATCH) } else { 1 }
-    }
-
-    /// Send up to `count` probes numbered from `first`; says how many the kernel took.
-    fn send(&mut self, socket: &UdpSocket, first: u64, count: usize, now: Time) -> io::Result<usize> {
-        let count = count.min(self.capacity());
-        for (sequence, payload) in (first..).zip(self.payloads.chunks_exact_mut(self.payload)).take(count) {
-            let sequence = u32::try_from(sequence).expect("a trial has fewer than 2^32 probes");
-            Header { run: self.run, sequence, departure: now }.encode(payload);
+impl<'a> Batch<'a> {
+    fn new(orders: Orders<'a>) -> Batch<'a> {
+        let largest = size_of(orders.payloads.largest());
+        Batch {
+            run: orders.run,
+            payloads: orders.payloads,
+            memory: vec![0; largest * BATCH],
+            segments: Segments::Unasked,
         }
-        match socket.send(&self.payloads[..count * self.payload]) {
+    }
+
+    /// Most probes of a size that one call can carry; the socket then cuts into pieces of that size, or not at all.
+    fn capacity(&mut self, socket: &UdpSocket, payload: Bytes) -> usize {
+        if self.segments != Segments::Refused && self.segments != Segments::Of(payload) {
+            let is_taken = socket::segment(socket, payload);
+            self.segments = if is_taken { Segments::Of(payload) } else { Segments::Refused };
+        }
+        if self.segments == Segments::Refused { 1 } else { (MOST_BYTES / size_of(payload)).clamp(1, BATCH) }
+    }
+
+    /// Send up to `count` probes numbered from `first`, all of one size; says how many the kernel took.
+    fn send(&mut self, socket: &UdpSocket, first: u64, count: usize, now: Time) -> io::Result<usize> {
+        let (payload, alike) = self.payloads.at(first);
+        let count = count.min(self.capacity(socket, payload)).min(usize::try_from(alike).unwrap_or(usize::MAX));
+        let size = size_of(payload);
+        for (sequence, probe) in (first..).zip(self.memory.chunks_exact_mut(size)).take(count) {
+            let sequence = u32::try_from(sequence).expect("a trial has fewer than 2^32 probes");
+            Header { run: self.run, sequence, departure: now }.encode(probe);
+        }
+        match socket.send(&self.memory[..count * size]) {
             Ok(_) => Ok(count),
             // What an interface answers that cannot fill in the checksums of the pieces.
             Err(error) if count > 1 && error.raw_os_error() == Some(libc::EIO) => {
-                self.segmented = false;
+                self.segments = Segments::Refused;
+                socket::segment(socket, Bytes::new(0));
                 self.send(socket, first, 1, now)
             }
             Err(error) => Err(error),
         }
     }
+}
+
+fn size_of(payload: Bytes) -> usize {
+    usize::try_from(payload.count()).expect("a payload that fits into memory")
 }
 
 #[cfg(test)]

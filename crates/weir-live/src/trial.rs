@@ -8,6 +8,7 @@ use weir_core::units::{Bytes, Span, Time};
 use crate::LiveError;
 use crate::distribution::Percentiles;
 use crate::host::{Seat, Seated};
+use crate::payloads::Payloads;
 
 /// When the outcome of a trial is decided before its end. Losses count together over all ways.
 #[derive(Clone, Copy, Debug)]
@@ -51,8 +52,8 @@ pub struct Way {
 pub struct Plan {
     /// Its directions, all at work at the same time.
     pub ways: Vec<Way>,
-    /// UDP payload of a probe.
-    pub payload: Bytes,
+    /// UDP payloads of the probes of each way.
+    pub payloads: Payloads,
     /// How long the senders may take.
     pub duration: Span,
     /// How long nothing must arrive after a way's sender has ended.
@@ -205,8 +206,9 @@ mod linux {
     }
 
     fn check<D>(plan: &Plan, schedules: &[Schedule<D>]) -> Result<(), LiveError> {
-        if plan.payload.count() < Header::LEN as u64 {
-            let text = format!("a payload of {} holds no header of {} B", plan.payload, Header::LEN);
+        let smallest = plan.payloads.smallest();
+        if smallest.count() < Header::LEN as u64 {
+            let text = format!("a payload of {smallest} holds no header of {} B", Header::LEN);
             return Err(LiveError::Plan(text));
         }
         if plan.ways.is_empty() || plan.ways.len() != schedules.len() {
@@ -287,7 +289,7 @@ mod linux {
         let socket = socket::sending(way.source, way.destination, plan.send_buffer)?;
         let start = clock.now() + LEAD;
         let give_up = start + plan.duration + GRACE.max(Span::from_ps(plan.duration.ps() / 400));
-        let orders = load::Orders { run: way.run, payload: plan.payload, start, give_up, spin: plan.spin };
+        let orders = load::Orders { run: way.run, payloads: &plan.payloads, start, give_up, spin: plan.spin };
         let offered = load::offer(&socket, clock, orders, departures, shared)?;
         Ok(Sending { start, offered, seated })
     }

@@ -13,6 +13,7 @@ use weir_core::traffic::Emissions;
 use weir_core::units::{Bytes, Span, Time};
 use weir_live::distribution::Percentiles;
 use weir_live::host::{Priority, Seat, Seated};
+use weir_live::payloads::Payloads;
 use weir_live::quality::ClockQuality;
 use weir_live::trial::{Look, Plan, Report, StopRule, Way, WayReport, run};
 
@@ -88,17 +89,18 @@ pub(crate) struct WayArgument {
 }
 
 /// Measure one trial of UDP probes, in each direction of `ways` as many as it says, equally spaced over the duration.
+/// `payload_runs`: sizes and how many probes in a row have each, over and over again.
 /// `loss_budget_frames` and `look_budget_frames` count the losses of all directions together. Signals are looked at
 /// every 50 ms.
 #[pyfunction]
-#[pyo3(signature = (*, ways, payload_bytes, duration_ps, settle_ps, real_time=true, send_buffer_bytes=4_194_304,
+#[pyo3(signature = (*, ways, payload_runs, duration_ps, settle_ps, real_time=true, send_buffer_bytes=4_194_304,
     receive_buffer_bytes=67_108_864, spin_ps=0, loss_budget_frames=None, look_ps=None, look_budget_frames=0,
     flight_ps=100_000_000_000))]
 #[expect(clippy::too_many_arguments, reason = "Python's keyword-only options, which stand for one plan")]
 pub(crate) fn udp_trial<'py>(
     py: Python<'py>,
     ways: Vec<WayArgument>,
-    payload_bytes: u64,
+    payload_runs: Vec<(u64, u64)>,
     duration_ps: u64,
     settle_ps: u64,
     real_time: bool,
@@ -110,11 +112,14 @@ pub(crate) fn udp_trial<'py>(
     look_budget_frames: u64,
     flight_ps: u64,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let runs: Vec<_> = payload_runs.iter().map(|&(size, count)| (Bytes::new(size), count)).collect();
+    let payloads =
+        Payloads::cycle(&runs).ok_or_else(|| PyValueError::new_err("a trial needs probes of some size"))?;
     let look = look_ps.map(|until_ps| Look { until: Span::from_ps(until_ps), budget: look_budget_frames });
     let flight = Span::from_ps(flight_ps);
     let plan = Plan {
         ways: ways.iter().map(|way| way.planned(real_time)).collect::<PyResult<_>>()?,
-        payload: Bytes::new(payload_bytes),
+        payloads,
         duration: Span::from_ps(duration_ps),
         settle: Span::from_ps(settle_ps),
         patience: PATIENCE,
@@ -124,7 +129,7 @@ pub(crate) fn udp_trial<'py>(
         stop: loss_budget_frames.map(|budget| StopRule { budget, flight, look }),
     };
     let departures =
-        ways.iter().map(|way| constant(way.frames, plan.duration, plan.payload)).collect::<PyResult<Vec<_>>>()?;
+        ways.iter().map(|way| constant(way.frames, plan.duration, plan.payloads.largest())).collect::<PyResult<Vec<_>>>()?;
     let cancel = AtomicBool::new(false);
     let trial = || run(&plan, &departures, &cancel);
     let report = watched(py, trial, || Ok(()), || cancel.store(true, Ordering::Relaxed))?.map_err(live_error)?;

@@ -12,7 +12,7 @@ from weirlab.scenario.plan import Binary, Goal, Mdr, Mlr, Search, Weir
 from weirlab.scenario.presets import PRESETS
 from weirlab.scenario.problems import did_you_mean, listed
 from weirlab.scenario.selecting import Fault, Where, traffic_amiss
-from weirlab.scenario.testbeds import Netns, Trex
+from weirlab.scenario.testbeds import Netns
 from weirlab.scenario.traffic import Departing
 from weirlab.units import FrameRate
 
@@ -67,8 +67,6 @@ def check_search(scenario: Scenario, layout: Layout | None) -> Iterator[Fault]:
         yield ("search", "vary"), f"the source of '{name}' has no rate that a search could set"
     elif source.load is not None:
         yield ("traffic", name, "source", "load"), "is what the search varies as 'rate'; leave it out"
-    elif source.mix is not None and not isinstance(scenario.testbed, Trex):
-        yield ("traffic", name, "source", "mix"), "a search needs frames of one size; write 'frame_size'"
     yield from _goals(search)
     low = search.between.low
     if not isinstance(low, FrameRate) and layout is not None and not layout.ports and isinstance(low, float):

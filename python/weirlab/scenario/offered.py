@@ -14,7 +14,7 @@ from weirlab.units import FrameRate, Interval, Rate, Span
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
 
-__all__ = ["Offered", "at_load", "offered"]
+__all__ = ["Offered", "at_load", "mean_bytes", "offered"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def offered(scenario: Scenario) -> Offered:
     assert isinstance(traffic.source, Departing)
     layout = _layout(scenario)
     flows = flows_of(traffic, layout)
-    size = _mean_bytes(frame_sizes(traffic.source))
+    size = mean_bytes(frame_sizes(traffic.source))
     counted = size if traffic.source.payload is None else traffic.source.payload.bytes
     ports = [port for flow in flows if (port := layout.host_port(flow.source)) is not None]
     line_rates_fps = [1e12 / port.wire_ps(size) for port in ports]
@@ -62,7 +62,7 @@ def offered(scenario: Scenario) -> Offered:
     return Offered(name, len(flows), size, fps(between.low), fps(between.high), slowest_fps)
 
 
-def _mean_bytes(sizes: Sequence[tuple[int, int]]) -> int:
+def mean_bytes(sizes: Sequence[tuple[int, int]]) -> int:
     """Mean of sizes with their weights, to the nearest byte."""
     return round(sum(size * weight for size, weight in sizes) / sum(weight for _, weight in sizes))
 

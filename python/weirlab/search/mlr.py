@@ -15,7 +15,7 @@ from dataclasses import replace
 from weirlab.errors import InputError
 from weirlab.search.base import LoadRange, SearchGoal
 from weirlab.search.classify import Criterion, LoadClass
-from weirlab.search.controller import Finding, Outcome, Wish
+from weirlab.search.controller import Finding, Outcome, Wish, refuse_empty_trials
 from weirlab.search.evidence import Evidence, Stationarity
 from weirlab.search.ladder import Ladder
 from weirlab.search.ledger import Effective, Ledger, Record, Verdict, initial_duration_s
@@ -61,6 +61,7 @@ class Mlr:
         self.goals = list(goals)
         self.loads = loads
         self._widths = [_width(goal, self.kind) for goal in self.goals]
+        refuse_empty_trials(loads, min(self._initial_s(place) for place in range(len(self.goals))))
         self._hints = dict(hints_fps or {})
         if unknown := set(self._hints) - {goal.name for goal in self.goals}:
             raise InputError(f"a hint for {sorted(unknown)[0]!r}, which is no goal of this search")

@@ -66,6 +66,7 @@ def unhonoured(scenario: Scenario) -> list[Problem]:
 
 def _opened(scenario: Scenario) -> Testbed:
     from weirlab.scenario.testbeds import Command, Netns, Sim, Ssh, Trex
+    from weirlab.testbed.mixes import mix_of
 
     settle_s = 0.0 if scenario.search is None else scenario.search.trial.settle.s
     match scenario.testbed:
@@ -85,11 +86,17 @@ def _opened(scenario: Scenario) -> Testbed:
         case Netns(router=router):
             from weirlab.testbed.netns import NetnsTestbed
 
-            return NetnsTestbed(router=router or "linux", settle_s=settle_s)
+            return NetnsTestbed(router=router or "linux", settle_s=settle_s, mix=mix_of(scenario))
         case Command(run=run, timeout=timeout):
             from weirlab.testbed.command import CommandTestbed, directory_of
 
-            return CommandTestbed(run, directory=directory_of(scenario), settle_s=settle_s, grace_s=timeout.s)
+            return CommandTestbed(
+                run,
+                directory=directory_of(scenario),
+                settle_s=settle_s,
+                grace_s=timeout.s,
+                mix=mix_of(scenario),
+            )
         case Ssh():
             raise AssertionError("refused before it is opened")
         case Trex() as trex:

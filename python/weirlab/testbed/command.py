@@ -34,6 +34,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from weirlab.errors import ImpossibleTrial, InputError, Problem, TestbedError, TrialTimeout, UnsupportedError
 from weirlab.testbed.base import Direction, Trial, TrialSpec
+from weirlab.testbed.mixes import Mix, mix_text
 from weirlab.testbed.refusals import COMMAND, only_the_load
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ _FIELDS: Mapping[str, Callable[[TrialSpec], float | int | str]] = {
     "load_fps": lambda spec: spec.intended_load_fps,
     "load_per_direction_fps": lambda spec: spec.load_per_direction_fps,
     "duration_s": lambda spec: spec.duration_s,
+    # Of several sizes the mean.
     "frame_size_bytes": lambda spec: spec.frame_size_bytes,
     "directions": lambda spec: spec.directions,
     "intended_frames": lambda spec: spec.intended_frames,
@@ -68,8 +70,8 @@ _COUNTS = ("sent_frames", "received_frames", "intended_frames", "duplicated_fram
 _NUMBERS = ("effective_duration_s", "offered_load_fps")
 _ANSWERS = (*_COUNTS, *_NUMBERS, "stopped_early", "latency_s", "directions", "facts")
 _BRACES = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z_0-9]*)\}")
-_SETTLE = "settle_s"
-"""The field that is the same for all trials."""
+_SIZES, _SETTLE = "frame_sizes", "settle_s"
+"""Fields that are the same for all trials."""
 _MOST_TOLD = 300
 """Letters of an answer that a message repeats."""
 
@@ -84,6 +86,7 @@ class CommandTestbed:
         directory: Path | None = None,
         settle_s: float = 0.5,
         grace_s: float = 60.0,
+        mix: Mix | None = None,
     ) -> None:
         """Args:
             run: The program and its arguments, with fields in braces. No shell is involved.
@@ -91,6 +94,7 @@ class CommandTestbed:
             are.
             settle_s: What the program is told to wait after the last frame before it counts.
             grace_s: How much longer than the trial's duration the program may take.
+            mix: Frame sizes with their weights. None: those of the trials.
 
         Raises InputError when the program is missing or not executable, or a field in braces is unknown.
         """
@@ -105,6 +109,7 @@ class CommandTestbed:
         self._directory = directory
         self._settle_s = settle_s
         self._grace_s = grace_s
+        self._mix = mix
 
     def refuses(self, scenario: Scenario) -> list[Problem]:
         """All but a constant load: a program is told loads, durations and frame sizes, nothing else. And what
@@ -119,7 +124,8 @@ class CommandTestbed:
     def trial(self, spec: TrialSpec) -> Trial:
         """Run the program once. Raises TrialTimeout, ImpossibleTrial or another TestbedError when it gives no
         believable result, InputError when it cannot be started."""
-        fields = {name: value(spec) for name, value in _FIELDS.items()} | {_SETTLE: self._settle_s}
+        fields = {name: value(spec) for name, value in _FIELDS.items()}
+        fields |= {_SIZES: mix_text(self._mix or ((spec.frame_size_bytes, 1),)), _SETTLE: self._settle_s}
         command = [self._program, *(_filled(argument, fields) for argument in self._arguments)]
         begin_s = time.monotonic()
         output, errors = _call(
@@ -201,7 +207,7 @@ def _found(program: str, directory: Path | None) -> str:
 
 def _check_braces(argument: str) -> None:
     """Raise InputError where an argument has a field in braces that does not exist."""
-    fields = [*_FIELDS, _SETTLE]
+    fields = [*_FIELDS, _SIZES, _SETTLE]
     for match in _BRACES.finditer(argument):
         if match[1] is not None and match[1] not in fields:
             raise InputError(f"{argument!r}: no field is called {match[1]!r}; there are {', '.join(fields)}")

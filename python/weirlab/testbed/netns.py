@@ -23,6 +23,7 @@ from weirlab.errors import (
     TrialTimeout,
     UnsupportedError,
 )
+from weirlab.scenario.offered import mean_bytes
 from weirlab.testbed.base import Direction, Trial, TrialSpec
 from weirlab.testbed.linux_router import (
     BACK,
@@ -34,6 +35,7 @@ from weirlab.testbed.linux_router import (
     Way,
     softnet_drops,
 )
+from weirlab.testbed.mixes import Mix, mix_of, runs
 from weirlab.testbed.namespaces import Namespace
 from weirlab.testbed.refusals import only_the_load
 from weirlab.testbed.testpmd import LARGEST_FRAME_BYTES as LARGEST_OF_TESTPMD
@@ -87,6 +89,7 @@ class NetnsTestbed:
         placement: Placement | None = None,
         real_time: bool = True,
         receive_buffer_bytes: int | None = None,
+        mix: Mix | None = None,
     ) -> None:
         """Build namespaces, links and routes.
 
@@ -99,6 +102,8 @@ class NetnsTestbed:
                 uneven.
             receive_buffer_bytes: The most that may wait while the receiver does not run; by default what
                 suits the memory of this machine.
+            mix: Frame sizes with their weights, whose mean all trials bear; see `weirlab.testbed.mixes.runs`
+                for the order they leave in. None: the one size of each trial.
 
         Raises:
             MissingCapability: not Linux, not root, or the kernel has no namespaces or veth pairs; no
@@ -110,6 +115,8 @@ class NetnsTestbed:
             raise MissingCapability("the testbed 'netns' needs Linux")
         self._settle_s = settle_s
         self._real_time = real_time
+        self._mix = mix
+        self._runs = None if mix is None else runs(mix)
         self._receive_buffer_bytes = receive_buffer_bytes or _receive_buffer_bytes()
         self._placement = placement or Placement.on(sorted(os.sched_getaffinity(0)))
         self._router = _ROUTERS[router](self._placement.router)
@@ -150,7 +157,7 @@ class NetnsTestbed:
             TestbedError: the tester was at fault, or the system refused something.
             TrialTimeout: frames still arrived long after the last one was sent.
         """
-        frames = _frames(spec, self._router.largest_frame_bytes)
+        frames = _frames(spec, self._router.largest_frame_bytes, self._mix)
         ways = (THERE, BACK)[: spec.directions]
         self._router.check()
         with alone_on_this_machine():
@@ -215,7 +222,10 @@ class NetnsTestbed:
                 }
                 for way, count, run_id in zip(ways, frames, _run_ids(len(ways)), strict=True)
             ],
-            payload_bytes=spec.frame_size_bytes - FRAME_OVERHEAD_BYTES,
+            payload_runs=[
+                (size - FRAME_OVERHEAD_BYTES, count)
+                for size, count in self._runs or [(spec.frame_size_bytes, 1)]
+            ],
             duration_ps=round(spec.duration_s * 1e12),
             settle_ps=round(self._settle_s * 1e12),
             real_time=self._real_time,
@@ -293,18 +303,25 @@ def _receive_buffer_bytes() -> int:
     return min(LARGEST_RECEIVE_BUFFER_BYTES, memory // RECEIVE_BUFFER_SHARE)
 
 
-def _frames(spec: TrialSpec, largest_bytes: int) -> list[int]:
+def _frames(spec: TrialSpec, largest_bytes: int, mix: Mix | None = None) -> list[int]:
     """How many frames to send in each direction, as many in each to one frame; raises InputError when the
     trial is not one for this testbed."""
     if spec.directions > 2:
         raise InputError(
             f"trial {spec.index}: the testbed 'netns' sends one way or both ways (got {spec.directions})"
         )
-    if not SMALLEST_FRAME_BYTES <= spec.frame_size_bytes <= largest_bytes:
+    sizes = mix or ((spec.frame_size_bytes, 1),)
+    if mean_bytes(sizes) != spec.frame_size_bytes:
         raise InputError(
-            f"trial {spec.index}: the testbed 'netns' sends frames of {SMALLEST_FRAME_BYTES} to "
-            f"{largest_bytes} B (got {spec.frame_size_bytes})"
+            f"trial {spec.index}: frames of {spec.frame_size_bytes} B are asked for, the testbed sends a mix "
+            f"of {mean_bytes(sizes)} B on average"
         )
+    for size, _ in sizes:
+        if not SMALLEST_FRAME_BYTES <= size <= largest_bytes:
+            raise InputError(
+                f"trial {spec.index}: the testbed 'netns' sends frames of {SMALLEST_FRAME_BYTES} to "
+                f"{largest_bytes} B (got {size})"
+            )
     each, more = divmod(spec.intended_frames, spec.directions)
     if each == 0:
         raise InputError(
@@ -394,7 +411,14 @@ def _own_refusals(scenario: Scenario) -> Iterator[tuple[tuple[str, ...], str]]:
     sizes = frame_sizes(traffic.source) if isinstance(traffic.source, Departing) else ()
     of_testpmd = isinstance(scenario.testbed, Netns) and scenario.testbed.router == "testpmd"
     largest = LARGEST_OF_TESTPMD if of_testpmd else LARGEST_FRAME_BYTES
+    mix = mix_of(scenario)
+    field = "frame_size" if mix is None else "mix"
     for size, _ in sizes:
         if not SMALLEST_FRAME_BYTES <= size <= largest:
             limits = f"{SMALLEST_FRAME_BYTES} to {largest} B"
-            yield (*place, "source", "frame_size"), f"frames of {limits} can be sent (got {size} B)"
+            yield (*place, "source", field), f"frames of {limits} can be sent (got {size} B)"
+    if mix is not None:
+        try:
+            runs(mix)
+        except InputError as error:
+            yield (*place, "source", "mix"), str(error)

@@ -7,6 +7,7 @@ use weir_core::units::{Bytes, Span, Time};
 use weir_live::LiveError;
 use weir_live::datagram::Header;
 use weir_live::host::{Priority, Seat};
+use weir_live::payloads::Payloads;
 use weir_live::trial::{Look, Plan, Report, StopRule, Way, WayReport, run};
 
 const RUN: u32 = 0x5eed;
@@ -26,7 +27,7 @@ const AMPLE: Span = Span::from_ms(2_000);
 fn plan(host: u8, duration: Span) -> Plan {
     Plan {
         ways: vec![way(host)],
-        payload: Bytes::new(18),
+        payloads: Payloads::fixed(Bytes::new(18)),
         duration,
         settle: Span::from_ms(100),
         patience: Span::from_ms(5_000),
@@ -157,6 +158,42 @@ fn a_device_that_duplicates_and_reorders_is_caught() {
     assert_eq!(report.reordered, 800, "all of each ten but its first and its last");
 }
 
+/// Forwards what arrives at `from` to `to`, and says how long each piece was.
+fn weigh(from: &UdpSocket, to: SocketAddrV4, done: &AtomicBool) -> Vec<usize> {
+    let mut lengths = Vec::new();
+    let mut buffer = [0; 2_000];
+    while !done.load(Ordering::Relaxed) {
+        let Ok(length) = from.recv(&mut buffer) else { continue };
+        lengths.push(length);
+        from.send_to(&buffer[..length], to).expect("the receiver listens");
+    }
+    lengths
+}
+
+#[test]
+fn probes_of_several_sizes_leave_in_their_order_and_are_all_counted() {
+    let mut plan = plan(12, AMPLE);
+    let sizes = [(Bytes::new(18), 7), (Bytes::new(524), 4), (Bytes::new(1_472), 1)];
+    plan.payloads = Payloads::cycle(&sizes).expect("sizes");
+    let device = UdpSocket::bind("127.0.77.12:0").expect("a socket");
+    device.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout");
+    let SocketAddr::V4(entrance) = device.local_addr().expect("bound") else { panic!("not IPv4") };
+    plan.ways[0].destination = entrance;
+    let done = AtomicBool::new(false);
+    let (report, lengths) = thread::scope(|scope| {
+        let scale = scope.spawn(|| weigh(&device, plan.ways[0].listen, &done));
+        // Ten are due at once, so that a call has probes of several sizes to choose from.
+        let due = (0..1_200).map(|n| Time::ZERO + Span::from_ms(2) * (n / 10));
+        let report = run(&plan, &[due], &AtomicBool::new(false)).map(|report| report.ways[0].clone());
+        done.store(true, Ordering::Relaxed);
+        (report.expect("a trial"), scale.join().expect("the device ends"))
+    });
+    assert_eq!((report.sent, report.received, report.duplicated, report.reordered), (1_200, 1_200, 0, 0));
+    let expected: Vec<usize> = (0..1_200_u64).map(|n| plan.payloads.at(n).0.count() as usize).collect();
+    assert_eq!(lengths, expected);
+    assert!(report.batches < 1_200 * 3 / 4, "{} calls", report.batches);
+}
+
 #[test]
 fn a_device_that_never_stops_delivering_is_given_up() {
     let mut plan = plan(11, Span::from_ms(50));
@@ -279,7 +316,7 @@ fn a_namespace_that_does_not_exist_is_named() {
 #[test]
 fn a_payload_too_small_for_the_header_is_refused() {
     let mut plan = plan(10, Span::from_ms(10));
-    plan.payload = Bytes::new(15);
+    plan.payloads = Payloads::cycle(&[(Bytes::new(100), 3), (Bytes::new(15), 1)]).expect("sizes");
     let error = measure(&plan, Span::from_ms(1), 5).expect_err("too small");
     assert!(error.to_string().contains("holds no header of 16 B"), "{error}");
 }
