@@ -113,8 +113,7 @@ pub(crate) fn udp_trial<'py>(
     flight_ps: u64,
 ) -> PyResult<Bound<'py, PyDict>> {
     let runs: Vec<_> = payload_runs.iter().map(|&(size, count)| (Bytes::new(size), count)).collect();
-    let payloads =
-        Payloads::cycle(&runs).ok_or_else(|| PyValueError::new_err("a trial needs probes of some size"))?;
+    let payloads = Payloads::cycle(&runs).ok_or_else(|| PyValueError::new_err("a trial needs probes of some size"))?;
     let look = look_ps.map(|until_ps| Look { until: Span::from_ps(until_ps), budget: look_budget_frames });
     let flight = Span::from_ps(flight_ps);
     let plan = Plan {
@@ -128,8 +127,10 @@ pub(crate) fn udp_trial<'py>(
         spin: Span::from_ps(spin_ps),
         stop: loss_budget_frames.map(|budget| StopRule { budget, flight, look }),
     };
-    let departures =
-        ways.iter().map(|way| constant(way.frames, plan.duration, plan.payloads.largest())).collect::<PyResult<Vec<_>>>()?;
+    let departures = ways
+        .iter()
+        .map(|way| constant(way.frames, plan.duration, plan.payloads.largest()))
+        .collect::<PyResult<Vec<_>>>()?;
     let cancel = AtomicBool::new(false);
     let trial = || run(&plan, &departures, &cancel);
     let report = watched(py, trial, || Ok(()), || cancel.store(true, Ordering::Relaxed))?.map_err(live_error)?;
