@@ -1,6 +1,7 @@
 //! Legality that no type can express.
 
 mod control;
+mod queues;
 mod switching;
 mod transport;
 
@@ -10,8 +11,7 @@ use crate::cc;
 use crate::error::SpecError;
 use crate::network::Topology;
 use crate::spec::{
-    Capture, Departures, Destination, Discipline, FrameSize, LevelProbe, QueueRule, Record, Run, Source, Spec,
-    StreamProbe, Traffic,
+    Capture, Departures, Destination, FrameSize, LevelProbe, Record, Run, Source, Spec, StreamProbe, Traffic,
 };
 use crate::units::{Bytes, Span, Time};
 
@@ -50,12 +50,7 @@ impl Spec {
     /// The first fault found.
     pub fn check(&self) -> Result<Topology, SpecError> {
         let topology = Topology::expand(&self.network).map_err(|error| error.under("/network"))?;
-        for (i, rule) in self.queues.iter().enumerate() {
-            for (j, &port) in rule.ports.iter().enumerate() {
-                check_port(port, &topology).map_err(|error| error.under(format!("/queues/{i}/ports/{j}")))?;
-            }
-            check_marking(rule, &topology).map_err(|error| error.under(format!("/queues/{i}")))?;
-        }
+        queues::check_queues(self, &topology)?;
         check_run(&self.run)?;
         check_traffic(&self.traffic, &topology)?;
         switching::check_switching(self, &topology)?;
@@ -108,27 +103,6 @@ fn check_run(run: &Run) -> Result<(), SpecError> {
 fn check_port(port: u32, topology: &Topology) -> Result<(), SpecError> {
     if port as usize >= topology.ports.len() {
         return Err(SpecError::new("", format!("there is no port {port}: the network has {}", topology.ports.len())));
-    }
-    Ok(())
-}
-
-fn check_marking(rule: &QueueRule, topology: &Topology) -> Result<(), SpecError> {
-    let Discipline::DropTail { marking: Some(marking), .. } = rule.discipline else { return Ok(()) };
-    for (i, &port) in rule.ports.iter().enumerate() {
-        let port = &topology.ports[port as usize];
-        if topology.is_host(port.from) {
-            let message = format!("only queues of switches mark: '{}' is a host's", port.name);
-            return Err(SpecError::new(format!("/ports/{i}"), message));
-        }
-    }
-    let at = |error: SpecError| error.under("/discipline/marking");
-    if marking.k_min_bytes > marking.k_max_bytes {
-        let message =
-            format!("the upper threshold is at least the lower, {} (got {})", marking.k_min_bytes, marking.k_max_bytes);
-        return Err(at(SpecError::new("/k_max_bytes", message)));
-    }
-    if !(0.0..=1.0).contains(&marking.p_max) {
-        return Err(at(SpecError::new("/p_max", format!("a number from 0 to 1 (got {})", marking.p_max))));
     }
     Ok(())
 }

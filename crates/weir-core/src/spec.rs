@@ -5,6 +5,7 @@
 //! The legality that no type can express is checked once, in [`Spec::check`]; an error names the place as a
 //! JSON pointer, which Python maps back to file, line and column.
 
+pub mod aqm;
 pub mod control;
 pub mod switching;
 pub mod transport;
@@ -187,8 +188,10 @@ pub struct QueueRule {
 impl QueueRule {
     /// Whether its queues mark frames.
     pub fn marks(&self) -> bool {
-        let Discipline::DropTail { marking, .. } = &self.discipline;
-        marking.is_some()
+        match &self.discipline {
+            Discipline::DropTail { marking, .. } => marking.is_some(),
+            Discipline::Managed { aqm, .. } => aqm.marks(),
+        }
     }
 }
 
@@ -203,6 +206,22 @@ pub enum Discipline {
         /// Marks on frames that it lets wait; absent: none.
         marking: Option<Marking>,
     },
+    /// Drops or marks before the queue is full.
+    Managed {
+        /// What may wait, the frame in transmission excluded.
+        limit: Limit,
+        /// What drops or marks.
+        aqm: aqm::Aqm,
+    },
+}
+
+impl Discipline {
+    /// What may wait.
+    pub fn limit(&self) -> Limit {
+        match self {
+            Discipline::DropTail { limit, .. } | Discipline::Managed { limit, .. } => *limit,
+        }
+    }
 }
 
 /// Marks on ECN-capable frames that come to a queue and wait: never up to `k_min`, always above `k_max`, and with a

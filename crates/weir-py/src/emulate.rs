@@ -7,6 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use weir_core::path::{Arrived, LineSpec, replay};
+use weir_core::queue::Label;
 use weir_core::rng::Seed;
 use weir_core::units::{Bytes, Time};
 
@@ -52,9 +53,9 @@ pub(crate) fn check_line(line_json: &str) -> PyResult<String> {
 }
 
 /// What a direction of a path does with recorded arrivals up to `until_ps`: `departures` (places and times of those
-/// that leave), `dropped` and `lost` (places).
+/// that leave), `dropped` and `lost` (places). `ecn` is 1 for frames that may be marked, else 0.
 #[pyfunction]
-#[pyo3(signature = (line_json, *, seed, name, t_ps, size_bytes, flow, until_ps))]
+#[pyo3(signature = (line_json, *, seed, name, t_ps, size_bytes, flow, ecn, until_ps))]
 #[expect(clippy::too_many_arguments, reason = "Python's keyword-only options")]
 pub(crate) fn replay_line<'py>(
     py: Python<'py>,
@@ -64,12 +65,13 @@ pub(crate) fn replay_line<'py>(
     t_ps: PyReadonlyArray1<'py, u64>,
     size_bytes: PyReadonlyArray1<'py, u64>,
     flow: PyReadonlyArray1<'py, u64>,
+    ecn: PyReadonlyArray1<'py, u64>,
     until_ps: u64,
 ) -> PyResult<Bound<'py, PyDict>> {
     let line = LineSpec::from_json(line_json).map_err(spec_error)?;
-    let (times, sizes, flows) = (t_ps.as_slice()?, size_bytes.as_slice()?, flow.as_slice()?);
-    if times.len() != sizes.len() || times.len() != flows.len() {
-        return Err(PyValueError::new_err("arrivals: as many times as sizes and flows"));
+    let (times, sizes, flows, ecn) = (t_ps.as_slice()?, size_bytes.as_slice()?, flow.as_slice()?, ecn.as_slice()?);
+    if [sizes.len(), flows.len(), ecn.len()].iter().any(|&len| len != times.len()) {
+        return Err(PyValueError::new_err("arrivals: as many times as sizes, flows and 'ecn'"));
     }
     if times.windows(2).any(|pair| pair[0] > pair[1]) || times.last().is_some_and(|&last| last > until_ps) {
         return Err(PyValueError::new_err("arrivals: times do not go back, nor beyond the end"));
@@ -77,8 +79,9 @@ pub(crate) fn replay_line<'py>(
     if sizes.iter().any(|&size| size > 65_535) {
         return Err(PyValueError::new_err("arrivals: frames are at most 65535 bytes long"));
     }
-    let arrivals: Vec<Arrived> = (times.iter().zip(sizes).zip(flows))
-        .map(|((&at, &size), &flow)| Arrived { at: Time::from_ps(at), size: Bytes::new(size), flow })
+    let labels = flows.iter().zip(ecn).map(|(&flow, &ecn)| Label { flow, ecn_capable: ecn != 0 });
+    let arrivals: Vec<Arrived> = (times.iter().zip(sizes).zip(labels))
+        .map(|((&at, &size), label)| Arrived { at: Time::from_ps(at), size: Bytes::new(size), label })
         .collect();
     let told = py.detach(|| replay(&line, Seed::new(seed), name, &arrivals, Time::from_ps(until_ps)));
     let answer = PyDict::new(py);
@@ -219,6 +222,8 @@ mod live {
             ("lost", counters.lost),
             ("duplicated", counters.duplicated),
             ("dropped", counters.dropped),
+            ("dropped_early", counters.dropped_early),
+            ("marked", counters.marked),
             ("reordered", counters.reordered),
             ("left", counters.left),
             ("cross_dropped", counters.cross_dropped),
@@ -245,7 +250,8 @@ mod live {
         let column = |of: fn(&Arrived) -> u64| arrivals.iter().map(of).collect::<Vec<u64>>().into_pyarray(py);
         told.set_item("t_ps", column(|arrived| arrived.at.ps()))?;
         told.set_item("size_bytes", column(|arrived| arrived.size.count()))?;
-        told.set_item("flow", column(|arrived| arrived.flow))?;
+        told.set_item("flow", column(|arrived| arrived.label.flow))?;
+        told.set_item("ecn", column(|arrived| u64::from(arrived.label.ecn_capable)))?;
         set_outcome(&told, way.record.departures, way.record.dropped, way.record.lost)?;
         told.set_item("until_ps", way.record.until.ps())?;
         answer.set_item("record", told)?;

@@ -42,7 +42,7 @@ fn as_dict(py: Python<'_>, totals: PathTotals) -> PyResult<Bound<'_, PyDict>> {
         let line = PyDict::new(py);
         line.set_item("arrived", counters.arrived)?;
         line.set_item("lost", counters.lost)?;
-        line.set_item("dropped", counters.dropped)?;
+        line.set_item("dropped", counters.dropped + counters.dropped_early)?;
         line.set_item("left", counters.left)?;
         lines.append(line)?;
     }

@@ -64,7 +64,10 @@ impl<'p> Fabric<'p> {
         let ports = plan.topology.ports.iter().zip(&plan.limits).enumerate();
         let line = |(id, (port, limit)): (usize, (&PortSpec, &Limit))| {
             let limit = if plan.is_adapted(id as u32) { Limit::UNLIMITED } else { *limit };
+            let stream = || seed.stream(&format!("queue/aqm/{}", port.name));
             let port = Port::new(port.link.rate_bps, port.link.framing_bytes, limit);
+            let managed = plan.control.as_ref().and_then(|control| control.managed.get(&(id as u32)));
+            let port = if let Some(aqm) = managed { port.managed(aqm, stream()) } else { port };
             Line::new(if plan.is_stored(id as u32) { port.storing() } else { port }, plan.lag(id))
         };
         let lines: Vec<Line> = ports.map(line).collect();

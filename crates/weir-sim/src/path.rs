@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use weir_core::cc::Controller;
 use weir_core::path::{Line, LineCounters, LoadedPath, ProbeSpec, TransferSpec};
+use weir_core::queue::Label;
 use weir_core::rng::Seed;
-use weir_core::tcp::{HEADERS, Receiver, ReceiverCounters, Segment, Sender, SenderCounters};
+use weir_core::tcp::{Ecn, HEADERS, Receiver, ReceiverCounters, Segment, Sender, SenderCounters};
 use weir_core::units::{Bytes, Span, Time};
 
 /// What came of it.
@@ -59,6 +60,16 @@ enum Packet {
     Ack { stream: u32, segment: Segment },
     Request(u32),
     Reply(u32),
+}
+
+impl Packet {
+    /// The same packet after it has met congestion.
+    fn marked(self) -> Packet {
+        match self {
+            Packet::Data { stream, segment } => Packet::Data { stream, segment: Segment { ecn: Ecn::Ce, ..segment } },
+            other => other,
+        }
+    }
 }
 
 /// A connection with the times at which its ends want to be asked.
@@ -241,12 +252,23 @@ impl<'a> Run<'a> {
     fn lines_leave(&mut self) {
         for i in 0..self.lines.len() {
             while let Some(departure) = self.lines[i].leave(self.now) {
+                let packet = if departure.marked { departure.handle.marked() } else { departure.handle };
                 let next =
                     if i % 2 == 0 { Some(i + 2).filter(|&next| next < self.lines.len()) } else { i.checked_sub(2) };
                 match next {
-                    Some(next) => self.arrive(next, departure.handle),
-                    None => self.deliver(departure.handle),
+                    Some(next) => self.arrive(next, packet),
+                    None => self.deliver(packet),
                 }
+            }
+            self.forget_dropped(i);
+        }
+    }
+
+    /// Requests and replies that a queue has dropped after it had taken them are under way no more.
+    fn forget_dropped(&mut self, line: usize) {
+        while let Some(dropped) = self.lines[line].take_dropped() {
+            if let (Packet::Request(_) | Packet::Reply(_), Some(probe)) = (dropped.handle, &mut self.probe) {
+                probe.under_way -= 1;
             }
         }
     }
@@ -265,11 +287,13 @@ impl<'a> Run<'a> {
             Packet::Request(_) => self.echo(0),
             Packet::Reply(_) => self.echo(1),
         };
-        let arrival = self.lines[line].arrive(self.now, packet, size, flow);
+        let ecn_capable = matches!(packet, Packet::Data { segment, .. } if segment.ecn != Ecn::NotEct);
+        let arrival = self.lines[line].arrive(self.now, packet, size, Label { flow, ecn_capable });
         if let (Packet::Request(_) | Packet::Reply(_), Some(probe)) = (packet, &mut self.probe) {
             // It was one; of it there are now so many.
             probe.under_way = probe.under_way + u64::from(arrival.kept) - 1;
         }
+        self.forget_dropped(line);
     }
 
     fn echo(&self, way: usize) -> (Bytes, u64) {

@@ -9,7 +9,7 @@ use weir_core::rng::{Seed, Stream};
 use weir_core::routing::Router;
 use weir_core::spec::control::NotificationLane;
 use weir_core::spec::transport::Load;
-use weir_core::spec::{self, Destination, Discipline, Engine, Routing, Spec};
+use weir_core::spec::{self, Destination, Engine, Routing, Spec};
 use weir_core::tcp;
 use weir_core::traffic::Emissions;
 use weir_core::units::Span;
@@ -120,9 +120,8 @@ impl Plan {
         let is_slotted = matches!(spec.run.engine, Engine::Slotted { .. });
         let mut limits = vec![Limit::UNLIMITED; topology.ports.len()];
         for rule in &spec.queues {
-            let Discipline::DropTail { limit, .. } = rule.discipline;
             for &port in &rule.ports {
-                limits[port as usize] = limit.into();
+                limits[port as usize] = rule.discipline.limit().into();
             }
         }
         let Listed { mut flows, mut sources, connections } = list_flows(&spec, &topology);
@@ -471,6 +470,9 @@ impl Plan {
         let mut shared = vec![false; self.topology.ports.len()];
         for connection in &self.connections {
             (connection.flow..connection.flow + 2).for_each(|flow| shared[first_port(flow) as usize] = true);
+        }
+        for port in self.control.iter().flat_map(|control| control.managed.keys()) {
+            shared[*port as usize] = true;
         }
         for port in self.control.iter().flat_map(|control| control.notifiers(&self.route)) {
             shared[port as usize] |= !self.is_adapted(port);

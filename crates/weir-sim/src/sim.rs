@@ -288,12 +288,14 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             let lost = |leg: usize| self.fabric.wires.as_ref().map_or(0, |wires| wires.lost(leg));
             for pair in plan.pairs_of(id) {
                 let legs = plan.first_leg(pair) as usize..;
-                let limited = |leg: usize| self.fabric.limiter_drops(leg);
-                let route = legs.map(|leg| (plan.route[leg], self.fabric.drops[leg], limited(leg), lost(leg)));
-                for (port, full, limited, lost) in route.take_while(|row| row.0 != ARRIVED) {
+                let route = legs.map(|leg| (plan.route[leg], leg)).take_while(|row| row.0 != ARRIVED);
+                for (port, leg) in route {
+                    let (limited, early) = (self.fabric.limiter_drops(leg), self.fabric.early_drops(leg));
+                    let lost = lost(leg);
                     let causes = [
-                        (DropCause::QueueFull, full - limited),
+                        (DropCause::QueueFull, self.fabric.drops[leg] - limited - early),
                         (DropCause::LimiterFull, limited),
+                        (DropCause::QueueEarly, early),
                         (DropCause::LinkLoss, lost),
                     ];
                     for (cause, frames) in causes.into_iter().filter(|row| row.1 > 0) {

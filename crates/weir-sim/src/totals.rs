@@ -215,11 +215,13 @@ pub enum DropCause {
     LinkLoss,
     /// The queue of their flow's rate limiter, before the port of a host, was full.
     LimiterFull,
+    /// The management of the queue dropped them before it was full.
+    QueueEarly,
 }
 
 impl DropCause {
     /// The names of all causes; the id of a cause is its place.
-    pub const NAMES: [&str; 3] = ["queue-full", "link-loss", "limiter-full"];
+    pub const NAMES: [&str; 4] = ["queue-full", "link-loss", "limiter-full", "queue-early"];
 
     /// The place of its name.
     pub fn id(self) -> u32 {

@@ -5,14 +5,17 @@
 //! arrivals alone, not on how late it is asked for: two callers that tell the same arrivals are told the same
 //! departures.
 //!
+//! Where a queue is managed, frames that were kept may be dropped later: the caller asks for them with
+//! [`Line::take_dropped`] after each call.
+//!
 //! When things coincide, transmissions end first, then rates change, then frames of others arrive, then one's own.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use super::loss::Loss;
 use super::spec::{CrossSpec, JitterSpec, LineSpec, RateSpec};
-use crate::queue::{Counters, Lane as PortLane, Limit, Offer, Port};
+use crate::queue::{Counters, Label, Lane as PortLane, Limit, Offer, Port};
 use crate::rng::{Seed, Stream};
 use crate::spec::{Destination, Source, Stream as StreamSpec};
 use crate::traffic::Emissions;
@@ -21,7 +24,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// What became of an arriving frame, in numbers of copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
-    /// Copies on their way: [`Line::leave`] will give each of them.
+    /// Copies on their way: [`Line::leave`] or [`Line::take_dropped`] will give each of them.
     pub kept: u32,
     /// Lost at random.
     pub lost: u32,
@@ -35,6 +38,17 @@ pub struct Departure<H> {
     /// The frame.
     pub handle: H,
     /// When it leaves.
+    pub at: Time,
+    /// Whether a queue marked it.
+    pub marked: bool,
+}
+
+/// A frame that was kept when it came, and that a queue has dropped since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dropped<H> {
+    /// The frame.
+    pub handle: H,
+    /// When it was dropped.
     pub at: Time,
 }
 
@@ -51,11 +65,15 @@ pub struct LineCounters {
     pub duplicated: u64,
     /// Frames, copies included, that found a queue full.
     pub dropped: u64,
+    /// Frames that the management of a queue dropped before it was full.
+    pub dropped_early: u64,
+    /// Frames that it marked.
+    pub marked: u64,
     /// Frames that came later than their turn.
     pub reordered: u64,
     /// Frames that left.
     pub left: u64,
-    /// Frames of others that found a queue full.
+    /// Frames of others that a queue dropped.
     pub cross_dropped: u64,
 }
 
@@ -78,6 +96,8 @@ pub struct Line<H> {
     /// Own frames that wait or are in transmission.
     inside: u64,
     offered: u64,
+    /// Kept, and dropped since.
+    dropped: VecDeque<Dropped<H>>,
     counters: LineCounters,
     now: Time,
 }
@@ -87,11 +107,23 @@ impl<H: Copy> Line<H> {
     pub fn new(spec: &LineSpec, seed: Seed, name: &str) -> Line<H> {
         let stream = |what: &str| seed.stream(&format!("path/{name}/{what}"));
         let schedule = Schedule::new(&spec.rate);
-        let lane = |rate| Lane { port: Port::new(rate, spec.framing_bytes, Limit::from(spec.limit)), in_service: None };
+        let lane = |(rate, number)| {
+            let port = Port::new(rate, spec.framing_bytes, Limit::from(spec.limit));
+            let port = match &spec.aqm {
+                Some(aqm) => port.managed(aqm, stream(&format!("queue-{number}"))),
+                None => port,
+            };
+            Lane { port, in_service: None }
+        };
         Line {
             loss: Loss::new(spec.loss, stream("loss")),
             duplicate: Chance { probability: spec.duplicate, stream: stream("duplicate") },
-            lanes: schedule.first.iter().flat_map(|&rate| (0..spec.lanes).map(move |_| rate)).map(lane).collect(),
+            lanes: schedule
+                .first
+                .iter()
+                .flat_map(|&rate| (0..spec.lanes).map(move |number| (rate, number)))
+                .map(lane)
+                .collect(),
             schedule,
             cross: (0..).zip(&spec.cross).map(|(i, cross)| Cross::new(cross, stream(&format!("cross-{i}")))).collect(),
             delay: spec.delay_ps,
@@ -105,13 +137,14 @@ impl<H: Copy> Line<H> {
             latest: Time::ZERO,
             inside: 0,
             offered: 0,
+            dropped: VecDeque::new(),
             counters: LineCounters::default(),
             now: Time::ZERO,
         }
     }
 
-    /// A frame arrives at `now`; `flow` chooses among several transmitters. Frames are at most 65 535 bytes long.
-    pub fn arrive(&mut self, now: Time, handle: H, size: Bytes, flow: u64) -> Arrival {
+    /// A frame arrives at `now`; its flow chooses among several transmitters. Frames are at most 65 535 bytes long.
+    pub fn arrive(&mut self, now: Time, handle: H, size: Bytes, label: Label) -> Arrival {
         self.advance(now);
         self.counters.arrived += 1;
         self.counters.arrived_bytes += size.count();
@@ -124,7 +157,7 @@ impl<H: Copy> Line<H> {
         let copies: u64 = if self.duplicate.strikes() { 2 } else { 1 };
         self.counters.duplicated += copies - 1;
         for _ in 0..copies {
-            if self.offer(now, Item::Own(handle), size, flow) {
+            if self.offer(now, Item::Own(handle), size, label) {
                 arrival.kept += 1;
             } else {
                 arrival.dropped += 1;
@@ -151,9 +184,14 @@ impl<H: Copy> Line<H> {
         if self.leaving.peek()?.0.at > now {
             return None;
         }
-        let Reverse(Leaving { handle, at, .. }) = self.leaving.pop()?;
+        let Reverse(Leaving { handle, at, marked, .. }) = self.leaving.pop()?;
         self.counters.left += 1;
-        Some(Departure { handle, at })
+        Some(Departure { handle, at, marked })
+    }
+
+    /// A frame that was kept when it came, and that a queue has dropped since; oldest first.
+    pub fn take_dropped(&mut self) -> Option<Dropped<H>> {
+        self.dropped.pop_front()
     }
 
     /// What was counted so far.
@@ -191,9 +229,9 @@ impl<H: Copy> Line<H> {
                 let rate = self.schedule.advance();
                 self.lanes.iter_mut().for_each(|lane| lane.port.change_rate(next, rate));
             } else {
-                let lane = self.cross[cross].lane;
+                let label = Label { flow: self.cross[cross].lane, ecn_capable: false };
                 let (_, size) = self.cross[cross].emissions.draw();
-                if !self.offer(next, Item::Others, size, lane) {
+                if !self.offer(next, Item::Others, size, label) {
                     self.counters.cross_dropped += 1;
                 }
             }
@@ -202,37 +240,57 @@ impl<H: Copy> Line<H> {
     }
 
     /// Whether a frame found a place.
-    fn offer(&mut self, now: Time, item: Item<H>, size: Bytes, flow: u64) -> bool {
+    fn offer(&mut self, now: Time, item: Item<H>, size: Bytes, label: Label) -> bool {
         let count = self.lanes.len() as u64;
         if count == 0 {
             if let Item::Own(handle) = item {
-                self.send_off(now, handle);
+                self.send_off(now, handle, false);
             }
             return true;
         }
-        let lane = &mut self.lanes[(flow % count) as usize];
-        match lane.port.offer(now, item, size, PortLane::Data) {
-            Offer::Sent { .. } => lane.in_service = Some(item),
+        let place = (label.flow % count) as usize;
+        let lane = &mut self.lanes[place];
+        match lane.port.offer_labeled(now, item, size, PortLane::Data, label) {
+            Offer::Sent { .. } => lane.in_service = Some((item, false)),
             Offer::Waits => {}
             Offer::Dropped => return false,
         }
         self.inside += u64::from(matches!(item, Item::Own(_)));
+        self.settle_dropped(now, place);
         true
     }
 
+    /// Takes over what the management of a queue has dropped.
+    fn settle_dropped(&mut self, now: Time, lane: usize) {
+        while let Some(discarded) = self.lanes[lane].port.take_discarded() {
+            match discarded.handle {
+                Item::Own(handle) => {
+                    self.inside -= 1;
+                    let count =
+                        if discarded.early { &mut self.counters.dropped_early } else { &mut self.counters.dropped };
+                    *count += 1;
+                    self.dropped.push_back(Dropped { handle, at: now });
+                }
+                Item::Others => self.counters.cross_dropped += 1,
+            }
+        }
+    }
+
     /// A transmission ends, and perhaps another begins.
-    fn complete(&mut self, now: Time, lane: usize) {
-        let lane = &mut self.lanes[lane];
+    fn complete(&mut self, now: Time, place: usize) {
+        let lane = &mut self.lanes[place];
         let done = lane.in_service.take();
-        lane.in_service = lane.port.wake(now).map(|sent| sent.handle);
-        if let Some(Item::Own(handle)) = done {
+        lane.in_service = lane.port.wake(now).map(|sent| (sent.handle, sent.marked));
+        self.settle_dropped(now, place);
+        if let Some((Item::Own(handle), marked)) = done {
             self.inside -= 1;
-            self.send_off(now, handle);
+            self.send_off(now, handle, marked);
         }
     }
 
     /// A frame has been transmitted and is under way.
-    fn send_off(&mut self, now: Time, handle: H) {
+    fn send_off(&mut self, now: Time, handle: H, marked: bool) {
+        self.counters.marked += u64::from(marked);
         let (jitter, keeps_order) = self.jitter.draw();
         let mut at = now + self.delay + jitter;
         if self.reorder.strikes() {
@@ -243,7 +301,7 @@ impl<H: Copy> Line<H> {
             self.latest = at;
         }
         self.offered += 1;
-        self.leaving.push(Reverse(Leaving { at, sequence: self.offered, handle }));
+        self.leaving.push(Reverse(Leaving { at, sequence: self.offered, handle, marked }));
     }
 }
 
@@ -251,7 +309,8 @@ impl<H: Copy> Line<H> {
 #[derive(Clone, Debug)]
 struct Lane<H> {
     port: Port<Item<H>>,
-    in_service: Option<Item<H>>,
+    /// What is in transmission, and whether it was marked.
+    in_service: Option<(Item<H>, bool)>,
 }
 
 impl<H: Copy> Lane<H> {
@@ -276,6 +335,7 @@ struct Leaving<H> {
     at: Time,
     sequence: u64,
     handle: H,
+    marked: bool,
 }
 
 impl<H> Leaving<H> {

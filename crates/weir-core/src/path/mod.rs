@@ -10,7 +10,7 @@ pub mod loss;
 mod replay;
 pub mod spec;
 
-pub use line::{Arrival, Departure, Line, LineCounters};
+pub use line::{Arrival, Departure, Dropped, Line, LineCounters};
 pub use load::{HopSpec, LoadedPath, ProbeSpec, TransferSpec};
 pub use loss::{Loss, LossModel};
 pub use replay::{Arrived, Replay, replay};

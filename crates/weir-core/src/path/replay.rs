@@ -2,6 +2,7 @@
 
 use super::line::Line;
 use super::spec::LineSpec;
+use crate::queue::Label;
 use crate::rng::Seed;
 use crate::units::{Bytes, Time};
 
@@ -12,8 +13,8 @@ pub struct Arrived {
     pub at: Time,
     /// How long it is.
     pub size: Bytes,
-    /// What chooses among several transmitters.
-    pub flow: u64,
+    /// What chooses among several transmitters, and what their queues want to know.
+    pub label: Label,
 }
 
 /// What becomes of recorded arrivals.
@@ -21,7 +22,7 @@ pub struct Arrived {
 pub struct Replay {
     /// Frames that leave up to the end, in this order: the place of the arrival, and when.
     pub departures: Vec<(u64, Time)>,
-    /// Frames that found a queue full: the place of the arrival, once for each copy.
+    /// Frames that a queue dropped: the place of the arrival, once for each copy, in the order of the drops.
     pub dropped: Vec<u64>,
     /// Frames lost at random.
     pub lost: Vec<u64>,
@@ -32,13 +33,15 @@ pub fn replay(spec: &LineSpec, seed: Seed, name: &str, arrivals: &[Arrived], unt
     let mut line = Line::new(spec, seed, name);
     let mut told = Replay::default();
     for (place, arrived) in (0..).zip(arrivals) {
-        let arrival = line.arrive(arrived.at, place, arrived.size, arrived.flow);
+        let arrival = line.arrive(arrived.at, place, arrived.size, arrived.label);
         told.dropped.extend((0..arrival.dropped).map(|_| place));
         told.lost.extend((0..arrival.lost).map(|_| place));
+        told.dropped.extend(std::iter::from_fn(|| line.take_dropped()).map(|dropped| dropped.handle));
     }
     // A line may be asked as late as one likes.
     while let Some(departure) = line.leave(until) {
         told.departures.push((departure.handle, departure.at));
     }
+    told.dropped.extend(std::iter::from_fn(|| line.take_dropped()).map(|dropped| dropped.handle));
     told
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::loss::LossModel;
 use crate::check::{check_departures, check_sizes, parse};
 use crate::error::SpecError;
+use crate::spec::aqm::Aqm;
 use crate::spec::{Departures, FrameSize, Limit};
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -28,6 +29,8 @@ pub struct LineSpec {
     pub framing_bytes: Bytes,
     /// How much may wait before each transmitter.
     pub limit: Limit,
+    /// What drops or marks before that; absent: nothing.
+    pub aqm: Option<Aqm>,
     /// Traffic of others that passes the same transmitters and goes elsewhere.
     pub cross: Vec<CrossSpec>,
     /// Propagation delay.
@@ -112,6 +115,7 @@ impl LineSpec {
             lanes: 1,
             framing_bytes: Bytes::ZERO,
             limit: Limit::Unlimited,
+            aqm: None,
             cross: Vec::new(),
             delay_ps: Span::ZERO,
             jitter: JitterSpec::None,
@@ -140,6 +144,12 @@ impl LineSpec {
             return Err(SpecError::new("/lanes", format!("1 to {MAX_LANES} transmitters (got {})", self.lanes)));
         }
         self.rate.check().map_err(|error| error.under("/rate"))?;
+        if let Some(aqm) = &self.aqm {
+            aqm.check().map_err(|error| error.under("/aqm"))?;
+            if self.rate == RateSpec::Unlimited {
+                return Err(SpecError::new("/aqm", "nothing waits without a transmitter with a rate"));
+            }
+        }
         for (i, cross) in self.cross.iter().enumerate() {
             self.check_cross(cross).map_err(|error| error.under(format!("/cross/{i}")))?;
         }
@@ -200,6 +210,7 @@ fn check_share(at: &str, value: f64) -> Result<(), SpecError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::aqm::Codel;
 
     #[test]
     fn a_line_is_the_same_after_a_trip_through_json() {
@@ -231,6 +242,11 @@ mod tests {
         assert_eq!(steps(&[1], None).check().expect_err("no first rate").pointer, "/steps");
         assert_eq!(steps(&[0, 5, 5], None).check().expect_err("no order").pointer, "/steps/2");
         assert_eq!(steps(&[0, 5], Some(5)).check().expect_err("no end").pointer, "/period_ps");
+        let codel = Codel { target_ps: Span::from_ms(5), interval_ps: Span::from_ms(4), ecn: false };
+        let mut spec = LineSpec { aqm: Some(Aqm::Codel(codel)), ..LineSpec::transparent() };
+        assert_eq!(spec.check().expect_err("an interval below the target").pointer, "/aqm/interval_ps");
+        spec.aqm = Some(Aqm::Codel(Codel { interval_ps: Span::from_ms(100), ..codel }));
+        assert_eq!(spec.check().expect_err("nothing waits").pointer, "/aqm");
         let cross = CrossSpec {
             departures: Departures::Constant { gap_ps: 1e6 },
             frame_size: FrameSize::Fixed(Bytes::new(1500)),

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use weir_core::cc::{self, Bbr, BbrState, CongestionControl, Controller};
 use weir_core::path::spec::RateSpec;
 use weir_core::path::{Line, LineSpec, LossModel};
+use weir_core::queue::Label;
 use weir_core::rng::Seed;
 use weir_core::spec::Limit;
 use weir_core::tcp::{Config, LossMarking, LostRetransmissions, Phase, Receiver, Recovery, Segment, Sender};
@@ -178,10 +179,10 @@ impl Network {
     fn drain(&mut self) {
         for (flow, (sender, receiver)) in self.ends.iter_mut().enumerate() {
             while let Some(segment) = sender.poll_transmit(self.now) {
-                self.lines[0].arrive(self.now, Packet { flow, segment }, segment.frame_size(), flow as u64);
+                self.lines[0].arrive(self.now, Packet { flow, segment }, segment.frame_size(), Label::default());
             }
             while let Some(segment) = receiver.poll_transmit(self.now) {
-                self.lines[1].arrive(self.now, Packet { flow, segment }, segment.frame_size(), flow as u64);
+                self.lines[1].arrive(self.now, Packet { flow, segment }, segment.frame_size(), Label::default());
             }
         }
     }

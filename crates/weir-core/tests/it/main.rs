@@ -1,4 +1,5 @@
 //! Public laws of the core models.
+mod aqm;
 mod bbr;
 mod check;
 mod ethernet;

@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 use weir_core::path::spec::{CrossSpec, JitterSpec, RateSpec, ReorderSpec};
 use weir_core::path::{Arrived, Departure, Line, LineSpec, LossModel, replay};
+use weir_core::queue::Label;
 use weir_core::rng::Seed;
+use weir_core::spec::aqm::{Aqm, Codel, FqCodel, Pie};
 use weir_core::spec::{Departures, FrameSize, Limit};
 use weir_core::units::{Bytes, Rate, Span, Time};
 
@@ -11,6 +13,10 @@ const SEED: Seed = Seed::new(5);
 
 fn at(us: u64) -> Time {
     Time::ZERO + Span::from_us(us)
+}
+
+fn flow(flow: u64) -> Label {
+    Label { flow, ecn_capable: false }
 }
 
 fn constant(mbps: u64) -> RateSpec {
@@ -26,7 +32,7 @@ fn steps(list: &[(u64, u64)], period_us: Option<u64>) -> RateSpec {
 
 /// `count` frames of 1250 bytes (10 000 bits), `gap_us` apart, all of one flow.
 fn frames(count: u64, gap_us: u64) -> Vec<Arrived> {
-    (0..count).map(|i| Arrived { at: at(i * gap_us), size: Bytes::new(1250), flow: 0 }).collect()
+    (0..count).map(|i| Arrived { at: at(i * gap_us), size: Bytes::new(1250), label: Label::default() }).collect()
 }
 
 fn departures(spec: &LineSpec, arrivals: &[Arrived]) -> Vec<(u64, Time)> {
@@ -65,8 +71,9 @@ fn any_line() -> impl Strategy<Value = LineSpec> {
     let reorder = prop::option::of(
         (0.0..0.4, 0_u64..5000).prop_map(|(probability, us)| ReorderSpec { probability, later_ps: Span::from_us(us) }),
     );
-    let parts = (loss, 0.0..0.3, rate, 1_u32..4, limit, 0_u64..3000, jitter, reorder, any::<bool>());
-    parts.prop_map(|(loss, duplicate, rate, lanes, limit, delay_us, jitter, reorder, crossed)| {
+    let parts = (loss, 0.0..0.3, rate, 1_u32..4, limit, 0_u64..3000, jitter, reorder, (any::<bool>(), any_aqm()));
+    parts.prop_map(|(loss, duplicate, rate, lanes, limit, delay_us, jitter, reorder, (crossed, aqm))| {
+        let aqm = if rate == RateSpec::Unlimited { None } else { aqm };
         let cross = CrossSpec {
             departures: Departures::Poisson { mean_gap_ps: 3e8 },
             frame_size: FrameSize::Fixed(Bytes::new(700)),
@@ -80,6 +87,7 @@ fn any_line() -> impl Strategy<Value = LineSpec> {
             lanes,
             framing_bytes: Bytes::ZERO,
             limit,
+            aqm,
             cross,
             delay_ps: Span::from_us(delay_us),
             jitter,
@@ -88,12 +96,28 @@ fn any_line() -> impl Strategy<Value = LineSpec> {
     })
 }
 
+/// Managements so impatient that a hundred frames make them act.
+fn any_aqm() -> impl Strategy<Value = Option<Aqm>> {
+    let (target_ps, interval_ps) = (Span::from_us(400), Span::from_us(900));
+    let codel = any::<bool>().prop_map(move |ecn| Some(Aqm::Codel(Codel { target_ps, interval_ps, ecn })));
+    let fq = (any::<bool>(), 1_u32..5).prop_map(move |(ecn, queues)| {
+        let quantum_bytes = Bytes::new(1514);
+        Some(Aqm::FqCodel(FqCodel { target_ps, interval_ps, ecn, queues, quantum_bytes }))
+    });
+    let pie = (any::<bool>(), 0_u64..2000).prop_map(move |(ecn, burst)| {
+        let (update_ps, max_burst_ps) = (Span::from_us(200), Span::from_us(burst));
+        Some(Aqm::Pie(Pie { target_ps, update_ps, max_burst_ps, alpha: 300.0, beta: 3000.0, ecn }))
+    });
+    prop_oneof![Just(None), codel, fq, pie]
+}
+
 fn any_arrivals() -> impl Strategy<Value = Vec<Arrived>> {
     prop::collection::vec((0_u64..400, 40_u64..1500, 0_u64..5), 1..80).prop_map(|list| {
         let mut now = 0;
-        let step = |(gap, size, flow)| {
+        let step = |(gap, size, flow): (u64, u64, u64)| {
             now += gap;
-            Arrived { at: at(now), size: Bytes::new(size), flow }
+            let label = Label { flow, ecn_capable: flow.is_multiple_of(2) };
+            Arrived { at: at(now), size: Bytes::new(size), label }
         };
         list.into_iter().map(step).collect()
     })
@@ -106,17 +130,19 @@ proptest! {
         let end = arrivals.last().map_or(at(until), |last| last.at.max(at(until)));
         let (mut kept, mut gone) = (0, 0);
         for arrived in &arrivals {
-            let arrival = line.arrive(arrived.at, (), arrived.size, arrived.flow);
+            let arrival = line.arrive(arrived.at, (), arrived.size, arrived.label);
             kept += u64::from(arrival.kept);
             gone += u64::from(arrival.lost + arrival.dropped);
         }
         let left = std::iter::from_fn(|| line.leave(end)).count() as u64;
+        let discarded = std::iter::from_fn(|| line.take_dropped()).count() as u64;
         let counters = line.counters();
         prop_assert_eq!(counters.arrived, arrivals.len() as u64);
         prop_assert_eq!(counters.arrived + counters.duplicated, kept + gone);
-        prop_assert_eq!(counters.lost + counters.dropped, gone);
+        prop_assert_eq!(counters.lost + counters.dropped + counters.dropped_early, gone + discarded);
         prop_assert_eq!(counters.left, left);
-        prop_assert_eq!(kept, left + line.inside());
+        prop_assert_eq!(kept, left + discarded + line.inside());
+        prop_assert!(counters.marked <= kept - discarded);
     }
 
     #[test]
@@ -136,18 +162,22 @@ proptest! {
                 departures.extend(std::iter::from_fn(|| line.leave(now)));
             }
             now = arrived.at;
-            line.arrive(now, place, arrived.size, arrived.flow);
+            line.arrive(now, place, arrived.size, arrived.label);
         }
         departures.extend(std::iter::from_fn(|| line.leave(end)));
-        let told_now: Vec<Departure<u64>> = told.departures.iter().map(|&(handle, at)| Departure { handle, at }).collect();
-        prop_assert_eq!(departures, told_now);
+        let departures: Vec<(u64, Time)> = departures.into_iter().map(|Departure { handle, at, .. }| (handle, at)).collect();
+        prop_assert_eq!(departures, told.departures);
+        if spec.aqm.is_some() {
+            let dropped: Vec<u64> = std::iter::from_fn(|| line.take_dropped()).map(|dropped| dropped.handle).collect();
+            prop_assert_eq!(dropped, told.dropped);
+        }
     }
 
     #[test]
     fn no_frame_leaves_before_a_line_says_that_one_is_due(spec in any_line(), arrivals in any_arrivals()) {
         let mut line = Line::new(&spec, SEED, "test");
         for (i, arrived) in arrivals.iter().enumerate() {
-            line.arrive(arrived.at, (), arrived.size, arrived.flow);
+            line.arrive(arrived.at, (), arrived.size, arrived.label);
             let next = arrivals.get(i + 1).map_or(at(10_000_000), |next| next.at);
             while line.due() <= next {
                 let due = line.due();
@@ -231,10 +261,10 @@ fn a_late_frame_is_overtaken_and_holds_up_nobody() {
 fn lanes_carry_as_many_times_the_rate_and_keep_each_flow_in_order() {
     let spec = LineSpec { rate: constant(10), lanes: 2, ..LineSpec::transparent() };
     let arrivals: Vec<Arrived> =
-        (0..40).map(|i| Arrived { at: Time::ZERO, size: Bytes::new(1250), flow: i % 2 }).collect();
+        (0..40).map(|i| Arrived { at: Time::ZERO, size: Bytes::new(1250), label: flow(i % 2) }).collect();
     let left = departures(&spec, &arrivals);
     assert_eq!(left.last().map(|&(_, end)| end), Some(at(20_000)));
-    let one: Vec<Arrived> = arrivals.iter().map(|arrived| Arrived { flow: 7, ..*arrived }).collect();
+    let one: Vec<Arrived> = arrivals.iter().map(|arrived| Arrived { label: flow(7), ..*arrived }).collect();
     assert_eq!(departures(&spec, &one).last().map(|&(_, end)| end), Some(at(40_000)));
 }
 
@@ -255,7 +285,7 @@ fn traffic_of_others_leaves_the_rest_of_the_rate() {
     // Of twice as much, what passes fills the line together with the others.
     let mut line = Line::new(&spec, SEED, "test");
     for arrived in frames(8000, 1_250) {
-        line.arrive(arrived.at, (), arrived.size, arrived.flow);
+        line.arrive(arrived.at, (), arrived.size, arrived.label);
     }
     let counters = line.counters();
     let others = 600 * 10 - counters.cross_dropped;

@@ -7,9 +7,10 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use nix::unistd::{read, write};
 use weir_core::path::{Arrived, Line, LineSpec};
+use weir_core::queue::Label;
 use weir_core::units::{Bytes, Span, Time};
 
-use super::packet::{flow, strip_window_scale};
+use super::packet::{flow, is_ecn_capable, mark_congestion, strip_window_scale};
 use super::pool::Pool;
 use super::{Hop, Plan, Record, Report, Way, line_name};
 use crate::LiveError;
@@ -116,7 +117,13 @@ impl<'a> Runner<'a> {
     /// Write what is due up to `now`; true if there may be more.
     fn write_due(&mut self, clock: &Clock, now: Time, pool: &mut Pool) -> Result<bool, LiveError> {
         for _ in 0..BATCH {
-            let Some(departure) = self.line.leave(now) else { return Ok(false) };
+            let Some(departure) = self.line.leave(now) else {
+                self.forget_dropped(pool);
+                return Ok(false);
+            };
+            if departure.marked {
+                mark_congestion(pool.packet_mut(departure.handle));
+            }
             let (packet, number) = pool.packet(departure.handle);
             match write(self.output, packet) {
                 Ok(_) => self.lateness.record(clock.now().saturating_since(departure.at)),
@@ -128,7 +135,19 @@ impl<'a> Runner<'a> {
             }
             pool.release(departure.handle);
         }
+        self.forget_dropped(pool);
         Ok(true)
+    }
+
+    /// Frees the buffers of packets that a queue has dropped after it had taken them.
+    fn forget_dropped(&mut self, pool: &mut Pool) {
+        while let Some(dropped) = self.line.take_dropped() {
+            let (_, number) = pool.packet(dropped.handle);
+            if number < self.record.arrivals.len() as u64 && dropped.at <= self.record.until {
+                self.record.dropped.push(number);
+            }
+            pool.release(dropped.handle);
+        }
     }
 
     /// Read what has come; true if there may be more.
@@ -147,10 +166,11 @@ impl<'a> Runner<'a> {
             }
             let packet = &mut pool.space(handle)[..length];
             self.stripped += u64::from(self.strips_window_scale && strip_window_scale(packet));
-            let arrived = Arrived { at: now, size: Bytes::new(length as u64), flow: flow(packet) };
+            let label = Label { flow: flow(packet), ecn_capable: is_ecn_capable(packet) };
+            let arrived = Arrived { at: now, size: Bytes::new(length as u64), label };
             let number = self.next;
             self.next += 1;
-            let arrival = self.line.arrive(now, handle, arrived.size, arrived.flow);
+            let arrival = self.line.arrive(now, handle, arrived.size, arrived.label);
             pool.keep(handle, length, number, arrival.kept);
             if self.record.arrivals.len() < self.most {
                 self.record.arrivals.push(arrived);
@@ -159,6 +179,7 @@ impl<'a> Runner<'a> {
             } else {
                 self.record.until = self.record.until.min(now);
             }
+            self.forget_dropped(pool);
         }
         Ok(true)
     }

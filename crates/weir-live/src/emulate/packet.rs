@@ -1,4 +1,5 @@
-//! What the emulator looks at in an IP packet: to which flow it belongs, and a TCP option that middleboxes take away.
+//! What the emulator looks at in an IP packet: to which flow it belongs, whether it may be marked instead of dropped, and
+//! a TCP option that middleboxes take away.
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -7,6 +8,8 @@ const SYN: u8 = 2;
 const END_OF_OPTIONS: u8 = 0;
 const NO_OPERATION: u8 = 1;
 const WINDOW_SCALE: u8 = 3;
+/// The bits of ECN; all of them set: congestion.
+const ECN: u8 = 3;
 
 /// A number that all packets of a flow share: of addresses, protocol and, for TCP and UDP, ports. 0 for what is no IP
 /// packet. FNV-1a over these bytes, as RFC 6437 wishes of what tells flows apart: the same in every run.
@@ -18,6 +21,35 @@ pub fn flow(packet: &[u8]) -> u64 {
     };
     let bytes = packet[addresses].iter().chain(ports).chain([&protocol]);
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Whether a packet comes from a transport that understands marks of congestion.
+///
+/// Source: RFC 3168, section 5 (the field), section 5.3 (the header of IPv4), RFC 8200, section 3 (that of IPv6).
+pub fn is_ecn_capable(packet: &[u8]) -> bool {
+    match packet.first().map(|first| first >> 4) {
+        Some(4) => packet.get(1).is_some_and(|byte| byte & ECN != 0),
+        Some(6) => packet.get(1).is_some_and(|byte| byte >> 4 & ECN != 0),
+        _ => false,
+    }
+}
+
+/// Marks a packet that is ECN-capable: it has met congestion. The checksum of IPv4 is adapted.
+///
+/// Source: RFC 3168, section 5; RFC 1624, equation 3.
+pub fn mark_congestion(packet: &mut [u8]) {
+    match packet.first().map(|first| first >> 4) {
+        Some(4) if packet.len() >= 20 => {
+            let before = word_sum(&packet[..2]);
+            packet[1] |= ECN;
+            let after = word_sum(&packet[..2]);
+            let checksum = u16::from_be_bytes([packet[10], packet[11]]);
+            let sum = u32::from(!checksum) + u32::from(!before) + u32::from(after);
+            packet[10..12].copy_from_slice(&(!folded(sum)).to_be_bytes());
+        }
+        Some(6) if packet.len() >= 40 => packet[1] |= ECN << 4,
+        _ => {}
+    }
 }
 
 /// Takes the window scale option out of a TCP connection's first packets, as some firewalls do: without it no window
@@ -162,6 +194,27 @@ mod tests {
             malformed[57] = length;
             assert!(!strip_window_scale(&mut malformed), "an option of {length} bytes");
         }
+    }
+
+    #[test]
+    fn a_mark_of_congestion_leaves_the_checksum_right() {
+        let header_sum = |packet: &[u8]| word_sum(&packet[..20]);
+        for ecn in 0..4 {
+            let mut packet = syn();
+            packet[1] = 0xb8 | ecn;
+            let checksum = !word_sum(&packet[..20]);
+            packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+            assert_eq!(is_ecn_capable(&packet), ecn != 0);
+            mark_congestion(&mut packet);
+            assert_eq!((packet[1], header_sum(&packet)), (0xbb, 0xffff));
+        }
+        let mut six = vec![0; 40];
+        (six[0], six[1]) = (0x6f, 0x2f);
+        assert!(is_ecn_capable(&six));
+        mark_congestion(&mut six);
+        assert_eq!(six[..2], [0x6f, 0x3f]);
+        assert!(!is_ecn_capable(&[0x60, 0x0f]) && !is_ecn_capable(&[]) && !is_ecn_capable(&[0x45]));
+        mark_congestion(&mut [0x45, 2]);
     }
 
     #[test]

@@ -56,6 +56,12 @@ impl Pool {
         (&slot.bytes[..slot.length], slot.number)
     }
 
+    /// The packet in a buffer, to be changed.
+    pub(super) fn packet_mut(&mut self, handle: u32) -> &mut [u8] {
+        let slot = &mut self.slots[handle as usize];
+        &mut slot.bytes[..slot.length]
+    }
+
     /// A copy has left.
     pub(super) fn release(&mut self, handle: u32) {
         let slot = &mut self.slots[handle as usize];

@@ -5,6 +5,7 @@
 
 mod adapted;
 mod adapter;
+mod managed;
 mod marks;
 mod pausing;
 pub(crate) mod plan;
@@ -53,6 +54,9 @@ pub(crate) struct Control {
     /// Of the frames dropped at each place of [`Plan::route`], those that limiters had no room for; empty if there are
     /// no limiters.
     limiter_drops: Vec<u64>,
+    /// Of the frames dropped at each place of [`Plan::route`], those that the management of a queue dropped early; empty
+    /// if no queue is managed.
+    early_drops: Vec<u64>,
     /// By flow, if there is DCQCN: when its receiver may notify its sender.
     receivers: Vec<NotificationPoint>,
     /// By node: its queues that are too long, and when XOFF is to be repeated.
@@ -75,6 +79,8 @@ struct Extra {
     hold: Hold,
     point: Option<Box<Point>>,
     marker: Option<Box<Marker>>,
+    /// Whether the queue is managed.
+    is_managed: bool,
     guard: Option<Watermarks>,
     levels: Option<Box<Levels>>,
     adapter: Option<Box<Adapter>>,
@@ -130,7 +136,8 @@ impl Control {
             places: vec![0; plan.flows.len()],
             tags: Vec::new(),
             marked_at: Vec::new(),
-            marks: vec![0; if shared.markings.is_empty() { 0 } else { plan.route.len() }],
+            marks: vec![0; if shared.marks() { plan.route.len() } else { 0 }],
+            early_drops: vec![0; if shared.managed.is_empty() { 0 } else { plan.route.len() }],
             limiter_drops: vec![0; if spec.limiter().is_some() { plan.route.len() } else { 0 }],
             receivers: vec![NotificationPoint::NEW; if spec.dcqcn.is_some() { plan.flows.len() } else { 0 }],
             long: vec![Long { queues: 0, refresh: Time::NEVER }; topology.nodes.len()],
@@ -150,6 +157,9 @@ impl Control {
         for (&port, marking) in &shared.markings {
             let stream = seed.stream(&format!("queue/marks/{}", topology.ports[port as usize].name));
             control.extras[port as usize].marker = Some(Box::new(Marker::new(marking, stream)));
+        }
+        for &port in shared.managed.keys() {
+            control.extras[port as usize].is_managed = true;
         }
         for probe in &plan.spec.record.queue_levels {
             control.extras[probe.port as usize].levels = Some(Box::new(Levels::new(probe)));
@@ -232,6 +242,7 @@ impl Extra {
         hold: Hold::NONE,
         point: None,
         marker: None,
+        is_managed: false,
         guard: None,
         levels: None,
         adapter: None,
@@ -240,6 +251,7 @@ impl Extra {
     fn is_special(&self) -> bool {
         self.point.is_some()
             || self.marker.is_some()
+            || self.is_managed
             || self.guard.is_some()
             || self.levels.is_some()
             || self.adapter.is_some()
@@ -284,9 +296,11 @@ impl Fabric<'_> {
         if let Some(levels) = &mut extra.levels {
             levels.settle(now, self.lines[port as usize].port.waiting_bytes());
         }
+        let is_managed = extra.is_managed && lane == Lane::Data;
         let frame = self.frames[id];
         let tag = if lane == Lane::Data { control.tag(self.plan, id, frame.flow) } else { NO_POINT };
-        let became = self.offer_watched(port, id, size, lane);
+        let became =
+            if is_managed { self.offer_managed(port, id, size) } else { self.offer_watched(port, id, size, lane) };
         if lane == Lane::Control {
             return;
         }
@@ -316,7 +330,11 @@ impl Fabric<'_> {
         if let Some(levels) = &mut control.extras[port as usize].levels {
             levels.settle(now, waiting);
         }
-        self.wake_watched(port);
+        if control.extras[port as usize].is_managed {
+            self.wake_managed(port);
+        } else {
+            self.wake_watched(port);
+        }
         let waiting = self.lines[port as usize].port.waiting_bytes();
         self.watch_level(port, waiting);
     }

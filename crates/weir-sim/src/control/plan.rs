@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use weir_core::network::Topology;
 use weir_core::path::LossModel;
+use weir_core::spec::aqm::Aqm;
 use weir_core::spec::control::{Notification, NotificationLane};
 use weir_core::spec::{Discipline, Engine, Marking, Spec};
 use weir_core::units::Span;
@@ -24,6 +25,8 @@ pub(crate) struct ControlPlan {
     pub(crate) pausing: Vec<Option<u32>>,
     /// The queues that mark, by port.
     pub(crate) markings: BTreeMap<u32, Marking>,
+    /// The queues that are managed, by port.
+    pub(crate) managed: BTreeMap<u32, Aqm>,
     /// By node: until PAUSE takes effect, until a notification does.
     pub(crate) responses: Vec<(Span, Span)>,
     /// Where the way back of each flow begins in [`crate::plan::Plan::route`]: from its last node to its first.
@@ -41,12 +44,12 @@ impl ControlPlan {
     pub(crate) fn new(spec: &Spec, topology: &Topology) -> Option<ControlPlan> {
         let control = &spec.control;
         let nodes = topology.nodes.len();
-        let markings = markings(spec);
+        let (markings, managed) = disciplines(spec);
         let watches =
             topology.ports.iter().any(|port| port.link.loss != LossModel::None) || !spec.record.captures.is_empty();
         let is_switched = is_switched(spec);
         let records = watches || !spec.record.queue_levels.is_empty();
-        if control.is_off() && markings.is_empty() && !records && !is_switched {
+        if control.is_off() && markings.is_empty() && managed.is_empty() && !records && !is_switched {
             return None;
         }
         let mut limited = vec![false; nodes];
@@ -70,6 +73,7 @@ impl ControlPlan {
             limited,
             pausing,
             markings,
+            managed,
             responses,
             ways_back: Vec::new(),
             capable: Vec::new(),
@@ -102,6 +106,11 @@ impl ControlPlan {
         }
     }
 
+    /// Whether any queue may mark.
+    pub(crate) fn marks(&self) -> bool {
+        !self.markings.is_empty() || self.managed.values().any(Aqm::marks)
+    }
+
     /// The ports of hosts that notify senders of marks.
     pub(crate) fn notifiers<'a>(&'a self, route: &'a [u32]) -> impl Iterator<Item = u32> + 'a {
         let flows = self.capable.iter().zip(&self.ways_back).filter(|flow| *flow.0 && *flow.1 != NO_WAY);
@@ -114,19 +123,22 @@ pub(crate) fn is_switched(spec: &Spec) -> bool {
     !spec.switching.is_plain() || spec.run.engine == Engine::EventTotals
 }
 
-/// The marking of each port that marks: of several rules for a port the last counts.
-fn markings(spec: &Spec) -> BTreeMap<u32, Marking> {
-    let mut markings = BTreeMap::new();
+/// The marking of each port that marks, the management of each that is managed: of several rules for a port the last
+/// counts.
+fn disciplines(spec: &Spec) -> (BTreeMap<u32, Marking>, BTreeMap<u32, Aqm>) {
+    let (mut markings, mut managed) = (BTreeMap::new(), BTreeMap::new());
     for rule in &spec.queues {
-        let Discipline::DropTail { marking, .. } = rule.discipline;
         for &port in &rule.ports {
-            match marking {
-                Some(marking) => _ = markings.insert(port, marking),
-                None => _ = markings.remove(&port),
+            markings.remove(&port);
+            managed.remove(&port);
+            match rule.discipline {
+                Discipline::DropTail { marking: Some(marking), .. } => _ = markings.insert(port, marking),
+                Discipline::DropTail { marking: None, .. } => {}
+                Discipline::Managed { aqm, .. } => _ = managed.insert(port, aqm),
             }
         }
     }
-    markings
+    (markings, managed)
 }
 
 /// The ports that measure.

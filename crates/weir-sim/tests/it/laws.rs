@@ -130,7 +130,9 @@ proptest! {
         let mut lost = 0;
         for drop in &totals.drops {
             match drop.cause {
-                DropCause::QueueFull | DropCause::LimiterFull => dropped[drop.port as usize] += drop.frames,
+                DropCause::QueueFull | DropCause::LimiterFull | DropCause::QueueEarly => {
+                    dropped[drop.port as usize] += drop.frames;
+                }
                 DropCause::LinkLoss => lost += drop.frames,
             }
             of_flow[drop.flow as usize] += drop.frames;

@@ -1,5 +1,6 @@
 //! Public laws of the simulator.
 mod agents;
+mod aqm;
 mod batch;
 mod control;
 mod counts;

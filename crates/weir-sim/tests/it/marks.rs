@@ -171,7 +171,7 @@ fn tcp(ecn: bool, rule: Option<Marking>) -> Totals {
     let config = &mut spec.traffic[0].tcp.as_mut().expect("connections").config;
     (config.ecn, config.congestion_control) = (ecn, weir_core::cc::Config::Reno {});
     for queue in &mut spec.queues {
-        let Discipline::DropTail { limit, marking } = &mut queue.discipline;
+        let Discipline::DropTail { limit, marking } = &mut queue.discipline else { continue };
         (*limit, *marking) = (Limit::Unlimited, rule);
     }
     standard(&spec)

@@ -21,55 +21,28 @@
 //! assert_eq!(port.due(), Time::NEVER);
 //! ```
 
+//! A port under active queue management ([`codel`], [`pie`], [`fq_codel`]) drops frames that it has taken, and marks some:
+//! see [`Port::managed`].
+//!
+//! Reading order: this file (drop-tail), [`ahead`] (the same with fewer events), [`aqm`] (what managements share).
+
+mod ahead;
+mod aqm;
+pub mod codel;
+mod counters;
+pub mod fq_codel;
+mod limit;
+mod managed;
+pub mod pie;
+
 use std::collections::VecDeque;
 
+use self::aqm::Managed;
+pub use self::aqm::{Discarded, Label};
+pub use self::counters::{Counters, Pauses};
+pub use self::limit::Limit;
 use crate::ring::Ring;
-use crate::spec;
 use crate::units::{Bytes, PS_PER_S, Rate, Span, Time};
-
-/// How much may wait; the frame in transmission and the control lane are not counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limit {
-    most: u64,
-    /// Whether `most` counts frames, or else bytes.
-    in_frames: bool,
-}
-
-impl Limit {
-    /// Any amount.
-    pub const UNLIMITED: Limit = Limit { most: u64::MAX, in_frames: false };
-
-    /// Whether so many frames of so many bytes may wait.
-    #[inline]
-    pub const fn admits(self, frames: u64, bytes: u64) -> bool {
-        (if self.in_frames { frames } else { bytes }) <= self.most
-    }
-
-    /// How many frames of `size` bytes may wait.
-    pub const fn frames_of(self, size: Bytes) -> u64 {
-        if self.in_frames { self.most } else { self.most / size.count() }
-    }
-
-    /// Frames of `limit` bytes together.
-    pub const fn bytes(limit: Bytes) -> Limit {
-        Limit { most: limit.count(), in_frames: false }
-    }
-
-    /// `limit` frames, whatever their size.
-    pub const fn frames(limit: u64) -> Limit {
-        Limit { most: limit, in_frames: true }
-    }
-}
-
-impl From<spec::Limit> for Limit {
-    fn from(limit: spec::Limit) -> Limit {
-        match limit {
-            spec::Limit::Bytes(bytes) => Limit::bytes(bytes),
-            spec::Limit::Frames(frames) => Limit::frames(frames),
-            spec::Limit::Unlimited => Limit::UNLIMITED,
-        }
-    }
-}
 
 /// Which of a port's two queues a frame takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,28 +76,8 @@ pub struct Sent<H> {
     pub end: Time,
     /// Where it waited.
     pub lane: Lane,
-}
-
-/// What a port counted. A transmission counts when it begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Counters {
-    /// Frames transmitted.
-    pub frames: u64,
-    /// Their sizes.
-    pub bytes: u64,
-    /// Their transmission times, ps.
-    pub busy_ps: u64,
-    /// Frames dropped.
-    pub drops: u64,
-    /// Their sizes.
-    pub dropped_bytes: u64,
-    /// Most bytes that waited, since the start or the last [`Port::restart_maximum`].
-    pub queue_max_bytes: u64,
-    /// Integral of the waiting bytes over time, byte ps.
-    pub queue_byte_ps: u128,
-    /// Integral of the waiting frames over time, ps: the sum of their waiting times.
-    pub queue_wait_ps: u128,
+    /// Whether the queue management marks it.
+    pub marked: bool,
 }
 
 /// A first-in-first-out drop-tail port with a control lane, which can be paused. `H` names a frame.
@@ -177,22 +130,10 @@ struct Cold<H> {
     control: VecDeque<(H, u32)>,
     paused_since: Time,
     pauses: Pauses,
+    managed: Option<Box<Managed<H>>>,
 }
 
-/// How often and how long a port was paused.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pauses {
-    /// Pauses, the current one included.
-    pub count: u64,
-    /// All together.
-    pub total: Span,
-    /// The longest.
-    pub longest: Span,
-    /// When the last one ended, or up to when it was told; none without a pause.
-    pub last: Option<Time>,
-}
-
-/// Bits of `state`. Without the first three the port serves whatever comes.
+/// Bits of `state`. Without those of HELD the port serves whatever comes.
 const PAUSED: u32 = 1;
 /// The control lane is not empty.
 const CONTROL: u32 = 2;
@@ -202,11 +143,13 @@ const WAITING: u32 = 4;
 const IN_FRAMES: u32 = 8;
 /// Frames are put in by [`Port::store`].
 const STORING: u32 = 16;
-const HELD: u32 = PAUSED | CONTROL | WAITING;
+const HELD: u32 = PAUSED | CONTROL | WAITING | MANAGED;
 /// Frames are not sent ahead.
 const KEEPS: u32 = 32;
 /// The frames in `queue` were sent ahead, and have not begun.
 const AHEAD: u32 = 64;
+/// The data lane is under active queue management; its frames are not in `queue`.
+const MANAGED: u32 = 128;
 
 impl<H: Copy> Port<H> {
     /// An idle port. `rate` is not zero; `framing` is what a frame occupies beyond its size.
@@ -272,7 +215,7 @@ impl<H: Copy> Port<H> {
         if self.queue.is_empty() {
             self.state &= !WAITING;
         }
-        Some(Sent { handle, end: self.transmit(now, Bytes::new(size.into())), lane: Lane::Data })
+        Some(Sent { handle, end: self.transmit(now, Bytes::new(size.into())), lane: Lane::Data, marked: false })
     }
 
     /// Whether a frame of the data lane waits that may begin at `now`.
@@ -291,25 +234,6 @@ impl<H: Copy> Port<H> {
         Limit { most: self.limit, in_frames: self.state & IN_FRAMES != 0 }
     }
 
-    /// From now on frames are sent ahead, as long as nothing is paused and no control frame waits.
-    pub fn go_ahead(&mut self) {
-        self.state &= !KEEPS;
-    }
-
-    /// What was sent ahead and has not begun by `now` waits again, for a wake; returns the first such frame.
-    #[cold]
-    pub fn keep(&mut self, now: Time) -> Option<H> {
-        self.begin_until(now);
-        if self.state & AHEAD == 0 {
-            return None;
-        }
-        self.fold();
-        self.sums = self.begun_by(now);
-        (self.free_at, self.settled) = (self.settled, now);
-        self.state ^= AHEAD | WAITING;
-        self.next_waiting()
-    }
-
     /// A frame arrives at `now`. Frames are at most 65 535 bytes long.
     #[inline(always)]
     pub fn offer(&mut self, now: Time, handle: H, size: Bytes, lane: Lane) -> Offer {
@@ -320,61 +244,13 @@ impl<H: Copy> Port<H> {
     }
 
     #[inline(always)]
-    fn offer_ahead(&mut self, now: Time, handle: H, size: Bytes) -> Offer {
-        if self.free_at <= now {
-            if self.state & AHEAD != 0 {
-                self.begin_all();
-            }
-            return Offer::Sent { end: self.transmit(now, size) };
-        }
-        self.begin_until(now);
-        if !self.has_room(size) {
-            self.count_drop(now, size);
-            return Offer::Dropped;
-        }
-        if self.state & AHEAD == 0 {
-            self.state |= AHEAD;
-            self.settled = self.free_at;
-        }
-        self.waiting_bytes += size.count();
-        self.queue.push((handle, narrow(size)));
-        self.count_wait(self.free_at - now, size);
-        Offer::Sent { end: self.transmit(self.free_at, size) }
-    }
-
-    /// Counts what has begun of the frames sent ahead, `now` included.
-    #[inline(always)]
-    fn begin_until(&mut self, now: Time) {
-        if self.state & AHEAD == 0 || self.settled > now {
-            return;
-        }
-        self.sums.queue_max_bytes = self.sums.queue_max_bytes.max(self.waiting_bytes);
-        while self.settled <= now
-            && let Some((_, size)) = self.queue.pop()
-        {
-            self.waiting_bytes -= u64::from(size);
-            self.settled += self.time_of(size);
-        }
-        if self.queue.is_empty() {
-            self.state &= !AHEAD;
-        }
-    }
-
-    /// All frames sent ahead have begun.
-    fn begin_all(&mut self) {
-        self.sums.queue_max_bytes = self.sums.queue_max_bytes.max(self.waiting_bytes);
-        self.queue.clear();
-        self.waiting_bytes = 0;
-        self.state &= !AHEAD;
-    }
-
-    #[inline(always)]
     fn offer_kept(&mut self, now: Time, handle: H, size: Bytes, lane: Lane) -> Offer {
         debug_assert!(self.due() >= now || self.state & STORING != 0, "wake what is due before offering");
         if self.free_at <= now && (self.state & HELD == 0 || self.may_pass(lane)) {
             return Offer::Sent { end: self.transmit(now, size) };
         }
         match lane {
+            Lane::Data if self.state & MANAGED != 0 => self.offer_managed(now, handle, size, Label::default()),
             Lane::Data if self.has_room(size) => self.admit(now, handle, size),
             Lane::Data => {
                 self.count_drop(now, size);
@@ -404,13 +280,13 @@ impl<H: Copy> Port<H> {
         if self.queue.is_empty() {
             self.state &= !WAITING;
         }
-        Some(Sent { handle, end: self.transmit(now, Bytes::new(size.into())), lane: Lane::Data })
+        Some(Sent { handle, end: self.transmit(now, Bytes::new(size.into())), lane: Lane::Data, marked: false })
     }
 
     /// When the caller owes the next [`Port::wake`]; [`Time::NEVER`] while nothing may go.
     #[inline]
     pub fn due(&self) -> Time {
-        let owed = self.state & HELD == WAITING || self.state & CONTROL != 0;
+        let owed = self.state & (PAUSED | WAITING) == WAITING || self.state & CONTROL != 0;
         if owed { self.free_at } else { Time::NEVER }
     }
 
@@ -478,7 +354,7 @@ impl<H: Copy> Port<H> {
         if self.state & AHEAD != 0 {
             return self.free_at.max(now);
         }
-        let waiting = Bytes::new(self.waiting_bytes) + self.framing * self.queue.len() as u64;
+        let waiting = Bytes::new(self.waiting_bytes) + self.framing * self.waiting_frames() as u64;
         if waiting == Bytes::ZERO { self.free_at.max(now) } else { self.free_at.max(now) + waiting / self.rate }
     }
 
@@ -497,19 +373,19 @@ impl<H: Copy> Port<H> {
     pub fn waiting(&self) -> impl Iterator<Item = H> + '_ {
         let control = self.cold.iter().flat_map(|cold| cold.control.iter());
         let kept = self.queue.iter().filter(|_| self.state & AHEAD == 0);
-        control.copied().chain(kept).map(|(handle, _)| handle)
-    }
-
-    /// Whether frames sent ahead have not begun, as far as it was told.
-    pub fn is_ahead(&self) -> bool {
-        self.state & AHEAD != 0
+        let managed = self.cold.iter().filter_map(|cold| cold.managed.as_ref()).flat_map(|managed| managed.waiting());
+        control.copied().chain(kept).map(|(handle, _)| handle).chain(managed)
     }
 
     /// The counters, with the integrals up to `now`.
     #[inline(always)]
     pub fn counters_at(&mut self, now: Time) -> Counters {
-        if self.state & AHEAD == 0 {
+        if self.state & (AHEAD | MANAGED) == 0 {
             self.settle(now);
+            return self.counted();
+        }
+        if self.state & MANAGED != 0 {
+            self.settle_managed(now);
             return self.counted();
         }
         // What begins at `now` has not begun before.
@@ -530,37 +406,6 @@ impl<H: Copy> Port<H> {
             queue_byte_ps: self.sums.queue_byte_ps + u128::from(self.byte_ps),
             queue_wait_ps: self.sums.queue_wait_ps + u128::from(self.frame_ps),
             ..self.sums
-        }
-    }
-
-    /// What was counted, without that of frames sent ahead which is to happen after `now`.
-    fn begun_by(&self, now: Time) -> Counters {
-        let counted = self.counted();
-        if self.state & AHEAD == 0 {
-            return counted;
-        }
-        let frames = self.queue.len() as u64;
-        let (mut byte_ps, mut wait_ps) = (0, 0);
-        let mut wait = u128::from((self.settled - now).ps());
-        if frames <= self.alike {
-            // All of one size: their waits are a series.
-            let (n, tx) = (u128::from(frames), u128::from(self.last_tx.ps()));
-            wait_ps = n * wait + n * (n - 1) / 2 * tx;
-            byte_ps = wait_ps * u128::from(self.last_size);
-        } else {
-            for (_, size) in self.queue.iter() {
-                byte_ps += wait * u128::from(size);
-                wait_ps += wait;
-                wait += u128::from(self.time_of(size).ps());
-            }
-        }
-        Counters {
-            frames: counted.frames - frames,
-            bytes: counted.bytes - self.waiting_bytes,
-            busy_ps: counted.busy_ps - (self.free_at - self.settled).ps(),
-            queue_byte_ps: counted.queue_byte_ps - byte_ps,
-            queue_wait_ps: counted.queue_wait_ps - wait_ps,
-            ..counted
         }
     }
 
@@ -594,13 +439,13 @@ impl<H: Copy> Port<H> {
     /// Whether a frame of the data lane that is offered at `now` begins at once.
     #[inline]
     pub fn is_free(&self, now: Time) -> bool {
-        self.free_at <= now && self.state & HELD == 0
+        self.free_at <= now && self.state & (HELD & !MANAGED) == 0
     }
 
     /// How many frames wait in the data lane.
     #[inline]
     pub fn waiting_frames(&self) -> usize {
-        self.queue.len()
+        if self.state & MANAGED == 0 { self.queue.len() } else { self.managed_frames() as usize }
     }
 
     /// When frames were dropped first and last.
@@ -705,29 +550,34 @@ impl<H: Copy> Port<H> {
         (self.alike, self.byte_ps, self.frame_ps) = (0, 0, 0);
     }
 
-    /// Whether a frame of `lane` may go although the port is in a special state: only past a PAUSE.
+    /// Whether a frame of `lane` may go although the port is in a special state: only past a PAUSE, or past an empty
+    /// data lane that is managed.
     #[cold]
     fn may_pass(&self, lane: Lane) -> bool {
-        lane == Lane::Control && self.state & (PAUSED | CONTROL) == PAUSED
+        let is_open = self.state & PAUSED != 0 || self.state & (MANAGED | WAITING) == MANAGED;
+        lane == Lane::Control && is_open && self.state & CONTROL == 0
     }
 
-    /// Only a control frame may go.
+    /// Only a control frame may go, or one of a managed data lane.
     #[cold]
     fn wake_special(&mut self, now: Time) -> Option<Sent<H>> {
         if self.state & CONTROL == 0 {
-            return None;
+            return if self.may_wake_managed() { self.wake_managed(now) } else { None };
         }
         let lane = self.control_lane();
         let (handle, size) = lane.pop_front()?;
         if lane.is_empty() {
             self.state &= !CONTROL;
         }
-        Some(Sent { handle, end: self.transmit(now, Bytes::new(size.into())), lane: Lane::Control })
+        Some(Sent { handle, end: self.transmit(now, Bytes::new(size.into())), lane: Lane::Control, marked: false })
     }
 
     #[cold]
     fn cold(&mut self) -> &mut Cold<H> {
-        let empty = || Box::new(Cold { control: VecDeque::new(), paused_since: Time::ZERO, pauses: Pauses::default() });
+        let empty = || {
+            let pauses = Pauses::default();
+            Box::new(Cold { control: VecDeque::new(), paused_since: Time::ZERO, pauses, managed: None })
+        };
         self.cold.get_or_insert_with(empty)
     }
 

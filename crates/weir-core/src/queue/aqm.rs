@@ -1,0 +1,210 @@
+//! What all active queue managements share: the frames that wait under them, and what becomes of these.
+
+use std::collections::VecDeque;
+
+use super::codel::Codel;
+use super::fq_codel::FqCodel;
+use super::limit::Limit;
+use super::pie::Pie;
+use crate::rng::Stream;
+use crate::spec::aqm::Aqm;
+use crate::units::{Bytes, Time};
+
+/// What is told of a frame to a port under active queue management.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Label {
+    /// A number that all frames of a flow share.
+    pub flow: u64,
+    /// Whether it may be marked instead of dropped.
+    pub ecn_capable: bool,
+}
+
+/// A frame that a port had taken, and then dropped. It may be the one that was just offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Discarded<H> {
+    /// The frame.
+    pub handle: H,
+    /// Whether there was room: the management dropped it early.
+    pub early: bool,
+}
+
+/// A frame that waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting<H> {
+    pub(super) handle: H,
+    pub(super) size: Bytes,
+    pub(super) label: Label,
+    pub(super) since: Time,
+    pub(super) marked: bool,
+}
+
+/// Frames in order.
+#[derive(Clone, Debug)]
+pub(super) struct Fifo<H> {
+    frames: VecDeque<Waiting<H>>,
+    pub(super) bytes: u64,
+}
+
+impl<H> Fifo<H> {
+    pub(super) fn new() -> Fifo<H> {
+        Fifo { frames: VecDeque::new(), bytes: 0 }
+    }
+
+    pub(super) fn push(&mut self, frame: Waiting<H>) {
+        self.bytes += frame.size.count();
+        self.frames.push_back(frame);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.frames.len()
+    }
+}
+
+/// All frames that wait, and those that do not any more although they were not sent.
+#[derive(Clone, Debug)]
+pub(super) struct Backlog<H> {
+    pub(super) frames: u64,
+    pub(super) bytes: u64,
+    /// The largest frame that came.
+    pub(super) largest: u64,
+    /// Those that the caller has not taken yet.
+    discarded: VecDeque<Discarded<H>>,
+    dropped: Dropped,
+}
+
+/// What was dropped since the port counted it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Dropped {
+    pub(super) frames: u64,
+    pub(super) bytes: u64,
+}
+
+impl<H: Copy> Backlog<H> {
+    fn new() -> Backlog<H> {
+        Backlog { frames: 0, bytes: 0, largest: 0, discarded: VecDeque::new(), dropped: Dropped::default() }
+    }
+
+    fn enter(&mut self, frame: &Waiting<H>) {
+        self.frames += 1;
+        self.bytes += frame.size.count();
+    }
+
+    /// The first of `queue`, which waits no more.
+    pub(super) fn take(&mut self, queue: &mut Fifo<H>) -> Option<Waiting<H>> {
+        let frame = queue.frames.pop_front()?;
+        queue.bytes -= frame.size.count();
+        self.frames -= 1;
+        self.bytes -= frame.size.count();
+        Some(frame)
+    }
+
+    /// The management drops a frame that waits no more.
+    pub(super) fn drop_early(&mut self, frame: &Waiting<H>) {
+        self.discard(frame, true);
+    }
+
+    /// There is no room for a frame.
+    pub(super) fn drop_full(&mut self, frame: &Waiting<H>) {
+        self.discard(frame, false);
+    }
+
+    fn discard(&mut self, frame: &Waiting<H>, early: bool) {
+        self.discarded.push_back(Discarded { handle: frame.handle, early });
+        self.dropped.frames += 1;
+        self.dropped.bytes += frame.size.count();
+    }
+}
+
+/// The queues of a port under active queue management.
+#[derive(Clone, Debug)]
+pub(super) struct Managed<H> {
+    discipline: Discipline<H>,
+    backlog: Backlog<H>,
+}
+
+#[derive(Clone, Debug)]
+enum Discipline<H> {
+    Codel { control: Codel, queue: Fifo<H> },
+    Pie { control: Pie, queue: Fifo<H> },
+    FqCodel(FqCodel<H>),
+}
+
+impl<H: Copy> Managed<H> {
+    pub(super) fn new(aqm: &Aqm, mut stream: Stream) -> Managed<H> {
+        let discipline = match aqm {
+            Aqm::Codel(spec) => Discipline::Codel { control: Codel::new(*spec), queue: Fifo::new() },
+            Aqm::Pie(spec) => Discipline::Pie { control: Pie::new(*spec, stream), queue: Fifo::new() },
+            Aqm::FqCodel(spec) => Discipline::FqCodel(FqCodel::new(*spec, stream.next_u64())),
+        };
+        Managed { discipline, backlog: Backlog::new() }
+    }
+
+    /// A frame comes. With `serves` it will be asked for at once, so that it needs no room.
+    pub(super) fn enqueue(&mut self, frame: Waiting<H>, limit: Limit, serves: bool) {
+        let backlog = &mut self.backlog;
+        let has_room = serves || limit.admits(backlog.frames + 1, backlog.bytes + frame.size.count());
+        backlog.largest = backlog.largest.max(frame.size.count());
+        match &mut self.discipline {
+            Discipline::FqCodel(fq) => {
+                backlog.enter(&frame);
+                fq.enqueue(frame);
+                if !has_room {
+                    fq.shed(backlog, limit);
+                }
+            }
+            Discipline::Codel { .. } | Discipline::Pie { .. } if !has_room => backlog.drop_full(&frame),
+            Discipline::Codel { queue, .. } => {
+                backlog.enter(&frame);
+                queue.push(frame);
+            }
+            Discipline::Pie { control, queue } => {
+                if let Some(frame) = control.admit(frame, backlog) {
+                    backlog.enter(&frame);
+                    queue.push(frame);
+                }
+            }
+        }
+    }
+
+    /// The next frame, if any waits.
+    pub(super) fn dequeue(&mut self, now: Time) -> Option<Waiting<H>> {
+        let backlog = &mut self.backlog;
+        match &mut self.discipline {
+            Discipline::Codel { control, queue } => control.dequeue(now, queue, backlog),
+            Discipline::Pie { control, queue } => {
+                control.update_until(now, backlog);
+                let frame = backlog.take(queue)?;
+                control.on_departure(now, &frame, backlog);
+                Some(frame)
+            }
+            Discipline::FqCodel(fq) => fq.dequeue(now, backlog),
+        }
+    }
+
+    pub(super) fn frames(&self) -> u64 {
+        self.backlog.frames
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.backlog.bytes
+    }
+
+    /// What was dropped since it was asked last.
+    pub(super) fn count_dropped(&mut self) -> Dropped {
+        std::mem::take(&mut self.backlog.dropped)
+    }
+
+    pub(super) fn take_discarded(&mut self) -> Option<Discarded<H>> {
+        self.backlog.discarded.pop_front()
+    }
+
+    /// All that waits.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = H> + '_ {
+        let (single, flows) = match &self.discipline {
+            Discipline::Codel { queue, .. } | Discipline::Pie { queue, .. } => (Some(queue), None),
+            Discipline::FqCodel(fq) => (None, Some(fq.queues())),
+        };
+        let all = single.into_iter().chain(flows.into_iter().flatten());
+        all.flat_map(|queue| &queue.frames).map(|frame| frame.handle)
+    }
+}
