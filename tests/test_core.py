@@ -132,7 +132,7 @@ def test_frames_are_conserved_and_columns_have_one_length() -> None:
     assert delivered.sum() == tables["delays"]["frames"].sum() == tables["deliveries"]["frames"].sum()
     assert column(tables, "intervals", "t_ps")[:2] == [MILLISECOND // 10, MILLISECOND // 5]
     assert column(tables, "flow_names", "name") == ["load/host-0->host-2", "load/host-1->host-2"]
-    assert column(tables, "cause_names", "name") == ["queue-full", "link-loss", "limiter-full"]
+    assert column(tables, "cause_names", "name") == ["queue-full", "link-loss", "limiter-full", "queue-early"]
 
 
 def test_what_is_unknown_is_not_a_number() -> None:

@@ -76,6 +76,7 @@ def replay_line(
     t_ps: NDArray[Any],
     size_bytes: NDArray[Any],
     flow: NDArray[Any],
+    ecn: NDArray[Any],
     until_ps: int,
 ) -> dict[str, NDArray[Any]]: ...
 def emulate(

@@ -8,6 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from weirlab import _core
 from weirlab.errors import MissingCapability
 from weirlab.scenario import loads
 from weirlab.scenario.path import path_plan
+from weirlab.testbed.namespaces import set_sysctl
 from weirlab.testbed.path import EmulatedPath
 
 pytestmark = pytest.mark.live
@@ -85,25 +88,67 @@ class Served:
         self._process.communicate()
 
 
+MANAGED = """
+weirlab: 1
+name: managed
+testbed:
+  kind: netns
+  hops:
+    wan:
+      forward: {rate: 20 Mbit/s, delay: 10 ms, buffer: 2 MB, queue: QUEUE}
+      backward: {rate: 20 Mbit/s, delay: 10 ms}
+"""
+
+
+def repeats(way, seed):
+    """Whether the pure model does the same with the arrivals that were recorded."""
+    record = way.record
+    assert len(record["t_ps"]) == way.counts["arrived"] > 100
+    again = _core.replay_line(
+        way.line,
+        seed=seed,
+        name=way.name,
+        **{column: record[column] for column in ("t_ps", "size_bytes", "flow", "ecn")},
+        until_ps=record["until_ps"],
+    )
+    return all(
+        np.array_equal(record[what], again[what]) for what in ("departed", "departed_ps", "dropped", "lost")
+    )
+
+
+@pytest.mark.parametrize("kind", ["codel", "pie", "fq-codel"])
+@pytest.mark.parametrize("ecn", [0, 1])
+def test_a_managed_queue_keeps_the_wait_of_real_connections_near_its_target(kind, ecn):
+    needs("iperf3")
+    needs("ping")
+    text = MANAGED.replace("QUEUE", f"{{kind: {kind}, ecn: true}}")
+    with path_of(text, seed=3, record=100_000) as path, Served(path.far):
+        for end in (path.near, path.far):
+            end.inside(lambda: set_sysctl("ipv4.tcp_ecn", ecn))
+        flow = ("iperf3", "-c", path.far_address, "-t", "6", "-C", "cubic")
+        with ThreadPoolExecutor(1) as pool:
+            load = pool.submit(said, path.near, *flow)
+            time.sleep(2.5)
+            pings = said(path.near, "ping", "-q", "-c", "25", "-i", "0.1", path.far_address)
+            load.result()
+        report = path.close()
+    mean_ms = float(re.search(r"= [\d.]+/([\d.]+)/", pings)[1])
+    # 20 ms there and back, and the target of 5 or 15 ms; a buffer of 2 MB holds 800 ms.
+    assert 20 <= mean_ms < 60
+    forward = report.ways[0]
+    assert (forward.counts["marked"] > 0) == bool(ecn)
+    assert forward.counts["dropped"] == 0
+    assert forward.counts["dropped_early"] + forward.counts["marked"] > 0
+    assert all(repeats(way, 3) for way in report.ways)
+
+
 def test_the_pure_model_repeats_what_the_emulator_did_to_real_traffic():
     needs("iperf3")
     with path_of(WAN, seed=3, record=100_000) as path, Served(path.far):
         said(path.near, "iperf3", "-c", path.far_address, "-t", "2", "-P", "3", "-J")
         report = path.close()
     for way in report.ways:
-        record = way.record
-        again = _core.replay_line(
-            way.line,
-            seed=3,
-            name=way.name,
-            t_ps=record["t_ps"],
-            size_bytes=record["size_bytes"],
-            flow=record["flow"],
-            until_ps=record["until_ps"],
-        )
-        assert len(record["t_ps"]) == way.counts["arrived"] > 100
-        for what in ("departed", "departed_ps", "dropped", "lost"):
-            assert np.array_equal(record[what], again[what]), what
+        assert repeats(way, 3)
         assert way.counts["refused"] == way.counts["unbuffered"] == way.counts["device_drops"] == 0
     assert report.ways[0].counts["lost"] > 0
     assert report.ways[0].counts["dropped"] > 0

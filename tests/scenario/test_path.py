@@ -51,6 +51,12 @@ def complaint(text):
         ),
         ("rate: 1 Mbit/s, buffer: 60 kB", "limit", {"bytes": 60_000}),
         ("rate: 1 Mbit/s, buffer: 9 frames", "limit", {"frames": 9}),
+        ("rate: 1 Mbit/s", "aqm", None),
+        (
+            "rate: 1 Mbit/s, queue: {kind: codel, target: 2 ms, ecn: true}",
+            "aqm",
+            {"kind": "codel", "target_ps": 2 * 10**9, "interval_ps": 10**11, "ecn": True},
+        ),
         ("jitter: {size: 1 ms}", "jitter", {"kind": "uniform", "most_ps": 10**9, "keeps_order": True}),
         (
             "jitter: {size: 1 ms, distribution: exponential, keeps_order: false}",

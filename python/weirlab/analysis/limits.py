@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 from weirlab.analysis.headroom import longest_frame
 from weirlab.scenario import Scenario
+from weirlab.scenario.aqm import Managed
 from weirlab.scenario.bcn import Bcn
 from weirlab.scenario.control import Control
+from weirlab.scenario.network import DropTail, marking_of
 from weirlab.scenario.qcn import Qcn
 from weirlab.scenario.resolve_control import in_bytes, unit_of
 from weirlab.scenario.traffic import Tcp
@@ -75,9 +77,9 @@ def unheard_marks(scenario: Scenario) -> list[str]:
     others = len(scenario.traffic) > len(streams) or bool(scenario.hotspots)
     if (dcqcn is not None and others) or any(getattr(entry.transport, "ecn", False) for entry in streams):
         return []
-    marking = [
-        f"queues.{name}.marking" for name, queue in scenario.queues.items() if queue.marking is not None
-    ]
+    queues = scenario.queues.items()
+    marking = [f"queues.{name}.marking" for name, queue in queues if marking_of(queue) is not None]
+    marking += [f"queues.{name}.ecn" for name, queue in queues if _asks_for_marks(queue)]
     if dcqcn is not None:
         marking.append("control.dcqcn")
     hint = (
@@ -86,6 +88,11 @@ def unheard_marks(scenario: Scenario) -> list[str]:
         else "add 'control.dcqcn', or traffic of tcp with 'ecn: true'"
     )
     return [f"{path}: no traffic is ECN-capable, so that no frame is marked; {hint}" for path in marking]
+
+
+def _asks_for_marks(queue: DropTail | Managed) -> bool:
+    """Whether a management is told to mark; one that does so unasked needs nobody who listens."""
+    return isinstance(queue, Managed) and "ecn" in queue.model_fields_set and getattr(queue, "ecn", False)
 
 
 def _samples_too_close(scenario: Scenario, control: Control) -> Iterator[str]:

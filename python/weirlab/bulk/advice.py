@@ -187,7 +187,7 @@ def _limits(campaign: Campaign, choice: Choice, known: Sequence[Choice]) -> list
     if ratio > 0 and not any(limit.what == "window" for limit in found):
         text = f"{100 * ratio:.2g} % of the segments were sent again"
         if dropped or lost:
-            text += f"; the path lost {lost} packets at random and {dropped} in full queues"
+            text += f"; the path lost {lost} packets at random and {dropped} in queues"
         if dropped > _PART * (dropped + lost):
             found.append(Limit("buffer", text))
         if lost > _PART * (dropped + lost) or not dropped + lost:

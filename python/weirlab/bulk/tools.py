@@ -121,7 +121,7 @@ def measure(what: Measured, path: PathPlan | None, seed: int) -> Measurement:
         degraded=report.degraded,
         lateness_p99_s=max(lateness, default=None),
         lost=sum(way.counts["lost"] for way in report.ways),
-        dropped=sum(way.counts["dropped"] for way in report.ways),
+        dropped=sum(way.counts["dropped"] + way.counts["dropped_early"] for way in report.ways),
     )
 
 

@@ -9,7 +9,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -138,6 +138,12 @@ def _started(
                 break
 
 
+def _early(counts: Mapping[str, int]) -> str:
+    """What a managed queue did before it was full."""
+    words = ((counts["dropped_early"], "dropped early"), (counts["marked"], "marked"))
+    return "".join(f", {count} {word}" for count, word in words if count)
+
+
 def _say(told: PathReport) -> None:
     """A line for each direction, and what is to be doubted."""
     for way in told.ways:
@@ -150,7 +156,7 @@ def _say(told: PathReport) -> None:
         )
         typer.echo(
             f"weir: {way.hop} {way.direction}: {counts['arrived']} packets, {counts['lost']} lost, "
-            f"{counts['dropped']} dropped{lateness}",
+            f"{counts['dropped']} dropped{_early(counts)}{lateness}",
             err=True,
         )
     for reason in told.degraded:

@@ -14,6 +14,7 @@ from weirlab.scenario.check_plan import check_campaign, check_run, check_search,
 from weirlab.scenario.check_records import check_measures, check_records
 from weirlab.scenario.check_traffic import check_traffic
 from weirlab.scenario.layout import FIXED_NODES, Layout, layout_of, plan_network
+from weirlab.scenario.network import marking_of
 from weirlab.scenario.resolve import resolve, unsupported
 from weirlab.scenario.selecting import Fault, Where, ports_amiss
 from weirlab.scenario.testbeds import Command, Gradual, Netns, Sim, Ssh, Trex, VhostPublished
@@ -128,8 +129,9 @@ def _queues(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
     for name, queue in scenario.queues.items():
         amiss = list(ports_amiss(layout, queue.at, ("queues", name, "at")))
         yield from amiss
-        if queue.marking is not None and not amiss:
-            yield from marking_amiss(layout, queue.at, queue.marking, ("queues", name))
+        marking = marking_of(queue)
+        if marking is not None and not amiss:
+            yield from marking_amiss(layout, queue.at, marking, ("queues", name))
 
 
 def _simulation(scenario: Scenario) -> list[Problem]:

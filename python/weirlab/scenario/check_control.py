@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from weirlab.scenario.aqm import Managed
 from weirlab.scenario.bcn import Bcn, BcnReactionPoint
 from weirlab.scenario.control import Control, Pause
 from weirlab.scenario.dcqcn import Dcqcn, DcqcnReactionPoint
 from weirlab.scenario.layout import Layout, NoMatchError
-from weirlab.scenario.network import Marking
+from weirlab.scenario.network import Marking, marking_of
 from weirlab.scenario.problems import listed
 from weirlab.scenario.qcn import Qcn, QcnReactionPoint
 from weirlab.scenario.resolve import queue_limits
@@ -155,7 +156,7 @@ def marking_amiss(layout: Layout, at: Sequence[str], marking: Marking, path: Whe
 
 def _who_marks(scenario: Scenario, dcqcn: Dcqcn, layout: Layout) -> Iterator[Fault]:
     """DCQCN needs queues that mark, and each of them needs one rule."""
-    marking = [queue for queue in scenario.queues.values() if queue.marking is not None]
+    marking = [queue for queue in scenario.queues.values() if marking_of(queue) is not None]
     if dcqcn.marking is None:
         if not marking:
             example = "{at: '@switches->*', k_min: 40 kB, k_max: 160 kB, p_max: 20 %}"
@@ -165,6 +166,12 @@ def _who_marks(scenario: Scenario, dcqcn: Dcqcn, layout: Layout) -> Iterator[Fau
     twice = [layout.ports[port].name for port in layout.port_ids(dcqcn.marking.at) if port in taken]
     if twice:
         yield ("control", "dcqcn", "marking", "at"), f"{listed(twice, 4)} marks already, as 'queues' says"
+    managers = [queue for queue in scenario.queues.values() if isinstance(queue, Managed)]
+    managed = {port for queue in managers for port in layout.port_ids(queue.at)}
+    both = [layout.ports[port].name for port in layout.port_ids(dcqcn.marking.at) if port in managed - taken]
+    if both:
+        told = "under active management, as 'queues' says; only drop-tail queues mark for DCQCN"
+        yield ("control", "dcqcn", "marking", "at"), f"{listed(both, 4)}: {told}"
 
 
 def _in_frames(amount: Size | Frames, frame_size: Size | None, path: Where) -> Iterator[Fault]:
@@ -206,8 +213,9 @@ def _out_of_reach(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
 def _marks(scenario: Scenario) -> Iterator[tuple[Where, Sequence[str], Marking]]:
     """All marks of a scenario: where they stand, and at which ports."""
     for name, queue in scenario.queues.items():
-        if queue.marking is not None:
-            yield ("queues", name, "marking"), queue.at, queue.marking
+        marking = marking_of(queue)
+        if marking is not None:
+            yield ("queues", name, "marking"), queue.at, marking
     dcqcn = scenario.control.dcqcn if scenario.control else None
     if dcqcn is not None and dcqcn.marking is not None:
         yield ("control", "dcqcn", "marking"), dcqcn.marking.at, dcqcn.marking

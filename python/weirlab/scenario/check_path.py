@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from weirlab import _core
+from weirlab.scenario.aqm import AQM_PLACES
 from weirlab.scenario.network import Path
 from weirlab.scenario.path import Line, line_spec
 from weirlab.scenario.selecting import EntryFault, Fault, Where
@@ -26,6 +27,7 @@ _PLACES = {
     "/rate/period_ps": ("repeat",),
     "/loss": ("bursts",),
     "/lanes": ("lanes",),
+    **{f"/aqm/{place}": ("queue", word) for place, word in AQM_PLACES},
 }
 """Where in a file the places of the core's messages are."""
 
@@ -71,7 +73,7 @@ def _line(line: Line, at: Where) -> Iterator[Fault]:
     if line.bursts is not None and line.loss:
         yield (*at, "bursts"), "stand beside 'loss'; a line has one of them"
     fast = line.rate is None and not line.steps and line.trace is None
-    for word in ("lanes", "buffer", "cross", "framing"):
+    for word in ("lanes", "buffer", "queue", "cross", "framing"):
         if fast and word in line.model_fields_set:
             yield (*at, word), "needs a transmitter: write 'rate'"
     if line.trace is not None:  # what it holds is judged when it is read
@@ -86,5 +88,5 @@ def _line(line: Line, at: Where) -> Iterator[Fault]:
         place: Where = next(known, ())
         if pointer.startswith("/cross/") and not fast:
             place = ("cross", list(line.cross)[int(pointer.split("/")[2])])
-        if not (fast and pointer.startswith("/cross")):
+        if not (fast and pointer.startswith(("/cross", "/aqm"))):
             yield (*at, *place), message

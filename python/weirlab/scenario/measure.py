@@ -184,9 +184,10 @@ class Drops(PortMeasure):
     """Frames dropped at the ports; 0 where operation was lossless."""
 
     kind: Literal["drops"]
-    cause: Literal["queue-full", "limiter-full"] | None = None
-    """Data that the queue of the port had no room for, or that the queues of rate limiters before the port
-    of a host had no room for. Absent: all, notifications in the lane of the data too."""
+    cause: Literal["queue-full", "limiter-full", "queue-early"] | None = None
+    """Data that the queue of the port had no room for, that the queues of rate limiters before the port of a
+    host had no room for, or that the management of the queue dropped before it was full. Absent: all,
+    notifications in the lane of the data too."""
 
 
 class Marks(PortMeasure):

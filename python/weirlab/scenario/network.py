@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from weirlab.scenario.aqm import CodelQueue, FqCodelQueue, Managed, PieQueue, aqm_spec
 from weirlab.scenario.base import BY_KIND, Model, Name, Named, PortSelector, Selector
 from weirlab.scenario.switching import AnyMemory
 from weirlab.scenario.values import Count, Fraction, Limit, PositiveFraction, PositiveRate, PositiveSize
@@ -31,8 +32,10 @@ __all__ = [
     "Star",
     "Switch",
     "Xgft",
+    "discipline_spec",
     "limit_spec",
     "loss_spec",
+    "marking_of",
     "marking_spec",
 ]
 
@@ -254,7 +257,7 @@ class DropTail(Model):
     """ECN: marks on frames that wait, at ports of switches. Absent: none."""
 
 
-AnyQueue = Annotated[DropTail, BY_KIND]
+AnyQueue = Annotated[DropTail | CodelQueue | FqCodelQueue | PieQueue, BY_KIND]
 
 
 def limit_spec(limit: Size | Frames | str) -> Any:
@@ -266,6 +269,20 @@ def limit_spec(limit: Size | Frames | str) -> Any:
             return {"frames": limit.count}
         case _:
             return "unlimited"
+
+
+def marking_of(queue: DropTail | Managed) -> Marking | None:
+    """The marks of a queue by its length."""
+    return queue.marking if isinstance(queue, DropTail) else None
+
+
+def discipline_spec(queue: DropTail | CodelQueue | FqCodelQueue | PieQueue) -> dict[str, Any]:
+    """What a queue does, as the spec holds it."""
+    limit = limit_spec(queue.limit)
+    if isinstance(queue, DropTail):
+        marking = None if queue.marking is None else marking_spec(queue.marking)
+        return {"kind": "drop-tail", "limit": limit, "marking": marking}
+    return {"kind": "managed", "limit": limit, "aqm": aqm_spec(queue)}
 
 
 def marking_spec(marking: Marking) -> dict[str, Any]:

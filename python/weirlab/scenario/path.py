@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
+from weirlab.scenario.aqm import AnyAqm, Managed, aqm_spec
 from weirlab.scenario.base import BY_KIND, Model, Named, Text
 from weirlab.scenario.network import LossBursts, RandomLoss, loss_spec
 from weirlab.scenario.rate_trace import read_rate_trace
@@ -92,7 +93,9 @@ class Line(Model):
     lanes: Count = 1
     """Transmitters of this rate side by side, each with its queue; a flow stays with one."""
     buffer: Limit = Field(default="unlimited", examples=["60 kB", "100 frames", "unlimited"])
-    """What may wait before a transmitter, the frame in transmission excluded; drop-tail."""
+    """What may wait before a transmitter, the frame in transmission excluded."""
+    queue: AnyAqm | None = None
+    """What drops or marks before the buffer is full. Absent: nothing, the queue is drop-tail."""
     framing: Size = Size(0)
     """What a packet occupies beyond its IP length; 38 B for Ethernet with preamble and gap."""
     delay: Span = Span(0)
@@ -166,7 +169,7 @@ def path_plan(scenario: Scenario) -> PathPlan | None:
             framing=Size(FRAMING_BYTES[link.framing] + ETHERNET_BYTES if link.framing == "ethernet" else 0),
             loss=link.loss.ratio if isinstance(link.loss, RandomLoss) else 0.0,
             bursts=link.loss if isinstance(link.loss, LossBursts) else None,
-            buffer=_buffer(scenario, port),
+            **_queue(scenario, port),
         )
         for port in (f"{near}->{far}", f"{far}->{near}")
     )
@@ -187,18 +190,20 @@ def _with_traces(hop: Hop, beside: FilePath) -> Hop:
     return hop.model_copy(update={"forward": read(hop.forward), "backward": backward})
 
 
-def _buffer(scenario: Scenario, port: str) -> Size | Frames | Literal["unlimited"]:
-    """What may wait at a port of a network of two hosts; the last rule that names it decides."""
+def _queue(scenario: Scenario, port: str) -> dict[str, Any]:
+    """What waits at a port of a network of two hosts, as fields of a line; the last rule that names it
+    decides."""
     from weirlab.scenario.layout import layout_of, plan_network
 
     assert scenario.network is not None
     layout = layout_of(plan_network(scenario.network).spec)
     names = [known.name for known in layout.ports]
-    limit: Size | Frames | Literal["unlimited"] = "unlimited"
+    fields: dict[str, Any] = {"buffer": "unlimited"}
     for queue in scenario.queues.values():
         if names.index(port) in layout.port_ids(queue.at):
-            limit = queue.limit
-    return limit
+            aqm = queue.model_dump(exclude={"at", "limit"}) if isinstance(queue, Managed) else None
+            fields = {"buffer": queue.limit, "queue": aqm}
+    return fields
 
 
 def line_spec(line: Line) -> dict[str, Any]:
@@ -213,6 +218,7 @@ def line_spec(line: Line) -> dict[str, Any]:
         "lanes": line.lanes,
         "framing_bytes": line.framing.bytes,
         "limit": _limit(line.buffer),
+        "aqm": None if line.queue is None else aqm_spec(line.queue),
         "cross": [spec for cross in line.cross.values() for spec in _cross(cross)],
         "delay_ps": line.delay.ps,
         "jitter": _jitter(line.jitter),

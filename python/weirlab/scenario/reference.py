@@ -21,6 +21,7 @@ from pydantic.fields import FieldInfo
 
 from weirlab import units
 from weirlab.scenario import (
+    aqm,
     base,
     bcn,
     control,
@@ -47,6 +48,7 @@ from weirlab.scenario.plan import Level
 __all__ = ["described_models", "rewritten"]
 
 _MODULES = (
+    aqm,
     bcn,
     control,
     dcqcn,

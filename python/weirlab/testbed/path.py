@@ -64,7 +64,8 @@ class WayReport:
     line: str
     """The direction as the compiled core takes it, as JSON."""
     counts: Mapping[str, int]
-    """Packets: `arrived`, `lost`, `dropped`, `duplicated`, `reordered`, `left`, and what went wrong:
+    """Packets: `arrived`, `lost`, `dropped` and `dropped_early` (by a full queue, by its management),
+    `marked`, `duplicated`, `reordered`, `left`, and what went wrong:
     `refused` by the device, `unbuffered`, `device_drops`.
     """
     transmitters: tuple[Mapping[str, int], ...]
