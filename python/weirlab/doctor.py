@@ -248,6 +248,7 @@ def _kernel() -> Iterator[Check]:
         answer = tried.get(name, "not tried: no network namespace")
         lacks = None if name not in tried else answer != ""
         yield _check("kernel", name, answer or "works", lacks=lacks, means=means, remedy=remedy)
+    yield _probes()
     yield _congestion_controls()
     for name in ("rmem_max", "wmem_max"):
         limit = _read(f"/proc/sys/net/core/{name}")
@@ -260,6 +261,42 @@ def _kernel() -> Iterator[Check]:
             means="sockets of the live tester overflow at high rates",
             remedy=f"sysctl net.core.{name}={4 << 20}, or run the command with sudo",
         )
+
+
+def _probes() -> Check:
+    """Whether the kernel tells a socket what became of its packets: what `weir path` rests on."""
+    found, lacks = _probe_loopback()
+    return _check(
+        "kernel",
+        "path probes",
+        found,
+        lacks=lacks,
+        means="'weir path' hears no router: messages of ICMP do not come back to who sent a probe",
+        remedy="let a firewall on this host pass ICMP errors (destination unreachable, time exceeded)",
+    )
+
+
+def _probe_loopback() -> tuple[str, bool]:
+    """What became of a probe to a port of this host where nobody listens, and whether it failed."""
+    try:
+        told = _core.probe_path(
+            destination="127.0.0.1",
+            port=33434,
+            rotating=False,
+            source_port=0,
+            token=1,
+            at_ps=[0],
+            hops=[1],
+            size_bytes=[100],
+            timeout_ps=200 * 10**9,
+            real_time=False,
+        )
+    except OSError as error:
+        return str(error.strerror or error), True
+    (word,) = told["word"]
+    if not word:
+        return "a probe of this host itself was not answered", True
+    return f"answered after {told['rtt_ps'][0] / 1e6:.0f} us, as the kernel stamped it", False
 
 
 def _congestion_controls() -> Check:

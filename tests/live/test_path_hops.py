@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from weirlab.bulk.path import Effort, LiveProber, characterize, find_route
+from weirlab.bulk.path.estimate import estimate
 from weirlab.errors import MissingCapability
 from weirlab.scenario import loads
 from weirlab.scenario.path import path_plan
@@ -22,6 +23,9 @@ from weirlab.testbed.path import EmulatedPath
 
 pytestmark = pytest.mark.live
 
+MOST_LATE_S = 1e-4
+"""An emulator whose packets leave later than this in the median does not emulate the links that are asked
+for: at 50 Mbit/s the longest probe takes 240 us. Beside twenty other busy programs it was 24 us."""
 QUICK = {"gap_s": 0.003, "most_rounds": 200}
 
 
@@ -52,15 +56,19 @@ def test_three_links_are_found_within_three_per_cent():
     rates_bps = (10e6, 50e6, 20e6)
     lines = [f"{{rate: {rate / 1e6:g} Mbit/s, delay: 2 ms}}" for rate in rates_bps]
     with chain(*lines) as path:
-        found = measured(path, most_s=90, most_rounds=1000, confidence=0.999)
-    for each, rate_bps in zip(found.estimates(), rates_bps, strict=True):
+        # Two per cent at 95 % leave half as much again for the truth.
+        found = measured(path, most_s=90, most_rounds=1000, precision=0.02)
+        report = path.close()
+    late_s = max(way.lateness_s["p50"] for way in report.ways)
+    if late_s > MOST_LATE_S:
+        pytest.skip(f"too busy to emulate links: packets left {1e6 * late_s:.0f} us late in the median")
+    surely = estimate(found.probes, found.route.hops, confidence=0.999, share=found.effort.share)
+    for each, rate_bps in zip(surely, rates_bps, strict=True):
         assert each.link.capacity_low_bps < rate_bps < each.link.capacity_high_bps
         # 2 ms there, 1 ms back, and what hosts take.
         assert each.link.round_trip_high_s > 3.0e-3
         assert each.link.round_trip_s < 3.3e-3
         assert each.loss.high < 0.02
-    if found.ending != "settled":
-        pytest.skip("this machine is too busy to tell 3 %; the intervals hold the truth")
     for each, rate_bps in zip(found.estimates(), rates_bps, strict=True):
         assert each.link.capacity_bps == pytest.approx(rate_bps, rel=0.03)
 
