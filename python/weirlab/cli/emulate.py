@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -56,6 +56,12 @@ def emulate(
     report: Annotated[
         Path | None, typer.Option(help="Write what the emulator counted to this JSON file.")
     ] = None,
+    backend: Annotated[
+        Literal["weir", "netem"],
+        typer.Option(
+            "--with", help="Who emulates: Weirlab, or the kernel's netem with 'tc', for what it can do."
+        ),
+    ] = "weir",
     sets: SetOption = None,
 ) -> None:
     """Run programs over an emulated path, in network namespaces made for them. Needs root.
@@ -68,16 +74,32 @@ def emulate(
     """
     from weirlab.errors import InputError
     from weirlab.scenario.path import path_plan
+    from weirlab.testbed.netem import KernelPath
     from weirlab.testbed.path import EmulatedPath
 
     scenario = read_scenario(file, sets)
     plan = path_plan(scenario)
     if plan is None or scenario.testbed.kind != "netns":
         raise InputError(f"{file}: no emulated path: write 'testbed: {{kind: netns, hops: ...}}'")
+    words = command or [os.environ.get("SHELL", "/bin/sh")]
+    if backend == "netem":
+        if seed is not None:
+            raise InputError("--seed: the chance of netem is the kernel's own; leave this out")
+        if ipv6:
+            raise InputError("--ipv6: paths of netem have IPv4 only; leave this out")
+        with KernelPath(plan) as kernel:
+            try:
+                code = _run(kernel, words, far, timeout, ipv6=ipv6)
+            finally:
+                counted = kernel.close_kernel()
+                typer.echo("weir: emulated by netem: how late packets were is not known", err=True)
+                if report is not None:
+                    report.write_text(json.dumps(counted.as_json(), indent=2) + "\n", encoding="utf-8")
+        raise typer.Exit(code)
     seed = scenario.run.seed if seed is None else seed
     with EmulatedPath(plan, seed=seed, real_time=real_time, ipv6=ipv6) as path:
         try:
-            code = _run(path, command or [os.environ.get("SHELL", "/bin/sh")], far, timeout, ipv6=ipv6)
+            code = _run(path, words, far, timeout, ipv6=ipv6)
         finally:
             told = path.close()
             _say(told)
