@@ -108,6 +108,10 @@ def test_the_summary_of_a_point_is_what_the_statistics_say(tmp_path):
     assert two.loaded_loss == 0.5
     assert two.window_bytes == pytest.approx(2e6 * 0.01 / 8)
     assert two.fairness == 1
+    assert (two.loaded_p95_s, two.loaded_p99_s) == (0.014, 0.014)
+    assert two.induced_s == pytest.approx(0.002)
+    assert two.loaded_per_minute == pytest.approx(60 / 0.012)
+    assert two.unloaded_per_minute == pytest.approx(60 / 0.010)
     assert two.sender_cpu_percent == 4
 
 
@@ -116,6 +120,9 @@ def test_what_was_not_measured_is_not_a_number(tmp_path):
         run_campaign(loads(FILE), tmp_path, measure=StopsAfter(1, KeyboardInterrupt()))
     one, two = summaries(Campaign.load(tmp_path))
     assert one.goodput_bps == 1e6
+    assert one.loaded_p95_s == pytest.approx(0.0119)  # between 10 and 12 ms
+    assert math.isnan(one.induced_s)
+    assert math.isnan(one.unloaded_per_minute)
     assert math.isnan(one.rtt_difference_s)
     assert math.isnan(two.goodput_bps)
     assert json.loads((tmp_path / "manifest.json").read_text())["status"] == "interrupted"

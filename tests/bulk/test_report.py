@@ -57,6 +57,7 @@ def test_the_plots_of_a_sweep_are_all_there_and_hold_every_measurement(simulated
     assert set(plots) == {
         *(f"streams-over-time-{point}" for point in range(4)),
         *(f"streams-{name}" for name in ("mbps", "drtt", "loss", "iqr", "variability")),
+        "streams-delay-own-window",
         *(f"goodput-{name}" for name in ("drtt", "variability")),
         "predictability-drtt",
         *(f"distribution-{name}" for name in ("variability", "mbps")),

@@ -23,8 +23,10 @@ def data() -> Data:
 
 
 @pytest.fixture(scope="module")
-def findings() -> Findings:
-    return find("bulk").run(Effort(quick=True))
+def findings(data) -> Findings:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("weirlab.reproduce.bulk.measure_all", lambda effort: data)
+        return find("bulk").run(Effort(quick=True))
 
 
 def test_the_four_medians_come_from_each_choice_of_paths(data):
@@ -66,6 +68,7 @@ def test_a_quick_run_says_that_nothing_was_measured_on_real_stacks(findings):
     assert "Nothing was measured on real stacks" in findings.remarks[0]
     assert findings.tables["sites"].get_column("how").unique().sort().to_list() == [
         "simulated",
+        "simulated, BBR",
         "simulated, CUBIC",
     ]
 
@@ -79,7 +82,15 @@ def test_the_page_shows_the_table_of_the_text_and_its_plots(findings, tmp_path):
     findings.save(tmp_path, Provenance.now())
     report = write_report(tmp_path, pictures=False)
     page = report.page.read_text()
-    for words in ("Windows against streams", "26.80", "Streams to CERN", "Rate predictability against dRTT"):
+    for words in (
+        "Windows against streams",
+        "26.80",
+        "Streams over time: 8 x 64 KiB to CERN",
+        "Streams to CERN",
+        "Rate predictability against dRTT",
+        "From Daresbury",
+        "Delay and its variation against streams: 55 KiB",
+    ):
         assert words in page
 
 
@@ -89,20 +100,80 @@ def test_campaigns_on_real_stacks_are_kept_where_the_next_sitting_finds_them(dat
     def run(scenario, directory):
         asked.append((scenario.testbed.kind, directory))
         quick = scenario.assign({"testbed.kind": "sim", "campaign.cycles": 1})
-        return run_campaign(quick, tmp_path / "simulated" / directory.name)
+        short = [{**step, "for": "2 s"} for step in quick.dump()["campaign"]["cycle"]]
+        return run_campaign(quick.assign({"campaign.cycle": short}), tmp_path / "simulated" / directory.name)
 
     monkeypatch.setattr(work, "run_campaign", run)
-    live, why_not = work._live(Effort(directory=tmp_path))
-    assert why_not == ""
+    live = work._Live(Effort(directory=tmp_path))
+    sites, since = live.sites(), live.since()
     names = ("bulk-cern-random", "bulk-caltech")
-    assert asked == [("netns", tmp_path / "campaigns" / name) for name in names]
-    beside = rows(dataclasses.replace(data, live=live))
+    later = [f"{name}-{kind}" for kind in ("cubic", "bbr") for name in names]
+    assert asked == [("netns", tmp_path / "campaigns" / name) for name in (*names, *later)]
+    beside = rows(dataclasses.replace(data, live=sites))
     assert sum("Linux" in row.name for row in beside) == 12
+    told = claims(dataclasses.replace(data, live=sites, since={**data.since, **since}))
+    assert sum("Since 2000" in claim.statement and "Linux" in claim.statement for claim in told) == 4
 
 
-def test_a_machine_that_cannot_measure_says_what_is_missing(monkeypatch, tmp_path):
-    def lacks(scenario, directory):
-        raise MissingCapability("a campaign needs more programs")
+@pytest.mark.parametrize("effort", [Effort(quick=True), Effort()])
+def test_what_is_not_to_be_measured_live_says_why(effort):
+    with pytest.raises(MissingCapability, match=r"quick run|no directory"):
+        work._Live(effort).sites()
 
-    monkeypatch.setattr(work, "run_campaign", lacks)
-    assert work._live(Effort(directory=tmp_path)) == ({}, "a campaign needs more programs")
+
+def cpu(cost, *, per_stream=0.07, server=3.0):
+    """Measurements of a machine where a Mbit/s costs `cost(window)` % of a CPU, nearly all in its kernel."""
+    common = {"duration_s": 10.0, "goodput_bps": 387e6}
+    plain = [
+        {
+            "streams": streams,
+            "window_bytes": window << 10,
+            "duration_s": duration,
+            "goodput_bps": 1e6 * rate,
+            "user_percent": user,
+            "system_percent": cost(window) * rate,
+            "receiver_percent": server * (user + cost(window) * rate),
+        }
+        for duration in (10.0, 60.0)
+        for streams in (1, 4)
+        for window in (16, 64, 256)
+        for rate, user in ((streams * window * 0.3, 0.04 if window == 64 else 0.03),)
+    ]
+    fixed = [
+        {
+            **common,
+            "streams": streams,
+            "window_bytes": (2 << 20) // streams,
+            "user_percent": 0.05,
+            "system_percent": 1.0 + per_stream * streams + 0.01 * cycle,
+            "receiver_percent": 12.0,
+        }
+        for cycle in range(3)
+        for streams in (1, 2, 4, 8, 16, 32, 64)
+    ]
+    return {"cpu": pl.DataFrame(plain), "cpu_streams": pl.DataFrame(fixed)}
+
+
+def verdicts(data, tables):
+    made = dataclasses.replace(data, tables={**data.tables, **tables})
+    return {claim.statement: claim.verdict for claim in claims(made) if "CPU" in claim.statement}
+
+
+def test_cpu_is_judged_as_the_machine_of_today_uses_it(data):
+    found = verdicts(data, cpu(lambda window: 0.4 / window))
+    assert len(found) == 7
+    assert found["User and kernel CPU grow roughly linearly with goodput."] is Verdict.KNOWN
+    assert found["The server uses about as much CPU as the client."] is Verdict.KNOWN
+    assert [statement for statement, verdict in found.items() if verdict.fails] == []
+
+
+def test_cpu_in_proportion_to_goodput_ends_the_excuse(data):
+    found = verdicts(data, cpu(lambda _: 0.02))
+    assert found["User and kernel CPU grow roughly linearly with goodput."] is Verdict.GONE
+
+
+def test_streams_that_cost_nothing_and_an_equal_server_are_told(data):
+    found = verdicts(data, cpu(lambda window: 0.4 / window, per_stream=0.0, server=1.0))
+    statement = "At a fixed product of streams and windows, more streams use more kernel CPU."
+    assert found[statement] is Verdict.MISFIT
+    assert found["The server uses about as much CPU as the client."] is Verdict.GONE

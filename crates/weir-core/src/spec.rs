@@ -342,8 +342,8 @@ pub enum Departures {
         /// Mean length of a burst, at least 1.
         mean_frames: f64,
     },
-    /// Constant gaps while on, silence while off; both last exponential times. A source starts in an on period. What
-    /// is left of a gap when an on period ends is carried to the next, so that the mean rate is exact.
+    /// Constant gaps while on, silence while off; both last exponential times. What is left of a gap when an on period
+    /// ends is carried to the next, so that the mean rate is exact.
     OnOff {
         /// Gap in ps while on.
         gap_ps: f64,
@@ -351,6 +351,9 @@ pub enum Departures {
         mean_on_ps: Span,
         /// Mean length of an off period.
         mean_off_ps: Span,
+        /// Whether it starts in either period, with the probability that it is in it at any time; otherwise on.
+        #[serde(default)]
+        starts_by_chance: bool,
     },
 }
 

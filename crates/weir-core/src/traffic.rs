@@ -205,6 +205,7 @@ struct Slots {
 #[derive(Clone, Debug)]
 struct Periods {
     gap: f64,
+    starts_by_chance: bool,
     mean_on: f64,
     mean_off: f64,
     count: u64,
@@ -225,22 +226,25 @@ impl Clock {
             Departures::Bursts { slot_ps, load, mean_frames } => {
                 Clock::Bursts(Box::new(Bursts::new(slot_ps, load, mean_frames)))
             }
-            Departures::OnOff { gap_ps, mean_on_ps, mean_off_ps } => Clock::OnOff(Box::new(Periods {
-                gap: gap_ps,
-                mean_on: mean_on_ps.ps() as f64,
-                mean_off: mean_off_ps.ps() as f64,
-                count: 0,
-                on_from: start.ps() as f64,
-                on_before: 0.0,
-                on_until: 0.0,
-            })),
+            Departures::OnOff { gap_ps, mean_on_ps, mean_off_ps, starts_by_chance } => {
+                Clock::OnOff(Box::new(Periods {
+                    gap: gap_ps,
+                    starts_by_chance,
+                    mean_on: mean_on_ps.ps() as f64,
+                    mean_off: mean_off_ps.ps() as f64,
+                    count: 0,
+                    on_from: start.ps() as f64,
+                    on_before: 0.0,
+                    on_until: 0.0,
+                }))
+            }
         }
     }
 
     fn first(&mut self, start: Time, stream: &mut Stream) -> Time {
         match self {
             Clock::Constant { .. } => return start,
-            Clock::OnOff(periods) => periods.on_until = stream.exponential() * periods.mean_on,
+            Clock::OnOff(periods) => periods.start(stream),
             Clock::Poisson { .. } | Clock::Bernoulli(_) | Clock::Bursts(_) => {}
         }
         self.after(start, stream)
@@ -265,6 +269,14 @@ impl Clock {
 }
 
 impl Periods {
+    /// An exponential time has no memory: what is left of the period in which a source starts is as long as a whole one.
+    fn start(&mut self, stream: &mut Stream) {
+        if self.starts_by_chance && stream.open_unit() * (self.mean_on + self.mean_off) >= self.mean_on {
+            self.on_from += stream.exponential() * self.mean_off;
+        }
+        self.on_until = stream.exponential() * self.mean_on;
+    }
+
     fn next(&mut self, stream: &mut Stream) -> Time {
         self.count += 1;
         let due = self.count as f64 * self.gap;

@@ -16,6 +16,8 @@ from weirlab.stats import (
     median,
     min_max_variability,
     probe_loss,
+    quantile,
+    round_trips_per_minute,
 )
 
 __all__ = ["PointSummary", "goodput_bps", "summaries"]
@@ -48,6 +50,15 @@ class PointSummary:
     unloaded_mean_s: float
     rtt_difference_s: float
     """Median over the cycles of the mean loaded less the mean unloaded round-trip time."""
+    loaded_p95_s: float
+    """Of all pings beside a transfer."""
+    loaded_p99_s: float
+    induced_s: float
+    """Median of all loaded less median of all unloaded round-trip times."""
+    loaded_per_minute: float
+    """Round trips per minute of the pings beside a transfer: 60 s over their trimmed mean. Of pings alone, so
+    not the RPM of IPPM responsiveness."""
+    unloaded_per_minute: float
     loaded_variability: float
     """Median over the cycles of 1 - min / mean of the loaded round-trip times."""
     loaded_loss: float
@@ -96,6 +107,7 @@ def _summary(levels: Mapping[str, str], kept: Sequence[Kept]) -> PointSummary:
     rates = [
         [stream.received_bytes / stream.seconds for stream in transfer.streams] for transfer in transfers
     ]
+    rtts = [[rtt for _, pings in part for rtt in pings.rtts_s] for part in (loaded, unloaded)]
     return PointSummary(
         levels=levels,
         transfers=len(transfers),
@@ -109,6 +121,11 @@ def _summary(levels: Mapping[str, str], kept: Sequence[Kept]) -> PointSummary:
         unloaded_min_s=min((p.min_s for _, p in unloaded if p.min_s is not None), default=math.nan),
         unloaded_mean_s=_mean(list(means[1].values())),
         rtt_difference_s=_median(differences),
+        loaded_p95_s=quantile(rtts[0], 0.95) if rtts[0] else math.nan,
+        loaded_p99_s=quantile(rtts[0], 0.99) if rtts[0] else math.nan,
+        induced_s=_median(rtts[0]) - _median(rtts[1]),
+        loaded_per_minute=round_trips_per_minute(rtts[0]) if rtts[0] else math.nan,
+        unloaded_per_minute=round_trips_per_minute(rtts[1]) if rtts[1] else math.nan,
         loaded_variability=_median([min_max_variability(p.rtts_s) for _, p in loaded if p.rtts_s]),
         loaded_loss=_loss([(p.sent, len(p.rtts_s)) for _, p in loaded]),
         unloaded_loss=_loss([(p.sent, len(p.rtts_s)) for _, p in unloaded]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -49,6 +50,7 @@ def bulk_plots(rows: pl.DataFrame, intervals: pl.DataFrame, labels: Mapping[int,
     plots = [_stack(point, intervals, labels) for point in list(labels)[:_STACKS]]
     if shown.n_unique("streams") > 1:
         plots += [_against_streams(shown, *what) for what in _AGAINST_STREAMS]
+        plots += [_delay(part, name) for (name,), part in shown.group_by("series", maintain_order=True)]
     plots += [
         _against_goodput(shown, "drtt", "dRTT", "ms"),
         _against_goodput(shown, "variability", "rate variability", "%"),
@@ -140,6 +142,66 @@ def _against_streams(rows: pl.DataFrame, column: str, title: str, unit: str) -> 
         description=f"{_capital(title)} of {rows.height} measurements against the number of streams.",
         note="Points: measurements; line: mean; dashed: median.",
     )
+
+
+_DELAYS = {
+    "mean dRTT": (pl.col("drtt").mean(), []),
+    "median dRTT": (pl.col("drtt").median(), [5, 4]),
+    "IQR of the RTT": (pl.col("iqr").mean(), []),
+}
+"""What is drawn together in ms, with the dashes of its line."""
+
+
+def _delay(rows: pl.DataFrame, series: str) -> Plot | None:
+    """dRTT, the interquartile range of the RTT and rate variability of one window, laid over each other."""
+    rows = rows.drop_nulls(["drtt", "iqr", "variability"])
+    if rows.n_unique("streams") < _LEAST_FOR_LINE:
+        return None
+    alt = altair()
+    names = [*_DELAYS, "rate variability"]
+    color = alt.Color("line:N", scale=alt.Scale(**series_colors(names)), sort=names)
+    left = alt.Y("value:Q", title="dRTT, IQR of the RTT [ms]")
+    right = alt.Y("value:Q", title="rate variability [%]")
+
+    def means(name: str, value: pl.Expr) -> pl.DataFrame:
+        return rows.group_by("streams").agg(value=value).sort("streams").with_columns(line=pl.lit(name))
+
+    delays = [
+        alt.Chart(means(name, value))
+        .mark_line(**({"strokeDash": dash} if dash else {}))
+        .encode(x=_streams_axis(), y=left, color=color)
+        for name, (value, dash) in _DELAYS.items()
+    ]
+    points = rows.select("streams", value="drtt", line=pl.lit("mean dRTT"))
+    scattered = rows.select("streams", value="variability", line=pl.lit("rate variability"))
+    delays.insert(
+        0,
+        alt.Chart(points)
+        .mark_point(size=20, opacity=0.4, filled=True)
+        .encode(x=_streams_axis(), y=left, color=color),
+    )
+    variability = [
+        alt.Chart(scattered)
+        .mark_point(size=20, opacity=0.4, filled=True, shape="diamond")
+        .encode(x=_streams_axis(), y=right, color=color),
+        alt.Chart(means("rate variability", pl.col("variability").mean()))
+        .mark_line(strokeDash=[2, 3])
+        .encode(x=_streams_axis(), y=right, color=color),
+    ]
+    return finished(
+        [alt.layer(alt.layer(*delays), alt.layer(*variability)).resolve_scale(y="independent")],
+        name=f"streams-delay-{_slug(series)}",
+        title=f"Delay and its variation against streams: {series}",
+        description="dRTT, interquartile range of the RTT and rate variability of "
+        f"{rows.height} measurements with {series} against the number of streams.",
+        note="Points: dRTT (circles) and rate variability (diamonds, scale on the right) of each "
+        "measurement.",
+    )
+
+
+def _slug(text: str) -> str:
+    """As part of the name of a file."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def _against_goodput(rows: pl.DataFrame, column: str, title: str, unit: str) -> Plot | None:
@@ -323,17 +385,14 @@ def _cpu_against_streams(rows: pl.DataFrame) -> Plot | None:
     if rows.is_empty() or rows.n_unique("streams") < 2:
         return None
     alt = altair()
-    each = pl.col("user_percent") + pl.col("system_percent")
-    rows = rows.with_columns(
-        sender=each / pl.col("mbps"), receiver=pl.col("receiver_percent") / pl.col("mbps")
-    )
-    long = rows.unpivot(["sender", "receiver"], index="streams", variable_name="end", value_name="cost")
+    parts = {"user": "user_percent", "system": "system_percent", "receiver": "receiver_percent"}
+    rows = rows.with_columns((pl.col(column) / pl.col("mbps")).alias(name) for name, column in parts.items())
+    names = list(parts)
+    long = rows.unpivot(names, index="streams", variable_name="end", value_name="cost")
     means = (
         long.group_by("end", "streams", maintain_order=True).agg(pl.col("cost").mean()).sort("end", "streams")
     )
-    color = alt.Color(
-        "end:N", scale=alt.Scale(**series_colors(["sender", "receiver"])), sort=["sender", "receiver"]
-    )
+    color = alt.Color("end:N", scale=alt.Scale(**series_colors(names)), sort=names)
     y = alt.Y("cost:Q", title="CPU [% of one per Mbit/s]")
     layers = [
         alt.Chart(long)
@@ -345,8 +404,9 @@ def _cpu_against_streams(rows: pl.DataFrame) -> Plot | None:
         [alt.layer(*layers)],
         name="cpu-streams",
         title="CPU for each Mbit/s against streams",
-        description=f"CPU of both ends per Mbit/s in {rows.height} measurements.",
-        note="Line: mean.",
+        description=f"User and system time of the sender, and CPU of the receiver, per Mbit/s in "
+        f"{rows.height} measurements.",
+        note="User and system: of the sender. Line: mean.",
     )
 
 

@@ -56,6 +56,8 @@ def bulk_page(campaign: Campaign, manifest: Manifest) -> tuple[Page, list[Plot]]
         ),
     ]
     sections = [Section("Results", [point_table(found, scenario.name, campaign.plan.cycles)])]
+    if any(math.isfinite(point.loaded_p95_s) for point in found):
+        sections.append(Section("Latency under load", [_latency_table(found)]))
     if plots:
         sections.append(Section("Plots", [figure(plot) for plot in plots]))
     else:
@@ -133,6 +135,37 @@ def point_table(found: list[PointSummary], name: str, cycles: int) -> Table:
         "Degraded: the emulator was late; disturbed: other programs kept a tenth of the CPUs busy, or more."
     )
     return Table(f"{name}, {cycles} cycles", columns, rows, note=note)
+
+
+def _latency_table(found: list[PointSummary]) -> Table:
+    """What a test of the RRUL kind tells, of each point."""
+    factors = list(found[0].levels)
+    columns = [Column(factor, numeric=False) for factor in factors] + [
+        Column("goodput", "Mbit/s"),
+        Column("Jain"),
+        Column("induced", "ms"),
+        Column("95 %", "ms"),
+        Column("99 %", "ms"),
+        Column("round trips per minute", "loaded / unloaded"),
+    ]
+    rows = [
+        [
+            *each.levels.values(),
+            _fixed(each.goodput_bps / 1e6, 2),
+            _fixed(each.fairness, 3),
+            _fixed(1e3 * each.induced_s, 2),
+            _fixed(1e3 * each.loaded_p95_s, 1),
+            _fixed(1e3 * each.loaded_p99_s, 1),
+            f"{_fixed(each.loaded_per_minute, 0)} / {_fixed(each.unloaded_per_minute, 0)}",
+        ]
+        for each in found
+    ]
+    note = (
+        "Of all pings of a point. Induced: median loaded less median unloaded round-trip time. Round trips "
+        "per minute: 60 s over the mean of the round-trip times up to their 95th percentile; of pings, "
+        "so no RPM."
+    )
+    return Table("Round-trip times under load", columns, rows, note=note)
 
 
 def advice_text(advice: Advice) -> str:

@@ -18,24 +18,42 @@ __all__ = ["sections"]
 
 _CHAPTERS = {
     "streams": ("Streams to CERN", ("streams-", "goodput-")),
+    "shared": (
+        "Streams to CERN where others leave little",
+        ("streams-mbps", "streams-drtt", "streams-delay"),
+    ),
     "in2p3": ("Delay and variability to IN2P3", ("goodput-", "predictability", "distribution-variability")),
+    "daresbury": ("From Daresbury", ("streams-delay", "goodput-")),
     "durations": ("Duration of the measurement", ("durations",)),
+    "cpu": ("CPU against goodput", ("cpu-goodput",)),
+    "cpu_streams": ("CPU against streams", ("cpu-streams",)),
 }
-"""Which plots of which table the page has, and under which heading."""
+"""Which plots of which table the page has, and under which heading; of tables that there are."""
+_STACKED = {0: "2 x 256 KiB to CERN", 1: "8 x 64 KiB to CERN"}
+"""Points of `bulk-cern` whose streams are drawn over time."""
 
 
 def sections(findings: Findings) -> tuple[list[Section], list[Section], list[Plot]]:
     """What comes before the verdicts, what comes after the claims, and all plots."""
-    chapters, plots = [], []
+    stacks = _stacks(findings)
+    chapters, plots = [Section("Streams over time", [figure(plot) for plot in stacks])], stacks
     for table, (title, wanted) in _CHAPTERS.items():
+        if table not in findings.tables:
+            continue
         drawn = [
-            dataclasses.replace(plot, name=f"{table}-{plot.name}")
+            dataclasses.replace(plot, name=f"{table}-{plot.name}".replace("_", "-"))
             for plot in bulk_plots(_complete(findings.tables[table]), pl.DataFrame(schema=INTERVALS), {})
             if plot.name.startswith(wanted)
         ]
         chapters.append(Section(title, [figure(plot) for plot in drawn]))
         plots += drawn
     return [Section("Windows against streams", [_table(findings.tables["sites"])])], chapters, plots
+
+
+def _stacks(findings: Findings) -> list[Plot]:
+    of_site = [findings.tables[name].filter(site="CERN") for name in ("measurements", "by_second")]
+    drawn = bulk_plots(of_site[0], of_site[1], _STACKED)
+    return [plot for plot in drawn if plot.name.startswith("streams-over-time")]
 
 
 def _complete(rows: pl.DataFrame) -> pl.DataFrame:

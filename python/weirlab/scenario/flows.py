@@ -214,9 +214,14 @@ def departures(source: Departing, port: Port | None) -> dict[str, Any] | None:
         case Bursts(mean_burst=mean):
             slot = _slot_ps(source, port, gap)
             return {"kind": "bursts", "slot_ps": slot, "load": slot / gap, "mean_frames": mean}
-        case OnOff(mean_on=on, mean_off=off):
-            share = on.ps / (on.ps + off.ps)
-            return {"kind": "on-off", "gap_ps": gap * share, "mean_on_ps": on.ps, "mean_off_ps": off.ps}
+        case OnOff(mean_on=on, mean_off=off, starts=starts):
+            return {
+                "kind": "on-off",
+                "gap_ps": gap * on.ps / (on.ps + off.ps),
+                "mean_on_ps": on.ps,
+                "mean_off_ps": off.ps,
+                "starts_by_chance": starts == "chance",
+            }
     raise AssertionError(f"{type(source).__name__} is no departure process")
 
 

@@ -144,6 +144,8 @@ class OnOff(Departing):
     """Mean length of an on period."""
     mean_off: PositiveSpan
     """Mean length of an off period."""
+    starts: Literal["on", "chance"] = "on"
+    """In an on period, or in either with the probability that it is in it at any time."""
 
 
 class Bursts(Departing):

@@ -82,8 +82,12 @@ fn departures_that_cannot_be_are_refused() {
     }
     let (pointer, _) = departures(Departures::Bernoulli { slot_ps: Span::ZERO, probability: 0.5 });
     assert_eq!(pointer, "/departures/slot_ps");
-    let never_on =
-        Departures::OnOff { gap_ps: 1e12, mean_on_ps: Span::from_ps(1), mean_off_ps: Span::from_ps(1_000_000) };
+    let never_on = Departures::OnOff {
+        gap_ps: 1e12,
+        mean_on_ps: Span::from_ps(1),
+        mean_off_ps: Span::from_ps(1_000_000),
+        starts_by_chance: false,
+    };
     assert_eq!(departures(never_on).0, "/departures/mean_on_ps");
 }
 

@@ -60,7 +60,7 @@ fn bernoulli_frames_leave_at_slots_with_their_probability() {
 #[test]
 fn on_off_frames_keep_their_gap_and_the_share_of_on_time() {
     let (gap, on, off) = (1e6, Span::from_us(50), Span::from_us(150));
-    let source = with(Departures::OnOff { gap_ps: gap, mean_on_ps: on, mean_off_ps: off });
+    let source = with(Departures::OnOff { gap_ps: gap, mean_on_ps: on, mean_off_ps: off, starts_by_chance: false });
     let duration = Span::from_ms(1_000);
     let times = times(&source, duration);
     // Rate while on 1 per us, on for a quarter of the time. Over n cycles the on time of 50 us a cycle has the
@@ -74,6 +74,32 @@ fn on_off_frames_keep_their_gap_and_the_share_of_on_time() {
     // A gap holds no end of an on period with probability exp(-gap / on).
     let share = within / gaps.len() as f64;
     assert!((share - libm::exp(-1.0 / 50.0)).abs() < 0.005, "share {share}");
+}
+
+/// Of many sources, at any time the same share is on: also at the start, where chance decides about it.
+#[test]
+fn a_source_that_starts_by_chance_is_on_as_often_at_the_start_as_later() {
+    let (gap, on, off) = (1e8, Span::from_ms(50), Span::from_ms(150));
+    let sent = |starts_by_chance, from_ms: u64| {
+        let departures = Departures::OnOff { gap_ps: gap, mean_on_ps: on, mean_off_ps: off, starts_by_chance };
+        let window = Span::from_ms(from_ms).ps()..Span::from_ms(from_ms + 10).ps();
+        (0..4000)
+            .map(|seed| {
+                Emissions::new(&with(departures.clone()), Seed::new(seed).stream("on-off"))
+                    .map(|emission| emission.at.ps())
+                    .take_while(|at| *at < window.end)
+                    .filter(|at| window.contains(at))
+                    .count() as f64
+            })
+            .sum::<f64>()
+            / 4000.0
+    };
+    // 100 frames in 10 ms of on time, which is a quarter; a window has 0 to 100, so its deviation is below 44.
+    for from_ms in [0, 100, 300] {
+        let frames = sent(true, from_ms);
+        assert!((frames - 25.0).abs() < 4.0 * 44.0 / 4000f64.sqrt(), "{frames} frames from {from_ms} ms on");
+    }
+    assert!(sent(false, 0) > 80.0);
 }
 
 #[test]
@@ -111,10 +137,9 @@ fn departures() -> impl Strategy<Value = Departures> {
         (1.0..1e19f64).prop_map(|gap_ps| Departures::Constant { gap_ps }),
         (1u64.., 1e-18..1.0f64)
             .prop_map(|(slot, probability)| Departures::Bernoulli { slot_ps: Span::from_ps(slot), probability }),
-        (1.0..1e9f64, 1_000_000u64.., 0u64..).prop_map(|(gap_ps, on, off)| Departures::OnOff {
-            gap_ps,
-            mean_on_ps: Span::from_ps(on),
-            mean_off_ps: Span::from_ps(off)
+        (1.0..1e9f64, 1_000_000u64.., 0u64.., any::<bool>()).prop_map(|(gap_ps, on, off, starts_by_chance)| {
+            let (mean_on_ps, mean_off_ps) = (Span::from_ps(on), Span::from_ps(off));
+            Departures::OnOff { gap_ps, mean_on_ps, mean_off_ps, starts_by_chance }
         }),
     ]
 }

@@ -167,7 +167,8 @@ fn any_source(switches: u32, hosts: u32) -> impl Strategy<Value = Source> {
         (gap(), 1u64..30, 0u64..30).prop_map(|(gap_ps, on, off)| Departures::OnOff {
             gap_ps,
             mean_on_ps: Span::from_us(on),
-            mean_off_ps: Span::from_us(off)
+            mean_off_ps: Span::from_us(off),
+            starts_by_chance: off % 2 == 1
         }),
     ];
     let size = prop_oneof![

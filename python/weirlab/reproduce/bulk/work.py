@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
-from weirlab.bulk import PointSummary, plan_of, run_campaign, summaries
-from weirlab.bulk.simulated import measure_simulated
-from weirlab.bulk.summary import goodput_bps
-from weirlab.bulk.tables import measurement_table
+from weirlab.bulk import Campaign, PointSummary, run_campaign, summaries
+from weirlab.bulk.tables import interval_table, measurement_table
 from weirlab.errors import MissingCapability
+from weirlab.reproduce.bulk.single import WINDOW_FACTOR, durations, idle, lanes, middlebox, rivals
 from weirlab.reproduce.frame import Effort
-from weirlab.scenario import load
+from weirlab.scenario import Scenario, load
+from weirlab.stats import data_rates, rate_variability
 
-__all__ = ["DURATIONS_S", "LIVE", "RANDOM", "SITES", "Data", "measure_all"]
+__all__ = ["CONFIGURATIONS", "CONTROLS", "LIVE", "RANDOM", "SITES", "Data", "measure_all"]
 
 RANDOM = "CERN, random losses"
 SITES = {"CERN": "bulk-cern", RANDOM: "bulk-cern-random", "Caltech": "bulk-caltech"}
@@ -29,63 +27,102 @@ LIVE = (RANDOM, "Caltech")
 """Those measured on real stacks: five cycles of the path where others come and go would say little."""
 CONFIGURATIONS = ((2, 256), (8, 64))
 """Streams and windows in KiB, in the order of the scenarios."""
-DURATIONS_S = (10, 320, 40, 80, 160, 20)
-"""In the published order. Source: SLAC 2000, 'Effect of duration of measurement'."""
-_FACTOR_OF_LARGE = 1.2
-"""What Linux grants of windows of 64 KiB and above; see the page on bulk transfers."""
+CONTROLS = {"cubic": "CUBIC", "bbr": "BBR"}
+"""What came after Reno, by its name in scenarios."""
 _CYCLES, _CYCLES_QUICK = 40, 10
+_CYCLES_CHANGING = {"bulk-cern": (200, 60)}
+"""Where the state of the path changes from cycle to cycle it takes as many as in the text."""
+_CYCLES_SINCE = 2
+"""Of each congestion control of today, on real stacks."""
+_PING_BYTES = 64
+"""A ping of 56 B, and its answer, each with the 8 B of its ICMP header."""
+
+Sites = Mapping[str, list[PointSummary]]
+"""By site: the configurations in their order."""
 
 
 @dataclass(frozen=True)
 class Data:
     """What was measured."""
 
-    simulated: Mapping[str, list[PointSummary]]
-    """By site: the configurations in their order."""
-    live: Mapping[str, list[PointSummary]]
+    simulated: Sites
+    live: Sites
     """The same on real stacks; empty where that was not possible."""
     why_not_live: str
-    cubic: Mapping[str, list[PointSummary]]
-    """Simulated, with CUBIC."""
+    since: Mapping[tuple[str, str], Sites]
+    """With other congestion control, by `simulated` or `Linux` and the name of that."""
     tables: Mapping[str, pl.DataFrame]
-    """`measurements` of the sites, `streams`, `in2p3`, `durations`, `lanes`, `middlebox`."""
+    """Simulated: `measurements` and `by_second` of the sites, `streams`, `shared`, `in2p3`, `windows`,
+    `daresbury`, `durations`, `lanes`, `middlebox`, `idle`, `rivals`. On real stacks: `cpu`, `cpu_streams`."""
 
 
 def measure_all(effort: Effort) -> Data:
     """Make all measurements; live campaigns go on where an earlier sitting ended."""
-    steps = [*SITES, "streams", "in2p3", "durations", "lanes", "middlebox", "live"]
+    tables: dict[str, pl.DataFrame] = {}
+    simulated: dict[str, list[PointSummary]] = {}
+    since: dict[tuple[str, str], dict[str, list[PointSummary]]] = {}
 
-    def done(step: str) -> None:
+    def sites() -> None:
+        rows, intervals = [], []
+        for site, name in SITES.items():
+            cycles = _CYCLES_CHANGING.get(name, (_CYCLES, _CYCLES_QUICK))
+            campaign = _campaign(name, effort, {"testbed.window_factor": WINDOW_FACTOR}, cycles=cycles)
+            simulated[site] = summaries(campaign)
+            rows.append(measurement_table(campaign).with_columns(site=pl.lit(site)))
+            intervals.append(interval_table(campaign).with_columns(site=pl.lit(site)))
+        tables["measurements"], tables["by_second"] = pl.concat(rows), pl.concat(intervals)
+
+    def others() -> None:
+        for kind, called in CONTROLS.items():
+            changes = {
+                "testbed.window_factor": WINDOW_FACTOR,
+                "traffic.bulk.transport.congestion_control.kind": kind,
+            }
+            since["simulated", called] = {
+                site: summaries(_campaign(name, effort, changes)) for site, name in SITES.items()
+            }
+
+    def table(key: str, name: str, cycles: tuple[int, int]) -> Callable[[], None]:
+        def measure() -> None:
+            tables[key] = _with_exact(_campaign(name, effort, {}, cycles=cycles))
+
+        return measure
+
+    def single(key: str, measure: Callable[[Effort], pl.DataFrame]) -> Callable[[], None]:
+        def keep() -> None:
+            tables[key] = measure(effort)
+
+        return keep
+
+    parts = [
+        sites,
+        others,
+        table("streams", "bulk-streams", (7, 3)),
+        table("shared", "bulk-streams-shared", (7, 3)),
+        table("in2p3", "bulk-in2p3", (60, 12)),
+        table("windows", "bulk-in2p3-windows", (10, 4)),
+        table("daresbury", "bulk-daresbury", (20, 4)),
+        single("durations", durations),
+        single("lanes", lanes),
+        single("middlebox", middlebox),
+        single("idle", idle),
+        single("rivals", rivals),
+    ]
+    live, why_not = _Live(effort), ""
+    for number, part in enumerate(parts, 1):
+        part()
         if effort.progress is not None:
-            effort.progress(steps.index(step) + 1, len(steps))
-
-    simulated, cubic, sites = {}, {}, []
-    for site, name in SITES.items():
-        simulated[site], rows = _campaign(name, effort, {"testbed.window_factor": _FACTOR_OF_LARGE})
-        sites.append(rows.with_columns(site=pl.lit(site)))
-        cubic[site], _ = _campaign(
-            name,
-            effort,
-            {
-                "testbed.window_factor": _FACTOR_OF_LARGE,
-                "traffic.bulk.transport.congestion_control.kind": "cubic",
-            },
-        )
-        done(site)
-    tables = {"measurements": pl.concat(sites)}
-    _, tables["streams"] = _campaign("bulk-streams", effort, {}, cycles=(7, 3))
-    done("streams")
-    _, tables["in2p3"] = _campaign("bulk-in2p3", effort, {}, cycles=(30, 6))
-    done("in2p3")
-    tables["durations"] = _durations(effort)
-    done("durations")
-    tables["lanes"] = _lanes(effort)
-    done("lanes")
-    tables["middlebox"] = _middlebox(effort)
-    done("middlebox")
-    live, why_not = _live(effort)
-    done("live")
-    return Data(simulated, live, why_not, cubic, tables)
+            effort.progress(number, len(parts) + 1)
+    found: Sites = {}
+    try:
+        found = live.sites()
+        since |= live.since()
+        tables |= live.cpu()
+    except MissingCapability as lack:
+        found, why_not = {}, str(lack)
+    if effort.progress is not None:
+        effort.progress(len(parts) + 1, len(parts) + 1)
+    return Data(simulated, found, why_not, since, tables)
 
 
 def _campaign(
@@ -94,8 +131,8 @@ def _campaign(
     changes: Mapping[str, Any],
     *,
     cycles: tuple[int, int] = (_CYCLES, _CYCLES_QUICK),
-) -> tuple[list[PointSummary], pl.DataFrame]:
-    """A ready-made campaign in simulated time: its points, and its measurements."""
+) -> Campaign:
+    """A ready-made campaign in simulated time."""
     many, few = cycles
     given = {
         "testbed.kind": "sim",
@@ -104,102 +141,80 @@ def _campaign(
         **changes,
     }
     with tempfile.TemporaryDirectory() as directory:
-        campaign = run_campaign(load(name).assign(given), Path(directory) / name)
-    return summaries(campaign), measurement_table(campaign)
+        return run_campaign(load(name).assign(given), Path(directory) / name)
 
 
-def _durations(effort: Effort) -> pl.DataFrame:
-    """Both configurations, in turn for each duration: `streams duration_s goodput_bps`.
-
-    Over a path whose state does not depend on the time: one where others come and go, or losses do, begins
-    each measurement in the same state, which is more of a short one than of a long one.
-    """
-    scenario = load("windows-against-streams")
-    plan = plan_of(scenario.assign({"testbed.kind": "sim", "run.seed": effort.seed}))
-    rows = []
-    for number in range(2 if effort.quick else 8):
-        for duration_s in DURATIONS_S:
-            for point, steps in enumerate(plan.steps):
-                what = dataclasses.replace(steps[0], duration_s=float(duration_s), probe=None)
-                seed = _seed(effort.seed, number, duration_s, point)
-                told = measure_simulated(what, plan.paths[point], seed, window_factor=_FACTOR_OF_LARGE)
-                assert told.transfer is not None
-                assert what.load is not None
-                rows.append((what.load.streams, float(duration_s), goodput_bps(told.transfer)))
-    return pl.DataFrame(rows, schema=["streams", "duration_s", "goodput_bps"], orient="row")
+def _with_exact(campaign: Campaign) -> pl.DataFrame:
+    """Its measurements, and `exact_variability`: 1 - mean / greatest data rate of the pings."""
+    exact = [
+        (
+            kept.place.cycle,
+            kept.place.point,
+            rate_variability(data_rates(kept.measurement.pings.rtts_s, _PING_BYTES, _PING_BYTES)),
+        )
+        for kept in campaign.kept
+        if kept.measurement is not None and kept.measurement.transfer is not None
+        if kept.measurement.pings is not None and kept.measurement.pings.rtts_s
+    ]
+    schema = {"cycle": pl.Int64, "point": pl.Int64, "exact_variability": pl.Float64}
+    rows = pl.DataFrame(exact, schema=schema, orient="row")
+    return measurement_table(campaign).join(rows, on=["cycle", "point"], how="left", maintain_order="left")
 
 
-def _lanes(effort: Effort) -> pl.DataFrame:
-    """One stream and eight through one small router, and through four side by side, without other losses:
-    `lanes streams goodput_bps synchrony`.
+class _Live:
+    """The campaigns on real stacks; each method raises MissingCapability where there can be none."""
 
-    `synchrony`: of the seconds in which any stream sent again, the mean share of the streams that did.
-    """
-    rows = []
-    for lanes, streams in ((1, 1), (1, 8), (4, 1), (4, 8)):
-        forward = {"rate": "10 Mbit/s", "delay": "40 ms", "buffer": "20 kB", "lanes": lanes}
-        backward = {"rate": "100 Mbit/s", "delay": "40 ms"}
-        scenario = load(SITES["CERN"]).assign(
+    def __init__(self, effort: Effort) -> None:
+        self._effort = effort
+
+    def sites(self) -> Sites:
+        """Windows against streams, with Reno."""
+        return {site: summaries(self._run(SITES[site], load(SITES[site]))) for site in LIVE}
+
+    def since(self) -> dict[tuple[str, str], dict[str, list[PointSummary]]]:
+        """The same with what came later, in fewer cycles."""
+        found: dict[tuple[str, str], dict[str, list[PointSummary]]] = {}
+        for kind, called in CONTROLS.items():
+            for site in LIVE:
+                scenario = load(SITES[site]).assign(
+                    {
+                        "traffic.bulk.transport.congestion_control.kind": kind,
+                        "campaign.cycles": _CYCLES_SINCE,
+                        "campaign.cycle": [
+                            {"name": "loaded", "run": ["bulk", "ping"], "for": "40 s"},
+                            {"name": "unloaded", "run": "ping", "for": "10 s"},
+                        ],
+                    }
+                )
+                campaign = self._run(f"{SITES[site]}-{kind}", scenario)
+                found.setdefault(("Linux", called), {})[site] = summaries(campaign)
+        return found
+
+    def cpu(self) -> dict[str, pl.DataFrame]:
+        """CPU against goodput, for 10 and for 60 s, and against streams."""
+        short = load("bulk-cpu")
+        long = short.assign(
             {
-                "testbed": {"kind": "sim", "hops": {"wan": {"forward": forward, "backward": backward}}},
-                "traffic.bulk.streams": streams,
-                "traffic.bulk.transport.window": "1 MiB",
-                "study": None,
+                "campaign.cycles": 1,
+                "campaign.cycle": [{"name": "loaded", "run": "bulk", "for": "60 s"}],
+                "study.factors": {
+                    "traffic.bulk.streams": [1, 4],
+                    "traffic.bulk.transport.window": ["16 KiB", "64 KiB", "256 KiB"],
+                },
             }
         )
-        plan = plan_of(scenario)
-        what = dataclasses.replace(plan.steps[0][0], probe=None)
-        for number in range(3 if effort.quick else 12):
-            told = measure_simulated(what, plan.paths[0], _seed(effort.seed, lanes, streams, number))
-            assert told.transfer is not None
-            resent = np.array([stream.interval_retransmits for stream in told.transfer.streams]) > 0
-            shares = resent.mean(axis=0)[resent.any(axis=0)]
-            rows.append(
-                (lanes, streams, goodput_bps(told.transfer), float(shares.mean()) if shares.size else 0.0)
-            )
-    return pl.DataFrame(rows, schema=["lanes", "streams", "goodput_bps", "synchrony"], orient="row")
+        both = [
+            measurement_table(self._run(name, scenario))
+            for name, scenario in (("bulk-cpu", short), ("bulk-cpu-60", long))
+        ]
+        name = "bulk-cpu-streams"
+        return {"cpu": pl.concat(both), "cpu_streams": measurement_table(self._run(name, load(name)))}
 
-
-def _middlebox(effort: Effort) -> pl.DataFrame:
-    """A stream of 256 KiB over a clean path, with and without a firewall that takes the window scale away:
-    `strips goodput_bps`."""
-    rows = []
-    for strips in (False, True):
-        line = {"rate": "100 Mbit/s", "delay": "40 ms"}
-        hop = {"forward": line, "strips_window_scale": strips}
-        scenario = load(SITES["CERN"]).assign(
-            {
-                "testbed": {"kind": "sim", "hops": {"wan": hop}},
-                "traffic.bulk.streams": 1,
-                "traffic.bulk.transport.window": "256 KiB",
-                "study": None,
-            }
-        )
-        plan = plan_of(scenario)
-        what = dataclasses.replace(plan.steps[0][0], probe=None)
-        told = measure_simulated(what, plan.paths[0], effort.seed)
-        assert told.transfer is not None
-        rows.append((strips, goodput_bps(told.transfer)))
-    return pl.DataFrame(rows, schema=["strips", "goodput_bps"], orient="row")
-
-
-def _live(effort: Effort) -> tuple[dict[str, list[PointSummary]], str]:
-    """The campaigns of the sites on real stacks, or why there are none."""
-    if effort.quick:
-        return {}, "a quick run measures in simulated time alone"
-    if effort.directory is None:
-        return {}, "no directory to keep measurements in"
-    found = {}
-    for site in LIVE:
-        name = SITES[site]
-        scenario = load(name).assign({"run.seed": effort.seed})
-        try:
-            campaign = run_campaign(scenario, effort.directory / "campaigns" / name)
-        except MissingCapability as lack:
-            return {}, str(lack)
-        found[site] = summaries(campaign)
-    return found, ""
-
-
-def _seed(*parts: int) -> int:
-    return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0])
+    def _run(self, name: str, scenario: Scenario) -> Campaign:
+        """A campaign, or what is missing of it."""
+        if self._effort.quick:
+            raise MissingCapability("a quick run measures in simulated time alone")
+        if self._effort.directory is None:
+            raise MissingCapability("no directory to keep measurements in")
+        seeded = scenario.assign({"run.seed": self._effort.seed})
+        return run_campaign(seeded, self._effort.directory / "campaigns" / name)
