@@ -24,7 +24,7 @@
 //! A port under active queue management ([`codel`], [`pie`], [`fq_codel`]) drops frames that it has taken, and marks some:
 //! see [`Port::managed`].
 //!
-//! Reading order: this file (drop-tail), [`ahead`] (the same with fewer events), [`aqm`] (what managements share).
+//! Reading order: this file (drop-tail), `ahead` (the same with fewer events), `aqm` (what managements share).
 
 mod ahead;
 mod aqm;
