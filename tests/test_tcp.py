@@ -10,7 +10,17 @@ import pytest
 
 from weirlab import run
 from weirlab.errors import ScenarioError
-from weirlab.measures import delivered_rate, evaluate, jain_fairness
+from weirlab.measures import (
+    delay_percentile,
+    delivered_rate,
+    evaluate,
+    goodput,
+    jain_fairness,
+    loss_ratio,
+    max_delay,
+    mean_delay,
+)
+from weirlab.measures.rows import flow_intervals
 from weirlab.plots.series import connection_plots
 from weirlab.runs import simulate
 from weirlab.scenario import loads
@@ -163,6 +173,55 @@ def test_acknowledgements_are_no_flows_of_fairness_and_no_delivered_rate() -> No
     assert jain > 0.6
     (rate,) = delivered_rate(records, [0], (500_000_000_000, 1_000_000_000_000))["value"]
     assert rate == pytest.approx(rates.sum() * 8 / 0.5)
+
+
+@pytest.mark.parametrize("by_flow", [False, True])
+def test_measures_of_an_entry_with_several_connections_count_its_data_alone(by_flow: bool) -> None:
+    text = TWO_CONNECTIONS.replace("record: {", "record: {late: {delays: bulk}, ")
+    text = text if by_flow else text.replace("by: flow, ", "")
+    records = simulate(loads(text), [1])
+    second = 1_000_000_000_000
+    names = records["flow_names"]
+    assert sorted(names["carries"]) == ["acknowledgements"] * 2 + ["data"] * 2
+    flows = records["flows"].join(names.select("flow", "carries"), on="flow")
+    data = flows.filter(pl.col("carries") == "data")
+    back = flows.filter(pl.col("carries") == "acknowledgements")
+    assert back["delivered_bytes"].sum() > 0.015 * data["delivered_bytes"].sum(), "it would be seen"
+    bits = 8.0 * data["delivered_bytes"].sum()
+
+    def value(measured: pl.DataFrame) -> float:
+        return float(measured["value"].item())
+
+    assert value(delivered_rate(records, [0])) == pytest.approx(bits)
+    assert value(delivered_rate(records, [0], (0, second))) == pytest.approx(bits)
+    first, last = (delivered_rate(records, [0], (n * second // 2, (n + 1) * second // 2)) for n in (0, 1))
+    assert (value(first) + value(last)) / 2 == pytest.approx(bits)
+    streams = records["connections"]["delivered_bytes"].cast(pl.Float64).sum() * 8
+    assert value(goodput(records, [0])) == streams
+    # What a frame carries is 1448 of its 1518 bytes; retransmissions and what waits are a little more.
+    assert 0.9 * 1448 / 1518 < streams / bits <= 1448 / 1518
+    assert value(loss_ratio(records, [0])) == data["dropped_frames"].sum() / data["sent_frames"].sum()
+    assert value(mean_delay(records, [0])) == pytest.approx(
+        data["delay_sum_ps"].sum() / data["delivered_frames"].sum()
+    )
+    assert value(max_delay(records, [0])) == data["delay_max_ps"].max()
+    shares = data["delivered_bytes"].cast(pl.Float64)
+    assert value(jain_fairness(records, [0])) == pytest.approx(shares.sum() ** 2 / (2 * (shares**2).sum()))
+    # No frame of data is as fast as an acknowledgement: half of all would lie below.
+    assert (
+        value(delay_percentile(records, [0], 0.01)) >= data["delay_min_ps"].min() > back["delay_min_ps"].min()
+    )
+
+
+def test_the_series_of_an_entry_with_one_connection_is_that_of_its_data() -> None:
+    text = TWO_CONNECTIONS.replace("[0-1]", "0").replace("by: flow, ", "")
+    records = simulate(loads(text), [1])
+    second = 1_000_000_000_000
+    assert jain_fairness(records, [0], (0, second))["value"].to_list() == [1.0]
+    rows = flow_intervals(records, [0])
+    (data,) = records["flow_names"].filter(pl.col("carries") == "data")["flow"]
+    assert rows["flow"].unique().to_list() == [data]
+    assert rows["bytes"].sum() == records["flows"].filter(pl.col("flow") == data)["delivered_bytes"].item()
 
 
 TWO_CONNECTIONS = """\

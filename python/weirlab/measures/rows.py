@@ -98,9 +98,8 @@ def flow_intervals(records: Records, traffic: Sequence[int], window: Window | No
     rest = flows.join(single, on="flow", how="anti")
     if rest.is_empty():
         return single if window is None else within(single, "flow", window)
-    # The series of a whole entry holds what comes back, too.
-    every = records["flow_names"].filter(pl.len().over("traffic") > 1).select("traffic")
-    crowded = rest.join(every, on="traffic", how="semi")
+    # The series of a whole entry is the sum of its flows.
+    crowded = rest.filter(pl.col("traffic").is_duplicated())
     if crowded.height:
         first = records["traffic_names"].join(crowded, on="traffic", how="semi").item(0, "name")
         raise MissingRecordError(
