@@ -3,8 +3,9 @@
     python benches/traces.py [--rounds N]
 
 The capture is that of a simulated run, so that it is the same everywhere: eight TCP connections and UDP at a
-bottleneck, both directions, a million frames of which 96 B are kept. The goal is for the reading: both
-passes and the analysis of all flows, without the start of Python and without tables on disk. Exit code: 0,
+bottleneck, both directions, a million frames of which 96 B are kept. The goal is for the reading:
+the analysis of all flows and the packets of the largest, without the start of Python and without tables on
+disk. Exit code: 0,
 or 1 when the goal is missed, a frame is missing, or a command fails.
 """
 

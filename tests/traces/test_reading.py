@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from traces.captures import Talk, paced, pcap, steady
+from weirlab._core import read_trace as read_columns
 from weirlab.errors import InputError
 from weirlab.trace import load_trace, read_trace, save_trace
 
@@ -82,13 +83,25 @@ def test_progress_reaches_the_end_and_can_stop_the_reading(tmp_path: Path, talk:
     file = pcap(tmp_path / "talk.pcap", talk)
     told: list[tuple[int, int]] = []
     read_trace(file, watch=lambda done, total: told.append((done, total)))
-    assert told[-1] == (2 * file.stat().st_size, 2 * file.stat().st_size)
+    assert told[-1] == (file.stat().st_size, file.stat().st_size)
 
     def stop(done: int, total: int) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         read_trace(file, watch=stop)
+
+
+def test_a_capture_too_large_to_keep_gives_the_same_tables_in_two_passes(tmp_path: Path, talk: Talk) -> None:
+    file = pcap(tmp_path / "talk.pcap", talk)
+    told: list[tuple[int, int]] = []
+    options = {"every_ps": 10**11, "detailed": 1}
+    once = read_columns(file, **options)
+    twice = read_columns(file, **options, kept_rows=0, watch=lambda *progress: told.append(progress))
+    assert told[-1] == (2 * file.stat().st_size, 2 * file.stat().st_size)
+    assert len(once["packets"]["t_ps"]) > 0
+    for name, table in once.items():
+        assert pl.DataFrame(dict(table)).equals(pl.DataFrame(dict(twice[name])))
 
 
 def test_what_was_saved_is_loaded_again(tmp_path: Path, talk: Talk) -> None:

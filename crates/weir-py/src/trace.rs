@@ -6,44 +6,57 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use weir_core::trace::{Analysis, Capture, Options, StreamOptions, TraceError};
+use weir_core::trace::{Analysis, Capture, Options, StreamOptions, Told, TraceError};
 use weir_core::units::{Rate, Span};
 
 use crate::errors::trace_error;
 use crate::simulate::tables_to_python;
 use crate::watch::watched;
 
-/// The flows of a capture, as tables of columns. `watch(done, total)` is told the bytes read about every 50 ms, and
-/// signals are looked at.
+/// The flows of a capture, as tables of columns, and the packets of the `detailed` connections with most payload. The file is
+/// read once if all packets fit into `kept_rows` rows, and else twice. `watch(done, total)` is told the bytes read about
+/// every 50 ms, and signals are looked at.
 #[pyfunction]
-#[pyo3(signature = (path, *, every_ps, detail=Vec::new(), detail_rows=1 << 20, connections=1 << 20,
+#[pyo3(signature = (path, *, every_ps, detailed=0, detail_rows=1 << 20, kept_rows=1 << 21, connections=1 << 20,
     series_rows=1 << 23, stream_packets=None, link_rate_bps=None, watch=None))]
 #[expect(clippy::too_many_arguments, reason = "Python's keyword-only options, which stand for one analysis")]
 pub(crate) fn read_trace<'py>(
     py: Python<'py>,
     path: PathBuf,
     every_ps: u64,
-    detail: Vec<u32>,
+    detailed: usize,
     detail_rows: usize,
+    kept_rows: usize,
     connections: usize,
     series_rows: usize,
     stream_packets: Option<u32>,
     link_rate_bps: Option<u64>,
     watch: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let options = Options { every: Span::from_ps(every_ps), detail, detail_rows, connections, series_rows };
+    let every = Span::from_ps(every_ps);
+    let options = |detail| Options { every, detail, detail_rows, connections, series_rows };
     let streams = StreamOptions { packets: stream_packets, link_rate: link_rate_bps.map(Rate::from_bps) };
     let (done, total) = (AtomicU64::new(0), AtomicU64::new(0));
     let cancel = AtomicBool::new(false);
     let work = || {
-        let file = File::open(&path).map_err(TraceError::Read)?;
-        total.store(file.metadata().map_or(0, |facts| facts.len()), Ordering::Relaxed);
-        let mut capture = Capture::new(file)?;
-        let mut analysis = Analysis::new(options);
-        analysis.read(&mut capture, |place| {
-            done.store(place, Ordering::Relaxed);
-            !cancel.load(Ordering::Relaxed)
-        })?;
+        let read = |detail: Told, before: u64| -> Result<_, TraceError> {
+            let file = File::open(&path).map_err(TraceError::Read)?;
+            total.store(before + file.metadata().map_or(0, |facts| facts.len()), Ordering::Relaxed);
+            let mut capture = Capture::new(file)?;
+            let mut analysis = Analysis::new(options(detail));
+            analysis.read(&mut capture, |place| {
+                done.store(before + place, Ordering::Relaxed);
+                !cancel.load(Ordering::Relaxed)
+            })?;
+            Ok((analysis, capture))
+        };
+        let first = if detailed == 0 { Told::Only(Vec::new()) } else { Told::UpTo(kept_rows) };
+        let (mut analysis, mut capture) = read(first, 0)?;
+        let chosen = analysis.heaviest(detailed);
+        if !analysis.tell_only(&chosen) {
+            drop(analysis);
+            (analysis, capture) = read(Told::Only(chosen), capture.place())?;
+        }
         Ok(analysis.tables(&capture, streams))
     };
     let look = || match &watch {

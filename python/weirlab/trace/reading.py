@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 from polars import selectors as cs
@@ -34,25 +33,31 @@ def read_trace(
     """Read a capture: pcap, pcapng or ERF, as its content says.
 
     ``every_ps`` is the length of an interval of the series [ps]. The packets of the ``detailed`` connections
-    with most payload are told one by one, in a second pass. ``stream_packets`` and ``link_rate_bps`` [bit/s]
-    help to tell probe streams; both are found out where they are not given. ``watch(done, total)`` is told
-    how far the reading has come [bytes].
+    with most payload are told one by one; a capture with more than two million rows of such packets and
+    acknowledgments is read a second time for them. ``stream_packets`` and ``link_rate_bps`` [bit/s] help to
+    tell probe streams; both are found out where they are not given. ``watch(done, total)`` is told how far
+    the reading has come [bytes].
 
     Raises InputError with the file when it is no capture, and WeirlabError when it cannot be read.
     """
     path = Path(path)
-    passes = 2 if detailed else 1
-    tables = _tables(path, every_ps, watch=_part(watch, 0, passes))
-    if detailed:
-        chosen = _heaviest(tables["flows"], detailed)
-        tables = _tables(
+    try:
+        columns = read_columns(
             path,
-            every_ps,
-            detail=chosen,
+            every_ps=every_ps,
+            detailed=detailed,
             stream_packets=stream_packets,
             link_rate_bps=link_rate_bps,
-            watch=_part(watch, 1, passes),
+            watch=watch,
         )
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from error
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: there is no such file") from error
+    except OSError as error:
+        raise WeirlabError(f"{path}: {error.strerror or error}") from error
+    frames = {name: pl.DataFrame(dict(table)) for name, table in columns.items()}
+    tables = {name: frame.with_columns(cs.float().fill_nan(None)) for name, frame in frames.items()}
     return Trace(path.name, tables, every_ps)
 
 
@@ -95,35 +100,3 @@ _NAMES = (
     "cause_names",
     "stream_kind_names",
 )
-
-
-def _tables(path: Path, every_ps: int, **options: Any) -> Mapping[str, pl.DataFrame]:
-    try:
-        columns = read_columns(path, every_ps=every_ps, **options)
-    except ValueError as error:
-        raise InputError(f"{path}: {error}") from error
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: there is no such file") from error
-    except OSError as error:
-        raise WeirlabError(f"{path}: {error.strerror or error}") from error
-    frames = {name: pl.DataFrame(dict(table)) for name, table in columns.items()}
-    return {name: frame.with_columns(cs.float().fill_nan(None)) for name, frame in frames.items()}
-
-
-def _heaviest(flows: pl.DataFrame, most: int) -> Sequence[int]:
-    return (
-        flows.filter(pl.col("protocol").is_in([6, 17]))
-        .group_by("connection")
-        .agg(pl.col("payload_bytes").sum())
-        .sort(["payload_bytes", "connection"], descending=[True, False])
-        .head(most)
-        .get_column("connection")
-        .to_list()
-    )
-
-
-def _part(watch: Watch | None, number: int, passes: int) -> Watch | None:
-    """Progress of one pass as a part of all."""
-    if watch is None:
-        return None
-    return lambda done, total: watch(number * total + done, passes * total)

@@ -1,11 +1,12 @@
 //! Flows of a trace: who spoke with whom, how fast, and what TCP had to do for it. One pass, memory by flow.
 
+use std::cmp::Reverse;
 use std::io::Read;
 
 use hashbrown::HashTable;
 
 use super::capture::{Capture, Record, Stamp, TraceError};
-use super::connection::{At, Events, Log, Tcp, Told};
+use super::connection::{At, Did, Events, Log, Tcp};
 use super::fragments::Fragments;
 use super::packet::{Address, Dissected, Packet, Part, Transport, dissect};
 use super::series::Series;
@@ -18,8 +19,8 @@ use crate::units::Span;
 pub struct Options {
     /// Length of an interval of the series.
     pub every: Span,
-    /// Connections whose packets are told one by one, by their number.
-    pub detail: Vec<u32>,
+    /// Connections whose packets are told one by one.
+    pub detail: Told,
     /// Most packets that are told of each direction of such a connection.
     pub detail_rows: usize,
     /// Most connections that are told apart; the packets of later ones are counted only.
@@ -32,12 +33,22 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             every: Span::from_ms(100),
-            detail: Vec::new(),
+            detail: Told::Only(Vec::new()),
             detail_rows: 1 << 20,
             connections: 1 << 20,
             series_rows: 1 << 23,
         }
     }
+}
+
+/// Which connections are told packet by packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// Those with these numbers.
+    Only(Vec<u32>),
+    /// All, as long as there are no more rows than this together, and none beyond. [`Analysis::tell_only`] says in the end
+    /// which matter: so a capture of moderate size is read once.
+    UpTo(usize),
 }
 
 /// Who speaks with whom.
@@ -129,6 +140,8 @@ pub struct Analysis {
     pub(crate) log: Log,
     /// By direction: connection times two, plus one for the way back.
     pub(crate) details: Vec<(u32, [Detail; 2])>,
+    /// Rows of `details`.
+    rows: usize,
     pub(crate) interface_frames: Vec<u64>,
 }
 
@@ -144,6 +157,7 @@ impl Analysis {
             fragments: Fragments::default(),
             log: Log { series: Series::new(options.every.ps(), options.series_rows), events: Events::default() },
             details: Vec::new(),
+            rows: 0,
             interface_frames: Vec::new(),
             options,
         }
@@ -170,6 +184,27 @@ impl Analysis {
         }
         look(capture.place());
         Ok(())
+    }
+
+    /// The numbers of the connections of TCP and UDP that carried most payload, the largest first, at most `most`.
+    pub fn heaviest(&self, most: usize) -> Vec<u32> {
+        let payload =
+            |connection: &Connection| connection.sides.iter().map(|side| side.counts.payload_bytes).sum::<u64>();
+        let mut found: Vec<(Reverse<u64>, u32)> = (0..)
+            .zip(&self.connections)
+            .filter(|(_, connection)| matches!(connection.key.protocol, 6 | 17))
+            .map(|(place, connection)| (Reverse(payload(connection)), place))
+            .collect();
+        found.sort_unstable();
+        found.truncate(most);
+        found.into_iter().map(|(_, place)| place).collect()
+    }
+
+    /// After the last record: of the connections that were told packet by packet, only `chosen` matter. Whether all of
+    /// these were told: if not, the records have to be read once more.
+    pub fn tell_only(&mut self, chosen: &[u32]) -> bool {
+        self.details.retain(|(place, _)| chosen.contains(place));
+        self.details.len() == chosen.len()
     }
 
     /// The stamp from which times are counted: that of the first record.
@@ -238,7 +273,7 @@ impl Analysis {
         row.packets += 1;
         row.frame_bytes += u64::from(frame_bytes);
         let Some(transport) = whole else { return };
-        let mut told = Told::default();
+        let mut did = Did::default();
         let payload = match transport {
             Transport::Tcp(segment) => {
                 let tcp = connection.tcp.get_or_insert_default();
@@ -247,7 +282,7 @@ impl Analysis {
                 counts.fin += u64::from(segment.has(super::Segment::FIN));
                 counts.rst += u64::from(segment.has(super::Segment::RST));
                 let at = At { now, from, flows };
-                told = tcp.on_segment(at, &segment, packet.id, &mut connection.sides, &mut self.log);
+                did = tcp.on_segment(at, &segment, packet.id, &mut connection.sides, &mut self.log);
                 segment.payload
             }
             Transport::Udp { payload, .. } => {
@@ -259,7 +294,7 @@ impl Analysis {
                 row.new_bytes += u64::from(payload);
                 row.reordered += u64::from(reordered);
                 let kind = if reordered { Kind::Reordered } else { Kind::New };
-                told.data = Some((kind, side.counts.payload_bytes));
+                did.data = Some((kind, side.counts.payload_bytes));
                 payload
             }
             Transport::Other => packet.ip_bytes,
@@ -273,9 +308,21 @@ impl Analysis {
         }
         if let Some(detail) = connection.detail {
             let most = self.options.detail_rows;
-            self.details[detail].1[from].tell_data(now, payload, frame_bytes, told, most);
-            self.details[detail].1[1 - from].tell_ack(now, told, most);
+            let sides = &mut self.details[detail].1;
+            let rows = sides[from].tell_data(now, payload, frame_bytes, did, most);
+            self.rows += rows + sides[1 - from].tell_ack(now, did, most);
+            if matches!(self.options.detail, Told::UpTo(rows) if self.rows > rows) {
+                self.tell_nothing();
+            }
         }
+    }
+
+    /// There are too many packets to tell of all connections.
+    #[cold]
+    fn tell_nothing(&mut self) {
+        self.options.detail = Told::Only(Vec::new());
+        self.details = Vec::new();
+        self.connections.iter_mut().for_each(|connection| connection.detail = None);
     }
 
     /// The number of the connection, which is made when it is new; `None` when there are too many.
@@ -299,7 +346,11 @@ impl Analysis {
             return found;
         }
         let place = self.connections.len() as u32;
-        let detail = self.options.detail.contains(&place).then_some(self.details.len());
+        let is_told = match &self.options.detail {
+            Told::Only(places) => places.contains(&place),
+            Told::UpTo(_) => true,
+        };
+        let detail = is_told.then_some(self.details.len());
         if detail.is_some() {
             self.details.push((place, Default::default()));
         }
@@ -335,19 +386,24 @@ impl Analysis {
 }
 
 impl Detail {
-    fn tell_data(&mut self, now: u64, payload: u32, frame_bytes: u32, told: Told, most: usize) {
-        let Some((kind, seq)) = told.data.filter(|_| payload > 0) else { return };
+    /// Adds a packet with data; returns how many rows that made.
+    fn tell_data(&mut self, now: u64, payload: u32, frame_bytes: u32, did: Did, most: usize) -> usize {
+        let Some((kind, seq)) = did.data.filter(|_| payload > 0) else { return 0 };
         if self.data.len() >= most {
             self.left_out += 1;
-            return;
+            return 0;
         }
         self.data.push(DataRow { t_ps: now, seq, payload_bytes: payload, frame_bytes, kind });
+        1
     }
 
-    fn tell_ack(&mut self, now: u64, told: Told, most: usize) {
-        let Some((ack, edge)) = told.ack else { return };
-        if self.acks.len() < most {
-            self.acks.push(AckRow { t_ps: now, ack, edge });
+    /// Adds an acknowledgment; returns how many rows that made.
+    fn tell_ack(&mut self, now: u64, did: Did, most: usize) -> usize {
+        let Some((ack, edge)) = did.ack else { return 0 };
+        if self.acks.len() >= most {
+            return 0;
         }
+        self.acks.push(AckRow { t_ps: now, ack, edge });
+        1
     }
 }

@@ -82,7 +82,7 @@ impl Events {
 
 /// What a segment did, for those who look at single packets.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct Did {
     /// What the data of the segment is, with its place relative to the first.
     pub(crate) data: Option<(Kind, u64)>,
     /// Acknowledged place of the other side's data, and the end of the window, relative to its first.
@@ -143,7 +143,7 @@ impl Tcp {
         id: Option<u16>,
         sides: &mut [Side; 2],
         log: &mut Log,
-    ) -> Told {
+    ) -> Did {
         let At { now, from, .. } = at;
         let step = sides[from].ids.step(id);
         self.greet(now, from, segment);
@@ -151,12 +151,12 @@ impl Tcp {
         let round_trip = self.round_trip_ps(sides);
         let silence = Silence { length_ps: now.saturating_sub(self.last_ps), round_trip };
         let before = [outstanding(&sides[0]), outstanding(&sides[1])];
-        let mut told = Told::default();
+        let mut did = Did::default();
         let mut data = None;
         if segment.length() > 0 {
             let found = self.take_data(at, segment, (id, step), round_trip, sides, &mut log.series);
             let base = sender(&mut sides[from].tcp, segment.seq).base;
-            told.data = Some((found.kind, found.start.saturating_sub(base)));
+            did.data = Some((found.kind, found.start.saturating_sub(base)));
             data = Some(found);
         } else if sides[from].tcp.is_none() {
             sides[from].tcp = Some(Box::new(Sender::new(segment.seq)));
@@ -166,13 +166,13 @@ impl Tcp {
             self.recover(at, segment, silence, &mut sides[from]);
         }
         if segment.has(Segment::ACK) && !segment.has(Segment::RST) {
-            told.ack = Some(self.take_ack(at, segment, sides, log));
+            did.ack = Some(self.take_ack(at, segment, sides, log));
         }
         self.windows[from] = Some(segment.window);
         let both = sides[0].counts.fin > 0 && sides[1].counts.fin > 0;
         self.ended |= segment.has(Segment::RST) || both;
         self.last_ps = now;
-        told
+        did
     }
 
     /// What the handshake tells.

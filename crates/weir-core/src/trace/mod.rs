@@ -32,7 +32,7 @@ mod tables;
 mod window;
 mod writer;
 
-pub use analysis::{Analysis, Options};
+pub use analysis::{Analysis, Options, Told};
 pub use capture::{Capture, Ending, Format, Interface, Link, Record, Stamp, TraceError};
 pub use packet::{Address, Dissected, Packet, Part, Transport, dissect};
 pub use segment::Segment;
