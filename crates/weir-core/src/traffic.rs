@@ -325,7 +325,7 @@ impl<R: Chance> Stretch<'_, R> {
     fn bernoulli(&mut self, failures: &Geometric, destinations: Below, mut frame: impl FnMut(u64, u32, bool)) {
         self.run(|at, chance| {
             frame(at, destinations.draw(chance), true);
-            failures.of(unit(chance.next_u64())).saturating_add(1)
+            failures.of(chance.next_u64()).saturating_add(1)
         });
     }
 
@@ -343,8 +343,8 @@ impl<R: Chance> Stretch<'_, R> {
             if !is_fresh {
                 return 1;
             }
-            let idle = idle.of(unit(chance.next_u64()));
-            left = 1 + more.as_ref().map_or(0, |more| more.of(unit(chance.next_u64())));
+            let idle = idle.of(chance.next_u64());
+            left = 1 + more.as_ref().map_or(0, |more| more.of(chance.next_u64()));
             idle.saturating_add(1)
         });
         (bursts.left, bursts.is_fresh, bursts.destination) = (left, is_fresh, destination);
@@ -385,11 +385,12 @@ fn later(now: Time, ps: u64) -> Time {
 
 /// Failures before the first success: `floor(ln u / ln(1 - p))` for `u` uniform in (0, 1).
 ///
-/// Most draws are decided by comparing `u` with the first powers of `1 - p`; only the rest needs a logarithm.
+/// Most draws are decided by comparing `u` with the first powers of `1 - p`, as the whole number of which it is a
+/// multiple; only the rest needs a logarithm.
 #[derive(Clone, Debug)]
 pub struct Geometric {
-    /// `(1 - p)^1 ..= (1 - p)^POWERS`.
-    powers: [f64; POWERS],
+    /// How many of the numbers that `u` is made of give one that does not exceed `(1 - p)^1 ..= (1 - p)^POWERS`.
+    bounds: [u64; POWERS],
     /// `ln(1 - p)`.
     log_failure: f64,
     /// Whether the first try decides so often that a branch for each is foretold well.
@@ -405,29 +406,43 @@ impl Geometric {
     pub fn new(probability: f64) -> Geometric {
         let failure = 1.0 - probability;
         let mut power = 1.0;
-        let powers = [(); POWERS].map(|()| {
+        let bounds = [(); POWERS].map(|()| {
             power *= failure;
-            power
+            bound(power)
         });
-        Geometric { powers, log_failure: libm::log1p(-probability), is_likely: probability > LIKELY }
+        Geometric { bounds, log_failure: libm::log1p(-probability), is_likely: probability > LIKELY }
     }
 
     /// Failures before the next success.
     #[inline]
     pub fn draw(&self, stream: &mut Stream) -> u64 {
-        self.of(stream.open_unit())
+        self.of(stream.next_u64())
     }
 
-    /// Failures before the next success, for a `u` that was drawn.
+    /// Failures before the next success, for a word that was drawn.
     #[inline(always)]
-    fn of(&self, u: f64) -> u64 {
-        // The powers fall, so that counting those not exceeded finds the first one that is.
+    fn of(&self, word: u64) -> u64 {
+        let number = word >> 11;
+        // The bounds fall, so that counting those not reached finds the first one that is.
         let failures = match self.is_likely {
-            true => self.powers.iter().position(|&power| u > power).unwrap_or(POWERS),
-            false => self.powers.iter().map(|&power| usize::from(u <= power)).sum(),
+            true => self.bounds.iter().position(|&bound| number >= bound).unwrap_or(POWERS),
+            false => self.bounds.iter().map(|&bound| usize::from(number < bound)).sum(),
         };
-        if failures < POWERS { failures as u64 } else { (libm::log(u) / self.log_failure) as u64 }
+        if failures < POWERS { failures as u64 } else { (libm::log(unit(word)) / self.log_failure) as u64 }
     }
+}
+
+/// How many numbers of 53 bits give a [`unit`] that does not exceed `power`, which is below 1.
+fn bound(power: f64) -> u64 {
+    let exceeds = |number: u64| unit(number << 11) > power;
+    let mut bound = (power * (1_u64 << 53) as f64) as u64;
+    while bound > 0 && exceeds(bound - 1) {
+        bound -= 1;
+    }
+    while bound < 1 << 53 && !exceeds(bound) {
+        bound += 1;
+    }
+    bound
 }
 
 /// Frame sizes in motion.

@@ -2,10 +2,11 @@
 
 mod limiters;
 
+use std::ops::Range;
+
 use weir_core::units::Span;
 
 use crate::slotted::bits::{self, Ready};
-use crate::slotted::books::Flow;
 use crate::slotted::cell::Cell;
 use crate::slotted::sources::{PlacedSource, Sources};
 use crate::slotted::switches::NONE;
@@ -46,13 +47,18 @@ struct Host {
 pub(super) struct Adapters {
     sources: Sources,
     hosts: Vec<Host>,
-    /// By host: cells that wait, their greatest number, their sum over the slots, cells sent.
+    /// By host: cells that wait, and their greatest number after a slot.
     backlog: Vec<u32>,
     peak: Vec<u32>,
-    backlog_slots: Vec<u64>,
+    /// Sum of the slots in which cells that waited left, less that of the slots in which they came.
+    cell_slots: Vec<u64>,
+    /// Cells sent, and whose turn it is.
     sent: Vec<u32>,
-    /// Whose turn it is.
     turn: Vec<u32>,
+    /// From this slot on all that was generated passed all hosts: neither [`Adapters::sent`] nor [`Adapters::turn`] know yet.
+    passed_from: u32,
+    /// Whether each host has one source at most.
+    is_single: bool,
     /// When the first of its gated limiters has a whole cell's worth.
     next_due: Vec<u32>,
     /// No host is due before.
@@ -68,6 +74,9 @@ pub(super) struct Adapters {
     /// Pairs with a rate, a bit for each: words by host.
     limited: Vec<u64>,
     row: usize,
+    /// How many pairs have a rate, and to which hosts any has or had one, a bit for each.
+    rates: u32,
+    limited_to: Vec<u64>,
     obedience: Option<Obedience>,
     slot: Span,
     /// Sets of hosts: with a limiter that is due, and whether there are any; with one queue or several sources; where
@@ -77,9 +86,14 @@ pub(super) struct Adapters {
     strict: Vec<u64>,
     waits: Vec<u64>,
     open: Vec<u64>,
+    /// Where the backlog may have a new peak when this slot is over.
+    grown: Vec<u64>,
     /// Hosts that send in this slot, and what.
-    pub(super) sends: Vec<u64>,
-    pub(super) cells: Vec<Cell>,
+    sends: Vec<u64>,
+    cells: Vec<Cell>,
+    /// What is sent in this slot, in the order of hosts: all that is generated, at these places, or `outgoing`.
+    passing: Option<Range<usize>>,
+    outgoing: Vec<Cell>,
 }
 
 /// What a host is.
@@ -112,14 +126,17 @@ impl Adapters {
             let is_strict = !kind.has_voqs || sources.has_several(host as u16);
             strict[host / 64] |= u64::from(is_strict) << (host % 64);
         }
+        let is_single = (0..n).all(|host| !sources.has_several(host as u16));
         Adapters {
             sources,
             hosts,
             backlog: vec![0; n],
             peak: vec![0; n],
-            backlog_slots: vec![0; n],
+            cell_slots: vec![0; n],
             sent: vec![0; n],
             turn: vec![0; n],
+            passed_from: 0,
+            is_single,
             next_due: vec![NONE; n],
             soonest: NONE,
             voqs: vec![EMPTY; first],
@@ -130,6 +147,8 @@ impl Adapters {
             limiter_of: vec![NONE; if obedience.is_some() { n * n } else { 0 }],
             limited: vec![0; if obedience.is_some() { n * row } else { 0 }],
             row,
+            rates: 0,
+            limited_to: vec![0; row],
             obedience,
             slot,
             due: vec![0; row],
@@ -137,8 +156,11 @@ impl Adapters {
             strict,
             waits: vec![0; row],
             open: vec![0; row],
+            grown: vec![0; row],
             sends: vec![0; row],
             cells: vec![Cell::NONE; n],
+            passing: None,
+            outgoing: Vec::with_capacity(n),
         }
     }
 
@@ -164,12 +186,21 @@ impl Adapters {
     }
 
     /// Generates the cells of slot `now` and decides what each host sends in it, unless it is `held`: see
-    /// [`Adapters::sends`] and [`Adapters::cells`]. `flows` count what is generated.
+    /// [`Adapters::sends`]. `sent` counts what is generated, by flow.
     #[inline]
-    pub(super) fn step(&mut self, now: u32, end: u32, held: &[u64], flows: &mut [Flow]) {
+    pub(super) fn step(&mut self, now: u32, end: u32, held: &[u64], sent: &mut [u32]) {
         if now >= self.sources.generated_to() {
-            self.sources.generate(now, end, flows);
+            self.catch_up(now);
+            self.sources.generate(now, end, sent);
         }
+        if self.is_single && self.rates == 0 && self.waits.iter().zip(held).all(|(waits, held)| waits | held == 0) {
+            // Nothing stands in the way of anything.
+            self.passing = Some(self.sources.slot(now));
+            return;
+        }
+        self.catch_up(now);
+        self.passed_from = now + 1;
+        self.passing = None;
         self.find_due(now);
         if self.obedience.is_some() {
             self.pass::<true>(now, held)
@@ -177,13 +208,36 @@ impl Adapters {
             self.pass::<false>(now, held)
         }
         self.serve_backlogs(now, held);
-        if self.waits.iter().all(|&hosts| hosts == 0) {
-            return;
+        self.outgoing.clear();
+        for (word, &sends) in self.sends.iter().enumerate() {
+            let cells = &self.cells[64 * word..];
+            self.outgoing.extend(bits::of(sends).map(|bit| cells[bit]));
         }
-        for ((slots, peak), &backlog) in self.backlog_slots.iter_mut().zip(&mut self.peak).zip(&self.backlog) {
-            *slots = slots.wrapping_add(backlog.into());
-            *peak = backlog.max(*peak);
+        for word in 0..self.grown.len() {
+            for bit in bits::of(std::mem::take(&mut self.grown[word])) {
+                let host = 64 * word + bit;
+                self.peak[host] = self.peak[host].max(self.backlog[host]);
+            }
         }
+    }
+
+    /// What the hosts send in this slot, in their order.
+    #[inline]
+    pub(super) fn sends(&self) -> &[Cell] {
+        match &self.passing {
+            Some(places) => &self.sources.cells[places.clone()],
+            None => &self.outgoing,
+        }
+    }
+
+    /// Enters what passed all hosts before slot `now`.
+    pub(super) fn catch_up(&mut self, now: u32) {
+        for cell in self.sources.slots(self.passed_from.min(now), now) {
+            let host = usize::from(self.sources.host_of[usize::from(cell.source())]);
+            self.turn[host] = u32::from(cell.to()).wrapping_add(1);
+            self.sent[host] = self.sent[host].wrapping_add(1);
+        }
+        self.passed_from = now;
     }
 
     /// Finds the hosts with a limiter that may have a whole cell's worth.
@@ -215,7 +269,10 @@ impl Adapters {
             let cell = self.sources.cells[place];
             let host = usize::from(self.sources.host_of[usize::from(cell.source())]);
             let (word, bit) = (host / 64, 1 << (host % 64));
-            if self.open[word] & bit != 0 && !(OBEYS && self.is_limited(host as u32, cell.to())) {
+            let is_limited = OBEYS
+                && self.limited_to[usize::from(cell.to()) / 64] >> (cell.to() % 64) & 1 != 0
+                && self.is_limited(host as u32, cell.to());
+            if self.open[word] & bit != 0 && !is_limited {
                 self.open[word] &= !bit;
                 self.sends[word] |= bit;
                 self.cells[host] = cell;
@@ -260,8 +317,13 @@ impl Adapters {
 
     fn enqueue(&mut self, host: u32, cell: Cell, now: u32) {
         let queue = self.queue(host, cell.to());
-        self.backlog[host as usize] += 1;
-        self.waits[host as usize / 64] |= 1 << (host % 64);
+        let place = host as usize;
+        if self.backlog[place] >= self.peak[place] {
+            self.grown[place / 64] |= 1 << (place % 64);
+        }
+        self.backlog[place] += 1;
+        self.cell_slots[place] = self.cell_slots[place].wrapping_sub(now.into());
+        self.waits[place / 64] |= 1 << (place % 64);
         let voq = &mut self.voqs[self.hosts[host as usize].first + queue];
         if voq.head != NONE {
             let tail = &mut self.runs[voq.tail as usize];
@@ -308,6 +370,7 @@ impl Adapters {
         }
         let head = voq.head;
         self.backlog[id] -= 1;
+        self.cell_slots[id] = self.cell_slots[id].wrapping_add(now.into());
         self.waits[id / 64] &= !(u64::from(self.backlog[id] == 0) << (id % 64));
         self.sent[id] = self.sent[id].wrapping_add(1);
         self.turn[id] = queue as u32 + 1;
@@ -333,26 +396,32 @@ impl Adapters {
         self.backlog[host as usize]
     }
 
-    /// What a host sent, its greatest backlog since the last look, and the sum of its backlog over the slots.
-    pub(super) fn totals(&self, host: u32) -> (u32, u32, u64) {
+    /// What a host sent, its greatest backlog since the last look, and the sum of its backlog over the slots before `until`,
+    /// up to which all is settled.
+    pub(super) fn totals(&self, host: u32, until: u32) -> (u32, u32, u64) {
         let host = host as usize;
-        (self.sent[host], self.peak[host], self.backlog_slots[host])
+        let waiting = u64::from(self.backlog[host]) * u64::from(until);
+        (self.sent[host], self.peak[host], self.cell_slots[host].wrapping_add(waiting))
     }
 
     /// Begins to look for the greatest backlog anew.
     pub(super) fn restart_peak(&mut self, host: u32) {
-        self.peak[host as usize] = 0;
+        let host = host as usize;
+        self.peak[host] = 0;
+        self.grown[host / 64] |= 1 << (host % 64);
     }
 
-    /// The cells that wait in hosts, as the first of each run and the length of the run.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = (Cell, u32)> + '_ {
-        self.voqs.iter().flat_map(move |voq| {
-            let mut next = voq.head;
-            std::iter::from_fn(move || {
-                let run = self.runs.get(next as usize)?;
-                next = run.next;
-                Some((run.first, run.len))
-            })
-        })
+    /// Tells of the cells that wait in hosts: the first of each run, and the length of the run. The queues are walked abreast,
+    /// since what came at about the same time lies close together.
+    pub(super) fn waiting(&self, mut tell: impl FnMut(Cell, u32)) {
+        let mut heads: Vec<u32> = self.voqs.iter().map(|voq| voq.head).filter(|&head| head != NONE).collect();
+        while !heads.is_empty() {
+            heads.retain_mut(|head| {
+                let run = &self.runs[*head as usize];
+                tell(run.first, run.len);
+                *head = run.next;
+                run.next != NONE
+            });
+        }
     }
 }

@@ -4,13 +4,6 @@ use crate::deliveries::Delivery;
 use crate::probes::Boundaries;
 use crate::slotted::cell::Cell;
 
-/// What became of the cells of a flow; times in slots.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Flow {
-    pub(super) delivered: Delays,
-    pub(super) sent: u32,
-}
-
 /// Delays in slots: their sum, number and extremes.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, packed(4))]
@@ -28,8 +21,13 @@ impl Delays {
     fn add(&mut self, delay: u32) {
         self.sum = self.sum.wrapping_add(delay.into());
         self.count = self.count.wrapping_add(1);
-        self.least = self.least.min(delay);
-        self.most = self.most.max(delay);
+        // Extremes are seldom new.
+        if delay < self.least {
+            self.least = delay;
+        }
+        if delay > self.most {
+            self.most = delay;
+        }
     }
 }
 
@@ -59,18 +57,20 @@ pub(super) struct Series {
 #[derive(Clone, Copy, Debug)]
 struct Flows {
     first: u32,
-    /// A host that the source does not send to; [`NO_GAP`] without one, [`IRREGULAR`] where this rule does not hold.
+    /// A host that the source does not send to; [`NO_GAP`] without one.
     gap: u32,
 }
 
 const NO_GAP: u32 = u32::MAX;
-const IRREGULAR: u32 = u32::MAX - 1;
+/// The first flow of a source where this rule does not hold: more than there are.
+const IRREGULAR: u32 = 1 << 31;
 
 /// Everything that is counted of deliveries.
 #[derive(Debug)]
 pub(super) struct Books {
-    /// By flow; empty where flows are not counted.
-    pub(super) flows: Vec<Flow>,
+    /// Cells generated, by flow, and cells delivered; empty where flows are not counted.
+    pub(super) sent: Vec<u32>,
+    pub(super) flows: Vec<Delays>,
     /// By flow; empty where every cell is a burst of its own.
     bursts: Vec<Bursts>,
     /// By source.
@@ -96,7 +96,8 @@ impl Books {
     pub(super) fn new<'a>(sources: impl Iterator<Item = Listed<'a>>, flows: usize, has_bursts: bool) -> Books {
         let none = Bursts { whole: Delays::NONE, born: CLOSED };
         let mut books = Books {
-            flows: vec![Flow { delivered: Delays::NONE, sent: 0 }; flows],
+            sent: vec![0; flows],
+            flows: vec![Delays::NONE; flows],
             bursts: vec![none; if has_bursts { flows } else { 0 }],
             of_source: Vec::new(),
             irregular: Vec::new(),
@@ -108,7 +109,7 @@ impl Books {
         for source in sources {
             let rule = rule(&source);
             let mut ways = Vec::new();
-            if rule.gap == IRREGULAR {
+            if rule.first == IRREGULAR {
                 ways = source.targets.iter().copied().zip(source.first_flow..).collect();
                 ways.sort_unstable();
             }
@@ -144,7 +145,11 @@ impl Books {
         }
         let flows = &mut self.flows[..];
         for &cell in cells {
-            flows[flow(of_source, irregular, cell)].delivered.add(at.wrapping_sub(cell.born()));
+            let delay = at.wrapping_sub(cell.born());
+            match flows.get_mut(of_source[usize::from(cell.source())].flow(cell.to())) {
+                Some(flow) => flow.add(delay),
+                None => flows[search(irregular, cell)].add(delay),
+            }
         }
         if !self.bursts.is_empty() {
             self.deliver_bursts(cells, at);
@@ -167,30 +172,36 @@ impl Books {
 
     /// Cells of a group that were delivered.
     pub(super) fn of_group(&self, group: u32) -> u64 {
-        let flows = self.flows.iter().map(|flow| u64::from(flow.delivered.count)).zip(&self.group_of_flow);
+        let flows = self.flows.iter().map(|flow| u64::from(flow.count)).zip(&self.group_of_flow);
         let sources = self.delivered.iter().copied().zip(&self.group_of);
         flows.chain(sources).filter(|&(_, &of)| of == group).map(|(delivered, _)| delivered).sum()
     }
 
     /// The bursts of a flow.
     pub(super) fn bursts(&self, flow: usize) -> Delays {
-        self.bursts.get(flow).map_or(self.flows[flow].delivered, |bursts| bursts.whole)
+        self.bursts.get(flow).map_or(self.flows[flow], |bursts| bursts.whole)
+    }
+}
+
+impl Flows {
+    /// The flow to a host, if there is a rule.
+    #[inline(always)]
+    fn flow(self, to: u16) -> usize {
+        let to = u32::from(to);
+        self.first.wrapping_add(to).wrapping_sub(u32::from(to > self.gap)) as usize
     }
 }
 
 #[inline(always)]
 fn flow(of_source: &[Flows], irregular: &[Vec<(u16, u32)>], cell: Cell) -> usize {
-    let source = usize::from(cell.source());
-    let (Flows { first, gap }, to) = (of_source[source], u32::from(cell.to()));
-    if gap == IRREGULAR {
-        return search(&irregular[source], cell.to());
-    }
-    first.wrapping_add(to).wrapping_sub(u32::from(to > gap)) as usize
+    let flows = of_source[usize::from(cell.source())];
+    if flows.first == IRREGULAR { search(irregular, cell) } else { flows.flow(cell.to()) }
 }
 
 #[cold]
-fn search(ways: &[(u16, u32)], to: u16) -> usize {
-    let place = ways.binary_search_by_key(&to, |way| way.0).expect("a source sends to its targets");
+fn search(irregular: &[Vec<(u16, u32)>], cell: Cell) -> usize {
+    let ways = &irregular[usize::from(cell.source())];
+    let place = ways.binary_search_by_key(&cell.to(), |way| way.0).expect("a source sends to its targets");
     ways[place].1 as usize
 }
 
@@ -202,7 +213,7 @@ fn rule(source: &Listed) -> Flows {
     let gap = gap.map_or(NO_GAP, |(host, _)| host);
     let place = |to: u32| to.wrapping_sub(lowest).wrapping_sub(u32::from(to > gap));
     let is_regular = (0..).zip(source.targets).all(|(number, &to)| place(to.into()) == number);
-    Flows { first, gap: if is_regular { gap } else { IRREGULAR } }
+    if is_regular { Flows { first, gap } } else { Flows { first: IRREGULAR, gap: NO_GAP } }
 }
 
 impl Series {

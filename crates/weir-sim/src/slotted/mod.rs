@@ -49,7 +49,12 @@ use switches::{Lanes, NONE, Queues, Turn};
 pub(crate) fn run(plan: &Plan, seed: u64, ask: impl FnMut(Time) -> ControlFlow<()>) -> Result<Totals, SimError> {
     let mut kernel = setup::kernel(plan, seed);
     // What only some runs need costs the others nothing.
-    if kernel.queues.by_input { kernel.run::<true>(seed, ask) } else { kernel.run::<false>(seed, ask) }?;
+    match (kernel.queues.by_input, kernel.queues.memories.len() == 1) {
+        (true, true) => kernel.run::<true, true>(seed, ask),
+        (true, false) => kernel.run::<true, false>(seed, ask),
+        (false, true) => kernel.run::<false, true>(seed, ask),
+        (false, false) => kernel.run::<false, false>(seed, ask),
+    }?;
     report::close(kernel, plan, seed)
 }
 
@@ -103,16 +108,12 @@ struct Kernel {
     inputs: Vec<Vec<u32>>,
     /// How often a switch asked its neighbours to stop.
     xoffs: Vec<u64>,
-    /// Cells on links, by the slot of their arrival, round about.
+    /// Cells on links, by the slot of their arrival, round about: a power of two of them.
     flights: Vec<Vec<Flight>>,
     /// How many of them came from switches.
     split: Vec<usize>,
     /// The lanes that serve.
     turn: Turn,
-    /// Cells that hosts send in this slot, where they arrive at its end.
-    sent: Vec<Flight>,
-    /// Cells that hosts receive at the end of this slot.
-    received: Vec<Cell>,
     /// Cells on the last link when the run ends.
     stranded: Vec<Cell>,
     agenda: BinaryHeap<Reverse<(u32, u32, u32)>>,
@@ -145,7 +146,7 @@ struct Recorded {
 }
 
 impl Kernel {
-    fn run<const BY_INPUT: bool>(
+    fn run<const BY_INPUT: bool, const STAR: bool>(
         &mut self,
         seed: u64,
         mut ask: impl FnMut(Time) -> ControlFlow<()>,
@@ -154,7 +155,7 @@ impl Kernel {
         while self.now < self.end {
             let until = (self.now + every).min(self.end);
             while self.now < until {
-                self.slot::<BY_INPUT>();
+                self.slot::<BY_INPUT, STAR>();
             }
             let (now, frames) = (self.time(self.now), self.adapters.runs());
             if ask(now).is_break() {
@@ -168,17 +169,17 @@ impl Kernel {
     }
 
     /// One slot.
-    fn slot<const BY_INPUT: bool>(&mut self) {
+    fn slot<const BY_INPUT: bool, const STAR: bool>(&mut self) {
         let now = self.now;
         self.outlets.begin(now);
         self.take_messages(now);
         self.end_intervals_of_deliveries(now);
-        self.serve::<BY_INPUT>(now);
+        self.serve::<BY_INPUT, STAR>(now);
         self.record(now, false);
-        self.send::<BY_INPUT>(now);
+        self.send::<BY_INPUT, STAR>(now);
         self.record(now, true);
         self.now += 1;
-        self.arrive::<BY_INPUT>(self.now);
+        self.arrive::<BY_INPUT, STAR>(self.now);
     }
 
     fn time(&self, slot: u32) -> Time {

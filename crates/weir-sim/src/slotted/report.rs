@@ -49,18 +49,20 @@ impl Kernel {
 
     #[cold]
     fn mark(&mut self, place: usize) {
-        let (size, slot) = (self.size.count(), self.slot.ps());
+        let (size, slot, at) = (self.size.count(), self.slot.ps(), self.next_mark);
         let recorded = &mut self.recorded[place];
         let link = recorded.link as usize;
         let (served, level, peak, level_slots, drops) = if let Some(host) = link.checked_sub(self.lanes.count) {
             let host = host as u32;
-            let (sent, peak, level_slots) = self.adapters.totals(host);
+            self.adapters.catch_up(at);
+            let (sent, peak, level_slots) = self.adapters.totals(host, at);
             self.adapters.restart_peak(host);
             (sent, self.adapters.backlog(host), peak, level_slots, 0)
         } else {
-            let output = &mut self.queues.outputs[link];
-            let peak = std::mem::take(&mut output.peak);
-            (output.served(), output.len(), peak, output.len_slots, self.lane_drops[link].0)
+            let (output, peak) = (&self.queues.outputs[link], self.queues.peak(link));
+            let (served, level, level_slots) = (output.served(), output.len(), output.len_slots(at));
+            self.queues.restart_peak(link);
+            (served, level, peak, level_slots, self.lane_drops[link].0)
         };
         recorded.peak = recorded.peak.max(peak);
         self.probes.log.push(Mark {
@@ -108,6 +110,7 @@ impl Kernel {
 /// Counts every cell where it is, and reports.
 pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals, SimError> {
     kernel.holds.finish(kernel.end);
+    kernel.adapters.catch_up(kernel.end);
     let size = kernel.size.count();
     for series in &mut kernel.series {
         while !series.is_over() {
@@ -140,11 +143,11 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
         })
         .collect();
     let memories = (0..)
-        .zip(kernel.queues.memories.iter().zip(&kernel.xoffs))
-        .map(|(switch, (memory, &xoffs))| MemoryTotals {
+        .zip(kernel.queues.memories.iter().zip(kernel.queues.level_slots(kernel.end)).zip(&kernel.xoffs))
+        .map(|(switch, ((memory, level_slots), &xoffs))| MemoryTotals {
             node: kernel.lanes.hosts as u32 + switch,
             max_bytes: u64::from(memory.peak) * size,
-            byte_ps: u128::from(memory.level_slots) * u128::from(size) * u128::from(slot.ps()),
+            byte_ps: u128::from(level_slots) * u128::from(size) * u128::from(slot.ps()),
             xoffs,
         })
         .collect();
@@ -170,14 +173,13 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
     })
 }
 
-/// Every cell that is somewhere, and how many of its kind.
-fn everywhere(kernel: &Kernel) -> impl Iterator<Item = (Cell, u32)> + '_ {
-    let once = |cell| (cell, 1);
-    let queued = kernel.queues.all_waiting().map(once);
-    let flying = kernel.flights.iter().flatten().map(|flight| (flight.cell, 1));
-    let stranded = kernel.stranded.iter().map(|&cell| (cell, 1));
-    let buffered = kernel.outlets.waiting().map(once);
-    kernel.adapters.waiting().chain(queued).chain(flying).chain(stranded).chain(buffered)
+/// Tells of every cell that is somewhere, and how many of its kind follow it there.
+fn everywhere(kernel: &Kernel, mut tell: impl FnMut(Cell, u32)) {
+    kernel.adapters.waiting(&mut tell);
+    let flying = kernel.flights.iter().flatten().map(|flight| flight.cell);
+    let stranded = kernel.stranded.iter().copied();
+    let others = kernel.queues.all_waiting().chain(flying).chain(stranded).chain(kernel.outlets.waiting());
+    others.for_each(|cell| tell(cell, 1));
 }
 
 /// Checks that each flow adds up.
@@ -186,17 +188,16 @@ fn balance(kernel: &Kernel, plan: &Plan, seed: u64) -> Result<Vec<FlowTotals>, S
     if live.is_empty() {
         return Ok(Vec::new());
     }
-    for (cell, count) in everywhere(kernel) {
-        live[kernel.books.flow(cell)] += u64::from(count);
-    }
+    everywhere(kernel, |cell, count| live[kernel.books.flow(cell)] += u64::from(count));
     let mut dropped = vec![0; live.len()];
     for (&(_, flow), frames) in &kernel.drops {
         dropped[flow as usize] += frames;
     }
     let (size, slot) = (kernel.size.count(), kernel.slot);
     let mut flows = Vec::with_capacity(live.len());
-    for (id, ((flow, live), dropped)) in kernel.books.flows.iter().zip(live).zip(dropped).enumerate() {
-        let (sent, delivered) = (flow.sent.into(), flow.delivered.count.into());
+    let counts = kernel.books.sent.iter().zip(&kernel.books.flows);
+    for (id, (((&sent, flow), live), dropped)) in counts.zip(live).zip(dropped).enumerate() {
+        let (sent, delivered) = (sent.into(), flow.count.into());
         if sent != delivered + dropped + live {
             let flow = plan.flow_names().swap_remove(id);
             return Err(SimError::Conservation { seed, flow, sent, delivered, dropped, live });
@@ -209,9 +210,9 @@ fn balance(kernel: &Kernel, plan: &Plan, seed: u64) -> Result<Vec<FlowTotals>, S
             delivered_bytes: delivered * size,
             dropped_frames: dropped,
             live_frames: live,
-            delay_sum_ps: u128::from(flow.delivered.sum) * u128::from(slot.ps()),
-            delay_min: span(flow.delivered.least),
-            delay_max: span(flow.delivered.most),
+            delay_sum_ps: u128::from(flow.sum) * u128::from(slot.ps()),
+            delay_min: span(flow.least),
+            delay_max: span(flow.most),
         });
     }
     Ok(flows)
@@ -222,11 +223,11 @@ fn port_totals(kernel: &Kernel, port: usize) -> PortTotals {
     let link = kernel.lanes.link(port as u32);
     let mut lost = (0, 0, 0);
     let (served, peak, level_slots) = if let Some(host) = link.checked_sub(kernel.lanes.count as u32) {
-        kernel.adapters.totals(host)
+        kernel.adapters.totals(host, kernel.end)
     } else {
         let output = &kernel.queues.outputs[link as usize];
         lost = kernel.lane_drops[link as usize];
-        (output.served(), output.peak, output.len_slots)
+        (output.served(), kernel.queues.peak(link as usize), output.len_slots(kernel.end))
     };
     let earlier = kernel.recorded.iter().filter(|recorded| recorded.link == link).map(|recorded| recorded.peak);
     let peak = earlier.fold(peak, u32::max);

@@ -61,7 +61,7 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
     };
     let memory = |(most, marks): (u32, &Option<Watermarks>)| {
         let all = marks.filter(|marks| marks.scope == PauseScope::Switch);
-        Memory { level: 0, most, peak: 0, alarm: all.map_or(NONE, |marks| marks.xoff), level_slots: 0 }
+        Memory { level: 0, most, peak: 0, alarm: all.map_or(NONE, |marks| marks.xoff) }
     };
     let memories = most.into_iter().zip(&watermarks).map(memory).collect();
     let lag = |port: usize| (plan.lag(port).ps() / slot.ps()) as u32;
@@ -79,7 +79,7 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
     let hold_delay =
         |link: usize| port_of(link).map_or(Span::ZERO, |port| port.link.delay_ps + pause_response[port.from as usize]);
     let hold_delays = (0..lanes.links()).map(hold_delay).collect();
-    let round = lags.to_host.max(lags.to_switch) as usize + 2;
+    let round = (lags.to_host.max(lags.to_switch) as usize + 2).next_power_of_two();
 
     let mut outlets = Outlets::new(&spec.switching.services, hosts, slot, line_rate.bps());
     for egress in &spec.switching.egress {
@@ -133,8 +133,6 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
         split: vec![0; round],
         flights: vec![Vec::new(); round],
         turn: Turn::new(),
-        sent: Vec::with_capacity(hosts),
-        received: Vec::with_capacity(hosts),
         stranded: Vec::new(),
         agenda: std::collections::BinaryHeap::new(),
         messages: Vec::new(),

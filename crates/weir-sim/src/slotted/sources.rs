@@ -6,7 +6,6 @@ use std::ops::Range;
 use weir_core::traffic::Emissions;
 use weir_core::units::Span;
 
-use crate::slotted::books::Flow;
 use crate::slotted::cell::Cell;
 
 /// A source: its host, what it generates, and for whom.
@@ -74,40 +73,34 @@ impl Sources {
         self.to
     }
 
-    /// Generates the cells of some slots from `now` on, before `end`. `flows` count them, if there are any.
-    pub(super) fn generate(&mut self, now: u32, end: u32, flows: &mut [Flow]) {
+    /// Generates the cells of some slots from `now` on, before `end`. `sent` counts those of each flow, if there are any.
+    pub(super) fn generate(&mut self, now: u32, end: u32, sent: &mut [u32]) {
         (self.from, self.to) = (now, now.saturating_add(self.slots).min(end));
-        self.ends = [0; MOST_SLOTS];
-        let row = self.sources.len();
-        (0..self.slots as usize).for_each(|number| self.ends[number] = (number * row) as u32);
-        let (from, slot, until) = (u64::from(now), self.slot, u64::from(self.to));
+        let row = self.sources.len() as u32;
+        for (end, number) in self.ends.iter_mut().zip(0..self.slots) {
+            *end = number * row;
+        }
+        if sent.is_empty() { self.draw::<false>(sent) } else { self.draw::<true>(sent) }
+    }
+
+    fn draw<const COUNTED: bool>(&mut self, sent: &mut [u32]) {
+        let (from, slot, until) = (u64::from(self.from), self.slot, u64::from(self.to));
         let (cells, ends) = (&mut self.cells[..], &mut self.ends);
         for (id, source) in (0..).zip(&mut self.sources) {
             if source.due >= until {
                 continue;
             }
-            // The slot of each and the place of its destination, then whether it is the last of a burst. A source
-            // generates one cell in a slot at most.
-            let (mut drawn, mut many) = ([0_u64; MOST_SLOTS], 0);
-            source.due = source.emissions.draw_slots(until, slot, |at, place, is_last| {
-                drawn[many % MOST_SLOTS] = at.wrapping_sub(from) | u64::from(place) << 8 | u64::from(is_last) << 63;
-                many = many.wrapping_add(1);
-            });
             let targets = &self.targets[source.first_target as usize..];
-            for &word in &drawn[..many] {
-                let (number, place) = (word as usize % MOST_SLOTS, (word >> 8) as u32 as usize);
-                let cell = Cell::new(now.wrapping_add(number as u32), targets[place], id, word >> 63 != 0);
-                let end = &mut ends[number];
-                cells[*end as usize] = cell;
+            let sent = if COUNTED { &mut sent[source.first_flow as usize..] } else { &mut [] };
+            // A source generates one cell in a slot at most.
+            source.due = source.emissions.draw_slots(until, slot, |at, place, is_last| {
+                let end = &mut ends[at.wrapping_sub(from) as usize % MOST_SLOTS];
+                cells[*end as usize] = Cell::new(at as u32, targets[place as usize], id, is_last);
                 *end = end.wrapping_add(1);
-            }
-            let flows = flows.get_mut(source.first_flow as usize..).unwrap_or_default();
-            if !flows.is_empty() {
-                for &word in &drawn[..many] {
-                    let flow = &mut flows[(word >> 8) as u32 as usize];
-                    flow.sent = flow.sent.wrapping_add(1);
+                if COUNTED {
+                    sent[place as usize] = sent[place as usize].wrapping_add(1);
                 }
-            }
+            });
         }
     }
 
@@ -116,6 +109,11 @@ impl Sources {
     pub(super) fn slot(&self, now: u32) -> Range<usize> {
         let number = (now - self.from) as usize;
         number * self.sources.len()..self.ends[number] as usize
+    }
+
+    /// The cells generated for the slots `from .. to` of those that are generated.
+    pub(super) fn slots(&self, from: u32, to: u32) -> impl Iterator<Item = Cell> + '_ {
+        (from..to).flat_map(|slot| &self.cells[self.slot(slot)]).copied()
     }
 
     /// Whether a host has more than one source.

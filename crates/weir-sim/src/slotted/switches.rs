@@ -74,16 +74,16 @@ pub(super) struct Output {
     /// Cells served, and cells taken.
     head: u32,
     tail: u32,
-    /// Most that waits while one more is taken: the limit, and the one that this slot serves.
-    most: u32,
+    /// One more cell needs no closer look while fewer than this wait: there is room, in the ring too, and no new peak.
+    calm: u32,
     /// How many cells will have been taken when the next is sampled; less by those dropped that count.
     pub(super) next_sample: u32,
     /// Its switch, counted among switches.
     pub(super) switch: u32,
-    /// Greatest number of cells after service, since the last look.
-    pub(super) peak: u32,
-    /// Sum of the cells over the slots so far, after service.
-    pub(super) len_slots: u64,
+    /// Most that waits while one more is taken: the limit, and the one that this slot serves.
+    most: u32,
+    /// Sum of the slots in which cells were served, less that of the slots at whose beginnings they came.
+    cell_slots: u64,
     /// The link by which each cell of the ring came, where inputs are told apart.
     inputs: [u32; RING],
     cells: [Cell; RING],
@@ -110,12 +110,14 @@ impl Output {
         self.tail
     }
 
-    /// A slot's service is over.
-    #[inline]
-    fn account(&mut self) {
-        let len = self.len();
-        self.len_slots = self.len_slots.wrapping_add(len.into());
-        self.peak = self.peak.max(len);
+    /// Sum of the cells that waited after the service of each slot before `until`.
+    pub(super) fn len_slots(&self, until: u32) -> u64 {
+        self.cell_slots.wrapping_add(u64::from(self.len()) * u64::from(until))
+    }
+
+    /// A peak of the queue is known.
+    fn expect(&mut self, peak: u32) {
+        self.calm = peak.min(self.most).min(RING as u32);
     }
 }
 
@@ -128,7 +130,6 @@ pub(super) struct Memory {
     pub(super) peak: u32,
     /// A level above it is news; [`NONE`] where it is not, or no longer.
     pub(super) alarm: u32,
-    pub(super) level_slots: u64,
 }
 
 /// Where a link leads to, and the cells that came by it and wait, where inputs are told apart.
@@ -150,6 +151,10 @@ pub(super) struct Queues {
     pub(super) outputs: Vec<Output>,
     /// The cells behind the ring of each lane, and the links by which they came.
     behind: Vec<VecDeque<(Cell, u32)>>,
+    /// Greatest number of cells of each lane after service, since the last look.
+    peaks: Vec<u32>,
+    /// Lanes that may have a new peak when this slot's service is over.
+    grown: Vec<u64>,
     /// Lanes that are not empty.
     pub(super) busy: Vec<u64>,
     pub(super) memories: Vec<Memory>,
@@ -166,15 +171,15 @@ pub(super) struct Turn {
     pub(super) todo: u64,
     pub(super) served: u64,
     emptied: u64,
-    /// The cells that were served, so many.
-    sent: [Flight; 64],
+    /// The cells that were served, so many, in the order of their lanes.
+    cells: [Cell; 64],
     count: usize,
 }
 
 impl Turn {
     /// Before the first slot.
     pub(super) fn new() -> Turn {
-        Turn { todo: 0, served: 0, emptied: 0, sent: [Flight { cell: Cell::NONE, link: 0 }; 64], count: 0 }
+        Turn { todo: 0, served: 0, emptied: 0, cells: [Cell::NONE; 64], count: 0 }
     }
 
     /// A word begins to serve, with these lanes.
@@ -183,17 +188,69 @@ impl Turn {
         (self.todo, self.served, self.emptied, self.count) = (todo, 0, 0, 0);
     }
 
-    /// The cells that were served, and their lanes.
+    /// The cells that were served.
     #[inline]
-    pub(super) fn sent(&self) -> &[Flight] {
-        &self.sent[..self.count.min(64)]
+    pub(super) fn cells(&self) -> &[Cell] {
+        &self.cells[..self.count.min(64)]
+    }
+
+    /// The same, with the lanes of `word`.
+    #[inline]
+    pub(super) fn flights(&self, word: usize) -> impl Iterator<Item = Flight> + '_ {
+        let lanes = bits::of(self.served).map(move |place| (64 * word + place) as u32);
+        self.cells().iter().zip(lanes).map(|(&cell, link)| Flight { cell, link })
+    }
+}
+
+/// What comes to a switch: a cell with the link that it came by, or one that its host sent just now.
+pub(super) trait Arrival: Copy {
+    fn cell(self) -> Cell;
+    fn link(self, uplinks: Uplinks) -> u32;
+}
+
+/// The links from the hosts, the first one, and the host of each source.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Uplinks<'a> {
+    pub(super) first: u32,
+    pub(super) host_of: &'a [u16],
+}
+
+impl Uplinks<'_> {
+    #[inline(always)]
+    pub(super) fn host(self, cell: Cell) -> u16 {
+        self.host_of[usize::from(cell.source())]
+    }
+}
+
+impl Arrival for Flight {
+    #[inline(always)]
+    fn cell(self) -> Cell {
+        self.cell
+    }
+
+    #[inline(always)]
+    fn link(self, _uplinks: Uplinks) -> u32 {
+        self.link
+    }
+}
+
+impl Arrival for Cell {
+    #[inline(always)]
+    fn cell(self) -> Cell {
+        self
+    }
+
+    #[inline(always)]
+    fn link(self, uplinks: Uplinks) -> u32 {
+        uplinks.first.wrapping_add(uplinks.host(self).into())
     }
 }
 
 /// Something is to be done about a cell that came to `lane`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct News {
-    pub(super) flight: Flight,
+    pub(super) cell: Cell,
+    pub(super) link: u32,
     pub(super) lane: usize,
     pub(super) is_dropped: bool,
     /// Too many cells wait that came by its link.
@@ -213,11 +270,11 @@ impl Queues {
         let output = |(switch, most): (u32, u32)| Output {
             head: 0,
             tail: 0,
-            most,
+            calm: 0,
             next_sample: NONE,
             switch,
-            peak: 0,
-            len_slots: 0,
+            most,
+            cell_slots: 0,
             inputs: [0; RING],
             cells: [Cell::NONE; RING],
         };
@@ -225,6 +282,8 @@ impl Queues {
         outputs.resize(outputs.len().next_multiple_of(64), output((0, 0)));
         Queues {
             behind: vec![VecDeque::new(); outputs.len()],
+            peaks: vec![0; outputs.len()],
+            grown: vec![0; outputs.len() / 64],
             busy: vec![0; outputs.len() / 64],
             outputs,
             memories,
@@ -233,27 +292,42 @@ impl Queues {
         }
     }
 
-    /// Cells come over their links, from the one at `next` on, up to one about which something is to be done.
-    pub(super) fn admit<const BY_INPUT: bool>(
+    /// Cells come over their links at the beginning of slot `now`, from the one at `next` on, up to one about which
+    /// something is to be done. On a `STAR` there is one switch, and each lane leads to the host of its number.
+    #[inline(always)]
+    pub(super) fn admit<const BY_INPUT: bool, const STAR: bool>(
         &mut self,
         routes: &Routes,
-        host_of: &[u16],
-        flights: &[Flight],
+        uplinks: Uplinks,
+        arrivals: &[impl Arrival],
         next: &mut usize,
+        now: u32,
     ) -> Option<News> {
         let (outputs, inputs) = (&mut self.outputs[..], &mut self.inputs[..]);
         let (memories, busy) = (&mut self.memories[..], &mut self.busy[..]);
         let first = *next;
-        for (number, &flight) in flights[first..].iter().enumerate() {
-            let Flight { cell, link } = flight;
-            let input = &mut inputs[link as usize];
-            let lane = routes.lane(input.switch, cell.to(), || host_of[usize::from(cell.source())]);
+        for (number, &arrival) in arrivals[first..].iter().enumerate() {
+            let cell = arrival.cell();
+            let link = if BY_INPUT || !STAR { arrival.link(uplinks) } else { 0 };
+            let lane = match STAR {
+                true => cell.to().into(),
+                false => routes.lane(inputs[link as usize].switch, cell.to(), || uplinks.host(cell)),
+            };
             let output = &mut outputs[lane];
-            let memory = &mut memories[output.switch as usize];
+            let memory = &mut memories[if STAR { 0 } else { output.switch as usize }];
             let len = output.len();
-            if memory.level >= memory.most || len >= output.most {
+            let has_room = memory.level < memory.most && len < output.most;
+            if !has_room {
                 *next = first + number + 1;
-                return Some(News { flight, lane, is_dropped: true, is_alarm: false, is_sampled: false });
+                return Some(News { cell, link, lane, is_dropped: true, is_alarm: false, is_sampled: false });
+            }
+            if len >= output.calm {
+                if len >= self.peaks[lane] {
+                    self.grown[lane / 64] |= 1 << (lane % 64);
+                }
+                if len >= RING as u32 {
+                    self.behind[lane].push_back((cell, link));
+                }
             }
             if len < RING as u32 {
                 let at = output.tail as usize % RING;
@@ -261,30 +335,35 @@ impl Queues {
                 if BY_INPUT {
                     output.inputs[at] = link;
                 }
-            } else {
-                self.behind[lane].push_back((cell, link));
             }
             output.tail = output.tail.wrapping_add(1);
+            output.cell_slots = output.cell_slots.wrapping_sub(now.into());
             memory.level = memory.level.wrapping_add(1);
             busy[lane / 64] |= 1 << (lane % 64);
             let is_sampled = output.tail == output.next_sample;
             let mut is_alarm = false;
             if BY_INPUT {
+                let input = &mut inputs[link as usize];
                 input.waiting = input.waiting.wrapping_add(1);
                 is_alarm = input.waiting > input.alarm;
             }
             if is_sampled | is_alarm {
                 *next = first + number + 1;
-                return Some(News { flight, lane, is_dropped: false, is_alarm, is_sampled });
+                return Some(News { cell, link, lane, is_dropped: false, is_alarm, is_sampled });
             }
         }
         None
     }
 
-    /// Lanes of a word serve a cell each, up to one that came by an input of which so few wait then that it is news: that
-    /// input is returned.
+    /// Lanes of a word serve a cell each in slot `now`, up to one that came by an input of which so few wait then that it
+    /// is news: that input is returned.
     #[inline(always)]
-    pub(super) fn serve<const BY_INPUT: bool>(&mut self, word: usize, turn: &mut Turn) -> Option<u32> {
+    pub(super) fn serve<const BY_INPUT: bool, const STAR: bool>(
+        &mut self,
+        word: usize,
+        turn: &mut Turn,
+        now: u32,
+    ) -> Option<u32> {
         let first = 64 * word;
         let outputs = self.outputs[first..].first_chunk_mut::<64>()?;
         let (memories, inputs) = (&mut self.memories[..], &mut self.inputs[..]);
@@ -295,18 +374,21 @@ impl Queues {
             todo &= todo - 1;
             let output = &mut outputs[place as usize % 64];
             let at = output.head as usize % RING;
-            let (cell, link) = (output.cells[at], output.inputs[at]);
+            let cell = output.cells[at];
+            let link = if BY_INPUT { output.inputs[at] } else { 0 };
             if output.len() > RING as u32 {
                 let (cell, link) = self.behind[first + place as usize].pop_front().unwrap_or((Cell::NONE, 0));
                 (output.cells[at], output.inputs[at]) = (cell, link);
             }
             output.head = output.head.wrapping_add(1);
-            output.account();
-            let memory = &mut memories[output.switch as usize];
-            memory.level = memory.level.wrapping_sub(1);
+            output.cell_slots = output.cell_slots.wrapping_add(now.into());
+            if !STAR {
+                let memory = &mut memories[output.switch as usize];
+                memory.level = memory.level.wrapping_sub(1);
+            }
             served |= 1 << place;
             emptied |= u64::from(output.head == output.tail) << place;
-            turn.sent[count % 64] = Flight { cell, link: (first as u32).wrapping_add(place) };
+            turn.cells[count % 64] = cell;
             count = count.wrapping_add(1);
             if BY_INPUT {
                 let input = &mut inputs[link as usize];
@@ -317,6 +399,9 @@ impl Queues {
                 }
             }
         }
+        if STAR {
+            memories[0].level = memories[0].level.wrapping_sub((served ^ turn.served).count_ones());
+        }
         (turn.todo, turn.served, turn.emptied, turn.count) = (todo, served, emptied, count);
         relieved
     }
@@ -324,12 +409,41 @@ impl Queues {
     /// The service of a word is over.
     #[inline(always)]
     pub(super) fn end_turn(&mut self, word: usize, turn: &Turn) {
-        let outputs = &mut self.outputs[64 * word..][..64];
-        let busy = &mut self.busy[word];
-        for place in bits::of(*busy & !turn.served) {
-            outputs[place].account();
+        self.busy[word] &= !turn.emptied;
+        if self.grown[word] != 0 {
+            self.note_peaks(word);
         }
-        *busy &= !turn.emptied;
+    }
+
+    #[inline(never)]
+    fn note_peaks(&mut self, word: usize) {
+        for place in bits::of(std::mem::take(&mut self.grown[word])) {
+            let (output, peak) = (&mut self.outputs[64 * word + place], &mut self.peaks[64 * word + place]);
+            *peak = output.len().max(*peak);
+            output.expect(*peak);
+        }
+    }
+
+    /// The greatest queue of a lane since the last look.
+    pub(super) fn peak(&self, lane: usize) -> u32 {
+        self.peaks[lane]
+    }
+
+    /// Begins to look for the greatest queue of a lane anew.
+    pub(super) fn restart_peak(&mut self, lane: usize) {
+        self.peaks[lane] = 0;
+        self.outputs[lane].expect(0);
+        self.grown[lane / 64] |= 1 << (lane % 64);
+    }
+
+    /// Sum of the levels of each memory after the service of each slot before `until`.
+    pub(super) fn level_slots(&self, until: u32) -> Vec<u64> {
+        let mut sums = vec![0_u64; self.memories.len()];
+        for output in &self.outputs {
+            let sum = &mut sums[output.switch as usize];
+            *sum = sum.wrapping_add(output.len_slots(until));
+        }
+        sums
     }
 
     /// All cells that wait.

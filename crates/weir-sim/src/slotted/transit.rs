@@ -2,33 +2,25 @@
 
 use super::bits;
 use super::cell::Flight;
-use super::switches::{NONE, News};
+use super::switches::{Arrival, NONE, News, Uplinks};
 use super::{Kernel, Message};
 use crate::slotted::cell::Cell;
 
 impl Kernel {
     /// Outputs of switches serve.
     #[inline]
-    pub(super) fn serve<const BY_INPUT: bool>(&mut self, now: u32) {
+    pub(super) fn serve<const BY_INPUT: bool, const STAR: bool>(&mut self, now: u32) {
         let words = self.lanes.first / 64;
         for word in 0..words {
-            self.serve_hosts::<BY_INPUT>(word, now);
+            self.serve_hosts::<BY_INPUT, STAR>(word, now);
         }
-        let arrival = now + 1 + self.lags.to_host;
-        if arrival < self.end {
-            self.books.deliver(&self.received, arrival);
-        } else {
-            self.stranded.extend(&self.received);
-        }
-        self.received.clear();
-        let place = self.place(now + 1 + self.lags.to_switch);
-        let mut flights = std::mem::take(&mut self.flights[place]);
-        for word in words..self.queues.busy.len() {
-            self.serve_switches::<BY_INPUT>(word, now, &mut flights);
-        }
-        self.flights[place] = flights;
-        for memory in &mut self.queues.memories {
-            memory.level_slots = memory.level_slots.wrapping_add(memory.level.into());
+        if words < self.queues.busy.len() {
+            let place = self.place(now + 1 + self.lags.to_switch);
+            let mut flights = std::mem::take(&mut self.flights[place]);
+            for word in words..self.queues.busy.len() {
+                self.serve_switches::<BY_INPUT>(word, now, &mut flights);
+            }
+            self.flights[place] = flights;
         }
         if self.all_above > 0 {
             (0..self.above.len()).for_each(|switch| self.release(switch, now));
@@ -37,7 +29,7 @@ impl Kernel {
 
     /// The lanes of a word, which lead to hosts.
     #[inline(always)]
-    fn serve_hosts<const BY_INPUT: bool>(&mut self, word: usize, now: u32) {
+    fn serve_hosts<const BY_INPUT: bool, const STAR: bool>(&mut self, word: usize, now: u32) {
         let mut todo = self.queues.busy[word] & !self.holds.lanes_held[word];
         for place in bits::of(self.outlets.slow_now[word]) {
             let waits = todo & 1 << place != 0;
@@ -46,15 +38,20 @@ impl Kernel {
             }
         }
         self.turn.begin(todo);
-        while let Some(link) = self.queues.serve::<BY_INPUT>(word, &mut self.turn) {
+        while let Some(link) = self.queues.serve::<BY_INPUT, STAR>(word, &mut self.turn, now) {
             // It is a switch or a host that may go on: no lane of this word.
             self.release_input(link, now);
         }
         if self.outlets.has_buffers() {
             let place = self.place(now + 1 + self.lags.to_host);
-            self.flights[place].extend_from_slice(self.turn.sent());
+            self.flights[place].extend(self.turn.flights(word));
         } else {
-            self.received.extend(self.turn.sent().iter().map(|flight| flight.cell));
+            let arrival = now + 1 + self.lags.to_host;
+            if arrival < self.end {
+                self.books.deliver(self.turn.cells(), arrival);
+            } else {
+                self.stranded.extend(self.turn.cells());
+            }
         }
         self.queues.end_turn(word, &self.turn);
     }
@@ -64,48 +61,49 @@ impl Kernel {
     fn serve_switches<const BY_INPUT: bool>(&mut self, word: usize, now: u32, flights: &mut Vec<Flight>) {
         let busy = self.queues.busy[word];
         self.turn.begin(busy & !self.holds.lanes_held[word]);
-        while let Some(link) = self.queues.serve::<BY_INPUT>(word, &mut self.turn) {
+        while let Some(link) = self.queues.serve::<BY_INPUT, false>(word, &mut self.turn, now) {
             let last = 63 - self.turn.served.leading_zeros();
             self.release_input(link, now);
             self.turn.todo = busy & !self.holds.lanes_held[word] & later(last);
         }
-        flights.extend_from_slice(self.turn.sent());
+        flights.extend(self.turn.flights(word));
         self.queues.end_turn(word, &self.turn);
     }
 
-    /// Where the cells that arrive at the beginning of a slot are kept.
+    /// Where the cells that arrive at the beginning of a slot are kept: there is a power of two of places.
     #[inline]
     fn place(&self, slot: u32) -> usize {
-        slot as usize % self.flights.len()
+        slot as usize & (self.flights.len() - 1)
     }
 
     /// Hosts generate and send.
     #[inline]
-    pub(super) fn send<const BY_INPUT: bool>(&mut self, now: u32) {
-        self.adapters.step(now, self.end, &self.holds.hosts_held, &mut self.books.flows);
+    pub(super) fn send<const BY_INPUT: bool, const STAR: bool>(&mut self, now: u32) {
+        self.adapters.step(now, self.end, &self.holds.hosts_held, &mut self.books.sent);
         let arrival = now + 1 + self.lags.to_switch;
+        if self.lags.to_switch == 0 && arrival < self.end {
+            self.books.hops += self.adapters.sends().len() as u64;
+            let mut next = 0;
+            loop {
+                let uplinks = Uplinks { first: self.lanes.uplink(0), host_of: self.adapters.hosts_of_sources() };
+                let cells = self.adapters.sends();
+                match self.queues.admit::<BY_INPUT, STAR>(&self.routes, uplinks, cells, &mut next, arrival) {
+                    Some(news) => self.on_news(news, arrival),
+                    None => break,
+                }
+            }
+            return;
+        }
         let place = self.place(arrival);
         self.split[place] = self.flights[place].len();
-        let is_direct = self.lags.to_switch == 0 && arrival < self.end;
-        let mut sent = std::mem::take(if is_direct { &mut self.sent } else { &mut self.flights[place] });
-        for word in 0..self.adapters.sends.len() {
-            for bit in bits::of(self.adapters.sends[word]) {
-                let host = 64 * word + bit;
-                sent.push(Flight { cell: self.adapters.cells[host], link: self.lanes.uplink(host as u32) });
-            }
-        }
-        if is_direct {
-            self.admit::<BY_INPUT>(&sent, arrival);
-            sent.clear();
-            self.sent = sent;
-        } else {
-            self.flights[place] = sent;
-        }
+        let uplinks = Uplinks { first: self.lanes.uplink(0), host_of: self.adapters.hosts_of_sources() };
+        let flight = |&cell: &Cell| Flight { cell, link: cell.link(uplinks) };
+        self.flights[place].extend(self.adapters.sends().iter().map(flight));
     }
 
     /// What arrives at the beginning of slot `now`, and what the switches make of it.
     #[inline]
-    pub(super) fn arrive<const BY_INPUT: bool>(&mut self, now: u32) {
+    pub(super) fn arrive<const BY_INPUT: bool, const STAR: bool>(&mut self, now: u32) {
         if now >= self.end {
             return;
         }
@@ -116,9 +114,9 @@ impl Kernel {
             let (of_switches, of_hosts) = flights.split_at(std::mem::take(&mut self.split[place]).min(flights.len()));
             for flights in [of_hosts, of_switches] {
                 if self.outlets.has_buffers() {
-                    flights.iter().for_each(|flight| self.arrive_last::<BY_INPUT>(flight, now));
+                    flights.iter().for_each(|flight| self.arrive_last::<BY_INPUT, STAR>(flight, now));
                 } else {
-                    self.admit::<BY_INPUT>(flights, now);
+                    self.admit::<BY_INPUT, STAR>(flights, now);
                 }
             }
             flights.clear();
@@ -135,10 +133,10 @@ impl Kernel {
     }
 
     /// A cell arrives where hosts have buffers.
-    fn arrive_last<const BY_INPUT: bool>(&mut self, flight: &Flight, now: u32) {
+    fn arrive_last<const BY_INPUT: bool, const STAR: bool>(&mut self, flight: &Flight, now: u32) {
         let link = flight.link as usize;
         if self.queues.inputs[link].switch != NONE {
-            self.admit::<BY_INPUT>(std::slice::from_ref(flight), now);
+            self.admit::<BY_INPUT, STAR>(std::slice::from_ref(flight), now);
         } else if self.outlets.has_buffer(link) {
             self.outlets.arrive(link, flight.cell);
         } else {
@@ -162,19 +160,21 @@ impl Kernel {
 
     /// Cells enter switches at the beginning of slot `now`.
     #[inline(always)]
-    fn admit<const BY_INPUT: bool>(&mut self, flights: &[Flight], now: u32) {
+    fn admit<const BY_INPUT: bool, const STAR: bool>(&mut self, flights: &[Flight], now: u32) {
         self.books.hops += flights.len() as u64;
         let mut next = 0;
-        while let Some(news) =
-            self.queues.admit::<BY_INPUT>(&self.routes, self.adapters.hosts_of_sources(), flights, &mut next)
-        {
-            self.on_news(news, now);
+        loop {
+            let uplinks = Uplinks { first: self.lanes.uplink(0), host_of: self.adapters.hosts_of_sources() };
+            match self.queues.admit::<BY_INPUT, STAR>(&self.routes, uplinks, flights, &mut next, now) {
+                Some(news) => self.on_news(news, now),
+                None => break,
+            }
         }
     }
 
     #[inline(never)]
     fn on_news(&mut self, news: News, now: u32) {
-        let News { flight: Flight { cell, link }, lane, is_dropped, is_alarm, is_sampled } = news;
+        let News { cell, link, lane, is_dropped, is_alarm, is_sampled } = news;
         if is_dropped {
             return self.drop(lane, cell, now);
         }

@@ -149,6 +149,11 @@ impl Adapters {
         let (host, to, is_limited) = (limiter.host, limiter.to, limiter.rate.is_some());
         let timeout = limiter.point.poll_timeout();
         let word = &mut self.limited[host as usize * self.row + usize::from(to / 64)];
+        let was_limited = *word >> (to % 64) & 1 != 0;
+        self.rates = self.rates + u32::from(is_limited) - u32::from(was_limited);
+        if is_limited {
+            self.limited_to[usize::from(to / 64)] |= 1 << (to % 64);
+        }
         *word = *word & !(1 << (to % 64)) | u64::from(is_limited) << (to % 64);
         if limiter.is_gated {
             limiter.due = limiter.when_whole(now);
