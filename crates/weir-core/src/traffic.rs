@@ -75,21 +75,27 @@ impl Emissions {
     /// told the slot of each, its destination, and whether it is the last of a burst. The same draws as [`Emissions::draw`]
     /// makes frame by frame, but many times as fast. Returns the slot of the next frame; `u64::MAX` when there is none.
     pub fn draw_slots(&mut self, end: u64, slot: Span, frame: impl FnMut(u64, u32, bool)) -> u64 {
-        let sizes_are_drawn = self.fixed_size().is_none();
-        match (&mut self.clock, &mut self.stream) {
-            (Clock::Bursts(bursts), Stream::Named(chance)) if !sizes_are_drawn && bursts.slot == slot => {
-                let mut stretch = Stretch { next: &mut self.next, stop: self.stop, end, slot, chance };
-                stretch.bursts(bursts, Below::new(self.destinations), frame);
+        if self.fixed_size().is_none() {
+            self.draw_one_by_one(end, slot, frame);
+        } else if let Some(failures) = self.clock.failures(slot) {
+            // One call for each generator: a loop that is called from two places is not inlined.
+            let (next, stop, destinations) = (&mut self.next, self.stop, Below::new(self.destinations));
+            match &mut self.stream {
+                Stream::Named(chance) => {
+                    Stretch { next, stop, end, slot, chance }.single(failures, destinations, frame)
+                }
+                Stream::SplitMix64(chance) => {
+                    Stretch { next, stop, end, slot, chance }.single(failures, destinations, frame);
+                }
             }
-            (Clock::Bernoulli(slots), Stream::SplitMix64(chance)) if !sizes_are_drawn && slots.length == slot => {
-                let mut stretch = Stretch { next: &mut self.next, stop: self.stop, end, slot, chance };
-                stretch.bernoulli(&slots.failures, Below::new(self.destinations), frame);
+        } else {
+            match (&mut self.clock, &mut self.stream) {
+                (Clock::Bursts(bursts), Stream::Named(chance)) if bursts.slot == slot => {
+                    let mut stretch = Stretch { next: &mut self.next, stop: self.stop, end, slot, chance };
+                    stretch.bursts(bursts, Below::new(self.destinations), frame);
+                }
+                _ => self.draw_one_by_one(end, slot, frame),
             }
-            (Clock::Bernoulli(slots), Stream::Named(chance)) if !sizes_are_drawn && slots.length == slot => {
-                let mut stretch = Stretch { next: &mut self.next, stop: self.stop, end, slot, chance };
-                stretch.bernoulli(&slots.failures, Below::new(self.destinations), frame);
-            }
-            _ => self.draw_one_by_one(end, slot, frame),
         }
         if self.next == Time::NEVER { u64::MAX } else { self.next.ps() / slot.ps() }
     }
@@ -241,6 +247,15 @@ impl Clock {
         }
     }
 
+    /// How many slots of this length there are between two frames, where each is a burst of its own.
+    fn failures(&self, slot: Span) -> Option<&Geometric> {
+        match self {
+            Clock::Bernoulli(slots) if slots.length == slot => Some(&slots.failures),
+            Clock::Bursts(bursts) if bursts.slot == slot && bursts.more.is_none() => Some(&bursts.idle),
+            _ => None,
+        }
+    }
+
     fn first(&mut self, start: Time, stream: &mut Stream) -> Time {
         match self {
             Clock::Constant { .. } => return start,
@@ -321,12 +336,19 @@ impl<R: Chance> Stretch<'_, R> {
         *self.next = if at >= stop { Time::NEVER } else { Time::from_ps(at * self.slot.ps()) };
     }
 
+    /// Frames that are bursts of their own.
     #[inline(always)]
-    fn bernoulli(&mut self, failures: &Geometric, destinations: Below, mut frame: impl FnMut(u64, u32, bool)) {
-        self.run(|at, chance| {
-            frame(at, destinations.draw(chance), true);
-            failures.of(chance.next_u64()).saturating_add(1)
-        });
+    fn single(&mut self, failures: &Geometric, destinations: Below, mut frame: impl FnMut(u64, u32, bool)) {
+        match failures.is_likely {
+            true => self.run(|at, chance| {
+                frame(at, destinations.draw(chance), true);
+                failures.of_likely(chance.next_u64()).saturating_add(1)
+            }),
+            false => self.run(|at, chance| {
+                frame(at, destinations.draw(chance), true);
+                failures.of_unlikely(chance.next_u64()).saturating_add(1)
+            }),
+        }
     }
 
     #[inline(always)]
@@ -422,13 +444,28 @@ impl Geometric {
     /// Failures before the next success, for a word that was drawn.
     #[inline(always)]
     fn of(&self, word: u64) -> u64 {
-        let number = word >> 11;
-        // The bounds fall, so that counting those not reached finds the first one that is.
-        let failures = match self.is_likely {
-            true => self.bounds.iter().position(|&bound| number >= bound).unwrap_or(POWERS),
-            false => self.bounds.iter().map(|&bound| usize::from(number < bound)).sum(),
-        };
-        if failures < POWERS { failures as u64 } else { (libm::log(unit(word)) / self.log_failure) as u64 }
+        if self.is_likely { self.of_likely(word) } else { self.of_unlikely(word) }
+    }
+
+    /// The bounds fall: searches for the first one that is reached.
+    #[inline(always)]
+    fn of_likely(&self, word: u64) -> u64 {
+        match self.bounds.iter().position(|&bound| word >> 11 >= bound) {
+            Some(failures) => failures as u64,
+            None => self.of_many(word),
+        }
+    }
+
+    /// The bounds fall: counts those that are not reached.
+    #[inline(always)]
+    fn of_unlikely(&self, word: u64) -> u64 {
+        let failures: usize = self.bounds.iter().map(|&bound| usize::from(word >> 11 < bound)).sum();
+        if failures < POWERS { failures as u64 } else { self.of_many(word) }
+    }
+
+    #[inline(never)]
+    fn of_many(&self, word: u64) -> u64 {
+        (libm::log(unit(word)) / self.log_failure) as u64
     }
 }
 

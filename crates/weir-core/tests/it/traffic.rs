@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use weir_core::rng::{Seed, Stream};
 use weir_core::spec::{Departures, Destination, FrameSize, Source};
-use weir_core::traffic::Emissions;
+use weir_core::traffic::{Emissions, Geometric};
 use weir_core::units::{Bytes, Span, Time};
 
 use crate::specs::source;
@@ -190,6 +190,19 @@ fn a_single_frame_is_a_burst_of_its_own() {
     for _ in 0..20 {
         emissions.draw();
         assert!(emissions.burst_ended());
+    }
+}
+
+#[test]
+fn geometric_draws_are_rounded_logarithms_of_uniform_ones() {
+    for probability in [0.02, 0.3, 0.69, 0.71, 0.85, 0.999, 1.0] {
+        let geometric = Geometric::new(probability);
+        let mut stream = Seed::new(5).stream("geometric");
+        for _ in 0..20_000 {
+            let failures = geometric.draw(&mut stream.clone());
+            let u = stream.open_unit();
+            assert_eq!(failures, (u.ln() / (-probability).ln_1p()) as u64, "{u} with {probability}");
+        }
     }
 }
 

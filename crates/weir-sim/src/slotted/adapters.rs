@@ -88,12 +88,14 @@ pub(super) struct Adapters {
     open: Vec<u64>,
     /// Where the backlog may have a new peak when this slot is over.
     grown: Vec<u64>,
-    /// Hosts that send in this slot, and what.
+    /// Hosts with several sources that sent in this slot.
     sends: Vec<u64>,
-    cells: Vec<Cell>,
-    /// What is sent in this slot, in the order of hosts: all that is generated, at these places, or `outgoing`.
+    /// What is sent in this slot, in the order of hosts: all that is generated, at these places, or so many of `cells`.
     passing: Option<Range<usize>>,
-    outgoing: Vec<Cell>,
+    outgoing: usize,
+    cells: Vec<Cell>,
+    /// What hosts that waited send in this slot.
+    served: Vec<Cell>,
 }
 
 /// What a host is.
@@ -160,7 +162,8 @@ impl Adapters {
             sends: vec![0; row],
             cells: vec![Cell::NONE; n],
             passing: None,
-            outgoing: Vec::with_capacity(n),
+            outgoing: 0,
+            served: Vec::with_capacity(n),
         }
     }
 
@@ -202,17 +205,14 @@ impl Adapters {
         self.passed_from = now + 1;
         self.passing = None;
         self.find_due(now);
-        if self.obedience.is_some() {
-            self.pass::<true>(now, held)
-        } else {
-            self.pass::<false>(now, held)
+        self.outgoing = 0;
+        match (self.obedience.is_some(), self.is_single) {
+            (true, true) => self.pass::<true, true>(now, held),
+            (true, false) => self.pass::<true, false>(now, held),
+            (false, true) => self.pass::<false, true>(now, held),
+            (false, false) => self.pass::<false, false>(now, held),
         }
         self.serve_backlogs(now, held);
-        self.outgoing.clear();
-        for (word, &sends) in self.sends.iter().enumerate() {
-            let cells = &self.cells[64 * word..];
-            self.outgoing.extend(bits::of(sends).map(|bit| cells[bit]));
-        }
         for word in 0..self.grown.len() {
             for bit in bits::of(std::mem::take(&mut self.grown[word])) {
                 let host = 64 * word + bit;
@@ -226,17 +226,17 @@ impl Adapters {
     pub(super) fn sends(&self) -> &[Cell] {
         match &self.passing {
             Some(places) => &self.sources.cells[places.clone()],
-            None => &self.outgoing,
+            None => &self.cells[..self.outgoing],
         }
     }
 
     /// Enters what passed all hosts before slot `now`.
     pub(super) fn catch_up(&mut self, now: u32) {
-        for cell in self.sources.slots(self.passed_from.min(now), now) {
-            let host = usize::from(self.sources.host_of[usize::from(cell.source())]);
-            self.turn[host] = u32::from(cell.to()).wrapping_add(1);
-            self.sent[host] = self.sent[host].wrapping_add(1);
-        }
+        let (turn, sent) = (&mut self.turn[..], &mut self.sent[..]);
+        self.sources.passed(self.passed_from.min(now), now, |host, cells, to| {
+            turn[host] = u32::from(to).wrapping_add(1);
+            sent[host] = sent[host].wrapping_add(cells);
+        });
         self.passed_from = now;
     }
 
@@ -259,36 +259,56 @@ impl Adapters {
     /// What was generated passes a host where nothing stands in its way, and waits elsewhere. Nothing does where no
     /// queue may send and none is about to; but a host with one queue, or with several sources, must have nothing waiting.
     #[inline(always)]
-    fn pass<const OBEYS: bool>(&mut self, now: u32, held: &[u64]) {
+    fn pass<const OBEYS: bool, const SINGLE: bool>(&mut self, now: u32, held: &[u64]) {
         for (word, held) in held.iter().enumerate() {
             let busy = self.strict[word] & self.waits[word] | self.ready.hosts[word] | self.due[word];
             self.open[word] = !(held | busy);
             self.sends[word] = 0;
         }
-        for place in self.sources.slot(now) {
-            let cell = self.sources.cells[place];
-            let host = usize::from(self.sources.host_of[usize::from(cell.source())]);
-            let (word, bit) = (host / 64, 1 << (host % 64));
-            let is_limited = OBEYS
-                && self.limited_to[usize::from(cell.to()) / 64] >> (cell.to() % 64) & 1 != 0
-                && self.is_limited(host as u32, cell.to());
-            if self.open[word] & bit != 0 && !is_limited {
+        let mut places = self.sources.slot(now);
+        while let Some((host, cell)) = self.pass_some::<OBEYS, SINGLE>(&mut places) {
+            // A host with several sources sends what was generated first, unless that has to wait.
+            let (word, bit) = (host as usize / 64, 1 << (host % 64));
+            if !SINGLE && self.strict[word] & bit != 0 {
                 self.open[word] &= !bit;
-                self.sends[word] |= bit;
-                self.cells[host] = cell;
-                self.turn[host] = u32::from(cell.to()).wrapping_add(1);
-                self.sent[host] = self.sent[host].wrapping_add(1);
-            } else {
-                // A host with several sources sends what was generated first, unless that has to wait.
-                if self.strict[word] & bit != 0 {
-                    self.open[word] &= !bit;
-                }
-                self.enqueue(host as u32, cell, now);
             }
+            self.enqueue(host, cell, now);
         }
     }
 
-    /// Hosts that sent nothing yet serve what waits.
+    /// Cells pass their hosts, up to one that has to wait.
+    #[inline(always)]
+    fn pass_some<const OBEYS: bool, const SINGLE: bool>(&mut self, places: &mut Range<usize>) -> Option<(u32, Cell)> {
+        let (open, sends, limited_to) = (&mut self.open[..], &mut self.sends[..], &self.limited_to[..]);
+        let (turn, sent, host_of) = (&mut self.turn[..], &mut self.sent[..], &self.sources.host_of[..]);
+        let (limited, row) = (&self.limited[..], self.row);
+        let (cells, mut outgoing) = (&mut self.cells[..], self.outgoing);
+        let mut waits = None;
+        for &cell in &self.sources.cells[places.clone()] {
+            places.start += 1;
+            let (host, to) = (usize::from(host_of[usize::from(cell.source())]), usize::from(cell.to()));
+            let (word, bit) = (host / 64, 1 << (host % 64));
+            let is_limited = OBEYS
+                && limited_to[to / 64] >> (to % 64) & 1 != 0
+                && limited[host * row + to / 64] >> (to % 64) & 1 != 0;
+            if open[word] & bit == 0 || is_limited {
+                waits = Some((host as u32, cell));
+                break;
+            }
+            if !SINGLE {
+                open[word] &= !bit;
+                sends[word] |= bit;
+            }
+            cells[outgoing] = cell;
+            outgoing += 1;
+            turn[host] = (to as u32).wrapping_add(1);
+            sent[host] = sent[host].wrapping_add(1);
+        }
+        self.outgoing = outgoing;
+        waits
+    }
+
+    /// Hosts that sent nothing yet serve what waits. One with a single source has nothing that may go if a cell passed it.
     #[inline]
     fn serve_backlogs(&mut self, now: u32, held: &[u64]) {
         for (word, held) in held.iter().enumerate() {
@@ -299,13 +319,31 @@ impl Adapters {
                     self.open_gates(host, now);
                 }
                 if let Some(cell) = self.serve(host, now) {
-                    self.sends[word] |= 1 << bit;
-                    self.cells[host] = cell;
+                    self.served.push(cell);
                 }
             }
         }
         if self.any_due {
             self.soonest = self.next_due.iter().copied().min().unwrap_or(NONE);
+        }
+        if !self.served.is_empty() {
+            self.merge();
+        }
+    }
+
+    /// Puts what hosts served in between what passed others, in the order of hosts.
+    fn merge(&mut self) {
+        let host = |cell: Cell| self.sources.host_of[usize::from(cell.source())];
+        let (mut passed, mut place) = (self.outgoing, self.outgoing + self.served.len());
+        self.outgoing = place;
+        while let Some(cell) = self.served.pop() {
+            place -= 1;
+            while passed > 0 && host(self.cells[passed - 1]) > host(cell) {
+                passed -= 1;
+                self.cells[place] = self.cells[passed];
+                place -= 1;
+            }
+            self.cells[place] = cell;
         }
     }
 

@@ -26,6 +26,9 @@ struct Source {
     first_target: u32,
     /// The flow to the first of them.
     first_flow: u32,
+    /// Cells that it has among those generated at once, and the place of the destination of the last one.
+    made: u32,
+    last: u32,
 }
 
 /// All sources, in order of their hosts.
@@ -59,7 +62,7 @@ impl Sources {
         for placed in placed {
             let due = placed.emissions.peek().ps() / slot.ps();
             let (first_target, first_flow) = (targets.len() as u32, placed.first_flow);
-            sources.push(Source { emissions: placed.emissions, due, first_target, first_flow });
+            sources.push(Source { emissions: placed.emissions, due, first_target, first_flow, made: 0, last: 0 });
             targets.extend(placed.targets);
             host_of.push(placed.host as u16);
         }
@@ -87,11 +90,13 @@ impl Sources {
         let (from, slot, until) = (u64::from(self.from), self.slot, u64::from(self.to));
         let (cells, ends) = (&mut self.cells[..], &mut self.ends);
         for (id, source) in (0..).zip(&mut self.sources) {
+            source.made = 0;
             if source.due >= until {
                 continue;
             }
             let targets = &self.targets[source.first_target as usize..];
             let sent = if COUNTED { &mut sent[source.first_flow as usize..] } else { &mut [] };
+            let (mut made, mut last) = (0_u32, 0);
             // A source generates one cell in a slot at most.
             source.due = source.emissions.draw_slots(until, slot, |at, place, is_last| {
                 let end = &mut ends[at.wrapping_sub(from) as usize % MOST_SLOTS];
@@ -100,7 +105,9 @@ impl Sources {
                 if COUNTED {
                     sent[place as usize] = sent[place as usize].wrapping_add(1);
                 }
+                (made, last) = (made.wrapping_add(1), place);
             });
+            (source.made, source.last) = (made, last);
         }
     }
 
@@ -111,9 +118,20 @@ impl Sources {
         number * self.sources.len()..self.ends[number] as usize
     }
 
-    /// The cells generated for the slots `from .. to` of those that are generated.
-    pub(super) fn slots(&self, from: u32, to: u32) -> impl Iterator<Item = Cell> + '_ {
-        (from..to).flat_map(|slot| &self.cells[self.slot(slot)]).copied()
+    /// What hosts that send all that is generated at once send in the slots `from .. to`: tells the host of each cell, or of
+    /// many, how many they are, and where the last one goes.
+    pub(super) fn passed(&self, from: u32, to: u32, mut tell: impl FnMut(usize, u32, u16)) {
+        if (from, to) == (self.from, self.to) {
+            for (source, &host) in self.sources.iter().zip(&self.host_of).filter(|(source, _)| source.made > 0) {
+                tell(host.into(), source.made, self.targets[(source.first_target + source.last) as usize]);
+            }
+            return;
+        }
+        for slot in from..to {
+            for cell in &self.cells[self.slot(slot)] {
+                tell(self.host_of[usize::from(cell.source())].into(), 1, cell.to());
+            }
+        }
     }
 
     /// Whether a host has more than one source.

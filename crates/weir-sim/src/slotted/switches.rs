@@ -132,6 +132,13 @@ pub(super) struct Memory {
     pub(super) alarm: u32,
 }
 
+impl Memory {
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.level >= self.most
+    }
+}
+
 /// Where a link leads to, and the cells that came by it and wait, where inputs are told apart.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Input {
@@ -305,8 +312,12 @@ impl Queues {
     ) -> Option<News> {
         let (outputs, inputs) = (&mut self.outputs[..], &mut self.inputs[..]);
         let (memories, busy) = (&mut self.memories[..], &mut self.busy[..]);
-        let first = *next;
-        for (number, &arrival) in arrivals[first..].iter().enumerate() {
+        let arrivals = &arrivals[*next..];
+        // On a star, all find room in the memory as long as so many do.
+        let room = memories[0].most.saturating_sub(memories[0].level) as usize;
+        let is_tight = STAR && room < arrivals.len();
+        let (mut taken, mut news) = (arrivals.len(), None);
+        for (number, &arrival) in arrivals.iter().enumerate() {
             let cell = arrival.cell();
             let link = if BY_INPUT || !STAR { arrival.link(uplinks) } else { 0 };
             let lane = match STAR {
@@ -314,14 +325,18 @@ impl Queues {
                 false => routes.lane(inputs[link as usize].switch, cell.to(), || uplinks.host(cell)),
             };
             let output = &mut outputs[lane];
-            let memory = &mut memories[if STAR { 0 } else { output.switch as usize }];
             let len = output.len();
-            let has_room = memory.level < memory.most && len < output.most;
-            if !has_room {
-                *next = first + number + 1;
-                return Some(News { cell, link, lane, is_dropped: true, is_alarm: false, is_sampled: false });
+            let is_full = match STAR {
+                true => is_tight && number >= room,
+                false => memories[output.switch as usize].is_full(),
+            };
+            let is_crowded = len >= output.calm;
+            if is_full || is_crowded && len >= output.most {
+                news = Some(News { cell, link, lane, is_dropped: true, is_alarm: false, is_sampled: false });
+                (taken, *next) = (number, *next + number + 1);
+                break;
             }
-            if len >= output.calm {
+            if is_crowded {
                 if len >= self.peaks[lane] {
                     self.grown[lane / 64] |= 1 << (lane % 64);
                 }
@@ -329,7 +344,7 @@ impl Queues {
                     self.behind[lane].push_back((cell, link));
                 }
             }
-            if len < RING as u32 {
+            if !is_crowded || len < RING as u32 {
                 let at = output.tail as usize % RING;
                 output.cells[at] = cell;
                 if BY_INPUT {
@@ -338,9 +353,12 @@ impl Queues {
             }
             output.tail = output.tail.wrapping_add(1);
             output.cell_slots = output.cell_slots.wrapping_sub(now.into());
-            memory.level = memory.level.wrapping_add(1);
-            busy[lane / 64] |= 1 << (lane % 64);
             let is_sampled = output.tail == output.next_sample;
+            if !STAR {
+                let memory = &mut memories[output.switch as usize];
+                memory.level = memory.level.wrapping_add(1);
+            }
+            busy[lane / 64] |= 1 << (lane % 64);
             let mut is_alarm = false;
             if BY_INPUT {
                 let input = &mut inputs[link as usize];
@@ -348,11 +366,15 @@ impl Queues {
                 is_alarm = input.waiting > input.alarm;
             }
             if is_sampled | is_alarm {
-                *next = first + number + 1;
-                return Some(News { cell, link, lane, is_dropped: false, is_alarm, is_sampled });
+                news = Some(News { cell, link, lane, is_dropped: false, is_alarm, is_sampled });
+                (taken, *next) = (number + 1, *next + number + 1);
+                break;
             }
         }
-        None
+        if STAR {
+            memories[0].level = memories[0].level.wrapping_add(taken as u32);
+        }
+        news
     }
 
     /// Lanes of a word serve a cell each in slot `now`, up to one that came by an input of which so few wait then that it
@@ -367,7 +389,7 @@ impl Queues {
         let first = 64 * word;
         let outputs = self.outputs[first..].first_chunk_mut::<64>()?;
         let (memories, inputs) = (&mut self.memories[..], &mut self.inputs[..]);
-        let (mut todo, mut served, mut emptied, mut count) = (turn.todo, turn.served, turn.emptied, turn.count);
+        let (mut todo, mut emptied, mut count) = (turn.todo, turn.emptied, turn.count);
         let mut relieved = None;
         while todo != 0 {
             let place = todo.trailing_zeros();
@@ -386,7 +408,6 @@ impl Queues {
                 let memory = &mut memories[output.switch as usize];
                 memory.level = memory.level.wrapping_sub(1);
             }
-            served |= 1 << place;
             emptied |= u64::from(output.head == output.tail) << place;
             turn.cells[count % 64] = cell;
             count = count.wrapping_add(1);
@@ -400,9 +421,10 @@ impl Queues {
             }
         }
         if STAR {
-            memories[0].level = memories[0].level.wrapping_sub((served ^ turn.served).count_ones());
+            memories[0].level = memories[0].level.wrapping_sub(count.wrapping_sub(turn.count) as u32);
         }
-        (turn.todo, turn.served, turn.emptied, turn.count) = (todo, served, emptied, count);
+        turn.served |= turn.todo ^ todo;
+        (turn.todo, turn.emptied, turn.count) = (todo, emptied, count);
         relieved
     }
 
