@@ -223,6 +223,30 @@ def test_the_command_line_runs_a_command_at_the_near_end_and_gives_its_exit_code
     assert "wan forward" in done.stderr
 
 
+def test_iperf3_runs_unchanged_inside_the_command(tmp_path):
+    needs("iperf3")
+    with path_of(CHAIN):
+        pass  # skips where none can be made
+    file = tmp_path / "chain.yaml"
+    file.write_text(CHAIN)
+    weir = [sys.executable, "-m", "weirlab", "emulate", str(file), "--far", "iperf3 -s -1", "--timeout", "40"]
+    script = "for i in $(seq 50); do iperf3 -c $WEIR_FAR -t 3 -P 2 -J && exit 0; sleep 0.1; done; exit 1"
+    ran = subprocess.run(
+        [*weir, "--", "sh", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    # The server prints, too, and attempts before it listened have printed a document with an error each.
+    told, _ = json.JSONDecoder().raw_decode(ran.stdout, ran.stdout.rindex('{\n\t"start"'))
+    rate = told["end"]["sum_received"]["bits_per_second"]
+    assert 5e6 < rate < 10e6  # of 10 Mbit/s in the narrowest hop, less the headers
+    assert len(told["end"]["streams"]) == 2
+
+
 def test_a_command_that_takes_too_long_is_ended(tmp_path):
     with path_of(WAN):
         pass
