@@ -51,7 +51,7 @@ def spec(*, duration_ps: int = MILLISECOND, gap_ps: float = 2.4e6, **record: Any
             "queues": [
                 {"ports": [5], "discipline": {"kind": "drop-tail", "limit": {"frames": 16}, "marking": None}}
             ],
-            "traffic": [{"name": "load", "sources": [source(0), source(1)], "tcp": None}],
+            "traffic": [{"name": "load", "sources": [source(0), source(1)], "tcp": None, "probers": None}],
             "run": {"duration_ps": duration_ps, "engine": {"kind": "event"}},
             "switching": {"memories": [], "adapters": [], "services": [], "egress": []},
             "control": {"bcn": None, "qcn": None, "dcqcn": None, "pause": [], "responses": []},

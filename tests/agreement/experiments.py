@@ -137,7 +137,7 @@ def run(
     spec = {
         "network": network,
         "queues": list(queues),
-        "traffic": [{"name": "load", "sources": sources, "tcp": None}],
+        "traffic": [{"name": "load", "sources": sources, "tcp": None, "probers": None}],
         "run": {"duration_ps": duration_ps, "engine": {"kind": "event"}},
         "control": NO_CONTROL,
         "switching": NO_SWITCHING,

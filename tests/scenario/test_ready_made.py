@@ -66,7 +66,7 @@ def test_a_ready_made_network_runs(path: Path) -> None:
     if scenario.search is not None:
         scenario = scenario.at_load(scenario.offered().min_fps, AT_MOST.s)
     elif scenario.run.duration is not None and scenario.run.duration > AT_MOST:
-        scenario = scenario.assign({"run.duration": AT_MOST, "measure": None})
+        scenario = scenario.assign({"run.duration": AT_MOST, "measure": None, "study": None})
     counts = simulated(scenario)
     assert counts["sent"] > 0
     assert counts["sent"] == counts["delivered"] + counts["dropped"] + counts["live"]

@@ -141,6 +141,9 @@ fn check_traffic(traffic: &[Traffic], topology: &Topology) -> Result<(), SpecErr
         if let Some(tcp) = &group.tcp {
             transport::check_connections(tcp, topology).map_err(|error| error.under(format!("{at}/tcp")))?;
         }
+        if let Some(probers) = &group.probers {
+            transport::check_probers(probers, topology).map_err(|error| error.under(format!("{at}/probers")))?;
+        }
     }
     Ok(())
 }

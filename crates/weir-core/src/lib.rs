@@ -8,7 +8,8 @@
 //! 5. [`queue`]: an output port, fed with virtual or real time; [`marking`]: its marks; [`path`]: what else happens to frames on their way.
 //! 6. [`tcp`]: the two ends of a connection; [`cc`]: congestion control.
 //! 7. [`ethernet`]: congestion management: BCN, QCN, DCQCN, PAUSE.
-//! 8. [`trace`]: captures of packets, read and analysed.
+//! 8. [`estimation`]: estimators of available bandwidth and capacity that send trains of their own.
+//! 9. [`trace`]: captures of packets, read and analysed.
 //!
 //! Nothing here knows a clock, a socket, a thread or a file: time and chance come in by argument, so the
 //! simulator and the live tools run the same models.
@@ -18,6 +19,7 @@ pub mod cc;
 pub mod check;
 pub mod columns;
 mod error;
+pub mod estimation;
 pub mod ethernet;
 pub mod histogram;
 pub mod marking;

@@ -259,13 +259,16 @@ pub struct Traffic {
     pub sources: Vec<Source>,
     /// Its TCP connections.
     pub tcp: Option<transport::Connections>,
+    /// Its estimators of bandwidth.
+    pub probers: Option<transport::Probers>,
 }
 
 impl Traffic {
     /// How many flows it has.
     pub fn flows(&self) -> u64 {
         let connections = self.tcp.as_ref().map_or(0, |tcp| tcp.list.len() as u64);
-        self.sources.iter().map(Source::flows).sum::<u64>() + 2 * connections
+        let probers = self.probers.as_ref().map_or(0, |probers| probers.list.len() as u64);
+        self.sources.iter().map(Source::flows).sum::<u64>() + 2 * (connections + probers)
     }
 }
 

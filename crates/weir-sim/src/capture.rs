@@ -90,9 +90,13 @@ impl Tap {
             Some(Body::Pause(Pause::Xoff)) => What::Pause(quanta(plan, port)),
             Some(Body::Pause(Pause::Xon)) => What::Pause(0),
             Some(Body::Notification { point, feedback }) => What::Notification(point, feedback),
-            Some(Body::Token(_)) | None if frame.kind == Kind::Marked => What::Datagram(CE),
-            Some(Body::Token(_)) | None if plan.is_capable(frame.flow) => What::Datagram(ECT_0),
-            Some(Body::Token(_)) | None => What::Datagram(NOT_ECT),
+            Some(Body::Token(_) | Body::Probe(_) | Body::Ask(_)) | None if frame.kind == Kind::Marked => {
+                What::Datagram(CE)
+            }
+            Some(Body::Token(_) | Body::Probe(_) | Body::Ask(_)) | None if plan.is_capable(frame.flow) => {
+                What::Datagram(ECT_0)
+            }
+            Some(Body::Token(_) | Body::Probe(_) | Body::Ask(_)) | None => What::Datagram(NOT_ECT),
         };
         self.noted.push(Noted { at, interface, flow: frame.flow, born: frame.born, size: frame.size(), what });
         if self.noted.len() >= self.most.saturating_mul(2) {

@@ -4,6 +4,7 @@ use weir_core::units::Time;
 
 use crate::agent::{Agent, PushedSource, Received};
 use crate::fabric::Fabric;
+use crate::probing::{ProbeReceiver, ProbeSender};
 use crate::tcp::{TcpReceiver, TcpSender};
 use crate::totals::Totals;
 
@@ -16,6 +17,10 @@ pub enum Endpoint {
     Sender(Box<TcpSender>),
     /// The receiving end of a connection.
     Receiver(Box<TcpReceiver>),
+    /// The sending end of an estimator.
+    Prober(Box<ProbeSender>),
+    /// The receiving end of an estimator.
+    Estimator(Box<ProbeReceiver>),
 }
 
 impl From<PushedSource> for Endpoint {
@@ -30,6 +35,8 @@ macro_rules! delegate {
             Endpoint::Source($agent) => $call,
             Endpoint::Sender($agent) => $call,
             Endpoint::Receiver($agent) => $call,
+            Endpoint::Prober($agent) => $call,
+            Endpoint::Estimator($agent) => $call,
         }
     };
 }

@@ -1,6 +1,7 @@
 //! Frames, in a pool: named by index, 32 bytes each, the one freed last is used next. What a frame carries beyond its
 //! size lies in a second pool, which frames without a body never touch.
 
+use weir_core::estimation::{Ask, Packet};
 use weir_core::ethernet::pause::Pause;
 use weir_core::ethernet::reaction::Feedback;
 use weir_core::queue::Lane;
@@ -66,6 +67,10 @@ pub enum Body {
     Token(u64),
     /// A segment of a connection.
     Tcp(Segment),
+    /// A packet of an estimator's train.
+    Probe(Packet),
+    /// What an estimator asks for.
+    Ask(Ask),
 }
 
 impl Frame {

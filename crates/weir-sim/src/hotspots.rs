@@ -185,8 +185,13 @@ impl Benchmark {
         };
         let hotspot = |from| source(from, Destination::Node(0), 1.0, start, Time::NEVER);
         vec![
-            Traffic { name: "background".into(), sources: (0..hosts).map(background).collect(), tcp: None },
-            Traffic { name: "hot".into(), sources: (0..hot).map(hotspot).collect(), tcp: None },
+            Traffic {
+                name: "background".into(),
+                sources: (0..hosts).map(background).collect(),
+                tcp: None,
+                probers: None,
+            },
+            Traffic { name: "hot".into(), sources: (0..hot).map(hotspot).collect(), tcp: None, probers: None },
         ]
     }
 

@@ -30,6 +30,7 @@ mod line;
 pub mod path;
 mod plan;
 mod probes;
+mod probing;
 mod reckoning;
 mod sim;
 mod slotted;

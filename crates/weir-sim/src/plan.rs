@@ -35,6 +35,7 @@ pub struct Plan {
     pub(crate) route: Vec<u32>,
     pub(crate) sources: Vec<PlannedSource>,
     pub(crate) connections: Vec<PlannedConnection>,
+    pub(crate) probers: Vec<PlannedConnection>,
     /// What congestion management shares, if there is any.
     pub(crate) control: Option<ControlPlan>,
     is_switched: bool,
@@ -82,10 +83,10 @@ impl PlannedSource {
     }
 }
 
-/// A connection between two agents.
+/// A connection between two agents: of TCP, or an estimator.
 #[derive(Debug)]
 pub(crate) struct PlannedConnection {
-    /// Place in `traffic` and in the list of its connections.
+    /// Place in `traffic` and in the list of its connections or estimators.
     pub(crate) place: (usize, usize),
     /// The flow of its data; that of what comes back follows.
     pub(crate) flow: u32,
@@ -124,7 +125,7 @@ impl Plan {
                 limits[port as usize] = rule.discipline.limit().into();
             }
         }
-        let Listed { mut flows, mut sources, connections } = list_flows(&spec, &topology);
+        let Listed { mut flows, mut sources, connections, probers } = list_flows(&spec, &topology);
         if spec.run.engine == (Engine::Slotted { flows: false }) {
             flows = Vec::new();
         }
@@ -140,6 +141,7 @@ impl Plan {
             route,
             sources: sources_of,
             connections,
+            probers,
             control,
             is_switched,
             pairs,
@@ -245,6 +247,13 @@ impl Plan {
         &tcp.expect("a connection stands in a list of connections").hosts
     }
 
+    /// What the spec says of the estimator `planned`.
+    pub(crate) fn prober(&self, planned: &PlannedConnection) -> (&spec::transport::Probers, &spec::transport::Prober) {
+        let (group, place) = planned.place;
+        let probers = self.spec.traffic[group].probers.as_ref().expect("an estimator stands in a list of them");
+        (probers, &probers.list[place])
+    }
+
     /// The chance of the timers of the sender of `connection` in the run with `seed`.
     pub(crate) fn timer_chance(&self, connection: &PlannedConnection, seed: Seed) -> Stream {
         seed.stream(&format!("timers/{}", connection.stream))
@@ -258,7 +267,8 @@ impl Plan {
     /// Ports of hosts whose senders ask how many frames wait there.
     pub(crate) fn bounded_adapters(&self) -> impl Iterator<Item = u32> {
         let bounded = self.connections.iter().filter(|connection| self.hosts(connection).adapter_frames.is_some());
-        bounded.map(|connection| self.route[self.flows[connection.flow as usize].first_leg as usize])
+        let probers = self.probers.iter().filter(|prober| self.prober(prober).0.hosts.adapter_frames.is_some());
+        bounded.chain(probers).map(|connection| self.route[self.flows[connection.flow as usize].first_leg as usize])
     }
 
     /// What the spec says of `connection`.
@@ -372,7 +382,7 @@ impl Plan {
         let Some(mut control) = self.control.take() else { return };
         if self.spec.control.dcqcn.is_some() {
             control.capable = self.flows.iter().map(|flow| control.limited[flow.from as usize]).collect();
-            for connection in &self.connections {
+            for connection in self.connections.iter().chain(&self.probers) {
                 (connection.flow..connection.flow + 2).for_each(|flow| control.capable[flow as usize] = false);
             }
             let capable = control.capable.clone();
@@ -443,6 +453,10 @@ impl Plan {
             let (group, place) = connection.place;
             return SpecError::new(format!("/traffic/{group}/tcp/list/{place}/to"), message);
         }
+        if let Some(prober) = self.probers.iter().find(is_its) {
+            let (group, place) = prober.place;
+            return SpecError::new(format!("/traffic/{group}/probers/list/{place}/to"), message);
+        }
         let source = &sources[sources.partition_point(|source| source.first_flow as usize <= flow) - 1];
         let (group, place) = source.place;
         let list = match &self.spec.traffic[group].sources[place].to {
@@ -454,11 +468,14 @@ impl Plan {
 
     /// The slotted engine has cells and no connections.
     fn refuse_connections(&self) -> Result<(), SpecError> {
-        match self.connections.first() {
-            Some(connection) => {
-                Err(SpecError::new(format!("/traffic/{}/tcp", connection.place.0), "the slotted engine has no TCP"))
-            }
-            None => Ok(()),
+        let refused = |ends: &PlannedConnection, part: &str, what: &str| {
+            let message = format!("the slotted engine has no {what}");
+            Err(SpecError::new(format!("/traffic/{}/{part}", ends.place.0), message))
+        };
+        match (self.connections.first(), self.probers.first()) {
+            (Some(connection), _) => refused(connection, "tcp", "TCP"),
+            (None, Some(prober)) => refused(prober, "probers", "estimators"),
+            (None, None) => Ok(()),
         }
     }
 
@@ -468,7 +485,7 @@ impl Plan {
     fn attach(&self, sources: &mut [PlannedSource]) {
         let first_port = |flow: u32| self.route[self.flows[flow as usize].first_leg as usize];
         let mut shared = vec![false; self.topology.ports.len()];
-        for connection in &self.connections {
+        for connection in self.connections.iter().chain(&self.probers) {
             (connection.flow..connection.flow + 2).for_each(|flow| shared[first_port(flow) as usize] = true);
         }
         for port in self.control.iter().flat_map(|control| control.managed.keys()) {
@@ -545,12 +562,14 @@ fn numbered(count: u32) -> String {
     if count > 1 { format!("#{count}") } else { String::new() }
 }
 
-/// All flows, and who makes them, in the order of the spec: in each group first the sources, then the connections.
+/// All flows, and who makes them, in the order of the spec: in each group first the sources, then the connections,
+/// then the estimators.
 #[derive(Default)]
 struct Listed {
     flows: Vec<Flow>,
     sources: Vec<PlannedSource>,
     connections: Vec<PlannedConnection>,
+    probers: Vec<PlannedConnection>,
 }
 
 fn list_flows(spec: &Spec, topology: &Topology) -> Listed {
@@ -577,6 +596,11 @@ fn list_flows(spec: &Spec, topology: &Topology) -> Listed {
             listed.connections.push(PlannedConnection { place: (group, place), flow: first, stream });
             let (from, to) = (connection.from, connection.to);
             listed.flows.extend([flow(from, to, false), flow(to, from, true)]);
+        }
+        for (place, prober) in traffic.probers.iter().flat_map(|probers| &probers.list).enumerate() {
+            let (first, stream) = (listed.flows.len() as u32, stream(prober.from));
+            listed.probers.push(PlannedConnection { place: (group, place), flow: first, stream });
+            listed.flows.extend([flow(prober.from, prober.to, false), flow(prober.to, prober.from, true)]);
         }
     }
     listed

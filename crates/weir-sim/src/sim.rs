@@ -105,7 +105,8 @@ pub(crate) const PATIENCE: i64 = 1 << 16;
 impl<'p> Sim<'p, Endpoint> {
     /// The scenario of `plan` with `seed`, with all that it asks for.
     pub fn standard(plan: &'p Plan, seed: u64) -> Sim<'p, Endpoint> {
-        Sim::new(plan, seed, plan.ends(Seed::new(seed)))
+        let ends = plan.ends(Seed::new(seed)).into_iter().chain(plan.probing_ends(Seed::new(seed)));
+        Sim::new(plan, seed, ends)
     }
 }
 
@@ -253,6 +254,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             tcp: Vec::new(),
             captures: self.fabric.wires.as_mut().map_or_else(Vec::new, |wires| wires.captures(self.fabric.plan)),
             probing: Vec::new(),
+            estimation: Vec::new(),
         };
         self.agents.iter_mut().for_each(|agent| agent.report(self.fabric.end, &mut totals));
         self.balance_streams(&totals.connections)?;

@@ -1,12 +1,16 @@
 //! The results of a batch as named columns.
 
 use weir_core::columns::Table;
+use weir_core::estimation::{Aggregate, Ending, Quantity, Verdict};
 use weir_core::rapid::{Outcome, ProbeState};
 use weir_core::table;
 use weir_core::units::{Span, Time};
 
 use crate::plan::Plan;
 use crate::totals::{ConnectionTotals, ControlKind, DropCause, Totals};
+
+/// Where nothing was told.
+const NONE: [&str; 1] = ["none"];
 
 /// All tables of a batch.
 #[derive(Clone, Debug, PartialEq)]
@@ -272,6 +276,59 @@ impl Tables {
                 due_ps: U64 = row.due.ps(),
                 sent_ps: U64 = row.left.ps(),
                 received_ps: F64 = instant(row.received),
+            ),
+            table!("bandwidth_estimates":
+                each(batch, |run| numbered(&run.estimation).flat_map(|(id, log)| log.estimates.iter().map(move |row| (id, row))))
+                => |(i, (id, row))|
+                replicate: U32 = i,
+                prober: U32 = id,
+                start_ps: U64 = row.started.ps(),
+                t_ps: U64 = row.ended.ps(),
+                quantity: U32 = row.quantity as u32,
+                low_bps: F64 = row.low_bps,
+                high_bps: F64 = row.high_bps,
+                ending: U32 = row.ending as u32,
+                trains: U32 = row.trains,
+            ),
+            table!("probe_trains":
+                each(batch, |run| numbered(&run.estimation).flat_map(|(id, log)| log.trains.iter().map(move |row| (id, row))))
+                => |(i, (id, row))|
+                replicate: U32 = i,
+                prober: U32 = id,
+                train: U32 = row.train,
+                measurement: U32 = row.measurement,
+                asked_ps: U64 = row.asked.ps(),
+                closed_ps: U64 = row.closed.ps(),
+                rate_bps: F64 = row.rate.map_or(f64::NAN, |rate| rate.bps() as f64),
+                packets: U32 = row.packets,
+                received: U32 = row.received,
+                received_bps: F64 = row.received_bps.unwrap_or(f64::NAN),
+                pct: F64 = row.trend.map_or(f64::NAN, |trend| trend.pct),
+                pdt: F64 = row.trend.map_or(f64::NAN, |trend| trend.pdt),
+                trend: U32 = row.trend.map_or(Verdict::NAMES.len() as u32, |trend| trend.verdict as u32),
+                fleet: U32 = row.fleet.map_or(Aggregate::NAMES.len() as u32, |fleet| fleet as u32),
+            ),
+            table!("prober_names": numbered(&plan.probers) => |(id, row)|
+                prober: U32 = id,
+                name: Text = names[row.flow as usize].clone(),
+                flow: U32 = row.flow,
+                traffic: U32 = plan.flows[row.flow as usize].traffic,
+            ),
+            table!("quantity_names": numbered(&Quantity::NAMES) => |(id, text)|
+                quantity: U32 = id,
+                name: Text = (*text).to_string(),
+            ),
+            table!("ending_names": numbered(&Ending::NAMES) => |(id, text)|
+                ending: U32 = id,
+                name: Text = (*text).to_string(),
+            ),
+            table!("trend_names": (0..).zip(Verdict::NAMES.iter().chain(&NONE)) => |(id, text)|
+                trend: U32 = id,
+                name: Text = (*text).to_string(),
+            ),
+            table!("fleet_names": (0..).zip(Aggregate::NAMES.iter().chain(&NONE)) => |(id, text)|
+                fleet: U32 = id,
+                name: Text = (*text).to_string(),
             ),
             table!("outcome_names": numbered(&Outcome::NAMES) => |(id, text)|
                 outcome: U32 = id,

@@ -1,5 +1,6 @@
 //! What a run counted.
 
+use weir_core::estimation;
 use weir_core::ethernet::reaction::Meter;
 use weir_core::queue::Pauses;
 use weir_core::rapid::Log;
@@ -49,6 +50,8 @@ pub struct Totals {
     pub captures: Vec<CaptureFile>,
     /// What the recorded probing senders wrote down, with their places in `connections`.
     pub probing: Vec<(u32, Log)>,
+    /// What the receiver of each estimator wrote down.
+    pub estimation: Vec<estimation::Log>,
 }
 
 /// Bursts of a flow that arrived whole. A burst's delay counts from the generation of its first frame to the arrival of

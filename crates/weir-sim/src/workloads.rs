@@ -122,8 +122,8 @@ pub fn dumbbell(flows: u32) -> Spec {
         network,
         queues: vec![QueueRule { ports: vec![bottleneck], discipline: Discipline::DropTail { limit, marking: None } }],
         traffic: vec![
-            Traffic { name: "tcp".into(), sources: vec![], tcp: Some(connections) },
-            Traffic { name: "udp".into(), sources: vec![cross], tcp: None },
+            Traffic { name: "tcp".into(), sources: vec![], tcp: Some(connections), probers: None },
+            Traffic { name: "udp".into(), sources: vec![cross], tcp: None, probers: None },
         ],
         control: Control::default(),
         switching: Switching::default(),
@@ -153,7 +153,7 @@ fn spec(network: Network, sources: Vec<Source>, duration_ps: Span) -> Spec {
     Spec {
         network,
         queues: vec![QueueRule { ports, discipline: Discipline::DropTail { limit: BUFFER, marking: None } }],
-        traffic: vec![Traffic { name: "load".into(), sources, tcp: None }],
+        traffic: vec![Traffic { name: "load".into(), sources, tcp: None, probers: None }],
         control: Control::default(),
         switching: Switching::default(),
         run: Run { duration_ps, engine: Engine::Event },

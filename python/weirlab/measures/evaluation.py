@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from weirlab.measures.estimates import estimate
 from weirlab.measures.flows import (
     completion_time,
     delay_percentile,
@@ -51,6 +52,7 @@ from weirlab.scenario.measure import (
     DeliveredRate,
     Drops,
     DropTime,
+    Estimate,
     Goodput,
     JainFairness,
     LastDrop,
@@ -150,6 +152,10 @@ def _evaluated(records: Records, measure: AnyMeasure, scenario: Scenario) -> tup
             return goodput(records, of), "bit/s"
         case CompletionTime():
             return completion_time(records, of, measure.take), "ps"
+        case Estimate():
+            target = None if measure.target is None else float(measure.target.bps)
+            unit = "bit/s" if target is None else "1"
+            return estimate(records, of, measure.take, target_bps=target, window=window), unit
         case MaxDelay():
             return max_delay(records, of), "ps"
         case DelayPercentile():

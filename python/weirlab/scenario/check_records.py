@@ -12,6 +12,7 @@ from weirlab.scenario.measure import (
     DelayPercentile,
     DeliveredRate,
     DropTime,
+    Estimate,
     FlowMeasure,
     Goodput,
     PortMeasure,
@@ -22,6 +23,7 @@ from weirlab.scenario.measure import (
     TimeToConverge,
     WindowedPortMeasure,
 )
+from weirlab.scenario.probing import Probing
 from weirlab.scenario.problems import did_you_mean, listed
 from weirlab.scenario.rapid import Rapid
 from weirlab.scenario.record import (
@@ -194,6 +196,9 @@ def _level_data(scenario: Scenario, layout: Layout, measure: QueuePercentile, pa
 def _flow_data(scenario: Scenario, layout: Layout, measure: FlowMeasure, path: Where) -> Iterator[Fault]:
     names = list(scenario.traffic)
     chosen = selected_traffic(measure.of, names)
+    if isinstance(measure, Estimate):
+        yield from _estimates(scenario, measure, path)
+        return
     if isinstance(measure, Goodput | CompletionTime):
         for name in scenario.traffic:
             chosen = selected_traffic(measure.of, [name])
@@ -234,6 +239,19 @@ def _flow_data(scenario: Scenario, layout: Layout, measure: FlowMeasure, path: W
                 f"does not begin and end on intervals of {record.every}, in which '{names[i]}' is recorded",
             )
             return
+
+
+def _estimates(scenario: Scenario, measure: Estimate, path: Where) -> Iterator[Fault]:
+    recorded = [r.p_streams for r in scenario.record.values() if isinstance(r, PStreamRecord)]
+    for name in scenario.traffic:
+        if not selected_traffic(measure.of, [name]) or isinstance(scenario.traffic[name].source, Probing):
+            continue
+        transport = scenario.traffic[name].transport
+        if not (isinstance(transport, Tcp) and isinstance(transport.congestion_control, Rapid)):
+            yield (*path, "of"), f"'{name}' estimates nothing: it is no 'pathload', 'pbprobe' or 'rapid'"
+        elif not any(selected_traffic(patterns, [name]) for patterns in recorded):
+            entry = f"{{p_streams: {name}}}"
+            yield path, f"needs the probe streams of '{name}'; add an entry such as {entry} to 'record'"
 
 
 def _flow_count(traffic: Traffic, layout: Layout) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from weirlab.scenario.flows import Flow, departures, flows_of, frame_sizes
 from weirlab.scenario.layout import Layout
+from weirlab.scenario.probing import Probing
 from weirlab.scenario.selecting import EntryFault, Fault, Where
 from weirlab.scenario.traffic import (
     Bernoulli,
@@ -104,6 +105,11 @@ def _transport(traffic: Traffic) -> Iterator[Fault]:
                 yield ("source", "stream"), "is for frames as they are, not for what tcp carries"
         case Ping(), Tcp() | Udp():
             yield ("transport",), "echo requests have no transport; leave this out"
+    if isinstance(traffic.source, Probing):
+        if not isinstance(traffic.transport, Udp):
+            yield ("transport",), "an estimator sends datagrams: {kind: udp}"
+        if isinstance(traffic.pattern, Uniform):
+            yield ("pattern",), "an estimator has one receiver; write 'pairs', 'permutation' or a list"
     if isinstance(traffic.transport, Tcp) and isinstance(traffic.pattern, Uniform):
         yield ("pattern",), "a tcp connection has one receiver; write 'pairs', 'permutation' or a list"
     if traffic.streams > 1 and not isinstance(traffic.transport, Tcp):

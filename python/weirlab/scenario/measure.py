@@ -18,6 +18,7 @@ __all__ = [
     "DeliveredRate",
     "DropTime",
     "Drops",
+    "Estimate",
     "FlowMeasure",
     "Goodput",
     "JainFairness",
@@ -128,6 +129,20 @@ class CompletionTime(FlowMeasure):
     kind: Literal["completion-time"]
     take: Literal["mean", "median", "longest"] = "mean"
     """Of all of them."""
+
+
+class Estimate(FlowMeasure):
+    """What estimators tell of the path: ranges of `pathload` and `pbprobe`, or values of the probe streams of
+    `rapid` (needs a `p_streams` record). Of those that ended in the window."""
+
+    kind: Literal["estimate"]
+    take: Literal["mean", "median", "low", "high", "spread"] = "mean"
+    """Mean or median of their middles; the tenth part of their lower ends is less than `low`, that of their
+    upper ends more than `high`; `spread`: standard deviation of the middles."""
+    target: PositiveRate | None = None
+    """The true value: results are then relative to it, all but `spread` less 1. Absent: rates."""
+    window: Window | None = None
+    """Absent: the whole run."""
 
 
 class LossRatio(FlowMeasure):
@@ -284,6 +299,7 @@ AnyMeasure = Annotated[
     | MaxDelay
     | Goodput
     | CompletionTime
+    | Estimate
     | DelayPercentile
     | BurstDelay
     | DelayFairness

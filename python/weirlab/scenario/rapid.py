@@ -124,6 +124,9 @@ class Backlog(Model):
     """Queueing delay that is aimed at."""
     within: PositiveSpan
     """What differs from it is to be made up for in this time."""
+    elasticity: Number = 0.0
+    """The target grows by (greatest rate / own rate) to this power, so that senders that share a queue come
+    to the same rate. 0: it is the same for all, and their shares stay what they were."""
 
 
 class Rapid(Model):

@@ -13,6 +13,7 @@ from weirlab.scenario.aqm import AQM_PLACES
 from weirlab.scenario.flows import departures, flows_of, frame_sizes
 from weirlab.scenario.layout import Layout, layout_of, matches, plan_network
 from weirlab.scenario.network import discipline_spec, limit_spec, marking_spec
+from weirlab.scenario.probing import Probing
 from weirlab.scenario.record import (
     DelayRecord,
     FlowRecord,
@@ -26,7 +27,7 @@ from weirlab.scenario.record import (
 from weirlab.scenario.resolve_control import resolve_control
 from weirlab.scenario.resolve_hotspots import add_hotspots
 from weirlab.scenario.resolve_switching import resolve_switching
-from weirlab.scenario.resolve_transport import connections
+from weirlab.scenario.resolve_transport import connections, probers
 from weirlab.scenario.traffic import Departing, Ping, Tcp, Traffic
 from weirlab.units import Size
 
@@ -106,10 +107,13 @@ def translated(scenario: Scenario) -> Resolved:
         origins[f"/traffic/{i}"] = ("traffic", name)
         if isinstance(entry.transport, Tcp):
             tcp = connections(name, entry, layout, duration_ps, i, origins)
-            traffic.append({"name": name, "sources": [], "tcp": tcp})
+            traffic.append({"name": name, "sources": [], "tcp": tcp, "probers": None})
+        elif isinstance(entry.source, Probing):
+            probing = probers(name, entry, layout, duration_ps, i, origins)
+            traffic.append({"name": name, "sources": [], "tcp": None, "probers": probing})
         else:
             sources = _sources(name, entry, layout, duration_ps, i, origins)
-            traffic.append({"name": name, "sources": sources, "tcp": None})
+            traffic.append({"name": name, "sources": sources, "tcp": None, "probers": None})
     services = add_hotspots(scenario, layout, traffic, duration_ps)
     for i in range(len(scenario.traffic), len(traffic)):
         origins[f"/traffic/{i}"] = ("hotspots",)
@@ -315,8 +319,9 @@ def _unsupported_traffic(scenario: Scenario) -> Iterator[tuple[Where, str]]:
         if isinstance(traffic.source, Ping):
             yield (*path, "source"), "has no echo requests"
         for part in ("timing", "adapter"):
-            if getattr(traffic, part) is not None and not isinstance(traffic.transport, Tcp):
-                yield (*path, part), "has it for tcp only"
+            ends = isinstance(traffic.transport, Tcp) or isinstance(traffic.source, Probing)
+            if getattr(traffic, part) is not None and not ends:
+                yield (*path, part), "has it for tcp and estimators only"
 
 
 def _unsupported_rest(scenario: Scenario) -> Iterator[tuple[Where, str]]:

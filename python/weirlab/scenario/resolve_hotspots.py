@@ -143,7 +143,7 @@ def _input(
                 "stream": {"kind": "named"},
             }
         )
-    traffic.append({"name": f"hotspot-{name}", "sources": sources, "tcp": None})
+    traffic.append({"name": f"hotspot-{name}", "sources": sources, "tcp": None, "probers": None})
 
 
 def _hot_loads(hotspot: InputGenerated, layout: Layout, host: int) -> dict[int, float]:
@@ -223,7 +223,9 @@ def _pause_background(
                 later.append({**source, "start_ps": end})
             source["stop_ps"] = max(begin, source["start_ps"])
         if later:
-            later_entries.append({"name": f"{entry['name']}-after-{name}", "sources": later, "tcp": None})
+            later_entries.append(
+                {"name": f"{entry['name']}-after-{name}", "sources": later, "tcp": None, "probers": None}
+            )
     traffic.extend(later_entries)
 
 

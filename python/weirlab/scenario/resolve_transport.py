@@ -1,4 +1,4 @@
-"""TCP connections of a scenario as the simulator takes them."""
+"""TCP connections and estimators of a scenario as the simulator takes them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 from weirlab.scenario.base import Model
 from weirlab.scenario.flows import departures, flows_of, frame_sizes
 from weirlab.scenario.layout import Layout, Port
+from weirlab.scenario.probing import Pathload, PbProbe, Probing
 from weirlab.scenario.rapid import Rapid
-from weirlab.scenario.traffic import Bbr, Bulk, Cubic, Departing, Reno, Tcp, Traffic
+from weirlab.scenario.traffic import UDP_HEADERS_BYTES, Bbr, Bulk, Cubic, Departing, Reno, Tcp, Traffic
 from weirlab.units import Span
 
-__all__ = ["connections", "tcp_spec"]
+__all__ = ["connections", "probers", "tcp_spec"]
 
 Where = tuple[str | int, ...]
 
@@ -47,6 +48,62 @@ def connections(
             )
     slowest = min(links, key=lambda link: link.rate_bps, default=None)
     return {"config": tcp_spec(traffic.transport, slowest), "hosts": _hosts(traffic), "list": listed}
+
+
+def probers(
+    name: str, traffic: Traffic, layout: Layout, duration_ps: int, index: int, origins: dict[str, Where]
+) -> dict[str, Any]:
+    """The estimators of an entry of traffic: one for each sender and its receiver."""
+    source = traffic.source
+    assert isinstance(source, Probing)
+    at = f"/traffic/{index}/probers"
+    origins[at] = ("traffic", name)
+    origins[f"{at}/config"] = ("traffic", name, "source")
+    for field, part in (("packets", "packets"), ("streams", "streams"), ("bulks", "bulks")):
+        origins[f"{at}/config/method/{field}"] = ("traffic", name, "source", part)
+    origins[f"{at}/hosts/adapter_frames"] = ("traffic", name, "adapter", "queue")
+    origins[f"{at}/hosts/timers"] = ("traffic", name, "timing")
+    flows = flows_of(traffic, layout)
+    ports = [port for flow in flows if (port := layout.host_port(flow.source)) is not None]
+    slowest = min(ports, key=lambda port: port.rate_bps, default=None)
+    link_bps = 10**9 if slowest is None else slowest.rate_bps
+    ends = {"start_ps": traffic.start.ps, "stop_ps": _stop_ps(traffic, duration_ps)}
+    return {
+        "config": {
+            "method": _method(source, link_bps),
+            "frame_bytes": max(64, source.payload.bytes + UDP_HEADERS_BYTES),
+            "framing_bytes": 20 if slowest is None else slowest.framing_bytes,
+            "link_bps": link_bps,
+            "measurements": source.measurements,
+        },
+        "hosts": _hosts(traffic),
+        "list": [{"from": flow.source, "to": flow.targets[0], **ends} for flow in flows],
+    }
+
+
+def _method(source: Probing, link_bps: int) -> dict[str, Any]:
+    match source:
+        case Pathload():
+            return {
+                "kind": "pathload",
+                "packets": source.packets,
+                "streams": source.streams,
+                "gap_ps": source.gap.ps,
+                "share": source.share,
+                "resolution_bps": None if source.resolution is None else source.resolution.bps,
+                "most_bps": link_bps if source.most_rate is None else source.most_rate.bps,
+                "batch_ps": source.batch.ps,
+                "stamps_ps": source.stamps.ps,
+            }
+        case PbProbe():
+            return {
+                "kind": "pb-probe",
+                "bulks": source.bulks,
+                "stable": source.stable,
+                "dispersion_ps": source.dispersion.ps,
+                "share": source.share,
+            }
+    raise AssertionError(f"no estimator: {source}")
 
 
 def _hosts(traffic: Traffic) -> dict[str, Any]:
@@ -118,7 +175,11 @@ def _rapid(rapid: Rapid, link: Port | None) -> dict[str, Any]:
             "start_packets": rapid.start,
             "backlog": None
             if rapid.backlog is None
-            else {"target_ps": rapid.backlog.target.ps, "within_ps": rapid.backlog.within.ps},
+            else {
+                "target_ps": rapid.backlog.target.ps,
+                "within_ps": rapid.backlog.within.ps,
+                "elasticity": rapid.backlog.elasticity,
+            },
         },
         "link_bps": link_bps,
         "framing_bytes": 20 if link is None else link.framing_bytes,

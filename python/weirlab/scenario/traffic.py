@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from weirlab.errors import UnitError
 from weirlab.scenario.base import BY_KIND, Model, Selector
+from weirlab.scenario.probing import Pathload, PbProbe
 from weirlab.scenario.rapid import Rapid
 from weirlab.scenario.values import (
     AnyRate,
@@ -38,6 +39,8 @@ __all__ = [
     "Listed",
     "OnOff",
     "Pairs",
+    "Pathload",
+    "PbProbe",
     "Permutation",
     "Ping",
     "Poisson",
@@ -179,7 +182,9 @@ class Ping(Model):
     """A reply that is later counts as lost."""
 
 
-AnySource = Annotated[Constant | Poisson | Bernoulli | OnOff | Bursts | Bulk | Ping, BY_KIND]
+AnySource = Annotated[
+    Constant | Poisson | Bernoulli | OnOff | Bursts | Bulk | Ping | Pathload | PbProbe, BY_KIND
+]
 
 
 class Raw(Model):
@@ -357,6 +362,6 @@ class Traffic(Model):
     streams: Count = 1
     """Connections of each sender."""
     timing: Timing | None = None
-    """Faults of the timers that hold a paced sender's segments back. Absent: none."""
+    """Faults of the timers that hold the packets of a paced sender back. Absent: none."""
     adapter: HostAdapter | None = None
-    """Of the hosts of tcp connections. Absent: ideal."""
+    """Of the hosts of tcp connections and estimators. Absent: ideal."""

@@ -5,7 +5,7 @@ use crate::cc;
 use crate::error::SpecError;
 use crate::network::Topology;
 use crate::spec::Spec;
-use crate::spec::transport::{Connection, Connections, Hosts, Load};
+use crate::spec::transport::{Connection, Connections, Hosts, Load, Probers};
 use crate::units::{Bytes, Span};
 use std::collections::BTreeSet;
 
@@ -18,11 +18,31 @@ pub(super) fn check_connections(tcp: &Connections, topology: &Topology) -> Resul
     Ok(())
 }
 
+pub(super) fn check_probers(probers: &Probers, topology: &Topology) -> Result<(), SpecError> {
+    probers.config.check().map_err(|error| error.under("/config"))?;
+    check_hosts(&probers.hosts).map_err(|error| error.under("/hosts"))?;
+    for (i, prober) in probers.list.iter().enumerate() {
+        let check = || {
+            check_ends(prober.from, prober.to, topology)?;
+            check_times(prober.start_ps, prober.stop_ps)
+        };
+        check().map_err(|error| error.under(format!("/list/{i}")))?;
+    }
+    Ok(())
+}
+
 /// A sender that asks the port of its host how many frames wait there does not see those that wait before it, for a limiter or PAUSE.
 pub(super) fn check_beside_control(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
     let pauses = |node: u32| spec.control.pause.iter().any(|rule| rule.nodes.contains(&node));
     let mut managed: BTreeSet<u32> = spec.control.limited_hosts().iter().copied().collect();
     managed.extend(topology.ports.iter().filter(|port| pauses(port.to)).map(|port| port.from));
+    for (i, probers) in spec.traffic.iter().enumerate().filter_map(|(i, group)| Some((i, group.probers.as_ref()?))) {
+        if let Some(prober) = probers.list.iter().find(|prober| managed.contains(&prober.from)) {
+            let name = &topology.nodes[prober.from as usize].name;
+            let message = format!("'{name}' has rate limiters or is held by PAUSE: no estimator stands beside these");
+            return Err(SpecError::new(format!("/traffic/{i}/probers"), message));
+        }
+    }
     for (i, tcp) in spec.traffic.iter().enumerate().filter_map(|(i, group)| Some((i, group.tcp.as_ref()?))) {
         let (pointer, what) = match (&tcp.hosts.adapter_frames, &tcp.config.congestion_control) {
             (Some(_), _) => ("hosts/adapter_frames", "an adapter with a bound of its own"),
@@ -39,12 +59,7 @@ pub(super) fn check_beside_control(spec: &Spec, topology: &Topology) -> Result<(
 }
 
 fn check_connection(connection: &Connection, topology: &Topology) -> Result<(), SpecError> {
-    check_host(connection.from, topology).map_err(|error| error.under("/from"))?;
-    check_host(connection.to, topology).map_err(|error| error.under("/to"))?;
-    if connection.from == connection.to {
-        let name = &topology.nodes[connection.to as usize].name;
-        return Err(SpecError::new("/to", format!("a connection has two ends: '{name}' is both")));
-    }
+    check_ends(connection.from, connection.to, topology)?;
     check_times(connection.start_ps, connection.stop_ps)?;
     match &connection.load {
         Load::Endless {} => Ok(()),
@@ -58,6 +73,16 @@ fn check_connection(connection: &Connection, topology: &Topology) -> Result<(), 
             check_sizes(write_size).map_err(|error| error.under("/load/write_size"))
         }
     }
+}
+
+fn check_ends(from: u32, to: u32, topology: &Topology) -> Result<(), SpecError> {
+    check_host(from, topology).map_err(|error| error.under("/from"))?;
+    check_host(to, topology).map_err(|error| error.under("/to"))?;
+    if from == to {
+        let name = &topology.nodes[to as usize].name;
+        return Err(SpecError::new("/to", format!("a connection has two ends: '{name}' is both")));
+    }
+    Ok(())
 }
 
 fn check_hosts(hosts: &Hosts) -> Result<(), SpecError> {

@@ -35,6 +35,9 @@ pub struct Backlog {
     pub target_ps: Span,
     /// What differs from it is to be made up for in this time.
     pub within_ps: Span,
+    /// The queue aimed at is longer by (greatest rate / own rate) to this power: senders that share a queue come to the
+    /// same rate then. 0: all aim at the same one, and their shares stay what they were.
+    pub elasticity: f64,
 }
 
 impl Adaptation {
@@ -67,6 +70,10 @@ impl Adaptation {
         match &self.backlog {
             Some(backlog) if backlog.target_ps == Span::ZERO || backlog.within_ps == Span::ZERO => {
                 Err(SpecError::new("/backlog", "both times are above 0 s"))
+            }
+            Some(backlog) if !(0.0..=1.0).contains(&backlog.elasticity) => {
+                let message = format!("a number from 0 to 1 (got {})", backlog.elasticity);
+                Err(SpecError::new("/backlog/elasticity", message))
             }
             _ => Ok(()),
         }
@@ -123,9 +130,15 @@ impl RateAdapter {
 
     /// The rate that brings the queue to what is aimed at in the time that there is for it, less the one that leaves it
     /// as it is.
+    ///
+    /// All that share a queue see the same delay. Where it has settled, each has the delay that it aims at; as that falls
+    /// with the own rate, the rates are equal.
+    ///
+    /// Source: Jin 2004, where the target is in proportion to 1 / rate.
     fn correction(&self, delay_s: f64, link: f64) -> f64 {
         let Some(backlog) = &self.config.backlog else { return 0.0 };
-        let missing = backlog.target_ps.as_secs_f64() - delay_s;
+        let target = backlog.target_ps.as_secs_f64() * libm::pow(link / self.rate, backlog.elasticity);
+        let missing = target - delay_s;
         missing / backlog.within_ps.as_secs_f64() * link
     }
 

@@ -15,10 +15,11 @@ pub enum Denoising {
     /// Gaps are averaged from one spike to the next.
     ///
     /// A gap between arrivals is a spike when it exceeds the one before by `rise` and the one behind by `fall`: packets
-    /// waited there for an interrupt. DEVIATION: what lies before the first spike and behind the last one is left out;
-    /// the original carries the latter into the next stream.
+    /// waited there for an interrupt. What lies behind the last spike of a stream is carried into the next one, which
+    /// begins with the rest of that batch; of a stream that follows no other, what lies before its first spike is left
+    /// out.
     ///
-    /// Source: Yin 2014, IV.
+    /// Source: Yin 2014, IV; Rapid UDP, the later pages of its authors.
     Spikes {
         /// 30 us in the original.
         rise_ps: Span,
@@ -36,10 +37,19 @@ impl Denoising {
     /// The steps of a stream without the noise, and by how much longer than the first sample that at the beginning of
     /// the first step was under way, s.
     pub(super) fn steps(&self, samples: &[Sample]) -> (Vec<Step>, f64) {
+        self.steps_after(&mut Vec::new(), samples)
+    }
+
+    /// The same of a stream that follows one which left `carried`; what it leaves stands there afterwards.
+    pub(super) fn steps_after(&self, carried: &mut Vec<Sample>, samples: &[Sample]) -> (Vec<Step>, f64) {
         match *self {
             Denoising::None {} => (Step::all(samples), 0.0),
             Denoising::Spikes { rise_ps, fall_ps } => {
-                averaged(Step::all(samples), rise_ps.as_secs_f64(), fall_ps.as_secs_f64())
+                let before = carried.len();
+                carried.extend_from_slice(samples);
+                let averaged = averaged(carried, before, rise_ps.as_secs_f64(), fall_ps.as_secs_f64());
+                carried.drain(..averaged.used);
+                (averaged.steps, averaged.offset)
             }
             Denoising::Batches { within_ps } => {
                 let kept = last_of_batches(samples, within_ps);
@@ -68,18 +78,33 @@ impl Denoising {
     }
 }
 
-fn averaged(steps: Vec<Step>, rise: f64, fall: f64) -> (Vec<Step>, f64) {
+/// A stream whose gaps were averaged.
+struct Averaged {
+    steps: Vec<Step>,
+    /// See [`Denoising::steps`].
+    offset: f64,
+    /// Samples that the next stream does not need.
+    used: usize,
+}
+
+/// The steps of a stream, of which the first `before` samples are what the stream before it left: from its last spike on.
+fn averaged(samples: &[Sample], before: usize, rise: f64, fall: f64) -> Averaged {
+    let steps = Step::all(samples);
     let is_spike = |place: usize| {
         let gap = steps[place].recv_gap;
-        let before = place.checked_sub(1).map_or(0.0, |before| steps[before].recv_gap);
-        let behind = steps.get(place + 1).map_or(0.0, |step| step.recv_gap);
-        gap > before + rise && gap > behind + fall
+        let earlier = place.checked_sub(1).map_or(0.0, |earlier| steps[earlier].recv_gap);
+        let later = steps.get(place + 1).map_or(0.0, |step| step.recv_gap);
+        (place == 0 && before > 0) || (gap > earlier + rise && gap > later + fall)
     };
     let spikes: Vec<usize> = (0..steps.len()).filter(|&place| is_spike(place)).collect();
+    let last = spikes.last().copied().filter(|&last| last > 0 || before == 0);
+    let used = last.unwrap_or(samples.len());
     if spikes.len() < 2 {
-        return (steps, 0.0);
+        return Averaged { steps: steps[before.min(steps.len())..].to_vec(), offset: 0.0, used };
     }
     let mut smooth = Vec::with_capacity(steps.len());
+    // By how much the averages delay the first sample of this stream more than it was.
+    let mut ahead = 0.0;
     for pair in spikes.windows(2) {
         let group = &steps[pair[0]..pair[1]];
         let mean = |of: fn(&Step) -> f64| group.iter().map(of).sum::<f64>() / group.len() as f64;
@@ -89,9 +114,15 @@ fn averaged(steps: Vec<Step>, rise: f64, fall: f64) -> (Vec<Step>, f64) {
             recv_gap: mean(|step| step.recv_gap),
             bits: mean(|step| step.bits),
         };
-        smooth.extend(std::iter::repeat_n(step, group.len()));
+        let own = pair[1].saturating_sub(before.max(pair[0]));
+        smooth.extend(std::iter::repeat_n(step, own));
+        ahead += (step.recv_gap - step.send_gap) * (group.len() - own) as f64;
     }
-    (smooth, delays(&steps)[spikes[0]])
+    if smooth.is_empty() {
+        return Averaged { steps: steps[before.min(steps.len())..].to_vec(), offset: 0.0, used };
+    }
+    let offset = if before > 0 { ahead - delays(&steps)[before] } else { delays(&steps)[spikes[0]] };
+    Averaged { steps: smooth, offset, used }
 }
 
 /// The last sample of each batch. The batch that the stream begins in is kept by its last sample, too.
@@ -137,6 +168,37 @@ mod tests {
         for step in steps {
             assert!((step.recv_gap - 20e-6).abs() < 1e-9 && (step.send_gap - 20e-6).abs() < 1e-9, "{step:?}");
         }
+    }
+
+    #[test]
+    fn a_batch_that_crosses_the_end_of_a_stream_is_carried_into_the_next_one() {
+        let spikes = Denoising::Spikes { rise_ps: Span::from_us(30), fall_ps: Span::from_us(20) };
+        let all = gathered();
+        let mut carried = vec![];
+        let (first, _) = spikes.steps_after(&mut carried, &all[..18]);
+        // Batches end at packets 4, 9, 14 and 19: the last spike is before packet 15.
+        assert_eq!((first.len(), carried.as_slice()), (10, &all[14..18]));
+        let (second, longer) = spikes.steps_after(&mut carried, &all[18..]);
+        // From the first packet of the stream to the last batch, and not from its first spike on.
+        assert_eq!((second.len(), carried.as_slice()), (16, &all[34..]));
+        for step in second {
+            assert!((step.recv_gap - 20e-6).abs() < 1e-9 && (step.send_gap - 20e-6).abs() < 1e-9, "{step:?}");
+        }
+        // Packet 14 was held for 20 us, the last of its batch; packet 18 for 40 us.
+        assert!((longer + 20e-6).abs() < 1e-9, "{longer}");
+        let (alone, _) = spikes.steps(&all[18..]);
+        assert_eq!(alone.len(), 15);
+    }
+
+    #[test]
+    fn what_was_carried_is_left_when_batches_end() {
+        let spikes = Denoising::Spikes { rise_ps: Span::from_us(30), fall_ps: Span::from_us(20) };
+        let (mut carried, all) = (vec![], gathered());
+        spikes.steps_after(&mut carried, &all[..18]);
+        let even: Vec<Sample> =
+            all[18..].iter().map(|sample| Sample { received: sample.sent + Span::from_us(50), ..*sample }).collect();
+        let (steps, longer) = spikes.steps_after(&mut carried, &even);
+        assert_eq!((steps, longer, carried.len()), (Step::all(&even), 0.0, 0));
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub struct Probing {
     /// When the rate was doubled last.
     doubled: Time,
     least_delay: LeastDelay,
+    /// The stream whose denoising begins with these samples of the one before.
+    carried: (u64, Vec<Sample>),
     log: Option<Box<Log>>,
 }
 
@@ -76,6 +78,7 @@ impl Probing {
             sending: false,
             doubled: Time::ZERO,
             least_delay: LeastDelay::default(),
+            carried: (u64::MAX, Vec::new()),
             log: None,
         }
     }
@@ -251,7 +254,13 @@ impl Probing {
     /// The first stream has come to its end.
     fn finish(&mut self, now: Time) {
         let Some(stream) = self.open.front() else { return };
-        let (steps, offset) = self.config.denoising.steps(&stream.samples);
+        // What the stream before left belongs to this one only if nothing lies between them.
+        if self.carried.0 != stream.number {
+            self.carried.1.clear();
+        }
+        let (steps, offset) = self.config.denoising.steps_after(&mut self.carried.1, &stream.samples);
+        let is_told = stream.told == stream.gaps.len();
+        self.carried.0 = if is_told { stream.number + 1 } else { u64::MAX };
         let high = Ramp::ends(&stream.gaps, self.packet).1;
         let backlog = (stream.backlog.0.as_secs_f64() + offset).max(0.0);
         let terms = Terms { high, link: self.config.link_bps, backlog_s: backlog };

@@ -1,8 +1,9 @@
-//! Connections of a transport protocol, and what their applications send.
+//! Connections of a transport protocol, and what their applications send; estimators that probe a path.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Departures, FrameSize, Stream};
+use crate::estimation;
 use crate::tcp;
 use crate::units::{Bytes, Span, Time};
 
@@ -69,4 +70,32 @@ pub enum Load {
         /// Where chance comes from; named as that of a source.
         stream: Stream,
     },
+}
+
+/// Estimators that send trains of packets, with the same settings.
+///
+/// Each has two flows, as a connection: its trains, and what the receiver asks for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Probers {
+    /// Settings of both ends.
+    pub config: estimation::Config,
+    /// What their hosts do to them.
+    pub hosts: Hosts,
+    /// One by one.
+    pub list: Vec<Prober>,
+}
+
+/// An estimator.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prober {
+    /// The host that sends trains.
+    pub from: u32,
+    /// The host that asks for them.
+    pub to: u32,
+    /// When it begins.
+    pub start_ps: Time,
+    /// No train is asked for at this time or later.
+    pub stop_ps: Time,
 }

@@ -48,7 +48,7 @@ impl Timers {
     }
 
     /// When a timer that is set for `due` runs out.
-    pub(crate) fn runs_out(&mut self, due: Time) -> Time {
+    pub fn runs_out(&mut self, due: Time) -> Time {
         let mut at = due;
         if self.timing.tick_ps > Span::ZERO {
             at = Time::from_ps(at.ps().next_multiple_of(self.timing.tick_ps.ps()));

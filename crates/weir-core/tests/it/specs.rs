@@ -51,7 +51,12 @@ pub(crate) fn incast() -> Spec {
             ports: vec![5],
             discipline: Discipline::DropTail { limit: Limit::Frames(16), marking: None },
         }],
-        traffic: vec![Traffic { name: "load".into(), sources: vec![source(0, 2), source(1, 2)], tcp: None }],
+        traffic: vec![Traffic {
+            name: "load".into(),
+            sources: vec![source(0, 2), source(1, 2)],
+            tcp: None,
+            probers: None,
+        }],
         control: Control::default(),
         switching: Switching::default(),
         run: Run { duration_ps: Span::from_ms(1), engine: Engine::Event },

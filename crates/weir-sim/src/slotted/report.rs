@@ -167,6 +167,7 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
         bursts,
         memories,
         connections: Vec::new(),
+        estimation: Vec::new(),
         probing: Vec::new(),
         tcp: Vec::new(),
         captures: Vec::new(),

@@ -45,7 +45,7 @@ pub fn calibration() -> Spec {
     Spec {
         network: Network::Graph { nodes, links },
         queues: vec![QueueRule { ports: of_switches, discipline: Discipline::DropTail { limit, marking: None } }],
-        traffic: vec![Traffic { name: "load".into(), sources: (0..4).map(source).collect(), tcp: None }],
+        traffic: vec![Traffic { name: "load".into(), sources: (0..4).map(source).collect(), tcp: None, probers: None }],
         control: Control {
             bcn: Some(bcn()),
             responses: vec![Response { nodes: (0..5).collect(), pause_ps: LATENCY, notification_ps: LATENCY }],

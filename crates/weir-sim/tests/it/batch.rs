@@ -39,9 +39,12 @@ fn a_batch_without_seeds_has_all_tables_without_rows() {
     let facts = ["runs", "flows", "ports", "drops", "marks", "intervals", "deliveries", "flow_deliveries"];
     let control = ["queue_levels", "bursts", "memories", "control_frames", "reaction_points", "limiters"];
     let tcp = ["connections", "resent", "tcp", "captures", "probe_streams", "probe_states", "probe_packets"];
-    let probing = ["outcome_names", "state_names"];
+    let estimates = ["bandwidth_estimates", "probe_trains", "prober_names"];
+    let probing = ["quantity_names", "ending_names", "trend_names", "fleet_names", "outcome_names", "state_names"];
     let dimensions = ["connection_names", "flow_names", "port_names", "traffic_names", "cause_names", "kind_names"];
-    assert_eq!(names, [&facts[..], &control[..], &["delays"], &tcp[..], &probing[..], &dimensions[..]].concat());
+    let parts =
+        [&facts[..], &control[..], &["delays"], &tcp[..], &estimates[..], &probing[..], &dimensions[..]].concat();
+    assert_eq!(names, parts);
 }
 
 #[test]

@@ -230,6 +230,7 @@ fn a_fault_in_the_settings_is_told_with_its_place() {
             name: "lost".into(),
             sources: vec![],
             tcp: Some(Connections { config, hosts: Hosts::default(), list }),
+            probers: None,
         }],
         network: crate::scenarios::two_islands(),
         queues: vec![],

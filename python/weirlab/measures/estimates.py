@@ -1,0 +1,67 @@
+"""Measures of estimators: what they tell of a path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import polars as pl
+
+from weirlab.measures.rows import MissingRecordError, Window, by_replicate
+from weirlab.records import Records
+
+__all__ = ["estimate", "estimates"]
+
+Take = Literal["mean", "median", "low", "high", "spread"]
+
+
+def estimate(
+    records: Records,
+    traffic: Sequence[int],
+    take: Take,
+    *,
+    target_bps: float | None = None,
+    window: Window | None = None,
+) -> pl.DataFrame:
+    """What the estimators of some traffic tell [bit/s], or with a target relative to that.
+
+    `mean`, `median`: of the middles of their ranges; `low`: the 10 % quantile of the lower ends, `high`: the
+    90 % quantile of the upper ends; `spread`: the standard deviation of the middles. With a target T,
+    x / T - 1 instead of x, and x / T for `spread`. Null where nothing was estimated (or once, for `spread`).
+    """
+    rows = estimates(records, traffic)
+    if window is not None:
+        rows = rows.filter((pl.col("t_ps") > window[0]) & (pl.col("t_ps") <= window[1]))
+    middle = (pl.col("low_bps") + pl.col("high_bps")) / 2
+    value = {
+        "mean": middle.mean(),
+        "median": middle.median(),
+        "low": pl.col("low_bps").quantile(0.1, "linear"),
+        "high": pl.col("high_bps").quantile(0.9, "linear"),
+        "spread": middle.std(),
+    }[take]
+    if target_bps is not None:
+        value = value / target_bps - (0.0 if take == "spread" else 1.0)
+    return by_replicate(records, rows, value)
+
+
+def estimates(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
+    """Everything that the estimators of some traffic told, in the order of time: columns
+    `replicate t_ps low_bps high_bps`. `t_ps`: when it was known. What came to nothing is left out."""
+    probers = records["prober_names"].filter(pl.col("traffic").is_in(list(traffic)))
+    ranges = (
+        records.named("bandwidth_estimates")
+        .join(probers.select("prober"), on="prober", how="semi")
+        .filter(~pl.col("ending_name").is_in(["unusable", "below-least"]))
+    )
+    connections = records["connection_names"].filter(pl.col("traffic").is_in(list(traffic)))
+    streams = (
+        records["probe_streams"]
+        .join(connections.select("connection"), on="connection", how="semi")
+        .drop_nulls("available_bps")
+        .select("replicate", t_ps="closed_ps", low_bps="available_bps", high_bps="available_bps")
+    )
+    if not probers.height and connections.height and records["probe_streams"].is_empty():
+        raise MissingRecordError("probe streams were not recorded: add {p_streams: NAME} to 'record'")
+    columns = ["replicate", "t_ps", "low_bps", "high_bps"]
+    return pl.concat([ranges.select(columns), streams], how="vertical_relaxed").sort("replicate", "t_ps")
