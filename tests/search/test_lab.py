@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,10 +15,11 @@ from polars.testing import assert_frame_equal
 from typer.testing import CliRunner
 
 from weirlab.cli import app
-from weirlab.errors import ImpossibleTrial, InputError
+from weirlab.errors import ImpossibleTrial, InputError, MissingCapability
 from weirlab.search import LoadRange, SearchGoal
 from weirlab.search.lab import Experiment, compare, goal_sets, known, summary, truth_fps
 from weirlab.search.lab_devices import DEVICES
+from weirlab.search.lab_kept import Searches
 from weirlab.testbed.devices import DeepBuffer, Gradual, Inversion, Knee, Offer, RandomDrops
 
 LOADS = LoadRange(2e4, 29.76e6)
@@ -145,8 +147,56 @@ def test_searches_that_are_kept_are_not_made_again(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr("weirlab.search.lab._searched", refuse)
     assert_frame_equal(compare(experiment(controllers=["mlr", "weir"]), kept=kept), whole)
-    with pytest.raises(InputError, match=r"searches.jsonl holds searches with another width"):
+    with pytest.raises(InputError, match=r"searches.jsonl.*width was 0.00581 there and is 0.01 here"):
         compare(experiment(controllers=["mlr"], width=0.01), kept=kept)
+
+
+def test_searches_of_other_code_are_not_mixed_with_those_of_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who changes an algorithm and repeats the command would otherwise see the old one."""
+    kept = tmp_path / "searches.jsonl"
+    compare(experiment(controllers=["mlr"], searches=1), kept=kept)
+    monkeypatch.setattr("weirlab.search.lab_kept._code", lambda: "another")
+    with pytest.raises(InputError, match=r"code was .* there and is .*another"):
+        compare(experiment(controllers=["mlr"], searches=1), kept=kept)
+
+
+@pytest.mark.parametrize(
+    "line", ["[]", '{"goals": []}', '{"goals": [{"controller": "mlr"}]}', '{"searches": 1}', "not JSON"]
+)
+def test_a_damaged_file_of_searches_is_refused_with_its_line(tmp_path: Path, line: str) -> None:
+    kept = tmp_path / "searches.jsonl"
+    compare(experiment(controllers=["mlr"], devices=["knee"], searches=1), kept=kept)
+    kept.write_text(kept.read_text() + line + "\n")
+    with pytest.raises(InputError, match=r"searches\.jsonl:3: damaged log of the laboratory"):
+        compare(experiment(controllers=["mlr"], devices=["knee"], searches=1), kept=kept)
+
+
+@pytest.mark.parametrize("content", [b"[]\n", b"\xff\xfe\n", b"some notes\n"])
+def test_a_file_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+    kept = tmp_path / "searches.jsonl"
+    kept.write_bytes(content)
+    with pytest.raises(InputError, match=r"searches\.jsonl: not a log of the laboratory"):
+        compare(experiment(controllers=["mlr"], searches=1), kept=kept)
+    assert kept.read_bytes() == content
+
+
+def test_two_comparisons_do_not_write_into_one_file(tmp_path: Path) -> None:
+    kept = tmp_path / "searches.jsonl"
+    with (
+        Searches(kept, asdict(experiment()), ()),
+        pytest.raises(InputError, match="another comparison is writing"),
+    ):
+        compare(experiment(), kept=kept)
+
+
+def test_another_release_of_the_library_is_not_taken_for_the_one_that_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("weirlab.search.lab_peer.version", lambda _: "1.3.0")
+    with pytest.raises(MissingCapability, match=r"pip install MLRsearch==1\.2\.1 \(there is 1\.3\.0\)"):
+        compare(experiment(controllers=["mlrsearch-1.2.1"], devices=["knee"], searches=1))
 
 
 def test_names_that_stand_twice_are_told() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from weirlab.errors import InputError
 from weirlab.search import ControlledSearch, Irregularity, LoadRange, SearchGoal
+from weirlab.search.base import Ending
 from weirlab.search.controller import Outcome
 from weirlab.search.evidence import Stationarity
 from weirlab.search.goals import preset
@@ -293,6 +294,41 @@ def test_the_guard_lasts_ten_times_as_long_as_the_failure_took_or_a_short_trial(
         seen.append(took_s)
     assert seen[0] < 0.1 < max(t for t in seen if t < 1.0)
     assert seen[-1] > 1.0
+
+
+@pytest.mark.parametrize("deficit", [0.02, 0.15])
+@pytest.mark.parametrize("goals", [(NDR,), (NDR, PDR)], ids=["NDR", "NDR and PDR"])
+def test_a_search_that_ends_amid_passes_against_an_upper_bound_is_irregular(deficit: float, goals) -> None:
+    """By an interruption or its timeout: both bounds are there, but nobody knows whether they stand."""
+    device = WarmUp(deficit=deficit)
+    whole = searched(device, goals)
+    cut = 0
+    for number, trial in enumerate(whole.trials[:-1], start=1):
+        if trial.spec.purpose != "guard":
+            continue
+        used_s = math.fsum(each.effective_duration_s for each in whole.trials[:number])
+        timed_out = searched(device, goals, timeout_s=used_s - 0.01)
+        assert len(timed_out.trials) == number
+        interrupted = ControlledSearch(Weir(goals, LOADS), frame_size_bytes=64)
+        for each in whole.trials[:number]:
+            interrupted.tell(each)
+        for result, why in (
+            (timed_out.result(), Irregularity.TIMED_OUT),
+            (interrupted.result().ended(Ending.INTERRUPTED, "Ctrl-C"), Irregularity.INTERRUPTED),
+        ):
+            for goal in result.goals:
+                assert goal.irregularities.keys() >= {why}
+        cut += 1
+    assert cut >= 2
+
+
+def test_an_interruption_after_the_guard_leaves_the_results_that_it_confirmed() -> None:
+    search = ControlledSearch(Weir((NDR, PDR), LOADS, sweep=5), frame_size_bytes=64)
+    bed = DeviceTestbed(Knee(capacity_fps=9e6), seed=1, overhead_s=0.43)
+    while (spec := search.ask()) is not None and spec.purpose != "sweep":
+        search.tell(bed.trial(spec))
+    assert spec is not None
+    assert search.result().ended(Ending.INTERRUPTED, "Ctrl-C").regular
 
 
 def test_an_upper_bound_is_guarded_where_no_load_has_met_the_goal() -> None:

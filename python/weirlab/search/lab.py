@@ -147,21 +147,21 @@ def compare(
         for device in experiment.devices
         for seed in range(experiment.first_seed, experiment.first_seed + experiment.searches)
     ]
-    store = Searches(kept, asdict(experiment))
-    missing = []
-    for cell in cells:
-        names = [name for name in experiment.controllers if not store.rows(cell, name)]
-        if names:
-            missing.append(_Work(*cell, names, store.truths(cell)))
-    mapped(
-        partial(_cell, experiment),
-        missing,
-        processes=processes,
-        at_once=_CELLS_AT_ONCE,
-        on_progress=on_progress,
-        on_results=lambda some: store.add(row for rows in some for row in rows),
-    )
-    rows = [row for cell in cells for name in experiment.controllers for row in store.rows(cell, name)]
+    with Searches(kept, asdict(experiment), _SCHEMA) as store:
+        missing = []
+        for cell in cells:
+            names = [name for name in experiment.controllers if not store.rows(cell, name)]
+            if names:
+                missing.append(_Work(*cell, names, store.truths(cell)))
+        mapped(
+            partial(_cell, experiment),
+            missing,
+            processes=processes,
+            at_once=_CELLS_AT_ONCE,
+            on_progress=on_progress,
+            on_results=lambda some: store.add(row for rows in some for row in rows),
+        )
+        rows = [row for cell in cells for name in experiment.controllers for row in store.rows(cell, name)]
     return pl.DataFrame(rows, schema=_SCHEMA, infer_schema_length=None)
 
 

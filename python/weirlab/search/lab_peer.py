@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from weirlab.errors import MissingCapability
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MlrSearchLibrary"]
 
+_VERSION = "1.2.1"
 _FOREVER_S = 1e12
 
 
@@ -29,12 +31,13 @@ class MlrSearchLibrary:
     """Runs the library's search."""
 
     def __init__(self) -> None:
+        need = f"a comparison with the library needs its package: pip install MLRsearch=={_VERSION}"
         try:
             self._library: Any = importlib.import_module("MLRsearch")
         except ImportError as error:
-            raise MissingCapability(
-                "a comparison with the library needs its package: pip install MLRsearch==1.2.1"
-            ) from error
+            raise MissingCapability(need) from error
+        if (found := version("MLRsearch")) != _VERSION:
+            raise MissingCapability(f"{need} (there is {found})")
 
     def search(
         self, bed: DeviceTestbed, goals: Sequence[SearchGoal], loads: LoadRange

@@ -36,7 +36,7 @@ from dataclasses import dataclass, replace
 
 from weirlab.errors import InputError
 from weirlab.search.base import LoadRange, SearchGoal
-from weirlab.search.controller import Outcome, Wish
+from weirlab.search.controller import Finding, Outcome, Wish
 from weirlab.search.drift import (
     CLEAN_TESTS,
     Change,
@@ -211,6 +211,16 @@ class Weir(Mlr):
             return target
         short = target.duration_s <= target.initial_s
         return replace(target, tries_from_top=2 if short else Target.tries_from_top)
+
+    def _finding(self, place: int) -> Finding:
+        finding = super()._finding(place)
+        if not self._is_contradicted() or (self._wish is None and not self._timed_out()):
+            return finding
+        return replace(
+            finding,
+            ended=self._wish is None,
+            timed_out=self._why_timed_out() if self._timed_out() else "",
+        )
 
     # ---- steadiness
 
@@ -417,6 +427,26 @@ class Weir(Mlr):
             return False
         passes = passes_since_failure(self._final_records(place), upper.load_fps, guard.duration_s)
         return passes >= CLEAN_TESTS and not self._is_at_random(place, upper)
+
+    def _is_contradicted(self) -> bool:
+        """Whether trials have passed that speak against an upper bound, and neither refute it nor are
+        explained: the search that ends here does not know whether its results stand."""
+        for place in range(len(self.goals)):
+            _, upper = self._bounds(place)
+            if upper is None or self._is_refuted(place):
+                continue
+            clear_fps = self._clear_fps(place)
+            if clear_fps is not None and self._clear_passes(place, clear_fps):
+                return True
+            guard = self._guard_at(place, upper)
+            if (
+                guard is not None
+                and guard.clean
+                and not guard.failed
+                and not self._is_at_random(place, upper)
+            ):
+                return True
+        return False
 
     def _is_worse(self, place: int) -> bool:
         """Whether the lower bound has failed often since it passed last."""
