@@ -217,7 +217,8 @@ def test_hints_save_trials_and_carry_no_old_bound(make) -> None:
 @makes
 @settings(deadline=None, max_examples=20)
 @given(seed=st.integers(0, 1000))
-def test_bounds_of_random_devices_are_within_the_width(make, seed: int) -> None:
+def test_bounds_of_random_devices_are_within_the_width_or_the_result_is_marked(make, seed: int) -> None:
+    """One that is marked may have ended before: `weir` does not follow for ever what looks like a change."""
     for device in (VhostPublished(), RandomDrops(), DeepBuffer()):
         search = ControlledSearch(make(plain_goals(0.01), LOADS), frame_size_bytes=64)
         bed = DeviceTestbed(device, seed=seed, overhead_s=0.43)
@@ -225,7 +226,7 @@ def test_bounds_of_random_devices_are_within_the_width(make, seed: int) -> None:
             assert len(search.trials) < 500
             search.tell(bed.trial(spec))
         for goal in search.result().goals:
-            assert not set(goal.irregularities) - {Irregularity.NOT_STATIONARY}
+            assert goal.regular or Irregularity.NOT_STATIONARY in goal.irregularities
 
 
 def test_mlr_never_asks_for_an_early_stop() -> None:

@@ -378,6 +378,15 @@ def test_with_an_exceed_ratio_a_device_that_warms_up_is_right_or_told_and_late_b
             assert goal.evidence.upper_trials[-1].loss_ratio > goal.goal.loss_ratio
 
 
+def test_devices_that_stand_still_and_lose_at_random_are_seldom_marked() -> None:
+    marked = 0
+    for device in (VhostPublished(), RandomDrops(), Knee(capacity_fps=9e6, trial_spread=0.004)):
+        for seed in range(24):
+            goals = searched(device, seed=seed).result().goals
+            marked += any(Irregularity.NOT_STATIONARY in goal.irregularities for goal in goals)
+    assert marked <= 4
+
+
 def test_a_consistent_device_is_never_said_to_have_improved() -> None:
     for goals in ((NDR, PDR), CSIT):
         for capacity_fps in (3e6, 9e6, 21.7e6):
