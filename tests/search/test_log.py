@@ -207,6 +207,16 @@ def test_a_logged_trial_with_impossible_counts_is_damage(tmp_path):
         read_trials(path)
 
 
+def test_a_logged_trial_that_was_neither_stopped_nor_not_is_damage(tmp_path):
+    path = tmp_path / "trials.jsonl"
+    written(path, 1)
+    path.write_text(path.read_text().replace('"stopped_early":false', '"stopped_early":-1'))
+    with pytest.raises(
+        InputError, match=r"damaged trial log .*stopped_early is neither true nor false \(-1\)"
+    ):
+        read_trials(path)
+
+
 def test_reading_an_empty_or_missing_log_says_so(tmp_path):
     path = tmp_path / "trials.jsonl"
     with pytest.raises(InputError, match="no such file"):

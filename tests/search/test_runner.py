@@ -237,6 +237,19 @@ def test_a_log_whose_trials_were_exchanged_is_refused(tmp_path):
         run_search(search(), device_bed(), log=log)
 
 
+def test_a_log_in_which_the_tester_sent_too_much_is_refused_by_its_name(tmp_path):
+    log = tmp_path / "trials.jsonl"
+    run_search(search(), device_bed(), log=log)
+    lines = log.read_text().splitlines()
+    entry = json.loads(lines[2])
+    entry["trial"]["sent_frames"] *= 2
+    log.write_text("\n".join([*lines[:2], json.dumps(entry), *lines[3:]]) + "\n")
+    with pytest.raises(
+        InputError, match=r"trials\.jsonl: trial 1: \d+ frames were sent .*the log was edited"
+    ):
+        run_search(search(), device_bed(), log=log)
+
+
 def test_a_log_with_trials_after_the_end_is_refused(tmp_path):
     log = tmp_path / "log"
     run_search(search(), device_bed(), log=log)

@@ -322,6 +322,19 @@ def test_a_search_that_ends_amid_passes_against_an_upper_bound_is_irregular(defi
     assert cut >= 2
 
 
+@pytest.mark.parametrize(
+    ("device", "seed"),
+    [(RandomDrops(), 18), (VhostPublished(), 18), (Knee(capacity_fps=9e6, trial_spread=0.004), 14)],
+)
+def test_a_goal_is_reached_when_the_bounds_that_stand_are_measured(device: Device, seed: int) -> None:
+    """And not when it was for the first time: a second look may take a bound back."""
+    search = searched(device, seed=seed)
+    for goal in search.result().goals:
+        for bound in (goal.lower, goal.upper):
+            first = next(t for t in search.trials if t.spec.intended_load_fps == bound.load_fps)
+            assert goal.evidence.time_s >= first.spec.elapsed_s + first.effective_duration_s
+
+
 def test_an_interruption_after_the_guard_leaves_the_results_that_it_confirmed() -> None:
     search = ControlledSearch(Weir((NDR, PDR), LOADS, sweep=5), frame_size_bytes=64)
     bed = DeviceTestbed(Knee(capacity_fps=9e6), seed=1, overhead_s=0.43)

@@ -129,8 +129,15 @@ class Mlr:
 
     def _advance(self) -> None:
         self._wish = None
+        self._reopen()
         if not self._timed_out():
             self._wish = self._next()
+
+    def _reopen(self) -> None:
+        """Take back that a goal was reached where the last trial has moved its bounds."""
+        for place, settled_s in enumerate(self._settled_s):
+            if settled_s is not None and self._choice(place) is not None:
+                self._settled_s[place] = None
 
     def _timed_out(self) -> bool:
         return self._timeout_s is not None and self._elapsed_s >= self._timeout_s

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from weirlab.errors import InputError, Interrupted, RunFailed, TestbedError
+from weirlab.errors import ImpossibleTrial, InputError, Interrupted, RunFailed, TestbedError
 from weirlab.search.base import Ending, Search, SearchResult, SearchState
 from weirlab.search.log import TrialLog
 from weirlab.testbed.base import Testbed, Trial, TrialSpec
@@ -95,7 +95,10 @@ def _retell(search: Search, trials: list[Trial], log: Path) -> None:
                 f"{_brief(trial.spec)}, asked is {_brief(asked)}; the log was edited, or written by another "
                 f"version"
             )
-        search.tell(trial)
+        try:
+            search.tell(trial)
+        except ImpossibleTrial as error:
+            raise InputError(f"{log}: {error}; the log was edited, or written by another version") from error
 
 
 def _brief(spec: TrialSpec | None) -> str:

@@ -132,6 +132,10 @@ class Trial:
                 raise ImpossibleTrial(f"trial {self.spec.index}: {name} is no whole number ({count!r})")
             if count < 0:
                 raise ImpossibleTrial(f"trial {self.spec.index}: {name} is negative ({count})")
+        if type(self.stopped_early) is not bool:
+            raise ImpossibleTrial(
+                f"trial {self.spec.index}: stopped_early is neither true nor false ({self.stopped_early!r})"
+            )
         if self.received_frames > self.sent_frames:
             raise ImpossibleTrial(
                 f"trial {self.spec.index}: received {self.received_frames} frames of {self.sent_frames} sent"

@@ -70,7 +70,7 @@ class DeviceTestbed:
     def trial(self, spec: TrialSpec) -> Trial:
         """The trial that ``spec`` asks for; the same one for the same ``spec``."""
         decided_s = self._decided_s(spec) + self._detection_s
-        stopped = decided_s < spec.duration_s
+        stopped = bool(decided_s < spec.duration_s)  # of a user's device it may be one of numpy's
         sending_s = min(decided_s, spec.duration_s)
         offer = self._offer(spec, sending_s)
         return Trial(
