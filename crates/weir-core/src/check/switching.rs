@@ -17,6 +17,8 @@ const MAX_SLOTTED_HOSTS: usize = 1 << 16;
 const MAX_SLOTTED_SOURCES: usize = 1 << 15;
 /// Most slots of a run.
 const MAX_SLOTS: u64 = 1 << 31;
+/// Most slots from the end of a transmission until the frame can go on: what is on links is kept slot by slot.
+const MAX_LAG_SLOTS: u64 = 1 << 20;
 
 pub(super) fn check_switching(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
     let switching = &spec.switching;
@@ -239,6 +241,17 @@ fn check_slotted(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
     whole_slots(link.delay_ps.ps(), slot, "/network/link/delay_ps", "the delay of a link")?;
     let latency = topology.nodes.iter().map(|node| node.latency_ps).max().unwrap_or(Span::ZERO);
     whole_slots(latency.ps(), slot, "/network/switch/latency_ps", "the latency of a switch")?;
+    if link.delay_ps.ps().saturating_add(latency.ps()) / slot.ps() > MAX_LAG_SLOTS {
+        let (pointer, what) = match link.delay_ps < latency {
+            true => ("/network/switch/latency_ps", "the latency of a switch"),
+            false => ("/network/link/delay_ps", "the delay of a link"),
+        };
+        let got = link.delay_ps.max(latency);
+        let message = format!(
+            "{what} is too long for the slotted engine, which takes {MAX_LAG_SLOTS} slots of {slot} (got {got})"
+        );
+        return Err(SpecError::new(pointer, message));
+    }
     if spec.run.duration_ps.ps() / slot.ps() > MAX_SLOTS {
         let message = format!("the slotted engine takes at most {MAX_SLOTS} slots of {slot}");
         return Err(SpecError::new("/run/duration_ps", message));

@@ -134,7 +134,6 @@ impl Books {
     /// Cells arrive at their hosts at the beginning of slot `at`.
     #[inline]
     pub(super) fn deliver(&mut self, cells: &[Cell], at: u32) {
-        self.hops += cells.len() as u64;
         let (of_source, irregular) = (&self.of_source[..], &self.irregular[..]);
         if self.flows.is_empty() {
             for cell in cells {

@@ -91,7 +91,7 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
     let (sources, books) = sources(plan, run_seed);
     let probe = |probe: &weir_core::spec::PortProbe| Recorded {
         link: lanes.link(probe.port),
-        every: (probe.every_ps.ps() / slot.ps()) as u32,
+        every: u32::try_from(probe.every_ps.ps() / slot.ps()).unwrap_or(u32::MAX),
         number: 1,
         peak: 0,
     };

@@ -48,6 +48,7 @@ impl Kernel {
         } else {
             let arrival = now + 1 + self.lags.to_host;
             if arrival < self.end {
+                self.books.hops += self.turn.cells().len() as u64;
                 self.books.deliver(self.turn.cells(), arrival);
             } else {
                 self.stranded.extend(self.turn.cells());
@@ -138,8 +139,10 @@ impl Kernel {
         if self.queues.inputs[link].switch != NONE {
             self.admit::<BY_INPUT, STAR>(std::slice::from_ref(flight), now);
         } else if self.outlets.has_buffer(link) {
+            self.books.hops += 1;
             self.outlets.arrive(link, flight.cell);
         } else {
+            self.books.hops += 1;
             self.books.deliver(&[flight.cell], now);
         }
     }

@@ -7,6 +7,7 @@ mod counts;
 mod laws;
 mod links;
 mod marks;
+mod odd_networks;
 mod path;
 mod probes;
 mod rapid;

@@ -9,15 +9,15 @@ use weir_core::units::{Bytes, Rate, Time};
 use weir_sim::hotspots::{Benchmark, Hotspot, SLOT};
 use weir_sim::{Plan, Progress, Totals, simulate};
 
-const CELL: Bytes = Bytes::new(64);
+pub(crate) const CELL: Bytes = Bytes::new(64);
 
-fn run(spec: Spec, seed: u64) -> Totals {
+pub(crate) fn run(spec: Spec, seed: u64) -> Totals {
     let plan = Plan::new(spec).expect("a legal spec");
     simulate(&plan, &[seed], 1, &Progress::new()).expect("a lawful run").remove(0)
 }
 
 /// The same spec on both engines, with every port and group of traffic recorded.
-fn both(mut spec: Spec, seed: u64) -> (Totals, Totals) {
+pub(crate) fn both(mut spec: Spec, seed: u64) -> (Totals, Totals) {
     let ports = spec.check().expect("a legal spec").ports.len() as u32;
     spec.record.ports = (0..ports).map(|port| PortProbe { port, every_ps: SLOT * 257 }).collect();
     let groups = 0..spec.traffic.len() as u32;
@@ -29,7 +29,7 @@ fn both(mut spec: Spec, seed: u64) -> (Totals, Totals) {
 }
 
 /// All that both engines count, but for the number of events.
-fn agree(event: &Totals, slotted: &Totals) {
+pub(crate) fn agree(event: &Totals, slotted: &Totals) {
     assert_eq!(slotted.flows, event.flows);
     assert_eq!(slotted.drops, event.drops);
     assert_eq!(slotted.bursts, event.bursts);
