@@ -70,6 +70,20 @@ def test_the_escape_ends_as_the_window_begins_where_its_limit_is(zrl):
         assert escape == pytest.approx(30_000 * 51.2e-9, rel=0.15)
 
 
+def test_a_window_that_begins_before_the_hotspot_leaves_no_time_to_escape():
+    def limit(begin):
+        windows = {
+            "measure.throughput.window": f"{begin} us .. 3276.8 us",
+            "hotspots.hot.window": "1024 us .. 3276.8 us",
+        }
+        found = over("zrl-og-8", side(SAMPLES, SPACINGS, "B"), side(GD, GAINS), windows)
+        return ends(found[ESCAPE])
+
+    at_its_begin = limit("1024")
+    assert limit("0") == at_its_begin
+    assert limit("3072") != at_its_begin
+
+
 def test_one_message_takes_a_flow_to_the_floor_on_the_limit_of_starvation(zrl):
     inner = [(x, y) for x, y in ends(zrl[STARVES]) if f"{x:g}" in SPACINGS]
     assert inner

@@ -166,10 +166,11 @@ def _memory(spec: Mapping[str, Any], queue: ControlledQueue) -> SharedMemory | N
 
 
 def _until_the_window_s(scenario: Scenario) -> float | None:
-    """From the begin of the hotspot to that of the window in which the throughput is taken."""
+    """From the begin of the hotspot to that of the window in which the throughput is taken; 0 where that
+    begins first."""
     name = utilisation_measures(scenario)[0]
     (hotspot,) = scenario.hotspots.values()
     measure = scenario.measure.get(name) if name else None
     if not isinstance(measure, Utilisation) or measure.window is None or hotspot.window is None:
         return None
-    return float(measure.window.low.s - hotspot.window.low.s)
+    return max(0.0, float(measure.window.low.s - hotspot.window.low.s))
