@@ -12,10 +12,10 @@ from weirlab.search import ControlledSearch, Irregularity, LoadRange, SearchGoal
 from weirlab.search.evidence import Evidence, Stationarity, clopper_pearson
 from weirlab.search.mlr import Mlr
 from weirlab.search.weir import Weir
-from weirlab.testbed.devices import Knee
+from weirlab.testbed.devices import DeepBuffer, Device, Knee
 from weirlab.testbed.sim import DeviceTestbed
 
-counts = st.integers(1, 60).flatmap(lambda trials: st.tuples(st.integers(0, trials), st.just(trials)))
+counts = st.integers(2, 60).flatmap(lambda trials: st.tuples(st.integers(0, trials), st.just(trials)))
 
 
 def at_most(most: int, trials: int, probability: float) -> float:
@@ -58,8 +58,60 @@ def test_more_failures_move_the_interval_and_the_estimate_up(count: tuple[int, i
 
 
 def test_the_estimate_follows_the_rule_of_succession() -> None:
-    one = Evidence(lower_trials=[], upper_trials=[], full_trials=1, exceeding_trials=0, time_s=10.0)
-    assert one.exceed_estimate == pytest.approx(1 / 3)
+    two = Evidence(lower_trials=[], upper_trials=[], full_trials=2, exceeding_trials=0, time_s=10.0)
+    assert two.exceed_estimate == pytest.approx(1 / 4)
+
+
+@pytest.mark.parametrize("full_trials", [0, 1])
+def test_one_trial_tells_nothing_of_the_next_one(full_trials: int) -> None:
+    one = Evidence(lower_trials=[], upper_trials=[], full_trials=full_trials, exceeding_trials=0, time_s=10.0)
+    assert one.exceed_estimate is None
+    assert one.exceed_interval is None
+
+
+def evidence_of(make, goals: list[SearchGoal], device: Device) -> list[Evidence]:  # type: ignore[no-untyped-def]
+    search = ControlledSearch(make(goals, LoadRange(2e4, 29.76e6)), frame_size_bytes=64)
+    bed = DeviceTestbed(device)
+    while (spec := search.ask()) is not None:
+        search.tell(bed.trial(spec))
+    return [goal.evidence for goal in search.result().goals if goal.evidence is not None]
+
+
+def test_an_upper_bound_that_another_goal_had_tested_counts_as_tested() -> None:
+    """On a device whose losses grow fast, all goals have the same bounds; one trial tests them all."""
+    goals = [
+        SearchGoal.ndr(duration_s=10.0, width=0.05),
+        SearchGoal.pdr(0.0001, duration_s=10.0, width=0.05),
+    ]
+    ndr, pdr = evidence_of(Weir, goals, Knee(capacity_fps=7e5))
+    assert ndr.upper_trials[-1].spec.intended_load_fps == pdr.upper_trials[-1].spec.intended_load_fps
+    assert (ndr.stationarity_told, pdr.stationarity) == (
+        "the upper bound failed again",
+        Stationarity.CONFIRMED,
+    )
+    assert pdr.stationarity_told == "the upper bound failed again (tested for NDR)"
+
+
+def test_why_a_bound_was_not_tested_is_said() -> None:
+    ndr, pdr = SearchGoal.ndr(duration_s=10.0), SearchGoal.pdr(0.05, duration_s=10.0)
+    knee = Knee(capacity_fps=7e5)
+    notes = [
+        [each.stationarity_note for each in evidence_of(make, [ndr, pdr], device)]
+        for make, device in (
+            (Weir, knee),
+            (Mlr, knee),
+            (lambda goals, loads: Weir(goals, loads, guard=False), knee),
+            (Weir, Knee(capacity_fps=9e7)),
+        )
+    ]
+    assert notes == [
+        ["", "only the lowest upper bound is, that of NDR"],
+        ["mlr tests no bound again at the end"] * 2,
+        ["'guard' is off"] * 2,
+        ["there is no upper bound"] * 2,
+    ]
+    (buffered,) = evidence_of(Weir, [ndr], DeepBuffer(buffer_frames=600_000))
+    assert buffered.stationarity_told == "not tested (its failure took longer than a tenth of a trial)"
 
 
 @pytest.mark.parametrize("limit_fps", [3.1e5, 5e5, 8.7e5, 2e6])

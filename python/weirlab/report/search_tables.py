@@ -64,18 +64,17 @@ def evidence_table(result: SearchResult) -> Table:
     for goal in result.goals:
         if (found := goal.evidence) is None or goal.lower is None:
             continue
-        low, high = found.exceed_interval
-        telling = found.full_trials > 1
+        chance, interval = found.exceed_estimate, found.exceed_interval
         rows.append(
             [
                 goal.goal.name,
                 f"{len(found.lower_trials)} + {len(found.upper_trials)}",
                 str(found.full_trials),
                 str(found.exceeding_trials),
-                percent(found.exceed_estimate) if telling else "–",
-                f"{percent(low)} … {percent(high)}" if telling else "–",
+                "–" if chance is None else percent(chance),
+                "–" if interval is None else " … ".join(percent(end) for end in interval),
                 seconds_text(found.time_s),
-                str(found.stationarity),
+                found.stationarity_told,
             ]
         )
     return Table(

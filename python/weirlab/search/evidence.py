@@ -37,20 +37,27 @@ class Evidence:
     time_s: float
     """Time of all trials up to the last one that this goal asked for, waits included."""
     stationarity: Stationarity = Stationarity.NOT_TESTED
+    stationarity_note: str = ""
+    """Why it was not tested, or for which other goal; empty where there is nothing to add."""
 
     @property
-    def exceed_interval(self) -> tuple[float, float]:
+    def exceed_interval(self) -> tuple[float, float] | None:
         """Where the probability lies, with 95 % confidence, that a trial of full length at the lower bound
-        loses more than the goal allows."""
-        return clopper_pearson(self.exceeding_trials, self.full_trials)
+        loses more than the goal allows. None after fewer than two: one trial tells nothing of the next."""
+        return clopper_pearson(self.exceeding_trials, self.full_trials) if self.full_trials > 1 else None
 
     @property
-    def exceed_estimate(self) -> float:
+    def exceed_estimate(self) -> float | None:
         """Estimated chance that one more trial of full length at the lower bound fails: (failures + 1) /
-        (trials + 2), the mean of what a uniform prior leaves.
+        (trials + 2), the mean of what a uniform prior leaves. None after fewer than two.
 
         Source: Laplace 1812, the rule of succession."""
-        return (self.exceeding_trials + 1) / (self.full_trials + 2)
+        return (self.exceeding_trials + 1) / (self.full_trials + 2) if self.full_trials > 1 else None
+
+    @property
+    def stationarity_told(self) -> str:
+        """Stationarity and its note in one line."""
+        return str(self.stationarity) + (f" ({self.stationarity_note})" if self.stationarity_note else "")
 
 
 def clopper_pearson(failures: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:

@@ -284,6 +284,9 @@ class Mlr:
     def _stationarity(self, place: int) -> Stationarity:  # noqa: ARG002 (weir knows more)
         return Stationarity.NOT_TESTED
 
+    def _stationarity_note(self, place: int) -> str:  # noqa: ARG002 (weir knows more)
+        return "mlr tests no bound again at the end"
+
     def _evidence(self, place: int, lower: Record | None, upper: Record | None) -> Evidence:
         at_lower = [] if lower is None else lower.of_device
         at_upper = [] if upper is None else _speaking(upper)
@@ -296,6 +299,7 @@ class Mlr:
             exceeding_trials=sum(verdict.high for verdict in full),
             time_s=self._elapsed_s if settled_s is None else settled_s,
             stationarity=self._stationarity(place),
+            stationarity_note=self._stationarity_note(place),
         )
 
 

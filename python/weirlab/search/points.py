@@ -102,8 +102,9 @@ def rates_table(results: Sequence[tuple[PointSearch, SearchResult]]) -> pl.DataF
     l2_bps``), ``regular``, why not (``irregular``), ``trials`` and ``time_s`` of the whole search; and as
     evidence, null where the algorithm gives none: ``lower_trials upper_trials`` made at the bounds,
     ``full_trials`` at the lower one and how many lost too much (``exceeding_trials``), the chance that one
-    more does (``exceed_estimate``) and its 95 % interval (``exceed_low exceed_high``), ``stationarity``, and
-    the time until the goal was reached (``reached_s``)."""
+    more does (``exceed_estimate``) and its 95 % interval (``exceed_low exceed_high``), these null after a
+    single trial, ``stationarity`` and ``stationarity_note`` (why it was not tested, or for which other goal),
+    and the time until the goal was reached (``reached_s``)."""
     factors = list(results[0][0].levels) if results else []
     rows = [
         {
@@ -178,6 +179,7 @@ _FOUND = {
     "exceed_low": pl.Float64,
     "exceed_high": pl.Float64,
     "stationarity": pl.String,
+    "stationarity_note": pl.String,
     "reached_s": pl.Float64,
 }
 _COUNTED = {
@@ -225,7 +227,7 @@ def _evidence(goal: GoalResult) -> dict[str, float | str | None]:
     """What speaks for the bounds, where the algorithm classifies loads."""
     if (found := goal.evidence) is None:
         return {}
-    low, high = found.exceed_interval
+    low, high = found.exceed_interval or (None, None)
     return {
         "lower_trials": len(found.lower_trials),
         "upper_trials": len(found.upper_trials),
@@ -235,5 +237,6 @@ def _evidence(goal: GoalResult) -> dict[str, float | str | None]:
         "exceed_low": low,
         "exceed_high": high,
         "stationarity": str(found.stationarity),
+        "stationarity_note": found.stationarity_note,
         "reached_s": found.time_s,
     }

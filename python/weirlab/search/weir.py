@@ -506,12 +506,46 @@ class Weir(Mlr):
         if changes[place] is not None:
             return Stationarity.SETTLED
         _, upper = self._bounds(place)
-        guard = None if upper is None else self._guard_at(place, upper)
-        if upper is None or guard is None or not (guard.clean or guard.failed):
+        tested = None if upper is None else self._tested(place, upper)
+        if upper is None or tested is None:
             return Stationarity.NOT_TESTED
+        guard, _ = tested
         if guard.clean and (guard.failed or self._is_at_random(place, upper)):
             return Stationarity.RANDOM
         return Stationarity.CONFIRMED if guard.failed else Stationarity.NOT_TESTED
+
+    def _tested(self, place: int, upper: Record) -> tuple[_Guard, int] | None:
+        """The tests of the load of this upper bound, and the place of the goal that asked for them: the goal
+        itself, or another one whose upper bound was the same load."""
+        for other in (place, *range(len(self.goals))):
+            guard = self._guard_at(other, upper)
+            if guard is not None and (guard.clean or guard.failed):
+                return guard, other
+        return None
+
+    def _stationarity_note(self, place: int) -> str:
+        _, upper = self._bounds(place)
+        tested = None if upper is None else self._tested(place, upper)
+        stationarity = self._stationarity(place)
+        if stationarity in (Stationarity.CONFIRMED, Stationarity.RANDOM) and tested is not None:
+            return "" if tested[1] == place else f"tested for {self.goals[tested[1]].name}"
+        if stationarity is not Stationarity.NOT_TESTED:
+            return ""
+        if not self._guard:
+            return "'guard' is off"
+        if upper is None:
+            return "there is no upper bound"
+        if upper.beyond_tester:
+            return "the tester could not offer the upper bound"
+        if tested is not None:
+            return "the search ended amid the tests"
+        strictest = min(range(len(self.goals)), key=self._strictness)
+        if self._test_s(strictest, self._bounds(strictest)[1] or upper) is None:
+            whose = "its failure" if strictest == place else f"the failure of {self.goals[strictest].name}"
+            return f"{whose} took longer than a tenth of a trial"
+        if strictest != place:
+            return f"only the lowest upper bound is, that of {self.goals[strictest].name}"
+        return "the search ended before"
 
     def _why_not_stationary(self, place: int) -> str:
         if self._stationarity(place) not in (Stationarity.CHANGED, Stationarity.CHANGING):
