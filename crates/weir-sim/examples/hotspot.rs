@@ -1,10 +1,11 @@
-//! The congestion benchmark on either engine: throughput, and cells per second of CPU time.
+//! The congestion benchmark on either engine: throughput, cells per second of CPU time, and the time that it takes.
 //!
 //!     cargo run --release --example hotspot -- [--children 32] [--parents 1] [--hotspot og|ig|none]
 //!         [--ps 0.03 --gd 0.002 [--half]] [--burst 1] [--load 0.85] [--slots 60000] [--warm-up 4000]
-//!         [--round-trip 0] [--seed 0] [--no-flows] [--event] [--frame-bytes 64]
+//!         [--round-trip 0] [--seed 0] [--no-flows] [--event] [--frame-bytes 64] [--threads 1]
 
 use std::process::ExitCode;
+use std::time::Instant;
 
 use weir_sim::hotspots::{Benchmark, Hotspot};
 use weir_sim::{Plan, Progress, simulate};
@@ -62,10 +63,11 @@ fn run(words: &[String]) -> Result<String, String> {
     let every_ps = benchmark.slot() * 1000;
     spec.record.traffic = (0..2).map(|traffic| weir_core::spec::TrafficProbe { traffic, every_ps }).collect();
     let plan = Plan::new(spec).map_err(|error| error.to_string())?;
-    let before = cpu_seconds()?;
+    let threads = number("--threads", 1.0)? as usize;
+    let (before, begin) = (cpu_seconds()?, Instant::now());
     let seeds = [number("--seed", 0.0)? as u64];
-    let totals = simulate(&plan, &seeds, 1, &Progress::new()).map_err(|error| error.to_string())?.remove(0);
-    let cpu = cpu_seconds()? - before;
+    let totals = simulate(&plan, &seeds, threads, &Progress::new()).map_err(|error| error.to_string())?.remove(0);
+    let (cpu, wall) = (cpu_seconds()? - before, begin.elapsed().as_secs_f64());
     let (from, middle) = (benchmark.warm_up / 1000, benchmark.warm_up / 1000 + benchmark.slots / 2000);
     let second_half = totals.deliveries.iter().flat_map(|(_, rows)| &rows[middle as usize..]).map(|row| row.frames);
     let aggregate = second_half.sum::<u64>() as f64 / (benchmark.slots / 2) as f64 / f64::from(benchmark.hosts());
@@ -77,7 +79,7 @@ fn run(words: &[String]) -> Result<String, String> {
     let queue = rows.last().map_or(0, |row| row.queue_bytes / benchmark.frame_bytes);
     Ok(format!(
         "{{\"aggregate\":{aggregate:.4},\"hot\":{hot:.4},\"drops\":{drops},\"peak\":{peak},\"xoffs\":{xoffs},\
-         \"queue\":{queue},\"hops\":{},\"cpu_s\":{cpu:.3},\"mhops_per_s\":{:.1}}}",
+         \"queue\":{queue},\"hops\":{},\"cpu_s\":{cpu:.3},\"wall_s\":{wall:.3},\"mhops_per_s\":{:.1}}}",
         totals.packet_hops,
         totals.packet_hops as f64 / cpu / 1e6
     ))

@@ -49,18 +49,20 @@ impl Progress {
     }
 }
 
-/// Runs one replicate per seed on at most `threads` threads; the results stand in the order of the seeds.
+/// Runs one replicate per seed on at most `threads` threads; the results stand in the order of the seeds. Threads that are
+/// left help single runs where they can: sources of the slotted engine draw ahead.
 ///
 /// # Errors
 /// That of the first replicate, in the order of the seeds, that has one; an error ends the batch.
 pub fn simulate(plan: &Plan, seeds: &[u64], threads: usize, progress: &Progress) -> Result<Vec<Totals>, SimError> {
     let results: Mutex<Vec<Option<Result<Totals, SimError>>>> = Mutex::new(seeds.iter().map(|_| None).collect());
     let next = AtomicUsize::new(0);
+    let has_spare = threads >= 2 * seeds.len();
     let work = || {
         loop {
             let place = next.fetch_add(1, Ordering::Relaxed);
             let Some(&seed) = seeds.get(place) else { return };
-            let result = replicate(plan, seed, progress);
+            let result = replicate(plan, seed, has_spare, progress);
             if result.is_err() {
                 progress.cancel();
             }
@@ -82,8 +84,8 @@ pub fn simulate(plan: &Plan, seeds: &[u64], threads: usize, progress: &Progress)
     }
 }
 
-/// One replicate, from the first event to the last.
-fn replicate(plan: &Plan, seed: u64, progress: &Progress) -> Result<Totals, SimError> {
+/// One replicate, from the first event to the last; with a thread to spare, if it can use one.
+fn replicate(plan: &Plan, seed: u64, has_spare: bool, progress: &Progress) -> Result<Totals, SimError> {
     let end = plan.spec().run.duration_ps;
     let mut told = 0;
     let mut tell = |now: Time| {
@@ -97,7 +99,7 @@ fn replicate(plan: &Plan, seed: u64, progress: &Progress) -> Result<Totals, SimE
     }
     let totals = match plan.spec().run.engine {
         Engine::Event | Engine::EventTotals => Sim::standard(plan, seed).run(&mut tell)?,
-        Engine::Slotted { .. } => slotted::run(plan, seed, &mut tell)?,
+        Engine::Slotted { .. } => slotted::run(plan, seed, has_spare, &mut tell)?,
     };
     let _ = tell(Time::ZERO + end);
     Ok(totals)

@@ -8,7 +8,7 @@ use weir_core::units::Span;
 
 use crate::slotted::bits::{self, Ready};
 use crate::slotted::cell::Cell;
-use crate::slotted::sources::{PlacedSource, Sources};
+use crate::slotted::sources::Sources;
 use crate::slotted::switches::NONE;
 use limiters::Limiter;
 pub(super) use limiters::Obedience;
@@ -45,7 +45,7 @@ struct Host {
 /// All hosts.
 #[derive(Debug)]
 pub(super) struct Adapters {
-    sources: Sources,
+    pub(super) sources: Sources,
     hosts: Vec<Host>,
     /// By host: cells that wait, and their greatest number after a slot.
     backlog: Vec<u32>,
@@ -106,13 +106,8 @@ pub(super) struct Kind {
 }
 
 impl Adapters {
-    /// Hosts of these kinds; sources stand in order of their hosts.
-    pub(super) fn new(
-        kinds: &[Kind],
-        sources: Vec<PlacedSource>,
-        obedience: Option<Obedience>,
-        slot: Span,
-    ) -> Adapters {
+    /// Hosts of these kinds, with their sources.
+    pub(super) fn new(kinds: &[Kind], sources: Sources, obedience: Option<Obedience>, slot: Span) -> Adapters {
         let n = kinds.len();
         let mut first = 0;
         let mut hosts = Vec::with_capacity(n);
@@ -122,7 +117,6 @@ impl Adapters {
             first += count;
         }
         let row = n.div_ceil(64);
-        let sources = Sources::new(sources, slot);
         let mut strict = vec![0; row];
         for (host, kind) in kinds.iter().enumerate() {
             let is_strict = !kind.has_voqs || sources.has_several(host as u16);
@@ -189,12 +183,12 @@ impl Adapters {
     }
 
     /// Generates the cells of slot `now` and decides what each host sends in it, unless it is `held`: see
-    /// [`Adapters::sends`]. `sent` counts what is generated, by flow.
+    /// [`Adapters::sends`].
     #[inline]
-    pub(super) fn step(&mut self, now: u32, end: u32, held: &[u64], sent: &mut [u32]) {
+    pub(super) fn step(&mut self, now: u32, held: &[u64]) {
         if now >= self.sources.generated_to() {
             self.catch_up(now);
-            self.sources.generate(now, end, sent);
+            self.sources.generate();
         }
         if self.is_single && self.rates == 0 && self.waits.iter().zip(held).all(|(waits, held)| waits | held == 0) {
             // Nothing stands in the way of anything.
@@ -225,7 +219,7 @@ impl Adapters {
     #[inline]
     pub(super) fn sends(&self) -> &[Cell] {
         match &self.passing {
-            Some(places) => &self.sources.cells[places.clone()],
+            Some(places) => self.sources.cells(places.clone()),
             None => &self.cells[..self.outgoing],
         }
     }
@@ -284,7 +278,7 @@ impl Adapters {
         let (limited, row) = (&self.limited[..], self.row);
         let (cells, mut outgoing) = (&mut self.cells[..], self.outgoing);
         let mut waits = None;
-        for &cell in &self.sources.cells[places.clone()] {
+        for &cell in self.sources.cells(places.clone()) {
             places.start += 1;
             let (host, to) = (usize::from(host_of[usize::from(cell.source())]), usize::from(cell.to()));
             let (word, bit) = (host / 64, 1 << (host % 64));

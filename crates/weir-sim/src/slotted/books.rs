@@ -68,8 +68,7 @@ const IRREGULAR: u32 = 1 << 31;
 /// Everything that is counted of deliveries.
 #[derive(Debug)]
 pub(super) struct Books {
-    /// Cells generated, by flow, and cells delivered; empty where flows are not counted.
-    pub(super) sent: Vec<u32>,
+    /// Cells delivered, by flow; empty where flows are not counted.
     pub(super) flows: Vec<Delays>,
     /// By flow; empty where every cell is a burst of its own.
     bursts: Vec<Bursts>,
@@ -96,7 +95,6 @@ impl Books {
     pub(super) fn new<'a>(sources: impl Iterator<Item = Listed<'a>>, flows: usize, has_bursts: bool) -> Books {
         let none = Bursts { whole: Delays::NONE, born: CLOSED };
         let mut books = Books {
-            sent: vec![0; flows],
             flows: vec![Delays::NONE; flows],
             bursts: vec![none; if has_bursts { flows } else { 0 }],
             of_source: Vec::new(),

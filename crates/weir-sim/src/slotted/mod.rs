@@ -29,6 +29,7 @@ mod transit;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::ControlFlow;
+use std::thread;
 
 use weir_core::units::{Bytes, Span, Time};
 
@@ -45,16 +46,29 @@ use points::Points;
 use routes::Routes;
 use switches::{Lanes, NONE, Queues, Turn};
 
-/// One run of `plan`, whose engine is the slotted one. `ask` is told the time now and then and says whether to go on.
-pub(crate) fn run(plan: &Plan, seed: u64, ask: impl FnMut(Time) -> ControlFlow<()>) -> Result<Totals, SimError> {
+/// One run of `plan`, whose engine is the slotted one, on one thread or two, which changes nothing but the time it takes.
+/// `ask` is told the time now and then and says whether to go on.
+pub(crate) fn run(
+    plan: &Plan,
+    seed: u64,
+    draws_ahead: bool,
+    ask: impl FnMut(Time) -> ControlFlow<()>,
+) -> Result<Totals, SimError> {
     let mut kernel = setup::kernel(plan, seed);
-    // What only some runs need costs the others nothing.
-    match (kernel.queues.by_input, kernel.queues.memories.len() == 1) {
-        (true, true) => kernel.run::<true, true>(seed, ask),
-        (true, false) => kernel.run::<true, false>(seed, ask),
-        (false, true) => kernel.run::<false, true>(seed, ask),
-        (false, false) => kernel.run::<false, false>(seed, ask),
-    }?;
+    thread::scope(|scope| {
+        let drawing = if draws_ahead { kernel.adapters.sources.draw_ahead(scope) } else { None };
+        // What only some runs need costs the others nothing.
+        let ended = match (kernel.queues.by_input, kernel.queues.memories.len() == 1) {
+            (true, true) => kernel.run::<true, true>(seed, ask),
+            (true, false) => kernel.run::<true, false>(seed, ask),
+            (false, true) => kernel.run::<false, true>(seed, ask),
+            (false, false) => kernel.run::<false, false>(seed, ask),
+        };
+        if let Some(drawing) = drawing {
+            kernel.adapters.sources.end_drawing(drawing);
+        }
+        ended
+    })?;
     report::close(kernel, plan, seed)
 }
 

@@ -196,7 +196,7 @@ fn balance(kernel: &Kernel, plan: &Plan, seed: u64) -> Result<Vec<FlowTotals>, S
     }
     let (size, slot) = (kernel.size.count(), kernel.slot);
     let mut flows = Vec::with_capacity(live.len());
-    let counts = kernel.books.sent.iter().zip(&kernel.books.flows);
+    let counts = kernel.adapters.sources.sent().iter().zip(&kernel.books.flows);
     for (id, (((&sent, flow), live), dropped)) in counts.zip(live).zip(dropped).enumerate() {
         let (sent, delivered) = (sent.into(), flow.count.into());
         if sent != delivered + dropped + live {

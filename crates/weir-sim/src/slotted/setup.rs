@@ -14,7 +14,7 @@ use super::holds::{Holds, Watermarks};
 use super::outlets::Outlets;
 use super::points::{Delays, Points};
 use super::routes::Routes;
-use super::sources::PlacedSource;
+use super::sources::{PlacedSource, Sources};
 use super::switches::{Input, Lanes, Memory, NONE, Queues, Turn};
 use super::{Kernel, Lags, Recorded};
 use crate::plan::Plan;
@@ -88,7 +88,8 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
         }
     }
     let run_seed = Seed::new(seed);
-    let (sources, books) = sources(plan, run_seed);
+    let (placed, books) = sources(plan, run_seed);
+    let sources = Sources::new(placed, slot, end, books.flows.len());
     let probe = |probe: &weir_core::spec::PortProbe| Recorded {
         link: lanes.link(probe.port),
         every: u32::try_from(probe.every_ps.ps() / slot.ps()).unwrap_or(u32::MAX),

@@ -1,7 +1,10 @@
 //! The sources of all hosts. They generate the cells of many slots at once, source by source, and lay them down slot by
-//! slot.
+//! slot. They know nothing of what becomes of the cells: where a run has a thread to spare, it draws ahead.
 
+use std::mem;
 use std::ops::Range;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{Scope, ScopedJoinHandle};
 
 use weir_core::traffic::Emissions;
 use weir_core::units::Span;
@@ -26,76 +29,77 @@ struct Source {
     first_target: u32,
     /// The flow to the first of them.
     first_flow: u32,
-    /// Cells that it has among those generated at once, and the place of the destination of the last one.
-    made: u32,
-    last: u32,
 }
 
-/// All sources, in order of their hosts.
+/// What is generated in the slots `from .. to`.
 #[derive(Debug)]
-pub(super) struct Sources {
-    sources: Vec<Source>,
-    targets: Vec<u16>,
-    /// The host of each.
-    pub(super) host_of: Vec<u16>,
-    slot: Span,
-    /// Slots that are generated at once: `from .. to`.
-    slots: u32,
+struct Batch {
     from: u32,
     to: u32,
-    /// What each of them generates, in order of sources: a row of as many as there are sources for each slot.
-    pub(super) cells: Vec<Cell>,
+    /// In order of sources: a row of as many as there are sources for each slot.
+    cells: Vec<Cell>,
     /// Where the cells of each row end.
     ends: [u32; MOST_SLOTS],
+    /// Cells of each source, and where the last one goes.
+    made: Vec<(u32, u16)>,
 }
 
 /// Cells that are generated at once, about, and slots of them.
 const CELLS: usize = 1 << 10;
 const MOST_SLOTS: usize = 64;
+/// Batches that threads hand to each other at once, and how many such chunks there are.
+const CHUNK: usize = 16;
+const CHUNKS: usize = 4;
 
-impl Sources {
-    pub(super) fn new(placed: Vec<PlacedSource>, slot: Span) -> Sources {
-        let count = placed.len();
-        let slots = (CELLS / count).clamp(8, MOST_SLOTS);
-        let mut sources = Vec::with_capacity(count);
-        let (mut targets, mut host_of) = (Vec::new(), Vec::with_capacity(count));
-        for placed in placed {
-            let due = placed.emissions.peek().ps() / slot.ps();
-            let (first_target, first_flow) = (targets.len() as u32, placed.first_flow);
-            sources.push(Source { emissions: placed.emissions, due, first_target, first_flow, made: 0, last: 0 });
-            targets.extend(placed.targets);
-            host_of.push(placed.host as u16);
-        }
-        let cells = vec![Cell::NONE; slots * count];
-        Sources { sources, targets, host_of, slot, slots: slots as u32, from: 0, to: 0, cells, ends: [0; MOST_SLOTS] }
+type Chunk = Vec<Batch>;
+
+impl Batch {
+    fn new(sources: usize) -> Batch {
+        let cells = vec![Cell::NONE; slots_at_once(sources) * sources];
+        Batch { from: 0, to: 0, cells, ends: [0; MOST_SLOTS], made: vec![(0, 0); sources] }
     }
+}
 
-    /// The slot up to which all cells are generated.
-    #[inline]
-    pub(super) fn generated_to(&self) -> u32 {
-        self.to
-    }
+fn slots_at_once(sources: usize) -> usize {
+    (CELLS / sources).clamp(8, MOST_SLOTS)
+}
 
-    /// Generates the cells of some slots from `now` on, before `end`. `sent` counts those of each flow, if there are any.
-    pub(super) fn generate(&mut self, now: u32, end: u32, sent: &mut [u32]) {
-        (self.from, self.to) = (now, now.saturating_add(self.slots).min(end));
+/// Generates what all sources do, batch after batch.
+#[derive(Debug)]
+struct Drawer {
+    sources: Vec<Source>,
+    targets: Vec<u16>,
+    slot: Span,
+    /// The slot that the next batch begins with, and that in which the run ends.
+    next: u32,
+    end: u32,
+    /// Cells generated, by flow; empty where flows are not counted.
+    sent: Vec<u32>,
+}
+
+impl Drawer {
+    /// Generates the cells of some slots, before the end.
+    fn draw(&mut self, batch: &mut Batch) {
+        let slots = slots_at_once(self.sources.len()) as u32;
+        (batch.from, batch.to) = (self.next, self.next.saturating_add(slots).min(self.end));
+        self.next = batch.to;
         let row = self.sources.len() as u32;
-        for (end, number) in self.ends.iter_mut().zip(0..self.slots) {
+        for (end, number) in batch.ends.iter_mut().zip(0..slots) {
             *end = number * row;
         }
-        if sent.is_empty() { self.draw::<false>(sent) } else { self.draw::<true>(sent) }
+        if self.sent.is_empty() { self.fill::<false>(batch) } else { self.fill::<true>(batch) }
     }
 
-    fn draw<const COUNTED: bool>(&mut self, sent: &mut [u32]) {
-        let (from, slot, until) = (u64::from(self.from), self.slot, u64::from(self.to));
-        let (cells, ends) = (&mut self.cells[..], &mut self.ends);
-        for (id, source) in (0..).zip(&mut self.sources) {
-            source.made = 0;
+    fn fill<const COUNTED: bool>(&mut self, batch: &mut Batch) {
+        let (from, slot, until) = (u64::from(batch.from), self.slot, u64::from(batch.to));
+        let (cells, ends) = (&mut batch.cells[..], &mut batch.ends);
+        for ((id, source), all) in (0..).zip(&mut self.sources).zip(&mut batch.made) {
+            *all = (0, 0);
             if source.due >= until {
                 continue;
             }
             let targets = &self.targets[source.first_target as usize..];
-            let sent = if COUNTED { &mut sent[source.first_flow as usize..] } else { &mut [] };
+            let sent = if COUNTED { &mut self.sent[source.first_flow as usize..] } else { &mut [] };
             let (mut made, mut last) = (0_u32, 0);
             // A source generates one cell in a slot at most.
             source.due = source.emissions.draw_slots(until, slot, |at, place, is_last| {
@@ -107,28 +111,152 @@ impl Sources {
                 }
                 (made, last) = (made.wrapping_add(1), place);
             });
-            (source.made, source.last) = (made, last);
+            *all = (made, targets[last as usize]);
         }
+    }
+
+    /// Generates all that is left, in chunks that were `used`, until nobody takes them.
+    fn work(mut self, used: &Receiver<Chunk>, full: &Sender<Chunk>) -> Drawer {
+        while self.next < self.end
+            && let Ok(mut chunk) = used.recv()
+        {
+            for batch in &mut chunk {
+                self.draw(batch);
+            }
+            if full.send(chunk).is_err() {
+                break;
+            }
+        }
+        self
+    }
+}
+
+/// Where batches come from.
+#[derive(Debug)]
+enum Feed {
+    Here(Drawer),
+    /// Another thread draws ahead: the chunk in use, the place of the next batch in it, and the ways between both.
+    Ahead {
+        chunk: Chunk,
+        place: usize,
+        full: Receiver<Chunk>,
+        used: Sender<Chunk>,
+    },
+    /// The way from one to the other.
+    Moving,
+}
+
+/// A thread that draws ahead.
+pub(super) struct Drawing<'scope>(ScopedJoinHandle<'scope, Drawer>);
+
+/// All sources, in order of their hosts.
+#[derive(Debug)]
+pub(super) struct Sources {
+    feed: Feed,
+    /// What is sent now.
+    batch: Batch,
+    /// The host of each.
+    pub(super) host_of: Vec<u16>,
+}
+
+impl Sources {
+    /// Sources that generate until slot `end`; of this many flows each cell is counted.
+    pub(super) fn new(placed: Vec<PlacedSource>, slot: Span, end: u32, flows: usize) -> Sources {
+        let count = placed.len();
+        let mut sources = Vec::with_capacity(count);
+        let (mut targets, mut host_of) = (Vec::new(), Vec::with_capacity(count));
+        for placed in placed {
+            let due = placed.emissions.peek().ps() / slot.ps();
+            let (first_target, first_flow) = (targets.len() as u32, placed.first_flow);
+            sources.push(Source { emissions: placed.emissions, due, first_target, first_flow });
+            targets.extend(placed.targets);
+            host_of.push(placed.host as u16);
+        }
+        let drawer = Drawer { sources, targets, slot, next: 0, end, sent: vec![0; flows] };
+        Sources { feed: Feed::Here(drawer), batch: Batch::new(count), host_of }
+    }
+
+    /// Lets another thread draw ahead from now on. What it draws is the same.
+    pub(super) fn draw_ahead<'scope>(&mut self, scope: &'scope Scope<'scope, '_>) -> Option<Drawing<'scope>> {
+        let Feed::Here(drawer) = mem::replace(&mut self.feed, Feed::Moving) else { return None };
+        let ((give, full), (used, take)) = (mpsc::channel(), mpsc::channel());
+        for _ in 0..CHUNKS {
+            let chunk = (0..CHUNK).map(|_| Batch::new(self.host_of.len())).collect();
+            let _ = used.send(chunk);
+        }
+        self.feed = Feed::Ahead { chunk: Chunk::new(), place: 0, full, used };
+        Some(Drawing(scope.spawn(move || drawer.work(&take, &give))))
+    }
+
+    /// Ends the thread that draws ahead.
+    pub(super) fn end_drawing(&mut self, drawing: Drawing<'_>) {
+        // A drawer that waits for a chunk, or for someone to take one, sees that nobody does.
+        self.feed = Feed::Moving;
+        match drawing.0.join() {
+            Ok(drawer) => self.feed = Feed::Here(drawer),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+
+    /// Cells generated, by flow.
+    pub(super) fn sent(&self) -> &[u32] {
+        match &self.feed {
+            Feed::Here(drawer) => &drawer.sent,
+            _ => &[],
+        }
+    }
+
+    /// The slot up to which all cells are generated.
+    #[inline]
+    pub(super) fn generated_to(&self) -> u32 {
+        self.batch.to
+    }
+
+    /// Goes on to the cells of the next slots.
+    pub(super) fn generate(&mut self) {
+        match &mut self.feed {
+            Feed::Here(drawer) => drawer.draw(&mut self.batch),
+            Feed::Ahead { chunk, place, full, used } => {
+                if *place == chunk.len() {
+                    let empty = mem::take(chunk);
+                    if !empty.is_empty() {
+                        // The drawer is gone when all is drawn.
+                        let _ = used.send(empty);
+                    }
+                    *chunk = full.recv().expect("a drawer draws until the end of the run");
+                    *place = 0;
+                }
+                mem::swap(&mut self.batch, &mut chunk[*place]);
+                *place += 1;
+            }
+            Feed::Moving => unreachable!("nothing is sent while a thread begins or ends"),
+        }
+    }
+
+    /// The cells at these places.
+    #[inline]
+    pub(super) fn cells(&self, places: Range<usize>) -> &[Cell] {
+        &self.batch.cells[places]
     }
 
     /// The places of the cells of slot `now`.
     #[inline]
     pub(super) fn slot(&self, now: u32) -> Range<usize> {
-        let number = (now - self.from) as usize;
-        number * self.sources.len()..self.ends[number] as usize
+        let number = (now - self.batch.from) as usize;
+        number * self.host_of.len()..self.batch.ends[number] as usize
     }
 
     /// What hosts that send all that is generated at once send in the slots `from .. to`: tells the host of each cell, or of
     /// many, how many they are, and where the last one goes.
     pub(super) fn passed(&self, from: u32, to: u32, mut tell: impl FnMut(usize, u32, u16)) {
-        if (from, to) == (self.from, self.to) {
-            for (source, &host) in self.sources.iter().zip(&self.host_of).filter(|(source, _)| source.made > 0) {
-                tell(host.into(), source.made, self.targets[(source.first_target + source.last) as usize]);
+        if (from, to) == (self.batch.from, self.batch.to) {
+            for (&(made, last), &host) in self.batch.made.iter().zip(&self.host_of).filter(|((made, _), _)| *made > 0) {
+                tell(host.into(), made, last);
             }
             return;
         }
         for slot in from..to {
-            for cell in &self.cells[self.slot(slot)] {
+            for &cell in self.cells(self.slot(slot)) {
                 tell(self.host_of[usize::from(cell.source())].into(), 1, cell.to());
             }
         }

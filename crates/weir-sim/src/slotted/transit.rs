@@ -80,7 +80,7 @@ impl Kernel {
     /// Hosts generate and send.
     #[inline]
     pub(super) fn send<const BY_INPUT: bool, const STAR: bool>(&mut self, now: u32) {
-        self.adapters.step(now, self.end, &self.holds.hosts_held, &mut self.books.sent);
+        self.adapters.step(now, &self.holds.hosts_held);
         let arrival = now + 1 + self.lags.to_switch;
         if self.lags.to_switch == 0 && arrival < self.end {
             self.books.hops += self.adapters.sends().len() as u64;

@@ -250,6 +250,41 @@ fn runs_depend_on_the_seed_alone() {
 }
 
 #[test]
+fn sources_that_draw_ahead_draw_the_same() {
+    let mut benchmarks = vec![
+        Benchmark { slots: 70, warm_up: 10, ..Benchmark::single_stage(4) },
+        Benchmark::single_stage(8),
+        Benchmark { burst: 24.0, hotspot: Hotspot::Inputs(3), ..Benchmark::single_stage(32).with_bcn(0.05, 0.005) },
+        Benchmark { flows: false, ..Benchmark::single_stage(32) },
+        Benchmark { children: vec![4, 8], parents: vec![1, 4], round_trip: 4, ..Benchmark::single_stage(32) },
+    ];
+    for benchmark in &mut benchmarks {
+        // Beyond the end of the last chunk, and not at the end of a batch.
+        benchmark.slots = benchmark.slots.min(9_999);
+        let plan = Plan::new(benchmark.spec()).expect("a legal spec");
+        let on = |threads| simulate(&plan, &[5, 6], threads, &Progress::new()).expect("lawful runs");
+        assert_eq!(on(1), on(4), "{benchmark:?}");
+    }
+}
+
+#[test]
+fn a_run_that_draws_ahead_ends_when_it_is_told_to() {
+    let mut benchmark = Benchmark::single_stage(32);
+    benchmark.slots = 50_000_000;
+    let plan = Plan::new(benchmark.spec()).expect("a legal spec");
+    let progress = Progress::new();
+    let ended = std::thread::scope(|scope| {
+        let run = scope.spawn(|| simulate(&plan, &[1], 2, &progress));
+        while progress.done() == 0 {
+            std::thread::yield_now();
+        }
+        progress.cancel();
+        run.join().expect("no panic")
+    });
+    assert!(matches!(ended, Err(weir_sim::SimError::Interrupted)));
+}
+
+#[test]
 fn without_flows_the_ports_count_the_same() {
     let mut benchmark = Benchmark::single_stage(8);
     benchmark.slots = 3_000;
