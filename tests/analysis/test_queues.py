@@ -4,10 +4,13 @@ import copy
 
 import pytest
 
-from weirlab.analysis import over_plane, read_axes
+from weirlab.analysis import controlled_queues, hot_ones, over_plane, read_axes
+from weirlab.analysis.hotspots import hotspot_facts
 from weirlab.analysis.queues import queues_in
+from weirlab.analysis.ranking import rank_queues
 from weirlab.analysis.stability import loops_of
 from weirlab.errors import InputError
+from weirlab.scenario import load
 from weirlab.theory.bcn import BcnPoint
 from weirlab.theory.qcn import QcnPoint
 
@@ -203,3 +206,49 @@ def test_a_parameter_that_the_scheme_lacks_is_refused():
     (queue,) = queues_in(changed(bcn=None, qcn=QCN))
     with pytest.raises(InputError, match="QCN has no parameter 'ru'"):
         over_plane(queue, read_axes("ru=1 Mbit/s..2 Mbit/s:2,p=0.01..0.02:2"))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"hotspots.hot.degree": "50 %"},
+        {"run.duration": "6 ms"},  # the background that comes back afterwards is no part of the hotspot
+    ],
+)
+def test_the_queue_of_an_input_generated_hotspot_is_that_of_its_makers(changes):
+    scenario = load("zrl-ig").assign(changes)
+    (facts,) = hotspot_facts(scenario)
+    (queue, *_) = hot_ones(controlled_queues(scenario))
+    assert queue.severity == pytest.approx(facts.severity)
+    assert queue.degree == pytest.approx(facts.degree)
+    assert queue.sources == queue.point.flows == facts.sources
+    assert queue.classes == f"{facts.severity_class}, {facts.degree_class}"
+
+
+def test_an_output_generated_hotspot_asks_as_much_more_than_an_input_generated_one_as_theory_says():
+    """HSD/mu: 31 / 0.2 against 8 / 1."""
+    og, ig = (rank_queues(s, controlled_queues(s))[0].demand for s in (load("zrl-og"), load("zrl-ig")))
+    assert og.increase / ig.increase == pytest.approx(155 / 8)
+    assert og.decrease / ig.decrease == pytest.approx((155 / 8) ** 2)
+
+
+def test_each_of_several_hotspots_has_the_queue_of_its_own_time():
+    scenario = load("zrl-ig").assign(
+        {
+            "hotspots.hot.window": "204.8 us .. 1024 us",
+            "hotspots.late": {
+                "kind": "input-generated",
+                "at": "host-9",
+                "flows": [{"from": "host-[20-23]", "load": "50 %"}],
+                "window": "1536 us .. 3276.8 us",
+            },
+            "measure.recovery": None,
+        }
+    )
+    hot = {queue.port: queue for queue in hot_ones(controlled_queues(scenario))}
+    assert set(hot) == {"switch-0->host-0", "switch-0->host-9"}
+    for facts in hotspot_facts(scenario):
+        queue = hot[f"switch-0->{facts.at}"]
+        assert queue.severity == pytest.approx(facts.severity)
+        assert queue.sources == facts.sources

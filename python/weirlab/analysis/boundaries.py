@@ -20,6 +20,7 @@ from weirlab.analysis.queues import ControlledQueue, queues_in
 from weirlab.analysis.stability import loops_of
 from weirlab.errors import InputError, ScenarioError, UnsupportedError
 from weirlab.scenario import Scenario
+from weirlab.scenario.demands import middle_ps
 from weirlab.scenario.hotspots import OutputGenerated
 from weirlab.scenario.layout import layout_of
 from weirlab.scenario.measure import Utilisation
@@ -127,11 +128,11 @@ def _ratios(base: Scenario, changes: Mapping[str, Any]) -> Iterator[tuple[str, f
 
 def _queue(scenario: Scenario, spec: Mapping[str, Any]) -> ControlledQueue | None:
     """The severest queue, or that of the hotspot."""
-    ports = None
-    if len(scenario.hotspots) == 1:
-        (hotspot,) = scenario.hotspots.values()
-        ports = [q for q, port in enumerate(layout_of(spec["network"]).ports) if port.target == hotspot.at]
-    return next(iter(queues_in(spec, ports)), None)
+    if len(scenario.hotspots) != 1:
+        return next(iter(queues_in(spec)), None)
+    (hotspot,) = scenario.hotspots.values()
+    ports = [q for q, port in enumerate(layout_of(spec["network"]).ports) if port.target == hotspot.at]
+    return next(iter(queues_in(spec, ports, middle_ps(hotspot, spec))), None)
 
 
 def _is_output_generated(scenario: Scenario) -> bool:

@@ -6,18 +6,19 @@ All is read from the resolved spec, as the simulator gets it.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from weirlab.analysis.routes import Routes
 from weirlab.errors import ScenarioError
 from weirlab.scenario import Scenario
+from weirlab.scenario.demands import middle_ps
 from weirlab.scenario.layout import layout_of
 from weirlab.scenario.resolve import translated
 from weirlab.scenario.resolve_hotspots import mean_rate_fps, mean_size_bytes, targets_of
 from weirlab.theory.bcn import BcnPoint
-from weirlab.theory.hotspot import degree_class, severity_class
+from weirlab.theory.hotspot import degree_class, fair_shares, severity_class
 from weirlab.theory.qcn import QcnPoint
 
 __all__ = ["ControlledQueue", "controlled_queues", "hot_ones", "queues_in"]
@@ -42,9 +43,11 @@ class ControlledQueue:
     line_fps: float
     """Line rate of the senders."""
     sources: int
-    """Hosts whose flows pass the queue."""
-    hosts: int
-    """Hosts that send at all, without the one behind the port: nobody sends to itself."""
+    """Hosts whose flows the queue holds back: that ask for more than their fair share of it, or all that
+    pass where nobody does."""
+    degree: float
+    """HSD: the part of the sending hosts whose flows are held back; 1 where all do that can, as nobody sends
+    to itself."""
     offered_fps: float
     """What the flows would bring if nothing held them back."""
 
@@ -57,11 +60,6 @@ class ControlledQueue:
     def severity(self) -> float:
         """HSV: offered over served; above 1 the queue is a hotspot."""
         return self.offered_fps / self.point.service_fps
-
-    @property
-    def degree(self) -> float:
-        """HSD: the part of the sending hosts whose flows pass the queue."""
-        return self.sources / self.hosts
 
     @property
     def classes(self) -> str:
@@ -80,7 +78,9 @@ class _Stream:
 
 
 def controlled_queues(scenario: Scenario) -> list[ControlledQueue]:
-    """All queues at which BCN or QCN measures and that flows of obeying hosts pass, the severest first.
+    """All queues at which BCN or QCN measures and that flows of obeying hosts pass, the severest first, while
+    all senders are on; of a scenario with hotspots each queue as it is in the middle of one of them, where it
+    is severest.
 
     Raises ScenarioError, with the place in the file, where there is none, and UnsupportedError for what has
     no form in the simulator.
@@ -90,7 +90,12 @@ def controlled_queues(scenario: Scenario) -> list[ControlledQueue]:
     if scheme is None:
         where = "" if scenario.control is None else "control"
         raise ScenarioError([scenario.problem(where, "theory needs 'control.bcn' or 'control.qcn'")])
-    found = queues_in(spec)
+    worst: dict[str, ControlledQueue] = {}
+    for at_ps in {middle_ps(hotspot, spec) for hotspot in scenario.hotspots.values()} or {None}:
+        for queue in queues_in(spec, at_ps=at_ps):
+            if queue.port not in worst or worst[queue.port].severity < queue.severity:
+                worst[queue.port] = queue
+    found = sorted(worst.values(), key=lambda queue: -queue.severity)
     if not found:
         at = f"control.{scheme}.congestion_point.at"
         raise ScenarioError([scenario.problem(at, "no flow of a host that obeys passes any of these ports")])
@@ -102,15 +107,22 @@ def hot_ones(queues: list[ControlledQueue]) -> list[ControlledQueue]:
     return [queue for queue in queues if queue.severity > 1] or queues
 
 
-def queues_in(spec: Mapping[str, Any], among: Collection[int] | None = None) -> list[ControlledQueue]:
-    """All such queues of a resolved spec; with `among` those of these ports."""
+def queues_in(
+    spec: Mapping[str, Any], among: Collection[int] | None = None, at_ps: float | None = None
+) -> list[ControlledQueue]:
+    """All such queues of a resolved spec; with `among` those of these ports, and with `at_ps` as they are at
+    that time, not while all senders are on."""
     control = spec["control"]
     scheme = control["bcn"] or control["qcn"]
     if scheme is None:
         return []
     routes = Routes(layout_of(spec["network"]), spec["network"])
-    streams = list(_streams(spec))
-    slower = {service["port"]: service["rate_bps"] for service in spec["switching"]["services"]}
+    streams = list(_streams(spec, at_ps))
+    slower = {
+        service["port"]: service["rate_bps"]
+        for service in spec["switching"]["services"]
+        if at_ps is None or service["from_ps"] <= at_ps < service["to_ps"]
+    }
     queues = [
         queue
         for port in scheme["congestion_point"]["ports"]
@@ -120,16 +132,17 @@ def queues_in(spec: Mapping[str, Any], among: Collection[int] | None = None) -> 
     return sorted(queues, key=lambda queue: -queue.severity)
 
 
-def _streams(spec: Mapping[str, Any]) -> Iterator[_Stream]:
-    """What the open-loop sources send, when all of them are on."""
+def _streams(spec: Mapping[str, Any], at_ps: float | None) -> Iterator[_Stream]:
+    """What the open-loop sources send at a time, or when all of them are on."""
     for traffic in spec["traffic"]:
         for source in traffic["sources"]:
+            if at_ps is not None and not source["start_ps"] <= at_ps < source["stop_ps"]:
+                continue
             targets = targets_of(source)
             rate = mean_rate_fps(source["departures"]) / len(targets)
             size = mean_size_bytes(source)
             for target in targets:
-                if target != source["from"]:
-                    yield _Stream(source["from"], target, rate, size)
+                yield _Stream(source["from"], target, rate, size)
 
 
 def _queue(
@@ -142,11 +155,7 @@ def _queue(
 ) -> ControlledQueue | None:
     """`service_bps`: what an output-generated hotspot leaves of the line rate."""
     layout, here = routes.layout, routes.layout.ports[port]
-    passing = [
-        (stream, share)
-        for stream in streams
-        if (share := routes.share(layout.nodes[stream.source], layout.nodes[stream.target], port)) > 0
-    ]
+    passing = [(stream, share) for stream in streams if (share := _share(routes, stream, port)) > 0]
     obeying = set(scheme["reaction_point"]["hosts"])
     limited = [stream for stream, _ in passing if stream.source in obeying]
     if not limited:
@@ -157,9 +166,13 @@ def _queue(
     line = layout.host_port(limited[0].source)
     line_fps = (here.rate_bps if line is None else line.rate_bps) / wire_bits
     senders = {stream.source for stream in limited}
+    service_fps = (here.rate_bps if service_bps is None else service_bps) / wire_bits
+    held = _held_back(passing, service_fps)
+    others = {stream.source for stream in streams} - {layout.nodes.index(here.target)}
+    makers = {source for source, _ in held}
     common = {
-        "service_fps": (here.rate_bps if service_bps is None else service_bps) / wire_bits,
-        "flows": float(len({(stream.source, stream.target) for stream in limited})),
+        "service_fps": service_fps,
+        "flows": float(len([flow for flow in held if flow[0] in obeying]) or len(limited)),
         "delay_s": _delay_s(control, scheme, routes, here.source, senders, size),
     }
     point = _bcn_point(scheme, size, line_fps, common) if control["bcn"] else _qcn_point(scheme, size, common)
@@ -168,10 +181,32 @@ def _queue(
         point=point,
         frame_bytes=size,
         line_fps=line_fps,
-        sources=len({stream.source for stream, _ in passing}),
-        hosts=len({stream.source for stream in streams} - {layout.nodes.index(here.target)}),
+        sources=len(makers),
+        degree=1.0 if makers >= others else len(makers) / len({stream.source for stream in streams}),
         offered_fps=offered,
     )
+
+
+def _share(routes: Routes, stream: _Stream, port: int) -> float:
+    """The part of a stream that passes a port. What a host sends to itself comes back from its switch."""
+    nodes = routes.layout.nodes
+    if stream.source == stream.target:
+        return float(routes.layout.ports[port].target == nodes[stream.target])
+    return routes.share(nodes[stream.source], nodes[stream.target], port)
+
+
+def _held_back(passing: Sequence[tuple[_Stream, float]], service_fps: float) -> set[tuple[int, int]]:
+    """The flows, by source and target, that ask for more than their max-min fair share of a queue: those that
+    congestion management has to hold back. All where nobody does."""
+    asked: dict[tuple[int, int], float] = {}
+    for stream, share in passing:
+        flow = (stream.source, stream.target)
+        asked[flow] = asked.get(flow, 0.0) + stream.rate_fps * share
+    fair = fair_shares(list(asked.values()), service_fps)
+    held = {
+        flow for (flow, rate), share in zip(asked.items(), fair, strict=True) if rate > share * (1 + 1e-9)
+    }
+    return held or set(asked)
 
 
 def _bcn_point(bcn: Mapping[str, Any], size: float, line_fps: float, common: dict[str, float]) -> BcnPoint:
