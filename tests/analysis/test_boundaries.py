@@ -116,10 +116,11 @@ def test_nothing_is_drawn_where_nothing_is_controlled():
     assert over("zrl-none", loads, side(memory, ["2048", "4096", "8192"], "frames")) == {}
 
 
-def test_combinations_that_cannot_be_leave_a_gap():
-    # A dozen line rates are more than 8 % of the hosts can send.
-    severities = side("hotspots.hot.severity", ["1.5", "4.25", "12"], logarithmic=False)
-    degrees = side("hotspots.hot.degree", ["8", "40", "95"], "%")
-    spot = {"hotspots.hot.service": None, "hotspots.hot.severity": "4.25", "hotspots.hot.degree": "95 %"}
-    found = over("zrl-og", severities, degrees, spot, impossible="list")
-    assert set(found) <= {STABILITY, ESCAPE, STARVES, LASTS}
+def test_the_limit_of_the_gain_is_found_where_there_is_hardly_any_delay():
+    """K h (h + 2 T) = 4."""
+    gains = ["1", "2", "3", "4", "5", "6", "7", "8", "9"]
+    delays = side(DELAY, ["0", "0.05", "0.1"], "us", logarithmic=False)
+    found = over("zrl-og", delays, side(GI, gains))
+    limit = next(y for x, y in ends(found[STABILITY]) if x == 0.0)
+    point = controlled_queues(load("zrl-og").assign({GI: f"{limit:.6g}"}))[0].point.increase
+    assert point.gain * point.interval_s * (point.interval_s + 2 * point.lead_s) == pytest.approx(4, rel=0.05)

@@ -212,8 +212,8 @@ def test_a_parameter_that_the_scheme_lacks_is_refused():
     "changes",
     [
         {},
-        {"hotspots.hot.degree": "50 %"},
-        {"run.duration": "6 ms"},  # the background that comes back afterwards is no part of the hotspot
+        {"hotspots.rush.degree": "50 %"},
+        {"run.duration": "6553.6 us"},  # the background that comes back afterwards is no part of the hotspot
     ],
 )
 def test_the_queue_of_an_input_generated_hotspot_is_that_of_its_makers(changes):
@@ -228,7 +228,9 @@ def test_the_queue_of_an_input_generated_hotspot_is_that_of_its_makers(changes):
 
 def test_an_output_generated_hotspot_asks_as_much_more_than_an_input_generated_one_as_theory_says():
     """HSD/mu: 31 / 0.2 against 8 / 1."""
-    og, ig = (rank_queues(s, controlled_queues(s))[0].demand for s in (load("zrl-og"), load("zrl-ig")))
+    og, ig = (
+        rank_queues(s, hot_ones(controlled_queues(s)))[0].demand for s in (load("zrl-og"), load("zrl-ig"))
+    )
     assert og.increase / ig.increase == pytest.approx(155 / 8)
     assert og.decrease / ig.decrease == pytest.approx((155 / 8) ** 2)
 
@@ -236,7 +238,7 @@ def test_an_output_generated_hotspot_asks_as_much_more_than_an_input_generated_o
 def test_each_of_several_hotspots_has_the_queue_of_its_own_time():
     scenario = load("zrl-ig").assign(
         {
-            "hotspots.hot.window": "204.8 us .. 1024 us",
+            "hotspots.rush.window": "204.8 us .. 1024 us",
             "hotspots.late": {
                 "kind": "input-generated",
                 "at": "host-9",
@@ -244,6 +246,7 @@ def test_each_of_several_hotspots_has_the_queue_of_its_own_time():
                 "window": "1536 us .. 3276.8 us",
             },
             "measure.recovery": None,
+            "measure.rjfi": None,
         }
     )
     hot = {queue.port: queue for queue in hot_ones(controlled_queues(scenario))}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +29,7 @@ from weirlab.scenario.resolve import translated
 from weirlab.theory.bcn import BcnPoint
 from weirlab.theory.large import SharedMemory, escape_ratio, starvation_gain, starvation_sampling
 from weirlab.theory.plane import Plane, Segment
+from weirlab.theory.qcn import QcnPoint
 
 __all__ = ["ESCAPE", "LASTS", "STABILITY", "STARVES", "Boundary", "Side", "boundaries"]
 
@@ -112,18 +114,23 @@ def _ratios(base: Scenario, changes: Mapping[str, Any]) -> Iterator[tuple[str, f
         return
     if queue is None:
         return
-    try:
-        loops = loops_of(queue.point)
-    except InputError:
-        loops = []  # QCN without an equilibrium
-    if loops:
-        yield (
-            STABILITY,
-            max(loop.delay_s / loop.decisive_s if loop.decisive_s > 0 else math.inf for loop in loops),
-        )
+    with suppress(InputError):  # QCN without an equilibrium
+        yield STABILITY, _instability(queue.point)
     if not isinstance(queue.point, BcnPoint) or not _is_output_generated(scenario):
         return
     yield from _large(scenario, spec, queue, queue.point)
+
+
+def _instability(point: BcnPoint | QcnPoint) -> float:
+    """How far the worst loop is on its way to its limit, which is at 1: by its delay, or by the gain that no
+    delay could be small enough for. Raises InputError for a QCN without an equilibrium."""
+    ratios = [loop.delay_s / loop.decisive_s for loop in loops_of(point) if loop.decisive_s > 0]
+    if isinstance(point, BcnPoint):
+        ratios += [
+            loop.gain * loop.interval_s * (loop.interval_s + 2 * loop.lead_s) / 4
+            for loop in (point.increase, point.decrease)
+        ]
+    return max(ratios, default=math.inf)
 
 
 def _queue(scenario: Scenario, spec: Mapping[str, Any]) -> ControlledQueue | None:

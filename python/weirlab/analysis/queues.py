@@ -91,7 +91,8 @@ def controlled_queues(scenario: Scenario) -> list[ControlledQueue]:
         where = "" if scenario.control is None else "control"
         raise ScenarioError([scenario.problem(where, "theory needs 'control.bcn' or 'control.qcn'")])
     worst: dict[str, ControlledQueue] = {}
-    for at_ps in {middle_ps(hotspot, spec) for hotspot in scenario.hotspots.values()} or {None}:
+    times: set[float | None] = {middle_ps(hotspot, spec) for hotspot in scenario.hotspots.values()}
+    for at_ps in times or {None}:
         for queue in queues_in(spec, at_ps=at_ps):
             if queue.port not in worst or worst[queue.port].severity < queue.severity:
                 worst[queue.port] = queue
