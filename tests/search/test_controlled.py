@@ -293,6 +293,26 @@ def test_estimating_the_time_left_is_cheap():
     assert 0 < most <= 100
 
 
+def test_the_time_left_of_a_sweep_is_counted_and_not_played():
+    """Else a sweep of many loads rehearses all of them after each: it takes time with the cube of them."""
+    search = ControlledSearch(Weir([NDR, PDR], LoadRange(2e4, 29.76e6), sweep=150), frame_size_bytes=64)
+    bed = DeviceTestbed(Knee(capacity_fps=9e6), overhead_s=0.4)
+    before: list[float] = []
+    estimates, truths = [], []
+    while (spec := search.ask()) is not None:
+        search.tell(bed.trial(spec))
+        if spec.purpose != "sweep":
+            before.append(search.time_left_s())
+            continue
+        with patch.object(Weir, "tell", autospec=True, side_effect=Weir.tell) as told:
+            estimates.append(search.time_left_s())
+        assert told.call_count <= 1
+        truths.append(search.result().time_s)
+    assert len(estimates) == 150
+    assert estimates == pytest.approx([truths[-1] - used_s for used_s in truths], rel=0.1)
+    assert min(before) > 150
+
+
 def test_estimating_the_time_left_does_not_disturb_the_search():
     quiet, watched = mdr(), mdr()
     bed = DeviceTestbed(Knee(capacity_fps=4e5, trial_spread=0.01), seed=3)

@@ -61,6 +61,9 @@ class Wish:
     look_s: float | None = None
     """See `TrialSpec.look_s`."""
     purpose: Purpose = "search"
+    following: int = 0
+    """How many trials of this duration follow, while no load fails, before anything else is chosen: what is
+    left of a list of loads. For an estimate of the time; it decides nothing."""
 
 
 @dataclass(frozen=True)

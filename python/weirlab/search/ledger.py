@@ -112,9 +112,14 @@ class Ledger:
         self._criteria = criteria
         self._effective: Effective = effective
         self._records: list[dict[float, Record]] = [{} for _ in criteria]
+        # Asked for many times between two trials.
+        self._ascending: dict[int, list[Record]] = {}
+        self._bounds: dict[int, tuple[Record | None, Record | None]] = {}
 
     def add(self, outcome: Outcome) -> None:
         """Count a trial."""
+        self._ascending.clear()
+        self._bounds.clear()
         for criterion, initial_s, records in zip(self._criteria, self._initial_s, self._records, strict=True):
             record = records.setdefault(outcome.load_fps, Record(outcome.load_fps, Tally(criterion)))
             sample = sample_of(outcome, criterion.loss_ratio, initial_s, self._effective)
@@ -125,19 +130,23 @@ class Ledger:
                 of_device = outcome.is_of_device(criterion.loss_ratio)
                 record.add(Verdict(outcome, sample, high, decided_s, of_device))
 
-    def records(self, criterion: int) -> list[Record]:
+    def records(self, criterion: int) -> Sequence[Record]:
         """All loads in ascending order."""
-        records = self._records[criterion]
-        return [records[load_fps] for load_fps in sorted(records)]
+        if criterion not in self._ascending:
+            records = self._records[criterion]
+            self._ascending[criterion] = [records[load_fps] for load_fps in sorted(records)]
+        return self._ascending[criterion]
 
     def bounds(self, criterion: int) -> tuple[Record | None, Record | None]:
         """The relevant lower and upper bound."""
-        records = self.records(criterion)
-        found: RelevantBounds = relevant_bounds([record.load_class for record in records])
-        return (
-            None if found.lower is None else records[found.lower],
-            None if found.upper is None else records[found.upper],
-        )
+        if criterion not in self._bounds:
+            records = self.records(criterion)
+            found: RelevantBounds = relevant_bounds([record.load_class for record in records])
+            self._bounds[criterion] = (
+                None if found.lower is None else records[found.lower],
+                None if found.upper is None else records[found.upper],
+            )
+        return self._bounds[criterion]
 
 
 def ran_s(outcome: Outcome) -> float:

@@ -253,7 +253,7 @@ class Mlr:
 
     # ---- results
 
-    def _final_records(self, place: int) -> list[Record]:
+    def _final_records(self, place: int) -> Sequence[Record]:
         """All loads that were measured, seen with the eyes of a goal."""
         return self._ledger.records(self._targets[place][-1])
 

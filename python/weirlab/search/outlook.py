@@ -2,8 +2,8 @@
 
 The believed device has one knee for each goal: in the geometric middle of the goal's bounds where these are
 close; else at the highest rate that the device has carried, but between the bounds and half a width from
-either. It
-answers each trial as a device with these knees would, and trials end early as the testbed ends them.
+either. It answers each trial as a device with these knees would, and trials end early as the testbed ends
+them. Trials that follow one another whatever comes (`Wish.following`) are counted, not played.
 """
 
 from __future__ import annotations
@@ -34,14 +34,17 @@ def time_left_s(controller: Controller, trials: Sequence[Trial]) -> float | None
     before the first trial."""
     if not trials:
         return None
-    if controller.ask() is None:
+    asked = controller.ask()
+    if asked is None:
         return 0.0
+    overhead_s = max(0.0, math.fsum(t.effective_duration_s - _ran_s(t) for t in trials) / len(trials))
+    if asked.following:
+        return _in_a_row_s(asked, overhead_s)
     knees = [
         (goal.loss_ratio, _knee_fps(controller.loads, goal, finding, trials))
         for goal, finding in zip(controller.goals, controller.findings(), strict=True)
     ]
     stops = all(trial.stopped_early for trial in trials if _over_budget(trial))
-    overhead_s = max(0.0, math.fsum(t.effective_duration_s - _ran_s(t) for t in trials) / len(trials))
     rehearsal = copy.deepcopy(controller, {id(trial): trial for trial in trials})
     left_s = 0.0
     until_s = trials[-1].spec.elapsed_s + trials[-1].effective_duration_s
@@ -49,12 +52,18 @@ def time_left_s(controller: Controller, trials: Sequence[Trial]) -> float | None
         wish = rehearsal.ask()
         if wish is None:
             break
+        if wish.following:
+            return left_s + _in_a_row_s(wish, overhead_s)
         outcome = _believed(
             wish, knees, trials[-1], len(trials) + number, until_s + left_s, overhead_s, stops=stops
         )
         left_s += outcome.trial.effective_duration_s
         rehearsal.tell(outcome)
     return left_s
+
+
+def _in_a_row_s(wish: Wish, overhead_s: float) -> float:
+    return (1 + wish.following) * (wish.duration_s + overhead_s)
 
 
 def _ran_s(trial: Trial) -> float:

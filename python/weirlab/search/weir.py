@@ -127,6 +127,8 @@ class Weir(Mlr):
         self._sweep_top: int | None = None
         """The rung below which the sweep looks: the lower bound when it began."""
         self._busy = ""
+        self._improvements: dict[int, Change | None] = {}
+        """By goal, as far as it was asked for since the last trial."""
         super().__init__(
             goals,
             loads,
@@ -157,6 +159,7 @@ class Weir(Mlr):
         if self._busy == "steady":
             self._steady.append(outcome.forwarding_rate_fps)
             return
+        self._improvements.clear()
         super()._take(outcome)
         if self._busy == "guard":
             self._note_guard(outcome)
@@ -456,9 +459,15 @@ class Weir(Mlr):
     def _change(self, place: int) -> Change | None:
         """How the device was seen to change. What fails in a sweep fails far below what has passed: that is
         loss inversion, and none of the kind."""
-        records, width = self._final_records(place), self._widths[place]
-        change = improvement(records, width)
-        return deterioration(records, width) if change is None and self._sweep_top is None else change
+        change = self._improvement(place)
+        if change is None and self._sweep_top is None:
+            return deterioration(self._final_records(place), self._widths[place])
+        return change
+
+    def _improvement(self, place: int) -> Change | None:
+        if place not in self._improvements:
+            self._improvements[place] = improvement(self._final_records(place), self._widths[place])
+        return self._improvements[place]
 
     def _is_restless(self, change: Change) -> bool:
         """Whether the device was seen to change until shortly before now."""
@@ -469,7 +478,7 @@ class Weir(Mlr):
         _, upper = self._bounds(place)
         if upper is None or upper.beyond_tester:
             return False
-        change = improvement(self._final_records(place), self._widths[place])
+        change = self._improvement(place)
         return change is not None and last_failure(upper) < change.since
 
     def _guard_s(self, place: int, upper: Record) -> float | None:
@@ -578,14 +587,15 @@ class Weir(Mlr):
             self._sweep_top = self._ladder.rung_of(lower.load_fps)
         top = self._sweep_top
         span = min(top - self._ladder.bottom, round(math.log(_SWEPT) / self._ladder.step))
-        for part in range(1, self._sweep + 1):
-            rung = top - round(span * part / (self._sweep + 1))
-            load_fps = self._ladder.load_fps(rung)
-            if load_fps not in measured and load_fps < lower.load_fps:
-                self._busy, self._asker = "sweep", place
-                budget = max(goal.loss_ratio for goal in self.goals) if self._early_stop else None
-                return Wish(load_fps, self._initial_s(place), budget, purpose="sweep")
-        return None
+        rungs = {top - round(span * part / (self._sweep + 1)) for part in range(1, self._sweep + 1)}
+        swept = [self._ladder.load_fps(rung) for rung in sorted(rungs, reverse=True)]
+        loads = [fps for fps in swept if fps < lower.load_fps and fps not in measured]
+        if not loads:
+            return None
+        self._busy, self._asker = "sweep", place
+        budget = max(goal.loss_ratio for goal in self.goals) if self._early_stop else None
+        duration_s = self._initial_s(place)
+        return Wish(loads[0], duration_s, budget, purpose="sweep", following=len(loads) - 1)
 
 
 def _said(load_fps: float, first: str, later: str) -> str:
