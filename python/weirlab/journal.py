@@ -76,8 +76,18 @@ def read_journal(
 class Journal(Generic[Entry]):
     """A journal that is open for appending. Use it in a `with` statement."""
 
-    def __init__(self, path: Path, kind: JournalKind, about: Mapping[str, Any], parse: Parse[Entry]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        kind: JournalKind,
+        about: Mapping[str, Any],
+        parse: Parse[Entry],
+        *,
+        reuse_empty: bool = False,
+    ) -> None:
         """Open the journal of a work, or begin it. `entries` then holds what was written before.
+
+        With `reuse_empty` a journal of another work that has no entry yet is begun anew for this one.
 
         `about` is what must not change between two sittings, as JSON values. Raises InputError when the file
         is not a journal of this work, is damaged before its end, or is being written by another process. It
@@ -99,7 +109,10 @@ class Journal(Generic[Entry]):
             content = self._file.readall()
             header, lines, self._bytes = _lines(path, kind, content)
             if header is not None:
-                if other := _other_value(header, about):
+                other = _other_value(header, about)
+                if other and reuse_empty and not lines:
+                    header, self._bytes = None, 0
+                elif other:
                     where, then, now = other
                     raise InputError(
                         f"{path}: the log of another {kind.work}: {where} was {then} there and is {now} "

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from weirlab.cli import app
 from weirlab.errors import ImpossibleTrial, InputError, MissingCapability
 from weirlab.search import LoadRange, SearchGoal
-from weirlab.search.lab import Experiment, compare, goal_sets, known, summary, truth_fps
+from weirlab.search.lab import Experiment, compare, goal_sets, known, means, summary, truth_fps
 from weirlab.search.lab_devices import DEVICES
 from weirlab.search.lab_kept import Searches
 from weirlab.testbed.devices import DeepBuffer, Gradual, Inversion, Knee, Offer, RandomDrops
@@ -135,6 +135,19 @@ def test_what_is_wrong_is_silent_or_marked() -> None:
     assert weir["wrong_marked"] > 0.0
 
 
+def test_giving_up_early_does_not_count_as_being_fast() -> None:
+    table = summary(compare(experiment(devices=["knee", "warm-up"], searches=4)), "mlrsearch-1.2.1")
+    by = {(row["controller"], row["device"]): row for row in table.to_dicts()}
+    assert by["weir", "warm-up"]["gave_up"] == 1.0
+    assert by["weir", "knee"]["gave_up"] == by["mlrsearch-1.2.1", "warm-up"]["gave_up"] == 0.0
+    rows = {row["controller"]: row for row in means(table, "mlrsearch-1.2.1").to_dicts()}
+    assert rows["weir"]["mean"] == rows["weir"]["worst"] == pytest.approx(by["weir", "knee"]["ratio"])
+    assert (rows["weir"]["devices"], rows["weir"]["left_out"]) == (1, ["warm-up"])
+    assert (rows["mlrsearch-1.2.1"]["devices"], rows["mlrsearch-1.2.1"]["wrong_silent"]) == (2, 0.5)
+    nothing_left = means(table.filter(pl.col("device") == "warm-up"), "weir").to_dicts()
+    assert {row["mean"] for row in nothing_left} == {None}
+
+
 def test_searches_that_are_kept_are_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = tmp_path / "searches.jsonl"
     whole = compare(experiment(controllers=["mlr", "weir"]))
@@ -239,6 +252,16 @@ class Silent(Mdr):
         return []
 
 
+class First(Mdr):
+    def __init__(self, goals, loads):
+        super().__init__(goals[:1], loads)
+
+
+class Backwards(Mdr):
+    def __init__(self, goals, loads):
+        super().__init__(goals[::-1], loads)
+
+
 @dataclass(frozen=True)
 class Broken:
     share: float = 0.0
@@ -256,6 +279,7 @@ class Magic:
 CONTROLLERS = {"fails": Fails, "elsewhere": Elsewhere, "silent": Silent}
 DEVICES = {"broken": Broken(), "magic": Magic(), "undrawn": lambda chance: chance.nothing()}
 DEVICES["quits"] = lambda _: exit("no")
+CONTROLLERS |= {"first": First, "backwards": Backwards}
 """
 
 
@@ -265,10 +289,9 @@ DEVICES["quits"] = lambda _: exit("no")
     [
         ("fails", "knee", r"mine.py:10: controller 'fails' on device 'knee': IndexError: "),
         ("elsewhere", "knee", r"mine.py: controller 'elsewhere' on device 'knee': ValueError: .* outside of"),
-        ("silent", "knee", r"mine.py: .* ValueError: mdr has 0 findings for 2 goals"),
-        ("mdr", "broken", r"mine.py:28: device 'broken': ZeroDivisionError: "),
-        ("mdr", "quits", r"mine.py:39: device 'quits': SystemExit: no"),
-        ("mdr", "undrawn", r"mine.py:38: device 'undrawn': AttributeError: .*'nothing'"),
+        ("mdr", "broken", r"mine.py:38: device 'broken': ZeroDivisionError: "),
+        ("mdr", "quits", r"mine.py:49: device 'quits': SystemExit: no"),
+        ("mdr", "undrawn", r"mine.py:48: device 'undrawn': AttributeError: .*'nothing'"),
     ],
 )
 def test_what_fails_in_a_file_of_the_users_is_told_with_its_line(
@@ -292,6 +315,37 @@ def test_what_weirlab_refuses_of_a_file_of_the_users_is_told_with_the_file(
     with pytest.raises(ImpossibleTrial, match="received") as caught:
         compare(experiment(devices=["magic"], searches=1, file=file), processes=processes)
     assert caught.value.__notes__ == [f"it was device 'magic', with what {file} defines"]
+
+
+@pytest.mark.parametrize(
+    ("controller", "message"),
+    [
+        ("silent", r"controller 'silent' returned 0 findings for 2 goals \(NDR, PDR\)"),
+        ("first", r"controller 'first' returned 1 finding for 2 goals"),
+        ("backwards", "controller 'backwards' has the goals PDR, NDR, but was given NDR, PDR"),
+    ],
+)
+def test_a_controller_that_leaves_goals_out_is_told_so_with_its_file(
+    tmp_path: Path, controller: str, message: str
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(FAULTY)
+    with pytest.raises(InputError, match=message) as caught:
+        compare(experiment(controllers=[controller], devices=["knee"], searches=1, file=file))
+    assert str(file) in caught.value.__notes__[0]
+
+
+def test_a_file_that_was_mended_before_any_search_was_kept_is_taken(tmp_path: Path) -> None:
+    file, kept = tmp_path / "mine.py", tmp_path / "searches.jsonl"
+    mine = experiment(controllers=["first"], devices=["knee"], searches=1, file=file)
+    file.write_text(FAULTY)
+    with pytest.raises(InputError, match="1 finding"):
+        compare(mine, kept=kept)
+    file.write_text(FAULTY.replace("goals[:1]", "goals"))
+    assert len(compare(mine, kept=kept)) == 2
+    file.write_text(FAULTY)
+    with pytest.raises(InputError, match="another comparison"):
+        compare(mine, kept=kept)
 
 
 def test_a_fault_that_is_none_of_the_users_stays_a_bug(
@@ -343,3 +397,5 @@ def test_the_command_prints_tables_and_keeps_the_searches(tmp_path: Path) -> Non
     document = CliRunner().invoke(app, [*options, "--processes", "1", "--json"])
     rows = json.loads(document.stdout)["rows"]
     assert [row["controller"] for row in rows] == ["mlr", "weir"]
+    assert [row["left_out"] for row in json.loads(document.stdout)["means"]] == [[], []]
+    assert "left out" in " ".join(out.stdout.split())

@@ -248,6 +248,15 @@ COMMAND = {"testbed": {"kind": "command", "run": ["true", "{load_fps}"]}}
         ),
         ({"traffic.offered.start": "1 s"}, "traffic.offered.start: each trial sends for its whole duration"),
         ({"traffic.offered.stop": "1 s"}, "traffic.offered.stop: each trial sends for its whole duration"),
+        (
+            {"traffic.offered.source.frame_size": "63 B"},
+            r"traffic.offered.source.frame_size: Ethernet frames have 64 to 16384 B with FCS \(got 63 B\)",
+        ),
+        ({"traffic.offered.source.frame_size": "1 GB"}, r"\(got 1000000000 B\)"),
+        (
+            {"traffic.offered.source.frame_size": None, "traffic.offered.source.mix": {"64 B": 1, "20 B": 1}},
+            r"traffic.offered.source.mix: .*\(got 20 B\)",
+        ),
         ({"traffic.offered.timing": {"late": "1 %", "by": "1 ms"}}, "traffic.offered.timing: "),
     ],
 )

@@ -183,10 +183,9 @@ def _search(
     from weirlab.search import Ending, run_search
     from weirlab.search.build import build
     from weirlab.testbed import open_testbed
-    from weirlab.units import Span
 
     algorithm = build(scenario)
-    limit = Span.parse(timeout).s if timeout is not None else None
+    limit = None if timeout is None else _timeout_s(timeout)
     if limit is None and scenario.search is not None and scenario.search.timeout is not None:
         limit = scenario.search.timeout.s
     if limit is not None and limit <= 0:
@@ -232,6 +231,17 @@ def _search(
     finally:
         testbed.close()
     return result
+
+
+def _timeout_s(text: str) -> float:
+    """What --timeout says [s]."""
+    from weirlab.errors import InputError, UnitError
+    from weirlab.units import Span
+
+    try:
+        return Span.parse(text).s
+    except UnitError as error:
+        raise InputError(f"--timeout: {error}") from error
 
 
 def _refuse_unfinished(out: Path | None) -> None:

@@ -75,11 +75,13 @@ def search_lab(
     """
     from weirlab.cli.progress import progress_bar
     from weirlab.errors import InputError
-    from weirlab.search.lab import Experiment, compare, known, summary
+    from weirlab.search.lab import Experiment, compare, known, means, summary
 
     names = _names(controllers)
     if baseline is not None and baseline not in names:
         raise InputError(f"--baseline {baseline} is not compared; take one of {', '.join(names)}")
+    if not 1e-6 <= width < 1.0:
+        raise InputError(f"--width is a ratio from 0.000001 to below 1, such as 0.005 (got {width:g})")
     experiment = Experiment(
         controllers=names,
         devices=list(known(file).devices) if devices == "all" else _names(devices),
@@ -99,7 +101,7 @@ def search_lab(
     if out is not None:
         _keep(frame, out, first)
     if as_json:
-        print_json({"baseline": first, "rows": table.to_dicts()})
+        print_json({"baseline": first, "rows": table.to_dicts(), "means": means(table, first).to_dicts()})
         return
     for each in _tables(table, first):
         show(each)
@@ -130,6 +132,7 @@ def _tables(table: pl.DataFrame, baseline: str) -> list[Table]:
     import polars as pl
 
     from weirlab.report.page import Column, Table
+    from weirlab.search.lab import GAVE_UP, means
 
     goal_names = [name.removeprefix("error_") for name in table.columns if name.startswith("error_")]
     goal_names = [name for name in goal_names if not name.startswith("sd_")]
@@ -142,6 +145,7 @@ def _tables(table: pl.DataFrame, baseline: str) -> list[Table]:
         Column("trials"),
         *(Column(f"{name} error", "%") for name in goal_names),
         *(Column(f"{name} retest fails", "%") for name in goal_names),
+        Column("gave up", "%"),
         Column("wrong, marked", "%"),
         Column("wrong, silent", "%"),
         Column("marked as changed", "%"),
@@ -155,34 +159,44 @@ def _tables(table: pl.DataFrame, baseline: str) -> list[Table]:
                 row["controller"],
                 _text(row["time_s"], ".1f"),
                 _text(row["time_sd_s"], ".1f"),
-                _text(row["ratio"], ".3f"),
+                _text(row["ratio"], ".3f") + (" (gave up)" if row["gave_up"] >= GAVE_UP else ""),
                 _text(row["trials"], ".1f"),
                 *(_text(row[f"error_{name}"], "+.2f", 100.0) for name in goal_names),
                 *(_text(row[f"retest_{name}"], ".0f", 100.0) for name in goal_names),
                 *(
                     _text(row[share], ".0f", 100.0)
-                    for share in ("wrong_marked", "wrong_silent", "marked", "told")
+                    for share in ("gave_up", "wrong_marked", "wrong_silent", "marked", "told")
                 ),
             ]
             for row in table.filter(pl.col("goals") == goals).sort("device", maintain_order=True).to_dicts()
         ]
         tables.append(Table(f"Goals {goals}: times relative to {baseline}", columns, rows))
-    means = table.group_by("goals", "controller", maintain_order=True).agg(
-        mean=pl.col("ratio").log().mean().exp(), worst=pl.col("ratio").max()
-    )
     tables.append(
         Table(
-            f"Over all devices, relative to {baseline}",
+            f"Over the devices, relative to {baseline}",
             [
                 Column("goals", numeric=False),
                 Column("controller", numeric=False),
                 Column("geometric mean"),
                 Column("worst device"),
+                Column("wrong, silent", "%"),
+                Column("devices"),
+                Column("left out", numeric=False),
             ],
             [
-                [row["goals"], row["controller"], _text(row["mean"], ".3f"), _text(row["worst"], ".3f")]
-                for row in means.to_dicts()
+                [
+                    row["goals"],
+                    row["controller"],
+                    _text(row["mean"], ".3f"),
+                    _text(row["worst"], ".3f"),
+                    _text(row["wrong_silent"], ".0f", 100.0),
+                    str(row["devices"]),
+                    ", ".join(row["left_out"]),
+                ]
+                for row in means(table, baseline).to_dicts()
             ],
+            note=f"Left out: devices on which it, or {baseline}, had no regular result in {GAVE_UP:.0%} of "
+            "the searches or more ('gave up'). To end early with a mark is not to be fast.",
         )
     )
     return tables

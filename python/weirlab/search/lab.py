@@ -50,7 +50,19 @@ from weirlab.testbed.base import TrialSpec
 from weirlab.testbed.devices import Device
 from weirlab.testbed.sim import DeviceTestbed
 
-__all__ = ["Experiment", "Found", "Known", "compare", "drawn", "goal_sets", "known", "summary", "truth_fps"]
+__all__ = [
+    "GAVE_UP",
+    "Experiment",
+    "Found",
+    "Known",
+    "compare",
+    "drawn",
+    "goal_sets",
+    "known",
+    "means",
+    "summary",
+    "truth_fps",
+]
 
 FRAME_SIZE_BYTES = 64
 _RETESTS = 10
@@ -202,8 +214,9 @@ def summary(frame: pl.DataFrame, baseline: str) -> pl.DataFrame:
     ``baseline``, and by goal the error of the lower bound and the chance that its repetition fails.
 
     Shares of searches, each counted where it holds for one of the goals: ``marked`` and ``told`` say that the
-    device changed; ``wrong_marked`` have a result that is wrong and not regular, ``wrong_silent`` one that is
-    wrong and regular. A result is wrong where the truth, which is that of a device that has been under test
+    device changed; ``gave_up`` have a result that is not regular, so that their time may be that of an early
+    end; ``wrong_marked`` have one that is wrong and not regular, ``wrong_silent`` one that is wrong and
+    regular. A result is wrong where the truth, which is that of a device that has been under test
     for long, lies more than a width outside of its bounds.
     """
     cell = ["controller", "goals", "device"]
@@ -212,6 +225,7 @@ def summary(frame: pl.DataFrame, baseline: str) -> pl.DataFrame:
         pl.col("trials").first(),
         pl.col("marked").any(),
         pl.col("told").any(),
+        (~pl.col("regular")).any().alias("gave_up"),
         (pl.col("wrong") & ~pl.col("regular")).any().alias("wrong_marked"),
         (pl.col("wrong") & pl.col("regular")).any().alias("wrong_silent"),
     )
@@ -219,7 +233,7 @@ def summary(frame: pl.DataFrame, baseline: str) -> pl.DataFrame:
         pl.col("time_s").mean(),
         pl.col("time_s").std().alias("time_sd_s"),
         pl.col("trials").mean(),
-        pl.col("marked", "told", "wrong_marked", "wrong_silent").mean(),
+        pl.col("marked", "told", "gave_up", "wrong_marked", "wrong_silent").mean(),
     )
     base = times.filter(pl.col("controller") == baseline).select("goals", "device", base_s=pl.col("time_s"))
     bounds = (
@@ -237,6 +251,34 @@ def summary(frame: pl.DataFrame, baseline: str) -> pl.DataFrame:
         .with_columns(ratio=pl.col("time_s") / pl.col("base_s"))
         .drop("base_s")
         .join(bounds, on=cell, how="left")
+    )
+
+
+GAVE_UP = 0.5
+"""Share of searches without a regular result from which the time of a cell is not that of a search."""
+
+
+def means(table: pl.DataFrame, baseline: str) -> pl.DataFrame:
+    """Over the devices of `summary`, for each set of goals and controller: the geometric mean and the highest
+    ratio of the times, and the mean share that is wrong silently.
+
+    Devices on which it, or ``baseline``, gave up in `GAVE_UP` of the searches or more are left out: to end
+    early with a mark is right, but not fast. Their names stand in ``left_out``. None is a mean of nothing.
+    """
+    base = table.filter(pl.col("controller") == baseline).select(
+        "goals", "device", base_gave_up=pl.col("gave_up")
+    )
+    out = pl.max_horizontal("gave_up", "base_gave_up") >= GAVE_UP
+    return (
+        table.join(base, on=["goals", "device"], how="left")
+        .group_by("goals", "controller", maintain_order=True)
+        .agg(
+            pl.col("ratio").filter(~out).log().mean().exp().alias("mean"),
+            pl.col("ratio").filter(~out).max().alias("worst"),
+            pl.col("wrong_silent").filter(~out).mean().alias("wrong_silent"),
+            (~out).sum().alias("devices"),
+            pl.col("device").filter(out).alias("left_out"),
+        )
     )
 
 
@@ -312,7 +354,9 @@ def _cell(experiment: Experiment, work: _Work) -> list[dict[str, Any]]:
         is_own = on_own_device or name in own.controllers
         with _blamed(experiment.file if is_own else None, f"controller {name!r} on device {device_name!r}"):
             if name in controllers:
-                found, time_s, trials = _searched(controllers[name](goals, loads), bed)
+                controller = controllers[name](goals, loads)
+                _refuse_other_goals(name, controller, goals)
+                found, time_s, trials = _searched(controller, bed)
             else:
                 found, time_s, trials = PEERS[name]().search(bed, goals, loads)
             failures = [
@@ -338,6 +382,24 @@ def _cell(experiment: Experiment, work: _Work) -> list[dict[str, Any]]:
                 }
             )
     return rows
+
+
+def _refuse_other_goals(name: str, controller: Controller, goals: Sequence[SearchGoal]) -> None:
+    """Raise InputError for a controller that does not look for what it was given."""
+    asked = [goal.name for goal in goals]
+    taken = [goal.name for goal in controller.goals]
+    found = len(controller.findings())
+    if found != len(goals):
+        what = f"{found} finding" if found == 1 else f"{found} findings"
+        raise InputError(
+            f"controller {name!r} returned {what} for {len(goals)} goals ({', '.join(asked)}): one for "
+            "each is needed, in their order"
+        )
+    if taken != asked:
+        raise InputError(
+            f"controller {name!r} has the goals {', '.join(taken)}, but was given {', '.join(asked)}: it "
+            "has to keep all of them, in that order"
+        )
 
 
 def _is_wrong(found: Found, truth_fps: float | None, width: float) -> bool:

@@ -48,7 +48,7 @@ class Searches:
                 "file": None if own is None else Path(own).read_text(),
                 "code": _code(),
             }
-            self._journal = Journal(file, _KIND, about, self._rows_of)
+            self._journal = Journal(file, _KIND, about, self._rows_of, reuse_empty=True)
             for rows in self._journal.entries:
                 self._take(rows)
 

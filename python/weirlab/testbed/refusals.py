@@ -9,12 +9,16 @@ from weirlab.errors import Problem
 
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
-    from weirlab.scenario.traffic import Traffic
+    from weirlab.scenario.traffic import Departing, Traffic
 
 __all__ = ["COMMAND", "DEVICE", "only_the_load"]
 
 COMMAND, DEVICE = "a command", "a simulated device"
 """What messages call these testbeds."""
+
+LEAST_FRAME_BYTES, MOST_FRAME_BYTES = 64, 16_384
+"""Ethernet frames with FCS: the least that IEEE 802.3 allows, and the longest jumbo frames that devices and
+testers take (from memory: the standard itself ends at 2000 B)."""
 
 Refusal = tuple[tuple[str, ...], str]
 
@@ -45,8 +49,10 @@ def _refusals(scenario: Scenario, what: str) -> Iterator[Refusal]:
 
 
 def _of_load(traffic: Traffic, what: str) -> Iterator[Refusal]:
-    from weirlab.scenario.traffic import Constant, Tcp
+    from weirlab.scenario.traffic import Constant, Departing, Tcp
 
+    if isinstance(traffic.source, Departing):
+        yield from _of_size(traffic.source)
     if not isinstance(traffic.source, Constant):
         yield ("source", "kind"), f"{what} is offered a constant load; write 'kind: constant'"
     if isinstance(traffic.transport, Tcp):
@@ -60,3 +66,19 @@ def _of_load(traffic: Traffic, what: str) -> Iterator[Refusal]:
         yield ("stop",), "each trial sends for its whole duration; leave this out"
     if traffic.timing is not None:
         yield ("timing",), f"{what} knows nothing of a sender's timers; leave this out"
+
+
+def _of_size(source: Departing) -> Iterator[Refusal]:
+    """Frames that no Ethernet device forwards."""
+    from weirlab.scenario.flows import frame_sizes
+
+    for size, _ in frame_sizes(source):
+        if not LEAST_FRAME_BYTES <= size <= MOST_FRAME_BYTES:
+            field = next(
+                name for name in ("payload", "mix", "frame_size") if getattr(source, name) is not None
+            )
+            yield (
+                ("source", field),
+                f"Ethernet frames have {LEAST_FRAME_BYTES} to {MOST_FRAME_BYTES} B with FCS (got {size} B)",
+            )
+            return
