@@ -244,6 +244,7 @@ def test_search_finds_the_knee_and_says_it_is_regular(weir, place):
     outcome = weir("search", "search.yaml")
     assert outcome.code == 0
     assert re.search(r"^ NDR .*regular", outcome.out, re.MULTILINE)
+    assert re.search(r"^ NDR † .*deviates: one trial decides a load, ", outcome.out, re.MULTILINE)
     assert re.search(r"^trial 0 \(initial phase\): 3 Mframe/s for 1 s: lost", outcome.err, re.MULTILINE)
     (directory,) = results(place)
     assert Manifest.read(directory).status == "complete"
@@ -256,6 +257,23 @@ def test_search_with_json_prints_one_document(weir):
         knee_fps = 1e6 / (1 - goal["loss_ratio"])
         assert goal["lower"]["load_fps"] <= knee_fps < goal["upper"]["load_fps"]
         assert goal["width"] <= 0.005
+
+
+def test_search_tells_exceed_ratio_duration_sum_and_conditional_throughput(weir, place):
+    file = place / "search.yaml"
+    goals = "goals: {PDR: {loss: 2 %, exceed: 50 %, duration_sum: 30 s}}"
+    text = re.sub("goals: .*", goals, file.read_text())
+    file.write_text(re.sub("algorithm: .*", "algorithm: {kind: mlr}", text))
+    text = weir("search", "search.yaml").out
+    assert "conditional" in text
+    assert re.search(
+        r"^ PDR † +2 % +10 +50 % +30 +0\.5 % +deviates: unsent frames are not lost", text, re.MULTILINE
+    )
+    (goal,) = weir("search", "search.yaml", "--json").json["goals"]
+    assert (goal["exceed_ratio"], goal["duration_sum_s"]) == (0.5, 30.0)
+    assert goal["rfc9971_deviations"] == ["unsent frames are not lost"]
+    assert goal["conditional_throughput_fps"] == pytest.approx(1e6, rel=1e-3)
+    assert goal["lower"]["load_fps"] > 1.01e6
 
 
 def test_a_device_without_a_knee_in_reach_is_irregular_and_fails(weir):

@@ -4,6 +4,7 @@ import functools
 import http.server
 import json
 import os
+import re
 import shutil
 import signal
 import struct
@@ -16,7 +17,12 @@ import pytest
 
 import weirlab
 from weirlab.report import write_report
+from weirlab.results import Manifest, Provenance
+from weirlab.runs import save_scenario
 from weirlab.scenario import loads
+from weirlab.search import run_search
+from weirlab.search.build import build
+from weirlab.testbed import open_testbed
 
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
@@ -34,6 +40,18 @@ traffic:
   a: {from: "host-[0-1]", to: host-2, source: {kind: poisson, load: 60 %, frame_size: 1000 B}}
 run: {duration: 5 ms}
 record: {out: {queue: switch-0->host-2, every: 100 us}, in: {flow: a, every: 100 us}}
+"""
+
+
+SEARCHED = """
+weirlab: 1
+name: searched
+testbed: {kind: sim, device: {kind: knee, capacity: 10.6 Mframe/s}}
+traffic: {offered: {from: sender, to: receiver, source: {kind: constant, frame_size: 64 B}}}
+search:
+  vary: traffic.offered.source.rate
+  between: [20 kframe/s, 29.76 Mframe/s]
+  goals: {NDR: {preset: csit-ndr}, PDR: {preset: csit-pdr}}
 """
 
 
@@ -132,6 +150,27 @@ def asked_by(page, tmp_path) -> set[str]:
     requests = [event["params"] for event in json.loads(log.read_text())["events"] if "params" in event]
     # What the browser asks for itself, such as updates, has no initiator of ours.
     return {request["url"] for request in requests if "url" in request and request.get("initiator") == origin}
+
+
+def test_no_table_of_a_search_is_cut_off_on_a_narrow_screen(tmp_path):
+    """A script of the test paints the page: red where a table is wider than its place."""
+    scenario = loads(SEARCHED)
+    directory = tmp_path / "searched"
+    save_scenario(scenario, directory)
+    run_search(build(scenario), open_testbed(scenario), log=directory / "trials.jsonl")
+    manifest = Manifest(kind="search", name=scenario.name, provenance=Provenance.now())
+    manifest.ended("complete").write(directory)
+    content = write_report(directory, pictures=False).page.read_text()
+    page = tmp_path / "painted.html"
+    page.write_text(
+        re.sub("<meta http-equiv=[^>]*>", "", content)
+        + "<script>const wide = [...document.querySelectorAll('.scroll')].some("
+        "each => each.scrollWidth > each.clientWidth);"
+        "document.documentElement.style.background = wide ? '#ff0000' : '#00ff00';"
+        "document.body.innerHTML = '';</script>"
+    )
+    seen = colors(page, tmp_path, "--window-size=1100,400")
+    assert seen.most_common(1)[0][0] == b"\x00\xff\x00"
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

@@ -10,6 +10,7 @@ import pytest
 
 import weirlab
 from weirlab.errors import InputError
+from weirlab.plots.style import scaled
 from weirlab.report import write_report
 from weirlab.report.page import (
     Callout,
@@ -24,7 +25,8 @@ from weirlab.report.page import (
     percent,
 )
 from weirlab.report.search import result_json
-from weirlab.report.search_tables import evidence_table
+from weirlab.report.search_tables import evidence_table, goal_table
+from weirlab.report.search_terms import deviations, meaning, terms_table
 from weirlab.report.study import effect_table
 from weirlab.reproduce import Claim, Findings, KnownMisfit, Row
 from weirlab.results import Manifest, Provenance, write_json
@@ -260,6 +262,85 @@ def test_the_page_of_a_search_shows_rates_bounds_and_the_trials_behind_them(tmp_
     assert {path.stem for path in report.plots} == {"search", "search-zoom", "loss"}
     # Every trial can be asked for its numbers without a script.
     assert content.count("<title>trial ") >= len(result.trials)
+
+
+def test_the_page_of_a_search_tells_the_terms_of_each_goal_and_what_a_rate_is(tmp_path):
+    relaxed = (
+        SEARCH.replace("kind: mdr", "kind: weir")
+        .replace("NDR: {loss: 0 %}", "NDR: {loss: 0 %, exceed: 50 %, duration_sum: 50 s}")
+        .replace("PDR: {loss: 0.5 %}", "PDR: {loss: 0.5 %}, third: {loss: 1 %, duration_sum: 20 s}")
+    )
+    result = search(tmp_path / "s", relaxed)
+    _, parsed = read(write_report(tmp_path / "s", pictures=False).page)
+    text = said(parsed)
+    for label in (
+        "NDR, deviates from RFC 9971 (loss ≤ 0 %, exceeded in ≤ 50 % of 50 s)",
+        "PDR, deviates from RFC 9971 (loss ≤ 0.5 %)",
+        "third, deviates from RFC 9971 (loss ≤ 1 %, exceeded in ≤ 0 % of 20 s)",
+        "NDR † 0 % 10 50 % 50 0.5 % deviates: unsent frames are not lost, early stop, guard",
+        "PDR † 0.5 % 10 0 % 10 0.5 % deviates: unsent frames are not lost, early stop, checks, guard",
+        "The rate of PDR is the highest load at which a trial of 10 s met the goal.",
+        "The rate of NDR is the highest load at which trials of 10 s that lose more than the goal allows "
+        "take at most 50 % of 50 s, whatever those not made would bring.",
+        "The rate of third is the highest load at which trials of 10 s met the goal for 20 s, and none "
+        "failed it.",
+    ):
+        assert label in text
+    for goal in result.goals:
+        factor, unit = scaled(goal.lower.load_fps, "frame_rate")
+        told = number(goal.conditional_throughput_fps * factor, 4)
+        assert f"conditional throughput {told} {unit}" in text
+
+
+def test_the_conditional_throughput_stands_beside_the_lower_bound():
+    goals = [SearchGoal.ndr(duration_s=1.0), SearchGoal.pdr(0.02, duration_s=1.0, width=0.001)]
+    scenario = loads(SEARCH.replace("kind: mdr", "kind: weir"))
+    search = ControlledSearch(Weir(goals, LoadRange(1e4, 3e6)), frame_size_bytes=64)
+    result = run_search(search, open_testbed(scenario))
+    table = goal_table(result, scenario)
+    names = [column.name for column in table.columns]
+    at = names.index("conditional\nthroughput")
+    assert names[at - 1] == "rate"
+    for row, goal in zip(table.rows, result.goals, strict=True):
+        assert row[at] == number(goal.conditional_throughput_fps / 1e6, 5)
+    _, pdr = table.rows
+    assert pdr[at] == "1.0000" < pdr[at - 1], "the knee forwards 1 Mframe/s of more"
+    binary = loads(SEARCH.replace("kind: mdr", "kind: binary"))
+    result = run_search(build(binary), open_testbed(binary))
+    assert "conditional\nthroughput" not in [column.name for column in goal_table(result, binary).columns]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "unsent", "lacking"),
+    [
+        ("{kind: mlr}", "lost", []),
+        ("{kind: mlr}", "excluded", ["unsent frames are not lost"]),
+        ("{kind: binary}", "lost", ["one trial decides a load"]),
+        ("{kind: weir, early_stop: false, guard: false, checks: 0}", "lost", []),
+        ("{kind: weir}", "lost", ["early stop", "checks", "guard"]),
+        (
+            "{kind: weir, guard: false, sweep: 5, steady: 1 s, checks: 0}",
+            "lost",
+            ["early stop", "sweep", "steady trials count for no goal"],
+        ),
+    ],
+)
+def test_a_search_says_in_what_it_deviates_from_rfc_9971(algorithm, unsent, lacking):
+    text = SEARCH.replace("{kind: mdr}", algorithm).replace("10 s}", f"10 s, unsent: {unsent}}}")
+    scenario = loads(text)
+    result = run_search(build(scenario), open_testbed(scenario))
+    for goal in result_json(result, scenario)["goals"]:
+        assert goal["rfc9971_deviations"] == lacking
+    for row in terms_table(result, scenario).rows:
+        assert row[0].endswith(" †") is bool(lacking)
+        assert row[-1] == ("deviates: " + ", ".join(lacking) if lacking else "conformant")
+    spoiled = replace(result.trials[0], spec=replace(result.trials[0].spec, purpose="repeat"))
+    again = replace(result, trials=[*result.trials, spoiled])
+    assert deviations(result.goals[0].goal, again, scenario)[-1] == (
+        "trials that the tester spoiled are left out"
+    )
+    lost = "intended: those not sent are lost" if unsent == "lost" else "that were sent."
+    assert lost in meaning(result, scenario)
 
 
 def test_a_device_that_never_loses_is_marked_irregular(tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from weirlab.errors import InputError, ScenarioError
-from weirlab.report.search_points import evidence_tables
+from weirlab.report.search_points import evidence_tables, rate_table, terms_of_all
 from weirlab.scenario import loads
 from weirlab.search import run_search
 from weirlab.search.base import Bound, Ending, SearchResult
@@ -80,6 +80,9 @@ def test_rates_stand_beside_their_bits_directions_and_evidence(tmp_path):
         assert (row["full_trials"], row["exceeding_trials"]) == (1, 0)
         assert (row["exceed_estimate"], row["exceed_low"], row["exceed_high"]) == (None, None, None)
         assert row["lower_trials"] >= 1 <= row["upper_trials"]
+        assert row["conditional_throughput_fps"] == pytest.approx(
+            min(row["lower_fps"], row["lower_fps"] * (1 - row["loss_ratio"]))
+        )
         assert 0.0 < row["reached_s"] <= row["time_s"]
         assert row["stationarity"] in set(Stationarity)
 
@@ -153,6 +156,19 @@ def test_the_evidence_of_all_points_is_one_table_with_their_levels_before_it(tmp
     assert len(table.rows) == 2 * len(results)
     assert all(len(row) == len(table.columns) for row in table.rows)
     assert table.rows[0][:4] == ["64 B", "slow", "0", "NDR"]
+
+
+def test_the_goals_of_all_points_are_told_once_where_they_are_the_same(tmp_path):
+    results = run_point_searches(point_searches(loads(FILE)), tmp_path / "same", run)
+    (table,) = terms_of_all(results)
+    assert [row[0] for row in table.rows] == ["NDR †", "PDR †"]
+    assert "conditional\nthroughput" in [column.name for column in rate_table(rates_table(results)).columns]
+    other = FILE.replace("{testbed.device.capacity: 500 kframe/s}", "{search.goals.PDR.loss: 2 %}")
+    results = run_point_searches(point_searches(loads(other)), tmp_path / "other", run)
+    (table,) = terms_of_all(results)
+    assert len(table.rows) == 2 * len(results)
+    assert [row[1] for row in table.rows if row[2] == "PDR †" and row[3] == "2 %"] == ["slow"] * 6
+    assert terms_of_all([]) == []
 
 
 def test_a_study_that_was_interrupted_goes_on_without_repeating_a_trial(tmp_path):

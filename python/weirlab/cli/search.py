@@ -131,11 +131,13 @@ def search(
     page: Path | None = write_page(directory) if report else None
     from weirlab.report.search import result_json
     from weirlab.report.search_tables import direction_table, evidence_table, goal_table
+    from weirlab.report.search_terms import terms_table
 
     if as_json:
         print_json({**result_json(result, scenario), "directory": str(directory)})
     else:
         show(goal_table(result, scenario))
+        show(terms_table(result, scenario))
         for table in (evidence_table(result), direction_table(result)):
             if table.rows:
                 show(table)

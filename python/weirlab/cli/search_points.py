@@ -36,7 +36,7 @@ def search_points(
     from weirlab.errors import Interrupted, WeirlabError
     from weirlab.files import locked_directory
     from weirlab.records import save_tables
-    from weirlab.report.search_points import evidence_tables, rate_table
+    from weirlab.report.search_points import evidence_tables, rate_table, terms_of_all
     from weirlab.results import Manifest, Provenance, write_json
     from weirlab.runs import save_scenario
     from weirlab.search import Ending
@@ -97,7 +97,7 @@ def search_points(
     if as_json:
         print_json(document)
     else:
-        for table in (rate_table(rates), *evidence_tables(results)):
+        for table in (rate_table(rates), *terms_of_all(results), *evidence_tables(results)):
             show(table)
         show_place(directory, page)
     if Ending.TIMED_OUT in endings:

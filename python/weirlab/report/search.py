@@ -27,6 +27,7 @@ from weirlab.report.page import (
     percent,
 )
 from weirlab.report.search_tables import bit_rates, direction_table, evidence_table, goal_table, shape
+from weirlab.report.search_terms import deviations, meaning, terms, terms_table
 from weirlab.report.shared import (
     footer,
     provenance_section,
@@ -118,7 +119,10 @@ def search_page(record: SearchRecord, manifest: Manifest) -> tuple[Page, list[Pl
         *loss_plots(result.trials, result.goals),
     ]
     sections = [
-        Section("Rates", [goal_table(result, scenario), _meaning(result)]),
+        Section(
+            "Rates",
+            [goal_table(result, scenario), Text(meaning(result, scenario)), terms_table(result, scenario)],
+        ),
         Section("How the search went", [figure(plot) for plot in plots] or [Text("No trial was made.")]),
         Section("Evidence", _evidence(result)),
         Section("Trials", [_trial_details(record)]),
@@ -168,6 +172,9 @@ def result_json(result: SearchResult, scenario: Scenario) -> dict[str, Any]:
                 "loss_ratio": goal.goal.loss_ratio,
                 "goal_width": goal.goal.width,
                 "duration_s": goal.goal.duration_s,
+                "exceed_ratio": goal.goal.exceed_ratio,
+                "duration_sum_s": goal.goal.duration_sum_s,
+                "rfc9971_deviations": deviations(goal.goal, result, scenario),
                 "regular": goal.regular,
                 "irregularities": [str(each) for each in goal.irregularities],
                 "remark": goal.remark,
@@ -216,7 +223,8 @@ def _lead(result: SearchResult, scenario: Scenario, manifest: Manifest) -> Seque
     frame_size, directions = shape(result, scenario)
     cards = []
     for goal in result.goals:
-        name = f"{goal.goal.name} (loss ≤ {percent(goal.goal.loss_ratio)})"
+        lacking = deviations(goal.goal, result, scenario)
+        name = f"{goal.goal.name}{', deviates from RFC 9971' if lacking else ''} ({terms(goal.goal)})"
         tone: Tone = "good" if goal.regular else "bad"
         badge = "" if goal.regular else "irregular"
         if goal.lower is None:
@@ -227,6 +235,10 @@ def _lead(result: SearchResult, scenario: Scenario, manifest: Manifest) -> Seque
         each = f"{number(load / directions * factor, 4)} {unit} in each of {directions} directions"
         bits = bit_rates(load, frame_size)[1]
         detail = f"{each if directions > 1 else 'one direction'}, {bits} Gbit/s on the wire"
+        if (conditional := goal.conditional_throughput_fps) is not None:
+            detail += f"; conditional throughput {number(conditional * factor, 4)} {unit}"
+        if lacking:
+            detail += f". RFC 9971: {', '.join(lacking)}"
         cards.append(Card(name, f"{number(load * factor, 4)} {unit}", detail, tone, badge))
     algorithm = scenario.search.algorithm.kind if scenario.search is not None else ""
     cards.append(
@@ -247,16 +259,6 @@ def _lead(result: SearchResult, scenario: Scenario, manifest: Manifest) -> Seque
 def _testbed(scenario: Scenario) -> str:
     device = getattr(scenario.testbed, "device", None)
     return f"simulated device '{device.kind}'" if device is not None else f"testbed '{scenario.testbed.kind}'"
-
-
-def _meaning(result: SearchResult) -> Text:
-    lengths = {goal.goal.duration_s for goal in result.goals}
-    durations = " or ".join(f"{length:g} s" for length in sorted(lengths))
-    return Text(
-        f"A rate is the highest load at which a trial of {durations} met the goal, with a load that did not "
-        "meet it not farther above than the goal's width. Loss counts against the frames that were sent, "
-        "unless the scenario says otherwise."
-    )
 
 
 def _evidence(result: SearchResult) -> Sequence[Block]:

@@ -13,6 +13,7 @@ from weirlab.plots.style import Plot, scaled
 from weirlab.report.page import Block, Card, Column, Numbers, Page, Section, Table, Text, Tone, figure, number
 from weirlab.report.search import replay
 from weirlab.report.search_tables import direction_table, evidence_table, stacked
+from weirlab.report.search_terms import terms_table
 from weirlab.report.shared import (
     footer,
     provenance_section,
@@ -25,7 +26,7 @@ from weirlab.scenario import load
 from weirlab.search.base import SearchResult
 from weirlab.search.points import PointSearch, point_searches, rates_table
 
-__all__ = ["evidence_tables", "found_so_far", "points_page", "rate_table"]
+__all__ = ["evidence_tables", "found_so_far", "points_page", "rate_table", "terms_of_all"]
 
 
 def found_so_far(directory: Path) -> list[tuple[PointSearch, SearchResult]]:
@@ -69,7 +70,7 @@ def points_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
         ),
     ]
     sections = [
-        Section("Rates", [rate_table(rates)]),
+        Section("Rates", [rate_table(rates), *terms_of_all(results)]),
         Section("Evidence", evidence_tables(results) or [Text("This algorithm gives none.")]),
         Section("Rates by factor", [figure(plot) for plot in plots] or [Text("Nothing was found yet.")]),
         Section(
@@ -100,16 +101,19 @@ def rate_table(rates: pl.DataFrame) -> Table:
     factors = factors_of(rates)
     factor, unit = scaled(_largest(rates), "frame_rate")
     replicates = rates.get_column("replicate").n_unique() > 1
+    classified = rates.get_column("conditional_throughput_fps").null_count() < rates.height
     rows: list[list[str]] = []
     tones: list[Tone] = []
     for row in rates.iter_rows(named=True):
         lower, upper = row["lower_fps"], row["upper_fps"]
+        conditional = row["conditional_throughput_fps"]
         rows.append(
             [
                 *(str(row[name]) for name in factors),
                 *([str(row["replicate"])] if replicates else []),
                 row["goal"],
                 number(None if lower is None else lower * factor, 5),
+                *([number(None if conditional is None else conditional * factor, 5)] if classified else []),
                 number(None if upper is None else upper * factor, 5),
                 number(None if lower is None else row["lower_per_direction_fps"] * factor, 5),
                 *(number(None if lower is None else row[bits] / 1e9, 4) for bits in ("l2_bps", "l1_bps")),
@@ -126,6 +130,7 @@ def rate_table(rates: pl.DataFrame) -> Table:
             *([Column("replicate")] if replicates else []),
             Column("goal", numeric=False),
             Column("rate", unit),
+            *([Column("conditional\nthroughput", unit)] if classified else []),
             Column("upper bound", unit),
             Column("per direction", unit),
             Column("L2", "Gbit/s"),
@@ -153,6 +158,15 @@ def evidence_tables(results: Sequence[tuple[PointSearch, SearchResult]]) -> list
         if any(table.rows for _, table in made):
             tables.append(stacked(made))
     return tables
+
+
+def terms_of_all(results: Sequence[tuple[PointSearch, SearchResult]]) -> list[Table]:
+    """What the goals ask for: once where all searches ask for the same, else by the levels."""
+    made = [(each.levels, terms_table(result, each.scenario)) for each, result in results]
+    if not made:
+        return []
+    first = made[0][1]
+    return [first] if all(table.rows == first.rows for _, table in made) else [stacked(made)]
 
 
 def rate_plots(rates: pl.DataFrame) -> list[Plot]:

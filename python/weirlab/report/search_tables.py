@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from weirlab.plots.style import scaled
 from weirlab.report.page import Column, Table, Tone, number, percent
+from weirlab.report.search_terms import MARK, deviations, marked_name
 from weirlab.report.shared import seconds_text
 from weirlab.scenario import Scenario
 from weirlab.search import SearchResult
@@ -15,21 +16,32 @@ from weirlab.search.points import OVERHEAD_BYTES
 __all__ = ["bit_rates", "direction_table", "evidence_table", "goal_table", "shape", "stacked"]
 
 
+_CONDITIONAL = (
+    "Conditional throughput (RFC 9971): what is forwarded at the rate found in all but the share of the time "
+    "in which the goal may be exceeded."
+)
+
+
 def goal_table(result: SearchResult, scenario: Scenario) -> Table:
-    """One row per goal: the bounds, and what they mean per direction and in bits."""
+    """One row per goal: the bounds, the conditional throughput where the algorithm classifies loads, and what
+    they mean per direction and in bits."""
     frame_size, directions = shape(result, scenario)
     loads = [bound.load_fps for goal in result.goals for bound in (goal.lower, goal.upper) if bound]
     factor, unit = scaled(max(loads, default=1.0), "frame_rate")
+    classified = any(goal.evidence is not None for goal in result.goals)
+    marked = any(deviations(goal.goal, result, scenario) for goal in result.goals)
     rows: list[list[str]] = []
     tones: list[Tone] = []
     for goal in result.goals:
+        conditional = goal.conditional_throughput_fps
         lower = None if goal.lower is None else goal.lower.load_fps
         upper = None if goal.upper is None else goal.upper.load_fps
         rows.append(
             [
-                goal.goal.name,
+                marked_name(goal.goal, result, scenario),
                 percent(goal.goal.loss_ratio),
                 number(None if lower is None else lower * factor, 5),
+                *([number(None if conditional is None else conditional * factor, 5)] if classified else []),
                 number(None if upper is None else upper * factor, 5),
                 percent(goal.width),
                 number(None if lower is None else lower / directions * factor, 5),
@@ -44,6 +56,7 @@ def goal_table(result: SearchResult, scenario: Scenario) -> Table:
             Column("goal", numeric=False),
             Column("loss ≤"),
             Column("rate", unit),
+            *([Column("conditional\nthroughput", unit)] if classified else []),
             Column("upper bound", unit),
             Column("width"),
             Column("per direction", unit),
@@ -53,7 +66,9 @@ def goal_table(result: SearchResult, scenario: Scenario) -> Table:
         ],
         rows,
         tones=tones,
-        note=f"Directions: {directions}; frames of {frame_size} B (L2 with FCS).",
+        note=f"Directions: {directions}; frames of {frame_size} B (L2 with FCS)."
+        + (f" {_CONDITIONAL}" if classified else "")
+        + (f" {MARK}: the search deviates from RFC 9971, see Goals." if marked else ""),
     )
 
 

@@ -96,7 +96,8 @@ def run_point_searches(
 
 def rates_table(results: Sequence[tuple[PointSearch, SearchResult]]) -> pl.DataFrame:
     """One row per search and goal: ``point replicate``, a column per factor, ``goal``, the bounds
-    ``lower_fps`` and ``upper_fps`` [frames/s, null where there is none], ``loss_ratio`` at the lower one,
+    ``lower_fps`` and ``upper_fps`` and the ``conditional_throughput_fps`` at the lower one [frames/s, null
+    where there is none], ``loss_ratio`` at the lower one,
     ``frame_size_bytes`` (of a mix the mean) and ``directions``, the lower bound for each direction
     (``lower_per_direction_fps``) and in bits with and without what Ethernet adds to a frame (``l1_bps
     l2_bps``), ``regular``, why not (``irregular``), ``trials`` and ``time_s`` of the whole search; and as
@@ -114,6 +115,7 @@ def rates_table(results: Sequence[tuple[PointSearch, SearchResult]]) -> pl.DataF
             "goal": goal.goal.name,
             "lower_fps": goal.lower.load_fps if goal.lower else None,
             "upper_fps": goal.upper.load_fps if goal.upper else None,
+            "conditional_throughput_fps": goal.conditional_throughput_fps,
             "loss_ratio": goal.lower.trial.loss_ratio if goal.lower else None,
             **_offered(goal),
             "regular": goal.regular,
@@ -161,6 +163,7 @@ _FOUND = {
     "goal": pl.String,
     "lower_fps": pl.Float64,
     "upper_fps": pl.Float64,
+    "conditional_throughput_fps": pl.Float64,
     "loss_ratio": pl.Float64,
     "frame_size_bytes": pl.UInt32,
     "directions": pl.UInt32,
