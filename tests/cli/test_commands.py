@@ -495,6 +495,15 @@ def test_the_ready_made_scenarios_are_listed_printed_and_copied(weir, place):
     assert "exists already" in weir("scenarios", "incast", "--copy", "mine.yaml").err
 
 
+def test_a_copied_scenario_brings_what_it_extends(weir, place):
+    assert weir("scenarios", "zrl-128-3", "--copy", "deep.yaml").code == 0
+    assert {"zrl-full.yaml", "zrl-og.yaml"} & {file.name for file in place.iterdir()}
+    assert weir("check", "deep.yaml").code == 0
+    # Another one that extends the same files finds them there.
+    assert weir("scenarios", "zrl-ig", "--copy", "other.yaml").code == 0
+    assert weir("check", "other.yaml").code == 0
+
+
 def test_a_ready_made_scenario_runs_by_its_name(weir):
     assert (
         weir("run", "incast", "--set", "run.duration=6 ms", "--set", "measure=", "--json").json["name"]

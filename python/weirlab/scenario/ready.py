@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from weirlab.errors import InputError
@@ -18,9 +19,14 @@ def ready_made() -> dict[str, Path]:
 
 
 def needed_by(scenario: Path) -> list[Path]:
-    """Other files beside a ready-made scenario that it names, such as a program that it runs."""
+    """Other files beside a ready-made scenario that it needs: those that it extends, and programs that they
+    run."""
     text = scenario.read_text(encoding="utf-8")
-    return [file for file in sorted(_PLACE.iterdir()) if file.suffix != ".yaml" and file.name in text]
+    found = [file for file in sorted(_PLACE.iterdir()) if file.suffix != ".yaml" and file.name in text]
+    if extended := re.search(r"^extends: *(\S+)", text, re.MULTILINE):
+        base = _PLACE / extended[1]
+        found += [base, *(file for file in needed_by(base) if file not in found)]
+    return found
 
 
 def scenario_file(name: str | Path) -> Path:
