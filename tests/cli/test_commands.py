@@ -617,3 +617,14 @@ def test_a_report_that_cannot_be_written_is_told_before_the_work(weir, place, mo
     assert "pip install 'weirlab[report]'" in outcome.err
     assert outcome.json["error"]["kind"] == "MissingCapability"
     assert not (place / "results").exists()
+
+
+def test_a_sweep_is_told_in_terminal_result_and_report(weir, place):
+    algorithm = "search.algorithm={kind: weir, sweep: 30}"
+    outcome = weir("search", "search.yaml", "--out", "s", "--set", algorithm, "--report")
+    said = "Swept for loss inversion: 30 trials of 1 s"
+    assert said in outcome.out
+    sweep = json.loads((place / "s/result.json").read_text())["sweep"]
+    assert sweep["trials"] == 30
+    assert 0.05 < sweep["apart"] < 0.09
+    assert said in (place / "s/report.html").read_text()

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weirlab.errors import InputError
+from weirlab.report.search_tables import sweep_text
 from weirlab.search import ControlledSearch, Irregularity, LoadRange, SearchGoal
 from weirlab.search.base import Ending
 from weirlab.search.controller import Outcome
@@ -19,6 +20,7 @@ from weirlab.search.goals import preset
 from weirlab.search.lab_devices import Drifting, Pauses, TwoKnees
 from weirlab.search.ledger import sample_of
 from weirlab.search.mlr import Mlr
+from weirlab.search.sweep import swept
 from weirlab.search.weir import Weir
 from weirlab.testbed.base import Trial, TrialSpec
 from weirlab.testbed.devices import (
@@ -439,6 +441,31 @@ def test_a_sweep_finds_loss_inversion_and_the_search_goes_on_below_it() -> None:
     for goal in swept.goals:
         assert goal.lower.load_fps <= 8.0e6 <= goal.upper.load_fps * 1.001
     assert any(trial.spec.purpose == "sweep" for trial in swept.trials)
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_a_sweep_of_eighty_loads_finds_the_band_of_the_shipped_device(seed: int) -> None:
+    result = searched(Inversion(), seed=seed, sweep=80).result()
+    for goal in result.goals:
+        assert 7.8e6 < goal.lower.load_fps < goal.upper.load_fps < 8.4e6
+    found = swept(result)
+    assert found.apart == pytest.approx(1.0 - 10.0 ** (-1.0 / 81.0), rel=0.25)
+    assert found.low_fps == pytest.approx(1e6 * 10.0 ** (1.0 / 81.0), rel=0.02)
+    assert found.high_fps == min(goal.lower.load_fps for goal in result.goals)
+
+
+def test_what_was_swept_is_told_with_the_distance_of_its_loads() -> None:
+    result = searched(Knee(capacity_fps=9e6), sweep=20).result()
+    found = swept(result)
+    assert found.trials == 20
+    assert found.duration_s == 1.0
+    assert found.apart == pytest.approx(1.0 - 10.0 ** (-1.0 / 21.0), rel=0.05)
+    assert found.low_fps == pytest.approx(0.9e6 * 10.0 ** (1.0 / 21.0), rel=0.01)
+    text = sweep_text(result)
+    assert "20 trials of 1 s, the loads from 1" in text
+    assert "A band of losses narrower than 10" in text
+    assert swept(searched(Knee(capacity_fps=9e6)).result()) is None
+    assert sweep_text(searched(Knee(capacity_fps=9e6)).result()) == ""
 
 
 def test_a_sweep_of_a_device_without_inversion_changes_nothing() -> None:

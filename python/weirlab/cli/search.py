@@ -130,7 +130,7 @@ def search(
             result = _search(scenario, directory, timeout, changes)
     page: Path | None = write_page(directory) if report else None
     from weirlab.report.search import result_json
-    from weirlab.report.search_tables import direction_table, evidence_table, goal_table
+    from weirlab.report.search_tables import direction_table, evidence_table, goal_table, sweep_text
     from weirlab.report.search_terms import terms_table
 
     if as_json:
@@ -141,6 +141,8 @@ def search(
         for table in (evidence_table(result), direction_table(result)):
             if table.rows:
                 show(table)
+        if text := sweep_text(result):
+            typer.echo(text)
         for goal in result.goals:
             if not goal.regular:
                 tell(f"{goal.goal.name} is irregular: {goal.remark}")

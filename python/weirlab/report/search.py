@@ -26,7 +26,14 @@ from weirlab.report.page import (
     number,
     percent,
 )
-from weirlab.report.search_tables import bit_rates, direction_table, evidence_table, goal_table, shape
+from weirlab.report.search_tables import (
+    bit_rates,
+    direction_table,
+    evidence_table,
+    goal_table,
+    shape,
+    sweep_text,
+)
 from weirlab.report.search_terms import deviations, meaning, terms, terms_table
 from weirlab.report.shared import (
     footer,
@@ -40,6 +47,7 @@ from weirlab.scenario import Scenario, load
 from weirlab.search import Bound, Ending, GoalResult, SearchResult, SearchState, read_trials
 from weirlab.search.build import build
 from weirlab.search.controlled import OFFER_TOLERANCE
+from weirlab.search.sweep import swept
 from weirlab.testbed import Trial
 
 __all__ = [
@@ -166,6 +174,7 @@ def result_json(result: SearchResult, scenario: Scenario) -> dict[str, Any]:
         "directions": directions,
         "trials": len(result.trials),
         "time_s": result.time_s,
+        "sweep": None if (found := swept(result)) is None else found._asdict(),
         "goals": [
             {
                 "name": goal.goal.name,
@@ -264,6 +273,8 @@ def _testbed(scenario: Scenario) -> str:
 def _evidence(result: SearchResult) -> Sequence[Block]:
     summary = evidence_table(result)
     blocks: list[Block] = [table for table in (summary, direction_table(result)) if table.rows]
+    if text := sweep_text(result):
+        blocks.append(Text(text))
     for goal in result.goals:
         rows, tones = [], []
         for side, bound in (("lower", goal.lower), ("upper", goal.upper)):

@@ -12,8 +12,9 @@ from weirlab.report.shared import seconds_text
 from weirlab.scenario import Scenario
 from weirlab.search import SearchResult
 from weirlab.search.points import OVERHEAD_BYTES
+from weirlab.search.sweep import swept
 
-__all__ = ["bit_rates", "direction_table", "evidence_table", "goal_table", "shape", "stacked"]
+__all__ = ["bit_rates", "direction_table", "evidence_table", "goal_table", "shape", "stacked", "sweep_text"]
 
 
 _CONDITIONAL = (
@@ -146,6 +147,20 @@ def direction_table(result: SearchResult) -> Table:
         ],
         rows,
         note="Goals are judged by the sum over all directions.",
+    )
+
+
+def sweep_text(result: SearchResult) -> str:
+    """What the sweep below the bounds looked at, and what it cannot have seen; empty where there was none."""
+    if (found := swept(result)) is None:
+        return ""
+    factor, unit = scaled(found.high_fps, "frame_rate")
+    low, high = (number(load_fps * factor, 4) for load_fps in (found.low_fps, found.high_fps))
+    apart = percent(found.apart)
+    return (
+        f"Swept for loss inversion: {found.trials} trials of {found.duration_s:g} s, the loads from {low} to "
+        f"{high} {unit} at most {apart} apart. A band of losses narrower than {apart} may lie between two of "
+        "them and is then not seen; more loads ('sweep') are closer."
     )
 
 
