@@ -390,3 +390,30 @@ def test_every_published_configuration_is_a_ready_made_scenario(
     assert control.bcn.severe.action == action
     assert bool(control.pause) is bool(pause)
     assert (control.bcn.reaction_point.drift is None) is bool(drift)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            ("control.bcn.congestion_point.q_eq", "9000 frames"),
+            "is never exceeded: the memory of a switch holds",
+        ),
+        (
+            ("network.switch.memory.size", "40 frames"),
+            "is never exceeded: the memory of a switch holds 40 frames",
+        ),
+        (("hotspots.hot.window", "4096 us .. 8192 us"), "begins when the run has ended (3.2768 ms)"),
+    ],
+)
+def test_what_can_never_act_beside_a_shared_memory_is_refused(change, message):
+    with pytest.raises(ScenarioError) as refused:
+        load("zrl-og").assign(dict([change]))
+    (problem,) = refused.value.problems
+    assert message in problem.message
+
+
+def test_a_hotspot_with_a_bad_field_is_not_taken_for_a_missing_one():
+    with pytest.raises(ScenarioError) as refused:
+        load("zrl-og").assign({"hotspots.hot.service": "120 %"})
+    assert [problem.path for problem in refused.value.problems] == ["hotspots.hot.service"]

@@ -40,13 +40,14 @@ def faults(scenario: Scenario, broken: Collection[str] = ()) -> list[Problem]:
         found += _queues(scenario, layout)
         found += check_control(scenario, layout)
         found += check_traffic(scenario, layout, searched="search" not in broken)
-        if not {"traffic", "record", "control"} & set(broken):
+        if not {"traffic", "record", "control", "hotspots"} & set(broken):
             found += check_records(scenario, layout)
             found += check_measures(scenario, layout)
     if whole:
         found += _testbed(scenario)
         found += _devices(scenario)
         found += check_run(scenario)
+        found += _hotspots(scenario)
     if "traffic" not in broken:
         found += check_search(scenario, layout)
         found += check_campaign(scenario)
@@ -123,6 +124,13 @@ def _testbed(scenario: Scenario) -> Iterator[Fault]:
         for section in ("queues", "record", "measure"):
             if getattr(scenario, section):
                 yield (section,), f"{own} has none that could be named; leave this out"
+
+
+def _hotspots(scenario: Scenario) -> Iterator[Fault]:
+    duration = scenario.run.duration
+    for name, hotspot in scenario.hotspots.items():
+        if duration is not None and hotspot.window is not None and hotspot.window.low >= duration:
+            yield ("hotspots", name, "window"), f"begins when the run has ended ({duration})"
 
 
 def _queues(scenario: Scenario, layout: Layout) -> Iterator[Fault]:

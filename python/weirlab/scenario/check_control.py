@@ -204,6 +204,11 @@ def _out_of_reach(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
         ports, at = layout.port_ids(point.at), ("control", scheme)
         of_point = (*at, "congestion_point", "q_eq")
         yield from _never_exceeded(layout, point.q_eq, point.frame_size, ports, limits, of_point)
+        memory = getattr(getattr(scenario.network, "switch", None), "memory", None)
+        if memory is not None and in_bytes(memory.size, memory.frame_size) <= in_bytes(
+            point.q_eq, point.frame_size
+        ):
+            yield of_point, f"is never exceeded: the memory of a switch holds {memory.size}"
         severe = getattr(chosen, "severe", None)
         if severe is not None and severe.action != "none":
             of_severe = (*at, "severe", "above")
