@@ -63,7 +63,11 @@ def test_a_signal_ends_a_long_run_within_a_second_and_leaves_nothing(weir_proces
         return True
 
     outcome = weir_process("run", "long.yaml", "--json", interrupt_when=running, interrupt=sent)
-    assert time.monotonic() - pressed[0] < 1.0
+    took = time.monotonic() - pressed[0]
+    # What an interpreter takes to start and end is some 20 ms of it, and more on a busy machine.
+    begin = time.monotonic()
+    subprocess.run([sys.executable, "-c", "pass"], check=True)
+    assert took < 0.8 + 10 * (time.monotonic() - begin)
     assert outcome.code == 130
     assert outcome.err.endswith("weir: interrupted\n")
     assert outcome.json["error"]["kind"] == "Interrupted"
