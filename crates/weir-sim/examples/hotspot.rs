@@ -5,7 +5,6 @@
 //!         [--round-trip 0] [--seed 0] [--no-flows] [--event] [--frame-bytes 64] [--threads 1]
 
 use std::process::ExitCode;
-use std::time::Instant;
 
 use weir_sim::hotspots::{Benchmark, Hotspot};
 use weir_sim::{Plan, Progress, simulate};
@@ -64,10 +63,11 @@ fn run(words: &[String]) -> Result<String, String> {
     spec.record.traffic = (0..2).map(|traffic| weir_core::spec::TrafficProbe { traffic, every_ps }).collect();
     let plan = Plan::new(spec).map_err(|error| error.to_string())?;
     let threads = number("--threads", 1.0)? as usize;
-    let (before, begin) = (cpu_seconds()?, Instant::now());
+    let before = times()?;
     let seeds = [number("--seed", 0.0)? as u64];
     let totals = simulate(&plan, &seeds, threads, &Progress::new()).map_err(|error| error.to_string())?.remove(0);
-    let (cpu, wall) = (cpu_seconds()? - before, begin.elapsed().as_secs_f64());
+    let after = times()?;
+    let (cpu, wall) = (after[0] - before[0], after[1] - before[1]);
     let (from, middle) = (benchmark.warm_up / 1000, benchmark.warm_up / 1000 + benchmark.slots / 2000);
     let second_half = totals.deliveries.iter().flat_map(|(_, rows)| &rows[middle as usize..]).map(|row| row.frames);
     let aggregate = second_half.sum::<u64>() as f64 / (benchmark.slots / 2) as f64 / f64::from(benchmark.hosts());
@@ -85,14 +85,18 @@ fn run(words: &[String]) -> Result<String, String> {
     ))
 }
 
+/// Seconds of CPU time of this process, and of the clock.
 #[cfg(unix)]
-fn cpu_seconds() -> Result<f64, String> {
-    let clock = nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID;
-    let time = nix::time::clock_gettime(clock).map_err(|error| error.to_string())?;
-    Ok(time.tv_sec() as f64 + time.tv_nsec() as f64 * 1e-9)
+fn times() -> Result<[f64; 2], String> {
+    use nix::time::{ClockId, clock_gettime};
+    let seconds = |clock: ClockId| -> Result<f64, String> {
+        let time = clock_gettime(clock).map_err(|error| error.to_string())?;
+        Ok(time.tv_sec() as f64 + time.tv_nsec() as f64 * 1e-9)
+    };
+    Ok([seconds(ClockId::CLOCK_PROCESS_CPUTIME_ID)?, seconds(ClockId::CLOCK_MONOTONIC)?])
 }
 
 #[cfg(not(unix))]
-fn cpu_seconds() -> Result<f64, String> {
+fn times() -> Result<[f64; 2], String> {
     Err("CPU time is read on Unix only".into())
 }
