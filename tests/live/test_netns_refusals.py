@@ -44,7 +44,7 @@ def test_load_both_ways_is_not_refused():
         ("kind: udp", "kind: raw", "traffic.offered.transport", "forwards IP packets"),
         ("kind: constant", "kind: poisson", "traffic.offered.source.kind", "constant load"),
         ("from: sender\n    to: receiver", "from: receiver\n    to: sender", "traffic.offered", "both ways"),
-        ("64 B", "32 B", "traffic.offered.source.frame_size", "64 to 9018 B"),
+        ("64 B", "32 B", "traffic.offered.source.frame_size", "64 to 16384 B"),
         ("frame_size: 64 B", "payload: 9000 B", "traffic.offered.source.frame_size", "got 9046 B"),
         ("    transport", "    start: 1 s\n    transport", "traffic.offered.start", "whole duration"),
         (

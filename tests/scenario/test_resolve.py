@@ -274,7 +274,7 @@ class TestComplaintsOfTheEngine:
         scenario = loads(TEXT, assign={"traffic.load.timing": {"late": "1 %", "by": "1 ms"}})
         with pytest.raises(
             UnsupportedError,
-            match=r"load\.timing: the simulator of this version has it for tcp only",
+            match=r"load\.timing: the simulator of this version has it for tcp and estimators only",
         ):
             scenario.resolve()
 

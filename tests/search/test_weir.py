@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from dataclasses import dataclass, replace
 
 import pytest
@@ -668,3 +669,11 @@ def test_a_device_that_no_belief_fits_is_bracketed_within_two_trials_for_each_ha
     widths = math.log(LOADS.max_fps / LOADS.min_fps) / goal.width
     assert search.result().goals[0].lower.load_fps == pytest.approx(6e6, rel=0.006)
     assert len(search.trials) <= 2 * math.log2(widths)
+
+
+def test_of_the_trials_of_a_load_three_are_stopped_early_at_most_where_some_may_exceed():
+    search = searched(Knee(capacity_fps=10.6e6), CSIT, effective="with-waits")
+    stops = Counter(trial.offered_load_fps for trial in search.trials if trial.stopped_early)
+    failing = Counter(trial.offered_load_fps for trial in search.trials if trial.loss_ratio > 0.005)
+    assert max(failing.values()) > 3, "a load is refuted by more than three trials"
+    assert max(stops.values()) == 3

@@ -70,6 +70,10 @@ _FOLLOWED = 2.0
 """How many times the duration sums of all goals a search may take that follows a changing device."""
 _AT_REST = 2.0
 """How many times longer than it was seen to change a device has been under test when it counts as at rest."""
+_STOPPED = 3
+"""How many trials of a load may be stopped early for a goal that lets some exceed. Stopped trials are short:
+more of them fit into a bad time of the device than into a good one of the same length, and would outvote
+it."""
 _STEADY_TRIALS = 24
 """Most trials that wait for the device to become steady."""
 _SWEPT = 10.0
@@ -188,6 +192,8 @@ class Weir(Mlr):
         if self._needs_short_trial_first(place, wish):
             return Wish(wish.load_fps, self._initial_s(place), self._budget(place))
         goal = self.goals[place]
+        if goal.exceed_ratio > 0.0 and self._failures_at(place, wish.load_fps) >= _STOPPED:
+            return wish
         wanting = [
             other.loss_ratio
             for number, other in enumerate(self.goals)
@@ -199,6 +205,15 @@ class Weir(Mlr):
         initial_s = self._initial_s(place)
         look_s = initial_s if goal.exceed_ratio == 0.0 and wish.duration_s > initial_s else None
         return replace(wish, loss_budget=max([goal.loss_ratio, *wanting]), look_s=look_s)
+
+    def _failures_at(self, place: int, load_fps: float) -> int:
+        """Trials at a load that exceeded the loss ratio of a goal."""
+        return sum(
+            verdict.high
+            for record in self._final_records(place)
+            if record.load_fps == load_fps
+            for verdict in record.of_device
+        )
 
     def _is_bound(self, place: int, load_fps: float) -> bool:
         """Whether a goal still has to decide this load: it is one of its two neighbouring bounds."""

@@ -37,7 +37,7 @@ from weirlab.testbed.linux_router import (
 )
 from weirlab.testbed.mixes import Mix, mix_of, runs
 from weirlab.testbed.namespaces import Namespace
-from weirlab.testbed.refusals import only_the_load
+from weirlab.testbed.refusals import MOST_FRAME_BYTES, only_the_load
 from weirlab.testbed.testpmd import LARGEST_FRAME_BYTES as LARGEST_OF_TESTPMD
 from weirlab.testbed.testpmd import TestpmdRouter
 from weirlab.testbed.turns import alone_on_this_machine
@@ -414,7 +414,8 @@ def _own_refusals(scenario: Scenario) -> Iterator[tuple[tuple[str, ...], str]]:
     mix = mix_of(scenario)
     field = "frame_size" if mix is None else "mix"
     for size, _ in sizes:
-        if not SMALLEST_FRAME_BYTES <= size <= largest:
+        # What no Ethernet frame is has been told.
+        if largest < size <= MOST_FRAME_BYTES:
             limits = f"{SMALLEST_FRAME_BYTES} to {largest} B"
             yield (*place, "source", field), f"frames of {limits} can be sent (got {size} B)"
     if mix is not None:
