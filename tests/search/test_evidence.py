@@ -69,7 +69,7 @@ def test_one_trial_tells_nothing_of_the_next_one(full_trials: int) -> None:
     assert one.exceed_interval is None
 
 
-def evidence_of(make, goals: list[SearchGoal], device: Device) -> list[Evidence]:  # type: ignore[no-untyped-def]
+def evidence_of(make: type[Mlr], goals: list[SearchGoal], device: Device) -> list[Evidence]:
     search = ControlledSearch(make(goals, LoadRange(2e4, 29.76e6)), frame_size_bytes=64)
     bed = DeviceTestbed(device)
     while (spec := search.ask()) is not None:

@@ -6,7 +6,8 @@ What differs from `mlr`:
   of those that need the load. A testbed with live counters stops when more is lost than that share of all
   frames of the trial. For a goal that this decides, the trial counts as one of full length with high loss, as
   it would have had it run on; its loss ratio is not used as a measurement. DEVIATION from RFC 9971: a trial
-  input has a third part, the loss budget.
+  input has a third part, the loss budget. Where a goal lets trials exceed, a load that failed it three times
+  is tried in full.
 - **Earlier look.** For a goal without exceed ratio a full trial may also end at the goal's initial duration,
   if by then more is lost than the goal allows in that time: it is then a short trial with high loss, which is
   an upper bound.
@@ -25,7 +26,7 @@ What differs from `mlr`:
 - **Sweep**, on request: after the search, short trials below the lower bound, to find loss inversion. A load
   that fails there is an upper bound, and the search goes on below it.
 
-Source: RFC 9971, sections 4.4 to 4.6.
+Source: RFC 9971, sections 4.5 to 4.8.
 """
 
 from __future__ import annotations
@@ -71,9 +72,9 @@ _FOLLOWED = 2.0
 _AT_REST = 2.0
 """How many times longer than it was seen to change a device has been under test when it counts as at rest."""
 _STOPPED = 3
-"""How many trials of a load may be stopped early for a goal that lets some exceed. Stopped trials are short:
-more of them fit into a bad time of the device than into a good one of the same length, and would outvote
-it."""
+"""After how many failures of a load its trials run in full for a goal that lets some exceed. Stopped trials
+are short: more of them fit into a bad time of the device than into a good one of the same length, and would
+outvote it."""
 _STEADY_TRIALS = 24
 """Most trials that wait for the device to become steady."""
 _SWEPT = 10.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 
 import numpy as np
@@ -83,7 +84,7 @@ def _streams(rows: pl.DataFrame) -> Iterator[Claim]:
         "Mbit/s makes them wait. It takes others who fill it meanwhile; see there.",
     )
     differences = [
-        (float(part.mean()), float(part.median()))  # type: ignore[arg-type]
+        (statistics.fmean(part), statistics.median(part))
         for _, group in rows.filter(window_bytes=LARGE).group_by("streams", maintain_order=True)
         if (part := group.get_column("rtt_difference_s")).len()
     ]
