@@ -165,3 +165,57 @@ def test_a_memory_that_cannot_hold_what_is_under_way_is_refused():
     text = SWITCH.replace("pause: {scope: switch}", "pause: {round_trip: 100 us}")
     with pytest.raises(ScenarioError, match=r"network\.switch\.memory\.pause: 32 ports with a round trip"):
         translated(loads(text))
+
+
+def remarks(hotspots: str) -> list[str]:
+    return [text for facts in hotspot_facts(scenario(hotspots)) for text in facts.remarks]
+
+
+def test_a_hot_host_among_its_own_sources_is_told():
+    (told,) = remarks("  hot: {kind: output-generated, at: host-0, severity: 4.25, degree: 8 %}")
+    assert told == (
+        "a degree of 0.08 stands for 3 of 32 hosts; host-0 is among the first 3 and does not send to itself, "
+        "so that 2 make it: 6.25%"
+    )
+    assert not remarks("  hot: {kind: output-generated, at: host-9, severity: 4.25, degree: 25 %}")
+
+
+def test_two_services_of_one_output_at_a_time_are_told_and_the_later_entry_holds():
+    two = (
+        "  mild: {kind: output-generated, at: host-0, service: 50 %, window: 0.2048 ms .. 2.048 ms}\n"
+        "  hard: {kind: output-generated, at: host-0, service: 20 %, window: 1.024 ms .. 1.536 ms}"
+    )
+    first, second = remarks(two)
+    assert first == (
+        "'hard' is at host-0, too, from 1.024 ms to 1.536 ms: the output serves what 'hard' says, the later "
+        "entry"
+    )
+    assert second.startswith("'mild' is at host-0, too")
+    assert [fact.service for fact in hotspot_facts(scenario(two))] == pytest.approx([0.2, 0.2])
+    assert not remarks(two.replace("1.024 ms ..", "2.048 ms ..").replace("1.536 ms", "3.072 ms"))
+
+
+def test_hosts_of_two_hotspots_at_a_time_are_told():
+    two = (
+        "  one: {kind: input-generated, at: host-20, degree: 25 %}\n"
+        "  two: {kind: input-generated, at: host-30, degree: 25 %}"
+    )
+    first, second = remarks(two)
+    assert first.startswith(
+        "8 of its hosts are hosts of 'two' as well from 0 s to 3.2768 ms: they send to host-30"
+    )
+    assert "send to host-30 alone then, as the later entry says" in second
+    both = remarks(two.replace("host-30, ", "host-30, background: continues, "))
+    assert all("both loads together are more than a line carries" in told for told in both)
+
+
+def test_a_severity_that_another_hotspot_changes_is_told():
+    two = (
+        "  slow: {kind: output-generated, at: host-0, severity: 4.25}\n"
+        "  rush: {kind: input-generated, at: host-0, degree: 25 %}"
+    )
+    told = remarks(two)
+    assert told[0].startswith(
+        "a severity of 4.25 is asked for; with all that is offered there in the middle of its"
+    )
+    assert any("severity and degree count what both offer there" in each for each in told)

@@ -200,6 +200,33 @@ def test_a_run_without_totals_of_flows_says_so_instead_of_zeros(tmp_path):
     assert "Loss ratio" not in text
 
 
+def test_the_page_of_a_run_with_a_hotspot_tells_what_became_of_it_and_draws_the_hot_port(tmp_path):
+    short = {
+        "run": {"duration": "512 us", "engine": "slotted"},
+        "hotspots.hot.window": "204.8 us .. 512 us",
+        "measure": {},
+    }
+    weirlab.run(load("zrl-og").assign(short)).save(tmp_path / "run")
+    report = write_report(tmp_path / "run", pictures=False)
+    source, parsed = read(report.page)
+    text = said(parsed)
+    assert "hot: measured" in text
+    for quantity in (
+        "aggregate throughput",
+        "innocent ports",
+        "RJFI",
+        "PAUSE frames that stop",
+        "recovery time",
+    ):
+        assert quantity in text
+    assert "Queue of the congested output switch-0->host-0" in text
+    assert "Shown: that at the hotspot, and the 5 busiest of 32 that carried frames." in text
+    assert re.search(
+        r'aria-label="Waiting bytes at ports: Bytes that waited at switch-0-&gt;host-0, ', source
+    )
+    assert "Ports, those at hotspots first, then those with most drops first" in text
+
+
 def test_the_page_of_a_study_lists_what_cannot_be_with_the_reason(tmp_path):
     fewer = {
         "study.design.points": 1,

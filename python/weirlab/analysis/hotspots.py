@@ -7,13 +7,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from weirlab.scenario import Scenario
-from weirlab.scenario.demands import demands, middle_ps, services
-from weirlab.scenario.hotspots import AnyHotspot, InputGenerated
+from weirlab.scenario.demands import demands, middle_ps, services, window_ps
+from weirlab.scenario.hotspots import AnyHotspot, InputGenerated, OutputGenerated
 from weirlab.scenario.layout import Layout, layout_of, plan_network
 from weirlab.scenario.measure import Utilisation
 from weirlab.scenario.resolve import translated
+from weirlab.scenario.resolve_hotspots import degree_hosts
 from weirlab.theory.hotspot import Hotspot, degree_class, severity_class
+from weirlab.units import Span
 
 __all__ = ["HotspotFacts", "hotspot_facts", "utilisation_measures"]
 
@@ -38,10 +42,15 @@ class HotspotFacts:
     """What the hot output serves, in line rates: mu."""
     throughput_max: float
     """Aggregate throughput with perfect control, as a share of capacity."""
+    innocent_max: float | None
+    """What outputs that are no hotspot could carry, as a share of theirs; None where there are none."""
     throughput_without_control: float | None
-    """The same when the hot frames fill the memory of a single switch; None for large or several switches."""
+    """The aggregate when the hot frames fill the memory of a single switch; None for large or several
+    switches."""
     contradictions: tuple[str, ...]
     """Where the scenario's own words do not fit."""
+    remarks: tuple[str, ...] = ()
+    """Where what is simulated is not what was asked for, or other hotspots take part."""
 
     @property
     def severity_class(self) -> str:
@@ -61,7 +70,7 @@ def hotspot_facts(scenario: Scenario) -> list[HotspotFacts]:
         return []
     spec = json.loads(translated(scenario).spec_json)
     layout = layout_of(spec["network"])
-    return [_facts(name, hotspot, spec, layout) for name, hotspot in scenario.hotspots.items()]
+    return [_facts(name, scenario.hotspots, spec, layout) for name in scenario.hotspots]
 
 
 def utilisation_measures(scenario: Scenario) -> tuple[str | None, str | None]:
@@ -82,31 +91,40 @@ def utilisation_measures(scenario: Scenario) -> tuple[str | None, str | None]:
     return throughput, hot
 
 
-def _facts(name: str, hotspot: AnyHotspot, spec: Mapping[str, Any], layout: Layout) -> HotspotFacts:
+def _facts(
+    name: str, hotspots: Mapping[str, AnyHotspot], spec: Mapping[str, Any], layout: Layout
+) -> HotspotFacts:
+    hotspot = hotspots[name]
     middle = middle_ps(hotspot, spec)
     hosts = [i for i, node in enumerate(layout.nodes) if node in layout.hosts]
-    places = {host: place for place, host in enumerate(hosts)}
-    served = services(spec, layout, hosts, middle)
-    hot = places[layout.nodes.index(hotspot.at)]
-    rows = [[0.0] * len(hosts) for _ in hosts] if len(hosts) <= MOST_HOSTS else None
-    offered = [0.0] * len(hosts)
+    places = np.zeros(len(layout.nodes), np.int64)
+    places[hosts] = range(len(hosts))
+    hot_host = layout.nodes.index(hotspot.at)
+    rows = np.zeros((len(hosts), len(hosts))) if len(hosts) <= MOST_HOSTS else None
+    offered = np.zeros(len(hosts))
     makers: set[int] = set()
-    for own, target, load in demands(spec, layout, middle):
-        offered[places[target]] += load
+    for own, targets, load in demands(spec, layout, middle):
+        at = places[targets]
+        np.add.at(offered, at, load)
         if rows is not None:
-            rows[places[own]][places[target]] += load
-        if places[target] == hot:
+            np.add.at(rows[places[own]], at, load)
+        if hot_host in targets:
             makers.add(own)
     if isinstance(hotspot, InputGenerated):
         entry = next(entry for entry in spec["traffic"] if entry["name"] == f"hotspot-{name}")
         makers = {source["from"] for source in entry["sources"]}
-    severity = offered[hot] / served[hot]
+    served = np.array(services(spec, layout, hosts, middle))
+    hot = int(places[hot_host])
+    severity = float(offered[hot] / served[hot])
     degree = _degree(hotspot, makers, hosts)
     without = None
     switches = len(layout.nodes) - len(hosts)
     if rows is not None and switches == 1:
-        spot = Hotspot(tuple(map(tuple, rows)), tuple(served), hot, len(makers))
+        spot = Hotspot(tuple(map(tuple, rows.tolist())), tuple(served.tolist()), hot, len(makers))
         without = spot.throughput_without_control
+    carried = np.minimum(offered, served)
+    named = {each.at for each in hotspots.values()}
+    innocent = [place for place, host in enumerate(hosts) if layout.nodes[host] not in named]
     return HotspotFacts(
         name=name,
         kind=hotspot.kind,
@@ -114,10 +132,15 @@ def _facts(name: str, hotspot: AnyHotspot, spec: Mapping[str, Any], layout: Layo
         severity=severity,
         degree=degree,
         sources=len(makers),
-        service=served[hot],
-        throughput_max=sum(map(min, offered, served)) / len(hosts),
+        service=float(served[hot]),
+        throughput_max=float(carried.sum()) / len(hosts),
+        innocent_max=float(carried[innocent].mean()) if innocent else None,
         throughput_without_control=without,
         contradictions=tuple(_contradictions(hotspot, severity, degree)),
+        remarks=(
+            *_asked_and_got(hotspot, severity, makers, hosts, layout),
+            *_company(name, hotspots, spec),
+        ),
     )
 
 
@@ -141,3 +164,60 @@ def _contradictions(hotspot: AnyHotspot, severity: float, degree: float) -> Iter
     if degree_class(degree).startswith("between"):
         classes = "small below 10 %, medium 20 to 60 %, large above 90 %"
         yield f"a degree of {degree:.0%} is in no class ({classes})"
+
+
+def _asked_and_got(
+    hotspot: AnyHotspot, severity: float, makers: set[int], hosts: list[int], layout: Layout
+) -> Iterator[str]:
+    """Where the numbers are not those that the scenario asks for."""
+    if hotspot.severity is not None and abs(severity / hotspot.severity - 1) > 0.005:
+        yield (
+            f"a severity of {hotspot.severity:g} is asked for; with all that is offered there in the middle "
+            f"of its window it is {severity:.2f}"
+        )
+    if hotspot.degree is None or abs(len(makers) / len(hosts) - hotspot.degree) < 0.005:
+        return
+    count = degree_hosts(layout, hotspot.degree)
+    text = f"a degree of {hotspot.degree:.3g} stands for {count} of {len(hosts)} hosts"
+    if len(makers) < count:
+        text += f"; {hotspot.at} is among the first {count} and does not send to itself, so that"
+        text += f" {len(makers)} make it"
+    yield f"{text}: {len(makers) / len(hosts):.2%}"
+
+
+def _company(name: str, hotspots: Mapping[str, AnyHotspot], spec: Mapping[str, Any]) -> Iterator[str]:
+    """Other hotspots that share the output, or hosts that send, at the same time."""
+    hotspot = hotspots[name]
+    mine, senders = window_ps(hotspot, spec), _loads(name, spec)
+    for other, beside in hotspots.items():
+        theirs = window_ps(beside, spec)
+        begin, end = max(mine[0], theirs[0]), min(mine[1], theirs[1])
+        if other == name or begin >= end:
+            continue
+        when = f"from {Span(begin)} to {Span(end)}"
+        if beside.at == hotspot.at:
+            if isinstance(hotspot, OutputGenerated) and isinstance(beside, OutputGenerated):
+                later = [each for each in hotspots if each in (name, other)][1]
+                what = f"the output serves what '{later}' says, the later entry"
+            else:
+                what = "severity and degree count what both offer there"
+            yield f"'{other}' is at {beside.at}, too, {when}: {what}"
+        both_loads = _loads(other, spec)
+        shared = senders.keys() & both_loads.keys()
+        last = hotspots[[each for each in hotspots if each in (name, other)][1]]
+        if shared and isinstance(last, InputGenerated) and last.background == "stops":
+            yield (
+                f"{len(shared)} of its hosts are hosts of '{other}' as well {when}: they send to {last.at} "
+                "alone then, as the later entry says; with 'background: continues' there they send to both"
+            )
+        elif busy := [host for host in shared if senders[host] + both_loads[host] > 1]:
+            yield (
+                f"{len(busy)} of its hosts send to '{other}' as well {when}: "
+                "both loads together are more than a line carries"
+            )
+
+
+def _loads(name: str, spec: Mapping[str, Any]) -> dict[int, float]:
+    """What each host sends of the traffic that an input-generated hotspot adds, in line rates."""
+    entries = (entry for entry in spec["traffic"] if entry["name"] == f"hotspot-{name}")
+    return {source["from"]: source["departures"]["load"] for entry in entries for source in entry["sources"]}

@@ -53,7 +53,7 @@ def check(file: ScenarioArgument, sets: SetOption = None, as_json: JsonFlag = Fa
     if facts:
         show(hotspot_table(facts))
     for fact in facts:
-        for text in fact.contradictions:
+        for text in (*fact.contradictions, *fact.remarks):
             typer.echo(f"{fact.name}: {text}")
     for note in notes:
         typer.echo(f"note: {note}")

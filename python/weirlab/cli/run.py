@@ -29,6 +29,7 @@ from weirlab.cli.study import run_points
 if TYPE_CHECKING:
     import polars as pl
 
+    from weirlab.analysis.outcome import HotspotOutcome
     from weirlab.runs import Run
     from weirlab.scenario import Scenario
 
@@ -115,7 +116,9 @@ def _run_once(
     as_json: bool,
 ) -> None:
     from weirlab import runs
+    from weirlab.analysis.outcome import hotspot_outcomes, outcome_json
     from weirlab.measures import evaluate, summary
+    from weirlab.report.theory import hotspot_json
     from weirlab.results import claimed_directory, write_json
 
     runs.resolve(scenario)  # what cannot run is told before a directory is made
@@ -125,6 +128,7 @@ def _run_once(
             result = runs.run(scenario, seed=seed, replicates=replicates, threads=threads, progress=progress)
         seconds = time.monotonic() - began
         values = evaluate(result)
+        outcomes = hotspot_outcomes(result)
         document = {
             "kind": "run",
             "name": scenario.name,
@@ -134,13 +138,16 @@ def _run_once(
             "totals": totals(result),
             "measures": summary(values),
         }
+        if outcomes:
+            document["hotspots"] = hotspot_json([outcome.facts for outcome in outcomes])
+            document["outcomes"] = outcome_json(outcomes)
         write_json(directory / "result.json", document)
         result.save(directory, overrides=overrides)
     page = write_page(directory) if report else None
     if as_json:
         print_json(document)
         return
-    _show(result, document, values)
+    _show(result, document, values, outcomes)
     show_place(directory, page)
 
 
@@ -155,9 +162,13 @@ def totals(result: Run) -> dict[str, int | None]:
     }
 
 
-def _show(result: Run, document: dict[str, Any], values: pl.DataFrame) -> None:
+def _show(
+    result: Run, document: dict[str, Any], values: pl.DataFrame, outcomes: list[HotspotOutcome]
+) -> None:
     from weirlab.report.control import held_in_a_cycle
+    from weirlab.report.hotspots import outcome_table
     from weirlab.report.run import measure_table, traffic_table
+    from weirlab.report.theory import hotspot_table
 
     sums, seconds = document["totals"], document["seconds"]
     many = f"{len(result.seeds)} replicates from seed" if len(result.seeds) > 1 else "seed"
@@ -166,7 +177,10 @@ def _show(result: Run, document: dict[str, Any], values: pl.DataFrame) -> None:
         line += f" ({sums['packet_hops'] / seconds / 1e6:.1f} M packet-hops/s)"
     typer.echo(line)
     tables = [traffic_table(result.records)] if result.scenario.run.flows else []
-    for table in [*tables, *([measure_table(values)] if not values.is_empty() else [])]:
+    tables += [measure_table(values)] if not values.is_empty() else []
+    facts = [outcome.facts for outcome in outcomes]
+    tables += [hotspot_table(facts)] if facts else []
+    for table in [*tables, *map(outcome_table, outcomes)]:
         typer.echo()
         show(table)
     for sentence in held_in_a_cycle(result.records):

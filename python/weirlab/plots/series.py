@@ -33,9 +33,10 @@ SERIES = 6
 """Most lines in one plot."""
 
 
-def port_plots(records: Records) -> list[Plot]:
-    """Rate, queue and drops of the ports with series, busiest first; nothing where no port was recorded."""
-    series = _Series.of(records, "intervals", "port")
+def port_plots(records: Records, first: Sequence[int] = ()) -> list[Plot]:
+    """Rate, queue and drops of the ports with series, those of `first` and the busiest; nothing where no port
+    was recorded."""
+    series = _Series.of(records, "intervals", "port", first=first)
     if not series.names:
         return []
     each_rate = (
@@ -232,15 +233,20 @@ class _Series:
     """`ports`, `flows`, `connections` or `traffic`."""
     names: list[str]
     shown_of: int
+    chosen: int = 0
+    """How many are drawn whatever they carried."""
 
     @classmethod
-    def of(cls, records: Records, table: str, key: str, weight: str = "bytes") -> _Series:
+    def of(
+        cls, records: Records, table: str, key: str, weight: str = "bytes", first: Sequence[int] = ()
+    ) -> _Series:
         """The `SERIES` ids with most bytes, or most of another `weight`, in the order of their ids; those
-        without any are left out."""
+        of `first` before all others, and those without any left out."""
         rows = records[table].rename({key: "id"})
         totals = rows.group_by("id").agg(total=pl.col(weight).cast(pl.Float64).sum())
         totals = totals.filter(pl.col("total") > 0)
-        busiest = totals.sort(["total", "id"], descending=[True, False]).head(SERIES)
+        totals = totals.with_columns(first=pl.col("id").is_in(list(first)))
+        busiest = totals.sort(["first", "total", "id"], descending=[True, True, False]).head(SERIES)
         names = records[f"{key}_names"].rename({key: "id"}).join(busiest, on="id", how="semi").sort("id")
         rows = (
             rows.join(names, on="id", how="inner")
@@ -252,7 +258,8 @@ class _Series:
             )
         )
         kind = {"port": "ports", "flow": "flows", "connection": "connections"}.get(key, key)
-        return cls(rows, kind, names.get_column("name").to_list(), totals.height)
+        chosen = int(busiest.get_column("first").sum())
+        return cls(rows, kind, names.get_column("name").to_list(), totals.height, chosen)
 
     @property
     def listed(self) -> str:
@@ -281,7 +288,14 @@ class _Series:
         was."""
         notes = []
         if self.shown_of > len(self.names):
-            notes.append(f"Shown: the {len(self.names)} busiest of {self.shown_of} that carried frames.")
+            busiest = len(self.names) - self.chosen
+            those = f"the {busiest} busiest of {self.shown_of} that carried frames"
+            if self.chosen:
+                count = f"{self.chosen} at hotspots" if self.chosen > 1 else "that at the hotspot"
+                those = (
+                    f"{count}, and {those}" if busiest else f"{count}, of {self.shown_of} that carried frames"
+                )
+            notes.append(f"Shown: {those}.")
         replicates = self.rows.get_column("replicate").n_unique()
         joined = []
         if self._step > 1:

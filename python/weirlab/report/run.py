@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from weirlab.analysis.outcome import hot_ports, hotspot_outcomes
 from weirlab.measures import evaluate
 from weirlab.plots.series import connection_plots, delay_plots, delivery_plots, limiter_plots, port_plots
 from weirlab.plots.style import Plot, scaled
 from weirlab.records import Records
 from weirlab.report.control import control_sections, held_in_a_cycle
+from weirlab.report.hotspots import hotspot_section
 from weirlab.report.page import (
     Block,
     Callout,
@@ -40,10 +42,12 @@ _FLOWS = 120
 def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
     """The page, and its plots."""
     records = run.records
+    hot = hot_ports(run.scenario)
+    hotspots, hotspot_plots = hotspot_section(run, hotspot_outcomes(run))
     plots = [
         *delivery_plots(records),
         *connection_plots(records),
-        *port_plots(records),
+        *port_plots(records, first=hot),
         *limiter_plots(records),
         *delay_plots(records),
     ]
@@ -52,11 +56,12 @@ def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
     sections = []
     if run.scenario.measure:
         sections.append(Section("Measures", [measure_table(evaluate(run))]))
+    sections += hotspots
     if plots:
         sections.append(Section("Over time", [figure(plot) for plot in plots]))
     sections += [
         *([Section("Traffic", _traffic_blocks(records))] if run.scenario.run.flows else []),
-        Section("Ports", _port_blocks(records)),
+        Section("Ports", _port_blocks(records, hot)),
         *control_sections(records),
         Section("Replicates", [_replicate_table(records)]),
         provenance_section(manifest, run.provenance),
@@ -71,7 +76,7 @@ def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
         sections=sections,
         footer=footer(run.provenance),
     )
-    return page, plots
+    return page, [*hotspot_plots, *plots]
 
 
 def measure_table(values: pl.DataFrame) -> Table:
@@ -211,7 +216,7 @@ def _flow_table(flows: pl.DataFrame, key: str, caption: str, records: Records) -
     )
 
 
-def _port_blocks(records: Records) -> Sequence[Block]:
+def _port_blocks(records: Records, hot: Sequence[int] = ()) -> Sequence[Block]:
     end_ps = _total_ps(records)
     rows = (
         records.named("ports")
@@ -228,7 +233,8 @@ def _port_blocks(records: Records) -> Sequence[Block]:
             queue=pl.col("queue_byte_ps") / end_ps,
         )
         .filter(pl.col("frames") + pl.col("drops") > 0)
-        .sort(["drops", "utilisation", "port"], descending=[True, True, False])
+        .with_columns(hot=pl.col("port").is_in(list(hot)))
+        .sort(["hot", "drops", "utilisation", "port"], descending=[True, True, True, False])
     )
     factor, unit = scaled(_greatest(rows, "queue_max_bytes"), "bytes")
     cells = [
@@ -245,7 +251,9 @@ def _port_blocks(records: Records) -> Sequence[Block]:
     idle = records["port_names"].height - rows.height
     return [
         Table(
-            "Ports, those with most drops first",
+            "Ports, "
+            + ("those at hotspots first, then " if rows.get_column("hot").any() else "")
+            + "those with most drops first",
             [
                 Column("port", numeric=False),
                 Column("sent", "frames"),

@@ -68,7 +68,9 @@ def hotspot_table(facts: Sequence[HotspotFacts]) -> Table:
             for fact in facts
         ],
         note="Throughput: aggregate, as a share of capacity. "
-        + " ".join(f"{fact.name}: {text}." for fact in facts for text in fact.contradictions),
+        + " ".join(
+            f"{fact.name}: {text}." for fact in facts for text in (*fact.contradictions, *fact.remarks)
+        ),
     )
 
 

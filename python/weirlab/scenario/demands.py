@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weirlab.scenario.hotspots import AnyHotspot
@@ -15,7 +15,7 @@ from weirlab.theory.hotspot import fair_shares
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
 
-__all__ = ["demands", "ideal_shares", "middle_ps", "services", "traffic_names"]
+__all__ = ["demands", "ideal_shares", "middle_ps", "services", "traffic_names", "window_ps"]
 
 
 def ideal_shares(scenario: Scenario, name: str) -> dict[str, float]:
@@ -27,8 +27,8 @@ def ideal_shares(scenario: Scenario, name: str) -> dict[str, float]:
     at_ps = middle_ps(hotspot, spec)
     hot = layout.nodes.index(hotspot.at)
     asked: dict[str, float] = {}
-    for sender, receiver, load in demands(spec, layout, at_ps):
-        if receiver == hot:
+    for sender, receivers, load in demands(spec, layout, at_ps):
+        if hot in receivers:
             asked[layout.nodes[sender]] = asked.get(layout.nodes[sender], 0.0) + load
     (served,) = services(spec, layout, [hot], at_ps)
     return dict(zip(asked, fair_shares(list(asked.values()), served), strict=True))
@@ -41,9 +41,15 @@ def traffic_names(scenario: Scenario) -> list[str]:
 
 def middle_ps(hotspot: AnyHotspot, spec: Mapping[str, Any]) -> float:
     """The middle of the window of a hotspot."""
+    begin, end = window_ps(hotspot, spec)
+    return (begin + end) / 2
+
+
+def window_ps(hotspot: AnyHotspot, spec: Mapping[str, Any]) -> tuple[int, int]:
+    """From when until when a hotspot lasts: its window, or the whole run."""
     if hotspot.window is None:
-        return float(spec["run"]["duration_ps"]) / 2
-    return (hotspot.window.low.ps + hotspot.window.high.ps) / 2
+        return 0, int(spec["run"]["duration_ps"])
+    return hotspot.window.low.ps, hotspot.window.high.ps
 
 
 def services(spec: Mapping[str, Any], layout: Layout, hosts: list[int], at_ps: float) -> list[float]:
@@ -62,8 +68,10 @@ def services(spec: Mapping[str, Any], layout: Layout, hosts: list[int], at_ps: f
     return shares
 
 
-def demands(spec: Mapping[str, Any], layout: Layout, at_ps: float) -> Iterator[tuple[int, int, float]]:
-    """(sender, receiver, line rates) of what is offered at a time."""
+def demands(
+    spec: Mapping[str, Any], layout: Layout, at_ps: float
+) -> Iterator[tuple[int, Sequence[int], float]]:
+    """(sender, receivers, line rates to each of them) of what is offered at a time."""
     for entry in spec["traffic"]:
         for source in entry["sources"]:
             if not source["start_ps"] <= at_ps < source["stop_ps"]:
@@ -72,5 +80,4 @@ def demands(spec: Mapping[str, Any], layout: Layout, at_ps: float) -> Iterator[t
             assert port is not None, "a host that sends has a port"
             wire = port.wire_ps(round(mean_size_bytes(source)))
             targets = targets_of(source)
-            for target in targets:
-                yield source["from"], target, mean_rate_fps(source["departures"]) * wire / 1e12 / len(targets)
+            yield source["from"], targets, mean_rate_fps(source["departures"]) * wire / 1e12 / len(targets)

@@ -13,7 +13,7 @@ from weirlab.scenario.selecting import EntryFault
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
 
-__all__ = ["add_hotspots", "mean_rate_fps", "mean_size_bytes", "targets_of"]
+__all__ = ["add_hotspots", "degree_hosts", "mean_rate_fps", "mean_size_bytes", "targets_of"]
 
 
 def add_hotspots(
@@ -187,8 +187,12 @@ def _hosts(layout: Layout, selector: tuple[str, ...], *path: str | int) -> list[
 def _first(layout: Layout, degree: float, without: int | None) -> list[int]:
     """The first hosts, as many as the degree says, but at least one."""
     hosts = [i for i, node in enumerate(layout.nodes) if node in layout.hosts and i != without]
-    count = max(1, round(degree * len(layout.hosts)))
-    return hosts[:count]
+    return hosts[: degree_hosts(layout, degree)]
+
+
+def degree_hosts(layout: Layout, degree: float) -> int:
+    """How many hosts a degree stands for, at least one."""
+    return max(1, round(degree * len(layout.hosts)))
 
 
 def _severity(hotspot: OutputGenerated | InputGenerated) -> float:

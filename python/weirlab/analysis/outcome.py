@@ -1,0 +1,258 @@
+"""What a run made of its hotspots: throughput, hot and innocent outputs, the hot queue, fairness, control."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from weirlab.analysis.hotspots import HotspotFacts, hotspot_facts
+from weirlab.measures.hotspots import burst_delay, delay_fairness, drops, recovery_time, relative_fairness
+from weirlab.measures.ports import max_queue, mean_queue, utilisation
+from weirlab.measures.rows import Window
+from weirlab.records import Records
+from weirlab.runs import Run
+from weirlab.scenario import Scenario
+from weirlab.scenario.demands import ideal_shares
+from weirlab.scenario.layout import Layout, layout_of, plan_network
+from weirlab.stats import mean_interval
+
+__all__ = ["RECOVERED", "HotspotOutcome", "Quantity", "hot_ports", "hotspot_outcomes", "outcome_json"]
+
+RECOVERED = 0.95
+"""A network has recovered when its outputs carry this part of what perfect control would let them carry."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Something measured, in one span of time."""
+
+    name: str
+    span: str
+    """`hotspot`, `second half` of it, or `run`."""
+    unit: str
+    """`1`, `B`, `ps`, or `frames`."""
+    values: Sequence[float | None]
+    """One for each replicate."""
+    ideal: float | None = None
+    """With perfect control."""
+
+
+@dataclass(frozen=True)
+class HotspotOutcome:
+    """One hotspot, and what a run made of it."""
+
+    facts: HotspotFacts
+    port: int
+    """The hot output."""
+    port_name: str
+    window: Window
+    """The hotspot [ps], as far as the run and the edges of recorded intervals go."""
+    outputs: Sequence[int]
+    """All ports towards hosts."""
+    innocent: Sequence[int]
+    """Those of them that are not at a hotspot."""
+    quantities: Sequence[Quantity]
+    unrecorded: bool
+    """Whether series of the outputs are missing, so that there are numbers of the whole run only."""
+
+    def of(self, name: str) -> Quantity | None:
+        """The quantity of this name in the latest span that has a value; None where it was not measured."""
+        found = [each for each in self.quantities if each.name == name]
+        return found[-1] if found else None
+
+
+def hot_ports(scenario: Scenario) -> list[int]:
+    """Ids of the ports towards the hosts at hotspots, in the order of the file."""
+    if not scenario.hotspots or scenario.network is None:
+        return []
+    layout = layout_of(plan_network(scenario.network).spec)
+    return [_towards(layout)[hotspot.at] for hotspot in scenario.hotspots.values()]
+
+
+def hotspot_outcomes(run: Run) -> list[HotspotOutcome]:
+    """All hotspots of the scenario of a run, in the order of the file; none where there is none.
+
+    Throughput and queues are those of the window of the hotspot where the queues of all outputs were
+    recorded, or of the whole run. Fairness, delays, frames of control and drops are those of the whole run.
+    """
+    scenario, records = run.scenario, run.records
+    facts = hotspot_facts(scenario)
+    if not facts or scenario.network is None:
+        return []
+    towards = _towards(layout_of(plan_network(scenario.network).spec))
+    hot = {towards[hotspot.at] for hotspot in scenario.hotspots.values()}
+    outputs = list(towards.values())
+    innocent = [port for port in outputs if port not in hot]
+    end_ps = int(records["runs"].get_column("end_ps").min())  # type: ignore[arg-type]
+    names = dict(records["port_names"].select("port", "name").iter_rows())
+    found = []
+    for fact in facts:
+        limits = scenario.hotspots[fact.name].window
+        asked = (0, end_ps) if limits is None else (limits.low.ps, min(limits.high.ps, end_ps))
+        port = towards[fact.at]
+        spans = _spans(records, outputs, asked)
+        quantities = [
+            *_carried(records, fact, port, outputs, innocent, spans),
+            *_recovery(records, fact, outputs, spans),
+            *(_fairness(run, fact) if scenario.run.flows else []),
+            *_control(records),
+        ]
+        found.append(
+            HotspotOutcome(
+                facts=fact,
+                port=port,
+                port_name=names[port],
+                window=spans.get("hotspot") or asked,
+                outputs=outputs,
+                innocent=innocent,
+                quantities=quantities,
+                unrecorded="run" in spans,
+            )
+        )
+    return found
+
+
+def outcome_json(outcomes: Sequence[HotspotOutcome]) -> list[dict[str, Any]]:
+    """What was measured, as JSON values; `mean` is null where no replicate has a value."""
+    return [
+        {
+            "hotspot": outcome.facts.name,
+            "port": outcome.port_name,
+            "window_ps": list(outcome.window),
+            "quantities": [
+                {
+                    "name": each.name,
+                    "span": each.span,
+                    "unit": each.unit,
+                    "mean": None if (found := mean_interval(_known(each))) is None else found.mean,
+                    "ideal": each.ideal,
+                    "values": list(each.values),
+                }
+                for each in outcome.quantities
+            ],
+        }
+        for outcome in outcomes
+    ]
+
+
+def _known(quantity: Quantity) -> list[float]:
+    return [value for value in quantity.values if value is not None]
+
+
+def _towards(layout: Layout) -> dict[str, int]:
+    """The port to each host, in the order of the hosts."""
+    ports = {port.target: i for i, port in enumerate(layout.ports) if port.target in layout.hosts}
+    return {node: ports[node] for node in layout.nodes if node in ports}
+
+
+def _spans(records: Records, ports: Sequence[int], asked: Window) -> Mapping[str, Window | None]:
+    """The hotspot and its second half on the edges of the intervals that all these ports have, or the run
+    alone."""
+    rows = records["intervals"].filter(pl.col("port").is_in(list(ports)))
+    counts = rows.group_by("t_ps").agg(series=pl.struct("replicate", "port").n_unique())
+    expected = len(ports) * records["runs"].height
+    edges = {0, *counts.filter(pl.col("series") == expected).get_column("t_ps")}
+    inside = sorted(edge for edge in edges if asked[0] <= edge <= asked[1])
+    if len(inside) < 2 or counts.filter(pl.col("series") != expected).height:
+        return {"run": None}
+    begin, end = inside[0], inside[-1]
+    middle = min(inside, key=lambda edge: abs(2 * edge - begin - end))
+    spans: dict[str, Window | None] = {"hotspot": (begin, end)}
+    return spans | ({"second half": (middle, end)} if begin < middle < end else {})
+
+
+def _carried(
+    records: Records,
+    fact: HotspotFacts,
+    port: int,
+    outputs: Sequence[int],
+    innocent: Sequence[int],
+    spans: Mapping[str, Window | None],
+) -> Iterator[Quantity]:
+    hot_max = min(fact.severity, 1.0) * fact.service
+    for name, ports, ideal in (
+        ("aggregate throughput", outputs, fact.throughput_max),
+        ("hot port", [port], hot_max),
+        ("innocent ports", innocent, fact.innocent_max),
+    ):
+        if not ports:
+            continue
+        for span, window in spans.items():
+            yield Quantity(name, span, "1", _values(utilisation(records, ports, window)), ideal)
+    for span, window in spans.items():
+        shares = [each and each / hot_max for each in _values(utilisation(records, [port], window))]
+        yield Quantity("hot port, of what it serves", span, "1", shares, 1.0)
+    for name, measure in (("mean hot queue", mean_queue), ("largest hot queue", max_queue)):
+        for span, window in spans.items():
+            yield Quantity(name, span, "B", _values(measure(records, [port], window)))
+
+
+def _recovery(
+    records: Records, fact: HotspotFacts, outputs: Sequence[int], spans: Mapping[str, Window | None]
+) -> Iterator[Quantity]:
+    window = spans.get("hotspot")
+    if window is None:
+        return
+    # Bits on the line count in throughput; the series have bytes of frames, and frames.
+    rates = records["port_names"].filter(pl.col("port").is_in(list(outputs)))
+    total_bps = float(rates.get_column("rate_bps").sum())
+    rows = records["intervals"].join(rates.select("port", "framing_bytes"), on="port")
+    wire = rows.with_columns(bytes=pl.col("bytes") + pl.col("frames") * pl.col("framing_bytes"))
+    framed = Records({"runs": records["runs"], "port_names": records["port_names"], "intervals": wire})
+    needed = RECOVERED * fact.throughput_max * total_bps / 8e12
+    yield Quantity(
+        "recovery time",
+        "hotspot",
+        "ps",
+        _values(recovery_time(framed, outputs, needed, window[0], window=window)),
+    )
+
+
+def _fairness(run: Run, fact: HotspotFacts) -> Iterator[Quantity]:
+    records = run.records
+    traffic = records["traffic_names"].get_column("traffic").to_list()
+    shares = ideal_shares(run.scenario, fact.name)
+    yield Quantity("RJFI", "run", "1", _values(relative_fairness(records, traffic, fact.at, shares)), 1.0)
+    if "bursts" not in records or records["bursts"].is_empty():
+        return
+    to_hot = records["flow_names"].filter(pl.col("to") == fact.at).select("flow")
+    bursts = records["bursts"]
+    for name, how in (("hot flows", "semi"), ("other flows", "anti")):
+        part = bursts.join(to_hot, on="flow", how=how, maintain_order="left")  # type: ignore[arg-type]
+        if part.is_empty():
+            continue
+        some = Records({"runs": records["runs"], "flow_names": records["flow_names"], "bursts": part})
+        yield Quantity(f"burst delay of {name}", "run", "ps", _values(burst_delay(some, traffic)))
+        yield Quantity(f"fairness of delays, {name}", "run", "1", _values(delay_fairness(some, traffic)), 1.0)
+
+
+def _control(records: Records) -> Iterator[Quantity]:
+    kinds: dict[str, int] = dict(records["kind_names"].select("name", "kind").iter_rows())
+    replicates = records["runs"].select("replicate")
+    sent = records["control_frames"].group_by("replicate", "kind").agg(pl.col("frames").sum())
+    for name, kind in kinds.items():
+        mine = replicates.join(sent.filter(pl.col("kind") == kind), on="replicate", how="left")
+        counts = mine.sort("replicate").get_column("frames").fill_null(0).cast(pl.Float64).to_list()
+        if name in ("xoff", "xon") or any(counts):
+            yield Quantity(_KINDS.get(name, name), "run", "frames", counts)
+    ports = records["port_names"].get_column("port").to_list()
+    yield Quantity("dropped frames", "run", "frames", _values(drops(records, ports)), 0.0)
+
+
+def _values(table: pl.DataFrame) -> list[float | None]:
+    return table.sort("replicate").get_column("value").to_list()
+
+
+_KINDS = {
+    "xoff": "PAUSE frames that stop",
+    "xon": "PAUSE frames that release",
+    "bcn+": "BCN frames, positive",
+    "bcn-": "BCN frames, negative",
+    "bcn(0,0)": "BCN(0,0) frames",
+    "bcn(max)": "BCN(MAX) frames",
+    "qcn": "QCN frames",
+    "cnp": "CNPs",
+}

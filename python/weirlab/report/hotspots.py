@@ -1,0 +1,165 @@
+"""What the report of a run says of its hotspots: how hard they were, and what was carried meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weirlab.analysis.outcome import RECOVERED, HotspotOutcome, Quantity
+from weirlab.plots.hotspots import hotspot_plots
+from weirlab.plots.style import Plot
+from weirlab.report.page import (
+    Block,
+    Callout,
+    Card,
+    Column,
+    Numbers,
+    Section,
+    Table,
+    figure,
+    mean_text,
+    number,
+    percent,
+)
+from weirlab.report.shared import display_unit, time_text
+from weirlab.report.theory import hotspot_table
+from weirlab.runs import Run
+from weirlab.scenario import Scenario
+from weirlab.scenario.resolve_control import in_bytes
+from weirlab.stats import mean_interval
+
+__all__ = ["hotspot_section", "outcome_table"]
+
+_SPANS = {"hotspot": "the hotspot", "second half": "its second half", "run": "the run"}
+_STARVED = 0.9
+
+
+def hotspot_section(run: Run, outcomes: Sequence[HotspotOutcome]) -> tuple[list[Section], list[Plot]]:
+    """A section and its plots; nothing where there is no hotspot."""
+    if not outcomes:
+        return [], []
+    blocks: list[Block] = [hotspot_table([outcome.facts for outcome in outcomes])]
+    plots: list[Plot] = []
+    for outcome in outcomes:
+        drawn = hotspot_plots(run.records, outcome, _set_point(run.scenario))
+        blocks += [
+            Numbers(_cards(outcome)),
+            *_warnings(outcome),
+            outcome_table(outcome),
+            *(figure(plot) for plot in drawn),
+        ]
+        plots += drawn
+    return [Section("Hotspots", blocks)], plots
+
+
+def outcome_table(outcome: HotspotOutcome) -> Table:
+    """What was measured of a hotspot, beside what perfect control would give."""
+    several = any(len(each.values) > 1 for each in outcome.quantities)
+    begin, end = (time_text(edge) for edge in outcome.window)
+    note = (
+        f"The hotspot is measured from {begin} to {end}. Recovery: from its begin until the outputs "
+        f"together carry {RECOVERED:.0%} of the throughput at most and keep it; a dash where they do not. "
+        "RJFI: Jain's index of what each sender got of the hot output, over its fair share. Fairness of "
+        "delays: Jain's index of the mean burst delays of flows, our own."
+    )
+    return Table(
+        f"{outcome.facts.name}: measured",
+        [
+            Column("quantity", numeric=False),
+            Column("during", numeric=False),
+            Column("measured"),
+            *([Column("95 % interval")] if several else []),
+            Column("unit", numeric=False),
+            Column("with perfect control"),
+        ],
+        [_row(each, several=several) for each in outcome.quantities],
+        note=note,
+    )
+
+
+def _row(quantity: Quantity, *, several: bool) -> list[str]:
+    interval = mean_interval([value for value in quantity.values if value is not None])
+    mean = None if interval is None else interval.mean
+    factor, unit = (1.0, quantity.unit)
+    if quantity.unit != "frames":
+        factor, unit = display_unit(quantity.unit, abs(mean or 0.0))
+    cells = [quantity.name, _SPANS[quantity.span]]
+    if interval is not None and interval.count > 1:
+        half = interval.half_width * factor
+        cells += [mean_text(interval.mean * factor, half), f"± {number(half, 2)}"]
+    else:
+        cells += [number(None if mean is None else mean * factor), *(["–"] if several else [])]
+    ideal = "" if quantity.ideal is None else number(quantity.ideal * factor)
+    return [*cells, unit, ideal]
+
+
+def _cards(outcome: HotspotOutcome) -> list[Card]:
+    cards = []
+    for label, name in (("Aggregate throughput", "aggregate throughput"), ("Hot port", "hot port")):
+        found = outcome.of(name)
+        mean = None if found is None else _mean(found)
+        if found is None or mean is None or not found.ideal:
+            continue
+        good = mean >= _STARVED * found.ideal
+        text = f"of at most {number(found.ideal, 3)} of the line rate, in {_SPANS[found.span]}"
+        cards.append(Card(label, number(mean, 3), text, tone="good" if good else "middling"))
+    if (recovery := outcome.of("recovery time")) is not None:
+        mean = _mean(recovery)
+        known = sum(value is not None for value in recovery.values)
+        of = f", {known} of {len(recovery.values)} replicates" if len(recovery.values) > 1 else ""
+        cards.append(
+            Card(
+                "Recovery",
+                "none" if mean is None else time_text(mean),
+                f"until {RECOVERED:.0%} of the throughput at most is kept{of}",
+                tone="middling" if known < len(recovery.values) else "good",
+            )
+        )
+    if (lost := outcome.of("dropped frames")) is not None:
+        total = sum(value or 0.0 for value in lost.values)
+        cards.append(
+            Card(
+                "Lossless",
+                "no" if total else "yes",
+                f"{number(int(total))} frames dropped in the run",
+                tone="bad" if total else "good",
+            )
+        )
+    return cards
+
+
+def _warnings(outcome: HotspotOutcome) -> list[Callout]:
+    found = []
+    fed, throughput = outcome.of("hot port, of what it serves"), outcome.of("aggregate throughput")
+    share = None if fed is None else _mean(fed)
+    reached = None if throughput is None or throughput.ideal is None else _mean(throughput)
+    if share is not None and share < _STARVED and reached is not None and throughput is not None:
+        full = reached >= _STARVED * (throughput.ideal or 0.0)
+        hidden = ", which the aggregate throughput hides" if full else ""
+        found.append(
+            Callout("The hot port is starved", f"It carries {percent(share)} of what it serves{hidden}.")
+        )
+    if outcome.unrecorded:
+        found.append(
+            Callout(
+                "Numbers of the whole run only",
+                "A hotspot is measured by itself where the queues of all ports towards hosts are recorded: "
+                "an entry {queue: PORTS, every: TIME} in 'record', with several intervals in its window.",
+                "",
+            )
+        )
+    return found
+
+
+def _mean(quantity: Quantity) -> float | None:
+    interval = mean_interval([value for value in quantity.values if value is not None])
+    return None if interval is None else interval.mean
+
+
+def _set_point(scenario: Scenario) -> int | None:
+    """Qeq of the hot queue in bytes; None where no scheme measures it."""
+    control = scenario.control
+    scheme = None if control is None else control.bcn or control.qcn
+    if scheme is None:
+        return None
+    point = scheme.congestion_point
+    return in_bytes(point.q_eq, point.frame_size)

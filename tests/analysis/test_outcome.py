@@ -1,0 +1,130 @@
+"""What a run made of its hotspots, held against the records and against theory."""
+
+import pytest
+
+from weirlab import runs
+from weirlab.analysis.outcome import HotspotOutcome, hot_ports, hotspot_outcomes, outcome_json
+from weirlab.scenario import loads
+
+SWITCH = """
+weirlab: 1
+name: hot
+network:
+  kind: star
+  hosts: 8
+  link: {rate: 10 Gbit/s, framing: none}
+  switch: {memory: {kind: shared, size: 2048 frames, frame_size: 64 B, pause: {scope: switch}}}
+adapters: {all: {at: "@hosts", queues: voq-round-robin}}
+traffic:
+  background:
+    from: "@hosts"
+    to: "@hosts"
+    pattern: {kind: uniform}
+    source: {kind: bursts, load: 85 %, frame_size: 64 B}
+hotspots:
+  hot: {kind: output-generated, at: host-0, service: 20 %, window: 51.2 us .. 512 us}
+run: {duration: 512 us, seed: 3, engine: slotted}
+"""
+SERIES = 'record: {outputs: {queue: "switch-0->*", every: 25.6 us}}\n'
+BCN = """
+control:
+  bcn:
+    congestion_point: {at: switch-0->*, q_eq: 256 frames, frame_size: 64 B, w: 1, sample_every: 640 B,
+      sampling: {kind: per-frame}}
+    reaction_point: {at: "@hosts", gi: 1, gd: 0.02, ru: 10 Mbit/s, min_rate: 10 Mbit/s, pacing_jitter: 0}
+"""
+
+
+def outcome(text: str, replicates: int = 1) -> HotspotOutcome:
+    (found,) = hotspot_outcomes(runs.run(loads(text), replicates=replicates, threads=1))
+    return found
+
+
+def mean(found: HotspotOutcome, name: str, span: str) -> float:
+    (quantity,) = (each for each in found.quantities if (each.name, each.span) == (name, span))
+    values = [value for value in quantity.values if value is not None]
+    return sum(values) / len(values)
+
+
+def test_without_control_the_hot_port_is_fed_and_all_others_are_held_to_its_rate():
+    found = outcome(SWITCH + SERIES)
+    assert found.port_name == "switch-0->host-0"
+    assert found.window == (51_200_000, 512_000_000)
+    assert not found.unrecorded
+    assert mean(found, "hot port", "second half") == pytest.approx(0.2, abs=0.001)
+    assert mean(found, "hot port, of what it serves", "second half") == pytest.approx(1, abs=0.005)
+    assert mean(found, "innocent ports", "second half") < 0.4
+    assert mean(found, "PAUSE frames that stop", "run") > 0
+    assert mean(found, "dropped frames", "run") == 0
+    recovery = found.of("recovery time")
+    assert recovery is not None
+    assert recovery.values == [None]
+
+
+def test_with_control_the_outputs_carry_what_theory_allows_and_recover():
+    found = outcome(SWITCH + SERIES + BCN, replicates=2)
+    throughput, ideal = found.of("aggregate throughput"), found.facts.throughput_max
+    assert throughput is not None
+    assert throughput.ideal == ideal == pytest.approx((0.85 * 7 + 0.2) / 8)
+    assert mean(found, "aggregate throughput", "second half") == pytest.approx(ideal, abs=0.02)
+    assert mean(found, "innocent ports", "second half") == pytest.approx(0.85, abs=0.02)
+    assert mean(found, "BCN frames, negative", "run") > 0
+    assert all(value is not None for value in found.of("recovery time").values)
+
+
+def test_the_aggregate_is_the_mean_of_hot_and_innocent_ports():
+    found = outcome(SWITCH + SERIES)
+    for span in ("hotspot", "second half"):
+        parts = mean(found, "hot port", span) + 7 * mean(found, "innocent ports", span)
+        assert mean(found, "aggregate throughput", span) == pytest.approx(parts / 8, rel=1e-9)
+
+
+def test_without_series_there_are_numbers_of_the_whole_run():
+    found = outcome(SWITCH)
+    assert found.unrecorded
+    assert {each.span for each in found.quantities} == {"run"}
+    assert mean(found, "mean hot queue", "run") > 0
+    assert found.of("recovery time") is None
+
+
+def test_series_of_the_hot_port_alone_do_not_pass_for_those_of_all_outputs():
+    found = outcome(SWITCH + SERIES.replace("switch-0->*", "switch-0->host-0"))
+    assert found.unrecorded
+
+
+def test_a_window_between_the_edges_of_intervals_is_measured_on_the_edges_inside_it():
+    found = outcome((SWITCH + SERIES).replace("51.2 us .. 512 us", "61.44 us .. 501.76 us"))
+    assert found.window == (76_800_000, 486_400_000)
+
+
+def test_flows_to_the_hot_port_wait_longer_than_those_to_others():
+    found = outcome(SWITCH + SERIES + BCN)
+    assert mean(found, "burst delay of hot flows", "run") > 3 * mean(
+        found, "burst delay of other flows", "run"
+    )
+    assert 0 < mean(found, "RJFI", "run") <= 1
+
+
+def test_a_run_without_totals_of_flows_has_all_that_ports_tell():
+    found = outcome((SWITCH + SERIES).replace("run: {", "run: {flows: false, "))
+    assert found.of("RJFI") is None
+    assert found.of("aggregate throughput") is not None
+
+
+def test_outcomes_are_told_as_json_values():
+    found = outcome(SWITCH + SERIES)
+    (told,) = outcome_json([found])
+    assert told["hotspot"] == "hot"
+    assert told["port"] == "switch-0->host-0"
+    drops = next(each for each in told["quantities"] if each["name"] == "dropped frames")
+    assert drops == {
+        "name": "dropped frames", "span": "run", "unit": "frames", "mean": 0.0, "ideal": 0.0, "values": [0.0],
+    }  # fmt: skip
+
+
+def test_the_hot_ports_of_a_scenario_are_in_the_order_of_the_file():
+    second = "  other: {kind: output-generated, at: host-5, service: 50 %}\n"
+    scenario = loads(SWITCH.replace("run: {", second + "run: {"))
+    names = scenario.resolve().ports
+    assert [names[port] for port in hot_ports(scenario)] == ["switch-0->host-0", "switch-0->host-5"]
+    assert hot_ports(loads(SWITCH.partition("hotspots:")[0] + "run: {duration: 1 us}\n")) == []
