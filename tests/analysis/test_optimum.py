@@ -1,10 +1,12 @@
 """Where the optimum of a study of hotspots lies, on results that are known."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
 from weirlab.analysis.optimum import optimum_of
-from weirlab.report.optimum import ranking_table, region_table
+from weirlab.report.optimum import few_points, ranking_table, region_table
 from weirlab.report.sensitivity import sensitivity_of, sensitivity_sections
 from weirlab.results import Provenance
 from weirlab.runs import resolve
@@ -154,3 +156,13 @@ def test_the_report_has_the_regions_in_units_and_theory_beside_the_simulation(sc
 def test_a_study_without_a_hot_output_has_no_optimum():
     other = load("zrl-full", FEWER | {"measure.hot-port": None})
     assert optimum_of(other, pl.DataFrame(), pl.DataFrame()) is None
+
+
+def test_an_optimum_that_rests_on_few_points_says_so(optimum):
+    (warning,) = few_points(optimum)
+    assert warning.text.startswith(
+        "A combination has 60 points: its share of optimal ones is known to ± 12.9 %"
+    )
+    assert "its best 10% are 6 of them" in warning.text
+    enough = replace(optimum, combinations=optimum.combinations.with_columns(points=100))
+    assert few_points(enough) == []

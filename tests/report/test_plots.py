@@ -1,5 +1,6 @@
 """Plots: bounded in size, honest about what they leave out, readable in light and dark."""
 
+import math
 import re
 import sys
 from xml.etree import ElementTree
@@ -178,6 +179,28 @@ def test_two_factors_of_numbers_make_a_plane_for_each_combination_of_the_others(
     assert len(found) == 9
     assert found[3, 192] == pytest.approx(3.1925), "kB, mean over the replicates"
     assert plane_plots(points, measures, ["kind", "a.gd"]) == []
+
+
+def test_a_level_of_0_stands_a_step_below_the_others_of_a_logarithmic_axis():
+    levels = [(gi, gd) for gi in ("0", "0.1", "1", "10") for gd in ("0.1", "0.2", "0.3")]
+    points = pl.DataFrame([{"point": i, "gi": gi, "gd": gd} for i, (gi, gd) in enumerate(levels)])
+    measures = pl.DataFrame(
+        [
+            {"point": i, "measure": "queue", "replicate": 0, "value": float(i), "unit": "1"}
+            for i in range(len(levels))
+        ]
+    )
+    sides = []
+    (plot,) = plane_plots(points, measures, ["gi", "gd"], lambda *given: sides.append(given) or ())
+    cells = {(row["at_x"], row["at_y"]): row["value"] for row in data_of(plot) if "value" in row}
+    assert sorted({x for x, _ in cells}) == pytest.approx([0.01, 0.1, 1, 10])
+    assert cells[min(cells)] == 0.0, "the level of 0 is the first point"
+    widths = [math.log(row["x2"] / row["x"]) for row in data_of(plot) if "value" in row]
+    assert widths == pytest.approx([math.log(10)] * 12), "all cells are as wide"
+    assert "0 stands a step below" in plot.note
+    assert "'0' : datum.label" in str(plot.spec)
+    ((across, _, _),) = sides
+    assert across.levels == {"0": pytest.approx(0.01), "0.1": 0.1, "1": 1, "10": 10}
 
 
 @pytest.mark.parametrize("replicates", [1, 2])

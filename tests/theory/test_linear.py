@@ -1,6 +1,7 @@
 """The loops of BCN against the printed figures and against independent numerics."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -147,3 +148,11 @@ def test_without_delay_the_sampled_loop_is_stable_up_to_four(weight):
     beyond = DoubleIntegratorLoop(1.001 * limit, weight, 0.0, 1.0)
     assert beyond.sampled_radius(0.0) > 1
     assert beyond.sampled_delay_margin_s == 0
+
+
+def test_a_gain_of_0_closes_no_loop_and_leaves_the_margins_to_the_other():
+    only = replace(CALIBRATION, gi=0.0)
+    assert list(only.loops) == ["decrease"]
+    assert only.delay_margin_s == CALIBRATION.decrease.delay_margin_s
+    assert only.phase_margin_deg == CALIBRATION.decrease.phase_margin_deg
+    assert only.sampled_delay_margin_s == CALIBRATION.decrease.sampled_delay_margin_s

@@ -46,8 +46,10 @@ class Side:
     factor: str
     """A path in the scenario."""
     levels: Mapping[str, float]
-    """Number by name of the level, growing."""
+    """Place by name of the level, growing: its number, but for a 0 on a logarithmic side."""
     logarithmic: bool
+    zero: float | None = None
+    """Where a level of 0 stands on a logarithmic side: a step below the least of the others."""
 
 
 @dataclass(frozen=True)

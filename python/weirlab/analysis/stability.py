@@ -99,7 +99,8 @@ class Loop:
 
 
 def loops_of(point: BcnPoint | QcnPoint) -> list[Loop]:
-    """The loops of a queue: two of BCN, one of QCN. Raises InputError for a QCN that has no equilibrium."""
+    """The loops of a queue: two of BCN, one of QCN. A gain of 0 makes no loop. Raises InputError for a QCN
+    that has no equilibrium."""
     if isinstance(point, BcnPoint):
         return [
             Loop(
@@ -110,7 +111,7 @@ def loops_of(point: BcnPoint | QcnPoint) -> list[Loop]:
                 loop.sampled_delay_margin_s,
                 loop.delay_s,
             )
-            for name, loop in (("increase", point.increase), ("decrease", point.decrease))
+            for name, loop in point.loops.items()
         ]
     try:
         margins = point.crossover_rad_s, point.phase_margin_deg, point.delay_margin_s

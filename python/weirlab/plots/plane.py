@@ -24,6 +24,8 @@ class AxisOf:
     levels: Sequence[float]
     """Growing."""
     logarithmic: bool = False
+    zero: float | None = None
+    """The level that stands for 0 on a logarithmic side."""
 
     def edges(self) -> list[float]:
         """Where the cells of the levels begin and end: half way between levels, and as far beyond the first
@@ -119,7 +121,15 @@ def heat_map(
         halo = {"stroke": "white", "strokeWidth": 3, "strokeOpacity": 0.85, "strokeJoin": "round"}
         layers += [at.mark_text(fontSize=11, **halo), at.mark_text(fontSize=11, color="#1b2430")]
     missing = sum(len(line) for line in values) - cells.height
-    notes = [note, f"{missing} cells have no number." if missing else ""]
+    notes = [
+        note,
+        f"{missing} cells have no number." if missing else "",
+        *(
+            f"On the logarithmic axis of {axis.title} 0 stands a step below the least of the other levels."
+            for axis in (x, y)
+            if axis.zero is not None
+        ),
+    ]
     summary = (
         f"{value_title} over {x.title} and {y.title}, {len(y.levels)} by {len(x.levels)} cells."
         + "".join(f" Line: {line.label}." for line in drawn)
@@ -169,6 +179,8 @@ def _position(field: str, axis: AxisOf, edges: Sequence[float]) -> object:
     shown = alt.Axis(
         grid=False, format="~r", **({"values": list(axis.levels)} if len(axis.levels) <= 12 else {})
     )
+    if axis.zero is not None:
+        shown.labelExpr = f"abs(datum.value / {axis.zero!r} - 1) < 1e-9 ? '0' : datum.label"
     channel = "y" if field.removeprefix("at_").startswith("y") else "x"
     return encoding[channel](field, title=axis.title, scale=scale, axis=shown)
 

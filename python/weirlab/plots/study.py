@@ -110,14 +110,23 @@ def plane_plots(
 def _side(points: pl.DataFrame, factor: str) -> Side:
     amounts = _amounts(_order(points, factor))[0]
     levels = dict(sorted(amounts.items(), key=lambda level: level[1]))
-    least, *_, most = levels.values()
-    return Side(factor, levels, logarithmic=least > 0 and most >= 10 * least)
+    if min(levels.values()) < 0 or not (positive := [level for level in levels.values() if level > 0]):
+        return Side(factor, levels, logarithmic=False)
+    least, most = positive[0], positive[-1]
+    if most < 10 * least:
+        return Side(factor, levels, logarithmic=False)
+    if len(positive) == len(levels):
+        return Side(factor, levels, logarithmic=True)
+    zero = least * least / positive[1]
+    return Side(factor, {name: level or zero for name, level in levels.items()}, logarithmic=True, zero=zero)
 
 
 def _axis(points: pl.DataFrame, side: Side) -> AxisOf:
     unit = _amounts(_order(points, side.factor))[1]
     title = side.factor.rsplit(".", 1)[-1]
-    return AxisOf(f"{title} [{unit}]" if unit else title, list(side.levels.values()), side.logarithmic)
+    return AxisOf(
+        f"{title} [{unit}]" if unit else title, list(side.levels.values()), side.logarithmic, side.zero
+    )
 
 
 def _words(text: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import polars as pl
@@ -12,13 +13,16 @@ from weirlab.analysis.ranking import PATHS, rank_parameters, rank_queues
 from weirlab.errors import WeirlabError
 from weirlab.plots.optimum import optimum_plots
 from weirlab.plots.style import Plot
-from weirlab.report.page import Block, Column, Section, Table, Text, figure, number, percent
+from weirlab.report.page import Block, Callout, Column, Section, Table, Text, figure, number, percent
 from weirlab.report.shared import display_unit
 from weirlab.scenario import Scenario
 from weirlab.study import Study
 from weirlab.theory.bcn import BcnPoint
 
-__all__ = ["optimum_section", "ranking_table", "region_table"]
+_ENOUGH = 100
+"""Points of a combination below which the page warns: a share is then known to ± 10 % at worst."""
+
+__all__ = ["few_points", "optimum_section", "ranking_table", "region_table"]
 
 
 def optimum_section(study: Study, influence: pl.DataFrame) -> tuple[Section | None, list[Plot]]:
@@ -36,6 +40,7 @@ def optimum_section(study: Study, influence: pl.DataFrame) -> tuple[Section | No
             f"when it is fed and the aggregate throughput is within {WITHIN:.0%} of what the traffic allows: "
             "the theoretical maximum, or the best of the fed points where bursts offered less."
         ),
+        *few_points(optimum),
         _level_table(optimum),
         Text(_agreement(optimum)),
     ]
@@ -43,6 +48,22 @@ def optimum_section(study: Study, influence: pl.DataFrame) -> tuple[Section | No
         blocks.append(ranking)
     blocks += [*(figure(plot) for plot in plots), region_table(study, optimum)]
     return Section("Where the optimum lies", blocks), plots
+
+
+def few_points(optimum: Optimum) -> list[Callout]:
+    """A warning where shares rest on few points."""
+    fewest = int(optimum.combinations.get_column("points").min())  # type: ignore[arg-type]
+    if fewest >= _ENOUGH:
+        return []
+    return [
+        Callout(
+            "Few points",
+            f"A combination has {fewest} points: its share of optimal ones is known to "
+            f"± {percent(1 / fewest**0.5)} at worst (95 %), and its best {BEST:.0%} are "
+            f"{math.ceil(BEST * fewest)} of them. Where the optimum lies is a hint until the design has "
+            f"{_ENOUGH} points or more.",
+        )
+    ]
 
 
 def _agreement(optimum: Optimum) -> str:

@@ -76,19 +76,25 @@ class BcnPoint:
         return self._loop(self.gd * self.sampling * self.service_fps**2 / self.flows)
 
     @property
+    def loops(self) -> dict[str, DoubleIntegratorLoop]:
+        """`increase` and `decrease`; a gain of 0 closes no loop."""
+        loops = {"increase": self.increase, "decrease": self.decrease}
+        return {name: loop for name, loop in loops.items() if loop.gain > 0}
+
+    @property
     def phase_margin_deg(self) -> float:
         """That of the worse loop."""
-        return min(loop.phase_margin_deg for loop in (self.increase, self.decrease))
+        return min(loop.phase_margin_deg for loop in self.loops.values())
 
     @property
     def delay_margin_s(self) -> float:
         """That of the worse loop: the whole delay that it bears."""
-        return min(loop.delay_margin_s for loop in (self.increase, self.decrease))
+        return min(loop.delay_margin_s for loop in self.loops.values())
 
     @property
     def sampled_delay_margin_s(self) -> float:
         """That of the worse loop, acting at samples only."""
-        return min(loop.sampled_delay_margin_s for loop in (self.increase, self.decrease))
+        return min(loop.sampled_delay_margin_s for loop in self.loops.values())
 
     def _loop(self, gain: float) -> DoubleIntegratorLoop:
         interval = self.interval_s
