@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from made_campaigns import FILE, StopsAfter, measured
-from weirlab.bulk import Campaign, run_campaign, summaries
+from weirlab.bulk import Campaign, run_campaign, summaries, tools
 from weirlab.bulk.campaign import ATTEMPTS, LOG
-from weirlab.errors import InputError, Interrupted, TestbedError
+from weirlab.errors import InputError, Interrupted, MissingCapability, TestbedError
 from weirlab.scenario import loads
 
 
@@ -72,6 +72,17 @@ def test_a_campaign_survives_being_killed(tmp_path):
     whole = run_campaign(loads(FILE), tmp_path / "whole", measure=measured)
     assert run_campaign(loads(FILE), directory, measure=measured).kept == whole.kept
     assert kills > 1
+
+
+def test_what_this_host_lacks_is_told_before_anything_is_kept(tmp_path, monkeypatch):
+    def refuses(*_, **__):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(tools, "require", lambda: None)
+    monkeypatch.setattr(tools.subprocess, "run", refuses)
+    with pytest.raises(MissingCapability, match="needs iperf3, which cannot be run here: Operation not perm"):
+        run_campaign(loads(FILE), tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_another_campaign_is_not_continued(tmp_path):

@@ -340,7 +340,7 @@ def test_ctrl_c_ends_both_ends_cleanly_and_keeps_what_was_measured(key, tmp_path
         out = tmp_path / "kept"
         sending = weir_process(
             *("send", "127.0.0.1", "--key", key, "--port", "38642", "--link", "20 Mbit/s"),
-            *("--duration", "60 s", "--out", out, "--json"),
+            *("--duration", "60 s", "--out", out, "--json", "--report"),
         )
         assert json.loads(serving.stdout.readline())["what"] == "opened"
         time.sleep(1.0)
@@ -351,6 +351,7 @@ def test_ctrl_c_ends_both_ends_cleanly_and_keeps_what_was_measured(key, tmp_path
         assert document["ending"] == "interrupted"
         assert document["receiver"]["delivered_bytes"] > 0
         assert json.loads((out / "manifest.json").read_text())["status"] == "interrupted"
+        assert "the work was interrupted" in (out / "report.html").read_text()
         assert json.loads(serving.stdout.readline())["end"] == "closed"
         serving.send_signal(signal.SIGINT)
         told, said = serving.communicate(timeout=30)

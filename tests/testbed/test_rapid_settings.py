@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from weirlab.cli.app import execute
 from weirlab.errors import InputError
-from weirlab.testbed.rapid import VARIANTS, Settings, make_key, read_key
+from weirlab.scenario import load
+from weirlab.testbed.rapid import VARIANTS, Settings, make_key, read_key, transport_of
 from weirlab.testbed.rapid.transfer import Transfer, resolve
 from weirlab.units import Rate
 
@@ -76,6 +77,33 @@ def test_a_change_replaces_what_the_variant_has():
     assert core["congestion_control"]["rate"]["eta"] == 5
 
 
+def test_a_transport_of_a_scenario_is_sent_as_it_stands_there():
+    name, fields = transport_of(load("rapid-better"))
+    assert name == "rapid-better, traffic rapid"
+    settings = Settings(
+        link="1 Gbit/s", taken_from=name, transport_fields=fields, changes={"delayed_ack": "3"}
+    )
+    again = Settings.model_validate(settings.model_dump(mode="json"))
+    core = json.loads(again.core_json(ipv6=False))
+    assert core["congestion_control"]["rate"]["tau_ps"] == 40 * 10**9
+    assert core["congestion_control"]["rate"]["backlog"]["target_ps"] == 1_500_000_000
+    assert core["congestion_control"]["estimator"]["kind"] == "fluid"
+    # What the path and the end of the transfer say is not the scenario's; what --set says is neither.
+    assert (core["segment_bytes"], core["send_buffer_bytes"], core["delayed_ack_segments"]) == (1430, None, 3)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "traffic", "wrong"),
+    [
+        ("tcp-dumbbell", None, r"--traffic one of those by Rapid \(there is: none\)"),
+        ("rapid-better", "cross", r"no traffic 'cross' .*\(there is: rapid\)"),
+    ],
+)
+def test_a_scenario_without_such_a_transport_is_refused(scenario, traffic, wrong):
+    with pytest.raises(InputError, match=wrong):
+        transport_of(load(scenario), traffic)
+
+
 def test_a_key_is_random_read_back_and_for_its_owner_alone(tmp_path):
     first, second = tmp_path / "a", tmp_path / "b"
     make_key(first)
@@ -122,6 +150,9 @@ def test_goodput_counts_whole_intervals_of_the_time_in_which_new_data_was_sent()
         (["--link", RATE, "--mtu", "100"], "--mtu: "),
         (["--link", RATE, "--spin", "1 s"], "--spin: at most"),
         (["--link", RATE, "-4", "-6"], "name one of them"),
+        (["--link", RATE, "--variant", "ideal", "--scenario", "rapid-better"], "give one of them"),
+        (["--link", RATE, "--traffic", "rapid"], "names a traffic of --scenario"),
+        (["--link", RATE, "--scenario", "tcp-dumbbell"], "(there is: none)"),
         (["--link", RATE, "--set", "nonsense"], "write PATH=VALUE"),
         (["--link", RATE], "makes a key"),
     ],

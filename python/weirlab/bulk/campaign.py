@@ -102,6 +102,8 @@ def run_campaign(
     path = directory / LOG
     if not path.exists() and directory.is_dir() and next(directory.iterdir(), None) is not None:
         raise InputError(f"{directory}: holds other files; name a new or an empty directory")
+    # What is missing on this host or another is told before anything is kept.
+    told = facts() if facts is not None and not (directory / "manifest.json").exists() else None
     manifest = Manifest(
         kind="campaign",
         name=scenario.name,
@@ -112,8 +114,8 @@ def run_campaign(
     with Journal(path, _KIND, _identity(scenario), _Reader(plan)) as log:
         if not (directory / "manifest.json").exists():
             save_scenario(scenario, directory)
-            if facts is not None:
-                write_json(directory / "tools.json", facts())
+            if told is not None:
+                write_json(directory / "tools.json", told)
         manifest = manifest.begun_in(directory)
         manifest.write(directory)
         kept = list(log.entries)

@@ -89,10 +89,16 @@ def sysctls() -> dict[str, str]:
 
 
 def versions() -> dict[str, str]:
-    """First line of what each program says of its version."""
+    """First line of what each program says of its version. Raises MissingCapability when one may not run."""
     found = {}
     for program, option in (("iperf3", "--version"), ("ping", "-V")):
-        done = subprocess.run([program, option], capture_output=True, text=True, timeout=10, check=False)
+        try:
+            done = subprocess.run([program, option], capture_output=True, text=True, timeout=10, check=False)
+        except OSError as error:
+            raise MissingCapability(
+                f"a campaign needs {program}, which cannot be run here: {error.strerror} (ping asks for "
+                "CAP_NET_RAW, which some containers take from all that runs in them)"
+            ) from error
         found[program] = (done.stdout or done.stderr).splitlines()[0].strip()
     return found
 

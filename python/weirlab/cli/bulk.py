@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -68,16 +69,16 @@ def bulk(
     from weirlab.errors import Interrupted
     from weirlab.records import save_tables
     from weirlab.report.bulk import advice_text, point_table
-    from weirlab.results import new_directory, write_json
+    from weirlab.results import claimed_directory, write_json
     from weirlab.units import Span
 
     most_delay_s = None if most_delay is None else Span.parse(most_delay).s
     scenario = read_scenario(file, sets)
     plan = plan_of(scenario)  # what cannot run is told before a directory is made
     continued = out is not None and (out / LOG).exists()
-    directory = out if continued and out is not None else new_directory(scenario.name, out)
+    place = nullcontext(out) if continued and out is not None else claimed_directory(scenario.name, out)
     try:
-        with progress_bar("measuring", f"{len(plan.places())} measurements") as progress:
+        with place as directory, progress_bar("measuring", f"{len(plan.places())} measurements") as progress:
             campaign = run_campaign(scenario, directory, overrides=overrides(sets), progress=progress)
     except Interrupted as error:
         raise Interrupted(f"{error}. Continue with the same command and --out {directory}") from None

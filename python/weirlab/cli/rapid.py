@@ -13,10 +13,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weirlab.cli.frame import JsonFlag, OutOption, assignments, overrides, print_json, show, tell
+from weirlab.cli.frame import (
+    JsonFlag,
+    OutOption,
+    ReportFlag,
+    assignments,
+    overrides,
+    print_json,
+    read_scenario,
+    show,
+    show_place,
+    tell,
+    write_page,
+)
 
 if TYPE_CHECKING:
-    from weirlab.report.page import Table
     from weirlab.testbed.rapid import Settings, Transfer
 
 __all__ = ["add_to"]
@@ -139,7 +150,20 @@ def send(
         ),
     ],
     port: _PortOption = 8642,
-    variant: Annotated[str, typer.Option(help="better, ideal or flawed (Rapid 0.9.2).")] = "better",
+    variant: Annotated[
+        str | None, typer.Option(help="better (the default), ideal or flawed (Rapid 0.9.2).")
+    ] = None,
+    scenario: Annotated[
+        str | None,
+        typer.Option(
+            "--scenario",
+            metavar="FILE",
+            help="Take the transport of this scenario, a file or a ready-made one, instead of a variant's.",
+        ),
+    ] = None,
+    traffic: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Which traffic of the scenario, where several probe.")
+    ] = None,
     duration: Annotated[str, typer.Option(metavar="TIME", help="How long to send.")] = "10 s",
     every: Annotated[str, typer.Option(metavar="TIME", help="Intervals to count in.")] = "100 ms",
     mtu: Annotated[int, typer.Option(help="Longest IP packet of the path, bytes.")] = 1500,
@@ -171,6 +195,7 @@ def send(
         ),
     ] = None,
     out: OutOption = None,
+    report: ReportFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Send to a host where 'weir rapid serve' runs with the same key, and keep what happened.
@@ -181,19 +206,28 @@ def send(
     \b
     Examples:
       weir rapid send rapid1.example.net --key rapid.key --link '1 Gbit/s'
-      weir rapid send 198.18.0.2 --key rapid.key --link '200 Mbit/s' --around 0 --variant flawed
+      weir rapid send 198.18.0.2 --key rapid.key --link '200 Mbit/s' --around 0 --variant flawed --report
+      weir rapid send rapid1.example.net --key rapid.key --link '1 Gbit/s' --scenario rapid-rivals
     """
     from weirlab.cli.progress import progress_bar
     from weirlab.errors import InputError, Interrupted, TestbedError
     from weirlab.records import save_tables
     from weirlab.results import Manifest, Provenance, Status, claimed_directory, write_json
-    from weirlab.testbed.rapid import read_key
+    from weirlab.testbed.rapid import read_key, transport_of
     from weirlab.testbed.rapid import send as run
 
     if ipv4 and ipv6:
         raise InputError("-4 and -6: name one of them")
+    if scenario is not None and variant is not None:
+        raise InputError("--scenario and --variant: each names the transport; give one of them")
+    if scenario is None and traffic is not None:
+        raise InputError("--traffic: names a traffic of --scenario; give that, too")
+    taken: dict[str, Any] = {} if variant is None else {"variant": variant}
+    if scenario is not None:
+        name, fields = transport_of(read_scenario(scenario), traffic)
+        taken = {"taken_from": name, "transport_fields": fields}
     settings = _settings(
-        variant=variant,
+        **taken,
         link=link,
         duration=duration,
         every=every,
@@ -238,12 +272,13 @@ def send(
         write_json(directory / "settings.json", settings.model_dump(mode="json"))
         write_json(directory / "result.json", document)
         manifest.ended(status, "" if status == "complete" else transfer.ending).write(directory)
+    page = write_page(directory) if report else None
     kept = f"what was measured is in {directory}"
     if as_json:
         print_json(document)
     else:
         _show(transfer)
-        typer.echo(f"\nResult: {directory}")
+        show_place(directory, page)
     if status == "interrupted":
         tell(f"weir: interrupted; {kept}")
         raise typer.Exit(Interrupted.exit_code)
@@ -335,63 +370,11 @@ def _print_line(event: Mapping[str, Any]) -> None:
 
 
 def _show(transfer: Transfer) -> None:
-    for table in _tables(transfer):
+    from weirlab.report.rapid import transfer_tables
+
+    for table in transfer_tables(transfer.document(), transfer.settings):
         show(table)
+    for finding in transfer.findings():
+        tell(f"weir: {finding.verdict}: {finding.title}: {finding.text}")
     for remark in transfer.remarks:
         tell(f"weir: {remark}")
-
-
-def _tables(transfer: Transfer) -> list[Table]:
-    from weirlab.report.page import Column, Table
-
-    found, facts = transfer.document(), transfer.facts
-    streams, counts, receiver = found["streams"], found["counts"], found["receiver"]
-
-    def mbps(value: float | None) -> str:
-        return "unknown" if value is None else f"{value / 1e6:.1f} Mbit/s"
-
-    def percent(value: float | None) -> str:
-        return "unknown" if value is None else f"{100 * value:.1f} %"
-
-    delivered = "unknown" if receiver is None else f"{receiver['delivered_bytes'] / 1e6:.1f} MB"
-    rtt = "unknown" if found["min_rtt_s"] is None else f"{1e3 * found['min_rtt_s']:.2f} ms"
-    rows = [
-        ("goodput", mbps(found["goodput_bps"])),
-        ("goodput, second half", mbps(found["settled_goodput_bps"])),
-        ("delivered, each byte once", delivered),
-        ("least round-trip time", rtt),
-        ("streams, intact", f"{streams['count']}, {percent(streams['intact_share'])}"),
-        ("streams with an excursion", percent(streams["excursion_share"])),
-        (
-            "available bandwidth, second half (p10, p50, p90)",
-            ", ".join(mbps(streams[f"available_p{at}_bps"]) for at in (10, 50, 90)),
-        ),
-        ("loss events, timeouts", f"{found['loss_events']}, {counts['timeouts']}"),
-        ("segments sent, sent again", f"{counts['segments']}, {counts['retransmits']}"),
-        ("ending", found["ending"]),
-    ]
-    gaps = facts["gaps"]
-    quantiles = [
-        (f"p{100 * quantile:g}", f"{ns / 1e3:+.2f}")
-        for quantile, ns in zip(gaps["quantiles"], gaps["error_ns"], strict=False)
-    ]
-    if gaps["count"]:
-        quantiles += [
-            ("within 1 us", percent(gaps["within_1_us"] / gaps["count"])),
-            ("within a quarter", percent(gaps["within_a_quarter"] / gaps["count"])),
-        ]
-    priority = "SCHED_FIFO" if facts["real_time"] else "ordinary priority"
-    spin = transfer.settings.spin_ps
-    waiting = f"sleeps, then spins for {spin / 1e6:.0f} us" if spin else "sleeps"
-    return [
-        Table(
-            f"Rapid ({found['variant']}) to {found['peer']}",
-            [Column("what", numeric=False), Column("value", numeric=False)],
-            rows,
-        ),
-        Table(
-            f"Gaps achieved less asked for ({priority}, {waiting})",
-            [Column("quantile", numeric=False), Column("error", "us", numeric=True)],
-            quantiles,
-        ),
-    ]

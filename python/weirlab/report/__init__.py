@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weirlab.errors import InputError
 from weirlab.results import Manifest
 
 if TYPE_CHECKING:
@@ -90,4 +89,6 @@ def _page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
 
             return path_page(directory, manifest)
         case "rapid":
-            raise InputError(f"{directory}: a live transfer has tables and result.json, but no page")
+            from weirlab.report.rapid import rapid_page
+
+            return rapid_page(directory, manifest)

@@ -13,14 +13,16 @@ Captures of any source are read: pcap, pcapng and ERF, simulated or real. See do
 from weirlab.trace.findings import diagnose
 from weirlab.trace.model import Finding, Trace, Verdict
 from weirlab.trace.reading import load_trace, read_trace, save_trace
-from weirlab.trace.simulated import diagnose_records
+from weirlab.trace.simulated import ProbingSender, diagnose_records, diagnose_sender
 
 __all__ = [
     "Finding",
+    "ProbingSender",
     "Trace",
     "Verdict",
     "diagnose",
     "diagnose_records",
+    "diagnose_sender",
     "load_trace",
     "read_trace",
     "save_trace",

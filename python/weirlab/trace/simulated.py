@@ -1,8 +1,9 @@
-"""Findings about simulated senders that probe (Rapid), from what they wrote down of their streams.
+"""Findings about senders that probe (Rapid), simulated or live, from what they wrote down of their streams.
 
 A run whose scenario records `p_streams` tells more than a trace: what was asked for, what arrived, what was
-estimated. docs/traces.md has a section for each finding; thresholds are those of the design of the
-reproduction, where an ideal sender stays clear of them and that of the published run does not.
+estimated; a live sender (`weir rapid send`) tells as much. docs/traces.md has a section for each finding;
+thresholds are those of the design of the reproduction, where an ideal sender stays clear of them and that of
+the published run does not.
 
 Source: Rapid UDP, (4) I to IV and (3)
 """
@@ -10,6 +11,7 @@ Source: Rapid UDP, (4) I to IV and (3)
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -18,7 +20,7 @@ from weirlab.records import Records
 from weirlab.trace.model import Finding
 from weirlab.trace.probing import INTACT, SPILT_SHARE
 
-__all__ = ["diagnose_records"]
+__all__ = ["ProbingSender", "diagnose_records", "diagnose_sender"]
 
 _LEAST_STREAMS = 20
 """Streams below which nothing is judged."""
@@ -37,10 +39,35 @@ _DROPS_RATIO = 3.0
 _LEAST_RETRANSMITS = 50
 _WIRE_BYTES = 1538
 """A full frame with preamble and gap."""
+_HEADERS_BYTES = 90
+"""What of it is no payload."""
 _EVIDENCE = 10
 _CAUSES = ("fast", "forward", "slow_start", "timeout", "rescue")
 
-Row = Mapping[str, Any]
+
+@dataclass(frozen=True)
+class ProbingSender:
+    """What a sender that probes wrote down of itself. Tables are ordered by time, in ps."""
+
+    where: str
+    """Its connection."""
+    link_bps: float
+    streams: pl.DataFrame
+    """As `probe_streams`."""
+    states: pl.DataFrame
+    """`t_ps`, `state`: 0 when streams begin, others when they end."""
+    progress: pl.DataFrame
+    """`t_ps`, `acked_bytes` until then; fewer than two rows where it was not recorded."""
+    counts: Mapping[str, Any]
+    """As a row of `connections`."""
+    resent: int | None = None
+    """Retransmissions, counted segment by segment; None: unknown."""
+    dropped: int | None = None
+    """Its frames that the network dropped; None: unknown."""
+    wire_bytes: int = _WIRE_BYTES
+    """A full packet on the link, with what surrounds it."""
+    headers_bytes: int = _HEADERS_BYTES
+    """What of it is no payload."""
 
 
 def diagnose_records(records: Records) -> list[Finding]:
@@ -51,17 +78,32 @@ def diagnose_records(records: Records) -> list[Finding]:
     for replicate, connection in keys.iter_rows():
         mine = (pl.col("replicate") == replicate) & (pl.col("connection") == connection)
         row = records["connections"].filter(mine).row(0, named=True)
-        link_bps = _link_bps(records, row["flow"])
-        streams = records.named("probe_streams").filter(mine).sort("t_ps")
-        states = records["probe_states"].filter(mine).sort("t_ps")
-        series = records["tcp"].filter(mine).sort("t_ps")
-        where = f"{names[connection]}, replicate {replicate}"
-        if streams.height >= _LEAST_STREAMS:
-            found += _ramps(where, streams)
-            found += _blind(where, streams, link_bps)
-            found += _heads(where, streams, link_bps)
-        found += _over_estimation(where, streams, states, series, row)
-        found += _books(where, records, replicate, states, row)
+        resent = records["resent"].filter(mine)
+        drops = records["drops"].filter(pl.col("replicate") == replicate, pl.col("flow") == row["flow"])
+        sender = ProbingSender(
+            where=f"{names[connection]}, replicate {replicate}",
+            link_bps=_link_bps(records, row["flow"]),
+            streams=records.named("probe_streams").filter(mine).sort("t_ps"),
+            states=records["probe_states"].filter(mine).sort("t_ps"),
+            progress=records["tcp"].filter(mine).sort("t_ps"),
+            counts=row,
+            resent=int((resent["times"] * resent["segments"]).sum()) if resent.height else 0,
+            dropped=int(drops.get_column("frames").sum()),
+        )
+        found += diagnose_sender(sender)
+    return sorted(found, key=lambda finding: finding.verdict != "problem")
+
+
+def diagnose_sender(sender: ProbingSender) -> list[Finding]:
+    """Findings of one sender: problems first."""
+    found: list[Finding] = []
+    where, streams = sender.where, sender.streams
+    if streams.height >= _LEAST_STREAMS:
+        found += _ramps(where, streams)
+        found += _blind(where, streams, sender.link_bps, sender.wire_bytes)
+        found += _heads(where, streams, sender.link_bps)
+    found += _over_estimation(sender)
+    found += _books(sender)
     return sorted(found, key=lambda finding: finding.verdict != "problem")
 
 
@@ -102,9 +144,9 @@ def _ramps(where: str, streams: pl.DataFrame) -> Iterator[Finding]:
     )
 
 
-def _blind(where: str, streams: pl.DataFrame, link_bps: float) -> Iterator[Finding]:
+def _blind(where: str, streams: pl.DataFrame, link_bps: float, wire_bytes: int) -> Iterator[Finding]:
     """II: queues grow during streams, and the estimator sees no excursion."""
-    packet_ps = _WIRE_BYTES * 8e12 / link_bps
+    packet_ps = wire_bytes * 8e12 / link_bps
     told = streams.filter(pl.col("available_bps").is_not_null(), pl.col("backlog_ps").is_not_null())
     told = told.with_columns(grown_ps=pl.col("backlog_ps") - pl.col("backlog_ps").shift(1))
     # A queue that grew by more than a packet over a stream: more was sent than the path had left.
@@ -183,10 +225,9 @@ def _episodes(states: pl.DataFrame, end_ps: int) -> list[tuple[int, int, int]]:
     return made
 
 
-def _over_estimation(
-    where: str, streams: pl.DataFrame, states: pl.DataFrame, series: pl.DataFrame, row: Row
-) -> Iterator[Finding]:
+def _over_estimation(sender: ProbingSender) -> Iterator[Finding]:
     """III: recovery after recovery, each after an estimate above what was delivered."""
+    streams, states = sender.streams, sender.states
     if streams.is_empty() or states.is_empty():
         return
     end_ps = int(streams.select(pl.col("closed_ps").max()).item())
@@ -202,7 +243,7 @@ def _over_estimation(
                 "timeouts": offs - 1,
                 "rate_mbps": (before.select(pl.col("rate_bps").max()).item() or 0.0) / 1e6,
                 "estimate_mbps": (estimate or 0.0) / 1e6,
-                "delivered_mbps": _delivered_bps(series, row, since) / 1e6,
+                "delivered_mbps": _delivered_bps(sender, since) / 1e6,
             }
         )
     table = pl.DataFrame(rows)
@@ -226,15 +267,16 @@ def _over_estimation(
             "off_ratio": off_ps / active_ps,
         },
         evidence=over.head(_EVIDENCE).to_dicts(),
-        where=where,
+        where=sender.where,
     )
 
 
-def _delivered_bps(series: pl.DataFrame, row: Row, until_ps: int) -> float:
+def _delivered_bps(sender: ProbingSender, until_ps: int) -> float:
     """What was acknowledged in the 200 ms before a time, as a rate on the wire; the mean of the whole
     connection where its progress was not recorded."""
+    row, series = sender.counts, sender.progress
     segment = row["sent_bytes"] / max(row["sent_segments"], 1)
-    wire = (segment + _WIRE_BYTES - 1448) / max(segment, 1)
+    wire = (segment + sender.headers_bytes) / max(segment, 1)
     if series.height < 2:
         length = max((row["acknowledged_ps"] or until_ps) - (row["established_ps"] or 0), 1)
         return float(row["acked_bytes"] * 8e12 * wire / length)
@@ -247,27 +289,21 @@ def _delivered_bps(series: pl.DataFrame, row: Row, until_ps: int) -> float:
     return float((last["acked_bytes"] - first["acked_bytes"]) * 8e12 * wire / length)
 
 
-def _books(where: str, records: Records, replicate: int, states: pl.DataFrame, row: Row) -> Iterator[Finding]:
+def _books(sender: ProbingSender) -> Iterator[Finding]:
     """V: counters that do not add up, or retransmissions that no drop explains."""
-    mine = (pl.col("replicate") == replicate) & (pl.col("connection") == row["connection"])
-    resent = records["resent"].filter(mine)
-    counted = int((resent["times"] * resent["segments"]).sum()) if resent.height else 0
+    row = sender.counts
     causes = sum(row[f"{name}_retransmits"] for name in _CAUSES)
-    doubles = sum(offs - 1 for _, _, offs in _episodes(states, 0))
-    drops = records["drops"].filter(pl.col("replicate") == replicate, pl.col("flow") == row["flow"])
-    dropped = int(drops.get_column("frames").sum())
+    doubles = sum(offs - 1 for _, _, offs in _episodes(sender.states, 0))
     again = row["retransmits"]
-    rows = [
-        {"identity": "retransmissions = sum of their causes", "left": again, "right": causes},
-        {"identity": "retransmissions = sum of how often segments were", "left": again, "right": counted},
-        {
-            "identity": "failed recoveries = OFF again without ON",
-            "left": row["recovery_failures"],
-            "right": doubles,
-        },
-    ]
+    rows = [{"identity": "retransmissions = sum of their causes", "left": again, "right": causes}]
+    if sender.resent is not None:
+        told = "retransmissions = sum of how often segments were"
+        rows.append({"identity": told, "left": again, "right": sender.resent})
+    failures = row["recovery_failures"]
+    rows.append({"identity": "failed recoveries = OFF again without ON", "left": failures, "right": doubles})
     wrong = [each for each in rows if each["left"] != each["right"]]
-    if again >= _LEAST_RETRANSMITS and again > _DROPS_RATIO * dropped:
+    dropped = sender.dropped
+    if dropped is not None and again >= _LEAST_RETRANSMITS and again > _DROPS_RATIO * dropped:
         wrong.append({"identity": "retransmissions answer drops", "left": again, "right": dropped})
     if not wrong:
         return
@@ -280,5 +316,5 @@ def _books(where: str, records: Records, replicate: int, states: pl.DataFrame, r
         "that no drop explains; other differences are faults of the counting.",
         values={"mismatches": float(len(wrong))},
         evidence=[{"t_s": row["established_ps"] / 1e12, **each} for each in wrong],
-        where=where,
+        where=sender.where,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, get_args
@@ -9,6 +10,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Field, ValidationError, model_validator
 
 from weirlab.errors import InputError
+from weirlab.scenario import Scenario
 from weirlab.scenario.base import Model
 from weirlab.scenario.layout import Port
 from weirlab.scenario.rapid import Rapid
@@ -17,7 +19,7 @@ from weirlab.scenario.traffic import Tcp
 from weirlab.scenario.values import Flag, PositiveRate, PositiveSpan
 from weirlab.units import Rate, Size, Span
 
-__all__ = ["DEFAULT_PORT", "VARIANTS", "Settings", "Variant", "what_is_wrong"]
+__all__ = ["DEFAULT_PORT", "VARIANTS", "Settings", "Variant", "transport_of", "what_is_wrong"]
 
 DEFAULT_PORT = 8642
 """UDP port of the receiver."""
@@ -63,6 +65,10 @@ class Settings(Model):
     """The CPU of the sending thread. None: any."""
     packets: Flag = False
     """Whether the times of each packet are kept."""
+    taken_from: str = ""
+    """What `transport_fields` were taken from; empty when the variant has the transport."""
+    transport_fields: Mapping[str, Any] | None = None
+    """A transport of a scenario, in the place of that of the variant."""
     changes: Mapping[str, Any] = {}
     """Values of the transport other than those of the variant: dotted path to value."""
 
@@ -76,6 +82,16 @@ class Settings(Model):
         return self
 
     @property
+    def name(self) -> str:
+        """The variant, or what the transport was taken from."""
+        return self.taken_from or self.variant
+
+    @property
+    def packet_bytes(self) -> int:
+        """A full packet with what the link puts around it."""
+        return self.mtu + self.around
+
+    @property
     def spin_ps(self) -> int:
         """How long before a packet is due the sender stays awake, ps; 0: it only sleeps."""
         pacing = self.pacing or ("sleep" if self.variant == "flawed" else "spin")
@@ -84,7 +100,8 @@ class Settings(Model):
     def transport(self, *, ipv6: bool) -> Tcp:
         """The transport: that of the variant, with the changes. Raises InputError for changes that are not
         legal."""
-        plain = _plain(self.variant, self.link)
+        fields = self.transport_fields
+        plain = _plain(self.variant, self.link) if fields is None else copy.deepcopy(dict(fields))
         more = _MORE_OF_IPV6_BYTES if ipv6 else 0
         plain["segment"] = f"{self.mtu - _CORE_HEADERS_BYTES - more} B"
         for path, value in self.changes.items():
@@ -112,6 +129,31 @@ class Settings(Model):
         """Payload that the link carries when nobody else uses it, bit/s; of IPv4."""
         payload = self.transport(ipv6=False).segment.bytes
         return self.link.bps * payload / (payload + _CORE_HEADERS_BYTES + self.around)
+
+
+def transport_of(scenario: Scenario, traffic: str | None = None) -> tuple[str, dict[str, Any]]:
+    """The transport of a traffic group that is sent by Rapid, and where it stands; the only one without
+    `traffic`. Raises InputError."""
+    found = {
+        name: group.transport
+        for name, group in scenario.traffic.items()
+        if isinstance(group.transport, Tcp) and isinstance(group.transport.congestion_control, Rapid)
+    }
+    names = ", ".join(found) or "none"
+    if traffic is not None and traffic not in found:
+        raise InputError(
+            f"{scenario.file}: no traffic '{traffic}' with 'congestion_control: {{kind: rapid}}' (there is: "
+            f"{names})"
+        )
+    if traffic is None and len(found) != 1:
+        raise InputError(
+            f"{scenario.file}: which transport? Name with --traffic one of those by Rapid (there is: {names})"
+        )
+    chosen = traffic or next(iter(found))
+    fields = found[chosen].model_dump(mode="json", exclude_none=True)
+    # New data ends with the duration: a live sender has no buffer of an application to empty.
+    fields.pop("send_buffer", None)
+    return f"{scenario.name}, traffic {chosen}", fields
 
 
 def what_is_wrong(error: Mapping[str, Any]) -> str:

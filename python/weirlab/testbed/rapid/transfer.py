@@ -6,7 +6,7 @@ import ipaddress
 import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import polars as pl
@@ -14,6 +14,7 @@ import polars as pl
 from weirlab import _core
 from weirlab.errors import InputError, MissingCapability, TestbedError
 from weirlab.testbed.rapid.settings import Settings
+from weirlab.trace import Finding, ProbingSender, diagnose_sender
 
 __all__ = ["INTACT_SHARE", "LossEvent", "Transfer", "resolve", "send", "serve"]
 
@@ -114,6 +115,38 @@ class Transfer:
                 found.append("the receiver's clock was stepped meanwhile")
         return tuple(found)
 
+    def findings(self) -> list[Finding]:
+        """What the streams tell of the sender, judged as those of simulated ones. What the network dropped
+        is not known here."""
+        streams = self.tables["streams"].with_columns(
+            (pl.col(f"{name}_s") * 1e12).round().cast(pl.Int64).alias(f"{now}_ps")
+            for name, now in (("start", "t"), ("end", "end"), ("closed", "closed"))
+        )
+        rates = self.tables["rates"].select(
+            (pl.col("end_s") * 1e12).round().cast(pl.Int64).alias("t_ps"),
+            pl.col("acked_bytes").cum_sum(),
+        )
+        counts = self.facts["counts"]
+        segment = self.settings.transport(ipv6=False).segment.bytes
+        return diagnose_sender(
+            ProbingSender(
+                where=f"to {self.peer}",
+                link_bps=float(self.settings.link.bps),
+                streams=streams.with_columns(backlog_ps=pl.col("backlog_s") * 1e12).sort("t_ps"),
+                states=_states(self.losses),
+                progress=rates,
+                counts={
+                    **counts,
+                    "sent_bytes": counts["bytes"],
+                    "sent_segments": counts["segments"],
+                    "established_ps": 0,
+                    "acknowledged_ps": self.facts["elapsed_ns"] * 1000,
+                },
+                wire_bytes=self.settings.packet_bytes,
+                headers_bytes=self.settings.packet_bytes - segment,
+            )
+        )
+
     def document(self) -> dict[str, Any]:
         """The numbers as JSON values; what is unknown is None."""
         facts = self.facts
@@ -121,7 +154,7 @@ class Transfer:
         return {
             "kind": "rapid",
             "peer": self.peer,
-            "variant": self.settings.variant,
+            "variant": self.settings.name,
             "link_bps": self.settings.link.bps,
             "duration_s": self.settings.duration.s,
             "ending": self.ending,
@@ -143,6 +176,7 @@ class Transfer:
                 "strangers": facts["strangers"],
             },
             "remarks": list(self.remarks),
+            "findings": [asdict(finding) for finding in self.findings()],
         }
 
 
@@ -329,6 +363,19 @@ def _known(column: str) -> pl.Expr:
 
 def _named(column: str, names: Sequence[str]) -> pl.Expr:
     return pl.col(column).replace_strict(dict(enumerate(names)), return_dtype=pl.String)
+
+
+def _states(losses: Sequence[LossEvent]) -> pl.DataFrame:
+    """Changes of the state, made of loss events: 0 when streams begin, 1 when they end."""
+    rows: list[tuple[float, int]] = []
+    for place, loss in enumerate(losses):
+        rows.append((loss.began_s, 1))
+        again = losses[place + 1].began_s if place + 1 < len(losses) else None
+        if loss.ended_s is not None and loss.ended_s != again:
+            rows.append((loss.ended_s, 0))
+    schema = {"t_s": pl.Float64, "state": pl.Int64}
+    table = pl.DataFrame(rows, schema=schema, orient="row")
+    return table.select((pl.col("t_s") * 1e12).round().cast(pl.Int64).alias("t_ps"), "state")
 
 
 def _losses(states: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:

@@ -1,0 +1,189 @@
+"""Plots of a live transfer by Rapid: goodput and rate, estimates, how streams left, gaps, round trips."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from weirlab.plots.style import LIGHT, Plot, altair, finished, rule, scaled, series_colors
+
+__all__ = ["rapid_plots"]
+
+_MOST = 1500
+"""Points that a plot shows; of more, every second, third, ..."""
+_INTACT = 0.8
+"""A stream is intact when this share of its gaps fits."""
+
+
+def rapid_plots(tables: Mapping[str, pl.DataFrame], link_bps: float, until_s: float) -> list[Plot]:
+    """The plots for which the tables of a transfer have something to show; `until_s`: its length."""
+    losses = tables["losses"].with_columns(pl.col("ended_s").fill_null(until_s))
+    plots = []
+    if not tables["rates"].is_empty():
+        plots.append(_rates(tables["rates"], losses, link_bps))
+    estimated = tables["streams"].filter(pl.col("available_bps").is_not_null())
+    if not estimated.is_empty():
+        plots.append(_estimates(estimated, losses, link_bps))
+    whole = tables["streams"].filter(pl.col("packets") > 1)
+    if not whole.is_empty():
+        plots.append(_fitting(whole))
+    if "packets" in tables and not tables["packets"].is_empty():
+        plots.append(_gaps(tables["packets"]))
+    if not tables["rates"].filter(pl.col("smoothed_rtt_s").is_not_null()).is_empty():
+        plots.append(_round_trips(tables["rates"]))
+    return plots
+
+
+def _x(title: str = "time [s]") -> Any:
+    return altair().X("t_s:Q", title=title, scale=altair().Scale(nice=False))
+
+
+def _off(losses: pl.DataFrame) -> list[Any]:
+    """Times without streams, as areas; nothing where there were none."""
+    if losses.is_empty():
+        return []
+    alt = altair()
+    return [
+        alt.Chart(losses.select("began_s", "ended_s"))
+        .mark_rect(color=LIGHT["bad"], opacity=0.18)
+        .encode(x="began_s:Q", x2="ended_s:Q")
+    ]
+
+
+_OFF_NOTE = "Red: times in which losses were repaired and no streams were sent."
+
+
+def _rates(rates: pl.DataFrame, losses: pl.DataFrame, link_bps: float) -> Plot:
+    alt = altair()
+    width = pl.col("end_s") - pl.col("end_s").shift(1, fill_value=0.0)
+    drawn = rates.select("end_s", "rate_bps", goodput_bps=pl.col("acked_bytes") * 8 / width)
+    factor, unit = scaled(link_bps, "rate")
+    names = {"goodput_bps": "goodput", "rate_bps": "mean rate asked for"}
+    rows = drawn.unpivot(list(names), index="end_s").select(
+        t_s="end_s",
+        rate=pl.col("value") * factor,
+        what=pl.col("variable").replace(names),
+    )
+    order = list(names.values())
+    line = (
+        alt.Chart(rows)
+        .mark_line(interpolate="step-before")
+        .encode(
+            x=_x(),
+            y=alt.Y("rate:Q", title=f"rate [{unit}]"),
+            color=alt.Color("what:N", scale=alt.Scale(**series_colors(order)), sort=order, title=None),
+        )
+    )
+    return finished(
+        [alt.layer(*_off(losses), line, *rule(link_bps * factor, "link"))],
+        name="rate",
+        title="Goodput, and the mean rate of the streams",
+        description="Bytes acknowledged in each interval as a rate, and the rate that the sender asked for.",
+        note=_OFF_NOTE if not losses.is_empty() else "",
+    )
+
+
+def _estimates(streams: pl.DataFrame, losses: pl.DataFrame, link_bps: float) -> Plot:
+    alt = altair()
+    drawn = streams.gather_every(max(1, streams.height // _MOST))
+    factor, unit = scaled(link_bps, "rate")
+    order = ["excursion", "no excursion"]
+    rows = drawn.select(
+        t_s="closed_s",
+        rate=pl.col("available_bps") * factor,
+        seen=pl.when(pl.col("excursion_gaps").is_null()).then(pl.lit(order[1])).otherwise(pl.lit(order[0])),
+    )
+    points = (
+        alt.Chart(rows)
+        .mark_point(filled=True, size=14, opacity=0.7)
+        .encode(
+            x=_x(),
+            y=alt.Y("rate:Q", title=f"available bandwidth [{unit}]"),
+            color=alt.Color("seen:N", scale=alt.Scale(**series_colors(order)), sort=order, title=None),
+        )
+    )
+    notes = [_OFF_NOTE] if not losses.is_empty() else []
+    if drawn.height < streams.height:
+        notes.append(f"{drawn.height} of {streams.height} estimates.")
+    return finished(
+        [alt.layer(*_off(losses), points, *rule(link_bps * factor, "link"))],
+        name="estimates",
+        title="Estimates of the available bandwidth",
+        description="The estimate of each stream over time, by whether an excursion was seen in it.",
+        note=" ".join(notes),
+    )
+
+
+def _fitting(streams: pl.DataFrame) -> Plot:
+    alt = altair()
+    drawn = streams.gather_every(max(1, streams.height // _MOST))
+    rows = drawn.select(t_s="start_s", share=100 * pl.col("fitting_gaps") / (pl.col("packets") - 1))
+    points = (
+        alt.Chart(rows)
+        .mark_point(filled=True, size=14, opacity=0.6, color=LIGHT["blue"])
+        .encode(
+            x=_x("begin of the stream [s]"),
+            y=alt.Y("share:Q", title="gaps that fit [%]", scale=alt.Scale(domain=[0, 100])),
+        )
+    )
+    return finished(
+        [alt.layer(points, *rule(100 * _INTACT, "intact above"))],
+        name="streams",
+        title="How streams left",
+        description="Of each stream, the share of the gaps that were achieved within a quarter.",
+        note="A gap fits when it was achieved within a quarter of what was asked for.",
+    )
+
+
+def _gaps(packets: pl.DataFrame) -> Plot:
+    """Gaps asked for and achieved, of packets that follow each other in a stream."""
+    alt = altair()
+    ordered = packets.sort("stream", "place")
+    follows = (pl.col("stream") == pl.col("stream").shift(1)) & (
+        pl.col("place") == pl.col("place").shift(1) + 1
+    )
+    gaps = ordered.select(
+        follows=follows,
+        due_us=1e6 * (pl.col("due_s") - pl.col("due_s").shift(1)),
+        left_us=1e6 * (pl.col("left_s") - pl.col("left_s").shift(1)),
+    ).filter("follows", pl.col("due_us") > 0, pl.col("left_us") > 0)
+    drawn = gaps.gather_every(max(1, gaps.height // (2 * _MOST)))
+    ends = [float(drawn.select(pl.min_horizontal("due_us", "left_us").min()).item() or 1.0)]
+    ends.append(float(drawn.select(pl.max_horizontal("due_us", "left_us").max()).item() or 1.0))
+    log = alt.Scale(type="log", nice=False)
+    same = alt.Chart(pl.DataFrame({"due_us": ends, "left_us": ends})).mark_line(
+        color=LIGHT["muted"], strokeDash=[4, 3], strokeWidth=1
+    )
+    points = alt.Chart(drawn.drop("follows")).mark_point(
+        filled=True, size=10, opacity=0.5, color=LIGHT["blue"]
+    )
+    x = alt.X("due_us:Q", title="gap asked for [µs]", scale=log)
+    y = alt.Y("left_us:Q", title="gap achieved [µs]", scale=log)
+    return finished(
+        [alt.layer(points.encode(x=x, y=y), same.encode(x=x, y=y))],
+        name="gaps",
+        title="Gaps achieved against gaps asked for",
+        description="Each gap between two packets of a stream: achieved against asked for.",
+        height=320,
+        note=f"{drawn.height} of {gaps.height} gaps." if drawn.height < gaps.height else "",
+    )
+
+
+def _round_trips(rates: pl.DataFrame) -> Plot:
+    alt = altair()
+    known = rates.filter(pl.col("smoothed_rtt_s").is_not_null())
+    factor, unit = scaled(float(known.select(pl.col("smoothed_rtt_s").max()).item()) * 1e12, "time")
+    rows = known.select(t_s="end_s", rtt=pl.col("smoothed_rtt_s") * 1e12 * factor)
+    line = (
+        alt.Chart(rows)
+        .mark_line(color=LIGHT["teal"])
+        .encode(x=_x(), y=alt.Y("rtt:Q", title=f"smoothed round trip [{unit}]"))
+    )
+    return finished(
+        [line],
+        name="round-trips",
+        title="Round-trip time",
+        description="The smoothed round-trip time of the sender over time.",
+    )

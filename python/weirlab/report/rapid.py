@@ -1,0 +1,220 @@
+"""The report of a live transfer by Rapid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from weirlab.plots.rapid import rapid_plots
+from weirlab.plots.style import Plot
+from weirlab.report.page import (
+    Block,
+    Callout,
+    Card,
+    Column,
+    Details,
+    Numbers,
+    Page,
+    Section,
+    Table,
+    Text,
+    Tone,
+    figure,
+    number,
+    percent,
+)
+from weirlab.report.shared import footer, provenance_section, status_callouts
+from weirlab.results import Manifest, read_json
+from weirlab.testbed.rapid import Settings
+
+__all__ = ["rapid_page", "transfer_tables"]
+
+_FINDINGS = {
+    "ramp-lost": "I",
+    "no-excursion": "II",
+    "over-estimation": "III",
+    "tail-spill": "IV",
+    "bookkeeping": "V",
+}
+"""Number in the text, by the name in docs/traces.md.
+
+Source: Rapid UDP, (3) and (4) I to IV
+"""
+_CLEAR = {
+    "ramp-lost": "streams left as ramps",
+    "no-excursion": "where queues grew, enough excursions were seen, or estimates stay below the link's rate",
+    "over-estimation": "no two recoveries after estimates above what was delivered",
+    "tail-spill": "streams do not begin back to back",
+    "bookkeeping": "retransmissions are the sum of their causes",
+}
+
+
+def rapid_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
+    """The page, and its plots. Raises InputError when the directory does not hold a whole result."""
+    found = read_json(directory / "result.json")
+    settings = Settings.model_validate(read_json(directory / "settings.json"))
+    tables = {file.stem: pl.read_parquet(file) for file in (directory / "tables").glob("*.parquet")}
+    plots = rapid_plots(tables, float(found["link_bps"]), float(found["elapsed_s"]))
+    lead: list[Block] = [*status_callouts(manifest), _cards(found)]
+    lead += [Callout("To be doubted", f"{remark[0].upper()}{remark[1:]}.") for remark in found["remarks"]]
+    transfer, gaps = transfer_tables(found, settings)
+    sections = [
+        Section("Findings", [_findings(found), *_evidence(found)]),
+        Section("Plots", [figure(plot) for plot in plots] or [Text("Nothing was sent.")]),
+        Section("The transfer", [transfer]),
+        Section("Gaps", [gaps]),
+        Section("Loss events", [_losses(tables["losses"])]),
+        Section("Settings", [_settings_table(settings)]),
+        provenance_section(manifest, manifest.provenance),
+    ]
+    page = Page(
+        title=f"Rapid to {found['peer']}",
+        kind="Rapid",
+        subtitle=f"{found['variant']}, link of {found['link_bps'] / 1e6:g} Mbit/s",
+        lead=lead,
+        sections=sections,
+        footer=footer(manifest.provenance),
+    )
+    return page, plots
+
+
+def _cards(found: Mapping[str, Any]) -> Numbers:
+    streams = found["streams"]
+    intact = streams["intact_share"]
+    median = streams["available_p50_bps"]
+    tone: Tone = (
+        "" if intact is None else "good" if intact >= 0.95 else "middling" if intact >= 0.6 else "bad"
+    )
+    return Numbers(
+        [
+            Card("Goodput, second half", f"{_mbps(found['settled_goodput_bps'])} Mbit/s"),
+            Card(
+                "Available bandwidth",
+                f"{_mbps(median)} Mbit/s",
+                "median of the estimates of the second half",
+            ),
+            Card("Streams intact", percent(intact), f"of {streams['count']}", tone=tone),
+            Card("Loss events", str(found["loss_events"]), f"{found['counts']['timeouts']} timeouts"),
+        ]
+    )
+
+
+def _mbps(value: float | None) -> str:
+    return number(None if value is None else value / 1e6)
+
+
+def _findings(found: Mapping[str, Any]) -> Table:
+    """What the text found of version 0.9.2, and whether it is seen here."""
+    told = {finding["kind"]: finding for finding in found["findings"]}
+    rows = []
+    tones: list[Tone] = []
+    for kind, name in _FINDINGS.items():
+        finding = told.get(kind)
+        text = (
+            f"Not found: {_CLEAR[kind]}, or too few streams to tell." if finding is None else finding["text"]
+        )
+        rows.append([name, kind, "no" if finding is None else "yes", text])
+        tones.append("" if finding is None else "bad" if finding["verdict"] == "problem" else "middling")
+    columns = [Column(title, numeric=False) for title in ("", "finding", "seen", "what was found")]
+    return Table(
+        "Findings I to V of the published study, in this transfer",
+        columns,
+        rows,
+        tones,
+        note="Rules: docs/traces.md. What the network dropped is not known at the sender.",
+    )
+
+
+def _evidence(found: Mapping[str, Any]) -> list[Details]:
+    return [
+        Details(
+            f"{_FINDINGS.get(finding['kind'], '')} {finding['title']}: where to look",
+            [
+                Table(
+                    finding["kind"],
+                    [Column(name, numeric=not isinstance(value, str)) for name, value in rows[0].items()],
+                    [
+                        [value if isinstance(value, str) else number(value) for value in row.values()]
+                        for row in rows
+                    ],
+                )
+            ],
+        )
+        for finding in found["findings"]
+        if (rows := finding["evidence"])
+    ]
+
+
+def _losses(losses: pl.DataFrame) -> Table:
+    columns = [Column("began", "s"), Column("ended", "s"), Column("cause", numeric=False)]
+    rows = [
+        [f"{began:.3f}", "–" if ended is None else f"{ended:.3f}", cause]
+        for began, ended, cause in losses.select("began_s", "ended_s", "cause").iter_rows()
+    ]
+    return Table("Times in which losses were repaired and no streams were sent", columns, rows)
+
+
+def _settings_table(settings: Settings) -> Table:
+    columns = [Column("setting", numeric=False), Column("value", numeric=False)]
+    plain = settings.model_dump(mode="json")
+    fields = plain.pop("transport_fields")
+    rows = [(name, str(value)) for name, value in plain.items() if value not in (None, "", {})]
+    rows += [(f"transport: {name}", str(value)) for name, value in (fields or {}).items()]
+    return Table("What the sender was set to", columns, rows)
+
+
+def transfer_tables(found: Mapping[str, Any], settings: Settings) -> list[Table]:
+    """The numbers of a transfer, and its gaps; `found` as `Transfer.document` gives it."""
+    streams, counts, receiver = found["streams"], found["counts"], found["receiver"]
+
+    def mbps(value: float | None) -> str:
+        return "unknown" if value is None else f"{value / 1e6:.1f} Mbit/s"
+
+    def percent(value: float | None) -> str:
+        return "unknown" if value is None else f"{100 * value:.1f} %"
+
+    delivered = "unknown" if receiver is None else f"{receiver['delivered_bytes'] / 1e6:.1f} MB"
+    rtt = "unknown" if found["min_rtt_s"] is None else f"{1e3 * found['min_rtt_s']:.2f} ms"
+    rows = [
+        ("goodput", mbps(found["goodput_bps"])),
+        ("goodput, second half", mbps(found["settled_goodput_bps"])),
+        ("delivered, each byte once", delivered),
+        ("least round-trip time", rtt),
+        ("streams, intact", f"{streams['count']}, {percent(streams['intact_share'])}"),
+        ("streams with an excursion", percent(streams["excursion_share"])),
+        (
+            "available bandwidth, second half (p10, p50, p90)",
+            ", ".join(mbps(streams[f"available_p{at}_bps"]) for at in (10, 50, 90)),
+        ),
+        ("loss events, timeouts", f"{found['loss_events']}, {counts['timeouts']}"),
+        ("segments sent, sent again", f"{counts['segments']}, {counts['retransmits']}"),
+        ("ending", found["ending"]),
+    ]
+    gaps = found["gaps"]
+    quantiles = [
+        (f"p{100 * quantile:g}", f"{ns / 1e3:+.2f}")
+        for quantile, ns in zip(gaps["quantiles"], gaps["error_ns"], strict=False)
+    ]
+    if gaps["count"]:
+        quantiles += [
+            ("within 1 us", percent(gaps["within_1_us"] / gaps["count"])),
+            ("within a quarter", percent(gaps["within_a_quarter"] / gaps["count"])),
+        ]
+    priority = "SCHED_FIFO" if found["host"]["real_time"] else "ordinary priority"
+    spin = settings.spin_ps
+    waiting = f"sleeps, then spins for {spin / 1e6:.0f} us" if spin else "sleeps"
+    return [
+        Table(
+            f"Rapid ({found['variant']}) to {found['peer']}",
+            [Column("what", numeric=False), Column("value", numeric=False)],
+            rows,
+        ),
+        Table(
+            f"Gaps achieved less asked for ({priority}, {waiting})",
+            [Column("quantile", numeric=False), Column("error", "us", numeric=True)],
+            quantiles,
+        ),
+    ]
