@@ -1,5 +1,6 @@
 """Plots: bounded in size, honest about what they leave out, readable in light and dark."""
 
+import itertools
 import math
 import re
 import sys
@@ -11,7 +12,7 @@ import pytest
 from weirlab.errors import MissingCapability
 from weirlab.plots.series import POINTS, SERIES, delay_plots, delivery_plots, port_plots
 from weirlab.plots.study import effect_plots, plane_plots
-from weirlab.plots.style import DARK, LIGHT, Plot, altair, finished, scaled
+from weirlab.plots.style import DARK, LIGHT, WIDTH, Plot, altair, finished, scaled
 from weirlab.records import Records
 
 
@@ -224,3 +225,51 @@ def test_a_point_with_an_irregular_result_is_ringed_and_bars_are_named_only_wher
     (plain,) = effect_plots(points, measures.drop("irregular"), ["size"])
     assert "Ringed" not in plain.note
     assert ", irregular" not in plain.svg()
+
+
+def study_of(counts):
+    """Points and measures of a study with so many levels of each factor, two replicates each."""
+    levels = list(itertools.product(*(range(count) for count in counts.values())))
+    points = pl.DataFrame(
+        [
+            {"point": i, **{name: f"{name}-{level}" for name, level in zip(counts, row, strict=True)}}
+            for i, row in enumerate(levels)
+        ]
+    )
+    measures = pl.DataFrame(
+        [
+            {"point": i, "measure": "bias", "replicate": replicate, "value": i + 0.1 * replicate, "unit": "1"}
+            for i, _ in enumerate(levels)
+            for replicate in (0, 1)
+        ]
+    )
+    return points, measures
+
+
+def test_more_series_than_colours_become_panels_that_fit_the_page():
+    points, measures = study_of({"estimator": 6, "cross": 3, "load": 2, "hosts": 5})
+    (plot,) = effect_plots(points, measures, ["estimator", "cross", "load", "hosts"])
+    assert len(plot.spec["vconcat"]) == 6
+    assert {row["series"] for row in data_of(plot) if "series" in row} == {f"hosts-{i}" for i in range(5)}
+    width = float(re.search(r'<svg [^>]*?width="([\d.]+)"', plot.svg())[1])
+    assert width < 1.2 * WIDTH
+    many = effect_plots(*study_of({"a": 9, "b": 8, "c": 5}), ["a", "b", "c"])
+    assert [plot.name for plot in many] == ["measure-bias-1", "measure-bias-2"]
+    assert sum(len(plot.spec["vconcat"]) for plot in many) == 8
+
+
+def test_an_interval_that_dwarfs_all_means_is_cut_and_said_to_be():
+    points = pl.DataFrame({"point": [0, 1], "kind": ["a", "b"]})
+    values = {0: (1.0, 1.1), 1: (0.0, 3.0)}
+    measures = pl.DataFrame(
+        [
+            {"point": point, "measure": "bias", "replicate": replicate, "value": value, "unit": "1"}
+            for point, pair in values.items()
+            for replicate, value in enumerate(pair)
+        ]
+    )
+    (plot,) = effect_plots(points, measures, ["kind"])
+    assert "longer than drawn" in plot.note
+    measures = measures.with_columns(value=pl.col("point") + 0.01 * pl.col("replicate"))
+    (plot,) = effect_plots(points, measures, ["kind"])
+    assert "longer than drawn" not in plot.note

@@ -11,7 +11,7 @@ import polars as pl
 
 from weirlab.analysis.boundaries import Boundary, Side
 from weirlab.plots.plane import AxisOf, Line, heat_map
-from weirlab.plots.style import LIGHT, Plot, altair, finished, scaled, series_colors
+from weirlab.plots.style import LIGHT, WIDTH, Plot, altair, finished, scaled, series_colors
 from weirlab.stats import mean_interval
 
 __all__ = ["effect_plots", "plane_plots"]
@@ -20,6 +20,10 @@ POINTS = 400
 """Most points in one plot."""
 PLANES = 12
 """Most planes of one study."""
+SERIES = 6
+"""Most series side by side, as many as there are colours; more factors make panels below each other."""
+PANELS = 6
+"""Most panels of one plot."""
 _KINDS = {"ps": "time", "B": "bytes", "bit/s": "rate"}
 
 
@@ -27,22 +31,41 @@ def effect_plots(points: pl.DataFrame, measures: pl.DataFrame, factors: Sequence
     """One plot per measure: means with their 95 % intervals. Rows of ``measures`` whose column ``irregular``
     holds, where there is one, have their point ringed.
 
-    The factor with most levels stands on the horizontal axis, the others make up the series. With numbers as
-    levels, units included, the axis is to scale.
+    The factor with most levels stands on the horizontal axis, the others make up the series. Where that would
+    be more than six, one factor makes up the series, and each combination of the others has a panel of its
+    own, six to a plot. With numbers as levels, units included, the axis is to scale.
     """
     if measures.is_empty() or not factors:
         return []
     counts = {factor: points.get_column(factor).n_unique() for factor in factors}
     across = max(factors, key=lambda factor: (counts[factor], -list(factors).index(factor)))
     others = [factor for factor in factors if factor != across and counts[factor] > 1]
-    series = pl.concat_str([pl.col(factor) for factor in others], separator=" · ") if others else pl.lit("")
-    labelled = points.select("point", level=pl.col(across), series=series)
+    inside, apart = _split(others, counts)
+    labelled = points.select("point", level=pl.col(across), series=_joined(inside), panel=_joined(apart))
     plots = []
     for (name, unit), group in measures.group_by("measure", "unit", maintain_order=True):
         rows = _means(group.join(labelled, on="point", maintain_order="left"), str(unit))
-        if rows.height:
-            plots.append(_plot(str(name), rows, across, others, _order(points, across)))
+        if rows.is_empty():
+            continue
+        panels = rows.get_column("panel").unique(maintain_order=True).to_list()
+        for place in range(0, len(panels), PANELS):
+            shown = rows.filter(pl.col("panel").is_in(panels[place : place + PANELS]))
+            suffix = "" if len(panels) <= PANELS else f"-{place // PANELS + 1}"
+            plots.append(_plot(str(name), shown, across, others, _order(points, across), suffix))
     return plots
+
+
+def _split(others: Sequence[str], counts: Mapping[str, int]) -> tuple[Sequence[str], Sequence[str]]:
+    """The factors that make up series, and those that make up panels."""
+    if len(others) < 2 or math.prod(counts[factor] for factor in others) <= SERIES:
+        return others, ()
+    few = [factor for factor in others if counts[factor] <= SERIES]
+    inside = max(few, key=lambda factor: counts[factor]) if few else min(others, key=lambda one: counts[one])
+    return (inside,), tuple(factor for factor in others if factor != inside)
+
+
+def _joined(factors: Sequence[str]) -> pl.Expr:
+    return pl.concat_str([pl.col(name) for name in factors], separator=" · ") if factors else pl.lit("")
 
 
 def plane_plots(
@@ -135,7 +158,7 @@ def _words(text: str) -> list[str]:
 
 
 def _means(rows: pl.DataFrame, unit: str) -> pl.DataFrame:
-    """Columns `level series mean low high unit`, scaled to a readable unit."""
+    """Columns `level series panel mean low high unit`, scaled to a readable unit."""
     known = rows.drop_nulls("value")
     if known.is_empty():
         return known
@@ -143,7 +166,7 @@ def _means(rows: pl.DataFrame, unit: str) -> pl.DataFrame:
     factor, shown = scaled(largest, _KINDS[unit]) if unit in _KINDS else (1.0, "" if unit == "1" else unit)
     means = []
     marked = "irregular" in known.columns
-    for (level, series), group in known.group_by("level", "series", maintain_order=True):
+    for (level, series, panel), group in known.group_by("level", "series", "panel", maintain_order=True):
         interval = mean_interval([value * factor for value in group.get_column("value")])
         assert interval is not None, "rows without a value were dropped"
         single = interval.count == 1
@@ -152,13 +175,15 @@ def _means(rows: pl.DataFrame, unit: str) -> pl.DataFrame:
             {
                 "level": level,
                 "series": series,
+                "panel": panel,
                 "mean": interval.mean,
                 "low": interval.mean if single else interval.low,
                 "high": interval.mean if single else interval.high,
                 "unit": shown,
                 "irregular": irregular,
                 "count": interval.count,
-                "text": f"{level} {series}: {interval.mean:.4g} {shown}"
+                "text": " ".join(part for part in (level, series, panel) if part)
+                + f": {interval.mean:.4g} {shown}"
                 + ("" if single else f" ± {interval.half_width:.2g}")
                 + f" ({interval.count} replicate{'' if single else 's'})"
                 + (", irregular" if irregular else ""),
@@ -167,62 +192,107 @@ def _means(rows: pl.DataFrame, unit: str) -> pl.DataFrame:
     return pl.DataFrame(means)
 
 
-def _plot(name: str, rows: pl.DataFrame, across: str, others: Sequence[str], order: Sequence[str]) -> Plot:
-    alt = altair()
-    note = ""
+def _plot(
+    name: str, rows: pl.DataFrame, across: str, others: Sequence[str], order: Sequence[str], suffix: str
+) -> Plot:
+    notes = []
+    if rows.get_column("count").max() != 1:
+        notes.append("Point: mean; bar: 95 % interval over replicates.")
+    if rows.get_column("irregular").any():
+        notes.append("Ringed: an irregular result is among them; the table says why.")
     if rows.height > POINTS:
-        note = f"The first {POINTS} of {rows.height} points."
+        notes.append(f"The first {POINTS} of {rows.height} points.")
         rows = rows.head(POINTS)
-    names = rows.get_column("series").unique(maintain_order=True).to_list()
     amounts, axis_unit = _amounts(order)
     title = across.rsplit(".", 1)[-1]
     if amounts:
         rows = rows.with_columns(x=pl.col("level").replace_strict(amounts, return_dtype=pl.Float64))
-        x = alt.X("x:Q", title=f"{title} [{axis_unit}]" if axis_unit else title, scale=alt.Scale(zero=False))
-        offset: Any = alt.XOffset()
-    else:
-        x = alt.X(
-            "level:N",
-            title=title,
-            sort=list(order),
-            axis=alt.Axis(labelAngle=0, grid=False),
-            scale=alt.Scale(padding=0.3),
+    panels = rows.get_column("panel").unique(maintain_order=True).to_list()
+    names = rows.get_column("series").unique(maintain_order=True).to_list()
+    ends, cut = _ends(rows)
+    if cut:
+        notes.append("Bars that reach the edge of the picture are longer than drawn.")
+    charts = []
+    for panel in panels:
+        chart = _panel(
+            rows.filter(pl.col("panel") == panel),
+            names,
+            order,
+            f"{name} [{rows.item(0, 'unit')}]" if rows.item(0, "unit") else name,
+            (f"{title} [{axis_unit}]" if axis_unit else title) if panel == panels[-1] else None,
+            ends if cut or len(panels) > 1 else None,
         )
-        offset = alt.XOffset("series:N", sort=names) if len(names) > 1 else alt.XOffset()
-    unit = rows.item(0, "unit")
-    y = alt.Y("low:Q", title=f"{name} [{unit}]" if unit else name, scale=alt.Scale(zero=_near_zero(rows)))
-    legend = alt.Legend(symbolOpacity=1) if len(names) > 1 else None
-    color = alt.Color("series:N", scale=alt.Scale(**series_colors(names)), sort=names, legend=legend)
-    shape = alt.Shape("series:N", scale=alt.Scale(domain=list(names)), sort=names, legend=None)
+        charts.append(chart.properties(title=panel) if panel else chart)
+    by = f", by {' and '.join(other.rsplit('.', 1)[-1] for other in others)}" if others else ""
+    return finished(
+        charts,
+        name=f"measure-{name}{suffix}",
+        title=f"{name} against {title}{by}",
+        description=f"Mean and 95 % interval of {name} at {rows.height} points.",
+        note=" ".join(notes),
+    )
+
+
+def _panel(
+    rows: pl.DataFrame,
+    names: Sequence[str],
+    order: Sequence[str],
+    y_title: str,
+    x_title: str | None,
+    ends: tuple[float, float] | None,
+) -> Any:
+    """Points, intervals and, over numbers, lines: a colour and a shape for each of the series ``names``."""
+    alt = altair()
+    to_scale = "x" in rows.columns
+    if to_scale:
+        x = alt.X("x:Q", title=x_title, scale=alt.Scale(zero=False))
+    else:
+        axis = alt.Axis(labelAngle=0, grid=False)
+        x = alt.X("level:N", title=x_title, sort=list(order), axis=axis, scale=alt.Scale(padding=0.3))
+    y_scale = alt.Scale(zero=_near_zero(rows)) if ends is None else alt.Scale(domain=list(ends), nice=False)
+    y = alt.Y("low:Q", title=y_title, scale=y_scale)
+    legend = alt.Legend(symbolOpacity=1, columns=_columns(names)) if len(names) > 1 else None
+    color = alt.Color("series:N", scale=alt.Scale(**series_colors(names)), sort=list(names), legend=legend)
+    shape = alt.Shape("series:N", scale=alt.Scale(domain=list(names)), sort=list(names), legend=None)
     base = alt.Chart(rows).encode(x=x, color=color)
-    if not amounts and len(names) > 1:
-        base = base.encode(xOffset=offset)
-    layers = [base.mark_rule(strokeWidth=1.6, color=LIGHT["blue"]).encode(y=y, y2="high:Q")]
-    if amounts:
+    if not to_scale and len(names) > 1:
+        base = base.encode(
+            xOffset=alt.XOffset("series:N", sort=list(names), scale=alt.Scale(domain=list(names)))
+        )
+    layers = [base.mark_rule(strokeWidth=1.6, color=LIGHT["blue"], clip=True).encode(y=y, y2="high:Q")]
+    if to_scale:
         layers.append(base.mark_line(strokeWidth=1.3, opacity=0.6).encode(y="mean:Q"))
     layers.append(
         base.mark_point(filled=True, size=58, opacity=0.85, aria=True).encode(
             y="mean:Q", shape=shape, description="text:N"
         )
     )
-    notes = [note]
     if rows.get_column("irregular").any():
         layers.append(
             base.transform_filter("datum.irregular")
             .mark_point(filled=False, size=230, strokeWidth=1.4, shape="circle")
             .encode(y="mean:Q", description="text:N")
         )
-        notes.insert(0, "Ringed: an irregular result is among them; the table says why.")
-    if rows.get_column("count").max() != 1:
-        notes.insert(0, "Point: mean; bar: 95 % interval over replicates.")
-    by = f", by {' and '.join(other.rsplit('.', 1)[-1] for other in others)}" if others else ""
-    return finished(
-        [alt.layer(*layers)],
-        name=f"measure-{name}",
-        title=f"{name} against {title}{by}",
-        description=f"Mean and 95 % interval of {name} at {rows.height} points.",
-        note=" ".join(part for part in notes if part),
-    )
+    return alt.layer(*layers)
+
+
+def _columns(names: Sequence[str]) -> int:
+    """How many entries of a legend fit beside each other."""
+    return max(1, int(WIDTH / (7.0 * max(map(len, names)) + 45.0)))
+
+
+def _ends(rows: pl.DataFrame) -> tuple[tuple[float, float], bool]:
+    """Where a vertical axis begins and ends, and whether it cuts off intervals: of two replicates they can be
+    many times as long as all means lie apart."""
+    means, lows, highs = (rows.get_column(name) for name in ("mean", "low", "high"))
+    least, most = float(means.min()), float(means.max())  # type: ignore[arg-type]
+    low, high = float(lows.min()), float(highs.max())  # type: ignore[arg-type]
+    room = most - least
+    if not room > 0:
+        return (low, high), False
+    ends = (max(low, least - room / 4), min(high, most + room / 4))
+    margin = 0.04 * (ends[1] - ends[0])
+    return (ends[0] - margin, ends[1] + margin), low < ends[0] or high > ends[1]
 
 
 def _order(points: pl.DataFrame, factor: str) -> list[str]:
