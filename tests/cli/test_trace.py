@@ -54,12 +54,39 @@ def test_a_file_that_ends_early_is_read_and_told(weir, place: Path) -> None:
 def test_diagnosis_says_when_there_is_nothing_to_say(weir, place: Path) -> None:
     outcome = weir("diagnose", str(pcap(place / "steady.pcap", steady())))
     assert outcome.code == 0
-    assert outcome.out == "Nothing was found that limited the flows or went wrong.\n"
+    first, looked = outcome.out.splitlines()
+    assert first == "Nothing was found that limited the flows or went wrong."
+    assert looked.startswith("not found in the trace: window-limited, lossy-path, queue-overflow, ")
+
+
+def test_a_capture_without_anything_to_judge_is_told_so(weir, place: Path) -> None:
+    empty = pcap(place / "empty.pcap", Talk())
+    for command in ("trace", "diagnose"):
+        outcome = weir(command, str(empty))
+        assert (outcome.code, outcome.out) == (0, "empty.pcap: holds no frame that could be read\n")
+
+
+def test_a_trace_tells_limits_gaps_and_how_often_segments_were_sent_again(weir, lossy: Path) -> None:
+    shown = weir("trace", str(lossy)).out
+    for title in ("What limited the senders", "Gaps between packets", "How often segments were sent again"):
+        assert title in shown
+    document = weir("trace", str(lossy), "--every", "10 ms", "--json").json
+    flow = document["flows"][0]["flow"]
+    (limits,) = (row for row in document["limits"] if row["flow"] == flow)
+    assert limits["idle"] == limits["window_closed"] == 0
+    (gaps,) = (row for row in document["gaps"] if row["flow"] == flow)
+    assert gaps["gaps"] == 600 + len(LOSSY) - 1
+    assert abs(gaps["median_ps"] / 1e9 - 1) < 1 / 32
+    again = [row for row in document["repeats"] if row["flow"] == flow]
+    assert [(row["times"], row["segments"]) for row in again] == [(1, len(LOSSY))]
+    new_bytes = [row["new_bytes"] for row in document["intervals"] if row["flow"] == flow]
+    assert sum(new_bytes) == document["flows"][0]["new_bytes"]
+    assert len(new_bytes) > 50
 
 
 def test_diagnosis_shows_its_evidence(weir, lossy: Path) -> None:
     outcome = weir("diagnose", str(lossy))
-    assert "problem: Packets were lost (lossy-path)" in outcome.out
+    assert "problem: Packets were lost on the way (lossy-path)" in outcome.out
     assert "retransmitted 1" in outcome.out
     assert weir("diagnose", str(lossy), "--json").json["findings"][0]["verdict"] == "problem"
 

@@ -30,9 +30,49 @@ def test_losses_are_counted_and_set_beside_what_they_allow(tmp_path: Path) -> No
     assert lossy.verdict == "problem"
     assert lossy.values["retransmitted_ratio"] == pytest.approx(20 / 1020, rel=1e-6)
     bound = (1.5**0.5) * MSS * 8 / (0.010 * (20 / 1020) ** 0.5)
+    assert lossy.values["loss_event_ratio"] == pytest.approx(20 / 1020, rel=1e-6)
     assert lossy.values["square_root_bps"] == pytest.approx(bound, rel=0.05)
     assert len(lossy.evidence) == 10
     assert all(row["retransmitted"] == 1 for row in lossy.evidence)
+
+
+def filling(periods: int, *, lost: int) -> Talk:
+    """A sender whose round trips grow from 10 to 29 ms, again and again; the last `lost` segments of each
+    period are lost, and sent again 40 ms later."""
+    talk = Talk()
+    talk.shake_hands(10 * MS)
+    events: list[tuple[int, str, int]] = []
+    for number in range(periods * 200):
+        sent = talk.now + (number + 1) * MS
+        place = number % 200
+        events.append((sent, "data", number))
+        if place < 200 - lost:
+            events.append((sent + (10 + place // 10) * MS, "arrival", number))
+        else:
+            events.append((sent + 40 * MS, "data", number))
+            events.append((sent + 50 * MS, "arrival", number))
+    arrived: set[int] = set()
+    below = 0
+    for at, what, number in sorted(events):
+        talk.now = at
+        if what == "data":
+            talk.data(number)
+            continue
+        arrived.add(number)
+        while below in arrived:
+            below += 1
+        top = max(arrived) + 1
+        talk.ack(below, sack=(below + 1, top) if below < top - 1 else None)
+    return talk
+
+
+def test_losses_from_a_queue_that_had_filled_are_told_from_those_of_the_path(tmp_path: Path) -> None:
+    findings = found(tmp_path, filling(8, lost=4))
+    assert "lossy-path" not in findings
+    overflow = findings["queue-overflow"]
+    assert overflow.verdict == "notice"
+    assert overflow.values["loss_event_ratio"] == pytest.approx(8 / 1632, rel=1e-6)
+    assert all(row["rtt_before_ms"] > 20 for row in overflow.evidence)
 
 
 def test_a_full_window_is_found_with_its_bound(tmp_path: Path) -> None:

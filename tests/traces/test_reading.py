@@ -7,10 +7,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from traces.captures import Talk, paced, pcap, steady
+from traces.captures import Talk, paced, pcap, pcapng, steady
 from weirlab._core import read_trace as read_columns
 from weirlab.errors import InputError
-from weirlab.trace import load_trace, read_trace, save_trace
+from weirlab.trace import diagnose, load_trace, read_trace, save_trace
 
 COUNTS = ["packets", "payload_bytes", "new_bytes", "retransmitted", "acked_bytes", "rtts"]
 
@@ -62,6 +62,7 @@ def test_a_cut_record_is_told_and_not_fatal(tmp_path: Path, talk: Talk) -> None:
         (b"", "the file is empty"),
         (b"\x1f\x8b\x08\x00", "compressed with gzip; unpack it first"),
         (b"name: incast\n", "it is text that begins with 'name: incast'"),
+        (b"\xd4", "it begins with d4"),
         (bytes(100), "it begins with 00 00 00 00"),
         (b"snoop\0\0\0" + bytes(20), "a snoop file of Solaris"),
     ],
@@ -72,6 +73,53 @@ def test_what_is_no_capture_is_named_with_its_file(tmp_path: Path, content: byte
     with pytest.raises(InputError, match="file: not a capture") as caught:
         read_trace(file)
     assert message in str(caught.value)
+
+
+def test_a_capture_of_a_link_that_is_not_looked_into_is_refused_by_its_name(
+    tmp_path: Path, talk: Talk
+) -> None:
+    for link, name in ((105, "IEEE 802.11 \\(105\\)"), (3, "link type 3;")):
+        with pytest.raises(
+            InputError, match=f"none of its {len(talk.frames)} frames can be looked into: they are of {name}"
+        ):
+            read_trace(pcap(tmp_path / "other.pcap", talk, link=link))
+
+
+def test_frames_of_such_a_link_beside_others_are_counted_and_told(tmp_path: Path, talk: Talk) -> None:
+    trace = read_trace(pcapng(tmp_path / "two.pcapng", (1, talk.frames), (127, talk.frames[:7])))
+    assert trace.facts["unknown_link_frames"] == 7
+    assert trace.facts["frames"] == len(talk.frames) + 7
+    told = {finding.kind: finding for finding in diagnose(trace)}["capture-not-understood"]
+    assert "IEEE 802.11 with radiotap (127)" in told.text
+
+
+def test_sections_and_unknown_blocks_change_nothing(tmp_path: Path, talk: Talk) -> None:
+    usual = read_trace(pcap(tmp_path / "usual.pcap", talk))
+    halves = talk.frames[:100], talk.frames[100:]
+    other = read_trace(pcapng(tmp_path / "sections.pcapng", *((1, half) for half in halves)))
+    assert usual.flows().select(COUNTS).equals(other.flows().select(COUNTS))
+    assert other["interfaces"].get_column("frames").to_list() == [100, len(talk.frames) - 100]
+
+
+def test_packets_without_stamps_are_counted_and_their_times_distrusted(tmp_path: Path, talk: Talk) -> None:
+    trace = read_trace(pcapng(tmp_path / "simple.pcapng", (1, talk.frames), stamped=False))
+    assert trace.facts["unstamped_frames"] == trace.facts["frames"] == len(talk.frames)
+    assert "capture-without-stamps" in {finding.kind for finding in diagnose(trace)}
+
+
+def test_zeros_at_the_end_of_a_file_are_no_frames(tmp_path: Path, talk: Talk) -> None:
+    file = pcap(tmp_path / "talk.pcap", talk)
+    length = file.stat().st_size
+    with file.open("ab") as out:
+        out.write(bytes(4096))
+    facts = read_trace(file).facts
+    assert facts["frames"] == len(talk.frames)
+    assert facts["ending"].startswith(f"damaged at byte {length}: a record of zeros only")
+
+
+def test_a_directory_is_no_capture(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a directory; name a capture in it"):
+        read_trace(tmp_path)
 
 
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:

@@ -118,6 +118,31 @@ def test_the_lossy_path_is_diagnosed(result: tuple[Run, Path]) -> None:
     assert "lossy-path" in kinds
 
 
+@pytest.mark.parametrize(
+    ("recovery", "loss", "kinds"),
+    [
+        ("prr", "", {"queue-overflow"}),
+        ("rate-halving", ", loss: {kind: random, ratio: 1 %}", {"lossy-path"}),
+        ("prr", ", loss: {kind: random, ratio: 5 %}", {"lossy-path"}),
+    ],
+)
+def test_timeouts_and_the_reason_of_losses_are_those_of_the_simulator(
+    tmp_path: Path, recovery: str, loss: str, kinds: set[str]
+) -> None:
+    text = TEXT.replace(", loss: {kind: random, ratio: 0.2 %}", loss)
+    done = run(loads(text.replace("kind: tcp,", f"kind: tcp, recovery: {recovery},")), replicates=4)
+    done.save(tmp_path)
+    seen = truth = 0
+    for replicate in range(4):
+        trace = read_trace(tmp_path / f"sender-{replicate}.pcapng")
+        seen += trace.flows().get_column("timeouts").sum()
+        truth += done.records["connections"].filter(replicate=replicate).item(0, "timeouts")
+        found = {finding.kind for finding in diagnose(trace)}
+        assert found & {"lossy-path", "queue-overflow"} >= kinds
+        assert loss or "lossy-path" not in found
+    assert seen == truth
+
+
 def test_a_capture_tells_how_many_frames_it_has_no_room_for() -> None:
     done = run(loads(TEXT.replace("left->right, as: pcapng", "left->right, as: pcapng, at_most: 100")))
     row = done.records["captures"].filter(name="bottleneck").row(0, named=True)

@@ -100,4 +100,4 @@ def test_the_command_diagnoses_the_directory_of_a_run(tmp_path: Path) -> None:
     kinds = {finding["kind"] for finding in json.loads(done.stdout)["findings"]}
     assert {"ramp-lost", "no-excursion", "over-estimation"} <= kinds
     words = CliRunner().invoke(app, ["diagnose", str(tmp_path / "run")])
-    assert "problem: Probe streams lost their ramp (ramp-lost)\n  rapid/" in words.stdout
+    assert "problem: Probe streams lost their ramp (ramp-lost, I)\n  rapid/" in words.stdout

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
+_JSON_FLOWS = 100
+"""Directions whose tables --json tells; --out keeps those of all."""
+
 _FileArgument = Annotated[
     Path,
     typer.Argument(metavar="FILE", help="A capture: pcap, pcapng or ERF.", show_default=False),
@@ -54,7 +57,8 @@ def trace(
     out: OutOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show the flows of a packet trace: throughput, round trips, retransmissions, reordering, and findings.
+    """Show the flows of a packet trace: throughput, round trips, retransmissions, reordering, limits, gaps,
+    probe streams, and findings. --json has the series by interval, too, and --report draws them.
 
     \b
     Examples:
@@ -62,7 +66,7 @@ def trace(
       weir trace capture.pcap --every '10 ms' --report
       weir trace dag.erf --stream-packets 80 --link-rate '1 Gbit/s' --json
     """
-    from weirlab.report.trace import finding_table, flow_table
+    from weirlab.report.trace import detail_tables, finding_table, flow_table
     from weirlab.trace import diagnose as find
 
     found = _read(file, every, stream_packets, link_rate)
@@ -74,6 +78,7 @@ def trace(
                 "trace": dict(found.facts),
                 "interfaces": found["interfaces"].to_dicts(),
                 "flows": found.flows().to_dicts(),
+                **_summaries(found),
                 "findings": [asdict(finding) for finding in findings],
                 "result": None if directory is None else str(directory),
             }
@@ -82,10 +87,15 @@ def trace(
             write_page(directory)
         return
     _tell_ending(found)
-    show(flow_table(found))
-    if findings:
-        show(finding_table(found, findings))
+    if found.flows().is_empty():
+        typer.echo(_nothing_to_see(found))
     else:
+        show(flow_table(found))
+        for table in detail_tables(found, most=10):
+            show(table)
+    if findings:
+        show(finding_table(found, findings, most=30))
+    elif not found.flows().is_empty():
         typer.echo("Nothing was found that limited the flows or went wrong.")
     if directory is not None:
         show_place(directory, write_page(directory) if report else None)
@@ -118,16 +128,20 @@ def diagnose(
     capture = _capture_of(file, needed=of_run is None)
     found = None if capture is None else _read(capture, every, stream_packets, link_rate)
     findings = [*(of_run or ()), *(() if found is None else find(found))]
+    clear = _not_found(findings, of_run is not None, found)
     if as_json:
         facts = None if found is None else dict(found.facts)
-        print_json({"trace": facts, "findings": [asdict(finding) for finding in findings]})
+        told = [asdict(finding) for finding in findings]
+        print_json({"trace": facts, "findings": told, "not_found": clear})
         return
     if found is not None:
         _tell_ending(found)
-    if not findings:
+    if found is not None and found.flows().is_empty():
+        typer.echo(_nothing_to_see(found))
+    elif not findings:
         typer.echo("Nothing was found that limited the flows or went wrong.")
     for finding in findings:
-        typer.echo(f"{finding.verdict}: {finding.title} ({finding.kind})")
+        typer.echo(f"{finding.verdict}: {finding.title} ({_numbered(finding.kind)})")
         if finding.where:
             typer.echo(f"  {finding.where}")
         if found is not None and finding.flow is not None:
@@ -135,6 +149,61 @@ def diagnose(
         typer.echo(f"  {finding.text}")
         for row in finding.evidence[:3]:
             typer.echo("    " + ", ".join(f"{name} {_short(value)}" for name, value in row.items()))
+    for where, kinds in clear.items():
+        if kinds:
+            typer.echo(f"not found {where}: {', '.join(map(_numbered, kinds))}")
+
+
+def _not_found(findings: list[Finding], of_run: bool, found: Trace | None) -> dict[str, list[str]]:
+    """What was looked for and found nowhere, by where it was looked for."""
+    from weirlab.trace import findings as general
+    from weirlab.trace import probing, simulated
+
+    looked: dict[str, tuple[str, ...]] = {}
+    if of_run:
+        looked["in the records of probing senders"] = simulated.KINDS
+    if found is not None and not general.judged(found).is_empty():
+        looked["in the trace"] = general.KINDS
+    if found is not None and not found["p_streams"].is_empty():
+        looked["in the probe streams of the trace"] = probing.KINDS
+    # A finding of a run names its connection, one of a trace its flow.
+    seen = {(finding.kind, bool(finding.where)) for finding in findings}
+    return {
+        where: [kind for kind in kinds if (kind, where.startswith("in the records")) not in seen]
+        for where, kinds in looked.items()
+    }
+
+
+def _numbered(kind: str) -> str:
+    """A kind of finding, with the statement of the study of Rapid that it stands for."""
+    from weirlab.trace.model import STATEMENTS
+
+    return f"{kind}, {STATEMENTS[kind]}" if kind in STATEMENTS else kind
+
+
+def _nothing_to_see(found: Trace) -> str:
+    facts = found.facts
+    if not facts["frames"]:
+        return f"{found.name}: holds no frame that could be read"
+    return f"{found.name}: {facts['frames']:,} frames, and none of IP among them"
+
+
+def _summaries(found: Trace) -> dict[str, Any]:
+    """The short tables of a trace, and its series, for the directions with most bytes."""
+    from weirlab.trace.summary import gap_quantiles, limits, stream_shapes
+
+    heavy = found.flows().head(_JSON_FLOWS).select("flow")
+    tables = {
+        "limits": limits(found).drop("name"),
+        "gaps": gap_quantiles(found),
+        "repeats": found["repeats"],
+        "streams": stream_shapes(found),
+        "intervals": found["intervals"],
+    }
+    return {
+        name: table.join(heavy, on="flow", how="semi", maintain_order="left").to_dicts()
+        for name, table in tables.items()
+    }
 
 
 def _of_run(directory: Path) -> list[Finding] | None:

@@ -30,8 +30,9 @@ from weirlab.report.shared import footer, provenance_section, status_callouts, t
 from weirlab.results import Manifest
 from weirlab.trace import Finding, Trace, diagnose, load_trace
 from weirlab.trace.model import PROTOCOLS
+from weirlab.trace.summary import gap_quantiles, limits, stream_shapes
 
-__all__ = ["finding_table", "flow_table", "trace_page"]
+__all__ = ["detail_tables", "finding_table", "flow_table", "trace_page"]
 
 
 def trace_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
@@ -64,7 +65,7 @@ def trace_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
     ]
     sections = [
         Section("Findings", _finding_blocks(trace, findings)),
-        Section("Flows", [flow_table(trace), *_repeats(trace), *_streams(trace)]),
+        Section("Flows", [flow_table(trace), *detail_tables(trace)]),
         Section("Plots", [figure(plot) for plot in plots] or [Text("Nothing that carries data was seen.")]),
         Section("The capture", [_capture_table(facts), _interface_table(trace)]),
         provenance_section(manifest, manifest.provenance),
@@ -128,7 +129,7 @@ def flow_table(trace: Trace, most: int = 30) -> Table:
     )
 
 
-def finding_table(trace: Trace, findings: Sequence[Finding]) -> Table:
+def finding_table(trace: Trace, findings: Sequence[Finding], most: int = 100) -> Table:
     """One row per finding."""
     return Table(
         "Findings",
@@ -143,7 +144,7 @@ def finding_table(trace: Trace, findings: Sequence[Finding]) -> Table:
             for finding in findings
         ],
         tones=["bad" if finding.verdict == "problem" else "middling" for finding in findings],
-        most=100,
+        most=most,
     )
 
 
@@ -173,68 +174,109 @@ def _cell(value: Any) -> str:
     return value if isinstance(value, str) else number(value, 7)
 
 
-def _repeats(trace: Trace) -> list[Block]:
-    """How often segments were sent again."""
-    table = trace["repeats"]
-    if table.is_empty():
-        return []
-    heavy = table.group_by("flow").agg(total=pl.col("segments").sum()).sort("total", descending=True).head(10)
-    rows = [
+def detail_tables(trace: Trace, most: int = 30) -> list[Table]:
+    """What limited the directions with most bytes, their gaps, how often segments were sent again, and the
+    shapes of probe streams; tables that have nothing to tell are left out."""
+    tables = [_limits(trace, most), _gaps(trace, most), _repeats(trace), _streams(trace)]
+    return [table for table in tables if table.rows]
+
+
+def _limits(trace: Trace, most: int) -> Table:
+    return Table(
+        "What limited the senders, in shares of their active time",
         [
-            trace.flow_name(row["flow"]),
-            str(row["times"]),
-            number(row["segments"]),
-            number(row["spurious_segments"]),
-        ]
-        for row in table.join(heavy, on="flow", how="semi").sort("flow", "times").iter_rows(named=True)
-    ]
-    return [
-        Table(
-            "How often segments were sent again",
+            Column("flow", numeric=False),
+            Column("window full"),
+            Column("window closed"),
+            Column("nothing to send"),
+            Column("stalled"),
+            Column("most in flight", "kB"),
+        ],
+        [
             [
-                Column("flow", numeric=False),
-                Column("times"),
-                Column("segments"),
-                Column("of these for nothing"),
-            ],
-            rows,
-            most=40,
-            where="tables/repeats.parquet",
-            note="For nothing: the receiver said that it had the data (DSACK).",
-        )
-    ]
-
-
-def _streams(trace: Trace) -> list[Block]:
-    """Shapes of probe streams."""
-    streams = trace["p_streams"]
-    if streams.is_empty():
-        return []
-    counts = (
-        streams.join(trace["stream_kind_names"], on="kind")
-        .group_by("flow", "name", maintain_order=True)
-        .agg(pl.len(), pl.col("mean_gap_ps").mean())
-        .sort("flow", "len", descending=[False, True])
+                row["name"],
+                *(percent(row[name]) for name in ("window_limited", "window_closed", "idle", "stalled")),
+                number(row["flight_max_bytes"] / 1e3),
+            ]
+            for row in limits(trace).head(most * 4).iter_rows(named=True)
+        ],
+        most=most,
+        note="Window: of the receiver. Nothing to send: all was acknowledged. What is left is the sender's "
+        "own window, its pace, or the path.",
     )
-    packets = dict(trace["details"].select("flow", "stream_packets").iter_rows())
-    rows = [
-        [trace.flow_name(flow), number(packets[flow]), name, number(count), number(gap / 1e6)]
-        for flow, name, count, gap in counts.iter_rows()
-    ]
-    return [
-        Table(
-            "Probe streams by shape",
+
+
+def _gaps(trace: Trace, most: int) -> Table:
+    flows = trace.flows().select("flow", "name")
+    rows = flows.join(gap_quantiles(trace), on="flow", maintain_order="left")
+    return Table(
+        "Gaps between packets with data",
+        [
+            Column("flow", numeric=False),
+            Column("gaps"),
+            Column("least", "µs"),
+            Column("median", "µs"),
+            Column("99 %", "µs"),
+            Column("most", "µs"),
+        ],
+        [
+            [row["name"], number(row["gaps"])]
+            + [number(row[name] / 1e6) for name in ("least_ps", "median_ps", "p99_ps", "most_ps")]
+            for row in rows.head(most * 4).iter_rows(named=True)
+        ],
+        most=most,
+        where="tables/gaps.parquet",
+    )
+
+
+def _repeats(trace: Trace) -> Table:
+    table = trace["repeats"]
+    heavy = table.group_by("flow").agg(total=pl.col("segments").sum()).sort("total", descending=True).head(10)
+    return Table(
+        "How often segments were sent again",
+        [
+            Column("flow", numeric=False),
+            Column("times"),
+            Column("segments"),
+            Column("of these for nothing"),
+        ],
+        [
             [
-                Column("flow", numeric=False),
-                Column("packets of a stream"),
-                Column("shape", numeric=False),
-                Column("streams"),
-                Column("mean gap", "µs"),
-            ],
-            rows,
-            where="tables/p_streams.parquet",
-        )
-    ]
+                trace.flow_name(row["flow"]),
+                str(row["times"]),
+                number(row["segments"]),
+                number(row["spurious_segments"]),
+            ]
+            for row in table.join(heavy, on="flow", how="semi").sort("flow", "times").iter_rows(named=True)
+        ],
+        most=40,
+        where="tables/repeats.parquet",
+        note="For nothing: the receiver said that it had the data (DSACK).",
+    )
+
+
+def _streams(trace: Trace) -> Table:
+    return Table(
+        "Probe streams by shape",
+        [
+            Column("flow", numeric=False),
+            Column("packets of a stream"),
+            Column("shape", numeric=False),
+            Column("streams"),
+            Column("mean gap", "µs"),
+        ],
+        [
+            [
+                trace.flow_name(row["flow"]),
+                number(row["packets"]),
+                row["shape"],
+                number(row["streams"]),
+                number(row["mean_gap_ps"] / 1e6),
+            ]
+            for row in stream_shapes(trace).iter_rows(named=True)
+        ],
+        where="tables/p_streams.parquet",
+    )
 
 
 def _capture_table(facts: Mapping[str, Any]) -> Table:
@@ -245,6 +287,8 @@ def _capture_table(facts: Mapping[str, Any]) -> Table:
         "snapped_frames": "frames not kept whole",
         "ip_packets": "IP packets",
         "other_frames": "other frames",
+        "unknown_link_frames": "frames of links that are not looked into",
+        "unstamped_frames": "frames without a stamp",
         "short_frames": "frames too short to tell",
         "malformed_frames": "malformed",
         "fragments": "fragments",

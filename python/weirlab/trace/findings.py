@@ -7,32 +7,49 @@ Each detector looks at one direction of a TCP connection and says nothing, or on
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 import polars as pl
 
-from weirlab.trace.model import Finding, Trace
+from weirlab.trace.directions import (
+    EVIDENCE,
+    Row,
+    active_ps,
+    bytes_text,
+    finding_of,
+    interval_rows,
+    ms_text,
+    near_receiver,
+    rate_text,
+)
+from weirlab.trace.losses import lossy_path, queue_overflow
+from weirlab.trace.model import KNOWN_LINKS, Finding, Trace
 from weirlab.trace.probing import probing_findings
 
-__all__ = ["FLOWS", "LEAST_PACKETS", "diagnose"]
+__all__ = ["FLOWS", "KINDS", "LEAST_PACKETS", "diagnose", "judged"]
+
+KINDS = (
+    "window-limited",
+    "lossy-path",
+    "queue-overflow",
+    "bufferbloat",
+    "stalls",
+    "application-limited",
+    "ack-compression",
+    "reordering",
+    "spurious-retransmissions",
+    "zero-window",
+)
+"""What is looked for in every direction that is judged."""
 
 FLOWS = 100
 """Directions that are judged: those with most bytes."""
 LEAST_PACKETS = 50
 """Packets with data below which a direction is not judged: shares of fewer mean nothing."""
-_EVIDENCE = 10
-"""Rows of evidence that a finding shows."""
-
 _LIMITED = 0.5
 """Share of its active time for which a sender must have been limited by one thing."""
-_NEAR_RECEIVER = 0.2
-"""A capture is near the receiver when acknowledgments come after less than this share of a round trip."""
 _WINDOW_USED = 0.8
 """There, a window is taken for the limit when a round trip's bytes fill this share of it."""
-_LOSS_NOTICE, _LOSS_PROBLEM = 0.001, 0.01
-"""Shares of packets sent again. At 1 % the square-root formula allows 12 segments per round trip."""
 _STANDING_PS = 5e9
 """RFC 8289, section 4.2: a queue that stands above 5 ms is bad in any network with round trips of 100 ms."""
 _STANDING_SHARE = 0.5
@@ -43,19 +60,22 @@ _REORDERED = 0.01
 _SPURIOUS = 0.2
 _SPURIOUS_LEAST = 5
 
-Row = Mapping[str, Any]
-
 
 def diagnose(trace: Trace) -> list[Finding]:
     """Everything that is found: problems first, then by bytes of the flow."""
     found = list(_capture(trace))
-    judged = trace.flows().filter((pl.col("protocol") == 6) & (pl.col("data_packets") >= LEAST_PACKETS))
-    for row in judged.head(FLOWS).iter_rows(named=True):
+    for row in judged(trace).iter_rows(named=True):
         by_series = (detector(trace, row) for detector in _BY_SERIES)
         by_counts = (detector(row) for detector in _BY_COUNTS)
         found.extend(finding for finding in (*by_series, *by_counts) if finding is not None)
     found.extend(probing_findings(trace))
     return sorted(found, key=lambda finding: finding.verdict != "problem")
+
+
+def judged(trace: Trace) -> pl.DataFrame:
+    """The directions that general findings are looked for in: rows of `Trace.flows`."""
+    enough = (pl.col("protocol") == 6) & (pl.col("data_packets") >= LEAST_PACKETS)
+    return trace.flows().filter(enough).head(FLOWS)
 
 
 def _capture(trace: Trace) -> Iterator[Finding]:
@@ -67,6 +87,30 @@ def _capture(trace: Trace) -> Iterator[Finding]:
             "notice",
             "The file ends early",
             f"{facts['ending']}; {facts['frames']:,} frames before it were read.",
+        )
+    if facts["unknown_link_frames"]:
+        links = (
+            trace["interfaces"]
+            .filter(~pl.col("link").is_in(KNOWN_LINKS))
+            .get_column("link")
+            .unique(maintain_order=True)
+        )
+        yield Finding(
+            "capture-not-understood",
+            "notice",
+            "Some frames were not looked into",
+            f"{facts['unknown_link_frames']:,} of {facts['frames']:,} frames begin with what is not known "
+            f"here: {', '.join(links)}.",
+            values={"unknown_link_frames": float(facts["unknown_link_frames"])},
+        )
+    if facts["unstamped_frames"]:
+        yield Finding(
+            "capture-without-stamps",
+            "problem",
+            "Frames have no stamps",
+            f"{facts['unstamped_frames']:,} of {facts['frames']:,} frames stand in simple packet blocks, "
+            "which have no room for a time: rates, round trips and gaps are worth nothing, counts hold.",
+            values={"unstamped_frames": float(facts["unstamped_frames"])},
         )
     lost = trace["interfaces"].get_column("lost_frames").sum()
     unseen = trace["flows"].get_column("unseen_bytes").sum()
@@ -92,7 +136,7 @@ def _capture(trace: Trace) -> Iterator[Finding]:
 
 def _window_limited(trace: Trace, row: Row) -> Finding | None:
     """The receiver's window was full for most of the time."""
-    active = _active_ps(row)
+    active = active_ps(row)
     if not active:
         return None
     rows = trace["intervals"].filter(
@@ -100,7 +144,7 @@ def _window_limited(trace: Trace, row: Row) -> Finding | None:
     )
     share = row["window_limited_ps"] / active
     place = "at the sender"
-    if _near_receiver(row) and rows.height:
+    if near_receiver(row) and rows.height:
         # The flight at the sender is not to be seen here: it is what arrives in one round trip.
         flight = pl.col("acked_bytes") * (row["round_trip_ps"] / trace.every_ps)
         share = float(rows.select((flight >= _WINDOW_USED * pl.col("window_min_bytes")).mean()).item())
@@ -109,26 +153,26 @@ def _window_limited(trace: Trace, row: Row) -> Finding | None:
         return None
     window = float(rows.select(pl.col("window_min_bytes").median()).item())
     round_trip = row["round_trip_ps"] or row["rtt_mean_ps"]
-    bound = f", so that at most {_rate(window * 8e12 / round_trip)} can be reached" if round_trip else ""
-    return _finding(
+    bound = f", so that at most {rate_text(window * 8e12 / round_trip)} can be reached" if round_trip else ""
+    return finding_of(
         row,
         "window-limited",
         "problem",
         "Limited by the receiver's window",
         f"For {share:.0%} of the time all of the window was in flight (seen {place}). Its median is "
-        f"{_bytes(window)} in {_ms(round_trip)}{bound}. A larger receive buffer would help.",
+        f"{bytes_text(window)} in {ms_text(round_trip)}{bound}. A larger receive buffer would help.",
         {"limited_ratio": share, "window_bytes": window},
-        _interval_rows(rows.filter(pl.col("flight_max_bytes") > 0), "flight_max_bytes", "window_min_bytes"),
+        interval_rows(rows.filter(pl.col("flight_max_bytes") > 0), "flight_max_bytes", "window_min_bytes"),
     )
 
 
 def _application_limited(row: Row) -> Finding | None:
     """Nothing was outstanding for much of the time, and the sender sent nothing."""
-    active = _active_ps(row)
+    active = active_ps(row)
     if not active or row["idle_ps"] / active < _LIMITED:
         return None
     share = row["idle_ps"] / active
-    return _finding(
+    return finding_of(
         row,
         "application-limited",
         "notice",
@@ -136,48 +180,6 @@ def _application_limited(row: Row) -> Finding | None:
         f"For {share:.0%} of the time all data was acknowledged and no more came, longer than a round trip "
         "each time: the network was not asked for more.",
         {"idle_ratio": share},
-    )
-
-
-def _lossy_path(trace: Trace, row: Row) -> Finding | None:
-    """Packets were lost, and how much that allows."""
-    real = row["retransmitted"] - row["spurious"]
-    ratio = max(real, 0) / row["data_packets"]
-    if ratio < _LOSS_NOTICE or real < 2:
-        return None
-    round_trip = row["rtt_mean_ps"] or row["round_trip_ps"]
-    mss = row["payload_bytes"] / row["data_packets"]
-    bound = None if not round_trip else math.sqrt(1.5) * mss * 8e12 / (round_trip * math.sqrt(ratio))
-    text = (
-        f"{row['retransmitted']:,} of {row['data_packets']:,} packets with data were sent again "
-        f"({ratio:.2%} without those sent for nothing), {row['timeouts']:,} of them after a timeout, in "
-        f"{row['recoveries']:,} recoveries."
-    )
-    if bound:
-        text += (
-            f" A Reno flow reaches about {_rate(bound)} at this loss and round-trip time; this one had "
-            f"{_rate(row['goodput_bps'])}."
-        )
-    recoveries = trace["recoveries"].filter(pl.col("flow") == row["flow"])
-    return _finding(
-        row,
-        "lossy-path",
-        "problem" if ratio >= _LOSS_PROBLEM else "notice",
-        "Packets were lost",
-        text,
-        {"retransmitted_ratio": ratio, **({} if bound is None else {"square_root_bps": bound})},
-        [
-            {
-                "t_s": each["t_ps"] / 1e12,
-                "length_s": (each["end_ps"] - each["t_ps"]) / 1e12,
-                "retransmitted": each["retransmitted"],
-                "timeouts": each["timeouts"],
-                "flight_bytes": each["flight_bytes"],
-            }
-            for each in recoveries.sort("retransmitted", descending=True)
-            .head(_EVIDENCE)
-            .iter_rows(named=True)
-        ],
     )
 
 
@@ -194,25 +196,25 @@ def _bufferbloat(trace: Trace, row: Row) -> Finding | None:
         return None
     standing = float(rows.select((pl.col("rtt_min_ps") - least).median()).item())
     largest = float(rows.select(pl.col("rtt_max_ps").max()).item())
-    return _finding(
+    return finding_of(
         row,
         "bufferbloat",
         "problem",
         "A standing queue",
-        f"In {share:.0%} of the intervals even the smallest round-trip time lay more than {_ms(limit)} "
-        f"above the minimum of {_ms(least)}; the median excess is {_ms(standing)}, the largest "
-        f"round-trip time {_ms(largest)}. The buffer at the bottleneck never empties: it only delays.",
+        f"In {share:.0%} of the intervals even the smallest round-trip time lay more than {ms_text(limit)} "
+        f"above the minimum of {ms_text(least)}; the median excess is {ms_text(standing)}, the largest "
+        f"round-trip time {ms_text(largest)}. The buffer at the bottleneck never empties: it only delays.",
         {"standing_ratio": share, "standing_ms": standing / 1e9, "rtt_min_ms": least / 1e9},
-        _interval_rows(rows, "rtt_min_ps", "rtt_max_ps"),
+        interval_rows(rows, "rtt_min_ps", "rtt_max_ps"),
     )
 
 
 def _ack_compression(row: Row) -> Finding | None:
     """Acknowledgments came in bunches."""
-    active = _active_ps(row)
+    active = active_ps(row)
     if not active or row["compressions"] < _COMPRESSIONS or row["compressed_ps"] / active < _COMPRESSED:
         return None
-    return _finding(
+    return finding_of(
         row,
         "ack-compression",
         "notice",
@@ -226,7 +228,7 @@ def _ack_compression(row: Row) -> Finding | None:
 
 def _stalls(trace: Trace, row: Row) -> Finding | None:
     """Silences while data was outstanding."""
-    active = _active_ps(row)
+    active = active_ps(row)
     stalls = trace["stalls"].filter(pl.col("flow") == row["flow"])
     share = float(stalls.get_column("length_ps").sum()) / active if active else 0.0
     if share < _STALLED_NOTICE:
@@ -236,17 +238,17 @@ def _stalls(trace: Trace, row: Row) -> Finding | None:
         causes.group_by("name").agg(pl.len(), pl.col("length_ps").sum()).sort("length_ps", descending=True)
     )
     words = ", ".join(f"{name} {count}" for name, count, _ in by_cause.iter_rows())
-    return _finding(
+    return finding_of(
         row,
         "stalls",
         "problem" if share >= _STALLED_PROBLEM else "notice",
         "It stood still",
         f"For {share:.1%} of the time nothing moved although data was outstanding: {stalls.height:,} "
-        f"silences ({words}), the longest {_ms(float(stalls.select(pl.col('length_ps').max()).item()))}.",
+        f"silences ({words}), the longest {ms_text(float(stalls.select(pl.col('length_ps').max()).item()))}.",
         {"stalled_ratio": share, "stalls": float(stalls.height)},
         [
             {"t_s": each["t_ps"] / 1e12, "length_s": each["length_ps"] / 1e12, "cause": each["name"]}
-            for each in causes.sort("length_ps", descending=True).head(_EVIDENCE).iter_rows(named=True)
+            for each in causes.sort("length_ps", descending=True).head(EVIDENCE).iter_rows(named=True)
         ],
     )
 
@@ -256,7 +258,7 @@ def _reordering(row: Row) -> Finding | None:
     ratio = row["reordered"] / row["data_packets"]
     if ratio < _REORDERED:
         return None
-    return _finding(
+    return finding_of(
         row,
         "reordering",
         "notice",
@@ -272,7 +274,7 @@ def _spurious(row: Row) -> Finding | None:
     if row["spurious"] < _SPURIOUS_LEAST or row["spurious"] < _SPURIOUS * row["retransmitted"]:
         return None
     ratio = row["spurious"] / row["retransmitted"]
-    return _finding(
+    return finding_of(
         row,
         "spurious-retransmissions",
         "problem",
@@ -285,13 +287,13 @@ def _spurious(row: Row) -> Finding | None:
 
 def _zero_window(row: Row) -> Finding | None:
     """The receiver closed its window."""
-    active = _active_ps(row)
+    active = active_ps(row)
     if not row["zero_window_ps"] or not active:
         return None
     share = row["zero_window_ps"] / active
     if share < _STALLED_NOTICE:
         return None
-    return _finding(
+    return finding_of(
         row,
         "zero-window",
         "problem" if share >= _STALLED_PROBLEM else "notice",
@@ -303,7 +305,8 @@ def _zero_window(row: Row) -> Finding | None:
 
 _BY_SERIES: Sequence[Callable[[Trace, Row], Finding | None]] = (
     _window_limited,
-    _lossy_path,
+    lossy_path,
+    queue_overflow,
     _bufferbloat,
     _stalls,
 )
@@ -314,51 +317,3 @@ _BY_COUNTS: Sequence[Callable[[Row], Finding | None]] = (
     _spurious,
     _zero_window,
 )
-
-
-def _finding(
-    row: Row,
-    kind: str,
-    verdict: Any,
-    title: str,
-    text: str,
-    values: Mapping[str, float],
-    evidence: Sequence[Mapping[str, Any]] = (),
-) -> Finding:
-    return Finding(kind, verdict, title, text, row["flow"], values, tuple(evidence))
-
-
-def _near_receiver(row: Row) -> bool:
-    """Whether the capture was made near the receiver of this direction."""
-    if row["rtt_min_ps"] is None or not row["handshake_ps"]:
-        return False
-    return bool(row["rtt_min_ps"] < _NEAR_RECEIVER * row["handshake_ps"])
-
-
-def _active_ps(row: Row) -> float:
-    if row["first_data_ps"] is None:
-        return 0.0
-    return float(row["last_data_ps"] - row["first_data_ps"])
-
-
-def _interval_rows(rows: pl.DataFrame, *columns: str) -> list[dict[str, Any]]:
-    """Some intervals as evidence, spread over all."""
-    step = max(1, rows.height // _EVIDENCE)
-    chosen = rows.gather_every(step).head(_EVIDENCE)
-    return [
-        {"t_s": each["t_ps"] / 1e12, **{name: each[name] for name in columns}} for each in chosen.to_dicts()
-    ]
-
-
-def _rate(bps: float | None) -> str:
-    if bps is None:
-        return "an unknown rate"
-    return f"{bps / 1e6:.4g} Mbit/s"
-
-
-def _ms(ps: float | None) -> str:
-    return "an unknown time" if ps is None else f"{ps / 1e9:.3g} ms"
-
-
-def _bytes(count: float) -> str:
-    return f"{count / 1e3:.4g} kB"

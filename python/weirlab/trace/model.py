@@ -8,13 +8,27 @@ from typing import Any, Literal
 
 import polars as pl
 
-__all__ = ["PROTOCOLS", "Finding", "Trace", "Verdict"]
+__all__ = ["KNOWN_LINKS", "PROTOCOLS", "STATEMENTS", "Finding", "Trace", "Verdict"]
 
 Verdict = Literal["problem", "notice"]
 """`problem`: it cost throughput or time; `notice`: it explains what is seen, or may cost something."""
 
 PROTOCOLS: Mapping[int, str] = {1: "ICMP", 2: "IGMP", 6: "TCP", 17: "UDP", 58: "ICMPv6", 132: "SCTP"}
 """IP protocol numbers that have a name here."""
+
+KNOWN_LINKS = ("Ethernet", "Raw", "Cooked", "Cooked2", "Loopback", "Hdlc", "Erf")
+"""Links of the table `interfaces` whose frames are looked into."""
+
+
+STATEMENTS: Mapping[str, str] = {
+    "ramp-lost": "I",
+    "no-excursion": "II",
+    "over-estimation": "III",
+    "repeated-recovery": "III",
+    "tail-spill": "IV",
+    "bookkeeping": "V",
+}
+"""Findings that stand for a statement of the study of Rapid (V: its counters), by kind."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,11 @@ import polars as pl
 
 from weirlab.trace.model import Finding, Trace
 
-__all__ = ["INTACT", "SPILT_SHARE", "probing_findings"]
+__all__ = ["INTACT", "KINDS", "SPILT_SHARE", "probing_findings"]
+
+KINDS = ("ramp-lost", "tail-spill", "repeated-recovery")
+"""What is looked for in directions that send probe streams."""
+
 
 INTACT = 0.6
 """Share of streams that must be ramps: below, the ramp is lost (I)."""

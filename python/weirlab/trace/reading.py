@@ -41,6 +41,10 @@ def read_trace(
     Raises InputError with the file when it is no capture, and WeirlabError when it cannot be read.
     """
     path = Path(path)
+    if path.is_dir():
+        raise InputError(
+            f"{path}: a directory; name a capture in it, or ask of a result:  weir diagnose {path}"
+        )
     try:
         columns = read_columns(
             path,
@@ -58,7 +62,15 @@ def read_trace(
         raise WeirlabError(f"{path}: {error.strerror or error}") from error
     frames = {name: pl.DataFrame(dict(table)) for name, table in columns.items()}
     tables = {name: frame.with_columns(cs.float().fill_nan(None)) for name, frame in frames.items()}
-    return Trace(path.name, tables, every_ps)
+    trace = Trace(path.name, tables, every_ps)
+    facts = trace.facts
+    if facts["frames"] and facts["unknown_link_frames"] == facts["frames"]:
+        links = ", ".join(trace["interfaces"].get_column("link").unique(maintain_order=True))
+        raise InputError(
+            f"{path}: none of its {facts['frames']:,} frames can be looked into: they are of {links}; "
+            "known are Ethernet, raw IP, Linux cooked captures, loopback, PPP and Cisco HDLC"
+        )
+    return trace
 
 
 def save_trace(trace: Trace, directory: Path) -> None:

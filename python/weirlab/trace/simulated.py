@@ -20,7 +20,11 @@ from weirlab.records import Records
 from weirlab.trace.model import Finding
 from weirlab.trace.probing import INTACT, SPILT_SHARE
 
-__all__ = ["ProbingSender", "diagnose_records", "diagnose_sender"]
+__all__ = ["KINDS", "ProbingSender", "diagnose_records", "diagnose_sender"]
+
+KINDS = ("ramp-lost", "no-excursion", "over-estimation", "tail-spill", "bookkeeping")
+"""What is looked for in probing connections of a run."""
+
 
 _LEAST_STREAMS = 20
 """Streams below which nothing is judged."""

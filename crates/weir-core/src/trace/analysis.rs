@@ -5,7 +5,7 @@ use std::io::Read;
 
 use hashbrown::HashTable;
 
-use super::capture::{Capture, Record, Stamp, TraceError};
+use super::capture::{Capture, Link, Record, Stamp, TraceError};
 use super::connection::{At, Did, Events, Log, Tcp};
 use super::fragments::Fragments;
 use super::packet::{Address, Dissected, Packet, Part, Transport, dissect};
@@ -119,6 +119,7 @@ pub(crate) struct Totals {
     pub(crate) snapped: u64,
     pub(crate) ip_packets: u64,
     pub(crate) not_ip: u64,
+    pub(crate) unknown_link: u64,
     pub(crate) short: u64,
     pub(crate) malformed: u64,
     pub(crate) fragments: u64,
@@ -234,7 +235,10 @@ impl Analysis {
                 totals.ip_packets += 1;
                 self.on_packet(now, record.frame_bytes, &packet);
             }
-            Dissected::NotIp => totals.not_ip += 1,
+            Dissected::NotIp => {
+                totals.not_ip += 1;
+                totals.unknown_link += u64::from(matches!(record.link, Link::Other(_)));
+            }
             Dissected::Short => totals.short += 1,
             Dissected::Malformed => totals.malformed += 1,
         }

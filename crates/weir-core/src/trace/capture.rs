@@ -65,6 +65,40 @@ impl Link {
     }
 }
 
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Link::Other(number) => match named(*number) {
+                Some(name) => write!(f, "{name} ({number})"),
+                None => write!(f, "link type {number}"),
+            },
+            known => write!(f, "{known:?}"),
+        }
+    }
+}
+
+/// What link types are that people capture and that are not looked into. Source: tcpdump LINKTYPE.
+fn named(number: u16) -> Option<&'static str> {
+    Some(match number {
+        6 => "Token Ring",
+        10 => "FDDI",
+        105 => "IEEE 802.11",
+        107 => "Frame Relay",
+        119 => "IEEE 802.11 with a Prism header",
+        127 => "IEEE 802.11 with radiotap",
+        147..=162 => "private use",
+        187 | 201 => "Bluetooth HCI",
+        189 | 220 => "USB of Linux",
+        195 | 215 | 230 => "IEEE 802.15.4",
+        227 => "CAN",
+        239 => "netfilter log",
+        247 => "InfiniBand",
+        249 => "USB of Windows",
+        253 => "Netlink",
+        _ => return None,
+    })
+}
+
 /// Where frames were captured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
@@ -237,6 +271,14 @@ impl<R: Read> Capture<R> {
     /// How the capture ended; `None` before its end.
     pub fn ending(&self) -> Option<&Ending> {
         self.ending.as_ref()
+    }
+
+    /// Frames so far whose stamps the file does not tell.
+    pub fn unstamped(&self) -> u64 {
+        match &self.reader {
+            Reader::Pcapng(reader) => reader.unstamped,
+            Reader::Pcap(_) | Reader::Erf(_) => 0,
+        }
     }
 
     /// Bytes read.

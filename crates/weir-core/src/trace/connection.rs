@@ -162,8 +162,8 @@ impl Tcp {
             sides[from].tcp = Some(Box::new(Sender::new(segment.seq)));
         }
         self.look_at_silence(at, data.map(|data| data.kind), silence, before, sides, &mut log.events);
-        if data.is_some_and(|data| data.kind == Kind::Retransmitted) {
-            self.recover(at, segment, silence, &mut sides[from]);
+        if let Some(data) = data.filter(|data| data.kind == Kind::Retransmitted) {
+            self.recover(at, data, silence, &mut sides[from]);
         }
         if segment.has(Segment::ACK) && !segment.has(Segment::RST) {
             did.ack = Some(self.take_ack(at, segment, sides, log));
@@ -329,12 +329,21 @@ impl Tcp {
         told
     }
 
-    /// Data was sent again: part of a recovery, or the beginning of one.
-    fn recover(&mut self, At { now, from, flows }: At, segment: &Segment, silence: Silence, side: &mut Side) {
+    /// Data was sent again: part of a recovery, or the beginning of one. It was a timeout that asked for the first segment
+    /// that is not acknowledged, if the sender had been silent for as long as a timeout takes; or if it went on meanwhile,
+    /// as duplicate acknowledgments let it, but nothing new was acknowledged, and the segment had been sent again two round
+    /// trips before, or no acknowledgment came that could have asked for it.
+    fn recover(&mut self, At { now, from, flows }: At, data: Data, silence: Silence, side: &mut Side) {
         let Some(sender) = &side.tcp else { return };
-        let first = sender.place(segment.seq) <= sender.una;
         let quiet = side.last_data_ps.map_or(0, |last| now.saturating_sub(last));
-        let timeout = first && quiet >= TIMEOUT_PS.max(silence.round_trip.unwrap_or(0));
+        let round_trip = silence.round_trip.unwrap_or(0);
+        let smoothed = sender.smoothed.mean_ps().unwrap_or(0).max(round_trip);
+        let timeout = data.waited.is_some_and(|waited| {
+            let silent = silence.length_ps >= smoothed / 2 && waited.first_ps >= smoothed.saturating_add(smoothed / 4);
+            quiet >= TIMEOUT_PS.max(round_trip)
+                || waited.again_ps >= TIMEOUT_PS.max(smoothed.saturating_mul(2))
+                || waited.first_ps >= TIMEOUT_PS && silent
+        });
         side.counts.timeouts += u64::from(timeout);
         let recovery = self.recovering[from].get_or_insert_with(|| {
             side.counts.recoveries += 1;

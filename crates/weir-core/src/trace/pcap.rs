@@ -62,6 +62,9 @@ impl Reader {
         }
         let field = |place| u32_at(bytes, place, self.order);
         let (seconds, ticks, kept, length) = (field(0), field(4), field(8) as usize, field(12));
+        if bytes[..self.header].iter().all(|&byte| byte == 0) {
+            return Step::Damaged("a record of zeros only: the file was not written to its end".into());
+        }
         if kept > LARGEST_RECORD {
             return Step::Damaged(format!("a record says that it holds {kept} bytes"));
         }

@@ -46,11 +46,13 @@ pub(crate) struct Reader {
     clocks: Vec<Clock>,
     /// The first interface of the current section.
     first: usize,
+    /// Packets of blocks that have no room for a stamp.
+    pub(crate) unstamped: u64,
 }
 
 impl Default for Reader {
     fn default() -> Reader {
-        Reader { order: Order::Little, interfaces: Vec::new(), clocks: Vec::new(), first: 0 }
+        Reader { order: Order::Little, interfaces: Vec::new(), clocks: Vec::new(), first: 0, unstamped: 0 }
     }
 }
 
@@ -129,7 +131,7 @@ impl Reader {
     }
 
     /// A packet of interface 0 without a stamp.
-    fn simple_packet(&self, block: &[u8]) -> Step {
+    fn simple_packet(&mut self, block: &[u8]) -> Step {
         let Some(found) = self.interfaces.get(self.first) else {
             return Step::Damaged("a packet before any interface is described".into());
         };
@@ -139,6 +141,7 @@ impl Reader {
         let length = u32_at(block, 8, self.order);
         let limit = if found.snap_bytes == 0 { u32::MAX } else { found.snap_bytes };
         let kept = (length.min(limit) as usize).min(block.len() - FRAMING - 4);
+        self.unstamped += 1;
         Step::Frame {
             stamp: Stamp::default(),
             interface: self.first as u32,

@@ -51,5 +51,8 @@ fn text(bytes: &[u8]) -> Option<String> {
         return None;
     }
     let line: String = whole.trim_start().lines().next().unwrap_or("").chars().take(40).collect();
+    if line.is_empty() {
+        return None;
+    }
     Some(format!("it is text that begins with '{line}'"))
 }

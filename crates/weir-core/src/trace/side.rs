@@ -51,6 +51,8 @@ struct Repeat {
     spurious: bool,
     /// Identification of the last one.
     id: Option<u16>,
+    /// When it was sent last.
+    at: u64,
 }
 
 /// What a data packet turned out to be.
@@ -61,6 +63,23 @@ pub(crate) struct Data {
     pub(crate) start: u64,
     /// Bytes that were not seen before.
     pub(crate) new_bytes: u64,
+    /// How long it had waited, if it is the first byte that is not acknowledged, sent again.
+    pub(crate) waited: Option<Waited>,
+}
+
+/// How long the first byte that is not acknowledged had waited when it was sent again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waited {
+    /// Since it became the first, or was sent for the first time: ps.
+    pub(crate) first_ps: u64,
+    /// Since it was sent last, too: ps.
+    pub(crate) again_ps: u64,
+}
+
+impl Data {
+    fn of(kind: Kind, start: u64, new_bytes: u64) -> Data {
+        Data { kind, start, new_bytes, waited: None }
+    }
 }
 
 /// What an acknowledgment did to the data of a direction.
@@ -180,6 +199,8 @@ pub(crate) struct Sender {
     pub(crate) highest: u64,
     /// First byte not acknowledged.
     pub(crate) una: u64,
+    /// When something was acknowledged last.
+    advanced: u64,
     /// The first number seen, to which the places in tables are relative.
     pub(crate) base: u64,
     holes: Holes,
@@ -210,6 +231,7 @@ impl Sender {
         Sender {
             highest: base,
             una: base,
+            advanced: 0,
             base,
             holes: Holes::default(),
             in_flight: VecDeque::new(),
@@ -256,7 +278,7 @@ impl Sender {
         let plain = !segment.has(Segment::SYN | Segment::FIN | Segment::RST);
         if plain && segment.payload == 1 && (start + 1 == self.highest || self.window == Some(0)) {
             // A keep-alive, or a probe of a closed window; the byte comes again as data.
-            return Data { kind: Kind::Probe, start, new_bytes: 0 };
+            return Data::of(Kind::Probe, start, 0);
         }
         let value = segment.timestamps.map(|(value, _)| value);
         if let Some(value) = value {
@@ -267,7 +289,7 @@ impl Sender {
                 self.holes.jump(Hole { start: self.highest, end: start, since: now });
             }
             self.extend(Sent { start, end, at: now, id, again: false }, value);
-            return Data { kind: Kind::New, start, new_bytes: end - start };
+            return Data::of(Kind::New, start, end - start);
         }
         let below = end.min(self.highest);
         let (filled, since) = self.holes.fill(start, below);
@@ -285,15 +307,28 @@ impl Sender {
             }
         };
         self.disturbed = self.disturbed.max(below);
+        let mut waited = None;
         match kind {
-            Kind::Retransmitted => self.again(start, below, id),
+            Kind::Retransmitted => {
+                waited = (start <= self.una).then(|| self.waited(now, start));
+                self.again(now, start, below, id);
+            }
             Kind::Reordered => self.remember(Sent { start, end: below, at: now, id, again: true }),
             _ => {}
         }
         if beyond > 0 {
             self.extend(Sent { start, end, at: now, id, again: true }, value);
         }
-        Data { kind, start, new_bytes: filled + beyond }
+        Data { kind, start, new_bytes: filled + beyond, waited }
+    }
+
+    /// How long the segment that begins at `start`, the first that is not acknowledged, waits.
+    fn waited(&self, now: u64, start: u64) -> Waited {
+        let place = self.in_flight.partition_point(|sent| sent.end <= start);
+        let first = self.in_flight.get(place).filter(|sent| sent.start <= start).map_or(0, |sent| sent.at);
+        let first = first.max(self.advanced);
+        let again = self.repeats.get(&start).map_or(first, |repeat| repeat.at.max(first));
+        Waited { first_ps: now.saturating_sub(first), again_ps: now.saturating_sub(again) }
     }
 
     /// Whether bytes that were all seen are the same packet once more, or were sent again.
@@ -324,14 +359,15 @@ impl Sender {
     }
 
     /// The bytes from `start` to `end` were sent again.
-    fn again(&mut self, start: u64, end: u64, id: Option<u16>) {
+    fn again(&mut self, now: u64, start: u64, end: u64, id: Option<u16>) {
         let first = self.in_flight.partition_point(|sent| sent.end <= start);
         for sent in self.in_flight.range_mut(first..).take_while(|sent| sent.start < end) {
             sent.again = true;
         }
-        let repeat = self.repeats.entry(start).or_insert(Repeat { end, times: 0, spurious: false, id });
+        let repeat = self.repeats.entry(start).or_insert(Repeat { end, times: 0, spurious: false, id, at: now });
         repeat.times += 1;
         repeat.id = id;
+        repeat.at = now;
         repeat.end = repeat.end.max(end);
         if self.repeats.len() > MOST_REPEATS
             && let Some((_, repeat)) = self.repeats.pop_first()
@@ -369,6 +405,7 @@ impl Sender {
             self.highest = self.highest.max(place);
             let waited = self.una < self.disturbed;
             self.una = place;
+            self.advanced = now;
             acked.rtt_ps = self.pop_acked(now, waited, counts);
             if self.outstanding() == 0 {
                 self.empty_since = Some(now);

@@ -61,6 +61,8 @@ impl Analysis {
                 snapped_frames: U64 = totals.snapped,
                 ip_packets: U64 = totals.ip_packets,
                 other_frames: U64 = totals.not_ip,
+                unknown_link_frames: U64 = totals.unknown_link,
+                unstamped_frames: U64 = capture.unstamped(),
                 short_frames: U64 = totals.short,
                 malformed_frames: U64 = totals.malformed,
                 fragments: U64 = totals.fragments,
@@ -71,7 +73,7 @@ impl Analysis {
             table!("interfaces": (0u32..).zip(capture.interfaces()) => |(id, interface)|
                 interface: U32 = id,
                 name: Text = interface.name.clone(),
-                link: Text = format!("{:?}", interface.link),
+                link: Text = interface.link.to_string(),
                 snap_bytes: U32 = interface.snap_bytes,
                 ticks_per_s: U64 = interface.ticks_per_s,
                 frames: U64 = self.interface_frames.get(id as usize).copied().unwrap_or(0),

@@ -1,0 +1,155 @@
+"""Findings about lost packets: whether the path loses them, or a queue that somebody filled."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import polars as pl
+
+from weirlab.trace.directions import EVIDENCE, Row, finding_of, ms_text, near_receiver, rate_text
+from weirlab.trace.model import Finding, Trace
+
+__all__ = ["lossy_path", "queue_overflow"]
+
+_LOSS_NOTICE, _LOSS_PROBLEM = 0.001, 0.01
+"""Shares of packets sent again. At 1 % the square-root formula allows 12 segments per round trip."""
+_SPIKE = 0.5
+"""A queue was full where the round trip had come so far from its least to its common largest."""
+_QUEUED = 0.1
+"""Below this share of the least round trip there was no queue to fill."""
+_COMMON = 0.95
+
+
+def lossy_path(trace: Trace, row: Row) -> Finding | None:
+    """Packets were lost that no full queue explains, and how much that allows."""
+    lost, queued = _losses(trace, row)
+    ratio = lost.height and _real(row, lost) / row["data_packets"]
+    if ratio < _LOSS_NOTICE or _real(row, lost) < 2:
+        return None
+    bound = _square_root_bps(row)
+    known = queued.height > 0 or lost.get_column("queue").null_count() < lost.height
+    text = _again(row, lost, ratio)
+    text += " that began without a queue to blame." if known else "; no round trip tells of queues."
+    if bound:
+        apart = row["data_packets"] / row["recoveries"]
+        text += (
+            f" A Reno flow reaches about {rate_text(bound)} at this round-trip time with a loss event in "
+            f"{apart:,.0f} packets; this one had {rate_text(row['goodput_bps'])}."
+        )
+    return finding_of(
+        row,
+        "lossy-path",
+        "problem" if ratio >= _LOSS_PROBLEM else "notice",
+        "Packets were lost on the way",
+        text,
+        {
+            "retransmitted_ratio": ratio,
+            "loss_event_ratio": row["recoveries"] / row["data_packets"],
+            **({} if bound is None else {"square_root_bps": bound}),
+        },
+        _recovery_rows(lost),
+    )
+
+
+def queue_overflow(trace: Trace, row: Row) -> Finding | None:
+    """Packets were lost where a queue was full."""
+    _, queued = _losses(trace, row)
+    ratio = queued.height and _real(row, queued) / row["data_packets"]
+    if ratio < _LOSS_NOTICE or _real(row, queued) < 2:
+        return None
+    before = float(queued.select(pl.col("rtt_ps").median()).item())
+    return finding_of(
+        row,
+        "queue-overflow",
+        "notice",
+        "A queue overflowed",
+        f"{_again(row, queued, ratio)} that began when the round trip had grown, to {ms_text(before)} in the "
+        f"median where {ms_text(row['rtt_min_ps'])} is the least: this flow, or others beside it, had filled "
+        "the bottleneck. The path itself need not lose anything.",
+        {"retransmitted_ratio": ratio, "loss_event_ratio": queued.height / row["data_packets"]},
+        _recovery_rows(queued),
+    )
+
+
+def _again(row: Row, recoveries: pl.DataFrame, ratio: float) -> str:
+    return (
+        f"{_sum(recoveries, 'retransmitted'):,} of {row['data_packets']:,} packets with data were sent again "
+        f"({ratio:.2%} without those sent for nothing), {_sum(recoveries, 'timeouts'):,} of them after a "
+        f"timeout, in {recoveries.height:,} recoveries"
+    )
+
+
+def _losses(trace: Trace, row: Row) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Recoveries of a direction that began without and with a full queue, as far as round trips tell, each
+    with the place of the round trip before it (`queue`: 0 at the least, 1 at the largest).
+
+    Losses are those of congestion while the delay is above the middle of its range.
+
+    Source: Cen 2003, Spike
+    DEVIATION: round trips instead of one-way delays; the largest is that of the smoothed ones before the
+    recoveries, or the 95 % quantile of all.
+    """
+    rows = trace["recoveries"].filter(pl.col("flow") == row["flow"])
+    before = rows.get_column("rtt_ps").max()
+    least, most = row["rtt_min_ps"], _quantile_ps(trace["rtts"], row["flow"])
+    if most is not None and isinstance(before, float):
+        most = max(most, before)
+    if least is None or most is None or near_receiver(row):
+        place = pl.lit(None, pl.Float64)
+    elif most - least < _QUEUED * least:
+        place = pl.lit(0.0)
+    else:
+        place = (pl.col("rtt_ps") - least) / (most - least)
+    rows = rows.with_columns(queue=place)
+    full = pl.col("queue").fill_null(0.0) >= _SPIKE
+    return rows.filter(~full), rows.filter(full)
+
+
+def _quantile_ps(bins: pl.DataFrame, flow: int) -> float | None:
+    """The 95 % quantile of the round trips of a direction."""
+    mine = bins.filter((pl.col("flow") == flow) & (pl.col("source") == "ack")).sort("low_ps")
+    if mine.is_empty():
+        return None
+    reached = pl.col("samples").cum_sum() >= _COMMON * pl.col("samples").sum()
+    return float(mine.filter(reached).item(0, "low_ps"))
+
+
+def _real(row: Row, recoveries: pl.DataFrame) -> float:
+    """Retransmissions of some recoveries, without the share of all that was for nothing."""
+    needed: float = 1.0 - row["spurious"] / max(row["retransmitted"], 1)
+    return max(_sum(recoveries, "retransmitted") * needed, 0.0)
+
+
+def _sum(rows: pl.DataFrame, column: str) -> int:
+    return int(rows.get_column(column).sum())
+
+
+def _square_root_bps(row: Row) -> float | None:
+    """The rate of a Reno flow with one loss event for so many packets.
+
+    Source: Mathis 1997, sqrt(3/2) MSS / (RTT sqrt(p)), p being events, each of which halves the window once.
+    """
+    round_trip = row["rtt_mean_ps"] or row["round_trip_ps"]
+    if not round_trip or not row["recoveries"]:
+        return None
+    mss = float(row["payload_bytes"]) / row["data_packets"]
+    bound: float = (
+        math.sqrt(1.5) * mss * 8e12 / (round_trip * math.sqrt(row["recoveries"] / row["data_packets"]))
+    )
+    return bound
+
+
+def _recovery_rows(recoveries: pl.DataFrame) -> list[dict[str, Any]]:
+    """The recoveries with most retransmissions, as evidence."""
+    return [
+        {
+            "t_s": each["t_ps"] / 1e12,
+            "length_s": (each["end_ps"] - each["t_ps"]) / 1e12,
+            "retransmitted": each["retransmitted"],
+            "timeouts": each["timeouts"],
+            "flight_bytes": each["flight_bytes"],
+            **({} if each["rtt_ps"] is None else {"rtt_before_ms": each["rtt_ps"] / 1e9}),
+        }
+        for each in recoveries.sort("retransmitted", descending=True).head(EVIDENCE).iter_rows(named=True)
+    ]
