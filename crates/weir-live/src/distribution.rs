@@ -39,6 +39,11 @@ impl Distribution {
         self.bins.record(time.ps() / PS_PER_NS).expect("a histogram that resizes holds any value");
     }
 
+    /// Add one time `count` times, in whole nanoseconds.
+    pub fn record_n(&mut self, time: Span, count: u64) {
+        self.bins.record_n(time.ps() / PS_PER_NS, count).expect("a histogram that resizes holds any value");
+    }
+
     /// Add all times of another one.
     pub fn add(&mut self, other: &Distribution) {
         self.bins.add(&other.bins).expect("a histogram that resizes holds any value");

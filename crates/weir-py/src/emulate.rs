@@ -29,18 +29,27 @@ pub(crate) struct HopArgument {
 }
 
 /// Make the network device `name` in the namespace at the path `namespace`; it lives as long as the descriptor
-/// returned, which the caller closes.
+/// returned, which the caller closes. With it come the transports whose packets it joins, of those that the kernel
+/// can where `joined` asks for it.
 #[pyfunction]
-pub(crate) fn create_device(namespace: PathBuf, name: &str) -> PyResult<i32> {
+#[pyo3(signature = (namespace, name, *, joined=false))]
+pub(crate) fn create_device(namespace: PathBuf, name: &str, joined: bool) -> PyResult<(i32, Vec<&'static str>)> {
     #[cfg(target_os = "linux")]
     {
         use std::os::fd::IntoRawFd;
+        use weir_live::emulate::tun::Joined;
         let namespace = weir_live::host::namespace::Namespace::open(&namespace).map_err(live_error)?;
-        Ok(weir_live::emulate::tun::create(&namespace, name).map_err(live_error)?.into_raw_fd())
+        let (device, joined) = weir_live::emulate::tun::create(&namespace, name, joined).map_err(live_error)?;
+        let transports = match joined {
+            Joined::Nothing => vec![],
+            Joined::Tcp => vec!["tcp"],
+            Joined::TcpAndUdp => vec!["tcp", "udp"],
+        };
+        Ok((device.into_raw_fd(), transports))
     }
     #[cfg(not(target_os = "linux"))]
     {
-        let _ = (namespace, name);
+        let _ = (namespace, name, joined);
         Err(live_error(weir_live::LiveError::NeedsLinux { what: "a network device" }))
     }
 }
@@ -93,7 +102,7 @@ pub(crate) fn replay_line<'py>(
 /// dictionary, times in ns but for the records', which are in ps. Signals are not looked at: call it in a thread.
 #[pyfunction]
 #[pyo3(signature = (*, hops, seed, stop, real_time=true, cpu=None, spin_ps=50_000_000, mtu=1500,
-    memory_bytes=268_435_456, record=0, edges_ps=Vec::new()))]
+    joined=false, memory_bytes=268_435_456, record=0, edges_ps=Vec::new()))]
 #[expect(clippy::too_many_arguments, reason = "Python's keyword-only options, which stand for one plan")]
 pub(crate) fn emulate<'py>(
     py: Python<'py>,
@@ -104,19 +113,20 @@ pub(crate) fn emulate<'py>(
     cpu: Option<usize>,
     spin_ps: u64,
     mtu: usize,
+    joined: bool,
     memory_bytes: usize,
     record: usize,
     edges_ps: Vec<u64>,
 ) -> PyResult<Bound<'py, PyDict>> {
     #[cfg(target_os = "linux")]
     {
-        let plan = live::plan(&hops, seed, real_time, cpu, spin_ps, mtu, memory_bytes, record)?;
+        let plan = live::plan(&hops, seed, real_time, cpu, spin_ps, mtu, joined, memory_bytes, record)?;
         let report = py.detach(|| live::run(&plan, stop)).map_err(live_error)?;
         live::as_dict(py, report, &edges_ps)
     }
     #[cfg(not(target_os = "linux"))]
     {
-        let _ = (py, hops, seed, stop, real_time, cpu, spin_ps, mtu, memory_bytes, record, edges_ps);
+        let _ = (py, hops, seed, stop, real_time, cpu, spin_ps, mtu, joined, memory_bytes, record, edges_ps);
         Err(live_error(weir_live::LiveError::NeedsLinux { what: "an emulated path" }))
     }
 }
@@ -158,6 +168,7 @@ mod live {
         cpu: Option<usize>,
         spin_ps: u64,
         mtu: usize,
+        joined: bool,
         memory: usize,
         record: usize,
     ) -> PyResult<Plan> {
@@ -182,6 +193,7 @@ mod live {
             seat: Seat { namespace: None, cpu, priority },
             spin: Span::from_ps(spin_ps),
             mtu,
+            joined,
             memory,
             record,
         })

@@ -53,6 +53,13 @@ def emulate(
     ipv6: Annotated[
         bool, typer.Option("--ipv6", help="Give both ends addresses of IPv6, too: WEIR_NEAR6, WEIR_FAR6.")
     ] = False,
+    joined: Annotated[
+        bool,
+        typer.Option(
+            "--joined/--single",
+            help="Move packets of a connection joined where no model parts them, or each alone.",
+        ),
+    ] = True,
     report: Annotated[
         Path | None, typer.Option(help="Write what the emulator counted to this JSON file.")
     ] = None,
@@ -97,12 +104,14 @@ def emulate(
                     report.write_text(json.dumps(counted.as_json(), indent=2) + "\n", encoding="utf-8")
         raise typer.Exit(code)
     seed = scenario.run.seed if seed is None else seed
-    with EmulatedPath(plan, seed=seed, real_time=real_time, ipv6=ipv6) as path:
+    with EmulatedPath(plan, seed=seed, real_time=real_time, ipv6=ipv6, joined=joined) as path:
         try:
             code = _run(path, words, far, timeout, ipv6=ipv6)
         finally:
             told = path.close()
             _say(told)
+            if joined and not told.joined:
+                typer.echo("weir: this kernel joins no packets: expect 2 Gbit/s at most", err=True)
             if report is not None:
                 report.write_text(json.dumps(told.as_json(), indent=2) + "\n", encoding="utf-8")
     raise typer.Exit(code)

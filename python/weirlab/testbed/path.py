@@ -87,6 +87,10 @@ class PathReport:
     elapsed_s: float
     on_cpu_s: float
     """How long of that the emulator was on its CPU."""
+    joined: tuple[str, ...]
+    """Transports (``tcp``, ``udp``) whose packets the devices gave and took joined, while the models saw each
+    alone. None: every packet was read and written alone.
+    """
     threshold_s: float
     """Lateness whose 99th percentile must not exceed this."""
     ways: tuple[WayReport, ...]
@@ -119,6 +123,7 @@ class PathReport:
             "real_time": self.real_time,
             "elapsed_s": self.elapsed_s,
             "on_cpu_s": self.on_cpu_s,
+            "joined": list(self.joined),
             "threshold_s": self.threshold_s,
             "degraded": list(self.degraded),
             "lateness_edges_s": list(LATENESS_EDGES_S),
@@ -148,6 +153,7 @@ class EmulatedPath:
         real_time: bool = True,
         cpu: int | None = None,
         ipv6: bool = False,
+        joined: bool = True,
     ) -> None:
         """Build it and let it work.
 
@@ -160,6 +166,9 @@ class EmulatedPath:
             cpu: The CPU of the emulator. None: any.
             ipv6: Whether the ends have addresses of IPv6, too. Their kernels send a few packets of their
                 own then.
+            joined: Whether the devices give and take packets of a connection joined, where the kernel can:
+                several times as fast without a rate, and the same for the models. Captures at the ends then
+                show joined packets, and checksums that are not completed.
 
         Raises:
             MissingCapability: not Linux, not root, or no TUN devices.
@@ -175,7 +184,7 @@ class EmulatedPath:
             self._namespaces = [
                 stack.enter_context(contextlib.closing(Namespace())) for _ in range(len(self._names) + 1)
             ]
-            devices = [self._devices(hop, stack) for hop in range(len(self._names))]
+            devices = self._made(stack, joined=joined)
             for place, namespace in enumerate(self._namespaces):
                 namespace.inside(self._prepared(place))
             stop, self._stop = os.pipe()
@@ -188,6 +197,7 @@ class EmulatedPath:
                 "cpu": cpu,
                 "spin_ps": round(SPIN_S * 1e12),
                 "mtu": path.mtu_bytes,
+                "joined": bool(self._joined),
                 "record": record,
                 "edges_ps": [round(edge * 1e12) for edge in LATENESS_EDGES_S],
             }
@@ -209,6 +219,11 @@ class EmulatedPath:
     def routers(self) -> tuple[Namespace, ...]:
         """The namespaces between both ends."""
         return tuple(self._namespaces[1:-1])
+
+    @property
+    def joined(self) -> tuple[str, ...]:
+        """Transports whose packets the devices give and take joined."""
+        return self._joined
 
     @property
     def near_address6(self) -> str:
@@ -260,20 +275,33 @@ class EmulatedPath:
             self._report = self._told(drops)
         return self._report
 
-    def _devices(self, hop: int, stack: contextlib.ExitStack) -> tuple[int, int]:
-        """Descriptors of both ends of a hop."""
+    def _made(self, stack: contextlib.ExitStack, *, joined: bool) -> list[tuple[int, int]]:
+        """Descriptors of both ends of each hop. All devices join the same packets."""
+        with contextlib.ExitStack() as attempt:
+            made = [self._devices(hop, attempt, joined=joined) for hop in range(len(self._names))]
+            transports = {told for hop in made for _, told in hop}
+            if len(transports) == 1:
+                stack.push(attempt.pop_all())
+                (self._joined,) = transports
+                return [(near, far) for (near, _), (far, _) in made]
+        return self._made(stack, joined=False)
+
+    def _devices(
+        self, hop: int, stack: contextlib.ExitStack, *, joined: bool
+    ) -> list[tuple[int, tuple[str, ...]]]:
+        """Descriptors of both ends of a hop, and of which transports they join packets."""
         ends = ((self._namespaces[hop], "far"), (self._namespaces[hop + 1], "near"))
         found = []
         for namespace, name in ends:
             try:
-                fd = _core.create_device(namespace.path, name)
+                fd, transports = _core.create_device(namespace.path, name, joined=joined)
             except OSError as error:
                 raise MissingCapability(
                     f"an emulated path needs TUN devices (/dev/net/tun): {error}"
                 ) from error
             stack.callback(os.close, fd)
-            found.append(fd)
-        return found[0], found[1]
+            found.append((fd, tuple(transports)))
+        return found
 
     def _prepared(self, place: int) -> Callable[[], None]:
         """What sets up the namespace at `place`, called inside it."""
@@ -363,6 +391,7 @@ class EmulatedPath:
             real_time=outcome["real_time"],
             elapsed_s=outcome["elapsed_ns"] / 1e9,
             on_cpu_s=outcome["on_cpu_ns"] / 1e9,
+            joined=self._joined,
             threshold_s=min(max(DEGRADED_SHARE * rtt_s, DEGRADED_LEAST_S), DEGRADED_MOST_S),
             ways=tuple(ways),
         )

@@ -1,24 +1,26 @@
 //! The loop of the emulator: one thread that reads, asks the models, writes and sleeps.
 
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
-use nix::unistd::{read, write};
-use weir_core::path::{Arrived, Line, LineSpec};
+use weir_core::path::{Arrived, Departure, Line, LineSpec};
 use weir_core::queue::Label;
 use weir_core::units::{Bytes, Span, Time};
 
-use super::packet::{flow, is_ecn_capable, mark_congestion, strip_window_scale};
-use super::pool::Pool;
+use super::packet::{flow, is_ecn_capable, strip_window_scale};
+use super::pool::{Piece, Pool};
 use super::{Hop, Plan, Record, Report, Way, line_name};
 use crate::LiveError;
 use crate::distribution::Distribution;
 use crate::host::{Clock, Rest, on_cpu};
 
 /// Packets read or written in a row before the emulator looks elsewhere.
-const BATCH: usize = 64;
+const TURN_PACKETS: usize = 64;
+/// Bytes of them: four joined packets of the greatest length.
+const TURN_BYTES: usize = 262_144;
 
 /// Emulates until `stop` can be read or is closed at its other end. Takes its seat for good: call it in a thread of
 /// its own.
@@ -36,7 +38,7 @@ pub fn run(plan: &Plan, stop: BorrowedFd<'_>) -> Result<Report, LiveError> {
     let clock = Clock::start();
     let hops = plan.hops.iter().enumerate();
     let mut ways: Vec<Runner<'_>> = hops.flat_map(|(i, hop)| Runner::pair(plan, i, hop)).collect();
-    let mut pool = Pool::new(plan.mtu, (plan.memory / plan.mtu).max(1));
+    let mut pool = Pool::new(plan.mtu, plan.memory, plan.joined);
     let inputs = ways.iter().map(|way| way.input).chain([stop]);
     let mut polled: Vec<PollFd<'_>> = inputs.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
     let mut rest = Rest::from(clock.now());
@@ -81,7 +83,9 @@ struct Runner<'a> {
     direction: &'static str,
     input: BorrowedFd<'a>,
     output: BorrowedFd<'a>,
-    line: Line<u32>,
+    line: Line<Piece>,
+    /// What has left the line and is to be written next.
+    pending: Option<Departure<Piece>>,
     strips_window_scale: bool,
     lateness: Distribution,
     refused: u64,
@@ -102,6 +106,7 @@ impl<'a> Runner<'a> {
             input,
             output,
             line: Line::new(line, plan.seed, &line_name(i, direction)),
+            pending: None,
             strips_window_scale: hop.strips_window_scale,
             lateness: Distribution::new(),
             refused: 0,
@@ -114,87 +119,107 @@ impl<'a> Runner<'a> {
         [runner("forward", near, far, &hop.forward), runner("backward", far, near, &hop.backward)]
     }
 
-    /// Write what is due up to `now`; true if there may be more.
+    /// Write what is due up to `now`; true if there may be more. Segments of one packet that leave one after the other
+    /// at the same instant are written as one.
     fn write_due(&mut self, clock: &Clock, now: Time, pool: &mut Pool) -> Result<bool, LiveError> {
-        for _ in 0..BATCH {
-            let Some(departure) = self.line.leave(now) else {
+        let mut turn = Turn::default();
+        while turn.goes_on() {
+            let Some(first) = self.pending.take().or_else(|| self.line.leave(now)) else {
                 self.forget_dropped(pool);
                 return Ok(false);
             };
-            if departure.marked {
-                mark_congestion(pool.packet_mut(departure.handle));
+            let mut run = Run::from(first);
+            while let Some(next) = self.line.leave(now) {
+                if !run.takes(&next) {
+                    self.pending = Some(next);
+                    break;
+                }
             }
-            let (packet, number) = pool.packet(departure.handle);
-            match write(self.output, packet) {
-                Ok(_) => self.lateness.record(clock.now().saturating_since(departure.at)),
-                Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::EIO | Errno::EINVAL) => self.refused += 1,
-                Err(errno) => return Err(LiveError::system("write to the end of a path", errno)),
-            }
-            if number < self.record.arrivals.len() as u64 {
-                self.record.departures.push((number, departure.at));
-            }
-            pool.release(departure.handle);
+            turn.packet(self.write(clock, pool, &run)?);
         }
         self.forget_dropped(pool);
         Ok(true)
     }
 
-    /// Frees the buffers of packets that a queue has dropped after it had taken them.
+    /// Writes segments as one packet; gives its length.
+    fn write(&mut self, clock: &Clock, pool: &mut Pool, run: &Run) -> Result<usize, LiveError> {
+        let count = run.pieces.len() as u64;
+        let length = match pool.write(self.output, run.slot, &run.pieces, run.marked) {
+            Ok(length) => {
+                self.lateness.record_n(clock.now().saturating_since(run.at), count);
+                length
+            }
+            Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::EIO | Errno::EINVAL) => {
+                self.refused += count;
+                0
+            }
+            Err(errno) => return Err(LiveError::system("write to the end of a path", errno)),
+        };
+        for index in run.pieces.clone() {
+            let number = pool.number(Piece { slot: run.slot, index });
+            if number < self.record.arrivals.len() as u64 {
+                self.record.departures.push((number, run.at));
+            }
+        }
+        pool.release(run.slot, count as u32);
+        Ok(length)
+    }
+
+    /// Frees what a queue has dropped after it had taken it.
     fn forget_dropped(&mut self, pool: &mut Pool) {
         while let Some(dropped) = self.line.take_dropped() {
-            let (_, number) = pool.packet(dropped.handle);
+            let number = pool.number(dropped.handle);
             if number < self.record.arrivals.len() as u64 && dropped.at <= self.record.until {
                 self.record.dropped.push(number);
             }
-            pool.release(dropped.handle);
+            pool.release(dropped.handle.slot, 1);
         }
     }
 
-    /// Read what has come; true if there may be more.
+    /// Read what has come; true if there may be more. The line sees the segments of a joined packet one by one, at
+    /// the time at which all of them came.
     fn read_arrived(&mut self, clock: &Clock, pool: &mut Pool) -> Result<bool, LiveError> {
-        for _ in 0..BATCH {
-            let Some(handle) = pool.take() else { return self.throw_away() };
-            let length = match read(self.input, pool.space(handle)) {
-                Ok(length) => length,
-                Err(Errno::EAGAIN) => 0,
+        let mut turn = Turn::default();
+        while turn.goes_on() {
+            let incoming = match pool.read(self.input) {
+                Ok(Some(incoming)) => incoming,
+                Ok(None) | Err(Errno::EAGAIN) => return Ok(false),
                 Err(errno) => return Err(LiveError::system("read from the end of a path", errno)),
             };
             let now = clock.now();
-            if length == 0 {
-                pool.keep(handle, 0, 0, 0);
-                return Ok(false);
+            let front = pool.front_mut(&incoming);
+            if self.strips_window_scale {
+                self.stripped += u64::from(strip_window_scale(front, !incoming.needs_checksum()));
             }
-            let packet = &mut pool.space(handle)[..length];
-            self.stripped += u64::from(self.strips_window_scale && strip_window_scale(packet));
-            let label = Label { flow: flow(packet), ecn_capable: is_ecn_capable(packet) };
-            let arrived = Arrived { at: now, size: Bytes::new(length as u64), label };
-            let number = self.next;
-            self.next += 1;
-            let arrival = self.line.arrive(now, handle, arrived.size, arrived.label);
-            pool.keep(handle, length, number, arrival.kept);
-            if self.record.arrivals.len() < self.most {
-                self.record.arrivals.push(arrived);
-                self.record.dropped.extend((0..arrival.dropped).map(|_| number));
-                self.record.lost.extend((0..arrival.lost).map(|_| number));
-            } else {
-                self.record.until = self.record.until.min(now);
+            let label = Label { flow: flow(front), ecn_capable: is_ecn_capable(front) };
+            turn.packet(incoming.length());
+            let Some(slot) = pool.keep(&incoming, self.next) else {
+                self.unbuffered += u64::from(incoming.count());
+                continue;
+            };
+            for index in 0..incoming.count() {
+                let arrived = Arrived { at: now, size: Bytes::new(incoming.size(index) as u64), label };
+                self.arrive(arrived, Piece { slot, index }, pool);
             }
-            self.forget_dropped(pool);
+            pool.release(slot, 1);
         }
         Ok(true)
     }
 
-    /// Without a free buffer, packets are taken from the device all the same.
-    fn throw_away(&mut self) -> Result<bool, LiveError> {
-        let mut nowhere = [0; 1];
-        for _ in 0..BATCH {
-            match read(self.input, &mut nowhere) {
-                Ok(0) | Err(Errno::EAGAIN) => return Ok(false),
-                Ok(_) => self.unbuffered += 1,
-                Err(errno) => return Err(LiveError::system("read from the end of a path", errno)),
-            }
+    /// A packet, or a segment of one, comes to the line.
+    fn arrive(&mut self, arrived: Arrived, piece: Piece, pool: &mut Pool) {
+        let number = self.next;
+        self.next += 1;
+        let arrival = self.line.arrive(arrived.at, piece, arrived.size, arrived.label);
+        pool.hold(piece.slot, arrival.kept);
+        if self.record.arrivals.len() < self.most {
+            self.record.arrivals.push(arrived);
+            self.record.dropped.extend((0..arrival.dropped).map(|_| number));
+            self.record.lost.extend((0..arrival.lost).map(|_| number));
+        } else {
+            self.record.until = self.record.until.min(arrived.at);
         }
-        Ok(true)
+        self.forget_dropped(pool);
     }
 
     fn finish(mut self, clock: &Clock, now: Time, pool: &mut Pool) -> Result<Way, LiveError> {
@@ -216,6 +241,48 @@ impl<'a> Runner<'a> {
     }
 }
 
+/// How much was read or written in a row.
+#[derive(Debug, Default)]
+struct Turn {
+    packets: usize,
+    bytes: usize,
+}
+
+impl Turn {
+    fn goes_on(&self) -> bool {
+        self.packets < TURN_PACKETS && self.bytes < TURN_BYTES
+    }
+
+    fn packet(&mut self, length: usize) {
+        self.packets += 1;
+        self.bytes += length;
+    }
+}
+
+/// Segments of one packet that leave together.
+#[derive(Debug)]
+struct Run {
+    slot: u32,
+    pieces: Range<u16>,
+    at: Time,
+    marked: bool,
+}
+
+impl Run {
+    fn from(first: Departure<Piece>) -> Run {
+        let Departure { handle: Piece { slot, index }, at, marked } = first;
+        Run { slot, pieces: index..index + 1, at, marked }
+    }
+
+    /// Whether the next to leave goes with them.
+    fn takes(&mut self, next: &Departure<Piece>) -> bool {
+        let Departure { handle: Piece { slot, index }, at, marked } = *next;
+        let goes = (slot, index, at, marked) == (self.slot, self.pieces.end, self.at, self.marked);
+        self.pieces.end += u16::from(goes);
+        goes
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -228,11 +295,18 @@ mod tests {
     use weir_core::spec::Limit;
     use weir_core::units::Rate;
 
+    use super::super::segments::TOLD;
+    use super::super::segments::tests::{assert_legal, joined_tcp};
     use super::*;
     use crate::host::{Priority, Seat};
 
     /// Emulates one hop between datagram sockets while `work` uses their other ends.
     fn emulate(forward: LineSpec, work: impl FnOnce(&UnixDatagram, &UnixDatagram)) -> Report {
+        emulate_with(false, forward, work)
+    }
+
+    /// Perhaps with joined packets, whose headers the sockets carry like a device.
+    fn emulate_with(joined: bool, forward: LineSpec, work: impl FnOnce(&UnixDatagram, &UnixDatagram)) -> Report {
         let pair = || UnixDatagram::pair().expect("a pair of sockets");
         let ((near, near_end), (far, far_end)) = (pair(), pair());
         near_end.set_nonblocking(true).expect("a socket");
@@ -253,6 +327,7 @@ mod tests {
                     seat: Seat { namespace: None, cpu: None, priority: Priority::Normal },
                     spin: Span::ZERO,
                     mtu: 1500,
+                    joined,
                     memory: 1_000_000,
                     record: 10_000,
                 };
@@ -317,5 +392,54 @@ mod tests {
         assert_eq!(record.dropped, again.dropped);
         assert_eq!(record.lost, again.lost);
         assert!(!record.dropped.is_empty() && !record.lost.is_empty(), "the test needs some of both");
+    }
+
+    /// What a line of this kind makes of a joined packet of five segments; the payloads of what comes out, and the
+    /// report.
+    fn joined_through(forward: LineSpec) -> (Vec<Vec<u8>>, Report) {
+        let (packet, payload) = joined_tcp(4 * 1000 + 10);
+        let mut out = Vec::new();
+        let report = emulate_with(true, forward, |near, far| {
+            near.send(&packet).expect("room");
+            far.set_read_timeout(Some(std::time::Duration::from_millis(300))).expect("a socket");
+            let mut buffer = vec![0; 70_000];
+            while let Ok(length) = far.recv(&mut buffer) {
+                assert_legal(&buffer[..length]);
+                out.push(buffer[TOLD + 52..length].to_vec());
+            }
+        });
+        assert_eq!(out.concat().len() + report.ways[0].counters.lost as usize * 1000, payload.len());
+        (out, report)
+    }
+
+    #[test]
+    fn segments_that_leave_together_are_written_as_one_packet() {
+        let (out, report) = joined_through(LineSpec { delay_ps: Span::from_ms(2), ..LineSpec::transparent() });
+        assert_eq!(out.iter().map(Vec::len).collect::<Vec<_>>(), [4_010]);
+        assert_eq!((report.ways[0].counters.arrived, report.ways[0].counters.left), (5, 5));
+        assert_eq!(report.ways[0].lateness.count(), 5);
+    }
+
+    #[test]
+    fn a_line_with_a_rate_sees_each_segment_and_lets_it_go_at_its_own_time() {
+        let rate = RateSpec::Constant { rate_bps: Rate::from_bps(8_000_000) };
+        let (out, report) = joined_through(LineSpec { rate, ..LineSpec::transparent() });
+        assert_eq!(out.iter().map(Vec::len).collect::<Vec<_>>(), [1000, 1000, 1000, 1000, 10]);
+        let record = &report.ways[0].record;
+        let sizes: Vec<u64> = record.arrivals.iter().map(|arrived| arrived.size.count()).collect();
+        assert_eq!(sizes, [1052, 1052, 1052, 1052, 62]);
+        let times: Vec<Time> = record.departures.iter().map(|&(_, at)| at).collect();
+        assert!(times.windows(2).take(3).all(|pair| pair[1] - pair[0] == Span::from_us(1052)));
+    }
+
+    #[test]
+    fn a_lost_segment_is_missing_and_those_around_it_come() {
+        // A channel that loses every packet from its third on, after the Gilbert model with sure transitions.
+        let (out, report) =
+            joined_through(LineSpec { loss: LossModel::Random { probability: 0.3 }, ..LineSpec::transparent() });
+        let lost = &report.ways[0].record.lost;
+        assert!(!lost.is_empty() && lost.len() < 5, "the seed shall lose some, not all: {lost:?}");
+        let runs = 1 + (1..4).filter(|i| lost.contains(i)).count();
+        assert!(out.len() <= runs);
     }
 }

@@ -5,11 +5,15 @@
 //! in the pure model, give the same departures and drops. What the emulator could not keep up with is a fact of its
 //! report: how late packets were written, what it had no buffer for, what the system did not take.
 //!
-//! Reading order: [`tun`] (the ends), [`packet`] (what is looked at), [`run`] (the loop).
+//! Devices may give packets joined, 64 KiB of a connection as one. The models see the segments; what leaves them together is
+//! written joined, so that a path without a rate carries several times as much.
+//!
+//! Reading order: [`tun`] (the ends), [`packet`] (what is looked at), `segments` (of joined packets), [`run`] (the loop).
 
 mod engine;
 pub mod packet;
 mod pool;
+mod segments;
 pub mod tun;
 
 use std::io;
@@ -39,13 +43,15 @@ pub struct Plan {
     pub spin: Span,
     /// Longest packet, in bytes.
     pub mtu: usize,
+    /// Whether the devices give and take joined packets, each behind a `virtio_net_hdr`: see [`tun::Joined`].
+    pub joined: bool,
     /// Most bytes in buffers, over all hops.
     pub memory: usize,
     /// How many arrivals of each direction to record, with what became of them.
     pub record: usize,
 }
 
-/// A hop between two descriptors that give and take whole packets and do not block.
+/// A hop between two descriptors that give and take whole packets, joined or not, and do not block.
 #[derive(Debug)]
 pub struct Hop {
     /// The end on the near side.

@@ -53,10 +53,11 @@ pub fn mark_congestion(packet: &mut [u8]) {
 }
 
 /// Takes the window scale option out of a TCP connection's first packets, as some firewalls do: without it no window
-/// exceeds 64 KiB. The option is overwritten with no-operations and the checksum adapted. True if there was one.
+/// exceeds 64 KiB. The option is overwritten with no-operations, and the checksum adapted where it `covers_options`: not
+/// where the kernel left it to be completed. True if there was one.
 ///
 /// Source: RFC 7323, section 2.2; RFC 1624, equation 3.
-pub fn strip_window_scale(packet: &mut [u8]) -> bool {
+pub fn strip_window_scale(packet: &mut [u8], covers_options: bool) -> bool {
     let Some(Parts { protocol: TCP, payload, .. }) = parts(packet) else { return false };
     let Some(segment) = packet.get_mut(payload..) else { return false };
     if segment.len() < TCP_HEADER || segment[13] & SYN == 0 {
@@ -69,6 +70,9 @@ pub fn strip_window_scale(packet: &mut [u8]) -> bool {
     let Some(option) = window_scale(&segment[..header]) else { return false };
     let before = word_sum(&segment[TCP_HEADER..header]);
     segment[option].fill(NO_OPERATION);
+    if !covers_options {
+        return true;
+    }
     let after = word_sum(&segment[TCP_HEADER..header]);
     let checksum = u16::from_be_bytes([segment[16], segment[17]]);
     let sum = u32::from(!checksum) + u32::from(!before) + u32::from(after);
@@ -99,11 +103,11 @@ fn window_scale(header: &[u8]) -> Option<std::ops::Range<usize>> {
 }
 
 /// Sum of 16-bit words in one's complement; of a slice of even length.
-fn word_sum(bytes: &[u8]) -> u16 {
+pub(super) fn word_sum(bytes: &[u8]) -> u16 {
     folded(bytes.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum())
 }
 
-fn folded(mut sum: u32) -> u16 {
+pub(super) fn folded(mut sum: u32) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }
@@ -157,11 +161,11 @@ mod tests {
     fn the_window_scale_goes_and_the_checksum_stays_right() {
         let mut packet = syn();
         assert_eq!(tcp_sum(&packet), 0xffff);
-        assert!(strip_window_scale(&mut packet));
+        assert!(strip_window_scale(&mut packet, true));
         assert_eq!(tcp_sum(&packet), 0xffff);
         assert_eq!(packet[56..], [1, 1, 1, 1]);
         assert_eq!(packet[40..56], syn()[40..56]);
-        assert!(!strip_window_scale(&mut packet), "it is gone");
+        assert!(!strip_window_scale(&mut packet, true), "it is gone");
     }
 
     #[test]
@@ -173,7 +177,7 @@ mod tests {
         packet[36..38].fill(0);
         let checksum = !tcp_sum(&packet);
         packet[36..38].copy_from_slice(&checksum.to_be_bytes());
-        assert!(strip_window_scale(&mut packet));
+        assert!(strip_window_scale(&mut packet, true));
         assert_eq!(tcp_sum(&packet), 0xffff);
     }
 
@@ -182,17 +186,17 @@ mod tests {
         let mut data = syn();
         data[33] = 0x10;
         let as_it_was = data.clone();
-        assert!(!strip_window_scale(&mut data), "no SYN");
+        assert!(!strip_window_scale(&mut data, true), "no SYN");
         assert_eq!(data, as_it_was);
         let whole = syn();
         for length in 0..whole.len() {
             let mut cut = whole[..length].to_vec();
-            assert!(!strip_window_scale(&mut cut) || length > 56, "cut at {length}");
+            assert!(!strip_window_scale(&mut cut, true) || length > 56, "cut at {length}");
         }
         for length in [0, 1, 200] {
             let mut malformed = syn();
             malformed[57] = length;
-            assert!(!strip_window_scale(&mut malformed), "an option of {length} bytes");
+            assert!(!strip_window_scale(&mut malformed, true), "an option of {length} bytes");
         }
     }
 

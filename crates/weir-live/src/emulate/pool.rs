@@ -1,93 +1,236 @@
-//! Buffers of packets on their way.
+//! Buffers for packets on their way.
 
-/// Buffers of one size, which are used again. A packet that comes twice is kept once.
+use std::io::{IoSlice, IoSliceMut};
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use nix::sys::uio::{readv, writev};
+
+use super::segments::{Segments, TOLD, Told};
+
+/// Longest packet of a device that joins, in bytes.
+const JOINED_MAX: usize = 65_536;
+/// Least size of a buffer where packets come joined, so that few hold the longest.
+const BUFFER_LEAST: usize = 1500;
+
+/// Packets in buffers of one size, which are used again. A packet that comes twice is kept once, and so are the
+/// segments of a joined one.
 #[derive(Debug)]
 pub(super) struct Pool {
+    /// Whether devices give and take packets with what they tell of them.
+    joined: bool,
     size: usize,
-    most: usize,
+    /// How many more buffers may be made.
+    more: usize,
+    free: Vec<Box<[u8]>>,
+    /// Those that the next packet is read into.
+    ready: Vec<Box<[u8]>>,
+    told: [u8; TOLD],
     slots: Vec<Slot>,
-    free: Vec<u32>,
+    free_slots: Vec<u32>,
 }
 
-#[derive(Debug)]
+/// A segment of a packet in the pool; a single packet is its only segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) slot: u32,
+    pub(super) index: u16,
+}
+
+#[derive(Debug, Default)]
 struct Slot {
-    bytes: Box<[u8]>,
+    buffers: Vec<Box<[u8]>>,
     length: usize,
-    copies: u32,
+    told: Told,
+    segments: Option<Segments>,
+    /// Number of the first segment.
     number: u64,
+    /// Pieces on their way.
+    pieces: u32,
+}
+
+/// A packet that was read and is not kept yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Incoming {
+    length: usize,
+    told: Told,
+    segments: Option<Segments>,
+}
+
+impl Incoming {
+    /// Of how many segments it is.
+    pub(super) fn count(&self) -> u16 {
+        self.segments.map_or(1, |segments| segments.count())
+    }
+
+    /// Length of a segment in bytes.
+    pub(super) fn size(&self, index: u16) -> usize {
+        self.segments.map_or(self.length, |segments| segments.size(index))
+    }
+
+    /// Whether the checksum of the transport covers the pseudo header only.
+    pub(super) fn needs_checksum(&self) -> bool {
+        self.told.needs_checksum()
+    }
+
+    pub(super) fn length(&self) -> usize {
+        self.length
+    }
 }
 
 impl Pool {
-    /// Of at most `most` buffers of `size` bytes, allocated as they are needed.
-    pub(super) fn new(size: usize, most: usize) -> Pool {
-        Pool { size, most, slots: Vec::new(), free: Vec::new() }
+    /// For packets of at most `mtu` bytes or, where they come joined, more; of at most `memory` bytes, allocated as
+    /// they are needed, beside the buffers for the next packet.
+    pub(super) fn new(mtu: usize, memory: usize, joined: bool) -> Pool {
+        let size = if joined { mtu.max(BUFFER_LEAST) } else { mtu };
+        let ready = if joined { JOINED_MAX.div_ceil(size) } else { 1 };
+        Pool {
+            joined,
+            size,
+            more: (memory / size).max(1),
+            free: Vec::new(),
+            ready: (0..ready).map(|_| vec![0; size].into()).collect(),
+            told: [0; TOLD],
+            slots: Vec::new(),
+            free_slots: Vec::new(),
+        }
     }
 
-    /// A free buffer, if there is one.
-    pub(super) fn take(&mut self) -> Option<u32> {
-        if let Some(handle) = self.free.pop() {
-            return Some(handle);
+    /// Reads the next packet; none where the device has none.
+    pub(super) fn read(&mut self, input: impl AsFd) -> nix::Result<Option<Incoming>> {
+        let before = if self.joined { TOLD } else { 0 };
+        let told = self.joined.then(|| IoSliceMut::new(&mut self.told));
+        let space = self.ready.iter_mut().map(|buffer| IoSliceMut::new(buffer));
+        let length = readv(input, &mut told.into_iter().chain(space).collect::<Vec<_>>())?;
+        if length <= before {
+            return Ok(None);
         }
-        if self.slots.len() == self.most {
+        let length = (length - before).min(self.size * self.ready.len());
+        let told = Told::from_bytes(self.told);
+        let front = &self.ready[0][..length.min(self.size)];
+        Ok(Some(Incoming { length, told, segments: Segments::of(told, front, length) }))
+    }
+
+    /// The beginning of the packet that was read last: all of it where it is single.
+    pub(super) fn front_mut(&mut self, incoming: &Incoming) -> &mut [u8] {
+        &mut self.ready[0][..incoming.length.min(self.size)]
+    }
+
+    /// Keeps the packet that was read last, with a piece of its own that the caller releases; none without a free
+    /// buffer. Its first segment has this `number`.
+    pub(super) fn keep(&mut self, incoming: &Incoming, number: u64) -> Option<u32> {
+        let needed = incoming.length.div_ceil(self.size);
+        let made = needed.saturating_sub(self.free.len());
+        if made > self.more {
             return None;
         }
-        let handle = u32::try_from(self.slots.len()).ok()?;
-        self.slots.push(Slot { bytes: vec![0; self.size].into(), length: 0, copies: 0, number: 0 });
-        Some(handle)
+        let place = self.free_slots.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            self.slots.len() as u32 - 1
+        });
+        self.more -= made;
+        self.free.extend((0..made).map(|_| vec![0; self.size].into()));
+        let slot = &mut self.slots[place as usize];
+        for (ready, free) in self.ready.iter_mut().zip(self.free.drain(self.free.len() - needed..)) {
+            slot.buffers.push(std::mem::replace(ready, free));
+        }
+        (slot.length, slot.told, slot.segments) = (incoming.length, incoming.told, incoming.segments);
+        (slot.number, slot.pieces) = (number, 1);
+        Some(place)
     }
 
-    /// All of a buffer, to be filled.
-    pub(super) fn space(&mut self, handle: u32) -> &mut [u8] {
-        &mut self.slots[handle as usize].bytes
+    /// So many more pieces of a packet are on their way.
+    pub(super) fn hold(&mut self, slot: u32, pieces: u32) {
+        self.slots[slot as usize].pieces += pieces;
     }
 
-    /// The buffer holds `length` bytes of packet `number`, which will leave in so many copies.
-    pub(super) fn keep(&mut self, handle: u32, length: usize, number: u64, copies: u32) {
-        let slot = &mut self.slots[handle as usize];
-        (slot.length, slot.number, slot.copies) = (length, number, copies);
-        if copies == 0 {
-            self.free.push(handle);
+    /// A piece has left.
+    pub(super) fn release(&mut self, slot: u32, pieces: u32) {
+        let place = &mut self.slots[slot as usize];
+        place.pieces -= pieces;
+        if place.pieces == 0 {
+            self.free.append(&mut place.buffers);
+            self.free_slots.push(slot);
         }
     }
 
-    /// The packet in a buffer, and its number.
-    pub(super) fn packet(&self, handle: u32) -> (&[u8], u64) {
-        let slot = &self.slots[handle as usize];
-        (&slot.bytes[..slot.length], slot.number)
+    /// The number of a piece.
+    pub(super) fn number(&self, piece: Piece) -> u64 {
+        self.slots[piece.slot as usize].number + u64::from(piece.index)
     }
 
-    /// The packet in a buffer, to be changed.
-    pub(super) fn packet_mut(&mut self, handle: u32) -> &mut [u8] {
-        let slot = &mut self.slots[handle as usize];
-        &mut slot.bytes[..slot.length]
-    }
-
-    /// A copy has left.
-    pub(super) fn release(&mut self, handle: u32) {
-        let slot = &mut self.slots[handle as usize];
-        slot.copies -= 1;
-        if slot.copies == 0 {
-            self.free.push(handle);
+    /// Writes segments of one packet that follow each other as one packet, marked with congestion or not; gives its
+    /// length.
+    pub(super) fn write(
+        &mut self,
+        output: BorrowedFd<'_>,
+        slot: u32,
+        run: &Range<u16>,
+        marked: bool,
+    ) -> nix::Result<usize> {
+        let size = self.size;
+        let slot = &mut self.slots[slot as usize];
+        if let Some(segments) = &slot.segments {
+            let head = segments.head(&slot.buffers[0], run, marked);
+            return writev(output, &gathered(head.bytes(), &slot.buffers, size, segments.payload_of(run)));
         }
+        if marked {
+            let front = slot.length.min(size);
+            super::packet::mark_congestion(&mut slot.buffers[0][..front]);
+        }
+        let told = slot.told.to_bytes();
+        let told = if self.joined { &told[..] } else { &[] };
+        writev(output, &gathered(told, &slot.buffers, size, 0..slot.length))
     }
+}
+
+/// What is to be written: `head`, then some of the bytes in buffers of `size`.
+fn gathered<'a>(head: &'a [u8], buffers: &'a [Box<[u8]>], size: usize, bytes: Range<usize>) -> Vec<IoSlice<'a>> {
+    let mut slices = Vec::with_capacity(2 + bytes.len().div_ceil(size));
+    if !head.is_empty() {
+        slices.push(IoSlice::new(head));
+    }
+    let mut at = bytes.start;
+    while at < bytes.end {
+        let end = bytes.end.min((at / size + 1) * size);
+        slices.push(IoSlice::new(&buffers[at / size][at % size..at % size + (end - at)]));
+        at = end;
+    }
+    slices
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Pool;
+    use std::os::unix::net::UnixDatagram;
+
+    use super::*;
 
     #[test]
-    fn a_buffer_is_free_again_when_its_last_copy_has_left() {
-        let mut pool = Pool::new(8, 1);
-        let handle = pool.take().expect("one buffer");
-        pool.space(handle)[..2].copy_from_slice(b"ab");
-        pool.keep(handle, 2, 7, 2);
-        assert_eq!(pool.packet(handle), (&b"ab"[..], 7));
-        pool.release(handle);
-        assert_eq!(pool.take(), None);
-        pool.release(handle);
-        assert_eq!(pool.take(), Some(handle));
-        pool.keep(handle, 2, 8, 0);
-        assert_eq!(pool.take(), Some(handle));
+    fn a_buffer_is_free_again_when_its_last_piece_has_left() {
+        let (near, far) = UnixDatagram::pair().expect("a pair of sockets");
+        let mut pool = Pool::new(8, 8, false);
+        let next = |pool: &mut Pool| {
+            near.send(b"ab").expect("room");
+            pool.read(&far).expect("a socket").expect("a packet")
+        };
+        let incoming = next(&mut pool);
+        assert_eq!((incoming.count(), incoming.size(0)), (1, 2));
+        let slot = pool.keep(&incoming, 7).expect("one buffer");
+        assert_eq!(pool.number(Piece { slot, index: 0 }), 7);
+        pool.hold(slot, 1);
+        pool.release(slot, 1);
+        let incoming = next(&mut pool);
+        assert_eq!(pool.keep(&incoming, 8), None);
+        pool.release(slot, 1);
+        assert_eq!(pool.keep(&incoming, 8), Some(slot));
+    }
+
+    #[test]
+    fn what_lies_in_several_buffers_is_gathered_in_order() {
+        let buffers: Vec<Box<[u8]>> = [&b"0123"[..], b"4567", b"89ab"].map(Box::from).into();
+        let joined =
+            |head, bytes| gathered(head, &buffers, 4, bytes).iter().map(|part| part.to_vec()).collect::<Vec<_>>();
+        assert_eq!(joined(b"h", 2..9), [&b"h"[..], b"23", b"4567", b"8"]);
+        assert_eq!(joined(b"", 4..8), [b"4567"]);
     }
 }
