@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from weirlab.measures import measured
-from weirlab.report.reproduce_zrl import theory_lines
+from weirlab.report.reproduce_zrl import spread_table, theory_lines
 from weirlab.reproduce.frame import Effort
 from weirlab.reproduce.zrl.claims import claims, exact_maximum, plateau_share
 from weirlab.reproduce.zrl.planes import GD, PLANES, SAMPLE, SINGLE, Work, sample_every
@@ -91,6 +91,20 @@ def made(plane: str, throughput: float, hot: float) -> pl.DataFrame:
             for gd, ps in grid
         ]
     )
+
+
+def test_cells_that_differ_between_seeds_are_listed_with_their_range():
+    values = {(0.0005, 0.1): (0.761, 0.830, 0.815), (0.002, 0.02): (0.829, 0.830, 0.831)}
+    cells = pl.DataFrame(
+        [
+            {"plane": "og-32", "gd": gd, "ps": ps, "seed": seed, "throughput": value}
+            for (gd, ps), found in values.items()
+            for seed, value in enumerate(found, start=1)
+        ]
+    )
+    table = spread_table(cells)
+    assert table.rows == [["OG, N = 32", "0.0005", "0.1", "0.802", "0.761", "0.830", "3"]]
+    assert spread_table(cells.filter(seed=1)) is None, "a quick run has one seed"
 
 
 def test_the_box_is_the_claimed_range_with_its_edges():

@@ -12,10 +12,11 @@ import polars as pl
 from weirlab.analysis.boundaries import ESCAPE, LASTS, STARVES
 from weirlab.plots.plane import AxisOf, Line, heat_map
 from weirlab.plots.style import LIGHT, Plot, altair, finished
-from weirlab.report.page import Section, Text, figure
+from weirlab.report.page import Column, Details, Section, Table, Text, figure, number
 from weirlab.reproduce import Findings
 from weirlab.reproduce.published import read
 from weirlab.reproduce.zrl.planes import GAINS, PLANES, SAMPLINGS, Plane
+from weirlab.reproduce.zrl.rows import TOLERANCE
 from weirlab.theory.bcn import BcnPoint
 from weirlab.theory.large import (
     SharedMemory,
@@ -25,7 +26,7 @@ from weirlab.theory.large import (
     starvation_sampling,
 )
 
-__all__ = ["sections"]
+__all__ = ["sections", "spread_table"]
 
 WINDOW_SLOTS = 30_000
 """From the begin of the hotspot to the window in which throughput is taken."""
@@ -49,8 +50,45 @@ def sections(findings: Findings) -> tuple[list[Section], list[Section], list[Plo
     responses = [_throughput_plot(series), _queue_plot(series)]
     return (
         [Section("Response to a hotspot", [figure(plot) for plot in responses])],
-        [Section("Planes", [_EXPLAINED, *(figure(plot) for plot in plots)])],
+        [Section("Planes", [_EXPLAINED, *(figure(plot) for plot in plots), *_folded(spread_table(cells))])],
         [*responses, *plots],
+    )
+
+
+def _folded(table: Table | None) -> list[Details]:
+    return [] if table is None else [Details(f"{table.caption}: {len(table.rows)}", [table])]
+
+
+def spread_table(cells: pl.DataFrame) -> Table | None:
+    """The cells whose throughput is not the same for all seeds: those on their way out of PAUSE, and those
+    where bursts make a difference; None where there are none.
+
+    `cells`: columns `plane gd ps throughput`, a row for each seed.
+    """
+    titles = {plane.name: plane.title for plane in PLANES}
+    value = pl.col("throughput")
+    rows = (
+        cells.group_by("plane", "gd", "ps", maintain_order=True)
+        .agg(
+            value.mean().alias("mean"), value.min().alias("least"), value.max().alias("most"), seeds=pl.len()
+        )
+        .filter(pl.col("seeds") > 1, pl.col("most") - pl.col("least") > TOLERANCE)
+    )
+    if rows.is_empty():
+        return None
+    return Table(
+        f"Cells whose throughput varies by more than {TOLERANCE:g} between seeds",
+        [
+            Column("plane", numeric=False),
+            *(Column(name) for name in ("Gd", "Ps", "mean", "least", "most", "seeds")),
+        ],
+        [
+            [titles[row["plane"]], f"{row['gd']:g}", f"{row['ps']:g}"]
+            + [number(row[name], 3) for name in ("mean", "least", "most")]
+            + [str(row["seeds"])]
+            for row in rows.iter_rows(named=True)
+        ],
+        note="All others are the same for all seeds within that: the plateau, and what never escapes.",
     )
 
 
