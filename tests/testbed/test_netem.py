@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import subprocess
 
@@ -101,6 +102,40 @@ def test_a_kernel_without_netem_is_told_of_and_one_with_it_is_used() -> None:
     with KernelPath(plan) as path:
         (row,) = [row for row in path.close_kernel().queues if row["direction"] == "forward"][1:]
     assert row["does"] == "delays"
+
+
+EVERYTHING = [
+    "delay: 82.5 ms",
+    "rate: 30 Mbit/s",
+    "rate: 30 Mbit/s, framing: 38 B, buffer: 40 frames, loss: 0.015 %, duplicate: 1 %",
+    "bursts: {to_bad: 0.1 %, to_good: 10 %, loss_good: 0.01 %, loss_bad: 90 %}",
+    "delay: 10 ms, jitter: {size: 4 ms, keeps_order: false}",
+    "rate: 1 bit/s",
+    "rate: 400 Gbit/s, delay: 1 ps, loss: 1e-9",
+]
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("line", EVERYTHING)
+def test_tc_understands_every_word_that_it_is_told(line: str) -> None:
+    """The program reads all words before it asks the kernel: one without netem refuses the kind alone."""
+    try:
+        place = Namespace()
+    except MissingCapability as lack:
+        pytest.skip(str(lack))
+    refusals = set()
+    with contextlib.closing(place):
+        for words in netem_arguments(plan_of(line).hops["wan"].forward):
+            try:
+                place.inside(functools.partial(netem._add_netem, "lo", words))
+            except MissingCapability as lack:
+                pytest.skip(str(lack))
+            except TestbedError as refusal:
+                refusals.add(str(refusal))
+        assert refusals <= {"Error: Specified qdisc kind is unknown."}
+        # So that the test can fail: a word that is none is refused by the program, whatever the kernel has.
+        with pytest.raises(TestbedError, match=r"What is \"nonsense\"\?"):
+            place.inside(lambda: netem._add_netem("lo", ["delay", "1ms", "nonsense"]))
 
 
 @pytest.mark.live

@@ -67,7 +67,7 @@ def _cannot(line: Line) -> Iterator[str]:
 def netem_arguments(line: Line) -> tuple[list[str], list[str]]:
     """What `tc qdisc add ... netem` is told where a direction begins, and in the bridge behind it.
 
-    The words are those of tc-netem(8), from memory.
+    The words are those that `tc` of iproute2 6.1 takes.
     """
     sends: list[str] = []
     if line.bursts is not None:
