@@ -111,6 +111,37 @@ def test_a_run_without_totals_of_flows_has_all_that_ports_tell():
     assert found.of("aggregate throughput") is not None
 
 
+def test_a_hotspot_that_streams_go_to_has_no_ideal_and_is_measured_all_the_same():
+    text = """
+weirlab: 1
+name: streams
+network: {kind: star, hosts: 4, link: {rate: 1 Gbit/s, delay: 5 us}}
+queues: {out: {at: "switch-0->*", kind: drop-tail, limit: 20 kB}}
+traffic:
+  stream:
+    from: host-1
+    to: host-0
+    transport: {kind: tcp, congestion_control: {kind: cubic}}
+    source: {kind: bulk}
+  load: {from: host-2, to: host-3, source: {kind: constant, load: 50 %, frame_size: 1500 B}}
+hotspots:
+  slow: {kind: output-generated, at: host-0, service: 20 %, window: 4 ms .. 10 ms}
+  idle: {kind: output-generated, at: host-1, service: 20 %}
+run: {duration: 10 ms}
+record: {outputs: {queue: "switch-0->*", every: 1 ms}}
+"""
+    slow, idle = hotspot_outcomes(runs.run(loads(text), threads=1))
+    assert slow.of("RJFI") is None
+    assert slow.of("aggregate throughput").ideal is None
+    assert slow.of("recovery time") is None
+    assert slow.facts.remarks == ("TCP offers what it can get: severity and throughput do not count stream",)
+    assert mean(slow, "hot port, of what it serves", "second half") == pytest.approx(1, abs=0.05)
+    assert mean(slow, "hot port", "second half") == pytest.approx(0.2, abs=0.02)
+    assert mean(slow, "innocent ports", "second half") == pytest.approx(0.25, abs=0.01)
+    assert mean(slow, "dropped frames", "run") > 0
+    assert mean(idle, "hot port", "hotspot") < 0.1, "acknowledgements alone"
+
+
 def test_outcomes_are_told_as_json_values():
     found = outcome(SWITCH + SERIES)
     (told,) = outcome_json([found])

@@ -14,6 +14,7 @@ from weirlab.scenario.demands import demands, middle_ps, services, window_ps
 from weirlab.scenario.hotspots import AnyHotspot, InputGenerated, OutputGenerated
 from weirlab.scenario.layout import Layout, layout_of, plan_network
 from weirlab.scenario.measure import Utilisation
+from weirlab.scenario.problems import listed
 from weirlab.scenario.resolve import translated
 from weirlab.scenario.resolve_hotspots import degree_hosts
 from weirlab.theory.hotspot import Hotspot, degree_class, severity_class
@@ -49,6 +50,9 @@ class HotspotFacts:
     switches."""
     contradictions: tuple[str, ...]
     """Where the scenario's own words do not fit."""
+    loads_known: bool = True
+    """Whether all traffic offers a load that is known; streams of TCP offer what they can get, and count for
+    nothing."""
     remarks: tuple[str, ...] = ()
     """Where what is simulated is not what was asked for, or other hotspots take part."""
 
@@ -123,6 +127,7 @@ def _facts(
         spot = Hotspot(tuple(map(tuple, rows.tolist())), tuple(served.tolist()), hot, len(makers))
         without = spot.throughput_without_control
     carried = np.minimum(offered, served)
+    streams = [entry["name"] for entry in spec["traffic"] if entry["tcp"] is not None]
     named = {each.at for each in hotspots.values()}
     innocent = [place for place, host in enumerate(hosts) if layout.nodes[host] not in named]
     return HotspotFacts(
@@ -136,8 +141,14 @@ def _facts(
         throughput_max=float(carried.sum()) / len(hosts),
         innocent_max=float(carried[innocent].mean()) if innocent else None,
         throughput_without_control=without,
-        contradictions=tuple(_contradictions(hotspot, severity, degree)),
+        contradictions=() if streams else tuple(_contradictions(hotspot, severity, degree)),
+        loads_known=not streams,
         remarks=(
+            *(
+                [f"TCP offers what it can get: severity and throughput do not count {listed(streams, 3)}"]
+                if streams
+                else []
+            ),
             *_asked_and_got(hotspot, severity, makers, hosts, layout),
             *_company(name, hotspots, spec),
         ),

@@ -172,7 +172,7 @@ def _carried(
     innocent: Sequence[int],
     spans: Mapping[str, Window | None],
 ) -> Iterator[Quantity]:
-    hot_max = min(fact.severity, 1.0) * fact.service
+    hot_max = min(fact.severity, 1.0) * fact.service if fact.loads_known else fact.service
     for name, ports, ideal in (
         ("aggregate throughput", outputs, fact.throughput_max),
         ("hot port", [port], hot_max),
@@ -181,8 +181,9 @@ def _carried(
         if not ports:
             continue
         for span, window in spans.items():
-            yield Quantity(name, span, "1", _values(utilisation(records, ports, window)), ideal)
-    for span, window in spans.items():
+            values = _values(utilisation(records, ports, window))
+            yield Quantity(name, span, "1", values, ideal if fact.loads_known else None)
+    for span, window in spans.items() if hot_max > 0 else ():
         shares = [each and each / hot_max for each in _values(utilisation(records, [port], window))]
         yield Quantity("hot port, of what it serves", span, "1", shares, 1.0)
     for name, measure in (("mean hot queue", mean_queue), ("largest hot queue", max_queue)):
@@ -194,7 +195,7 @@ def _recovery(
     records: Records, fact: HotspotFacts, outputs: Sequence[int], spans: Mapping[str, Window | None]
 ) -> Iterator[Quantity]:
     window = spans.get("hotspot")
-    if window is None:
+    if window is None or not fact.loads_known:
         return
     # Bits on the line count in throughput; the series have bytes of frames, and frames.
     rates = records["port_names"].filter(pl.col("port").is_in(list(outputs)))
@@ -215,7 +216,9 @@ def _fairness(run: Run, fact: HotspotFacts) -> Iterator[Quantity]:
     records = run.records
     traffic = records["traffic_names"].get_column("traffic").to_list()
     shares = ideal_shares(run.scenario, fact.name)
-    yield Quantity("RJFI", "run", "1", _values(relative_fairness(records, traffic, fact.at, shares)), 1.0)
+    if shares:
+        values = _values(relative_fairness(records, traffic, fact.at, shares))
+        yield Quantity("RJFI", "run", "1", values, 1.0)
     if "bursts" not in records or records["bursts"].is_empty():
         return
     to_hot = records["flow_names"].filter(pl.col("to") == fact.at).select("flow")

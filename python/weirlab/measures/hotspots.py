@@ -46,7 +46,10 @@ def relative_fairness(
     T_i: bytes delivered in the whole run; `shares`: the ideal of each sender, in any unit.
     Source: ZRL benchmark, 'Simulation Overview'
     """
-    ideals = pl.DataFrame({"from": list(shares), "ideal": list(map(float, shares.values()))})
+    ideals = pl.DataFrame(
+        {"from": list(shares), "ideal": list(map(float, shares.values()))},
+        schema={"from": pl.String, "ideal": pl.Float64},
+    )
     chosen = records["flow_names"].filter(pl.col("traffic").is_in(list(traffic)) & (pl.col("to") == receiver))
     flows = chosen.select("flow", "from").join(ideals.filter(pl.col("ideal") > 0), on="from")
     # Several flows of a sender, as from traffic that was interrupted, share its ideal.
