@@ -123,6 +123,7 @@ def test_the_summary_of_a_point_is_what_the_statistics_say(tmp_path):
     assert two.induced_s == pytest.approx(0.002)
     assert two.loaded_per_minute == pytest.approx(60 / 0.012)
     assert two.unloaded_per_minute == pytest.approx(60 / 0.010)
+    assert two.connections_per_minute == pytest.approx(60 / 0.012)
     assert two.sender_cpu_percent == 4
 
 

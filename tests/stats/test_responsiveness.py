@@ -34,6 +34,15 @@ def test_responsiveness_weighs_foreign_and_loaded_probes_alike():
     assert told.rpm == pytest.approx(750)
 
 
+def test_without_tls_the_foreign_probes_weigh_a_half_each():
+    told = responsiveness(tcp_s=[0.1], tls_s=None, http_s=[0.3], loaded_http_s=[0.05])
+    assert told.foreign == pytest.approx(300)
+    assert told.rpm == pytest.approx(750)
+    # A handshake of no time would tell a better network than there is.
+    with pytest.raises(ValueError, match="must be positive"):
+        responsiveness(tcp_s=[0.1], tls_s=[0.0], http_s=[0.3], loaded_http_s=[0.05])
+
+
 def test_no_delay_has_no_round_trips_per_minute():
     with pytest.raises(ValueError, match="must be positive"):
         round_trips_per_minute([0.0])

@@ -25,6 +25,11 @@ __all__ = ["PointSummary", "goodput_bps", "summaries"]
 
 DISTURBED = 0.1
 """Share of the CPUs that other programs may keep busy."""
+_DISTANCE = 4
+"""Intervals of 1 s at the end of a stream that count for its responsiveness.
+
+Source: IPPM responsiveness, section 4.4 (MAD, ID)
+"""
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,10 @@ class PointSummary:
     """Round trips per minute of the pings beside a transfer: 60 s over their trimmed mean. Of pings alone, so
     not the RPM of IPPM responsiveness."""
     unloaded_per_minute: float
+    connections_per_minute: float
+    """The same of the round-trip times that TCP itself saw in the connections that carried the load, in the
+    last four intervals of each stream: the loaded half of RPM as IPPM responsiveness has it where such
+    connections take no probes."""
     loaded_variability: float
     """Median over the cycles of 1 - min / mean of the loaded round-trip times."""
     loaded_loss: float
@@ -126,6 +135,7 @@ def _summary(levels: Mapping[str, str], kept: Sequence[Kept]) -> PointSummary:
         induced_s=_median(rtts[0]) - _median(rtts[1]),
         loaded_per_minute=round_trips_per_minute(rtts[0]) if rtts[0] else math.nan,
         unloaded_per_minute=round_trips_per_minute(rtts[1]) if rtts[1] else math.nan,
+        connections_per_minute=_connections_per_minute(transfers),
         loaded_variability=_median([min_max_variability(p.rtts_s) for _, p in loaded if p.rtts_s]),
         loaded_loss=_loss([(p.sent, len(p.rtts_s)) for _, p in loaded]),
         unloaded_loss=_loss([(p.sent, len(p.rtts_s)) for _, p in unloaded]),
@@ -134,6 +144,22 @@ def _summary(levels: Mapping[str, str], kept: Sequence[Kept]) -> PointSummary:
         sender_cpu_percent=_median(_totals(transfer.sender_cpu_percent for transfer in transfers)),
         receiver_cpu_percent=_median(_totals(transfer.receiver_cpu_percent for transfer in transfers)),
     )
+
+
+def _connections_per_minute(transfers: Sequence[Transfer]) -> float:
+    """Round trips per minute in the loaded connections, over all streams alike: the round-trip times that TCP
+    estimates stand in for requests, of the last intervals alone.
+
+    Source: IPPM responsiveness, section 4.3
+    """
+    last = [
+        rtt
+        for transfer in transfers
+        for stream in transfer.streams
+        for rtt in stream.rtts_s[-_DISTANCE:]
+        if rtt > 0
+    ]
+    return round_trips_per_minute(last) if last else math.nan
 
 
 def _totals(shares: Iterable[Mapping[str, float]]) -> list[float]:

@@ -147,6 +147,7 @@ def _latency_table(found: list[PointSummary]) -> Table:
         Column("95 %", "ms"),
         Column("99 %", "ms"),
         Column("round trips per minute", "loaded / unloaded"),
+        Column("of loaded connections", "1/min"),
     ]
     rows = [
         [
@@ -157,13 +158,15 @@ def _latency_table(found: list[PointSummary]) -> Table:
             _fixed(1e3 * each.loaded_p95_s, 1),
             _fixed(1e3 * each.loaded_p99_s, 1),
             f"{_fixed(each.loaded_per_minute, 0)} / {_fixed(each.unloaded_per_minute, 0)}",
+            _fixed(each.connections_per_minute, 0),
         ]
         for each in found
     ]
     note = (
         "Of all pings of a point. Induced: median loaded less median unloaded round-trip time. Round trips "
         "per minute: 60 s over the mean of the round-trip times up to their 95th percentile; of pings, "
-        "so no RPM."
+        "so no RPM. Of loaded connections: the same of what TCP saw in the last four seconds of each stream, "
+        "the loaded half of an RPM without probes."
     )
     return Table("Round-trip times under load", columns, rows, note=note)
 

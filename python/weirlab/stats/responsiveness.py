@@ -63,7 +63,7 @@ class Responsiveness:
 def responsiveness(
     *,
     tcp_s: Iterable[float],
-    tls_s: Iterable[float],
+    tls_s: Iterable[float] | None,
     http_s: Iterable[float],
     loaded_http_s: Iterable[float],
 ) -> Responsiveness:
@@ -71,10 +71,12 @@ def responsiveness(
     ((TM(tcp) + TM(tls) + TM(http)) / 3), loaded = 60 / TM(loaded http).
 
     `tcp_s`, `tls_s`, `http_s`: TCP handshakes, TLS handshakes (per round trip), and requests on separate
-    connections; `loaded_http_s`: requests on connections that carry the load. Source: IPPM responsiveness,
-    section 4.3.
+    connections; with `tls_s` None, no TLS: foreign = 60 / ((TM(tcp) + TM(http)) / 2). `loaded_http_s`:
+    requests on connections that carry the load, or, where these take none, the round-trip times that their
+    TCP sees. Source: IPPM responsiveness, section 4.3 (of draft 04: "Aggregating the Measurements").
     """
-    foreign = 3 / sum(1 / round_trips_per_minute(times) for times in (tcp_s, tls_s, http_s))
+    kinds = [times for times in (tcp_s, tls_s, http_s) if times is not None]
+    foreign = len(kinds) / sum(1 / round_trips_per_minute(times) for times in kinds)
     loaded = round_trips_per_minute(loaded_http_s)
     return Responsiveness((foreign + loaded) / 2, foreign, loaded)
 
