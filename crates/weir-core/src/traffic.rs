@@ -447,11 +447,17 @@ impl Geometric {
         if self.is_likely { self.of_likely(word) } else { self.of_unlikely(word) }
     }
 
-    /// The bounds fall: searches for the first one that is reached.
+    /// The bounds fall: the number of the first one that is reached.
     #[inline(always)]
     fn of_likely(&self, word: u64) -> u64 {
-        match self.bounds.iter().position(|&bound| word >> 11 >= bound) {
-            Some(failures) => failures as u64,
+        // The first two are counted: a branch on the first alone is often foretold wrongly.
+        let (first, rest) = self.bounds.split_at(2);
+        let few: usize = first.iter().map(|&bound| usize::from(word >> 11 < bound)).sum();
+        if few < first.len() {
+            return few as u64;
+        }
+        match rest.iter().position(|&bound| word >> 11 >= bound) {
+            Some(more) => (few + more) as u64,
             None => self.of_many(word),
         }
     }

@@ -55,7 +55,8 @@ pub(super) struct Adapters {
     /// Cells sent, and whose turn it is.
     sent: Vec<u32>,
     turn: Vec<u32>,
-    /// From this slot on all that was generated passed all hosts: neither [`Adapters::sent`] nor [`Adapters::turn`] know yet.
+    /// What hosts sent from this slot on neither [`Adapters::sent`] nor [`Adapters::turn`] know yet; what lies in the batch of
+    /// the sources is what they sent. Where hosts have several sources, both are kept up in each slot.
     passed_from: u32,
     /// Whether each host has one source at most.
     is_single: bool,
@@ -86,11 +87,14 @@ pub(super) struct Adapters {
     strict: Vec<u64>,
     waits: Vec<u64>,
     open: Vec<u64>,
+    /// Hosts that served what waited and have not been open since: [`Adapters::turn`] holds.
+    shut: Vec<u64>,
     /// Where the backlog may have a new peak when this slot is over.
     grown: Vec<u64>,
     /// Hosts with several sources that sent in this slot.
     sends: Vec<u64>,
-    /// What is sent in this slot, in the order of hosts: all that is generated, at these places, or so many of `cells`.
+    /// What is sent in this slot, in the order of hosts: what the batch of the sources has at these places, or so many of
+    /// `cells` where hosts have several sources.
     passing: Option<Range<usize>>,
     outgoing: usize,
     cells: Vec<Cell>,
@@ -152,6 +156,7 @@ impl Adapters {
             strict,
             waits: vec![0; row],
             open: vec![0; row],
+            shut: vec![0; row],
             grown: vec![0; row],
             sends: vec![0; row],
             cells: vec![Cell::NONE; n],
@@ -190,23 +195,27 @@ impl Adapters {
             self.catch_up(now);
             self.sources.generate();
         }
-        if self.is_single && self.rates == 0 && self.waits.iter().zip(held).all(|(waits, held)| waits | held == 0) {
-            // Nothing stands in the way of anything.
+        if self.is_single {
+            if self.rates == 0 && self.waits.iter().zip(held).all(|(waits, held)| waits | held == 0) {
+                // Nothing stands in the way of anything.
+                self.shut.fill(0);
+                self.passing = Some(self.sources.slot(now));
+                return;
+            }
+            self.find_due(now);
+            self.pass_all_but(now, held);
+            self.serve_backlogs(now, held);
             self.passing = Some(self.sources.slot(now));
-            return;
+        } else {
+            self.passed_from = now + 1;
+            self.find_due(now);
+            self.outgoing = 0;
+            match self.obedience.is_some() {
+                true => self.pass::<true>(now, held),
+                false => self.pass::<false>(now, held),
+            }
+            self.serve_backlogs(now, held);
         }
-        self.catch_up(now);
-        self.passed_from = now + 1;
-        self.passing = None;
-        self.find_due(now);
-        self.outgoing = 0;
-        match (self.obedience.is_some(), self.is_single) {
-            (true, true) => self.pass::<true, true>(now, held),
-            (true, false) => self.pass::<true, false>(now, held),
-            (false, true) => self.pass::<false, true>(now, held),
-            (false, false) => self.pass::<false, false>(now, held),
-        }
-        self.serve_backlogs(now, held);
         for word in 0..self.grown.len() {
             for bit in bits::of(std::mem::take(&mut self.grown[word])) {
                 let host = 64 * word + bit;
@@ -224,7 +233,7 @@ impl Adapters {
         }
     }
 
-    /// Enters what passed all hosts before slot `now`.
+    /// Enters what hosts sent before slot `now`.
     pub(super) fn catch_up(&mut self, now: u32) {
         let (turn, sent) = (&mut self.turn[..], &mut self.sent[..]);
         self.sources.passed(self.passed_from.min(now), now, |host, cells, to| {
@@ -250,20 +259,72 @@ impl Adapters {
         }
     }
 
-    /// What was generated passes a host where nothing stands in its way, and waits elsewhere. Nothing does where no
-    /// queue may send and none is about to; but a host with one queue, or with several sources, must have nothing waiting.
-    #[inline(always)]
-    fn pass<const OBEYS: bool, const SINGLE: bool>(&mut self, now: u32, held: &[u64]) {
+    /// Finds the hosts that what is generated passes: no queue there may send and none is about to; but a host with one queue,
+    /// or with several sources, must have nothing waiting.
+    #[inline]
+    fn find_open(&mut self, held: &[u64]) {
         for (word, held) in held.iter().enumerate() {
             let busy = self.strict[word] & self.waits[word] | self.ready.hosts[word] | self.due[word];
             self.open[word] = !(held | busy);
-            self.sends[word] = 0;
+            self.shut[word] &= !self.open[word];
         }
+    }
+
+    /// What was generated at hosts with one source each passes where nothing stands in its way, and waits elsewhere. Those that
+    /// pass stay where they lie.
+    #[inline]
+    fn pass_all_but(&mut self, now: u32, held: &[u64]) {
+        self.find_open(held);
+        let row = self.sources.slot(now);
+        let (mut from, mut kept) = (row.start, row.start);
+        while let Some(at) = self.next_waiting(from..row.end) {
+            let cell = self.sources.take_out(from, at, &mut kept);
+            from = at + 1;
+            self.enqueue(self.host_of(cell.source()).into(), cell, now);
+        }
+        if from > row.start {
+            self.sources.end_slot(now, from..row.end, kept);
+        }
+    }
+
+    /// The place of the next cell that has to wait.
+    #[inline]
+    fn next_waiting(&self, mut places: Range<usize>) -> Option<usize> {
+        loop {
+            let host_of = &self.sources.host_of[..];
+            let host = |cell: Cell| usize::from(host_of[usize::from(cell.source())]);
+            let cells = self.sources.cells(places.clone());
+            let found = match (&self.open[..], &self.limited_to[..]) {
+                // Up to 64 hosts.
+                (&[open], &[limited_to]) => cells
+                    .iter()
+                    .position(|&cell| (!open >> (host(cell) % 64) | limited_to >> (cell.to() % 64)) & 1 != 0),
+                (open, limited_to) => cells.iter().position(|&cell| {
+                    let (host, to) = (host(cell), usize::from(cell.to()));
+                    (!open[host / 64] >> (host % 64) | limited_to[to / 64] >> (to % 64)) & 1 != 0
+                }),
+            };
+            let found = found?;
+            let (host, to) = (host(cells[found]), cells[found].to());
+            if self.open[host / 64] >> (host % 64) & 1 == 0
+                || self.obedience.is_some() && self.is_limited(host as u32, to)
+            {
+                return Some(places.start + found);
+            }
+            places.start += found + 1;
+        }
+    }
+
+    /// The same at hosts of which some have several sources.
+    #[inline(always)]
+    fn pass<const OBEYS: bool>(&mut self, now: u32, held: &[u64]) {
+        self.find_open(held);
+        self.sends.fill(0);
         let mut places = self.sources.slot(now);
-        while let Some((host, cell)) = self.pass_some::<OBEYS, SINGLE>(&mut places) {
+        while let Some((host, cell)) = self.pass_some::<OBEYS>(&mut places) {
             // A host with several sources sends what was generated first, unless that has to wait.
             let (word, bit) = (host as usize / 64, 1 << (host % 64));
-            if !SINGLE && self.strict[word] & bit != 0 {
+            if self.strict[word] & bit != 0 {
                 self.open[word] &= !bit;
             }
             self.enqueue(host, cell, now);
@@ -272,7 +333,7 @@ impl Adapters {
 
     /// Cells pass their hosts, up to one that has to wait.
     #[inline(always)]
-    fn pass_some<const OBEYS: bool, const SINGLE: bool>(&mut self, places: &mut Range<usize>) -> Option<(u32, Cell)> {
+    fn pass_some<const OBEYS: bool>(&mut self, places: &mut Range<usize>) -> Option<(u32, Cell)> {
         let (open, sends, limited_to) = (&mut self.open[..], &mut self.sends[..], &self.limited_to[..]);
         let (turn, sent, host_of) = (&mut self.turn[..], &mut self.sent[..], &self.sources.host_of[..]);
         let (limited, row) = (&self.limited[..], self.row);
@@ -289,10 +350,8 @@ impl Adapters {
                 waits = Some((host as u32, cell));
                 break;
             }
-            if !SINGLE {
-                open[word] &= !bit;
-                sends[word] |= bit;
-            }
+            open[word] &= !bit;
+            sends[word] |= bit;
             cells[outgoing] = cell;
             outgoing += 1;
             turn[host] = (to as u32).wrapping_add(1);
@@ -320,8 +379,10 @@ impl Adapters {
         if self.any_due {
             self.soonest = self.next_due.iter().copied().min().unwrap_or(NONE);
         }
-        if !self.served.is_empty() {
-            self.merge();
+        match (self.served.is_empty(), self.is_single) {
+            (true, _) => {}
+            (false, true) => self.sources.put_in(now, &mut self.served),
+            (false, false) => self.merge(),
         }
     }
 
@@ -383,10 +444,22 @@ impl Adapters {
         self.admit(host, queue, cell.to(), now);
     }
 
+    /// The queue behind that of the cell that a host sent last.
+    fn whose_turn(&self, id: usize, now: u32) -> usize {
+        if self.shut[id / 64] >> (id % 64) & 1 != 0 {
+            return self.turn[id] as usize;
+        }
+        let last = self.sources.last_sent(id as u16, self.passed_from.min(now), now);
+        last.map_or(self.turn[id] as usize, |to| usize::from(to) + 1)
+    }
+
     /// The first cell of the next queue in turn that is ready.
     #[inline]
     fn serve(&mut self, id: usize, now: u32) -> Option<Cell> {
-        let queue = self.ready.next(id, self.turn[id] as usize)?;
+        let queue = match self.ready.only(id) {
+            Some(queue) => queue,
+            None => self.ready.next(id, self.whose_turn(id, now))?,
+        };
         let count = self.hosts[id].count;
         let voq = &mut self.voqs[self.hosts[id].first + queue];
         let place = voq.head;
@@ -404,8 +477,11 @@ impl Adapters {
         self.backlog[id] -= 1;
         self.cell_slots[id] = self.cell_slots[id].wrapping_add(now.into());
         self.waits[id / 64] &= !(u64::from(self.backlog[id] == 0) << (id % 64));
-        self.sent[id] = self.sent[id].wrapping_add(1);
         self.turn[id] = queue as u32 + 1;
+        self.shut[id / 64] |= 1 << (id % 64);
+        if !self.is_single {
+            self.sent[id] = self.sent[id].wrapping_add(1);
+        }
         if head == NONE {
             self.ready.clear(id, queue);
         }

@@ -61,6 +61,15 @@ impl Ready {
         }
     }
 
+    /// The only ready queue of a host, where it is easily seen that there is just one.
+    #[inline]
+    pub(super) fn only(&self, host: usize) -> Option<usize> {
+        let [summary] = self.summary[host * self.summary_row..][..self.summary_row] else { return None };
+        let place = summary.trailing_zeros() as usize;
+        let word = *self.words[host * self.row..][..self.row].get(place)?;
+        (summary.is_power_of_two() && word.is_power_of_two()).then(|| 64 * place + word.trailing_zeros() as usize)
+    }
+
     /// The first ready queue of a host from `turn` on, round about.
     #[inline]
     pub(super) fn next(&self, host: usize, turn: usize) -> Option<usize> {

@@ -3,22 +3,29 @@
 /// Where a frame goes, which source it came from, when it was made, and whether it ends a burst.
 ///
 /// From the lowest bit on: 32 bits for the slot in which it was generated, 16 for the host
-/// that it goes to, 15 for its source, one for the last frame of a burst.
+/// that it goes to, one for the last frame of a burst, 15 for its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cell(u64);
 
 const TO: u32 = 32;
-const SOURCE: u32 = 48;
-const LAST: u64 = 1 << 63;
+const LAST: u64 = 1 << 48;
+const SOURCE: u32 = 49;
 
 impl Cell {
     /// In no queue.
     pub(super) const NONE: Cell = Cell(0);
 
+    /// What all cells of a source have in common; made in slot 0 for host 0, within a burst.
     #[inline]
-    pub(super) fn new(born: u32, to: u16, source: u16, is_last: bool) -> Cell {
+    pub(super) fn of_source(source: u16) -> Cell {
+        Cell(u64::from(source) << SOURCE)
+    }
+
+    /// A cell of the same source. This one tells no more than the source.
+    #[inline]
+    pub(super) fn made(self, born: u32, to: u16, is_last: bool) -> Cell {
         let last = if is_last { LAST } else { 0 };
-        Cell(u64::from(born) | u64::from(to) << TO | u64::from(source) << SOURCE | last)
+        Cell(self.0 | u64::from(born) | u64::from(to) << TO | last)
     }
 
     #[inline]
@@ -33,7 +40,7 @@ impl Cell {
 
     #[inline]
     pub(super) fn source(self) -> u16 {
-        (self.0 >> SOURCE) as u16 & 0x7fff
+        (self.0 >> SOURCE) as u16
     }
 
     #[inline]

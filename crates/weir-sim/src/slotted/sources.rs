@@ -25,8 +25,9 @@ struct Source {
     emissions: Emissions,
     /// The slot of its next cell.
     due: u64,
-    /// Its destinations: `targets[first_target ..]`.
+    /// Its destinations: so many `targets[first_target ..]`.
     first_target: u32,
+    targets: u32,
     /// The flow to the first of them.
     first_flow: u32,
 }
@@ -40,8 +41,10 @@ struct Batch {
     cells: Vec<Cell>,
     /// Where the cells of each row end.
     ends: [u32; MOST_SLOTS],
-    /// Cells of each source, and where the last one goes.
+    /// Cells of each source, and where the last one goes, unless the batch was changed.
     made: Vec<(u32, u16)>,
+    /// Whether cells were taken out or put in since they were generated.
+    is_changed: bool,
 }
 
 /// Cells that are generated at once, about, and slots of them.
@@ -56,7 +59,7 @@ type Chunk = Vec<Batch>;
 impl Batch {
     fn new(sources: usize) -> Batch {
         let cells = vec![Cell::NONE; slots_at_once(sources) * sources];
-        Batch { from: 0, to: 0, cells, ends: [0; MOST_SLOTS], made: vec![(0, 0); sources] }
+        Batch { from: 0, to: 0, cells, ends: [0; MOST_SLOTS], made: vec![(0, 0); sources], is_changed: false }
     }
 }
 
@@ -83,6 +86,7 @@ impl Drawer {
         let slots = slots_at_once(self.sources.len()) as u32;
         (batch.from, batch.to) = (self.next, self.next.saturating_add(slots).min(self.end));
         self.next = batch.to;
+        batch.is_changed = false;
         let row = self.sources.len() as u32;
         for (end, number) in batch.ends.iter_mut().zip(0..slots) {
             *end = number * row;
@@ -98,13 +102,17 @@ impl Drawer {
             if source.due >= until {
                 continue;
             }
-            let targets = &self.targets[source.first_target as usize..];
-            let sent = if COUNTED { &mut self.sent[source.first_flow as usize..] } else { &mut [] };
+            let targets = &self.targets[source.first_target as usize..][..source.targets as usize];
+            let sent = match COUNTED {
+                true => &mut self.sent[source.first_flow as usize..][..targets.len()],
+                false => &mut [],
+            };
+            let stamp = Cell::of_source(id);
             let (mut made, mut last) = (0_u32, 0);
             // A source generates one cell in a slot at most.
             source.due = source.emissions.draw_slots(until, slot, |at, place, is_last| {
                 let end = &mut ends[at.wrapping_sub(from) as usize % MOST_SLOTS];
-                cells[*end as usize] = Cell::new(at as u32, targets[place as usize], id, is_last);
+                cells[*end as usize] = stamp.made(at as u32, targets[place as usize], is_last);
                 *end = end.wrapping_add(1);
                 if COUNTED {
                     sent[place as usize] = sent[place as usize].wrapping_add(1);
@@ -168,7 +176,8 @@ impl Sources {
         for placed in placed {
             let due = placed.emissions.peek().ps() / slot.ps();
             let (first_target, first_flow) = (targets.len() as u32, placed.first_flow);
-            sources.push(Source { emissions: placed.emissions, due, first_target, first_flow });
+            let of_it = placed.targets.len() as u32;
+            sources.push(Source { emissions: placed.emissions, due, first_target, targets: of_it, first_flow });
             targets.extend(placed.targets);
             host_of.push(placed.host as u16);
         }
@@ -246,18 +255,93 @@ impl Sources {
         number * self.host_of.len()..self.batch.ends[number] as usize
     }
 
-    /// What hosts that send all that is generated at once send in the slots `from .. to`: tells the host of each cell, or of
-    /// many, how many they are, and where the last one goes.
-    pub(super) fn passed(&self, from: u32, to: u32, mut tell: impl FnMut(usize, u32, u16)) {
-        if (from, to) == (self.batch.from, self.batch.to) {
+    /// Takes the cell at `at` out of its slot: it is not sent now. Those at `from .. at` stay, from `kept` on.
+    pub(super) fn take_out(&mut self, from: usize, at: usize, kept: &mut usize) -> Cell {
+        let cell = self.batch.cells[at];
+        self.keep(from..at, kept);
+        self.batch.made[usize::from(cell.source())].0 -= 1;
+        self.batch.is_changed = true;
+        cell
+    }
+
+    /// Those at `rest` are the last that stay of slot `now`.
+    pub(super) fn end_slot(&mut self, now: u32, rest: Range<usize>, mut kept: usize) {
+        self.keep(rest, &mut kept);
+        self.batch.ends[(now - self.batch.from) as usize] = kept as u32;
+    }
+
+    #[inline]
+    fn keep(&mut self, places: Range<usize>, kept: &mut usize) {
+        let count = places.len();
+        if *kept < places.start && count > 0 {
+            self.batch.cells.copy_within(places, *kept);
+        }
+        *kept += count;
+    }
+
+    /// Puts cells that waited among those of slot `now`; none of their sources has one there. They are in order, as the cells
+    /// of a slot are and remain.
+    pub(super) fn put_in(&mut self, now: u32, waited: &mut Vec<Cell>) {
+        let row = self.slot(now);
+        let Batch { from, cells, ends, made, is_changed, .. } = &mut self.batch;
+        *is_changed = true;
+        ends[(now - *from) as usize] = (row.end + waited.len()) as u32;
+        let mut until = row.end;
+        while let Some(cell) = waited.pop() {
+            let from = row.start + cells[row.start..until].partition_point(|other| other.source() < cell.source());
+            cells.copy_within(from..until, from + waited.len() + 1);
+            cells[from + waited.len()] = cell;
+            made[usize::from(cell.source())].0 += 1;
+            until = from;
+        }
+    }
+
+    /// Where the cell goes that `host` sent last in the slots `from .. to`, if it sent any: what is there is what was sent.
+    pub(super) fn last_sent(&self, host: u16, from: u32, to: u32) -> Option<u16> {
+        let of = |cell: &Cell| self.host_of[usize::from(cell.source())];
+        (from..to).rev().find_map(|slot| {
+            let cells = self.cells(self.slot(slot));
+            let cell = cells.get(cells.partition_point(|cell| of(cell) < host))?;
+            (of(cell) == host).then(|| cell.to())
+        })
+    }
+
+    /// What hosts with one source each sent in the slots `from .. to`, once: tells the host of a cell, or of many, how many they
+    /// are, and where the last one goes. Who is told of twice is told where the last one goes the second time.
+    pub(super) fn passed(&mut self, from: u32, to: u32, mut tell: impl FnMut(usize, u32, u16)) {
+        let is_all = (from, to) == (self.batch.from, self.batch.to);
+        let mut senders = 0;
+        if is_all {
             for (&(made, last), &host) in self.batch.made.iter().zip(&self.host_of).filter(|((made, _), _)| *made > 0) {
                 tell(host.into(), made, last);
+                senders += 1;
+            }
+            if self.batch.is_changed {
+                self.find_last(senders, tell);
             }
             return;
         }
         for slot in from..to {
             for &cell in self.cells(self.slot(slot)) {
                 tell(self.host_of[usize::from(cell.source())].into(), 1, cell.to());
+            }
+        }
+    }
+
+    /// Tells where the last cell goes of each of so many hosts. The batch is used up.
+    fn find_last(&mut self, mut senders: usize, mut tell: impl FnMut(usize, u32, u16)) {
+        let row = self.host_of.len();
+        let Batch { cells, ends, made, from, to, .. } = &mut self.batch;
+        for number in (0..(*to - *from) as usize).rev() {
+            for &cell in cells[number * row..ends[number] as usize].iter().rev() {
+                let source = usize::from(cell.source());
+                if mem::take(&mut made[source].0) > 0 {
+                    tell(self.host_of[source].into(), 0, cell.to());
+                    senders -= 1;
+                }
+            }
+            if senders == 0 {
+                return;
             }
         }
     }

@@ -91,6 +91,18 @@ pub(super) struct Output {
 
 /// Cells in the ring of an output; those behind them wait elsewhere.
 const RING: usize = 8;
+/// The same on a star whose inputs are not told apart, where the rings of all outputs stay in the first cache.
+const WIDE_RING: usize = 16;
+
+/// Whether the rings are wide ones.
+const fn has_wide<const BY_INPUT: bool, const STAR: bool>() -> bool {
+    STAR && !BY_INPUT
+}
+
+/// Cells in each ring.
+const fn ring<const BY_INPUT: bool, const STAR: bool>() -> usize {
+    if has_wide::<BY_INPUT, STAR>() { WIDE_RING } else { RING }
+}
 
 impl Output {
     /// What waits.
@@ -115,9 +127,9 @@ impl Output {
         self.cell_slots.wrapping_add(u64::from(self.len()) * u64::from(until))
     }
 
-    /// A peak of the queue is known.
-    fn expect(&mut self, peak: u32) {
-        self.calm = peak.min(self.most).min(RING as u32);
+    /// A peak of the queue is known, and how long its ring is.
+    fn expect(&mut self, peak: u32, ring: usize) {
+        self.calm = peak.min(self.most).min(ring as u32);
     }
 }
 
@@ -156,6 +168,8 @@ pub(super) struct Input {
 pub(super) struct Queues {
     /// By lane, up to a whole word of them.
     pub(super) outputs: Vec<Output>,
+    /// The rings of the lanes of a star, instead of those in `outputs`; else empty.
+    wide: Vec<[Cell; WIDE_RING]>,
     /// The cells behind the ring of each lane, and the links by which they came.
     behind: Vec<VecDeque<(Cell, u32)>>,
     /// Greatest number of cells of each lane after service, since the last look.
@@ -287,7 +301,9 @@ impl Queues {
         };
         let mut outputs: Vec<Output> = lanes.map(output).collect();
         outputs.resize(outputs.len().next_multiple_of(64), output((0, 0)));
+        let is_wide = memories.len() == 1 && !by_input;
         Queues {
+            wide: vec![[Cell::NONE; WIDE_RING]; if is_wide { outputs.len() } else { 0 }],
             behind: vec![VecDeque::new(); outputs.len()],
             peaks: vec![0; outputs.len()],
             grown: vec![0; outputs.len() / 64],
@@ -310,17 +326,40 @@ impl Queues {
         next: &mut usize,
         now: u32,
     ) -> Option<News> {
+        if STAR && self.outputs.len() == 64 {
+            self.admit_to::<BY_INPUT, STAR, true>(routes, uplinks, arrivals, next, now)
+        } else {
+            self.admit_to::<BY_INPUT, STAR, false>(routes, uplinks, arrivals, next, now)
+        }
+    }
+
+    /// The same, to the lanes of one word where they are `FEW`.
+    #[inline(always)]
+    fn admit_to<const BY_INPUT: bool, const STAR: bool, const FEW: bool>(
+        &mut self,
+        routes: &Routes,
+        uplinks: Uplinks,
+        arrivals: &[impl Arrival],
+        next: &mut usize,
+        now: u32,
+    ) -> Option<News> {
         let (outputs, inputs) = (&mut self.outputs[..], &mut self.inputs[..]);
+        let outputs = if FEW { &mut outputs[..64] } else { outputs };
+        let ring = ring::<BY_INPUT, STAR>();
+        let wide = if FEW && has_wide::<BY_INPUT, STAR>() { &mut self.wide[..64] } else { &mut self.wide[..] };
         let (memories, busy) = (&mut self.memories[..], &mut self.busy[..]);
         let arrivals = &arrivals[*next..];
         // On a star, all find room in the memory as long as so many do.
         let room = memories[0].most.saturating_sub(memories[0].level) as usize;
         let is_tight = STAR && room < arrivals.len();
         let (mut taken, mut news) = (arrivals.len(), None);
+        // The lanes that took a cell, where a word holds them all.
+        let mut takers = 0_u64;
         for (number, &arrival) in arrivals.iter().enumerate() {
             let cell = arrival.cell();
             let link = if BY_INPUT || !STAR { arrival.link(uplinks) } else { 0 };
             let lane = match STAR {
+                true if FEW => usize::from(cell.to()) % 64,
                 true => cell.to().into(),
                 false => routes.lane(inputs[link as usize].switch, cell.to(), || uplinks.host(cell)),
             };
@@ -340,32 +379,39 @@ impl Queues {
                 if len >= self.peaks[lane] {
                     self.grown[lane / 64] |= 1 << (lane % 64);
                 }
-                if len >= RING as u32 {
+                if len >= ring as u32 {
                     self.behind[lane].push_back((cell, link));
                 }
             }
-            if !is_crowded || len < RING as u32 {
-                let at = output.tail as usize % RING;
-                output.cells[at] = cell;
+            if !is_crowded || len < ring as u32 {
+                let at = output.tail as usize % ring;
+                match has_wide::<BY_INPUT, STAR>() {
+                    true => wide[lane][at] = cell,
+                    false => output.cells[at] = cell,
+                }
                 if BY_INPUT {
                     output.inputs[at] = link;
                 }
             }
             output.tail = output.tail.wrapping_add(1);
             output.cell_slots = output.cell_slots.wrapping_sub(now.into());
-            let is_sampled = output.tail == output.next_sample;
             if !STAR {
                 let memory = &mut memories[output.switch as usize];
                 memory.level = memory.level.wrapping_add(1);
             }
-            busy[lane / 64] |= 1 << (lane % 64);
+            if FEW {
+                takers |= 1 << lane;
+            } else {
+                busy[lane / 64] |= 1 << (lane % 64);
+            }
             let mut is_alarm = false;
             if BY_INPUT {
                 let input = &mut inputs[link as usize];
                 input.waiting = input.waiting.wrapping_add(1);
                 is_alarm = input.waiting > input.alarm;
             }
-            if is_sampled | is_alarm {
+            let is_sampled = output.tail == output.next_sample;
+            if is_sampled || is_alarm {
                 news = Some(News { cell, link, lane, is_dropped: false, is_alarm, is_sampled });
                 (taken, *next) = (number + 1, *next + number + 1);
                 break;
@@ -373,6 +419,9 @@ impl Queues {
         }
         if STAR {
             memories[0].level = memories[0].level.wrapping_add(taken as u32);
+        }
+        if FEW {
+            busy[0] |= takers;
         }
         news
     }
@@ -389,18 +438,27 @@ impl Queues {
         let first = 64 * word;
         let outputs = self.outputs[first..].first_chunk_mut::<64>()?;
         let (memories, inputs) = (&mut self.memories[..], &mut self.inputs[..]);
+        let ring = ring::<BY_INPUT, STAR>();
+        let wide = if has_wide::<BY_INPUT, STAR>() { &mut self.wide[first..][..64] } else { &mut [] };
         let (mut todo, mut emptied, mut count) = (turn.todo, turn.emptied, turn.count);
         let mut relieved = None;
         while todo != 0 {
             let place = todo.trailing_zeros();
             todo &= todo - 1;
             let output = &mut outputs[place as usize % 64];
-            let at = output.head as usize % RING;
-            let cell = output.cells[at];
-            let link = if BY_INPUT { output.inputs[at] } else { 0 };
-            if output.len() > RING as u32 {
-                let (cell, link) = self.behind[first + place as usize].pop_front().unwrap_or((Cell::NONE, 0));
-                (output.cells[at], output.inputs[at]) = (cell, link);
+            let at = output.head as usize % ring;
+            let (len, link) = (output.len(), if BY_INPUT { output.inputs[at] } else { 0 });
+            let held = match has_wide::<BY_INPUT, STAR>() {
+                true => &mut wide[place as usize % 64][at],
+                false => &mut output.cells[at],
+            };
+            let cell = *held;
+            if len > ring as u32 {
+                let link;
+                (*held, link) = self.behind[first + place as usize].pop_front().unwrap_or((Cell::NONE, 0));
+                if BY_INPUT {
+                    output.inputs[at] = link;
+                }
             }
             output.head = output.head.wrapping_add(1);
             output.cell_slots = output.cell_slots.wrapping_add(now.into());
@@ -440,10 +498,16 @@ impl Queues {
     #[inline(never)]
     fn note_peaks(&mut self, word: usize) {
         for place in bits::of(std::mem::take(&mut self.grown[word])) {
+            let ring = self.ring();
             let (output, peak) = (&mut self.outputs[64 * word + place], &mut self.peaks[64 * word + place]);
             *peak = output.len().max(*peak);
-            output.expect(*peak);
+            output.expect(*peak, ring);
         }
+    }
+
+    /// Cells in each ring.
+    fn ring(&self) -> usize {
+        if self.wide.is_empty() { RING } else { WIDE_RING }
     }
 
     /// The greatest queue of a lane since the last look.
@@ -454,7 +518,8 @@ impl Queues {
     /// Begins to look for the greatest queue of a lane anew.
     pub(super) fn restart_peak(&mut self, lane: usize) {
         self.peaks[lane] = 0;
-        self.outputs[lane].expect(0);
+        let ring = self.ring();
+        self.outputs[lane].expect(0, ring);
         self.grown[lane / 64] |= 1 << (lane % 64);
     }
 
@@ -470,9 +535,10 @@ impl Queues {
 
     /// All cells that wait.
     pub(super) fn all_waiting(&self) -> impl Iterator<Item = Cell> + '_ {
-        let rings = self.outputs.iter().flat_map(|output| {
-            let first = output.len().min(RING as u32);
-            (0..first).map(|i| output.cells[output.head.wrapping_add(i) as usize % RING])
+        let rings = self.outputs.iter().enumerate().flat_map(|(lane, output)| {
+            let ring = self.wide.get(lane).map_or(&output.cells[..], |wide| &wide[..]);
+            let first = output.len().min(ring.len() as u32);
+            (0..first).map(move |i| ring[output.head.wrapping_add(i) as usize % ring.len()])
         });
         rings.chain(self.behind.iter().flatten().map(|&(cell, _)| cell))
     }
