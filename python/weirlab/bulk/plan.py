@@ -119,7 +119,8 @@ def plan_of(scenario: Scenario) -> Plan:
         raise UnsupportedError([scenario.problem("", "has no 'campaign' section")])
     if path_plan(scenario) is None and not isinstance(scenario.testbed, Ssh):
         message = (
-            "a campaign needs a path: 'testbed: {kind: netns, path: emulator}', or 'hops', or kind 'sim'"
+            "a campaign needs a path: write 'path: emulator' for the network of this file, or 'hops', with "
+            "kind 'netns' (real stacks) or 'sim'"
         )
         raise UnsupportedError([scenario.problem("testbed", message)])
     points = [Point(0, {}, scenario)] if scenario.study is None else combinations(scenario, _steps)

@@ -66,13 +66,18 @@ def bulk(
     from weirlab.bulk import plan_of, run_campaign, summaries
     from weirlab.bulk.campaign import LOG
     from weirlab.bulk.tables import interval_table, measurement_table
-    from weirlab.errors import Interrupted
+    from weirlab.errors import InputError, Interrupted, UnitError
     from weirlab.records import save_tables
     from weirlab.report.bulk import advice_text, point_table
     from weirlab.results import claimed_directory, write_json
     from weirlab.units import Span
 
-    most_delay_s = None if most_delay is None else Span.parse(most_delay).s
+    if most_delay is not None and not advise:
+        raise InputError("--most-delay: is for --advise; give that, too")
+    try:
+        most_delay_s = None if most_delay is None else Span.parse(most_delay).s
+    except UnitError as error:
+        raise InputError(f"--most-delay: {error}") from error
     scenario = read_scenario(file, sets)
     plan = plan_of(scenario)  # what cannot run is told before a directory is made
     continued = out is not None and (out / LOG).exists()

@@ -1,0 +1,73 @@
+"""`weir bulk` as a user meets it, in simulated time."""
+
+import json
+
+import pytest
+
+from weirlab.results import Manifest
+
+FILE = """weirlab: 1
+name: small
+testbed: {kind: sim, path: emulator}
+network: {kind: path, ends: [a, b], link: {rate: 20 Mbit/s, delay: 10 ms, framing: none}}
+queues: {bottleneck: {at: a->b, kind: drop-tail, limit: 60 kB}}
+traffic:
+  bulk:
+    from: a
+    to: b
+    streams: 2
+    source: {kind: bulk}
+    transport: {kind: tcp, congestion_control: {kind: reno}, window: 64 KiB}
+  ping: {from: a, to: b, source: {kind: ping, every: 0.5 s}}
+campaign:
+  cycles: 3
+  cycle: [{name: loaded, run: [bulk, ping], for: 6 s}, {name: unloaded, run: ping, for: 2 s}]
+study: {factors: {traffic.bulk.streams: [1, 2]}}
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "small.yaml"
+    path.write_text(FILE)
+    return path
+
+
+def test_a_campaign_prints_its_points_keeps_them_and_goes_on_without_measuring_again(weir, file, tmp_path):
+    out = tmp_path / "kept"
+    first = weir("bulk", str(file), "--out", str(out), "--json")
+    assert first.code == 0, first.err
+    document = json.loads(first.out)
+    assert [point["transfers"] for point in document["points"]] == [3, 3]
+    log = (out / "measurements.jsonl").read_bytes()
+    again = weir("bulk", str(file), "--out", str(out), "--advise", "--most-delay", "100 ms")
+    assert again.code == 0, again.err
+    assert f"continued {out}" in again.err
+    assert "Limited by" in again.out
+    assert (out / "measurements.jsonl").read_bytes() == log
+    assert Manifest.read(out).status == "complete"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--most-delay", "10 ms"], "--most-delay: is for --advise; give that, too"),
+        (["--advise", "--most-delay", "10"], "--most-delay: write a duration with its unit"),
+        (["--set", "traffic.bulk.transport.congestion_control.kind=vegas"], "unknown kind 'vegas'"),
+        (["--set", "campaign="], "campaign: is missing"),
+        (["--set", "testbed.path="], "a campaign needs a path: write 'path: emulator'"),
+    ],
+)
+def test_what_cannot_be_is_told_before_a_directory_is_made(weir, file, tmp_path, words, said):
+    outcome = weir("bulk", str(file), "--out", str(tmp_path / "kept"), *words)
+    assert outcome.code == 2
+    assert said in outcome.err
+    assert not (tmp_path / "kept").exists()
+
+
+def test_another_campaign_is_not_continued(weir, file, tmp_path):
+    out = str(tmp_path / "kept")
+    assert weir("bulk", str(file), "--out", out).code == 0
+    outcome = weir("bulk", str(file), "--out", out, "--set", "campaign.cycles=4")
+    assert outcome.code == 2
+    assert "scenario.campaign.cycles was 3 there and is 4 here" in outcome.err
