@@ -13,7 +13,7 @@ from weirlab.cli import app
 from weirlab.records import Records
 from weirlab.runs import run, simulate
 from weirlab.scenario import load
-from weirlab.trace import Finding, diagnose_records
+from weirlab.trace import Finding, diagnose, diagnose_records, probing, read_trace
 
 ALONE = {"traffic.cross.start": "7.4 s", "traffic.cross.stop": "7.5 s"}
 
@@ -68,6 +68,24 @@ def test_alone_on_the_link_nothing_but_the_tails_is_wrong() -> None:
     findings = found(records_of("rapid-flawed", **ALONE))
     assert set(findings) == {"tail-spill"}
     assert findings["tail-spill"].values["after_excess_ratio"] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("scenario", "kinds"),
+    [
+        ("rapid-ideal", set()),
+        ("rapid-better", set()),
+        ("rapid-flawed", {"ramp-lost", "repeated-recovery"}),
+    ],
+)
+def test_a_capture_alone_tells_lost_ramps_and_recoveries_and_blames_no_ideal_sender(
+    tmp_path: Path, scenario: str, kinds: set[str]
+) -> None:
+    wire = {"frames": ["left-0->left", "left->left-0"], "as": "pcapng"}
+    run(load(scenario, {"record.wire": wire, "measure": {}}), threads=1).save(tmp_path)
+    trace = read_trace(tmp_path / "wire-0.pcapng")
+    assert trace["details"].get_column("stream_packets").to_list()[0] == 80
+    assert {finding.kind for finding in diagnose(trace)} & set(probing.KINDS) == kinds
 
 
 def test_books_that_do_not_balance_are_told(flawed: Records) -> None:

@@ -28,6 +28,8 @@ SPILT_SHARE = 0.1
 """Share of streams that may begin so."""
 _SLOWER = 0.8
 """In recoveries a sender is slowed down when it keeps less than this share of its throughput (III)."""
+_LEAST_STREAMS = 10
+"""Streams that are no trains below which ramps are not judged."""
 _EVIDENCE = 10
 
 
@@ -46,8 +48,9 @@ def probing_findings(trace: Trace) -> Iterator[Finding]:
 
 def _ramps(flow: int, streams: pl.DataFrame) -> Iterator[Finding]:
     counts = dict(streams.group_by("name").len().iter_rows())
-    probing = streams.filter(pl.col("name") != "recovery")
-    if probing.is_empty():
+    # A train is all that a sender that asks for the link's rate can send, and tells nothing by itself.
+    probing = streams.filter(~pl.col("name").is_in(["recovery", "train"]))
+    if probing.height < _LEAST_STREAMS:
         return
     intact = float(probing.select((pl.col("name") == "ramp").mean()).item())
     if intact >= INTACT:
@@ -58,7 +61,8 @@ def _ramps(flow: int, streams: pl.DataFrame) -> Iterator[Finding]:
         "ramp-lost",
         "problem",
         "Probe streams lost their ramp",
-        f"Only {intact:.0%} of {probing.height} streams have gaps that fall exponentially ({words}). "
+        f"Only {intact:.0%} of the {probing.height:,} streams that are no trains at the line's rate have "
+        f"gaps that fall exponentially ({words}). "
         "Estimates that rest on the others are worth nothing.",
         flow,
         {"intact_ratio": intact, "streams": float(probing.height)},

@@ -156,15 +156,20 @@ fn usual_distance(returns: &[usize]) -> Option<usize> {
     (most.len() >= LEAST_RETURNS && most.len() as f64 >= SHARE * all as f64).then(|| most[0])
 }
 
-/// Where the stream after the one at `start` begins: at a return near its end, else after `packets`. A return behind
-/// nothing but packets at line rate is no beginning: these are the head of the stream.
+/// Where the stream after the one at `start` begins: at a return near its end; else, as after a stream that losses have cut
+/// short, at an earlier one that another follows after `packets`; else after `packets`. A return behind nothing but packets
+/// at line rate is no beginning: these are the head of the stream.
 fn next_start(returns: &[usize], start: usize, packets: usize, at_line: impl Fn(usize) -> bool) -> usize {
     let wanted = start + packets;
     let near = packets / 8;
     let place = returns.partition_point(|&at| at + near < wanted);
     match returns.get(place) {
         Some(&at) if at <= wanted + near && (at <= wanted || !(wanted..at).all(at_line)) => at,
-        _ => wanted,
+        _ => {
+            let first = returns.partition_point(|&at| at < start + SHORTEST);
+            let mut earlier = returns[first..].iter().take_while(|&&at| at < wanted);
+            earlier.find(|&&at| returns.binary_search(&(at + packets)).is_ok()).copied().unwrap_or(wanted)
+        }
     }
 }
 
@@ -282,6 +287,18 @@ mod tests {
         let (packets, kinds) = kinds(&gaps, GIGABIT);
         assert_eq!(packets, Some(80));
         assert!(kinds.len() >= 18 && kinds.iter().all(|kind| *kind == Shape::Ramp), "{kinds:?}");
+    }
+
+    #[test]
+    fn after_a_stream_that_was_cut_short_the_others_are_found_again() {
+        let mut gaps: Vec<u64> = (0..10).flat_map(|_| ramp(20_000.0)).collect();
+        gaps.extend(&ramp(20_000.0)[..33]);
+        gaps.extend((0..10).flat_map(|_| ramp(20_000.0)));
+        let found = find(&rows(&gaps), GIGABIT);
+        assert_eq!(found.packets, Some(80));
+        let lengths: Vec<u32> = found.streams.iter().map(|stream| stream.packets).collect();
+        assert_eq!(lengths.iter().filter(|&&packets| packets != 80).collect::<Vec<_>>(), [&33], "{lengths:?}");
+        assert!(found.streams.iter().all(|stream| stream.kind == Shape::Ramp));
     }
 
     #[test]
