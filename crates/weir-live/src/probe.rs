@@ -1,7 +1,8 @@
 //! Probes of a path: UDP datagrams that live for a number of hops, and the ICMP messages that answer them.
 //!
 //! The answers come through the error queue of the socket that sent the probes (IP_RECVERR, IPV6_RECVERR), stamped by
-//! the kernel when they arrived: no privilege is needed, and nobody else's ICMP is seen. An answer is matched to its
+//! the kernel when they arrived: no privilege is needed, and nobody else's ICMP is seen. It stamps departures, too: what
+//! this host does between a look at the clock and its network device is no part of a round trip. An answer is matched to its
 //! probe by what it quotes of it: a token of the plan, and the number of the probe. Routers that quote the headers
 //! only are told apart by port: [`Ports::Rotating`], at the price that routers with several equal paths may send the
 //! probes different ways.
@@ -17,7 +18,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt};
+use nix::sys::socket::{
+    ControlMessageOwned, MsgFlags, SockaddrStorage, TimestampingFlag, recvmsg, setsockopt, sockopt,
+};
 use weir_core::rng::Seed;
 use weir_core::units::{Bytes, Span, Time};
 
@@ -98,7 +101,7 @@ pub struct Answer {
     pub word: Word,
     /// UDP payload that the answer quoted.
     pub quoted: Bytes,
-    /// From before the probe was handed to the kernel to the arrival of the answer.
+    /// From when the probe was sent to the arrival of the answer.
     pub rtt: Span,
 }
 
@@ -107,8 +110,11 @@ pub struct Answer {
 pub struct Report {
     /// Where the probes came from.
     pub source: SocketAddr,
-    /// When each was sent; none: this host could not.
+    /// When each was sent: handed to the network device as the kernel stamped it or, where it does not say, just
+    /// before it was handed to the kernel. None: this host could not.
     pub sent: Vec<Option<Time>>,
+    /// How many of these times are the kernel's.
+    pub stamped: u64,
     /// The first answer to each.
     pub answers: Vec<Option<Answer>>,
     /// Further answers to probes that had one.
@@ -177,6 +183,8 @@ struct Prober<'a> {
     open: VecDeque<usize>,
     /// The probe that this host refuses at the moment: its own messages quote nothing.
     refused: Option<usize>,
+    /// The probe that was sent last, and when the kernel had taken it.
+    last: Option<(usize, Time)>,
     report: Report,
 }
 
@@ -204,9 +212,11 @@ impl<'a> Prober<'a> {
             payload,
             open: VecDeque::new(),
             refused: None,
+            last: None,
             report: Report {
                 source: SocketAddr::new(source, port),
                 sent: vec![None; count],
+                stamped: 0,
                 answers: vec![None; count],
                 duplicates: 0,
                 strangers: 0,
@@ -271,7 +281,10 @@ impl<'a> Prober<'a> {
             let now = self.clock.now();
             self.report.sent[number] = Some(now);
             match self.socket.send_to(&self.payload[..length], target) {
-                Ok(_) => break,
+                Ok(_) => {
+                    self.last = Some((number, self.clock.now()));
+                    break;
+                }
                 Err(error) => {
                     let told = Errno::from_raw(error.raw_os_error().unwrap_or(0));
                     let passing = matches!(
@@ -329,6 +342,10 @@ impl<'a> Prober<'a> {
     }
 
     fn take(&mut self, message: &Message) {
+        if message.is_departure {
+            self.take_departure(message);
+            return;
+        }
         let Some(number) = self.number(message) else {
             self.report.strangers += 1;
             return;
@@ -338,14 +355,30 @@ impl<'a> Prober<'a> {
             return;
         }
         let sent = self.report.sent[number].unwrap_or(Time::ZERO);
-        let arrived_ns = message.stamp_ns - self.offset_ns;
-        let arrived = Time::from_ps(u64::try_from(arrived_ns).unwrap_or(0).saturating_mul(1_000));
-        let rtt = arrived.saturating_since(sent);
+        let rtt = self.time_of(message).saturating_since(sent);
         if rtt > self.plan.timeout {
             return;
         }
         let quoted = Bytes::new(message.quoted.len() as u64);
         self.report.answers[number] = Some(Answer { from: message.from, word: message.word, quoted, rtt });
+    }
+
+    /// The stamp of a probe that left. It is that of the last one if it lies within the call that sent it: one that
+    /// waited in a queue of this host, or that a stamp cannot be told of, keeps its time from before the call.
+    fn take_departure(&mut self, message: &Message) {
+        let Some((number, taken)) = self.last else { return };
+        let left = self.time_of(message);
+        if self.report.sent[number].is_some_and(|before| before <= left) && left <= taken {
+            self.report.sent[number] = Some(left);
+            self.report.stamped += 1;
+            self.last = None;
+        }
+    }
+
+    /// When the kernel stamped a message.
+    fn time_of(&self, message: &Message) -> Time {
+        let ns = u64::try_from(message.stamp_ns - self.offset_ns).unwrap_or(0);
+        Time::from_ps(ns.saturating_mul(1_000))
     }
 
     /// Which probe a message is about.
@@ -381,6 +414,8 @@ fn tag(quoted: &[u8]) -> Option<(u32, usize)> {
 
 /// One entry of the error queue.
 struct Message {
+    /// It tells nothing but when a probe left.
+    is_departure: bool,
     from: Option<IpAddr>,
     word: Word,
     /// Where the probe went.
@@ -414,6 +449,9 @@ fn prepare(socket: &UdpSocket, is_ipv4: bool) -> Result<(), LiveError> {
     .map_err(|errno| LiveError::system("ask for messages about probes", errno))?;
     setsockopt(socket, sockopt::ReceiveTimestampns, &true)
         .map_err(|errno| LiveError::system("ask for receive stamps", errno))?;
+    // Where departures are not stamped, the time before the call stands.
+    let departures = TimestampingFlag::SOF_TIMESTAMPING_TX_SOFTWARE | TimestampingFlag::SOF_TIMESTAMPING_OPT_TSONLY;
+    let _ = setsockopt(socket, sockopt::Timestamping, &departures);
     // SAFETY: the pointer is to a live local of the size told; the descriptor is open as long as `socket` is borrowed.
     let answer = unsafe {
         libc::setsockopt(
@@ -465,6 +503,7 @@ fn receive(socket: &UdpSocket) -> Result<Option<Message>, LiveError> {
     quoted.truncate(length);
     let local = error.ee_origin == libc::SO_EE_ORIGIN_LOCAL;
     Ok(Some(Message {
+        is_departure: error.ee_origin == libc::SO_EE_ORIGIN_TIMESTAMPING,
         from: if local { None } else { from },
         word: word(&error),
         port: port.unwrap_or(0),
@@ -527,6 +566,7 @@ mod tests {
                 assert!(answer.rtt > Span::ZERO && answer.rtt < Span::from_ms(400));
             }
             assert_eq!((report.duplicates, report.strangers, report.replies), (0, 0, 0));
+            assert_eq!(report.stamped, 10, "departures that the kernel stamped");
         }
     }
 
