@@ -32,20 +32,16 @@ def test_four_probing_connections_take_what_is_left_and_share_it(rapid: Mapping[
 
 
 @pytest.mark.parametrize("elasticity", ["0", "0.2"])
-def test_shares_beside_constant_traffic_become_equal_where_the_target_falls_with_the_rate(
-    elasticity: str,
-) -> None:
-    """With one target for all, each is told the same slack: what they differ by, they keep."""
+def test_shares_beside_constant_traffic_become_equal(elasticity: str) -> None:
+    """With one target for all each is told the same slack, but each sees the ramps of the others as chance, and a
+    shortfall lowers a rate by more than an excess raises it."""
     backlog = {"target": "1.1 ms", "within": "40 ms", "elasticity": elasticity}
     control = "traffic.rivals.transport.congestion_control.backlog"
     done = run(load("rapid-rivals", {"study": None, control: backlog}), seed=1)
     values = {row["measure"]: row["value"] for row in evaluate(done).iter_rows(named=True)}
-    if elasticity == "0":
-        assert values["jain"] < 0.9
-    else:
-        assert values["jain"] > 0.97
-        assert values["rate"] > 0.99 * (1e9 - 300e6 * 1536 / 1470) * 1518 / 1538
-        assert values["lost"] < 0.002
+    assert values["jain"] > 0.97
+    assert values["rate"] > 0.99 * (1e9 - 300e6 * 1536 / 1470) * 1518 / 1538
+    assert values["lost"] < 0.002
 
 
 @pytest.mark.parametrize("control", ["reno", "cubic"])

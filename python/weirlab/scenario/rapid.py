@@ -126,7 +126,7 @@ class Backlog(Model):
     """What differs from it is to be made up for in this time."""
     elasticity: Number = 0.0
     """The target grows by (greatest rate / own rate) to this power, so that senders that share a queue come
-    to the same rate. 0: it is the same for all, and their shares stay what they were."""
+    to the same rate. 0: it is the same for all."""
 
 
 class Rapid(Model):

@@ -36,7 +36,7 @@ pub struct Backlog {
     /// What differs from it is to be made up for in this time.
     pub within_ps: Span,
     /// The queue aimed at is longer by (greatest rate / own rate) to this power: senders that share a queue come to the
-    /// same rate then. 0: all aim at the same one, and their shares stay what they were.
+    /// same rate then. 0: all aim at the same one.
     pub elasticity: f64,
 }
 

@@ -6,12 +6,17 @@ use super::sample::{Step, delays};
 /// A queue of the link's rate C that others fill at C - a: a step of `bits` in the time g changes its delay by
 /// `(bits - a g) / C`, down to 0. Of all a, the one whose delays are nearest to those seen, by least squares.
 ///
-/// Unlike a turning point, it rests on every sample: bursts of others and errors of stamps average out. Where the queue
-/// never empties, it measures by how much it grew over the whole stream. Of the delay that the stream begins with, any
-/// part may be that of a receiver that held packets back instead: that part is fitted, too.
+/// Unlike a turning point, it rests on every sample: bursts of others and errors of stamps average out. Of the delay that
+/// the stream begins with, any part may be that of a receiver that held packets back instead: that part is fitted, too.
+///
+/// Where the queue never empties, nothing needs to be fitted: what the link carried in the time of the stream is known,
+/// and how much the queue grew. What is left of it is what others sent.
 pub(super) fn estimate(steps: &[Step], terms: &Terms) -> Estimate {
     let path = Path { steps, seen: &delays(steps), link: terms.link.bps() as f64 };
     let most = (terms.high.bps() as f64).min(path.link);
+    if path.is_never_empty(terms.backlog_s) {
+        return path.explained(path.balance().clamp(0.0, most), terms);
+    }
     let (mut rate, mut least, mut end) = (most, f64::INFINITY, 0.0);
     for part in (0..=PARTS).rev() {
         let start = terms.backlog_s * f64::from(part) / f64::from(PARTS);
@@ -34,8 +39,7 @@ pub(super) fn estimate(steps: &[Step], terms: &Terms) -> Estimate {
     if rate >= most * ALL && end < EMPTY_BITS / path.link {
         return terms.nothing_grew();
     }
-    let grows = steps.iter().position(|step| step.rate() > rate).unwrap_or(steps.len() - 1);
-    terms.grew(rate, grows, steps.len() - grows)
+    path.explained(rate, terms)
 }
 
 /// What a stream met.
@@ -46,6 +50,32 @@ struct Path<'a> {
 }
 
 impl Path<'_> {
+    /// Whether every sample of a stream that met a delay of `backlog` at first was delayed by more than a queue that
+    /// empties now and then shows, and by more than the receiver may have held it back.
+    fn is_never_empty(&self, backlog: f64) -> bool {
+        let frame = self.steps.iter().map(|step| step.bits).fold(f64::INFINITY, f64::min);
+        // What arrived together had been gathered, at most since what came before.
+        let gathered = self.steps.iter().filter(|step| step.bits > frame);
+        let held = gathered.map(|step| step.recv_gap).fold(0.0, f64::max);
+        let least = self.seen.iter().copied().fold(f64::INFINITY, f64::min);
+        backlog + least > held.max(EMPTY_BITS / self.link)
+    }
+
+    /// The available bandwidth where the queue was never empty: what was sent, less what the queue grew by, over the time
+    /// that the sending took.
+    fn balance(&self) -> f64 {
+        let sent: f64 = self.steps.iter().map(|step| step.bits).sum();
+        let time: f64 = self.steps.iter().map(|step| step.send_gap).sum();
+        let grown = self.seen.last().copied().unwrap_or(0.0) * self.link;
+        (sent - grown) / time.max(1e-12)
+    }
+
+    /// The available bandwidth is `rate`: the queue grew from the first step on that is faster.
+    fn explained(&self, rate: f64, terms: &Terms) -> Estimate {
+        let grows = self.steps.iter().position(|step| step.rate() > rate).unwrap_or(self.steps.len() - 1);
+        terms.grew(rate, grows, self.steps.len() - grows)
+    }
+
     /// Sum of the squared differences from what would be seen behind a queue that delays by `start` at first, but for
     /// a delay that all samples share.
     fn misfit(&self, start: f64, rate: f64) -> f64 {

@@ -207,6 +207,35 @@ fn the_fluid_estimator_is_near_the_truth_under_every_cross_traffic() {
     }
 }
 
+/// By chance others send more or less while a stream lasts: what is left over it is not what is left on average.
+#[test]
+fn where_the_queue_never_empties_the_fluid_estimator_tells_what_was_left_over_each_stream() {
+    let fluid = config(Estimator::Fluid {});
+    // More than there is room for, so that the queue only grows: 269 are available.
+    let rate = 330.0;
+    let gaps = ramp().gaps(mbps(rate), PACKET, LINK);
+    let high = Ramp::ends(&gaps, PACKET).1;
+    for cross in [Cross::Bursts(731.0), Cross::Poisson(731.0), Cross::Constant(731.0)] {
+        let streams = streams(&ramp(), rate, cross, 200);
+        let arrivals = cross.arrivals(streams[199][79].sent);
+        let mut spread = (f64::INFINITY, 0.0_f64);
+        for stream in &streams[40..] {
+            let (first, last) = (stream[0], stream[79]);
+            let others = arrivals.iter().filter(|&&at| at > first.sent && at <= last.sent).count() as f64;
+            let truth = 1e9 - others * 12_304.0 / (last.sent - first.sent).as_secs_f64();
+            let backlog = (first.received - first.sent - TIME).as_secs_f64();
+            assert!(backlog > 1e-3, "the queue holds much: {backlog}");
+            let terms = Terms { high, link: LINK, backlog_s: backlog };
+            let found = rapid::estimate(&fluid, stream, &terms).expect("samples").rate_bps;
+            assert!((found / truth - 1.0).abs() < 1e-3, "{cross:?}: {found}, not {truth}");
+            spread = (spread.0.min(truth), spread.1.max(truth));
+        }
+        if matches!(cross, Cross::Poisson(_)) {
+            assert!(spread.1 - spread.0 > 0.2 * 269e6, "{cross:?}: there is something to tell apart: {spread:?}");
+        }
+    }
+}
+
 #[test]
 fn an_empty_path_gives_the_highest_rate_that_was_tried() {
     for estimator in [trend(), smooth(), gap(Span::from_us(1), 1), chirp(), Estimator::Fluid {}] {
