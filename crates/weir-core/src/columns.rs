@@ -24,6 +24,15 @@ pub struct Table {
     pub columns: Vec<(&'static str, Column)>,
 }
 
+impl Table {
+    /// The same table with the columns of another, of as many rows, behind its own.
+    #[must_use]
+    pub fn with(mut self, other: Table) -> Table {
+        self.columns.extend(other.columns);
+        self
+    }
+}
+
 /// A [`Table`] of rows: `table!("name": rows => |row| column: KIND = value, ...)`, with a [`Column`] variant for each kind.
 #[macro_export]
 macro_rules! table {

@@ -124,9 +124,8 @@ mod live {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use pyo3::types::PyList;
-    use weir_core::rapid::{Outcome, ProbeState};
+    use weir_core::rapid::{Outcome, ProbeState, tables};
     use weir_core::table;
-    use weir_core::units::Time;
     use weir_live::LiveError;
     use weir_live::host::{Priority, Seat, Seated};
     use weir_live::rapid::keys::Key;
@@ -297,7 +296,7 @@ mod live {
         answer.set_item("gaps", kept_as_dict(py, &report.kept)?)?;
         answer.set_item("outcomes", Outcome::NAMES.to_vec())?;
         answer.set_item("states", ProbeState::NAMES.to_vec())?;
-        answer.set_item("tables", tables(py, &report)?)?;
+        answer.set_item("tables", tables_of(py, &report)?)?;
         Ok(answer)
     }
 
@@ -312,40 +311,12 @@ mod live {
         Ok(answer)
     }
 
-    fn tables<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
+    fn tables_of<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
         let unknown = |span: Option<weir_core::units::Span>| span.map_or(f64::NAN, |span| span.ps() as f64);
-        let instant = |time: Option<Time>| time.map_or(f64::NAN, |time| time.ps() as f64);
         let tables = vec![
-            table!("streams": &report.log.streams => |row|
-                stream: U64 = row.stream,
-                t_ps: U64 = row.started.ps(),
-                end_ps: U64 = row.ended.ps(),
-                closed_ps: U64 = row.closed.ps(),
-                packets: U32 = row.packets,
-                samples: U32 = row.samples,
-                rate_bps: U64 = row.rate.bps(),
-                low_rate_bps: U64 = row.low.bps(),
-                high_rate_bps: U64 = row.high.bps(),
-                outcome: U32 = row.outcome as u32,
-                available_bps: F64 = row.available_bps.unwrap_or(f64::NAN),
-                excursion_start: F64 = row.excursion.map_or(f64::NAN, |excursion| f64::from(excursion.0)),
-                excursion_gaps: F64 = row.excursion.map_or(f64::NAN, |excursion| f64::from(excursion.1)),
-                next_rate_bps: U64 = row.next_rate.bps(),
-                backlog_ps: F64 = unknown(row.backlog),
-                fitting_gaps: U32 = row.fitting,
-                spilt_gaps: U32 = row.spilt,
-            ),
-            table!("states": &report.log.states => |row|
-                t_ps: U64 = row.0.ps(),
-                state: U32 = row.1 as u32,
-            ),
-            table!("packets": &report.log.packets => |row|
-                stream: U64 = row.stream,
-                place: U32 = row.place,
-                due_ps: U64 = row.due.ps(),
-                left_ps: U64 = row.left.ps(),
-                received_ps: F64 = instant(row.received),
-            ),
+            tables::streams(&report.log.streams),
+            tables::states(&report.log.states),
+            tables::packets(&report.log.packets),
             table!("rates": &report.intervals => |row|
                 end_ps: U64 = row.end.ps(),
                 acked_bytes: U64 = row.acked,

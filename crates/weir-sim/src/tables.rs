@@ -2,7 +2,7 @@
 
 use weir_core::columns::Table;
 use weir_core::estimation::{Aggregate, Ending, Quantity, Verdict};
-use weir_core::rapid::{Outcome, ProbeState};
+use weir_core::rapid::{Log, Outcome, ProbeState, tables};
 use weir_core::table;
 use weir_core::units::{Span, Time};
 
@@ -235,48 +235,21 @@ impl Tables {
                 left_out_frames: U64 = row.left_out,
                 content: Blob = row.content.clone(),
             ),
-            table!("probe_streams":
-                each(batch, |run| run.probing.iter().flat_map(|(id, log)| log.streams.iter().map(move |row| (*id, row))))
-                => |(i, (id, row))|
+            table!("probe_streams": logged(batch, |log| &log.streams) => |(i, id, _)|
                 replicate: U32 = i,
                 connection: U32 = id,
-                stream: U64 = row.stream,
-                t_ps: U64 = row.started.ps(),
-                end_ps: U64 = row.ended.ps(),
-                closed_ps: U64 = row.closed.ps(),
-                packets: U32 = row.packets,
-                samples: U32 = row.samples,
-                rate_bps: U64 = row.rate.bps(),
-                low_rate_bps: U64 = row.low.bps(),
-                high_rate_bps: U64 = row.high.bps(),
-                outcome: U32 = row.outcome as u32,
-                available_bps: F64 = row.available_bps.unwrap_or(f64::NAN),
-                excursion_start: F64 = row.excursion.map_or(f64::NAN, |excursion| f64::from(excursion.0)),
-                excursion_gaps: F64 = row.excursion.map_or(f64::NAN, |excursion| f64::from(excursion.1)),
-                next_rate_bps: U64 = row.next_rate.bps(),
-                backlog_ps: F64 = unknown(row.backlog),
-                fitting_gaps: U32 = row.fitting,
-                spilt_gaps: U32 = row.spilt,
-            ),
-            table!("probe_states":
-                each(batch, |run| run.probing.iter().flat_map(|(id, log)| log.states.iter().map(move |row| (*id, row))))
-                => |(i, (id, row))|
+            )
+            .with(tables::streams(logged(batch, |log| &log.streams).map(|row| row.2))),
+            table!("probe_states": logged(batch, |log| &log.states) => |(i, id, _)|
                 replicate: U32 = i,
                 connection: U32 = id,
-                t_ps: U64 = row.0.ps(),
-                state: U32 = row.1 as u32,
-            ),
-            table!("probe_packets":
-                each(batch, |run| run.probing.iter().flat_map(|(id, log)| log.packets.iter().map(move |row| (*id, row))))
-                => |(i, (id, row))|
+            )
+            .with(tables::states(logged(batch, |log| &log.states).map(|row| row.2))),
+            table!("probe_packets": logged(batch, |log| &log.packets) => |(i, id, _)|
                 replicate: U32 = i,
                 connection: U32 = id,
-                stream: U64 = row.stream,
-                packet: U32 = row.place,
-                due_ps: U64 = row.due.ps(),
-                sent_ps: U64 = row.left.ps(),
-                received_ps: F64 = instant(row.received),
-            ),
+            )
+            .with(tables::packets(logged(batch, |log| &log.packets).map(|row| row.2))),
             table!("bandwidth_estimates":
                 each(batch, |run| numbered(&run.estimation).flat_map(|(id, log)| log.estimates.iter().map(move |row| (id, row))))
                 => |(i, (id, row))|
@@ -385,6 +358,13 @@ fn resent(id: u32, row: &ConnectionTotals) -> impl Iterator<Item = (u32, (u32, u
 
 fn numbered<T>(rows: &[T]) -> impl Iterator<Item = (u32, &T)> {
     (0..).zip(rows)
+}
+
+/// What the logs of probing connections hold, each row with the numbers of the replicate and of the connection.
+fn logged<'a, T: 'a>(batch: &'a [Totals], of: fn(&Log) -> &[T]) -> impl Iterator<Item = (u32, u32, &'a T)> {
+    let rows =
+        move |run: &'a Totals| run.probing.iter().flat_map(move |(id, log)| of(log).iter().map(move |row| (*id, row)));
+    each(batch, rows).map(|(replicate, (connection, row))| (replicate, connection, row))
 }
 
 /// The rows of every replicate, each with the replicate's number.

@@ -23,6 +23,7 @@ mod noise;
 mod probing;
 mod ramp;
 mod sample;
+pub mod tables;
 mod trend;
 
 use serde::{Deserialize, Serialize};

@@ -306,7 +306,7 @@ def _explained(error: Exception) -> Exception:
 def _tables(told: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
     """The tables of a transfer, with times in seconds since data was first sent."""
     raw = {name: pl.DataFrame(columns) for name, columns in told["tables"].items()}
-    streams = raw["streams"].select(
+    streams = raw["probe_streams"].select(
         "stream",
         _seconds("t_ps").alias("start_s"),
         _seconds("end_ps").alias("end_s"),
@@ -336,11 +336,11 @@ def _tables(told: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
         "flight_bytes",
         (pl.col("probes") == 1).alias("sends_streams"),
     )
-    packets = raw["packets"].select(
+    packets = raw["probe_packets"].select(
         "stream",
-        "place",
+        pl.col("packet").alias("place"),
         _seconds("due_ps").alias("due_s"),
-        _seconds("left_ps").alias("left_s"),
+        _seconds("sent_ps").alias("left_s"),
         (_known("received_ps") / 1e12).alias("received_s"),
     )
     gaps = pl.DataFrame(
@@ -349,7 +349,7 @@ def _tables(told: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
         else {"quantile": [], "error_s": []},
         schema={"quantile": pl.Float64, "error_s": pl.Float64},
     )
-    losses = _losses(raw["states"], told["states"])
+    losses = _losses(raw["probe_states"], told["states"])
     return {"streams": streams, "rates": rates, "losses": losses, "gaps": gaps, "packets": packets}
 
 
