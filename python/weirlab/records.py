@@ -119,6 +119,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
         "timeouts",
         "recoveries",
         "recovery_failures",
+        "spurious_recoveries",
         "ecn_reductions",
         "duplicate_acks",
         "rtt_samples",

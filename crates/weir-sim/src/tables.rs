@@ -195,6 +195,7 @@ impl Tables {
                 timeouts: U64 = row.sender.timeouts,
                 recoveries: U64 = row.sender.recoveries,
                 recovery_failures: U64 = row.sender.recovery_failures,
+                spurious_recoveries: U64 = row.sender.spurious_recoveries,
                 ecn_reductions: U64 = row.sender.ecn_reductions,
                 duplicate_acks: U64 = row.sender.duplicate_acks,
                 rtt_samples: U64 = row.sender.rtt_samples,

@@ -83,8 +83,18 @@ pub struct Acked {
 pub struct Allowance {
     /// Bytes in flight.
     pub window: Bytes,
-    /// Rate of leaving, frames without preamble and gap; none: at once.
-    pub pacing: Option<Rate>,
+    /// How what may be sent is spread over time; none: it leaves at once.
+    pub pacing: Option<Pacing>,
+}
+
+/// How fast segments leave, and how many together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pacing {
+    /// Rate of leaving, frames without preamble and gap.
+    pub rate: Rate,
+    /// Data that leaves together, as far as there is so much to send; after it the sender waits for as long as it takes at
+    /// the rate. Less than two segments: each leaves by itself.
+    pub quantum: Bytes,
 }
 
 /// A segment that leaves for the first time.
@@ -136,6 +146,12 @@ pub trait CongestionControl {
 
     /// What was lost is repaired, and what was reduced stays so: the sender is open again.
     fn on_repaired(&mut self, now: Time) {
+        let _ = now;
+    }
+
+    /// What was repaired since segments were last taken for lost, had not been lost; told before
+    /// [`CongestionControl::on_repaired`].
+    fn on_spurious(&mut self, now: Time) {
         let _ = now;
     }
 
@@ -297,6 +313,10 @@ impl CongestionControl for Controller {
 
     fn on_repaired(&mut self, now: Time) {
         delegate!(self, controller => controller.on_repaired(now));
+    }
+
+    fn on_spurious(&mut self, now: Time) {
+        delegate!(self, controller => controller.on_spurious(now));
     }
 
     fn keeps_model(&self) -> bool {

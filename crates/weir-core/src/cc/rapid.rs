@@ -1,6 +1,6 @@
 //! Rapid over TCP: p-streams, and a window only while losses are repaired.
 
-use crate::cc::{Acked, Allowance, Cause, CongestionControl, Departed, SenderEvent};
+use crate::cc::{Acked, Allowance, Cause, CongestionControl, Departed, Pacing, SenderEvent};
 use crate::rapid::{self, Probing};
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -74,7 +74,8 @@ impl CongestionControl for Rapid {
 
     #[inline]
     fn allowance(&self) -> Allowance {
-        let pacing = self.repair.filter(|_| !self.is_on());
+        let repair = self.repair.filter(|_| !self.is_on());
+        let pacing = repair.map(|rate| Pacing { rate, quantum: Bytes::ZERO });
         Allowance { window: Bytes::new(self.window), pacing }
     }
 

@@ -29,6 +29,8 @@ pub struct SenderCounters {
     pub recovery_failures: u64,
     /// TCPSackRecovery, TCPRenoRecovery: how often losses began to be repaired.
     pub recoveries: u64,
+    /// How often losses were repaired and, as turned out, none of them was one.
+    pub spurious_recoveries: u64,
     /// Reductions of the window because of ECN-Echo.
     pub ecn_reductions: u64,
     /// PAWSEstab: acknowledgements refused because of an old time stamp.

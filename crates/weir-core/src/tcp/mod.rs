@@ -18,6 +18,7 @@
 
 mod config;
 mod counters;
+mod doubt;
 mod ranges;
 pub mod rate;
 mod receiver;

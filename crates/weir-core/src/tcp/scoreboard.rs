@@ -41,6 +41,9 @@ pub(crate) struct Delivered {
     pub(crate) once_sent: Option<Time>,
     /// Of the segments that arrived now, the one that was sent last: when that was, and its number.
     pub(crate) last: Option<(Time, u64)>,
+    /// Of the segments that had been sent again and arrived now, the earliest time at which what arrived may have been sent
+    /// again: that of the only time; the beginning, if there were more.
+    pub(crate) resent: Option<Time>,
 }
 
 #[derive(Clone, Debug)]
@@ -353,6 +356,9 @@ impl Scoreboard {
         news.last = news.last.max(Some((sent.at, place)));
         if sent.resent == 0 {
             news.once_sent = news.once_sent.max(Some(sent.at));
+        } else {
+            let again = if sent.resent == 1 { sent.at } else { Time::ZERO };
+            news.resent = Some(news.resent.map_or(again, |earliest| earliest.min(again)));
         }
         if sent.epoch == self.epoch {
             self.resent -= len;

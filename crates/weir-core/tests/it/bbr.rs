@@ -1,202 +1,16 @@
 //! BBR over a line with a queue, against what its draft says that it does.
 
 use proptest::prelude::*;
-use weir_core::cc::{self, Bbr, BbrState, CongestionControl, Controller};
+use weir_core::cc::{self, BbrState, CongestionControl};
 use weir_core::path::spec::RateSpec;
-use weir_core::path::{Line, LineSpec, LossModel};
-use weir_core::queue::Label;
-use weir_core::rng::Seed;
+use weir_core::path::{LineSpec, LossModel};
 use weir_core::spec::Limit;
-use weir_core::tcp::{Config, LossMarking, LostRetransmissions, Phase, Receiver, Recovery, Segment, Sender};
-use weir_core::units::{Bytes, Rate, Span, Time};
+use weir_core::tcp::{Config, Phase, Sender};
+use weir_core::units::{Bytes, Span, Time};
 
-/// Payload of a full segment, and its frame.
-const SEGMENT: u64 = 1448;
-const FRAME: u64 = 1518;
-const RTT: Span = Span::from_ms(40);
-
-fn config(congestion_control: cc::Config) -> Config {
-    Config {
-        congestion_control,
-        recovery: Recovery::Prr,
-        loss_marking: LossMarking::Count,
-        lost_retransmissions: LostRetransmissions::Detect,
-        segment_bytes: Bytes::new(SEGMENT),
-        initial_window_segments: 10,
-        receive_buffer_bytes: Bytes::new(1 << 24),
-        send_buffer_bytes: None,
-        window_scaling: true,
-        sack: true,
-        timestamps: true,
-        ecn: false,
-        delayed_ack_segments: 2,
-        delayed_ack_timeout_ps: Span::from_ms(40),
-        min_rto_ps: Span::from_ms(200),
-        arrival_stamps_ps: None,
-    }
-}
-
-/// A line of `rate` with a queue of `limit`, and half of [`RTT`] behind it.
-fn line(rate: Rate, limit: u64) -> LineSpec {
-    LineSpec {
-        rate: RateSpec::Constant { rate_bps: rate },
-        limit: Limit::Bytes(Bytes::new(limit)),
-        delay_ps: Span::from_ps(RTT.ps() / 2),
-        ..LineSpec::transparent()
-    }
-}
-
-fn mbit(mbps: u64) -> Rate {
-    Rate::from_bps(mbps * 1_000_000)
-}
-
-fn at(ms: u64) -> Time {
-    Time::ZERO + Span::from_ms(ms)
-}
-
-#[derive(Clone, Copy)]
-struct Packet {
-    flow: usize,
-    segment: Segment,
-}
-
-/// Connections that share a line, and come back over another that is not the bottleneck.
-struct Network {
-    now: Time,
-    ends: Vec<(Sender, Receiver)>,
-    lines: [Line<Packet>; 2],
-    /// What is asked after each event.
-    observe: fn(&mut Sender, Time, &mut Seen),
-    seen: Seen,
-}
-
-/// What was seen of the first connection.
-#[derive(Default)]
-struct Seen {
-    /// Each state, and when it began.
-    states: Vec<(BbrState, Time)>,
-    /// Round-trip times beyond that of the path, in seconds.
-    queueing: Vec<f64>,
-    /// The most in flight while the round-trip time was probed for longer than a round trip.
-    probe_rtt_flight: Option<(Bytes, Bytes)>,
-}
-
-fn bbr(sender: &mut Sender) -> &mut Bbr {
-    match sender.control() {
-        Controller::Bbr(bbr) => bbr,
-        other => panic!("{other:?}"),
-    }
-}
-
-/// Follows the states.
-fn states(sender: &mut Sender, now: Time, seen: &mut Seen) {
-    let state = bbr(sender).state();
-    if seen.states.last().map(|last| last.0) != Some(state) {
-        seen.states.push((state, now));
-    }
-    let (_, since) = *seen.states.last().expect("just added");
-    if state == BbrState::ProbeRtt && now > since + RTT * 2 {
-        let flight = sender.bytes_in_flight();
-        let bdp = bbr(sender).max_bandwidth() * bbr(sender).min_rtt().expect("a sample");
-        seen.probe_rtt_flight = Some((flight.max(seen.probe_rtt_flight.map_or(flight, |most| most.0)), bdp));
-    }
-}
-
-/// Follows the round-trip times from 3 s on.
-fn queueing(sender: &mut Sender, now: Time, seen: &mut Seen) {
-    if now > at(3_000)
-        && let Some(rtt) = sender.rtt().latest()
-    {
-        seen.queueing.push(rtt.as_secs_f64() - RTT.as_secs_f64());
-    }
-}
-
-fn nothing(_: &mut Sender, _: Time, _: &mut Seen) {}
-
-impl Network {
-    fn new(configs: &[Config], forward: &LineSpec, observe: fn(&mut Sender, Time, &mut Seen)) -> Network {
-        let backward = LineSpec { delay_ps: Span::from_ps(RTT.ps() / 2), ..LineSpec::transparent() };
-        let seed = Seed::new(1);
-        let end = |(flow, config): (usize, &Config)| {
-            let mut sender = Sender::new(config);
-            if let Controller::Bbr(bbr) = sender.control() {
-                bbr.set_chance(seed.stream(&format!("bbr/{flow}")));
-            }
-            (sender, Receiver::new(config))
-        };
-        Network {
-            now: Time::ZERO,
-            ends: configs.iter().enumerate().map(end).collect(),
-            lines: [Line::new(forward, seed, "forward"), Line::new(&backward, seed, "backward")],
-            observe,
-            seen: Seen::default(),
-        }
-    }
-
-    /// All write as much as they can, from `starts` on.
-    fn bulk(&mut self, starts: &[Time], until: Time) -> &mut Network {
-        for (flow, &start) in starts.iter().enumerate() {
-            self.run(start);
-            self.now = start;
-            let sender = &mut self.ends[flow].0;
-            sender.open(start);
-            sender.write_endlessly();
-            self.drain();
-        }
-        self.run(until)
-    }
-
-    fn run(&mut self, until: Time) -> &mut Network {
-        self.drain();
-        loop {
-            let lines = self.lines[0].due().min(self.lines[1].due());
-            let timers = self.ends.iter().map(|(sender, receiver)| {
-                sender.poll_timeout().min(sender.poll_release()).min(receiver.poll_timeout())
-            });
-            let next = timers.min().unwrap_or(Time::NEVER).min(lines);
-            if next > until {
-                self.now = until;
-                return self;
-            }
-            self.now = next;
-            while let Some(departure) = self.lines[0].leave(next) {
-                self.ends[departure.handle.flow].1.handle_segment(next, &departure.handle.segment);
-            }
-            while let Some(departure) = self.lines[1].leave(next) {
-                self.ends[departure.handle.flow].0.handle_segment(next, &departure.handle.segment);
-                if departure.handle.flow == 0 {
-                    (self.observe)(&mut self.ends[0].0, next, &mut self.seen);
-                }
-            }
-            for (sender, receiver) in &mut self.ends {
-                sender.handle_timeout(next);
-                receiver.handle_timeout(next);
-            }
-            self.drain();
-        }
-    }
-
-    fn drain(&mut self) {
-        for (flow, (sender, receiver)) in self.ends.iter_mut().enumerate() {
-            while let Some(segment) = sender.poll_transmit(self.now) {
-                self.lines[0].arrive(self.now, Packet { flow, segment }, segment.frame_size(), Label::default());
-            }
-            while let Some(segment) = receiver.poll_transmit(self.now) {
-                self.lines[1].arrive(self.now, Packet { flow, segment }, segment.frame_size(), Label::default());
-            }
-        }
-    }
-
-    /// Bytes that each receiver has.
-    fn delivered(&self) -> Vec<f64> {
-        self.ends.iter().map(|(_, receiver)| receiver.delivered().count() as f64).collect()
-    }
-}
-
-/// The share of a line of `rate` that is data.
-fn goodput_share(bytes: f64, rate: Rate, time: Span) -> f64 {
-    bytes * 8.0 / time.as_secs_f64() / (rate.bps() as f64 * SEGMENT as f64 / FRAME as f64)
-}
+use crate::tcp_line::{
+    FRAME, Network, RTT, SEGMENT, Seen, at, bbr, config, goodput_share, line, mbit, nothing, queueing, states,
+};
 
 #[test]
 fn a_clean_path_is_full_while_its_queue_is_nearly_empty() {
@@ -384,7 +198,8 @@ proptest! {
             let allowance = sender.control().allowance();
             let least = if sender.phase() == Phase::Loss { 1 } else { 4 };
             assert!(allowance.window.count() >= least * SEGMENT, "{}", allowance.window);
-            assert!(allowance.pacing.expect("it is paced").bps() > 0);
+            let pacing = allowance.pacing.expect("it is paced");
+            assert!(pacing.rate.bps() > 0 && (2 * SEGMENT..=65_536).contains(&pacing.quantum.count()), "{pacing:?}");
         };
         let mut network = Network::new(&[config], &spec, observe);
         network.ends[0].0.open(Time::ZERO);

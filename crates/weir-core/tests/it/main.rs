@@ -1,6 +1,7 @@
 //! Public laws of the core models.
 mod aqm;
 mod bbr;
+mod bbr_hosts;
 mod check;
 mod ethernet;
 mod network;
@@ -11,6 +12,7 @@ mod routing;
 mod specs;
 mod switching;
 mod tcp;
+mod tcp_line;
 mod trace;
 mod traffic;
 mod units;

@@ -11,27 +11,12 @@ use weir_core::tcp::{
 };
 use weir_core::units::{Bytes, Span, Time};
 
+use crate::tcp_line::connection;
+
 const SEGMENT: u64 = 1000;
 
 fn config() -> Config {
-    Config {
-        congestion_control: cc::Config::Reno {},
-        recovery: Recovery::Prr,
-        loss_marking: LossMarking::Count,
-        lost_retransmissions: LostRetransmissions::Detect,
-        segment_bytes: Bytes::new(SEGMENT),
-        initial_window_segments: 10,
-        receive_buffer_bytes: Bytes::new(1 << 24),
-        send_buffer_bytes: None,
-        window_scaling: true,
-        sack: true,
-        timestamps: true,
-        ecn: false,
-        delayed_ack_segments: 2,
-        delayed_ack_timeout_ps: Span::from_ms(40),
-        min_rto_ps: Span::from_ms(200),
-        arrival_stamps_ps: None,
-    }
+    connection(cc::Config::Reno {}, SEGMENT)
 }
 
 fn old_linux() -> Config {
@@ -92,6 +77,12 @@ impl<F: FnMut(u64, &Segment) -> Fate> Pair<F> {
         pair.sender.write(Bytes::new(bytes));
         pair.sender.close();
         pair
+    }
+
+    /// The same, on a path that does something else from now on.
+    fn with_fate<G>(self, fate: G) -> Pair<G> {
+        let Pair { sender, receiver, delay, now, under_way, segments, count, sent, acks, .. } = self;
+        Pair { sender, receiver, delay, now, under_way, segments, count, fate, sent, acks }
     }
 
     /// Runs until nothing is left to do, or `until`.
@@ -385,6 +376,66 @@ fn a_retransmission_that_is_lost_waits_for_the_timeout_unless_it_is_looked_for()
     assert_eq!(timeouts(&old_linux()), (1, 1, 0));
 }
 
+/// Segments 20 and 21 are late by `late`; those listed are lost the first time.
+fn late_and_lost(late: Span, lost: &[u64]) -> impl FnMut(u64, &Segment) -> Fate {
+    let mut loses = loses_once(lost);
+    let mut seen = Vec::new();
+    move |count, segment| {
+        let place = segment.seq.saturating_sub(1) / SEGMENT;
+        let is_first = segment.len > 0 && !seen.contains(&place);
+        seen.push(place);
+        match loses(count, segment) {
+            Fate::Passes if is_first && (20..22).contains(&place) => Fate::IsLate(late),
+            fate => fate,
+        }
+    }
+}
+
+#[test]
+fn repairs_of_what_is_only_late_are_told_from_those_of_what_is_lost() {
+    for timestamps in [true, false] {
+        let config = Config { timestamps, ..config() };
+        for (late, lost, expected) in [
+            // Overtaken by more than three: sent again before it arrives.
+            (Span::from_ms(8), &[][..], (1, 1)),
+            // In time.
+            (Span::ZERO, &[], (0, 0)),
+            (Span::ZERO, &[20], (1, 0)),
+            // One of the two was lost: something was to be repaired.
+            (Span::from_ms(8), &[21], (1, 0)),
+        ] {
+            let mut pair = Pair::transfer(&config, 100 * SEGMENT, TEN_MS, late_and_lost(late, lost));
+            pair.run(LONG);
+            let counters = pair.sender.counters();
+            let got = (counters.recoveries, counters.spurious_recoveries);
+            assert_eq!(got, expected, "late by {late}, lost {lost:?}, time stamps {timestamps}");
+            assert_eq!(counters.timeouts, 0);
+        }
+    }
+}
+
+#[test]
+fn a_timeout_because_of_a_delay_is_told_from_one_because_of_losses() {
+    // All that is sent from 45 ms to 400 ms, what is sent again included, arrives at 510 ms, or not at all.
+    for (is_late, expected) in [(true, 1), (false, 0)] {
+        let mut pair = Pair::transfer(&config(), 400 * SEGMENT, TEN_MS, |_: u64, _: &Segment| Fate::Passes);
+        pair.run(Time::ZERO + Span::from_ms(45));
+        let fate = move |_: u64, segment: &Segment| match (segment.len > 0, is_late) {
+            (false, _) => Fate::Passes,
+            (true, true) => Fate::IsLate(Span::from_ms(500 - u64::from(segment.ts_val))),
+            (true, false) => Fate::IsLost,
+        };
+        let mut stalled = pair.with_fate(fate);
+        stalled.run(Time::ZERO + Span::from_ms(400));
+        let mut after = stalled.with_fate(|_: u64, _: &Segment| Fate::Passes);
+        after.run(LONG);
+        let counters = after.sender.counters();
+        assert!(counters.timeouts > 0, "{counters:?}");
+        assert_eq!(counters.spurious_recoveries, expected, "late: {is_late}");
+        assert_eq!(after.receiver.delivered(), Bytes::new(400 * SEGMENT));
+    }
+}
+
 #[test]
 fn a_stream_of_writes_goes_as_it_is_written() {
     let mut pair = Pair::new(&config(), TEN_MS, |_: u64, _: &Segment| Fate::Passes);
@@ -486,6 +537,20 @@ proptest! {
                 acked = segment.ack.max(acked);
             }
         }
+    }
+
+    /// Where data is lost and nothing is ever late or twice, every repair was needed.
+    #[test]
+    fn no_repair_of_a_loss_is_taken_for_needless(
+        config in any_config(), lost in prop::collection::vec(prop::bool::weighted(0.2), 1..300), bytes in 0u64..150_000,
+    ) {
+        let fate = |count: u64, segment: &Segment| {
+            let is_lost = segment.len > 0 && lost.get(count as usize).copied().unwrap_or(false);
+            if is_lost { Fate::IsLost } else { Fate::Passes }
+        };
+        let mut pair = Pair::transfer(&config, bytes, TEN_MS, fate);
+        pair.run(LONG);
+        prop_assert_eq!(pair.sender.counters().spurious_recoveries, 0);
     }
 
     #[test]

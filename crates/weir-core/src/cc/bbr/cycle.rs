@@ -99,6 +99,7 @@ impl Bbr {
 
     /// Losses show that the pipe is full.
     pub(super) fn end_startup(&mut self) {
+        self.note_end_of_state();
         self.full_pipe.is_reached = true;
         self.model.inflight_longterm = self.bdp().max(self.model.inflight_latest());
     }
@@ -242,7 +243,7 @@ impl Bbr {
     }
 
     /// Source: BBR draft, 5.3.3.9, `StartProbeBW_REFILL`.
-    fn start_refill(&mut self) {
+    pub(super) fn start_refill(&mut self) {
         self.model.reset_shortterm();
         (self.cycle.up_rounds, self.cycle.up_acked) = (0, 0);
         self.cycle.prev_precautionary = false;
@@ -270,6 +271,7 @@ impl Bbr {
             self.model.inflight_longterm = inflight.max((self.target_inflight() as f64 * BETA) as u64);
         }
         if self.state == State::ProbeBwUp {
+            self.note_end_of_state();
             self.start_down(now);
         }
     }

@@ -4,16 +4,15 @@
 //! acknowledgements are; how much may be in flight follows, less what losses forbid. [`cycle`] sends faster and slower
 //! in turn so that these are seen. Here both become a pacing rate and a window.
 //!
-//! Source: BBR draft, 5. Names are those of its pseudocode where they mean the same. DEVIATION: segments are paced one
-//! by one, so that there is no send quantum and no offload budget (5.6.3 and 5.5.8 leave this open); losses that were
-//! none are not found out, so that nothing is undone (5.5.11); an echoed mark counts as a round trip with too much loss,
-//! which 3.7 leaves open.
+//! Source: BBR draft, 5. Names are those of its pseudocode where they mean the same. DEVIATION: an echoed mark counts as
+//! a round trip with too much loss, which 3.7 leaves open.
 
 mod cycle;
 mod filters;
 mod model;
+mod undo;
 
-use crate::cc::{Allowance, Cause, CongestionControl, SenderEvent};
+use crate::cc::{Allowance, Cause, CongestionControl, Pacing, SenderEvent};
 use crate::rng::{Seed, Stream};
 use crate::tcp::Config;
 use crate::tcp::rate::{Loss, Sample};
@@ -22,6 +21,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 use cycle::Cycle;
 use filters::FullPipe;
 use model::Model;
+use undo::Undo;
 
 /// What the sender does to learn about the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,10 +59,14 @@ pub struct Bbr {
     /// Of data, without headers; and the same of frames.
     pacing: Rate,
     frame_pacing: Rate,
+    /// Data that leaves together.
+    send_quantum: u64,
     /// Whether the pacing rate at the start came from a round-trip time.
     has_rtt: bool,
     /// Whether losses are being repaired.
     repairs: bool,
+    /// Of the losses that are being repaired, or are told of before that begins.
+    undo: Option<Undo>,
     idle_restart: bool,
     /// `BBR.drain_start_round`.
     drain_start: u64,
@@ -114,6 +118,16 @@ const STARTUP_FULL_LOSS_COUNT: u32 = 6;
 ///
 /// Source: BBR draft, 5.6.2.
 const NOMINAL_RTT: Span = Span::from_ms(1);
+/// What leaves together lasts so long at the pacing rate, and is bounded in bytes and segments.
+///
+/// Source: BBR draft, 5.6.3.
+const QUANTUM_TIME: Span = Span::from_ms(1);
+const MOST_QUANTUM: u64 = 64 * 1024;
+const LEAST_QUANTUM_SEGMENTS: u64 = 2;
+/// Quanta that must be in flight for hosts that take several segments for one.
+///
+/// Source: BBR draft, 5.5.8.1.
+const OFFLOAD_QUANTA: u64 = 3;
 /// More than anybody has in flight: a bound that is none.
 const UNBOUNDED: u64 = u64::MAX;
 
@@ -134,8 +148,10 @@ impl Bbr {
             prior_cwnd: 0,
             pacing: Rate::default(),
             frame_pacing: Rate::default(),
+            send_quantum: 0,
             has_rtt: false,
             repairs: false,
+            undo: None,
             idle_restart: false,
             drain_start: 0,
             probe_rtt_done: None,
@@ -215,6 +231,18 @@ impl Bbr {
         self.pacing = rate;
         let bps = u128::from(rate.bps()) * u128::from(self.frame) / u128::from(self.segment);
         self.frame_pacing = Rate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX).max(1));
+        self.set_send_quantum();
+    }
+
+    /// Source: BBR draft, 5.6.3, `SetSendQuantum`.
+    fn set_send_quantum(&mut self) {
+        let quantum = (self.pacing * QUANTUM_TIME).count();
+        self.send_quantum = quantum.min(MOST_QUANTUM).max(LEAST_QUANTUM_SEGMENTS * self.segment);
+    }
+
+    /// Source: BBR draft, 5.5.8.1, `UpdateOffloadBudget`.
+    fn offload_budget(&self) -> u64 {
+        OFFLOAD_QUANTA * self.send_quantum
     }
 
     /// `gain` times what the path holds at `bw`.
@@ -239,7 +267,7 @@ impl Bbr {
 
     fn quantized(&self, inflight: u64) -> u64 {
         let probe = if self.state == State::ProbeBwUp { 2 * self.segment } else { 0 };
-        inflight.max(self.min_pipe()) + probe
+        inflight.max(self.offload_budget()).max(self.min_pipe()) + probe
     }
 
     /// Source: BBR draft, 5.3.3.8.3.
@@ -302,7 +330,7 @@ impl Bbr {
     /// Source: BBR draft, 5.5.10.2, `NoteLoss`.
     fn note_loss(&mut self, delivered: Bytes) {
         if self.model.note_loss(delivered) {
-            self.save_cwnd();
+            self.save_state();
         }
     }
 
@@ -352,11 +380,11 @@ impl CongestionControl for Bbr {
             | SenderEvent::Congestion { cause: Cause::Timeout, .. } => {}
             SenderEvent::Congestion { cause: Cause::EcnEcho, flight } => self.on_mark(now, flight),
             SenderEvent::Congestion { cause: Cause::Loss, .. } => {
-                self.save_cwnd();
+                self.save_state();
                 self.repairs = true;
             }
             SenderEvent::Collapse => {
-                self.save_cwnd();
+                self.save_state();
                 (self.repairs, self.cwnd) = (true, self.segment);
             }
         }
@@ -364,7 +392,8 @@ impl CongestionControl for Bbr {
 
     #[inline]
     fn allowance(&self) -> Allowance {
-        Allowance { window: Bytes::new(self.cwnd), pacing: Some(self.frame_pacing) }
+        let pacing = Pacing { rate: self.frame_pacing, quantum: Bytes::new(self.send_quantum) };
+        Allowance { window: Bytes::new(self.cwnd), pacing: Some(pacing) }
     }
 
     /// There is none.
@@ -372,7 +401,12 @@ impl CongestionControl for Bbr {
         Bytes::new(u64::MAX)
     }
 
+    fn on_spurious(&mut self, _: Time) {
+        self.undo_losses();
+    }
+
     fn on_repaired(&mut self, _: Time) {
+        self.undo = None;
         if self.repairs {
             self.repairs = false;
             self.restore_cwnd();

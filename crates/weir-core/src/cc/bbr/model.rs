@@ -69,6 +69,14 @@ const EXTRA_ACKED_FILTER: u64 = 10;
 const NO_RTT: Span = Span::from_ps(u64::MAX);
 const NO_BOUND: Rate = Rate::from_bps(u64::MAX);
 
+/// What losses forbid.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    bw_shortterm: Rate,
+    inflight_shortterm: u64,
+    inflight_longterm: u64,
+}
+
 impl Model {
     pub(super) fn new() -> Model {
         Model {
@@ -198,6 +206,24 @@ impl Model {
     /// Source: BBR draft, 5.5.10.3.
     pub(super) fn reset_shortterm(&mut self) {
         (self.bw_shortterm, self.inflight_shortterm) = (NO_BOUND, UNBOUNDED);
+    }
+
+    pub(super) fn bounds(&self) -> Bounds {
+        Bounds {
+            bw_shortterm: self.bw_shortterm,
+            inflight_shortterm: self.inflight_shortterm,
+            inflight_longterm: self.inflight_longterm,
+        }
+    }
+
+    /// Losses were none: nothing is forbidden that was allowed before them.
+    ///
+    /// Source: BBR draft, 5.5.11.2.
+    pub(super) fn undo_losses(&mut self, before: &Bounds) {
+        self.loss_in_round = false;
+        self.bw_shortterm = self.bw_shortterm.max(before.bw_shortterm);
+        self.inflight_shortterm = self.inflight_shortterm.max(before.inflight_shortterm);
+        self.inflight_longterm = self.inflight_longterm.max(before.inflight_longterm);
     }
 
     /// Source: BBR draft, 5.5.10.3.

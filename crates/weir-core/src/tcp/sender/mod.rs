@@ -6,6 +6,7 @@ mod transmit;
 use crate::cc::{Acked, Cause, CongestionControl, Controller, SenderEvent};
 use crate::tcp::config::{Config, LostRetransmissions, Recovery};
 use crate::tcp::counters::SenderCounters;
+use crate::tcp::doubt::{Arrivals, Doubt};
 use crate::tcp::is_older;
 use crate::tcp::rate::Sampler;
 use crate::tcp::reduction::Reduction;
@@ -46,12 +47,17 @@ pub struct Sender {
     forced: Option<Forced>,
     /// Whether the last segment was sent again in this recovery.
     rescued: bool,
+    /// While losses are repaired: whether there were any.
+    doubt: Option<Doubt>,
     /// The receiver is to be told that the window was reduced.
     owes_cwr: bool,
     duplicates: u64,
     rto_at: Time,
     /// When the pacing rate lets the next segment go.
     release: Time,
+    /// Of the segments that leave together: what is left of their quantum, and when it is over at the pacing rate.
+    quantum_left: u64,
+    quantum_over: Time,
     /// When a segment that waits for its time may go; [`Time::NEVER`] if none does.
     wake: Time,
     /// The departure for which the timer was set last, and when that runs out.
@@ -116,10 +122,13 @@ impl Sender {
             reduction: None,
             forced: None,
             rescued: false,
+            doubt: None,
             owes_cwr: false,
             duplicates: 0,
             rto_at: Time::NEVER,
             release: Time::ZERO,
+            quantum_left: 0,
+            quantum_over: Time::ZERO,
             wake: Time::NEVER,
             timer: (Time::NEVER, Time::NEVER),
             timers: None,
@@ -224,6 +233,7 @@ impl Sender {
         self.board.lose_all();
         self.tell_losses(now);
         self.phase = Phase::Loss;
+        self.doubt.get_or_insert_default();
         self.recover = self.board.nxt();
         self.reduction = None;
         self.duplicates = 0;
@@ -236,7 +246,13 @@ impl Sender {
         match self.state {
             State::Closed => None,
             State::SynSent => self.syn(now),
-            State::Established => self.next_segment(now),
+            State::Established => {
+                let segment = self.next_segment(now);
+                if segment.is_none() {
+                    self.end_quantum();
+                }
+                segment
+            }
         }
     }
 
@@ -348,8 +364,13 @@ impl Sender {
         if segment.ack > self.board.una() {
             self.board.acknowledge(segment.ack, &mut news);
         }
+        let in_order = news.resent.take();
         for (start, end) in segment.sacks.blocks(segment.ack) {
             self.board.sack(start, end, &mut news);
+        }
+        if let Some(doubt) = &mut self.doubt {
+            let least = self.rtt.min().unwrap_or(Span::ZERO);
+            doubt.on_arrivals(now, segment, least, &Arrivals { in_order, out_of_order: news.resent });
         }
         if is_duplicate {
             self.counters.duplicate_acks += 1;
@@ -457,12 +478,17 @@ impl Sender {
                 self.tell(now, &SenderEvent::Recovered { window: Bytes::new(reduction.last_window()) });
             }
             self.phase = Phase::Open;
+            if self.doubt.take().is_some_and(|doubt| doubt.is_confirmed()) {
+                self.counters.spurious_recoveries += 1;
+                self.control.on_spurious(now);
+            }
             self.control.on_repaired(now);
         }
         match self.phase {
             Phase::Open | Phase::Reduced if lost || (self.phase == Phase::Open && self.board.has_lost()) => {
                 self.counters.recoveries += 1;
                 self.reduce(now, Phase::Recovery, Cause::Loss);
+                self.doubt = Some(Doubt::default());
                 self.forced = Some(Forced::First);
                 self.rescued = false;
             }

@@ -1,6 +1,6 @@
 //! What a sender sends: which segment next, and what it says.
 
-use crate::cc::{Allowance, CongestionControl, Departed};
+use crate::cc::{Allowance, CongestionControl, Departed, Pacing};
 use crate::tcp::config::Recovery;
 use crate::tcp::segment::{Ecn, Flags, Segment};
 use crate::tcp::sender::{Forced, Phase, Sender};
@@ -170,9 +170,28 @@ impl Sender {
         if let Some(reduction) = &mut self.reduction {
             reduction.on_sent(segment.end() - segment.seq);
         }
-        if let Allowance { pacing: Some(rate), .. } = self.control.allowance() {
-            self.release = self.release.max(now) + segment.frame_size() / rate;
+        if let Allowance { pacing: Some(pacing), .. } = self.control.allowance() {
+            self.pace(now, segment, &pacing);
         }
+    }
+
+    /// A segment leaves as part of a quantum: the next one begins when this one would be over at the pacing rate.
+    fn pace(&mut self, now: Time, segment: &Segment, pacing: &Pacing) {
+        if self.quantum_left == 0 {
+            (self.quantum_left, self.quantum_over) = (pacing.quantum.count(), self.release.max(now));
+        }
+        self.quantum_over += segment.frame_size() / pacing.rate;
+        self.quantum_left = self.quantum_left.saturating_sub(segment.end() - segment.seq);
+        if self.quantum_left < self.segment {
+            self.end_quantum();
+        }
+    }
+
+    /// Nothing more leaves together with what has left.
+    #[inline]
+    pub(super) fn end_quantum(&mut self) {
+        self.release = self.release.max(self.quantum_over);
+        self.quantum_left = 0;
     }
 
     fn count_again(&mut self, why: Resent) {
