@@ -33,8 +33,8 @@ def test_four_probing_connections_take_what_is_left_and_share_it(rapid: Mapping[
 
 @pytest.mark.parametrize("elasticity", ["0", "0.2"])
 def test_shares_beside_constant_traffic_become_equal(elasticity: str) -> None:
-    """With one target for all each is told the same slack, but each sees the ramps of the others as chance, and a
-    shortfall lowers a rate by more than an excess raises it."""
+    """With one target for all each is told the same slack, but each sees the ramps of the others as chance,
+    and a shortfall lowers a rate by more than an excess raises it."""
     backlog = {"target": "1.1 ms", "within": "40 ms", "elasticity": elasticity}
     control = "traffic.rivals.transport.congestion_control.backlog"
     done = run(load("rapid-rivals", {"study": None, control: backlog}), seed=1)
