@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from weirlab.cli.app import execute
 from weirlab.errors import InputError
 from weirlab.scenario import load
+from weirlab.scenario.rapid import Rapid
 from weirlab.testbed.rapid import VARIANTS, Settings, make_key, read_key, transport_of
 from weirlab.testbed.rapid.transfer import Transfer, resolve
 from weirlab.units import Rate
@@ -85,8 +86,11 @@ def test_a_transport_of_a_scenario_is_sent_as_it_stands_there():
     )
     again = Settings.model_validate(settings.model_dump(mode="json"))
     core = json.loads(again.core_json(ipv6=False))
-    assert core["congestion_control"]["rate"]["tau_ps"] == 40 * 10**9
-    assert core["congestion_control"]["rate"]["backlog"]["target_ps"] == 1_500_000_000
+    there = load("rapid-better").traffic["rapid"].transport.congestion_control
+    rate = core["congestion_control"]["rate"]
+    assert (rate["tau_ps"], rate["eta"]) == (there.tau.ps, there.eta)
+    assert rate["tau_ps"] < Rapid(kind="rapid").tau.ps
+    assert rate["backlog"]["target_ps"] == there.backlog.target.ps
     assert core["congestion_control"]["estimator"]["kind"] == "fluid"
     # What the path and the end of the transfer say is not the scenario's; what --set says is neither.
     assert (core["segment_bytes"], core["send_buffer_bytes"], core["delayed_ack_segments"]) == (1430, None, 3)
