@@ -3,6 +3,8 @@
 //!     cargo run --release --example hotspot -- [--children 32] [--parents 1] [--hotspot og|ig|none]
 //!         [--ps 0.03 --gd 0.002 [--half]] [--burst 1] [--load 0.85] [--slots 60000] [--warm-up 4000]
 //!         [--round-trip 0] [--seed 0] [--no-flows] [--event] [--frame-bytes 64] [--threads 1]
+//!
+//! Throughputs are counted by the thousand slots: they are null where the warm-up, or half of the slots, is no multiple.
 
 use std::process::ExitCode;
 
@@ -71,6 +73,8 @@ fn run(words: &[String]) -> Result<String, String> {
     let (from, middle) = (benchmark.warm_up / 1000, benchmark.warm_up / 1000 + benchmark.slots / 2000);
     let second_half = totals.deliveries.iter().flat_map(|(_, rows)| &rows[middle as usize..]).map(|row| row.frames);
     let aggregate = second_half.sum::<u64>() as f64 / (benchmark.slots / 2) as f64 / f64::from(benchmark.hosts());
+    let whole = benchmark.warm_up.is_multiple_of(1000) && benchmark.slots.is_multiple_of(2000);
+    let share = |value: f64| if whole { format!("{value:.4}") } else { "null".into() };
     let rows: Vec<_> = totals.intervals.rows().map(|(_, row)| row).collect();
     let hot = rows[from as usize..].iter().map(|row| row.frames).sum::<u64>() as f64 / benchmark.slots as f64;
     let drops: u64 = totals.ports.iter().map(|port| port.drops).sum();
@@ -78,8 +82,10 @@ fn run(words: &[String]) -> Result<String, String> {
     let xoffs: u64 = totals.memories.iter().map(|memory| memory.xoffs).sum();
     let queue = rows.last().map_or(0, |row| row.queue_bytes / benchmark.frame_bytes);
     Ok(format!(
-        "{{\"aggregate\":{aggregate:.4},\"hot\":{hot:.4},\"drops\":{drops},\"peak\":{peak},\"xoffs\":{xoffs},\
+        "{{\"aggregate\":{},\"hot\":{},\"drops\":{drops},\"peak\":{peak},\"xoffs\":{xoffs},\
          \"queue\":{queue},\"hops\":{},\"cpu_s\":{cpu:.3},\"wall_s\":{wall:.3},\"mhops_per_s\":{:.1}}}",
+        share(aggregate),
+        share(hot),
         totals.packet_hops,
         totals.packet_hops as f64 / cpu / 1e6
     ))
