@@ -1,7 +1,7 @@
 """A small campaign, and measurements of it that follow from what is asked for."""
 
 from weirlab.bulk import Measurement
-from weirlab.bulk.measurement import Pings, Stream, Transfer
+from weirlab.bulk.measurement import Pings, Request, Stream, Transfer
 
 FILE = """weirlab: 1
 name: small
@@ -20,6 +20,15 @@ campaign:
   cycle: [{name: loaded, run: [bulk, ping], for: 20 s}, {name: unloaded, run: ping, for: 10 s}]
 study: {factors: {traffic.bulk.streams: [1, 2]}}
 """
+WITH_REQUESTS = (
+    FILE.replace(
+        "\ncampaign:",
+        "\n  requests: {from: a, to: b, source: {kind: requests, every: 2 s}}\ncampaign:",
+    )
+    .replace("run: [bulk, ping], for: 20 s", "run: [bulk, ping, requests], for: 20 s")
+    .replace("run: ping,", "run: [ping, requests],")
+)
+"""The same with small requests beside both."""
 
 
 def measured(what, path, seed):
@@ -41,7 +50,18 @@ def measured(what, path, seed):
         lateness_p99_s=None,
         lost=0,
         dropped=seed % 2,
+        requests=None if what.requests is None else requests(what.duration_s, 0.010 + 0.005 * streams),
     )
+
+
+def requests(duration_s, rtt_s):
+    """Requests every 2 s: early ones three times slower than the round trip, the last lost, those in the last
+    four seconds answered after it.
+    """
+    times = range(0, round(duration_s), 2)
+    early = [Request(t, 3 * rtt_s, 3 * rtt_s) for t in times if t < duration_s - 4]
+    late = [Request(t, rtt_s, 2 * rtt_s) for t in times if t >= duration_s - 4]
+    return (*early, *late[:-1], Request(late[-1].asked_s, rtt_s, None))
 
 
 class StopsAfter:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from weirlab.bulk import Load, Place, Probe, plan_of
-from weirlab.errors import UnsupportedError
+from weirlab.bulk import Load, Place, Probe, RequestSeries, plan_of
+from weirlab.errors import ScenarioError, UnsupportedError
 from weirlab.scenario import load, loads
 
 FILE = """weirlab: 1
@@ -108,6 +108,66 @@ def test_two_transfers_at_a_time_are_refused():
     ).replace("[bulk, ping]", "[bulk, more]")
     with pytest.raises(UnsupportedError, match="more than one bulk transfer"):
         plan_of(loads(text))
+
+
+REQUESTS = POINT.replace(
+    "\ncampaign:",
+    "\n  requests: {from: a, to: b, source: {kind: requests, every: 100 ms}}\ncampaign:",
+).replace("[bulk, ping]", "[bulk, ping, requests]")
+
+
+def test_requests_run_beside_pings_and_transfer():
+    loaded, unloaded = plan_of(loads(REQUESTS)).steps[0]
+    assert loaded.requests == RequestSeries(True, 0.1, 20.0)
+    assert loaded.requests.count(20.0) == 200
+    assert loaded.load is not None
+    assert loaded.probe is not None
+    assert unloaded.requests is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("every: 100 ms", "every: 1 ms", r"requests.source: 'every' is 10 ms or more \(got 1 ms\)"),
+        ("every: 100 ms", "every: 20 ms", r"more than 500 connections .* \(got 20 s of 20 ms each\)"),
+        ("{kind: netns,", "{kind: sim,", "requests.source: the simulator's campaigns have no HTTP requests"),
+        (
+            "testbed: {kind: netns, path: emulator}\nnetwork: {kind: path, ends: [a, b], link: "
+            "{rate: 10 Mbit/s, delay: 1 ms}}",
+            "testbed: {kind: ssh, far: box}",
+            "nothing but OpenSSH, iperf3 and ping is used",
+        ),
+    ],
+)
+def test_requests_that_cannot_be_made_are_refused_with_the_reason(before, after, message):
+    text = REQUESTS.replace(before, after)
+    if "kind: ssh" in text:
+        for end, name in (("a", "sender"), ("b", "receiver")):
+            text = text.replace(f"from: {end}", f"from: {name}").replace(f"to: {end}", f"to: {name}")
+    with pytest.raises(UnsupportedError, match=message):
+        plan_of(loads(text))
+
+
+def test_requests_have_no_transport_of_their_own():
+    with pytest.raises(ScenarioError, match="requests open connections of the system's TCP"):
+        loads(REQUESTS.replace("every: 100 ms}", "every: 100 ms}, transport: {kind: udp}"))
+
+
+def test_two_series_of_requests_at_a_time_are_refused():
+    text = REQUESTS.replace(
+        "\ncampaign:", "\n  more: {from: a, to: b, source: {kind: requests, every: 1 s}}\ncampaign:"
+    )
+    with pytest.raises(UnsupportedError, match="more than one series of requests"):
+        plan_of(loads(text.replace("ping, requests]", "ping, requests, more]")))
+
+
+def test_the_ready_made_campaign_asks_beside_each_queue():
+    plan = plan_of(load("responsiveness"))
+    assert [levels["queue"] for levels in plan.levels] == ["drop-tail", "codel", "pie", "fq-codel"]
+    assert all(step.requests is not None for steps in plan.steps for step in steps)
+    queues = [path.hops["access"].forward.queue for path in plan.paths]
+    assert queues[0] is None
+    assert queues[3].kind == "fq-codel"
 
 
 def test_a_campaign_needs_an_emulated_path():

@@ -5,7 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weirlab.stats import is_stable, responsiveness, round_trips_per_minute, trimmed_mean, under_load
+from weirlab.stats import (
+    foreign_per_minute,
+    is_stable,
+    responsiveness,
+    round_trips_per_minute,
+    trimmed_mean,
+    under_load,
+)
 
 RTTS = st.lists(st.floats(1e-4, 10), min_size=1, max_size=50)
 
@@ -41,6 +48,12 @@ def test_without_tls_the_foreign_probes_weigh_a_half_each():
     # A handshake of no time would tell a better network than there is.
     with pytest.raises(ValueError, match="must be positive"):
         responsiveness(tcp_s=[0.1], tls_s=[0.0], http_s=[0.3], loaded_http_s=[0.05])
+
+
+def test_probes_on_new_connections_count_by_the_mean_of_their_kinds_and_not_of_their_number():
+    # 40 handshakes of 100 ms and one answer of 200 ms: half of 300 ms is a round trip.
+    assert foreign_per_minute(tcp_s=[0.1] * 40, tls_s=None, http_s=[0.2]) == pytest.approx(60 / 0.15)
+    assert foreign_per_minute(tcp_s=[0.1], tls_s=[0.3], http_s=[0.2]) == pytest.approx(60 / 0.2)
 
 
 def test_no_delay_has_no_round_trips_per_minute():

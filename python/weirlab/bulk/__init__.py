@@ -1,14 +1,15 @@
 """Campaigns of bulk transfers: loaded and unloaded measurements in cycles, resumable, real or simulated.
 
 Reading order: `plan` (what is measured, in which order), `measurement` (what one of them gives), `tools`
-(iperf3 and ping over an emulated path), `simulated` (the same in simulated time), `campaign` (the runner and
-its journal), `summary` (what came out, by point), `advice` (which point to take).
+(iperf3 and ping over an emulated path), `request_program` (both ends of small HTTP requests), `simulated`
+(the same in simulated time), `campaign` (the runner and its journal), `responsiveness` (what requests and
+loaded connections met), `summary` (what came out, by point), `advice` (which point to take).
 """
 
 from weirlab.bulk.advice import Advice, advise
 from weirlab.bulk.campaign import Campaign, run_campaign
 from weirlab.bulk.measurement import Measurement
-from weirlab.bulk.plan import Load, Place, Plan, Probe, plan_of
+from weirlab.bulk.plan import Load, Place, Plan, Probe, RequestSeries, plan_of
 from weirlab.bulk.summary import PointSummary, summaries
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Plan",
     "PointSummary",
     "Probe",
+    "RequestSeries",
     "advise",
     "plan_of",
     "run_campaign",

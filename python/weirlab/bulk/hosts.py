@@ -11,15 +11,19 @@ import os
 import shlex
 import signal
 import subprocess
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from weirlab.errors import TestbedError
 from weirlab.testbed.namespaces import Namespace
 
-__all__ = ["Bed", "End", "NamespaceEnd", "SshEnd", "ThisMachine", "kill", "output"]
+__all__ = ["Bed", "End", "NamespaceEnd", "SshEnd", "ThisMachine", "kill", "listening", "output"]
 
+_START_S = 10.0
+"""How long a server may take to listen."""
 _ORPHAN_S = 5.0
 """How much longer a program may live whose weir was killed."""
 _CONNECT_S = 15
@@ -109,6 +113,36 @@ def output(end: End, command: Sequence[str], limit_s: float, *, fine: tuple[int,
     if process.returncode not in fine:
         raise TestbedError(f"{command[0]}{where} ended with code {process.returncode}: {text.strip()[-300:]}")
     return text
+
+
+@contextlib.contextmanager
+def listening(end: End, command: Sequence[str], says: str, limit_s: float) -> Iterator[None]:
+    """A server that listens as soon as a line of its own begins so, and is ended afterwards. Raises
+    TestbedError when it does not say so within seconds.
+    """
+    process = end.started(command, limit_s + _START_S)
+    drain = None
+    try:
+        late = threading.Timer(_START_S, kill, (process,))
+        late.start()
+        assert process.stdout is not None
+        said: list[str] = []
+        listens = any(said.append(line) or line.startswith(says) for line in process.stdout)  # type: ignore[func-returns-value]
+        late.cancel()
+        if not listens:
+            raise TestbedError(
+                f"{Path(command[0]).name} did not begin to listen: "
+                f"{' '.join(said).strip()[-300:] or 'no word'}"
+            )
+        drain = threading.Thread(target=process.stdout.read, name=f"{command[0]}-server", daemon=True)
+        drain.start()
+        yield
+    finally:
+        kill(process)
+        if drain is not None:
+            drain.join()
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 def kill(process: subprocess.Popen[str]) -> None:

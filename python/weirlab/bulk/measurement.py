@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["Measurement", "Pings", "Stream", "Transfer"]
+__all__ = ["Measurement", "Pings", "Request", "Stream", "Transfer"]
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,18 @@ class Pings:
 
 
 @dataclass(frozen=True)
+class Request:
+    """A small HTTP request on a connection of its own."""
+
+    asked_s: float
+    """When its connection was begun, since the first one."""
+    handshake_s: float | None
+    """Until the connection was made; None: not in time."""
+    answer_s: float | None
+    """From then until the whole answer was there; None: not in time."""
+
+
+@dataclass(frozen=True)
 class Measurement:
     """One step of a cycle at one point, as it was."""
 
@@ -78,3 +90,5 @@ class Measurement:
     """Packets lost at random, both directions."""
     dropped: int
     """Packets that found a queue full, both directions."""
+    requests: tuple[Request, ...] | None = None
+    """In the order in which they were made; None: none were."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from weirlab.bulk.request_program import MOST_WAITING
 from weirlab.errors import Problem, UnsupportedError
 from weirlab.scenario import Scenario
 from weirlab.scenario.combinations import Point, combinations
@@ -14,9 +15,10 @@ from weirlab.scenario.network import Path
 from weirlab.scenario.path import PathPlan, path_plan
 from weirlab.scenario.resolve import selected_traffic
 from weirlab.scenario.testbeds import Sim, Ssh
-from weirlab.scenario.traffic import Bulk, Ping, Tcp, Traffic
+from weirlab.scenario.traffic import Bulk, Ping, Requests, Tcp, Traffic
+from weirlab.units import Span
 
-__all__ = ["Load", "Measured", "Place", "Plan", "Probe", "plan_of"]
+__all__ = ["Load", "Measured", "Place", "Plan", "Probe", "RequestSeries", "plan_of"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,19 @@ class Probe:
 
 
 @dataclass(frozen=True)
+class RequestSeries:
+    """Small requests beside the transfer, or without one, each on a new connection."""
+
+    forward: bool
+    every_s: float
+    timeout_s: float
+
+    def count(self, duration_s: float) -> int:
+        """How many requests there are."""
+        return max(1, round(duration_s / self.every_s))
+
+
+@dataclass(frozen=True)
 class Measured:
     """One step of a cycle at one point."""
 
@@ -55,6 +70,7 @@ class Measured:
     duration_s: float
     load: Load | None
     probe: Probe | None
+    requests: RequestSeries | None = None
 
 
 @dataclass(frozen=True)
@@ -105,6 +121,8 @@ class Plan:
 _IN_KERNEL = ("bbr", "cubic", "reno")
 _SIMULATED = ("bbr", "cubic", "reno")
 _DEFAULT_WINDOW = Tcp.model_fields["window"].default
+_LEAST_EVERY = Span.from_s(0.01)
+"""Between requests. Source: IPPM responsiveness, section 4.2 (MPS)"""
 _OF_SIMULATOR = "is a setting of the simulator, which real stacks are not told; leave this out"
 
 
@@ -140,17 +158,26 @@ def _steps(scenario: Scenario) -> list[Measured]:
     assert scenario.campaign is not None
     problems: list[Problem] = []
     names = list(scenario.traffic)
-    loads, probes = {}, {}
+    loads: dict[str, Load] = {}
+    probes: dict[str, Probe] = {}
+    series: dict[str, RequestSeries] = {}
     for name in names:
-        found = _understood(scenario, name, problems)
-        if isinstance(found, Load):
-            loads[name] = found
-        elif found is not None:
-            probes[name] = found
+        match _understood(scenario, name, problems):
+            case Load() as load:
+                loads[name] = load
+            case Probe() as probe:
+                probes[name] = probe
+            case RequestSeries() as requests:
+                series[name] = requests
     steps = []
     for i, step in enumerate(scenario.campaign.cycle):
         running = [names[place] for place in selected_traffic(step.run, names)]
-        for kind, of_kind in (("bulk transfer", loads), ("series of pings", probes)):
+        kinds: Mapping[str, Mapping[str, object]] = {
+            "bulk transfer": loads,
+            "series of pings": probes,
+            "series of requests": series,
+        }
+        for kind, of_kind in kinds.items():
             if sum(name in of_kind for name in running) > 1:
                 where = ("campaign", "cycle", i, "run")
                 problems.append(scenario.problem_at(where, f"more than one {kind} at a time"))
@@ -160,6 +187,7 @@ def _steps(scenario: Scenario) -> list[Measured]:
                 duration_s=step.for_.s,
                 load=next((loads[name] for name in running if name in loads), None),
                 probe=next((probes[name] for name in running if name in probes), None),
+                requests=next((series[name] for name in running if name in series), None),
             )
         )
     if problems:
@@ -167,8 +195,10 @@ def _steps(scenario: Scenario) -> list[Measured]:
     return steps
 
 
-def _understood(scenario: Scenario, name: str, problems: list[Problem]) -> Load | Probe | None:
-    """The load or the probe that an entry of traffic is; what it cannot be is added to `problems`."""
+def _understood(
+    scenario: Scenario, name: str, problems: list[Problem]
+) -> Load | Probe | RequestSeries | None:
+    """The load or the probes that an entry of traffic is; what it cannot be is added to `problems`."""
     traffic = scenario.traffic[name]
 
     def refused(where: str, message: str) -> None:
@@ -187,6 +217,10 @@ def _understood(scenario: Scenario, name: str, problems: list[Problem]) -> Load 
             if traffic.streams != 1:
                 refused("streams", "of pings there is one")
             return Probe(forward, ping.every.s, ping.payload.bytes, ping.timeout.s)
+        case Requests() as requests, _:
+            for where, message in _beyond_requests(scenario, traffic, requests):
+                refused(where, message)
+            return RequestSeries(forward, requests.every.s, requests.timeout.s)
         case Bulk(stop=None), Tcp() as tcp:
             simulated = isinstance(scenario.testbed, Sim)
             whose, known = ("the simulator", _SIMULATED) if simulated else ("the kernel", _IN_KERNEL)
@@ -200,8 +234,28 @@ def _understood(scenario: Scenario, name: str, problems: list[Problem]) -> Load 
         case Bulk(), _:
             refused("transport", "a bulk transfer is 'transport: {kind: tcp, ...}', without 'source.stop'")
         case _:
-            refused("source", "a campaign measures 'bulk' and 'ping'")
+            refused("source", "a campaign measures 'bulk', 'ping' and 'requests'")
     return None
+
+
+def _beyond_requests(scenario: Scenario, traffic: Traffic, requests: Requests) -> Iterator[tuple[str, str]]:
+    """Where and why a series of requests cannot be made."""
+    lack = {
+        Sim: "the simulator's campaigns have no HTTP requests",
+        Ssh: "between real hosts nothing but OpenSSH, iperf3 and ping is used, none of which makes requests",
+    }.get(type(scenario.testbed))
+    if lack is not None:
+        yield "source", f"{lack}; leave this entry out, or write 'testbed: {{kind: netns, ...}}'"
+    if traffic.streams != 1:
+        yield "streams", "of requests there is one series"
+    if requests.every < _LEAST_EVERY:
+        yield "source", f"'every' is {_LEAST_EVERY} or more (got {requests.every})"
+    elif requests.timeout.s / requests.every.s > MOST_WAITING:
+        message = (
+            f"unanswered, more than {MOST_WAITING} connections would wait at a time: lengthen 'every' or "
+            f"shorten 'timeout' (got {requests.timeout} of {requests.every} each)"
+        )
+        yield "source", message
 
 
 def _ends(scenario: Scenario) -> tuple[str, str]:

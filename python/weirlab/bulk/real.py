@@ -12,7 +12,7 @@ from typing import Any
 from weirlab.bulk.hosts import Bed, End, SshEnd, ThisMachine, output
 from weirlab.bulk.measurement import Measurement, Transfer
 from weirlab.bulk.plan import Measured
-from weirlab.bulk.tools import SYSCTLS, both, require
+from weirlab.bulk.tools import SYSCTLS, require, together
 from weirlab.errors import MissingCapability, TestbedError
 from weirlab.scenario.path import PathPlan
 from weirlab.scenario.testbeds import Ssh
@@ -54,7 +54,7 @@ class RealHosts:
         if not self._bed.near_address and not all(part.forward for part in parts):
             raise MissingCapability("traffic to the near end needs its address: write 'testbed.near_address'")
         began, before = time.time(), self._busy_s()
-        transfer, pings = both(what, self._bed)
+        transfer, pings, _ = together(what, self._bed)
         seconds, after = time.time() - began, self._busy_s()
         busy, foreign = _cpus(before, after, seconds, what, transfer)
         return Measurement(

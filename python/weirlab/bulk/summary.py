@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from weirlab.bulk.campaign import Campaign, Kept
 from weirlab.bulk.measurement import Transfer
+from weirlab.bulk.plan import Plan
+from weirlab.bulk.responsiveness import answered, last_rtts, loaded_responsiveness, requests_lost
 from weirlab.results import usable_cpus
 from weirlab.stats import (
     effective_window,
@@ -25,11 +27,6 @@ __all__ = ["PointSummary", "goodput_bps", "summaries"]
 
 DISTURBED = 0.1
 """Share of the CPUs that other programs may keep busy."""
-_DISTANCE = 4
-"""Intervals of 1 s at the end of a stream that count for its responsiveness.
-
-Source: IPPM responsiveness, section 4.4 (MAD, ID)
-"""
 
 
 @dataclass(frozen=True)
@@ -68,6 +65,22 @@ class PointSummary:
     """The same of the round-trip times that TCP itself saw in the connections that carried the load, in the
     last four intervals of each stream: the loaded half of RPM as IPPM responsiveness has it where such
     connections take no probes."""
+    rpm: float
+    """Responsiveness of IPPM without TLS: median over the cycles of half of what requests on new connections
+    meet, and half of what the loaded connections do. NaN without requests beside a transfer."""
+    foreign_per_minute: float
+    """Median of the first half: of the requests answered in the last four seconds of a transfer."""
+    unloaded_foreign_per_minute: float
+    """The same without a transfer, of all requests."""
+    handshake_s: float
+    """Median over the cycles of the trimmed mean of TCP handshakes, beside the last four seconds of a
+    transfer."""
+    answer_s: float
+    """The same of requests on these connections."""
+    unloaded_handshake_s: float
+    unloaded_answer_s: float
+    requests_lost: float
+    """Share of the requests beside a transfer that were not answered in time."""
     loaded_variability: float
     """Median over the cycles of 1 - min / mean of the loaded round-trip times."""
     loaded_loss: float
@@ -91,12 +104,12 @@ def summaries(campaign: Campaign) -> list[PointSummary]:
     """Each point of the study, over the cycles measured so far."""
     plan = campaign.plan
     return [
-        _summary(levels, [kept for kept in campaign.kept if kept.place.point == point])
+        _summary(plan, levels, [kept for kept in campaign.kept if kept.place.point == point])
         for point, levels in enumerate(plan.levels)
     ]
 
 
-def _summary(levels: Mapping[str, str], kept: Sequence[Kept]) -> PointSummary:
+def _summary(plan: Plan, levels: Mapping[str, str], kept: Sequence[Kept]) -> PointSummary:
     made = [(each.place.cycle, each.measurement) for each in kept if each.measurement is not None]
     transfers = [measured.transfer for _, measured in made if measured.transfer is not None]
     loaded = [(cycle, m.pings) for cycle, m in made if m.transfer is not None and m.pings is not None]
@@ -116,6 +129,17 @@ def _summary(levels: Mapping[str, str], kept: Sequence[Kept]) -> PointSummary:
     rates = [
         [stream.received_bytes / stream.seconds for stream in transfer.streams] for transfer in transfers
     ]
+    timed = [
+        (each.measurement, plan.measured(each.place).duration_s)
+        for each in kept
+        if each.measurement is not None
+    ]
+    beside = [answered(m, duration_s) for m, duration_s in timed if m.transfer is not None]
+    alone = [answered(m, duration_s) for m, duration_s in timed if m.transfer is None]
+    loaded_requests = [
+        request for m, _ in timed if m.transfer is not None and m.requests for request in m.requests
+    ]
+    responsive = [loaded_responsiveness(m, duration_s) for m, duration_s in timed]
     rtts = [[rtt for _, pings in part for rtt in pings.rtts_s] for part in (loaded, unloaded)]
     return PointSummary(
         levels=levels,
@@ -136,6 +160,14 @@ def _summary(levels: Mapping[str, str], kept: Sequence[Kept]) -> PointSummary:
         loaded_per_minute=round_trips_per_minute(rtts[0]) if rtts[0] else math.nan,
         unloaded_per_minute=round_trips_per_minute(rtts[1]) if rtts[1] else math.nan,
         connections_per_minute=_connections_per_minute(transfers),
+        rpm=_median([each.rpm for each in responsive if each is not None]),
+        foreign_per_minute=_median([each.per_minute for each in beside if each is not None]),
+        unloaded_foreign_per_minute=_median([each.per_minute for each in alone if each is not None]),
+        handshake_s=_median([each.handshake_s for each in beside if each is not None]),
+        answer_s=_median([each.answer_s for each in beside if each is not None]),
+        unloaded_handshake_s=_median([each.handshake_s for each in alone if each is not None]),
+        unloaded_answer_s=_median([each.answer_s for each in alone if each is not None]),
+        requests_lost=requests_lost(loaded_requests) if loaded_requests else math.nan,
         loaded_variability=_median([min_max_variability(p.rtts_s) for _, p in loaded if p.rtts_s]),
         loaded_loss=_loss([(p.sent, len(p.rtts_s)) for _, p in loaded]),
         unloaded_loss=_loss([(p.sent, len(p.rtts_s)) for _, p in unloaded]),
@@ -147,18 +179,8 @@ def _summary(levels: Mapping[str, str], kept: Sequence[Kept]) -> PointSummary:
 
 
 def _connections_per_minute(transfers: Sequence[Transfer]) -> float:
-    """Round trips per minute in the loaded connections, over all streams alike: the round-trip times that TCP
-    estimates stand in for requests, of the last intervals alone.
-
-    Source: IPPM responsiveness, section 4.3
-    """
-    last = [
-        rtt
-        for transfer in transfers
-        for stream in transfer.streams
-        for rtt in stream.rtts_s[-_DISTANCE:]
-        if rtt > 0
-    ]
+    """Round trips per minute in the loaded connections, over all streams alike."""
+    last = [rtt for transfer in transfers for rtt in last_rtts(transfer)]
     return round_trips_per_minute(last) if last else math.nan
 
 

@@ -8,6 +8,7 @@ import polars as pl
 
 from weirlab.bulk.campaign import Campaign
 from weirlab.bulk.measurement import Measurement, Pings
+from weirlab.bulk.responsiveness import answered, loaded_responsiveness, requests_lost
 from weirlab.bulk.summary import goodput_bps
 from weirlab.stats import interquartile_range, jain_index, min_max_variability, probe_loss
 
@@ -37,9 +38,17 @@ MEASUREMENTS = {
     "receiver_percent": pl.Float64,
     "foreign_cpus": pl.Float64,
     "degraded": pl.Boolean,
+    "handshake_s": pl.Float64,
+    "answer_s": pl.Float64,
+    "unloaded_handshake_s": pl.Float64,
+    "unloaded_answer_s": pl.Float64,
+    "requests_lost": pl.Float64,
+    "foreign_per_minute": pl.Float64,
+    "rpm": pl.Float64,
 }
 """Columns of `measurement_table`; what was not measured is null. `window_bytes` is what was asked for, and
-`variability` is 1 - min / mean of the round-trip times beside a transfer."""
+`variability` is 1 - min / mean of the round-trip times beside a transfer. Times of requests are trimmed
+means, beside a transfer those of its last four seconds."""
 INTERVALS = {
     "cycle": pl.Int64,
     "point": pl.Int64,
@@ -53,7 +62,10 @@ INTERVALS = {
 def measurement_table(campaign: Campaign) -> pl.DataFrame:
     """Each loaded measurement, beside the unloaded one of its cycle and point: the columns `MEASUREMENTS`."""
     unloaded = {
-        (kept.place.cycle, kept.place.point): kept.measurement
+        (kept.place.cycle, kept.place.point): (
+            kept.measurement,
+            answered(kept.measurement, campaign.plan.measured(kept.place).duration_s),
+        )
         for kept in campaign.kept
         if kept.measurement is not None and kept.measurement.transfer is None
     }
@@ -64,7 +76,9 @@ def measurement_table(campaign: Campaign) -> pl.DataFrame:
             continue
         cycle, point = kept.place.cycle, kept.place.point
         transfer = found.transfer
-        idle = unloaded.get((cycle, point))
+        idle, alone = unloaded.get((cycle, point), (None, None))
+        beside = answered(found, what.duration_s)
+        responsive = loaded_responsiveness(found, what.duration_s)
         resent = [stream.retransmits for stream in transfer.streams if stream.retransmits is not None]
         means = (_mean(found), _mean(idle))
         rows.append(
@@ -94,6 +108,13 @@ def measurement_table(campaign: Campaign) -> pl.DataFrame:
                 "receiver_percent": transfer.receiver_cpu_percent.get("total"),
                 "foreign_cpus": found.foreign_cpus,
                 "degraded": bool(found.degraded),
+                "handshake_s": None if beside is None else beside.handshake_s,
+                "answer_s": None if beside is None else beside.answer_s,
+                "unloaded_handshake_s": None if alone is None else alone.handshake_s,
+                "unloaded_answer_s": None if alone is None else alone.answer_s,
+                "requests_lost": requests_lost(found.requests) if found.requests else None,
+                "foreign_per_minute": None if beside is None else beside.per_minute,
+                "rpm": None if responsive is None else responsive.rpm,
             }
         )
     return pl.DataFrame(rows, schema=MEASUREMENTS)

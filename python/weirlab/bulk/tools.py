@@ -7,17 +7,21 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
+from pydantic import TypeAdapter, ValidationError
 
-from weirlab.bulk.hosts import Bed, End, NamespaceEnd, kill, output
-from weirlab.bulk.measurement import Measurement, Pings, Stream, Transfer
-from weirlab.bulk.plan import Load, Measured, Probe
+from weirlab.bulk import request_program
+from weirlab.bulk.hosts import Bed, End, NamespaceEnd, listening, output
+from weirlab.bulk.measurement import Measurement, Pings, Request, Stream, Transfer
+from weirlab.bulk.plan import Load, Measured, Probe, RequestSeries
 from weirlab.errors import MissingCapability, TestbedError
 from weirlab.scenario.path import PathPlan
 from weirlab.testbed.namespaces import Namespace
@@ -25,19 +29,20 @@ from weirlab.testbed.path import EmulatedPath
 
 __all__ = [
     "SYSCTLS",
-    "both",
     "measure",
     "own_cpus",
     "read_ping",
+    "read_requests",
     "read_transfer",
     "require",
     "sysctls",
+    "together",
     "versions",
 ]
 
 _PACKAGES = {"iperf3": "iperf3", "ping": "iputils-ping", "timeout": "coreutils"}
-_START_S = 10.0
-"""How long a server may take to listen."""
+_HTTP_PORT = 8080
+"""Inside the namespace of an end, where nobody else listens."""
 _GRACE_S = 30.0
 """How long a program may take beyond what it measures: connections are made one by one."""
 
@@ -112,7 +117,7 @@ def measure(what: Measured, path: PathPlan | None, seed: int) -> Measurement:
     with EmulatedPath(path, seed=seed) as bed:
         began, before = time.time(), psutil.cpu_times()
         ends = Bed(NamespaceEnd(bed.near), NamespaceEnd(bed.far), bed.near_address, bed.far_address)
-        transfer, pings = both(what, ends)
+        transfer, pings, requests = together(what, ends)
         seconds, after = time.time() - began, psutil.cpu_times()
         report = bed.close()
     lateness = [way.lateness_s["p99"] for way in report.ways if way.lateness_s is not None]
@@ -128,6 +133,7 @@ def measure(what: Measured, path: PathPlan | None, seed: int) -> Measurement:
         lateness_p99_s=max(lateness, default=None),
         lost=sum(way.counts["lost"] for way in report.ways),
         dropped=sum(way.counts["dropped"] + way.counts["dropped_early"] for way in report.ways),
+        requests=requests,
     )
 
 
@@ -143,29 +149,38 @@ def own_cpus(transfer: Transfer | None, emulator_cpus: float) -> float:
     return emulator_cpus + ends / 100
 
 
-def both(what: Measured, bed: Bed) -> tuple[Transfer | None, Pings | None]:
-    """The transfer and the pings at the same time."""
-    pings: list[Pings] = []
+def together(what: Measured, bed: Bed) -> tuple[Transfer | None, Pings | None, tuple[Request, ...] | None]:
+    """The transfer, the pings and the requests at the same time. Raises TestbedError when one fails; all have
+    ended then.
+    """
+    probes: dict[str, Callable[[], Any]] = {}
+    if what.probe is not None:
+        probes["ping"] = partial(_ping, what.probe, what.duration_s, bed)
+    if what.requests is not None:
+        probes["requests"] = partial(_requests, what.requests, what.duration_s, bed)
+    found: dict[str, Any] = {}
     failures: list[BaseException] = []
 
-    def ping(probe: Probe) -> None:
+    def run(name: str, probe: Callable[[], Any]) -> None:
         try:
-            pings.append(_ping(probe, what.duration_s, bed))
+            found[name] = probe()
         except BaseException as error:
             failures.append(error)
 
-    thread = None
-    if what.probe is not None:
-        thread = threading.Thread(target=ping, args=(what.probe,), name="ping", daemon=True)
+    threads = [
+        threading.Thread(target=run, args=(name, probe), name=name, daemon=True)
+        for name, probe in probes.items()
+    ]
+    for thread in threads:
         thread.start()
     try:
         transfer = None if what.load is None else _transfer(what.load, what.duration_s, bed)
     finally:
-        if thread is not None:
+        for thread in threads:
             thread.join()
     if failures:
         raise failures[0]
-    return transfer, pings[0] if pings else None
+    return transfer, found.get("ping"), found.get("requests")
 
 
 def _ends(forward: bool, bed: Bed) -> tuple[End, End, str]:
@@ -187,6 +202,20 @@ def _ping(probe: Probe, duration_s: float, bed: Bed) -> Pings:
     return read_ping(text)
 
 
+def _requests(series: RequestSeries, duration_s: float, bed: Bed) -> tuple[Request, ...]:
+    start, goal, address = _ends(series.forward, bed)
+    limit_s = duration_s + series.timeout_s + _GRACE_S
+    # Without site and environment it starts in a few hundredths of a second.
+    program = [sys.executable, "-I", "-S", request_program.__file__]
+    common = [address, str(_HTTP_PORT), "--timeout", f"{series.timeout_s:g}"]
+    server = [*program, "serve", *common, "--for", f"{limit_s:g}"]
+    count, every = str(series.count(duration_s)), f"{series.every_s:g}"
+    with listening(goal, server, request_program.LISTENS, limit_s):
+        return read_requests(
+            output(start, [*program, "ask", *common, "--count", count, "--every", every], limit_s)
+        )
+
+
 def _transfer(load: Load, duration_s: float, bed: Bed) -> Transfer:
     start, goal, address = _ends(load.forward, bed)
     window = [] if load.window_bytes is None else ["-w", str(load.window_bytes)]
@@ -206,36 +235,9 @@ def _transfer(load: Load, duration_s: float, bed: Bed) -> Transfer:
         *("-C", load.congestion_control, *window),
     ]
     limit_s = duration_s + _GRACE_S
-    with _server(goal, bed.port, limit_s):
+    server = ["iperf3", "-s", "-1", "-p", str(bed.port), "--forceflush"]
+    with listening(goal, server, "Server listening", limit_s):
         return read_transfer(output(start, command, limit_s, fine=(0, 1)))
-
-
-@contextlib.contextmanager
-def _server(end: End, port: int, limit_s: float) -> Iterator[None]:
-    """iperf3 listens for one test."""
-    command = ["iperf3", "-s", "-1", "-p", str(port), "--forceflush"]
-    process = end.started(command, limit_s + _START_S)
-    drain = None
-    try:
-        late = threading.Timer(_START_S, kill, (process,))
-        late.start()
-        assert process.stdout is not None
-        said: list[str] = []
-        listens = any(said.append(line) or line.startswith("Server listening") for line in process.stdout)  # type: ignore[func-returns-value]
-        late.cancel()
-        if not listens:
-            raise TestbedError(
-                f"iperf3 did not begin to listen: {' '.join(said).strip()[-300:] or 'no word'}"
-            )
-        drain = threading.Thread(target=process.stdout.read, name="iperf3-server", daemon=True)
-        drain.start()
-        yield
-    finally:
-        kill(process)
-        if drain is not None:
-            drain.join()
-        if process.stdout is not None:
-            process.stdout.close()
 
 
 def read_transfer(text: str) -> Transfer:
@@ -296,3 +298,14 @@ def read_ping(text: str) -> Pings:
         min_s=None if spread is None else float(spread[1]) / 1000,
         mean_s=None if spread is None else float(spread[2]) / 1000,
     )
+
+
+_REQUESTS = TypeAdapter(tuple[Request, ...])
+
+
+def read_requests(text: str) -> tuple[Request, ...]:
+    """What the requests printed. Raises TestbedError when it cannot be read."""
+    try:
+        return _REQUESTS.validate_json(text)
+    except ValidationError as error:
+        raise TestbedError(f"requests: {text.strip()[-200:] or 'no word'}") from error

@@ -68,7 +68,7 @@ def bulk(
     from weirlab.bulk.tables import interval_table, measurement_table
     from weirlab.errors import InputError, Interrupted, UnitError
     from weirlab.records import save_tables
-    from weirlab.report.bulk import advice_text, point_table
+    from weirlab.report.bulk import advice_text, point_table, responsiveness_table
     from weirlab.results import claimed_directory, write_json
     from weirlab.units import Span
 
@@ -101,6 +101,9 @@ def bulk(
     if continued:
         tell(f"continued {directory}")
     show(point_table(found, scenario.name, plan.cycles))
+    requests = responsiveness_table(found)
+    if requests is not None:
+        show(requests)
     if advice is not None:
         typer.echo(advice_text(advice))
     show_place(directory, write_page(directory) if report else None)

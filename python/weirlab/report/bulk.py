@@ -25,7 +25,7 @@ from weirlab.report.page import (
 from weirlab.report.shared import footer, provenance_section, scenario_details, status_callouts
 from weirlab.results import Manifest
 
-__all__ = ["advice_text", "bulk_page", "point_table"]
+__all__ = ["advice_text", "bulk_page", "point_table", "responsiveness_table"]
 
 
 def bulk_page(campaign: Campaign, manifest: Manifest) -> tuple[Page, list[Plot]]:
@@ -58,6 +58,9 @@ def bulk_page(campaign: Campaign, manifest: Manifest) -> tuple[Page, list[Plot]]
     sections = [Section("Results", [point_table(found, scenario.name, campaign.plan.cycles)])]
     if any(math.isfinite(point.loaded_p95_s) for point in found):
         sections.append(Section("Latency under load", [_latency_table(found)]))
+    requests = responsiveness_table(found)
+    if requests is not None:
+        sections.append(Section("Responsiveness", [requests]))
     if plots:
         sections.append(Section("Plots", [figure(plot) for plot in plots]))
     else:
@@ -165,10 +168,54 @@ def _latency_table(found: list[PointSummary]) -> Table:
     note = (
         "Of all pings of a point. Induced: median loaded less median unloaded round-trip time. Round trips "
         "per minute: 60 s over the mean of the round-trip times up to their 95th percentile; of pings, "
-        "so no RPM. Of loaded connections: the same of what TCP saw in the last four seconds of each stream, "
-        "the loaded half of an RPM without probes."
+        "so no RPM, which needs requests. Of loaded connections: the same of what TCP saw in the last four "
+        "seconds of each stream, the loaded half of an RPM without probes."
     )
     return Table("Round-trip times under load", columns, rows, note=note)
+
+
+def responsiveness_table(found: list[PointSummary]) -> Table | None:
+    """What requests met on new connections, and RPM; None where no point has any."""
+    if not any(
+        math.isfinite(value)
+        for each in found
+        for value in (each.requests_lost, each.foreign_per_minute, each.unloaded_foreign_per_minute)
+    ):
+        return None
+    columns = [Column(factor, numeric=False) for factor in found[0].levels] + [
+        Column("goodput", "Mbit/s"),
+        Column("handshake", "ms"),
+        Column("answer", "ms"),
+        Column("unloaded", "ms"),
+        Column("lost"),
+        Column("on new connections", "1/min"),
+        Column("of loaded connections", "1/min"),
+        Column("RPM"),
+        Column("unloaded", "1/min"),
+    ]
+    rows = [
+        [
+            *each.levels.values(),
+            _fixed(each.goodput_bps / 1e6, 2),
+            _fixed(1e3 * each.handshake_s, 1),
+            _fixed(1e3 * each.answer_s, 1),
+            f"{_fixed(1e3 * each.unloaded_handshake_s, 1)} / {_fixed(1e3 * each.unloaded_answer_s, 1)}",
+            percent(each.requests_lost),
+            _fixed(each.foreign_per_minute, 0),
+            _fixed(each.connections_per_minute, 0),
+            _fixed(each.rpm, 0),
+            _fixed(each.unloaded_foreign_per_minute, 0),
+        ]
+        for each in found
+    ]
+    note = (
+        "Of HTTP requests without TLS, each on a new connection, that were answered in the last four seconds "
+        "beside a transfer: means up to the 95th percentile of handshakes and of answers, and 60 s over half "
+        "their sum. RPM: the mean of that and of 60 s over what the TCP of the loaded connections saw. "
+        "Medians over the cycles, so that the parts need not give the whole; of loaded connections: of all "
+        "cycles together."
+    )
+    return Table("Responsiveness under load", columns, rows, note=note)
 
 
 def advice_text(advice: Advice) -> str:

@@ -17,6 +17,7 @@ from weirlab.scenario.traffic import (
     OnOff,
     Ping,
     Raw,
+    Requests,
     Tcp,
     Traffic,
     Udp,
@@ -105,6 +106,8 @@ def _transport(traffic: Traffic) -> Iterator[Fault]:
                 yield ("source", "stream"), "is for frames as they are, not for what tcp carries"
         case Ping(), Tcp() | Udp():
             yield ("transport",), "echo requests have no transport; leave this out"
+        case Requests(), Tcp() | Udp():
+            yield ("transport",), "requests open connections of the system's TCP; leave this out"
     if isinstance(traffic.source, Probing):
         if not isinstance(traffic.transport, Udp):
             yield ("transport",), "an estimator sends datagrams: {kind: udp}"

@@ -28,7 +28,7 @@ from weirlab.scenario.resolve_control import resolve_control
 from weirlab.scenario.resolve_hotspots import add_hotspots
 from weirlab.scenario.resolve_switching import resolve_switching
 from weirlab.scenario.resolve_transport import connections, probers
-from weirlab.scenario.traffic import Departing, Ping, Tcp, Traffic
+from weirlab.scenario.traffic import Departing, Ping, Requests, Tcp, Traffic
 from weirlab.units import Size
 
 if TYPE_CHECKING:
@@ -318,6 +318,8 @@ def _unsupported_traffic(scenario: Scenario) -> Iterator[tuple[Where, str]]:
         path = ("traffic", name)
         if isinstance(traffic.source, Ping):
             yield (*path, "source"), "has no echo requests"
+        if isinstance(traffic.source, Requests):
+            yield (*path, "source"), "has no HTTP requests"
         for part in ("timing", "adapter"):
             ends = isinstance(traffic.transport, Tcp) or isinstance(traffic.source, Probing)
             if getattr(traffic, part) is not None and not ends:

@@ -47,6 +47,7 @@ __all__ = [
     "Rapid",
     "Raw",
     "Reno",
+    "Requests",
     "SplitMix64",
     "Tcp",
     "Timing",
@@ -182,8 +183,18 @@ class Ping(Model):
     """A reply that is later counts as lost."""
 
 
+class Requests(Model):
+    """Small HTTP requests, each on a new TCP connection; for campaigns over an emulated path."""
+
+    kind: Literal["requests"]
+    every: PositiveSpan
+    """Time between requests, whether they are answered or not."""
+    timeout: PositiveSpan = Span(20 * 10**12)
+    """A request that is not answered by then counts as lost."""
+
+
 AnySource = Annotated[
-    Constant | Poisson | Bernoulli | OnOff | Bursts | Bulk | Ping | Pathload | PbProbe, BY_KIND
+    Constant | Poisson | Bernoulli | OnOff | Bursts | Bulk | Ping | Requests | Pathload | PbProbe, BY_KIND
 ]
 
 

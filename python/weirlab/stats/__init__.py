@@ -45,6 +45,7 @@ from weirlab.stats.replicates import Interval, mean_interval, t_quantile
 from weirlab.stats.responsiveness import (
     Responsiveness,
     UnderLoad,
+    foreign_per_minute,
     is_stable,
     responsiveness,
     round_trips_per_minute,
@@ -107,6 +108,7 @@ __all__ = [
     "fit_logarithm",
     "fit_proportion",
     "fit_queueing",
+    "foreign_per_minute",
     "frequencies",
     "highest_power",
     "interquartile_range",

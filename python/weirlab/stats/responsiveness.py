@@ -16,6 +16,7 @@ from weirlab.stats.streams import jain_index
 __all__ = [
     "Responsiveness",
     "UnderLoad",
+    "foreign_per_minute",
     "is_stable",
     "responsiveness",
     "round_trips_per_minute",
@@ -60,6 +61,20 @@ class Responsiveness:
     """Of probes within the connections that carry the load."""
 
 
+def foreign_per_minute(
+    *, tcp_s: Iterable[float], tls_s: Iterable[float] | None, http_s: Iterable[float]
+) -> float:
+    """Round trips per minute of probes on connections of their own [1/min]: 60 / ((TM(tcp) + TM(tls) +
+    TM(http)) / 3), or with `tls_s` None, no TLS, 60 / ((TM(tcp) + TM(http)) / 2); TM is the trimmed mean at
+    the 95th percentile.
+
+    `tcp_s`, `tls_s`, `http_s`: TCP handshakes, TLS handshakes (per round trip), and requests [s]. Source:
+    IPPM responsiveness, section 4.3 (of draft 04: "Aggregating the Measurements").
+    """
+    kinds = [times for times in (tcp_s, tls_s, http_s) if times is not None]
+    return len(kinds) / sum(1 / round_trips_per_minute(times) for times in kinds)
+
+
 def responsiveness(
     *,
     tcp_s: Iterable[float],
@@ -67,16 +82,14 @@ def responsiveness(
     http_s: Iterable[float],
     loaded_http_s: Iterable[float],
 ) -> Responsiveness:
-    """RPM = (foreign + loaded) / 2, with TM the trimmed mean at the 95th percentile [s]: foreign = 60 /
-    ((TM(tcp) + TM(tls) + TM(http)) / 3), loaded = 60 / TM(loaded http).
+    """RPM = (foreign + loaded) / 2, with foreign as `foreign_per_minute` and loaded = 60 / TM(loaded http),
+    TM the trimmed mean at the 95th percentile [s].
 
-    `tcp_s`, `tls_s`, `http_s`: TCP handshakes, TLS handshakes (per round trip), and requests on separate
-    connections; with `tls_s` None, no TLS: foreign = 60 / ((TM(tcp) + TM(http)) / 2). `loaded_http_s`:
-    requests on connections that carry the load, or, where these take none, the round-trip times that their
-    TCP sees. Source: IPPM responsiveness, section 4.3 (of draft 04: "Aggregating the Measurements").
+    `loaded_http_s`: requests on connections that carry the load, or, where these take none, the round-trip
+    times that their TCP sees. Source: IPPM responsiveness, section 4.3 (of draft 04: "Aggregating the
+    Measurements").
     """
-    kinds = [times for times in (tcp_s, tls_s, http_s) if times is not None]
-    foreign = len(kinds) / sum(1 / round_trips_per_minute(times) for times in kinds)
+    foreign = foreign_per_minute(tcp_s=tcp_s, tls_s=tls_s, http_s=http_s)
     loaded = round_trips_per_minute(loaded_http_s)
     return Responsiveness((foreign + loaded) / 2, foreign, loaded)
 
