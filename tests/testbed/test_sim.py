@@ -202,9 +202,10 @@ def test_a_scenario_runs_as_it_stands_too():
     assert run.records["flows"]["delivered_frames"].to_list() == [1000, 1000]
 
 
-def test_what_the_simulator_has_no_form_for_is_refused_with_its_place():
-    plan = scenario(traffic__ping={"from": "a", "to": "b", "source": {"kind": "ping", "every": "1 s"}})
-    with pytest.raises(UnsupportedError, match=r"source: .* has no echo requests"):
+@pytest.mark.parametrize(("kind", "lack"), [("ping", "echo requests"), ("requests", "HTTP requests")])
+def test_what_the_simulator_has_no_form_for_is_refused_with_its_place(kind, lack):
+    plan = scenario(traffic__probe={"from": "a", "to": "b", "source": {"kind": kind, "every": "1 s"}})
+    with pytest.raises(UnsupportedError, match=rf"source: .* has no {lack}"):
         open_testbed(plan)
 
 
