@@ -6,7 +6,8 @@ import re
 import pytest
 
 from made_campaigns import FILE, StopsAfter, measured
-from weirlab.bulk import run_campaign
+from weirlab.bulk import Campaign, run_campaign
+from weirlab.bulk.campaign import LOG
 from weirlab.bulk.measurement import Pings
 from weirlab.bulk.tables import INTERVALS, MEASUREMENTS, interval_table, measurement_table
 from weirlab.errors import Interrupted
@@ -41,6 +42,33 @@ def test_a_measurement_without_any_answer_is_in_the_table_without_round_trips(tm
     rows = measurement_table(run_campaign(loads(FILE), tmp_path, measure=silent))
     assert rows.get_column("rtt_difference_s").null_count() == 6
     assert rows.get_column("loaded_loss").to_list() == [1.0] * 6
+
+
+def test_how_the_path_moved_packets_is_kept_and_told(tmp_path):
+    def on_a_path(what, path, seed):
+        # The loaded measurements as on a kernel that joins, the others as on one that does not.
+        joined = ("tcp", "udp") if what.load else ()
+        return dataclasses.replace(measured(what, path, seed), joined=joined)
+
+    directory = tmp_path / "real"
+    run_campaign(loads(FILE), directory, measure=on_a_path)
+    campaign = Campaign.load(directory)
+    assert campaign.joined == ((), ("tcp", "udp"))
+    assert measurement_table(campaign).get_column("joined").to_list() == ["tcp udp"] * 6
+    page = write_report(directory).page.read_text()
+    assert "packets of TCP and UDP joined" in page
+    assert "every packet alone" in page
+
+
+def test_a_log_that_does_not_tell_how_packets_moved_is_read(tmp_path):
+    run_campaign(loads(FILE), tmp_path, measure=measured)
+    lines = (tmp_path / LOG).read_text().splitlines()
+    assert all('"joined":null,' in line for line in lines[1:])
+    (tmp_path / LOG).write_text("".join(line.replace('"joined":null,', "") + "\n" for line in lines))
+    campaign = Campaign.load(tmp_path)
+    assert campaign.complete
+    assert campaign.joined == ()
+    assert measurement_table(campaign).get_column("joined").null_count() == 6
 
 
 def test_the_seconds_of_all_streams_add_up_to_the_goodput(simulated):

@@ -58,3 +58,4 @@ def test_more_streams_of_one_window_carry_more(tmp_path):
     transfer = campaign.kept[2].measurement.transfer
     assert len(transfer.streams) == 3
     assert len(transfer.intervals_bps) >= 2
+    assert len(campaign.joined) == 1, "all paths moved packets alike"

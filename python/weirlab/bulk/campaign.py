@@ -58,6 +58,12 @@ class Campaign:
         """Whether every measurement was made."""
         return len(self.kept) == len(self.plan.places())
 
+    @property
+    def joined(self) -> tuple[tuple[str, ...], ...]:
+        """What `Measurement.joined` tells, each answer once; several where sittings had several kernels."""
+        told = (kept.measurement.joined for kept in self.kept if kept.measurement is not None)
+        return tuple(sorted({transports for transports in told if transports is not None}))
+
     @classmethod
     def load(cls, directory: str | Path) -> Campaign:
         """Read a campaign, complete or not. Raises InputError when the directory holds none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["Measurement", "Pings", "Request", "Stream", "Transfer"]
 
@@ -86,6 +86,10 @@ class Measurement:
     """Why the path is to be doubted."""
     lateness_p99_s: float | None
     """Of the packets, in the worse direction."""
+    joined: tuple[str, ...] | None = field(default=None, kw_only=True)
+    """Transports (`tcp`, `udp`) whose packets the path moved joined, while its models saw each alone; empty:
+    every packet moved alone. None: no emulated path, or a log that does not tell.
+    """
     lost: int
     """Packets lost at random, both directions."""
     dropped: int

@@ -36,6 +36,7 @@ MEASUREMENTS = {
     "user_percent": pl.Float64,
     "system_percent": pl.Float64,
     "receiver_percent": pl.Float64,
+    "joined": pl.String,
     "foreign_cpus": pl.Float64,
     "degraded": pl.Boolean,
     "handshake_s": pl.Float64,
@@ -46,9 +47,10 @@ MEASUREMENTS = {
     "foreign_per_minute": pl.Float64,
     "rpm": pl.Float64,
 }
-"""Columns of `measurement_table`; what was not measured is null. `window_bytes` is what was asked for, and
-`variability` is 1 - min / mean of the round-trip times beside a transfer. Times of requests are trimmed
-means, beside a transfer those of its last four seconds."""
+"""Columns of `measurement_table`; what was not measured is null. `window_bytes` is what was asked for,
+`joined` the transports whose packets the path moved joined, with blanks between, and `variability` is
+1 - min / mean of the round-trip times beside a transfer. Times of requests are trimmed means, beside a
+transfer those of its last four seconds."""
 INTERVALS = {
     "cycle": pl.Int64,
     "point": pl.Int64,
@@ -106,6 +108,7 @@ def measurement_table(campaign: Campaign) -> pl.DataFrame:
                 "user_percent": transfer.sender_cpu_percent.get("user"),
                 "system_percent": transfer.sender_cpu_percent.get("system"),
                 "receiver_percent": transfer.receiver_cpu_percent.get("total"),
+                "joined": None if found.joined is None else " ".join(found.joined),
                 "foreign_cpus": found.foreign_cpus,
                 "degraded": bool(found.degraded),
                 "handshake_s": None if beside is None else beside.handshake_s,

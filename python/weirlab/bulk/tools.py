@@ -131,6 +131,7 @@ def measure(what: Measured, path: PathPlan | None, seed: int) -> Measurement:
         foreign_cpus=max(0.0, busy_cpus - own_cpus(transfer, report.on_cpu_s / seconds)),
         degraded=report.degraded,
         lateness_p99_s=max(lateness, default=None),
+        joined=report.joined,
         lost=sum(way.counts["lost"] for way in report.ways),
         dropped=sum(way.counts["dropped"] + way.counts["dropped_early"] for way in report.ways),
         requests=requests,

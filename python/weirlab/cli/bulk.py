@@ -27,7 +27,7 @@ from weirlab.cli.frame import (
 from weirlab.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from weirlab.bulk import PointSummary
+    from weirlab.bulk import Campaign, PointSummary
 
 __all__ = ["add_to"]
 
@@ -88,7 +88,7 @@ def bulk(
     except Interrupted as error:
         raise Interrupted(f"{error}. Continue with the same command and --out {directory}") from None
     found = summaries(campaign)
-    document = _document(scenario.name, directory, found)
+    document = _document(campaign, directory, found)
     advice = find_advice(campaign, most_delay_s=most_delay_s) if advise else None
     if advice is not None:
         document["advice"] = asdict(advice)
@@ -109,7 +109,7 @@ def bulk(
     show_place(directory, write_page(directory) if report else None)
 
 
-def _document(name: str, directory: Path, found: list[PointSummary]) -> dict[str, Any]:
+def _document(campaign: Campaign, directory: Path, found: list[PointSummary]) -> dict[str, Any]:
     """The campaign as JSON values; what is unknown is null."""
     rows = [
         {
@@ -118,4 +118,10 @@ def _document(name: str, directory: Path, found: list[PointSummary]) -> dict[str
         }
         for each in found
     ]
-    return {"kind": "campaign", "name": name, "directory": str(directory), "points": rows}
+    return {
+        "kind": "campaign",
+        "name": campaign.plan.scenario.name,
+        "directory": str(directory),
+        "joined": campaign.joined,
+        "points": rows,
+    }

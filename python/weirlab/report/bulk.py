@@ -55,7 +55,9 @@ def bulk_page(campaign: Campaign, manifest: Manifest) -> tuple[Page, list[Plot]]
             ]
         ),
     ]
-    sections = [Section("Results", [point_table(found, scenario.name, campaign.plan.cycles)])]
+    results: list[Block] = [point_table(found, scenario.name, campaign.plan.cycles)]
+    results += [Text(_joined_text(transports)) for transports in campaign.joined]
+    sections = [Section("Results", results)]
     if any(math.isfinite(point.loaded_p95_s) for point in found):
         sections.append(Section("Latency under load", [_latency_table(found)]))
     requests = responsiveness_table(found)
@@ -85,6 +87,14 @@ def _label(levels: Mapping[str, str]) -> str:
         ", ".join(f"{factor.rsplit('.', 1)[-1]} {level}" for factor, level in levels.items())
         or "as it stands"
     )
+
+
+def _joined_text(transports: tuple[str, ...]) -> str:
+    """How an emulated path moved packets."""
+    if not transports:
+        return "The path moved every packet alone."
+    words = " and ".join(transport.upper() for transport in transports)
+    return f"The path moved packets of {words} joined, while its models saw each alone."
 
 
 def _most(found: list[PointSummary], labels: Mapping[int, str]) -> Card:
