@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -26,6 +27,10 @@ pytestmark = pytest.mark.live
 MOST_LATE_S = 1e-4
 """An emulator whose packets leave later than this in the median does not emulate the links that are asked
 for: at 50 Mbit/s the longest probe takes 240 us. Beside twenty other busy programs it was 24 us."""
+UNSETTLED_LATE_S = 2e-5
+"""90 s have room for 350 rounds. Round trips drawn from the lateness that an emulator told, 28 us late in the
+median at the worst link, leave 1.9 % of 50 Mbit/s after as many: what is later than this may not settle at
+2 %, what is earlier must."""
 QUICK = {"gap_s": 0.003, "most_rounds": 200}
 
 
@@ -52,19 +57,29 @@ def measured(path, *, address=None, **effort):
     return characterize(probe, route, Effort(**{**QUICK, **effort}))
 
 
+def surely(found):
+    """What was found, with intervals that hardly ever fail."""
+    return estimate(found.probes, found.route.hops, confidence=0.999, share=found.effort.share)
+
+
 def test_three_links_are_found_within_three_per_cent():
     rates_bps = (10e6, 50e6, 20e6)
-    lines = [f"{{rate: {rate / 1e6:g} Mbit/s, delay: 2 ms}}" for rate in rates_bps]
-    with chain(*lines) as path:
+    with chain(*(f"{{rate: {rate / 1e6:g} Mbit/s, delay: 2 ms}}" for rate in rates_bps)) as path:
         # Two per cent at 95 % leave half as much again for the truth.
         found = measured(path, most_s=90, most_rounds=1000, precision=0.02)
         report = path.close()
     late_s = max(way.lateness_s["p50"] for way in report.ways)
-    if late_s > MOST_LATE_S:
+    if late_s > MOST_LATE_S or (found.ending != "settled" and late_s > UNSETTLED_LATE_S):
         pytest.skip(f"too busy to emulate links: packets left {1e6 * late_s:.0f} us late in the median")
-    surely = estimate(found.probes, found.route.hops, confidence=0.999, share=found.effort.share)
-    for each, rate_bps in zip(surely, rates_bps, strict=True):
-        assert each.link.capacity_low_bps < rate_bps < each.link.capacity_high_bps
+    assert found.ending == "settled"
+    # The same chain without rates, at the same pace: what a byte costs this machine itself.
+    with chain(*["{delay: 2 ms}"] * 3) as path:
+        bare = measured(path, most_s=30, precision=1e-4, gap_s=found.probes["gap_s"].max())
+    pairs = zip(surely(found), surely(bare), rates_bps, strict=True)
+    for each, own, rate_bps in pairs:
+        line, machine = each.link.line, own.link.line
+        byte_s = line.slope - machine.slope
+        assert abs(byte_s - 8 / rate_bps) < math.hypot(line.half_width, machine.half_width)
         # 2 ms there, 1 ms back, and what hosts take.
         assert each.link.round_trip_high_s > 3.0e-3
         assert each.link.round_trip_s < 3.3e-3
