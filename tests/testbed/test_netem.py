@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from weirlab.cli.app import execute
 from weirlab.errors import InputError, MissingCapability, TestbedError
 from weirlab.scenario import loads
 from weirlab.scenario.path import PathPlan, path_plan
@@ -79,6 +81,16 @@ def test_what_netem_cannot_do_is_refused_with_its_place(line: str, refusal: str)
     assert told.startswith(f"testbed.hops.wan.forward.{refusal}")
     with pytest.raises(InputError, match=r"testbed\.hops\.wan\.forward"):
         KernelPath(plan_of(line))
+
+
+@pytest.mark.parametrize("option", ["--single", "--no-real-time"])
+def test_options_of_our_own_emulator_are_refused(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "wan.yaml"
+    file.write_text(FILE.replace("LINE", "delay: 5 ms"))
+    assert execute(["emulate", str(file), "--with", "netem", option, "--", "true"]) == 2
+    assert f"{option}: no packet of netem passes a program of ours" in capsys.readouterr().err
 
 
 @pytest.mark.live

@@ -94,6 +94,9 @@ def emulate(
             raise InputError("--seed: the chance of netem is the kernel's own; leave this out")
         if ipv6:
             raise InputError("--ipv6: paths of netem have IPv4 only; leave this out")
+        if not (joined and real_time):
+            option = "--no-real-time" if joined else "--single"
+            raise InputError(f"{option}: no packet of netem passes a program of ours; leave this out")
         with KernelPath(plan) as kernel:
             try:
                 code = _run(kernel, words, far, timeout, ipv6=ipv6)
