@@ -55,7 +55,7 @@ pub(crate) fn run(
     ask: impl FnMut(Time) -> ControlFlow<()>,
 ) -> Result<Totals, SimError> {
     let mut kernel = setup::kernel(plan, seed);
-    thread::scope(|scope| {
+    let kernel = thread::scope(move |scope| {
         let drawing = if draws_ahead { kernel.adapters.sources.draw_ahead(scope) } else { None };
         // What only some runs need costs the others nothing.
         let ended = match (kernel.queues.by_input, kernel.queues.memories.len() == 1) {
@@ -67,7 +67,8 @@ pub(crate) fn run(
         if let Some(drawing) = drawing {
             kernel.adapters.sources.end_drawing(drawing);
         }
-        ended
+        // The kernel lives in here: a panic drops it, so that the drawer sees that nobody takes what it draws.
+        ended.map(|()| kernel)
     })?;
     report::close(kernel, plan, seed)
 }
@@ -304,5 +305,26 @@ impl Kernel {
         (input.alarm, input.relief) = (NONE, marks.xon.saturating_add(1));
         self.xoffs[input.switch as usize] += 1;
         self.pause(link, now, true, &marks);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{self, RecvTimeoutError};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::hotspots::Benchmark;
+
+    #[test]
+    fn a_run_that_panics_ends_the_thread_that_draws_ahead() {
+        let plan = Plan::new(Benchmark { slots: 1 << 20, ..Benchmark::single_stage(8) }.spec()).expect("a legal spec");
+        let (alive, over) = mpsc::channel::<()>();
+        let running = thread::spawn(move || {
+            let _alive = alive;
+            let _ = run(&plan, 1, true, |_| panic!("on purpose"));
+        });
+        assert_eq!(over.recv_timeout(Duration::from_secs(60)), Err(RecvTimeoutError::Disconnected), "it hangs");
+        assert!(running.join().is_err());
     }
 }
