@@ -6,8 +6,9 @@ use weir_core::units::{Rate, Span, Time};
 
 use super::super::adapter::NO_POINT;
 
-/// A limiter that has so much of a frame's worth may send it: what sums of rounded shares miss does not count.
-const WHOLE: f64 = 1.0 - 1e-9;
+/// A limiter that has so much of a frame's worth may send it: what sums of rounded shares miss does not count. The same as in the
+/// slotted engine, and no multiple of what a bit/s is of a line rate: see there.
+const WHOLE: f64 = 1.0 - 1.0 / (1_u64 << 29) as f64;
 
 #[derive(Debug)]
 pub(super) struct Limiter {

@@ -25,8 +25,10 @@ pub(super) struct Limiter {
     is_gated: bool,
 }
 
-/// A limiter that has so much of a cell's worth may send it: what sums of rounded shares miss does not count.
-const WHOLE: f64 = 1.0 - 1e-9;
+/// A limiter that has so much of a cell's worth may send it: what sums of rounded shares miss does not count. The same as in the
+/// event engine, and no multiple of what a bit/s is of a line rate: a rate of a tenth less 1 bit/s has 1 - 1e-9 of a cell after
+/// ten slots, or a rounding more or less.
+const WHOLE: f64 = 1.0 - 1.0 / (1_u64 << 29) as f64;
 
 /// What all limiters have in common.
 #[derive(Debug)]
