@@ -4,7 +4,7 @@ import pytest
 
 from weirlab import runs
 from weirlab.analysis.outcome import HotspotOutcome, hot_ports, hotspot_outcomes, outcome_json
-from weirlab.scenario import loads
+from weirlab.scenario import load, loads
 
 SWITCH = """
 weirlab: 1
@@ -95,6 +95,19 @@ def test_series_of_the_hot_port_alone_do_not_pass_for_those_of_all_outputs():
 def test_a_window_between_the_edges_of_intervals_is_measured_on_the_edges_inside_it():
     found = outcome((SWITCH + SERIES).replace("51.2 us .. 512 us", "61.44 us .. 501.76 us"))
     assert found.window == (76_800_000, 486_400_000)
+
+
+def test_recovery_counts_from_the_begin_of_the_hotspot_not_from_the_next_edge():
+    slow = {
+        "traffic.background.source.mean_burst": 24,
+        "record.outputs.every": "1024 us",
+        "measure": {},
+    }
+    (found,) = hotspot_outcomes(runs.run(load("zrl-og").assign(slow), threads=1))
+    assert found.window[0] == 1_024_000_000
+    (recovery,) = found.of("recovery time").values
+    assert recovery > 0
+    assert (204_800_000 + recovery) % 1_024_000_000 == 0, "it ends on an edge"
 
 
 def test_flows_to_the_hot_port_wait_longer_than_those_to_others():

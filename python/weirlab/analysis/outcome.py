@@ -59,7 +59,7 @@ class HotspotOutcome:
     """Whether series of the outputs are missing, so that there are numbers of the whole run only."""
 
     def of(self, name: str) -> Quantity | None:
-        """The quantity of this name in the latest span that has a value; None where it was not measured."""
+        """The quantity of this name in the latest span; None where it was not measured."""
         found = [each for each in self.quantities if each.name == name]
         return found[-1] if found else None
 
@@ -96,7 +96,7 @@ def hotspot_outcomes(run: Run) -> list[HotspotOutcome]:
         spans = _spans(records, outputs, asked)
         quantities = [
             *_carried(records, fact, port, outputs, innocent, spans),
-            *_recovery(records, fact, outputs, spans),
+            *_recovery(records, fact, outputs, spans, asked[0]),
             *(_fairness(run, fact) if scenario.run.flows else []),
             *_control(records),
         ]
@@ -192,8 +192,13 @@ def _carried(
 
 
 def _recovery(
-    records: Records, fact: HotspotFacts, outputs: Sequence[int], spans: Mapping[str, Window | None]
+    records: Records,
+    fact: HotspotFacts,
+    outputs: Sequence[int],
+    spans: Mapping[str, Window | None],
+    begin_ps: int,
 ) -> Iterator[Quantity]:
+    """From the begin of the hotspot, which need not be the edge at which its recorded intervals begin."""
     window = spans.get("hotspot")
     if window is None or not fact.loads_known:
         return
@@ -208,7 +213,7 @@ def _recovery(
         "recovery time",
         "hotspot",
         "ps",
-        _values(recovery_time(framed, outputs, needed, window[0], window=window)),
+        _values(recovery_time(framed, outputs, needed, begin_ps, window=window)),
     )
 
 
