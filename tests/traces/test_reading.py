@@ -107,6 +107,32 @@ def test_packets_without_stamps_are_counted_and_their_times_distrusted(tmp_path:
     assert "capture-without-stamps" in {finding.kind for finding in diagnose(trace)}
 
 
+def test_a_clock_that_was_set_within_a_capture_is_told(tmp_path: Path, talk: Talk) -> None:
+    # The first frame is stamped in 1970, the others in 2023.
+    set_later = [
+        (now + 1_700_000_000 * 10**9 * (place > 0), frame) for place, (now, frame) in enumerate(talk.frames)
+    ]
+    kinds = {
+        name: {
+            finding.kind for finding in diagnose(read_trace(pcapng(tmp_path / f"{name}.pcapng", (1, frames))))
+        }
+        for name, frames in (("usual", talk.frames), ("set", set_later))
+    }
+    assert "capture-too-long" in kinds["set"]
+    assert "capture-too-long" not in kinds["usual"]
+
+
+def test_silences_between_stamps_that_go_back_are_no_more_than_all_of_the_time(
+    tmp_path: Path, talk: Talk
+) -> None:
+    back = [(0 if place % 10 == 5 else now + 10**9, frame) for place, (now, frame) in enumerate(talk.frames)]
+    found = {
+        finding.kind: finding for finding in diagnose(read_trace(pcapng(tmp_path / "back.pcapng", (1, back))))
+    }
+    assert "capture-out-of-order" in found
+    assert found["stalls"].values["stalled_ratio"] <= 1.0
+
+
 def test_zeros_at_the_end_of_a_file_are_no_frames(tmp_path: Path, talk: Talk) -> None:
     file = pcap(tmp_path / "talk.pcap", talk)
     length = file.stat().st_size

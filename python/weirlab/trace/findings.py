@@ -26,7 +26,7 @@ from weirlab.trace.losses import lossy_path, queue_overflow
 from weirlab.trace.model import KNOWN_LINKS, Finding, Trace
 from weirlab.trace.probing import probing_findings
 
-__all__ = ["FLOWS", "KINDS", "LEAST_PACKETS", "diagnose", "judged"]
+__all__ = ["FLOWS", "KINDS", "LEAST_PACKETS", "LONGEST_PS", "diagnose", "judged"]
 
 KINDS = (
     "window-limited",
@@ -46,6 +46,8 @@ FLOWS = 100
 """Directions that are judged: those with most bytes."""
 LEAST_PACKETS = 50
 """Packets with data below which a direction is not judged: shares of fewer mean nothing."""
+LONGEST_PS = (2**64 - 1) // 4
+"""Time that is told apart from the first frame on."""
 _LIMITED = 0.5
 """Share of its active time for which a sender must have been limited by one thing."""
 _WINDOW_USED = 0.8
@@ -111,6 +113,16 @@ def _capture(trace: Trace) -> Iterator[Finding]:
             f"{facts['unstamped_frames']:,} of {facts['frames']:,} frames stand in simple packet blocks, "
             "which have no room for a time: rates, round trips and gaps are worth nothing, counts hold.",
             values={"unstamped_frames": float(facts["unstamped_frames"])},
+        )
+    if facts["end_ps"] >= LONGEST_PS:
+        yield Finding(
+            "capture-too-long",
+            "problem",
+            "Stamps jump ahead",
+            f"They reach {LONGEST_PS / 86_400e12:.0f} days and more beyond the first, and later ones are "
+            "taken for that: times, rates and round trips there are worth nothing, counts hold. A clock that "
+            "was set within the capture does this; 'editcap' of Wireshark cuts off the frames before.",
+            values={"end_ps": float(facts["end_ps"])},
         )
     lost = trace["interfaces"].get_column("lost_frames").sum()
     unseen = trace["flows"].get_column("unseen_bytes").sum()
@@ -230,7 +242,8 @@ def _stalls(trace: Trace, row: Row) -> Finding | None:
     """Silences while data was outstanding."""
     active = active_ps(row)
     stalls = trace["stalls"].filter(pl.col("flow") == row["flow"])
-    share = float(stalls.get_column("length_ps").sum()) / active if active else 0.0
+    # Silences between stamps that go back are counted twice.
+    share = min(float(stalls.get_column("length_ps").sum()) / active, 1.0) if active else 0.0
     if share < _STALLED_NOTICE:
         return None
     causes = stalls.join(trace["cause_names"], on="cause")
