@@ -3,7 +3,9 @@
 //! Segments count as lost that are only late, behind others that overtook them or behind a delay that outlasts the timeout.
 //! Then they arrive after all, and what was sent again arrives twice. The receiver echoes the time stamp of the segment
 //! that filled a gap: if that one was sent before it was sent again, it had not been lost. Without time stamps, and for
-//! what arrives out of order, it has not if it is told of sooner after it was sent again than any round trip took.
+//! what arrives out of order, it has not if it is told of sooner after it was sent again than any round trip took. That is
+//! weaker: where a queue has become shorter than it ever was, what was lost is told of as soon. So time stamps decide
+//! alone where they are echoed, though they do not tell what was sent within one tick.
 //!
 //! Source: RFC 3522, 3; RFC 8985, 6.2, for what is told too soon. DEVIATION: not the first acknowledgement decides, but
 //! all of an episode of repairs: one segment that was lost is enough, and one that was sent again twice counts as lost.
@@ -32,9 +34,10 @@ impl Doubt {
     /// `segment` acknowledges segments that had been sent again; no round trip has taken less than `least`.
     pub(crate) fn on_arrivals(&mut self, now: Time, segment: &Segment, least: Span, arrivals: &Arrivals) {
         let has_stamp = segment.flags.has(Flags::TIMESTAMPS);
-        let is_of_first = |again: Time| has_stamp && is_older(segment.ts_ecr, ticks(again));
         let is_answered = |again: Time| now.saturating_since(again) >= least;
-        self.is_needed |= arrivals.in_order.is_some_and(|again| is_answered(again) && !is_of_first(again));
+        let is_of_again =
+            |again: Time| if has_stamp { !is_older(segment.ts_ecr, ticks(again)) } else { is_answered(again) };
+        self.is_needed |= arrivals.in_order.is_some_and(is_of_again);
         self.is_needed |= arrivals.out_of_order.is_some_and(is_answered);
     }
 

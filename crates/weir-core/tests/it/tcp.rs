@@ -437,6 +437,29 @@ fn a_timeout_because_of_a_delay_is_told_from_one_because_of_losses() {
 }
 
 #[test]
+fn where_time_stamps_tell_of_a_loss_a_shorter_queue_than_ever_does_not_hide_it() {
+    // All waits in a queue of 30 ms but what is sent again: that meets an empty one.
+    for (timestamps, expected) in [(true, 0), (false, 1)] {
+        let config = Config { timestamps, ..config() };
+        let (mut loses, mut is_again) = (loses_once(&[60]), false);
+        let fate = move |count: u64, segment: &Segment| match loses(count, segment) {
+            Fate::IsLost => {
+                is_again = true;
+                Fate::IsLost
+            }
+            _ if segment.len > 0 && segment.seq == 1 + 60 * SEGMENT && is_again => Fate::Passes,
+            _ => Fate::IsLate(Span::from_ms(30)),
+        };
+        let mut pair = Pair::transfer(&config, 400 * SEGMENT, TEN_MS, fate);
+        pair.run(LONG);
+        let counters = pair.sender.counters();
+        let got = (counters.recoveries, counters.retransmits, counters.spurious_recoveries);
+        assert_eq!(got, (1, 1, expected), "time stamps {timestamps}");
+        assert_eq!(counters.timeouts, 0);
+    }
+}
+
+#[test]
 fn a_stream_of_writes_goes_as_it_is_written() {
     let mut pair = Pair::new(&config(), TEN_MS, |_: u64, _: &Segment| Fate::Passes);
     pair.sender.open(Time::ZERO);
