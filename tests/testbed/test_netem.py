@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
+import socket
+import struct
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -168,5 +172,51 @@ def test_packets_cross_the_bridges_that_stand_in_for_hops(monkeypatch: pytest.Mo
         run = functools.partial(subprocess.run, ping, capture_output=True, text=True, timeout=20, check=False)
         answer = path.near.inside(run)
     assert " 0% packet loss" in answer.stdout, answer.stdout + answer.stderr
-    assert [device for device, _ in told] == ["far", "far", "near", "near"] * 2
+    assert [device for device, _ in told] == ["onward", "far", "back", "near"] * 2
     assert told[1][1] == ["delay", "5000us", "limit", "1000000"]
+
+
+@pytest.mark.live
+def test_what_the_queue_of_a_hop_throws_away_is_a_loss_for_tcp(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where a program itself sends, TCP is told of a full queue, and sends nothing again. A token bucket,
+    which more kernels have, stands in for netem.
+    """
+
+    def stand_in(device: str, words: list[str]) -> None:
+        if "rate" in words:
+            bucket = ["tbf", "rate", "20mbit", "burst", "3000", "limit", "15000"]
+            netem._tc(["qdisc", "replace", "dev", device, "root", *bucket])
+
+    monkeypatch.setattr(netem, "_try_netem", lambda where: None)
+    monkeypatch.setattr(netem, "_add_netem", stand_in)
+    plan = plan_of("rate: 20 Mbit/s, buffer: 10 frames")
+    try:
+        path = KernelPath(plan)
+    except MissingCapability as lack:
+        pytest.skip(str(lack))
+    except TestbedError as refusal:
+        pytest.skip(f"no token bucket: {refusal}")
+    content = bytes(3_000_000)
+    with path:
+        listening = path.far.inside(lambda: socket.create_server((path.far_address, 0)))
+        sending = path.near.inside(lambda: socket.create_connection(listening.getsockname(), timeout=20))
+        received, _ = listening.accept()
+        with listening, sending, received:
+            thread = threading.Thread(target=sending.sendall, args=(content,), daemon=True)
+            thread.start()
+            received.settimeout(20)
+            left = len(content)
+            while left:
+                left -= len(received.recv(min(left, 65_536)))
+            thread.join(20)
+            (sent_again,) = struct.unpack_from(
+                "I", sending.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104), 100
+            )
+        (queue,) = path._bridges[0].inside(
+            lambda: json.loads(netem._tc(["-s", "-j", "qdisc", "show", "dev", "onward"]))
+        )
+    assert queue["drops"] > 0
+    # A probe at the tail or a response to a needless timeout may add a few.
+    assert sent_again >= queue["drops"]

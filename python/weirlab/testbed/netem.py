@@ -1,9 +1,11 @@
 """A path whose hops the kernel itself delays and thins out, with `tc netem`, where it can.
 
-    near ==veth== bridge ==veth== router ==veth== bridge ==veth== far
+    near ==veth== bridge ==veth== bridge ==veth== router ==veth== bridge ==veth== bridge ==veth== far
 
-Each direction of a hop passes two queues: netem at the end that sends has the losses, the rate and the
-buffer, netem in the bridge behind it the delay, so that what is under way takes no room from what waits.
+Both bridges of a hop stand in a namespace of their own. Each direction passes two queues where a bridge
+forwards: netem at the way out of the first one has the losses, the rate and the buffer, netem at the way out
+of the second one the delay, so that what is under way takes no room from what waits. No queue is where a
+program sends: there TCP is told of what a full one throws away, waits and sends it, and nothing is lost.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ def _cannot(line: Line) -> Iterator[str]:
 
 
 def netem_arguments(line: Line) -> tuple[list[str], list[str]]:
-    """What `tc qdisc add ... netem` is told where a direction begins, and in the bridge behind it.
+    """What `tc qdisc add ... netem` is told in the first bridge of a direction, and in the second.
 
     The words are those that `tc` of iproute2 6.1 takes.
     """
@@ -168,34 +170,38 @@ class KernelPath(EmulatedPath):
     def _queues(self, hop: int) -> Iterator[tuple[Namespace, str, dict[str, str], list[str]]]:
         """The queues of a hop: where, of which device, what they are, and what they are told."""
         chosen = self._path.hops[self._names[hop]]
-        bridge = self._bridges[hop]
-        for direction, line, sender, device, onward in (
-            ("forward", chosen.forward, self._namespaces[hop], "far", "far"),
-            ("backward", chosen.backward or chosen.forward, self._namespaces[hop + 1], "near", "near"),
+        for direction, line, between, last in (
+            ("forward", chosen.forward, "onward", "far"),
+            ("backward", chosen.backward or chosen.forward, "back", "near"),
         ):
             sends, delays = netem_arguments(line)
-            yield sender, device, {"direction": direction, "does": "transmits"}, sends
-            yield bridge, onward, {"direction": direction, "does": "delays"}, delays
+            yield self._bridges[hop], between, {"direction": direction, "does": "transmits"}, sends
+            yield self._bridges[hop], last, {"direction": direction, "does": "delays"}, delays
 
 
-def _connect(bridge: Namespace, near: Namespace, far: Namespace) -> None:
-    """Joins two namespaces by a bridge in a third; devices are called after the end that they lead to."""
+def _connect(middle: Namespace, near: Namespace, far: Namespace) -> None:
+    """Joins two namespaces by two bridges in a third. Devices are called after the end that they lead to,
+    those between the bridges `onward` and `back`.
+    """
 
     def build() -> None:
         from pyroute2 import IPRoute
 
         with IPRoute() as route:
-            route.link("add", ifname="bridge", kind="bridge")
-            (index,) = route.link_lookup(ifname="bridge")
             for inner, outer, space in (("near", "far", near), ("far", "near", far)):
                 route.link("add", ifname=inner, kind="veth", peer={"ifname": outer, "net_ns_fd": space.fd})
-                (port,) = route.link_lookup(ifname=inner)
-                switch_off(inner)
-                route.link("set", index=port, master=index, state="up")
                 space.inside(functools.partial(switch_off, outer))
-            route.link("set", index=index, state="up")
+            route.link("add", ifname="onward", kind="veth", peer={"ifname": "back"})
+            for side, ports in (("near-side", ("near", "onward")), ("far-side", ("far", "back"))):
+                route.link("add", ifname=side, kind="bridge")
+                (bridge,) = route.link_lookup(ifname=side)
+                for name in ports:
+                    switch_off(name)
+                    (port,) = route.link_lookup(ifname=name)
+                    route.link("set", index=port, master=bridge, state="up")
+                route.link("set", index=bridge, state="up")
 
-    bridge.inside(build)
+    middle.inside(build)
 
 
 def _answer_for_others() -> None:
