@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from weirlab.errors import InputError
+from weirlab.errors import InputError, WeirlabError
 from weirlab.records import TABLES, Records
 
 RUNS = {name: np.arange(2, dtype=np.uint64) for name in TABLES["runs"]}
@@ -58,3 +58,13 @@ def test_a_directory_without_tables_is_no_record(tmp_path):
 def test_a_table_that_there_is_not_is_named_with_those_that_there_are():
     with pytest.raises(KeyError, match="no table 'nosuch'; there are runs"):
         Records({"runs": pl.DataFrame({name: [0] for name in TABLES["runs"]})})["nosuch"]
+
+
+def test_a_table_for_which_there_is_no_room_is_named_with_the_reason_and_leaves_nothing(
+    tmp_path, small_files
+):
+    records = Records({"noise": pl.DataFrame({"x": np.random.default_rng(1).random(10_000)})})
+    said = r"noise\.parquet: cannot be written: File too large"
+    with small_files(4096), pytest.raises(WeirlabError, match=said):
+        records.save(tmp_path)
+    assert list(tmp_path.iterdir()) == []

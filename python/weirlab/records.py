@@ -10,6 +10,7 @@ Limits: a table is held in memory as a whole.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from polars import selectors as cs
 from weirlab.errors import InputError
 from weirlab.files import whole
 
-__all__ = ["DIMENSIONS", "TABLES", "Records", "save_tables"]
+__all__ = ["DIMENSIONS", "TABLES", "Records", "save_table", "save_tables"]
 
 TABLES: Mapping[str, tuple[str, ...]] = {
     "runs": ("replicate", "seed", "events", "packet_hops", "end_ps"),
@@ -322,5 +323,17 @@ def save_tables(tables: Mapping[str, pl.DataFrame], directory: Path) -> None:
     """Write each table as `directory/NAME.parquet`. A file appears whole or not at all. Raises WeirlabError
     when one cannot be written."""
     for name, frame in tables.items():
-        with whole(directory / f"{name}.parquet") as unfinished:
+        save_table(frame, directory / f"{name}.parquet")
+
+
+def save_table(frame: pl.DataFrame, path: Path) -> None:
+    """Write a table as a file that appears whole or not at all. Raises WeirlabError when it cannot be
+    written."""
+    with whole(path) as unfinished:
+        try:
             frame.write_parquet(unfinished, compression="zstd")
+        except pl.exceptions.PolarsError:
+            # It does not tell what the system said, as of a full disk: ask again, without it in between.
+            content = BytesIO()
+            frame.write_parquet(content, compression="zstd")
+            unfinished.write_bytes(content.getbuffer())

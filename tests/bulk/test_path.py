@@ -10,7 +10,7 @@ import pytest
 from made_paths import MadeHop, MadePath
 from weirlab.bulk.path import Effort, characterize, find_route, load_path, save_path
 from weirlab.bulk.path.reverse import read_traceroute
-from weirlab.errors import InputError, TestbedError
+from weirlab.errors import InputError, TestbedError, WeirlabError
 
 CHAIN = [
     MadeHop(rate_bps=10e6, address="192.0.2.11"),
@@ -183,6 +183,18 @@ def test_what_is_kept_tells_the_same(tmp_path):
     assert [hop["capacity_bps"] for hop in document["hops"]] == [
         each.link.capacity_bps for each in found.estimates()
     ]
+
+
+def test_what_was_found_is_kept_where_there_is_no_room_for_the_probes(tmp_path, small_files):
+    found = known(MadePath(list(CHAIN)), most_rounds=20)
+    save_path(found, None, tmp_path / "all")
+    size = (tmp_path / "all" / "result.json").stat().st_size
+    assert (tmp_path / "all" / "tables" / "probes.parquet").stat().st_size > size
+    said = r"probes\.parquet: cannot be written"
+    with small_files(size), pytest.raises(WeirlabError, match=said):
+        save_path(found, None, tmp_path / "full")
+    kept = (tmp_path / "full" / "result.json").read_bytes()
+    assert kept == (tmp_path / "all" / "result.json").read_bytes()
 
 
 def test_a_damaged_result_is_told_with_its_place(tmp_path):

@@ -113,9 +113,10 @@ def _names(listed: str) -> list[str]:
 
 def _keep(frame: pl.DataFrame, directory: Path, baseline: str) -> None:
     from weirlab.errors import MissingCapability
+    from weirlab.records import save_table
 
     path = directory / "searches.parquet"
-    frame.write_parquet(path)
+    save_table(frame, path)
     tell(f"written: {path}")
     try:
         from weirlab.plots.lab import lab_plots

@@ -39,9 +39,9 @@ def path_document(found: Characterization, back: WayBack | None) -> dict[str, An
 
 
 def save_path(found: Characterization, back: WayBack | None, directory: Path) -> None:
-    """Write it into the directory of a result."""
-    save_tables({"probes": found.probes}, directory / "tables")
+    """Write it into the directory of a result: the numbers first, which fit where tables do not."""
     write_json(directory / "result.json", path_document(found, back))
+    save_tables({"probes": found.probes}, directory / "tables")
 
 
 def load_path(directory: Path) -> tuple[Characterization, WayBack | None]:
