@@ -96,6 +96,22 @@ def test_the_plots_of_a_sweep_are_all_there_and_hold_every_measurement(simulated
     assert re.search(r"R² = \d\.\d+, n = 12", plots["predictability-drtt"].note)
 
 
+def test_each_second_of_a_stream_is_drawn_from_its_beginning_to_its_end(simulated):
+    table = interval_table(simulated)
+    stacks = [
+        each
+        for each in bulk_plots(measurement_table(simulated), table, {0: "point"})
+        if each.name.startswith("streams-over-time")
+    ]
+    spec = stacks[0].spec
+    (rows,) = spec["datasets"].values()
+    first = [row for row in rows if row["stream"] == 1]
+    told = table.filter(point=0, cycle=table["cycle"].min(), stream=1).get_column("rate_bps").to_list()
+    assert spec["mark"]["interpolate"] == "step-after"
+    assert [row["second"] for row in first] == list(range(len(told) + 1))
+    assert [row["rate_bps"] for row in first] == [*told, told[-1]]
+
+
 def test_real_stacks_show_what_they_cost(tmp_path):
     campaign = run_campaign(loads(FILE), tmp_path, measure=measured)
     rows, intervals = measurement_table(campaign), interval_table(campaign)

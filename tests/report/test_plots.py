@@ -12,7 +12,7 @@ import pytest
 from weirlab.errors import MissingCapability
 from weirlab.plots.series import POINTS, SERIES, delay_plots, delivery_plots, port_plots
 from weirlab.plots.study import effect_plots, plane_plots
-from weirlab.plots.style import DARK, LIGHT, WIDTH, Plot, altair, finished, scaled
+from weirlab.plots.style import DARK, LIGHT, WIDTH, Plot, altair, finished, scaled, series_colors
 from weirlab.records import Records
 
 
@@ -273,3 +273,9 @@ def test_an_interval_that_dwarfs_all_means_is_cut_and_said_to_be():
     measures = measures.with_columns(value=pl.col("point") + 0.01 * pl.col("replicate"))
     (plot,) = effect_plots(points, measures, ["kind"])
     assert "longer than drawn" not in plot.note
+
+
+def test_eight_series_have_eight_colors_in_both_palettes():
+    chosen = series_colors([str(number) for number in range(8)])["range"]
+    roles = [role for color in chosen for role, known in LIGHT.items() if known == color]
+    assert len(roles) == len({DARK[role] for role in roles}) == 8

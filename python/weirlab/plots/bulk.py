@@ -90,9 +90,12 @@ def _stack(point: int, intervals: pl.DataFrame, labels: Mapping[int, str]) -> Pl
     )
     names = rows.get_column("name").unique(maintain_order=True).to_list()
     legend = alt.Legend(title="stream", columns=10) if len(names) <= 20 else None
+    # From its beginning each value holds to the next; the last one to the end of its second.
+    last = rows.filter(pl.col("second") == pl.col("second").max().over("stream"))
+    steps = pl.concat([rows.with_columns(second=pl.col("second") - 1), last])
     chart = (
-        alt.Chart(rows)
-        .mark_area(interpolate="step", opacity=0.75, stroke="white", strokeWidth=0.4)
+        alt.Chart(steps)
+        .mark_area(interpolate="step-after", opacity=0.75, stroke="white", strokeWidth=0.4)
         .encode(
             x=alt.X("second:Q", title="time [s]", axis=alt.Axis(tickMinStep=1)),
             y=alt.Y("mbps:Q", stack="zero", title="goodput [Mbit/s]"),

@@ -49,6 +49,8 @@ LIGHT: Mapping[str, str] = {
     "violet": "#7d4fc4",
     "pink": "#b8327f",
     "olive": "#77790c",
+    "sky": "#2aa7d8",
+    "brown": "#7a4526",
     "good": "#128a5b",
     "middling": "#c58600",
     "bad": "#c9342a",
@@ -67,12 +69,14 @@ DARK: Mapping[str, str] = {
     "violet": "#b894ff",
     "pink": "#ff80c0",
     "olive": "#cfd152",
+    "sky": "#86dcff",
+    "brown": "#cc9a76",
     "good": "#46cf95",
     "middling": "#f0b93a",
     "bad": "#ff7468",
 }
 
-_SERIES = ("blue", "orange", "teal", "violet", "pink", "olive")
+_SERIES = ("blue", "orange", "teal", "violet", "pink", "olive", "sky", "brown")
 _FONT = "system-ui, 'Segoe UI', 'Liberation Sans', 'DejaVu Sans', sans-serif"
 _HINT = "Install it with:  pip install 'weirlab[report]'"
 
