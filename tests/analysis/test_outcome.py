@@ -56,9 +56,10 @@ def test_without_control_the_hot_port_is_fed_and_all_others_are_held_to_its_rate
     assert mean(found, "innocent ports", "second half") < 0.4
     assert mean(found, "PAUSE frames that stop", "run") > 0
     assert mean(found, "dropped frames", "run") == 0
-    recovery = found.of("recovery time")
+    recovery = found.of("recovery of throughput")
     assert recovery is not None
     assert recovery.values == [None]
+    assert found.of("hot queue at its set point") is None, "nothing asks for one"
 
 
 def test_with_control_the_outputs_carry_what_theory_allows_and_recover():
@@ -69,7 +70,7 @@ def test_with_control_the_outputs_carry_what_theory_allows_and_recover():
     assert mean(found, "aggregate throughput", "second half") == pytest.approx(ideal, abs=0.02)
     assert mean(found, "innocent ports", "second half") == pytest.approx(0.85, abs=0.02)
     assert mean(found, "BCN frames, negative", "run") > 0
-    assert all(value is not None for value in found.of("recovery time").values)
+    assert all(value is not None for value in found.of("recovery of throughput").values)
 
 
 def test_the_aggregate_is_the_mean_of_hot_and_innocent_ports():
@@ -84,7 +85,7 @@ def test_without_series_there_are_numbers_of_the_whole_run():
     assert found.unrecorded
     assert {each.span for each in found.quantities} == {"run"}
     assert mean(found, "mean hot queue", "run") > 0
-    assert found.of("recovery time") is None
+    assert found.of("recovery of throughput") is None
 
 
 def test_series_of_the_hot_port_alone_do_not_pass_for_those_of_all_outputs():
@@ -98,16 +99,75 @@ def test_a_window_between_the_edges_of_intervals_is_measured_on_the_edges_inside
 
 
 def test_recovery_counts_from_the_begin_of_the_hotspot_not_from_the_next_edge():
-    slow = {
-        "traffic.background.source.mean_burst": 24,
-        "record.outputs.every": "1024 us",
-        "measure": {},
-    }
-    (found,) = hotspot_outcomes(runs.run(load("zrl-og").assign(slow), threads=1))
-    assert found.window[0] == 1_024_000_000
-    (recovery,) = found.of("recovery time").values
+    odd = {"traffic.background.source.mean_burst": 24, "record.outputs.every": "153.6 us", "measure": {}}
+    (found,) = hotspot_outcomes(runs.run(load("zrl-og").assign(odd), threads=1))
+    assert found.window[0] == 307_200_000
+    (recovery,) = found.of("recovery of throughput").values
     assert recovery > 0
-    assert (204_800_000 + recovery) % 1_024_000_000 == 0, "it ends on an edge"
+    assert (204_800_000 + recovery) % 153_600_000 == 0, "it is at an edge"
+
+
+def of_bursts(every: str, **more: object) -> HotspotOutcome:
+    changes = {"record.outputs.every": every, "measure": {}, **more}
+    (found,) = hotspot_outcomes(runs.run(load("zrl-og-8").assign(changes), threads=1))
+    return found
+
+
+def test_the_length_of_intervals_changes_recovery_by_no_more_than_the_window():
+    mean_burst = {"traffic.background.source.mean_burst": 24}
+    fine, coarse = (of_bursts(every, **mean_burst) for every in ("5.12 us", "102.4 us"))
+    (early,), (late,) = (each.of("recovery of throughput").values for each in (fine, coarse))
+    assert 0 < early < 409_600_000
+    assert "Recovery of throughput: means over 204.8 us." in coarse.remarks
+    assert abs(late - early) <= 204_800_000
+
+
+def test_the_length_of_intervals_changes_the_return_of_a_smooth_queue_by_no_more_than_an_interval():
+    fine, coarse = (of_bursts(every) for every in ("5.12 us", "102.4 us"))
+    (early,), (soon,), (later,) = (
+        each.of(name).values
+        for each, name in (
+            (fine, "recovery of throughput"),
+            (fine, "hot queue at its set point"),
+            (coarse, "hot queue at its set point"),
+        )
+    )
+    assert early == 0 < soon, "the outputs are full long before the hot queue has drained"
+    assert abs(later - soon) <= 102_400_000
+
+
+def test_recovery_is_not_told_where_bursts_alone_move_the_throughput_by_more_than_counts():
+    found = of_bursts("51.2 us", **{"traffic.background.source.mean_burst": 144})
+    assert mean(found, "aggregate throughput", "second half") > 0.95 * found.facts.throughput_max
+    assert found.of("recovery of throughput") is None
+    assert found.remarks == (
+        "Recovery of throughput is not told: the throughput varies too much over 25% of the hotspot.",
+    )
+
+
+def test_there_is_nothing_to_recover_from_where_the_output_serves_all():
+    found = of_bursts("51.2 us", **{"hotspots.hot.service": "100 %"})
+    assert found.of("recovery of throughput") is None
+    assert found.of("hot queue at its set point") is None
+    assert found.remarks == ("Nothing to recover from: the hot output serves all that it is offered.",)
+
+
+def test_a_full_aggregate_beside_a_hot_queue_far_above_its_set_point_is_no_recovery_of_the_queue():
+    changes = {"run.seed": 11, "measure": {}}
+    (found,) = hotspot_outcomes(runs.run(load("zrl-og").assign(changes), threads=1))
+    assert found.of("recovery of throughput").values == [0.0]
+    assert mean(found, "mean hot queue", "second half") > 10 * 256 * 64
+    assert found.of("hot queue at its set point").values == [None]
+
+
+def test_values_above_perfect_control_and_windows_cut_by_a_tenth_are_remarked():
+    changes = {"traffic.background.source.mean_burst": 24, "measure": {}, "record.outputs.every": "614.4 us"}
+    (found,) = hotspot_outcomes(runs.run(load("zrl-og").assign(changes), threads=1))
+    assert found.window == (614_400_000, 3_276_800_000)
+    assert "The edges of the recorded intervals cut 13% of the time of the hotspot off." in found.remarks
+    assert found.of("aggregate throughput").values[0] > 1.01 * found.facts.throughput_max
+    (above,) = (each for each in found.remarks if each.startswith("Above perfect control"))
+    assert "(aggregate throughput, innocent ports)" in above
 
 
 def test_flows_to_the_hot_port_wait_longer_than_those_to_others():
@@ -146,7 +206,7 @@ record: {outputs: {queue: "switch-0->*", every: 1 ms}}
     slow, idle = hotspot_outcomes(runs.run(loads(text), threads=1))
     assert slow.of("RJFI") is None
     assert slow.of("aggregate throughput").ideal is None
-    assert slow.of("recovery time") is None
+    assert slow.of("recovery of throughput") is None
     assert slow.facts.remarks == ("TCP offers what it can get: severity and throughput do not count stream",)
     assert mean(slow, "hot port, of what it serves", "second half") == pytest.approx(1, abs=0.05)
     assert mean(slow, "hot port", "second half") == pytest.approx(0.2, abs=0.02)

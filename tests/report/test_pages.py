@@ -216,7 +216,9 @@ def test_the_page_of_a_run_with_a_hotspot_tells_what_became_of_it_and_draws_the_
         "innocent ports",
         "RJFI",
         "PAUSE frames that stop",
-        "recovery time",
+        "recovery of throughput",
+        "Recovery of throughput",
+        "hot queue at its set point: ",
     ):
         assert quantity in text
     assert "Queue of the congested output switch-0->host-0" in text

@@ -9,7 +9,8 @@ from typing import Any
 import polars as pl
 
 from weirlab.analysis.hotspots import HotspotFacts, hotspot_facts
-from weirlab.measures.hotspots import burst_delay, delay_fairness, drops, recovery_time, relative_fairness
+from weirlab.analysis.recovery import queue_return, throughput_recovery
+from weirlab.measures.hotspots import burst_delay, delay_fairness, drops, relative_fairness
 from weirlab.measures.ports import max_queue, mean_queue, utilisation
 from weirlab.measures.rows import Window
 from weirlab.records import Records
@@ -17,12 +18,13 @@ from weirlab.runs import Run
 from weirlab.scenario import Scenario
 from weirlab.scenario.demands import ideal_shares
 from weirlab.scenario.layout import Layout, layout_of, plan_network
+from weirlab.scenario.resolve_control import in_bytes
 from weirlab.stats import mean_interval
 
-__all__ = ["RECOVERED", "HotspotOutcome", "Quantity", "hot_ports", "hotspot_outcomes", "outcome_json"]
+__all__ = ["HotspotOutcome", "Quantity", "hot_ports", "hotspot_outcomes", "outcome_json", "set_point_bytes"]
 
-RECOVERED = 0.95
-"""A network has recovered when its outputs carry this part of what perfect control would let them carry."""
+_ABOVE = 1.01
+_CUT = 0.1
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class HotspotOutcome:
     quantities: Sequence[Quantity]
     unrecorded: bool
     """Whether series of the outputs are missing, so that there are numbers of the whole run only."""
+    remarks: tuple[str, ...] = ()
+    """What a reader must know of these quantities."""
 
     def of(self, name: str) -> Quantity | None:
         """The quantity of this name in the latest span; None where it was not measured."""
@@ -94,9 +98,10 @@ def hotspot_outcomes(run: Run) -> list[HotspotOutcome]:
         asked = (0, end_ps) if limits is None else (limits.low.ps, min(limits.high.ps, end_ps))
         port = towards[fact.at]
         spans = _spans(records, outputs, asked)
+        recovered, remarks = _recovery(run, fact, port, outputs, spans, asked[0])
         quantities = [
             *_carried(records, fact, port, outputs, innocent, spans),
-            *_recovery(records, fact, outputs, spans, asked[0]),
+            *recovered,
             *(_fairness(run, fact) if scenario.run.flows else []),
             *_control(records),
         ]
@@ -110,6 +115,7 @@ def hotspot_outcomes(run: Run) -> list[HotspotOutcome]:
                 innocent=innocent,
                 quantities=quantities,
                 unrecorded="run" in spans,
+                remarks=(*remarks, *_remarks(quantities, asked, spans.get("hotspot"))),
             )
         )
     return found
@@ -122,6 +128,7 @@ def outcome_json(outcomes: Sequence[HotspotOutcome]) -> list[dict[str, Any]]:
             "hotspot": outcome.facts.name,
             "port": outcome.port_name,
             "window_ps": list(outcome.window),
+            "remarks": list(outcome.remarks),
             "quantities": [
                 {
                     "name": each.name,
@@ -192,29 +199,67 @@ def _carried(
 
 
 def _recovery(
-    records: Records,
+    run: Run,
     fact: HotspotFacts,
+    port: int,
     outputs: Sequence[int],
     spans: Mapping[str, Window | None],
     begin_ps: int,
-) -> Iterator[Quantity]:
-    """From the begin of the hotspot, which need not be the edge at which its recorded intervals begin."""
-    window = spans.get("hotspot")
-    if window is None or not fact.loads_known:
-        return
-    # Bits on the line count in throughput; the series have bytes of frames, and frames.
-    rates = records["port_names"].filter(pl.col("port").is_in(list(outputs)))
-    total_bps = float(rates.get_column("rate_bps").sum())
-    rows = records["intervals"].join(rates.select("port", "framing_bytes"), on="port")
-    wire = rows.with_columns(bytes=pl.col("bytes") + pl.col("frames") * pl.col("framing_bytes"))
-    framed = Records({"runs": records["runs"], "port_names": records["port_names"], "intervals": wire})
-    needed = RECOVERED * fact.throughput_max * total_bps / 8e12
-    yield Quantity(
-        "recovery time",
-        "hotspot",
-        "ps",
-        _values(recovery_time(framed, outputs, needed, begin_ps, window=window)),
-    )
+) -> tuple[list[Quantity], list[str]]:
+    """When the outputs and the hot queue recovered, counted from the begin of the hotspot, which need not be
+    the edge at which its recorded intervals begin; and what is to be said of it."""
+    window, half = spans.get("hotspot"), spans.get("second half")
+    if window is None or half is None:
+        return [], []
+    if fact.loads_known and fact.severity <= 1:
+        return [], ["Nothing to recover from: the hot output serves all that it is offered."]
+    found, remarks = [], []
+    if fact.loads_known:
+        recovery = throughput_recovery(run.records, outputs, window, half[0], begin_ps, fact.throughput_max)
+        if recovery.untold:
+            remarks.append(f"Recovery of throughput is not told: {recovery.untold}.")
+        else:
+            found.append(Quantity("recovery of throughput", "hotspot", "ps", recovery.values))
+        if recovery.window_ps is not None:
+            length = recovery.window_ps / 1e6
+            remarks.append(f"Recovery of throughput: means over {length:.4g} us.")
+    if (point := set_point_bytes(run.scenario)) is not None:
+        values = queue_return(run.records, port, window, half[0], begin_ps, point)
+        found.append(Quantity("hot queue at its set point", "hotspot", "ps", values))
+    return found, remarks
+
+
+def _remarks(quantities: Sequence[Quantity], asked: Window, window: Window | None) -> Iterator[str]:
+    """What a reader must know of measured values above the ideal, and of a window that was cut."""
+    shares = ("aggregate throughput", "hot port", "innocent ports")
+    above = [
+        each.name
+        for each in quantities
+        if each.name in shares
+        and each.ideal
+        and (known := _known(each))
+        and sum(known) / len(known) > _ABOVE * each.ideal
+    ]
+    if above:
+        yield (
+            f"Above perfect control ({', '.join(dict.fromkeys(above))}): what PAUSE or limiters "
+            "held back earlier drains in that time, and bursts make the load vary by chance; the ideal "
+            "counts mean loads alone."
+        )
+    if window is not None:
+        cut = 1 - (window[1] - window[0]) / (asked[1] - asked[0])
+        if cut > _CUT:
+            yield f"The edges of the recorded intervals cut {cut:.0%} of the time of the hotspot off."
+
+
+def set_point_bytes(scenario: Scenario) -> int | None:
+    """Set point of the hot queue [B]; None where no scheme measures it."""
+    control = scenario.control
+    scheme = None if control is None else control.bcn or control.qcn
+    if scheme is None:
+        return None
+    point = scheme.congestion_point
+    return in_bytes(point.q_eq, point.frame_size)
 
 
 def _fairness(run: Run, fact: HotspotFacts) -> Iterator[Quantity]:

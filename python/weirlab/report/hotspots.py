@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weirlab.analysis.outcome import RECOVERED, HotspotOutcome, Quantity
+from weirlab.analysis.outcome import HotspotOutcome, Quantity, set_point_bytes
+from weirlab.analysis.recovery import RECOVERED
 from weirlab.plots.hotspots import hotspot_plots
 from weirlab.plots.style import Plot
 from weirlab.report.page import (
@@ -23,8 +24,6 @@ from weirlab.report.page import (
 from weirlab.report.shared import display_unit, time_text
 from weirlab.report.theory import hotspot_table
 from weirlab.runs import Run
-from weirlab.scenario import Scenario
-from weirlab.scenario.resolve_control import in_bytes
 from weirlab.stats import mean_interval
 
 __all__ = ["hotspot_section", "outcome_table"]
@@ -40,7 +39,7 @@ def hotspot_section(run: Run, outcomes: Sequence[HotspotOutcome]) -> tuple[list[
     blocks: list[Block] = [hotspot_table([outcome.facts for outcome in outcomes])]
     plots: list[Plot] = []
     for outcome in outcomes:
-        drawn = hotspot_plots(run.records, outcome, _set_point(run.scenario))
+        drawn = hotspot_plots(run.records, outcome, set_point_bytes(run.scenario))
         blocks += [
             Numbers(_cards(outcome)),
             *_warnings(outcome),
@@ -56,11 +55,14 @@ def outcome_table(outcome: HotspotOutcome) -> Table:
     several = any(len(each.values) > 1 for each in outcome.quantities)
     begin, end = (time_text(edge) for edge in outcome.window)
     note = (
-        f"The hotspot is measured from {begin} to {end}. Recovery: from its begin until the outputs "
-        f"together carry {RECOVERED:.0%} of the throughput at most and keep it; a dash where they do not. "
-        "RJFI: Jain's index of what each sender got of the hot output, over its fair share. Fairness of "
-        "delays: Jain's index of the mean burst delays of flows, our own."
+        f"The hotspot is measured from {begin} to {end}. Recovery of throughput: from its begin until the "
+        f"outputs together carry {RECOVERED:.0%} of the throughput at most, or of what they settle at, and "
+        "keep it; hot queue at its set point: until it is back there; a dash where they are not. RJFI: "
+        "Jain's index of what each sender got of the hot output in the whole run, over its max-min fair "
+        "share during the hotspot, background flows included. Fairness of delays: Jain's index of the mean "
+        "burst delays of flows, our own."
     )
+    note = " ".join([note, *outcome.remarks])
     return Table(
         f"{outcome.facts.name}: measured",
         [
@@ -102,17 +104,14 @@ def _cards(outcome: HotspotOutcome) -> list[Card]:
         good = mean >= _STARVED * found.ideal
         text = f"of at most {number(found.ideal, 3)} of the line rate, in {_SPANS[found.span]}"
         cards.append(Card(label, number(mean, 3), text, tone="good" if good else "middling"))
-    if (recovery := outcome.of("recovery time")) is not None:
-        mean = _mean(recovery)
-        known = sum(value is not None for value in recovery.values)
-        of = f", {known} of {len(recovery.values)} replicates" if len(recovery.values) > 1 else ""
+    if (recovery := outcome.of("recovery of throughput")) is not None:
+        queue = outcome.of("hot queue at its set point")
+        good = all(value is not None for each in (recovery, queue) if each for value in each.values)
+        text = f"until {RECOVERED:.0%} is kept{_known_of(recovery)}"
+        if queue is not None:
+            text += f"; hot queue at its set point: {_time(queue)}{_known_of(queue)}"
         cards.append(
-            Card(
-                "Recovery",
-                "none" if mean is None else time_text(mean),
-                f"until {RECOVERED:.0%} of the throughput at most is kept{of}",
-                tone="middling" if known < len(recovery.values) else "good",
-            )
+            Card("Recovery of throughput", _time(recovery), text, tone="good" if good else "middling")
         )
     if (lost := outcome.of("dropped frames")) is not None:
         total = sum(value or 0.0 for value in lost.values)
@@ -150,16 +149,16 @@ def _warnings(outcome: HotspotOutcome) -> list[Callout]:
     return found
 
 
+def _time(quantity: Quantity) -> str:
+    mean = _mean(quantity)
+    return "none" if mean is None else time_text(mean)
+
+
+def _known_of(quantity: Quantity) -> str:
+    known, many = sum(value is not None for value in quantity.values), len(quantity.values)
+    return f", {known} of {many} replicates" if many > 1 else ""
+
+
 def _mean(quantity: Quantity) -> float | None:
     interval = mean_interval([value for value in quantity.values if value is not None])
     return None if interval is None else interval.mean
-
-
-def _set_point(scenario: Scenario) -> int | None:
-    """Qeq of the hot queue in bytes; None where no scheme measures it."""
-    control = scenario.control
-    scheme = None if control is None else control.bcn or control.qcn
-    if scheme is None:
-        return None
-    point = scheme.congestion_point
-    return in_bytes(point.q_eq, point.frame_size)
