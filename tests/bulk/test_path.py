@@ -99,6 +99,12 @@ def test_probing_ends_when_each_link_is_known():
         assert each.loss.loss_ratio == 0.0
 
 
+def test_a_note_names_the_links_that_are_fast_beside_the_time_per_byte_of_hosts():
+    assert known(MadePath(list(CHAIN))).doubts() == ()
+    (told,) = known(MadePath([replace(CHAIN[0], rate_bps=1e9)], noise_s=1e-7)).doubts()
+    assert told.startswith("the intervals of the links to hop 1 leave out the time per byte")
+
+
 def test_more_noise_takes_more_probes():
     quiet, noisy = (known(MadePath(list(CHAIN), noise_s=noise_s)) for noise_s in (2e-6, 5e-5))
     assert quiet.probes.height < noisy.probes.height

@@ -123,7 +123,7 @@ def path(
             write_page(directory)
     else:
         show(hop_table(found))
-        for note in (*route.notes, *found.notes):
+        for note in (*route.notes, *found.notes, *found.doubts()):
             typer.echo(f"Note: {note}.")
         if not route.reached:
             typer.echo(f"The destination does not answer: {route.ending}.")

@@ -26,6 +26,10 @@ _LONGEST_S = 5.0
 """A batch takes no longer: this is what an interruption loses, and what the time may be exceeded by."""
 _UNRESOLVED_SHARE = 0.1
 """See `is_settled`."""
+_OWN_S_PER_BYTE = 4e-9
+"""The most that a host or router was seen to take for each byte of a probe beside the link."""
+_OWN_SHARE = 0.03
+"""Of a link's time per byte: a larger share is told."""
 _SPREAD = 0.5
 """Probes leave at random within this share of the gap, so that nothing periodic is met again and again."""
 _LEAST_ANSWERED = 0.5
@@ -90,6 +94,23 @@ class Characterization:
     def settled(self) -> tuple[bool, ...]:
         """Of each of them, whether its link is known well enough."""
         return tuple(is_settled(each, self.effort.precision) for each in self.estimates())
+
+    def doubts(self) -> tuple[str, ...]:
+        """Which capacities may be off by more than their intervals say."""
+        fast = [
+            str(each.hop.hops)
+            for each in self.estimates()
+            if each.link is not None
+            and each.link.capacity_bps is not None
+            and each.link.capacity_bps * _OWN_S_PER_BYTE / 8 > _OWN_SHARE
+        ]
+        if not fast:
+            return ()
+        return (
+            f"the intervals of the links to hop {', '.join(fast)} leave out the time per byte of hosts and "
+            f"routers: at up to {1e9 * _OWN_S_PER_BYTE:g} ns/B the capacity may be more than "
+            f"{100 * _OWN_SHARE:g} % higher",
+        )
 
 
 def is_settled(found: HopEstimate, precision: float) -> bool:
