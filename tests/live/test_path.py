@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -258,3 +261,41 @@ def test_a_command_that_takes_too_long_is_ended(tmp_path):
     )
     assert done.returncode == 124
     assert "ended the command after 0.5 s" in done.stderr
+
+
+@pytest.mark.parametrize("ends", ["near", "far"])
+def test_nothing_goes_on_when_the_command_is_killed(tmp_path, ends):
+    with path_of(WAN):
+        pass
+    file = tmp_path / "wan.yaml"
+    file.write_text(WAN)
+    kept = tmp_path / "pids"
+    # The shell and what it started in its turn.
+    long = f"sh -c 'sleep 300 & echo $$ $! > {kept}.new; mv {kept}.new {kept}; wait'"
+    near, far = (shlex.split(long), "sleep 1") if ends == "near" else (["sleep", "300"], long)
+    weir = [sys.executable, "-m", "weirlab", "emulate", str(file), "--far", far, "--", *near]
+    victim = subprocess.Popen(weir, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        soon = time.monotonic() + 30
+        while not kept.exists() and time.monotonic() < soon:
+            time.sleep(0.05)
+        pids = [int(pid) for pid in kept.read_text().split()]
+        assert all(lives(pid) for pid in pids)
+    finally:
+        victim.kill()
+        victim.wait(20)
+    soon = time.monotonic() + 20
+    while any(lives(pid) for pid in pids) and time.monotonic() < soon:
+        time.sleep(0.05)
+    left = [pid for pid in pids if lives(pid)]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert left == []
+
+
+def lives(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"

@@ -158,18 +158,41 @@ def _started(
         child = namespace.inside(start)
     except OSError as error:
         raise InputError(f"cannot run '{command[0]}': {error.strerror}") from error
-    try:
-        yield child
-    finally:
-        for end in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                if session:
-                    os.killpg(child.pid, end)
-                elif child.poll() is None:
-                    child.send_signal(end)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(_GRACE_S)
-                break
+    with _ended_without_us(-child.pid if session else child.pid):
+        try:
+            yield child
+        finally:
+            for end in (signal.SIGTERM, signal.SIGKILL):
+                with contextlib.suppress(ProcessLookupError):
+                    if session:
+                        os.killpg(child.pid, end)
+                    elif child.poll() is None:
+                        child.send_signal(end)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(_GRACE_S)
+                    break
+
+
+@contextlib.contextmanager
+def _ended_without_us(target: int) -> Iterator[None]:
+    """Sees to it that a process, or the group of a negative number, ends when this process is killed.
+
+    The kernel can tell a child of its parent's death, but means the thread that started it, which is gone by
+    then, and does not tell the child's children. So a shell waits at a pipe that only we hold open.
+    """
+    words = f"cat; kill -s TERM -- {target}; sleep {_GRACE_S:g}; kill -s KILL -- {target}"
+    nothing = subprocess.DEVNULL
+    with subprocess.Popen(
+        ["/bin/sh", "-c", words],
+        stdin=subprocess.PIPE,
+        stdout=nothing,
+        stderr=nothing,
+        start_new_session=True,
+    ) as watcher:
+        try:
+            yield
+        finally:
+            watcher.kill()
 
 
 def _early(counts: Mapping[str, int]) -> str:
