@@ -6,7 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from weirlab.analysis.sensitivity import COLUMNS, design_points, sensitivity
+from weirlab.analysis.sensitivity import COLUMNS, SAME, design_points, sensitivity
+from weirlab.report.sensitivity import without_weights
 from weirlab.scenario import loads
 from weirlab.scenario.combinations import level_names
 
@@ -67,7 +68,7 @@ def test_elementary_effects_of_a_sum_are_its_slopes():
     pytest.importorskip("SALib", reason="needs the extra 'sensitivity'")
     study = made("kind: morris\n    trajectories: 6", lambda a, b, c, buffer: 2 * a - 5 * b)
     table = sensitivity(*study)
-    assert table.columns == ["buffer", "measure", "parameter", "points", *COLUMNS["morris"]]
+    assert table.columns == ["buffer", "measure", "parameter", "points", *COLUMNS["morris"], "reason"]
     assert table.filter(measure="loss", buffer="two").get_column("parameter").to_list() == [
         LIMIT,
         START,
@@ -124,12 +125,40 @@ def test_a_measure_that_never_changes_has_no_numbers():
     delay = table.filter(measure="delay")
     assert delay.height == 6
     assert delay.select(COLUMNS["latin-hypercube"]).null_count().row(0) == (6,) * 5
+    assert set(delay.get_column("reason")) == {SAME}
 
 
 def test_a_combination_whose_trajectories_are_not_whole_is_left_out():
     pytest.importorskip("SALib", reason="needs the extra 'sensitivity'")
     table = sensitivity(*made("kind: morris\n    trajectories: 4", lambda a, *rest: a, skip=(3,)))
-    assert table.get_column("buffer").unique().to_list() == ["two"]
+    assert table.drop_nulls("mu").get_column("buffer").unique().to_list() == ["two"]
+    assert set(table.filter(buffer="one").get_column("reason")) == {
+        "no combination of the factors has a value at all of its points"
+    }
+
+
+def test_too_few_points_are_told_instead_of_numbers():
+    table = sensitivity(*made("kind: latin-hypercube\n    points: 6", lambda a, *rest: a), by=[])
+    assert table.select(COLUMNS["latin-hypercube"]).null_count().row(0) == (table.height,) * 5
+    assert set(table.get_column("reason")) == {"20 points with a value are needed (got 12)"}
+
+
+def test_one_point_for_each_combination_tells_nothing_of_the_parameters():
+    scenario, points, measures = made("kind: latin-hypercube\n    points: 20", lambda a, *rest: a)
+    design = scenario.study.design.model_copy(update={"points": 1})
+    one = scenario.model_copy(update={"study": scenario.study.model_copy(update={"design": design})})
+    table = sensitivity(one, points, measures, by=[]).filter(measure="loss")
+    assert table.select(COLUMNS["latin-hypercube"]).null_count().row(0) == (3,) * 5
+    (reason,) = set(table.get_column("reason"))
+    assert reason.endswith("each has one point with a value")
+    assert without_weights(table) == [f"no weights for loss: {reason}"]
+
+
+def test_a_measure_that_only_the_factors_change_hangs_on_no_parameter():
+    """Its rank correlation would be 0 / 0."""
+    value = {"one": 0.5, "two": 0.7}
+    table = sensitivity(*made("kind: latin-hypercube\n    points: 20", lambda *at: value[at[3]]), by=[])
+    assert set(table.filter(measure="loss").get_column("reason")) == {SAME + " of a combination"}
 
 
 def test_the_measures_of_a_point_stand_beside_the_parts_of_its_parameters():

@@ -16,9 +16,9 @@ import polars as pl
 
 from weirlab.scenario import Scenario
 from weirlab.scenario.design import LatinHypercube, Morris, Sobol, salib, unit_problem
-from weirlab.stats.sensitivity import SLICES, pawn, pawn_of_chance, rank_correlation
+from weirlab.stats.sensitivity import SLICES, pawn, pawn_of_chance, rank_correlation, within_strata
 
-__all__ = ["COLUMNS", "MEANINGS", "design_points", "sensitivity"]
+__all__ = ["COLUMNS", "MEANINGS", "SAME", "design_points", "sensitivity"]
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "morris": ("mu_star", "mu_star_half", "mu", "sigma"),
@@ -43,6 +43,9 @@ MEANINGS: Mapping[str, str] = {
     "rho_high": "high end of its 95 % interval",
 }
 
+SAME = "the same at all points"
+"""The reason of a measure on which nothing has an effect."""
+
 
 @dataclass(frozen=True)
 class _Sample:
@@ -60,12 +63,12 @@ def sensitivity(
     scenario: Scenario, points: pl.DataFrame, measures: pl.DataFrame, by: Sequence[str] | None = None
 ) -> pl.DataFrame:
     """A row for each group of points, measure and parameter, the weightiest parameter first: columns of `by`,
-    `measure`, `parameter`, `points`, and those that `COLUMNS` has for the design.
+    `measure`, `parameter`, `points`, those that `COLUMNS` has for the design, and `reason`.
 
     `by`: factors whose levels make the groups; without it, and always with Morris and Sobol, those that have
     several. Points without a value are left out of a design that fills the space; of the others a
-    combination is left out unless all of its points are there. Where a measure is the same everywhere, its
-    numbers are null.
+    combination is left out unless all of its points are there. Where points are too few, or a measure is the
+    same everywhere, the numbers are null, and `reason` says why; it is null elsewhere.
 
     Raises MissingCapability without SALib where that is needed, and ValueError when there is no design.
     """
@@ -82,14 +85,14 @@ def sensitivity(
         levels = dict(zip(by, key, strict=True))
         for name in names:
             sample = _sample(design, group, name)
-            found = None if sample is None else _indices(design, sample)
-            if sample is not None and found is not None:
-                ranked = sorted(found, key=lambda row: -(row[COLUMNS[design.kind][0]] or 0.0))
-                rows += [levels | {"measure": name, "points": len(sample.values)} | row for row in ranked]
+            found = _indices(design, sample)
+            ranked = sorted(found, key=lambda row: -(row[COLUMNS[design.kind][0]] or 0.0))
+            rows += [levels | {"measure": name, "points": len(sample.values)} | row for row in ranked]
     schema: dict[str, Any] = {
         **dict.fromkeys([*by, "measure", "parameter"], pl.String),
         "points": pl.UInt32,
         **dict.fromkeys(COLUMNS[design.kind], pl.Float64),
+        "reason": pl.String,
     }
     return pl.DataFrame(rows, schema=schema)
 
@@ -108,19 +111,15 @@ def design_points(scenario: Scenario, points: pl.DataFrame, measures: pl.DataFra
     return points.with_columns(parts).join(wide, on="point", how="left", maintain_order="left").sort("point")
 
 
-def _sample(design: LatinHypercube | Morris | Sobol, group: pl.DataFrame, measure: str) -> _Sample | None:
-    """The points of a group that can be used; None where they are too few."""
+def _sample(design: LatinHypercube | Morris | Sobol, group: pl.DataFrame, measure: str) -> _Sample:
+    """The points of a group that can be used."""
     size = _size(design)
     used = group.with_columns(stratum=pl.col("point") // size)
     if isinstance(design, LatinHypercube):
         used = used.drop_nulls(measure)
-        enough = used.height >= 2 * SLICES
     else:
         whole = pl.col(measure).is_not_null().all().over("stratum")
         used = used.filter(whole & (pl.len().over("stratum") == size))
-        enough = used.height > 0
-    if not enough:
-        return None
     return _Sample(
         parts=used.select(list(design.parameters)).to_numpy(),
         values=used.get_column(measure).to_numpy(),
@@ -143,15 +142,42 @@ def _size(design: LatinHypercube | Morris | Sobol) -> int:
 def _indices(design: LatinHypercube | Morris | Sobol, sample: _Sample) -> list[dict[str, Any]]:
     names = list(design.parameters)
     columns = COLUMNS[design.kind]
-    if np.ptp(sample.values) == 0.0:
-        return [{"parameter": name, **dict.fromkeys(columns)} for name in names]
+    if (reason := _nothing_to_tell(design, sample)) is not None:
+        return [{"parameter": name, **dict.fromkeys(columns), "reason": reason} for name in names]
     if isinstance(design, LatinHypercube):
         return list(_of_ranks(names, sample))
     found = _of_morris(design, sample) if isinstance(design, Morris) else _of_sobol(design, sample)
     return [
-        {"parameter": name, **dict(zip(columns, map(float, row), strict=True))}
+        {"parameter": name, **dict(zip(columns, map(_finite, row), strict=True)), "reason": None}
         for name, row in zip(names, found, strict=True)
     ]
+
+
+def _nothing_to_tell(design: LatinHypercube | Morris | Sobol, sample: _Sample) -> str | None:
+    """Why the sample tells nothing of the parameters; None where it does."""
+    count = len(sample.values)
+    if isinstance(design, LatinHypercube):
+        if count < 2 * SLICES:
+            return f"{2 * SLICES} points with a value are needed (got {count})"
+        if np.unique(sample.strata, return_counts=True)[1].max() == 1:
+            return "ranks are those within a combination of the factors, and each has one point with a value"
+    elif count == 0:
+        return "no combination of the factors has a value at all of its points"
+    if np.ptp(sample.values) == 0.0:
+        return SAME
+    if isinstance(design, LatinHypercube) and not _varies(sample):
+        return f"{SAME} of a combination"
+    return None
+
+
+def _varies(sample: _Sample) -> bool:
+    """Whether the measure differs within any combination of the factors."""
+    return bool(within_strata(sample.values.tolist(), sample.strata.tolist()).any())
+
+
+def _finite(value: float) -> float | None:
+    """Null for what is not a number, such as an interval from draws that are all the same."""
+    return float(value) if np.isfinite(value) else None
 
 
 def _of_ranks(names: Sequence[str], sample: _Sample) -> Iterator[dict[str, Any]]:
@@ -164,9 +190,10 @@ def _of_ranks(names: Sequence[str], sample: _Sample) -> Iterator[dict[str, Any]]
             "parameter": name,
             "pawn": pawn(parts, values, strata),
             "pawn_chance": chance,
-            "rho": rank.rho,
-            "rho_low": rank.low,
-            "rho_high": rank.high,
+            "rho": _finite(rank.rho),
+            "rho_low": _finite(rank.low),
+            "rho_high": _finite(rank.high),
+            "reason": None,
         }
 
 

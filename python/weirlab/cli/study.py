@@ -33,7 +33,7 @@ def run_points(
     """Run all points of a study, or those that an earlier sitting left open."""
     from weirlab.errors import Interrupted
     from weirlab.records import save_tables
-    from weirlab.report.sensitivity import sensitivity_of, sensitivity_table
+    from weirlab.report.sensitivity import sensitivity_of, sensitivity_table, without_weights
     from weirlab.report.study import effect_table
     from weirlab.results import new_directory, write_json
     from weirlab.study import points_of, run_study
@@ -74,7 +74,11 @@ def run_points(
             f"combinations that cannot be: {len(study.impossible)}; see {directory / 'impossible.json'}"
         )
     typer.echo()
-    show(effect_table(study) if influence is None else sensitivity_table(study, influence))
+    table = effect_table(study) if influence is None else sensitivity_table(study, influence)
+    if influence is None or table.rows:
+        show(table)
+    for sentence in [] if influence is None else without_weights(influence):
+        typer.echo(sentence)
     show_place(directory, page)
 
 

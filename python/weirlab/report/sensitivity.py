@@ -15,7 +15,7 @@ from weirlab.report.page import Block, Column, Details, Section, Table, Text, fi
 from weirlab.scenario.design import LatinHypercube
 from weirlab.study import Study
 
-__all__ = ["sensitivity_of", "sensitivity_sections", "sensitivity_table"]
+__all__ = ["sensitivity_of", "sensitivity_sections", "sensitivity_table", "without_weights"]
 
 _TITLES = {
     "mu_star": "µ*",
@@ -59,11 +59,8 @@ def sensitivity_table(study: Study, table: pl.DataFrame) -> Table:
     columns = COLUMNS[kind]
     units = dict(study.measures.select("measure", "unit").unique().iter_rows())
     shown = table.drop_nulls(columns[0])
-    same = table.filter(pl.col(columns[0]).is_null()).get_column("measure").unique(maintain_order=True)
-    never = [name for name in same if name not in set(shown.get_column("measure"))]
-    told = [f"{_TITLES[name]}: {MEANINGS[name]}" for name in columns]
-    if never:
-        told.append(f"the same at all points: {', '.join(never)}")
+    told = [] if shown.is_empty() else [f"{_TITLES[name]}: {MEANINGS[name]}" for name in columns]
+    told += without_weights(table)
     return Table(
         "Parameters by their weight",
         [
@@ -86,6 +83,15 @@ def sensitivity_table(study: Study, table: pl.DataFrame) -> Table:
         note="; ".join(told) + ".",
         where="tables/sensitivity.parquet",
     )
+
+
+def without_weights(table: pl.DataFrame) -> list[str]:
+    """The measures for which no parameter has a weight, by reason."""
+    never = table.filter(pl.col("reason").is_not_null().all().over("measure"))
+    return [
+        f"no weights for {', '.join(group.get_column('measure').unique(maintain_order=True))}: {reason}"
+        for (reason,), group in never.group_by("reason", maintain_order=True)
+    ]
 
 
 def sensitivity_sections(study: Study) -> tuple[list[Section], list[Plot]]:
