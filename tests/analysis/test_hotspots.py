@@ -53,6 +53,19 @@ def test_the_output_generated_hotspot_of_the_benchmark_has_its_printed_numbers()
     assert facts.contradictions == ()
 
 
+@pytest.mark.parametrize(
+    ("written", "instead"),
+    [(", pause: {scope: switch}", ""), ("memory: {kind: shared, size: 8192 frames, frame_size: 64 B", "")],
+)
+def test_no_share_without_control_is_told_where_nothing_stops_the_hosts(written, instead):
+    """Frames are lost then, and the innocent outputs carry what they are asked for."""
+    hot = "hotspots:\n  hot: {kind: output-generated, at: host-0, service: 20 %}"
+    whole = ", pause: {scope: switch}}" if written.startswith("memory") else ""
+    (facts,) = hotspot_facts(loads(f"{SWITCH}{hot}".replace(written + whole, instead)))
+    assert facts.throughput_without_control is None
+    assert facts.throughput_max == pytest.approx(0.85 * 31 / 32 + 0.2 / 32)
+
+
 def test_the_input_generated_one_is_called_severe_and_is_moderate():
     hot = "  hot: {kind: input-generated, at: host-0, degree: 25 %, own: true, called: severe}"
     (facts,) = hotspot_facts(scenario(hot))

@@ -46,8 +46,8 @@ class HotspotFacts:
     innocent_max: float | None
     """What outputs that are no hotspot could carry, as a share of theirs; None where there are none."""
     throughput_without_control: float | None
-    """The aggregate when the hot frames fill the memory of a single switch; None for large or several
-    switches."""
+    """The aggregate when the hot frames fill the shared memory of a single switch, which stops the hosts by
+    PAUSE; None for large or several switches, and where hosts are not stopped: frames are lost instead."""
     contradictions: tuple[str, ...]
     """Where the scenario's own words do not fit."""
     loads_known: bool = True
@@ -123,7 +123,7 @@ def _facts(
     degree = _degree(hotspot, makers, hosts)
     without = None
     switches = len(layout.nodes) - len(hosts)
-    if rows is not None and switches == 1:
+    if rows is not None and switches == 1 and _pauses(spec):
         spot = Hotspot(tuple(map(tuple, rows.tolist())), tuple(served.tolist()), hot, len(makers))
         without = spot.throughput_without_control
     carried = np.minimum(offered, served)
@@ -153,6 +153,11 @@ def _facts(
             *_company(name, hotspots, spec),
         ),
     )
+
+
+def _pauses(spec: Mapping[str, Any]) -> bool:
+    """Whether switches have a shared memory that stops their neighbors by PAUSE."""
+    return any(memory["pause"] for memory in spec["switching"]["memories"])
 
 
 def _degree(hotspot: AnyHotspot, makers: set[int], hosts: list[int]) -> float:
