@@ -77,6 +77,21 @@ def test_one_failing_row_fails_the_study():
     assert made.summary == expected
 
 
+def test_the_summary_tells_apart_what_holds_without_a_published_number_behind_it():
+    claims = [
+        Claim(statement="our own goal", holds=True, evidence="1", about="own"),
+        Claim(statement="our own goal, missed", holds=False, evidence="1", about="own", known="slow"),
+        Claim(statement="books balance", holds=True, evidence="1", about="identity"),
+        Claim(statement="published", holds=True, evidence="1"),
+    ]
+    made = findings(row(10.0), row(12.0, tolerance=10.0), row(0.5, published=0.0), claims=claims)
+    assert [each.wide for each in made.rows] == [False, True, False]
+    words = "of ours alone, 1 identities of our counters, 1 with a tolerance above the number"
+    assert made.summary == f"x: 6 of 7 hold (of them 1 {words}), 1 known misfit: reproduced"
+    again = Findings.from_json(made.to_json(), {})
+    assert again.summary == made.summary
+
+
 def test_a_study_that_compared_nothing_has_not_been_reproduced():
     assert not findings().holds
 

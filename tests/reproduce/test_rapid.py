@@ -56,6 +56,7 @@ def test_the_published_counters_add_up_but_for_what_the_trace_and_the_router_saw
     assert words == ["PASS", "PASS", "MISMATCH", "MISMATCH", "MISMATCH"]
     assert "93 are missing, which 31 segments" in claims[2].published
     assert [claim.holds for claim in claims] == [True, False, True, True, True]
+    assert {claim.about for claim in claims} == {"identity"}
 
 
 def test_two_offs_before_an_on_count_once_from_the_first_and_once_from_the_last() -> None:

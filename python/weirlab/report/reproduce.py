@@ -50,7 +50,9 @@ def reproduce_page(findings: Findings, manifest: Manifest) -> tuple[Page, list[P
         Numbers(
             [
                 Card("Hold", str(count[Verdict.HOLDS]), f"of {len(verdicts)}", tone="good"),
-                Card("Known misfits", str(count[Verdict.KNOWN]), "explained below", tone="middling"),
+                Card(
+                    "Known misfits", str(count[Verdict.KNOWN]), "what is known of them below", tone="middling"
+                ),
                 Card("Fail", str(failed), "misfits, gone, missing", tone="bad" if failed else "good"),
             ]
         ),
@@ -67,10 +69,11 @@ def reproduce_page(findings: Findings, manifest: Manifest) -> tuple[Page, list[P
     if known:
         columns = [
             Column("row", numeric=False),
-            Column("why we differ", numeric=False),
+            Column("what is known of it", numeric=False),
             Column("band of ours"),
         ]
-        sections.append(Section("Known misfits", [Table("Differences that are understood", columns, known)]))
+        caption = "What is different, and what is known of it"
+        sections.append(Section("Known misfits", [Table(caption, columns, known)]))
     if findings.remarks:
         sections.append(Section("Remarks", [Text(remark) for remark in findings.remarks]))
     sections.append(provenance_section(manifest, manifest.provenance))
@@ -126,6 +129,9 @@ def row_table(findings: Findings) -> Table:
         ],
         tones=[_TONES[row.verdict] for row in findings.rows],
         most=500,
+        note="wide: the tolerance is larger than the published number, so that 0 would hold, too."
+        if any(row.wide for row in findings.rows)
+        else "",
     )
 
 
@@ -140,17 +146,22 @@ def claim_table(findings: Findings) -> Table:
             Column("verdict", numeric=False),
         ],
         [
-            [claim.statement, claim.published or "–", claim.evidence, claim.verdict]
+            [claim.statement, claim.published or "–", claim.evidence, claim.verdict + _ABOUT[claim.about]]
             for claim in findings.claims
         ],
         tones=[_TONES[claim.verdict] for claim in findings.claims],
     )
 
 
+_ABOUT = {"published": "", "identity": " (of ours)", "own": " (ours alone)"}
+"""What stands behind the verdict of a claim, by what it is about."""
+
+
 def _tolerance(row: Row) -> str:
+    wide = "wide: " if row.wide else ""
     if row.tolerance_below is None:
-        return f"± {number(row.allowed, 3)}"
-    return f"+{number(row.allowed, 3)} −{number(row.allowed_below, 3)}"
+        return f"{wide}± {number(row.allowed, 3)}"
+    return f"{wide}+{number(row.allowed, 3)} −{number(row.allowed_below, 3)}"
 
 
 def _difference(row: Row) -> str:

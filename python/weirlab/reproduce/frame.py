@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -50,13 +50,14 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class KnownMisfit:
-    """A difference that is understood: why it is there, and where our number lies instead."""
+    """A difference that is known: what is known of its cause, which may be little, and where our number lies
+    instead."""
 
     reason: str
     low: float
-    """Least value of ours that the reason explains, in the unit of the row."""
+    """Least value of ours that is known, in the unit of the row."""
     high: float
-    """Greatest value of ours that the reason explains."""
+    """Greatest value of ours that is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +95,11 @@ class Row:
         return self.allowed if self.tolerance_below is None else self._in_unit(self.tolerance_below)
 
     @property
+    def wide(self) -> bool:
+        """Whether the tolerance is larger than the published number, so that nothing at all would be near."""
+        return self.known is None and 0 < abs(self.published) <= self.allowed_below
+
+    @property
     def verdict(self) -> Verdict:
         """See the table of the module."""
         if self.difference is None or self.ours is None:
@@ -124,6 +130,9 @@ class Claim:
     source: str = ""
     known: str = ""
     """Why the claim is known not to hold here; nothing where it should."""
+    about: Literal["published", "identity", "own"] = "published"
+    """Whether it is said of the published network, is an identity that our counters satisfy whatever the
+    published ones do, or is a goal of our own that nobody has published."""
 
     @property
     def verdict(self) -> Verdict:
@@ -175,7 +184,7 @@ class Findings:
     def summary(self) -> str:
         """The verdicts in one line."""
         counts = {verdict: self.verdicts.count(verdict) for verdict in Verdict}
-        text = f"{self.name}: {counts[Verdict.HOLDS]} of {len(self.verdicts)} hold"
+        text = f"{self.name}: {counts[Verdict.HOLDS]} of {len(self.verdicts)} hold{self._weaker}"
         for verdict in (Verdict.KNOWN, Verdict.MISFIT, Verdict.GONE, Verdict.MISSING):
             if counts[verdict]:
                 many = "s" if counts[verdict] > 1 and verdict in (Verdict.KNOWN, Verdict.MISFIT) else ""
@@ -183,6 +192,24 @@ class Findings:
         return f"{text}: {'reproduced' if self.holds else 'NOT reproduced'}" + (
             " (quick)" if self.quick else ""
         )
+
+    @property
+    def _weaker(self) -> str:
+        """How many of those that hold say less than a published number that ours agrees with."""
+        held = [claim for claim in self.claims if claim.verdict is Verdict.HOLDS]
+        parts = [
+            f"{count} {words}"
+            for count, words in (
+                (sum(claim.about == "own" for claim in held), "of ours alone"),
+                (sum(claim.about == "identity" for claim in held), "identities of our counters"),
+                (
+                    sum(row.wide and row.verdict is Verdict.HOLDS for row in self.rows),
+                    "with a tolerance above the number",
+                ),
+            )
+            if count
+        ]
+        return f" (of them {', '.join(parts)})" if parts else ""
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values, verdicts included; `from_json` reads it back, but for the tables."""

@@ -57,6 +57,7 @@ def _causes(published: Mapping[str, Any], runs: pl.DataFrame) -> Iterator[Claim]
         published=f"{_verdict(sum(parts) + heads == total)}: {total} = "
         f"{' + '.join(map(str, parts))} + {heads}",
         source="Rapid UDP, (3)",
+        about="identity",
     )
 
 
@@ -72,6 +73,7 @@ def _timeouts(published: Mapping[str, Any], runs: pl.DataFrame) -> Iterator[Clai
         f"{_mean(runs, 'double_offs'):.1f} pairs",
         published=f"{_verdict(doubles == failed)}: {doubles:.0f} pairs, {failed} failed",
         source="Rapid UDP, (3) and (4)",
+        about="identity",
     )
 
 
@@ -89,6 +91,7 @@ def _histogram(published: Mapping[str, Any], runs: pl.DataFrame) -> Iterator[Cla
         published=f"{_verdict(rest == 0)}: {once} x 1 + {twice} x 2 = {told}, {rest} are missing"
         + (f", which {rest // 3} segments sent again three times would be" if rest % 3 == 0 else ""),
         source="Rapid UDP, (3)",
+        about="identity",
     )
 
 
@@ -108,6 +111,7 @@ def _off_time(published: Mapping[str, Any], runs: pl.DataFrame) -> Iterator[Clai
         published=f"{_verdict(near)}: the printed log gives {offs['off_s']:.4f} s (from the last OFF "
         f"{offs['off_last_s']:.3f} s), the text says {stated} s, about twice as much",
         source="Rapid UDP, (4)",
+        about="identity",
     )
 
 
@@ -124,6 +128,7 @@ def _drops(published: Mapping[str, Any], runs: pl.DataFrame) -> Iterator[Claim]:
         published=f"{_verdict(ratio <= _EXPLICABLE)}: {of_tcp} dropped, "
         f"{counters['sender_retransmitted']} sent again: {ratio:.0f} for each",
         source="Rapid UDP, (3)",
+        about="identity",
     )
 
 

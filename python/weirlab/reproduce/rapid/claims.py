@@ -140,6 +140,7 @@ def better_claims(runs: pl.DataFrame) -> list[Claim]:
                 f"{most:.0f}), estimate at worst {worst:.1%} off on average, {worst_of_all:.1%} in the worst "
                 "run" + (f"; {others}" if others else ""),
                 source="our own",
+                about="own",
             )
         )
     return made

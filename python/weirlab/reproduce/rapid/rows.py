@@ -38,8 +38,9 @@ KNOWN_BINS: Mapping[int, KnownMisfit] = {
 
 _ONE_FOR_ONE = (
     "Here each retransmission answers a drop at the router, and a run with recoveries has hundreds of both. "
-    "There 3174 segments were sent again and 95 dropped: reordering, lost acknowledgements or drops that the "
-    "router did not count are not modelled."
+    "There 3174 segments were sent again and 95 dropped. Why is not known: lost acknowledgements, frames "
+    "that are overtaken and single losses elsewhere were tried and do not do it; drops in runs of some 400 "
+    "that the router does not count are near most counters, but not near the throughput of the first 2 s."
 )
 KNOWN_COUNTERS: Mapping[str, KnownMisfit] = {
     "dropped_tcp": KnownMisfit(_ONE_FOR_ONE, 200.0, 1500.0),
@@ -67,6 +68,7 @@ def rows(published: Mapping[str, Any], runs: pl.DataFrame, bins: pl.DataFrame) -
     """All rows."""
     made = [_baseline(published, runs)]
     made += _bins(published, bins)
+    made.append(_together(published, bins))
     made += _totals(published, runs)
     made += _counters(published, runs)
     return made
@@ -108,6 +110,30 @@ def _bins(published: Mapping[str, Any], bins: pl.DataFrame) -> list[Row]:
             )
         )
     return made
+
+
+def _together(published: Mapping[str, Any], bins: pl.DataFrame) -> Row:
+    """The intervals in which the cross traffic is on and the flow below it, as one: each of them alone varies
+    from run to run by a third of its height, their mean by a tenth."""
+    places = [
+        place
+        for place, (low_s, high_s, _) in enumerate(published["throughput"]["intervals"])
+        if low_s >= _UNDER_S[0] and high_s <= _UNDER_S[1]
+    ]
+    told = [published["throughput"]["intervals"][place][2] for place in places]
+    mine = _case(bins, "flawed-later").filter(pl.col("bin").is_in(places))
+    means = mine.group_by("replicate").agg(pl.col("mbps").mean()).get_column("mbps").to_numpy()
+    return Row(
+        name=f"{_UNDER_S[0]:.1f}-{_UNDER_S[1]:.1f} s together",
+        published=sum(told) / len(told),
+        ours=float(means.mean()),
+        tolerance=max(_LEAST_MBPS, _SIGMAS * float(means.std(ddof=1))),
+        unit="Mbit/s",
+        source="Rapid UDP, (3)",
+    )
+
+
+_UNDER_S = (3.0, 5.0)
 
 
 def _totals(published: Mapping[str, Any], runs: pl.DataFrame) -> list[Row]:
