@@ -32,6 +32,27 @@ search:
 """
 
 
+RAPID = """\
+weirlab: 1
+name: probing
+network:
+  kind: graph
+  link: {rate: 10 Gbit/s, delay: 0.5 us}
+  nodes: {a: {kind: host}, b: {kind: host}, s: {kind: switch}}
+  links: {up: {join: [a, s]}, down: {join: [s, b], rate: 1 Gbit/s}}
+traffic:
+  rapid:
+    from: a
+    to: b
+    source: {kind: bulk}
+    transport:
+      kind: tcp
+      congestion_control:
+        {kind: rapid, n: 80, rho: 3, estimator: {kind: fluid}, denoising: {kind: batches, within: 6 us}}
+run: {duration: 10 ms}
+"""
+
+
 def complaints(text: str) -> list[str]:
     with pytest.raises(ScenarioError) as caught:
         loads(text, file="f.yaml")
@@ -650,3 +671,15 @@ def test_a_host_out_of_reach_is_told_by_the_engine() -> None:
     star = "{kind: star, hosts: 4, link: {rate: 10 Gbit/s, delay: 0.5 us}}"
     (complaint,) = complaints(GOOD.replace(star, network))
     assert complaint.startswith("f.yaml:5:3: traffic.load: there is no way from 'host-0' to 'host-3'")
+
+
+def test_batches_of_rapid_are_shorter_than_a_packet_on_the_narrowest_link_of_its_way() -> None:
+    # 1448 B + 70 B + 20 B of preamble and gap: 12.304 us at 1 Gbit/s, 1.2304 us at 10 Gbit/s.
+    loads(RAPID)
+    loads(RAPID.replace("6 us", "12.303 us"))
+    for text in (RAPID.replace("6 us", "12.304 us"), RAPID.replace(", rate: 1 Gbit/s", "")):
+        [line, *_] = [line for line in complaints(text) if "within" in line]
+        assert "traffic.rapid.transport.congestion_control.denoising.within" in line
+        assert "the narrowest link of its way" in line
+    assert "12.304 us on s->b (1 Gbit/s)" in complaints(RAPID.replace("6 us", "1 s"))[0]
+    assert "1.2304 us on a->s (10 Gbit/s)" in complaints(RAPID.replace(", rate: 1 Gbit/s", ""))[0]

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from weirlab.scenario.flows import Flow, departures, flows_of, frame_sizes
 from weirlab.scenario.layout import Layout
 from weirlab.scenario.probing import Probing
+from weirlab.scenario.rapid import Batches, Rapid
 from weirlab.scenario.selecting import EntryFault, Fault, Where
 from weirlab.scenario.traffic import (
+    TCP_HEADERS_BYTES,
     Bernoulli,
     Bulk,
     Bursts,
@@ -23,6 +25,7 @@ from weirlab.scenario.traffic import (
     Udp,
     Uniform,
 )
+from weirlab.units import Rate, Span
 
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
@@ -45,6 +48,7 @@ def check_traffic(scenario: Scenario, layout: Layout, *, searched: bool) -> Iter
             flows = flows_of(traffic, layout)
             if not amiss and not varied:
                 _gaps(traffic, flows, layout)
+            yield from ((path + place, message) for place, message in _batches(traffic, flows, layout))
         except EntryFault as fault:
             yield path + fault.path, str(fault)
 
@@ -63,6 +67,29 @@ def _gaps(traffic: Traffic, flows: list[Flow], layout: Layout) -> None:
             if share > 1 + 1e-9:
                 message = f"while on, it would send at {share:.4g} times the line rate; lengthen 'mean_on'"
                 raise EntryFault(message, "source")
+
+
+def _batches(traffic: Traffic, flows: list[Flow], layout: Layout) -> Iterator[Fault]:
+    """Packets that no adapter gathered arrive at least the time of one apart, on the narrowest link of their
+    way: a time that is as long takes whole streams for one batch, and nothing is left to estimate from."""
+    match traffic.transport:
+        case Tcp(congestion_control=Rapid(denoising=Batches(within=within)), segment=segment):
+            size = segment.bytes + TCP_HEADERS_BYTES
+        case _:
+            return
+    ways = (layout.narrowest(flow.source, target) for flow in flows for target in flow.targets)
+    links = [link for link in ways if link is not None]
+    if not links:
+        return
+    link = min(links, key=lambda each: each.wire_ps(size))
+    packet = Span(link.wire_ps(size))
+    if within >= packet:
+        yield (
+            ("transport", "congestion_control", "denoising", "within"),
+            f"a packet takes {packet} on {link.name} ({Rate(link.rate_bps)}), the narrowest link of its way: "
+            f"packets that nobody gathered would be taken for a batch; write less, such as "
+            f"{Span(packet.ps // 2)} (got {within})",
+        )
 
 
 def _source(traffic: Traffic, *, varied: bool) -> Iterator[Fault]:

@@ -118,6 +118,26 @@ class Layout:
             found.setdefault(port.source, []).append(i)
         return found
 
+    def narrowest(self, source: int, target: int) -> Port | None:
+        """The slowest port on a way of fewest links, of several such ways the one where it is fastest. None
+        where there is no way."""
+        best: dict[str, Port | None] = {self.nodes[source]: None}
+        seen = set(best)
+        while best and self.nodes[target] not in best:
+            further: dict[str, Port | None] = {}
+            for node, slowest in best.items():
+                for i in self.ports_at.get(node, ()):
+                    port = self.ports[i]
+                    if port.target in seen:
+                        continue
+                    slower = port if slowest is None or port.rate_bps < slowest.rate_bps else slowest
+                    known = further.get(port.target)
+                    if known is None or slower.rate_bps > known.rate_bps:
+                        further[port.target] = slower
+            seen.update(further)
+            best = further
+        return best.get(self.nodes[target])
+
     @functools.cached_property
     def _found(self) -> dict[str, list[int]]:
         """Ids by pattern, of nodes and (with an arrow) of ports: the points of a study ask for the same."""

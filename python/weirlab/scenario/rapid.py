@@ -111,7 +111,7 @@ class Batches(Model):
 
     kind: Literal["batches"]
     within: PositiveSpan
-    """What is almost at once: less than the time of a packet on the link."""
+    """What is almost at once: less than the time of a packet on the narrowest link of the way."""
 
 
 AnyDenoising = Annotated[NoDenoising | Spikes | Batches, BY_KIND]

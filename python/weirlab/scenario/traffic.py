@@ -24,6 +24,7 @@ from weirlab.units import Frames, Size, Span
 
 __all__ = [
     "IMIX",
+    "TCP_HEADERS_BYTES",
     "UDP_HEADERS_BYTES",
     "AnyPattern",
     "AnySource",
@@ -58,6 +59,9 @@ __all__ = [
 
 UDP_HEADERS_BYTES = 46
 """What UDP over IPv4 over Ethernet adds to a payload: 14 B header and 4 B FCS, 20 B IPv4, 8 B UDP."""
+
+TCP_HEADERS_BYTES = 70
+"""What TCP with time stamps over IPv4 over Ethernet adds to a payload: 18 B, 20 B, 32 B."""
 
 IMIX = ((64, 28), (570, 16), (1518, 4))
 """Frame sizes in bytes with their weights: IMIX_v4_1 of FD.io CSIT."""
