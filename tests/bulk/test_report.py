@@ -112,6 +112,33 @@ def test_each_second_of_a_stream_is_drawn_from_its_beginning_to_its_end(simulate
     assert [row["rate_bps"] for row in first] == [*told, told[-1]]
 
 
+@pytest.mark.parametrize(
+    ("received", "counted_by", "axis"),
+    [
+        ((8e6, 6e6), "receiver", "goodput [Mbit/s]"),
+        ((), "sender", "written by the sender [Mbit/s]"),
+    ],
+)
+def test_rates_of_seconds_are_the_receivers_or_said_to_be_the_senders(tmp_path, received, counted_by, axis):
+    def measure(what, path, seed):
+        found = measured(what, path, seed)
+        if found.transfer is None:
+            return found
+        told = {"rates_bps": (17.6e6, 5e6), "received_bps": received}
+        streams = tuple(dataclasses.replace(each, **told) for each in found.transfer.streams)
+        return dataclasses.replace(found, transfer=dataclasses.replace(found.transfer, streams=streams))
+
+    campaign = run_campaign(loads(FILE), tmp_path, measure=measure)
+    table = interval_table(campaign)
+    assert table.get_column("counted_by").unique().to_list() == [counted_by]
+    assert table.filter(cycle=0, point=0)["rate_bps"].to_list() == list(received or (17.6e6, 5e6))
+    (plot,) = (
+        each for each in bulk_plots(measurement_table(campaign), table, {0: "p"}) if "time" in each.name
+    )
+    assert plot.spec["encoding"]["y"]["title"] == axis
+    assert ("no goodput" in plot.note) == (counted_by == "sender")
+
+
 def test_real_stacks_show_what_they_cost(tmp_path):
     campaign = run_campaign(loads(FILE), tmp_path, measure=measured)
     rows, intervals = measurement_table(campaign), interval_table(campaign)

@@ -72,6 +72,39 @@ def test_a_transfer_tells_of_each_stream():
     assert told.sender_cpu_percent == {"total": 1.5, "user": 1.5, "system": 1.5}
 
 
+SERVER = """Accepted connection from 198.18.0.1, port 51466
+[ ID] Interval           Transfer     Bitrate
+[  5]   0.00-1.00   sec  1.25 MBytes  10485 Kbits/sec
+[  8]   0.00-1.00   sec   107 KBytes   877 Kbits/sec
+[SUM]   0.00-1.00   sec  1.36 MBytes  11362 Kbits/sec
+- - - - - - - - - - - - - - - - - - - - - - - - -
+[  5]   1.00-2.00   sec  0.00 Bytes  0.00 Kbits/sec
+[  8]   1.00-2.00   sec  1.25 MBytes  10460 Kbits/sec
+[SUM]   1.00-2.00   sec  1.25 MBytes  10460 Kbits/sec
+- - - - - - - - - - - - - - - - - - - - - - - - -
+[  5]   2.00-2.04   sec  47.1 KBytes  9646 Kbits/sec
+[  8]   2.00-2.04   sec  47.1 KBytes  9646 Kbits/sec
+- - - - - - - - - - - - - - - - - - - - - - - - -
+[  5]   0.00-2.04   sec  1.30 MBytes  5345 Kbits/sec                  receiver
+[  8]   0.00-2.04   sec  1.40 MBytes  5757 Kbits/sec                  receiver
+"""
+
+
+def test_goodput_of_single_seconds_is_what_the_receiver_printed():
+    first, second = read_transfer(transfer(server_output_text=SERVER)).streams
+    assert first.received_bps == pytest.approx((10_485e3, 0))
+    assert second.received_bps == pytest.approx((877e3, 10_460e3))
+    assert first.rates_bps == (5e5, 1e6)
+
+
+@pytest.mark.parametrize("text", ["", SERVER.replace("[  8]", "[  5]"), SERVER.replace("Kbits", "Mbits")])
+def test_a_receiver_that_does_not_tell_of_all_streams_tells_nothing(text):
+    assert [stream.received_bps for stream in read_transfer(transfer(server_output_text=text)).streams] == [
+        (),
+        (),
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

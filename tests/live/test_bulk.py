@@ -58,4 +58,6 @@ def test_more_streams_of_one_window_carry_more(tmp_path):
     transfer = campaign.kept[2].measurement.transfer
     assert len(transfer.streams) == 3
     assert len(transfer.intervals_bps) >= 2
+    for stream in transfer.streams:  # what arrived in two seconds, but for what the last moments brought
+        assert sum(stream.received_bps) == pytest.approx(8 * stream.received_bytes, rel=0.1)
     assert len(campaign.joined) == 1, "all paths moved packets alike"

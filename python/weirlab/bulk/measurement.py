@@ -20,7 +20,10 @@ class Stream:
     """As the sender's TCP saw it."""
     max_cwnd_bytes: int | None
     rates_bps: tuple[float, ...] = ()
-    """Goodput in each interval of about a second."""
+    """In each interval of about a second: goodput in simulated time; on real stacks what the sender wrote,
+    which fills its buffer first."""
+    received_bps: tuple[float, ...] = field(default=(), kw_only=True)
+    """On real stacks, goodput in each of these intervals, as the receiver counted; empty: it did not tell."""
     rtts_s: tuple[float, ...] = ()
     """Smoothed round-trip time of the sender's TCP at the end of each interval."""
     cwnds_bytes: tuple[int, ...] = ()

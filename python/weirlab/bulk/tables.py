@@ -10,6 +10,7 @@ from weirlab.bulk.campaign import Campaign
 from weirlab.bulk.measurement import Measurement, Pings
 from weirlab.bulk.responsiveness import answered, loaded_responsiveness, requests_lost
 from weirlab.bulk.summary import goodput_bps
+from weirlab.scenario.testbeds import Sim
 from weirlab.stats import interquartile_range, jain_index, min_max_variability, probe_loss
 
 __all__ = ["INTERVALS", "MEASUREMENTS", "interval_table", "measurement_table"]
@@ -57,8 +58,10 @@ INTERVALS = {
     "stream": pl.Int64,
     "second": pl.Int64,
     "rate_bps": pl.Float64,
+    "counted_by": pl.String,
 }
-"""Columns of `interval_table`."""
+"""Columns of `interval_table`. `counted_by` is `receiver` where `rate_bps` is goodput, and `sender` where it
+is what the sender wrote into its buffer, because the receiver did not tell."""
 
 
 def measurement_table(campaign: Campaign) -> pl.DataFrame:
@@ -124,13 +127,15 @@ def measurement_table(campaign: Campaign) -> pl.DataFrame:
 
 
 def interval_table(campaign: Campaign) -> pl.DataFrame:
-    """Goodput of each stream second by second: the columns `INTERVALS`; seconds from 1."""
+    """The rate of each stream second by second: the columns `INTERVALS`; seconds from 1."""
+    simulated = isinstance(campaign.plan.scenario.testbed, Sim)
     rows = [
-        (kept.place.cycle, kept.place.point, number, second, rate)
+        (kept.place.cycle, kept.place.point, number, second, rate, counted_by)
         for kept in campaign.kept
         if kept.measurement is not None and kept.measurement.transfer is not None
         for number, stream in enumerate(kept.measurement.transfer.streams, 1)
-        for second, rate in enumerate(stream.rates_bps, 1)
+        for counted_by in ("receiver" if simulated or stream.received_bps else "sender",)
+        for second, rate in enumerate(stream.received_bps or stream.rates_bps, 1)
     ]
     return pl.DataFrame(rows, schema=INTERVALS, orient="row")
 

@@ -233,10 +233,10 @@ def _transfer(load: Load, duration_s: float, bed: Bed) -> Transfer:
             "-P",
             str(load.streams),
         ),
-        *("-C", load.congestion_control, *window),
+        *("-C", load.congestion_control, *window, "--get-server-output"),
     ]
     limit_s = duration_s + _GRACE_S
-    server = ["iperf3", "-s", "-1", "-p", str(bed.port), "--forceflush"]
+    server = ["iperf3", "-s", "-1", "-p", str(bed.port), "-f", "k", "--forceflush"]
     with listening(goal, server, "Server listening", limit_s):
         return read_transfer(output(start, command, limit_s, fine=(0, 1)))
 
@@ -252,10 +252,12 @@ def read_transfer(text: str) -> Transfer:
         end = told["end"]
         cpu = end["cpu_utilization_percent"]
         parts = {"total": "total", "user": "user", "system": "system"}
+        count = len(end["streams"])
+        received = _received(str(told.get("server_output_text", "")), count, len(told["intervals"]))
         return Transfer(
             streams=tuple(
-                _stream(each, [interval["streams"][place] for interval in told["intervals"]])
-                for place, each in enumerate(end["streams"])
+                _stream(each, [interval["streams"][place] for interval in told["intervals"]], rates)
+                for place, (each, rates) in enumerate(zip(end["streams"], received, strict=True))
             ),
             intervals_bps=tuple(float(each["sum"]["bits_per_second"]) for each in told["intervals"]),
             sender_cpu_percent={name: float(cpu[f"host_{part}"]) for name, part in parts.items()},
@@ -267,7 +269,30 @@ def read_transfer(text: str) -> Transfer:
         ) from error
 
 
-def _stream(each: Mapping[str, Any], intervals: Sequence[Mapping[str, Any]]) -> Stream:
+_INTERVAL = re.compile(
+    r"^\[ *(\d+)\] +([\d.]+)-([\d.]+) +sec +[\d.]+ \w*Bytes +([\d.]+) Kbits/sec *$", re.MULTILINE
+)
+"""A stream in an interval, as a receiving iperf3 prints it; sums and totals have further words."""
+_LEAST_OF_SECOND = 0.5
+"""What remains after the last whole second is no interval of its own."""
+
+
+def _received(text: str, streams: int, intervals: int) -> list[tuple[float, ...]]:
+    """Goodput [bit/s] of each stream in each second, as its receiver printed it; empty ones where it did not
+    print so many streams and seconds."""
+    rates: dict[str, list[float]] = {}
+    for stream, start, end, kbps in _INTERVAL.findall(text):
+        if float(end) - float(start) >= _LEAST_OF_SECOND:
+            rates.setdefault(stream, []).append(1000 * float(kbps))
+    told = [tuple(each[:intervals]) for each in rates.values()]
+    if len(told) != streams or any(len(each) < intervals - 1 for each in told):
+        return [()] * streams
+    return told
+
+
+def _stream(
+    each: Mapping[str, Any], intervals: Sequence[Mapping[str, Any]], received_bps: tuple[float, ...]
+) -> Stream:
     sender, receiver = each["sender"], each["receiver"]
     rtt_us = sender.get("mean_rtt")
     return Stream(
@@ -277,6 +302,7 @@ def _stream(each: Mapping[str, Any], intervals: Sequence[Mapping[str, Any]]) -> 
         mean_rtt_s=None if rtt_us is None else rtt_us / 1e6,
         max_cwnd_bytes=sender.get("max_snd_cwnd"),
         rates_bps=tuple(float(interval["bits_per_second"]) for interval in intervals),
+        received_bps=received_bps,
         rtts_s=tuple(interval["rtt"] / 1e6 for interval in intervals if "rtt" in interval),
         cwnds_bytes=tuple(interval["snd_cwnd"] for interval in intervals if "snd_cwnd" in interval),
         interval_retransmits=tuple(

@@ -88,6 +88,8 @@ def _stack(point: int, intervals: pl.DataFrame, labels: Mapping[int, str]) -> Pl
     rows = rows.filter(pl.col("cycle") == rows.get_column("cycle").min()).with_columns(
         mbps=pl.col("rate_bps") / 1e6, name=pl.col("stream").cast(pl.String)
     )
+    received = (rows.get_column("counted_by") == "receiver").all()
+    rate = "goodput" if received else "written by the sender"
     names = rows.get_column("name").unique(maintain_order=True).to_list()
     legend = alt.Legend(title="stream", columns=10) if len(names) <= 20 else None
     # From its beginning each value holds to the next; the last one to the end of its second.
@@ -98,7 +100,7 @@ def _stack(point: int, intervals: pl.DataFrame, labels: Mapping[int, str]) -> Pl
         .mark_area(interpolate="step-after", opacity=0.75, stroke="white", strokeWidth=0.4)
         .encode(
             x=alt.X("second:Q", title="time [s]", axis=alt.Axis(tickMinStep=1)),
-            y=alt.Y("mbps:Q", stack="zero", title="goodput [Mbit/s]"),
+            y=alt.Y("mbps:Q", stack="zero", title=f"{rate} [Mbit/s]"),
             color=alt.Color("name:N", scale=alt.Scale(**series_colors(names)), sort=names, legend=legend),
             order=alt.Order("stream:Q"),
         )
@@ -107,8 +109,9 @@ def _stack(point: int, intervals: pl.DataFrame, labels: Mapping[int, str]) -> Pl
         [chart],
         name=f"streams-over-time-{point}",
         title=f"Streams over time: {labels[point]}",
-        description=f"Goodput of {len(names)} streams, stacked, in each second of the first cycle.",
-        note="First cycle; each band is a stream.",
+        description=f"{_capital(rate)}: {len(names)} streams, stacked, in each second of the first cycle.",
+        note="First cycle; each band is a stream."
+        + ("" if received else " The sender fills its buffer first: what it wrote is no goodput."),
     )
 
 
