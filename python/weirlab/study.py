@@ -113,7 +113,8 @@ def planned(scenario: Scenario) -> tuple[list[Point], list[Impossible]]:
         raise InputError(f"{scenario.name}: has no 'study' section")
     if scenario.search is not None or scenario.campaign is not None:
         what = "search" if scenario.search is not None else "campaign"
-        hint = "start it with 'weir search'" if what == "search" else "leave 'study' out"
+        hint = f"start it with 'weir {'search' if what == 'search' else 'bulk'}'"
+        hint += "" if what == "search" else "; leave 'study' out to run it once"
         message = f"a study of this is not run on the simulator; {hint}"
         raise UnsupportedError([scenario.problem(what, message)])
     return possible(scenario, resolve)

@@ -84,6 +84,13 @@ def test_the_version_is_that_of_the_core(weir):
         (("run", "run.yaml", "--out", "."), "holds other files"),
         (("run", "run.yaml", "--out", "run.yaml"), "this is a file"),
         (("run", "run.yaml", "--seed", "-1"), "from 0 to 2^64 - 1"),
+        (("emulate", "wan-path", "--seed", "-1", "--", "true"), "--seed"),
+        (("emulate", "wan-path", "--seed", "18446744073709551616", "--", "true"), "--seed"),
+        (("path", "127.0.0.1", "--seed", "-1"), "--seed"),
+        (("reproduce", "bulk", "--seed", "18446744073709551616"), "--seed"),
+        (("emulate", "wan-path", "--report", "no/where.json", "--", "true"), "there is no directory no"),
+        (("emulate", "wan-path", "--report", ".", "--", "true"), "this is a directory"),
+        (("run", "windows-against-streams"), "start it with 'weir bulk'"),
         (("report", "nowhere"), "no such directory"),
         (("report", "."), "it has no manifest.json"),
         (("scenarios", "incats"), "did you mean 'incast'"),
@@ -485,10 +492,16 @@ def test_the_ready_made_scenarios_are_listed_printed_and_copied(weir, place):
     listing = weir("scenarios").out
     assert len(names) >= 5
     for name in names:
-        assert re.search(rf"^{name} +weir (run|search) +\S+", listing, re.MULTILINE), name
+        assert re.search(rf"^{name} +weir (run|search|bulk|emulate) +\S+", listing, re.MULTILINE), name
     described = weir("scenarios", "--json").json["scenarios"]
     assert [each["name"] for each in described] == names
     assert all(each["description"] for each in described)
+    commands = {each["name"]: each["command"] for each in described}
+    bulk = {name for name in commands if name.startswith("bulk-")}
+    for name in (*bulk, "windows-against-streams", "responsiveness"):
+        assert commands[name] == "weir bulk"
+    assert (commands["wan-path"], commands["router-sizes"]) == ("weir emulate", "weir search")
+    assert (commands["incast"], commands["search-ip4"]) == ("weir run", "weir search")
     assert weir("scenarios", "incast").out == ready_made()["incast"].read_text()
     assert weir("scenarios", "incast", "--copy", "mine.yaml").code == 0
     assert weir("check", "mine.yaml").code == 0

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import takewhile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -56,7 +57,7 @@ def scenarios(
             return
         width = max((len(each) for each in described), default=0)
         for each, facts in described.items():
-            typer.echo(f"{each:<{width}}  {facts['command']:<11}  {facts['description']}")
+            typer.echo(f"{each:<{width}}  {facts['command']:<12}  {facts['description']}")
         return
     if name not in files:
         scenario_file(Path(name).name)  # says what is near
@@ -91,8 +92,25 @@ def _facts(file: Path) -> dict[str, str]:
     content = yaml.load(text, Loader=yaml.BaseLoader)
     comment = " ".join(line.removeprefix("#").strip() for line in takewhile(_is_comment, text.splitlines()))
     description = content.get("description") or re.split(r"(?<=\.)\s", comment, maxsplit=1)[0]
-    command = "weir search" if "search" in content else "weir run"
-    return {"command": command, "description": " ".join(description.split())}
+    return {"command": f"weir {_command(file, content)}", "description": " ".join(description.split())}
+
+
+def _command(file: Path, content: Mapping[str, Any]) -> str:
+    """What starts it. Sections may be those of the file that it extends."""
+    import yaml
+
+    sections = set(content)
+    bed: dict[str, Any] = dict(content.get("testbed", {}))
+    while "extends" in content:
+        file = file.parent / content["extends"]
+        content = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+        sections |= set(content)
+        bed = {**content.get("testbed", {}), **bed}
+    if "search" in sections:
+        return "search"
+    if "campaign" in sections:
+        return "bulk"
+    return "emulate" if bed.get("kind") == "netns" and "hops" in bed else "run"
 
 
 def _is_comment(line: str) -> bool:
