@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from weirlab import _core
-from weirlab.errors import MissingCapability
+from weirlab.errors import MissingCapability, TestbedError
 from weirlab.scenario import loads
 from weirlab.scenario.path import path_plan
 from weirlab.testbed.namespaces import set_sysctl
@@ -299,3 +299,10 @@ def lives(pid: int) -> bool:
     except OSError:
         return False
     return state != "Z"
+
+
+def test_an_emulator_that_failed_says_why_however_often_it_is_closed():
+    path = path_of(WAN, seed=-1)
+    for _ in range(2):
+        with pytest.raises(TestbedError, match="the path emulator failed"):
+            path.close()

@@ -11,11 +11,11 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from weirlab.cli.frame import ScenarioArgument, SetOption, read_scenario
+from weirlab.cli.frame import MOST_SEED, ScenarioArgument, SetOption, read_scenario
 
 if TYPE_CHECKING:
     from weirlab.testbed.namespaces import Namespace
@@ -42,7 +42,8 @@ def emulate(
         str | None, typer.Option(help="A command to run at the far end meanwhile, such as 'iperf3 -s'.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Seed of the path's chance. Default: the scenario's.")
+        int | None,
+        typer.Option(help="Seed of the path's chance. Default: the scenario's.", min=0, max=MOST_SEED),
     ] = None,
     timeout: Annotated[
         float | None, typer.Option(help="End the command after so many seconds.", min=0.1)
@@ -88,6 +89,8 @@ def emulate(
     plan = path_plan(scenario)
     if plan is None or scenario.testbed.kind != "netns":
         raise InputError(f"{file}: no emulated path: write 'testbed: {{kind: netns, hops: ...}}'")
+    if report is not None:
+        _check_place(report)
     words = command or [os.environ.get("SHELL", "/bin/sh")]
     if backend == "netem":
         if seed is not None:
@@ -104,7 +107,7 @@ def emulate(
                 counted = kernel.close_kernel()
                 typer.echo("weir: emulated by netem: how late packets were is not known", err=True)
                 if report is not None:
-                    report.write_text(json.dumps(counted.as_json(), indent=2) + "\n", encoding="utf-8")
+                    _keep(report, counted.as_json())
         raise typer.Exit(code)
     seed = scenario.run.seed if seed is None else seed
     with EmulatedPath(plan, seed=seed, real_time=real_time, ipv6=ipv6, joined=joined) as path:
@@ -116,8 +119,32 @@ def emulate(
             if joined and not told.joined:
                 typer.echo("weir: this kernel joins no packets: expect 2 Gbit/s at most", err=True)
             if report is not None:
-                report.write_text(json.dumps(told.as_json(), indent=2) + "\n", encoding="utf-8")
+                _keep(report, told.as_json())
     raise typer.Exit(code)
+
+
+def _check_place(report: Path) -> None:
+    """Raises InputError where no file can be written, before anything has run for it."""
+    from weirlab.errors import InputError
+
+    if report.is_dir():
+        raise InputError(f"--report {report}: this is a directory; name a file")
+    if not report.parent.is_dir():
+        raise InputError(f"--report {report}: there is no directory {report.parent}")
+    if not os.access(report.parent, os.W_OK):
+        raise InputError(f"--report {report}: nothing may be written into {report.parent}")
+
+
+def _keep(report: Path, content: Mapping[str, Any]) -> None:
+    """Write the report; where that fails, the exit code is the command's all the same."""
+    from weirlab.errors import WeirlabError
+    from weirlab.files import writing
+
+    try:
+        with writing(report):
+            report.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    except WeirlabError as error:
+        typer.echo(f"weir: --report {error}", err=True)
 
 
 def _run(

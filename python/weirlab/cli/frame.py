@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from weirlab.scenario import Scenario
 
 __all__ = [
+    "MOST_SEED",
     "JsonFlag",
     "OutOption",
     "ReportFlag",
@@ -88,6 +89,10 @@ ReportFlag = Annotated[bool, typer.Option("--report", help="Also write the repor
 JsonFlag = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else there.")
 ]
+
+
+MOST_SEED = 2**64 - 1
+"""Seeds have 64 bits."""
 
 
 def assignments(texts: Sequence[str] | None) -> dict[str, Any]:

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weirlab.cli.frame import JsonFlag, OutOption, ReportFlag, print_json, show, show_place, tell, write_page
+from weirlab.cli.frame import (
+    MOST_SEED,
+    JsonFlag,
+    OutOption,
+    ReportFlag,
+    print_json,
+    show,
+    show_place,
+    tell,
+    write_page,
+)
 from weirlab.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -40,7 +50,7 @@ def path(
     hops: Annotated[int, typer.Option(help="Most hops.", min=1, max=255)] = 30,
     timeout: Annotated[str, typer.Option(metavar="TIME", help="Longest wait for an answer.")] = "1 s",
     port: Annotated[int, typer.Option(help="UDP port at which nobody listens there.")] = 33434,
-    seed: Annotated[int, typer.Option(help="Of order and times of the probes.", min=0)] = 1,
+    seed: Annotated[int, typer.Option(help="Of order and times of the probes.", min=0, max=MOST_SEED)] = 1,
     ssh: Annotated[
         str | None,
         typer.Option(metavar="HOST", help="Also trace the way back from there, with its traceroute."),

@@ -8,7 +8,17 @@ from typing import Annotated
 
 import typer
 
-from weirlab.cli.frame import JsonFlag, OutOption, ReportFlag, print_json, show, show_place, tell, write_page
+from weirlab.cli.frame import (
+    MOST_SEED,
+    JsonFlag,
+    OutOption,
+    ReportFlag,
+    print_json,
+    show,
+    show_place,
+    tell,
+    write_page,
+)
 from weirlab.cli.progress import progress_bar
 
 __all__ = ["add_to"]
@@ -33,7 +43,7 @@ def reproduce(
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions, with wider tolerances.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Where all chance comes from.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Where all chance comes from.")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="Default: one per CPU.")] = None,
     out: OutOption = None,
     report: ReportFlag = False,

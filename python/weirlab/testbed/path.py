@@ -179,6 +179,7 @@ class EmulatedPath:
         self._report: PathReport | None = None
         self._outcome: dict[str, Any] = {}
         self._failure: BaseException | None = None
+        self._drops: list[dict[str, int]] | None = None
         self._stack = contextlib.ExitStack()
         with contextlib.ExitStack() as stack:
             self._namespaces = [
@@ -265,14 +266,15 @@ class EmulatedPath:
     def close(self) -> PathReport:
         """End it and say how it was; later calls say the same. Raises TestbedError when it has failed."""
         if self._report is None:
-            drops = [namespace.inside(_device_drops) for namespace in self._namespaces]
-            os.close(self._stop)
-            self._thread.join(_CLOSE_S)
-            self._stack.close()
+            if self._drops is None:
+                self._drops = [namespace.inside(_device_drops) for namespace in self._namespaces]
+                os.close(self._stop)
+                self._thread.join(_CLOSE_S)
+                self._stack.close()
             self.check()
             if self._thread.is_alive():
                 raise TestbedError(f"the path emulator did not end within {_CLOSE_S:g} s")
-            self._report = self._told(drops)
+            self._report = self._told(self._drops)
         return self._report
 
     def _made(self, stack: contextlib.ExitStack, *, joined: bool) -> list[tuple[int, int]]:
