@@ -119,3 +119,21 @@ def test_the_command_diagnoses_the_directory_of_a_run(tmp_path: Path) -> None:
     assert {"ramp-lost", "no-excursion", "over-estimation"} <= kinds
     words = CliRunner().invoke(app, ["diagnose", str(tmp_path / "run")])
     assert "problem: Probe streams lost their ramp (ramp-lost, I)\n  rapid/" in words.stdout
+    assert "bookkeeping (V)" in words.stdout
+
+
+def test_streams_that_bring_no_estimate_are_told_with_their_outcomes() -> None:
+    records = records_of("rapid-better", **{"run.duration": "1 s", "measure": {}})
+    tables = dict(records)
+    streams = records["probe_streams"]
+    pruned = dict(records["outcome_names"].select("name", "outcome").iter_rows())["pruned"]
+    kept = pl.int_range(pl.len()) < 3
+    tables["probe_streams"] = streams.with_columns(
+        available_bps=pl.when(kept).then("available_bps"),
+        outcome=pl.when(kept).then("outcome").otherwise(pruned),
+    )
+    finding = found(Records(tables))["few-estimates"]
+    assert finding.verdict == "problem"
+    assert finding.evidence[0] == {"outcome": "pruned", "streams": streams.height - 3}
+    assert f"pruned {streams.height - 3:,}" in finding.text
+    assert "few-estimates" not in found(records)

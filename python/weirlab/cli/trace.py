@@ -141,7 +141,7 @@ def diagnose(
     elif not findings:
         typer.echo("Nothing was found that limited the flows or went wrong.")
     for finding in findings:
-        typer.echo(f"{finding.verdict}: {finding.title} ({_numbered(finding.kind)})")
+        typer.echo(f"{finding.verdict}: {finding.title} ({_numbered(finding.kind, ', {}')})")
         if finding.where:
             typer.echo(f"  {finding.where}")
         if found is not None and finding.flow is not None:
@@ -174,11 +174,11 @@ def _not_found(findings: list[Finding], of_run: bool, found: Trace | None) -> di
     }
 
 
-def _numbered(kind: str) -> str:
+def _numbered(kind: str, place: str = " ({})") -> str:
     """A kind of finding, with the statement of the study of Rapid that it stands for."""
     from weirlab.trace.model import STATEMENTS
 
-    return f"{kind}, {STATEMENTS[kind]}" if kind in STATEMENTS else kind
+    return kind + place.format(STATEMENTS[kind]) if kind in STATEMENTS else kind
 
 
 def _nothing_to_see(found: Trace) -> str:

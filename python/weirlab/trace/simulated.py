@@ -22,7 +22,7 @@ from weirlab.trace.probing import INTACT, SPILT_SHARE
 
 __all__ = ["KINDS", "ProbingSender", "diagnose_records", "diagnose_sender"]
 
-KINDS = ("ramp-lost", "no-excursion", "over-estimation", "tail-spill", "bookkeeping")
+KINDS = ("few-estimates", "ramp-lost", "no-excursion", "over-estimation", "tail-spill", "bookkeeping")
 """What is looked for in probing connections of a run."""
 
 
@@ -33,6 +33,7 @@ _FITTING = 0.8
 _SPILT = 3
 """Of the first eight gaps, those of packets back to back that make a stream spoilt."""
 _FEW_EXCURSIONS = 0.1
+_FEW_ESTIMATES = 0.1
 _MANY_AT_LINK = 0.3
 _AT_LINK = 0.95
 _BEFORE_PS = 200_000_000_000
@@ -103,6 +104,7 @@ def diagnose_sender(sender: ProbingSender) -> list[Finding]:
     found: list[Finding] = []
     where, streams = sender.where, sender.streams
     if streams.height >= _LEAST_STREAMS:
+        found += _silent(where, streams)
         found += _ramps(where, streams)
         found += _blind(where, streams, sender.link_bps, sender.wire_bytes)
         found += _heads(where, streams, sender.link_bps)
@@ -116,6 +118,29 @@ def _link_bps(records: Records, flow: int) -> float:
     source = records["flow_names"].filter(pl.col("flow") == flow).item(0, "from")
     ports = records["port_names"].filter((pl.col("from") == source) & (pl.col("from_kind") == "host"))
     return float(ports.item(0, "rate_bps"))
+
+
+def _silent(where: str, streams: pl.DataFrame) -> Iterator[Finding]:
+    """Streams bring no estimates, so that the rate follows nothing."""
+    told = int(streams.get_column("available_bps").count())
+    if told >= _FEW_ESTIMATES * streams.height:
+        return
+    name = "outcome_name" if "outcome_name" in streams.columns else "outcome"
+    outcomes = (
+        streams.group_by(outcome=name).len("streams").sort(["streams", "outcome"], descending=[True, False])
+    )
+    words = ", ".join(f"{outcome} {count:,}" for outcome, count in outcomes.iter_rows())
+    yield Finding(
+        "few-estimates",
+        "problem",
+        "Hardly any stream gave an estimate",
+        f"{told:,} of {streams.height:,} streams did; their outcomes: {words}. The rate follows no "
+        "measurement. Where most are 'pruned', too few of their gaps are left: what is taken for one packet "
+        "of a burst ('denoising') is longer than the gaps of this link.",
+        values={"estimates": float(told), "streams": float(streams.height)},
+        evidence=outcomes.to_dicts(),
+        where=where,
+    )
 
 
 def _ramps(where: str, streams: pl.DataFrame) -> Iterator[Finding]:
