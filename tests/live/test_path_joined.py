@@ -48,7 +48,7 @@ def path_of():
             made.append(EmulatedPath(path_plan(loads(PATH.replace("{HOPS}", "\n    " + hops))), **options))
         except MissingCapability as lack:
             pytest.skip(str(lack))
-        if options.get("joined", True) and not made[-1].joined:
+        if options.get("joined", "joined: false" not in hops) and not made[-1].joined:
             pytest.skip("this kernel joins no packets")
         return made[-1]
 
@@ -153,8 +153,9 @@ def test_datagrams_given_to_the_kernel_together_arrive_one_by_one(path_of):
     assert report.ways[0].counts["arrived"] == report.ways[0].counts["left"] == len(payload)
 
 
-def test_a_path_of_single_packets_says_so(path_of):
-    path = path_of(FREE, joined=False)
+@pytest.mark.parametrize(("hops", "options"), [(FREE, {"joined": False}), (FREE + "\n  joined: false", {})])
+def test_a_path_of_single_packets_says_so(path_of, hops, options):
+    path = path_of(hops, **options)
     content = bytes(1_000_000)
     assert transferred(path, socket.AF_INET, content) == hashlib.sha256(content).hexdigest()
     report = path.close()

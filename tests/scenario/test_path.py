@@ -160,6 +160,12 @@ def test_both_directions_are_alike_unless_said_otherwise():
     path = path_plan(loads(FILE.replace("LINE", "delay: 1 ms")))
     assert path.hops["wan"].backward is None
     assert path.mtu_bytes == 1500
+    assert path.joined
+
+
+def test_a_scenario_may_ask_for_packets_one_by_one():
+    text = FILE.replace("LINE", "delay: 1 ms").replace("kind: netns", "kind: netns\n  joined: false")
+    assert not path_plan(loads(text)).joined
 
 
 NETWORK = """weirlab: 1

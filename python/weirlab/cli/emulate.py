@@ -55,12 +55,13 @@ def emulate(
         bool, typer.Option("--ipv6", help="Give both ends addresses of IPv6, too: WEIR_NEAR6, WEIR_FAR6.")
     ] = False,
     joined: Annotated[
-        bool,
+        bool | None,
         typer.Option(
             "--joined/--single",
-            help="Move packets of a connection joined where no model parts them, or each alone.",
+            help="Move packets of a connection joined where no model parts them, or each alone. Default: as "
+            "the scenario's testbed says, else joined.",
         ),
-    ] = True,
+    ] = None,
     report: Annotated[
         Path | None, typer.Option(help="Write what the emulator counted to this JSON file.")
     ] = None,
@@ -97,8 +98,8 @@ def emulate(
             raise InputError("--seed: the chance of netem is the kernel's own; leave this out")
         if ipv6:
             raise InputError("--ipv6: paths of netem have IPv4 only; leave this out")
-        if not (joined and real_time):
-            option = "--no-real-time" if joined else "--single"
+        if joined is not None or not real_time:
+            option = "--no-real-time" if not real_time else "--joined" if joined else "--single"
             raise InputError(f"{option}: no packet of netem passes a program of ours; leave this out")
         with KernelPath(plan) as kernel:
             try:
@@ -116,7 +117,7 @@ def emulate(
         finally:
             told = path.close()
             _say(told)
-            if joined and not told.joined:
+            if (plan.joined if joined is None else joined) and not told.joined:
                 typer.echo("weir: this kernel joins no packets: expect 2 Gbit/s at most", err=True)
             if report is not None:
                 _keep(report, told.as_json())

@@ -138,6 +138,8 @@ class PathPlan:
     """By name, from the near end to the far one."""
     mtu_bytes: int
     """Longest IP packet."""
+    joined: bool = True
+    """Whether packets of a connection may be moved joined, several at once."""
 
 
 def path_plan(scenario: Scenario) -> PathPlan | None:
@@ -154,10 +156,11 @@ def path_plan(scenario: Scenario) -> PathPlan | None:
     bed = scenario.testbed
     if not isinstance(bed, Netns | Sim) or not bed.on_path:
         return None
+    joined = not isinstance(bed, Netns) or bed.joined
     if bed.hops:
         beside = FilePath(scenario.file).parent if scenario.file else FilePath()
         hops = {name: _with_traces(hop, beside) for name, hop in bed.hops.items()}
-        return PathPlan(hops, bed.mtu.bytes)
+        return PathPlan(hops, bed.mtu.bytes, joined)
     if not isinstance(scenario.network, Path):
         return None
     link = scenario.network.link
@@ -173,7 +176,7 @@ def path_plan(scenario: Scenario) -> PathPlan | None:
         )
         for port in (f"{near}->{far}", f"{far}->{near}")
     )
-    return PathPlan({"link": Hop(forward=there, backward=back)}, bed.mtu.bytes)
+    return PathPlan({"link": Hop(forward=there, backward=back)}, bed.mtu.bytes, joined)
 
 
 def _with_traces(hop: Hop, beside: FilePath) -> Hop:

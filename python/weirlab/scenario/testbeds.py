@@ -239,6 +239,9 @@ class Netns(Model):
     """An emulated path in full, from its near end to its far one, for real programs."""
     mtu: Size = Size(1500)
     """Longest IP packet of an emulated path."""
+    joined: Flag = True
+    """Whether an emulated path moves packets of a connection joined where the kernel can. The models see
+    each packet either way; the ends spend less CPU."""
 
     @property
     def on_path(self) -> bool:

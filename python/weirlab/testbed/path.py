@@ -153,7 +153,7 @@ class EmulatedPath:
         real_time: bool = True,
         cpu: int | None = None,
         ipv6: bool = False,
-        joined: bool = True,
+        joined: bool | None = None,
     ) -> None:
         """Build it and let it work.
 
@@ -168,7 +168,7 @@ class EmulatedPath:
                 own then.
             joined: Whether the devices give and take packets of a connection joined, where the kernel can:
                 several times as fast without a rate, and the same for the models. Captures at the ends then
-                show joined packets, and checksums that are not completed.
+                show joined packets, and checksums that are not completed. None: as the path says.
 
         Raises:
             MissingCapability: not Linux, not root, or no TUN devices.
@@ -185,7 +185,7 @@ class EmulatedPath:
             self._namespaces = [
                 stack.enter_context(contextlib.closing(Namespace())) for _ in range(len(self._names) + 1)
             ]
-            devices = self._made(stack, joined=joined)
+            devices = self._made(stack, joined=path.joined if joined is None else joined)
             for place, namespace in enumerate(self._namespaces):
                 namespace.inside(self._prepared(place))
             stop, self._stop = os.pipe()
