@@ -1,5 +1,6 @@
 """Advice: the least delay for others among what carries nearly the most, and what stands in the way."""
 
+import dataclasses
 import math
 
 import pytest
@@ -46,6 +47,8 @@ def test_the_window_of_a_path_decides_how_many_streams_fill_it(tmp_path):
     assert "bottleneck" in [limit.what for limit in found.limits]
     text = advice_text(found)
     assert "4 streams of 32 KiB" in text
+    decimal = dataclasses.replace(found.choice, window_bytes=100_000)
+    assert "4 streams of 100 kB" in advice_text(dataclasses.replace(found, choice=decimal))
     assert "The greatest goodput" in text or found.alternatives[0].streams == 4
 
 

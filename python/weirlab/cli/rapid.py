@@ -133,7 +133,8 @@ def serve(
     if as_json:
         _print_line({"what": "ended", **counts})
     else:
-        tell(f"{counts['sessions']} sessions; {counts['strangers']} datagrams of strangers were ignored")
+        many = "1 session" if counts["sessions"] == 1 else f"{counts['sessions']} sessions"
+        tell(f"{many}; {counts['strangers']} datagrams of strangers were ignored")
 
 
 def send(

@@ -280,7 +280,7 @@ def _distribution(rows: pl.DataFrame, column: str, title: str, unit: str, width:
     ]
     cumulative = [
         alt.Chart(bars)
-        .mark_line(interpolate="step-before", color=LIGHT["teal"])
+        .mark_line(interpolate="step-after", color=LIGHT["teal"])
         .encode(
             x=alt.X("high:Q", title=f"{title} [{unit}]", scale=alt.Scale(zero=False)),
             y=alt.Y("share:Q", title="share up to it", scale=alt.Scale(domain=[0, 1.05])),

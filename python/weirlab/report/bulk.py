@@ -24,6 +24,7 @@ from weirlab.report.page import (
 )
 from weirlab.report.shared import footer, provenance_section, scenario_details, status_callouts
 from weirlab.results import Manifest
+from weirlab.units import Size
 
 __all__ = ["advice_text", "bulk_page", "point_table", "responsiveness_table"]
 
@@ -42,7 +43,7 @@ def bulk_page(campaign: Campaign, manifest: Manifest) -> tuple[Page, list[Plot]]
                 Card(
                     "Measurements",
                     f"{len(campaign.kept)}" + ("" if campaign.complete else f" of {places}"),
-                    f"{len(labels)} points, {campaign.plan.cycles} cycles",
+                    f"{_counted(len(labels), 'point')}, {_counted(campaign.plan.cycles, 'cycle')}",
                     tone="good" if campaign.complete else "bad",
                 ),
                 _most(found, labels),
@@ -147,7 +148,7 @@ def point_table(found: list[PointSummary], name: str, cycles: int) -> Table:
         "Medians over the cycles; window: a stream's rate times the round-trip time that its TCP saw. "
         "Degraded: the emulator was late; disturbed: other programs kept a tenth of the CPUs busy, or more."
     )
-    return Table(f"{name}, {cycles} cycles", columns, rows, note=note)
+    return Table(f"{name}, {_counted(cycles, 'cycle')}", columns, rows, note=note)
 
 
 def _latency_table(found: list[PointSummary]) -> Table:
@@ -228,13 +229,20 @@ def responsiveness_table(found: list[PointSummary]) -> Table | None:
     return Table("Responsiveness under load", columns, rows, note=note)
 
 
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" + ("" if count == 1 else "s")
+
+
+def _window(size_bytes: int) -> str:
+    """In the unit in which it was probably written."""
+    return str(Size(size_bytes)) if size_bytes % 1024 else f"{size_bytes >> 10} KiB"
+
+
 def advice_text(advice: Advice) -> str:
     """A recommendation in sentences."""
     choice = advice.choice
-    window = (
-        "the system's own window" if choice.window_bytes is None else f"{choice.window_bytes / 1024:g} KiB"
-    )
-    streams = "1 stream" if choice.streams == 1 else f"{choice.streams} streams"
+    window = "the system's own window" if choice.window_bytes is None else _window(choice.window_bytes)
+    streams = _counted(choice.streams, "stream")
     low, high = (value / 1e6 for value in advice.goodput_interval_bps)
     least, most = (1e3 * value for value in advice.delay_interval_s)
     lines = [
