@@ -198,7 +198,8 @@ def test_two_services_of_one_output_at_a_time_are_told_and_the_later_entry_holds
         "  mild: {kind: output-generated, at: host-0, service: 50 %, window: 0.2048 ms .. 2.048 ms}\n"
         "  hard: {kind: output-generated, at: host-0, service: 20 %, window: 1.024 ms .. 1.536 ms}"
     )
-    first, second = remarks(two)
+    change, first, second = remarks(two)
+    assert change.startswith("loads or services change at 1.024 ms, 1.536 ms in its window")
     assert first == (
         "'hard' is at host-0, too, from 1.024 ms to 1.536 ms: the output serves what 'hard' says, the later "
         "entry"
@@ -232,3 +233,14 @@ def test_a_severity_that_another_hotspot_changes_is_told():
         "a severity of 4.25 is asked for; with all that is offered there in the middle of its"
     )
     assert any("severity and degree count what both offer there" in each for each in told)
+
+
+def test_a_hotspot_that_another_overlaps_in_part_has_no_one_maximum():
+    first = "  a: {kind: output-generated, at: host-0, service: 20 %, window: 512 us .. 2.048 ms}\n"
+    other = "  b: {kind: output-generated, at: host-9, service: 50 %, window: %s}\n"
+    (a, b) = hotspot_facts(scenario(first + other.replace("%s", "1.024 ms .. 3.072 ms")))
+    assert (a.steady, b.steady) == (False, False)
+    assert any(text.startswith("loads or services change at 1.024 ms") for text in a.remarks)
+    assert all(
+        each.steady for each in hotspot_facts(scenario(first + other.replace("%s", "512 us .. 2.048 ms")))
+    )

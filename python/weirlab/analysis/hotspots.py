@@ -53,6 +53,8 @@ class HotspotFacts:
     loads_known: bool = True
     """Whether all traffic offers a load that is known; streams of TCP offer what they can get, and count for
     nothing."""
+    steady: bool = True
+    """Whether loads and services stay the same all through its window; if not, numbers are of its middle."""
     remarks: tuple[str, ...] = ()
     """Where what is simulated is not what was asked for, or other hotspots take part."""
 
@@ -127,6 +129,7 @@ def _facts(
         spot = Hotspot(tuple(map(tuple, rows.tolist())), tuple(served.tolist()), hot, len(makers))
         without = spot.throughput_without_control
     carried = np.minimum(offered, served)
+    changes = _changes(window_ps(hotspot, spec), spec)
     streams = [entry["name"] for entry in spec["traffic"] if entry["tcp"] is not None]
     named = {each.at for each in hotspots.values()}
     innocent = [place for place, host in enumerate(hosts) if layout.nodes[host] not in named]
@@ -143,7 +146,16 @@ def _facts(
         throughput_without_control=without,
         contradictions=() if streams else tuple(_contradictions(hotspot, severity, degree)),
         loads_known=not streams,
+        steady=not changes,
         remarks=(
+            *(
+                [
+                    f"loads or services change at {listed([str(Span(edge)) for edge in changes], 3)} in its "
+                    "window: the numbers hold in its middle only, and nothing measured is set against them"
+                ]
+                if changes
+                else []
+            ),
             *(
                 [f"TCP offers what it can get: severity and throughput do not count {listed(streams, 3)}"]
                 if streams
@@ -153,6 +165,19 @@ def _facts(
             *_company(name, hotspots, spec),
         ),
     )
+
+
+def _changes(window: tuple[int, int], spec: Mapping[str, Any]) -> list[int]:
+    """When traffic or services begin or end inside of a window [ps]; the end of the run is none."""
+    sources = [
+        (source["start_ps"], source["stop_ps"])
+        for entry in spec["traffic"]
+        for source in entry["sources"]
+        if source["start_ps"] < source["stop_ps"]
+    ]
+    slow = [(each["from_ps"], each["to_ps"]) for each in spec["switching"]["services"]]
+    end = min(window[1], spec["run"]["duration_ps"])
+    return sorted({edge for pair in (*sources, *slow) for edge in pair if window[0] < edge < end})
 
 
 def _pauses(spec: Mapping[str, Any]) -> bool:

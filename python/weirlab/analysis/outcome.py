@@ -189,8 +189,8 @@ def _carried(
             continue
         for span, window in spans.items():
             values = _values(utilisation(records, ports, window))
-            yield Quantity(name, span, "1", values, ideal if fact.loads_known else None)
-    for span, window in spans.items() if hot_max > 0 else ():
+            yield Quantity(name, span, "1", values, ideal if fact.loads_known and fact.steady else None)
+    for span, window in spans.items() if hot_max > 0 and fact.steady else ():
         shares = [each and each / hot_max for each in _values(utilisation(records, [port], window))]
         yield Quantity("hot port, of what it serves", span, "1", shares, 1.0)
     for name, measure in (("mean hot queue", mean_queue), ("largest hot queue", max_queue)):
@@ -266,7 +266,7 @@ def _fairness(run: Run, fact: HotspotFacts) -> Iterator[Quantity]:
     records = run.records
     traffic = records["traffic_names"].get_column("traffic").to_list()
     shares = ideal_shares(run.scenario, fact.name)
-    if shares:
+    if shares and fact.steady:
         values = _values(relative_fairness(records, traffic, fact.at, shares))
         yield Quantity("RJFI", "run", "1", values, 1.0)
     if "bursts" not in records or records["bursts"].is_empty():

@@ -54,8 +54,11 @@ def _throughput(records: Records, outcome: HotspotOutcome, groups: Mapping[str, 
     assert found is not None, "outputs are recorded"
     rows, note = found
     facts = outcome.facts
-    rules = rule(facts.throughput_max, f"at most\n{facts.throughput_max:.3f}", beside=True)
-    if (without := facts.throughput_without_control) is not None and without < 0.95 * facts.throughput_max:
+    rules = []
+    if facts.steady:
+        rules = rule(facts.throughput_max, f"at most\n{facts.throughput_max:.3f}", beside=True)
+    without = facts.throughput_without_control if facts.steady else None
+    if without is not None and without < 0.95 * facts.throughput_max:
         rules += rule(without, f"without\ncontrol\n{without:.3f}", beside=True)
     return _drawn(
         rows,
