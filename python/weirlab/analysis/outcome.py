@@ -214,7 +214,9 @@ def _recovery(
     if fact.loads_known and fact.severity <= 1:
         return [], ["Nothing to recover from: the hot output serves all that it is offered."]
     found, remarks = [], []
-    if fact.loads_known:
+    if not fact.steady:
+        remarks.append("Recovery of throughput is not told: what can be carried changes in the window.")
+    elif fact.loads_known:
         recovery = throughput_recovery(run.records, outputs, window, half[0], begin_ps, fact.throughput_max)
         if recovery.untold:
             remarks.append(f"Recovery of throughput is not told: {recovery.untold}.")

@@ -50,7 +50,7 @@ def stability(
       weir stability bcn --over delay=0us..300us,gi=1..50
     """
     from weirlab.analysis import controlled_queues, hot_ones, read_axes
-    from weirlab.report.theory import loop_table, queue_table, stability_json, stability_page
+    from weirlab.report.theory import LARGE_SIGNALS, loop_table, queue_table, stability_json, stability_page
 
     scenario = read_scenario(file, sets)
     axes = None if over is None else read_axes(over)
@@ -71,6 +71,7 @@ def stability(
         return
     show(queue_table(queues))
     show(loop_table(queues))
+    typer.echo(LARGE_SIGNALS)
     if page is not None:
         typer.echo(f"Plane: {page}")
 

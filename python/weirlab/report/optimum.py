@@ -97,7 +97,9 @@ def _level_table(optimum: Optimum) -> Table:
                 row["level"],
                 str(row["combinations"]),
                 percent(row["optimal"]),
-                "–" if row["low"] is None else f"{percent(max(0.0, row['low']))} to {percent(row['high'])}",
+                "–"
+                if row["low"] is None
+                else f"{percent(max(0.0, row['low']))} to {percent(min(1.0, row['high']))}",
                 percent(row["fed"]),
                 number(row["demand"], 3),
             ]

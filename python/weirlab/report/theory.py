@@ -30,11 +30,11 @@ __all__ = [
     "stability_page",
 ]
 
+LARGE_SIGNALS = "Margins say nothing of large signals: saturation by PAUSE, floors of rates, start."
 _MARGINS = (
     "Delay margin: the delay of the whole loop at which it begins to oscillate; between samples, the rate "
     "acts only where a frame is sampled, and that margin decides. A loop is stable while its delay is less. "
-    "Phase margins are those with the delay that the loop has, delay margins include it. "
-    "Margins say nothing of large signals: saturation by PAUSE, floors of rates, start."
+    "Phase margins are those with the delay that the loop has, delay margins include it. " + LARGE_SIGNALS
 )
 
 
