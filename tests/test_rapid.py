@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import weirlab
+from weirlab.analysis.notes import notes_of
 from weirlab.errors import ScenarioError, WeirlabError
 from weirlab.runs import simulate
 from weirlab.scenario import load, loads
@@ -109,3 +110,71 @@ run: {duration: 1 ms}
 """)
     with pytest.raises(WeirlabError, match=r"12:15: traffic\.load\.adapter\.queue: 'host-0' .* PAUSE"):
         weirlab.run(file)
+
+
+NARROW = """weirlab: 1
+name: narrow
+network:
+  kind: dumbbell
+  pairs: 2
+  access: {rate: 1 Gbit/s, delay: 0 us}
+  bottleneck: {rate: 100 Mbit/s, delay: 0.75 ms}
+queues: {router: {at: left->right, kind: drop-tail, limit: 300 frames}}
+traffic:
+  rapid:
+    from: left-0
+    to: right-0
+    source: {kind: bulk}
+    transport:
+      kind: tcp
+      delayed_ack: 1
+      window: 64 MiB
+      congestion_control:
+        kind: rapid
+        n: 80
+        rho: 3
+        initial_rate: 5 Mbit/s
+        tau: 20 ms
+        eta: 8
+        estimator: {kind: fluid}
+        denoising: {kind: batches, within: 6 us}
+        backlog: {target: 1.5 ms, within: 40 ms}
+  cross:
+    from: left-1
+    to: right-1
+    start: 1 s
+    source: {kind: constant, rate: 30 Mbit/s, payload: 1470 B}
+    transport: {kind: udp}
+run: {duration: 4 s, seed: 1}
+record: {streams: {p_streams: rapid}}
+"""
+
+
+def test_the_fluid_estimator_is_right_behind_a_slower_link_that_it_is_told() -> None:
+    told = loads(NARROW.replace("kind: fluid", "kind: fluid, bottleneck: 100 Mbit/s"))
+    streams = simulate(told, [1])["probe_streams"].filter(pl.col("t_ps") > 1_500_000_000_000)
+    # Where nothing grew the estimate is a lower bound.
+    available = streams.filter(pl.col("excursion_start").is_not_null()).get_column("available_bps")
+    assert available.len() > 80
+    truth = 100e6 - 30e6 * 1536 / 1470
+    assert float(available.quantile(0.1)) == pytest.approx(truth, rel=0.1)
+    assert float(available.quantile(0.5)) == pytest.approx(truth, rel=0.03)
+    assert float(available.quantile(0.9)) == pytest.approx(truth, rel=0.1)
+
+
+def test_a_bottleneck_that_the_fluid_estimator_is_not_told_is_noted() -> None:
+    (note,) = notes_of(loads(NARROW))
+    assert note.startswith("traffic.rapid.transport.congestion_control.estimator: 'fluid' takes the rate")
+    assert "left->right has 100 Mbit/s" in note
+    assert "write 'estimator: {kind: fluid, bottleneck: 100 Mbit/s}'" in note
+    for change in (
+        ("kind: fluid", "kind: fluid, bottleneck: 100 Mbit/s"),
+        ("kind: fluid", "kind: trend"),
+        ("access: {rate: 1 Gbit/s", "access: {rate: 100 Mbit/s"),
+    ):
+        assert notes_of(loads(NARROW.replace(*change))) == [], change
+
+
+def test_a_bottleneck_without_a_rate_is_refused() -> None:
+    with pytest.raises(ScenarioError, match="bottleneck"):
+        loads(NARROW.replace("kind: fluid", "kind: fluid, bottleneck: 0 bit/s"))

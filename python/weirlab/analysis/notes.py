@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from weirlab.analysis.bottlenecks import unknown_bottlenecks
 from weirlab.analysis.headroom import short_headrooms
 from weirlab.analysis.idle import idle_control
 from weirlab.analysis.limits import cut_off_gains, odd_parameters, unheard_marks
@@ -17,7 +18,7 @@ __all__ = ["notes_of"]
 
 def notes_of(scenario: Scenario) -> list[str]:
     """A sentence for each: headroom that PAUSE can exceed, gains without effect, marks that nobody heeds,
-    control that cannot act."""
+    control that cannot act, bottlenecks that an estimator is not told."""
     return [
         *map(str, short_headrooms(scenario)),
         *map(str, short_memories(scenario)),
@@ -25,4 +26,5 @@ def notes_of(scenario: Scenario) -> list[str]:
         *odd_parameters(scenario),
         *unheard_marks(scenario),
         *idle_control(scenario),
+        *unknown_bottlenecks(scenario),
     ]

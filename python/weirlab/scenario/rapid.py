@@ -79,10 +79,12 @@ class TrendEstimator(Model):
 
 
 class FluidEstimator(Model):
-    """The available bandwidth with which a queue of the link's rate would have delayed the packets as they
-    were: least squares over all of them."""
+    """The available bandwidth with which a queue of the bottleneck's rate would have delayed the packets as
+    they were: least squares over all of them."""
 
     kind: Literal["fluid"]
+    bottleneck: PositiveRate | None = None
+    """Rate of the narrowest link of the path. Absent: that of the sender's own link."""
 
 
 AnyEstimator = Annotated[

@@ -10,7 +10,7 @@ from weirlab.scenario.layout import Layout, Port
 from weirlab.scenario.probing import Pathload, PbProbe, Probing
 from weirlab.scenario.rapid import Rapid
 from weirlab.scenario.traffic import UDP_HEADERS_BYTES, Bbr, Bulk, Cubic, Departing, Reno, Tcp, Traffic
-from weirlab.units import Span
+from weirlab.units import Rate, Span
 
 __all__ = ["connections", "probers", "tcp_spec"]
 
@@ -148,12 +148,19 @@ def _load(traffic: Traffic, layout: Layout, sender: int) -> dict[str, Any] | Non
 
 
 def _fields(part: Model) -> dict[str, Any]:
-    """The fields of a part, times in ps."""
-    values = {name: getattr(part, name) for name in type(part).model_fields}
-    return {
-        f"{name}_ps" if isinstance(value, Span) else name: value.ps if isinstance(value, Span) else value
-        for name, value in values.items()
-    }
+    """The fields of a part that are given: times in ps, rates in bit/s."""
+    fields: dict[str, Any] = {}
+    for name in type(part).model_fields:
+        match getattr(part, name):
+            case None:
+                pass
+            case Span(ps=ps):
+                fields[f"{name}_ps"] = ps
+            case Rate(bps=bps):
+                fields[f"{name}_bps"] = bps
+            case value:
+                fields[name] = value
+    return fields
 
 
 def _rapid(rapid: Rapid, link: Port | None) -> dict[str, Any]:

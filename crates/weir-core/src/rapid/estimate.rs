@@ -52,8 +52,12 @@ pub enum Estimator {
         /// The same, as a multiple of the shortest gap; the larger one counts.
         tolerance_gaps: f64,
     },
-    /// The available bandwidth with which a queue of the link's rate would give the delays that were seen: least squares.
-    Fluid {},
+    /// The available bandwidth with which a queue of the bottleneck's rate would give the delays that were seen: least
+    /// squares.
+    Fluid {
+        /// Rate of the bottleneck; none: that of the sender's link. What is above that counts as it.
+        bottleneck_bps: Option<Rate>,
+    },
 }
 
 /// What a stream tells.
@@ -95,7 +99,7 @@ impl Estimator {
             Estimator::Trend { tolerance_ps, tolerance_gaps } => {
                 trend::estimate(steps, tolerance_ps.as_secs_f64(), tolerance_gaps, terms)
             }
-            Estimator::Fluid {} => fluid::estimate(steps, terms),
+            Estimator::Fluid { bottleneck_bps } => fluid::estimate(steps, &terms.behind(bottleneck_bps)),
         })
     }
 
@@ -135,7 +139,10 @@ impl Estimator {
                 }
                 Ok(())
             }
-            Estimator::Fluid {} => Ok(()),
+            Estimator::Fluid { bottleneck_bps: Some(rate) } if rate.bps() == 0 => {
+                Err(SpecError::new("/bottleneck_bps", "a rate above 0 bit/s (got 0 bit/s)"))
+            }
+            Estimator::Fluid { .. } => Ok(()),
         }
     }
 }
@@ -145,6 +152,14 @@ const LEAST_STEPS: usize = 3;
 const MOST_VALID: u32 = 1000;
 
 impl Terms {
+    /// The same where a link of the rate `bottleneck` is on the way: nothing gets through faster.
+    fn behind(&self, bottleneck: Option<Rate>) -> Terms {
+        match bottleneck {
+            Some(rate) => Terms { high: self.high.min(rate), link: self.link.min(rate), ..*self },
+            None => *self,
+        }
+    }
+
     /// Nothing grew: the highest rate that was tried.
     pub(super) fn nothing_grew(&self) -> Estimate {
         Estimate { rate_bps: self.high.bps() as f64, excursion: None }

@@ -3,7 +3,7 @@
 use super::estimate::{Estimate, Terms};
 use super::sample::{Step, delays};
 
-/// A queue of the link's rate C that others fill at C - a: a step of `bits` in the time g changes its delay by
+/// A queue of the bottleneck's rate C (that of the terms' link) that others fill at C - a: a step of `bits` in the time g changes its delay by
 /// `(bits - a g) / C`, down to 0. Of all a, the one whose delays are nearest to those seen, by least squares.
 ///
 /// Unlike a turning point, it rests on every sample: bursts of others and errors of stamps average out. Of the delay that

@@ -184,7 +184,7 @@ fn a_threshold_of_10_us_sees_no_cross_traffic_at_a_gigabit() {
 
 #[test]
 fn the_fluid_estimator_is_near_the_truth_under_every_cross_traffic() {
-    let fluid = config(Estimator::Fluid {});
+    let fluid = config(Estimator::Fluid { bottleneck_bps: None });
     let low = Config { ramp: Ramp { packets: 160, ..ramp() }, ..fluid.clone() };
     for (rate, cross, truth) in [
         (650.0, Cross::Constant(313.0), 687.0),
@@ -210,7 +210,7 @@ fn the_fluid_estimator_is_near_the_truth_under_every_cross_traffic() {
 /// By chance others send more or less while a stream lasts: what is left over it is not what is left on average.
 #[test]
 fn where_the_queue_never_empties_the_fluid_estimator_tells_what_was_left_over_each_stream() {
-    let fluid = config(Estimator::Fluid {});
+    let fluid = config(Estimator::Fluid { bottleneck_bps: None });
     // More than there is room for, so that the queue only grows: 269 are available.
     let rate = 330.0;
     let gaps = ramp().gaps(mbps(rate), PACKET, LINK);
@@ -238,7 +238,7 @@ fn where_the_queue_never_empties_the_fluid_estimator_tells_what_was_left_over_ea
 
 #[test]
 fn an_empty_path_gives_the_highest_rate_that_was_tried() {
-    for estimator in [trend(), smooth(), gap(Span::from_us(1), 1), chirp(), Estimator::Fluid {}] {
+    for estimator in [trend(), smooth(), gap(Span::from_us(1), 1), chirp(), Estimator::Fluid { bottleneck_bps: None }] {
         let config = Config { ramp: Ramp { clip: true, ..ramp() }, ..config(estimator) };
         let high = Ramp::ends(&config.ramp.gaps(mbps(300.0), PACKET, LINK), PACKET).1;
         let samples = &streams(&config.ramp, 300.0, Cross::Constant(0.001), 2)[1];
@@ -273,7 +273,7 @@ fn receivers_that_gather_packets_hide_the_path_from_an_estimator_that_does_not_k
     };
     assert!(median(Denoising::None {}, gap(Span::from_us(1), 1)) > 990.0);
     let batches = Denoising::Batches { within_ps: Span::from_us(6) };
-    let known = median(batches, Estimator::Fluid {});
+    let known = median(batches, Estimator::Fluid { bottleneck_bps: None });
     assert!((known / 687.0 - 1.0).abs() < 0.07, "{known}");
     let spikes = Denoising::Spikes { rise_ps: Span::from_us(30), fall_ps: Span::from_us(20) };
     let averaged = median(spikes, smooth());
@@ -411,7 +411,7 @@ proptest! {
     fn no_estimate_is_above_what_was_tried(
         gaps in prop::collection::vec((0u64..100_000, 0u64..100_000), 4..100), which in 0usize..5, coarse: bool,
     ) {
-        let estimator = [trend(), chirp(), smooth(), gap(Span::from_us(1), 1), Estimator::Fluid {}][which].clone();
+        let estimator = [trend(), chirp(), smooth(), gap(Span::from_us(1), 1), Estimator::Fluid { bottleneck_bps: None }][which].clone();
         let denoising = if coarse { Denoising::Batches { within_ps: Span::from_us(6) } } else { Denoising::None {} };
         let config = Config { denoising, ..config(estimator) };
         let (mut sent, mut received) = (Time::ZERO, Time::ZERO + Span::from_ms(1));

@@ -371,7 +371,7 @@ fn probing() -> weir_core::rapid::Config {
         ramp: Ramp { packets: 8, rho: 3.0, rates: None, clip: true },
         schedule: Schedule::Absolute,
         denoising: Denoising::Batches { within_ps: Span::from_us(30) },
-        estimator: Estimator::Fluid {},
+        estimator: Estimator::Fluid { bottleneck_bps: None },
         rate: Adaptation {
             tau_ps: Span::from_ms(40),
             eta: 8.0,
