@@ -1,8 +1,10 @@
 """In which units measures are shown."""
 
+from weirlab.measures import evaluate
+from weirlab.report.page import percent
 from weirlab.report.run import traffic_table
 from weirlab.report.shared import display_unit, time_text
-from weirlab.runs import simulate
+from weirlab.runs import run, simulate
 from weirlab.scenario import loads
 
 
@@ -10,6 +12,32 @@ def test_a_time_of_nothing_is_shown_in_seconds_and_not_in_the_unit_it_is_stored_
     assert display_unit("ps", 0.0) == (1e-12, "s")
     factor, unit = display_unit("ps", 3e6)
     assert (round(3e6 * factor, 9), unit) == (3.0, "µs")
+
+
+def test_acknowledgements_have_a_row_of_their_own_so_that_table_and_measure_tell_one_loss_ratio() -> None:
+    scenario = loads(
+        """
+        weirlab: 1
+        name: lossy
+        network: {kind: star, hosts: 2, link: {rate: 1 Gbit/s, delay: 1 ms, loss: {kind: random, ratio: 1%}}}
+        traffic:
+          bulk:
+            from: host-0
+            to: host-1
+            source: {kind: bulk}
+            transport: {kind: tcp, congestion_control: {kind: reno}}
+        measure: {lost: {kind: loss-ratio, of: bulk}}
+        run: {duration: 300 ms}
+        """
+    )
+    made = run(scenario)
+    data, back = traffic_table(made.records).rows
+    assert (data[0], back[0]) == ("bulk", "bulk, acknowledgements")
+    flows = made.records["flows"]
+    assert sum(int(each[1].replace("\u202f", "")) for each in (data, back)) == flows["sent_frames"].sum()
+    lost = evaluate(made)["value"][0]
+    assert 0 < lost < 1
+    assert data[5] == percent(lost) != back[5]
 
 
 def test_times_that_nothing_gave_are_in_seconds_too() -> None:

@@ -121,7 +121,19 @@ def measure_table(values: pl.DataFrame) -> Table:
 
 def traffic_table(records: Records) -> Table:
     """What became of the frames of each entry of traffic."""
-    return _flow_table(records.named("flows"), "traffic_name", "Frames by traffic", records)
+    return _flow_table(
+        _acknowledgements_apart(records.named("flows")), "traffic_name", "Frames by traffic", records
+    )
+
+
+def _acknowledgements_apart(flows: pl.DataFrame) -> pl.DataFrame:
+    """Flows with the name of their traffic; what only comes back to senders has one of its own, as measures
+    of traffic leave it out."""
+    if "carries" not in flows.columns or flows.is_empty():
+        return flows
+    back = pl.col("carries") == "acknowledgements"
+    name = pl.col("traffic_name")
+    return flows.with_columns(traffic_name=pl.when(back).then(name + ", acknowledgements").otherwise(name))
 
 
 def _lead(records: Records, end_ps: int, replicates: int, *, kept: bool) -> Sequence[Block]:
@@ -135,7 +147,11 @@ def _lead(records: Records, end_ps: int, replicates: int, *, kept: bool) -> Sequ
     if not kept:
         text = "The scenario says 'flows: false': what was sent and delivered was not counted by flow."
         return [Numbers([simulated]), Callout("No totals of flows", text, "")]
-    flows = records["flows"]
+    flows = records.named("flows")
+    whose = "all traffic together"
+    if "acknowledgements" in (flows["carries"].to_list() if "carries" in flows.columns else ()):
+        flows = flows.filter(pl.col("carries") == "data")
+        whose += ", without acknowledgements"
     sent, delivered, dropped = (
         int(flows.get_column(f"{what}_frames").sum()) for what in ("sent", "delivered", "dropped")
     )
@@ -143,7 +159,7 @@ def _lead(records: Records, end_ps: int, replicates: int, *, kept: bool) -> Sequ
     factor, unit = scaled(bits, "rate")
     ratio = dropped / sent if sent else None
     cards = [
-        Card("Delivered rate", f"{number(bits * factor)} {unit}", "L2, all traffic together"),
+        Card("Delivered rate", f"{number(bits * factor)} {unit}", f"L2, {whose}"),
         Card(
             "Loss ratio",
             percent(ratio),
@@ -163,8 +179,9 @@ def _lead(records: Records, end_ps: int, replicates: int, *, kept: bool) -> Sequ
 
 def _traffic_blocks(records: Records) -> Sequence[Block]:
     flows = records.named("flows")
-    blocks: list[Block] = [traffic_table(records)]
-    if flows.get_column("flow").n_unique() > flows.get_column("traffic_name").n_unique():
+    by_traffic = traffic_table(records)
+    blocks: list[Block] = [by_traffic]
+    if flows.get_column("flow").n_unique() > len(by_traffic.rows):
         table = _flow_table(flows, "flow_name", "Frames by flow", records)
         blocks.append(Details(f"{table.caption}: {len(table.rows):,} rows", [table]))
     return blocks
