@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use weir_core::trace::{Analysis, Capture, Options, StreamOptions, Told, TraceError};
+use weir_core::trace::{Analysis, Capture, Choices, Options, StreamOptions, Told, TraceError};
 use weir_core::units::{Rate, Span};
 
 use crate::errors::trace_error;
@@ -14,7 +14,8 @@ use crate::simulate::tables_to_python;
 use crate::watch::watched;
 
 /// The flows of a capture, as tables of columns, and the packets of the `detailed` connections with most payload. The file is
-/// read once if all packets fit into `kept_rows` rows, and else twice. `watch(done, total)` is told the bytes read about
+/// read once if all packets fit into `kept_rows` rows, and else twice; one that holds packets from several
+/// points is read once more for the points that are judged. `watch(done, total)` is told the bytes read about
 /// every 50 ms, and signals are looked at.
 #[pyfunction]
 #[pyo3(signature = (path, *, every_ps, detailed=0, detail_rows=1 << 20, kept_rows=1 << 21, connections=1 << 20,
@@ -34,16 +35,16 @@ pub(crate) fn read_trace<'py>(
     watch: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let every = Span::from_ps(every_ps);
-    let options = |detail| Options { every, detail, detail_rows, connections, series_rows };
+    let options = |detail, choices| Options { every, detail, detail_rows, connections, series_rows, choices };
     let streams = StreamOptions { packets: stream_packets, link_rate: link_rate_bps.map(Rate::from_bps) };
     let (done, total) = (AtomicU64::new(0), AtomicU64::new(0));
     let cancel = AtomicBool::new(false);
     let work = || {
-        let read = |detail: Told, before: u64| -> Result<_, TraceError> {
+        let read = |detail: Told, choices: Choices, before: u64| -> Result<_, TraceError> {
             let file = File::open(&path).map_err(TraceError::Read)?;
             total.store(before + file.metadata().map_or(0, |facts| facts.len()), Ordering::Relaxed);
             let mut capture = Capture::new(file)?;
-            let mut analysis = Analysis::new(options(detail));
+            let mut analysis = Analysis::new(options(detail, choices));
             analysis.read(&mut capture, |place| {
                 done.store(before + place, Ordering::Relaxed);
                 !cancel.load(Ordering::Relaxed)
@@ -51,11 +52,18 @@ pub(crate) fn read_trace<'py>(
             Ok((analysis, capture))
         };
         let first = if detailed == 0 { Told::Only(Vec::new()) } else { Told::UpTo(kept_rows) };
-        let (mut analysis, mut capture) = read(first, 0)?;
+        let (mut analysis, mut capture) = read(first.clone(), Choices::default(), 0)?;
+        let mut before = capture.place();
+        let choices = analysis.choices();
+        if !choices.is_empty() {
+            drop(analysis);
+            (analysis, capture) = read(first, choices.clone(), before)?;
+            before += capture.place();
+        }
         let chosen = analysis.heaviest(detailed);
         if !analysis.tell_only(&chosen) {
             drop(analysis);
-            (analysis, capture) = read(Told::Only(chosen), capture.place())?;
+            (analysis, capture) = read(Told::Only(chosen), choices, before)?;
         }
         Ok(analysis.tables(&capture, streams))
     };

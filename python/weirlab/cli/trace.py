@@ -78,6 +78,7 @@ def trace(
                 "trace": dict(found.facts),
                 "interfaces": found["interfaces"].to_dicts(),
                 "flows": found.flows().to_dicts(),
+                "points": found["points"].to_dicts(),
                 **_summaries(found),
                 "findings": [asdict(finding) for finding in findings],
                 "result": None if directory is None else str(directory),

@@ -11,8 +11,10 @@ from weirlab.trace.model import Finding
 
 __all__ = [
     "EVIDENCE",
+    "LIMITED",
     "Row",
     "active_ps",
+    "application_ratio",
     "bytes_text",
     "finding_of",
     "interval_rows",
@@ -23,6 +25,8 @@ __all__ = [
 
 EVIDENCE = 10
 """Rows of evidence that a finding shows."""
+LIMITED = 0.5
+"""Share of its active time for which a sender must have been limited by one thing."""
 _NEAR_RECEIVER = 0.2
 """A capture is near the receiver when acknowledgments come after less than this share of a round trip."""
 
@@ -53,6 +57,12 @@ def active_ps(row: Row) -> float:
     if row["first_data_ps"] is None:
         return 0.0
     return float(row["last_data_ps"] - row["first_data_ps"])
+
+
+def application_ratio(row: Row) -> float:
+    """Share of the active time in which the sender had nothing more to send."""
+    active = active_ps(row)
+    return min(max(row["idle_ps"], row["application_ps"]) / active, 1.0) if active else 0.0
 
 
 def interval_rows(rows: pl.DataFrame, *columns: str) -> list[dict[str, Any]]:

@@ -13,8 +13,10 @@ import polars as pl
 
 from weirlab.trace.directions import (
     EVIDENCE,
+    LIMITED,
     Row,
     active_ps,
+    application_ratio,
     bytes_text,
     finding_of,
     interval_rows,
@@ -48,8 +50,6 @@ LEAST_PACKETS = 50
 """Packets with data below which a direction is not judged: shares of fewer mean nothing."""
 LONGEST_PS = (2**64 - 1) // 4
 """Time that is told apart from the first frame on."""
-_LIMITED = 0.5
-"""Share of its active time for which a sender must have been limited by one thing."""
 _WINDOW_USED = 0.8
 """There, a window is taken for the limit when a round trip's bytes fill this share of it."""
 _STANDING_PS = 5e9
@@ -124,6 +124,7 @@ def _capture(trace: Trace) -> Iterator[Finding]:
             "was set within the capture does this; 'editcap' of Wireshark cuts off the frames before.",
             values={"end_ps": float(facts["end_ps"])},
         )
+    yield from _copies(trace)
     lost = trace["interfaces"].get_column("lost_frames").sum()
     unseen = trace["flows"].get_column("unseen_bytes").sum()
     if lost or unseen:
@@ -146,6 +147,50 @@ def _capture(trace: Trace) -> Iterator[Finding]:
         )
 
 
+def _copies(trace: Trace) -> Iterator[Finding]:
+    """Packets that the trace holds more than once, and segments that it holds as one."""
+    flows = trace["flows"]
+    points = trace["points"]
+    elsewhere = int(flows.get_column("elsewhere_packets").sum())
+    if elsewhere:
+        judged = points.filter(pl.col("judged") == 1)
+        names = ", ".join(judged.get_column("point").unique(maintain_order=True).to_list())
+        most = max(points.group_by("flow").len().get_column("len").to_list())
+        connections = (points.get_column("flow") // 2).n_unique()
+        yield Finding(
+            "capture-of-several-points",
+            "notice",
+            f"Connections were captured at {most} points",
+            f"{connections:,} of them, judged near the sender of most data (at {names}); {elsewhere:,} "
+            "packets that were taken at the other points are left out.",
+            values={"elsewhere_packets": float(elsewhere), "connections": float(connections)},
+            evidence=points.head(EVIDENCE).to_dicts(),
+        )
+    copies = int(flows.get_column("copies").sum())
+    if copies:
+        yield Finding(
+            "capture-with-copies",
+            "notice",
+            "Packets stand in the capture more than once",
+            f"{copies:,} packets came again with the same identification and numbers at one interface: "
+            "copies of a file that was merged, of a mirror port, or of a network that doubles packets. The "
+            "first counts. Where they were taken at several points, round trips are too short by the way "
+            "between.",
+            values={"copies": float(copies)},
+        )
+    joined = flows.filter(pl.col("segments") > pl.col("data_packets"))
+    if not joined.is_empty():
+        captured, wire = (int(joined.get_column(name).sum()) for name in ("data_packets", "segments"))
+        yield Finding(
+            "capture-of-joined-segments",
+            "notice",
+            "The host joined segments",
+            f"{captured:,} captured packets with data stand for about {wire:,} on the wire, which a card "
+            "cuts or joins (TSO, GRO). Shares of losses count those on the wire.",
+            values={"data_packets": float(captured), "segments": float(wire)},
+        )
+
+
 def _window_limited(trace: Trace, row: Row) -> Finding | None:
     """The receiver's window was full for most of the time."""
     active = active_ps(row)
@@ -161,7 +206,7 @@ def _window_limited(trace: Trace, row: Row) -> Finding | None:
         flight = pl.col("acked_bytes") * (row["round_trip_ps"] / trace.every_ps)
         share = float(rows.select((flight >= _WINDOW_USED * pl.col("window_min_bytes")).mean()).item())
         place = "near the receiver"
-    if share < _LIMITED or not rows.height:
+    if share < LIMITED or not rows.height:
         return None
     window = float(rows.select(pl.col("window_min_bytes").median()).item())
     round_trip = row["round_trip_ps"] or row["rtt_mean_ps"]
@@ -179,19 +224,19 @@ def _window_limited(trace: Trace, row: Row) -> Finding | None:
 
 
 def _application_limited(row: Row) -> Finding | None:
-    """Nothing was outstanding for much of the time, and the sender sent nothing."""
-    active = active_ps(row)
-    if not active or row["idle_ps"] / active < _LIMITED:
+    """The sender had nothing more to send for much of the time."""
+    share = application_ratio(row)
+    if share < LIMITED:
         return None
-    share = row["idle_ps"] / active
     return finding_of(
         row,
         "application-limited",
         "notice",
         "Limited by the application",
-        f"For {share:.0%} of the time all data was acknowledged and no more came, longer than a round trip "
-        "each time: the network was not asked for more.",
-        {"idle_ratio": share},
+        f"For {share:.0%} of the time the sender had no more to send: all data was acknowledged, longer than "
+        "a round trip each time, or what it had sent last was less than a full segment. The network was not "
+        "asked for more.",
+        {"idle_ratio": row["idle_ps"] / active_ps(row), "application_ratio": share},
     )
 
 

@@ -7,7 +7,16 @@ from typing import Any
 
 import polars as pl
 
-from weirlab.trace.directions import EVIDENCE, Row, finding_of, ms_text, near_receiver, rate_text
+from weirlab.trace.directions import (
+    EVIDENCE,
+    LIMITED,
+    Row,
+    application_ratio,
+    finding_of,
+    ms_text,
+    near_receiver,
+    rate_text,
+)
 from weirlab.trace.model import Finding, Trace
 
 __all__ = ["lossy_path", "queue_overflow"]
@@ -19,12 +28,14 @@ _SPIKE = 0.5
 _QUEUED = 0.1
 """Below this share of the least round trip there was no queue to fill."""
 _COMMON = 0.95
+_FAR_BELOW = 0.5
+"""A flow below this share of the square-root bound is not limited by its losses."""
 
 
 def lossy_path(trace: Trace, row: Row) -> Finding | None:
     """Packets were lost that no full queue explains, and how much that allows."""
     lost, queued = _losses(trace, row)
-    ratio = lost.height and _real(row, lost) / row["data_packets"]
+    ratio = lost.height and _real(row, lost) / row["segments"]
     if ratio < _LOSS_NOTICE or _real(row, lost) < 2:
         return None
     bound = _square_root_bps(row)
@@ -32,20 +43,25 @@ def lossy_path(trace: Trace, row: Row) -> Finding | None:
     text = _again(row, lost, ratio)
     text += " that began without a queue to blame." if known else "; no round trip tells of queues."
     if bound:
-        apart = row["data_packets"] / row["recoveries"]
+        apart = row["segments"] / row["recoveries"]
         text += (
             f" A Reno flow reaches about {rate_text(bound)} at this round-trip time with a loss event in "
             f"{apart:,.0f} packets; this one had {rate_text(row['goodput_bps'])}."
         )
+    idle = application_ratio(row) >= LIMITED
+    if idle:
+        text += " The application asked for no more: loss is not what limited it."
+    elif bound and row["goodput_bps"] is not None and row["goodput_bps"] < _FAR_BELOW * bound:
+        text += " That is far less than losses allow: something else limited it."
     return finding_of(
         row,
         "lossy-path",
-        "problem" if ratio >= _LOSS_PROBLEM else "notice",
+        "problem" if ratio >= _LOSS_PROBLEM and not idle else "notice",
         "Packets were lost on the way",
         text,
         {
             "retransmitted_ratio": ratio,
-            "loss_event_ratio": row["recoveries"] / row["data_packets"],
+            "loss_event_ratio": row["recoveries"] / row["segments"],
             **({} if bound is None else {"square_root_bps": bound}),
         },
         _recovery_rows(lost),
@@ -55,7 +71,7 @@ def lossy_path(trace: Trace, row: Row) -> Finding | None:
 def queue_overflow(trace: Trace, row: Row) -> Finding | None:
     """Packets were lost where a queue was full."""
     _, queued = _losses(trace, row)
-    ratio = queued.height and _real(row, queued) / row["data_packets"]
+    ratio = queued.height and _real(row, queued) / row["segments"]
     if ratio < _LOSS_NOTICE or _real(row, queued) < 2:
         return None
     before = float(queued.select(pl.col("rtt_ps").median()).item())
@@ -67,14 +83,21 @@ def queue_overflow(trace: Trace, row: Row) -> Finding | None:
         f"{_again(row, queued, ratio)} that began when the round trip had grown, to {ms_text(before)} in the "
         f"median where {ms_text(row['rtt_min_ps'])} is the least: this flow, or others beside it, had filled "
         "the bottleneck. The path itself need not lose anything.",
-        {"retransmitted_ratio": ratio, "loss_event_ratio": queued.height / row["data_packets"]},
+        {"retransmitted_ratio": ratio, "loss_event_ratio": queued.height / row["segments"]},
         _recovery_rows(queued),
     )
 
 
 def _again(row: Row, recoveries: pl.DataFrame, ratio: float) -> str:
+    joined = row["segments"] > row["data_packets"]
+    packets = (
+        f"about {row['segments']:,} packets on the wire (the host joins them: {row['data_packets']:,} were "
+        "captured)"
+        if joined
+        else f"{row['data_packets']:,} packets with data"
+    )
     return (
-        f"{_sum(recoveries, 'retransmitted'):,} of {row['data_packets']:,} packets with data were sent again "
+        f"{_sum(recoveries, 'retransmitted') * _wire(row):,.0f} of {packets} were sent again "
         f"({ratio:.2%} without those sent for nothing), {_sum(recoveries, 'timeouts'):,} of them after a "
         f"timeout, in {recoveries.height:,} recoveries"
     )
@@ -118,7 +141,15 @@ def _quantile_ps(bins: pl.DataFrame, flow: int) -> float | None:
 def _real(row: Row, recoveries: pl.DataFrame) -> float:
     """Retransmissions of some recoveries, without the share of all that was for nothing."""
     needed: float = 1.0 - row["spurious"] / max(row["retransmitted"], 1)
-    return max(_sum(recoveries, "retransmitted") * needed, 0.0)
+    return max(_sum(recoveries, "retransmitted") * _wire(row) * needed, 0.0)
+
+
+def _wire(row: Row) -> float:
+    """Packets on the wire for each that was captured, of those that were sent again: more than one where the
+    host joins them."""
+    return (
+        float(row["retransmitted_segments"] / max(row["retransmitted"], 1)) if row["retransmitted"] else 1.0
+    )
 
 
 def _sum(rows: pl.DataFrame, column: str) -> int:
@@ -130,13 +161,11 @@ def _square_root_bps(row: Row) -> float | None:
 
     Source: Mathis 1997, sqrt(3/2) MSS / (RTT sqrt(p)), p being events, each of which halves the window once.
     """
-    round_trip = row["rtt_mean_ps"] or row["round_trip_ps"]
+    round_trip = row["handshake_ps"] if near_receiver(row) else row["rtt_mean_ps"]
     if not round_trip or not row["recoveries"]:
         return None
-    mss = float(row["payload_bytes"]) / row["data_packets"]
-    bound: float = (
-        math.sqrt(1.5) * mss * 8e12 / (round_trip * math.sqrt(row["recoveries"] / row["data_packets"]))
-    )
+    mss = float(row["payload_bytes"]) / row["segments"]
+    bound: float = math.sqrt(1.5) * mss * 8e12 / (round_trip * math.sqrt(row["recoveries"] / row["segments"]))
     return bound
 
 

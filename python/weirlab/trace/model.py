@@ -73,8 +73,8 @@ class Trace:
         """The directions of all connections that carried something, most bytes first.
 
         Beside the columns of the table `flows`: `name`, `active_s` (first to last data) [s], `goodput_bps`
-        (bytes seen for the first time over `active_s`), `retransmitted_ratio` (of packets with data), and
-        `rtt_mean_ps`.
+        (bytes seen for the first time over `active_s`), `retransmitted_ratio` (of packets with data on the
+        wire), and `rtt_mean_ps`.
         """
         active = (pl.col("last_data_ps") - pl.col("first_data_ps")) / 1e12
         return (
@@ -84,8 +84,8 @@ class Trace:
                 name=pl.format("{} → {}", "from", "to"),
                 active_s=active,
                 goodput_bps=pl.when(active > 0).then(pl.col("new_bytes") * 8 / active),
-                retransmitted_ratio=pl.when(pl.col("data_packets") > 0).then(
-                    pl.col("retransmitted") / pl.col("data_packets")
+                retransmitted_ratio=pl.when(pl.col("segments") > 0).then(
+                    pl.col("retransmitted_segments") / pl.col("segments")
                 ),
                 rtt_mean_ps=pl.when(pl.col("rtts") > 0).then(pl.col("rtt_sum_ps") / pl.col("rtts")),
             )

@@ -99,6 +99,7 @@ _NAMES = (
     "interfaces",
     "flows",
     "intervals",
+    "points",
     "gaps",
     "rtts",
     "repeats",

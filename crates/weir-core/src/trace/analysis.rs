@@ -9,6 +9,8 @@ use super::capture::{Capture, Link, Record, Stamp, TraceError};
 use super::connection::{At, Did, Events, Log, Tcp};
 use super::fragments::Fragments;
 use super::packet::{Address, Dissected, Packet, Part, Transport, dissect};
+use super::points::{Choices, Copies, Point, Points};
+use super::segment::Segment;
 use super::series::Series;
 use super::side::{Kind, Side};
 use crate::rng::mix;
@@ -27,6 +29,9 @@ pub struct Options {
     pub connections: usize,
     /// Most rows of the series.
     pub series_rows: usize,
+    /// What is left out of connections that were captured at several points, as [`Analysis::choices`] found it in a
+    /// reading before.
+    pub choices: Choices,
 }
 
 impl Default for Options {
@@ -37,6 +42,7 @@ impl Default for Options {
             detail_rows: 1 << 20,
             connections: 1 << 20,
             series_rows: 1 << 23,
+            choices: Choices::default(),
         }
     }
 }
@@ -80,6 +86,8 @@ pub(crate) struct Connection {
     pub(crate) key: Key,
     pub(crate) sides: [Side; 2],
     pub(crate) tcp: Option<Tcp>,
+    /// Where its packets were captured.
+    pub(crate) points: Points,
     /// Place in `details`, if its packets are told one by one.
     detail: Option<usize>,
 }
@@ -138,6 +146,7 @@ pub struct Analysis {
     pub(crate) connections: Vec<Connection>,
     table: HashTable<u32>,
     fragments: Fragments,
+    copies: Copies,
     pub(crate) log: Log,
     /// By direction: connection times two, plus one for the way back.
     pub(crate) details: Vec<(u32, [Detail; 2])>,
@@ -156,6 +165,7 @@ impl Analysis {
             connections: Vec::new(),
             table: HashTable::new(),
             fragments: Fragments::default(),
+            copies: Copies::default(),
             log: Log { series: Series::new(options.every.ps(), options.series_rows), events: Events::default() },
             details: Vec::new(),
             rows: 0,
@@ -208,6 +218,28 @@ impl Analysis {
         self.details.len() == chosen.len()
     }
 
+    /// After the last record: what has to be left out, because it was captured at several points, when the records are read
+    /// once more; empty when there is no such thing, or when it was left out.
+    pub fn choices(&self) -> Choices {
+        if !self.options.choices.is_empty() {
+            return Choices::default();
+        }
+        let choose = |connection: &Connection| {
+            let heavy = |side: &Side| side.counts.payload_bytes;
+            connection.points.choose(usize::from(heavy(&connection.sides[1]) > heavy(&connection.sides[0])))
+        };
+        let found = (0u32..).zip(&self.connections).filter(|(_, connection)| connection.points.0.len() > 1);
+        let chosen = found.filter_map(|(place, connection)| {
+            choose(connection).map(|chosen| (place, (connection.points.clone(), chosen)))
+        });
+        Choices(chosen.collect())
+    }
+
+    /// What was left out in this reading.
+    pub(crate) fn left_out(&self) -> &Choices {
+        &self.options.choices
+    }
+
     /// The stamp from which times are counted: that of the first record.
     pub fn origin(&self) -> Option<Stamp> {
         self.origin
@@ -233,7 +265,7 @@ impl Analysis {
         match dissect(record) {
             Dissected::Ip(packet) => {
                 totals.ip_packets += 1;
-                self.on_packet(now, record.frame_bytes, &packet);
+                self.on_packet(now, record.frame_bytes, &packet, Point::of(record));
             }
             Dissected::NotIp => {
                 totals.not_ip += 1;
@@ -244,7 +276,7 @@ impl Analysis {
         }
     }
 
-    fn on_packet(&mut self, now: u64, frame_bytes: u32, packet: &Packet) {
+    fn on_packet(&mut self, now: u64, frame_bytes: u32, packet: &Packet, point: Point) {
         let (whole, ports) = match packet.part {
             Part::Whole => (Some(packet.transport), packet.transport),
             Part::Fragment { .. } => {
@@ -267,6 +299,15 @@ impl Analysis {
         let from = usize::from(key.from != connection.key.from);
         let flows = [place * 2, place * 2 + 1];
         let side = &mut connection.sides[from];
+        if self.options.choices.leave_out(place, from, point) {
+            side.counts.elsewhere += 1;
+            return;
+        }
+        if self.copies.again((place, from), packet, point, &mut connection.points) {
+            side.counts.copies += 1;
+            side.counts.duplicates += u64::from(takes_numbers(packet));
+            return;
+        }
         side.counts.packets += 1;
         side.counts.frame_bytes += u64::from(frame_bytes);
         side.counts.ip_bytes += u64::from(packet.ip_bytes);
@@ -358,7 +399,13 @@ impl Analysis {
         if detail.is_some() {
             self.details.push((place, Default::default()));
         }
-        self.connections.push(Connection { key, sides: Default::default(), tcp: None, detail });
+        self.connections.push(Connection {
+            key,
+            sides: Default::default(),
+            tcp: None,
+            points: Points::default(),
+            detail,
+        });
         match found {
             // Ports that are used again belong to the new connection from here on.
             Some(old) => {
@@ -386,6 +433,15 @@ impl Analysis {
         self.log.series.rows.sort_by_key(|row| (row.flow, row.interval));
         self.log.events.recoveries.sort_by_key(|event| (event.flow, event.start_ps));
         self.log.events.stalls.sort_by_key(|event| (event.flow, event.start_ps));
+    }
+}
+
+/// Whether a packet has data, or takes a sequence number like data.
+fn takes_numbers(packet: &Packet) -> bool {
+    match packet.transport {
+        Transport::Tcp(segment) => segment.payload > 0 || segment.has(Segment::SYN) || segment.has(Segment::FIN),
+        Transport::Udp { payload, .. } => payload > 0,
+        Transport::Other => false,
     }
 }
 

@@ -8,6 +8,8 @@ use super::side::{Data, Kind, Sender, Side};
 const TIMEOUT_PS: u64 = 190_000_000_000;
 /// Silences below this are not called stalls, ps: timers and schedulers of hosts are no better.
 const STALL_PS: u64 = 10_000_000_000;
+/// Bytes of the timestamps option with its padding. Source: RFC 7323, appendix A.
+const TIMESTAMPS_BYTES: u32 = 12;
 /// Most rows of events that are kept for a whole trace.
 pub(crate) const MOST_EVENTS: usize = 1 << 18;
 
@@ -231,6 +233,14 @@ impl Tcp {
         }
     }
 
+    /// Payload of a full segment like `segment`, where the handshake was seen. Source: RFC 9293, section 3.7.1. Options are
+    /// no part of it, but leave less room.
+    fn full_payload(&self, segment: &Segment) -> Option<u32> {
+        let mss = self.mss[0].zip(self.mss[1]).map(|(one, other)| u32::from(one.min(other)))?;
+        let options = if segment.timestamps.is_some() { TIMESTAMPS_BYTES } else { 0 };
+        Some(mss.saturating_sub(options)).filter(|&full| full > 0)
+    }
+
     fn take_data(
         &mut self,
         At { now, from, flows }: At,
@@ -240,16 +250,30 @@ impl Tcp {
         sides: &mut [Side; 2],
         series: &mut Series,
     ) -> Data {
+        let full = self.full_payload(segment);
         let side = &mut sides[from];
         let sender = sender(&mut side.tcp, segment.seq);
+        let mut waited = 0;
         if let Some(since) = sender.empty_since.take() {
             // Nothing was outstanding; a round trip of it is owed to the network, the rest to the application.
             let idle = now.saturating_sub(since).saturating_sub(round_trip.unwrap_or(0));
             if !segment.has(Segment::SYN | Segment::FIN) {
                 side.counts.idle_ps = side.counts.idle_ps.saturating_add(idle);
+                waited = idle;
             }
         }
         let data = sender.on_data(now, segment, id, step, round_trip);
+        let full = full.filter(|_| !segment.has(Segment::SYN));
+        if data.kind == Kind::New && segment.payload > 0 {
+            // After less than a full segment nothing more was there to send, until the next one.
+            if let Some(since) = sender.drained_since.take() {
+                waited = waited.max(now.saturating_sub(since));
+            }
+            side.counts.application_ps = side.counts.application_ps.saturating_add(waited);
+            let part = full.is_some_and(|full| !segment.payload.is_multiple_of(full));
+            let room = sender.window.is_none_or(|window| sender.outstanding() + u64::from(sender.mss) <= window);
+            sender.drained_since = (part && room).then_some(now);
+        }
         sender.mss = sender.mss.max(segment.payload.min(u32::from(self.mss[1 - from].unwrap_or(1460))));
         let (place, outstanding) = (sender.una, sender.outstanding());
         let payload = u64::from(segment.payload);
@@ -261,6 +285,15 @@ impl Tcp {
         row.new_bytes += new_bytes;
         counts.flight_max = counts.flight_max.max(outstanding);
         row.flight_max = row.flight_max.max(outstanding);
+        let again = data.kind == Kind::Retransmitted;
+        if segment.payload > 0 {
+            let segments = full.map_or(1, |full| u64::from(segment.payload.div_ceil(full)));
+            counts.segments += segments;
+            counts.retransmitted_segments += if again { segments } else { 0 };
+            if full.is_none() {
+                counts.joined.take(segment.payload, again);
+            }
+        }
         match data.kind {
             Kind::New => {}
             Kind::Retransmitted => {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::compression::Compression;
 use super::holes::{Hole, Holes};
+use super::joined::Joined;
 use super::rtt::{Echoes, Samples, Smoothed};
 use super::segment::Segment;
 use super::series::Open;
@@ -108,6 +109,17 @@ pub(crate) struct Counts {
     pub(crate) spurious: u64,
     pub(crate) reordered: u64,
     pub(crate) duplicates: u64,
+    /// Packets that came again as they were.
+    pub(crate) copies: u64,
+    /// Packets that were captured at another point than the one that is judged.
+    pub(crate) elsewhere: u64,
+    /// Packets with data as the wire has them, where a host joins segments, as far as their size is known.
+    pub(crate) segments: u64,
+    pub(crate) retransmitted_segments: u64,
+    /// Packets larger than a full one, by where their size is told: see [`super::joined`].
+    pub(crate) joined: Joined,
+    /// Time in which the sender had nothing more to send.
+    pub(crate) application_ps: u64,
     pub(crate) probes: u64,
     pub(crate) acks: u64,
     pub(crate) dup_acks: u64,
@@ -222,6 +234,8 @@ pub(crate) struct Sender {
     pub(crate) mss: u32,
     /// Since when nothing is outstanding.
     pub(crate) empty_since: Option<u64>,
+    /// When the newest data was sent, if less than a full segment: nothing more was there to send.
+    pub(crate) drained_since: Option<u64>,
 }
 
 impl Sender {
@@ -247,6 +261,7 @@ impl Sender {
             window: None,
             mss: 536, // RFC 9293, section 3.7.1
             empty_since: None,
+            drained_since: None,
         }
     }
 

@@ -4,9 +4,10 @@
 //! are in ps since the first frame. What is unknown is not-a-number.
 
 use super::analysis::{Analysis, Connection};
-use super::capture::{Capture, Ending};
+use super::capture::{Capture, Ending, Interface, Link};
 use super::connection::CAUSES;
 use super::p_streams::{self, KINDS as STREAM_KINDS};
+use super::points::Point;
 use super::side::{KINDS, Side};
 use crate::columns::Table;
 use crate::histogram::SparseHistogram;
@@ -98,6 +99,12 @@ impl Analysis {
                 rtt_min_ps: F64 = if row.rtts > 0 { row.rtt_min_ps as f64 } else { f64::NAN },
                 rtt_max_ps: F64 = if row.rtts > 0 { row.rtt_max_ps as f64 } else { f64::NAN },
             ),
+            table!("points": self.points(capture.interfaces()) => |row|
+                flow: U32 = row.flow,
+                point: Text = row.name,
+                packets: U64 = row.packets,
+                judged: U32 = u32::from(row.judged),
+            ),
             table!("gaps": each_side(connections)
                 .flat_map(|(flow, _, side)| side.gaps.bins().map(move |bin| (flow, bin)))
                 => |(flow, (low, high, count))|
@@ -186,6 +193,47 @@ impl Analysis {
     }
 }
 
+/// A direction that was captured at several points, at one of them.
+struct PointRow {
+    flow: u32,
+    name: String,
+    packets: u64,
+    judged: bool,
+}
+
+impl Analysis {
+    fn points(&self, interfaces: &[Interface]) -> Vec<PointRow> {
+        let mut rows = Vec::new();
+        for (connection, (points, chosen)) in &self.left_out().0 {
+            for (way, judged) in (0u32..).zip(chosen) {
+                let seen = points.0.iter().map(|(point, seen)| (*point, seen[way as usize].packets));
+                rows.extend(seen.filter(|&(_, packets)| packets > 0).map(|(point, packets)| PointRow {
+                    flow: connection * 2 + way,
+                    name: point_name(point, interfaces),
+                    packets,
+                    judged: judged.is_none_or(|_| !points.leaves_out(chosen, way as usize, point)),
+                }));
+            }
+        }
+        rows.sort_by(|one, other| (one.flow, &one.name).cmp(&(other.flow, &other.name)));
+        rows
+    }
+}
+
+fn point_name(point: Point, interfaces: &[Interface]) -> String {
+    let interface = interfaces.get(point.interface as usize);
+    let name = match interface {
+        Some(interface) if !interface.name.is_empty() => interface.name.clone(),
+        _ => format!("interface {}", point.interface),
+    };
+    match (interface.map(|interface| interface.link), point.inner) {
+        (Some(Link::Cooked2), index) => format!("{name}, index {index}"),
+        (Some(Link::Cooked), 1) => format!("{name}, outgoing"),
+        (Some(Link::Cooked), _) => format!("{name}, incoming"),
+        _ => name,
+    }
+}
+
 fn each_side(connections: &[Connection]) -> impl Iterator<Item = (u32, &Connection, &Side)> {
     (0u32..).zip(connections).flat_map(|(id, connection)| {
         (0u32..).zip(&connection.sides).map(move |(way, side)| (id * 2 + way, connection, side))
@@ -228,6 +276,10 @@ fn flows(connections: &[Connection]) -> Table {
         spurious: U64 = side.counts.spurious,
         reordered: U64 = side.counts.reordered,
         duplicates: U64 = side.counts.duplicates,
+        copies: U64 = side.counts.copies,
+        elsewhere_packets: U64 = side.counts.elsewhere,
+        segments: U64 = side.counts.segments + side.counts.joined.more()[0],
+        retransmitted_segments: U64 = side.counts.retransmitted_segments + side.counts.joined.more()[1],
         probes: U64 = side.counts.probes,
         acks: U64 = side.counts.acks,
         dup_acks: U64 = side.counts.dup_acks,
@@ -236,6 +288,7 @@ fn flows(connections: &[Connection]) -> Table {
         unseen_bytes: U64 = side.counts.unseen_bytes,
         flight_max_bytes: U64 = side.counts.flight_max,
         idle_ps: U64 = side.counts.idle_ps,
+        application_ps: U64 = side.counts.application_ps,
         window_limited_ps: U64 = side.counts.window_limited_ps,
         zero_window_ps: U64 = side.counts.zero_window_ps,
         recoveries: U64 = side.counts.recoveries,
