@@ -90,7 +90,7 @@ def hotspot_outcomes(run: Run) -> list[HotspotOutcome]:
     hot = {towards[hotspot.at] for hotspot in scenario.hotspots.values()}
     outputs = list(towards.values())
     innocent = [port for port in outputs if port not in hot]
-    end_ps = int(records["runs"].get_column("end_ps").min())  # type: ignore[arg-type]
+    end_ps = min(records["runs"].get_column("end_ps").to_list())
     names = dict(records["port_names"].select("port", "name").iter_rows())
     found = []
     for fact in facts:
@@ -275,8 +275,11 @@ def _fairness(run: Run, fact: HotspotFacts) -> Iterator[Quantity]:
         return
     to_hot = records["flow_names"].filter(pl.col("to") == fact.at).select("flow")
     bursts = records["bursts"]
-    for name, how in (("hot flows", "semi"), ("other flows", "anti")):
-        part = bursts.join(to_hot, on="flow", how=how, maintain_order="left")  # type: ignore[arg-type]
+    parts = {
+        "hot flows": bursts.join(to_hot, on="flow", how="semi", maintain_order="left"),
+        "other flows": bursts.join(to_hot, on="flow", how="anti", maintain_order="left"),
+    }
+    for name, part in parts.items():
         if part.is_empty():
             continue
         some = Records({"runs": records["runs"], "flow_names": records["flow_names"], "bursts": part})

@@ -127,7 +127,11 @@ def listening(end: End, command: Sequence[str], says: str, limit_s: float) -> It
         late.start()
         assert process.stdout is not None
         said: list[str] = []
-        listens = any(said.append(line) or line.startswith(says) for line in process.stdout)  # type: ignore[func-returns-value]
+        listens = False
+        for line in process.stdout:
+            said.append(line)
+            if listens := line.startswith(says):
+                break
         late.cancel()
         if not listens:
             raise TestbedError(

@@ -284,9 +284,8 @@ def _columns(names: Sequence[str]) -> int:
 def _ends(rows: pl.DataFrame) -> tuple[tuple[float, float], bool]:
     """Where a vertical axis begins and ends, and whether it cuts off intervals: of two replicates they can be
     many times as long as all means lie apart."""
-    means, lows, highs = (rows.get_column(name) for name in ("mean", "low", "high"))
-    least, most = float(means.min()), float(means.max())  # type: ignore[arg-type]
-    low, high = float(lows.min()), float(highs.max())  # type: ignore[arg-type]
+    means, lows, highs = (rows.get_column(name).drop_nulls().to_list() for name in ("mean", "low", "high"))
+    least, most, low, high = min(means), max(means), min(lows), max(highs)
     room = most - least
     if not room > 0:
         return (low, high), False

@@ -52,7 +52,7 @@ def optimum_section(study: Study, influence: pl.DataFrame) -> tuple[Section | No
 
 def few_points(optimum: Optimum) -> list[Callout]:
     """A warning where shares rest on few points."""
-    fewest = int(optimum.combinations.get_column("points").min())  # type: ignore[arg-type]
+    fewest = min(optimum.combinations.get_column("points").to_list())
     if fewest >= _ENOUGH:
         return []
     return [

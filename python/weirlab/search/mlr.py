@@ -278,13 +278,13 @@ class Mlr:
     def _why_timed_out(self) -> str:
         return f"the trials took {self._elapsed_s:.1f} s, the search may take {self._timeout_s:g} s"
 
-    def _why_not_stationary(self, place: int) -> str:  # noqa: ARG002 (weir knows more)
+    def _why_not_stationary(self, _place: int) -> str:
         return ""
 
-    def _stationarity(self, place: int) -> Stationarity:  # noqa: ARG002 (weir knows more)
+    def _stationarity(self, _place: int) -> Stationarity:
         return Stationarity.NOT_TESTED
 
-    def _stationarity_note(self, place: int) -> str:  # noqa: ARG002 (weir knows more)
+    def _stationarity_note(self, _place: int) -> str:
         return "mlr tests no bound again at the end"
 
     def _evidence(self, place: int, lower: Record | None, upper: Record | None) -> Evidence:
