@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
-from weirlab.analysis.routes import Routes
 from weirlab.scenario import Scenario
 from weirlab.scenario.flows import flows_of
-from weirlab.scenario.layout import Layout, Port, layout_of
+from weirlab.scenario.layout import Layout, Port, layout_of, plan_network
 from weirlab.scenario.rapid import FluidEstimator, Rapid
-from weirlab.scenario.resolve import translated
 from weirlab.scenario.traffic import Tcp, Traffic
 from weirlab.units import Rate
 
@@ -18,16 +14,12 @@ __all__ = ["unknown_bottlenecks"]
 
 def unknown_bottlenecks(scenario: Scenario) -> list[str]:
     """A sentence for each entry whose estimator `fluid` is told no bottleneck though a link on the way is
-    slower than the link of the sender.
-
-    Nothing without a network or a time to run. Raises ScenarioError where the scenario is no network."""
+    slower than the link of the sender; nothing without a network."""
     unaware = {name: entry for name, entry in scenario.traffic.items() if _takes_own_link(entry)}
-    if not unaware or scenario.network is None or scenario.run.duration is None:
+    if not unaware or scenario.network is None:
         return []
-    network = json.loads(translated(scenario).spec_json)["network"]
-    layout = layout_of(network)
-    routes = Routes(layout, network)
-    slowest = {name: _slower_on_the_way(entry, layout, routes) for name, entry in unaware.items()}
+    layout = layout_of(plan_network(scenario.network).spec)
+    slowest = {name: _slower_on_the_way(entry, layout) for name, entry in unaware.items()}
     return [
         f"traffic.{name}.transport.congestion_control.estimator: 'fluid' takes the rate of the sender's link "
         f"for that of the bottleneck, and {port.name} has {Rate(port.rate_bps)}: estimates are wrong; write "
@@ -44,18 +36,16 @@ def _takes_own_link(entry: Traffic) -> bool:
     return isinstance(estimator, FluidEstimator) and estimator.bottleneck is None
 
 
-def _slower_on_the_way(entry: Traffic, layout: Layout, routes: Routes) -> Port | None:
-    """The slowest port on the ways of an entry that is slower than the senders' own links."""
-    flows = flows_of(entry, layout)
-    own = [port.rate_bps for flow in flows if (port := layout.host_port(flow.source)) is not None]
-    slower = [p for p, port in enumerate(layout.ports) if port.rate_bps < min(own, default=0)]
-    used = [
-        layout.ports[p]
-        for p in slower
-        if any(
-            routes.share(layout.nodes[flow.source], layout.nodes[target], p) > 0.0
-            for flow in flows
-            for target in flow.targets
-        )
+def _slower_on_the_way(entry: Traffic, layout: Layout) -> Port | None:
+    """The slowest port on the ways of an entry that is slower than the link of its sender there."""
+    ways = (
+        (flow.source, layout.narrowest(flow.source, target))
+        for flow in flows_of(entry, layout)
+        for target in flow.targets
+    )
+    slower = [
+        port
+        for source, port in ways
+        if port is not None and (own := layout.host_port(source)) is not None and port.rate_bps < own.rate_bps
     ]
-    return min(used, key=lambda port: port.rate_bps, default=None)
+    return min(slower, key=lambda port: port.rate_bps, default=None)
