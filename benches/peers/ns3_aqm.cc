@@ -6,13 +6,9 @@
 // prints one JSON line: what waited from `--from` on, in the mean over time; of the whole run what was delivered, what was dropped,
 // and the mean delay. Packets of the load are 1500 B on the line, those of the sparse sender 200 B, each 20 ms.
 
-#include "ns3/applications-module.h"
-#include "ns3/core-module.h"
+#include "dumbbell.h"
+
 #include "ns3/flow-monitor-module.h"
-#include "ns3/internet-module.h"
-#include "ns3/network-module.h"
-#include "ns3/point-to-point-module.h"
-#include "ns3/traffic-control-module.h"
 
 #include <cinttypes>
 #include <cstdio>
@@ -53,16 +49,6 @@ Level(uint32_t, uint32_t now)
 {
     Settle();
     g_bytes = now;
-}
-
-NetDeviceContainer
-Link(Ptr<Node> a, Ptr<Node> b, const char* rate, const char* delay, const char* queue)
-{
-    PointToPointHelper helper;
-    helper.SetDeviceAttribute("DataRate", StringValue(rate));
-    helper.SetChannelAttribute("Delay", StringValue(delay));
-    helper.SetQueue("ns3::DropTailQueue", "MaxSize", StringValue(queue));
-    return helper.Install(a, b);
 }
 
 std::string
@@ -115,14 +101,7 @@ main(int argc, char** argv)
     // Its proportional rate reduction leaves a connection at a fourth of the line after CoDel's first drops; the classic
     // recovery does not.
     // 1446 B, 12 B of time stamps, 40 B of headers and 2 B of the link: 1500 B.
-    Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(TcpLinuxReno::GetTypeId()));
-    Config::SetDefault("ns3::TcpL4Protocol::RecoveryType", TypeIdValue(TcpClassicRecovery::GetTypeId()));
-    Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(1446));
-    Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(10));
-    Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(2));
-    Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(1 << 24));
-    Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(1 << 24));
-    Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(MilliSeconds(200)));
+    SetTcp(TcpClassicRecovery::GetTypeId(), 1446, 1 << 24);
 
     NodeContainer left, right, routers;
     left.Create(2);
@@ -142,21 +121,7 @@ main(int argc, char** argv)
     TrafficControlHelper managed;
     managed.SetRootQueueDisc(type, "MaxSize", StringValue(queue == "fq-codel" ? "10240p" : "1000p"));
     QueueDiscContainer discs = managed.Install(bottleneck.Get(0));
-    Ipv4AddressHelper addresses("10.0.0.0", "255.255.255.252");
-    std::vector<Ipv4InterfaceContainer> interfaces;
-    for (auto& devices : links)
-    {
-        interfaces.push_back(addresses.Assign(devices));
-        addresses.NewNetwork();
-    }
-    addresses.Assign(bottleneck);
-    TrafficControlHelper none;
-    for (auto& devices : links)
-    {
-        none.Uninstall(devices);
-    }
-    none.Uninstall(bottleneck.Get(1));
-    Ipv4GlobalRoutingHelper::PopulateRoutingTables();
+    const auto interfaces = AssignAddresses(links, bottleneck, NetDeviceContainer(bottleneck.Get(1)));
 
     Ptr<QueueDisc> disc = discs.Get(0);
     disc->TraceConnectWithoutContext("DropBeforeEnqueue", MakeCallback(&Dropped));

@@ -6,12 +6,7 @@
 // those of the workload: Reno with selective acknowledgements, proportional rate reduction, an acknowledgement for every
 // two segments, initial window 10, time stamps, segments of 1448 B, a drop-tail queue of 2.5 MB at the bottleneck.
 
-#include "ns3/applications-module.h"
-#include "ns3/core-module.h"
-#include "ns3/internet-module.h"
-#include "ns3/network-module.h"
-#include "ns3/point-to-point-module.h"
-#include "ns3/traffic-control-module.h"
+#include "dumbbell.h"
 
 #include <cinttypes>
 #include <cstdio>
@@ -32,14 +27,10 @@ CountHop(Ptr<const Packet>)
     ++g_hops;
 }
 
+/// A link whose packets are counted where they arrive.
 NetDeviceContainer
-Link(Ptr<Node> a, Ptr<Node> b, const char* rate, const char* delay, const char* queue)
+Counted(NetDeviceContainer devices)
 {
-    PointToPointHelper helper;
-    helper.SetDeviceAttribute("DataRate", StringValue(rate));
-    helper.SetChannelAttribute("Delay", StringValue(delay));
-    helper.SetQueue("ns3::DropTailQueue", "MaxSize", StringValue(queue));
-    NetDeviceContainer devices = helper.Install(a, b);
     for (uint32_t i = 0; i < 2; ++i)
     {
         devices.Get(i)->TraceConnectWithoutContext("MacRx", MakeCallback(&CountHop));
@@ -60,14 +51,7 @@ main(int argc, char** argv)
     line.Parse(argc, argv);
     Time::SetResolution(Time::PS);
 
-    Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(TcpLinuxReno::GetTypeId()));
-    Config::SetDefault("ns3::TcpL4Protocol::RecoveryType", TypeIdValue(TcpPrrRecovery::GetTypeId()));
-    Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(1448));
-    Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(10));
-    Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(2));
-    Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(1 << 26));
-    Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(1 << 26));
-    Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(MilliSeconds(200)));
+    SetTcp(TcpPrrRecovery::GetTypeId(), 1448, 1 << 26);
 
     NodeContainer left, right, routers;
     left.Create(flows + 1);
@@ -76,29 +60,15 @@ main(int argc, char** argv)
     std::vector<NetDeviceContainer> links;
     for (uint32_t i = 0; i <= flows; ++i)
     {
-        links.push_back(Link(left.Get(i), routers.Get(0), "10Gbps", "1ms", "1000000p"));
-        links.push_back(Link(right.Get(i), routers.Get(1), "10Gbps", "1ms", "1000000p"));
+        links.push_back(Counted(Link(left.Get(i), routers.Get(0), "10Gbps", "1ms", "1000000p")));
+        links.push_back(Counted(Link(right.Get(i), routers.Get(1), "10Gbps", "1ms", "1000000p")));
     }
-    NetDeviceContainer bottleneck = Link(routers.Get(0), routers.Get(1), "1Gbps", "8ms", "2500000B");
+    NetDeviceContainer bottleneck = Counted(Link(routers.Get(0), routers.Get(1), "1Gbps", "8ms", "2500000B"));
 
     InternetStackHelper stack;
     stack.InstallAll();
-    Ipv4AddressHelper addresses("10.0.0.0", "255.255.255.252");
-    std::vector<Ipv4InterfaceContainer> interfaces;
-    for (auto& devices : links)
-    {
-        interfaces.push_back(addresses.Assign(devices));
-        addresses.NewNetwork();
-    }
-    addresses.Assign(bottleneck);
     // Queues are those of the devices alone.
-    TrafficControlHelper control;
-    for (auto& devices : links)
-    {
-        control.Uninstall(devices);
-    }
-    control.Uninstall(bottleneck);
-    Ipv4GlobalRoutingHelper::PopulateRoutingTables();
+    const auto interfaces = AssignAddresses(links, bottleneck, bottleneck);
 
     std::vector<Ptr<PacketSink>> sinks;
     for (uint32_t i = 0; i <= flows; ++i)
