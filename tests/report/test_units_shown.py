@@ -1,8 +1,10 @@
 """In which units measures are shown."""
 
+import polars as pl
+
 from weirlab.measures import evaluate
-from weirlab.report.page import percent
-from weirlab.report.run import traffic_table
+from weirlab.report.page import half_width_text, percent
+from weirlab.report.run import measure_table, traffic_table
 from weirlab.report.shared import display_unit, time_text
 from weirlab.runs import run, simulate
 from weirlab.scenario import loads
@@ -56,3 +58,18 @@ def test_times_that_nothing_gave_are_in_seconds_too() -> None:
     assert {units[f"{which} delay"] for which in ("least", "mean", "largest")} == {"s"}
     assert table.rows[0][-1] == "–"
     assert time_text(0.0) == "0 s"
+
+
+def test_what_replicates_differ_by_in_their_last_digits_is_no_interval() -> None:
+    values = [0.1 + 0.2, 0.3, 0.3]
+    table = measure_table(
+        pl.DataFrame(
+            [
+                {"measure": "share", "replicate": place, "value": value, "unit": ""}
+                for place, value in enumerate(values)
+            ]
+        )
+    )
+    assert [table.rows[0][place] for place in (1, 2)] == ["0.3000", "± 0"]
+    assert half_width_text(94.913, 1.234) == "± 1.2"
+    assert half_width_text(0.0, 1e-20) == "± 1.0e-20"

@@ -99,7 +99,7 @@ def measurement_table(campaign: Campaign) -> pl.DataFrame:
                 "loaded_min_s": None if found.pings is None else found.pings.min_s,
                 "rtt_iqr_s": _of_rtts(found.pings, interquartile_range),
                 "unloaded_rtt_s": means[1],
-                "rtt_difference_s": None if None in means else means[0] - means[1],  # type: ignore[operator]
+                "rtt_difference_s": _difference(*means),
                 "loaded_loss": _loss(found.pings),
                 "unloaded_loss": None if idle is None else _loss(idle.pings),
                 "variability": _of_rtts(found.pings, min_max_variability),
@@ -142,6 +142,10 @@ def interval_table(campaign: Campaign) -> pl.DataFrame:
 
 def _mean(found: Measurement | None) -> float | None:
     return None if found is None or found.pings is None else found.pings.mean_s
+
+
+def _difference(after: float | None, before: float | None) -> float | None:
+    return None if after is None or before is None else after - before
 
 
 def _of_rtts(pings: Pings | None, statistic: Callable[[Sequence[float]], float]) -> float | None:

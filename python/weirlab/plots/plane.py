@@ -91,8 +91,8 @@ def heat_map(
             "text": pl.String,
         },
     )
-    known = cells.get_column("value")
-    ends = domain or (float(known.min() or 0.0), float(known.max() or 1.0))  # type: ignore[arg-type]
+    known = cells.get_column("value").to_list()
+    ends = domain or (min(known, default=0.0), max(known, default=1.0))
     color = alt.Color(
         "value:Q",
         title=value_title,

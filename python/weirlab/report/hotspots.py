@@ -17,6 +17,7 @@ from weirlab.report.page import (
     Section,
     Table,
     figure,
+    half_width_text,
     mean_text,
     number,
     percent,
@@ -87,7 +88,7 @@ def _row(quantity: Quantity, *, several: bool) -> list[str]:
     cells = [quantity.name, _SPANS[quantity.span]]
     if interval is not None and interval.count > 1:
         half = interval.half_width * factor
-        cells += [mean_text(interval.mean * factor, half), f"± {number(half, 2)}"]
+        cells += [mean_text(interval.mean * factor, half), half_width_text(interval.mean * factor, half)]
     else:
         cells += [number(None if mean is None else mean * factor), *(["–"] if several else [])]
     ideal = "" if quantity.ideal is None else number(quantity.ideal * factor)

@@ -32,6 +32,7 @@ __all__ = [
     "Text",
     "Tone",
     "figure",
+    "half_width_text",
     "jinja2",
     "mean_text",
     "number",
@@ -219,13 +220,23 @@ def number(value: float | None, digits: int = 4) -> str:
 
 def mean_text(mean: float, half_width: float) -> str:
     """A mean to the place of the second digit of its interval's half width, as in 94.9 ± 1.2."""
-    if not math.isfinite(half_width) or half_width <= 0 or mean == 0:
+    if not math.isfinite(half_width) or half_width <= _ROUNDING * abs(mean) or mean == 0:
         return number(mean)
     rounded = float(f"{half_width:.1e}")  # 0.0999 has the magnitude of 0.10
     places = 1 - math.floor(math.log10(rounded))
     if places > 8:
         return number(mean)
     return f"{round(mean, places):,.{max(0, places)}f}".replace(",", "\u202f")
+
+
+def half_width_text(mean: float, half_width: float) -> str:
+    """The half width of an interval to two digits, as in ± 1.2. What replicates differ by in their last
+    binary digits alone is no spread."""
+    return f"± {number(half_width if half_width > _ROUNDING * abs(mean) else 0.0, 2)}"
+
+
+_ROUNDING = 1e-12
+"""A sum of thousands of numbers is rounded by less of itself."""
 
 
 def percent(ratio: float | None) -> str:

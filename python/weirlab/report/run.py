@@ -24,6 +24,7 @@ from weirlab.report.page import (
     Section,
     Table,
     figure,
+    half_width_text,
     mean_text,
     number,
     percent,
@@ -95,7 +96,11 @@ def measure_table(values: pl.DataFrame) -> Table:
         interval = mean_interval(known)
         cells = ["–"] * 4
         if interval is not None:
-            half = f"± {number(interval.half_width * factor, 2)}" if interval.count > 1 else "–"
+            half = (
+                half_width_text(interval.mean * factor, interval.half_width * factor)
+                if interval.count > 1
+                else "–"
+            )
             cells = [
                 mean_text(interval.mean * factor, interval.half_width * factor),
                 half,

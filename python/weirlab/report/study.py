@@ -20,6 +20,7 @@ from weirlab.report.page import (
     Table,
     Text,
     figure,
+    half_width_text,
     mean_text,
     number,
     percent,
@@ -135,15 +136,14 @@ def effect_table(study: Study) -> Table:
     factors = _factors(study)
     units = dict(study.measures.select("measure", "unit").unique().iter_rows())
     names = [name for name in study.scenario.measure if name in units]
-    largest = {
-        name: study.measures.filter(pl.col("measure") == name).get_column("value").abs().max() or 0.0
-        for name in names
-    }
-    shown = {name: display_unit(units[name], float(largest[name])) for name in names}  # type: ignore[arg-type]
-    values = {
+    values: dict[tuple[object, ...], list[float]] = {
         key: group.get_column("value").drop_nulls().to_list()
         for key, group in study.measures.group_by("point", "measure")
     }
+    shown = {}
+    for name in names:
+        told = [abs(value) for (_, measure), each in values.items() if measure == name for value in each]
+        shown[name] = display_unit(units[name], max(told, default=0.0))
     rows = []
     for point in study.points.iter_rows(named=True):
         cells = [str(point[factor]) for factor in factors] or [str(point["point"])]
@@ -156,7 +156,7 @@ def effect_table(study: Study) -> Table:
             text = number(interval.mean * factor)
             if interval.count > 1:
                 mean, half = interval.mean * factor, interval.half_width * factor
-                text = f"{mean_text(mean, half)} ± {number(half, 2)}"
+                text = f"{mean_text(mean, half)} {half_width_text(mean, half)}"
             if interval.count < len(study.seeds):
                 text += f" ({interval.count} of {len(study.seeds)})"
             cells.append(text)

@@ -35,7 +35,8 @@ def mean_interval(values: Sequence[float], *, confidence: float = 0.95) -> Inter
     count = len(values)
     if count == 0:
         return None
-    mean = math.fsum(values) / count
+    # Rounding puts the mean of equal values beside them.
+    mean = min(max(math.fsum(values) / count, min(values)), max(values))
     if count == 1:
         return Interval(mean, math.nan, math.nan, 1)
     variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
