@@ -11,7 +11,6 @@ interrupted goes on where it stopped when it is run into the same directory agai
 from __future__ import annotations
 
 import itertools
-import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -83,7 +82,7 @@ class Study:
         path = directory / _IMPOSSIBLE
         found = read_json(path)["combinations"] if path.exists() else []
         impossible = [Impossible(**each) for each in found]
-        many = math.prod(map(len, scenario.study.factors.values()))
+        many = sum(1 for _ in scenario.study.combinations())
         count = len(names) - len(impossible) * (len(names) // many)
         return _study(scenario, seeds, outcomes, manifest.provenance, count, impossible)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from weirlab.errors import ScenarioError
-from weirlab.scenario import loads
+from weirlab.scenario import load, loads
 from weirlab.scenario.combinations import combinations, level_names, possible
 from weirlab.scenario.design import design_rows
 from weirlab.study import Study, run_study
@@ -127,3 +127,63 @@ def test_a_spoilt_design_is_told_with_its_place(before, after, told):
         loads(BASE + DESIGN.replace(before, after))
     assert told in str(caught.value)
     assert "study.design.parameters" in str(caught.value)
+
+
+EXCLUDED = f"""
+study:
+  factors:
+    {LOAD}: [40 %, 80 %]
+    start: {{early: {{}}, late: {{traffic.load.start: 5 us}}, later: {{traffic.load.start: 9 us}}}}
+  exclude:
+    - {{{LOAD}: 80 %, start: [late, later]}}
+"""
+
+
+def test_what_a_study_excludes_is_no_point_of_it(tmp_path):
+    scenario = loads(BASE + EXCLUDED)
+    made = run_study(scenario, directory=tmp_path / "kept", threads=1)
+    assert made.complete
+    assert list(made.points.rows()) == [
+        (0, "40 %", "early"),
+        (1, "40 %", "late"),
+        (2, "40 %", "later"),
+        (3, "80 %", "early"),
+    ]
+    again = Study.load(tmp_path / "kept")
+    assert again.complete
+    assert again.points.equals(made.points)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "80 %, start",
+            "80 %, stat",
+            r"study\.exclude\.0\.stat: there is no factor 'stat'; did you mean 'start'",
+        ),
+        (
+            "[late, later]",
+            "[lat]",
+            r"study\.exclude\.0\.start: 'start' has no level 'lat'; did you mean 'late'",
+        ),
+        ("[late, later]", "[]", r"study\.exclude\.0\.start: write the name of a level, or a list of names"),
+        (
+            f"{{{LOAD}: 80 %, start: [late, later]}}",
+            "{start: [early, late, later]}",
+            r"study\.exclude: leaves no combination of levels",
+        ),
+    ],
+)
+def test_an_exclusion_of_what_is_not_there_is_told(old, new, said):
+    assert old in EXCLUDED
+    with pytest.raises(ScenarioError, match=said):
+        loads(BASE + EXCLUDED.replace(old, new))
+
+
+def test_the_study_of_estimators_asks_pathload_once_about_gathered_packets():
+    names = level_names(load("estimators"))
+    of_pathload = [each["hosts"] for each in names if each["estimator"] == "pathload"]
+    assert len(of_pathload) == 3 * 2 * 3
+    assert set(of_pathload) == {"ideal", "late", "gathered"}
+    assert len(names) == 6 * 3 * 2 * 5 - 12

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from weirlab.errors import Problem, ScenarioError
 from weirlab.scenario.layout import Layout
 from weirlab.scenario.measure import FlowMeasure
-from weirlab.scenario.plan import Binary, Goal, Mdr, Mlr, Search, Weir
+from weirlab.scenario.plan import Binary, Goal, Mdr, Mlr, Search, Study, Weir
 from weirlab.scenario.presets import PRESETS
 from weirlab.scenario.problems import did_you_mean, listed
 from weirlab.scenario.selecting import Fault, Where, traffic_amiss
@@ -179,7 +179,28 @@ def check_study(scenario: Scenario) -> list[Problem]:
                     problems.append(scenario.problem_at(path, NEEDS_FLOWS.format("study")))
             except ScenarioError as error:
                 problems += [_in_level(scenario, path, problem) for problem in error.problems]
-    return problems + _design_problems(scenario, base)
+    excluded = [scenario.problem_at(path, message) for path, message in _exclusions(scenario.study)]
+    return [*problems, *excluded, *_design_problems(scenario, base)]
+
+
+def _exclusions(study: Study) -> Iterator[Fault]:
+    """Faults of what a study leaves out."""
+    known = {factor: [level.name for level in levels] for factor, levels in study.factors.items()}
+    faults: list[Fault] = []
+    for i, each in enumerate(study.exclude):
+        for factor, names in each.items():
+            path: Where = ("study", "exclude", i, factor)
+            if factor not in known:
+                hint = did_you_mean(factor, known) or f"; there are {listed(known) or 'none'}"
+                faults.append((path, f"there is no factor '{factor}'{hint}"))
+                continue
+            for name in names:
+                if name not in known[factor]:
+                    hint = did_you_mean(name, known[factor]) or f"; there are {listed(known[factor])}"
+                    faults.append((path, f"'{factor}' has no level '{name}'{hint}"))
+    if not faults and study.exclude and next(study.combinations(), None) is None:
+        faults.append((("study", "exclude"), "leaves no combination of levels"))
+    yield from faults
 
 
 def _design_problems(scenario: Scenario, base: Scenario) -> list[Problem]:

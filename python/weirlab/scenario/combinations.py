@@ -3,7 +3,6 @@ design for each of them."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -60,8 +59,7 @@ def possible(scenario: Scenario, check: Callable[[Scenario], object]) -> tuple[l
     left_out: list[Impossible] = []
     problems: list[Problem] = []
     number = 0
-    for place, levels in enumerate(itertools.product(*study.factors.values())):
-        names = {factor: level.name for factor, level in zip(study.factors, levels, strict=True)}
+    for place, names, levels in study.combinations():
         assignments = {path: value for level in levels for path, value in level.assignments.items()}
         rows = list(_design_levels(study, place))
         try:
@@ -86,8 +84,7 @@ def level_names(scenario: Scenario) -> list[dict[str, str]]:
     """The levels of every point, in the order of their numbers. Nothing is checked."""
     study = _study(scenario)
     names = []
-    for place, levels in enumerate(itertools.product(*study.factors.values())):
-        factors = {factor: level.name for factor, level in zip(study.factors, levels, strict=True)}
+    for place, factors, _ in study.combinations():
         names += [factors | row for row in _design_levels(study, place)]
     return names
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -289,6 +291,36 @@ class _Factors:
         }
 
 
+def _read_names(value: object) -> tuple[str, ...]:
+    """Names of levels: one, or a list."""
+    names = value if isinstance(value, list | tuple) else [value]
+    if not names or any(isinstance(name, dict | list | tuple) for name in names):
+        raise UnitError(f"write the name of a level, or a list of names (got '{label(value)}')")
+    return tuple(map(label, names))
+
+
+class _Excluded:
+    """How pydantic reads and writes combinations of levels: the levels of each factor by its name."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        names = core_schema.no_info_plain_validator_function(_read_names)
+        given = core_schema.dict_schema(core_schema.str_schema(), names, min_length=1)
+        return core_schema.no_info_before_validator_function(
+            lambda value: dict(value) if isinstance(value, Named) else value,
+            core_schema.no_info_after_validator_function(Named, given),
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                lambda named: {factor: list(levels) for factor, levels in named.items()}
+            ),
+        )
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        name = {"type": ["string", "number", "boolean", "null"]}
+        levels = {"anyOf": [name, {"type": "array", "minItems": 1, "items": name}]}
+        return {"type": "object", "minProperties": 1, "additionalProperties": levels}
+
+
 class Study(Model):
     """Repetitions of the scenario over combinations of factor levels."""
 
@@ -296,7 +328,17 @@ class Study(Model):
     """Runs of each combination, with seeds one after the other."""
     factors: Annotated[Named[tuple[Level, ...]], _Factors()] = Named()
     """Levels by path, or by a name of your own where each level is a set of assignments."""
+    exclude: tuple[Annotated[Named[tuple[str, ...]], _Excluded()], ...] = ()
+    """Combinations that are left out: those that have one of the levels named of each factor named."""
     design: AnyDesign | None = None
     """Points in a space of parameters, for each combination of the factors. Absent: these alone."""
     impossible: Literal["refuse", "list"] = "refuse"
     """Combinations of factors that cannot be: the study is refused, or they are listed with the reason."""
+
+    def combinations(self) -> Iterator[tuple[int, dict[str, str], tuple[Level, ...]]]:
+        """The combinations of levels that are not left out: the place of each among all, the names of its
+        levels by factor, and the levels."""
+        for place, levels in enumerate(itertools.product(*self.factors.values())):
+            names = {factor: level.name for factor, level in zip(self.factors, levels, strict=True)}
+            if not any(all(names[factor] in told for factor, told in each.items()) for each in self.exclude):
+                yield place, names, levels

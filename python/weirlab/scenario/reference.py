@@ -148,6 +148,8 @@ def _value(hint: Any, place: str) -> str:
     if origin is Named:
         if arguments[0] == tuple[Level, ...]:
             return "levels by factor"
+        if arguments[0] == tuple[str, ...]:
+            return "names of levels by factor"
         return f"by name: {_value(arguments[0], place)}"
     if origin is tuple:
         several = "list of" if ... in arguments else "two:"
