@@ -239,3 +239,59 @@ traffic:
 run: {duration: 1 s, seed: 1}
 record: {bulk: {flow: bulk, by: flow, every: 50 ms}}
 """
+
+
+RAPID = "n: 80, rho: 3, estimator: {kind: trend}"
+PROBE = "source: {kind: pathload}, transport: {kind: udp}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ("{kind: reno}", "{kind: reno}, segment: 70 kB", "transport.segment"),
+        ("{kind: reno}", "{kind: reno}, initial_window: 2000000", "transport.initial_window"),
+        ("{kind: reno}", "{kind: reno}, window: 100 B", "transport.window"),
+        ("{kind: reno}", "{kind: reno}, send_buffer: 100 B", "transport.send_buffer"),
+        ("{kind: reno}", "{kind: reno}, delayed_ack: 2000000", "transport.delayed_ack"),
+        ("{kind: reno}", "{kind: reno}, delayed_ack_timeout: 61 s", "transport.delayed_ack_timeout"),
+        ("{kind: reno}", "{kind: reno}, min_rto: 61 s", "transport.min_rto"),
+        ("{kind: reno}", "{kind: cubic, c: 0}", "transport.congestion_control.c"),
+        ("{kind: reno}", "{kind: cubic, beta: 1}", "transport.congestion_control.beta"),
+        (
+            "{kind: reno}",
+            f"{{kind: rapid, {RAPID}}}, timestamps: false",
+            "transport.congestion_control.stamps",
+        ),
+        (
+            "{kind: reno}",
+            f"{{kind: rapid, {RAPID.replace('80', '2')}}}",
+            "transport.congestion_control.n",
+        ),
+        (
+            "{kind: reno}",
+            f"{{kind: rapid, {RAPID.replace('rho: 3', 'rho: 1')}}}",
+            "transport.congestion_control.rho",
+        ),
+        ("{kind: reno}", f"{{kind: rapid, {RAPID}, eta: 0}}", "transport.congestion_control.eta"),
+        (
+            "{kind: reno}",
+            f"{{kind: rapid, {RAPID}, initial_rate: 1 kbit/s}}",
+            "transport.congestion_control.initial_rate",
+        ),
+        ("{kind: bulk}", "{kind: bulk, size: 2000000000 MB}", "source.size"),
+        ("{kind: bulk}", "{kind: bulk, stop: 1 s}, start: 1.5 s", None),
+        ("streams: 2", "streams: 2, adapter: {coalescing: 0 s}", "adapter.coalescing"),
+    ],
+)
+def test_a_fault_that_only_the_core_sees_is_told_with_the_field_of_the_file(
+    old: str, new: str, place: str | None
+) -> None:
+    text = TEXT.replace(old, new, 1)
+    if place is None:
+        loads(text).resolve()
+        return
+    with pytest.raises(ScenarioError) as caught:
+        loads(text).resolve()
+    (problem,) = caught.value.problems
+    assert problem.path == f"traffic.bulk.{place}", str(problem)
+    assert problem.line is not None

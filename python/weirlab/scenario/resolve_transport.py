@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from weirlab.scenario.base import Model
@@ -23,10 +24,7 @@ def connections(
     """The connections of an entry of traffic that TCP carries: `streams` of each sender to its receiver."""
     assert isinstance(traffic.transport, Tcp)
     at = f"/traffic/{index}/tcp"
-    origins[at] = ("traffic", name)
-    origins[f"{at}/config"] = ("traffic", name, "transport")
-    origins[f"{at}/hosts/adapter_frames"] = ("traffic", name, "adapter", "queue")
-    origins[f"{at}/hosts/timers"] = ("traffic", name, "timing")
+    _note_origins(origins, at, ("traffic", name, "transport"), name, _OF_TCP)
     links: list[Port] = []
     listed: list[dict[str, Any]] = []
     for flow in flows_of(traffic, layout):
@@ -36,7 +34,7 @@ def connections(
         if load is None:
             continue
         for _ in range(traffic.streams):
-            origins[f"{at}/list/{len(listed)}/load"] = ("traffic", name, "source")
+            _note_ends(origins, f"{at}/list/{len(listed)}", traffic, name)
             listed.append(
                 {
                     "from": flow.source,
@@ -50,6 +48,91 @@ def connections(
     return {"config": tcp_spec(traffic.transport, slowest), "hosts": _hosts(traffic), "list": listed}
 
 
+_OF_TCP = {
+    "segment_bytes": "segment",
+    "initial_window_segments": "initial_window",
+    "receive_buffer_bytes": "window",
+    "send_buffer_bytes": "send_buffer",
+    "delayed_ack_segments": "delayed_ack",
+    "delayed_ack_timeout_ps": "delayed_ack_timeout",
+    "min_rto_ps": "min_rto",
+    "arrival_stamps_ps": "congestion_control/stamps",
+    "congestion_control": "congestion_control",
+    "congestion_control/c": "congestion_control/c",
+    "congestion_control/beta": "congestion_control/beta",
+    "congestion_control/ramp/packets": "congestion_control/n",
+    "congestion_control/ramp/rho": "congestion_control/rho",
+    "congestion_control/ramp/rates": "congestion_control/rates",
+    "congestion_control/denoising": "congestion_control/denoising",
+    "congestion_control/denoising/within_ps": "congestion_control/denoising/within",
+    "congestion_control/estimator": "congestion_control/estimator",
+    **{
+        f"congestion_control/estimator/{field}": f"congestion_control/estimator/{field}"
+        for field in ("excursion", "sum", "weight", "factor", "tolerance_gaps")
+    },
+    "congestion_control/estimator/bottleneck_bps": "congestion_control/estimator/bottleneck",
+    "congestion_control/rate/tau_ps": "congestion_control/tau",
+    "congestion_control/rate/eta": "congestion_control/eta",
+    "congestion_control/rate/beta": "congestion_control/beta",
+    "congestion_control/rate/initial_bps": "congestion_control/initial_rate",
+    "congestion_control/rate/least_bps": "congestion_control/least_rate",
+    "congestion_control/rate/most_bps": "congestion_control/most_rate",
+    "congestion_control/rate/start_packets": "congestion_control/start",
+    "congestion_control/rate/backlog": "congestion_control/backlog",
+    "congestion_control/rate/backlog/elasticity": "congestion_control/backlog/elasticity",
+    "congestion_control/repair_bps": "congestion_control/repair_rate",
+}
+"""Fields of a transport by the parts of the settings of a connection that they become."""
+_OF_PROBERS = {
+    "frame_bytes": "payload",
+    "measurements": "measurements",
+    "method/packets": "packets",
+    "method/streams": "streams",
+    "method/gap_ps": "gap",
+    "method/share": "share",
+    "method/resolution_bps": "resolution",
+    "method/most_bps": "most_rate",
+    "method/bulks": "bulks",
+    "method/stable": "stable",
+    "method/dispersion_ps": "dispersion",
+}
+"""Fields of an estimator by the parts of its settings that they become."""
+_OF_HOSTS = {
+    "adapter_frames": ("adapter", "queue"),
+    "coalescing_ps": ("adapter", "coalescing"),
+    "timers": ("timing",),
+    "timers/late": ("timing", "late"),
+}
+
+
+def _note_origins(
+    origins: dict[str, Where], at: str, config: Where, name: str, fields: Mapping[str, str]
+) -> None:
+    """Where the settings `at` come from: from `config`, and its `fields`."""
+    origins[at] = ("traffic", name)
+    origins[f"{at}/config"] = config
+    for part, field in fields.items():
+        origins[f"{at}/config/{part}"] = (*config, *field.split("/"))
+    for part, path in _OF_HOSTS.items():
+        origins[f"{at}/hosts/{part}"] = ("traffic", name, *path)
+
+
+def _note_ends(origins: dict[str, Where], at: str, traffic: Traffic, name: str) -> None:
+    """Where the ends, the times and the load of a connection or an estimator come from."""
+    of_bulk = isinstance(traffic.source, Bulk) and traffic.source.stop is not None and traffic.stop is None
+    parts: dict[str, Where] = {
+        "from": ("from",),
+        "to": ("to",),
+        "start_ps": ("start",),
+        "stop_ps": ("source", "stop") if of_bulk else ("stop",),
+        "load": ("source",),
+        "load/bytes": ("source", "size"),
+        "load/write_size/fixed": ("source", "payload"),
+    }
+    for part, path in parts.items():
+        origins[f"{at}/{part}"] = ("traffic", name, *path)
+
+
 def probers(
     name: str, traffic: Traffic, layout: Layout, duration_ps: int, index: int, origins: dict[str, Where]
 ) -> dict[str, Any]:
@@ -57,13 +140,10 @@ def probers(
     source = traffic.source
     assert isinstance(source, Probing)
     at = f"/traffic/{index}/probers"
-    origins[at] = ("traffic", name)
-    origins[f"{at}/config"] = ("traffic", name, "source")
-    for field, part in (("packets", "packets"), ("streams", "streams"), ("bulks", "bulks")):
-        origins[f"{at}/config/method/{field}"] = ("traffic", name, "source", part)
-    origins[f"{at}/hosts/adapter_frames"] = ("traffic", name, "adapter", "queue")
-    origins[f"{at}/hosts/timers"] = ("traffic", name, "timing")
+    _note_origins(origins, at, ("traffic", name, "source"), name, _OF_PROBERS)
     flows = flows_of(traffic, layout)
+    for place in range(len(flows)):
+        _note_ends(origins, f"{at}/list/{place}", traffic, name)
     ports = [port for flow in flows if (port := layout.host_port(flow.source)) is not None]
     slowest = min(ports, key=lambda port: port.rate_bps, default=None)
     link_bps = 10**9 if slowest is None else slowest.rate_bps
