@@ -58,6 +58,34 @@ def test_a_point_of_a_study_is_what_the_point_alone_is(scenario):
     assert_frame_equal(among, alone, check_dtypes=False)
 
 
+def test_a_point_of_a_design_is_translated_once_for_its_check_its_run_and_its_measures(monkeypatch):
+    from weirlab.scenario import resolve
+
+    calls = []
+    real = resolve._translated
+    monkeypatch.setattr(resolve, "_translated", lambda given: calls.append(given) or real(given))
+    design = {
+        "kind": "latin-hypercube",
+        "points": 4,
+        "parameters": {"queues.out.limit": {"between": "3000 B .. 100000 B"}},
+    }
+    scenario = loads(SCENARIO, {"study.design": design, "study.factors.buffer": None})
+    calls.clear()
+    study = run_study(scenario)
+    assert study.points.height == 12
+    combinations = 3
+    assert len(calls) == 1 + 2 * combinations + study.points.height, (
+        "the base, each combination and its first point"
+    )
+
+
+def test_what_was_translated_last_is_taken_for_no_other_scenario():
+    first = loads(SCENARIO).assign({"study": None})
+    second = first.model_copy(update={"queues": first.queues.__class__({})})
+    assert first.resolve().spec_json != second.resolve().spec_json
+    assert first.resolve().spec_json == loads(SCENARIO).resolve().spec_json
+
+
 def test_more_load_loses_more_and_a_larger_buffer_less(scenario):
     study = run_study(scenario)
     loss = (

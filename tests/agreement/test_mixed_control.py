@@ -130,7 +130,7 @@ def test_streams_of_tcp_heed_the_marks_of_a_shared_memory() -> None:
         (control("qcn"), "control.qcn: the slotted engine has no QCN"),
         (control("dcqcn"), "control.dcqcn: the slotted engine has no DCQCN"),
         ({"queues": {"out": MARKING}}, "queues: the slotted engine marks no frames"),
-        (TCP, "the slotted engine needs traffic, and all frames of one size"),
+        (TCP, "the slotted engine needs traffic with sources of frames, all of one size"),
     ],
 )
 def test_the_slotted_engine_says_what_it_does_not_have(changes: dict[str, object], told: str) -> None:

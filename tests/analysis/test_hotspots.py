@@ -6,7 +6,7 @@ import pytest
 
 from weirlab.analysis.hotspots import hotspot_facts
 from weirlab.errors import ScenarioError
-from weirlab.scenario import Scenario, loads
+from weirlab.scenario import Scenario, load, loads
 from weirlab.scenario.resolve import translated
 
 SWITCH = """
@@ -154,6 +154,22 @@ def test_any_number_of_hotspots_stands_beside_each_other():
         ("{kind: input-generated, at: host-0}", "write either 'degree' or 'flows'"),
         ("{kind: input-generated, at: host-0, degree: 8 %, mean_burst: 0}", "at least one frame"),
         ("{kind: input-generated, at: host-0, flows: [{from: host-77}]}", "no node is called 'host-77'"),
+        (
+            "{kind: input-generated, at: host-0, flows: []}",
+            "hotspots.hot.flows: is empty: write who sends, such as [{from: host-1, load: 50 %}",
+        ),
+        (
+            "{kind: input-generated, at: host-0, flows: [{from: host-1, load: 20 %}, {from: 'host-[1-3]'}]}",
+            "hotspots.hot.flows.0.from: all of these hosts are named again below",
+        ),
+        (
+            "{kind: input-generated, at: host-0, own: true, flows: [{from: host-1}]}",
+            "hotspots.hot.own: stands beside 'flows': name 'host-0' there, or leave this out",
+        ),
+        (
+            "{kind: output-generated, at: host-0, severity: 0.9}",
+            "hotspots.hot.severity: only what is above 1",
+        ),
     ],
 )
 def test_a_hotspot_that_cannot_be_is_told_with_its_place(hotspot, told):
@@ -188,7 +204,7 @@ def test_a_hot_host_among_its_own_sources_is_told():
     (told,) = remarks("  hot: {kind: output-generated, at: host-0, severity: 4.25, degree: 8 %}")
     assert told == (
         "a degree of 0.08 stands for 3 of 32 hosts; host-0 is among the first 3 and does not send to itself, "
-        "so that 2 make it: 6.25%"
+        "so that 2 make it: 6.25%; 'sources' instead of 'degree' can name 3 others"
     )
     assert not remarks("  hot: {kind: output-generated, at: host-9, severity: 4.25, degree: 25 %}")
 
@@ -212,15 +228,16 @@ def test_two_services_of_one_output_at_a_time_are_told_and_the_later_entry_holds
 def test_hosts_of_two_hotspots_at_a_time_are_told():
     two = (
         "  one: {kind: input-generated, at: host-20, degree: 25 %}\n"
-        "  two: {kind: input-generated, at: host-30, degree: 25 %}"
+        "  two: {kind: input-generated, at: host-30, degree: 25 %, window: 1.024 ms .. 3.2768 ms}"
     )
-    first, second = remarks(two)
+    change, first, second = remarks(two)
+    assert change.startswith("loads or services change at 1.024 ms in its window")
     assert first.startswith(
-        "8 of its hosts are hosts of 'two' as well from 0 s to 3.2768 ms: they send to host-30"
+        "8 of its hosts are hosts of 'two' as well from 1.024 ms to 3.2768 ms: they send to host-30"
     )
     assert "send to host-30 alone then, as the later entry says" in second
     both = remarks(two.replace("host-30, ", "host-30, background: continues, "))
-    assert all("both loads together are more than a line carries" in told for told in both)
+    assert len([told for told in both if "both loads together are more than a line carries" in told]) == 2
 
 
 def test_a_severity_that_another_hotspot_changes_is_told():
@@ -244,3 +261,145 @@ def test_a_hotspot_that_another_overlaps_in_part_has_no_one_maximum():
     assert all(
         each.steady for each in hotspot_facts(scenario(first + other.replace("%s", "512 us .. 2.048 ms")))
     )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        (
+            "kind: output-generated, at: host-0, service: 20 %, window: 1.024 ms .. 2.048 ms",
+            "kind: output-generated, at: host-0, service: 50 %",
+            "says what host-0 serves in all of its time",
+        ),
+        (
+            "kind: input-generated, at: host-0, flows: [{from: host-1}]",
+            "kind: input-generated, at: host-0, flows: [{from: 'host-[1-2]', load: 50 %}]",
+            "has all of its hosts send to host-0 alone in all of its time: name other hosts in 'flows'",
+        ),
+    ],
+    ids=["outputs", "inputs"],
+)
+def test_a_hotspot_of_which_a_later_one_leaves_nothing_is_refused(first, second, told):
+    refused = problems(f"  one: {{{first}}}\n  two: {{{second}}}")
+    assert f"hotspots.one: has no effect: 'two', a later entry, {told}" in refused
+    facts = hotspot_facts(scenario(f"  two: {{{second}}}\n  one: {{{first}}}"))
+    assert [fact.name for fact in facts] == ["two", "one"], "the other way round something is left"
+
+
+def test_a_host_of_several_flows_has_the_load_of_the_last_one_and_that_is_told():
+    flows = "[{from: 'host-[1-4]', load: 10 %}, {from: host-3}]"
+    hot = f"  hot: {{kind: input-generated, at: host-0, flows: {flows}}}"
+    loads = {each["from"]: each["departures"]["load"] for each in spec(hot)["traffic"][-1]["sources"]}
+    assert loads == {1: 0.1, 2: 0.1, 3: 1.0, 4: 0.1}
+    assert remarks(hot) == ["host-3 of 'flows.0' stands in a later entry as well, whose load counts"]
+
+
+def test_a_hot_host_in_its_own_flows_is_told():
+    (told,) = remarks("  hot: {kind: input-generated, at: host-0, flows: [{from: '@hosts', load: 5 %}]}")
+    assert told.startswith("host-0 is among its own sources")
+
+
+def test_background_that_goes_on_beside_a_full_line_is_told():
+    hot = "  hot: {kind: input-generated, at: host-0, degree: 25 %, background: continues}"
+    (told,) = remarks(hot)
+    assert told.startswith("8 of its hosts are asked for up to 1.85 line rates, as their background goes on")
+    assert not remarks(
+        "  hot: {kind: input-generated, at: host-0, background: continues, "
+        "flows: [{from: host-1, load: 15 %}]}"
+    )
+
+
+def test_a_window_that_outlasts_the_run_is_cut_to_it():
+    """Its middle would lie after the run, where nothing is offered."""
+    hot = "  hot: {kind: output-generated, at: host-0, severity: 4.25, window: 1.024 ms .. 20 ms}"
+    (fact,) = hotspot_facts(scenario(hot))
+    assert fact.severity == pytest.approx(4.25, rel=1e-6)
+    assert fact.remarks == ("its window goes on to 20 ms, and the run ends at 3.2768 ms",)
+    (service,) = spec(hot)["switching"]["services"]
+    assert service["to_ps"] == 3_276_800_000
+
+
+def test_traffic_that_cannot_be_kept_off_a_hot_output_is_told():
+    incast = (
+        '  incast: {from: "host-[8-9]", to: host-0, source: {kind: bursts, load: 5 %, frame_size: 64 B}}\n'
+    )
+    text = SWITCH.replace("run: {", f"{incast}run: {{")
+    hot = "hotspots:\n  hot: {kind: output-generated, at: host-0, service: 5 %, sources: 'host-[1-3]'}"
+    (fact,) = hotspot_facts(loads(text + hot))
+    assert fact.remarks == (
+        "host-8, host-9 send to host-0 all the same: only uniform traffic that has other "
+        "destinations is kept off it",
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {"hotspots.hot.window": "200 us .. 3276.8 us"},
+            "hotspots.hot.window: the start is a whole number of slots of 51.2 ns in the slotted engine: "
+            "write 199.9872 us or 200.0384 us (got 200 us)",
+        ),
+        (
+            {"hotspots.hot.window": "204.8 us .. 1 ms"},
+            "hotspots.hot.window: the end is a whole number of slots of 51.2 ns in the slotted engine: write "
+            "999.9872 us or 1.0000384 ms (got 1 ms)",
+        ),
+        (
+            {
+                "hotspots.hot": {
+                    "kind": "input-generated",
+                    "at": "host-0",
+                    "degree": "25 %",
+                    "window": "200 us .. 1024 us",
+                }
+            },
+            "hotspots.hot.window: the start is a whole number of slots",
+        ),
+        (
+            {
+                "hotspots.hot": {
+                    "kind": "input-generated",
+                    "at": "host-0",
+                    "degree": "25 %",
+                    "window": "204.8 us .. 1 ms",
+                }
+            },
+            "hotspots.hot.window: the start is a whole number of slots",
+        ),
+        (
+            {
+                "hotspots.hot": {
+                    "kind": "input-generated",
+                    "at": "host-0",
+                    "degree": "25 %",
+                    "frame_size": "1500 B",
+                }
+            },
+            "hotspots.hot.frame_size: the slotted engine takes frames of one size: write 64 B, as "
+            "'background' has ('hotspot-hot' has 1.5 kB)",
+        ),
+        (
+            {"run.duration": "3 ms", "hotspots.hot.window": None},
+            "run.duration: the duration is a whole number of slots of 51.2 ns in the slotted engine: write "
+            "2.9999616 ms or 3.0000128 ms (got 3 ms)",
+        ),
+        (
+            {"network.link.delay": "1 ns"},
+            "network.link.delay: the delay of a link is a whole number of slots of 51.2 ns in the slotted "
+            "engine: write 51.2 ns (got 1 ns)",
+        ),
+        (
+            {"record.outputs.every": "50 us"},
+            "record.outputs.every: an interval is a whole number of slots",
+        ),
+        (
+            {"traffic.background.source": {"kind": "constant", "load": "30 %", "frame_size": "64 B"}},
+            "traffic.background.source: constant gaps are whole numbers of slots of 51.2 ns",
+        ),
+    ],
+)
+def test_what_is_no_whole_number_of_slots_is_told_with_its_field_and_what_to_write(changes, told):
+    with pytest.raises(ScenarioError) as refused:
+        load("zrl-og").assign({"measure": None, **changes})
+    assert told in str(refused.value)

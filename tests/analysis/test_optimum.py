@@ -141,6 +141,14 @@ def test_levels_are_compared_over_their_combinations(optimum):
     assert types.get_column("demand").to_list() == pytest.approx([(13508.9), 900], rel=1e-3)
 
 
+def test_a_level_without_an_optimal_point_has_an_interval_with_a_width(optimum):
+    """Three combinations of 60 points each: Wilson's interval of none in 180."""
+    nothing = replace(optimum, combinations=optimum.combinations.with_columns(optimal=pl.lit(0.0)))
+    row = nothing.by_level().filter(factor="type", level="IG").row(0, named=True)
+    assert (row["optimal"], row["low"]) == (0.0, 0.0)
+    assert row["high"] == pytest.approx(0.0209, abs=1e-4)
+
+
 def test_the_report_has_the_regions_in_units_and_theory_beside_the_simulation(scenario, made, optimum):
     sections, plots = sensitivity_sections(made)
     assert [section.title for section in sections] == ["Sensitivity", "Where the optimum lies"]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from weirlab.stats.robust import fit_robust_line, ratio_interval, wilson_interval
+from weirlab.stats import mean_interval
+from weirlab.stats.robust import fit_robust_line, mean_share_interval, ratio_interval, wilson_interval
 
 
 def test_a_line_is_found_whatever_a_quarter_of_the_points_say():
@@ -72,3 +73,55 @@ def test_intervals_of_ratios_hold_the_truth_as_often_as_they_say():
 def test_a_ratio_to_what_may_be_nothing_is_refused():
     with pytest.raises(ValueError, match="a divisor that may be 0"):
         ratio_interval((0.5, 0.4, 0.6), (0.1, 0.0, 0.2))
+
+
+def test_the_mean_of_shares_that_do_not_scatter_is_as_certain_as_all_their_trials():
+    assert mean_share_interval([0.0, 0.0], [60, 40]) == pytest.approx(wilson_interval(0, 100))
+    assert mean_share_interval([1.0] * 3, [10] * 3) == pytest.approx(wilson_interval(30, 30))
+    assert mean_share_interval([0.25], [40]) == pytest.approx(wilson_interval(10, 40))
+    assert mean_share_interval([0.2] * 5, [10] * 5) == pytest.approx(wilson_interval(10, 50))
+
+
+def test_the_mean_of_shares_that_scatter_is_as_certain_as_the_mean_of_values():
+    """In the middle, where neither end of [0, 1] is near."""
+    shares = list(0.5 + 0.2 * np.sin(np.arange(60.0)))
+    usual = mean_interval(shares)
+    low, high = mean_share_interval(shares, [1000] * 60)
+    assert (low, high) == pytest.approx((usual.low, usual.high), rel=0.01)
+
+
+def test_intervals_of_a_mean_share_stay_within_0_and_1_and_have_a_width():
+    chance = np.random.default_rng(3)
+    for _ in range(300):
+        count = int(chance.integers(1, 12))
+        shares = (chance.binomial(20, chance.random(count) ** 6, count) / 20).tolist()
+        low, high = mean_share_interval(shares, [20] * count)
+        assert 0 <= low <= sum(shares) / count <= high <= 1
+        assert high - low > 0.001
+
+
+def held_of_1000(count: int, trials: int) -> tuple[int, int]:
+    """How often an interval holds a mean share of 6 % that scatters widely, and that of values does."""
+    chance = np.random.default_rng(11)
+    held = usual = 0
+    for _ in range(1000):
+        shares = (chance.binomial(trials, chance.beta(0.3, 4.7, count)) / trials).tolist()
+        low, high = mean_share_interval(shares, [trials] * count)
+        held += low <= 0.06 <= high
+        values = mean_interval(shares)
+        usual += values.low <= 0.06 <= values.high
+    return held, usual
+
+
+def test_intervals_of_small_mean_shares_hold_the_truth_more_often_than_those_of_values():
+    held, usual = held_of_1000(count=33, trials=152)
+    assert held > usual
+    assert held >= 925
+    few, usual_of_few = held_of_1000(count=8, trials=60)
+    assert few > usual_of_few + 50
+
+
+@pytest.mark.parametrize(("shares", "trials"), [([], []), ([0.5], [0]), ([1.5], [3]), ([0.1, 0.2], [4])])
+def test_shares_that_cannot_be_have_no_interval(shares, trials):
+    with pytest.raises(ValueError, match="share"):
+        mean_share_interval(shares, trials)

@@ -16,7 +16,7 @@ from weirlab.scenario.layout import Layout, layout_of, plan_network
 from weirlab.scenario.measure import Utilisation
 from weirlab.scenario.problems import listed
 from weirlab.scenario.resolve import translated
-from weirlab.scenario.resolve_hotspots import degree_hosts
+from weirlab.scenario.resolve_hotspots import degree_hosts, hosts_of_flows
 from weirlab.theory.hotspot import Hotspot, degree_class, severity_class
 from weirlab.units import Span
 
@@ -162,6 +162,8 @@ def _facts(
                 else []
             ),
             *_asked_and_got(hotspot, severity, makers, hosts, layout),
+            *_not_kept_off(hotspot, makers, hosts, spec, layout),
+            *_own_words(name, hotspot, spec, layout),
             *_company(name, hotspots, spec),
         ),
     )
@@ -220,10 +222,72 @@ def _asked_and_got(
         return
     count = degree_hosts(layout, hotspot.degree)
     text = f"a degree of {hotspot.degree:.3g} stands for {count} of {len(hosts)} hosts"
+    hint = ""
     if len(makers) < count:
         text += f"; {hotspot.at} is among the first {count} and does not send to itself, so that"
         text += f" {len(makers)} make it"
-    yield f"{text}: {len(makers) / len(hosts):.2%}"
+        if isinstance(hotspot, OutputGenerated) and len(hosts) > count:
+            hint = f"; 'sources' instead of 'degree' can name {count} others"
+    yield f"{text}: {len(makers) / len(hosts):.2%}{hint}"
+
+
+def _not_kept_off(
+    hotspot: AnyHotspot, makers: set[int], hosts: list[int], spec: Mapping[str, Any], layout: Layout
+) -> Iterator[str]:
+    """Hosts that send to an output-generated hotspot although they are not named."""
+    if isinstance(hotspot, InputGenerated) or (hotspot.sources is None and hotspot.degree is None):
+        return
+    if hotspot.sources is not None:
+        named = set(layout.host_ids(hotspot.sources))
+    else:
+        assert hotspot.degree is not None
+        named = set(hosts[: degree_hosts(layout, hotspot.degree)])
+    rushing = {
+        source["from"]
+        for entry in spec["traffic"]
+        if entry["name"].startswith("hotspot-")
+        for source in entry["sources"]
+    }
+    if others := sorted(makers - named - rushing):
+        names = listed([layout.nodes[host] for host in others], 3)
+        yield (
+            f"{names} send{'s' if len(others) == 1 else ''} to {hotspot.at} all the same: only uniform "
+            "traffic that has other destinations is kept off it"
+        )
+
+
+def _own_words(name: str, hotspot: AnyHotspot, spec: Mapping[str, Any], layout: Layout) -> Iterator[str]:
+    """What an entry says that may not be meant."""
+    end = spec["run"]["duration_ps"]
+    if hotspot.window is not None and hotspot.window.high.ps > end:
+        yield f"its window goes on to {hotspot.window.high}, and the run ends at {Span(end)}"
+    if not isinstance(hotspot, InputGenerated):
+        return
+    if hotspot.flows is not None:
+        named = hosts_of_flows(hotspot.flows, layout)
+        for i, senders in enumerate(named):
+            again = [host for host in senders if any(host in later for later in named[i + 1 :])]
+            if again:
+                names = listed([layout.nodes[host] for host in again], 3)
+                yield (
+                    f"{names} of 'flows.{i}' stand{'s' if len(again) == 1 else ''} in a later entry as well, "
+                    "whose load counts"
+                )
+    loads = _loads(name, spec)
+    hot = layout.nodes.index(hotspot.at)
+    if hot in loads and not hotspot.own:
+        yield f"{hotspot.at} is among its own sources: its line carries what it sends to itself both ways"
+    if hotspot.background == "continues":
+        begin, stop = window_ps(hotspot, spec)
+        offered: dict[int, float] = {}
+        for sender, receivers, load in demands(spec, layout, (begin + stop) / 2):
+            offered[sender] = offered.get(sender, 0.0) + load * len(receivers)
+        over = [offered[host] for host in loads if offered.get(host, 0.0) > 1.0 + 1e-9]
+        if over:
+            yield (
+                f"{len(over)} of its hosts are asked for up to {max(over):.3g} line rates, as their "
+                "background goes on: severity and degree count what is offered, not what their lines carry"
+            )
 
 
 def _company(name: str, hotspots: Mapping[str, AnyHotspot], spec: Mapping[str, Any]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from weirlab.runs import resolve
 from weirlab.scenario import Scenario
 from weirlab.scenario.combinations import possible
 from weirlab.scenario.design import LatinHypercube
-from weirlab.stats import mean_interval
+from weirlab.stats.robust import mean_share_interval
 from weirlab.stats.sensitivity import RankCorrelation, rank_correlation
 
 __all__ = ["BEST", "FED", "WITHIN", "Optimum", "optimum_of"]
@@ -69,22 +69,22 @@ class Optimum:
 
     def by_level(self) -> pl.DataFrame:
         """For each level of each factor the mean of the share of optimal points over its combinations, with
-        its 95 % interval: columns `factor`, `level`, `combinations`, `optimal`, `low`, `high`, `fed`,
-        `demand` (median)."""
+        its 95 % interval (`mean_share_interval`): columns `factor`, `level`, `combinations`, `optimal`,
+        `low`, `high`, `fed`, `demand` (median)."""
         rows = []
         own = {"points", "fed", "optimal", "throughput_max", "sources", "service", "severity", "demand"}
         for factor in [name for name in self.combinations.columns if name not in own]:
             for (level,), group in self.combinations.group_by(factor, maintain_order=True):
-                interval = mean_interval(group.get_column("optimal").to_list())
-                assert interval is not None
+                shares = group.get_column("optimal").to_list()
+                low, high = mean_share_interval(shares, group.get_column("points").to_list())
                 rows.append(
                     {
                         "factor": factor,
                         "level": level,
                         "combinations": group.height,
-                        "optimal": interval.mean,
-                        "low": interval.low if interval.count > 1 else None,
-                        "high": interval.high if interval.count > 1 else None,
+                        "optimal": group.get_column("optimal").mean(),
+                        "low": low,
+                        "high": high,
                         "fed": group.get_column("fed").mean(),
                         "demand": group.get_column("demand").median(),
                     }

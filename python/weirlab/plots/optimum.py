@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from weirlab.analysis.optimum import SLICES, Optimum
+from weirlab.plots.names import axis_title
 from weirlab.plots.plane import AxisOf, heat_map
 from weirlab.plots.style import Plot, altair, finished, series_colors
 from weirlab.scenario.design import ParameterRange
@@ -80,7 +81,7 @@ def _plane(points: pl.DataFrame, across: str, up: str, ranges: dict[str, Paramet
         x=_axis(across, ranges[across]),
         y=_axis(up, ranges[up]),
         values=[[values.get((x, y), math.nan) for x in range(SLICES)] for y in range(SLICES)],
-        value_title="share",
+        value_title="share of points",
         domain=(0.0, 1.0),
         labels=True,
         note="The two parameters on which the optimum depends most; all others and all traffic"
@@ -97,9 +98,8 @@ def _axis(name: str, given: ParameterRange) -> AxisOf:
     logarithmic = given.scale == "logarithmic"
     parts = [(place + 0.5) / SLICES for place in range(SLICES)]
     levels = [low * (high / low) ** part if logarithmic else low + part * (high - low) for part in parts]
-    short = name.rsplit(".", 1)[-1]
     shown = [float(f"{level:.3g}") for level in levels]
-    return AxisOf(f"{short} [{unit}]" if unit else short, shown, logarithmic)
+    return AxisOf(axis_title(name, unit), shown, logarithmic)
 
 
 def _words(text: str) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from weirlab.analysis.boundaries import Boundary, Side
+from weirlab.plots.names import axis_title
 from weirlab.plots.plane import AxisOf, Line, heat_map
 from weirlab.plots.style import LIGHT, WIDTH, Plot, altair, finished, scaled, series_colors
 from weirlab.stats import mean_interval
@@ -24,6 +25,8 @@ SERIES = 6
 """Most series side by side, as many as there are colours; more factors make panels below each other."""
 PANELS = 6
 """Most panels of one plot."""
+WIDE = 10
+"""How many times the least level the greatest is where an axis is logarithmic."""
 _KINDS = {"ps": "time", "B": "bytes", "bit/s": "rate"}
 
 
@@ -136,7 +139,7 @@ def _side(points: pl.DataFrame, factor: str) -> Side:
     if min(levels.values()) < 0 or not (positive := [level for level in levels.values() if level > 0]):
         return Side(factor, levels, logarithmic=False)
     least, most = positive[0], positive[-1]
-    if most < 10 * least:
+    if most < WIDE * least:
         return Side(factor, levels, logarithmic=False)
     if len(positive) == len(levels):
         return Side(factor, levels, logarithmic=True)
@@ -145,11 +148,8 @@ def _side(points: pl.DataFrame, factor: str) -> Side:
 
 
 def _axis(points: pl.DataFrame, side: Side) -> AxisOf:
-    unit = _amounts(_order(points, side.factor))[1]
-    title = side.factor.rsplit(".", 1)[-1]
-    return AxisOf(
-        f"{title} [{unit}]" if unit else title, list(side.levels.values()), side.logarithmic, side.zero
-    )
+    title = axis_title(side.factor, _amounts(_order(points, side.factor))[1])
+    return AxisOf(title, list(side.levels.values()), side.logarithmic, side.zero)
 
 
 def _words(text: str) -> list[str]:
@@ -219,7 +219,7 @@ def _plot(
             names,
             order,
             f"{name} [{rows.item(0, 'unit')}]" if rows.item(0, "unit") else name,
-            (f"{title} [{axis_unit}]" if axis_unit else title) if panel == panels[-1] else None,
+            axis_title(across, axis_unit) if panel == panels[-1] else None,
             ends if cut or len(panels) > 1 else None,
         )
         charts.append(chart.properties(title=panel) if panel else chart)
@@ -245,7 +245,7 @@ def _panel(
     alt = altair()
     to_scale = "x" in rows.columns
     if to_scale:
-        x = alt.X("x:Q", title=x_title, scale=alt.Scale(zero=False))
+        x = alt.X("x:Q", title=x_title, **_across(sorted(_amounts(order)[0].values())))
     else:
         axis = alt.Axis(labelAngle=0, grid=False)
         x = alt.X("level:N", title=x_title, sort=list(order), axis=axis, scale=alt.Scale(padding=0.3))
@@ -274,6 +274,17 @@ def _panel(
             .encode(y="mean:Q", description="text:N")
         )
     return alt.layer(*layers)
+
+
+def _across(levels: Sequence[float]) -> dict[str, Any]:
+    """Scale and axis of growing levels: logarithmic, with a mark at each, where they lie far apart."""
+    alt = altair()
+    if levels[0] <= 0 or levels[-1] < WIDE * levels[0]:
+        return {"scale": alt.Scale(zero=False)}
+    room = (levels[-1] / levels[0]) ** 0.02
+    scale = alt.Scale(type="log", domain=[levels[0] / room, levels[-1] * room], nice=False)
+    values = {"values": list(levels)} if len(levels) <= 12 else {}
+    return {"scale": scale, "axis": alt.Axis(format="~r", **values)}
 
 
 def _columns(names: Sequence[str]) -> int:

@@ -211,6 +211,7 @@ _CONFIG: Mapping[str, Any] = {
         "orient": "top",
         "direction": "horizontal",
         "title": None,
+        "titleColor": LIGHT["ink"],
         "labelColor": LIGHT["ink"],
         "labelFontSize": 12,
         "labelLimit": 260,

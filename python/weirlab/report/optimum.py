@@ -97,15 +97,15 @@ def _level_table(optimum: Optimum) -> Table:
                 row["level"],
                 str(row["combinations"]),
                 percent(row["optimal"]),
-                "–"
-                if row["low"] is None
-                else f"{percent(max(0.0, row['low']))} to {percent(min(1.0, row['high']))}",
+                f"{percent(row['low'])} to {percent(row['high'])}",
                 percent(row["fed"]),
                 number(row["demand"], 3),
             ]
             for row in optimum.by_level().iter_rows(named=True)
         ],
-        note="Mean over the combinations with this level, each with all its points; demand: the median.",
+        note="Mean over the combinations with this level, each with all its points; its interval is "
+        "Wilson's, with as many points as the scatter of the combinations leaves: of a level without "
+        "any optimal point it ends where more points may still find some. Demand: the median.",
     )
 
 

@@ -32,9 +32,15 @@ WINDOW_SLOTS = 30_000
 """From the begin of the hotspot to the window in which throughput is taken."""
 _EXPLAINED = Text(
     "Cells: mean over seeds; above the maximum where the second half of the hotspot also carries what PAUSE "
-    "held back in the first. Dashed frame: the range that the text calls optimal. Lines: theory. Above "
+    "held back in the first. Frame: the cells of the range that the text calls optimal. Lines: theory. Above "
     f"'{ESCAPE}' PAUSE has ended when the throughput is taken; above '{STARVES}' a "
     f"single message takes a flow to the floor, which starves the hot port left of '{LASTS}'."
+)
+
+
+_SIDES = (
+    AxisOf("sampling probability Ps", SAMPLINGS, logarithmic=True),
+    AxisOf("decrease gain Gd [1/frame]", GAINS, logarithmic=True),
 )
 
 
@@ -45,7 +51,10 @@ def sections(findings: Findings) -> tuple[list[Section], list[Section], list[Plo
         _plane_plot(plane, cells, measure, title)
         for plane in PLANES
         if plane.name in set(cells.get_column("plane"))
-        for measure, title in (("throughput", "aggregate throughput"), ("hot-port", "hot-port utilisation"))
+        for measure, title in (
+            ("throughput", "aggregate throughput"),
+            ("hot-port", "utilisation of the hot port"),
+        )
     ]
     responses = [_throughput_plot(series), _queue_plot(series)]
     return (
@@ -102,10 +111,10 @@ def _plane_plot(plane: Plane, cells: pl.DataFrame, measure: str, title: str) -> 
     return heat_map(
         f"{plane.name}-{measure}",
         f"{plane.title}: {title}",
-        x=AxisOf("sampling probability Ps", SAMPLINGS, logarithmic=True),
-        y=AxisOf("decrease gain Gd", GAINS, logarithmic=True),
+        x=_SIDES[0],
+        y=_SIDES[1],
         values=values,
-        value_title=measure,
+        value_title="share of capacity" if measure == "throughput" else "share of the line rate",
         domain=(0.0, top if measure == "hot-port" else 0.9),
         lines=[] if input_generated else theory_lines(plane),
         labels=True,
@@ -122,14 +131,15 @@ def theory_lines(plane: Plane) -> list[Line]:
     def point(gd: float, ps: float) -> BcnPoint:
         return BcnPoint(0.2, 1.0, plane.ports - 1, ps, 1.0, 1.0, gd, 1e-3, 256 / part)
 
-    steps = [SAMPLINGS[0] * (SAMPLINGS[-1] / SAMPLINGS[0]) ** (i / 60) for i in range(61)]
+    (least, *_, most), (low, *_, high) = (side.edges() for side in _SIDES)
+    steps = [least * (most / least) ** (i / 60) for i in range(61)]
     escape = [(ps, _least_gain(partial(_escape, ps, point, memory))) for ps in steps]
     starving = [(ps, starvation_gain(point(0.0, ps), memory)) for ps in steps]
     limit = starvation_sampling(point(0.01, 0.01))
     return [
         Line(ESCAPE, [escape]),
         Line(STARVES, [starving]),
-        Line(LASTS, [[(limit, GAINS[0]), (limit, GAINS[-1])]]),
+        Line(LASTS, [[(limit, low), (limit, high)]]),
     ]
 
 

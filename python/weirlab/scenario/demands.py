@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from weirlab.scenario.hotspots import AnyHotspot
 from weirlab.scenario.layout import Layout, layout_of
 from weirlab.scenario.resolve import translated
-from weirlab.scenario.resolve_hotspots import mean_rate_fps, mean_size_bytes, targets_of
+from weirlab.scenario.resolve_hotspots import mean_rate_fps, mean_size_bytes, targets_of, within_run
 from weirlab.theory.hotspot import fair_shares
 
 if TYPE_CHECKING:
@@ -46,10 +46,8 @@ def middle_ps(hotspot: AnyHotspot, spec: Mapping[str, Any]) -> float:
 
 
 def window_ps(hotspot: AnyHotspot, spec: Mapping[str, Any]) -> tuple[int, int]:
-    """From when until when a hotspot lasts: its window, or the whole run."""
-    if hotspot.window is None:
-        return 0, int(spec["run"]["duration_ps"])
-    return hotspot.window.low.ps, hotspot.window.high.ps
+    """From when until when a hotspot lasts in the run: its window as far as that goes, or all of it."""
+    return within_run(hotspot, int(spec["run"]["duration_ps"]))
 
 
 def services(spec: Mapping[str, Any], layout: Layout, hosts: list[int], at_ps: float) -> list[float]:

@@ -272,7 +272,19 @@ def plan_network(network: AnyNetwork) -> Plan:
             spec = {"kind": "graph", "nodes": nodes, "links": [{"a": 0, "b": 1, "link": _link(network.link)}]}
         case Graph():
             return _plan_graph(network)
-    return Plan(spec, {"/network": ("network",)}, [])
+    return Plan(spec, _ORIGINS, [])
+
+
+_ORIGINS: dict[str, tuple[str | int, ...]] = {
+    "/network": ("network",),
+    "/network/link": ("network", "link"),
+    "/network/link/delay_ps": ("network", "link", "delay"),
+    "/network/link/loss": ("network", "link", "loss"),
+    "/network/parents": ("network", "parents"),
+    "/network/switch": ("network", "switch"),
+    "/network/switch/latency_ps": ("network", "switch", "latency"),
+}
+"""Of networks that a generator makes."""
 
 
 def _shared(network: Star | FatTree | Xgft) -> dict[str, Any]:

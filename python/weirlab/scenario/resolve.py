@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -72,16 +73,32 @@ class Resolved:
         return self.origins.get(pointer, ())
 
 
+class _Last(threading.local):
+    """What a thread translated last. A point of a study is checked, simulated and measured one after the
+    other, and a scenario never changes. Only one is kept, as studies have tens of thousands of points."""
+
+    scenario: Scenario | None = None
+    resolved: Resolved | None = None
+    checked = False
+    """Whether the simulator takes it."""
+
+
+_last = _Last()
+
+
 def resolve(scenario: Scenario) -> Resolved:
     """The spec of `scenario`, as the simulator takes it. Raises UnsupportedError and ScenarioError."""
     if problems := unsupported(scenario):
         raise UnsupportedError(problems)
     resolved = translated(scenario)
+    if _last.checked:
+        return resolved
     try:
         _core.check(resolved.spec_json)
     except _core.SpecError as error:
         message, pointer = error.args
         raise ScenarioError([scenario.problem_at(resolved.origin(pointer), message)]) from None
+    _last.checked = True
     return resolved
 
 
@@ -89,6 +106,13 @@ def translated(scenario: Scenario) -> Resolved:
     """The spec of `scenario`, without asking the simulator whether it takes it; what has no form there is
     left out. Raises ScenarioError.
     """
+    if _last.scenario is not scenario or _last.resolved is None:
+        resolved = _translated(scenario)
+        _last.scenario, _last.resolved, _last.checked = scenario, resolved, False
+    return _last.resolved
+
+
+def _translated(scenario: Scenario) -> Resolved:
     if scenario.network is None:
         raise ScenarioError([scenario.problem("", "has no network to simulate")])
     if scenario.run.duration is None:
@@ -98,6 +122,7 @@ def translated(scenario: Scenario) -> Resolved:
     origins: dict[str, Where] = {
         **plan.origins,
         "/run": ("run",),
+        "/run/duration_ps": ("run", "duration"),
         "/record": ("record",),
         "/queues": ("queues",),
     }
@@ -114,9 +139,7 @@ def translated(scenario: Scenario) -> Resolved:
         else:
             sources = _sources(name, entry, layout, duration_ps, i, origins)
             traffic.append({"name": name, "sources": sources, "tcp": None, "probers": None})
-    services = add_hotspots(scenario, layout, traffic, duration_ps)
-    for i in range(len(scenario.traffic), len(traffic)):
-        origins[f"/traffic/{i}"] = ("hotspots",)
+    services = add_hotspots(scenario, layout, traffic, duration_ps, origins)
     spec = {
         "network": plan.spec,
         "queues": _queues(scenario, layout, origins),
@@ -246,11 +269,13 @@ def _record(
             case QueueRecord():
                 for port in layout.port_ids(record.queue):
                     origins[f"/record/ports/{len(ports)}"] = ("record", name)
+                    origins[f"/record/ports/{len(ports)}/every_ps"] = ("record", name, "every")
                     ports.append({"port": port, "every_ps": record.every.ps})
             case FlowRecord():
                 series, table = (flows, "flows") if record.by == "flow" else (traffic, "traffic")
                 for entry in selected_traffic(record.flow, names):
                     origins[f"/record/{table}/{len(series)}"] = ("record", name)
+                    origins[f"/record/{table}/{len(series)}/every_ps"] = ("record", name, "every")
                     series.append({"traffic": entry, "every_ps": record.every.ps})
             case LimiterRecord():
                 for host in layout.host_ids(record.limiter):

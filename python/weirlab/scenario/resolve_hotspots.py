@@ -2,44 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weirlab.errors import ScenarioError
-from weirlab.scenario.hotspots import InputGenerated, OutputGenerated
+from weirlab.scenario.hotspots import AnyHotspot, HotFlow, InputGenerated, OutputGenerated
 from weirlab.scenario.layout import Layout, NoMatchError, Port
-from weirlab.scenario.selecting import EntryFault
+from weirlab.scenario.selecting import EntryFault, Where
 
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
 
-__all__ = ["add_hotspots", "degree_hosts", "mean_rate_fps", "mean_size_bytes", "targets_of"]
+__all__ = [
+    "add_hotspots",
+    "degree_hosts",
+    "hosts_of_flows",
+    "mean_rate_fps",
+    "mean_size_bytes",
+    "targets_of",
+    "within_run",
+]
 
 
 def add_hotspots(
-    scenario: Scenario, layout: Layout, traffic: list[dict[str, Any]], duration_ps: int
+    scenario: Scenario,
+    layout: Layout,
+    traffic: list[dict[str, Any]],
+    duration_ps: int,
+    origins: dict[str, Where],
 ) -> list[dict[str, Any]]:
     """Put the hotspots of a scenario into its resolved `traffic`, and return the services of its outputs.
 
-    Raises ScenarioError, with the place, for what cannot be: more than a host can send, a host that is none.
+    `origins` is told where they come from. Raises ScenarioError, with the place, for what cannot be: more
+    than a host can send, a host that is none, a hotspot of which another leaves nothing.
     """
     services: list[dict[str, Any]] = []
     problems = []
+    outputs: list[str] = []
+    lasting: set[str] = set()
     for name, hotspot in scenario.hotspots.items():
+        at: Where = ("hotspots", name)
         try:
             host, port = _place(layout, hotspot.at)
-            window = (0, duration_ps)
-            if hotspot.window is not None:
-                window = (hotspot.window.low.ps, hotspot.window.high.ps)
+            window = within_run(hotspot, duration_ps)
             if isinstance(hotspot, OutputGenerated):
+                origins[f"/switching/services/{len(services)}"] = (*at, "window")
                 services.append(_output(hotspot, layout, host, port, traffic, window))
+                outputs.append(name)
+                without = {outputs[place] for place in _covered(services)}
+                how = f"says what {hotspot.at} serves in all of its time: leave one of them out"
             else:
-                _input(name, hotspot, layout, host, traffic, window, duration_ps)
+                _input(name, hotspot, layout, host, traffic, window, origins)
+                still = {each for each in [*lasting, name] if _lasts(each, traffic)}
+                without, lasting = lasting - still, still
+                how = f"has all of its hosts send to {hotspot.at} alone in all of its time: name other hosts "
+                how += "in 'flows', or write 'background: continues' there"
         except EntryFault as fault:
-            problems.append(scenario.problem_at(("hotspots", name, *fault.path), str(fault)))
+            problems.append(scenario.problem_at((*at, *fault.path), str(fault)))
+            continue
+        problems += [
+            scenario.problem_at(
+                ("hotspots", other),
+                f"has no effect: '{name}', a later entry, {how}, or change a window",
+            )
+            for other in sorted(without)
+        ]
     if problems:
         raise ScenarioError(problems)
     return services
+
+
+def within_run(hotspot: AnyHotspot, duration_ps: int) -> tuple[int, int]:
+    """From when until when a hotspot lasts in a run: its window as far as the run goes, or all of the run."""
+    if hotspot.window is None:
+        return 0, duration_ps
+    low = hotspot.window.low.ps
+    return low, max(low, min(hotspot.window.high.ps, duration_ps))
+
+
+def _covered(services: Sequence[Mapping[str, Any]]) -> Iterator[int]:
+    """Places of the services of which the last one leaves nothing."""
+    *others, last = services
+    for place, service in enumerate(others):
+        inside = last["from_ps"] <= service["from_ps"] and service["to_ps"] <= last["to_ps"]
+        if service["port"] == last["port"] and inside:
+            yield place
+
+
+def _lasts(name: str, traffic: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether hosts send for an input-generated hotspot at any time."""
+    own = f"hotspot-{name}"
+    return any(
+        source["start_ps"] < source["stop_ps"]
+        for entry in traffic
+        if entry["name"] == own or entry["name"].startswith(f"{own}-after-")
+        for source in entry["sources"]
+    )
 
 
 def _place(layout: Layout, name: str) -> tuple[int, int]:
@@ -79,11 +137,14 @@ def _output(
         assert hotspot.severity is not None
         arrivals = _arrivals(traffic, line, host, window)
         if not arrivals:
-            raise EntryFault(f"nothing is sent to '{hotspot.at}' in this time", "severity")
+            message = (
+                f"nothing is sent to '{hotspot.at}' in this time; write 'service', such as 'service: 20 %'"
+            )
+            raise EntryFault(message, "severity")
         share = arrivals / _severity(hotspot)
         if share > 1:
-            message = f"only {arrivals:.4g} line rates are offered: severity is at least {arrivals:.4g} here"
-            raise EntryFault(message, "severity")
+            message = f"{arrivals:.4g} line rates are offered: write at least {arrivals:.4g}"
+            raise EntryFault(f"{message} (got {hotspot.severity:g})", "severity")
     return {
         "port": port,
         "rate_bps": max(1, round(share * line.rate_bps)),
@@ -99,7 +160,7 @@ def _input(
     host: int,
     traffic: list[dict[str, Any]],
     window: tuple[int, int],
-    duration_ps: int,
+    origins: dict[str, Where],
 ) -> None:
     loads = _hot_loads(hotspot, layout, host)
     _, port = _place(layout, hotspot.at)
@@ -107,9 +168,10 @@ def _input(
     size = _hot_size(hotspot, traffic)
     mean_burst = _mean_burst(hotspot, traffic)
     if mean_burst < 1:
-        raise EntryFault("a burst has at least one frame", "mean_burst")
+        message = f"a burst has at least one frame: write 1 for single frames (got {mean_burst:g})"
+        raise EntryFault(message, "mean_burst")
     if hotspot.background == "stops":
-        _pause_background(name, traffic, set(loads), window)
+        _pause_background(name, traffic, set(loads), window, origins)
     if hotspot.severity is not None:
         if hotspot.flows is not None:
             raise EntryFault("stands beside 'flows'; write one of them", "severity")
@@ -119,20 +181,26 @@ def _input(
             message = (
                 f"{len(loads)} hosts would have to send {each:.4g} line rates each; choose a greater degree"
                 if each > 1
-                else "the other traffic alone makes a hotspot that is worse"
+                else f"the other traffic alone offers {hotspot.severity - needed:.4g} line rates there: "
+                f"write more than that (got {hotspot.severity:g})"
             )
             raise EntryFault(message, "severity")
         loads = dict.fromkeys(loads, each)
-    sources = []
+    sources: list[dict[str, Any]] = []
+    entry = f"/traffic/{len(traffic)}"
+    origins[entry] = ("hotspots", name)
     for sender, load in loads.items():
         own = layout.host_port(sender)
         assert own is not None, "a host that sends has a port"
+        place = f"{entry}/sources/{len(sources)}"
+        origins[f"{place}/start_ps"] = ("hotspots", name, "window")
+        origins[f"{place}/frame_size"] = ("hotspots", name, "frame_size")
         sources.append(
             {
                 "from": sender,
                 "to": {"uniform": [host]} if sender == host else {"node": host},
                 "start_ps": window[0],
-                "stop_ps": min(window[1], max(duration_ps, window[0])),
+                "stop_ps": window[1],
                 "departures": {
                     "kind": "bursts",
                     "slot_ps": own.wire_ps(size),
@@ -154,10 +222,24 @@ def _hot_loads(hotspot: InputGenerated, layout: Layout, host: int) -> dict[int, 
         senders = _first(layout, hotspot.degree, without=None if hotspot.own else host)
         return dict.fromkeys(senders, 1.0)
     assert hotspot.flows is not None
+    if not hotspot.flows:
+        example = "[{from: host-1, load: 50 %}, {from: host-2}]"
+        raise EntryFault(f"is empty: write who sends, such as {example}, or 'degree'", "flows")
+    if hotspot.own:
+        raise EntryFault(f"stands beside 'flows': name '{hotspot.at}' there, or leave this out", "own")
+    named = hosts_of_flows(hotspot.flows, layout)
     loads: dict[int, float] = {}
     for i, flow in enumerate(hotspot.flows):
-        loads |= dict.fromkeys(_hosts(layout, flow.from_, "flows", i, "from"), flow.load)
+        if all(any(sender in later for later in named[i + 1 :]) for sender in named[i]):
+            message = "all of these hosts are named again below, where their load counts; name each once"
+            raise EntryFault(message, "flows", i, "from")
+        loads |= dict.fromkeys(named[i], flow.load)
     return loads
+
+
+def hosts_of_flows(flows: Sequence[HotFlow], layout: Layout) -> list[list[int]]:
+    """The hosts of each entry of a hot flow matrix. Raises EntryFault."""
+    return [_hosts(layout, flow.from_, "flows", i, "from") for i, flow in enumerate(flows)]
 
 
 def _hot_size(hotspot: InputGenerated, traffic: list[dict[str, Any]]) -> int:
@@ -213,20 +295,31 @@ def _avoid(traffic: list[dict[str, Any]], host: int, senders: set[int]) -> None:
 
 
 def _pause_background(
-    name: str, traffic: list[dict[str, Any]], hosts: set[int], window: tuple[int, int]
+    name: str,
+    traffic: list[dict[str, Any]],
+    hosts: set[int],
+    window: tuple[int, int],
+    origins: dict[str, Where],
 ) -> None:
     """Interrupt the sources of some hosts; what follows the hotspot is traffic of its own."""
     begin, end = window
-    later_entries = []
-    for entry in traffic:
-        later = []
-        for source in entry["sources"]:
+    later_entries: list[dict[str, Any]] = []
+    for i, entry in enumerate(traffic):
+        later: list[dict[str, Any]] = []
+        at = f"/traffic/{len(traffic) + len(later_entries)}"
+        for j, source in enumerate(entry["sources"]):
             if source["from"] not in hosts or source["stop_ps"] <= begin or source["start_ps"] >= end:
                 continue
             if source["stop_ps"] > end:
+                place = f"{at}/sources/{len(later)}"
+                origins[f"{place}/start_ps"] = ("hotspots", name, "window")
+                for part in ("departures", "frame_size"):
+                    if (origin := origins.get(f"/traffic/{i}/sources/{j}/{part}")) is not None:
+                        origins[f"{place}/{part}"] = origin
                 later.append({**source, "start_ps": end})
             source["stop_ps"] = max(begin, source["start_ps"])
         if later:
+            origins[at] = ("hotspots", name)
             later_entries.append(
                 {"name": f"{entry['name']}-after-{name}", "sources": later, "tcp": None, "probers": None}
             )

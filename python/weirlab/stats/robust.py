@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,10 @@ import numpy as np
 from weirlab.stats.arrays import paired
 from weirlab.stats.replicates import t_quantile
 
-__all__ = ["RobustLine", "fit_robust_line", "ratio_interval", "wilson_interval"]
+__all__ = ["RobustLine", "fit_robust_line", "mean_share_interval", "ratio_interval", "wilson_interval"]
+
+_MANY = 10**9
+"""Degrees of freedom with which Student's t is the normal distribution."""
 
 
 @dataclass(frozen=True)
@@ -74,14 +77,45 @@ def wilson_interval(part: int, whole: int, *, confidence: float = 0.95) -> tuple
     """
     if not 0 <= part <= whole or whole < 1:
         raise ValueError(f"share: {part} of {whole} cannot be")
-    z = t_quantile((1 + confidence) / 2, 10**9)
-    share = part / whole
-    middle = share + z**2 / (2 * whole)
-    half = z * math.sqrt(share * (1 - share) / whole + z**2 / (4 * whole**2))
-    scale = 1 + z**2 / whole
+    return _wilson(part / whole, whole, t_quantile((1 + confidence) / 2, _MANY))
+
+
+def mean_share_interval(
+    shares: Sequence[float], trials: Sequence[int], *, confidence: float = 0.95
+) -> tuple[float, float]:
+    """An interval of the mean of some shares, each found in its own number of trials.
+
+    Wilson's, of the effective number of trials p (1 - p) / se^2, where p is the mean of the shares and se its
+    standard error from their scatter, and with Student's quantile for as many shares. In the middle it is
+    that of the mean of values; it lies within [0, 1] and has a width at both ends. Where the shares scatter
+    less than those of all trials together would, as shares that are all 0 or all 1, or a single one, it is
+    Wilson's of all trials. Of few small shares that scatter widely it holds the mean less often than it says:
+    of eight around 6 % in 90 cases of 100, that of the mean of values in 82.
+
+    Raises ValueError without shares, and for what is none. Source: Franco 2019, Wilson's interval with the
+    effective sample size. DEVIATION: Student's quantile, as few shares leave their scatter uncertain.
+    """
+    count, whole = len(shares), sum(trials)
+    if not count or count != len(trials) or min(trials) < 1:
+        raise ValueError(f"share: {count} shares of {list(trials)} trials cannot be")
+    if not all(0 <= share <= 1 for share in shares):
+        raise ValueError(f"share: from 0 to 1 (got {list(shares)})")
+    mean = math.fsum(shares) / count
+    spread = math.fsum((share - mean) ** 2 for share in shares)
+    probability = (1 + confidence) / 2
+    if count == 1 or spread * whole <= mean * (1 - mean) * count * (count - 1):
+        return _wilson(mean, whole, t_quantile(probability, _MANY))
+    effective = mean * (1 - mean) * count * (count - 1) / spread
+    return _wilson(mean, effective, t_quantile(probability, count - 1))
+
+
+def _wilson(share: float, trials: float, quantile: float) -> tuple[float, float]:
+    middle = share + quantile**2 / (2 * trials)
+    half = quantile * math.sqrt(share * (1 - share) / trials + quantile**2 / (4 * trials**2))
+    scale = 1 + quantile**2 / trials
     # At 0 and 1 the ends are exact; rounding would leave 1e-17.
-    low = 0.0 if part == 0 else (middle - half) / scale
-    high = 1.0 if part == whole else (middle + half) / scale
+    low = 0.0 if share == 0 else (middle - half) / scale
+    high = 1.0 if share == 1 else (middle + half) / scale
     return low, high
 
 

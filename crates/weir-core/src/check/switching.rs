@@ -216,7 +216,7 @@ fn check_slotted(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
         return Err(SpecError::new("/network", "the slotted engine takes stars and fat trees only"));
     };
     let Some((_, slot)) = spec.cell() else {
-        return Err(SpecError::new("/traffic", "the slotted engine needs traffic, and all frames of one size"));
+        return Err(unequal_frames(spec));
     };
     let hosts = (0..topology.nodes.len() as u32).filter(|&node| topology.is_host(node)).count();
     if hosts > MAX_SLOTTED_HOSTS {
@@ -290,6 +290,32 @@ fn check_slotted(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
     check_limiter(&spec.control)
 }
 
+/// Why a spec has no cell.
+fn unequal_frames(spec: &Spec) -> SpecError {
+    let mut first: Option<(Bytes, &str)> = None;
+    for (i, group) in spec.traffic.iter().enumerate() {
+        for (j, source) in group.sources.iter().enumerate() {
+            let at = format!("/traffic/{i}/sources/{j}/frame_size");
+            let name = group.name.as_str();
+            let FrameSize::Fixed(size) = source.frame_size else {
+                let message = format!("the slotted engine takes frames of one size: '{name}' draws them from a mix");
+                return SpecError::new(at, message);
+            };
+            match first {
+                Some((other, earlier)) if other != size => {
+                    let message = format!(
+                        "the slotted engine takes frames of one size: write {other}, as '{earlier}' has ('{name}' has \
+                         {size})"
+                    );
+                    return SpecError::new(at, message);
+                }
+                _ => first = Some((size, name)),
+            }
+        }
+    }
+    SpecError::new("/traffic", "the slotted engine needs traffic with sources of frames, all of one size")
+}
+
 fn refuse(parts: &[(&str, bool, &str)]) -> Result<(), SpecError> {
     match parts.iter().find(|part| part.1) {
         Some((pointer, _, what)) => Err(SpecError::new(pointer, format!("the slotted engine {what}"))),
@@ -310,20 +336,30 @@ fn check_slotted_source(source: &Source, slot: Span) -> Result<(), SpecError> {
         )),
         Departures::Constant { gap_ps } => Err(SpecError::new(
             "/departures/gap_ps",
-            format!("the slotted engine takes gaps of whole slots of {slot} (got {gap_ps} ps)"),
+            format!(
+                "constant gaps are whole numbers of slots of {slot} in the slotted engine: write a load of 50 %, 25 %, \
+                 20 % or another n-th, or 'kind: bernoulli' (got gaps of {:.5} slots)",
+                gap_ps / slot.ps() as f64
+            ),
         )),
         Departures::Poisson { .. } | Departures::OnOff { .. } => Err(SpecError::new(
             "/departures",
-            "the slotted engine takes sources with slots: constant, bernoulli and bursts",
+            "the slotted engine takes sources with slots: write constant, bernoulli or bursts",
         )),
     }
 }
 
 fn whole_slots(ps: u64, slot: Span, pointer: &str, what: &str) -> Result<(), SpecError> {
+    let slots = ps / slot.ps();
     if ps.is_multiple_of(slot.ps()) {
         return Ok(());
     }
-    let message =
-        format!("{what} is a whole number of slots of {slot} in the slotted engine (got {})", Span::from_ps(ps));
+    let times = |slots: u64| Span::from_ps(slots.saturating_mul(slot.ps()));
+    let below = if slots == 0 { String::new() } else { format!("{} or ", times(slots)) };
+    let message = format!(
+        "{what} is a whole number of slots of {slot} in the slotted engine: write {below}{} (got {})",
+        times(slots + 1),
+        Span::from_ps(ps)
+    );
     Err(SpecError::new(pointer, message))
 }
