@@ -153,6 +153,7 @@ def test_the_pure_model_repeats_what_the_emulator_did_to_real_traffic():
     for way in report.ways:
         assert repeats(way, 3)
         assert way.counts["refused"] == way.counts["unbuffered"] == way.counts["device_drops"] == 0
+        assert way.counts["whole"] == 0
     assert report.ways[0].counts["lost"] > 0
     assert report.ways[0].counts["dropped"] > 0
 

@@ -241,6 +241,7 @@ mod live {
             ("cross_dropped", counters.cross_dropped),
             ("refused", way.refused),
             ("unbuffered", way.unbuffered),
+            ("whole", way.whole),
             ("stripped", way.stripped),
         ] {
             answer.set_item(name, count)?;

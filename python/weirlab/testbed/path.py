@@ -66,7 +66,7 @@ class WayReport:
     counts: Mapping[str, int]
     """Packets: `arrived`, `lost`, `dropped` and `dropped_early` (by a full queue, by its management),
     `marked`, `duplicated`, `reordered`, `left`, and what went wrong:
-    `refused` by the device, `unbuffered`, `device_drops`.
+    `refused` by the device, `unbuffered`, `device_drops`, joined and moved `whole`, not cut.
     """
     transmitters: tuple[Mapping[str, int], ...]
     """What each transmitter sent, traffic of others included."""
@@ -112,6 +112,7 @@ class PathReport:
             ("device_drops", "packets came faster than the emulator took them"),
             ("unbuffered", "packets found no buffer"),
             ("refused", "packets were refused by the far device"),
+            ("whole", "joined packets could not be cut into segments: each was one packet to the model"),
         ):
             if way.counts[count]:
                 found.append(f"{place}: {way.counts[count]} {words}")

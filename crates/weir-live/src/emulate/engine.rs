@@ -90,6 +90,7 @@ struct Runner<'a> {
     lateness: Distribution,
     refused: u64,
     unbuffered: u64,
+    whole: u64,
     stripped: u64,
     /// Number of the next arrival.
     next: u64,
@@ -111,6 +112,7 @@ impl<'a> Runner<'a> {
             lateness: Distribution::new(),
             refused: 0,
             unbuffered: 0,
+            whole: 0,
             stripped: 0,
             next: 0,
             most: plan.record,
@@ -193,6 +195,7 @@ impl<'a> Runner<'a> {
             }
             let label = Label { flow: flow(front), ecn_capable: is_ecn_capable(front) };
             turn.packet(incoming.length());
+            self.whole += u64::from(incoming.stays_whole());
             let Some(slot) = pool.keep(&incoming, self.next) else {
                 self.unbuffered += u64::from(incoming.count());
                 continue;
@@ -235,6 +238,7 @@ impl<'a> Runner<'a> {
             lateness: self.lateness,
             refused: self.refused,
             unbuffered: self.unbuffered,
+            whole: self.whole,
             stripped: self.stripped,
             record,
         })

@@ -115,6 +115,8 @@ pub struct Way {
     pub refused: u64,
     /// Packets that were thrown away because no buffer was free.
     pub unbuffered: u64,
+    /// Packets that came joined and could not be cut: the model saw each as one.
+    pub whole: u64,
     /// Connections' first packets whose window scale was taken out.
     pub stripped: u64,
     /// What was recorded.

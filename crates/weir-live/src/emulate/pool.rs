@@ -63,6 +63,11 @@ impl Incoming {
         self.segments.map_or(1, |segments| segments.count())
     }
 
+    /// Whether it came joined and is not cut: its header makes no sense to us.
+    pub(super) fn stays_whole(&self) -> bool {
+        self.told.is_joined() && self.segments.is_none()
+    }
+
     /// Length of a segment in bytes.
     pub(super) fn size(&self, index: u16) -> usize {
         self.segments.map_or(self.length, |segments| segments.size(index))

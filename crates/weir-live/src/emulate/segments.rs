@@ -59,6 +59,11 @@ impl Told {
         bytes
     }
 
+    /// Whether it is joined.
+    pub(super) fn is_joined(self) -> bool {
+        self.kind != SINGLE
+    }
+
     /// Whether the checksum of the transport holds the sum over the pseudo header only, and the receiver is not to
     /// look at it.
     pub(super) fn needs_checksum(self) -> bool {
@@ -97,9 +102,11 @@ impl Segments {
         let legal = told.needs_checksum()
             && transport >= fixed
             && own >= least
+            && usize::from(told.checksum_at) + 2 <= own
             && headers <= front.len().min(HEADERS_MAX)
             && payload > 0
-            && length > headers + payload;
+            && length > headers + payload
+            && (length - headers).div_ceil(payload) <= usize::from(u16::MAX);
         legal.then_some(Segments { told, transport, headers, payload, length })
     }
 
@@ -152,10 +159,10 @@ impl Segments {
                 transport[13] &= !CWR;
             }
         }
-        let length = transport.len() + payload;
-        let (addresses, protocol) = if ip[0] >> 4 == 4 { (12..20, ip[9]) } else { (8..40, transport_of(self.told)) };
-        let pseudo = u32::from(word_sum(&ip[addresses])) + u32::from(protocol) + length as u32;
-        put(transport, usize::from(self.told.checksum_at), usize::from(folded(pseudo)));
+        let at = usize::from(self.told.checksum_at);
+        let given = u16::from_be_bytes([transport[at], transport[at + 1]]);
+        let (before, now) = (self.length - self.transport, transport.len() + payload);
+        put(transport, at, usize::from(with_length(given, before as u16, now as u16)));
         if ip[0] >> 4 == 4 {
             let identification = u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(run.start);
             put(ip, 2, self.headers + payload);
@@ -173,9 +180,12 @@ impl Segments {
     }
 }
 
-/// The protocol behind all headers of IPv6.
-fn transport_of(told: Told) -> u8 {
-    if told.kind == UDP { libc::IPPROTO_UDP as u8 } else { libc::IPPROTO_TCP as u8 }
+/// A sum over a pseudo header with another length. All else of it stays as it was given: behind a routing header, the
+/// address that it is made of is not the one in the header of IP.
+///
+/// Source: RFC 1624, section 2, eqn. 1
+fn with_length(sum: u16, before: u16, now: u16) -> u16 {
+    folded(u32::from(sum) + u32::from(!before) + u32::from(now))
 }
 
 /// Puts a word into a header; out of its bounds nothing happens.
@@ -235,6 +245,10 @@ pub(super) mod tests {
             checksum_from: ip.len() as u16,
             checksum_at,
         };
+        let (protocol, addresses) = if ip[0] >> 4 == 4 { (ip[9], 12..20) } else { (ip[6], 8..40) };
+        let pseudo = u32::from(word_sum(&ip[addresses])) + u32::from(protocol) + (transport.len() + payload) as u32;
+        let mut transport = transport;
+        put(&mut transport, usize::from(checksum_at), usize::from(folded(pseudo)));
         let payload: Vec<u8> = (0..payload).map(|i| (i * 31 % 251) as u8).collect();
         ([told.to_bytes().to_vec(), ip, transport, payload.clone()].concat(), payload)
     }
@@ -329,6 +343,22 @@ pub(super) mod tests {
         assert_eq!(received, payload);
     }
 
+    /// As behind a routing header: the last address is not in the header of IP.
+    #[test]
+    fn the_sum_that_was_given_keeps_its_addresses_and_gets_the_length_of_each_segment() {
+        let (packet, _) = joined_udp_over_ipv6(2001);
+        let (told, body) = split(&packet);
+        let mut body = body.to_vec();
+        let elsewhere = 0x1234;
+        put(&mut body, 46, elsewhere + 8 + 2001);
+        let segments = Segments::of(told, &body, body.len()).expect("a joined packet");
+        for (run, length) in [(0..1, 1008), (1..2, 1008), (2..3, 9), (0..2, 2008), (0..3, 2009)] {
+            let head = segments.head(&body, &run, false);
+            let sum = u16::from_be_bytes([head.bytes()[TOLD + 46], head.bytes()[TOLD + 47]]);
+            assert_eq!(usize::from(sum), elsewhere + length, "{run:?}");
+        }
+    }
+
     #[test]
     fn a_mark_is_set_on_the_segments_that_were_marked() {
         let (packet, _) = joined_tcp(2500);
@@ -353,6 +383,11 @@ pub(super) mod tests {
         assert!(whole(Told { payload: 0, ..told }, body));
         assert!(whole(Told { payload: 2500, ..told }, body), "one segment only");
         assert!(whole(Told { flags: 0, ..told }, body));
+        assert!(whole(Told { checksum_at: 31, ..told }, body), "a checksum behind the header");
+        let most = 52 + usize::from(u16::MAX);
+        let tiny = Told { payload: 1, ..told };
+        assert_eq!(Segments::of(tiny, body, most).map(|segments| segments.count()), Some(u16::MAX));
+        assert!(Segments::of(tiny, body, most + 1).is_none(), "more segments than are counted");
         assert!(whole(Told { checksum_from: 4, ..told }, body));
         assert!(whole(Told { checksum_from: 60_000, ..told }, body));
         for length in 0..body.len().min(60) {

@@ -1,0 +1,35 @@
+"""What a path says of how well it was emulated."""
+
+from __future__ import annotations
+
+import pytest
+
+from weirlab.testbed.path import PathReport, WayReport
+
+WELL = dict.fromkeys(("arrived", "lost", "dropped", "device_drops", "unbuffered", "refused", "whole"), 0)
+
+
+def report(lateness_s: float = 1e-5, **counts: int) -> PathReport:
+    late = {"p50": lateness_s / 2, "p99": lateness_s}
+    way = WayReport("wan", "forward", "hop-0/forward", "{}", {**WELL, **counts}, (), late, (), {})
+    return PathReport(True, 1.0, 0.1, ("tcp",), 1e-4, (way,))
+
+
+def test_a_path_that_did_all_that_it_should_is_not_degraded():
+    assert report(arrived=1000, lost=3, dropped=5).degraded == ()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"lateness_s": 2e-4}, "more than 200 us late (limit 100 us)"),
+        ({"device_drops": 2}, "2 packets came faster than the emulator took them"),
+        ({"unbuffered": 2}, "2 packets found no buffer"),
+        ({"refused": 2}, "2 packets were refused by the far device"),
+        ({"whole": 2}, "2 joined packets could not be cut into segments"),
+    ],
+)
+def test_a_degraded_path_says_where_and_why(wrong, words):
+    (reason,) = report(**wrong).degraded
+    assert reason.startswith("wan forward: ")
+    assert words in reason
