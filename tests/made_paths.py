@@ -40,6 +40,8 @@ class MadePath:
     steps_s: list[float] = field(default_factory=list)
     """Of the clock, batch by batch."""
     interrupt_after: int | None = None
+    stamps: bool = True
+    """Whether the kernel tells when probes left."""
     now_s: float = 0.0
     batches: list[Batch] = field(default_factory=list)
 
@@ -65,7 +67,8 @@ class MadePath:
             rows.append({"hops": hops, "size_bytes": size, "t_s": at_s, **row})
         self.now_s += max(batch.at_s, default=0.0) + batch.timeout_s
         step_s = self.steps_s.pop(0) if self.steps_s else 0.0
-        return Answers(pl.DataFrame(rows, schema=PROBES), "192.0.2.1", strangers, replies, step_s)
+        stamped = len(rows) if self.stamps else 0
+        return Answers(pl.DataFrame(rows, schema=PROBES), "192.0.2.1", strangers, replies, step_s, stamped)
 
     def _answer(self, hops: int, size: int, at_s: float) -> tuple[dict[str, object], int]:
         nothing = {"rtt_s": None, "word": None, "code": 0, "mtu_bytes": 0, "quoted_bytes": 0, "router": None}

@@ -160,6 +160,7 @@ class _Answers(TypedDict):
     sent_ps: NDArray[Any]
     rtt_ps: NDArray[Any]
     quoted_bytes: NDArray[Any]
+    stamped: int
     word: list[str]
     code: NDArray[Any]
     mtu_bytes: NDArray[Any]

@@ -65,6 +65,29 @@ def test_what_cannot_be_is_told_before_a_directory_is_made(weir, file, tmp_path,
     assert not (tmp_path / "kept").exists()
 
 
+def test_the_examples_of_the_help_stand_in_lines_of_their_own(weir):
+    for command in ("bulk", "emulate"):
+        lines = [line.strip() for line in weir(command, "--help").out.splitlines()]
+        assert len([line for line in lines if line.startswith(f"weir {command} ")]) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["path", "127.0.0.1", "--gap", "10"], "--gap: write a duration with its unit"),
+        (["path", "127.0.0.1", "--timeout", "soon"], "--timeout: write a duration as a number and a unit"),
+        (["path", "127.0.0.1", "--time", "5"], "--time: write a duration with its unit"),
+        (["emulate", "bulk-cern", "--timeout", "soon"], "--timeout: write a duration as a number and a unit"),
+        (["emulate", "bulk-cern", "--timeout", "-1"], "--timeout: from 100 ms to a week (got -1)"),
+        (["emulate", "bulk-cern", "--timeout", "nan"], "--timeout: from 100 ms to a week (got nan)"),
+    ],
+)
+def test_a_time_that_is_none_is_told_with_its_option(weir, words, said):
+    outcome = weir(*words)
+    assert outcome.code == 2
+    assert said in outcome.err
+
+
 def test_another_campaign_is_not_continued(weir, file, tmp_path):
     out = str(tmp_path / "kept")
     assert weir("bulk", str(file), "--out", out).code == 0

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from made_paths import MadeHop, MadePath
-from weirlab.bulk.path import Effort, characterize, find_route, save_path
+from weirlab.bulk.path import Effort, characterize, find_route, load_path, save_path
 from weirlab.bulk.path.reverse import read_traceroute
 from weirlab.report import write_report
-from weirlab.report.path import hop_table
-from weirlab.results import Manifest, Provenance
+from weirlab.report.path import hop_table, stamped_text
+from weirlab.results import Manifest, Provenance, read_json, write_json
 
 HOPS = [
     MadeHop(rate_bps=10e6, address="192.0.2.11"),
@@ -50,6 +50,30 @@ def test_the_page_shows_the_hops_the_plots_and_the_way_back(tmp_path):
     assert {file.name for file in report.plots} == {
         f"{name}.{ending}" for name in ("round-trips", "links", "waiting") for ending in ("png", "svg")
     }
+
+
+def test_what_is_to_be_doubted_stands_in_the_result_and_on_the_page(tmp_path):
+    quick = MadePath([replace(HOPS[3], rate_bps=1e9)], noise_s=1e-7)
+    fast = characterize(quick, find_route(quick, "192.0.2.14"), Effort(), clock=quick.clock)
+    (doubt,) = fast.doubts()
+    save_path(fast, None, tmp_path)
+    assert read_json(tmp_path / "result.json")["doubts"] == [doubt]
+    Manifest(kind="path", name="192.0.2.14", provenance=Provenance.now()).ended("complete").write(tmp_path)
+    assert "leave out the time per byte of hosts" in write_report(tmp_path, pictures=False).page.read_text()
+
+
+@pytest.mark.parametrize(("stamps", "words"), [(True, "told when 100 %"), (False, "told when 0 %")])
+def test_how_many_departures_the_kernel_stamped_is_kept_and_told(stamps, words, tmp_path):
+    path = MadePath(HOPS, noise_s=2e-6, stamps=stamps)
+    told = characterize(path, find_route(path, "192.0.2.14"), Effort(), clock=path.clock)
+    save_path(told, None, tmp_path)
+    again, _ = load_path(tmp_path)
+    assert again.stamped == told.stamped == (told.probes.height if stamps else 0)
+    assert words in stamped_text(again)
+    older = read_json(tmp_path / "result.json")
+    del older["stamped"]
+    write_json(tmp_path / "result.json", older)
+    assert stamped_text(load_path(tmp_path)[0]) == ""
 
 
 def test_a_page_of_a_path_that_ends_early_says_so(tmp_path):

@@ -111,6 +111,7 @@ fn as_dict<'py>(py: Python<'py>, report: &weir_live::probe::Report) -> PyResult<
     answer.set_item("mtu_bytes", words.iter().map(|&(.., mtu)| mtu).collect::<Vec<u32>>().into_pyarray(py))?;
     answer.set_item("router", router.into_pyarray(py))?;
     answer.set_item("routers", routers.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+    answer.set_item("stamped", report.stamped)?;
     answer.set_item("duplicates", report.duplicates)?;
     answer.set_item("strangers", report.strangers)?;
     answer.set_item("replies", report.replies)?;

@@ -18,6 +18,7 @@ from weirlab.cli.frame import (
     SetOption,
     overrides,
     print_json,
+    quantity,
     read_scenario,
     show,
     show_place,
@@ -59,25 +60,25 @@ def bulk(
 
     Each measurement is on disk when it ends; the same command with --out DIR goes on after an interruption.
 
-    \b Examples: weir bulk windows-against-streams --out results/cern weir bulk windows-against-streams
-    --set campaign.cycles=2
+    \b
+    Examples:
+      weir bulk windows-against-streams --out results/cern
+      weir bulk windows-against-streams --set campaign.cycles=2
+      weir bulk bulk-streams --set testbed.kind=sim --advise --report
     """
     from weirlab.bulk import advise as find_advice
     from weirlab.bulk import plan_of, run_campaign, summaries
     from weirlab.bulk.campaign import LOG
     from weirlab.bulk.tables import interval_table, measurement_table
-    from weirlab.errors import InputError, Interrupted, UnitError
+    from weirlab.errors import InputError, Interrupted
     from weirlab.records import save_tables
-    from weirlab.report.bulk import advice_text, point_table, responsiveness_table
+    from weirlab.report.bulk import advice_text, point_tables, responsiveness_table
     from weirlab.results import claimed_directory, write_json
     from weirlab.units import Span
 
     if most_delay is not None and not advise:
         raise InputError("--most-delay: is for --advise; give that, too")
-    try:
-        most_delay_s = None if most_delay is None else Span.parse(most_delay).s
-    except UnitError as error:
-        raise InputError(f"--most-delay: {error}") from error
+    most_delay_s = None if most_delay is None else quantity("--most-delay", Span, most_delay).s
     scenario = read_scenario(file, sets)
     plan = plan_of(scenario)  # what cannot run is told before a directory is made
     continued = out is not None and (out / LOG).exists()
@@ -100,7 +101,8 @@ def bulk(
         return
     if continued:
         tell(f"continued {directory}")
-    show(point_table(found, scenario.name, plan.cycles))
+    for table in point_tables(found, scenario.name, plan.cycles):
+        show(table)
     requests = responsiveness_table(found)
     if requests is not None:
         show(requests)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from weirlab.cli.frame import MOST_SEED, ScenarioArgument, SetOption, read_scenario
+from weirlab.cli.frame import MOST_SEED, ScenarioArgument, SetOption, quantity, read_scenario
 
 if TYPE_CHECKING:
     from weirlab.testbed.namespaces import Namespace
@@ -25,6 +25,9 @@ __all__ = ["add_to"]
 
 _GRACE_S = 5.0
 """How long a command may take to end after it was asked to."""
+
+
+_LONGEST_S = 7 * 86_400.0
 
 
 def add_to(app: typer.Typer) -> None:
@@ -46,7 +49,8 @@ def emulate(
         typer.Option(help="Seed of the path's chance. Default: the scenario's.", min=0, max=MOST_SEED),
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(help="End the command after so many seconds.", min=0.1)
+        str | None,
+        typer.Option(metavar="TIME", help="End the command after this time; a number alone is seconds."),
     ] = None,
     real_time: Annotated[
         bool, typer.Option("--real-time/--no-real-time", help="Ask for real-time priority.")
@@ -78,14 +82,18 @@ def emulate(
     The near end is where the command runs; WEIR_NEAR and WEIR_FAR are the addresses of both ends. The exit
     code is that of the command.
 
-    \b Examples: weir emulate wan.yaml -- ping -c 10 198.18.0.2 weir emulate wan.yaml --far 'iperf3 -s -1'
-    -- sh -c 'sleep 1; iperf3 -c $WEIR_FAR' weir emulate wan.yaml
+    \b
+    Examples:
+      weir emulate wan.yaml -- ping -c 10 198.18.0.2
+      weir emulate wan.yaml --far 'iperf3 -s -1' -- sh -c 'sleep 1; iperf3 -c $WEIR_FAR'
+      weir emulate wan.yaml
     """
     from weirlab.errors import InputError
     from weirlab.scenario.path import path_plan
     from weirlab.testbed.netem import KernelPath
     from weirlab.testbed.path import EmulatedPath
 
+    longest_s = None if timeout is None else _timeout_s(timeout)
     scenario = read_scenario(file, sets)
     plan = path_plan(scenario)
     if plan is None or scenario.testbed.kind != "netns":
@@ -103,7 +111,7 @@ def emulate(
             raise InputError(f"{option}: no packet of netem passes a program of ours; leave this out")
         with KernelPath(plan) as kernel:
             try:
-                code = _run(kernel, words, far, timeout, ipv6=ipv6)
+                code = _run(kernel, words, far, longest_s, ipv6=ipv6)
             finally:
                 counted = kernel.close_kernel()
                 typer.echo("weir: emulated by netem: how late packets were is not known", err=True)
@@ -113,7 +121,7 @@ def emulate(
     seed = scenario.run.seed if seed is None else seed
     with EmulatedPath(plan, seed=seed, real_time=real_time, ipv6=ipv6, joined=joined) as path:
         try:
-            code = _run(path, words, far, timeout, ipv6=ipv6)
+            code = _run(path, words, far, longest_s, ipv6=ipv6)
         finally:
             told = path.close()
             _say(told)
@@ -122,6 +130,20 @@ def emulate(
             if report is not None:
                 _keep(report, told.as_json())
     raise typer.Exit(code)
+
+
+def _timeout_s(text: str) -> float:
+    """What --timeout says [s]."""
+    from weirlab.errors import InputError
+    from weirlab.units import Span
+
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = quantity("--timeout", Span, text).s
+    if not 0.1 <= seconds <= _LONGEST_S:
+        raise InputError(f"--timeout: from 100 ms to a week (got {text})")
+    return seconds
 
 
 def _check_place(report: Path) -> None:

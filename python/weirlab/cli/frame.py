@@ -129,6 +129,16 @@ def read_scenario(name: str, sets: Sequence[str] | None = None) -> Scenario:
     return load(name, assignments(sets))
 
 
+def quantity(option: str, kind: Any, text: str) -> Any:
+    """What an option says, of a kind of `weirlab.units`. Raises InputError with the option's name."""
+    from weirlab.errors import InputError, UnitError
+
+    try:
+        return kind.parse(text)
+    except UnitError as error:
+        raise InputError(f"{option}: {error}") from error
+
+
 def tell(text: str) -> None:
     """Say something about the way to the result."""
     sys.stderr.write(text + "\n")

@@ -13,6 +13,7 @@ from weirlab.cli.frame import (
     OutOption,
     ReportFlag,
     print_json,
+    quantity,
     show,
     show_place,
     tell,
@@ -85,7 +86,7 @@ def path(
         save_path,
     )
     from weirlab.errors import InputError, Interrupted
-    from weirlab.report.path import back_table, ending_text, hop_table
+    from weirlab.report.path import back_table, ending_text, hop_table, stamped_text
     from weirlab.results import Manifest, Provenance, claimed_directory
     from weirlab.units import Span
 
@@ -95,11 +96,11 @@ def path(
         precision=precision,
         share=share,
         sizes=sizes,
-        gap_s=Span.parse(gap).s,
-        timeout_s=Span.parse(timeout).s,
+        gap_s=quantity("--gap", Span, gap).s,
+        timeout_s=quantity("--timeout", Span, timeout).s,
         most_rounds=rounds,
         most_probes=probes,
-        most_s=Span.parse(time).s,
+        most_s=quantity("--time", Span, time).s,
     )
     effort.check()
     destination = resolve(host, 4 if ipv4 else 6 if ipv6 else 0)
@@ -138,7 +139,8 @@ def path(
         if not route.reached:
             typer.echo(f"The destination does not answer: {route.ending}.")
         typer.echo(
-            f"{found.probes.height} probes in {found.seconds:.0f} s; ended because {ending_text(found)}."
+            f"{found.probes.height} probes in {found.seconds:.0f} s{stamped_text(found)}; ended because "
+            f"{ending_text(found)}."
         )
         if back is not None:
             show(back_table(back))

@@ -20,6 +20,7 @@ from weirlab.cli.frame import (
     assignments,
     overrides,
     print_json,
+    quantity,
     read_scenario,
     show,
     show_place,
@@ -106,7 +107,7 @@ def serve(
     from weirlab.units import Size, Span
 
     secret = read_key(key)
-    longest_s, most_bytes = _quantity("--longest", Span, longest).s, _quantity("--most", Size, most).bytes
+    longest_s, most_bytes = quantity("--longest", Span, longest).s, quantity("--most", Size, most).bytes
     if not 0 < longest_s <= 86_400:
         raise InputError(f"--longest: above 0 s and at most a day (got {longest})")
     if most_bytes <= 0:
@@ -313,15 +314,6 @@ def _settings(**given: Any) -> Settings:
         else:  # of the settings together: begins with the name of an option
             message = f"--{str(first['msg']).removeprefix('Value error, ')}"
         raise InputError(message) from None
-
-
-def _quantity(option: str, kind: Any, text: str) -> Any:
-    from weirlab.errors import InputError, UnitError
-
-    try:
-        return kind.parse(text)
-    except UnitError as error:
-        raise InputError(f"{option}: {error}") from error
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from weirlab.cli.frame import (
     complete_scenario,
     overrides,
     print_json,
+    quantity,
     read_scenario,
     show,
     show_place,
@@ -187,9 +188,10 @@ def _search(
     from weirlab.search import Ending, run_search
     from weirlab.search.build import build
     from weirlab.testbed import open_testbed
+    from weirlab.units import Span
 
     algorithm = build(scenario)
-    limit = None if timeout is None else _timeout_s(timeout)
+    limit = None if timeout is None else quantity("--timeout", Span, timeout).s
     if limit is None and scenario.search is not None and scenario.search.timeout is not None:
         limit = scenario.search.timeout.s
     if limit is not None and limit <= 0:
@@ -235,17 +237,6 @@ def _search(
     finally:
         testbed.close()
     return result
-
-
-def _timeout_s(text: str) -> float:
-    """What --timeout says [s]."""
-    from weirlab.errors import InputError, UnitError
-    from weirlab.units import Span
-
-    try:
-        return Span.parse(text).s
-    except UnitError as error:
-        raise InputError(f"--timeout: {error}") from error
 
 
 def _refuse_unfinished(out: Path | None) -> None:

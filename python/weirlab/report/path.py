@@ -27,7 +27,7 @@ from weirlab.report.page import (
 from weirlab.report.shared import footer, provenance_section, seconds_text, status_callouts
 from weirlab.results import Manifest
 
-__all__ = ["back_table", "ending_text", "hop_table", "path_page"]
+__all__ = ["back_table", "ending_text", "hop_table", "path_page", "stamped_text"]
 
 _ENDINGS = {
     "settled": "each link is known well enough",
@@ -49,7 +49,8 @@ def path_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
     lead: list[Block] = [*status_callouts(manifest), _cards(found, estimates, bottleneck)]
     if not found.route.reached:
         lead.append(Callout("The destination does not answer", found.route.ending))
-    lead += [Text(f"{note[0].upper()}{note[1:]}.") for note in (*found.route.notes, *found.notes)]
+    notes = (*found.route.notes, *found.notes, *found.doubts())
+    lead += [Text(f"{note[0].upper()}{note[1:]}.") for note in notes]
     sections = [
         Section("Hops", [hop_table(found)]),
         Section("Plots", [figure(plot) for plot in plots] or [Text("Too few probes were answered.")]),
@@ -98,7 +99,7 @@ def _cards(
             Card(
                 "Probes",
                 number(found.probes.height),
-                f"{found.rounds} rounds in {seconds_text(found.seconds)}",
+                f"{found.rounds} rounds in {seconds_text(found.seconds)}{stamped_text(found)}",
             ),
         ]
     )
@@ -107,6 +108,12 @@ def _cards(
 def ending_text(found: Characterization) -> str:
     """Why no more probes were sent."""
     return _ENDINGS[found.ending]
+
+
+def stamped_text(found: Characterization) -> str:
+    """Of how many probes the kernel told when they left, to go on with; empty where that is not known."""
+    share = found.stamped_share()
+    return "" if share is None else f"; the kernel told when {percent(share)} of them left"
 
 
 def hop_table(found: Characterization) -> Table:

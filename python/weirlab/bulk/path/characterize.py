@@ -84,6 +84,9 @@ class Characterization:
     rounds: int
     seconds: float
     notes: tuple[str, ...]
+    stamped: int | None = None
+    """Probes that were timed from the kernel's stamp of their departure, and not from just before the call;
+    None where a kept result does not tell."""
 
     def estimates(self) -> tuple[HopEstimate, ...]:
         """What is known of each hop that answers."""
@@ -94,6 +97,11 @@ class Characterization:
     def settled(self) -> tuple[bool, ...]:
         """Of each of them, whether its link is known well enough."""
         return tuple(is_settled(each, self.effort.precision) for each in self.estimates())
+
+    def stamped_share(self) -> float | None:
+        """Of the probes that were sent; None where it is not known."""
+        sent = self.probes.get_column("t_s").count()
+        return self.stamped / sent if self.stamped is not None and sent else None
 
     def doubts(self) -> tuple[str, ...]:
         """Which capacities may be off by more than their intervals say."""
@@ -154,6 +162,7 @@ def characterize(
         rounds=work.rounds,
         seconds=clock() - work.began,
         notes=tuple(work.notes),
+        stamped=work.stamped,
     )
 
 
@@ -183,6 +192,7 @@ class _Work:
         self._clock = clock
         self.began = clock()
         self.rounds = 0
+        self.stamped = 0
         self.notes: list[str] = []
         self._parts: list[pl.DataFrame] = []
         self._sizes = _sizes(route.least_bytes, route.mtu_bytes, effort.sizes)
@@ -278,6 +288,7 @@ class _Work:
             step = f"the clock was stepped by {1e6 * told.clock_step_s:.0f} us"
             self.notes.append(f"{step}: {len(numbers)} probes are left out")
             return
+        self.stamped += told.stamped
         number = pl.Series(numbers, dtype=pl.Int32)
         self._parts.append(
             told.rows.with_columns(pl.col("t_s") + start_s, gap_s=pl.lit(self._gap_s), round=number)

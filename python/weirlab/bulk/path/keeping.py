@@ -20,7 +20,7 @@ from weirlab.results import read_json, write_json
 
 __all__ = ["load_path", "path_document", "save_path"]
 
-_KEPT = ("route", "effort", "ending", "rounds", "seconds", "notes")
+_KEPT = ("route", "effort", "ending", "rounds", "seconds", "notes", "stamped")
 
 
 def path_document(found: Characterization, back: WayBack | None) -> dict[str, Any]:
@@ -31,6 +31,7 @@ def path_document(found: Characterization, back: WayBack | None) -> dict[str, An
     return {
         "kind": "path",
         **kept,
+        "doubts": list(found.doubts()),
         "probes": found.probes.height,
         "bottleneck_bps": min(capacities, default=None),
         "hops": [_hop(each, found.effort.precision) for each in estimates],
@@ -71,6 +72,7 @@ class _Told:
     rounds: int
     seconds: float
     notes: tuple[str, ...]
+    stamped: int | None
     way_back: WayBack | None
 
 

@@ -65,6 +65,8 @@ class Answers:
     """Datagrams that came back: somebody listens at the port."""
     clock_step_s: float = 0.0
     """How far the clock of the kernel's stamps was stepped meanwhile."""
+    stamped: int = 0
+    """Probes whose departure is the kernel's stamp; of the others it is the time just before the call."""
 
 
 class Prober(Protocol):
@@ -144,5 +146,10 @@ class LiveProber:
             nan_to_null=True,
         )
         return Answers(
-            rows, told["source"], told["strangers"], told["replies"], abs(told["clock_step_ns"]) / 1e9
+            rows,
+            told["source"],
+            told["strangers"],
+            told["replies"],
+            abs(told["clock_step_ns"]) / 1e9,
+            told["stamped"],
         )
