@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, get_args
@@ -10,7 +11,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Field, ValidationError, model_validator
 
 from weirlab.errors import InputError
-from weirlab.scenario import Scenario
+from weirlab.scenario import Scenario, load
 from weirlab.scenario.base import Model
 from weirlab.scenario.layout import Port
 from weirlab.scenario.rapid import Rapid
@@ -42,8 +43,8 @@ class Settings(Model):
     """Everything about a transfer but its ends."""
 
     variant: Variant = "better"
-    """`better` and `ideal`: near the ready-made scenarios, `better` with a queue of 1 ms. `flawed`: the
-    estimator and the repair of version 0.9.2, and departures that are awaited by sleeping alone."""
+    """`better`, `ideal`: the transport of the ready-made scenario `rapid-better`, `rapid-ideal`. `flawed`:
+    that of `rapid-flawed`, version 0.9.2, and departures that are awaited by sleeping alone."""
     link: PositiveRate
     """Rate of the narrowest link of the path, as far as it is known."""
     duration: PositiveSpan = Span(10 * 10**12)
@@ -164,36 +165,31 @@ def what_is_wrong(error: Mapping[str, Any]) -> str:
     return message if "(got " in message else f"{message} (got {error['input']!r})"
 
 
+@functools.cache
+def _ready_made(variant: Variant) -> dict[str, Any]:
+    """The transport of a variant as its scenario has it."""
+    return transport_of(load(f"rapid-{variant}"))[1]
+
+
 def _plain(variant: Variant, link: Rate) -> dict[str, Any]:
-    """The transport of a variant. Of the ready-made scenarios, times that belong to their link of 1 Gbit/s
-    become those of `link`, and so do rates."""
-    full_frame = Size(1500)
-    frame_ps = full_frame.bytes * 8 * 10**12 // link.bps
-    control: dict[str, Any] = {
-        "kind": "rapid",
-        "n": 80,
-        "rho": 3,
-        "initial_rate": f"{max(1, link.bps * 52 // 1000)} bit/s",
-        "least_rate": f"{max(1, link.bps // 1000)} bit/s",
-    }
-    plain: dict[str, Any] = {
-        "kind": "tcp",
-        "delayed_ack": 1,
-        "delayed_ack_timeout": "5 ms",
-        "congestion_control": control,
-    }
+    """The transport of a variant. Times that belong to the scenario's link of 1 Gbit/s become those of
+    `link`, and so do rates."""
+    plain = copy.deepcopy(_ready_made(variant))
+    # Each segment is acknowledged: acknowledgements that are near each other share a datagram anyway.
+    plain |= {"delayed_ack": 1, "delayed_ack_timeout": "5 ms"}
+    frame_ps = Size(1500).bytes * 8 * 10**12 // link.bps
+    control = plain["congestion_control"]
+    control["initial_rate"] = f"{max(1, link.bps * 52 // 1000)} bit/s"
+    control["least_rate"] = f"{max(1, link.bps // 1000)} bit/s"
     match variant:
         case "ideal":
-            control["estimator"] = {"kind": "trend", "tolerance": f"{max(15 * 10**6, frame_ps)} ps"}
+            control["estimator"]["tolerance"] = f"{max(15 * 10**6, frame_ps)} ps"
         case "better":
-            control["estimator"] = {"kind": "fluid"}
-            control["denoising"] = {"kind": "batches", "within": f"{max(1, frame_ps // 2)} ps"}
-            control |= {"tau": "40 ms", "eta": 8, "backlog": {"target": "1 ms", "within": "20 ms"}}
+            control["denoising"]["within"] = f"{max(1, frame_ps // 2)} ps"
         case "flawed":
             # 10 us at 1 Gbit/s: as large a part of the time of a frame.
-            control["estimator"] = {"kind": "gap", "epsilon": f"{10**16 // link.bps} ps", "scheduled": True}
-            control |= {"clip": False, "repair_rate": f"{max(1, link.bps * 6 // 100)} bit/s"}
-            plain["recovery"] = "rate-halving"
+            control["estimator"]["epsilon"] = f"{10**16 // link.bps} ps"
+            control["repair_rate"] = f"{max(1, link.bps * 6 // 100)} bit/s"
     return plain
 
 
