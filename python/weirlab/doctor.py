@@ -423,15 +423,27 @@ class _Tool:
     package: str
     """Debian's name."""
     version_option: str
+    """Empty: it tells its version only when it begins to work."""
     means: str
 
 
 TOOLS = {
+    "iperf3": _Tool(
+        "iperf3", "--version", "no campaigns of 'weir bulk' and no 'weir reproduce bulk' on real stacks"
+    ),
+    "ping": _Tool(
+        "iputils-ping", "-V", "no campaigns of 'weir bulk', nor 'weir reproduce bulk', on real stacks"
+    ),
+    "timeout": _Tool("coreutils", "--version", "no campaigns on real stacks, no testbed 'testpmd'"),
+    "ssh": _Tool(
+        "openssh-client", "-V", "no campaigns between real hosts (testbed 'ssh'), no 'weir path --ssh'"
+    ),
+    "openssl": _Tool("openssl", "version", "no requests over TLS in campaigns ('tls: true')"),
+    "tc": _Tool("iproute2", "-V", "no 'weir emulate --with netem'"),
+    "dpdk-testpmd": _Tool("dpdk-dev", "", "no testbed 'testpmd'"),
     "ip": _Tool("iproute2", "-V", "namespaces and links cannot be looked at by hand"),
     "ethtool": _Tool("ethtool", "--version", "offloads cannot be looked at by hand"),
-    "ping": _Tool("iputils-ping", "-V", "no round-trip times beside bulk transfers"),
-    "traceroute": _Tool("traceroute", "--version", "no list of the hops of a path"),
-    "iperf3": _Tool("iperf3", "--version", "no bulk transfers with the kernel's own TCP"),
+    "traceroute": _Tool("traceroute", "--version", "the hops of a path cannot be listed by another program"),
     "tcpdump": _Tool("tcpdump", "--version", "no captures of live traffic"),
     "tshark": _Tool("tshark", "--version", "captures are not checked by a second reader"),
     "chromium": _Tool("chromium", "--version", "reports cannot be turned into pictures by a browser"),
@@ -440,33 +452,62 @@ TOOLS = {
 
 def _tools() -> list[Check]:
     with ThreadPoolExecutor() as pool:
-        versions = pool.map(_tool_version, TOOLS, (tool.version_option for tool in TOOLS.values()))
-        return [
-            _check(
-                "tools",
-                name,
-                version or "not found",
-                lacks=version is None,
-                means=tool.means,
-                remedy=f"apt-get install {tool.package}",
-            )
-            for (name, tool), version in zip(TOOLS.items(), versions, strict=True)
-        ]
+        return [*pool.map(_tool, TOOLS)]
 
 
-def _tool_version(name: str, option: str) -> str | None:
-    """The first number in what the tool says of itself; None when there is no such tool."""
+def _tool(name: str) -> Check:
+    tool = TOOLS[name]
+    remedy = f"apt-get install {tool.package}"
     path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
-    if path is None:
-        return None
+    found, works = "not found", False
+    if path is not None:
+        try:
+            found, works = _version_of(path, tool.version_option), True
+            if name == "ping":
+                lack = _ping_lack(path)
+                found, works = f"{found}{lack and ', but '}{lack}", not lack
+        except OSError as error:
+            found = f"{path} cannot be run: {error.strerror}"
+        if not works:
+            remedy = (
+                "let programs have CAP_NET_RAW: containers often take it away (--cap-add=NET_RAW); elsewhere "
+                "sysctl net.ipv4.ping_group_range='0 2147483647'"
+                if name == "ping"
+                else f"see who may run {path}"
+            )
+    return _check("tools", name, found, lacks=not works, means=tool.means, remedy=remedy)
+
+
+_UNKNOWN_VERSION = "of unknown version"
+
+
+def _version_of(path: str, option: str) -> str:
+    """The first number in what a tool says of itself. Raises OSError where it cannot be run."""
+    if not option:
+        return _UNKNOWN_VERSION
     try:
-        answer = subprocess.run(
-            [path, option], capture_output=True, text=True, timeout=5, check=False, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return "of unknown version"
-    match = re.search(r"\d+\.\d[\w.]*", answer.stdout + answer.stderr)
-    return match[0] if match else "of unknown version"
+        answer = _answer([path, option])
+    except subprocess.TimeoutExpired:
+        return _UNKNOWN_VERSION
+    match = re.search(r"\d+\.\d[\w.]*|\d{8}", answer.stdout + answer.stderr)
+    return match[0] if match else _UNKNOWN_VERSION
+
+
+def _ping_lack(path: str) -> str:
+    """Why a ping of this host itself is not answered; empty when it is, or takes too long to tell."""
+    try:
+        answer = _answer([path, "-n", "-c", "1", "-W", "2", "127.0.0.1"])
+    except subprocess.TimeoutExpired:
+        return ""
+    if answer.returncode == 0:
+        return ""
+    return (answer.stderr.strip() or "this host does not answer it").splitlines()[0]
+
+
+def _answer(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=5, check=False, stdin=subprocess.DEVNULL
+    )
 
 
 def _read(path: str) -> str | None:
