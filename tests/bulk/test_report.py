@@ -13,6 +13,7 @@ from weirlab.bulk.tables import INTERVALS, MEASUREMENTS, interval_table, measure
 from weirlab.errors import Interrupted
 from weirlab.plots.bulk import bulk_plots
 from weirlab.report import write_report
+from weirlab.results import Manifest
 from weirlab.scenario import loads
 
 SIMULATED = FILE.replace("kind: netns", "kind: sim").replace("[1, 2]", "[1, 2, 4, 8]")
@@ -84,7 +85,7 @@ def test_the_plots_of_a_sweep_are_all_there_and_hold_every_measurement(simulated
     plots = {plot.name: plot for plot in bulk_plots(rows, intervals, dict.fromkeys(range(4), "point"))}
     assert set(plots) == {
         *(f"streams-over-time-{point}" for point in range(4)),
-        *(f"streams-{name}" for name in ("mbps", "drtt", "loss", "iqr", "variability")),
+        *(f"streams-{name}" for name in ("mbps", "drtt", "iqr", "variability")),
         "streams-delay-own-window",
         *(f"goodput-{name}" for name in ("drtt", "variability")),
         "predictability-drtt",
@@ -94,6 +95,32 @@ def test_the_plots_of_a_sweep_are_all_there_and_hold_every_measurement(simulated
         drawn = [row for data in plots[name].spec["datasets"].values() for row in data if "cycle" in row]
         assert len(drawn) == 12
     assert re.search(r"R² = \d\.\d+, n = 12", plots["predictability-drtt"].note)
+
+
+def test_lost_pings_are_drawn_only_where_some_were_lost(tmp_path):
+    def names(directory, measure):
+        campaign = run_campaign(loads(FILE), directory, measure=measure)
+        plots = bulk_plots(measurement_table(campaign), interval_table(campaign), {0: "one", 1: "two"})
+        return {plot.name for plot in plots}
+
+    def answered(what, path, seed):
+        return dataclasses.replace(measured(what, path, seed), pings=Pings(2, (0.010, 0.012), 0.011, 0.010))
+
+    assert "streams-loss" in names(tmp_path / "some", measured)
+    assert "streams-loss" not in names(tmp_path / "none", answered)
+
+
+def test_the_page_of_a_campaign_that_was_continued_tells_of_each_sitting(tmp_path):
+    with pytest.raises(RuntimeError):
+        run_campaign(loads(FILE), tmp_path, measure=StopsAfter(1, RuntimeError("power")))
+    first = Manifest.read(tmp_path)
+    killed = dataclasses.replace(first.provenance, finished=None)
+    dataclasses.replace(first, provenance=killed, status="running").write(tmp_path)
+    assert "not known: it goes on, or was killed" in write_report(tmp_path, pictures=False).page.read_text()
+    run_campaign(loads(FILE), tmp_path, measure=measured)
+    page = write_report(tmp_path, pictures=False).page.read_text()
+    assert "not known: it was killed" in page
+    assert re.search(r"continued \(UTC\)</th><td>[^<]* on [^<]*: [\d.]+ s<", page)
 
 
 def test_each_second_of_a_stream_is_drawn_from_its_beginning_to_its_end(simulated):

@@ -165,6 +165,7 @@ def test_the_page_has_the_findings_the_gaps_and_the_plots(tmp_path):
     page, plots = page_of(made(**FLAWED), tmp_path)
     for words in ("Rapid to 192.0.2.7:8642", "ramp-lost", "Gaps achieved less asked for", "timeout", "p50"):
         assert words in page
+    assert "No losses were repaired." not in page
     assert plots == {"rate", "estimates", "streams", "gaps", "round-trips"}
 
 
@@ -173,4 +174,5 @@ def test_a_transfer_that_ended_before_anything_was_sent_has_a_page(tmp_path):
     nothing = {name: table.clear() for name, table in whole.tables.items()}
     page, plots = page_of(Transfer(whole.settings, whole.peer, whole.facts, nothing), tmp_path)
     assert "Nothing was sent." in page
+    assert "No losses were repaired." in page
     assert plots == set()

@@ -49,7 +49,11 @@ def bulk_plots(rows: pl.DataFrame, intervals: pl.DataFrame, labels: Mapping[int,
     )
     plots = [_stack(point, intervals, labels) for point in list(labels)[:_STACKS]]
     if shown.n_unique("streams") > 1:
-        plots += [_against_streams(shown, *what) for what in _AGAINST_STREAMS]
+        plots += [
+            _against_streams(shown, column, title, unit)
+            for column, title, unit in _AGAINST_STREAMS
+            if column != "loss" or shown.filter(pl.col("loss") > 0).height
+        ]
         plots += [_delay(part, name) for (name,), part in shown.group_by("series", maintain_order=True)]
     plots += [
         _against_goodput(shown, "drtt", "dRTT", "ms"),
@@ -151,11 +155,13 @@ def _against_streams(rows: pl.DataFrame, column: str, title: str, unit: str) -> 
 
 
 _DELAYS = {
-    "mean dRTT": (pl.col("drtt").mean(), []),
+    "mean dRTT": (pl.col("drtt").mean(), [1, 0]),
     "median dRTT": (pl.col("drtt").median(), [5, 4]),
-    "IQR of the RTT": (pl.col("iqr").mean(), []),
+    "IQR of the RTT": (pl.col("iqr").mean(), [1, 0]),
 }
 """What is drawn together in ms, with the dashes of its line."""
+_VARIABILITY = "rate variability"
+_VARIABILITY_DASH = [2, 3]
 
 
 def _delay(rows: pl.DataFrame, series: str) -> Plot | None:
@@ -164,35 +170,38 @@ def _delay(rows: pl.DataFrame, series: str) -> Plot | None:
     if rows.n_unique("streams") < _LEAST_FOR_LINE:
         return None
     alt = altair()
-    names = [*_DELAYS, "rate variability"]
-    color = alt.Color("line:N", scale=alt.Scale(**series_colors(names)), sort=names)
-    left = alt.Y("value:Q", title="dRTT, IQR of the RTT [ms]")
-    right = alt.Y("value:Q", title="rate variability [%]")
+    names = [*_DELAYS, _VARIABILITY]
+    scale = series_colors(names)
+    colors = dict(zip(names, scale["range"], strict=True))
+    dashes = [*(dash for _, dash in _DELAYS.values()), _VARIABILITY_DASH]
+    line = {
+        "color": alt.Color("line:N", scale=alt.Scale(**scale), sort=names),
+        "strokeDash": alt.StrokeDash("line:N", scale=alt.Scale(domain=names, range=dashes), sort=names),
+    }
+    # Both scales begin at 0 and end at a tick; the right one has the color of what it is for.
+    scaled = alt.Scale(zero=True, nice=True)
+    left = alt.Y("value:Q", title="dRTT, IQR of the RTT [ms]", scale=scaled)
+    own = alt.Axis(titleColor=colors[_VARIABILITY], labelColor=colors[_VARIABILITY], grid=False)
+    right = alt.Y("value:Q", title=f"{_VARIABILITY} [%]", scale=scaled, axis=own)
 
-    def means(name: str, value: pl.Expr) -> pl.DataFrame:
-        return rows.group_by("streams").agg(value=value).sort("streams").with_columns(line=pl.lit(name))
+    def means(name: str, value: pl.Expr) -> Any:
+        found = rows.group_by("streams").agg(value=value).sort("streams").with_columns(line=pl.lit(name))
+        return alt.Chart(found).mark_line()
+
+    def points(column: str, name: str, shape: str) -> Any:
+        mark = {"size": 20, "opacity": 0.4, "filled": True, "color": colors[name], "shape": shape}
+        return alt.Chart(rows.select("streams", value=column)).mark_point(**mark)
 
     delays = [
-        alt.Chart(means(name, value))
-        .mark_line(**({"strokeDash": dash} if dash else {}))
-        .encode(x=_streams_axis(), y=left, color=color)
-        for name, (value, dash) in _DELAYS.items()
+        points("drtt", "mean dRTT", "circle").encode(x=_streams_axis(), y=left),
+        *(
+            means(name, value).encode(x=_streams_axis(), y=left, **line)
+            for name, (value, _) in _DELAYS.items()
+        ),
     ]
-    points = rows.select("streams", value="drtt", line=pl.lit("mean dRTT"))
-    scattered = rows.select("streams", value="variability", line=pl.lit("rate variability"))
-    delays.insert(
-        0,
-        alt.Chart(points)
-        .mark_point(size=20, opacity=0.4, filled=True)
-        .encode(x=_streams_axis(), y=left, color=color),
-    )
     variability = [
-        alt.Chart(scattered)
-        .mark_point(size=20, opacity=0.4, filled=True, shape="diamond")
-        .encode(x=_streams_axis(), y=right, color=color),
-        alt.Chart(means("rate variability", pl.col("variability").mean()))
-        .mark_line(strokeDash=[2, 3])
-        .encode(x=_streams_axis(), y=right, color=color),
+        points("variability", _VARIABILITY, "diamond").encode(x=_streams_axis(), y=right),
+        means(_VARIABILITY, pl.col("variability").mean()).encode(x=_streams_axis(), y=right, **line),
     ]
     return finished(
         [alt.layer(alt.layer(*delays), alt.layer(*variability)).resolve_scale(y="independent")],

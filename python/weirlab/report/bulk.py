@@ -26,7 +26,7 @@ from weirlab.report.shared import footer, provenance_section, scenario_details, 
 from weirlab.results import Manifest
 from weirlab.units import Size
 
-__all__ = ["advice_text", "bulk_page", "point_table", "responsiveness_table"]
+__all__ = ["advice_text", "bulk_page", "point_tables", "responsiveness_table"]
 
 
 def bulk_page(campaign: Campaign, manifest: Manifest) -> tuple[Page, list[Plot]]:
@@ -56,7 +56,7 @@ def bulk_page(campaign: Campaign, manifest: Manifest) -> tuple[Page, list[Plot]]
             ]
         ),
     ]
-    results: list[Block] = [point_table(found, scenario.name, campaign.plan.cycles)]
+    results: list[Block] = [*point_tables(found, scenario.name, campaign.plan.cycles)]
     results += [Text(_joined_text(transports)) for transports in campaign.joined]
     sections = [Section("Results", results)]
     if any(math.isfinite(point.loaded_p95_s) for point in found):
@@ -109,22 +109,18 @@ def _most(found: list[PointSummary], labels: Mapping[int, str]) -> Card:
     return Card("Greatest goodput", f"{number(most / 1e6, 3)} Mbit/s", f"median, {labels[place]}")
 
 
-def point_table(found: list[PointSummary], name: str, cycles: int) -> Table:
-    """A row for each point of a campaign."""
-    factors = list(found[0].levels) if found else []
-    columns = [Column(factor, numeric=False) for factor in factors] + [
+def point_tables(found: list[PointSummary], name: str, cycles: int) -> tuple[Table, Table]:
+    """A row for each point of a campaign: what was delivered and waited for; and how, and how well."""
+    factors = [Column(factor, numeric=False) for factor in (found[0].levels if found else [])]
+    columns = [
+        *factors,
         Column("measured"),
         Column("goodput", "Mbit/s"),
         Column("IQR", "Mbit/s"),
-        Column("loaded RTT min / mean", "ms"),
-        Column("unloaded", "ms"),
+        Column("loaded RTT", "ms, min / mean"),
+        Column("unloaded RTT", "ms, min / mean"),
         Column("dRTT", "ms"),
         Column("lost pings", "loaded / unloaded"),
-        Column("window", "kB"),
-        Column("Jain"),
-        Column("CPU", "%"),
-        Column("degraded"),
-        Column("disturbed"),
     ]
     rows = [
         [
@@ -136,19 +132,41 @@ def point_table(found: list[PointSummary], name: str, cycles: int) -> Table:
             f"{_fixed(1e3 * each.unloaded_min_s, 1)} / {_fixed(1e3 * each.unloaded_mean_s, 1)}",
             _fixed(1e3 * each.rtt_difference_s, 2),
             f"{percent(each.loaded_loss)} / {percent(each.unloaded_loss)}",
+        ]
+        for each in found
+    ]
+    carried = Table(
+        f"{name}, {_counted(cycles, 'cycle')}",
+        columns,
+        rows,
+        note="Goodput and dRTT: medians over the cycles.",
+    )
+    columns = [
+        *factors,
+        Column("window", "kB"),
+        Column("Jain"),
+        Column("CPU of sender", "%"),
+        Column("of receiver", "%"),
+        Column("degraded", "measurements"),
+        Column("disturbed", "measurements"),
+    ]
+    rows = [
+        [
+            *each.levels.values(),
             _fixed(each.window_bytes / 1e3, 1),
             _fixed(each.fairness, 3),
             _fixed(each.sender_cpu_percent, 1),
+            _fixed(each.receiver_cpu_percent, 1),
             str(each.degraded),
             str(each.disturbed),
         ]
         for each in found
     ]
     note = (
-        "Medians over the cycles; window: a stream's rate times the round-trip time that its TCP saw. "
-        "Degraded: the emulator was late; disturbed: other programs kept a tenth of the CPUs busy, or more."
+        "Medians over the cycles; window: a stream's rate times the round-trip time its TCP saw. CPU: of "
+        "one. Degraded: the emulator was late; disturbed: others kept a tenth of the CPUs busy, or more."
     )
-    return Table(f"{name}, {_counted(cycles, 'cycle')}", columns, rows, note=note)
+    return carried, Table("Windows, shares and CPU", columns, rows, note=note)
 
 
 def _latency_table(found: list[PointSummary]) -> Table:
@@ -193,9 +211,11 @@ def responsiveness_table(found: list[PointSummary]) -> Table | None:
         for value in (each.requests_lost, each.foreign_per_minute, each.unloaded_foreign_per_minute)
     ):
         return None
+    tls = any(math.isfinite(time) for each in found for time in (each.tls_s, each.unloaded_tls_s))
     columns = [Column(factor, numeric=False) for factor in found[0].levels] + [
         Column("goodput", "Mbit/s"),
         Column("handshake", "ms"),
+        *([Column("TLS", "ms")] if tls else []),
         Column("answer", "ms"),
         Column("unloaded", "ms"),
         Column("lost"),
@@ -209,8 +229,16 @@ def responsiveness_table(found: list[PointSummary]) -> Table | None:
             *each.levels.values(),
             _fixed(each.goodput_bps / 1e6, 2),
             _fixed(1e3 * each.handshake_s, 1),
+            *([_fixed(1e3 * each.tls_s, 1)] if tls else []),
             _fixed(1e3 * each.answer_s, 1),
-            f"{_fixed(1e3 * each.unloaded_handshake_s, 1)} / {_fixed(1e3 * each.unloaded_answer_s, 1)}",
+            " / ".join(
+                _fixed(1e3 * time, 1)
+                for time in (
+                    each.unloaded_handshake_s,
+                    *([each.unloaded_tls_s] if tls else []),
+                    each.unloaded_answer_s,
+                )
+            ),
             percent(each.requests_lost),
             _fixed(each.foreign_per_minute, 0),
             _fixed(each.connections_per_minute, 0),
@@ -220,9 +248,10 @@ def responsiveness_table(found: list[PointSummary]) -> Table | None:
         for each in found
     ]
     note = (
-        "Of HTTP requests without TLS, each on a new connection, that were answered in the last four seconds "
-        "beside a transfer: means up to the 95th percentile of handshakes and of answers, and 60 s over half "
-        "their sum. RPM: the mean of that and of 60 s over what the TCP of the loaded connections saw. "
+        f"Of HTTP requests {'over' if tls else 'without'} TLS, each on a new connection, that were answered "
+        "in the last four seconds beside a transfer: means up to the 95th percentile of handshakes"
+        f"{', of TLS handshakes' if tls else ''} and of answers, and 60 s over the mean of these. "
+        "RPM: the mean of that and of 60 s over what the TCP of the loaded connections saw. "
         "Medians over the cycles, so that the parts need not give the whole; of loaded connections: of all "
         "cycles together."
     )

@@ -148,7 +148,9 @@ def _evidence(found: Mapping[str, Any]) -> list[Details]:
     ]
 
 
-def _losses(losses: pl.DataFrame) -> Table:
+def _losses(losses: pl.DataFrame) -> Table | Text:
+    if losses.is_empty():
+        return Text("No losses were repaired.")
     columns = [Column("began", "s"), Column("ended", "s"), Column("cause", numeric=False)]
     rows = [
         [f"{began:.3f}", "–" if ended is None else f"{ended:.3f}", cause]

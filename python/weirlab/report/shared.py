@@ -58,9 +58,13 @@ def provenance_section(manifest: Manifest, provenance: Provenance) -> Section:
     rows = [
         ("command", shlex.join(provenance.command)),
         ("begin (UTC)", provenance.started.replace("T", " ").removesuffix("+00:00")),
-        ("duration", "–" if provenance.duration_s is None else seconds_text(provenance.duration_s)),
+        ("duration", _duration_text(manifest, provenance)),
         *(
-            ("continued (UTC)", f"{later.started.replace('T', ' ').removesuffix('+00:00')} on {later.host}")
+            (
+                "continued (UTC)",
+                f"{later.started.replace('T', ' ').removesuffix('+00:00')} on {later.host}: "
+                f"{_duration_text(manifest, later)}",
+            )
             for later in manifest.sittings
         ),
         ("seed", "–" if manifest.seed is None else str(manifest.seed)),
@@ -83,6 +87,15 @@ def provenance_section(manifest: Manifest, provenance: Provenance) -> Section:
     ]
     columns = [Column("fact", numeric=False), Column("value", numeric=False)]
     return Section("Provenance", [Table("Where, when and with what", columns, rows)])
+
+
+def _duration_text(manifest: Manifest, sitting: Provenance) -> str:
+    """How long a sitting took. The last one may still go on; those before it were killed if they have no
+    end."""
+    if sitting.duration_s is not None:
+        return seconds_text(sitting.duration_s)
+    is_last = not manifest.sittings or sitting == manifest.sittings[-1]
+    return "not known: it goes on, or was killed" if is_last else "not known: it was killed"
 
 
 def scenario_details(scenario: Scenario) -> Details:
