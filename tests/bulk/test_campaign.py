@@ -78,7 +78,7 @@ def test_what_this_host_lacks_is_told_before_anything_is_kept(tmp_path, monkeypa
     def refuses(*_, **__):
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(tools, "require", lambda: None)
+    monkeypatch.setattr(tools, "require", lambda **_: None)
     monkeypatch.setattr(tools.subprocess, "run", refuses)
     with pytest.raises(MissingCapability, match="needs iperf3, which cannot be run here: Operation not perm"):
         run_campaign(loads(FILE), tmp_path)

@@ -148,6 +148,37 @@ def test_requests_that_cannot_be_made_are_refused_with_the_reason(before, after,
         plan_of(loads(text))
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (
+            "for: 20 s",
+            "for: 2.5 s",
+            "campaign.cycle.0.for: iperf3 takes whole seconds, a day at most (got 2.5 s)",
+        ),
+        (
+            "for: 20 s",
+            "for: 500 ms",
+            "campaign.cycle.0.for: iperf3 takes whole seconds, a day at most (got 500 ms)",
+        ),
+        ("streams: 8", "streams: 200", "traffic.bulk.streams: iperf3 has at most 128 (got 200)"),
+        (
+            "window: 64 KiB",
+            "window: 600 MiB",
+            "traffic.bulk.transport.window: iperf3 asks for at most 536.870912 MB (got 629.1456 MB)",
+        ),
+    ],
+)
+def test_what_iperf3_would_cut_or_refuse_is_told_beforehand(before, after, message):
+    assert complaint(before, after) == [message]
+    simulated = POINT.replace("kind: netns", "kind: sim").replace(before, after)
+    assert plan_of(loads(simulated)).steps
+
+
+def test_a_step_without_a_transfer_may_take_a_part_of_a_second():
+    assert plan_of(loads(POINT.replace("for: 10 s", "for: 2.5 s"))).steps[0][1].duration_s == 2.5
+
+
 def test_requests_have_no_transport_of_their_own():
     with pytest.raises(ScenarioError, match="requests open connections of the system's TCP"):
         loads(REQUESTS.replace("every: 100 ms}", "every: 100 ms}, transport: {kind: udp}"))

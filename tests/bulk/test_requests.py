@@ -2,15 +2,18 @@
 
 import contextlib
 import json
+import shutil
 import socket
+import struct
 import subprocess
 import sys
 import threading
 from functools import partial
+from pathlib import Path
 
 import pytest
 
-from weirlab.bulk import request_program
+from weirlab.bulk import request_program, tools
 from weirlab.bulk.hosts import ThisMachine, listening, output
 from weirlab.bulk.measurement import Request
 from weirlab.bulk.tools import read_requests
@@ -26,13 +29,13 @@ def port():
         return probe.getsockname()[1]
 
 
-def ask(port, count=3, every="0.02", timeout="5"):
-    words = ["ask", HERE, str(port), "--timeout", timeout, "--count", str(count), "--every", every]
+def ask(port, *more, count=3, every="0.02", timeout="5"):
+    words = ["ask", HERE, str(port), "--timeout", timeout, "--count", str(count), "--every", every, *more]
     return read_requests(output(ThisMachine(), [*PROGRAM, *words], 20))
 
 
-def serving(port, timeout="5"):
-    words = ["serve", HERE, str(port), "--timeout", timeout, "--for", "20"]
+def serving(port, *more, timeout="5"):
+    words = ["serve", HERE, str(port), "--timeout", timeout, "--for", "20", *more]
     return listening(ThisMachine(), [*PROGRAM, *words], request_program.LISTENS, 20)
 
 
@@ -107,6 +110,59 @@ def test_a_server_hangs_up_on_who_never_asks_and_on_who_asks_too_long(port):
             long.sendall(b"x" * 4096)
             assert long.recv(10) == b""
         assert ask(port, count=1)[0].answer_s is not None
+
+
+@pytest.fixture(scope="module")
+def certified():
+    """Options of both ends for TLS, with a certificate of this address."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs the program openssl")
+    with tools._certified(HERE) as (certificate, key):
+        yield ["--certificate", certificate], ["--certificate", certificate, "--private-key", key]
+    assert not Path(key).exists()
+
+
+def test_over_tls_its_handshake_is_told_beside_that_of_tcp(port, certified):
+    client, server = certified
+    with serving(port, *server):
+        told = ask(port, *client, count=5)
+    assert len(told) == 5
+    for request in told:
+        assert min(request.handshake_s, request.tls_s, request.answer_s) > 0
+
+
+def test_without_tls_there_is_no_such_handshake(port):
+    with serving(port):
+        assert [request.tls_s for request in ask(port)] == [None] * 3
+
+
+def test_a_server_that_is_not_the_certificates_holder_is_a_failure(port, certified):
+    _, server = certified
+    with (
+        tools._certified(HERE) as (certificate, _),
+        serving(port, *server),
+        pytest.raises(TestbedError, match=f"{HERE} port {port}: .*verify failed"),
+    ):
+        ask(port, "--certificate", certificate)
+
+
+def test_who_speaks_no_tls_or_hangs_up_keeps_nobody_else_from_an_answer(port, certified):
+    client, server = certified
+    with serving(port, *server):
+        with socket.create_connection((HERE, port), timeout=10) as stranger:
+            stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        with socket.create_connection((HERE, port), timeout=10) as silent:
+            assert ask(port, *client, count=1)[0].answer_s is not None
+            silent.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        assert ask(port, *client, count=1)[0].answer_s is not None
+
+
+def test_a_handshake_of_tls_that_does_not_come_in_time_is_a_loss(certified):
+    client, _ = certified
+    with silent_server(b"") as port:
+        told = ask(port, *client, count=2, timeout="1")
+    assert [(request.tls_s, request.answer_s) for request in told] == [(None, None)] * 2
+    assert all(request.handshake_s > 0 for request in told)
 
 
 def test_a_server_ends_by_itself(port):

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from made_campaigns import FILE, WITH_REQUESTS, measured
-from weirlab.bulk import Campaign, run_campaign, summaries
+from weirlab.bulk import Campaign, plan_of, run_campaign, summaries
 from weirlab.bulk.measurement import Measurement, Request, Stream, Transfer
 from weirlab.bulk.responsiveness import answered, loaded_responsiveness, requests_lost
 from weirlab.bulk.tables import measurement_table
@@ -52,6 +52,17 @@ def test_responsiveness_is_half_of_new_and_half_of_loaded_connections():
     assert told.rpm == pytest.approx((300 + 600) / 2)
 
 
+def test_a_handshake_of_tls_is_a_third_of_what_new_connections_meet():
+    over_tls = (Request(17.0, 0.1, 0.3, 0.2), Request(17.5, 0.1, 0.3, 0.2))
+    told = loaded_responsiveness(beside(over_tls), 20.0)
+    assert told.foreign == pytest.approx(60 / 0.2)
+    assert told.rpm == pytest.approx((300 + 600) / 2)
+    assert answered(beside(over_tls), 20.0).tls_handshake_s == pytest.approx(0.2)
+    # Answered 10 ms after the end with the handshake of TLS, and before it without.
+    late = (Request(19.0, 0.5, 0.3, 0.21),)
+    assert answered(beside(late), 20.0) is None
+
+
 def test_without_answers_or_round_trips_there_is_no_responsiveness():
     assert answered(beside(None), 20.0) is None
     assert answered(beside((Request(0.0, 0.1, None),)), 20.0) is None
@@ -91,6 +102,28 @@ def test_the_page_tells_of_it_and_only_where_requests_were_made(tmp_path):
     assert responsiveness_table(summaries(without)) is None
     assert all(math.isnan(point.rpm) for point in summaries(without))
     assert measurement_table(without).get_column("rpm").null_count() == 6
+
+
+def test_requests_over_tls_have_a_column_of_their_own(tmp_path):
+    def over_tls(what, path, seed):
+        found = measured(what, path, seed)
+        told = tuple(dataclasses.replace(each, tls_s=each.handshake_s) for each in found.requests)
+        return dataclasses.replace(found, requests=told)
+
+    text = WITH_REQUESTS.replace("kind: requests,", "kind: requests, tls: true,")
+    plan = plan_of(loads(text))
+    assert all(step.requests.tls for steps in plan.steps for step in steps)
+    campaign = run_campaign(loads(text), tmp_path, measure=over_tls)
+    _, two = summaries(campaign)
+    assert (two.tls_s, two.unloaded_tls_s) == (pytest.approx(0.020), pytest.approx(0.025))
+    assert two.foreign_per_minute == pytest.approx(60 / ((0.020 + 0.020 + 0.040) / 3))
+    assert two.rpm == pytest.approx((two.foreign_per_minute + 60 / 0.012) / 2)
+    row = measurement_table(campaign).filter(streams=2).row(0, named=True)
+    assert (row["tls_s"], row["unloaded_tls_s"]) == (pytest.approx(0.020), pytest.approx(0.025))
+    table = responsiveness_table(summaries(campaign))
+    assert "TLS" in [column.name for column in table.columns]
+    assert len({len(row) for row in table.rows} | {len(table.columns)}) == 1
+    assert "over TLS" in table.note
 
 
 def test_a_campaign_that_was_kept_before_there_were_requests_is_still_read(tmp_path):

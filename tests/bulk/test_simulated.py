@@ -1,10 +1,16 @@
 """The same campaign in simulated time, from the same file."""
 
+import json
+
+import numpy as np
 import pytest
 
+from weirlab import _core
 from weirlab.bulk import plan_of, run_campaign, summaries
+from weirlab.bulk.simulated import measure_simulated
 from weirlab.errors import ScenarioError, UnsupportedError
 from weirlab.scenario import load, loads
+from weirlab.scenario.path import line_spec
 
 FILE = """weirlab: 1
 name: small
@@ -55,6 +61,41 @@ def test_one_field_moves_a_campaign_to_the_simulator():
     assert there.paths == here.paths
     assert there.places() == here.places()
     assert [there.seed(place) for place in there.places()] == [here.seed(place) for place in here.places()]
+
+
+@pytest.mark.parametrize("starts", ["on", "chance"])
+def test_traffic_of_others_comes_and_goes_as_on_an_emulated_path_with_the_same_seed(starts):
+    """`replay_line` is what the emulator's packets are held to, packet by packet; here those of the simulator
+    are."""
+    cross = {"kind": "on-off", "rate": "7 Mbit/s", "frame_size": "1500 B"}
+    cross |= {"mean_on": "300 ms", "mean_off": "200 ms", "starts": starts}
+    changes = {
+        "testbed.hops.access.forward": {"rate": "10 Mbit/s", "cross": {"others": {"source": cross}}},
+        "testbed.hops.access.backward": {"delay": "1 ms"},
+        "testbed.hops.core": None,
+        "campaign.cycle": [{"name": "unloaded", "run": "ping", "for": "10 s"}],
+        "traffic.ping.source.every": "20 ms",
+    }
+    plan = plan_of(loads(HOPS, assign=changes))
+    (place,) = plan.places()
+    seed, path = plan.seed(place), plan.paths[0]
+    found = measure_simulated(plan.measured(place), path, seed)
+    assert found.pings.sent == len(found.pings.rtts_s) == 500
+    sent_ps = np.arange(500, dtype=np.uint64) * 20_000_000_000
+    again = _core.replay_line(
+        json.dumps(line_spec(path.hops["access"].forward)),
+        seed=seed,
+        name="hop-0/forward",
+        t_ps=sent_ps,
+        size_bytes=np.full(500, 84, dtype=np.uint64),
+        flow=np.zeros(500, dtype=np.uint64),
+        ecn=np.zeros(500, dtype=np.uint64),
+        until_ps=12 * 10**12,
+    )
+    told_s = (again["departed_ps"] - sent_ps[again["departed"]]) / 1e12 + 0.001
+    assert found.pings.rtts_s == pytest.approx(told_s.tolist(), abs=1e-9)
+    waited = told_s > 0.003
+    assert 0.2 < waited.mean() < 0.9  # it comes and goes
 
 
 def test_windows_bind_streams_and_an_idle_path_adds_nothing(tmp_path):

@@ -1,9 +1,11 @@
 """What iperf3 and ping print, as numbers."""
 
 import json
+import shutil
 
 import pytest
 
+from weirlab.bulk.real import _address
 from weirlab.bulk.tools import read_ping, read_transfer
 from weirlab.errors import TestbedError
 
@@ -16,6 +18,22 @@ PING = """PING 198.18.0.2 (198.18.0.2) 56(84) bytes of data.
 3 packets transmitted, 2 received, +1 duplicates, 33.3333% packet loss, time 2003ms
 rtt min/avg/max/mdev = 23.400/94.223/165.046/70.823 ms
 """
+
+
+@pytest.mark.skipif(shutil.which("ssh") is None, reason="needs the program ssh")
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("me@far.example.net", "far.example.net"),
+        ("ssh://me@far.example.net:2222", "far.example.net"),
+        ("me@2001:db8::7", "2001:db8::7"),
+        ("box", "192.0.2.9"),
+    ],
+)
+def test_connections_go_where_ssh_would_go(host, address, tmp_path):
+    config = tmp_path / "config"
+    config.write_text("Host box\n  HostName 192.0.2.9\n  Port 2222\n  User me\n")
+    assert _address(host, str(config)) == address
 
 
 def transfer(**changes):

@@ -41,14 +41,34 @@ study:
 """
 
 
-def test_a_full_buffer_costs_new_connections_what_flow_queueing_saves_them(tmp_path):
-    for program in ("iperf3", "ping"):
+def needs(*programs):
+    for program in programs:
         if shutil.which(program) is None:
             pytest.skip(f"needs the program {program}")
     try:
         Namespace().close()
     except MissingCapability as lack:
         pytest.skip(str(lack))
+
+
+def test_over_tls_each_part_takes_a_round_trip_and_none_waits_for_an_acknowledgement(tmp_path):
+    needs("iperf3", "ping", "openssl")
+    changes = {
+        "traffic.requests.source.tls": "true",
+        "campaign.cycle": [{"name": "unloaded", "run": "requests", "for": "1 s"}],
+        "study": None,
+    }
+    campaign = run_campaign(loads(FILE, assign=changes), tmp_path)
+    (kept,) = campaign.kept
+    parts = [(each.handshake_s, each.tls_s, each.answer_s) for each in kept.measurement.requests]
+    assert len(parts) == 10
+    assert min(min(each) for each in parts) >= 0.010
+    # An acknowledgement that is delayed comes 40 ms later.
+    assert max(min(times) for times in zip(*parts, strict=True)) < 0.040
+
+
+def test_a_full_buffer_costs_new_connections_what_flow_queueing_saves_them(tmp_path):
+    needs("iperf3", "ping")
     campaign = run_campaign(loads(FILE), tmp_path)
     assert [kept.failures for kept in campaign.kept] == [()] * 4
     for kept in campaign.kept:

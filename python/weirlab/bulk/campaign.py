@@ -104,7 +104,7 @@ def run_campaign(
     bed = scenario.testbed
     facts: Callable[[], Mapping[str, Any]] | None = None
     if measure is None:
-        measure, facts = _measure_of(bed, Path(scenario.file).parent)
+        measure, facts = _measure_of(bed, Path(scenario.file).parent, tls=_has_tls(plan))
     path = directory / LOG
     if not path.exists() and directory.is_dir() and next(directory.iterdir(), None) is not None:
         raise InputError(f"{directory}: holds other files; name a new or an empty directory")
@@ -145,16 +145,21 @@ def run_campaign(
     return Campaign(plan, tuple(kept))
 
 
-def _measure_of(bed: AnyTestbed, beside: Path) -> tuple[Measure, Callable[[], Mapping[str, Any]] | None]:
+def _has_tls(plan: Plan) -> bool:
+    return any(step.requests is not None and step.requests.tls for steps in plan.steps for step in steps)
+
+
+def _measure_of(
+    bed: AnyTestbed, beside: Path, *, tls: bool
+) -> tuple[Measure, Callable[[], Mapping[str, Any]] | None]:
     """How a testbed measures, and what tells of its programs. Raises MissingCapability."""
     if isinstance(bed, Sim):
         return partial(measure_simulated, window_factor=bed.window_factor), None
     if isinstance(bed, Ssh):
         hosts = RealHosts(bed, beside)
         return hosts.measure, hosts.facts
-    tools.require()
-
-    return tools.measure, lambda: {**tools.versions(), "sysctls": tools.sysctls()}
+    tools.require(tls=tls)
+    return tools.measure, lambda: {**tools.versions(tls=tls), "sysctls": tools.sysctls()}
 
 
 def _measured(plan: Plan, place: Place, measure: Measure) -> Kept:

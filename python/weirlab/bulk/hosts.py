@@ -20,7 +20,17 @@ from typing import Protocol
 from weirlab.errors import TestbedError
 from weirlab.testbed.namespaces import Namespace
 
-__all__ = ["Bed", "End", "NamespaceEnd", "SshEnd", "ThisMachine", "kill", "listening", "output"]
+__all__ = [
+    "Bed",
+    "End",
+    "NamespaceEnd",
+    "SshEnd",
+    "ThisMachine",
+    "UnreachableError",
+    "kill",
+    "listening",
+    "output",
+]
 
 _START_S = 10.0
 """How long a server may take to listen."""
@@ -30,6 +40,10 @@ _CONNECT_S = 15
 """How long ssh may take to connect."""
 SSH_FAILED = 255
 """What ssh itself ends with when it fails, as its manual says."""
+
+
+class UnreachableError(TestbedError):
+    """A host that ssh did not come to."""
 
 
 class End(Protocol):
@@ -109,7 +123,7 @@ def output(end: End, command: Sequence[str], limit_s: float, *, fine: tuple[int,
             process.stdout.close()
     where = f" on {end.host}" if isinstance(end, SshEnd) else ""
     if isinstance(end, SshEnd) and process.returncode == SSH_FAILED:
-        raise TestbedError(f"ssh {end.host}: {text.strip()[-300:] or 'no connection'}")
+        raise UnreachableError(f"ssh {end.host}: {text.strip()[-300:] or 'no connection'}")
     if process.returncode not in fine:
         raise TestbedError(f"{command[0]}{where} ended with code {process.returncode}: {text.strip()[-300:]}")
     return text

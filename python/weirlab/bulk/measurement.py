@@ -67,7 +67,10 @@ class Request:
     handshake_s: float | None
     """Until the connection was made; None: not in time."""
     answer_s: float | None
-    """From then until the whole answer was there; None: not in time."""
+    """From then, or the end of the TLS handshake, until the whole answer was there; None: not in time."""
+    tls_s: float | None = None
+    """From the connection until the TLS handshake was done, one round trip; None: without TLS, or not in
+    time."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from weirlab.scenario.path import PathPlan, path_plan
 from weirlab.scenario.resolve import selected_traffic
 from weirlab.scenario.testbeds import Sim, Ssh
 from weirlab.scenario.traffic import Bulk, Ping, Requests, Tcp, Traffic
-from weirlab.units import Span
+from weirlab.units import Size, Span
 
 __all__ = ["Load", "Measured", "Place", "Plan", "Probe", "RequestSeries", "plan_of"]
 
@@ -56,6 +56,8 @@ class RequestSeries:
     forward: bool
     every_s: float
     timeout_s: float
+    tls: bool = False
+    """Whether they are made over TLS."""
 
     def count(self, duration_s: float) -> int:
         """How many requests there are."""
@@ -123,6 +125,10 @@ _SIMULATED = ("bbr", "cubic", "reno")
 _DEFAULT_WINDOW = Tcp.model_fields["window"].default
 _LEAST_EVERY = Span.from_s(0.01)
 """Between requests. Source: IPPM responsiveness, section 4.2 (MPS)"""
+_LONGEST_S = 86_400
+_MOST_STREAMS = 128
+_LARGEST_WINDOW = Size(512 << 20)
+"""What iperf3 takes: MAX_TIME, MAX_STREAMS and MAX_TCP_BUFFER of its iperf.h and iperf_api.h."""
 _OF_SIMULATOR = "is a setting of the simulator, which real stacks are not told; leave this out"
 
 
@@ -172,6 +178,11 @@ def _steps(scenario: Scenario) -> list[Measured]:
     steps = []
     for i, step in enumerate(scenario.campaign.cycle):
         running = [names[place] for place in selected_traffic(step.run, names)]
+        if not isinstance(scenario.testbed, Sim) and any(name in loads for name in running):
+            lasts = step.for_.s
+            if not (lasts.is_integer() and lasts <= _LONGEST_S):
+                message = f"iperf3 takes whole seconds, a day at most (got {step.for_})"
+                problems.append(scenario.problem_at(("campaign", "cycle", i, "for"), message))
         kinds: Mapping[str, Mapping[str, object]] = {
             "bulk transfer": loads,
             "series of pings": probes,
@@ -220,13 +231,18 @@ def _understood(
         case Requests() as requests, _:
             for where, message in _beyond_requests(scenario, traffic, requests):
                 refused(where, message)
-            return RequestSeries(forward, requests.every.s, requests.timeout.s)
+            return RequestSeries(forward, requests.every.s, requests.timeout.s, bool(requests.tls))
         case Bulk(stop=None), Tcp() as tcp:
             simulated = isinstance(scenario.testbed, Sim)
             whose, known = ("the simulator", _SIMULATED) if simulated else ("the kernel", _IN_KERNEL)
             if tcp.congestion_control.kind not in known:
                 refused("transport", f"{whose} has {', '.join(known)}")
             elif not simulated:
+                if traffic.streams > _MOST_STREAMS:
+                    refused("streams", f"iperf3 has at most {_MOST_STREAMS} (got {traffic.streams})")
+                if tcp.window > _LARGEST_WINDOW:
+                    message = f"iperf3 asks for at most {_LARGEST_WINDOW} (got {tcp.window})"
+                    problems.append(scenario.problem_at(("traffic", name, "transport", "window"), message))
                 for where in _beyond_the_kernel(tcp):
                     problems.append(scenario.problem_at(("traffic", name, "transport", where), _OF_SIMULATOR))
             window = None if tcp.window == _DEFAULT_WINDOW else tcp.window.bytes

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from weirlab.bulk.hosts import Bed, End, SshEnd, ThisMachine, output
+from weirlab.bulk.hosts import Bed, End, SshEnd, ThisMachine, UnreachableError, output
 from weirlab.bulk.measurement import Measurement, Transfer
 from weirlab.bulk.plan import Measured
 from weirlab.bulk.tools import SYSCTLS, require, together
@@ -43,9 +44,13 @@ class RealHosts:
         config = None if bed.config is None else str(beside / bed.config)
         near: End = ThisMachine() if bed.near is None else SshEnd(bed.near, config)
         self._ends = {"near": near, "far": SshEnd(bed.far, config)}
-        near_address = bed.near_address or (None if bed.near is None else _bare(bed.near))
+        near_address = bed.near_address or (None if bed.near is None else _address(bed.near, config))
         self._bed = Bed(
-            near, self._ends["far"], near_address or "", bed.far_address or _bare(bed.far), bed.port
+            near,
+            self._ends["far"],
+            near_address or "",
+            bed.far_address or _address(bed.far, config),
+            bed.port,
         )
 
     def measure(self, what: Measured, path: PathPlan | None, seed: int) -> Measurement:  # noqa: ARG002 (of `Measure`)
@@ -79,9 +84,16 @@ class RealHosts:
         return {name: _busy_s(end) for name, end in self._ends.items()}
 
 
-def _bare(host: str) -> str:
-    """A host without its user."""
-    return host.rpartition("@")[2]
+def _address(host: str, config: str | None) -> str:
+    """Where ssh would connect to for a host: without user and port, and under the name that its
+    configuration gives. Raises TestbedError.
+    """
+    options = ["-F", config] if config is not None else []
+    told = output(ThisMachine(), ["ssh", "-G", *options, host], _SHORT_S)
+    found = re.search(r"^hostname (\S+)$", told, re.MULTILINE)
+    if found is None:
+        raise TestbedError(f"ssh -G {host}: tells no host name: {told.strip()[-300:]}")
+    return found[1]
 
 
 def _facts(end: End) -> dict[str, str]:
@@ -97,6 +109,8 @@ def _facts(end: End) -> dict[str, str]:
     for name, command in questions.items():
         try:
             found[name] = output(end, command, _SHORT_S).strip()
+        except UnreachableError:
+            raise
         except TestbedError as error:
             if name in ("iperf3", "ping"):
                 raise

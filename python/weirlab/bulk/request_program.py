@@ -1,7 +1,8 @@
 """Both ends of small requests, as a program of its own: standard library alone, so that it starts at once.
 
 `serve` answers `GET` with one byte; `ask` opens a connection for each request and prints as JSON how long
-handshakes and answers took. Neither ever waits for one connection while another has something to tell.
+handshakes and answers took. Neither ever waits for one connection while another has something to tell. With
+a certificate both speak TLS 1.3, whose handshake is one round trip; no session is taken up again.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import selectors
 import socket
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 __all__ = ["LISTENS", "MOST_WAITING", "main"]
@@ -36,15 +38,19 @@ def main(words: list[str] | None = None) -> int:
         end.add_argument("address")
         end.add_argument("port", type=int)
         end.add_argument("--timeout", type=float, required=True, help="of a connection, s")
+        end.add_argument("--certificate", help="file of the server's certificate: speak TLS")
+    server.add_argument("--private-key", help="file of the key of that certificate")
     server.add_argument("--for", type=float, required=True, dest="seconds", help="how long to serve, s")
     client.add_argument("--count", type=int, required=True)
     client.add_argument("--every", type=float, required=True, help="s")
     given = parser.parse_args(words)
     try:
         if given.end == "serve":
-            _serve(given.address, given.port, given.timeout, given.seconds)
+            wrap = _plain if given.certificate is None else _server(given.certificate, given.private_key)
+            _serve(given.address, given.port, given.timeout, given.seconds, wrap)
         else:
-            told = _ask((given.address, given.port), given.count, given.every, given.timeout)
+            wrap = _plain if given.certificate is None else _client(given.certificate, given.address)
+            told = _ask((given.address, given.port), given.count, given.every, given.timeout, wrap)
             sys.stdout.write(json.dumps(told) + "\n")
     except OSError as error:
         sys.stdout.write(f"{given.address} port {given.port}: {error.strerror or error}\n")
@@ -52,11 +58,41 @@ def main(words: list[str] | None = None) -> int:
     return 0
 
 
-def _serve(address: str, port: int, timeout_s: float, seconds: float) -> None:
+Wrap = Callable[[socket.socket], socket.socket]
+"""Makes of a connection what talks over it."""
+
+
+def _plain(connection: socket.socket) -> socket.socket:
+    return connection
+
+
+def _server(certificate: str, private_key: str) -> Wrap:
+    """Speaks TLS as the holder of a certificate; sends no tickets, which would be more to read."""
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.num_tickets = 0
+    context.load_cert_chain(certificate, private_key)
+    return lambda connection: context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+
+
+def _client(certificate: str, address: str) -> Wrap:
+    """Speaks TLS with the holder of this certificate alone."""
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.load_verify_locations(certificate)
+    return lambda connection: context.wrap_socket(
+        connection, server_hostname=address, do_handshake_on_connect=False
+    )
+
+
+def _serve(address: str, port: int, timeout_s: float, seconds: float, wrap: Wrap) -> None:
     """Answer who asks, for so long."""
     selector = selectors.DefaultSelector()
-    heard: dict[socket.socket, tuple[float, bytes]] = {}
-    """When a connection is closed at the latest, and what it said."""
+    heard: dict[socket.socket, _Heard] = {}
 
     def leave(connection: socket.socket) -> None:
         selector.unregister(connection)
@@ -70,98 +106,168 @@ def _serve(address: str, port: int, timeout_s: float, seconds: float) -> None:
         sys.stdout.flush()
         end = time.monotonic() + seconds
         while (now := time.monotonic()) < end:
-            for connection in [each for each, (until, _) in heard.items() if until <= now]:
-                leave(connection)
-            soonest = min((until for until, _ in heard.values()), default=end)
+            for late in [each for each, told in heard.items() if told.until <= now]:
+                leave(late)
+            soonest = min((told.until for told in heard.values()), default=end)
             for key, _ in selector.select(max(0.0, min(soonest, end) - now)):
                 if key.fileobj is listener:
-                    _accept(listener, selector, heard, time.monotonic() + timeout_s)
+                    connection = _accepted(listener, wrap, full=len(heard) >= MOST_WAITING)
+                    if connection is not None:
+                        heard[connection] = _Heard(connection, time.monotonic() + timeout_s)
+                        selector.register(connection, selectors.EVENT_READ)
                 else:
                     assert isinstance(key.fileobj, socket.socket)
-                    if _answered(key.fileobj, heard):
+                    if heard[key.fileobj].ready(selector):
                         leave(key.fileobj)
-        for connection in list(heard):
-            leave(connection)
+        for remaining in list(heard):
+            leave(remaining)
 
 
-def _accept(
-    listener: socket.socket,
-    selector: selectors.BaseSelector,
-    heard: dict[socket.socket, tuple[float, bytes]],
-    until: float,
-) -> None:
+def _accepted(listener: socket.socket, wrap: Wrap, *, full: bool) -> socket.socket | None:
     try:
         connection, _ = listener.accept()
     except (BlockingIOError, ConnectionError):
-        return  # it has gone again
-    if len(heard) >= MOST_WAITING:
-        connection.close()
-        return
-    connection.setblocking(False)
-    heard[connection] = (until, b"")
-    selector.register(connection, selectors.EVENT_READ)
-
-
-def _answered(connection: socket.socket, heard: dict[socket.socket, tuple[float, bytes]]) -> bool:
-    """Read on; whether this connection is done with."""
-    until, said = heard[connection]
+        return None  # it has gone again
     try:
-        more = connection.recv(_LONGEST)
-        said += more
-        if said.startswith(b"GET ") and said.endswith(b"\r\n\r\n"):
-            connection.send(_ANSWER)
-            return True
-    except BlockingIOError:
-        return False
+        _prepare(connection)
+        if not full:
+            return wrap(connection)
     except OSError:
-        return True
-    heard[connection] = (until, said)
-    return not more or len(said) >= _LONGEST
+        pass  # as well
+    connection.close()
+    return None
+
+
+def _prepare(connection: socket.socket) -> None:
+    """What is written leaves at once: a request does not wait until the end of the handshake is
+    acknowledged."""
+    connection.setblocking(False)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+class _Heard:
+    """A connection of somebody who may ask."""
+
+    def __init__(self, connection: socket.socket, until: float) -> None:
+        self.until = until
+        """When it is closed at the latest."""
+        self._connection = connection
+        self._greeted = _needs_no_greeting(connection)
+        self._said = b""
+
+    def ready(self, selector: selectors.BaseSelector) -> bool:
+        """Go on; whether it is done with."""
+        try:
+            if not self._greeted:
+                self._greeted = _greet(self._connection, selector, self)
+                if not self._greeted:
+                    return False
+            more = self._connection.recv(_LONGEST)
+            self._said += more
+            if self._said.startswith(b"GET ") and self._said.endswith(b"\r\n\r\n"):
+                self._connection.send(_ANSWER)
+                return True
+        except OSError as error:
+            return not _comes_later(error)
+        return not more or len(self._said) >= _LONGEST
+
+
+def _needs_no_greeting(connection: socket.socket) -> bool:
+    """Whether it is ready for words once it is connected: plain TCP."""
+    return not hasattr(connection, "do_handshake")
+
+
+def _comes_later(error: OSError) -> bool:
+    """Whether there is nothing to read yet."""
+    tls = sys.modules.get("ssl")  # not to be loaded for those who speak none
+    return isinstance(error, BlockingIOError) or (tls is not None and isinstance(error, tls.SSLWantReadError))
+
+
+def _greet(connection: Any, selector: selectors.BaseSelector, told: object) -> bool:
+    """Go on with the handshake of TLS; whether it is done."""
+    import ssl
+
+    try:
+        connection.do_handshake()
+    except ssl.SSLWantReadError:
+        selector.modify(connection, selectors.EVENT_READ, told)
+        return False
+    except ssl.SSLWantWriteError:
+        selector.modify(connection, selectors.EVENT_WRITE, told)
+        return False
+    selector.modify(connection, selectors.EVENT_READ, told)
+    return True
 
 
 class _Asked:
     """A request on its way."""
 
-    def __init__(self, goal: tuple[str, int], began: float) -> None:
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        self.socket.setblocking(False)
-        self.connected: float | None = None
-        self.answered: float | None = None
+    def __init__(self, goal: tuple[str, int], began: float, wrap: Wrap) -> None:
+        self.socket: socket.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        _prepare(self.socket)
+        self._wrap = wrap
+        self._connected: float | None = None
+        self._greeted: float | None = None
         self._host, self._said = goal[0], b""
         self.began = time.monotonic()
-        self.told = {"asked_s": self.began - began, "handshake_s": None, "answer_s": None}
+        self.told: dict[str, float | None] = {
+            "asked_s": self.began - began,
+            "handshake_s": None,
+            "tls_s": None,
+            "answer_s": None,
+        }
         code = self.socket.connect_ex(goal)
         if code not in (0, errno.EINPROGRESS):
             raise OSError(code, os.strerror(code))
 
-    def ready(self, now: float) -> bool:
+    def ready(self, selector: selectors.BaseSelector) -> bool:
         """Go on; whether it is done with."""
-        if self.connected is None:
+        try:
+            return self._went_on(time.monotonic(), selector)
+        except TimeoutError:
+            return True
+
+    def _went_on(self, now: float, selector: selectors.BaseSelector) -> bool:
+        if self._connected is None:
             code = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            if code == errno.ETIMEDOUT:
-                return True
             if code:
                 raise OSError(code, os.strerror(code))
-            self.connected = now
+            self._connected = now
             self.told["handshake_s"] = now - self.began
-            self.socket.send(f"GET /small HTTP/1.1\r\nHost: {self._host}\r\n\r\n".encode())
+            selector.unregister(self.socket)
+            self.socket = self._wrap(self.socket)
+            selector.register(self.socket, selectors.EVENT_READ, self)
+            if _needs_no_greeting(self.socket):
+                self._ask(now)
+                return False
+        if self._greeted is None:
+            if _greet(self.socket, selector, self):
+                now = time.monotonic()
+                self.told["tls_s"] = now - self._connected
+                self._ask(now)
             return False
         try:
             more = self.socket.recv(_LONGEST)
-        except BlockingIOError:
-            return False
-        except TimeoutError:
-            return True
+        except OSError as error:
+            if _comes_later(error):
+                return False
+            raise
         self._said += more
         if self._said == _ANSWER:
-            self.told["answer_s"] = now - self.connected
+            self.told["answer_s"] = time.monotonic() - self._greeted
             return True
         if not more or not _ANSWER.startswith(self._said):
             raise OSError(errno.EPROTO, f"is no answer to a request: {self._said[:80]!r}")
         return False
 
+    def _ask(self, now: float) -> None:
+        self._greeted = now
+        self.socket.send(f"GET /small HTTP/1.1\r\nHost: {self._host}\r\n\r\n".encode())
 
-def _ask(goal: tuple[str, int], count: int, every_s: float, timeout_s: float) -> list[dict[str, Any]]:
+
+def _ask(
+    goal: tuple[str, int], count: int, every_s: float, timeout_s: float, wrap: Wrap
+) -> list[dict[str, float | None]]:
     """Ask at equal distances, whether answers come or not; what was told of each request."""
     selector = selectors.DefaultSelector()
     began = time.monotonic()
@@ -179,7 +285,7 @@ def _ask(goal: tuple[str, int], count: int, every_s: float, timeout_s: float) ->
             leave(request)
         due = began + len(asked) * every_s if len(asked) < count else float("inf")
         if due <= now:
-            request = _Asked(goal, began)
+            request = _Asked(goal, began, wrap)
             asked.append(request)
             waiting[request] = None
             selector.register(request.socket, selectors.EVENT_WRITE, request)
@@ -188,11 +294,8 @@ def _ask(goal: tuple[str, int], count: int, every_s: float, timeout_s: float) ->
         if next_due == float("inf"):
             break
         for key, _ in selector.select(max(0.0, next_due - now)):
-            request = key.data
-            if request.ready(time.monotonic()):
-                leave(request)
-            elif request.connected is not None:
-                selector.modify(request.socket, selectors.EVENT_READ, request)
+            if key.data.ready(selector):
+                leave(key.data)
     return [request.told for request in asked]
 
 

@@ -23,6 +23,8 @@ class Answered:
 
     handshakes_s: tuple[float, ...]
     answers_s: tuple[float, ...]
+    tls_s: tuple[float, ...] | None = None
+    """Handshakes of TLS; None where there were none."""
 
     @property
     def handshake_s(self) -> float:
@@ -35,9 +37,14 @@ class Answered:
         return trimmed_mean(self.answers_s)
 
     @property
+    def tls_handshake_s(self) -> float | None:
+        """Trimmed mean; None without TLS."""
+        return None if self.tls_s is None else trimmed_mean(self.tls_s)
+
+    @property
     def per_minute(self) -> float:
         """Round trips per minute on connections of their own."""
-        return foreign_per_minute(tcp_s=self.handshakes_s, tls_s=None, http_s=self.answers_s)
+        return foreign_per_minute(tcp_s=self.handshakes_s, tls_s=self.tls_s, http_s=self.answers_s)
 
 
 def answered(measured: Measurement | None, duration_s: float) -> Answered | None:
@@ -50,13 +57,18 @@ def answered(measured: Measurement | None, duration_s: float) -> Answered | None
         return None
     since_s = 0.0 if measured.transfer is None else duration_s - _DISTANCE
     told = [
-        (request.handshake_s, request.answer_s)
+        (request.handshake_s, request.answer_s, request.tls_s)
         for request in measured.requests
         if request.handshake_s is not None
         and request.answer_s is not None
-        and since_s < request.asked_s + request.handshake_s + request.answer_s <= duration_s
+        and since_s
+        < request.asked_s + request.handshake_s + (request.tls_s or 0.0) + request.answer_s
+        <= duration_s
     ]
-    return Answered(tuple(each[0] for each in told), tuple(each[1] for each in told)) if told else None
+    if not told:
+        return None
+    greeted = tuple(tls for *_, tls in told if tls is not None)
+    return Answered(tuple(each[0] for each in told), tuple(each[1] for each in told), greeted or None)
 
 
 def requests_lost(requests: Sequence[Request]) -> float:
@@ -80,5 +92,5 @@ def loaded_responsiveness(measured: Measurement, duration_s: float) -> Responsiv
     if foreign is None or not rtts:
         return None
     return responsiveness(
-        tcp_s=foreign.handshakes_s, tls_s=None, http_s=foreign.answers_s, loaded_http_s=rtts
+        tcp_s=foreign.handshakes_s, tls_s=foreign.tls_s, http_s=foreign.answers_s, loaded_http_s=rtts
     )

@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from weirlab.bulk.campaign import Campaign, Kept
 from weirlab.bulk.measurement import Transfer
 from weirlab.bulk.plan import Plan
-from weirlab.bulk.responsiveness import answered, last_rtts, loaded_responsiveness, requests_lost
+from weirlab.bulk.responsiveness import (
+    Answered,
+    answered,
+    last_rtts,
+    loaded_responsiveness,
+    requests_lost,
+)
 from weirlab.results import usable_cpus
 from weirlab.stats import (
     effective_window,
@@ -66,8 +72,9 @@ class PointSummary:
     last four intervals of each stream: the loaded half of RPM as IPPM responsiveness has it where such
     connections take no probes."""
     rpm: float
-    """Responsiveness of IPPM without TLS: median over the cycles of half of what requests on new connections
-    meet, and half of what the loaded connections do. NaN without requests beside a transfer."""
+    """Responsiveness of IPPM, with TLS where requests have it: median over the cycles of half of what
+    requests on new connections meet, and half of what the loaded connections do. NaN without requests beside
+    a transfer."""
     foreign_per_minute: float
     """Median of the first half: of the requests answered in the last four seconds of a transfer."""
     unloaded_foreign_per_minute: float
@@ -75,9 +82,12 @@ class PointSummary:
     handshake_s: float
     """Median over the cycles of the trimmed mean of TCP handshakes, beside the last four seconds of a
     transfer."""
+    tls_s: float
+    """The same of TLS handshakes; NaN without TLS."""
     answer_s: float
     """The same of requests on these connections."""
     unloaded_handshake_s: float
+    unloaded_tls_s: float
     unloaded_answer_s: float
     requests_lost: float
     """Share of the requests beside a transfer that were not answered in time."""
@@ -164,7 +174,9 @@ def _summary(plan: Plan, levels: Mapping[str, str], kept: Sequence[Kept]) -> Poi
         foreign_per_minute=_median([each.per_minute for each in beside if each is not None]),
         unloaded_foreign_per_minute=_median([each.per_minute for each in alone if each is not None]),
         handshake_s=_median([each.handshake_s for each in beside if each is not None]),
+        tls_s=_tls_s(beside),
         answer_s=_median([each.answer_s for each in beside if each is not None]),
+        unloaded_tls_s=_tls_s(alone),
         unloaded_handshake_s=_median([each.handshake_s for each in alone if each is not None]),
         unloaded_answer_s=_median([each.answer_s for each in alone if each is not None]),
         requests_lost=requests_lost(loaded_requests) if loaded_requests else math.nan,
@@ -176,6 +188,11 @@ def _summary(plan: Plan, levels: Mapping[str, str], kept: Sequence[Kept]) -> Poi
         sender_cpu_percent=_median(_totals(transfer.sender_cpu_percent for transfer in transfers)),
         receiver_cpu_percent=_median(_totals(transfer.receiver_cpu_percent for transfer in transfers)),
     )
+
+
+def _tls_s(found: Iterable[Answered | None]) -> float:
+    means = [each.tls_handshake_s for each in found if each is not None]
+    return _median([mean for mean in means if mean is not None])
 
 
 def _connections_per_minute(transfers: Sequence[Transfer]) -> float:

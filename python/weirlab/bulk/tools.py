@@ -6,11 +6,13 @@ import contextlib
 import json
 import re
 import shutil
+import ssl
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ import psutil
 from pydantic import TypeAdapter, ValidationError
 
 from weirlab.bulk import request_program
-from weirlab.bulk.hosts import Bed, End, NamespaceEnd, listening, output
+from weirlab.bulk.hosts import Bed, End, NamespaceEnd, ThisMachine, listening, output
 from weirlab.bulk.measurement import Measurement, Pings, Request, Stream, Transfer
 from weirlab.bulk.plan import Load, Measured, Probe, RequestSeries
 from weirlab.errors import MissingCapability, TestbedError
@@ -47,9 +49,10 @@ _GRACE_S = 30.0
 """How long a program may take beyond what it measures: connections are made one by one."""
 
 
-def require() -> None:
-    """Raises MissingCapability when a program is missing."""
-    missing = [package for program, package in _PACKAGES.items() if shutil.which(program) is None]
+def require(*, tls: bool = False) -> None:
+    """Raises MissingCapability when a program is missing; `tls`: those that requests over TLS need, too."""
+    needed = _PACKAGES | ({"openssl": "openssl"} if tls else {})
+    missing = [package for program, package in needed.items() if shutil.which(program) is None]
     if missing:
         raise MissingCapability(
             f"a campaign needs more programs; on Debian and Ubuntu: apt-get install {' '.join(missing)}"
@@ -93,9 +96,11 @@ def sysctls() -> dict[str, str]:
         return namespace.inside(read)
 
 
-def versions() -> dict[str, str]:
-    """First line of what each program says of its version. Raises MissingCapability when one may not run."""
-    found = {}
+def versions(*, tls: bool = False) -> dict[str, str]:
+    """First line of what each program says of its version, and with `tls` what speaks TLS. Raises
+    MissingCapability when one may not run.
+    """
+    found = {"tls": ssl.OPENSSL_VERSION} if tls else {}
     for program, option in (("iperf3", "--version"), ("ping", "-V")):
         try:
             done = subprocess.run([program, option], capture_output=True, text=True, timeout=10, check=False)
@@ -211,10 +216,30 @@ def _requests(series: RequestSeries, duration_s: float, bed: Bed) -> tuple[Reque
     common = [address, str(_HTTP_PORT), "--timeout", f"{series.timeout_s:g}"]
     server = [*program, "serve", *common, "--for", f"{limit_s:g}"]
     count, every = str(series.count(duration_s)), f"{series.every_s:g}"
-    with listening(goal, server, request_program.LISTENS, limit_s):
-        return read_requests(
-            output(start, [*program, "ask", *common, "--count", count, "--every", every], limit_s)
-        )
+    client = [*program, "ask", *common, "--count", count, "--every", every]
+    with contextlib.ExitStack() as stack:
+        if series.tls:
+            certificate, key = stack.enter_context(_certified(address))
+            server += ["--certificate", certificate, "--private-key", key]
+            client += ["--certificate", certificate]
+        stack.enter_context(listening(goal, server, request_program.LISTENS, limit_s))
+        return read_requests(output(start, client, limit_s))
+
+
+@contextlib.contextmanager
+def _certified(address: str) -> Iterator[tuple[str, str]]:
+    """Files of a certificate for an address and of its key, both made for one measurement and thrown away
+    after it. Raises TestbedError.
+    """
+    with tempfile.TemporaryDirectory(prefix="weir-tls-") as directory:
+        certificate, key = (str(Path(directory, name)) for name in ("certificate.pem", "key.pem"))
+        command = [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
+            *("-nodes", "-days", "2", "-subj", "/CN=weir", "-addext", f"subjectAltName=IP:{address}"),
+            *("-keyout", key, "-out", certificate),
+        ]
+        output(ThisMachine(), command, _GRACE_S)
+        yield certificate, key
 
 
 def _transfer(load: Load, duration_s: float, bed: Bed) -> Transfer:

@@ -339,7 +339,7 @@ class Ssh(Model):
     near: Host | None = None
     """The near end. Absent: this machine."""
     far_address: Host | None = None
-    """Where connections and pings to the far end go. Absent: what `far` names, without its user."""
+    """Where connections and pings to the far end go. Absent: where ssh connects to for `far`."""
     near_address: Host | None = None
     """The same for the near end, for traffic that goes there."""
     config: Text | None = None

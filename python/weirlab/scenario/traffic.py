@@ -195,6 +195,9 @@ class Requests(Model):
     """Time between requests, whether they are answered or not."""
     timeout: PositiveSpan = Span(20 * 10**12)
     """A request that is not answered by then counts as lost."""
+    tls: Flag | None = None
+    """Whether they are made over TLS 1.3, so that its handshake is measured, too. Needs openssl. Absent:
+    no."""
 
 
 AnySource = Annotated[
