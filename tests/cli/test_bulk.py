@@ -80,9 +80,17 @@ def test_the_examples_of_the_help_stand_in_lines_of_their_own(weir):
         (["emulate", "bulk-cern", "--timeout", "soon"], "--timeout: write a duration as a number and a unit"),
         (["emulate", "bulk-cern", "--timeout", "-1"], "--timeout: from 100 ms to a week (got -1)"),
         (["emulate", "bulk-cern", "--timeout", "nan"], "--timeout: from 100 ms to a week (got nan)"),
+        (["emulate", "bulk-cern", "--far", "ping 'x"], """--far: no closing quotation (got "ping 'x")"""),
+        (["emulate", "bulk-cern", "--far", " "], "--far: write a command, such as 'iperf3 -s'"),
+        (["path", ""], "HOST: write a name or an address alone"),
+        (["path", "https://example.net"], "HOST: write a name or an address alone"),
+        (["path", "fe80::1%lo"], "at the other end of a single link"),
+        (["path", "169.254.1.1"], "at the other end of a single link"),
+        (["path", "224.0.0.1"], "is no single host"),
+        (["path", "255.255.255.255"], "is no single host"),
     ],
 )
-def test_a_time_that_is_none_is_told_with_its_option(weir, words, said):
+def test_what_an_option_cannot_mean_is_told_with_its_name(weir, words, said):
     outcome = weir(*words)
     assert outcome.code == 2
     assert said in outcome.err

@@ -101,6 +101,7 @@ def emulate(
     if report is not None:
         _check_place(report)
     words = command or [os.environ.get("SHELL", "/bin/sh")]
+    beyond = [] if far is None else _words(far)
     if backend == "netem":
         if seed is not None:
             raise InputError("--seed: the chance of netem is the kernel's own; leave this out")
@@ -111,7 +112,7 @@ def emulate(
             raise InputError(f"{option}: no packet of netem passes a program of ours; leave this out")
         with KernelPath(plan) as kernel:
             try:
-                code = _run(kernel, words, far, longest_s, ipv6=ipv6)
+                code = _run(kernel, words, beyond, longest_s, ipv6=ipv6)
             finally:
                 counted = kernel.close_kernel()
                 typer.echo("weir: emulated by netem: how late packets were is not known", err=True)
@@ -121,7 +122,7 @@ def emulate(
     seed = scenario.run.seed if seed is None else seed
     with EmulatedPath(plan, seed=seed, real_time=real_time, ipv6=ipv6, joined=joined) as path:
         try:
-            code = _run(path, words, far, longest_s, ipv6=ipv6)
+            code = _run(path, words, beyond, longest_s, ipv6=ipv6)
         finally:
             told = path.close()
             _say(told)
@@ -144,6 +145,19 @@ def _timeout_s(text: str) -> float:
     if not 0.1 <= seconds <= _LONGEST_S:
         raise InputError(f"--timeout: from 100 ms to a week (got {text})")
     return seconds
+
+
+def _words(far: str) -> list[str]:
+    """The command of --far."""
+    from weirlab.errors import InputError
+
+    try:
+        words = shlex.split(far)
+    except ValueError as error:
+        raise InputError(f"--far: {str(error)[0].lower()}{str(error)[1:]} (got {far!r})") from error
+    if not words:
+        raise InputError("--far: write a command, such as 'iperf3 -s' (got nothing)")
+    return words
 
 
 def _check_place(report: Path) -> None:
@@ -171,15 +185,15 @@ def _keep(report: Path, content: Mapping[str, Any]) -> None:
 
 
 def _run(
-    path: EmulatedPath, command: Sequence[str], far: str | None, timeout: float | None, *, ipv6: bool
+    path: EmulatedPath, command: Sequence[str], far: Sequence[str], timeout: float | None, *, ipv6: bool
 ) -> int:
     """The exit code of the command at the near end."""
     environment = {**os.environ, "WEIR_NEAR": path.near_address, "WEIR_FAR": path.far_address}
     if ipv6:
         environment |= {"WEIR_NEAR6": path.near_address6, "WEIR_FAR6": path.far_address6}
     with contextlib.ExitStack() as stack:
-        if far is not None:
-            stack.enter_context(_started(path.far, shlex.split(far), environment, session=True))
+        if far:
+            stack.enter_context(_started(path.far, far, environment, session=True))
         # A shell keeps the terminal, whose Ctrl-C is for what runs in it.
         terminal = sys.stdin.isatty()
         if terminal:

@@ -213,7 +213,6 @@ _CONFIG: Mapping[str, Any] = {
         "title": None,
         "titleColor": LIGHT["ink"],
         "labelColor": LIGHT["ink"],
-        "titleColor": LIGHT["ink"],
         "labelFontSize": 12,
         "labelLimit": 260,
         "symbolStrokeWidth": 2.5,

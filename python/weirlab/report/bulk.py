@@ -213,21 +213,18 @@ def responsiveness_table(found: list[PointSummary]) -> Table | None:
         return None
     tls = any(math.isfinite(time) for each in found for time in (each.tls_s, each.unloaded_tls_s))
     columns = [Column(factor, numeric=False) for factor in found[0].levels] + [
-        Column("goodput", "Mbit/s"),
         Column("handshake", "ms"),
         *([Column("TLS", "ms")] if tls else []),
         Column("answer", "ms"),
-        Column("unloaded", "ms"),
+        Column("unloaded", "ms, in this order"),
         Column("lost"),
-        Column("on new connections", "1/min"),
+        Column("on new connections", "1/min, loaded / unloaded"),
         Column("of loaded connections", "1/min"),
         Column("RPM"),
-        Column("unloaded", "1/min"),
     ]
     rows = [
         [
             *each.levels.values(),
-            _fixed(each.goodput_bps / 1e6, 2),
             _fixed(1e3 * each.handshake_s, 1),
             *([_fixed(1e3 * each.tls_s, 1)] if tls else []),
             _fixed(1e3 * each.answer_s, 1),
@@ -240,10 +237,9 @@ def responsiveness_table(found: list[PointSummary]) -> Table | None:
                 )
             ),
             percent(each.requests_lost),
-            _fixed(each.foreign_per_minute, 0),
+            f"{_fixed(each.foreign_per_minute, 0)} / {_fixed(each.unloaded_foreign_per_minute, 0)}",
             _fixed(each.connections_per_minute, 0),
             _fixed(each.rpm, 0),
-            _fixed(each.unloaded_foreign_per_minute, 0),
         ]
         for each in found
     ]

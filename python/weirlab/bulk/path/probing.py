@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import secrets
 import socket
 import sys
@@ -81,6 +82,8 @@ def resolve(host: str, family: int = 0) -> str:
     """The address of a host: 4 or 6 for a version of IP, 0 for the first that the system names. Raises
     InputError.
     """
+    if not host.strip() or "://" in host:
+        raise InputError(f"HOST: write a name or an address alone, such as example.net (got '{host}')")
     families = {0: socket.AF_UNSPEC, 4: socket.AF_INET, 6: socket.AF_INET6}
     try:
         found = socket.getaddrinfo(host, None, families[family], socket.SOCK_DGRAM)
@@ -88,8 +91,11 @@ def resolve(host: str, family: int = 0) -> str:
         version = f" for IPv{family}" if family else ""
         raise InputError(f"{host}: no address{version}: {error.strerror}") from error
     address = str(found[0][4][0])
-    if "%" in address:
+    told = ipaddress.ip_address(address.partition("%")[0])
+    if told.is_link_local:
         raise InputError(f"{host}: {address} is at the other end of a single link: name an address behind it")
+    if told.is_multicast or address == "255.255.255.255":
+        raise InputError(f"{host}: {address} is no single host")
     return address
 
 
