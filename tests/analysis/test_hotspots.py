@@ -403,3 +403,25 @@ def test_what_is_no_whole_number_of_slots_is_told_with_its_field_and_what_to_wri
     with pytest.raises(ScenarioError) as refused:
         load("zrl-og").assign({"measure": None, **changes})
     assert told in str(refused.value)
+
+
+def test_hot_traffic_needs_no_other_traffic_beside_it():
+    head, _, rest = SWITCH.partition("traffic:")
+    tail = rest[rest.index("run: {") :]
+    hot = "hotspots:\n  hot: {kind: input-generated, at: host-0, degree: 25 %, frame_size: 64 B}"
+    (fact,) = hotspot_facts(loads(head + tail + hot))
+    assert (fact.severity, fact.sources) == (pytest.approx(8), 8)
+    assert fact.throughput_max == pytest.approx(1 / 32)
+    with pytest.raises(ScenarioError, match="how long are the hot frames"):
+        loads(head + tail + hot.replace(", frame_size: 64 B", ""))
+    with pytest.raises(ScenarioError, match="traffic: is missing"):
+        loads(head + tail + "hotspots:\n  hot: {kind: output-generated, at: host-0, service: 20 %}")
+
+
+def test_measures_of_totals_name_the_traffic_of_a_hotspot():
+    hot = "  hot: {kind: input-generated, at: host-0, degree: 25 %}"
+    lost = {"measure.lost": {"kind": "loss-ratio", "of": "hotspot-hot"}}
+    assert scenario(hot).assign(lost).measure["lost"].of == ("hotspot-hot",)
+    rate = {"measure.rate": {"kind": "delivered-rate", "of": "hotspot-hot", "window": "0 s .. 1.024 ms"}}
+    with pytest.raises(ScenarioError, match="no traffic is called 'hotspot-hot'"):
+        scenario(hot).assign(rate)

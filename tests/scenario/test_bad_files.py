@@ -236,7 +236,7 @@ SPOILT_FIELDS = {
     "a tree without as many levels of parents": (
         "kind: star, hosts: 4",
         "kind: xgft, children: [2, 2], parents: [1]",
-        "f.yaml:3:1: network: as many levels of parents as of children (got 1 and 2)",
+        "f.yaml:3:41: network.parents: as many levels of parents as of children (got 1 and 2)",
     ),
     "no duration": (
         "run: {duration: 10 ms}\n",
@@ -277,7 +277,8 @@ SPOILT_FIELDS = {
     "a run longer than time": (
         "duration: 10 ms",
         "duration: 5000 h",
-        "f.yaml:9:1: run: a run lasts more than 0 s and at most 4611686.018427387904 s (got 18000000 s)",
+        "f.yaml:9:7: run.duration: a run lasts more than 0 s and at most 4611686.018427387904 s "
+        "(got 18000000 s)",
     ),
     "a section twice": (
         "run:",

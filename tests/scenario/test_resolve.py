@@ -258,12 +258,13 @@ class TestComplaintsOfTheEngine:
     def test_a_pointer_leads_back_to_the_part_of_the_scenario(self) -> None:
         resolved = loads(TEXT, assign={"record.q": {"queue": "switch-0->host-1", "every": "1 us"}}).resolve()
         assert resolved.origin("/traffic/0/sources/0/departures/mean_gap_ps") == ("traffic", "load", "source")
-        assert resolved.origin("/record/ports/0/every_ps") == ("record", "q")
-        assert resolved.origin("/run/duration_ps") == ("run",)
+        assert resolved.origin("/record/ports/0/every_ps") == ("record", "q", "every")
+        assert resolved.origin("/record/ports/0/port") == ("record", "q")
+        assert resolved.origin("/run/duration_ps") == ("run", "duration")
 
     def test_too_many_rows_are_told_at_the_record(self) -> None:
         record = {"q": {"queue": "switch-0->host-1", "every": "1 ps"}}
-        with pytest.raises(ScenarioError, match=r"record\.q: .* rows would be recorded; at most"):
+        with pytest.raises(ScenarioError, match=r"record\.q\.every: .* rows would be recorded; at most"):
             loads(TEXT, assign={"record": record})
 
     def test_the_spec_of_a_scenario_is_as_the_core_writes_it(self) -> None:

@@ -225,7 +225,7 @@ def _asked_and_got(
     hint = ""
     if len(makers) < count:
         text += f"; {hotspot.at} is among the first {count} and does not send to itself, so that"
-        text += f" {len(makers)} make it"
+        text += f" {len(makers)} make{'s' if len(makers) == 1 else ''} it"
         if isinstance(hotspot, OutputGenerated) and len(hosts) > count:
             hint = f"; 'sources' instead of 'degree' can name {count} others"
     yield f"{text}: {len(makers) / len(hosts):.2%}{hint}"

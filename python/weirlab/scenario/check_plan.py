@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from weirlab.errors import Problem, ScenarioError
+from weirlab.scenario.hotspots import InputGenerated
 from weirlab.scenario.layout import Layout
 from weirlab.scenario.measure import FlowMeasure
 from weirlab.scenario.plan import Binary, Goal, Mdr, Mlr, Search, Study, Weir
@@ -35,7 +36,8 @@ def check_run(scenario: Scenario) -> Iterator[Fault]:
         yield ("run",), "how long? write 'run: {duration: 100 ms}'"
     if not scenario.run.flows:
         yield from _without_flows(scenario)
-    if not scenario.traffic and not used:
+    rushes = any(isinstance(hotspot, InputGenerated) for hotspot in scenario.hotspots.values())
+    if not scenario.traffic and not used and not rushes:
         yield ("traffic",), "is missing: who sends what to whom"
 
 

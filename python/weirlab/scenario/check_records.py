@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from weirlab.scenario.flows import flows_of
+from weirlab.scenario.hotspots import InputGenerated
 from weirlab.scenario.layout import Layout
 from weirlab.scenario.measure import (
     CompletionTime,
@@ -148,8 +149,17 @@ def check_measures(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
             amiss = list(ports_amiss(layout, measure.of, (*path, "of")))
             yield from amiss or _port_data(scenario, layout, measure, path)
         else:
-            amiss = list(traffic_amiss(measure.of, list(scenario.traffic), (*path, "of")))
+            names = [*scenario.traffic, *_hot_traffic(scenario, measure)]
+            amiss = list(traffic_amiss(measure.of, names, (*path, "of")))
             yield from amiss or _flow_data(scenario, layout, measure, path)
+
+
+def _hot_traffic(scenario: Scenario, measure: FlowMeasure) -> list[str]:
+    """Names of the traffic of hotspots, for measures that need totals only: there are no series of it."""
+    series = isinstance(measure, CompletionTime | DelayPercentile | Estimate | Goodput | TimeToConverge)
+    if series or getattr(measure, "window", None) is not None:
+        return []
+    return [f"hotspot-{name}" for name, each in scenario.hotspots.items() if isinstance(each, InputGenerated)]
 
 
 def _port_data(scenario: Scenario, layout: Layout, measure: PortMeasure, path: Where) -> Iterator[Fault]:

@@ -10,6 +10,7 @@ probability slot / mean gap.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,13 +126,19 @@ def _uniform(senders: list[int], receivers: list[int], *, own: bool, layout: Lay
     if len(senders) * len(receivers) > MAX_PAIRS:
         pairs = f"{len(senders)} senders and {len(receivers)} receivers"
         raise EntryFault(f"{pairs} are more than {MAX_PAIRS} pairs; select fewer", "to")
-    flows: list[Flow] = []
-    for sender in senders:
-        targets = tuple(receiver for receiver in receivers if own or receiver != sender)
-        if not targets:
-            raise EntryFault(f"'{layout.nodes[sender]}' has no receiver but itself", "to")
-        flows.append(Flow(sender, targets, drawn=True))
-    return flows
+    flows = _drawn(tuple(senders), tuple(receivers), own)
+    for flow in flows:
+        if not flow.targets:
+            raise EntryFault(f"'{layout.nodes[flow.source]}' has no receiver but itself", "to")
+    return list(flows)
+
+
+@functools.lru_cache(maxsize=16)
+def _drawn(senders: tuple[int, ...], receivers: tuple[int, ...], own: bool) -> tuple[Flow, ...]:
+    """Flows that draw their receivers: the points of a study ask for the same."""
+    return tuple(
+        Flow(sender, tuple(to for to in receivers if own or to != sender), drawn=True) for sender in senders
+    )
 
 
 def _listed_flows(traffic: Traffic, layout: Layout) -> list[Flow]:

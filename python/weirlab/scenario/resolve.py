@@ -220,8 +220,13 @@ def _sources(
         {"fixed": sizes[0][0]} if len(sizes) == 1 else {"mix": [list(part) for part in sizes]}
     )
     sources: list[dict[str, Any]] = []
+    processes: dict[tuple[int, int] | None, dict[str, Any] | None] = {}
     for i, flow in enumerate(flows_of(traffic, layout)):
-        process = departures(source, layout.host_port(flow.source))
+        port = layout.host_port(flow.source)
+        link = None if port is None else (port.rate_bps, port.framing_bytes)
+        if link not in processes:
+            processes[link] = departures(source, port)
+        process = processes[link]
         if process is None:
             continue
         if source.stream is None:
