@@ -88,7 +88,7 @@ pub fn dumbbell(flows: u32) -> Spec {
         load: Load::Endless {},
     };
     let config = tcp::Config {
-        congestion_control: cc::Config::Reno {},
+        congestion_control: cc::Config::reno(),
         recovery: Recovery::Prr,
         loss_marking: LossMarking::Count,
         lost_retransmissions: LostRetransmissions::Timeout,
@@ -103,6 +103,7 @@ pub fn dumbbell(flows: u32) -> Spec {
         delayed_ack_segments: 2,
         delayed_ack_timeout_ps: Span::from_ms(200),
         min_rto_ps: Span::from_ms(200),
+        slow_start_after_idle: true,
         arrival_stamps_ps: None,
     };
     let connections = Connections { config, hosts: Hosts::default(), list: (0..flows).map(connection).collect() };

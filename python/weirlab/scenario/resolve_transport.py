@@ -279,10 +279,16 @@ def tcp_spec(tcp: Tcp, link: Port | None = None) -> dict[str, Any]:
     old = tcp.recovery == "rate-halving"
     stamps: int | None = None
     match tcp.congestion_control:
-        case Reno():
-            control: dict[str, Any] = {"kind": "reno"}
-        case Cubic(c=c, beta=beta, fast_convergence=fast):
-            control = {"kind": "cubic", "c": c, "beta": beta, "fast_convergence": fast}
+        case Reno() as reno:
+            control: dict[str, Any] = {"kind": "reno", "slow_start": reno.slow_start}
+        case Cubic() as cubic:
+            control = {
+                "kind": "cubic",
+                "c": cubic.c,
+                "beta": cubic.beta,
+                "fast_convergence": cubic.fast_convergence,
+                "slow_start": cubic.slow_start,
+            }
         case Rapid() as rapid:
             control = _rapid(rapid, link)
             stamps = rapid.stamps.ps
@@ -304,5 +310,6 @@ def tcp_spec(tcp: Tcp, link: Port | None = None) -> dict[str, Any]:
         "delayed_ack_segments": tcp.delayed_ack,
         "delayed_ack_timeout_ps": tcp.delayed_ack_timeout.ps,
         "min_rto_ps": tcp.min_rto.ps,
+        "slow_start_after_idle": tcp.slow_start_after_idle,
         "arrival_stamps_ps": stamps,
     }

@@ -221,10 +221,13 @@ class Reno(Model):
     """NewReno (RFC 5681, RFC 6582)."""
 
     kind: Literal["reno"]
+    slow_start: Literal["standard", "hystart++"] = "standard"
+    """The first one ends with a loss or a mark (`standard`), or when round-trip times grow (`hystart++`,
+    RFC 9406)."""
 
 
 class Cubic(Model):
-    """CUBIC (RFC 9438), without HyStart."""
+    """CUBIC (RFC 9438)."""
 
     kind: Literal["cubic"]
     c: Number = 0.4
@@ -233,6 +236,9 @@ class Cubic(Model):
     """What is left of the window after a loss."""
     fast_convergence: Flag = True
     """Whether the plateau is lowered further while windows shrink."""
+    slow_start: Literal["standard", "hystart++"] = "hystart++"
+    """The first one ends with a loss or a mark (`standard`), or when round-trip times grow (`hystart++`,
+    RFC 9406)."""
 
 
 class Bbr(Model):
@@ -278,6 +284,9 @@ class Tcp(Model):
     """Longest time that an acknowledgement is held back."""
     min_rto: PositiveSpan = Span(200 * 10**9)
     """Least retransmission timeout."""
+    slow_start_after_idle: Flag = True
+    """Whether the window of Reno or CUBIC shrinks to the initial one when nothing was sent for longer than
+    the timeout (RFC 5681, section 4.1)."""
 
 
 AnyTransport = Annotated[Raw | Udp | Tcp, BY_KIND]

@@ -1,20 +1,22 @@
 //! CUBIC.
 
 use crate::cc::reno::is_limiting;
-use crate::cc::{Acked, Allowance, CongestionControl, SenderEvent};
+use crate::cc::slow_start::Growth;
+use crate::cc::{Acked, Allowance, CongestionControl, SenderEvent, SlowStart};
 use crate::units::{Bytes, Span, Time};
 
 /// The window grows as a cubic function of the time since the last congestion, flat where that happened; at least as
 /// fast as Reno would.
 ///
-/// Source: RFC 9438, 4. Windows are in segments, times in seconds, as there. HyStart (RFC 9406) is not part of it.
+/// Source: RFC 9438, 4. Windows are in segments, times in seconds, as there.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     segment: u64,
     c: f64,
     beta: f64,
     fast_convergence: bool,
-    /// In segments.
+    /// The initial window, in segments as the others.
+    initial: f64,
     cwnd: f64,
     threshold: f64,
     /// Window just before the last congestion, reduced further by fast convergence.
@@ -25,19 +27,35 @@ pub struct Cubic {
     cwnd_prior: f64,
     /// Of the current stage of congestion avoidance.
     epoch: Option<Epoch>,
+    growth: Growth,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
-    start: Time,
+    /// Time in which the window bounded what was in flight, up to the last acknowledgement.
+    grown_for: Span,
+    last_ack: Time,
     /// Time until the window is `w_max` again.
     k: f64,
 }
 
-/// Slow start grows by at most so many segments for one acknowledgement.
-///
-/// Source: RFC 3465, 2.2.
-const LIMIT: f64 = 2.0;
+impl Epoch {
+    /// The window was not used up: that time does not count.
+    fn skip(&mut self, now: Time) {
+        self.last_ack = now;
+    }
+
+    /// The window was used up. While it is, no two acknowledgements are more than `round_trip` apart: what is longer was a
+    /// pause.
+    ///
+    /// Source: RFC 9438, 5.8.
+    fn count(&mut self, now: Time, round_trip: Span) -> f64 {
+        self.grown_for += now.saturating_since(self.last_ack).min(round_trip);
+        self.last_ack = now;
+        self.grown_for.as_secs_f64()
+    }
+}
+
 /// Least threshold in segments.
 ///
 /// Source: RFC 5681, equation 4.
@@ -45,19 +63,28 @@ const LEAST: f64 = 2.0;
 
 impl Cubic {
     /// Full segments of `segment`; starts with the window `initial`. `c` in segments/s^3.
-    pub fn new(segment: Bytes, initial: Bytes, c: f64, beta: f64, fast_convergence: bool) -> Cubic {
+    pub fn new(
+        segment: Bytes,
+        initial: Bytes,
+        c: f64,
+        beta: f64,
+        fast_convergence: bool,
+        slow_start: SlowStart,
+    ) -> Cubic {
         let cwnd = initial.count() as f64 / segment.count() as f64;
         Cubic {
             segment: segment.count(),
             c,
             beta,
             fast_convergence,
+            initial: cwnd,
             cwnd,
             threshold: f64::INFINITY,
             w_max: 0.0,
             w_est: 0.0,
             cwnd_prior: 0.0,
             epoch: None,
+            growth: Growth::new(segment, slow_start),
         }
     }
 
@@ -67,29 +94,35 @@ impl Cubic {
 
     fn on_ack(&mut self, now: Time, ack: &Acked) {
         let in_slow_start = self.cwnd < self.threshold;
-        if !ack.may_grow || !is_limiting(self.window(), self.segment, in_slow_start, ack.prior_flight) {
+        let may_grow = ack.may_grow && is_limiting(self.window(), self.segment, in_slow_start, ack.prior_flight);
+        if in_slow_start {
+            let step = self.growth.on_ack(ack);
+            self.cwnd += if may_grow { step.bytes as f64 / self.segment as f64 } else { 0.0 };
+            if step.ends {
+                self.threshold = self.cwnd;
+            }
+            return;
+        }
+        if !may_grow {
+            self.epoch.iter_mut().for_each(|epoch| epoch.skip(now));
             return;
         }
         let acked = ack.bytes.count() as f64 / self.segment as f64;
-        if in_slow_start {
-            self.cwnd += acked.min(LIMIT);
-            return;
-        }
-        let srtt = ack.srtt.unwrap_or(Span::ZERO).as_secs_f64();
-        let epoch = *self.epoch.get_or_insert_with(|| {
+        let epoch = self.epoch.get_or_insert_with(|| {
             self.w_max = self.w_max.max(self.cwnd);
             self.w_est = self.cwnd;
-            Epoch { start: now, k: libm::cbrt((self.w_max - self.cwnd) / self.c) }
+            Epoch { grown_for: Span::ZERO, last_ack: now, k: libm::cbrt((self.w_max - self.cwnd) / self.c) }
         });
-        let t = now.saturating_since(epoch.start).as_secs_f64();
+        let srtt = ack.srtt.unwrap_or(Span::ZERO);
+        let (t, k) = (epoch.count(now, srtt.max(ack.rtt.unwrap_or(Span::ZERO))), epoch.k);
         self.w_est += self.alpha() * acked / self.cwnd;
-        let w_cubic = self.w_cubic(t, epoch.k);
+        let w_cubic = self.w_cubic(t, k);
         if w_cubic < self.w_est {
             self.cwnd = self.cwnd.max(self.w_est);
             return;
         }
         // 4.4 and 4.5: towards the window one round trip ahead, by half of the window at most.
-        let target = self.w_cubic(t + srtt, epoch.k).clamp(self.cwnd, 1.5 * self.cwnd);
+        let target = self.w_cubic(t + srtt.as_secs_f64(), k).clamp(self.cwnd, 1.5 * self.cwnd);
         self.cwnd += (target - self.cwnd) / self.cwnd * acked;
     }
 
@@ -111,6 +144,7 @@ impl Cubic {
         let flight = flight.count() as f64 / self.segment as f64;
         self.threshold = (flight * self.beta).max(LEAST);
         self.epoch = None;
+        self.growth.on_congestion();
     }
 }
 
@@ -138,6 +172,20 @@ impl CongestionControl for Cubic {
         // An infinite threshold is the largest number.
         Bytes::new((self.threshold * self.segment as f64) as u64)
     }
+
+    /// Source: RFC 5681, 3.1.
+    fn on_lost_syn(&mut self) {
+        self.cwnd = 1.0;
+    }
+
+    /// The next stage begins where congestion avoidance does.
+    ///
+    /// Source: RFC 5681, 4.1.
+    fn on_long_idle(&mut self) {
+        if self.cwnd > self.initial {
+            (self.cwnd, self.epoch) = (self.initial, None);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -148,24 +196,35 @@ mod tests {
     const SEGMENT: u64 = 1000;
     const RTT: Span = Span::from_ms(100);
 
+    fn cubic(initial: Bytes) -> Cubic {
+        Cubic::new(Bytes::new(SEGMENT), initial, 0.4, 0.7, true, SlowStart::Standard)
+    }
+
+    /// An acknowledgement of `bytes` while as much as the window is in flight, or `flight`.
+    fn ack(bytes: u64, flight: u64) -> SenderEvent {
+        SenderEvent::Ack(Acked {
+            bytes: Bytes::new(bytes),
+            number: 0,
+            next: 0,
+            prior_flight: Bytes::new(flight),
+            srtt: Some(RTT),
+            rtt: None,
+            may_grow: true,
+        })
+    }
+
     /// After a reduction from `window` segments: the windows at the end of each round trip.
     fn after_a_loss_at(window: f64, rounds: u64) -> Vec<f64> {
         let initial = Bytes::new((window * SEGMENT as f64) as u64);
-        let mut cubic = Cubic::new(Bytes::new(SEGMENT), initial, 0.4, 0.7, true);
+        let mut cubic = cubic(initial);
         cubic.on_event(Time::ZERO, &SenderEvent::Congestion { cause: Cause::Loss, flight: initial });
         cubic.on_event(Time::ZERO, &SenderEvent::Recovered { window: cubic.threshold() });
         let round = |round: u64| {
             let acks = cubic.cwnd as u64;
-            for ack in 0..acks {
-                let now = Time::ZERO + RTT * round + Span::from_ps(RTT.ps() * ack / acks);
-                let ack = Acked {
-                    bytes: Bytes::new(cubic.window() / acks),
-                    prior_flight: Bytes::new(cubic.window()),
-                    srtt: Some(RTT),
-                    rtt: None,
-                    may_grow: true,
-                };
-                cubic.on_event(now, &SenderEvent::Ack(ack));
+            for place in 0..acks {
+                let now = Time::ZERO + RTT * round + Span::from_ps(RTT.ps() * place / acks);
+                let event = ack(cubic.window() / acks, cubic.window());
+                cubic.on_event(now, &event);
             }
             cubic.cwnd
         };
@@ -193,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_window_that_shrinks_twice_gives_room_faster() {
-        let mut cubic = Cubic::new(Bytes::new(SEGMENT), Bytes::new(100 * SEGMENT), 0.4, 0.7, true);
+        let mut cubic = cubic(Bytes::new(100 * SEGMENT));
         let loss = |flight: f64| SenderEvent::Congestion {
             cause: Cause::Loss,
             flight: Bytes::new((flight * SEGMENT as f64) as u64),
@@ -203,5 +262,67 @@ mod tests {
         cubic.on_event(Time::ZERO, &SenderEvent::Recovered { window: Bytes::new(70 * SEGMENT) });
         cubic.on_event(Time::ZERO, &loss(70.0));
         assert!((cubic.w_max - 59.5).abs() < 1e-9, "{}", cubic.w_max);
+    }
+
+    #[test]
+    fn time_in_which_the_window_was_not_used_up_does_not_count() {
+        let after = |pauses: bool| {
+            let mut cubic = cubic(Bytes::new(1000 * SEGMENT));
+            let flight = Bytes::new(1000 * SEGMENT);
+            cubic.on_event(Time::ZERO, &SenderEvent::Congestion { cause: Cause::Loss, flight });
+            cubic.on_event(Time::ZERO, &SenderEvent::Recovered { window: cubic.threshold() });
+            let mut now = Time::ZERO;
+            for round in 0..30 {
+                for _ in 0..10 {
+                    now += Span::from_ms(10);
+                    let event = ack(cubic.window() / 10, cubic.window());
+                    cubic.on_event(now, &event);
+                }
+                if pauses && round == 9 {
+                    // Nothing is under way for a minute.
+                    now += Span::from_ms(60_000);
+                }
+                if pauses && round == 19 {
+                    // Next to nothing is, for another one.
+                    for _ in 0..600 {
+                        now += Span::from_ms(100);
+                        cubic.on_event(now, &ack(SEGMENT, 2 * SEGMENT));
+                    }
+                }
+            }
+            cubic.cwnd
+        };
+        let (steady, paused) = (after(false), after(true));
+        assert!(steady < 1000.0 && (paused / steady - 1.0).abs() < 0.01, "{paused} segments, not {steady}");
+    }
+
+    #[test]
+    fn it_leaves_slow_start_without_a_loss_on_a_plateau_where_it_is() {
+        let mut cubic = Cubic::new(Bytes::new(SEGMENT), Bytes::new(100 * SEGMENT), 0.4, 0.7, true, SlowStart::HyStart);
+        let (mut now, mut number, mut next) = (Time::ZERO, 1, 1 + 100 * SEGMENT);
+        let mut ends = vec![];
+        // Round-trip times grow to what a full queue adds.
+        for rtt in (0..5_000).map(|i| Span::from_ms(if i < 250 { 100 } else { 150 })) {
+            now += Span::from_ms(1);
+            number += 4 * SEGMENT;
+            let before = cubic.window();
+            let event = Acked {
+                bytes: Bytes::new(4 * SEGMENT),
+                number,
+                next,
+                prior_flight: Bytes::new(before),
+                srtt: Some(rtt),
+                rtt: Some(rtt),
+                may_grow: true,
+            };
+            cubic.on_event(now, &SenderEvent::Ack(event));
+            next = number + cubic.window();
+            if cubic.threshold.is_finite() && ends.is_empty() {
+                ends.push(cubic.cwnd);
+            }
+        }
+        let plateau = *ends.first().expect("slow start ends");
+        assert!((cubic.w_max - plateau).abs() < 1.0, "{} {plateau}", cubic.w_max);
+        assert!(cubic.cwnd < plateau + 10.0, "{} {plateau}", cubic.cwnd);
     }
 }

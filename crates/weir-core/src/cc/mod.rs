@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | [`Reno`] | `reno.rs` | RFC 5681 |
 //! | [`Cubic`] | `cubic.rs` | RFC 9438 |
+//! | slow start of both, with HyStart++ | `slow_start.rs` | RFC 5681, RFC 9406 |
 //! | [`Rapid`] | `rapid.rs` | Konda & Kaur 2009 |
 //! | [`Bbr`] | `bbr/` | draft-ietf-ccwg-bbr-06 |
 //!
@@ -19,6 +20,7 @@ mod bbr;
 mod cubic;
 mod rapid;
 mod reno;
+mod slow_start;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +28,7 @@ pub use bbr::{Bbr, State as BbrState};
 pub use cubic::Cubic;
 pub use rapid::Rapid;
 pub use reno::Reno;
+pub use slow_start::SlowStart;
 
 use crate::error::SpecError;
 use crate::tcp::{self, rate};
@@ -68,6 +71,10 @@ pub enum Cause {
 pub struct Acked {
     /// Bytes acknowledged in order.
     pub bytes: Bytes,
+    /// The first number that is not acknowledged.
+    pub number: u64,
+    /// The next number to be sent for the first time.
+    pub next: u64,
     /// Bytes in flight before.
     pub prior_flight: Bytes,
     /// Smoothed round-trip time.
@@ -166,6 +173,12 @@ pub trait CongestionControl {
         let _ = (now, rtt);
     }
 
+    /// The connection is established, and the SYN had to be sent again.
+    fn on_lost_syn(&mut self) {}
+
+    /// Nothing was sent for longer than the retransmission timeout, and now is.
+    fn on_long_idle(&mut self) {}
+
     /// Nothing is in flight, the application had nothing to send for a while, and now has.
     fn on_restart(&mut self, now: Time) {
         let _ = now;
@@ -189,7 +202,10 @@ pub trait CongestionControl {
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Config {
     /// [`Reno`].
-    Reno {},
+    Reno {
+        /// What ends the first slow start.
+        slow_start: SlowStart,
+    },
     /// [`Cubic`].
     Cubic {
         /// How fast the window grows, segments/s^3.
@@ -198,6 +214,8 @@ pub enum Config {
         beta: f64,
         /// Whether the window of the last reduction is forgotten faster while windows shrink.
         fast_convergence: bool,
+        /// What ends the first slow start.
+        slow_start: SlowStart,
     },
     /// [`Rapid`].
     Rapid(Box<crate::rapid::Config>),
@@ -206,13 +224,23 @@ pub enum Config {
 }
 
 impl Config {
+    /// Reno as RFC 5681 has it.
+    pub fn reno() -> Config {
+        Config::Reno { slow_start: SlowStart::Standard }
+    }
+
+    /// CUBIC with the constants of RFC 9438, and HyStart++, which it asks for (4.10).
+    pub fn cubic() -> Config {
+        Config::Cubic { c: 0.4, beta: 0.7, fast_convergence: true, slow_start: SlowStart::HyStart }
+    }
+
     /// Checks what no type can express.
     ///
     /// # Errors
     /// The first fault found.
     pub fn check(&self) -> Result<(), SpecError> {
         match *self {
-            Config::Reno {} | Config::Bbr {} => Ok(()),
+            Config::Reno { .. } | Config::Bbr {} => Ok(()),
             Config::Cubic { c, beta, .. } => {
                 if !(c > 0.0 && c <= 1000.0) {
                     return Err(SpecError::new("/c", format!("a number above 0 and at most 1000 (got {c})")));
@@ -250,9 +278,9 @@ impl Controller {
     pub fn new(config: &tcp::Config) -> Controller {
         let (segment, initial) = (config.segment_bytes, config.initial_window());
         match config.congestion_control {
-            Config::Reno {} => Controller::Reno(Reno::new(segment, initial)),
-            Config::Cubic { c, beta, fast_convergence } => {
-                Controller::Cubic(Cubic::new(segment, initial, c, beta, fast_convergence))
+            Config::Reno { slow_start } => Controller::Reno(Reno::new(segment, initial, slow_start)),
+            Config::Cubic { c, beta, fast_convergence, slow_start } => {
+                Controller::Cubic(Cubic::new(segment, initial, c, beta, fast_convergence, slow_start))
             }
             Config::Rapid(ref rapid) => Controller::Rapid(Box::new(Rapid::new(rapid, segment, config.full_frame()))),
             Config::Bbr {} => Controller::Bbr(Box::new(Bbr::new(config))),
@@ -325,6 +353,14 @@ impl CongestionControl for Controller {
 
     fn on_established(&mut self, now: Time, rtt: Option<Span>) {
         delegate!(self, controller => controller.on_established(now, rtt));
+    }
+
+    fn on_lost_syn(&mut self) {
+        delegate!(self, controller => controller.on_lost_syn());
+    }
+
+    fn on_long_idle(&mut self) {
+        delegate!(self, controller => controller.on_long_idle());
     }
 
     fn on_restart(&mut self, now: Time) {

@@ -1,6 +1,7 @@
 //! Reno: slow start and congestion avoidance.
 
-use crate::cc::{Acked, Allowance, CongestionControl, SenderEvent};
+use crate::cc::slow_start::Growth;
+use crate::cc::{Acked, Allowance, CongestionControl, SenderEvent, SlowStart};
 use crate::units::{Bytes, Time};
 
 /// Slow start, then a segment more for each window of data that is acknowledged; half of the window after congestion.
@@ -10,16 +11,14 @@ use crate::units::{Bytes, Time};
 #[derive(Clone, Debug)]
 pub struct Reno {
     segment: u64,
+    initial: u64,
     window: u64,
     threshold: u64,
     /// Bytes acknowledged since congestion avoidance grew the window last.
     counted: u64,
+    growth: Growth,
 }
 
-/// Segments by which slow start grows at most for one acknowledgement: L.
-///
-/// Source: RFC 3465, 2.2.
-const LIMIT: u64 = 2;
 /// Segments below which congestion does not bring the threshold.
 ///
 /// Source: RFC 5681, equation 4.
@@ -27,29 +26,32 @@ const LEAST: u64 = 2;
 
 impl Reno {
     /// Full segments of `segment`; starts with the window `initial`.
-    pub fn new(segment: Bytes, initial: Bytes) -> Reno {
-        Reno { segment: segment.count(), window: initial.count(), threshold: u64::MAX, counted: 0 }
+    pub fn new(segment: Bytes, initial: Bytes, slow_start: SlowStart) -> Reno {
+        let growth = Growth::new(segment, slow_start);
+        let (segment, initial) = (segment.count(), initial.count());
+        Reno { segment, initial, window: initial, threshold: u64::MAX, counted: 0, growth }
     }
 
     #[inline]
     fn on_ack(&mut self, ack: &Acked) {
-        if !ack.may_grow || !is_limiting(self.window, self.segment, self.in_slow_start(), ack.prior_flight) {
+        let in_slow_start = self.window < self.threshold;
+        let may_grow = ack.may_grow && is_limiting(self.window, self.segment, in_slow_start, ack.prior_flight);
+        if in_slow_start {
+            let step = self.growth.on_ack(ack);
+            self.window += if may_grow { step.bytes } else { 0 };
+            if step.ends {
+                self.threshold = self.window;
+            }
             return;
         }
-        let bytes = ack.bytes.count();
-        if self.in_slow_start() {
-            self.window += bytes.min(LIMIT * self.segment);
+        if !may_grow {
             return;
         }
-        self.counted += bytes;
+        self.counted += ack.bytes.count();
         if self.counted >= self.window {
             self.counted -= self.window;
             self.window += self.segment;
         }
-    }
-
-    fn in_slow_start(&self) -> bool {
-        self.window < self.threshold
     }
 }
 
@@ -71,6 +73,7 @@ impl CongestionControl for Reno {
             SenderEvent::Congestion { flight, .. } => {
                 self.threshold = (flight.count() / 2).max(LEAST * self.segment);
                 self.counted = 0;
+                self.growth.on_congestion();
             }
             SenderEvent::Recovered { window } => self.window = window.count(),
             SenderEvent::Collapse => self.window = self.segment,
@@ -86,6 +89,17 @@ impl CongestionControl for Reno {
     fn threshold(&self) -> Bytes {
         Bytes::new(self.threshold)
     }
+
+    /// Source: RFC 5681, 3.1.
+    fn on_lost_syn(&mut self) {
+        self.window = self.segment;
+    }
+
+    /// Source: RFC 5681, 4.1.
+    fn on_long_idle(&mut self) {
+        self.window = self.window.min(self.initial);
+        self.counted = 0;
+    }
 }
 
 #[cfg(test)]
@@ -98,13 +112,13 @@ mod tests {
     fn ack(reno: &mut Reno, segments: u64) -> u64 {
         let prior_flight = Bytes::new(reno.window);
         let bytes = Bytes::new(segments * SEGMENT);
-        let ack = Acked { bytes, prior_flight, srtt: None, rtt: None, may_grow: true };
+        let ack = Acked { bytes, number: 0, next: 0, prior_flight, srtt: None, rtt: None, may_grow: true };
         reno.on_event(Time::ZERO, &SenderEvent::Ack(ack));
         reno.window / SEGMENT
     }
 
     fn reno() -> Reno {
-        Reno::new(Bytes::new(SEGMENT), Bytes::new(10 * SEGMENT))
+        Reno::new(Bytes::new(SEGMENT), Bytes::new(10 * SEGMENT), SlowStart::Standard)
     }
 
     #[test]
@@ -130,6 +144,8 @@ mod tests {
         let mut reno = reno();
         let ack = Acked {
             bytes: Bytes::new(SEGMENT),
+            number: 0,
+            next: 0,
             prior_flight: Bytes::new(5 * SEGMENT),
             srtt: None,
             rtt: None,

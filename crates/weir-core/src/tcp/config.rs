@@ -45,6 +45,11 @@ pub struct Config {
     pub delayed_ack_timeout_ps: Span,
     /// Least retransmission timeout.
     pub min_rto_ps: Span,
+    /// Whether a window from which nothing was sent for longer than the timeout shrinks to the initial one, if its
+    /// controller has no model of the path.
+    ///
+    /// Source: RFC 5681, 4.1.
+    pub slow_start_after_idle: bool,
     /// Unit in which acknowledgements tell, in the place of their time stamp, when the segment arrived that made the
     /// receiver send them; null: they do not. Such stamps are no clock of the acknowledgements: PAWS is not applied to
     /// them.
@@ -174,7 +179,7 @@ const LONGEST: Span = Span::from_ms(60_000);
 #[cfg(test)]
 pub(crate) fn example() -> Config {
     Config {
-        congestion_control: cc::Config::Reno {},
+        congestion_control: cc::Config::reno(),
         recovery: Recovery::Prr,
         loss_marking: LossMarking::Count,
         lost_retransmissions: LostRetransmissions::Detect,
@@ -189,6 +194,7 @@ pub(crate) fn example() -> Config {
         delayed_ack_segments: 2,
         delayed_ack_timeout_ps: Span::from_ms(40),
         min_rto_ps: Span::from_ms(200),
+        slow_start_after_idle: true,
         arrival_stamps_ps: None,
     }
 }

@@ -14,7 +14,7 @@ pub struct RttEstimator {
     latest: Span,
     rto: Span,
     least: Span,
-    /// Doublings since the last sample or acknowledgement.
+    /// Doublings since the last measurement.
     backoff: u32,
 }
 
@@ -22,6 +22,10 @@ pub struct RttEstimator {
 ///
 /// Source: RFC 6298, 2.1.
 pub const INITIAL_RTO: Span = Span::from_ms(1_000);
+/// Timeout with which data begins when the SYN had to be sent again, and gave no sample.
+///
+/// Source: RFC 6298, 5.7.
+const LOST_SYN_RTO: Span = Span::from_ms(3_000);
 /// Longest timeout.
 ///
 /// Source: RFC 6298, 2.5.
@@ -54,6 +58,7 @@ impl RttEstimator {
             }
         };
         self.srtt = Some(srtt);
+        self.backoff = 0;
         self.rto = (srtt + GRANULARITY.max(self.var * 4)).max(self.least).min(MAX_RTO);
     }
 
@@ -64,10 +69,20 @@ impl RttEstimator {
         self.backoff += 1;
     }
 
-    /// New data was acknowledged: the timeout is what the samples say.
+    /// The time stamp that a segment bore which was sent again is echoed: that ends the doubling as a sample does.
+    ///
+    /// Source: RFC 6298, 3 and 5. DEVIATION: what the time stamp measures, in ms, does not go into the mean.
     #[inline]
-    pub fn on_progress(&mut self) {
+    pub fn on_stamp(&mut self) {
         self.backoff = 0;
+    }
+
+    /// The SYN was sent again, and answered.
+    ///
+    /// Source: RFC 6298, 5.7.
+    pub fn on_lost_syn(&mut self) {
+        self.backoff = 0;
+        self.rto = LOST_SYN_RTO.max(self.least);
     }
 
     /// The timeout.
@@ -120,8 +135,15 @@ mod tests {
         assert_eq!(rtt.rto(), before * 4);
         (0..40).for_each(|_| rtt.back_off());
         assert_eq!(rtt.rto(), MAX_RTO);
-        rtt.on_progress();
+        rtt.on_stamp();
         assert_eq!((rtt.rto(), rtt.min()), (before, Some(Span::from_ms(100))));
+        rtt.back_off();
+        rtt.on_sample(Span::from_ms(105));
+        assert!(rtt.rto() < before, "a sample ends the doubling");
+        let mut fresh = RttEstimator::new(Span::from_ms(1));
+        fresh.back_off();
+        fresh.on_lost_syn();
+        assert_eq!(fresh.rto(), Span::from_ms(3_000));
     }
 
     proptest! {

@@ -38,7 +38,7 @@ fn losses_at_random_cost_little_where_reno_loses_nearly_all() {
         network.bulk(&[Time::ZERO], at(30_000));
         goodput_share(network.delivered()[0], mbit(50), Span::from_ms(30_000))
     };
-    let (model, reno) = (share(cc::Config::Bbr {}), share(cc::Config::Reno {}));
+    let (model, reno) = (share(cc::Config::Bbr {}), share(cc::Config::reno()));
     // Reno carries sqrt(3/2) / sqrt(p) segments per round trip (Mathis 1997).
     assert!(reno < 0.09, "{reno}");
     assert!(model > 0.75 && model > 8.0 * reno, "{model} beside {reno}");
@@ -107,6 +107,29 @@ fn the_states_come_in_the_order_of_the_draft() {
     }
     let (flight, bdp) = network.seen.probe_rtt_flight.expect("it was probed");
     assert!(flight.count() <= bdp.count() / 2 + SEGMENT, "{flight} of {bdp} in flight");
+}
+
+#[test]
+fn a_long_fat_path_is_filled_in_the_round_trips_that_doubling_takes() {
+    // 1 Gbit/s and 100 ms: 8237 segments, of which the first round trip has ten.
+    let long = Span::from_ms(100);
+    let rate = mbit(1_000);
+    let bdp = (rate * long).count();
+    // In start-up as much may wait as is under way, and what comes in bursts.
+    let spec = LineSpec { delay_ps: Span::from_ms(80), ..line(rate, bdp * 5 / 4) };
+    let config = Config { receive_buffer_bytes: Bytes::new(1 << 26), ..config(cc::Config::Bbr {}) };
+    let mut network = Network::new(&[config], &spec, states);
+    network.bulk(&[Time::ZERO], at(3_000));
+    let before = network.delivered()[0];
+    network.run(at(8_000));
+    // The SYN and ten doublings, of 100 ms each; then the queue holds as much again: a round trip that still sees growth,
+    // three that see none, and a part.
+    let seen = &network.seen.states;
+    assert_eq!((seen[0].0, seen[1].0), (BbrState::Startup, BbrState::Drain));
+    assert!(seen[1].1 < at(11 * 100 + 5 * 200), "{:?}", seen[1]);
+    let share = goodput_share(network.delivered()[0] - before, rate, Span::from_ms(5_000));
+    assert!(share > 0.93, "{share}");
+    assert_eq!(network.ends[0].0.counters().retransmits, 0);
 }
 
 #[test]

@@ -93,11 +93,10 @@ fn a_probe_that_losses_ended_begins_again_when_they_were_none() {
     }
 }
 
-/// Shares of the line of BBR and of CUBIC over a minute, where the queue holds `bdps` times what the path does.
-fn beside_cubic(bdps: f64) -> (f64, f64) {
-    let cubic = cc::Config::Cubic { c: 0.4, beta: 0.7, fast_convergence: true };
+/// Shares of the line of BBR and of `other` over a minute, where the queue holds `bdps` times what the path does.
+fn beside(other: cc::Config, bdps: f64) -> (f64, f64) {
     let bdp = (mbit(50) * RTT).count() as f64;
-    let both = [config(cc::Config::Bbr {}), config(cubic)];
+    let both = [config(cc::Config::Bbr {}), config(other)];
     let mut network = Network::new(&both, &line(mbit(50), (bdps * bdp) as u64), nothing);
     network.bulk(&[Time::ZERO, Time::ZERO], at(10_000));
     let before = network.delivered();
@@ -108,9 +107,19 @@ fn beside_cubic(bdps: f64) -> (f64, f64) {
 
 #[test]
 fn cubic_takes_more_beside_it_the_more_a_queue_holds() {
-    let shares: Vec<(f64, f64)> = [1.0, 2.0, 4.0].into_iter().map(beside_cubic).collect();
+    let shares: Vec<(f64, f64)> = [1.0, 2.0, 4.0].into_iter().map(|bdps| beside(cc::Config::cubic(), bdps)).collect();
     for &(model, cubic) in &shares {
         assert!(model > 0.1 && cubic > 0.1 && model + cubic > 0.93, "{shares:?}");
     }
     assert!(shares[0].0 > shares[2].0, "{shares:?}");
+}
+
+#[test]
+fn neither_starves_the_other_where_queues_hold_next_to_nothing_or_much() {
+    for (name, other) in [("cubic", cc::Config::cubic()), ("reno", cc::Config::reno())] {
+        for bdps in [0.1, 0.5, 8.0] {
+            let (model, other) = beside(other.clone(), bdps);
+            assert!(model > 0.25 && other > 0.25 && model + other > 0.9, "{name}, {bdps}: {model} and {other}");
+        }
+    }
 }

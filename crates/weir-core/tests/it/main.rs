@@ -9,6 +9,7 @@ mod path;
 mod queue;
 mod rapid;
 mod routing;
+mod slow_start;
 mod specs;
 mod switching;
 mod tcp;

@@ -237,6 +237,33 @@ fn where_the_queue_never_empties_the_fluid_estimator_tells_what_was_left_over_ea
 }
 
 #[test]
+fn behind_a_link_that_is_slower_than_the_senders_the_fluid_estimator_must_be_told_its_rate() {
+    let narrow = mbps(400.0);
+    for left in [120.0, 240.0, 320.0] {
+        let gaps = ramp().gaps(mbps(0.95 * left), PACKET, LINK);
+        // What a queue delays that drains at the rate of the narrow link, others having what is not left of it.
+        let (mut now, mut delay, mut samples) = (Time::ZERO, 0.0_f64, vec![]);
+        for &gap in &gaps {
+            now += gap;
+            let grown = PACKET.count() as f64 * 8.0 - left * 1e6 * gap.as_secs_f64();
+            delay = (delay + grown / narrow.bps() as f64).max(0.0);
+            let received = now + Span::from_ps((delay * 1e12) as u64);
+            samples.push(Sample { due: now, sent: now, received, wire: PACKET });
+        }
+        let terms = Terms { high: Ramp::ends(&gaps, PACKET).1, link: LINK, backlog_s: 0.0 };
+        let estimate = |bottleneck_bps| {
+            let config = config(Estimator::Fluid { bottleneck_bps });
+            rapid::estimate(&config, &samples, &terms).expect("samples").rate_bps / 1e6
+        };
+        let (told, not_told) = (estimate(Some(narrow)), estimate(None));
+        assert!((told / left - 1.0).abs() < 0.01, "{left}: {told}");
+        assert!((not_told / left - 1.0).abs() > 0.1, "{left}: {not_told}, which is as good without");
+        // One that is faster than the sender's own link changes nothing.
+        assert_eq!(estimate(Some(mbps(10_000.0))), not_told);
+    }
+}
+
+#[test]
 fn an_empty_path_gives_the_highest_rate_that_was_tried() {
     for estimator in [trend(), smooth(), gap(Span::from_us(1), 1), chirp(), Estimator::Fluid { bottleneck_bps: None }] {
         let config = Config { ramp: Ramp { clip: true, ..ramp() }, ..config(estimator) };

@@ -16,7 +16,7 @@ use crate::tcp_line::connection;
 const SEGMENT: u64 = 1000;
 
 fn config() -> Config {
-    connection(cc::Config::Reno {}, SEGMENT)
+    connection(cc::Config::reno(), SEGMENT)
 }
 
 fn old_linux() -> Config {
@@ -292,12 +292,78 @@ fn the_timeout_doubles_until_something_arrives() {
 #[test]
 fn a_lost_syn_is_sent_again_after_a_second() {
     let mut pair =
-        Pair::transfer(&config(), SEGMENT, TEN_MS, |count, _| if count == 0 { Fate::IsLost } else { Fate::Passes });
+        Pair::transfer(&config(), SEGMENT - 1, TEN_MS, |count, _| if count == 0 { Fate::IsLost } else { Fate::Passes });
     pair.run(LONG);
     assert_eq!(pair.sender.established(), Some(Time::ZERO + Span::from_ms(1020)));
-    assert_eq!(pair.receiver.delivered(), Bytes::new(SEGMENT));
+    assert_eq!(pair.receiver.delivered(), Bytes::new(SEGMENT - 1));
     assert_eq!(pair.sender.rtt().srtt(), Some(Span::from_ms(20)), "the SYN that was sent twice gives no sample");
     pair.check_books();
+}
+
+#[test]
+fn after_a_lost_syn_data_begins_with_one_segment_and_a_timeout_of_three_seconds() {
+    for control in [cc::Config::reno(), cc::Config::cubic()] {
+        let config = Config { congestion_control: control, delayed_ack_segments: 1, ..config() };
+        // The SYN is lost, and after the second SYN, its answer and the acknowledgement of that, the first segment of data.
+        let mut lost = loses_once(&[0]);
+        let fate = move |count: u64, segment: &Segment| if count == 0 { Fate::IsLost } else { lost(count, segment) };
+        let mut pair = Pair::transfer(&config, 9 * SEGMENT, TEN_MS, fate);
+        pair.run(LONG);
+        assert_eq!(pair.data_sent()[..3], [(1020, 0), (4020, 0), (4040, 1)], "{config:?}");
+        pair.check_books();
+    }
+}
+
+#[test]
+fn a_fin_for_which_the_window_has_no_room_leaves_by_itself() {
+    let config = Config { initial_window_segments: 1, delayed_ack_segments: 1, ..config() };
+    let mut pair = Pair::transfer(&config, SEGMENT, TEN_MS, |_, _| Fate::Passes);
+    pair.run(LONG);
+    let sent: Vec<(u32, bool)> =
+        pair.sent[1..].iter().map(|(_, segment)| (segment.len, segment.flags.has(Flags::FIN))).collect();
+    assert_eq!(sent, [(SEGMENT as u32, false), (0, true)]);
+    assert_eq!(pair.receiver.finished(), Some(Time::ZERO + Span::from_ms(50)));
+    pair.check_books();
+}
+
+#[test]
+fn the_timeout_stays_doubled_until_something_is_measured() {
+    for (timestamps, expected) in [(true, 840), (false, 1440)] {
+        let config = Config { timestamps, delayed_ack_segments: 1, ..config() };
+        // All three are lost twice. What is sent again is ambiguous without time stamps (Karn's algorithm).
+        let mut pair = Pair::transfer(&config, 3 * SEGMENT, TEN_MS, loses_once(&[0, 0, 1, 1, 2, 2]));
+        pair.run(LONG);
+        assert_eq!(pair.data_sent()[..6], [(20, 0), (20, 1), (20, 2), (220, 0), (620, 0), (640, 1)]);
+        assert_eq!(pair.data_sent()[6], (expected, 1), "time stamps {timestamps}");
+        pair.check_books();
+    }
+}
+
+#[test]
+fn a_window_that_was_idle_for_longer_than_the_timeout_begins_anew() {
+    for (control, idle_ms, slow_start_after_idle, expected) in [
+        (cc::Config::reno(), 500, true, 10),
+        (cc::Config::reno(), 500, false, 28),
+        (cc::Config::reno(), 150, true, 28),
+        (cc::Config::cubic(), 500, true, 10),
+        (cc::Config::cubic(), 500, false, 28),
+    ] {
+        let config = Config { congestion_control: control, slow_start_after_idle, ..config() };
+        let mut pair = Pair::new(&config, TEN_MS, |_, _| Fate::Passes);
+        pair.sender.open(Time::ZERO);
+        // 10 and 20 segments; the window stops to grow when less than half of it is in flight.
+        pair.sender.write(Bytes::new(30 * SEGMENT));
+        let now = Time::ZERO + Span::from_ms(40 + idle_ms);
+        pair.run(now);
+        let before = pair.sent.len();
+        pair.now = now;
+        pair.sender.write(Bytes::new(100 * SEGMENT));
+        pair.run(now);
+        assert_eq!(pair.sent.len() - before, expected, "{config:?}");
+        pair.run(LONG);
+        assert_eq!(pair.receiver.delivered(), Bytes::new(130 * SEGMENT));
+        pair.check_books();
+    }
 }
 
 #[test]
@@ -492,11 +558,7 @@ fn any_config() -> impl Strategy<Value = Config> {
     let recovery = prop::sample::select(vec![Recovery::Halving, Recovery::Prr, Recovery::RateHalving]);
     let marking = prop::sample::select(vec![LossMarking::Count, LossMarking::Fack]);
     let again = prop::sample::select(vec![LostRetransmissions::Detect, LostRetransmissions::Timeout]);
-    let control = prop_oneof![
-        Just(cc::Config::Reno {}),
-        Just(cc::Config::Cubic { c: 0.4, beta: 0.7, fast_convergence: true }),
-        Just(cc::Config::Bbr {}),
-    ];
+    let control = prop_oneof![Just(cc::Config::reno()), Just(cc::Config::cubic()), Just(cc::Config::Bbr {}),];
     let options = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     (recovery, marking, again, control, options, (1u32..12, 4u64..60, 1u32..5)).prop_map(
         |(recovery, loss_marking, lost_retransmissions, congestion_control, options, sizes)| Config {

@@ -169,7 +169,7 @@ fn tcp(ecn: bool, rule: Option<Marking>) -> Totals {
     spec.traffic.truncate(1);
     spec.run.duration_ps = Span::from_ms(3_000);
     let config = &mut spec.traffic[0].tcp.as_mut().expect("connections").config;
-    (config.ecn, config.congestion_control) = (ecn, weir_core::cc::Config::Reno {});
+    (config.ecn, config.congestion_control) = (ecn, weir_core::cc::Config::reno());
     for queue in &mut spec.queues {
         let Discipline::DropTail { limit, marking } = &mut queue.discipline else { continue };
         (*limit, *marking) = (Limit::Unlimited, rule);

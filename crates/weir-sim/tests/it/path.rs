@@ -14,7 +14,7 @@ use weir_sim::path::{PathTotals, simulate_path};
 
 fn config(window: u64) -> Config {
     Config {
-        congestion_control: cc::Config::Reno {},
+        congestion_control: cc::Config::reno(),
         recovery: Recovery::Prr,
         loss_marking: LossMarking::Count,
         lost_retransmissions: LostRetransmissions::Detect,
@@ -29,6 +29,7 @@ fn config(window: u64) -> Config {
         delayed_ack_segments: 2,
         delayed_ack_timeout_ps: Span::from_ms(40),
         min_rto_ps: Span::from_ms(200),
+        slow_start_after_idle: true,
         arrival_stamps_ps: None,
     }
 }

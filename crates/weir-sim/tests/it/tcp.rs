@@ -66,7 +66,7 @@ fn a_connection_that_its_window_limits_carries_a_window_in_each_round_trip() {
 
 #[test]
 fn a_single_connection_fills_the_bottleneck_that_has_a_queue_of_a_round_trip() {
-    for control in [cc::Config::Reno {}, cc::Config::Cubic { c: 0.4, beta: 0.7, fast_convergence: true }] {
+    for control in [cc::Config::reno(), cc::Config::cubic()] {
         let spec = configured(1, Span::from_ms(20_000), |config| {
             config.congestion_control = control.clone();
             config.lost_retransmissions = LostRetransmissions::Detect;

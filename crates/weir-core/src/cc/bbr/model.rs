@@ -265,3 +265,67 @@ impl Model {
         has_expired
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Span = Span::from_ms(10);
+
+    /// A sample of `delivered` bytes in a round trip, the last of them sent when `prior` had arrived.
+    fn sample(prior: u64, total: u64, delivered: u64) -> Sample {
+        Sample {
+            delivered: Bytes::new(delivered),
+            interval: Some(RTT),
+            is_app_limited: false,
+            prior_delivered: Bytes::new(prior),
+            sent_into: Bytes::new(delivered),
+            lost: Bytes::ZERO,
+            newly_delivered: Bytes::new(1_000),
+            newly_lost: Bytes::ZERO,
+            total_delivered: Bytes::new(total),
+            in_flight: Bytes::new(10_000),
+            is_window_limited: true,
+            rtt: Some(RTT),
+        }
+    }
+
+    /// What an acknowledgement does to the response to losses, outside of probes; whether a round of it ended.
+    fn acknowledge(model: &mut Model, sample: &Sample) -> bool {
+        model.update_latest(sample);
+        model.update_max_bw(sample);
+        if model.loss_round_starts {
+            model.end_loss_round(false, 20_000);
+        }
+        model.advance_latest(sample);
+        model.bound_bw();
+        model.loss_round_starts
+    }
+
+    #[test]
+    fn a_round_of_losses_ends_when_something_arrives_that_was_sent_after_the_first_and_has_those_that_it_tells_of() {
+        let mut model = Model::new();
+        model.start(Time::ZERO, Some(RTT));
+        acknowledge(&mut model, &sample(0, 10_000, 10_000));
+        // From now on the path delivers half of that, and the first loss begins a round.
+        assert!(acknowledge(&mut model, &sample(10_000, 20_000, 5_000)));
+        assert_eq!((model.bw(), model.bw_shortterm), (Rate::from_bps(8_000_000), NO_BOUND));
+        assert!(model.note_loss(Bytes::new(20_000)));
+        assert!(!acknowledge(&mut model, &sample(15_000, 21_000, 5_000)));
+        assert!(!model.note_loss(Bytes::new(22_000)), "it is not the first");
+        assert!(!acknowledge(&mut model, &sample(19_999, 23_000, 5_000)));
+        assert_eq!(model.bw(), Rate::from_bps(8_000_000), "the round is not over");
+        // A loss of which the acknowledgement tells that ends the round belongs to it.
+        assert!(!model.note_loss(Bytes::new(26_000)));
+        assert!(acknowledge(&mut model, &sample(20_000, 26_000, 5_000)));
+        assert_eq!(model.bw(), Rate::from_bps(5_600_000), "0.7 of what it was");
+        assert_eq!(model.inflight_shortterm, 14_000);
+        // The next round has none, and changes nothing.
+        assert!(acknowledge(&mut model, &sample(26_000, 36_000, 5_000)));
+        assert_eq!(model.bw(), Rate::from_bps(5_600_000));
+        // Another loss, another round; no less than what was delivered in it.
+        assert!(model.note_loss(Bytes::new(40_000)));
+        assert!(acknowledge(&mut model, &sample(40_000, 46_000, 6_000)));
+        assert_eq!(model.bw(), Rate::from_bps(4_800_000));
+    }
+}

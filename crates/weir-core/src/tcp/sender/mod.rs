@@ -53,6 +53,8 @@ pub struct Sender {
     owes_cwr: bool,
     duplicates: u64,
     rto_at: Time,
+    /// When data was sent last.
+    last_sent: Time,
     /// When the pacing rate lets the next segment go.
     release: Time,
     /// Of the segments that leave together: what is left of their quantum, and when it is over at the pacing rate.
@@ -126,6 +128,7 @@ impl Sender {
             owes_cwr: false,
             duplicates: 0,
             rto_at: Time::NEVER,
+            last_sent: Time::NEVER,
             release: Time::ZERO,
             quantum_left: 0,
             quantum_over: Time::ZERO,
@@ -337,11 +340,13 @@ impl Sender {
     fn establish(&mut self, now: Time, answer: &Segment) {
         let mut news = Delivered::default();
         self.board.acknowledge(answer.ack, &mut news);
-        self.sample(now, &news);
+        if self.sample(now, &news).is_none() {
+            self.rtt.on_lost_syn();
+            self.control.on_lost_syn();
+        }
         self.state = State::Established;
         self.established = Some(now);
         self.forced = None;
-        self.rtt.on_progress();
         self.rto_at = Time::NEVER;
         self.window_scale = answer.window_scale.unwrap_or(0);
         self.window_end = answer.ack + u64::from(answer.window);
@@ -397,6 +402,8 @@ impl Sender {
         if news.bytes > 0 {
             let event = Acked {
                 bytes: Bytes::new(news.acked),
+                number: self.board.una(),
+                next: self.board.nxt(),
                 prior_flight,
                 srtt: self.rtt.srtt(),
                 rtt,
@@ -527,7 +534,9 @@ impl Sender {
 
     #[inline]
     fn on_progress(&mut self, now: Time, acked: u64) {
-        self.rtt.on_progress();
+        if self.config.timestamps && self.stamps.is_none() {
+            self.rtt.on_stamp();
+        }
         // Source: RFC 6298, 5.2 and 5.3.
         self.rto_at = if self.board.outstanding() == 0 { Time::NEVER } else { now + self.rtt.rto() };
         let fin = self.fin_number().filter(|&fin| self.board.una() > fin);

@@ -59,7 +59,11 @@ impl Sender {
             let why = if self.phase == Phase::Loss { Resent::SlowStart } else { Resent::Fast };
             return (u64::from(len) <= room).then(|| self.send_again(now, place, len, why));
         }
-        let len = self.sendable();
+        let mut len = self.sendable();
+        if len == room + 1 && self.fin_number().is_some_and(|fin| self.board.nxt() + room == fin) {
+            // The window has no room for the FIN: it leaves by itself.
+            len = room;
+        }
         if len > 0 && len <= room {
             return (!self.must_wait(now)).then(|| self.send_new(now, len));
         }
@@ -100,7 +104,7 @@ impl Sender {
         if self.rescued || self.config.recovery == Recovery::RateHalving {
             return None;
         }
-        let (place, len) = self.board.last_missing()?;
+        let (place, len) = self.board.last_missing().filter(|&(_, len)| u64::from(len) <= room)?;
         self.rescued = true;
         Some(self.send_again(now, place, len, Resent::Rescue))
     }
@@ -119,6 +123,9 @@ impl Sender {
         let seq = self.board.nxt();
         if self.sampler.is_some() {
             self.tell_if_restarts(now);
+        }
+        if self.board.outstanding() == 0 {
+            self.shrink_if_idle(now);
         }
         let before = self.sampled_pipe();
         self.board.on_sent(now, len as u32);
@@ -163,8 +170,19 @@ impl Sender {
         }
     }
 
+    /// Nothing is outstanding: the window may be that of a path as it was long ago.
+    ///
+    /// Source: RFC 5681, 4.1.
+    #[inline(never)]
+    fn shrink_if_idle(&mut self, now: Time) {
+        if self.config.slow_start_after_idle && now.saturating_since(self.last_sent) > self.rtt.rto() {
+            self.control.on_long_idle();
+        }
+    }
+
     #[inline]
     fn after_sending(&mut self, now: Time, segment: &Segment) {
+        self.last_sent = now;
         self.counters.segments += 1;
         self.counters.bytes += u64::from(segment.len);
         if let Some(reduction) = &mut self.reduction {
