@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import polars as pl
 import pytest
 
@@ -17,6 +20,7 @@ from weirlab.reproduce.rapid.cases import (
     records_of,
 )
 from weirlab.reproduce.rapid.facts import brought, off_times, smoothed
+from weirlab.reproduce.rapid.rows import rows
 
 PUBLISHED = read("rapid-udp-cross-traffic")
 CASES = {case.name: case for case in (*REPRODUCTION, *BETTER)}
@@ -117,3 +121,31 @@ def test_the_better_rapid_takes_what_is_left_and_seldom_loses(name: str) -> None
     assert runs.get_column("settled_mbps").min() > 0.95 * allowed
     assert runs.get_column("loss_events").max() < 5
     assert runs.get_column("worst_estimate").max() < 0.15
+
+
+def test_an_interval_may_lie_where_one_more_run_of_ours_would_and_no_further() -> None:
+    published = read("rapid-udp-cross-traffic")
+    spread = [-120.0, -80.0, -40.0, -20.0, 0.0, 0.0, 20.0, 40.0, 80.0, 120.0]
+    told = published["throughput"]["intervals"]
+    of_bins = [
+        {"case": "flawed-later", "replicate": run, "bin": place, "mbps": mbps + off}
+        for place, (_, _, mbps) in enumerate(told)
+        for run, off in enumerate(spread)
+    ]
+    names = [
+        *("mbytes", "end_s", "dropped_tcp", "dropped_udp", "retransmits", "fast_retransmits", "paws_rejects"),
+        *("forward_retransmits", "slow_start_retransmits", "recovery_failures", "resent_1", "resent_2"),
+        *("recoveries", "off_s", "late_mbps"),
+    ]
+    runs = [
+        {"case": case, **dict.fromkeys(names, 1.0)}
+        for case in ("flawed-later", "flawed-alone")
+        for _ in spread
+    ]
+    made = {row.name: row for row in rows(published, pl.DataFrame(runs), pl.DataFrame(of_bins))}
+    # Student's t of nine degrees of freedom: 2.262.
+    within = 2.262 * float(np.std(spread, ddof=1)) * math.sqrt(1.1)
+    assert made["3.5-4.0 s"].tolerance == pytest.approx(within, rel=1e-3)
+    assert not any(made[name].wide for name in ("3.5-4.0 s", "4.0-4.5 s", "5.5-6.0 s"))
+    # Of runs that all differ alike the mean of several bins is as far off as each.
+    assert made["3.0-5.0 s together"].tolerance == pytest.approx(within, rel=1e-3)

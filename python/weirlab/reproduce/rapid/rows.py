@@ -1,22 +1,28 @@
 """Published numbers beside ours.
 
-A published number is that of one run, ours the mean of several: their difference may be three standard
-deviations of our runs, but is allowed at least what is lost in reading and rounding. Where a misfit is known,
-only the latter is.
+A published number is that of one run, ours the mean of several: it may lie where one more run of ours would
+with a probability of 95 %, and is allowed at least what is lost in reading and rounding. Where a misfit is
+known, only the latter is.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from weirlab.reproduce.frame import KnownMisfit, Row
+from weirlab.stats import t_quantile
 
 __all__ = ["KNOWN_BINS", "KNOWN_COUNTERS", "rows"]
 
-_SIGMAS = 3.0
+FloatArray = npt.NDArray[np.float64]
+
+_CONFIDENCE = 0.95
 _LEAST_MBPS = 30.0
 """Allowance of a bin: what a start of the report that is off by 20 ms moves."""
 _LEAST_COUNT = 2.0
@@ -58,6 +64,12 @@ KNOWN_COUNTERS: Mapping[str, KnownMisfit] = {
         0.0,
         150.0,
     ),
+    "recoveries": KnownMisfit(
+        "Ten times here. The log tells of seven, while the flow was slower by a sixth beside the cross "
+        "traffic; why losses were repaired less often there is not known.",
+        9.0,
+        12.5,
+    ),
     "resent_1": KnownMisfit(_ONE_FOR_ONE, 200.0, 1500.0),
     "resent_2": KnownMisfit(_ONE_FOR_ONE, 0.0, 120.0),
 }
@@ -72,6 +84,16 @@ def rows(published: Mapping[str, Any], runs: pl.DataFrame, bins: pl.DataFrame) -
     made += _totals(published, runs)
     made += _counters(published, runs)
     return made
+
+
+def _of_another_run(values: FloatArray) -> float:
+    """Greatest distance from the mean of independent `values` that another one has with a probability of
+    95 %: t(n - 1, 0.975) s sqrt(1 + 1/n). 0 for a single value, which tells no spread. Source: Student 1908.
+    """
+    if values.size < 2:
+        return 0.0
+    quantile = t_quantile((1 + _CONFIDENCE) / 2, values.size - 1)
+    return quantile * float(values.std(ddof=1)) * math.sqrt(1 + 1 / values.size)
 
 
 def _case(table: pl.DataFrame, name: str) -> pl.DataFrame:
@@ -101,9 +123,7 @@ def _bins(published: Mapping[str, Any], bins: pl.DataFrame) -> list[Row]:
                 name=f"{low_s:.1f}-{high_s:.1f} s",
                 published=mbps,
                 ours=float(values.mean()),
-                tolerance=_LEAST_MBPS
-                if place in KNOWN_BINS
-                else max(_LEAST_MBPS, _SIGMAS * float(values.std(ddof=1))),
+                tolerance=_LEAST_MBPS if place in KNOWN_BINS else max(_LEAST_MBPS, _of_another_run(values)),
                 unit="Mbit/s",
                 source="Rapid UDP, (3)",
                 known=KNOWN_BINS.get(place),
@@ -127,7 +147,7 @@ def _together(published: Mapping[str, Any], bins: pl.DataFrame) -> Row:
         name=f"{_UNDER_S[0]:.1f}-{_UNDER_S[1]:.1f} s together",
         published=sum(told) / len(told),
         ours=float(means.mean()),
-        tolerance=max(_LEAST_MBPS, _SIGMAS * float(means.std(ddof=1))),
+        tolerance=max(_LEAST_MBPS, _of_another_run(means)),
         unit="Mbit/s",
         source="Rapid UDP, (3)",
     )
@@ -172,12 +192,11 @@ def _counters(published: Mapping[str, Any], runs: pl.DataFrame) -> list[Row]:
 
 def _counted(name: str, published: float, runs: pl.DataFrame, column: str, least: float, unit: str) -> Row:
     values = runs.get_column(column).drop_nulls().cast(pl.Float64).to_numpy()
-    spread = float(values.std(ddof=1)) if values.size > 1 else 0.0
     return Row(
         name=name,
         published=published,
         ours=float(values.mean()) if values.size else None,
-        tolerance=least if column in KNOWN_COUNTERS else max(least, _SIGMAS * spread),
+        tolerance=least if column in KNOWN_COUNTERS else max(least, _of_another_run(values)),
         unit=unit,
         source="Rapid UDP, (3)" if column != "off_s" else "Rapid UDP, (4)",
         known=KNOWN_COUNTERS.get(column),
