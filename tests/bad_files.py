@@ -1,0 +1,37 @@
+"""What is wrong with the text of a scenario, for tests of messages."""
+
+import pytest
+
+from weirlab.errors import ScenarioError
+from weirlab.scenario import loads
+
+GOOD = """\
+weirlab: 1
+name: incast
+network: {kind: star, hosts: 4, link: {rate: 10 Gbit/s, delay: 0.5 us}}
+traffic:
+  load:
+    from: host-[0-2]
+    to: host-3
+    source: {kind: poisson, load: 49 %, frame_size: 1500 B}
+run: {duration: 10 ms}
+"""
+
+SEARCH = """\
+weirlab: 1
+name: knee
+testbed: {kind: sim, device: {kind: knee, capacity: 10.6 Mframe/s}}
+traffic: {offered: {from: sender, to: receiver, source: {kind: constant, frame_size: 64 B}}}
+search:
+  vary: traffic.offered.source.rate
+  between: [10 kframe/s, 400 kframe/s]
+  goals: {NDR: {loss: 0 %}}
+  trial: {duration: 10 s}
+"""
+
+
+def complaints(text: str) -> list[str]:
+    """The lines of the error."""
+    with pytest.raises(ScenarioError) as caught:
+        loads(text, file="f.yaml")
+    return str(caught.value).splitlines()
