@@ -157,6 +157,12 @@ impl PortProbes {
         }
     }
 
+    /// When the interval under way of a port with a probe began, as far as was marked.
+    pub(crate) fn begin(&self, id: u32) -> Time {
+        let probe = &self.probes[self.of_port[id as usize] as usize];
+        probe.boundaries.at(probe.number - 1)
+    }
+
     /// Takes over the marks of a port whose queue is not kept; all its frames have one `size` and take `tx`.
     pub(crate) fn reckon(&self, id: u32, size: Bytes, tx: Span) -> Reckoning {
         let probe = self.of_port[id as usize];

@@ -11,7 +11,7 @@ use weir_core::spec::{
 use weir_core::units::{Bytes, Rate, Span, Time};
 use weir_sim::hotspots::{Benchmark, Hotspot, SLOT};
 
-use crate::switching::{CELL, agree, both, run};
+use crate::switching::{CELL, agree, both, both_recorded, run};
 
 /// Choices, one after the other.
 struct Choices(u64);
@@ -177,14 +177,11 @@ fn odd(seed: u64) -> Spec {
     spec
 }
 
-/// All frames are the same here, too, but the event engine counts one of those that wait at host 3 for a slot more than it does.
-const COUNTED_TWICE: u64 = 493;
-
 #[test]
 fn odd_networks_carry_the_same_frames_in_both_engines() {
-    for seed in (0..500).filter(|&seed| seed != COUNTED_TWICE) {
+    for seed in 0..500 {
         println!("network {seed}");
-        let (event, slotted) = both(odd(seed), 7);
+        let (event, slotted) = both_recorded(odd(seed), 7, [257, 3, 1, 40][(seed / 4 % 4) as usize]);
         agree(&event, &slotted);
         assert_eq!(slotted.packet_hops, event.packet_hops);
     }

@@ -17,9 +17,14 @@ pub(crate) fn run(spec: Spec, seed: u64) -> Totals {
 }
 
 /// The same spec on both engines, with every port and group of traffic recorded.
-pub(crate) fn both(mut spec: Spec, seed: u64) -> (Totals, Totals) {
+pub(crate) fn both(spec: Spec, seed: u64) -> (Totals, Totals) {
+    both_recorded(spec, seed, 257)
+}
+
+/// The same, with ports recorded every so many slots.
+pub(crate) fn both_recorded(mut spec: Spec, seed: u64, every: u64) -> (Totals, Totals) {
     let ports = spec.check().expect("a legal spec").ports.len() as u32;
-    spec.record.ports = (0..ports).map(|port| PortProbe { port, every_ps: SLOT * 257 }).collect();
+    spec.record.ports = (0..ports).map(|port| PortProbe { port, every_ps: SLOT * every }).collect();
     let groups = 0..spec.traffic.len() as u32;
     spec.record.traffic = groups.map(|traffic| TrafficProbe { traffic, every_ps: SLOT * 100 }).collect();
     spec.run.engine = Engine::Event;

@@ -169,6 +169,9 @@ impl Fabric<'_> {
             mark.queue_byte_ps += station.load.byte_ps;
             mark.queue_max_bytes = station.load.restart_most();
         }
+        // What waited through intervals in which nothing happened does not count for the one that holds `now`.
+        station.load.settle(self.port_probes.begin(port));
+        station.load.restart_most();
     }
 
     /// Generates the next frame of a station; one that need not wait `begins` at once, if it may.
