@@ -202,7 +202,7 @@ impl Kernel {
         }
         let (queue, switch) = (self.size * u64::from(output.len()), output.switch);
         let host = self.adapters.host_of(cell.source()).into();
-        let tag = self.adapters.tag(host, cell.to());
+        let tag = self.adapters.tag(cell, lane < self.lanes.first);
         if let Some((delay, place)) = points.sample((lane as u32, switch), queue, tag, (host, cell.to())) {
             self.later(now, delay, Message::Feedback { place });
         }

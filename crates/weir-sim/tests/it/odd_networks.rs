@@ -107,13 +107,10 @@ fn odd(seed: u64) -> Spec {
     let hosts = benchmark.hosts();
     let has_bcn = choices.one_in(2);
     let (ps, gd) = (choices.of(&[0.01, 0.13, 0.5, 1.0]), choices.of(&[1e-6, 0.002, 0.05, 10.0]));
-    // The tag of a frame that is long on its way differs: see the limits of the slotted engine.
-    let mut spec = if has_bcn && is_star { benchmark.with_bcn(ps, gd).spec() } else { benchmark.spec() };
+    let mut spec = if has_bcn { benchmark.with_bcn(ps, gd).spec() } else { benchmark.spec() };
     if let Network::Xgft { link, switch, routing, .. } = &mut spec.network {
-        if spec.control.bcn.is_none() {
-            link.delay_ps = SLOT * choices.of(&[0, 0, 1, 3]);
-            *switch = SwitchSpec { latency_ps: SLOT * choices.of(&[0, 0, 2]) };
-        }
+        link.delay_ps = SLOT * choices.of(&[0, 0, 1, 3]);
+        *switch = SwitchSpec { latency_ps: SLOT * choices.of(&[0, 0, 2]) };
         *routing = choices.of(&[Routing::DModK, Routing::FlowHash]);
     }
     for group in 0..1 + choices.below(3) {

@@ -5,6 +5,7 @@ use weir_core::rng::{Seed, Stream};
 use weir_core::units::{Rate, Span, Time};
 
 use super::Adapters;
+use crate::slotted::cell::Cell;
 use crate::slotted::switches::NONE;
 
 /// The limiter of a pair of hosts. It outlives its removal: what it did is told at the end.
@@ -23,6 +24,16 @@ pub(super) struct Limiter {
     /// When `credit` will be a whole cell; only while gated.
     due: u32,
     is_gated: bool,
+    /// The tags of its cells that are on their way, and of those to come, in order.
+    tags: Vec<Tagged>,
+}
+
+/// Cells leave a host for another in the order in which they were generated: those from this one on have this tag.
+#[derive(Clone, Copy, Debug)]
+struct Tagged {
+    from: u64,
+    /// The lane whose congestion point it names; [`NONE`] for none.
+    cause: u32,
 }
 
 /// A limiter that has so much of a cell's worth may send it: what sums of rounded shares miss does not count. The same as in the
@@ -52,10 +63,55 @@ impl Adapters {
             .then(|| self.limiter_of[host as usize * self.hosts.len() + usize::from(to)])
     }
 
-    /// The congestion point that the tag of cells from `host` to `to` names, if they have one.
+    /// The congestion point that the tag of a cell names, if it has one: that which limited its flow when it left its host. After
+    /// its last switch nobody asks for the tags of those before it.
+    pub(in crate::slotted) fn tag(&mut self, cell: Cell, is_last: bool) -> Option<u32> {
+        let limiter = self.any_limiter(cell) as usize;
+        let tags = &mut self.limiters.get_mut(limiter)?.tags;
+        let place = tags.iter().rposition(|tagged| tagged.from <= order(cell))?;
+        let cause = tags[place].cause;
+        if is_last && place > 0 {
+            tags.drain(..place);
+        }
+        Some(cause).filter(|&cause| cause != NONE)
+    }
+
+    /// The limiter of the cells between the hosts of a cell, with a rate or without; [`NONE`] if there never was one.
     #[inline]
-    pub(in crate::slotted) fn tag(&self, host: u32, to: u16) -> Option<u32> {
-        Some(self.limiters[self.limiter(host, to)? as usize].cause)
+    fn any_limiter(&self, cell: Cell) -> u32 {
+        let pair = usize::from(self.host_of(cell.source())) * self.hosts.len() + usize::from(cell.to());
+        self.limiter_of.get(pair).copied().unwrap_or(NONE)
+    }
+
+    /// The cells that leave `host` for `to` from now on have another tag, if they have.
+    fn settle_tag(&mut self, id: u32, now: u32) {
+        let limiter = &self.limiters[id as usize];
+        let cause = if limiter.rate.is_some() { limiter.cause } else { NONE };
+        if limiter.tags.last().map_or(NONE, |tagged| tagged.cause) == cause {
+            return;
+        }
+        let from = self.first_to_leave(limiter.host, limiter.to, now);
+        let tags = &mut self.limiters[id as usize].tags;
+        // No cell has the tag of a moment before.
+        while tags.last().is_some_and(|tagged| tagged.from >= from) {
+            tags.pop();
+        }
+        if tags.last().map_or(NONE, |tagged| tagged.cause) != cause {
+            tags.push(Tagged { from, cause });
+        }
+    }
+
+    /// The cell that leaves `host` next for `to`, as `order` tells it: the first that waits, or one that slot `now` generates.
+    fn first_to_leave(&self, host: u32, to: u16, now: u32) -> u64 {
+        let mut place = self.voqs[self.hosts[host as usize].first + self.queue(host, to)].head;
+        while place != NONE {
+            let run = &self.runs[place as usize];
+            if run.first.to() == to {
+                return order(run.first);
+            }
+            place = run.next;
+        }
+        u64::from(now) << SOURCES
     }
 
     /// A queue has its first cell, to host `to`: it is ready, or waits for its limiter.
@@ -157,6 +213,8 @@ impl Adapters {
             self.limited_to[usize::from(to / 64)] |= 1 << (to % 64);
         }
         *word = *word & !(1 << (to % 64)) | u64::from(is_limited) << (to % 64);
+        self.settle_tag(id, now);
+        let limiter = &mut self.limiters[id as usize];
         if limiter.is_gated {
             limiter.due = limiter.when_whole(now);
             let due = limiter.due;
@@ -189,7 +247,8 @@ impl Adapters {
 impl Limiter {
     fn new(host: u32, to: u16, stream: Stream, now: u32) -> Limiter {
         let point = ReactionPoint::new(stream);
-        Limiter { host, to, point, cause: NONE, rate: None, credit: 0.0, at: now, due: 0, is_gated: false }
+        let tags = Vec::new();
+        Limiter { host, to, point, cause: NONE, rate: None, credit: 0.0, at: now, due: 0, is_gated: false, tags }
     }
 
     /// Adds what the rate gave since the last look. A flow that sends nothing saves one cell's worth at most.
@@ -225,6 +284,15 @@ impl Limiter {
         }
     }
 }
+
+/// In which order cells leave a host for another: as they were generated, those of one slot source by source.
+#[inline]
+fn order(cell: Cell) -> u64 {
+    u64::from(cell.born()) << SOURCES | u64::from(cell.source())
+}
+
+/// Bits of the number of a source.
+const SOURCES: u32 = 16;
 
 /// The beginning of a slot.
 fn at(slot: u32, length: Span) -> Time {
