@@ -77,7 +77,7 @@ fn run(words: &[String]) -> Result<String, String> {
     let share = |value: f64| if whole { format!("{value:.4}") } else { "null".into() };
     let rows: Vec<_> = totals.intervals.rows().map(|(_, row)| row).collect();
     let hot = rows[from as usize..].iter().map(|row| row.frames).sum::<u64>() as f64 / benchmark.slots as f64;
-    let drops: u64 = totals.ports.iter().map(|port| port.drops).sum();
+    let drops: u64 = totals.ports.iter().map(|port| port.counters.drops).sum();
     let peak = totals.memories.iter().map(|memory| memory.max_bytes / benchmark.frame_bytes).max().unwrap_or(0);
     let xoffs: u64 = totals.memories.iter().map(|memory| memory.xoffs).sum();
     let queue = rows.last().map_or(0, |row| row.queue_bytes / benchmark.frame_bytes);

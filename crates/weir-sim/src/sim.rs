@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use weir_core::queue::Counters;
 use weir_core::rng::Seed;
 use weir_core::units::{Bytes, Time};
 
@@ -358,14 +359,13 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             let waited = waited[id as usize];
             peak = peak.max(waited.most);
             PortTotals {
-                frames: counters.frames,
-                bytes: counters.bytes,
-                busy_ps: counters.busy_ps - line.port.ends_at().saturating_since(end).ps(),
-                drops: counters.drops,
-                dropped_bytes: counters.dropped_bytes,
-                queue_max_bytes: peak,
-                queue_byte_ps: counters.queue_byte_ps + waited.byte_ps,
-                queue_wait_ps: counters.queue_wait_ps + waited.wait_ps,
+                counters: Counters {
+                    busy_ps: counters.busy_ps - line.port.ends_at().saturating_since(end).ps(),
+                    queue_max_bytes: peak,
+                    queue_byte_ps: counters.queue_byte_ps + waited.byte_ps,
+                    queue_wait_ps: counters.queue_wait_ps + waited.wait_ps,
+                    ..counters
+                },
                 drop_times: line.port.drop_times(),
                 pauses: line.port.pauses_until(end),
             }

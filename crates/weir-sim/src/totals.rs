@@ -2,7 +2,7 @@
 
 use weir_core::estimation;
 use weir_core::ethernet::reaction::Meter;
-use weir_core::queue::Pauses;
+use weir_core::queue::{Counters, Pauses};
 use weir_core::rapid::Log;
 use weir_core::tcp::{ReceiverCounters, SenderCounters};
 use weir_core::units::{Span, Time};
@@ -184,25 +184,11 @@ pub struct FlowTotals {
     pub delay_max: Option<Span>,
 }
 
-/// What a port did. See [`weir_core::queue::Counters`]; here transmissions count up to the end of the run.
+/// What a port did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortTotals {
-    /// Frames whose transmission began.
-    pub frames: u64,
-    /// Their sizes.
-    pub bytes: u64,
-    /// Time of transmission, ps.
-    pub busy_ps: u64,
-    /// Frames dropped.
-    pub drops: u64,
-    /// Their sizes.
-    pub dropped_bytes: u64,
-    /// Most bytes waiting.
-    pub queue_max_bytes: u64,
-    /// Integral of the waiting bytes, byte ps.
-    pub queue_byte_ps: u128,
-    /// Sum of the waiting times, ps.
-    pub queue_wait_ps: u128,
+    /// What it counted; here the time of transmission, and the frames of a host with queues of its own, up to the end of the run.
+    pub counters: Counters,
     /// When frames were dropped first and last.
     pub drop_times: Option<(Time, Time)>,
     /// Its pauses.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_core::ethernet::reaction::Meter;
+use weir_core::queue::Counters;
 use weir_core::units::Time;
 
 use super::cell::Cell;
@@ -236,14 +237,16 @@ fn port_totals(kernel: &Kernel, port: usize) -> PortTotals {
     let (drops, first, last) = lost;
     let at = |number: u32| Time::ZERO + slot * u64::from(number);
     PortTotals {
-        frames,
-        bytes: frames * size,
-        busy_ps: (slot * frames).ps(),
-        drops: drops.into(),
-        dropped_bytes: u64::from(drops) * size,
-        queue_max_bytes: u64::from(peak) * size,
-        queue_byte_ps: u128::from(level_slots) * u128::from(size) * u128::from(slot.ps()),
-        queue_wait_ps: u128::from(level_slots) * u128::from(slot.ps()),
+        counters: Counters {
+            frames,
+            bytes: frames * size,
+            busy_ps: (slot * frames).ps(),
+            drops: drops.into(),
+            dropped_bytes: u64::from(drops) * size,
+            queue_max_bytes: u64::from(peak) * size,
+            queue_byte_ps: u128::from(level_slots) * u128::from(size) * u128::from(slot.ps()),
+            queue_wait_ps: u128::from(level_slots) * u128::from(slot.ps()),
+        },
         drop_times: (drops > 0).then(|| (at(first), at(last))),
         pauses: kernel.holds.pauses(link),
     }

@@ -88,7 +88,7 @@ fn a_paused_port_ends_its_frame_and_goes_on_when_it_may() {
     // The frame that began at 2900 is delivered; the next begins at 6050 and is delivered at 7750.
     assert_eq!(deliveries(&paused, 0)[..4], [3500, 4700, 7800, 9000]);
     assert_eq!(paused.ports[3].pauses.total.ps(), 3_050_000);
-    assert_eq!(paused.ports[3].queue_max_bytes, 2 * 1500, "those that came at 4100 and 5300");
+    assert_eq!(paused.ports[3].counters.queue_max_bytes, 2 * 1500, "those that came at 4100 and 5300");
 }
 
 #[test]
@@ -96,9 +96,9 @@ fn a_paused_port_drops_what_its_queue_cannot_hold() {
     let mut spec = one_way(1200, Span::from_us(20));
     spec.queues = vec![drop_tail(vec![3], Limit::Bytes(Bytes::new(4500)))];
     let totals = play(&spec, Feeding::Pulled, &[(0, Act::Pause(3))]);
-    assert_eq!((totals.ports[3].frames, totals.ports[3].queue_max_bytes), (0, 4500));
+    assert_eq!((totals.ports[3].counters.frames, totals.ports[3].counters.queue_max_bytes), (0, 4500));
     // Frames arrive at 1700 + 1200 n before 20 us: 16, of which 3 wait.
-    assert_eq!(totals.ports[3].drops, 13);
+    assert_eq!(totals.ports[3].counters.drops, 13);
     assert_eq!(totals.ports[3].pauses.total.ps(), 20_000_000, "up to the end of the run");
 }
 
@@ -107,7 +107,7 @@ fn a_paused_host_keeps_its_backlog() {
     let spec = watched(one_way(1200, Span::from_us(20)));
     let totals = play(&spec, Feeding::Pushed, &[(500, Act::Pause(0)), (5000, Act::Resume(0))]);
     assert_eq!(deliveries(&totals, 0)[..3], [3500, 8500, 9700]);
-    assert_eq!(totals.ports[0].drops, 0);
+    assert_eq!(totals.ports[0].counters.drops, 0);
 }
 
 #[test]

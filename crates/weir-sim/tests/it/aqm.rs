@@ -49,7 +49,7 @@ proptest! {
         for drop in totals.drops.iter().filter(|drop| drop.cause != DropCause::LinkLoss) {
             of_port[drop.port as usize] += drop.frames;
         }
-        prop_assert_eq!(of_port, totals.ports.iter().map(|port| port.drops).collect::<Vec<_>>());
+        prop_assert_eq!(of_port, totals.ports.iter().map(|port| port.counters.drops).collect::<Vec<_>>());
     }
 
     #[test]

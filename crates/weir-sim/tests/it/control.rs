@@ -61,7 +61,7 @@ fn a_paused_host_ends_its_frame_and_waits_until_it_is_released() {
     let pauses = totals.ports[0].pauses;
     assert_eq!((pauses.count, pauses.total.ps(), pauses.longest), (1, 34_112_000, pauses.total));
     assert_eq!(pauses.last, Some(Time::from_ps(39_763_200)));
-    assert_eq!(totals.ports[0].frames, 6, "one more since it was released");
+    assert_eq!(totals.ports[0].counters.frames, 6, "one more since it was released");
     assert_eq!(
         sent(&totals),
         [
@@ -71,8 +71,8 @@ fn a_paused_host_ends_its_frame_and_waits_until_it_is_released() {
             (2, 2, ControlKind::Xon, 1)
         ]
     );
-    assert_eq!(totals.ports[1].frames, 2, "PAUSE frames are frames");
-    assert_eq!(totals.ports[2].queue_max_bytes, 4 * 1500);
+    assert_eq!(totals.ports[1].counters.frames, 2, "PAUSE frames are frames");
+    assert_eq!(totals.ports[2].counters.queue_max_bytes, 4 * 1500);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_notification_goes_back_and_slows_the_sender_down() {
     // Each takes effect after 51.2 ns on the link, 0.5 us on its way and 1 us at the host, at 4.4512 us, and so on.
     // Frames began at 0, 1.2, 2.4 and 3.6 us; the next at 3.6 us + 12 kbit / 1.25 Gbit/s = 13.2 us.
     let before = run(&spec, 1);
-    assert_eq!(before.ports[0].frames, 4);
+    assert_eq!(before.ports[0].counters.frames, 4);
     assert_eq!(sent(&before), [(1, 2, ControlKind::BcnNegative, 3)]);
     let [(0, rows)] = &before.control.limiters[..] else { panic!("one flow") };
     let rates: Vec<Option<u64>> = rows.iter().map(|row| row.rate_bps).collect();
@@ -128,7 +128,7 @@ fn a_notification_goes_back_and_slows_the_sender_down() {
     assert!((rows[0].rate_bit - 0.5488 * 5000.0).abs() < 1e-6);
     spec.run.duration_ps = Span::from_ns(13_300);
     let after = run(&spec, 1);
-    assert_eq!(after.ports[0].frames, 5);
+    assert_eq!(after.ports[0].counters.frames, 5);
     let [(0, meter)] = after.control.reaction_points[..] else { panic!("one flow") };
     assert_eq!((meter.made, meter.decreases, meter.increases, meter.removed), (1, 3, 0, 0));
 }
@@ -165,7 +165,7 @@ fn a_limiter_passes_frames_on_while_its_port_is_paused_if_it_has_room_behind() {
         }
         let totals = run(&spec, 1);
         assert!(totals.drops.is_empty());
-        (totals.ports[0].frames, totals.flows[0].live_frames)
+        (totals.ports[0].counters.frames, totals.flows[0].live_frames)
     };
     // What was passed on goes at the line rate when the port is released.
     assert!(released(10).0 > released(0).0);
@@ -196,12 +196,12 @@ fn what_a_limiter_has_no_room_for_is_told_apart_from_other_drops() {
 fn bcn_keeps_the_queue_of_the_calibration_short_and_the_link_busy() {
     let totals = run(&calibration(), 1);
     let hot = &totals.ports[HOT_PORT as usize];
-    assert!(hot.busy_ps as f64 > 0.999 * (80e9 - 10e6), "busy for {} ps", hot.busy_ps);
-    let mean = hot.queue_byte_ps as f64 / 80e9;
+    assert!(hot.counters.busy_ps as f64 > 0.999 * (80e9 - 10e6), "busy for {} ps", hot.counters.busy_ps);
+    let mean = hot.counters.queue_byte_ps as f64 / 80e9;
     assert!((24_000.0..40_000.0).contains(&mean), "{mean} B wait on average around the set point of 24 kB");
-    assert!(hot.drops > 0 && hot.drop_times.is_some_and(|(_, last)| last < Time::ZERO + Span::from_ms(10)));
+    assert!(hot.counters.drops > 0 && hot.drop_times.is_some_and(|(_, last)| last < Time::ZERO + Span::from_ms(10)));
     let notified: u64 = totals.control.frames.iter().map(|row| row.frames).sum();
-    let sampled = (hot.frames + hot.drops) / 100;
+    let sampled = (hot.counters.frames + hot.counters.drops) / 100;
     assert!(notified <= sampled + 1, "{notified} notifications of {sampled} samples");
     assert!(totals.control.frames.iter().all(|row| row.queue_port == HOT_PORT && row.bytes == 64 * row.frames));
 }
@@ -226,7 +226,7 @@ fn pause_loses_nothing_in_the_calibration_whatever_the_feedback() {
     for action in [SevereAction::None, SevereAction::Stop, SevereAction::Max] {
         for seed in 0..3 {
             let totals = run(&with_pause(severe(calibration(), action)), seed);
-            let of_switches = totals.ports.iter().skip(10).map(|port| port.drops);
+            let of_switches = totals.ports.iter().skip(10).map(|port| port.counters.drops);
             assert_eq!(of_switches.sum::<u64>(), 0, "{action:?}, seed {seed}");
             assert!(totals.ports[EDGE_PORT].pauses.count > 0, "the core switch holds the edges");
         }
@@ -284,12 +284,20 @@ fn recording_changes_nothing_and_adds_up() {
     assert_eq!(time, 20_000_000_000);
     // All frames are as large as a bin.
     let byte_ps: u128 = totals.control.queue_levels.iter().map(|level| u128::from(level.1) * u128::from(level.3)).sum();
-    assert_eq!(byte_ps, totals.ports[HOT_PORT as usize].queue_byte_ps);
+    assert_eq!(byte_ps, totals.ports[HOT_PORT as usize].counters.queue_byte_ps);
     for (port, totals_of_port) in (0..20).zip(&totals.ports) {
         let rows = || totals.intervals.rows().filter(move |(of, _)| *of == port).map(|(_, row)| row);
-        assert_eq!(rows().map(|row| row.queue_byte_ps).sum::<u128>(), totals_of_port.queue_byte_ps, "port {port}");
-        assert_eq!(rows().map(|row| row.drops).sum::<u64>(), totals_of_port.drops, "port {port}");
-        assert_eq!(rows().map(|row| row.queue_max_bytes).max(), Some(totals_of_port.queue_max_bytes), "port {port}");
+        assert_eq!(
+            rows().map(|row| row.queue_byte_ps).sum::<u128>(),
+            totals_of_port.counters.queue_byte_ps,
+            "port {port}"
+        );
+        assert_eq!(rows().map(|row| row.drops).sum::<u64>(), totals_of_port.counters.drops, "port {port}");
+        assert_eq!(
+            rows().map(|row| row.queue_max_bytes).max(),
+            Some(totals_of_port.counters.queue_max_bytes),
+            "port {port}"
+        );
     }
 }
 
@@ -334,8 +342,8 @@ fn with_qcn() -> Spec {
 fn qcn_keeps_the_queue_short_and_the_link_busy() {
     let totals = run(&with_qcn(), 1);
     let hot = &totals.ports[HOT_PORT as usize];
-    assert!(hot.busy_ps as f64 > 0.95 * 80e9, "busy for {} ps", hot.busy_ps);
-    let mean = hot.queue_byte_ps as f64 / 80e9;
+    assert!(hot.counters.busy_ps as f64 > 0.95 * 80e9, "busy for {} ps", hot.counters.busy_ps);
+    let mean = hot.counters.queue_byte_ps as f64 / 80e9;
     assert!(mean < 2.0 * 26_000.0, "{mean} B wait on average");
     assert!(sent(&totals).iter().all(|row| row.2 == ControlKind::Qcn && row.1 == HOT_PORT));
     assert!(totals.control.reaction_points.iter().all(|(_, meter)| meter.decreases > 0));
@@ -389,7 +397,7 @@ proptest! {
         let paused: u64 = (0..hosts - 1).map(|host| totals.ports[2 * host as usize].pauses.count).sum();
         prop_assert!(queued < (xoff + 2 * 1500 * senders) as f64 || paused >= senders, "{queued} B, {paused} pauses");
         prop_assert!(gap < 1200 * senders || xoff < 1500 * senders || paused == 0, "nothing waits, {paused} pauses");
-        prop_assert!(totals.ports[hot as usize].queue_max_bytes <= xoff + headroom);
+        prop_assert!(totals.ports[hot as usize].counters.queue_max_bytes <= xoff + headroom);
     }
 
     /// Any network with any congestion management at any of its queues: frames and control frames are conserved, as
@@ -510,9 +518,9 @@ fn of_two_congestion_points_on_the_way_only_the_one_that_limits_the_flow_lets_it
     // The first queue is empty once the second limits the flow: it would ask for more and more.
     let first = [&tagged, &any].map(|totals| count(totals, 2, ControlKind::BcnPositive));
     assert!(first[1] > 10 && 10 * first[0] < first[1], "{first:?}");
-    let mean = |totals: &Totals| totals.ports[4].queue_byte_ps as f64 / 20e9;
+    let mean = |totals: &Totals| totals.ports[4].counters.queue_byte_ps as f64 / 20e9;
     assert!((12_000.0..48_000.0).contains(&mean(&tagged)), "{} B around the set point of 24 kB", mean(&tagged));
-    assert!(tagged.ports[4].busy_ps as f64 > 0.95 * 20e9, "the bottleneck stays busy");
+    assert!(tagged.ports[4].counters.busy_ps as f64 > 0.95 * 20e9, "the bottleneck stays busy");
 }
 
 #[test]
@@ -532,7 +540,7 @@ fn a_fat_tree_under_pause_and_bcn_loses_nothing_and_is_the_same_on_any_number_of
     let (xoff_bytes, xon_bytes) = (Bytes::new(30_000), Bytes::new(20_000));
     let dropped = |spec: &Spec, seed| {
         let totals = run(spec, seed);
-        ports.iter().map(|&port| totals.ports[port as usize].drops).sum::<u64>()
+        ports.iter().map(|&port| totals.ports[port as usize].counters.drops).sum::<u64>()
     };
     assert!(dropped(&spec, 1) > 0, "without control the same load is lost in part");
     spec.control.pause = vec![Pause { nodes, xoff_bytes, xon_bytes, ..PAUSE }];
@@ -544,7 +552,7 @@ fn a_fat_tree_under_pause_and_bcn_loses_nothing_and_is_the_same_on_any_number_of
     let one = batch(1);
     assert_eq!(batch(4), one);
     for totals in &one {
-        assert!(ports.iter().all(|&port| totals.ports[port as usize].drops == 0));
+        assert!(ports.iter().all(|&port| totals.ports[port as usize].counters.drops == 0));
         let negative = totals.control.frames.iter().any(|row| row.kind == ControlKind::BcnNegative);
         let xoff = totals.control.frames.iter().any(|row| row.kind == ControlKind::Xoff);
         assert!(negative && xoff);

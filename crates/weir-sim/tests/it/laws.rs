@@ -97,11 +97,11 @@ proptest! {
                 prop_assert!(row.queue_byte_ps <= u128::from(row.queue_max_bytes) * u128::from(probe.every_ps.ps()));
             }
             let total = &totals.ports[probe.port as usize];
-            prop_assert_eq!(rows.iter().map(|row| row.bytes).sum::<u64>(), total.bytes);
-            prop_assert_eq!(rows.iter().map(|row| row.frames).sum::<u64>(), total.frames);
-            prop_assert_eq!(rows.iter().map(|row| row.drops).sum::<u64>(), total.drops);
-            prop_assert_eq!(rows.iter().map(|row| row.queue_byte_ps).sum::<u128>(), total.queue_byte_ps);
-            prop_assert_eq!(rows.iter().map(|row| row.queue_max_bytes).max(), Some(total.queue_max_bytes));
+            prop_assert_eq!(rows.iter().map(|row| row.bytes).sum::<u64>(), total.counters.bytes);
+            prop_assert_eq!(rows.iter().map(|row| row.frames).sum::<u64>(), total.counters.frames);
+            prop_assert_eq!(rows.iter().map(|row| row.drops).sum::<u64>(), total.counters.drops);
+            prop_assert_eq!(rows.iter().map(|row| row.queue_byte_ps).sum::<u128>(), total.counters.queue_byte_ps);
+            prop_assert_eq!(rows.iter().map(|row| row.queue_max_bytes).max(), Some(total.counters.queue_max_bytes));
         }
         prop_assert_eq!(intervals.next(), None);
         let plan = Plan::new(spec.clone()).expect("a legal spec");
@@ -137,11 +137,11 @@ proptest! {
             }
             of_flow[drop.flow as usize] += drop.frames;
         }
-        prop_assert_eq!(dropped, totals.ports.iter().map(|port| port.drops).collect::<Vec<_>>());
+        prop_assert_eq!(dropped, totals.ports.iter().map(|port| port.counters.drops).collect::<Vec<_>>());
         prop_assert_eq!(of_flow, totals.flows.iter().map(|flow| flow.dropped_frames).collect::<Vec<_>>());
         prop_assert!(totals.drops.is_sorted());
-        prop_assert!(totals.ports.iter().all(|port| port.busy_ps <= duration && port.pauses.count == 0));
-        let begun = totals.ports.iter().map(|port| port.frames).sum::<u64>();
+        prop_assert!(totals.ports.iter().all(|port| port.counters.busy_ps <= duration && port.pauses.count == 0));
+        let begun = totals.ports.iter().map(|port| port.counters.frames).sum::<u64>();
         prop_assert!(totals.packet_hops <= begun);
         let on_links = begun - totals.packet_hops - lost;
         prop_assert!(on_links <= totals.flows.iter().map(|flow| flow.live_frames).sum::<u64>());

@@ -69,9 +69,9 @@ fn each_link_loses_its_share_of_what_comes_to_it() {
 fn what_a_link_loses_has_used_it() {
     let totals = run(&star(HALF, 1), 1);
     let [first, _] = lost(&totals, 0)[..] else { panic!("two links lose frames") };
-    assert_eq!(totals.ports[0].frames, totals.flows[0].sent_frames);
-    assert_eq!(totals.ports[0].drops, 0, "the queue dropped nothing");
-    assert_eq!(totals.packet_hops, totals.ports[0].frames - first + totals.flows[0].delivered_frames);
+    assert_eq!(totals.ports[0].counters.frames, totals.flows[0].sent_frames);
+    assert_eq!(totals.ports[0].counters.drops, 0, "the queue dropped nothing");
+    assert_eq!(totals.packet_hops, totals.ports[0].counters.frames - first + totals.flows[0].delivered_frames);
 }
 
 #[test]
@@ -172,7 +172,7 @@ proptest! {
         let mut seen = vec![0; ports as usize];
         let written = frames(&with.captures[0].content);
         written.iter().for_each(|&(interface, _)| seen[interface as usize] += 1);
-        prop_assert_eq!(seen, with.ports.iter().map(|port| port.frames).collect::<Vec<_>>());
+        prop_assert_eq!(seen, with.ports.iter().map(|port| port.counters.frames).collect::<Vec<_>>());
         prop_assert!(written.is_sorted_by_key(|&(_, ns)| ns));
     }
 }

@@ -101,7 +101,7 @@ fn a_mark_comes_back_from_the_receiver_and_halves_the_rate() {
     assert_eq!((marks.port, marks.flow, marks.frames), (2, 0, 33));
     let [cnp] = &after.control.frames[..] else { panic!("one kind of control frame from one port") };
     assert_eq!((cnp.port, cnp.queue_port, cnp.kind, cnp.frames), (3, 2, ControlKind::Cnp, 1));
-    assert_eq!(after.ports[3].frames, 1, "a notification is a frame");
+    assert_eq!(after.ports[3].counters.frames, 1, "a notification is a frame");
 }
 
 #[test]
@@ -191,12 +191,12 @@ fn tcp_obeys_marks_and_fills_a_link_without_loss() {
     assert!(totals.drops.is_empty());
     let port = totals.control.marks[0].port as usize;
     assert!(totals.control.marks.iter().all(|row| row.port as usize == port), "of the bottleneck only");
-    let busy = totals.ports[port].busy_ps as f64 / 3e12;
+    let busy = totals.ports[port].counters.busy_ps as f64 / 3e12;
     assert!(busy > 0.9, "the bottleneck is busy for {busy} of the time, slow start included");
     // Connections that do not know of marks fill the queue with all that their receivers take.
     let deaf = tcp(false, Some(above(2_500_000)));
     assert!(deaf.control.marks.is_empty());
-    let waiting = [&deaf, &totals].map(|totals| totals.ports[port].queue_byte_ps);
+    let waiting = [&deaf, &totals].map(|totals| totals.ports[port].counters.queue_byte_ps);
     assert!(waiting[0] > 2 * waiting[1], "{waiting:?}");
 }
 
@@ -214,7 +214,7 @@ fn a_ramp_marks_the_share_of_the_frames_that_the_queue_asks_for() {
     spec.queues = vec![marking(vec![5], Limit::Frames(40), ramp)];
     let totals = run(&spec, 3);
     let marks: u64 = totals.control.marks.iter().map(|row| row.frames).sum();
-    let waited = totals.ports[5].frames as f64;
+    let waited = totals.ports[5].counters.frames as f64;
     let (low, high) = (0.2 * 19.0 / 40.0, 0.2 * 20.0 / 40.0);
     let deviation = 4.0 * (0.09f64 / waited).sqrt();
     let share = marks as f64 / waited;

@@ -136,8 +136,8 @@ fn a_delivery_at_a_boundary_belongs_to_the_next_interval() {
 #[test]
 fn a_transmission_is_busy_only_up_to_the_end_of_the_run() {
     let totals = run(&one_way(1200, Span::from_ns(2000)), 1);
-    assert_eq!((totals.ports[0].frames, totals.ports[0].busy_ps), (2, 2_000_000));
-    assert_eq!((totals.ports[3].frames, totals.ports[3].busy_ps), (1, 300_000));
+    assert_eq!((totals.ports[0].counters.frames, totals.ports[0].counters.busy_ps), (2, 2_000_000));
+    assert_eq!((totals.ports[3].counters.frames, totals.ports[3].counters.busy_ps), (1, 300_000));
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_backlog_at_a_host_is_accounted_without_being_kept() {
     // Frames every 400 ns, served in 1200 ns: of those at 0, 400, ..., 2800 three have begun when the run ends at 3000.
     let spec = one_way(400, Span::from_ns(3000));
     let totals = run(&spec, 1);
-    let port = totals.ports[0];
+    let port = totals.ports[0].counters;
     assert_eq!((totals.flows[0].sent_frames, totals.flows[0].live_frames), (8, 8));
     assert_eq!(port.frames, 3);
     // Waiting times: 800 and 1600, and what is left to the end of those generated at 1200 ... 2800.

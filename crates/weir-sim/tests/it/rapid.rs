@@ -148,7 +148,7 @@ fn a_full_adapter_is_given_no_more() {
     };
     let most = |adapter_frames| {
         let totals = run(spec(config.clone(), Hosts { adapter_frames, ..Hosts::default() }, 200, 10_000));
-        totals.ports[0].queue_max_bytes / 1518
+        totals.ports[0].counters.queue_max_bytes / 1518
     };
     assert!(most(None) > 10, "{}", most(None));
     assert_eq!(most(Some(5)), 5);

@@ -155,7 +155,7 @@ fn throughput(benchmark: &Benchmark, seed: u64, from: u64) -> (f64, f64, Totals)
 }
 
 fn is_lossless(totals: &Totals) -> bool {
-    totals.ports.iter().all(|port| port.drops == 0)
+    totals.ports.iter().all(|port| port.counters.drops == 0)
 }
 
 /// Source: ZRL benchmark, OG hotspot: without congestion management throughput is limited to 20 %.

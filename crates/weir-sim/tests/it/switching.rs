@@ -263,7 +263,7 @@ fn frames_of_any_size_are_taken_down_to_the_share_of_the_hotspot_and_none_is_los
         let mut spec = of_any_size(&benchmark);
         spec.record.traffic = vec![TrafficProbe { traffic: 0, every_ps: SLOT * 1000 }];
         let totals = run(spec, 1);
-        assert!(totals.ports.iter().all(|port| port.drops == 0));
+        assert!(totals.ports.iter().all(|port| port.counters.drops == 0));
         let bytes: u64 = totals.deliveries[0].1.iter().skip(201).map(|row| row.bytes).sum();
         let aggregate = bytes as f64 / (64.0 * 200_000.0 * f64::from(hosts));
         let last: u64 = totals.intervals.rows().skip(201).map(|(_, row)| row.bytes).sum();
