@@ -1,6 +1,7 @@
-//! What a port counts.
+//! What a port counts, and how.
 
-use crate::units::{Span, Time};
+use super::{AHEAD, MANAGED, Port, STORING};
+use crate::units::{Bytes, Span, Time};
 
 /// What a port counted. A transmission counts when it begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,4 +36,111 @@ pub struct Pauses {
     pub longest: Span,
     /// When the last one ended, or up to when it was told; none without a pause.
     pub last: Option<Time>,
+}
+
+impl<H: Copy> Port<H> {
+    /// When frames were dropped first and last.
+    pub fn drop_times(&self) -> Option<(Time, Time)> {
+        (self.first_drop != Time::NEVER).then_some((self.first_drop, self.last_drop))
+    }
+
+    /// The pauses of the port up to `now`.
+    pub fn pauses_until(&self, now: Time) -> Pauses {
+        match &self.cold {
+            Some(cold) if self.is_paused() => cold.pauses_until(now),
+            Some(cold) => cold.pauses,
+            None => Pauses::default(),
+        }
+    }
+
+    /// The counters, with the integrals up to `now`.
+    #[inline(always)]
+    pub fn counters_at(&mut self, now: Time) -> Counters {
+        if self.state & (AHEAD | MANAGED) == 0 {
+            self.settle(now);
+            return self.counted();
+        }
+        if self.state & MANAGED != 0 {
+            self.settle_managed(now);
+            return self.counted();
+        }
+        // What begins at `now` has not begun before.
+        self.begin_until(Time::from_ps(now.ps().saturating_sub(1)));
+        self.begun_by(now)
+    }
+
+    /// What was counted.
+    #[inline]
+    pub(super) fn counted(&self) -> Counters {
+        let frames = self.alike;
+        Counters {
+            frames: self.sums.frames + frames,
+            bytes: self.sums.bytes + frames * u64::from(self.last_size),
+            busy_ps: self.sums.busy_ps + frames * self.last_tx.ps(),
+            // The queue only grows from one wake to the next.
+            queue_max_bytes: self.sums.queue_max_bytes.max(self.waiting_bytes),
+            queue_byte_ps: self.sums.queue_byte_ps + u128::from(self.byte_ps),
+            queue_wait_ps: self.sums.queue_wait_ps + u128::from(self.frame_ps),
+            ..self.sums
+        }
+    }
+
+    /// Lets the maximum of the queue begin anew with what waits now; where frames are stored, with what waits from now on.
+    #[inline]
+    pub fn restart_maximum(&mut self) {
+        self.sums.queue_max_bytes = if self.state & STORING == 0 { self.waiting_bytes } else { 0 };
+    }
+
+    /// The same, where frames are stored: what waited up to `now`, since when nothing has happened, does not count.
+    pub fn restart_maximum_at(&mut self, now: Time) {
+        if self.state & STORING != 0 {
+            self.settle(now);
+        }
+    }
+
+    /// Counts a frame that was dropped at `now`: by the port itself, or on its behalf where frames wait outside of it.
+    #[inline]
+    pub fn count_drop(&mut self, now: Time, size: Bytes) {
+        self.sums.drops += 1;
+        self.sums.dropped_bytes += size.count();
+        self.first_drop = self.first_drop.min(now);
+        self.last_drop = now;
+    }
+
+    /// Adds the waiting time of a frame that waits outside of this port, as in [`Port::pass`].
+    #[inline]
+    pub fn count_wait(&mut self, wait: Span, size: Bytes) {
+        self.integrate(wait, size.count(), 1);
+    }
+
+    /// Counts the integrals up to `now`.
+    #[inline]
+    pub(super) fn settle(&mut self, now: Time) {
+        let span = now.saturating_since(self.settled);
+        self.settled = now;
+        self.integrate(span, self.waiting_bytes, self.queue.len() as u64);
+    }
+
+    #[inline]
+    pub(super) fn integrate(&mut self, span: Span, bytes: u64, frames: u64) {
+        let add = |sum: u64, factor: u64| span.ps().checked_mul(factor).and_then(|product| sum.checked_add(product));
+        match (add(self.byte_ps, bytes), add(self.frame_ps, frames)) {
+            (Some(byte_ps), Some(frame_ps)) => (self.byte_ps, self.frame_ps) = (byte_ps, frame_ps),
+            _ => self.integrate_much(span, bytes, frames),
+        }
+    }
+
+    /// As `integrate`, for what 64 bits cannot hold.
+    #[cold]
+    pub(super) fn integrate_much(&mut self, span: Span, bytes: u64, frames: u64) {
+        self.fold();
+        self.sums.queue_byte_ps += u128::from(span.ps()) * u128::from(bytes);
+        self.sums.queue_wait_ps += u128::from(span.ps()) * u128::from(frames);
+    }
+
+    /// Moves what was counted in short into `sums`.
+    pub(super) fn fold(&mut self) {
+        self.sums = self.counted();
+        (self.alike, self.byte_ps, self.frame_ps) = (0, 0, 0);
+    }
 }

@@ -24,7 +24,8 @@
 //! A port under active queue management ([`codel`], [`pie`], [`fq_codel`]) drops frames that it has taken, and marks some:
 //! see [`Port::managed`].
 //!
-//! Reading order: this file (drop-tail), `ahead` (the same with fewer events), `aqm` (what managements share).
+//! Reading order: this file (drop-tail), `counters` (what it counts), `ahead` (the same with fewer events), `stored` (frames of one instant
+//! come before any is served), `aqm` (what managements share).
 
 mod ahead;
 mod aqm;
@@ -34,6 +35,7 @@ pub mod fq_codel;
 mod limit;
 mod managed;
 pub mod pie;
+mod stored;
 
 use std::collections::VecDeque;
 
@@ -173,60 +175,6 @@ impl<H: Copy> Port<H> {
             first_drop: Time::NEVER,
             last_drop: Time::NEVER,
             cold: None,
-        }
-    }
-
-    /// The same port, for frames that are put in by [`Port::store`] and taken out by [`Port::serve`].
-    #[must_use]
-    pub fn storing(mut self) -> Port<H> {
-        self.state |= STORING;
-        self
-    }
-
-    /// A frame arrives at `now` and is put into the data lane although the transmitter may be free: the caller owes a
-    /// [`Port::serve`] when all has arrived that comes at this instant. A frame at the head that may begin now is not
-    /// held against the limit. Whether there was room.
-    pub fn store(&mut self, now: Time, handle: H, size: Bytes) -> bool {
-        self.free_at = self.free_at.max(now);
-        let begins = if self.free_at == now { self.queue.first().map(|(_, size)| u64::from(size)) } else { Some(0) };
-        let has_room = begins.is_none_or(|bytes| {
-            let frames = self.queue.len() as u64 + u64::from(bytes == 0);
-            self.limit().admits(frames, self.waiting_bytes - bytes + size.count())
-        });
-        if has_room {
-            self.keep_maximum(now);
-            self.admit(now, handle, size);
-        }
-        has_room
-    }
-
-    /// As [`Port::wake`], after [`Port::store`].
-    pub fn serve(&mut self, now: Time) -> Option<Sent<H>> {
-        self.keep_maximum(now);
-        if self.free_at > now {
-            return None;
-        }
-        if self.state & HELD != WAITING {
-            return self.wake_special(now);
-        }
-        self.settle(now);
-        let (handle, size) = self.queue.pop()?;
-        self.waiting_bytes -= u64::from(size);
-        if self.queue.is_empty() {
-            self.state &= !WAITING;
-        }
-        Some(Sent { handle, end: self.transmit(now, Bytes::new(size.into())), lane: Lane::Data, marked: false })
-    }
-
-    /// Whether a frame of the data lane waits that may begin at `now`.
-    pub fn begins_data(&self, now: Time) -> bool {
-        self.free_at <= now && self.state & HELD == WAITING
-    }
-
-    /// What waits counts for the maximum if it has waited for longer than an instant.
-    fn keep_maximum(&mut self, now: Time) {
-        if now > self.settled {
-            self.sums.queue_max_bytes = self.sums.queue_max_bytes.max(self.waiting_bytes);
         }
     }
 
@@ -377,60 +325,6 @@ impl<H: Copy> Port<H> {
         control.copied().chain(kept).map(|(handle, _)| handle).chain(managed)
     }
 
-    /// The counters, with the integrals up to `now`.
-    #[inline(always)]
-    pub fn counters_at(&mut self, now: Time) -> Counters {
-        if self.state & (AHEAD | MANAGED) == 0 {
-            self.settle(now);
-            return self.counted();
-        }
-        if self.state & MANAGED != 0 {
-            self.settle_managed(now);
-            return self.counted();
-        }
-        // What begins at `now` has not begun before.
-        self.begin_until(Time::from_ps(now.ps().saturating_sub(1)));
-        self.begun_by(now)
-    }
-
-    /// What was counted.
-    #[inline]
-    fn counted(&self) -> Counters {
-        let frames = self.alike;
-        Counters {
-            frames: self.sums.frames + frames,
-            bytes: self.sums.bytes + frames * u64::from(self.last_size),
-            busy_ps: self.sums.busy_ps + frames * self.last_tx.ps(),
-            // The queue only grows from one wake to the next.
-            queue_max_bytes: self.sums.queue_max_bytes.max(self.waiting_bytes),
-            queue_byte_ps: self.sums.queue_byte_ps + u128::from(self.byte_ps),
-            queue_wait_ps: self.sums.queue_wait_ps + u128::from(self.frame_ps),
-            ..self.sums
-        }
-    }
-
-    /// Lets the maximum of the queue begin anew with what waits now; where frames are stored, with what waits from now on.
-    #[inline]
-    pub fn restart_maximum(&mut self) {
-        self.sums.queue_max_bytes = if self.state & STORING == 0 { self.waiting_bytes } else { 0 };
-    }
-
-    /// The same, where frames are stored: what waited up to `now`, since when nothing has happened, does not count.
-    pub fn restart_maximum_at(&mut self, now: Time) {
-        if self.state & STORING != 0 {
-            self.settle(now);
-        }
-    }
-
-    /// The pauses of the port up to `now`.
-    pub fn pauses_until(&self, now: Time) -> Pauses {
-        match &self.cold {
-            Some(cold) if self.is_paused() => cold.pauses_until(now),
-            Some(cold) => cold.pauses,
-            None => Pauses::default(),
-        }
-    }
-
     /// Whether the port is paused.
     pub fn is_paused(&self) -> bool {
         self.state & PAUSED != 0
@@ -446,26 +340,6 @@ impl<H: Copy> Port<H> {
     #[inline]
     pub fn waiting_frames(&self) -> usize {
         if self.state & MANAGED == 0 { self.queue.len() } else { self.managed_frames() as usize }
-    }
-
-    /// When frames were dropped first and last.
-    pub fn drop_times(&self) -> Option<(Time, Time)> {
-        (self.first_drop != Time::NEVER).then_some((self.first_drop, self.last_drop))
-    }
-
-    /// Counts a frame that was dropped at `now`: by the port itself, or on its behalf where frames wait outside of it.
-    #[inline]
-    pub fn count_drop(&mut self, now: Time, size: Bytes) {
-        self.sums.drops += 1;
-        self.sums.dropped_bytes += size.count();
-        self.first_drop = self.first_drop.min(now);
-        self.last_drop = now;
-    }
-
-    /// Adds the waiting time of a frame that waits outside of this port, as in [`Port::pass`].
-    #[inline]
-    pub fn count_wait(&mut self, wait: Span, size: Bytes) {
-        self.integrate(wait, size.count(), 1);
     }
 
     /// Transmission time of a frame.
@@ -513,41 +387,10 @@ impl<H: Copy> Port<H> {
         Offer::Waits
     }
 
-    /// Counts the integrals up to `now`.
-    #[inline]
-    fn settle(&mut self, now: Time) {
-        let span = now.saturating_since(self.settled);
-        self.settled = now;
-        self.integrate(span, self.waiting_bytes, self.queue.len() as u64);
-    }
-
-    #[inline]
-    fn integrate(&mut self, span: Span, bytes: u64, frames: u64) {
-        let add = |sum: u64, factor: u64| span.ps().checked_mul(factor).and_then(|product| sum.checked_add(product));
-        match (add(self.byte_ps, bytes), add(self.frame_ps, frames)) {
-            (Some(byte_ps), Some(frame_ps)) => (self.byte_ps, self.frame_ps) = (byte_ps, frame_ps),
-            _ => self.integrate_much(span, bytes, frames),
-        }
-    }
-
-    /// As `integrate`, for what 64 bits cannot hold.
-    #[cold]
-    fn integrate_much(&mut self, span: Span, bytes: u64, frames: u64) {
-        self.fold();
-        self.sums.queue_byte_ps += u128::from(span.ps()) * u128::from(bytes);
-        self.sums.queue_wait_ps += u128::from(span.ps()) * u128::from(frames);
-    }
-
     fn change_size(&mut self, size: Bytes) {
         self.fold();
         self.last_size = narrow(size);
         self.last_tx = self.reckon(size);
-    }
-
-    /// Moves what was counted in short into `sums`.
-    fn fold(&mut self) {
-        self.sums = self.counted();
-        (self.alike, self.byte_ps, self.frame_ps) = (0, 0, 0);
     }
 
     /// Whether a frame of `lane` may go although the port is in a special state: only past a PAUSE, or past an empty
