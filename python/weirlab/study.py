@@ -25,6 +25,7 @@ import polars as pl
 from weirlab.errors import InputError, Interrupted, UnsupportedError, WeirlabError
 from weirlab.journal import Journal, JournalKind, read_journal
 from weirlab.measures import measured
+from weirlab.measures.rows import FRAMES, frame_counts
 from weirlab.records import Records, save_tables
 from weirlab.results import Manifest, Provenance, Status, read_json, usable_cpus, write_json
 from weirlab.runs import Progress, replicate_seeds, resolve, save_scenario, simulate
@@ -54,7 +55,10 @@ class Study:
     points: pl.DataFrame
     """Columns `point` and one per factor, with the names of the levels."""
     runs: pl.DataFrame
-    """Columns `point replicate seed events sent_frames delivered_frames dropped_frames live_frames`."""
+    """Columns `point replicate seed events sent_frames delivered_frames dropped_frames live_frames`, of data
+    alone, and `acknowledgement_frames dropped_acknowledgements`: null in logs of older versions, which
+    counted
+    them as data."""
     measures: pl.DataFrame
     """Columns `point measure replicate value unit`."""
     impossible: tuple[Impossible, ...]
@@ -297,7 +301,8 @@ class _Reader:
         if [(row["replicate"], row["seed"]) for row in outcome.runs] != list(enumerate(self._seeds)):
             raise ValueError(f"point {number}: the replicates are not those of the study")
         for row in outcome.runs:
-            if any(type(row[name]) is not int or row[name] < 0 for name in _COUNTS):
+            counts = [*(row[name] for name in _COUNTS), *(row[name] for name in _BACK if name in row)]
+            if any(type(count) is not int or count < 0 for count in counts):
                 raise ValueError(f"point {number}: a count that is none, in {row}")
         for row in outcome.measures:
             _check_measure(row, len(self._seeds))
@@ -321,17 +326,17 @@ def _identity(scenario: Scenario, seeds: Sequence[int]) -> dict[str, Any]:
 
 
 def _outcome(point: Point, scenario: Scenario, records: Records) -> _Outcome:
-    totals = records["flows"].group_by("replicate").agg(pl.col(_COUNTS[1:]).sum())
-    runs = records["runs"].join(totals, on="replicate", how="left", maintain_order="left")
+    runs = frame_counts(records)
     return _Outcome(
         point=point.number,
         levels=dict(point.levels),
-        runs=runs.select("replicate", "seed", *_COUNTS).to_dicts(),
+        runs=runs.select("replicate", "seed", *_COUNTS, *_BACK).to_dicts(),
         measures=measured(records, scenario).to_dicts(),
     )
 
 
-_COUNTS = ["events", "sent_frames", "delivered_frames", "dropped_frames", "live_frames"]
+_COUNTS = ["events", *FRAMES]
+_BACK = ["acknowledgement_frames", "dropped_acknowledgements"]
 
 
 def _study(
@@ -347,7 +352,7 @@ def _study(
     ordered = sorted(outcomes, key=lambda outcome: outcome.point)
     design = scenario.study.design
     factors = [*scenario.study.factors, *(design.parameters if design is not None else ())]
-    run_columns = ["replicate", "seed", *_COUNTS]
+    run_columns = ["replicate", "seed", *_COUNTS, *_BACK]
     measure_schema = {
         "point": pl.UInt32,
         "measure": pl.String,

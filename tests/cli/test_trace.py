@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from traces.captures import Talk, paced, pcap, steady
@@ -52,7 +55,7 @@ def test_a_file_that_ends_early_is_read_and_told(weir, place: Path) -> None:
 
 
 def test_diagnosis_says_when_there_is_nothing_to_say(weir, place: Path) -> None:
-    outcome = weir("diagnose", str(pcap(place / "steady.pcap", steady())))
+    outcome = weir("diagnose", str(pcap(place / "steady.pcap", steady(60))))
     assert outcome.code == 0
     first, looked = outcome.out.splitlines()
     assert first == "Nothing was found that limited the flows or went wrong."
@@ -129,3 +132,57 @@ def test_a_run_is_diagnosed_by_its_directory(weir, place: Path) -> None:
     outcome = weir("diagnose", "twice")
     assert outcome.code == 2
     assert "twice: holds 2 captures: name one of wire-0.pcapng, wire-1.pcapng" in outcome.err
+
+
+def many(connections: int) -> Talk:
+    """A connection of two packets from each of so many ports."""
+    talk = Talk()
+    for number in range(connections):
+        talk.data(0)
+        talk.ack(1)
+        for place, at in ((-2, 34), (-1, 36)):
+            now, frame = talk.frames[place]
+            port = (40000 + number).to_bytes(2, "big")
+            talk.frames[place] = (now, frame[:at] + port + frame[at + 2 :])
+        talk.now += 1_000_000
+    return talk
+
+
+def test_a_table_says_how_many_rows_there_are_and_what_keeps_them(weir, place: Path) -> None:
+    file = pcap(place / "many.pcap", many(70))
+    shown = weir("trace", str(file)).out
+    assert "The first 30 of 140 rows. All are in tables/flows.parquet with '--out DIR'." in shown
+    assert "The first 10 of 70 rows. All are in tables/flows.parquet with '--out DIR'." in shown
+    kept = weir("trace", str(file), "--out", "kept").out
+    assert "The first 30 of 140 rows. All are in tables/flows.parquet.\n" in kept
+    assert pl.read_parquet(place / "kept" / "tables" / "flows.parquet").height == 140
+
+
+def test_connections_beyond_the_most_are_counted_and_told(weir, place: Path) -> None:
+    file = pcap(place / "many.pcap", many(70))
+    document = weir("trace", str(file), "--connections", "20", "--json").json
+    assert document["trace"]["untracked_packets"] == 100
+    assert len(document["flows"]) == 40
+    (finding,) = document["findings"]
+    assert finding["kind"] == "capture-of-too-many-connections"
+
+
+def test_a_pipe_is_read_once_and_refused_where_once_is_not_enough(weir, place: Path) -> None:
+    from traces.captures import at_points, beyond
+
+    def piped(content: bytes):
+        pipe = place / "pipe"
+        os.mkfifo(pipe)
+        writer = threading.Thread(target=pipe.write_bytes, args=(content,), daemon=True)
+        writer.start()
+        outcome = weir("trace", str(pipe))
+        writer.join(10)
+        pipe.unlink()
+        return outcome
+
+    near = steady().frames
+    once = piped(pcap(place / "once.pcap", steady()).read_bytes())
+    assert "10.0.0.1:40000" in once.out
+    twice = piped(at_points(place / "two.pcapng", near, beyond(near, 1_000_000, hops=60)).read_bytes())
+    assert twice.code == 2
+    assert "save it to a file first" in twice.err

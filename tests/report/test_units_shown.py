@@ -3,6 +3,7 @@
 import polars as pl
 
 from weirlab.measures import evaluate
+from weirlab.measures.rows import frame_counts
 from weirlab.report.page import half_width_text, percent
 from weirlab.report.run import measure_table, traffic_table
 from weirlab.report.shared import display_unit, time_text
@@ -40,6 +41,10 @@ def test_acknowledgements_have_a_row_of_their_own_so_that_table_and_measure_tell
     lost = evaluate(made)["value"][0]
     assert 0 < lost < 1
     assert data[5] == percent(lost) != back[5]
+    (counts,) = frame_counts(made.records).to_dicts()
+    assert counts["dropped_frames"] / counts["sent_frames"] == lost
+    assert counts["sent_frames"] + counts["acknowledgement_frames"] == flows["sent_frames"].sum()
+    assert counts["dropped_frames"] + counts["dropped_acknowledgements"] == flows["dropped_frames"].sum()
 
 
 def test_times_that_nothing_gave_are_in_seconds_too() -> None:

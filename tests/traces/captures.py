@@ -24,6 +24,7 @@ def segment(
     version: int = 4,
     number: int = 0,
     vlan: bytes = b"",
+    hops: int = 64,
 ) -> bytes:
     """An Ethernet frame with a TCP segment. The payload is zeros, checksums are left to the card."""
     ports = (40000, 80) if forward else (80, 40000)
@@ -33,11 +34,11 @@ def segment(
     pair = (CLIENT, SERVER) if forward else (SERVER, CLIENT)
     if version == 4:
         addresses = b"".join(ip_address(each).packed for each in pair)
-        header = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(body), number % 65535 + 1, 0x4000, 64, 6, 0)
+        header = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(body), number % 65535 + 1, 0x4000, hops, 6, 0)
         kind = b"\x08\x00"
     else:
         addresses = b"".join(ip_address(f"fd00::{each.rsplit('.', 1)[1]}").packed for each in pair)
-        header = struct.pack(">IHBB", 6 << 28, len(body), 6, 64)
+        header = struct.pack(">IHBB", 6 << 28, len(body), 6, hops)
         kind = b"\x86\xdd"
     return bytes(12) + vlan + kind + header + addresses + body
 
@@ -123,6 +124,61 @@ def pcapng(path: Path, *interfaces: tuple[int, list[tuple[int, bytes]]], stamped
             out.append(block(6, head + frame) if stamped else block(3, struct.pack("<I", len(frame)) + frame))
     path.write_bytes(b"".join(out))
     return path
+
+
+def at_points(
+    path: Path, *points: list[tuple[int, bytes]], link: int = 1, ticks_per_s: tuple[int, ...] = ()
+) -> Path:
+    """Write a pcapng file with an interface for each of `points`, in the order of their stamps [ns]. Clocks
+    have `ticks_per_s`, a power of ten each."""
+
+    def block(kind: int, body: bytes) -> bytes:
+        body += bytes(-len(body) % 4)
+        length = struct.pack("<I", len(body) + 12)
+        return struct.pack("<I", kind) + length + body + length
+
+    clocks = ticks_per_s or (10**9,) * len(points)
+    out = [block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))]
+    for place, clock in enumerate(clocks):
+        name = f"point-{place}".encode()
+        options = struct.pack("<HH", 2, len(name)) + name + bytes(-len(name) % 4)
+        options += struct.pack("<HHB", 9, 1, len(str(clock)) - 1) + bytes(3)
+        out.append(block(1, struct.pack("<HHI", link, 0, 0) + options))
+    stamped = [(now, place, frame) for place, frames in enumerate(points) for now, frame in frames]
+    for now, place, frame in sorted(stamped, key=lambda each: each[0]):
+        ticks = (now + 10**12) * clocks[place] // 10**9
+        head = struct.pack("<IIIII", place, ticks >> 32, ticks & 0xFFFFFFFF, len(frame), len(frame))
+        out.append(block(6, head + frame))
+    path.write_bytes(b"".join(out))
+    return path
+
+
+def is_forward(frame: bytes) -> bool:
+    """Whether it goes from the client to the server."""
+    return struct.pack(">HH", 40000, 80) in frame
+
+
+def beyond(
+    frames: list[tuple[int, bytes]],
+    way_ns: int,
+    *,
+    clock_ns: int = 0,
+    hops: int | None = None,
+    vlan: bytes | None = None,
+    skip: int = 0,
+) -> list[tuple[int, bytes]]:
+    """What a capture sees of the same packets, `way_ns` nearer to the server, by a clock that is `clock_ns`
+    ahead; behind a router with other `hops`, on another `vlan` than the one that is there."""
+    seen = []
+    for now, frame in frames[skip:]:
+        there = bytearray(frame)
+        at = 12 if frame[12:14] != b"\x81\x00" else 16
+        if hops is not None:
+            there[at + 2 + (8 if frame[at : at + 2] == b"\x08\x00" else 7)] = hops
+        if vlan is not None:
+            there[12:at] = vlan
+        seen.append((now + (way_ns if is_forward(frame) else -way_ns) + clock_ns, bytes(there)))
+    return seen
 
 
 def steady(segments: int = 400, *, gap_ns: int = 1_000_000, round_trip_ns: int = 10_000_000) -> Talk:

@@ -23,6 +23,14 @@ def test_a_steady_flow_gives_no_findings(tmp_path: Path) -> None:
     assert found(tmp_path, steady()) == {}
 
 
+def test_a_sender_that_keeps_the_same_in_flight_though_nothing_stops_it_limits_itself(tmp_path: Path) -> None:
+    findings = found(tmp_path, steady(2000))
+    assert set(findings) == {"sender-limited"}
+    assert findings["sender-limited"].values["flight_bytes"] == pytest.approx(10 * MSS, rel=0.11)
+    lossy = paced(2000, MS, 10 * MS, Talk(), lost=frozenset({500, 900, 1300}))
+    assert "sender-limited" not in found(tmp_path, lossy)
+
+
 def test_losses_are_counted_and_set_beside_what_they_allow(tmp_path: Path) -> None:
     findings = found(tmp_path, paced(1000, MS, 10 * MS, Talk(), lost=frozenset(range(20, 1000, 50))))
     assert set(findings) == {"lossy-path"}

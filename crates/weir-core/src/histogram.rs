@@ -1,8 +1,6 @@
 //! Log-linear histograms: values below 64 have bins of their own; from there on each octave is cut into 32, so that
 //! a bin is at most 1/32 of its value wide.
 
-use std::collections::BTreeMap;
-
 use crate::units::Span;
 
 /// Bins of one octave.
@@ -43,23 +41,43 @@ impl Histogram {
 
 /// The same for few values, of which there are many histograms: memory for filled bins only.
 #[derive(Clone, Debug, Default)]
-pub struct SparseHistogram(BTreeMap<u16, u64>);
+pub struct SparseHistogram {
+    /// Bins with a count, in their order.
+    filled: Vec<(u16, u64)>,
+    /// Place of the one that was counted in last, as the next value often lies there, too.
+    last: u16,
+}
 
 impl SparseHistogram {
     /// Count a time.
+    #[inline]
     pub fn count(&mut self, time: Span) {
         let bin = u16::try_from(bin(time.ps())).expect("64 octaves have 2048 bins");
-        *self.0.entry(bin).or_default() += 1;
+        match self.filled.get_mut(usize::from(self.last)) {
+            Some((last, count)) if *last == bin => *count += 1,
+            _ => self.count_elsewhere(bin),
+        }
+    }
+
+    fn count_elsewhere(&mut self, bin: u16) {
+        let place = self.filled.partition_point(|&(filled, _)| filled < bin);
+        match self.filled.get_mut(place) {
+            Some((filled, count)) if *filled == bin => *count += 1,
+            _ => self.filled.insert(place, (bin, 1)),
+        }
+        self.last = place as u16;
     }
 
     /// Every bin with a count: its bounds in ps, the lower one included, and the count.
     pub fn bins(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        self.0.iter().map(|(&bin, &count)| (lower_bound(usize::from(bin)), lower_bound(usize::from(bin) + 1), count))
+        self.filled
+            .iter()
+            .map(|&(bin, count)| (lower_bound(usize::from(bin)), lower_bound(usize::from(bin) + 1), count))
     }
 
     /// The middle of the bin in which the share `quantile` of all values is reached; `None` without values.
     pub fn quantile(&self, quantile: f64) -> Option<Span> {
-        let total: u64 = self.0.values().sum();
+        let total: u64 = self.filled.iter().map(|&(_, count)| count).sum();
         let wanted = ((total as f64 * quantile).ceil() as u64).max(1);
         let mut counted = 0;
         for (low, high, count) in self.bins() {

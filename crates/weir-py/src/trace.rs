@@ -1,6 +1,6 @@
 //! Captures in, columns out.
 
-use std::fs::File;
+use std::fs::{File, metadata};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -18,7 +18,7 @@ use crate::watch::watched;
 /// points is read once more for the points that are judged. `watch(done, total)` is told the bytes read about
 /// every 50 ms, and signals are looked at.
 #[pyfunction]
-#[pyo3(signature = (path, *, every_ps, detailed=0, detail_rows=1 << 20, kept_rows=1 << 21, connections=1 << 20,
+#[pyo3(signature = (path, *, every_ps, detailed=0, detail_rows=1 << 20, kept_rows=1 << 21, connections=1 << 18,
     series_rows=1 << 23, stream_packets=None, link_rate_bps=None, watch=None))]
 #[expect(clippy::too_many_arguments, reason = "Python's keyword-only options, which stand for one analysis")]
 pub(crate) fn read_trace<'py>(
@@ -41,8 +41,13 @@ pub(crate) fn read_trace<'py>(
     let cancel = AtomicBool::new(false);
     let work = || {
         let read = |detail: Told, choices: Choices, before: u64| -> Result<_, TraceError> {
+            let facts = metadata(&path).map_err(TraceError::Read)?;
+            if before > 0 && !facts.is_file() {
+                let text = "it has to be read again, and a pipe can be read once: save it to a file first";
+                return Err(TraceError::Unsupported(text.into()));
+            }
             let file = File::open(&path).map_err(TraceError::Read)?;
-            total.store(before + file.metadata().map_or(0, |facts| facts.len()), Ordering::Relaxed);
+            total.store(before + facts.len(), Ordering::Relaxed);
             let mut capture = Capture::new(file)?;
             let mut analysis = Analysis::new(options(detail, choices));
             analysis.read(&mut capture, |place| {

@@ -40,6 +40,16 @@ _RateOption = Annotated[
         show_default=False,
     ),
 ]
+_ConnectionsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--connections",
+        min=1,
+        max=1 << 30,
+        help="Connections that are told apart, of about 4 kB of memory each. Default: 262144.",
+        show_default=False,
+    ),
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -53,6 +63,7 @@ def trace(
     every: _EveryOption = "100 ms",
     stream_packets: _StreamOption = None,
     link_rate: _RateOption = None,
+    connections: _ConnectionsOption = None,
     report: ReportFlag = False,
     out: OutOption = None,
     as_json: JsonFlag = False,
@@ -69,7 +80,7 @@ def trace(
     from weirlab.report.trace import detail_tables, finding_table, flow_table
     from weirlab.trace import diagnose as find
 
-    found = _read(file, every, stream_packets, link_rate)
+    found = _read(file, every, stream_packets, link_rate, connections)
     directory = _keep(found, file, out) if report or out is not None else None
     findings = find(found)
     if as_json:
@@ -91,11 +102,12 @@ def trace(
     if found.flows().is_empty():
         typer.echo(_nothing_to_see(found))
     else:
-        show(flow_table(found))
-        for table in detail_tables(found, most=10):
+        kept = "tables/{} with '--out DIR'" if directory is None else "tables/{}"
+        show(flow_table(found, kept=kept))
+        for table in detail_tables(found, most=10, kept=kept):
             show(table)
     if findings:
-        show(finding_table(found, findings, most=30))
+        show(finding_table(found, findings, most=30, where="what --json prints"))
     elif not found.flows().is_empty():
         typer.echo("Nothing was found that limited the flows or went wrong.")
     if directory is not None:
@@ -114,6 +126,7 @@ def diagnose(
     every: _EveryOption = "100 ms",
     stream_packets: _StreamOption = None,
     link_rate: _RateOption = None,
+    connections: _ConnectionsOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Say what limited the flows of a packet trace, with evidence: windows, loss, queues, stalls.
@@ -127,7 +140,7 @@ def diagnose(
 
     of_run = _of_run(file) if file.is_dir() else None
     capture = _capture_of(file, needed=of_run is None)
-    found = None if capture is None else _read(capture, every, stream_packets, link_rate)
+    found = None if capture is None else _read(capture, every, stream_packets, link_rate, connections)
     findings = [*(of_run or ()), *(() if found is None else find(found))]
     clear = _not_found(findings, of_run is not None, found)
     if as_json:
@@ -218,11 +231,14 @@ def _of_run(directory: Path) -> list[Finding] | None:
     return None if records["probe_streams"].is_empty() else diagnose_records(records)
 
 
-def _read(file: Path, every: str, stream_packets: int | None, link_rate: str | None) -> Trace:
+def _read(
+    file: Path, every: str, stream_packets: int | None, link_rate: str | None, connections: int | None
+) -> Trace:
     from weirlab._core import parse_quantity
     from weirlab.cli.progress import progress_bar
     from weirlab.errors import InputError
     from weirlab.trace import read_trace
+    from weirlab.trace.reading import CONNECTIONS
 
     def quantity(kind: str, option: str, text: str) -> int:
         try:
@@ -237,7 +253,12 @@ def _read(file: Path, every: str, stream_packets: int | None, link_rate: str | N
     rate = None if link_rate is None else quantity("rate", "--link-rate", link_rate)
     with progress_bar("reading", file.name) as progress:
         return read_trace(
-            file, every_ps=every_ps, stream_packets=stream_packets, link_rate_bps=rate, watch=progress
+            file,
+            every_ps=every_ps,
+            stream_packets=stream_packets,
+            link_rate_bps=rate,
+            connections=connections or CONNECTIONS,
+            watch=progress,
         )
 
 

@@ -10,17 +10,22 @@ from weirlab.errors import InputError
 from weirlab.records import Records
 
 __all__ = [
+    "FRAMES",
     "MissingRecordError",
     "Window",
     "by_replicate",
     "flow_intervals",
     "flow_rows",
+    "frame_counts",
     "jain_index",
     "port_rows",
     "recorded",
     "traffic_intervals",
     "windowed",
 ]
+
+FRAMES = ("sent_frames", "delivered_frames", "dropped_frames", "live_frames")
+"""What becomes of frames: columns of `flows`."""
 
 Window = tuple[int, int]
 """Two times [ps] from the begin of a run, on edges of the recorded intervals."""
@@ -41,6 +46,26 @@ def flow_rows(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
     """Rows of `flows` that belong to these entries of traffic, without what only comes back to senders."""
     chosen = _data_flows(records, traffic)
     return records["flows"].join(chosen, on="flow", how="inner", maintain_order="left")
+
+
+def frame_counts(records: Records) -> pl.DataFrame:
+    """The table `runs` with the sums of `FRAMES` over all flows of data, and `acknowledgement_frames` and
+    `dropped_acknowledgements`: those sent and dropped of what only comes back to senders."""
+    names = records["flow_names"]
+    back = pl.lit(False)
+    if "carries" in names.columns:
+        flows = names.filter(pl.col("carries") == "acknowledgements").get_column("flow")
+        back = pl.col("flow").is_in(flows.to_list())
+    counts = (
+        records["flows"]
+        .group_by("replicate")
+        .agg(
+            *(pl.col(name).filter(~back).sum() for name in FRAMES),
+            acknowledgement_frames=pl.col("sent_frames").filter(back).sum(),
+            dropped_acknowledgements=pl.col("dropped_frames").filter(back).sum(),
+        )
+    )
+    return records["runs"].join(counts, on="replicate", how="left", maintain_order="left")
 
 
 def _data_flows(records: Records, traffic: Sequence[int]) -> pl.DataFrame:

@@ -108,6 +108,8 @@ class Table:
     most: int = 200
     where: str = ""
     """Where the whole table is, if some rows are left out."""
+    total: int = 0
+    """How many rows the whole table has, where `rows` are only the first of them."""
     kind: str = "table"
 
     @property
@@ -119,10 +121,12 @@ class Table:
     @property
     def left_out(self) -> str:
         """What is not shown, as a sentence; empty when all is."""
-        if len(self.rows) <= self.most:
+        total = max(len(self.rows), self.total)
+        shown = min(len(self.rows), self.most)
+        if total <= shown:
             return ""
         where = f" All are in {self.where}." if self.where else ""
-        return f"The first {self.most:,} of {len(self.rows):,} rows.{where}"
+        return f"The first {shown:,} of {total:,} rows.{where}"
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import polars as pl
 
 from weirlab.analysis.outcome import hot_ports, hotspot_outcomes
 from weirlab.measures import evaluate
+from weirlab.measures.rows import frame_counts
 from weirlab.plots.series import connection_plots, delay_plots, delivery_plots, limiter_plots, port_plots
 from weirlab.plots.style import Plot, scaled
 from weirlab.records import Records
@@ -316,21 +317,27 @@ def _cause_table(records: Records) -> Sequence[Table]:
 
 
 def _replicate_table(records: Records) -> Table:
-    totals = records["flows"].group_by("replicate").agg(pl.col("sent_frames", "dropped_frames").sum())
-    rows = records["runs"].join(totals, on="replicate", how="left", maintain_order="left")
+    rows = frame_counts(records)
+    columns = {
+        "packet-hops": "packet_hops",
+        "sent": "sent_frames",
+        "dropped": "dropped_frames",
+        "acknowledgements": "acknowledgement_frames",
+        "dropped of them": "dropped_acknowledgements",
+    }
+    if not rows.get_column("acknowledgement_frames").sum():
+        columns = dict(list(columns.items())[:3])
     return Table(
         "Seed and counts of each replicate",
         [
             Column("replicate"),
             Column("seed"),
             Column("events"),
-            Column("packet-hops"),
-            Column("sent", "frames"),
-            Column("dropped", "frames"),
+            *(Column(name, "frames" if name != "packet-hops" else "") for name in columns),
         ],
         [
             [str(row["replicate"]), str(row["seed"])]
-            + [number(row[name]) for name in ("events", "packet_hops", "sent_frames", "dropped_frames")]
+            + [number(row[name]) for name in ("events", *columns.values())]
             for row in rows.iter_rows(named=True)
         ],
         most=20,

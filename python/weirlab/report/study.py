@@ -7,6 +7,7 @@ from functools import partial
 import polars as pl
 
 from weirlab.analysis.boundaries import boundaries
+from weirlab.measures.rows import FRAMES
 from weirlab.plots.study import effect_plots, plane_plots
 from weirlab.plots.style import Plot
 from weirlab.report.page import (
@@ -110,6 +111,10 @@ def _losses(study: Study) -> Card:
     dropped = study.runs.get_column("dropped_frames")
     lossy = int((dropped > 0).sum())
     detail = f"in {lossy:,} of {dropped.len():,} runs" if lossy else f"lossless in all {dropped.len():,} runs"
+    back = int(study.runs.get_column("acknowledgement_frames").sum())
+    if back:
+        lost = int(study.runs.get_column("dropped_acknowledgements").sum())
+        detail += f"; beside them {number(lost)} acknowledgements" if lost else ", acknowledgements too"
     return Card("Dropped frames", number(int(dropped.sum())), detail, tone="" if lossy else "good")
 
 
@@ -190,8 +195,9 @@ def _impossible_table(study: Study) -> Table:
 def _frame_table(study: Study) -> Details:
     factors = _factors(study)
     sums = study.runs.group_by("point").agg(
-        pl.col("sent_frames", "delivered_frames", "dropped_frames", "live_frames").sum()
+        pl.col(*FRAMES, "acknowledgement_frames", "dropped_acknowledgements").sum()
     )
+    back = bool(sums.get_column("acknowledgement_frames").sum())
     rows = study.points.join(sums, on="point", how="left", maintain_order="left")
     table = Table(
         "Frames by point, sums over replicates",
@@ -202,16 +208,23 @@ def _frame_table(study: Study) -> Details:
             Column("dropped"),
             Column("under way"),
             Column("loss ratio"),
+            *([Column("acknowledgements"), Column("dropped of them")] if back else []),
         ],
         [
             [
                 *(str(row[factor]) for factor in factors or ["point"]),
-                *(number(row[f"{what}_frames"]) for what in ("sent", "delivered", "dropped", "live")),
+                *(number(row[name]) for name in FRAMES),
                 percent(row["dropped_frames"] / row["sent_frames"] if row["sent_frames"] else None),
+                *(
+                    number(row[name])
+                    for name in ("acknowledgement_frames", "dropped_acknowledgements")
+                    if back
+                ),
             ]
             for row in rows.iter_rows(named=True)
         ],
         where="tables/runs.parquet",
+        note="Sent and dropped: data alone." if back else "",
     )
     return Details(f"What was sent and what became of it: {len(table.rows)} rows", [table])
 

@@ -34,6 +34,9 @@ from weirlab.trace.summary import gap_quantiles, limits, stream_shapes
 
 __all__ = ["detail_tables", "finding_table", "flow_table", "trace_page"]
 
+_REPEATED = 10
+"""Directions of which it is told how often segments were sent again."""
+
 
 def trace_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
     """The page, and its plots."""
@@ -81,8 +84,8 @@ def trace_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
     return page, plots
 
 
-def flow_table(trace: Trace, most: int = 30) -> Table:
-    """One row per direction, most bytes first."""
+def flow_table(trace: Trace, most: int = 30, kept: str = "tables/{}") -> Table:
+    """One row per direction, most bytes first. `kept` says where whole tables are."""
     flows = trace.flows()
     rate, rate_unit = scaled(float(flows.select(pl.col("goodput_bps").max()).item() or 1.0), "rate")
     size, size_unit = scaled(float(flows.select(pl.col("payload_bytes").max()).item() or 1), "bytes")
@@ -102,7 +105,7 @@ def flow_table(trace: Trace, most: int = 30) -> Table:
             _ms(row["rtt_mean_ps"]),
             _ms(row["rtt_max_ps"]),
         ]
-        for row in flows.head(most * 4).iter_rows(named=True)
+        for row in flows.head(most).iter_rows(named=True)
     ]
     return Table(
         "Flows: the directions of connections, most bytes first",
@@ -123,14 +126,15 @@ def flow_table(trace: Trace, most: int = 30) -> Table:
         ],
         rows,
         most=most,
-        where="tables/flows.parquet",
+        total=flows.height,
+        where=kept.format("flows.parquet"),
         note="Goodput: bytes seen for the first time, over the time from first to last data. RTT: from data "
         "to its acknowledgment at the place of the capture.",
     )
 
 
-def finding_table(trace: Trace, findings: Sequence[Finding], most: int = 100) -> Table:
-    """One row per finding."""
+def finding_table(trace: Trace, findings: Sequence[Finding], most: int = 100, where: str = "") -> Table:
+    """One row per finding; `where` says where all of them are."""
     return Table(
         "Findings",
         [Column(name, numeric=False) for name in ("verdict", "finding", "flow", "what was found")],
@@ -145,6 +149,7 @@ def finding_table(trace: Trace, findings: Sequence[Finding], most: int = 100) ->
         ],
         tones=["bad" if finding.verdict == "problem" else "middling" for finding in findings],
         most=most,
+        where=where,
     )
 
 
@@ -174,14 +179,21 @@ def _cell(value: Any) -> str:
     return value if isinstance(value, str) else number(value, 7)
 
 
-def detail_tables(trace: Trace, most: int = 30) -> list[Table]:
+def detail_tables(trace: Trace, most: int = 30, kept: str = "tables/{}") -> list[Table]:
     """What limited the directions with most bytes, their gaps, how often segments were sent again, and the
-    shapes of probe streams; tables that have nothing to tell are left out."""
-    tables = [_limits(trace, most), _gaps(trace, most), _repeats(trace), _streams(trace)]
+    shapes of probe streams; tables that have nothing to tell are left out. `kept` says where whole tables
+    are."""
+    tables = [
+        _limits(trace, most, kept),
+        _gaps(trace, most, kept),
+        _repeats(trace, kept),
+        _streams(trace, kept),
+    ]
     return [table for table in tables if table.rows]
 
 
-def _limits(trace: Trace, most: int) -> Table:
+def _limits(trace: Trace, most: int, kept: str) -> Table:
+    rows = limits(trace)
     return Table(
         "What limited the senders, in shares of their active time",
         [
@@ -196,17 +208,19 @@ def _limits(trace: Trace, most: int) -> Table:
             [
                 row["name"],
                 *(percent(row[name]) for name in ("window_limited", "window_closed", "idle", "stalled")),
-                number(row["flight_max_bytes"] / 1e3),
+                number(None if row["flight_max_bytes"] is None else row["flight_max_bytes"] / 1e3),
             ]
-            for row in limits(trace).head(most * 4).iter_rows(named=True)
+            for row in rows.head(most).iter_rows(named=True)
         ],
         most=most,
+        total=rows.height,
+        where=kept.format("flows.parquet"),
         note="Window: of the receiver. Nothing to send: all was acknowledged. What is left is the sender's "
         "own window, its pace, or the path.",
     )
 
 
-def _gaps(trace: Trace, most: int) -> Table:
+def _gaps(trace: Trace, most: int, kept: str) -> Table:
     flows = trace.flows().select("flow", "name")
     rows = flows.join(gap_quantiles(trace), on="flow", maintain_order="left")
     return Table(
@@ -222,16 +236,23 @@ def _gaps(trace: Trace, most: int) -> Table:
         [
             [row["name"], number(row["gaps"])]
             + [number(row[name] / 1e6) for name in ("least_ps", "median_ps", "p99_ps", "most_ps")]
-            for row in rows.head(most * 4).iter_rows(named=True)
+            for row in rows.head(most).iter_rows(named=True)
         ],
         most=most,
-        where="tables/gaps.parquet",
+        total=rows.height,
+        where=kept.format("gaps.parquet"),
     )
 
 
-def _repeats(trace: Trace) -> Table:
+def _repeats(trace: Trace, kept: str) -> Table:
     table = trace["repeats"]
-    heavy = table.group_by("flow").agg(total=pl.col("segments").sum()).sort("total", descending=True).head(10)
+    order = ["total", "flow"]
+    heavy = (
+        table.group_by("flow")
+        .agg(total=pl.col("segments").sum())
+        .sort(order, descending=[True, False])
+        .head(_REPEATED)
+    )
     return Table(
         "How often segments were sent again",
         [
@@ -250,12 +271,13 @@ def _repeats(trace: Trace) -> Table:
             for row in table.join(heavy, on="flow", how="semi").sort("flow", "times").iter_rows(named=True)
         ],
         most=40,
-        where="tables/repeats.parquet",
+        total=table.height,
+        where=kept.format("repeats.parquet"),
         note="For nothing: the receiver said that it had the data (DSACK).",
     )
 
 
-def _streams(trace: Trace) -> Table:
+def _streams(trace: Trace, kept: str) -> Table:
     return Table(
         "Probe streams by shape",
         [
@@ -275,7 +297,7 @@ def _streams(trace: Trace) -> Table:
             ]
             for row in stream_shapes(trace).iter_rows(named=True)
         ],
-        where="tables/p_streams.parquet",
+        where=kept.format("p_streams.parquet"),
     )
 
 

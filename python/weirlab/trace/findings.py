@@ -7,10 +7,11 @@ Each detector looks at one direction of a TCP connection and says nothing, or on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import polars as pl
 
+from weirlab.trace.capture import capture_findings
 from weirlab.trace.directions import (
     EVIDENCE,
     LIMITED,
@@ -24,11 +25,11 @@ from weirlab.trace.directions import (
     near_receiver,
     rate_text,
 )
-from weirlab.trace.losses import lossy_path, queue_overflow
-from weirlab.trace.model import KNOWN_LINKS, Finding, Trace
+from weirlab.trace.losses import common_rtt_ps, lossy_path, queue_overflow
+from weirlab.trace.model import Finding, Trace
 from weirlab.trace.probing import probing_findings
 
-__all__ = ["FLOWS", "KINDS", "LEAST_PACKETS", "LONGEST_PS", "diagnose", "judged"]
+__all__ = ["FLOWS", "KINDS", "LEAST_PACKETS", "diagnose", "judged"]
 
 KINDS = (
     "window-limited",
@@ -37,6 +38,7 @@ KINDS = (
     "bufferbloat",
     "stalls",
     "application-limited",
+    "sender-limited",
     "ack-compression",
     "reordering",
     "spurious-retransmissions",
@@ -48,13 +50,17 @@ FLOWS = 100
 """Directions that are judged: those with most bytes."""
 LEAST_PACKETS = 50
 """Packets with data below which a direction is not judged: shares of fewer mean nothing."""
-LONGEST_PS = (2**64 - 1) // 4
-"""Time that is told apart from the first frame on."""
 _WINDOW_USED = 0.8
 """There, a window is taken for the limit when a round trip's bytes fill this share of it."""
 _STANDING_PS = 5e9
 """RFC 8289, section 4.2: a queue that stands above 5 ms is bad in any network with round trips of 100 ms."""
 _STANDING_SHARE = 0.5
+_FLAT, _FLAT_SHARE = 0.85, 0.8
+"""A sender that keeps the same in flight has at least this share of the most in so many of the intervals."""
+_FLAT_LEAST = 10
+_NO_QUEUE, _NO_QUEUE_PS = 0.25, 1e9
+"""Round trips that grow by less than this share of the least, or by a millisecond, tell of no queue."""
+_NO_LOSS = 0.001
 _COMPRESSED = 0.02
 _COMPRESSIONS = 3
 _STALLED_NOTICE, _STALLED_PROBLEM = 0.02, 0.1
@@ -65,7 +71,7 @@ _SPURIOUS_LEAST = 5
 
 def diagnose(trace: Trace) -> list[Finding]:
     """Everything that is found: problems first, then by bytes of the flow."""
-    found = list(_capture(trace))
+    found = list(capture_findings(trace))
     for row in judged(trace).iter_rows(named=True):
         by_series = (detector(trace, row) for detector in _BY_SERIES)
         by_counts = (detector(row) for detector in _BY_COUNTS)
@@ -78,117 +84,6 @@ def judged(trace: Trace) -> pl.DataFrame:
     """The directions that general findings are looked for in: rows of `Trace.flows`."""
     enough = (pl.col("protocol") == 6) & (pl.col("data_packets") >= LEAST_PACKETS)
     return trace.flows().filter(enough).head(FLOWS)
-
-
-def _capture(trace: Trace) -> Iterator[Finding]:
-    """What makes the trace itself doubtful."""
-    facts = trace.facts
-    if facts["ending"] != "whole":
-        yield Finding(
-            "capture-not-whole",
-            "notice",
-            "The file ends early",
-            f"{facts['ending']}; {facts['frames']:,} frames before it were read.",
-        )
-    if facts["unknown_link_frames"]:
-        links = (
-            trace["interfaces"]
-            .filter(~pl.col("link").is_in(KNOWN_LINKS))
-            .get_column("link")
-            .unique(maintain_order=True)
-        )
-        yield Finding(
-            "capture-not-understood",
-            "notice",
-            "Some frames were not looked into",
-            f"{facts['unknown_link_frames']:,} of {facts['frames']:,} frames begin with what is not known "
-            f"here: {', '.join(links)}.",
-            values={"unknown_link_frames": float(facts["unknown_link_frames"])},
-        )
-    if facts["unstamped_frames"]:
-        yield Finding(
-            "capture-without-stamps",
-            "problem",
-            "Frames have no stamps",
-            f"{facts['unstamped_frames']:,} of {facts['frames']:,} frames stand in simple packet blocks, "
-            "which have no room for a time: rates, round trips and gaps are worth nothing, counts hold.",
-            values={"unstamped_frames": float(facts["unstamped_frames"])},
-        )
-    if facts["end_ps"] >= LONGEST_PS:
-        yield Finding(
-            "capture-too-long",
-            "problem",
-            "Stamps jump ahead",
-            f"They reach {LONGEST_PS / 86_400e12:.0f} days and more beyond the first, and later ones are "
-            "taken for that: times, rates and round trips there are worth nothing, counts hold. A clock that "
-            "was set within the capture does this; 'editcap' of Wireshark cuts off the frames before.",
-            values={"end_ps": float(facts["end_ps"])},
-        )
-    yield from _copies(trace)
-    lost = trace["interfaces"].get_column("lost_frames").sum()
-    unseen = trace["flows"].get_column("unseen_bytes").sum()
-    if lost or unseen:
-        yield Finding(
-            "capture-lost-frames",
-            "problem",
-            "The capture itself lost frames",
-            f"The capturing program counted {lost:,} lost frames; {unseen:,} bytes were acknowledged that "
-            "the trace does not show. Counts of losses and gaps are too low or too high by as much.",
-            values={"lost_frames": float(lost), "unseen_bytes": float(unseen)},
-        )
-    if facts["backward_stamps"] > 0.001 * facts["frames"]:
-        yield Finding(
-            "capture-out-of-order",
-            "notice",
-            "Stamps go back",
-            f"{facts['backward_stamps']:,} frames have an earlier stamp than the one before: several "
-            "interfaces or queues were merged. 'reordercap' of Wireshark sorts such a file.",
-            values={"backward_stamps": float(facts["backward_stamps"])},
-        )
-
-
-def _copies(trace: Trace) -> Iterator[Finding]:
-    """Packets that the trace holds more than once, and segments that it holds as one."""
-    flows = trace["flows"]
-    points = trace["points"]
-    elsewhere = int(flows.get_column("elsewhere_packets").sum())
-    if elsewhere:
-        judged = points.filter(pl.col("judged") == 1)
-        names = ", ".join(judged.get_column("point").unique(maintain_order=True).to_list())
-        most = max(points.group_by("flow").len().get_column("len").to_list())
-        connections = (points.get_column("flow") // 2).n_unique()
-        yield Finding(
-            "capture-of-several-points",
-            "notice",
-            f"Connections were captured at {most} points",
-            f"{connections:,} of them, judged near the sender of most data (at {names}); {elsewhere:,} "
-            "packets that were taken at the other points are left out.",
-            values={"elsewhere_packets": float(elsewhere), "connections": float(connections)},
-            evidence=points.head(EVIDENCE).to_dicts(),
-        )
-    copies = int(flows.get_column("copies").sum())
-    if copies:
-        yield Finding(
-            "capture-with-copies",
-            "notice",
-            "Packets stand in the capture more than once",
-            f"{copies:,} packets came again with the same identification and numbers at one interface: "
-            "copies of a file that was merged, of a mirror port, or of a network that doubles packets. The "
-            "first counts. Where they were taken at several points, round trips are too short by the way "
-            "between.",
-            values={"copies": float(copies)},
-        )
-    joined = flows.filter(pl.col("segments") > pl.col("data_packets"))
-    if not joined.is_empty():
-        captured, wire = (int(joined.get_column(name).sum()) for name in ("data_packets", "segments"))
-        yield Finding(
-            "capture-of-joined-segments",
-            "notice",
-            "The host joined segments",
-            f"{captured:,} captured packets with data stand for about {wire:,} on the wire, which a card "
-            "cuts or joins (TSO, GRO). Shares of losses count those on the wire.",
-            values={"data_packets": float(captured), "segments": float(wire)},
-        )
 
 
 def _window_limited(trace: Trace, row: Row) -> Finding | None:
@@ -237,6 +132,44 @@ def _application_limited(row: Row) -> Finding | None:
         "a round trip each time, or what it had sent last was less than a full segment. The network was not "
         "asked for more.",
         {"idle_ratio": row["idle_ps"] / active_ps(row), "application_ratio": share},
+    )
+
+
+def _sender_limited(trace: Trace, row: Row) -> Finding | None:
+    """The sender kept the same amount in flight, though neither window nor losses nor a queue stopped it."""
+    active = active_ps(row)
+    least, most = row["rtt_min_ps"], common_rtt_ps(trace["rtts"], row["flow"])
+    if not active or least is None or most is None or near_receiver(row):
+        return None
+    if max(row["window_limited_ps"] / active, application_ratio(row)) >= LIMITED:
+        return None
+    if row["retransmitted_segments"] >= _NO_LOSS * row["segments"] or not row["handshake_ps"]:
+        return None
+    if most - least > max(_NO_QUEUE * least, _NO_QUEUE_PS):
+        return None
+    # The first and the last interval are none that the flow fills.
+    rows = trace["intervals"].filter((pl.col("flow") == row["flow"]) & (pl.col("flight_max_bytes") > 0))
+    rows = rows.slice(1, max(rows.height - 2, 0))
+    if rows.height < _FLAT_LEAST:
+        return None
+    flight = float(rows.select(pl.col("flight_max_bytes").max()).item())
+    share = float(rows.select((pl.col("flight_max_bytes") >= _FLAT * flight).mean()).item())
+    window = rows.select(pl.col("window_min_bytes").median()).item()
+    if share < _FLAT_SHARE:
+        return None
+    room = "" if window is None else f", less than the receiver's window of {bytes_text(window)}"
+    return finding_of(
+        row,
+        "sender-limited",
+        "notice",
+        "Limited by the sender",
+        f"In {share:.0%} of the intervals it had the same in flight, up to {bytes_text(flight)}{room}. "
+        f"Hardly anything was lost, and most round trips lay between {ms_text(least)} and "
+        f"{ms_text(most)}, so "
+        "that no queue was in the way. Its send buffer holds no more, or its own pace, or that of its "
+        f"congestion control, is slower than the path: {rate_text(row['goodput_bps'])}.",
+        {"flight_bytes": flight, "flat_ratio": share},
+        interval_rows(rows, "flight_max_bytes", "window_min_bytes", "rtt_max_ps"),
     )
 
 
@@ -367,6 +300,7 @@ _BY_SERIES: Sequence[Callable[[Trace, Row], Finding | None]] = (
     queue_overflow,
     _bufferbloat,
     _stalls,
+    _sender_limited,
 )
 _BY_COUNTS: Sequence[Callable[[Row], Finding | None]] = (
     _application_limited,

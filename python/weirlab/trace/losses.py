@@ -19,7 +19,7 @@ from weirlab.trace.directions import (
 )
 from weirlab.trace.model import Finding, Trace
 
-__all__ = ["lossy_path", "queue_overflow"]
+__all__ = ["common_rtt_ps", "lossy_path", "queue_overflow"]
 
 _LOSS_NOTICE, _LOSS_PROBLEM = 0.001, 0.01
 """Shares of packets sent again. At 1 % the square-root formula allows 12 segments per round trip."""
@@ -115,7 +115,7 @@ def _losses(trace: Trace, row: Row) -> tuple[pl.DataFrame, pl.DataFrame]:
     """
     rows = trace["recoveries"].filter(pl.col("flow") == row["flow"])
     before = rows.get_column("rtt_ps").max()
-    least, most = row["rtt_min_ps"], _quantile_ps(trace["rtts"], row["flow"])
+    least, most = row["rtt_min_ps"], common_rtt_ps(trace["rtts"], row["flow"])
     if most is not None and isinstance(before, float):
         most = max(most, before)
     if least is None or most is None or near_receiver(row):
@@ -129,7 +129,7 @@ def _losses(trace: Trace, row: Row) -> tuple[pl.DataFrame, pl.DataFrame]:
     return rows.filter(~full), rows.filter(full)
 
 
-def _quantile_ps(bins: pl.DataFrame, flow: int) -> float | None:
+def common_rtt_ps(bins: pl.DataFrame, flow: int) -> float | None:
     """The 95 % quantile of the round trips of a direction."""
     mine = bins.filter((pl.col("flow") == flow) & (pl.col("source") == "ack")).sort("low_ps")
     if mine.is_empty():

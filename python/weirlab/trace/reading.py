@@ -13,10 +13,13 @@ from weirlab.errors import InputError, WeirlabError
 from weirlab.records import save_tables
 from weirlab.trace.model import Trace
 
-__all__ = ["DETAILED", "load_trace", "read_trace", "save_trace"]
+__all__ = ["CONNECTIONS", "DETAILED", "load_trace", "read_trace", "save_trace"]
 
 DETAILED = 6
 """Connections whose packets are told one by one: those with most bytes."""
+
+CONNECTIONS = 1 << 18
+"""Connections that are told apart."""
 
 Watch = Callable[[int, int], object]
 
@@ -28,6 +31,7 @@ def read_trace(
     detailed: int = DETAILED,
     stream_packets: int | None = None,
     link_rate_bps: int | None = None,
+    connections: int = CONNECTIONS,
     watch: Watch | None = None,
 ) -> Trace:
     """Read a capture: pcap, pcapng or ERF, as its content says.
@@ -35,8 +39,9 @@ def read_trace(
     ``every_ps`` is the length of an interval of the series [ps]. The packets of the ``detailed`` connections
     with most payload are told one by one; a capture with more than two million rows of such packets and
     acknowledgments is read a second time for them. ``stream_packets`` and ``link_rate_bps`` [bit/s] help to
-    tell probe streams; both are found out where they are not given. ``watch(done, total)`` is told how far
-    the reading has come [bytes].
+    tell probe streams; both are found out where they are not given. At most ``connections`` are told apart,
+    each of which takes about 4 kB of memory; packets of later ones are only counted. ``watch(done, total)``
+    is told how far the reading has come [bytes].
 
     Raises InputError with the file when it is no capture, and WeirlabError when it cannot be read.
     """
@@ -52,6 +57,7 @@ def read_trace(
             detailed=detailed,
             stream_packets=stream_packets,
             link_rate_bps=link_rate_bps,
+            connections=connections,
             watch=watch,
         )
     except ValueError as error:

@@ -17,7 +17,7 @@ def limits(trace: Trace) -> pl.DataFrame:
     Columns: `flow`, `name`, `window_limited` (less than a segment of the receiver's window was free),
     `window_closed` (it was 0), `idle` (all was acknowledged and the application sent nothing), `stalled`
     (nothing moved though data was outstanding), each in [0, 1] or null where nothing lasted; and
-    `flight_max_bytes`. Shares may overlap.
+    `flight_max_bytes`, null where no acknowledgment was seen. Shares may overlap.
     """
     stalled = trace["stalls"].group_by("flow").agg(stalled_ps=pl.col("length_ps").sum())
     active = pl.col("active_s") * 1e12
@@ -35,7 +35,7 @@ def limits(trace: Trace) -> pl.DataFrame:
             "flow",
             "name",
             *(pl.when(active > 0).then((ps / active).clip(0, 1)).alias(name) for name, ps in share.items()),
-            "flight_max_bytes",
+            pl.when(pl.col("acked_bytes") > 0).then("flight_max_bytes"),
         )
     )
 

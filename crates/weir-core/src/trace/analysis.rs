@@ -6,15 +6,20 @@ use std::io::Read;
 use hashbrown::HashTable;
 
 use super::capture::{Capture, Link, Record, Stamp, TraceError};
-use super::connection::{At, Did, Events, Log, Tcp};
+use super::connection::{At, Did, Events, Log, TIMEOUT_PS, Tcp};
+use super::detail::Detail;
 use super::fragments::Fragments;
+use super::hash::fold;
+use super::life::Life;
 use super::packet::{Address, Dissected, Packet, Part, Transport, dissect};
-use super::points::{Choices, Copies, Point, Points};
+use super::points::{Before, Choices, Copies, Point, Points};
 use super::segment::Segment;
 use super::series::Series;
 use super::side::{Kind, Side};
-use crate::rng::mix;
-use crate::units::Span;
+use crate::units::{PS_PER_S, Span};
+
+/// Time in which no sender uses an identification for another datagram that looks the same.
+const SHORT_PS: u64 = PS_PER_S;
 
 /// What is looked at, and how much is kept.
 #[derive(Clone, Debug)]
@@ -40,7 +45,7 @@ impl Default for Options {
             every: Span::from_ms(100),
             detail: Told::Only(Vec::new()),
             detail_rows: 1 << 20,
-            connections: 1 << 20,
+            connections: 1 << 18,
             series_rows: 1 << 23,
             choices: Choices::default(),
         }
@@ -66,16 +71,19 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// The same for both directions.
-    fn ordered(self) -> Key {
-        if self.from <= self.to { self } else { Key { from: self.to, to: self.from, protocol: self.protocol } }
+    /// Whether `other` is the same, or that of the other direction.
+    #[inline]
+    fn is_of(&self, other: &Key) -> bool {
+        *self == *other || (self.from, self.to, self.protocol) == (other.to, other.from, other.protocol)
     }
 
-    fn hash(self) -> u64 {
-        let word = |(address, port): (Address, u16)| {
-            mix(address.0 as u64 ^ mix((address.0 >> 64) as u64 ^ u64::from(port) << 40))
-        };
-        mix(word(self.from) ^ word(self.to).rotate_left(1) ^ u64::from(self.protocol))
+    /// The same for both directions.
+    #[inline]
+    fn hash(&self) -> u64 {
+        let end =
+            |(address, port): (Address, u16)| fold(address.0 as u64, (address.0 >> 64) as u64 ^ u64::from(port) << 40);
+        let (from, to) = (end(self.from), end(self.to));
+        fold(from.wrapping_add(to), from ^ to ^ u64::from(self.protocol))
     }
 }
 
@@ -86,36 +94,13 @@ pub(crate) struct Connection {
     pub(crate) key: Key,
     pub(crate) sides: [Side; 2],
     pub(crate) tcp: Option<Tcp>,
+    pub(crate) life: Life,
     /// Where its packets were captured.
     pub(crate) points: Points,
+    /// Where packets of each direction are left out.
+    spare: Option<Box<[Vec<Point>; 2]>>,
     /// Place in `details`, if its packets are told one by one.
     detail: Option<usize>,
-}
-
-/// One data packet of a connection that is told in detail.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DataRow {
-    pub(crate) t_ps: u64,
-    pub(crate) seq: u64,
-    pub(crate) payload_bytes: u32,
-    pub(crate) frame_bytes: u32,
-    pub(crate) kind: Kind,
-}
-
-/// One acknowledgment of such a connection.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AckRow {
-    pub(crate) t_ps: u64,
-    pub(crate) ack: u64,
-    pub(crate) edge: Option<u64>,
-}
-
-/// The packets of one direction.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Detail {
-    pub(crate) data: Vec<DataRow>,
-    pub(crate) acks: Vec<AckRow>,
-    pub(crate) left_out: u64,
 }
 
 /// Counts of the whole trace.
@@ -132,6 +117,7 @@ pub(crate) struct Totals {
     pub(crate) malformed: u64,
     pub(crate) fragments: u64,
     pub(crate) backward: u64,
+    pub(crate) backward_most_ps: u64,
     pub(crate) untracked: u64,
     pub(crate) end_ps: u64,
 }
@@ -224,13 +210,13 @@ impl Analysis {
         if !self.options.choices.is_empty() {
             return Choices::default();
         }
-        let choose = |connection: &Connection| {
+        let spare = |connection: &Connection| {
             let heavy = |side: &Side| side.counts.payload_bytes;
-            connection.points.choose(usize::from(heavy(&connection.sides[1]) > heavy(&connection.sides[0])))
+            connection.points.spare(usize::from(heavy(&connection.sides[1]) > heavy(&connection.sides[0])))
         };
-        let found = (0u32..).zip(&self.connections).filter(|(_, connection)| connection.points.0.len() > 1);
+        let found = (0u32..).zip(&self.connections).filter(|(_, connection)| connection.points.seen.len() > 1);
         let chosen = found.filter_map(|(place, connection)| {
-            choose(connection).map(|chosen| (place, (connection.points.clone(), chosen)))
+            spare(connection).map(|spare| (place, (connection.points.clone(), spare)))
         });
         Choices(chosen.collect())
     }
@@ -250,7 +236,11 @@ impl Analysis {
         let origin = *self.origin.get_or_insert(record.stamp);
         let now = record.stamp.since(origin).min(u64::MAX / 4);
         let totals = &mut self.totals;
-        totals.backward += u64::from(now < self.now || record.stamp < origin);
+        if now < self.now || record.stamp < origin {
+            totals.backward += 1;
+            let back_ps = (self.now - now).saturating_add(origin.since(record.stamp));
+            totals.backward_most_ps = totals.backward_most_ps.max(back_ps);
+        }
         self.now = now;
         totals.end_ps = totals.end_ps.max(now);
         totals.frames += 1;
@@ -265,7 +255,7 @@ impl Analysis {
         match dissect(record) {
             Dissected::Ip(packet) => {
                 totals.ip_packets += 1;
-                self.on_packet(now, record.frame_bytes, &packet, Point::of(record));
+                self.on_packet(now, record.frame_bytes, &packet, Point::of(record, packet.vlans));
             }
             Dissected::NotIp => {
                 totals.not_ip += 1;
@@ -277,15 +267,17 @@ impl Analysis {
     }
 
     fn on_packet(&mut self, now: u64, frame_bytes: u32, packet: &Packet, point: Point) {
+        let put_together;
         let (whole, ports) = match packet.part {
-            Part::Whole => (Some(packet.transport), packet.transport),
+            Part::Whole => (Some(&packet.transport), &packet.transport),
             Part::Fragment { .. } => {
                 self.totals.fragments += 1;
-                self.fragments.take(packet)
+                put_together = self.fragments.take(packet);
+                (put_together.0.as_ref(), &put_together.1)
             }
         };
-        let (from, to) = match ports {
-            Transport::Tcp(segment) => (segment.from, segment.to),
+        let (from, to) = match *ports {
+            Transport::Tcp(ref segment) => (segment.from, segment.to),
             Transport::Udp { from, to, .. } => (from, to),
             Transport::Other => (0, 0),
         };
@@ -298,16 +290,21 @@ impl Analysis {
         // Between equal ends there is no telling directions apart.
         let from = usize::from(key.from != connection.key.from);
         let flows = [place * 2, place * 2 + 1];
+        if let Some(Transport::Tcp(segment)) = whole {
+            connection.life.note(from, segment);
+        }
+        if connection.spare.as_ref().is_some_and(|spare| spare[from].contains(&point)) {
+            connection.sides[from].counts.elsewhere += 1;
+            return;
+        }
+        let before = self.copies.again(now, (place, from), packet, point, &mut connection.points);
+        if before.is_some_and(|before| connection.is_copy(from, packet, before)) {
+            let counts = &mut connection.sides[from].counts;
+            counts.copies += 1;
+            counts.duplicates += u64::from(takes_numbers(packet));
+            return;
+        }
         let side = &mut connection.sides[from];
-        if self.options.choices.leave_out(place, from, point) {
-            side.counts.elsewhere += 1;
-            return;
-        }
-        if self.copies.again((place, from), packet, point, &mut connection.points) {
-            side.counts.copies += 1;
-            side.counts.duplicates += u64::from(takes_numbers(packet));
-            return;
-        }
         side.counts.packets += 1;
         side.counts.frame_bytes += u64::from(frame_bytes);
         side.counts.ip_bytes += u64::from(packet.ip_bytes);
@@ -319,15 +316,15 @@ impl Analysis {
         row.frame_bytes += u64::from(frame_bytes);
         let Some(transport) = whole else { return };
         let mut did = Did::default();
-        let payload = match transport {
-            Transport::Tcp(segment) => {
+        let payload = match *transport {
+            Transport::Tcp(ref segment) => {
                 let tcp = connection.tcp.get_or_insert_default();
                 let counts = &mut connection.sides[from].counts;
                 counts.syn += u64::from(segment.has(super::Segment::SYN));
                 counts.fin += u64::from(segment.has(super::Segment::FIN));
                 counts.rst += u64::from(segment.has(super::Segment::RST));
                 let at = At { now, from, flows };
-                did = tcp.on_segment(at, &segment, packet.id, &mut connection.sides, &mut self.log);
+                did = tcp.on_segment(at, segment, packet.id, &mut connection.sides, &mut self.log);
                 segment.payload
             }
             Transport::Udp { payload, .. } => {
@@ -371,16 +368,15 @@ impl Analysis {
     }
 
     /// The number of the connection, which is made when it is new; `None` when there are too many.
-    fn find(&mut self, key: Key, transport: Option<Transport>) -> Option<u32> {
-        let ordered = key.ordered();
-        let hash = ordered.hash();
+    fn find(&mut self, key: Key, transport: Option<&Transport>) -> Option<u32> {
+        let hash = key.hash();
         let connections = &self.connections;
-        let found = self.table.find(hash, |&place| connections[place as usize].key.ordered() == ordered).copied();
+        let found = self.table.find(hash, |&place| connections[place as usize].key.is_of(&key)).copied();
         if let Some(place) = found {
             let connection = &connections[place as usize];
             let from = usize::from(key.from != connection.key.from);
-            let anew = match (transport, &connection.tcp) {
-                (Some(Transport::Tcp(segment)), Some(tcp)) => tcp.begins_anew(from, &segment),
+            let anew = match transport {
+                Some(Transport::Tcp(segment)) => connection.life.begins_anew(from, segment),
                 _ => false,
             };
             if !anew {
@@ -403,7 +399,9 @@ impl Analysis {
             key,
             sides: Default::default(),
             tcp: None,
+            life: Life::default(),
             points: Points::default(),
+            spare: self.options.choices.of(place),
             detail,
         });
         match found {
@@ -414,7 +412,7 @@ impl Analysis {
             }
             None => {
                 let connections = &self.connections;
-                self.table.insert_unique(hash, place, |&place| connections[place as usize].key.ordered().hash());
+                self.table.insert_unique(hash, place, |&place| connections[place as usize].key.hash());
             }
         }
         Some(place)
@@ -436,34 +434,36 @@ impl Analysis {
     }
 }
 
-/// Whether a packet has data, or takes a sequence number like data.
-fn takes_numbers(packet: &Packet) -> bool {
-    match packet.transport {
-        Transport::Tcp(segment) => segment.payload > 0 || segment.has(Segment::SYN) || segment.has(Segment::FIN),
-        Transport::Udp { payload, .. } => payload > 0,
-        Transport::Other => false,
+impl Connection {
+    /// Whether a packet of side `from` that was seen at this point before is a copy, and was not sent again. Where the sender
+    /// counts its packets, their identifications tell. Else time does: what was lost is asked for a round trip later at
+    /// the earliest. Acknowledgments alike follow each other faster, but say more of what came where they may; a RST answers
+    /// each segment.
+    fn is_copy(&self, from: usize, packet: &Packet, before: Before) -> bool {
+        let ids = self.sides[from].ids;
+        if let Some(id) = packet.id.filter(|_| ids.are_apart()) {
+            // Numbers of TCP do not come again so soon.
+            let is_new = ids.is_new(id).unwrap_or(before.passed_ps >= SHORT_PS);
+            return matches!(packet.transport, Transport::Tcp(_)) || !is_new;
+        }
+        let (Transport::Tcp(segment), Some(tcp)) = (&packet.transport, &self.tcp) else { return false };
+        if segment.has(Segment::RST) || segment.length() == 0 && (segment.cut || tcp.sack != [true; 2]) {
+            return false;
+        }
+        let round_trip = match tcp.round_trip_ps(&self.sides) {
+            Some(round_trip) => round_trip,
+            None if before.routed || segment.has(Segment::SYN) => TIMEOUT_PS,
+            None => return false,
+        };
+        before.passed_ps < round_trip / 2
     }
 }
 
-impl Detail {
-    /// Adds a packet with data; returns how many rows that made.
-    fn tell_data(&mut self, now: u64, payload: u32, frame_bytes: u32, did: Did, most: usize) -> usize {
-        let Some((kind, seq)) = did.data.filter(|_| payload > 0) else { return 0 };
-        if self.data.len() >= most {
-            self.left_out += 1;
-            return 0;
-        }
-        self.data.push(DataRow { t_ps: now, seq, payload_bytes: payload, frame_bytes, kind });
-        1
-    }
-
-    /// Adds an acknowledgment; returns how many rows that made.
-    fn tell_ack(&mut self, now: u64, did: Did, most: usize) -> usize {
-        let Some((ack, edge)) = did.ack else { return 0 };
-        if self.acks.len() >= most {
-            return 0;
-        }
-        self.acks.push(AckRow { t_ps: now, ack, edge });
-        1
+/// Whether a packet has data, or takes a sequence number like data.
+fn takes_numbers(packet: &Packet) -> bool {
+    match packet.transport {
+        Transport::Tcp(ref segment) => segment.payload > 0 || segment.has(Segment::SYN) || segment.has(Segment::FIN),
+        Transport::Udp { payload, .. } => payload > 0,
+        Transport::Other => false,
     }
 }

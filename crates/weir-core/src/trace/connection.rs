@@ -5,11 +5,9 @@ use super::series::Series;
 use super::side::{Data, Kind, Sender, Side};
 
 /// Shortest minimum retransmission timeout in common use, ps (Linux: 200 ms); a little less, as clocks tick.
-const TIMEOUT_PS: u64 = 190_000_000_000;
+pub(crate) const TIMEOUT_PS: u64 = 190_000_000_000;
 /// Silences below this are not called stalls, ps: timers and schedulers of hosts are no better.
 const STALL_PS: u64 = 10_000_000_000;
-/// Bytes of the timestamps option with its padding. Source: RFC 7323, appendix A.
-const TIMESTAMPS_BYTES: u32 = 12;
 /// Most rows of events that are kept for a whole trace.
 pub(crate) const MOST_EVENTS: usize = 1 << 18;
 
@@ -101,7 +99,6 @@ pub(crate) struct Tcp {
     pub(crate) handshake_ps: Option<u64>,
     /// The side that sent the SYN.
     pub(crate) client: Option<usize>,
-    initial: [Option<u32>; 2],
     /// Of the SYN of each side, if it was seen; none where it did not offer to scale windows.
     shifts: [Option<Option<u8>>; 2],
     pub(crate) mss: [Option<u16>; 2],
@@ -110,23 +107,9 @@ pub(crate) struct Tcp {
     /// The last window of each side, not scaled.
     windows: [Option<u16>; 2],
     recovering: [Option<Recovery>; 2],
-    ended: bool,
 }
 
 impl Tcp {
-    /// Whether `segment` of side `from` begins another connection between the same ports: a SYN with another number.
-    pub(crate) fn begins_anew(&self, from: usize, segment: &Segment) -> bool {
-        segment.has(Segment::SYN)
-            && !segment.has(Segment::ACK)
-            && (self.initial[from].is_some_and(|initial| initial != segment.seq)
-                || self.initial[from].is_none() && self.ended)
-    }
-
-    /// Whether the connection was reset, or closed from both sides.
-    pub(crate) fn ended(&self) -> bool {
-        self.ended
-    }
-
     /// The least time of a whole round trip, as far as it is known.
     pub(crate) fn round_trip_ps(&self, sides: &[Side; 2]) -> Option<u64> {
         let half = |side: &Side| side.tcp.as_ref().and_then(|sender| sender.rtt.min_ps);
@@ -148,6 +131,8 @@ impl Tcp {
     ) -> Did {
         let At { now, from, .. } = at;
         let step = sides[from].ids.step(id);
+        let apart = sides[from].ids.are_apart();
+        let (id, step) = (id.filter(|_| apart), step.filter(|_| apart));
         self.greet(now, from, segment);
         self.pass_time(now, sides);
         let round_trip = self.round_trip_ps(sides);
@@ -171,8 +156,6 @@ impl Tcp {
             did.ack = Some(self.take_ack(at, segment, sides, log));
         }
         self.windows[from] = Some(segment.window);
-        let both = sides[0].counts.fin > 0 && sides[1].counts.fin > 0;
-        self.ended |= segment.has(Segment::RST) || both;
         self.last_ps = now;
         did
     }
@@ -187,7 +170,6 @@ impl Tcp {
             }
             return;
         }
-        self.initial[from] = Some(segment.seq);
         self.mss[from] = segment.mss.or(self.mss[from]);
         if segment.window_shift.is_some() || !segment.cut {
             self.shifts[from] = Some(segment.window_shift);
@@ -234,10 +216,10 @@ impl Tcp {
     }
 
     /// Payload of a full segment like `segment`, where the handshake was seen. Source: RFC 9293, section 3.7.1. Options are
-    /// no part of it, but leave less room.
+    /// no part of it, but leave less room: those of time stamps, or with data in both directions of blocks, too.
     fn full_payload(&self, segment: &Segment) -> Option<u32> {
         let mss = self.mss[0].zip(self.mss[1]).map(|(one, other)| u32::from(one.min(other)))?;
-        let options = if segment.timestamps.is_some() { TIMESTAMPS_BYTES } else { 0 };
+        let options = segment.header.saturating_sub(Segment::LEAST_HEADER);
         Some(mss.saturating_sub(options)).filter(|&full| full > 0)
     }
 
@@ -412,7 +394,9 @@ impl Tcp {
         if silence.length_ps < STALL_PS {
             return;
         }
-        let Some(side) = [from, 1 - from].into_iter().find(|&side| before[side] > 0) else { return };
+        // Where only one direction was captured, all its data is outstanding.
+        let waits = |side: &usize| before[*side] > 0 && sides[1 - side].counts.packets > 0;
+        let Some(side) = [from, 1 - from].into_iter().find(waits) else { return };
         let Some(sender) = &sides[side].tcp else { return };
         let rtt = silence.round_trip.unwrap_or(0).max(sender.smoothed.mean_ps().unwrap_or(0));
         let timeout = sender.smoothed.timeout_ps(TIMEOUT_PS).unwrap_or(TIMEOUT_PS);

@@ -74,7 +74,7 @@ impl Fragments {
 /// The transport header of the first fragment with the payload of the whole datagram of `total` bytes.
 fn whole(first: Transport, total: u32) -> Transport {
     match first {
-        Transport::Udp { from, to, .. } => Transport::Udp { from, to, payload: total.saturating_sub(8) },
+        Transport::Udp { from, to, .. } => Transport::Udp { from, to, payload: total.saturating_sub(8), content: 0 },
         Transport::Tcp(mut segment) => {
             segment.payload = total.saturating_sub(segment.header);
             Transport::Tcp(segment)

@@ -5,7 +5,7 @@
 //! they do not, and each is named after its shape. Source: Rapid UDP, (4) I and II: gaps that fail to fall
 //! exponentially, some extremely large and some extremely small.
 
-use super::analysis::DataRow;
+use super::detail::DataRow;
 use super::side::Kind;
 use super::tables::StreamOptions;
 use crate::units::PS_PER_S;

@@ -8,6 +8,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::capture::{Link, Record};
 use super::erf;
+use super::hash::fold;
 use super::segment::Segment;
 use super::window::{Order, u16_at, u32_at};
 
@@ -54,6 +55,8 @@ pub enum Transport {
         to: u16,
         /// Bytes of payload.
         payload: u32,
+        /// Hash of its checksum and of the beginning of its payload.
+        content: u32,
     },
     /// Another protocol, or one whose header was not kept.
     Other,
@@ -90,6 +93,10 @@ pub struct Packet {
     pub id: Option<u16>,
     /// Bits of explicit congestion notification: 0 none, 1 and 2 capable, 3 congestion experienced.
     pub ecn: u8,
+    /// Routers that it may still pass.
+    pub hops: u8,
+    /// Numbers of the VLANs of its frame, 12 bits each, the innermost in the lowest; 0 is none.
+    pub vlans: u32,
     /// Bytes of the IP packet.
     pub ip_bytes: u32,
     /// Which part of a datagram it is.
@@ -137,8 +144,8 @@ fn by_link(link: Link, bytes: &[u8], frame_bytes: u32, depth: u8) -> Dissected {
             0x0057 => (0x86dd, 4),
             kind => (kind, 4),
         },
-        Link::Loopback => return internet(bytes, 4, frame_bytes),
-        Link::Raw => return internet(bytes, 0, frame_bytes),
+        Link::Loopback => return internet(bytes, 4, frame_bytes, 0),
+        Link::Raw => return internet(bytes, 0, frame_bytes, 0),
         Link::Erf if depth == 0 => {
             let Some(head) = erf::inner(bytes) else { return Dissected::Malformed };
             return match bytes.get(head.skip..) {
@@ -153,13 +160,15 @@ fn by_link(link: Link, bytes: &[u8], frame_bytes: u32, depth: u8) -> Dissected {
 
 /// Look past VLAN tags, and past LLC with SNAP.
 fn by_ethertype(bytes: &[u8], mut kind: u16, mut place: usize, frame_bytes: u32) -> Dissected {
+    let mut vlans = 0;
     loop {
         match kind {
-            0x0800 | 0x86dd => return internet(bytes, place, frame_bytes),
+            0x0800 | 0x86dd => return internet(bytes, place, frame_bytes, vlans),
             0x8100 | 0x88a8 | 0x9100 | 0x9200 => {
                 if bytes.len() < place + 4 {
                     return Dissected::Short;
                 }
+                vlans = vlans << 12 | u32::from(u16_at(bytes, place, Order::Big) & 0xfff);
                 kind = u16_at(bytes, place + 2, Order::Big);
                 place += 4;
             }
@@ -172,18 +181,18 @@ fn by_ethertype(bytes: &[u8], mut kind: u16, mut place: usize, frame_bytes: u32)
     }
 }
 
-fn internet(bytes: &[u8], place: usize, frame_bytes: u32) -> Dissected {
+fn internet(bytes: &[u8], place: usize, frame_bytes: u32, vlans: u32) -> Dissected {
     let room = (frame_bytes as usize).saturating_sub(place);
     let Some(bytes) = bytes.get(place..) else { return Dissected::Short };
     match bytes.first().map(|byte| byte >> 4) {
-        Some(4) => version_4(bytes, room),
-        Some(6) => version_6(bytes, room),
+        Some(4) => version_4(bytes, room, vlans),
+        Some(6) => version_6(bytes, room, vlans),
         Some(_) => Dissected::NotIp,
         None => Dissected::Short,
     }
 }
 
-fn version_4(bytes: &[u8], room: usize) -> Dissected {
+fn version_4(bytes: &[u8], room: usize, vlans: u32) -> Dissected {
     if bytes.len() < 20 {
         return Dissected::Short;
     }
@@ -208,22 +217,22 @@ fn version_4(bytes: &[u8], room: usize) -> Dissected {
     let protocol = bytes[9];
     let kept = bytes.get(header..).unwrap_or(&[]);
     let transport = if offset == 0 { transport(protocol, kept, inside) } else { Some(Transport::Other) };
-    finish(
-        Packet {
-            from: Address::v4(&bytes[12..]),
-            to: Address::v4(&bytes[16..]),
-            protocol,
-            id: Some(id).filter(|&id| id != 0),
-            ecn: bytes[1] & 3,
-            ip_bytes: total as u32,
-            part,
-            transport: Transport::Other,
-        },
+    let Some(transport) = transport else { return Dissected::Malformed };
+    Dissected::Ip(Packet {
+        from: Address::v4(&bytes[12..]),
+        to: Address::v4(&bytes[16..]),
+        protocol,
+        id: Some(id).filter(|&id| id != 0),
+        ecn: bytes[1] & 3,
+        hops: bytes[8],
+        vlans,
+        ip_bytes: total as u32,
+        part,
         transport,
-    )
+    })
 }
 
-fn version_6(bytes: &[u8], room: usize) -> Dissected {
+fn version_6(bytes: &[u8], room: usize, vlans: u32) -> Dissected {
     if bytes.len() < 40 {
         return Dissected::Short;
     }
@@ -260,27 +269,21 @@ fn version_6(bytes: &[u8], room: usize) -> Dissected {
     }
     let first = !matches!(part, Part::Fragment { offset: 1.., .. });
     let kept = bytes.get(place..).unwrap_or(&[]);
-    let transport = if first { transport(next, kept, (inside + 40 - place) as u32) } else { Some(Transport::Other) };
-    finish(
-        Packet {
-            from: Address::v6(&bytes[8..]),
-            to: Address::v6(&bytes[24..]),
-            protocol: next,
-            id: None,
-            ecn: bytes[1] >> 4 & 3,
-            ip_bytes: (inside + 40) as u32,
-            part,
-            transport: Transport::Other,
-        },
+    let inside_of_it = (inside + 40 - place) as u32;
+    let transport = if first { transport(next, kept, inside_of_it) } else { Some(Transport::Other) };
+    let Some(transport) = transport else { return Dissected::Malformed };
+    Dissected::Ip(Packet {
+        from: Address::v6(&bytes[8..]),
+        to: Address::v6(&bytes[24..]),
+        protocol: next,
+        id: None,
+        ecn: bytes[1] >> 4 & 3,
+        hops: bytes[7],
+        vlans,
+        ip_bytes: (inside + 40) as u32,
+        part,
         transport,
-    )
-}
-
-fn finish(packet: Packet, transport: Option<Transport>) -> Dissected {
-    match transport {
-        Some(transport) => Dissected::Ip(Packet { transport, ..packet }),
-        None => Dissected::Malformed,
-    }
+    })
 }
 
 /// What `kept`, the beginning of `length` bytes, carries; `None` when it contradicts itself.
@@ -289,8 +292,21 @@ fn transport(protocol: u8, kept: &[u8], length: u32) -> Option<Transport> {
         TCP if kept.len() >= 8 => Segment::read(kept, length).map(Transport::Tcp),
         UDP if kept.len() >= 4 => {
             let payload = length.checked_sub(8)?;
-            Some(Transport::Udp { from: u16_at(kept, 0, Order::Big), to: u16_at(kept, 2, Order::Big), payload })
+            Some(Transport::Udp {
+                from: u16_at(kept, 0, Order::Big),
+                to: u16_at(kept, 2, Order::Big),
+                payload,
+                content: content(kept),
+            })
         }
         _ => Some(Transport::Other),
     }
+}
+
+/// What tells datagrams apart: their checksum, and the first bytes of their payload.
+fn content(kept: &[u8]) -> u32 {
+    let word =
+        |place| u64::from(u32_at(kept, place, Order::Big)) << 32 | u64::from(u32_at(kept, place + 4, Order::Big));
+    let checksum = u64::from(u16_at(kept, 6, Order::Big));
+    (fold(fold(word(8), word(16)) ^ checksum, word(24)) >> 32) as u32
 }

@@ -5,6 +5,7 @@
 
 use super::capture::{Interface, LARGEST_RECORD, Link, Stamp, Step};
 use super::window::{Order, u16_at, u32_at, u64_at};
+use crate::units::PS_PER_S;
 
 const SECTION: u32 = 0x0A0D_0D0A;
 const INTERFACE: u32 = 1;
@@ -35,6 +36,8 @@ fn section_order(bytes: &[u8]) -> Option<Order> {
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     ticks_per_s: u64,
+    /// Of one tick, if that is a whole number.
+    ps_per_tick: Option<u64>,
     offset_s: i64,
 }
 
@@ -178,7 +181,7 @@ impl Reader {
                 _ => {}
             }
         }
-        self.clocks.push(Clock { ticks_per_s: interface.ticks_per_s, offset_s });
+        self.clocks.push(Clock::new(interface.ticks_per_s, offset_s));
         self.interfaces.push(interface);
         Step::Skip(block.len())
     }
@@ -200,11 +203,19 @@ impl Reader {
 }
 
 impl Clock {
+    fn new(ticks_per_s: u64, offset_s: i64) -> Clock {
+        let ps_per_tick = PS_PER_S.is_multiple_of(ticks_per_s).then(|| PS_PER_S / ticks_per_s);
+        Clock { ticks_per_s, ps_per_tick, offset_s }
+    }
+
     #[inline]
     fn stamp(self, ticks: u64) -> Stamp {
-        let seconds = (ticks / self.ticks_per_s) as i64;
-        let ps = u128::from(ticks % self.ticks_per_s) * 1_000_000_000_000 / u128::from(self.ticks_per_s);
-        Stamp { seconds: seconds.saturating_add(self.offset_s), ps: ps as u64 }
+        let (seconds, rest) = ((ticks / self.ticks_per_s) as i64, ticks % self.ticks_per_s);
+        let ps = match self.ps_per_tick {
+            Some(ps) => rest * ps,
+            None => (u128::from(rest) * u128::from(PS_PER_S) / u128::from(self.ticks_per_s)) as u64,
+        };
+        Stamp { seconds: seconds.saturating_add(self.offset_s), ps }
     }
 }
 

@@ -1,109 +1,205 @@
 //! Packets that a capture holds more than once: taken at several points of their way, or twice at one.
 //!
 //! A copy has everything that a network leaves alone: identification, numbers, flags, window, timestamps, length. Which
-//! point is judged is known when all were read: so a capture of several points is read once more.
+//! points are judged is known when all were read: so a capture of several points is read once more.
 
 use std::collections::BTreeMap;
 
 use super::capture::{Link, Record};
+use super::hash::fold;
 use super::packet::{Packet, Part, Transport};
 use super::window::{Order, u16_at, u32_at};
-use crate::rng::mix;
 
 /// Packets that are remembered, of all flows together: more than are on the way at once.
 const MOST: usize = 1 << 16;
 /// Points of a connection that are told apart; packets of others count as they are.
 const MOST_POINTS: usize = 16;
+/// A mark of a packet has the place of its point in these bits, and its hops in those above.
+const PLACE: u64 = MOST_POINTS as u64 - 1;
+const HOPS: u64 = 0xff << PLACE.count_ones();
+/// In `inner`: the rest tells which way a frame went through the host, which is no place.
+const WAY: u32 = 1 << 31;
+/// Shares of packets that were seen at another point, too: of a point that has nothing of its own, and of one that has at
+/// least as much in common.
+const NOTHING_OF_ITS_OWN: f64 = 0.75;
+const MUCH_IN_COMMON: f64 = 0.5;
 
 /// Where a packet was captured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Point {
     /// Place of the interface in the file.
     pub(crate) interface: u32,
     /// What a cooked capture tells beside it: the index of the interface, or whether the host itself sent the frame.
     pub(crate) inner: u32,
+    /// Numbers of VLANs: a router with one leg has a packet twice on it.
+    pub(crate) vlans: u32,
 }
 
 impl Point {
-    /// Of `record`. Source: tcpdump LINKTYPE, LINUX_SLL and LINUX_SLL2.
+    /// Of `record`, whose frame has the tags `vlans`. Source: tcpdump LINKTYPE, LINUX_SLL and LINUX_SLL2.
     #[inline]
-    pub(crate) fn of(record: &Record<'_>) -> Point {
+    pub(crate) fn of(record: &Record<'_>, vlans: u32) -> Point {
         let inner = match record.link {
-            Link::Cooked2 if record.bytes.len() >= 8 => u32_at(record.bytes, 4, Order::Big),
-            Link::Cooked if record.bytes.len() >= 2 => u32::from(u16_at(record.bytes, 0, Order::Big) == 4),
+            Link::Cooked2 if record.bytes.len() >= 8 => u32_at(record.bytes, 4, Order::Big) & !WAY,
+            Link::Cooked if record.bytes.len() >= 2 => WAY | u32::from(u16_at(record.bytes, 0, Order::Big) == 4),
             _ => 0,
         };
-        Point { interface: record.interface, inner }
+        Point { interface: record.interface, inner, vlans }
+    }
+
+    /// Whether it is half of a cooked capture that does not name interfaces.
+    fn is_way(self) -> bool {
+        self.inner & WAY != 0
+    }
+
+    /// Whether the host itself sent the frames of such a half.
+    pub(crate) fn is_outgoing(self) -> bool {
+        self.inner & !WAY == 1
     }
 }
 
-/// What was seen of one direction at one point.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seen {
-    pub(crate) packets: u64,
-    /// Packets that had been seen at another point before.
-    after: u64,
-    /// Packets that were seen at another point later.
-    followed: u64,
+/// Packets of one direction that were seen at one point and then at another.
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    first: u8,
+    then: u8,
+    way: u8,
+    count: u64,
+    sum_ps: u64,
 }
 
-/// The points at which a connection was captured, and both directions at each.
+/// The points at which a connection was captured.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Points(pub(crate) Vec<(Point, [Seen; 2])>);
+pub(crate) struct Points {
+    /// Each with the packets of both directions.
+    pub(crate) seen: Vec<(Point, [u64; 2])>,
+    pairs: Vec<Pair>,
+}
 
 impl Points {
-    fn at(&mut self, point: Point, from: usize) -> Option<&mut Seen> {
-        let place = match self.0.iter().position(|(known, _)| *known == point) {
+    /// A packet of direction `way` was seen at `point`: its place among the points.
+    #[inline]
+    fn count(&mut self, point: Point, way: usize) -> Option<usize> {
+        let place = match self.seen.iter().position(|(known, _)| *known == point) {
             Some(place) => place,
-            None if self.0.len() < MOST_POINTS => {
-                self.0.push((point, Default::default()));
-                self.0.len() - 1
+            None if self.seen.len() < MOST_POINTS => {
+                self.seen.reserve_exact(1);
+                self.seen.push((point, [0; 2]));
+                self.seen.len() - 1
             }
             None => return None,
         };
-        Some(&mut self.0[place].1[from])
+        self.seen[place].1[way] += 1;
+        Some(place)
     }
 
-    /// The points at which each direction is judged, if there is a choice: near the sender of direction `heavy`, which
-    /// carries most. There its packets are seen first, and those of the other direction last. Points that share no
-    /// packets with others, as the two fibers of a tap or the links of a bundle, are no choice.
-    pub(crate) fn choose(&self, heavy: usize) -> Option<[Option<Point>; 2]> {
-        let shared = |seen: &Seen| seen.packets > 0 && 2 * seen.after.max(seen.followed) >= seen.packets;
-        let group: Vec<_> = self.0.iter().filter(|(_, seen)| seen.iter().any(shared)).collect();
-        let of = |way: usize| group.iter().filter(move |(_, seen)| seen[way].packets > 0);
-        if of(0).count() < 2 && of(1).count() < 2 {
-            return None;
+    fn pair(&mut self, first: usize, then: usize, way: usize, passed_ps: u64) {
+        let (first, then, way) = (first as u8, then as u8, way as u8);
+        let is_it = |pair: &&mut Pair| (pair.first, pair.then, pair.way) == (first, then, way);
+        match self.pairs.iter_mut().find(is_it) {
+            Some(pair) => {
+                pair.count += 1;
+                pair.sum_ps = pair.sum_ps.saturating_add(passed_ps);
+            }
+            None => self.pairs.push(Pair { first, then, way, count: 1, sum_ps: passed_ps }),
         }
-        let share = |count: u64, seen: &Seen| count as f64 / seen.packets.max(1) as f64;
-        let least = |way: usize, value: &dyn Fn(&[Seen; 2]) -> f64| {
-            of(way).min_by(|one, other| value(&one.1).total_cmp(&value(&other.1))).map(|(point, _)| *point)
-        };
-        let light = 1 - heavy;
-        let matched = of(heavy).any(|(_, seen)| seen[heavy].after > 0);
-        // Where a host joins segments only one direction is alike at both points.
-        let first = |seen: &[Seen; 2]| match matched {
-            true => share(seen[heavy].after, &seen[heavy]),
-            false => share(seen[light].followed, &seen[light]),
-        };
-        let main = least(heavy, &first);
-        let back = match main.filter(|main| of(light).any(|(point, _)| point == main)) {
-            Some(main) => Some(main),
-            None => least(light, &|seen: &[Seen; 2]| share(seen[light].followed, &seen[light])),
-        };
-        Some(if heavy == 0 { [main, back] } else { [back, main] })
     }
 
-    /// Whether packets of direction `from` at `point` are left out where `chosen` are judged.
-    pub(crate) fn leaves_out(&self, chosen: &[Option<Point>; 2], from: usize, point: Point) -> bool {
-        let shared = |seen: &Seen| seen.packets > 0 && 2 * seen.after.max(seen.followed) >= seen.packets;
-        chosen[from].is_some_and(|judged| judged != point)
-            && self.0.iter().any(|(known, seen)| *known == point && seen.iter().any(shared))
+    /// Packets of direction `way` that both points saw, and by how much later the other did, ps. Packets that all look
+    /// alike follow each other in both orders, and tell nothing.
+    fn lag(&self, one: usize, other: usize, way: usize) -> Option<(u64, f64)> {
+        let ordered = |first: usize, then: usize| {
+            let is_it =
+                |pair: &&Pair| (pair.first as usize, pair.then as usize, pair.way as usize) == (first, then, way);
+            self.pairs.iter().find(is_it).map_or((0, 0.0), |pair| (pair.count, pair.sum_ps as f64 / pair.count as f64))
+        };
+        let (forth, back) = (ordered(one, other), ordered(other, one));
+        match (forth.0, back.0) {
+            (count, less) if count > 4 * less => Some((count, forth.1)),
+            (less, count) if count > 4 * less => Some((count, -back.1)),
+            _ => None,
+        }
+    }
+
+    /// The same, if enough of them were seen by both for an order of the points.
+    fn order(&self, one: usize, other: usize, way: usize) -> Option<f64> {
+        let least = self.seen[one].1[way].min(self.seen[other].1[way]);
+        self.lag(one, other, way).filter(|&(count, _)| 2 * count >= least).map(|(_, lag)| lag)
+    }
+
+    /// Whether `one` is nearer than `other` to the sender of direction `heavy`, as packets of direction `way` tell: its packets
+    /// are seen there first, and those of the other direction last. Clocks of hosts differ, but the sum of both holds
+    /// for any clocks.
+    fn is_nearer(&self, one: usize, other: usize, heavy: usize, way: usize) -> bool {
+        let lag = |of: usize| self.order(one, other, of).map(|lag| if of == heavy { lag } else { -lag });
+        let halves = self.seen[one].0.is_way() && self.seen[other].0.is_way();
+        let lag = match (lag(heavy), lag(1 - heavy)) {
+            (Some(there), Some(back)) if !halves => there + back,
+            _ => lag(way).or(lag(1 - way)).unwrap_or(0.0),
+        };
+        lag > 0.0 || lag == 0.0 && one < other
+    }
+
+    fn in_common(&self, one: usize, other: usize, way: usize) -> u64 {
+        self.lag(one, other, way).map_or(0, |(count, _)| count)
+    }
+
+    fn share(&self, count: u64, place: usize, way: usize) -> f64 {
+        count as f64 / self.seen[place].1[way].max(1) as f64
+    }
+
+    /// What of the packets of `way` at `place` was seen at points that are nearer to the sender of `heavy`.
+    fn behind(&self, place: usize, way: usize, heavy: usize) -> f64 {
+        let nearer = (0..self.seen.len()).filter(|&one| one != place && self.is_nearer(one, place, heavy, way));
+        self.share(nearer.map(|one| self.in_common(one, place, way)).sum(), place, way)
+    }
+
+    /// Whether packets of `way` at `place` are copies of those at other points: of nearer ones; or of farther ones, where
+    /// these have more.
+    fn is_spare(&self, place: usize, way: usize, heavy: usize) -> bool {
+        let others = || (0..self.seen.len()).filter(|&other| other != place);
+        let behind = self.behind(place, way, heavy);
+        if behind >= NOTHING_OF_ITS_OWN {
+            return true;
+        }
+        let held = |part: usize, whole: usize| {
+            self.share(self.in_common(part, whole, way), part, way) >= NOTHING_OF_ITS_OWN
+                && self.is_nearer(part, whole, heavy, way)
+                && self.behind(whole, way, heavy) < NOTHING_OF_ITS_OWN
+        };
+        others().any(|other| held(place, other))
+            || behind >= MUCH_IN_COMMON && !others().any(|other| held(other, place))
+    }
+
+    /// The points at which packets of each direction are left out, if there are any: what is judged is seen as near as
+    /// possible to the sender of direction `heavy`, which carries most. Points that share no packets with others, as the two
+    /// fibers of a tap or the links of a bundle, are all judged.
+    pub(crate) fn spare(&self, heavy: usize) -> Option<[Vec<Point>; 2]> {
+        let places = 0..self.seen.len();
+        let own = [0, 1].map(|way| -> Vec<bool> {
+            places.clone().map(|place| self.seen[place].1[way] > 0 && self.is_spare(place, way, heavy)).collect()
+        });
+        // Where a host joins segments only one direction is alike at all points.
+        let main = if own[heavy].contains(&true) { heavy } else { 1 - heavy };
+        let back = 1 - main;
+        let stays = |place: usize| self.seen[place].1[main] > 0 && !own[main][place];
+        let follows = places.clone().any(|place| stays(place) && self.seen[place].1[back] > 0);
+        let is_spare = |place: usize, way: usize| {
+            let (point, packets) = &self.seen[place];
+            let follows = way == back && follows && packets[main] > 0 && !point.is_way();
+            own[if follows { main } else { way }][place]
+        };
+        let spare = [0, 1].map(|way| -> Vec<Point> {
+            let left = places.clone().filter(|&place| self.seen[place].1[way] > 0 && is_spare(place, way));
+            left.map(|place| self.seen[place].0).collect()
+        });
+        (spare != [const { Vec::new() }; 2]).then_some(spare)
     }
 }
 
 /// What of each connection is left out when a capture of several points is read once more.
 #[derive(Clone, Debug, Default)]
-pub struct Choices(pub(crate) BTreeMap<u32, (Points, [Option<Point>; 2])>);
+pub struct Choices(pub(crate) BTreeMap<u32, (Points, [Vec<Point>; 2])>);
 
 impl Choices {
     /// Whether all packets count.
@@ -111,71 +207,75 @@ impl Choices {
         self.0.is_empty()
     }
 
-    /// Whether a packet of side `from` of a connection was captured at another point than that which is judged.
-    #[inline]
-    pub(crate) fn leave_out(&self, connection: u32, from: usize, point: Point) -> bool {
-        !self.0.is_empty()
-            && self.0.get(&connection).is_some_and(|(points, chosen)| points.leaves_out(chosen, from, point))
+    /// The points at which packets of each direction of a connection are left out.
+    pub(crate) fn of(&self, connection: u32) -> Option<Box<[Vec<Point>; 2]>> {
+        self.0.get(&connection).map(|(_, spare)| Box::new(spare.clone()))
     }
+}
+
+/// The same packet was seen at the same point before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Before {
+    /// How long ago.
+    pub(crate) passed_ps: u64,
+    /// Whether it has passed a router since.
+    pub(crate) routed: bool,
 }
 
 /// The last packets of all flows: the place of each is that of its hash.
 #[derive(Debug, Default)]
-pub(crate) struct Copies(Vec<(u64, Point)>);
+pub(crate) struct Copies(Vec<(u64, u64)>);
 
 impl Copies {
-    /// A packet of side `from` of connection `place`: whether it is one that was seen at the same point.
+    /// A packet of side `from` of connection `connection` at `now`: whether it was seen at the same point before.
     #[inline]
     pub(crate) fn again(
         &mut self,
-        (place, from): (u32, usize),
+        now: u64,
+        (connection, from): (u32, usize),
         packet: &Packet,
         point: Point,
         points: &mut Points,
-    ) -> bool {
-        if let Some(seen) = points.at(point, from) {
-            seen.packets += 1;
-        }
-        let Some(print) = fingerprint(place, from, packet) else { return false };
+    ) -> Option<Before> {
+        let here = points.count(point, from)?;
+        let print = fingerprint(connection, from, packet)?;
         if self.0.is_empty() {
-            self.0 = vec![(0, Point { interface: 0, inner: 0 }); MOST];
+            self.0 = vec![(0, 0); MOST];
         }
+        let mark = print & !(MOST as u64 - 1) | u64::from(packet.hops) << PLACE.count_ones() | here as u64;
         let slot = &mut self.0[print as usize % MOST];
-        if slot.0 != print {
-            *slot = (print, point);
-            return false;
+        let (before, at) = std::mem::replace(slot, (mark, now));
+        if before ^ mark >= MOST as u64 {
+            return None;
         }
-        if slot.1 == point {
-            return packet.id.is_some();
+        let passed_ps = now.saturating_sub(at);
+        let there = (before & PLACE) as usize;
+        if there == here {
+            return Some(Before { passed_ps, routed: (before ^ mark) & HOPS != 0 });
         }
-        let before = std::mem::replace(&mut slot.1, point);
-        if let Some(seen) = points.at(before, from) {
-            seen.followed += 1;
-        }
-        if let Some(seen) = points.at(point, from) {
-            seen.after += 1;
-        }
-        false
+        points.pair(there, here, from, passed_ps);
+        None
     }
 }
 
-/// What copies of a packet have in common, and no other packet has. Fragments have none, nor datagrams without an
-/// identification.
+/// What copies of a packet have in common, and no other packet has. Fragments have none.
 #[inline]
-fn fingerprint(place: u32, from: usize, packet: &Packet) -> Option<u64> {
+fn fingerprint(connection: u32, from: usize, packet: &Packet) -> Option<u64> {
     if packet.part != Part::Whole {
         return None;
     }
     let word = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
-    let id = u32::from(packet.id.unwrap_or(0));
-    let told = match packet.transport {
+    let id = u32::from(packet.id.unwrap_or(0)) << 1 | from as u32;
+    let told = match &packet.transport {
         Transport::Tcp(segment) => {
             let (value, echo) = segment.timestamps.unwrap_or_default();
-            let rest = u32::from(segment.window) << 16 | u32::from(segment.flags);
-            mix(word(segment.seq, segment.ack) ^ mix(word(value, echo) ^ mix(word(segment.payload, rest))))
+            let (left, right) = segment.blocks().first().copied().unwrap_or_default();
+            let rest = u32::from(segment.window) << 16 | u32::from(segment.flags) << 1;
+            let numbers = fold(word(segment.seq, segment.ack), word(value, echo));
+            fold(numbers ^ word(left, right), word(segment.payload, rest))
         }
-        Transport::Udp { payload, .. } if packet.id.is_some() => mix(u64::from(payload)),
-        Transport::Udp { .. } | Transport::Other => return None,
+        Transport::Udp { payload, content, .. } => word(*payload, *content),
+        Transport::Other => return None,
     };
-    Some(mix(told ^ mix(word(place * 2 + from as u32, id))).max(1))
+    Some(fold(told, word(connection, id)) | 1 << 63)
 }

@@ -54,6 +54,9 @@ impl Segment {
     /// The window was reduced (ECN).
     pub const CWR: u8 = 128;
 
+    /// Bytes of a header without options.
+    pub const LEAST_HEADER: u32 = 20;
+
     /// Whether one of `flags` is set.
     #[inline]
     pub fn has(&self, flags: u8) -> bool {
@@ -87,12 +90,12 @@ impl Segment {
         };
         let (Some(&offset), Some(&flags)) = (kept.get(12), kept.get(13)) else {
             // The header is cut off: its options are unknown, so the payload is at most this.
-            segment.header = 20;
-            segment.payload = length.saturating_sub(20);
+            segment.header = Segment::LEAST_HEADER;
+            segment.payload = length.saturating_sub(Segment::LEAST_HEADER);
             return Some(segment);
         };
         let header = u32::from(offset >> 4) * 4;
-        if header < 20 {
+        if header < Segment::LEAST_HEADER {
             return None;
         }
         segment.flags = flags;

@@ -6,6 +6,8 @@ pub(crate) struct Row {
     pub(crate) flow: u32,
     /// Number of the interval.
     pub(crate) interval: u64,
+    /// Its end.
+    end_ps: u64,
     pub(crate) packets: u64,
     pub(crate) frame_bytes: u64,
     pub(crate) payload_bytes: u64,
@@ -25,10 +27,11 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    fn new(flow: u32, interval: u64) -> Row {
+    fn new(flow: u32, interval: u64, every_ps: u64) -> Row {
         Row {
             flow,
             interval,
+            end_ps: (interval + 1).saturating_mul(every_ps),
             packets: 0,
             frame_bytes: 0,
             payload_bytes: 0,
@@ -82,11 +85,11 @@ impl Open {
     /// The row of `now_ps`; the one before it is closed. Stamps that go back count in the open row.
     #[inline]
     pub(crate) fn at(&mut self, flow: u32, now_ps: u64, series: &mut Series) -> &mut Row {
-        let interval = now_ps / series.every_ps;
-        let row = self.0.get_or_insert_with(|| Box::new(Row::new(flow, interval)));
-        if row.interval < interval {
+        let every_ps = series.every_ps;
+        let row = self.0.get_or_insert_with(|| Box::new(Row::new(flow, now_ps / every_ps, every_ps)));
+        if now_ps >= row.end_ps {
             series.close(**row);
-            **row = Row::new(flow, interval);
+            **row = Row::new(flow, now_ps / every_ps, every_ps);
         }
         row
     }

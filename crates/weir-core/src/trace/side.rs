@@ -172,6 +172,8 @@ pub(crate) struct Ids {
     highest: Option<u16>,
     steps: u32,
     jumps: u32,
+    /// Packets with the identification of the one before.
+    same: u32,
 }
 
 impl Ids {
@@ -190,6 +192,7 @@ impl Ids {
         let step = id.wrapping_sub(highest) as i16;
         let told = self.tell();
         self.steps = self.steps.saturating_add(1);
+        self.same = self.same.saturating_add(u32::from(step == 0));
         if !(-Ids::SMALL..=Ids::SMALL).contains(&step) {
             self.jumps = self.jumps.saturating_add(1);
         }
@@ -197,6 +200,17 @@ impl Ids {
             self.highest = Some(id);
         }
         told.then_some(step)
+    }
+
+    /// Whether `id` is none of the last ones that were sent, where they are counted; after 65 536 packets they come again.
+    pub(crate) fn is_new(self, id: u16) -> Option<bool> {
+        let step = id.wrapping_sub(self.highest?) as i16;
+        self.tell().then_some(step > 0)
+    }
+
+    /// Whether packets have identifications of their own, and not one for all.
+    pub(crate) fn are_apart(self) -> bool {
+        self.steps < Ids::STEPS || self.same <= self.steps / 16
     }
 
     fn tell(self) -> bool {

@@ -68,6 +68,7 @@ impl Analysis {
                 malformed_frames: U64 = totals.malformed,
                 fragments: U64 = totals.fragments,
                 backward_stamps: U64 = totals.backward,
+                backward_most_ps: U64 = totals.backward_most_ps,
                 untracked_packets: U64 = totals.untracked,
                 left_out_rows: U64 = self.log.series.left_out + self.log.events.left_out,
             ),
@@ -204,14 +205,14 @@ struct PointRow {
 impl Analysis {
     fn points(&self, interfaces: &[Interface]) -> Vec<PointRow> {
         let mut rows = Vec::new();
-        for (connection, (points, chosen)) in &self.left_out().0 {
-            for (way, judged) in (0u32..).zip(chosen) {
-                let seen = points.0.iter().map(|(point, seen)| (*point, seen[way as usize].packets));
+        for (connection, (points, spare)) in &self.left_out().0 {
+            for (way, spare) in (0u32..).zip(spare) {
+                let seen = points.seen.iter().map(|(point, seen)| (*point, seen[way as usize]));
                 rows.extend(seen.filter(|&(_, packets)| packets > 0).map(|(point, packets)| PointRow {
                     flow: connection * 2 + way,
                     name: point_name(point, interfaces),
                     packets,
-                    judged: judged.is_none_or(|_| !points.leaves_out(chosen, way as usize, point)),
+                    judged: !spare.contains(&point),
                 }));
             }
         }
@@ -226,11 +227,16 @@ fn point_name(point: Point, interfaces: &[Interface]) -> String {
         Some(interface) if !interface.name.is_empty() => interface.name.clone(),
         _ => format!("interface {}", point.interface),
     };
-    match (interface.map(|interface| interface.link), point.inner) {
-        (Some(Link::Cooked2), index) => format!("{name}, index {index}"),
-        (Some(Link::Cooked), 1) => format!("{name}, outgoing"),
-        (Some(Link::Cooked), _) => format!("{name}, incoming"),
+    let name = match interface.map(|interface| interface.link) {
+        Some(Link::Cooked2) => format!("{name}, index {}", point.inner),
+        Some(Link::Cooked) if point.is_outgoing() => format!("{name}, outgoing"),
+        Some(Link::Cooked) => format!("{name}, incoming"),
         _ => name,
+    };
+    match (point.vlans >> 12, point.vlans & 0xfff) {
+        (0, 0) => name,
+        (0, vlan) => format!("{name}, VLAN {vlan}"),
+        (outer, inner) => format!("{name}, VLAN {} in {}", inner, outer & 0xfff),
     }
 }
 
@@ -304,7 +310,7 @@ fn flows(connections: &[Connection]) -> Table {
         mss_bytes: F64 = tcp(connection, |tcp| tcp.mss[(flow % 2) as usize].map(u64::from)),
         sack_permitted: F64 = tcp(connection, |tcp| Some(u64::from(tcp.sack[(flow % 2) as usize]))),
         timestamps: F64 = tcp(connection, |tcp| Some(u64::from(tcp.timestamps[(flow % 2) as usize]))),
-        ended: F64 = tcp(connection, |tcp| Some(u64::from(tcp.ended()))),
+        ended: F64 = tcp(connection, |_| Some(u64::from(connection.life.ended()))),
         rtts: U64 = side.tcp.as_ref().map_or(0, |sender| sender.rtt.count),
         rtt_sum_ps: F64 = side.tcp.as_ref().map_or(0.0, |sender| sender.rtt.sum_ps as f64),
         rtt_min_ps: F64 = known(side.tcp.as_ref().and_then(|sender| sender.rtt.min_ps)),

@@ -224,7 +224,7 @@ fn ipv6_extension_headers_are_looked_past() {
     packet.extend([17, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]); // destination options, then UDP
     packet.extend([0x10, 0, 0x20, 0, 0, 13, 0, 0, 1, 2, 3, 4, 5]);
     let Dissected::Ip(found) = dissect(&record(Link::Raw, &packet, packet.len())) else { panic!("an IP packet") };
-    assert_eq!(found.transport, Transport::Udp { from: 0x1000, to: 0x2000, payload: 5 });
+    assert_eq!(found.transport, Transport::Udp { from: 0x1000, to: 0x2000, payload: 5, content: 0 });
     assert_eq!(found.from.with_port(80), "[fdfd:fdfd:fdfd:fdfd:fdfd:fdfd:fdfd:fdfd]:80");
 }
 

@@ -1,0 +1,173 @@
+"""Findings about the capture itself: what makes it doubtful, or what it shows in another way than the wire.
+
+docs/traces.md has a section for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from weirlab.trace.directions import EVIDENCE, ms_text
+from weirlab.trace.model import KNOWN_LINKS, Finding, Trace
+
+__all__ = ["LONGEST_PS", "capture_findings"]
+
+LONGEST_PS = (2**64 - 1) // 4
+"""Time that is told apart from the first frame on."""
+_BACKWARD = 0.001
+"""Share of frames whose stamps may go back."""
+_FAR_BACK_PS = 1e12
+"""Stamps that go back by so much are those of another file, or of another clock."""
+_ONE_WAY = 10
+"""Packets of one direction without any of the other that tell that it was not captured: a SYN without an
+answer tells nothing."""
+
+
+def capture_findings(trace: Trace) -> Iterator[Finding]:
+    """What makes the trace itself doubtful."""
+    facts = trace.facts
+    if facts["ending"] != "whole":
+        yield Finding(
+            "capture-not-whole",
+            "notice",
+            "The file ends early",
+            f"{facts['ending']}; {facts['frames']:,} frames before it were read.",
+        )
+    if facts["unknown_link_frames"]:
+        links = (
+            trace["interfaces"]
+            .filter(~pl.col("link").is_in(KNOWN_LINKS))
+            .get_column("link")
+            .unique(maintain_order=True)
+        )
+        yield Finding(
+            "capture-not-understood",
+            "notice",
+            "Some frames were not looked into",
+            f"{facts['unknown_link_frames']:,} of {facts['frames']:,} frames begin with what is not known "
+            f"here: {', '.join(links)}.",
+            values={"unknown_link_frames": float(facts["unknown_link_frames"])},
+        )
+    if facts["unstamped_frames"]:
+        yield Finding(
+            "capture-without-stamps",
+            "problem",
+            "Frames have no stamps",
+            f"{facts['unstamped_frames']:,} of {facts['frames']:,} frames stand in simple packet blocks, "
+            "which have no room for a time: rates, round trips and gaps are worth nothing, counts hold.",
+            values={"unstamped_frames": float(facts["unstamped_frames"])},
+        )
+    if facts["end_ps"] >= LONGEST_PS:
+        yield Finding(
+            "capture-too-long",
+            "problem",
+            "Stamps jump ahead",
+            f"They reach {LONGEST_PS / 86_400e12:.0f} days and more beyond the first, and later ones are "
+            "taken for that: times, rates and round trips there are worth nothing, counts hold. A clock that "
+            "was set within the capture does this; 'editcap' of Wireshark cuts off the frames before.",
+            values={"end_ps": float(facts["end_ps"])},
+        )
+    yield from _copies(trace)
+    yield from _one_way(trace)
+    lost = trace["interfaces"].get_column("lost_frames").sum()
+    unseen = trace["flows"].filter(pl.col("packets") > 0).get_column("unseen_bytes").sum()
+    if lost or unseen:
+        yield Finding(
+            "capture-lost-frames",
+            "problem",
+            "The capture itself lost frames",
+            f"The capturing program counted {lost:,} lost frames; {unseen:,} bytes were acknowledged that "
+            "the trace does not show. Counts of losses and gaps are too low or too high by as much.",
+            values={"lost_frames": float(lost), "unseen_bytes": float(unseen)},
+        )
+    if facts["backward_stamps"] > _BACKWARD * facts["frames"] or facts["backward_most_ps"] >= _FAR_BACK_PS:
+        yield Finding(
+            "capture-out-of-order",
+            "notice",
+            "Stamps go back",
+            f"{facts['backward_stamps']:,} frames have an earlier stamp than the one before, by up to "
+            f"{ms_text(facts['backward_most_ps'])}: several interfaces or queues were merged, or files were "
+            "put one behind the other. 'reordercap' of Wireshark sorts such a file; packets that both parts "
+            "hold are known as the same only then.",
+            values={
+                "backward_stamps": float(facts["backward_stamps"]),
+                "backward_most_ms": facts["backward_most_ps"] / 1e9,
+            },
+        )
+    if facts["untracked_packets"]:
+        yield Finding(
+            "capture-of-too-many-connections",
+            "notice",
+            "Not all connections are told apart",
+            f"{facts['untracked_packets']:,} packets belong to connections beyond the first "
+            f"{trace['flows'].height // 2:,}: they are counted, and nothing is said of their flows. "
+            "'--connections N' tells more apart.",
+            values={"untracked_packets": float(facts["untracked_packets"])},
+        )
+
+
+def _one_way(trace: Trace) -> Iterator[Finding]:
+    """Connections of which one direction is missing."""
+    ways = (
+        trace["flows"]
+        .filter(pl.col("protocol") == 6)
+        .group_by("connection")
+        .agg(most=pl.col("packets").max(), least=pl.col("packets").min())
+    )
+    missing = ways.filter((pl.col("least") == 0) & (pl.col("most") >= _ONE_WAY)).height
+    if missing:
+        yield Finding(
+            "capture-of-one-direction",
+            "notice",
+            "Only one direction was captured",
+            f"Of {missing:,} of {ways.height:,} TCP connections packets of one direction alone are here: the "
+            "other went another way, or a filter left it out. Without it round trips, windows, flights, "
+            "stalls and the ends of recoveries cannot be told.",
+            values={"connections": float(missing)},
+        )
+
+
+def _copies(trace: Trace) -> Iterator[Finding]:
+    """Packets that the trace holds more than once, and segments that it holds as one."""
+    flows = trace["flows"]
+    points = trace["points"]
+    elsewhere = int(flows.get_column("elsewhere_packets").sum())
+    if elsewhere:
+        judged = points.filter(pl.col("judged") == 1)
+        names = ", ".join(judged.get_column("point").unique(maintain_order=True).to_list())
+        most = max(points.group_by("flow").len().get_column("len").to_list())
+        connections = (points.get_column("flow") // 2).n_unique()
+        yield Finding(
+            "capture-of-several-points",
+            "notice",
+            f"Connections were captured at {most} points",
+            f"{connections:,} of them, judged near the sender of most data (at {names}); {elsewhere:,} "
+            "packets that were taken at the other points are left out.",
+            values={"elsewhere_packets": float(elsewhere), "connections": float(connections)},
+            evidence=points.head(EVIDENCE).to_dicts(),
+        )
+    copies = int(flows.get_column("copies").sum())
+    if copies:
+        yield Finding(
+            "capture-with-copies",
+            "notice",
+            "Packets stand in the capture more than once",
+            f"{copies:,} packets came again with the same identification and numbers at one interface, or so "
+            "soon that nobody can have asked for them: copies of a mirror port, of a file that was merged, "
+            "or of a network that doubles packets. The first counts. Where they were taken at several "
+            "points, round trips are too short by the way between.",
+            values={"copies": float(copies)},
+        )
+    joined = flows.filter(pl.col("segments") > pl.col("data_packets"))
+    if not joined.is_empty():
+        captured, wire = (int(joined.get_column(name).sum()) for name in ("data_packets", "segments"))
+        yield Finding(
+            "capture-of-joined-segments",
+            "notice",
+            "The host joined segments",
+            f"{captured:,} captured packets with data stand for about {wire:,} on the wire, which a card "
+            "cuts or joins (TSO, GRO). Shares of losses count those on the wire.",
+            values={"data_packets": float(captured), "segments": float(wire)},
+        )
