@@ -56,9 +56,8 @@ class Study:
     """Columns `point` and one per factor, with the names of the levels."""
     runs: pl.DataFrame
     """Columns `point replicate seed events sent_frames delivered_frames dropped_frames live_frames`, of data
-    alone, and `acknowledgement_frames dropped_acknowledgements`: null in logs of older versions, which
-    counted
-    them as data."""
+    alone, and `acknowledgement_frames dropped_acknowledgements`, null where an older version counted these as
+    data."""
     measures: pl.DataFrame
     """Columns `point measure replicate value unit`."""
     impossible: tuple[Impossible, ...]

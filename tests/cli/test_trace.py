@@ -183,6 +183,6 @@ def test_a_pipe_is_read_once_and_refused_where_once_is_not_enough(weir, place: P
     near = steady().frames
     once = piped(pcap(place / "once.pcap", steady()).read_bytes())
     assert "10.0.0.1:40000" in once.out
-    twice = piped(at_points(place / "two.pcapng", near, beyond(near, 1_000_000, hops=60)).read_bytes())
+    twice = piped(at_points(place / "two.pcapng", near, beyond(near, 1_000_000, routers=4)).read_bytes())
     assert twice.code == 2
     assert "save it to a file first" in twice.err

@@ -163,18 +163,18 @@ def beyond(
     way_ns: int,
     *,
     clock_ns: int = 0,
-    hops: int | None = None,
+    routers: int = 0,
     vlan: bytes | None = None,
-    skip: int = 0,
 ) -> list[tuple[int, bytes]]:
     """What a capture sees of the same packets, `way_ns` nearer to the server, by a clock that is `clock_ns`
-    ahead; behind a router with other `hops`, on another `vlan` than the one that is there."""
+    ahead; with `routers` between, and on another `vlan` than the one that is there."""
     seen = []
-    for now, frame in frames[skip:]:
+    for now, frame in frames:
         there = bytearray(frame)
         at = 12 if frame[12:14] != b"\x81\x00" else 16
-        if hops is not None:
-            there[at + 2 + (8 if frame[at : at + 2] == b"\x08\x00" else 7)] = hops
+        there[at + 2 + (8 if frame[at : at + 2] == b"\x08\x00" else 7)] += (
+            -routers if is_forward(frame) else routers
+        )
         if vlan is not None:
             there[12:at] = vlan
         seen.append((now + (way_ns if is_forward(frame) else -way_ns) + clock_ns, bytes(there)))

@@ -14,7 +14,7 @@ from weirlab.trace import Trace, diagnose, read_trace
 LOST = frozenset(range(30, 300, 25))
 WAY_NS = 8_000_000
 ROUND_TRIP_NS = 20_000_000
-UNTOLD = ("elsewhere_packets", "copies", "duplicates")
+UNTOLD = ("elsewhere_packets", "copies", "copies_ps", "duplicates")
 
 
 def sent(version: int = 4, vlan: bytes = b"", segments: int = 300) -> list[tuple[int, bytes]]:
@@ -47,7 +47,7 @@ def test_clocks_of_hosts_that_differ_do_not_hide_which_is_the_sender(
     tmp_path: Path, version: int, clock_ns: int
 ) -> None:
     near = sent(version)
-    far = beyond(near, WAY_NS, clock_ns=clock_ns, hops=60)
+    far = beyond(near, WAY_NS, clock_ns=clock_ns, routers=4)
     alone, both = read(tmp_path, near), read(tmp_path, near, far)
     assert told(alone).equals(told(both))
     assert judged(both) == {"point-0"}
@@ -60,23 +60,63 @@ def test_a_router_with_one_leg_shows_packets_on_two_vlans_of_one_interface(
     tmp_path: Path, version: int
 ) -> None:
     near = sent(version, b"\x81\x00\x00\x05")
-    far = beyond(near, 1_000_000, hops=63, vlan=b"\x81\x00\x00\x06")
+    far = beyond(near, 1_000_000, routers=1, vlan=b"\x81\x00\x00\x06")
     both = read(tmp_path, sorted(near + far, key=lambda each: each[0]))
     assert told(read(tmp_path, near)).equals(told(both))
     assert judged(both) == {"point-0, VLAN 5"}
 
 
 @pytest.mark.parametrize("version", [4, 6])
-@pytest.mark.parametrize("hops", [64, 63])
-def test_a_mirror_port_that_shows_packets_twice_makes_no_losses(
-    tmp_path: Path, version: int, hops: int
-) -> None:
+def test_a_mirror_port_that_shows_packets_twice_makes_no_losses(tmp_path: Path, version: int) -> None:
     near = sent(version)
-    later = [(now + 3_000, frame) for now, frame in beyond(near, 0, hops=hops)]
-    both = read(tmp_path, sorted(near + later, key=lambda each: each[0]))
+    twice = [(now + later, frame) for now, frame in near for later in (0, 3_000)]
+    both = read(tmp_path, twice)
     assert told(read(tmp_path, near)).equals(told(both))
     assert both["flows"]["copies"].sum() == len(near)
-    assert "capture-with-copies" in kinds(both)
+    assert [each.verdict for each in diagnose(both) if each.kind == "capture-with-copies"] == ["notice"]
+
+
+@pytest.mark.parametrize("version", [4, 6])
+@pytest.mark.parametrize("clock_ns", [0, -50_000_000, 50_000_000])
+def test_captures_that_were_merged_into_one_interface_are_told_apart_by_their_hops(
+    tmp_path: Path, version: int, clock_ns: int
+) -> None:
+    near = sent(version)
+    both = read(tmp_path, near + beyond(near, WAY_NS, clock_ns=clock_ns, routers=4))
+    assert told(read(tmp_path, near)).equals(told(both))
+    assert judged(both) == {"point-0, 64 hops left"}
+    assert both["points"].height == 4
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_packets_that_the_sender_joins_are_left_out_where_the_wire_has_them_cut(
+    tmp_path: Path, apart: bool
+) -> None:
+    near, far = Talk(), Talk()
+    for talk, parts in ((near, 4), (far, 1)):
+        talk.shake_hands(ROUND_TRIP_NS)
+        for number in range(100):
+            talk.now += ROUND_TRIP_NS
+            for part in range(0, 4, parts):
+                place = 4 * number + part
+                talk.say(True, 1000 + place * MSS, 5000, payload=parts * MSS, number=10 + place)
+            talk.now += ROUND_TRIP_NS
+            talk.say(False, 5000, 1000 + 4 * (number + 1) * MSS, number=number)
+    there = beyond(far.frames, WAY_NS, routers=4)
+    both = read(tmp_path, near.frames, there) if apart else read(tmp_path, near.frames + there)
+    assert told(read(tmp_path, near.frames)).equals(told(both))
+    assert both["flows"].row(0, named=True)["segments"] == 400
+
+
+def test_captures_of_one_segment_that_were_merged_into_one_interface_are_a_problem(tmp_path: Path) -> None:
+    near = sent()
+    (finding,) = (
+        each
+        for each in diagnose(read(tmp_path, near + beyond(near, WAY_NS)))
+        if each.kind == "capture-with-copies"
+    )
+    assert finding.verdict == "problem"
+    assert "mergecap -I none" in finding.text
 
 
 def test_packets_that_are_sent_again_as_they_were_are_no_copies(tmp_path: Path) -> None:
@@ -96,7 +136,7 @@ def test_a_host_that_gives_all_packets_one_identification_sends_again_and_not_tw
 
 def test_links_of_a_bundle_are_judged_together_where_one_link_carries_all_behind_them(tmp_path: Path) -> None:
     near = sent()
-    far = beyond(near, WAY_NS, hops=60)
+    far = beyond(near, WAY_NS, routers=4)
     alone = read(tmp_path, near)
     both = read(tmp_path, near[0::2], near[1::2], far)
     assert told(alone).equals(told(both))
@@ -108,7 +148,7 @@ def test_links_of_a_bundle_are_judged_together_where_one_link_carries_all_behind
 
 def test_a_capture_that_saw_the_beginning_only_gives_way_to_one_that_saw_all(tmp_path: Path) -> None:
     near = sent()
-    far = beyond(near, WAY_NS, hops=60)
+    far = beyond(near, WAY_NS, routers=4)
     both = read(tmp_path, near[:120], far)
     assert told(read(tmp_path, far)).equals(told(both))
     assert judged(both) == {"point-1"}
@@ -119,7 +159,7 @@ def test_both_halves_of_a_capture_of_any_on_a_router_give_whole_round_trips(tmp_
         return struct.pack(">HHHQ", 4 if outgoing else 0, 1, 6, 0) + frame[12:]
 
     near = sent()
-    far = beyond(near, 1_000_000, hops=63)
+    far = beyond(near, 1_000_000, routers=1)
     frames = [(now, cooked(frame, not is_forward(frame))) for now, frame in near]
     frames += [(now, cooked(frame, is_forward(frame))) for now, frame in far]
     trace = read_trace(at_points(tmp_path / "any.pcapng", frames, link=113))
@@ -150,7 +190,7 @@ def datagrams(version: int, count: int, *, first: int = 0, same: bool = False) -
 @pytest.mark.parametrize("version", [4, 6])
 def test_datagrams_without_identification_are_known_by_their_content(tmp_path: Path, version: int) -> None:
     near = datagrams(version, 200)
-    trace = read(tmp_path, near, beyond(near, 5_000_000, hops=60))
+    trace = read(tmp_path, near, beyond(near, 5_000_000, routers=4))
     row = trace["flows"].row(0, named=True)
     assert (row["packets"], row["elsewhere_packets"], row["new_bytes"]) == (200, 200, 200 * 100)
 
@@ -172,7 +212,7 @@ def test_links_of_a_bundle_that_carry_the_same_content_in_turn_are_all_judged(tm
 
 def test_interfaces_with_clocks_of_different_resolution_are_read_as_one_time(tmp_path: Path) -> None:
     near = [(now // 1000 * 1000, frame) for now, frame in sent()]
-    far = beyond(near, WAY_NS, hops=60)
+    far = beyond(near, WAY_NS, routers=4)
     one = read_trace(at_points(tmp_path / "one.pcapng", near, far, ticks_per_s=(10**6, 10**9)))
     other = read_trace(at_points(tmp_path / "other.pcapng", near, far, ticks_per_s=(10**9, 10**12)))
     for name in ("flows", "intervals", "recoveries", "gaps", "rtts", "points"):
@@ -181,7 +221,7 @@ def test_interfaces_with_clocks_of_different_resolution_are_read_as_one_time(tmp
 
 def test_files_one_behind_the_other_are_told(tmp_path: Path) -> None:
     near = [(now + 10**9, frame) for now, frame in sent(segments=3000)]
-    far = sorted(beyond(near, WAY_NS, hops=60), key=lambda each: each[0])
+    far = sorted(beyond(near, WAY_NS, routers=4), key=lambda each: each[0])
     both = read_trace(pcapng(tmp_path / "both.pcapng", (1, near), (1, far)))
     assert both.facts["backward_stamps"] < 30
     assert "capture-out-of-order" in kinds(both)
@@ -212,7 +252,7 @@ def test_connections_keep_their_numbers_when_packets_are_left_out(tmp_path: Path
             talk.say(False, 5000, base + (number + 1) * MSS)
         talk.say(True, base + 40 * MSS, 5000, flags=4 | ACK)
         talk.now += 1_000
-    far = beyond(talk.frames, WAY_NS, hops=60)
+    far = beyond(talk.frames, WAY_NS, routers=4)
     both = read(tmp_path, talk.frames, far)
     assert told(read(tmp_path, talk.frames)).equals(told(both))
     assert both["flows"]["connection"].to_list() == [0, 0, 1, 1]

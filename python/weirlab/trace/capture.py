@@ -20,6 +20,9 @@ _BACKWARD = 0.001
 """Share of frames whose stamps may go back."""
 _FAR_BACK_PS = 1e12
 """Stamps that go back by so much are those of another file, or of another clock."""
+_MANY, _SHARE, _APART_PS = 10, 0.5, 2e8
+"""Copies of a direction, their share of its packets, and the time to them by which it was captured twice, at
+different points: a mirror port or a switch makes copies within microseconds."""
 _ONE_WAY = 10
 """Packets of one direction without any of the other that tell that it was not captured: a SYN without an
 answer tells nothing."""
@@ -149,15 +152,21 @@ def _copies(trace: Trace) -> Iterator[Finding]:
             evidence=points.head(EVIDENCE).to_dicts(),
         )
     copies = int(flows.get_column("copies").sum())
+    apart = (pl.col("copies") >= _MANY) & (pl.col("copies_ps") >= _APART_PS * pl.col("copies"))
+    merged = copies and not flows.filter(apart & (pl.col("copies") >= _SHARE * pl.col("packets"))).is_empty()
     if copies:
+        advice = (
+            " Here they come so late, and are so many, that captures of several points were merged into one "
+            "interface: packets that a host joined count as sent again then, and round trips are those of no "
+            "place. 'mergecap -I none' keeps the points apart."
+        )
         yield Finding(
             "capture-with-copies",
-            "notice",
+            "problem" if merged else "notice",
             "Packets stand in the capture more than once",
             f"{copies:,} packets came again with the same identification and numbers at one interface, or so "
             "soon that nobody can have asked for them: copies of a mirror port, of a file that was merged, "
-            "or of a network that doubles packets. The first counts. Where they were taken at several "
-            "points, round trips are too short by the way between.",
+            f"or of a network that doubles packets. The first counts.{advice if merged else ''}",
             values={"copies": float(copies)},
         )
     joined = flows.filter(pl.col("segments") > pl.col("data_packets"))

@@ -12,7 +12,7 @@ use super::fragments::Fragments;
 use super::hash::fold;
 use super::life::Life;
 use super::packet::{Address, Dissected, Packet, Part, Transport, dissect};
-use super::points::{Before, Choices, Copies, Point, Points};
+use super::points::{Choices, Copies, Point, Points};
 use super::segment::Segment;
 use super::series::Series;
 use super::side::{Kind, Side};
@@ -255,7 +255,7 @@ impl Analysis {
         match dissect(record) {
             Dissected::Ip(packet) => {
                 totals.ip_packets += 1;
-                self.on_packet(now, record.frame_bytes, &packet, Point::of(record, packet.vlans));
+                self.on_packet(now, record.frame_bytes, &packet, Point::of(record, &packet));
             }
             Dissected::NotIp => {
                 totals.not_ip += 1;
@@ -297,10 +297,11 @@ impl Analysis {
             connection.sides[from].counts.elsewhere += 1;
             return;
         }
-        let before = self.copies.again(now, (place, from), packet, point, &mut connection.points);
-        if before.is_some_and(|before| connection.is_copy(from, packet, before)) {
+        let passed_ps = self.copies.again(now, (place, from), packet, point, &mut connection.points);
+        if let Some(passed_ps) = passed_ps.filter(|&passed_ps| connection.is_copy(from, packet, passed_ps)) {
             let counts = &mut connection.sides[from].counts;
             counts.copies += 1;
+            counts.copies_ps = counts.copies_ps.saturating_add(passed_ps);
             counts.duplicates += u64::from(takes_numbers(packet));
             return;
         }
@@ -435,15 +436,15 @@ impl Analysis {
 }
 
 impl Connection {
-    /// Whether a packet of side `from` that was seen at this point before is a copy, and was not sent again. Where the sender
+    /// Whether a packet of side `from` that was seen at this point `passed_ps` before is a copy, and was not sent again. Where the sender
     /// counts its packets, their identifications tell. Else time does: what was lost is asked for a round trip later at
     /// the earliest. Acknowledgments alike follow each other faster, but say more of what came where they may; a RST answers
     /// each segment.
-    fn is_copy(&self, from: usize, packet: &Packet, before: Before) -> bool {
+    fn is_copy(&self, from: usize, packet: &Packet, passed_ps: u64) -> bool {
         let ids = self.sides[from].ids;
         if let Some(id) = packet.id.filter(|_| ids.are_apart()) {
             // Numbers of TCP do not come again so soon.
-            let is_new = ids.is_new(id).unwrap_or(before.passed_ps >= SHORT_PS);
+            let is_new = ids.is_new(id).unwrap_or(passed_ps >= SHORT_PS);
             return matches!(packet.transport, Transport::Tcp(_)) || !is_new;
         }
         let (Transport::Tcp(segment), Some(tcp)) = (&packet.transport, &self.tcp) else { return false };
@@ -452,10 +453,10 @@ impl Connection {
         }
         let round_trip = match tcp.round_trip_ps(&self.sides) {
             Some(round_trip) => round_trip,
-            None if before.routed || segment.has(Segment::SYN) => TIMEOUT_PS,
+            None if segment.has(Segment::SYN) => TIMEOUT_PS,
             None => return false,
         };
-        before.passed_ps < round_trip / 2
+        passed_ps < round_trip / 2
     }
 }
 

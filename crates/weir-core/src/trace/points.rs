@@ -14,9 +14,8 @@ use super::window::{Order, u16_at, u32_at};
 const MOST: usize = 1 << 16;
 /// Points of a connection that are told apart; packets of others count as they are.
 const MOST_POINTS: usize = 16;
-/// A mark of a packet has the place of its point in these bits, and its hops in those above.
+/// A mark of a packet has the place of its point in these bits.
 const PLACE: u64 = MOST_POINTS as u64 - 1;
-const HOPS: u64 = 0xff << PLACE.count_ones();
 /// In `inner`: the rest tells which way a frame went through the host, which is no place.
 const WAY: u32 = 1 << 31;
 /// Shares of packets that were seen at another point, too: of a point that has nothing of its own, and of one that has at
@@ -33,18 +32,25 @@ pub(crate) struct Point {
     pub(crate) inner: u32,
     /// Numbers of VLANs: a router with one leg has a packet twice on it.
     pub(crate) vlans: u32,
+    /// Routers that packets may still pass: where captures were merged into one interface, these tell them apart.
+    pub(crate) hops: u8,
 }
 
 impl Point {
-    /// Of `record`, whose frame has the tags `vlans`. Source: tcpdump LINKTYPE, LINUX_SLL and LINUX_SLL2.
+    /// Of `record`, which holds `packet`. Source: tcpdump LINKTYPE, LINUX_SLL and LINUX_SLL2.
     #[inline]
-    pub(crate) fn of(record: &Record<'_>, vlans: u32) -> Point {
+    pub(crate) fn of(record: &Record<'_>, packet: &Packet) -> Point {
         let inner = match record.link {
             Link::Cooked2 if record.bytes.len() >= 8 => u32_at(record.bytes, 4, Order::Big) & !WAY,
             Link::Cooked if record.bytes.len() >= 2 => WAY | u32::from(u16_at(record.bytes, 0, Order::Big) == 4),
             _ => 0,
         };
-        Point { interface: record.interface, inner, vlans }
+        Point { interface: record.interface, inner, vlans: packet.vlans, hops: packet.hops }
+    }
+
+    /// Whether both are the same interface, as far as the capture tells.
+    pub(crate) fn shares_place(self, other: Point) -> bool {
+        (self.interface, self.inner, self.vlans) == (other.interface, other.inner, other.vlans)
     }
 
     /// Whether it is half of a cooked capture that does not name interfaces.
@@ -105,34 +111,45 @@ impl Points {
         }
     }
 
-    /// Packets of direction `way` that both points saw, and by how much later the other did, ps. Packets that all look
-    /// alike follow each other in both orders, and tell nothing.
-    fn lag(&self, one: usize, other: usize, way: usize) -> Option<(u64, f64)> {
-        let ordered = |first: usize, then: usize| {
-            let is_it =
-                |pair: &&Pair| (pair.first as usize, pair.then as usize, pair.way as usize) == (first, then, way);
-            self.pairs.iter().find(is_it).map_or((0, 0.0), |pair| (pair.count, pair.sum_ps as f64 / pair.count as f64))
-        };
-        let (forth, back) = (ordered(one, other), ordered(other, one));
-        match (forth.0, back.0) {
-            (count, less) if count > 4 * less => Some((count, forth.1)),
-            (less, count) if count > 4 * less => Some((count, -back.1)),
-            _ => None,
+    /// How many packets of direction `way` were seen in each order by points that `is_one` and points that `is_other`, and how
+    /// long after each other.
+    fn orders(&self, way: usize, is_one: impl Fn(usize) -> bool, is_other: impl Fn(usize) -> bool) -> [(u64, f64); 2] {
+        let mut sums = [(0u64, 0u64); 2];
+        for pair in self.pairs.iter().filter(|pair| usize::from(pair.way) == way) {
+            let (first, then) = (usize::from(pair.first), usize::from(pair.then));
+            let order = match (is_one(first) && is_other(then), is_other(first) && is_one(then)) {
+                (true, false) => 0,
+                (false, true) => 1,
+                _ => continue,
+            };
+            sums[order].0 += pair.count;
+            sums[order].1 = sums[order].1.saturating_add(pair.sum_ps);
         }
+        sums.map(|(count, sum)| (count, sum as f64 / count.max(1) as f64))
     }
 
-    /// The same, if enough of them were seen by both for an order of the points.
-    fn order(&self, one: usize, other: usize, way: usize) -> Option<f64> {
-        let least = self.seen[one].1[way].min(self.seen[other].1[way]);
-        self.lag(one, other, way).filter(|&(count, _)| 2 * count >= least).map(|(_, lag)| lag)
+    /// By how much later packets of direction `way` were seen at the interface of `other` than at that of `one`, ps, if
+    /// enough were seen at both. Packets that all look alike follow each other in both orders, and tell nothing.
+    fn lag(&self, one: usize, other: usize, way: usize) -> Option<f64> {
+        let is_at = |place: usize| move |point: usize| self.seen[point].0.shares_place(self.seen[place].0);
+        let packets = |place: usize| -> u64 {
+            (0..self.seen.len()).filter(|&point| is_at(place)(point)).map(|point| self.seen[point].1[way]).sum()
+        };
+        let [forth, back] = self.orders(way, is_at(one), is_at(other));
+        let lag = told(forth, back)?;
+        (2 * forth.0.max(back.0) >= packets(one).min(packets(other))).then_some(lag)
     }
 
-    /// Whether `one` is nearer than `other` to the sender of direction `heavy`, as packets of direction `way` tell: its packets
-    /// are seen there first, and those of the other direction last. Clocks of hosts differ, but the sum of both holds
-    /// for any clocks.
+    /// Whether `one` is nearer than `other` to the sender of direction `heavy`, as packets of direction `way` tell: they have
+    /// passed fewer routers, or more on the way back. Else its packets are seen there first, and those of the other
+    /// direction last. Clocks of hosts differ, but the sum of both holds for any clocks.
     fn is_nearer(&self, one: usize, other: usize, heavy: usize, way: usize) -> bool {
-        let lag = |of: usize| self.order(one, other, of).map(|lag| if of == heavy { lag } else { -lag });
-        let halves = self.seen[one].0.is_way() && self.seen[other].0.is_way();
+        let (point, beside) = (self.seen[one].0, self.seen[other].0);
+        if point.hops != beside.hops {
+            return (point.hops > beside.hops) == (way == heavy);
+        }
+        let lag = |of: usize| self.lag(one, other, of).map(|lag| if of == heavy { lag } else { -lag });
+        let halves = point.is_way() && beside.is_way();
         let lag = match (lag(heavy), lag(1 - heavy)) {
             (Some(there), Some(back)) if !halves => there + back,
             _ => lag(way).or(lag(1 - way)).unwrap_or(0.0),
@@ -140,8 +157,10 @@ impl Points {
         lag > 0.0 || lag == 0.0 && one < other
     }
 
+    /// Packets of direction `way` that both points saw.
     fn in_common(&self, one: usize, other: usize, way: usize) -> u64 {
-        self.lag(one, other, way).map_or(0, |(count, _)| count)
+        let [forth, back] = self.orders(way, |point| point == one, |point| point == other);
+        told(forth, back).map_or(0, |_| forth.0.max(back.0))
     }
 
     fn share(&self, count: u64, place: usize, way: usize) -> f64 {
@@ -175,25 +194,56 @@ impl Points {
     /// possible to the sender of direction `heavy`, which carries most. Points that share no packets with others, as the two
     /// fibers of a tap or the links of a bundle, are all judged.
     pub(crate) fn spare(&self, heavy: usize) -> Option<[Vec<Point>; 2]> {
-        let places = 0..self.seen.len();
+        if self.pairs.is_empty() {
+            return None;
+        }
+        let all = 0..self.seen.len();
+        let packets = |place: usize, way: usize| self.seen[place].1[way];
         let own = [0, 1].map(|way| -> Vec<bool> {
-            places.clone().map(|place| self.seen[place].1[way] > 0 && self.is_spare(place, way, heavy)).collect()
+            all.clone().map(|place| packets(place, way) > 0 && self.is_spare(place, way, heavy)).collect()
         });
-        // Where a host joins segments only one direction is alike at all points.
+        // Where a host joins segments only one direction is alike at all points: the other follows it.
         let main = if own[heavy].contains(&true) { heavy } else { 1 - heavy };
         let back = 1 - main;
-        let stays = |place: usize| self.seen[place].1[main] > 0 && !own[main][place];
-        let follows = places.clone().any(|place| stays(place) && self.seen[place].1[back] > 0);
+        let beside = |place: usize| {
+            let point = self.seen[place].0;
+            all.clone().filter(move |&other| self.seen[other].0.shares_place(point))
+        };
+        let stays = |place: usize| {
+            let mut here = beside(place).filter(|&other| packets(other, main) > 0).map(|other| !own[main][other]);
+            here.next().map(|first| here.all(|stays| stays == first).then_some(first))
+        };
         let is_spare = |place: usize, way: usize| {
-            let (point, packets) = &self.seen[place];
-            let follows = way == back && follows && packets[main] > 0 && !point.is_way();
-            own[if follows { main } else { way }][place]
+            if way == main || self.seen[place].0.is_way() {
+                return own[way][place];
+            }
+            match stays(place) {
+                Some(Some(true)) => false,
+                Some(Some(false)) => {
+                    let elsewhere = |other: usize| packets(other, back) > 0 && stays(other) != Some(Some(false));
+                    all.clone().any(elsewhere) || own[back][place]
+                }
+                Some(None) if !beside(place).any(|other| own[back][other]) => {
+                    let nearer = |other: usize| other != place && self.is_nearer(other, place, heavy, back);
+                    beside(place).any(|other| 4 * packets(other, back) >= packets(place, back) && nearer(other))
+                }
+                _ => own[back][place],
+            }
         };
         let spare = [0, 1].map(|way| -> Vec<Point> {
-            let left = places.clone().filter(|&place| self.seen[place].1[way] > 0 && is_spare(place, way));
+            let left = all.clone().filter(|&place| packets(place, way) > 0 && is_spare(place, way));
             left.map(|place| self.seen[place].0).collect()
         });
         (spare != [const { Vec::new() }; 2]).then_some(spare)
+    }
+}
+
+/// The time from the first to the second point, where most packets were seen in one order: negative when it is the other.
+fn told(forth: (u64, f64), back: (u64, f64)) -> Option<f64> {
+    match (forth.0, back.0) {
+        (count, less) if count > 4 * less => Some(forth.1),
+        (less, count) if count > 4 * less => Some(-back.1),
+        _ => None,
     }
 }
 
@@ -213,21 +263,12 @@ impl Choices {
     }
 }
 
-/// The same packet was seen at the same point before.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Before {
-    /// How long ago.
-    pub(crate) passed_ps: u64,
-    /// Whether it has passed a router since.
-    pub(crate) routed: bool,
-}
-
 /// The last packets of all flows: the place of each is that of its hash.
 #[derive(Debug, Default)]
 pub(crate) struct Copies(Vec<(u64, u64)>);
 
 impl Copies {
-    /// A packet of side `from` of connection `connection` at `now`: whether it was seen at the same point before.
+    /// A packet of side `from` of connection `connection` at `now`: how long ago it was seen at the same point, ps.
     #[inline]
     pub(crate) fn again(
         &mut self,
@@ -236,13 +277,13 @@ impl Copies {
         packet: &Packet,
         point: Point,
         points: &mut Points,
-    ) -> Option<Before> {
+    ) -> Option<u64> {
         let here = points.count(point, from)?;
         let print = fingerprint(connection, from, packet)?;
         if self.0.is_empty() {
             self.0 = vec![(0, 0); MOST];
         }
-        let mark = print & !(MOST as u64 - 1) | u64::from(packet.hops) << PLACE.count_ones() | here as u64;
+        let mark = print & !(MOST as u64 - 1) | here as u64;
         let slot = &mut self.0[print as usize % MOST];
         let (before, at) = std::mem::replace(slot, (mark, now));
         if before ^ mark >= MOST as u64 {
@@ -251,7 +292,7 @@ impl Copies {
         let passed_ps = now.saturating_sub(at);
         let there = (before & PLACE) as usize;
         if there == here {
-            return Some(Before { passed_ps, routed: (before ^ mark) & HOPS != 0 });
+            return Some(passed_ps);
         }
         points.pair(there, here, from, passed_ps);
         None

@@ -111,6 +111,8 @@ pub(crate) struct Counts {
     pub(crate) duplicates: u64,
     /// Packets that came again as they were.
     pub(crate) copies: u64,
+    /// Time from packets to their copies, all together.
+    pub(crate) copies_ps: u64,
     /// Packets that were captured at another point than the one that is judged.
     pub(crate) elsewhere: u64,
     /// Packets with data as the wire has them, where a host joins segments, as far as their size is known.

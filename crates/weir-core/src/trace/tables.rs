@@ -208,9 +208,14 @@ impl Analysis {
         for (connection, (points, spare)) in &self.left_out().0 {
             for (way, spare) in (0u32..).zip(spare) {
                 let seen = points.seen.iter().map(|(point, seen)| (*point, seen[way as usize]));
-                rows.extend(seen.filter(|&(_, packets)| packets > 0).map(|(point, packets)| PointRow {
+                let seen: Vec<_> = seen.filter(|&(_, packets)| packets > 0).collect();
+                rows.extend(seen.iter().map(|&(point, packets)| PointRow {
                     flow: connection * 2 + way,
-                    name: point_name(point, interfaces),
+                    name: point_name(
+                        point,
+                        interfaces,
+                        seen.iter().filter(|(other, _)| other.shares_place(point)).count() > 1,
+                    ),
                     packets,
                     judged: !spare.contains(&point),
                 }));
@@ -221,7 +226,8 @@ impl Analysis {
     }
 }
 
-fn point_name(point: Point, interfaces: &[Interface]) -> String {
+/// Its interface; with the `hops` that are left, where that shows packets of several points.
+fn point_name(point: Point, interfaces: &[Interface], hops: bool) -> String {
     let interface = interfaces.get(point.interface as usize);
     let name = match interface {
         Some(interface) if !interface.name.is_empty() => interface.name.clone(),
@@ -233,11 +239,12 @@ fn point_name(point: Point, interfaces: &[Interface]) -> String {
         Some(Link::Cooked) => format!("{name}, incoming"),
         _ => name,
     };
-    match (point.vlans >> 12, point.vlans & 0xfff) {
+    let name = match (point.vlans >> 12, point.vlans & 0xfff) {
         (0, 0) => name,
         (0, vlan) => format!("{name}, VLAN {vlan}"),
-        (outer, inner) => format!("{name}, VLAN {} in {}", inner, outer & 0xfff),
-    }
+        (outer, inner) => format!("{name}, VLAN {inner} in {}", outer & 0xfff),
+    };
+    if hops { format!("{name}, {} hops left", point.hops) } else { name }
 }
 
 fn each_side(connections: &[Connection]) -> impl Iterator<Item = (u32, &Connection, &Side)> {
@@ -283,6 +290,7 @@ fn flows(connections: &[Connection]) -> Table {
         reordered: U64 = side.counts.reordered,
         duplicates: U64 = side.counts.duplicates,
         copies: U64 = side.counts.copies,
+        copies_ps: U64 = side.counts.copies_ps,
         elsewhere_packets: U64 = side.counts.elsewhere,
         segments: U64 = side.counts.segments + side.counts.joined.more()[0],
         retransmitted_segments: U64 = side.counts.retransmitted_segments + side.counts.joined.more()[1],
