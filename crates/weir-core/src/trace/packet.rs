@@ -296,7 +296,7 @@ fn transport(protocol: u8, kept: &[u8], length: u32) -> Option<Transport> {
                 from: u16_at(kept, 0, Order::Big),
                 to: u16_at(kept, 2, Order::Big),
                 payload,
-                content: content(kept),
+                content: content(&kept[..kept.len().min(length as usize)]),
             })
         }
         _ => Some(Transport::Other),
