@@ -48,8 +48,9 @@ impl<T: Copy> Ring<T> {
         Some(value)
     }
 
+    /// The next value takes the first place again, so that few places are used while little waits.
     pub(crate) fn clear(&mut self) {
-        self.len = 0;
+        (self.first, self.len) = (0, 0);
     }
 
     #[inline]

@@ -146,9 +146,13 @@ impl Agenda {
         self.current.is_empty()
     }
 
-    /// Whose the events at the front of the current bucket are.
-    pub(crate) fn upcoming(&self) -> impl Iterator<Item = Entity> + '_ {
-        self.current.iter().map(|&key| key as Entity)
+    /// Whose the events at the front of the current bucket are, or those entered so far in the bucket that is `ahead` of it,
+    /// but for a crowd.
+    #[inline]
+    pub(crate) fn upcoming(&self, ahead: usize) -> impl Iterator<Item = Entity> + '_ {
+        let bucket = (self.slot as usize).wrapping_add(ahead) & (self.counts.len() - 1);
+        let keys = if ahead == 0 { &self.current } else { &self.buckets[bucket].0[..usize::from(self.counts[bucket])] };
+        keys.iter().map(|&key| key as Entity)
     }
 
     #[inline(never)]
@@ -322,7 +326,7 @@ impl Agenda {
         let mut pending = self.take_all();
         if self.beyond > self.taken / 8 {
             self.stretch = (self.stretch + 1).min(MAX_STRETCH);
-        } else if self.beyond < self.taken / 64 {
+        } else if self.beyond < self.taken / 16 {
             self.stretch = self.stretch.saturating_sub(1);
         }
         // A wider bucket may begin before the width was fitted last.

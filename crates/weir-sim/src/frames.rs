@@ -18,6 +18,7 @@ const MAX_FRAMES: usize = 1 << 26;
 
 /// A frame under way.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 pub(crate) struct Frame {
     /// When it was generated.
     pub(crate) born: Time,
@@ -91,11 +92,16 @@ impl Frame {
     }
 }
 
+/// A body in a cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Place(Body);
+
 #[derive(Debug)]
 pub(crate) struct Pool {
     frames: Vec<Frame>,
     /// The bodies of the frames that have one, at the places of their frames.
-    bodies: Vec<Body>,
+    bodies: Vec<Place>,
     free: FrameId,
     /// Frames in use.
     pub(crate) alive: usize,
@@ -125,15 +131,15 @@ impl Pool {
         debug_assert!(!matches!(frame.kind, Kind::Data | Kind::InBurst), "data without a body");
         let id = self.put(frame);
         if self.bodies.len() <= id as usize {
-            self.bodies.resize(self.frames.len().next_power_of_two(), body);
+            self.bodies.resize(self.frames.len().next_power_of_two(), Place(body));
         }
-        self.bodies[id as usize] = body;
+        self.bodies[id as usize] = Place(body);
         id
     }
 
     /// The body of a frame that has one, to be changed.
     pub(crate) fn body_mut(&mut self, id: FrameId) -> &mut Body {
-        &mut self.bodies[id as usize]
+        &mut self.bodies[id as usize].0
     }
 
     /// A frame begins to wait at its host, behind all that go to the same `place`: until it is on a link, `next` names the one
@@ -150,7 +156,20 @@ impl Pool {
 
     /// The body of a frame that has one.
     pub(crate) fn body(&self, id: FrameId) -> Body {
-        self.bodies[id as usize]
+        self.bodies[id as usize].0
+    }
+
+    /// Looks at a body.
+    #[inline]
+    pub(crate) fn foresee_body(&self, id: FrameId) -> u64 {
+        let Body::Tcp(segment) = &self.bodies[id as usize].0 else { return 0 };
+        segment.ack
+    }
+
+    /// The frame, if it is one.
+    #[inline]
+    pub(crate) fn get(&self, id: FrameId) -> Option<&Frame> {
+        self.frames.get(id as usize)
     }
 
     #[inline]
@@ -186,7 +205,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_takes_half_a_cache_line() {
-        assert_eq!(size_of::<Frame>(), 32);
+    fn a_frame_takes_half_a_cache_line_and_its_body_one() {
+        assert_eq!((size_of::<Frame>(), align_of::<Frame>()), (32, 32));
+        assert_eq!((size_of::<Place>(), align_of::<Place>()), (64, 64));
     }
 }

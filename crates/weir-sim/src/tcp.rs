@@ -17,24 +17,25 @@ use crate::plan::{Plan, PlannedConnection};
 use crate::probes::Boundaries;
 use crate::totals::{ConnectionInterval, ConnectionTotals, Totals};
 
-/// The sending end, and the application above it.
+/// The sending end, and the application above it: a cache line, and what its machine needs next behind it.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct TcpSender {
-    machine: Sender,
     /// The flow of its data; acknowledgements come in the next.
     flow: u32,
-    start: Time,
-    /// When the application ends, and whether it has.
-    stop: Time,
-    stopped: bool,
-    load: Application,
     /// Segments sent, modulo 2^16.
     sent: u16,
-    series: Option<Series>,
+    stopped: bool,
     /// Whether it times each segment by itself, and is to be told when each leaves.
     is_timed: bool,
+    start: Time,
+    /// When the application ends; `stopped` tells whether it has.
+    stop: Time,
+    load: Application,
+    series: Option<Box<Series>>,
     /// Frames that may wait in its adapter.
     adapter: usize,
+    machine: Sender,
 }
 
 #[derive(Debug)]
@@ -46,13 +47,14 @@ enum Application {
 
 /// The receiving end.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct TcpReceiver {
-    machine: Receiver,
     flow: u32,
     /// Segments sent, modulo 2^16.
     sent: u16,
     /// What its adapter gathers, if it does.
-    gathered: Option<Gathered>,
+    gathered: Option<Box<Gathered>>,
+    machine: Receiver,
 }
 
 /// Segments that wait for an interrupt.
@@ -115,7 +117,8 @@ impl Plan {
                 sent: 0,
                 series: self.series_of(connection.place.0),
             };
-            let gathered = hosts.coalescing_ps.map(|time| Gathered { time, segments: vec![], interrupt: Time::NEVER });
+            let gather = |time| Box::new(Gathered { time, segments: vec![], interrupt: Time::NEVER });
+            let gathered = hosts.coalescing_ps.map(gather);
             let receiver = TcpReceiver { machine: Receiver::new(config), flow: connection.flow, sent: 0, gathered };
             [Endpoint::Sender(Box::new(sender)), Endpoint::Receiver(Box::new(receiver))]
         };
@@ -126,10 +129,10 @@ impl Plan {
         self.spec.record.probe_streams.iter().find(|probe| probe.traffic as usize == group)
     }
 
-    fn series_of(&self, group: usize) -> Option<Series> {
+    fn series_of(&self, group: usize) -> Option<Box<Series>> {
         let probe = self.spec.record.connections.iter().find(|probe| probe.traffic as usize == group)?;
         let boundaries = Boundaries::new(probe.every_ps, Time::ZERO + self.spec.run.duration_ps);
-        Some(Series { boundaries, number: 1, due: boundaries.at(1), rows: Vec::new() })
+        Some(Box::new(Series { boundaries, number: 1, due: boundaries.at(1), rows: Vec::new() }))
     }
 }
 
@@ -238,6 +241,11 @@ impl Agent for TcpSender {
         self.send(fabric)
     }
 
+    #[inline]
+    fn foresee(&self, fabric: &Fabric<'_>) -> u64 {
+        self.machine.foresee() ^ fabric.foresee_sending(self.flow)
+    }
+
     fn report(&mut self, end: Time, totals: &mut Totals) {
         let connection = totals.connections.len() as u32;
         if let Some(series) = &mut self.series {
@@ -293,6 +301,11 @@ impl Agent for TcpReceiver {
         }
         self.machine.handle_segment(fabric.now(), &segment);
         self.answer(fabric)
+    }
+
+    #[inline]
+    fn foresee(&self, fabric: &Fabric<'_>) -> u64 {
+        self.machine.foresee() ^ fabric.foresee_sending(self.flow + 1)
     }
 
     fn report(&mut self, _: Time, totals: &mut Totals) {

@@ -2,6 +2,7 @@
 
 /// Counts of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct SenderCounters {
     /// Segments with data, SYN or FIN, retransmissions included.
     pub segments: u64,
@@ -9,6 +10,10 @@ pub struct SenderCounters {
     pub bytes: u64,
     /// Bytes of data acknowledged in order.
     pub acked_bytes: u64,
+    /// Segments that arrived.
+    pub acks: u64,
+    /// Round-trip times measured.
+    pub rtt_samples: u64,
     /// RetransSegs: segments sent again, for whatever reason; the sum of the five that follow.
     pub retransmits: u64,
     /// TCPFastRetrans: sent again in recovery because they count as lost.
@@ -37,21 +42,20 @@ pub struct SenderCounters {
     pub paws_rejects: u64,
     /// Acknowledgements that acknowledge nothing new, arrive without data and tell no other window.
     pub duplicate_acks: u64,
-    /// Segments that arrived.
-    pub acks: u64,
-    /// Round-trip times measured.
-    pub rtt_samples: u64,
     /// How many segments were sent again once, twice, ..., up to seven times, and more often.
     pub retransmitted_times: [u64; 8],
 }
 
 /// Counts of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct ReceiverCounters {
     /// Segments that arrived with data, SYN or FIN.
     pub segments: u64,
     /// Bytes of data delivered in order.
     pub delivered_bytes: u64,
+    /// Acknowledgements sent.
+    pub acks: u64,
     /// Segments that arrived before one that they follow.
     pub out_of_order: u64,
     /// Segments that brought nothing new.
@@ -62,8 +66,6 @@ pub struct ReceiverCounters {
     pub paws_rejects: u64,
     /// Segments that met congestion on the way.
     pub ecn_marks: u64,
-    /// Acknowledgements sent.
-    pub acks: u64,
     /// Acknowledgements sent because they had been held back for long enough.
     pub delayed_acks: u64,
 }

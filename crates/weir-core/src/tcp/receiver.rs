@@ -12,37 +12,40 @@ use crate::units::{Bytes, Span, Time};
 ///
 /// After [`Receiver::handle_segment`] and [`Receiver::handle_timeout`], ask [`Receiver::poll_transmit`] until it gives
 /// nothing; then sleep until [`Receiver::poll_timeout`].
+///
+/// Fields stand in the order in which they are needed, as those of [`crate::tcp::Sender`].
 #[derive(Debug)]
+#[repr(C)]
 pub struct Receiver {
     every: u32,
-    patience: Span,
-    buffer: u64,
+    /// Full segments that arrived since the last acknowledgement.
+    unacknowledged: u32,
+    ts_recent: u32,
     /// The field of the header.
     window: u16,
     window_scale: Option<u8>,
-    sack: bool,
-    ecn: bool,
+    owed: Owed,
     /// Flags of every segment that it sends.
     flags: Flags,
-    /// Next number expected; 0 before the SYN.
-    next: u64,
-    ranges: Ranges,
-    /// The number of the FIN, once one arrived.
-    fin: Option<u64>,
-    owed: Owed,
-    /// Full segments that arrived since the last acknowledgement.
-    unacknowledged: u32,
-    /// When the acknowledgement that is held back must go.
-    deadline: Time,
-    ts_recent: u32,
-    /// The unit of stamps of arrival, if these are told, and the last one.
-    stamps: Option<Span>,
-    arrived: Time,
-    last_ack: u64,
+    sack: bool,
+    ecn: bool,
     /// Whether marks are echoed.
     echo: bool,
-    finished: Option<Time>,
+    /// Next number expected; 0 before the SYN.
+    next: u64,
+    buffer: u64,
+    patience: Span,
+    /// When the acknowledgement that is held back must go.
+    deadline: Time,
+    last_ack: u64,
+    arrived: Time,
+    /// The unit of stamps of arrival, if these are told, and the last one.
+    stamps: Option<Span>,
+    /// The number of the FIN, once one arrived.
+    fin: Option<u64>,
+    ranges: Ranges,
     counters: ReceiverCounters,
+    finished: Option<Time>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,26 +63,26 @@ impl Receiver {
         let window = (buffer >> scale.unwrap_or(0)).min(65_535);
         Receiver {
             every: config.delayed_ack_segments,
-            patience: config.delayed_ack_timeout_ps,
-            buffer: window << scale.unwrap_or(0),
+            unacknowledged: 0,
+            ts_recent: 0,
             window: window as u16,
             window_scale: scale,
+            owed: Owed::Nothing,
+            flags: Flags::ACK.with_if(config.timestamps, Flags::TIMESTAMPS),
             sack: config.sack,
             ecn: config.ecn,
-            flags: Flags::ACK.with_if(config.timestamps, Flags::TIMESTAMPS),
-            next: 0,
-            ranges: Ranges::default(),
-            fin: None,
-            owed: Owed::Nothing,
-            unacknowledged: 0,
-            deadline: Time::NEVER,
-            ts_recent: 0,
-            stamps: config.arrival_stamps_ps,
-            arrived: Time::ZERO,
-            last_ack: 0,
             echo: false,
-            finished: None,
+            next: 0,
+            buffer: window << scale.unwrap_or(0),
+            patience: config.delayed_ack_timeout_ps,
+            deadline: Time::NEVER,
+            last_ack: 0,
+            arrived: Time::ZERO,
+            stamps: config.arrival_stamps_ps,
+            fin: None,
+            ranges: Ranges::default(),
             counters: ReceiverCounters::default(),
+            finished: None,
         }
     }
 
@@ -149,6 +152,12 @@ impl Receiver {
     #[inline]
     pub fn poll_timeout(&self) -> Time {
         self.deadline
+    }
+
+    /// Looks at what the next segment will need, as [`crate::tcp::Sender::foresee`].
+    #[inline]
+    pub fn foresee(&self) -> u64 {
+        self.next ^ self.last_ack ^ u64::from(self.ranges.is_empty()) ^ self.counters.acks
     }
 
     /// Data delivered to the application.

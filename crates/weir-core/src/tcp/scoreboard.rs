@@ -46,7 +46,9 @@ pub(crate) struct Delivered {
     pub(crate) resent: Option<Time>,
 }
 
+/// What every acknowledgement needs stands first.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Scoreboard {
     sent: VecDeque<Sent>,
     /// Number of the segment at the front.
@@ -66,9 +68,9 @@ pub(crate) struct Scoreboard {
     lost_below: u64,
     /// No segment below this one is to be sent again, but for those of `lost_again`.
     next_resend: u64,
-    epoch: u32,
     /// One more than the numbers of the last three segments that have arrived, the last one first; 0: none.
     top: [u64; DUP_THRESHOLD as usize],
+    epoch: u32,
     /// Retransmissions in the order in which they were sent.
     in_order: VecDeque<(u64, Time)>,
     lost_again: VecDeque<u64>,
@@ -77,6 +79,10 @@ pub(crate) struct Scoreboard {
     /// Which segments were found lost, with their lengths, until somebody asks; none: nobody does.
     losses: Option<Vec<(u64, u32)>>,
 }
+
+/// Places for each segment that are too many, and places that never are.
+const ROOMY: usize = 8;
+const LEAST_ROOM: usize = 8;
 
 impl Scoreboard {
     pub(crate) fn new() -> Scoreboard {
@@ -141,6 +147,12 @@ impl Scoreboard {
         self.outstanding() - self.sacked - self.assumed - self.lost + self.resent
     }
 
+    /// Looks at what the next acknowledgement will need; what is returned means nothing.
+    #[inline]
+    pub(crate) fn foresee(&self) -> u64 {
+        self.sent.front().map_or(0, |sent| sent.seq) ^ self.nxt ^ self.top[0] ^ self.in_order.len() as u64
+    }
+
     /// How many segments were sent again once, twice, ..., those that are not acknowledged included.
     pub(crate) fn resent_times(&self) -> [u64; 8] {
         let mut times = self.times;
@@ -170,12 +182,21 @@ impl Scoreboard {
             self.sent.pop_front();
             self.first += 1;
         }
+        if self.sent.len() < self.sent.capacity() / ROOMY && self.sent.capacity() > LEAST_ROOM {
+            self.take_less_room();
+        }
         while self.in_order.front().is_some_and(|resent| resent.0 < self.first) {
             self.in_order.pop_front();
         }
         self.una = self.sent.front().map_or(self.nxt, |sent| sent.seq);
         self.lost_below = self.lost_below.max(self.first);
         self.next_resend = self.next_resend.max(self.first);
+    }
+
+    /// A ring goes through all of its places: those of many connections that once had large windows do not fit into a cache.
+    #[cold]
+    fn take_less_room(&mut self) {
+        self.sent.shrink_to((2 * self.sent.len()).max(LEAST_ROOM));
     }
 
     /// What was assumed to have arrived is in part acknowledged, or no longer assumed.
@@ -453,6 +474,18 @@ mod tests {
         board.sack(from * LEN, to * LEN, &mut news);
         board.check();
         news.bytes / LEN
+    }
+
+    #[test]
+    fn the_room_of_a_large_window_is_given_back_when_the_window_is_small() {
+        let mut board = board(1000);
+        let mut news = Delivered::default();
+        board.acknowledge(997 * LEN, &mut news);
+        board.check();
+        assert_eq!((board.first(), board.outstanding(), news.acked), (997, 3 * LEN, 997 * LEN));
+        assert!(board.sent.capacity() < 16, "{}", board.sent.capacity());
+        (0..5).for_each(|i| board.on_sent(Time::from_ps(1000 + i), LEN as u32));
+        assert_eq!(sack(&mut board, 999, 1003), 4);
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod model;
 mod transmit;
 
 use crate::cc::{Acked, Cause, CongestionControl, Controller, SenderEvent};
-use crate::tcp::config::{Config, LostRetransmissions, Recovery};
+use crate::tcp::config::{Config, LossMarking, LostRetransmissions, Recovery};
 use crate::tcp::counters::SenderCounters;
 use crate::tcp::doubt::{Arrivals, Doubt};
 use crate::tcp::is_older;
@@ -22,55 +22,76 @@ use crate::units::{Bytes, Span, Time};
 /// After [`Sender::open`], [`Sender::write`], [`Sender::close`], [`Sender::handle_segment`] and
 /// [`Sender::handle_timeout`], ask [`Sender::poll_transmit`] until it gives nothing; then sleep until the earlier of
 /// [`Sender::poll_timeout`] and [`Sender::poll_release`].
+///
+/// Fields stand in the order in which they are needed: a simulator of many connections finds the state of each far away in
+/// memory. What every acknowledgement needs comes first, also in the parts.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Sender {
-    config: Config,
-    segment: u64,
+    rules: Rules,
     state: State,
-    board: Scoreboard,
-    rtt: RttEstimator,
-    control: Controller,
-    /// For a controller that keeps a model, once the connection is established.
-    sampler: Option<Box<Sampler>>,
-    /// The number behind the last byte that the application has written.
-    written: u64,
-    /// Whether the application writes no more.
-    closed: bool,
-    /// No number from this one on may be sent: the window that the receiver told.
-    window_end: u64,
-    window_scale: u8,
     phase: Phase,
-    /// The current phase ends when everything below this number is acknowledged.
-    recover: u64,
-    reduction: Option<Reduction>,
     /// A segment is to be sent again whatever the window says.
     forced: Option<Forced>,
-    /// Whether the last segment was sent again in this recovery.
-    rescued: bool,
     /// While losses are repaired: whether there were any.
     doubt: Option<Doubt>,
+    /// Whether the application writes no more.
+    closed: bool,
+    /// Whether the last segment was sent again in this recovery.
+    rescued: bool,
     /// The receiver is to be told that the window was reduced.
     owes_cwr: bool,
-    duplicates: u64,
+    window_scale: u8,
+    ts_recent: u32,
+    segment: u64,
+    /// The number behind the last byte that the application has written.
+    written: u64,
+    /// No number from this one on may be sent: the window that the receiver told.
+    window_end: u64,
+    /// The current phase ends when everything below this number is acknowledged.
+    recover: u64,
+    opened: Time,
     rto_at: Time,
     /// When data was sent last.
     last_sent: Time,
     /// When the pacing rate lets the next segment go.
     release: Time,
+    /// When a segment that waits for its time may go; [`Time::NEVER`] if none does.
+    wake: Time,
     /// Of the segments that leave together: what is left of their quantum, and when it is over at the pacing rate.
     quantum_left: u64,
     quantum_over: Time,
-    /// When a segment that waits for its time may go; [`Time::NEVER`] if none does.
-    wake: Time,
+    reduction: Option<Box<Reduction>>,
+    stamps: Option<Box<StampReader>>,
+    /// For a controller that keeps a model, once the connection is established.
+    sampler: Option<Box<Sampler>>,
+    rtt: RttEstimator,
+    control: Controller,
+    board: Scoreboard,
+
+    counters: SenderCounters,
+    duplicates: u64,
     /// The departure for which the timer was set last, and when that runs out.
     timer: (Time, Time),
     timers: Option<Timers>,
-    stamps: Option<StampReader>,
-    ts_recent: u32,
-    opened: Time,
     established: Option<Time>,
     finished: Option<Time>,
-    counters: SenderCounters,
+    /// Shift of windows that the SYN offers, if it does.
+    offered_scale: Option<u8>,
+    /// What is still sent of endless data when the application ends.
+    send_buffer: u64,
+}
+
+/// What is asked of the settings again and again.
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    recovery: Recovery,
+    loss_marking: LossMarking,
+    lost_retransmissions: LostRetransmissions,
+    sack: bool,
+    timestamps: bool,
+    ecn: bool,
+    slow_start_after_idle: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,39 +130,49 @@ impl Sender {
     /// A sender that has nothing to do until it is opened.
     pub fn new(config: &Config) -> Sender {
         Sender {
-            segment: config.segment_bytes.count(),
+            rules: Rules {
+                recovery: config.recovery,
+                loss_marking: config.loss_marking,
+                lost_retransmissions: config.lost_retransmissions,
+                sack: config.sack,
+                timestamps: config.timestamps,
+                ecn: config.ecn,
+                slow_start_after_idle: config.slow_start_after_idle,
+            },
             state: State::Closed,
-            board: Scoreboard::new(),
-            rtt: RttEstimator::new(config.min_rto_ps),
-            control: Controller::new(config),
-            sampler: None,
-            written: 1,
-            closed: false,
-            window_end: 0,
-            window_scale: 0,
             phase: Phase::Open,
-            recover: 0,
-            reduction: None,
             forced: None,
-            rescued: false,
             doubt: None,
+            closed: false,
+            rescued: false,
             owes_cwr: false,
-            duplicates: 0,
+            window_scale: 0,
+            ts_recent: 0,
+            segment: config.segment_bytes.count(),
+            written: 1,
+            window_end: 0,
+            recover: 0,
+            opened: Time::NEVER,
             rto_at: Time::NEVER,
             last_sent: Time::NEVER,
             release: Time::ZERO,
+            wake: Time::NEVER,
             quantum_left: 0,
             quantum_over: Time::ZERO,
-            wake: Time::NEVER,
+            reduction: None,
+            stamps: config.arrival_stamps_ps.map(|unit| Box::new(StampReader::new(unit))),
+            sampler: None,
+            rtt: RttEstimator::new(config.min_rto_ps),
+            control: Controller::new(config),
+            board: Scoreboard::new(),
+            counters: SenderCounters::default(),
+            duplicates: 0,
             timer: (Time::NEVER, Time::NEVER),
             timers: None,
-            stamps: config.arrival_stamps_ps.map(StampReader::new),
-            ts_recent: 0,
-            opened: Time::NEVER,
             established: None,
             finished: None,
-            counters: SenderCounters::default(),
-            config: config.clone(),
+            offered_scale: config.window_scale(),
+            send_buffer: config.send_buffer_bytes.map_or(0, Bytes::count),
         }
     }
 
@@ -183,8 +214,7 @@ impl Sender {
     /// The application writes no more. Of endless data, what the send buffer holds is still sent.
     pub fn close(&mut self) {
         if self.written >= ENDLESS {
-            let held = self.config.send_buffer_bytes.map_or(0, Bytes::count);
-            self.written = self.board.nxt().max(self.board.una() + held).max(1);
+            self.written = self.board.nxt().max(self.board.una() + self.send_buffer).max(1);
         }
         self.closed = true;
     }
@@ -337,6 +367,14 @@ impl Sender {
         SenderCounters { retransmitted_times: self.board.resent_times(), ..self.counters }
     }
 
+    /// Looks at what the next acknowledgement will need, and at nothing else: whoever has to handle it soon, and has other
+    /// work to do until then, finds it near. What is returned means nothing.
+    #[inline]
+    pub fn foresee(&self) -> u64 {
+        let control = self.control.threshold().count() ^ self.rtt.rto().ps();
+        self.segment ^ self.quantum_over.ps() ^ control ^ self.board.foresee() ^ self.counters.segments
+    }
+
     fn establish(&mut self, now: Time, answer: &Segment) {
         let mut news = Delivered::default();
         self.board.acknowledge(answer.ack, &mut news);
@@ -380,7 +418,7 @@ impl Sender {
         if is_duplicate {
             self.counters.duplicate_acks += 1;
         }
-        if !self.config.sack {
+        if !self.rules.sack {
             self.count_without_sacks(is_duplicate, news.acked);
         }
         let window = u64::from(segment.window) << self.window_scale;
@@ -457,13 +495,13 @@ impl Sender {
     /// Which segments this acknowledgement shows to be lost; whether any is newly lost.
     #[inline]
     fn detect(&mut self, now: Time, news: &Delivered, is_duplicate: bool, progress: bool) -> bool {
-        if !self.config.sack {
+        if !self.rules.sack {
             let third = is_duplicate && self.duplicates == 3 && self.phase == Phase::Open;
             let partial = progress && self.phase == Phase::Recovery && self.board.una() < self.recover;
             // Duplicates of what was sent before the last recovery or timeout ended tell nothing (RFC 6582, 3.2).
             return ((third && self.board.una() > self.recover) || partial) && self.board.lose_first();
         }
-        if self.config.lost_retransmissions == LostRetransmissions::Detect
+        if self.rules.lost_retransmissions == LostRetransmissions::Detect
             && let Some((last_sent, _)) = news.last
         {
             let least = self.rtt.min().unwrap_or(Span::ZERO);
@@ -473,7 +511,7 @@ impl Sender {
                 self.counters.lost_retransmits += self.board.detect_lost_again(last_sent, patience);
             }
         }
-        self.board.detect(self.config.loss_marking)
+        self.board.detect(self.rules.loss_marking)
     }
 
     #[inline]
@@ -499,7 +537,7 @@ impl Sender {
                 self.forced = Some(Forced::First);
                 self.rescued = false;
             }
-            Phase::Open if echo && self.config.ecn => {
+            Phase::Open if echo && self.rules.ecn => {
                 self.counters.ecn_reductions += 1;
                 self.owes_cwr = true;
                 self.reduce(now, Phase::Reduced, Cause::EcnEcho);
@@ -518,8 +556,9 @@ impl Sender {
         if !self.control.keeps_model() {
             let threshold = self.control.threshold().count();
             let outstanding = self.board.outstanding();
-            let recovery = if phase == Phase::Reduced { Recovery::Prr } else { self.config.recovery };
-            self.reduction = Some(Reduction::new(recovery, window, outstanding, threshold, self.segment));
+            let recovery = if phase == Phase::Reduced { Recovery::Prr } else { self.rules.recovery };
+            let reduction = Reduction::new(recovery, window, outstanding, threshold, self.segment);
+            self.reduction = Some(Box::new(reduction));
         }
         self.phase = phase;
         self.recover = self.board.nxt();
@@ -534,7 +573,7 @@ impl Sender {
 
     #[inline]
     fn on_progress(&mut self, now: Time, acked: u64) {
-        if self.config.timestamps && self.stamps.is_none() {
+        if self.rules.timestamps && self.stamps.is_none() {
             self.rtt.on_stamp();
         }
         // Source: RFC 6298, 5.2 and 5.3.
@@ -564,5 +603,18 @@ impl Sender {
     #[inline]
     fn fin_number(&self) -> Option<u64> {
         self.closed.then_some(self.written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::offset_of;
+
+    use super::*;
+
+    #[test]
+    fn what_every_acknowledgement_needs_stands_in_the_first_cache_lines() {
+        assert_eq!(offset_of!(Sender, rtt), 136);
+        assert_eq!(offset_of!(SenderCounters, rtt_samples), 32);
     }
 }

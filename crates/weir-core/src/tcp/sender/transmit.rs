@@ -22,10 +22,10 @@ impl Sender {
         }
         self.counters.segments += 1;
         let flags = Flags::SYN
-            .with_if(self.config.sack, Flags::SACK_PERMITTED)
-            .with_if(self.config.timestamps, Flags::TIMESTAMPS)
-            .with_if(self.config.ecn, Flags::ECE.with(Flags::CWR));
-        let window_scale = self.config.window_scale();
+            .with_if(self.rules.sack, Flags::SACK_PERMITTED)
+            .with_if(self.rules.timestamps, Flags::TIMESTAMPS)
+            .with_if(self.rules.ecn, Flags::ECE.with(Flags::CWR));
+        let window_scale = self.offered_scale;
         let window = u16::MAX;
         Some(Segment { flags, window, window_scale, ts_val: ticks(now), ..Segment::default() })
     }
@@ -72,7 +72,7 @@ impl Sender {
             self.note_full_window();
             return None;
         }
-        if self.phase == Phase::Recovery && self.config.sack {
+        if self.phase == Phase::Recovery && self.rules.sack {
             return self.nothing_new(now, room);
         }
         None
@@ -101,7 +101,7 @@ impl Sender {
         if let Some((place, len)) = self.board.next_forward() {
             return (u64::from(len) <= room).then(|| self.send_again(now, place, len, Resent::Forward));
         }
-        if self.rescued || self.config.recovery == Recovery::RateHalving {
+        if self.rescued || self.rules.recovery == Recovery::RateHalving {
             return None;
         }
         let (place, len) = self.board.last_missing().filter(|&(_, len)| u64::from(len) <= room)?;
@@ -135,7 +135,7 @@ impl Sender {
             self.rto_at = now + self.rtt.rto();
         }
         let cwr = std::mem::take(&mut self.owes_cwr);
-        let ecn = if self.config.ecn { Ecn::Ect0 } else { Ecn::NotEct };
+        let ecn = if self.rules.ecn { Ecn::Ect0 } else { Ecn::NotEct };
         let mut segment = self.segment_of(now, seq, len);
         segment.flags = segment.flags.with_if(cwr, Flags::CWR);
         segment.ecn = ecn;
@@ -157,7 +157,7 @@ impl Sender {
     #[inline]
     fn segment_of(&self, now: Time, seq: u64, len: u64) -> Segment {
         let has_fin = self.fin_number().is_some_and(|fin| seq + len > fin);
-        let flags = Flags::ACK.with_if(self.config.timestamps, Flags::TIMESTAMPS).with_if(has_fin, Flags::FIN);
+        let flags = Flags::ACK.with_if(self.rules.timestamps, Flags::TIMESTAMPS).with_if(has_fin, Flags::FIN);
         Segment {
             seq,
             ack: 1,
@@ -175,7 +175,7 @@ impl Sender {
     /// Source: RFC 5681, 4.1.
     #[inline(never)]
     fn shrink_if_idle(&mut self, now: Time) {
-        if self.config.slow_start_after_idle && now.saturating_since(self.last_sent) > self.rtt.rto() {
+        if self.rules.slow_start_after_idle && now.saturating_since(self.last_sent) > self.rtt.rto() {
             self.control.on_long_idle();
         }
     }
