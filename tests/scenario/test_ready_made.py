@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from weirlab import _core
+from weirlab.errors import ScenarioError
 from weirlab.scenario import Scenario, json_schema, load, loads
 from weirlab.scenario.path import path_plan
 from weirlab.units import Span
@@ -29,6 +30,19 @@ def simulated(scenario: Scenario) -> dict[str, int]:
     flows = _core.simulate(scenario.resolve().spec_json, [1])["flows"]
     fates = ("sent", "delivered", "dropped", "live")
     return {fate: int(sum(flows[f"{fate}_frames"])) for fate in fates}
+
+
+def test_a_directory_of_its_name_does_not_hide_a_ready_made_scenario(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("incast", "other"):
+        (tmp_path / name).mkdir()
+    assert load("incast") == load(next(path for path in READY_MADE if path.stem == "incast"))
+    with pytest.raises(ScenarioError, match="this is a directory"):
+        load("other")
+    with pytest.raises(ScenarioError, match="this is a directory"):
+        load(tmp_path / "incast")
 
 
 def test_the_schema_is_one() -> None:

@@ -13,6 +13,7 @@ from weirlab.cli.app import execute
 from weirlab.errors import InputError
 from weirlab.scenario import load
 from weirlab.testbed.rapid import VARIANTS, Settings, make_key, read_key, transport_of
+from weirlab.testbed.rapid.settings import _ready_made
 from weirlab.testbed.rapid.transfer import Transfer, resolve
 from weirlab.units import Rate
 
@@ -49,6 +50,14 @@ def test_a_variant_is_its_ready_made_scenario_with_each_segment_acknowledged(var
     here = Settings(link="1 Gbit/s", variant=variant).core_json(ipv6=False)
     each = {"delayed_ack_segments": 1, "delayed_ack_timeout_ps": 5 * 10**9}
     assert json.loads(here) == json.loads(there) | each
+
+
+def test_a_variant_does_not_depend_on_the_files_of_the_working_directory(tmp_path, monkeypatch):
+    before = Settings(link=RATE).core_json(ipv6=False)
+    (tmp_path / "rapid-better").write_text("another file of this name")
+    monkeypatch.chdir(tmp_path)
+    _ready_made.cache_clear()
+    assert Settings(link=RATE).core_json(ipv6=False) == before
 
 
 @given(

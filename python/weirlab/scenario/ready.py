@@ -30,15 +30,18 @@ def needed_by(scenario: Path) -> list[Path]:
 
 
 def scenario_file(name: str | Path) -> Path:
-    """The file that a user means: a path that exists, or the name of a ready-made scenario.
+    """The file that a user means: a path that exists, or the name of a ready-made scenario. A directory of
+    such a name, as of results, does not hide the scenario.
 
     Raises InputError when it is neither, unless it looks like a path.
     """
     path = Path(name)
-    if path.exists() or path.suffix or len(path.parts) > 1:
+    if path.is_file() or path.suffix or len(path.parts) > 1:
         return path
     files = ready_made()
     if path.name in files:
         return files[path.name]
+    if path.exists():
+        return path
     hint = did_you_mean(path.name, list(files)) or "; 'weir scenarios' lists the ready-made ones"
     raise InputError(f"{name}: there is no such file, and no ready-made scenario of that name{hint}")

@@ -15,6 +15,7 @@ from weirlab.scenario import Scenario, load
 from weirlab.scenario.base import Model
 from weirlab.scenario.layout import Port
 from weirlab.scenario.rapid import Rapid
+from weirlab.scenario.ready import ready_made
 from weirlab.scenario.resolve_transport import tcp_spec
 from weirlab.scenario.traffic import Tcp
 from weirlab.scenario.values import Flag, PositiveRate, PositiveSpan
@@ -168,7 +169,7 @@ def what_is_wrong(error: Mapping[str, Any]) -> str:
 @functools.cache
 def _ready_made(variant: Variant) -> dict[str, Any]:
     """The transport of a variant as its scenario has it."""
-    return transport_of(load(f"rapid-{variant}"))[1]
+    return transport_of(load(ready_made()[f"rapid-{variant}"]))[1]
 
 
 def _plain(variant: Variant, link: Rate) -> dict[str, Any]:
