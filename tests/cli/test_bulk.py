@@ -84,6 +84,8 @@ def test_the_examples_of_the_help_stand_in_lines_of_their_own(weir):
         (["emulate", "bulk-cern", "--far", " "], "--far: write a command, such as 'iperf3 -s'"),
         (["path", ""], "HOST: write a name or an address alone"),
         (["path", "https://example.net"], "HOST: write a name or an address alone"),
+        (["path", "example..net"], "example..net: no address"),
+        (["path", f"{'a' * 64}.example"], ".example: no address"),
         (["path", "fe80::1%lo"], "at the other end of a single link"),
         (["path", "169.254.1.1"], "at the other end of a single link"),
         (["path", "224.0.0.1"], "is no single host"),

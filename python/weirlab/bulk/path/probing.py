@@ -87,9 +87,10 @@ def resolve(host: str, family: int = 0) -> str:
     families = {0: socket.AF_UNSPEC, 4: socket.AF_INET, 6: socket.AF_INET6}
     try:
         found = socket.getaddrinfo(host, None, families[family], socket.SOCK_DGRAM)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         version = f" for IPv{family}" if family else ""
-        raise InputError(f"{host}: no address{version}: {error.strerror}") from error
+        why = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{host}: no address{version}: {why}") from error
     address = str(found[0][4][0])
     told = ipaddress.ip_address(address.partition("%")[0])
     if told.is_link_local:
