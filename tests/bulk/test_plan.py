@@ -167,9 +167,19 @@ def test_requests_that_cannot_be_made_are_refused_with_the_reason(before, after,
             "window: 600 MiB",
             "traffic.bulk.transport.window: iperf3 asks for at most 536.870912 MB (got 629.1456 MB)",
         ),
+        (
+            "kind: ping,",
+            "kind: ping, payload: 15 B,",
+            "traffic.ping.source.payload: ping times requests of 16 B to 65.507 kB (got 15 B)",
+        ),
+        (
+            "kind: ping,",
+            "kind: ping, payload: 65508 B,",
+            "traffic.ping.source.payload: ping times requests of 16 B to 65.507 kB (got 65.508 kB)",
+        ),
     ],
 )
-def test_what_iperf3_would_cut_or_refuse_is_told_beforehand(before, after, message):
+def test_what_iperf3_or_ping_would_cut_or_refuse_is_told_beforehand(before, after, message):
     assert complaint(before, after) == [message]
     simulated = POINT.replace("kind: netns", "kind: sim").replace(before, after)
     assert plan_of(loads(simulated)).steps

@@ -36,6 +36,12 @@ def test_connections_go_where_ssh_would_go(host, address, tmp_path):
     assert _address(host, str(config)) == address
 
 
+@pytest.mark.skipif(shutil.which("ssh") is None, reason="needs the program ssh")
+def test_what_ssh_says_of_a_host_that_it_does_not_take_comes_with_its_name(tmp_path):
+    with pytest.raises(TestbedError, match=r"^far: ssh ended with code \d+: .*no-config"):
+        _address("far", str(tmp_path / "no-config"))
+
+
 def transfer(**changes):
     stream = {
         "sender": {"retransmits": 3, "mean_rtt": 165_400, "max_snd_cwnd": 70_000},

@@ -129,6 +129,9 @@ _LONGEST_S = 86_400
 _MOST_STREAMS = 128
 _LARGEST_WINDOW = Size(512 << 20)
 """What iperf3 takes: MAX_TIME, MAX_STREAMS and MAX_TCP_BUFFER of its iperf.h and iperf_api.h."""
+_LEAST_PING, _LARGEST_PING = Size(16), Size(65_507)
+"""Payloads of ping: less has no room for the time that it puts there, and tells none; of more none leaves.
+Either would be told as lost."""
 _OF_SIMULATOR = "is a setting of the simulator, which real stacks are not told; leave this out"
 
 
@@ -227,6 +230,9 @@ def _understood(
         case Ping() as ping, _:
             if traffic.streams != 1:
                 refused("streams", "of pings there is one")
+            if not isinstance(scenario.testbed, Sim) and not _LEAST_PING <= ping.payload <= _LARGEST_PING:
+                message = f"ping times requests of {_LEAST_PING} to {_LARGEST_PING} (got {ping.payload})"
+                problems.append(scenario.problem_at(("traffic", name, "source", "payload"), message))
             return Probe(forward, ping.every.s, ping.payload.bytes, ping.timeout.s)
         case Requests() as requests, _:
             for where, message in _beyond_requests(scenario, traffic, requests):

@@ -89,7 +89,10 @@ def _address(host: str, config: str | None) -> str:
     configuration gives. Raises TestbedError.
     """
     options = ["-F", config] if config is not None else []
-    told = output(ThisMachine(), ["ssh", "-G", *options, host], _SHORT_S)
+    try:
+        told = output(ThisMachine(), ["ssh", "-G", *options, host], _SHORT_S)
+    except TestbedError as error:
+        raise TestbedError(f"{host}: {error}") from error
     found = re.search(r"^hostname (\S+)$", told, re.MULTILINE)
     if found is None:
         raise TestbedError(f"ssh -G {host}: tells no host name: {told.strip()[-300:]}")
