@@ -165,6 +165,7 @@ def test_a_ping_that_may_not_send_is_a_lack(monkeypatch, tmp_path):
     assert unfit.status == "lack"
     assert "cannot be run" in unfit.found
     assert told("#!/bin/sh\necho ping 3.1\n").status == "ok"
+    assert told("#!/bin/sh\nprintf 'ping \\377 3.1'\n").found == "3.1"
 
 
 def test_a_missing_report_package_is_a_lack_of_plots(monkeypatch):

@@ -506,7 +506,13 @@ def _ping_lack(path: str) -> str:
 
 def _answer(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=5, check=False, stdin=subprocess.DEVNULL
+        command,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=5,
+        check=False,
+        stdin=subprocess.DEVNULL,
     )
 
 

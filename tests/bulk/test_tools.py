@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from weirlab.bulk.hosts import ThisMachine, output
 from weirlab.bulk.real import _address
 from weirlab.bulk.tools import read_ping, read_transfer
 from weirlab.errors import TestbedError
@@ -40,6 +41,10 @@ def test_connections_go_where_ssh_would_go(host, address, tmp_path):
 def test_what_ssh_says_of_a_host_that_it_does_not_take_comes_with_its_name(tmp_path):
     with pytest.raises(TestbedError, match=r"^far: ssh ended with code \d+: .*no-config"):
         _address("far", str(tmp_path / "no-config"))
+
+
+def test_words_in_another_encoding_are_read_as_far_as_they_go():
+    assert output(ThisMachine(), ["printf", r"gr\374n 5 ms\n"], 10) == "gr\ufffdn 5 ms\n"
 
 
 def transfer(**changes):

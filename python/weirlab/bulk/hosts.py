@@ -196,6 +196,7 @@ def _spawned(command: Sequence[str], *, talks: bool = False) -> subprocess.Popen
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        errors="replace",  # what other hosts say is in any encoding
         env={**os.environ, "LC_ALL": "C"},
         start_new_session=True,
     )
