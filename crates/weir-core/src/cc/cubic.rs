@@ -173,7 +173,7 @@ impl CongestionControl for Cubic {
         Bytes::new((self.threshold * self.segment as f64) as u64)
     }
 
-    /// Source: RFC 5681, 3.1.
+    /// Source: RFC 5681, 3.1; RFC 6928, 2.
     fn on_lost_syn(&mut self) {
         self.cwnd = 1.0;
     }

@@ -173,7 +173,7 @@ pub trait CongestionControl {
         let _ = (now, rtt);
     }
 
-    /// The connection is established, and the SYN had to be sent again.
+    /// The connection is established, and the SYN had to be sent again more than once.
     fn on_lost_syn(&mut self) {}
 
     /// Nothing was sent for longer than the retransmission timeout, and now is.

@@ -90,7 +90,7 @@ impl CongestionControl for Reno {
         Bytes::new(self.threshold)
     }
 
-    /// Source: RFC 5681, 3.1.
+    /// Source: RFC 5681, 3.1; RFC 6928, 2.
     fn on_lost_syn(&mut self) {
         self.window = self.segment;
     }

@@ -115,11 +115,11 @@ fn cubic_takes_more_beside_it_the_more_a_queue_holds() {
 }
 
 #[test]
-fn neither_starves_the_other_where_queues_hold_next_to_nothing_or_much() {
+fn neither_starves_the_other_whatever_queues_hold() {
     for (name, other) in [("cubic", cc::Config::cubic()), ("reno", cc::Config::reno())] {
-        for bdps in [0.1, 0.5, 8.0] {
+        for bdps in [0.1, 0.5, 1.0, 8.0] {
             let (model, other) = beside(other.clone(), bdps);
-            assert!(model > 0.25 && other > 0.25 && model + other > 0.9, "{name}, {bdps}: {model} and {other}");
+            assert!(model > 0.2 && other > 0.2 && model + other > 0.9, "{name}, {bdps}: {model} and {other}");
         }
     }
 }

@@ -301,16 +301,30 @@ fn a_lost_syn_is_sent_again_after_a_second() {
 }
 
 #[test]
-fn after_a_lost_syn_data_begins_with_one_segment_and_a_timeout_of_three_seconds() {
+fn after_a_lost_syn_data_begins_with_a_timeout_of_three_seconds_and_after_two_with_one_segment() {
     for control in [cc::Config::reno(), cc::Config::cubic()] {
         let config = Config { congestion_control: control, delayed_ack_segments: 1, ..config() };
-        // The SYN is lost, and after the second SYN, its answer and the acknowledgement of that, the first segment of data.
-        let mut lost = loses_once(&[0]);
-        let fate = move |count: u64, segment: &Segment| if count == 0 { Fate::IsLost } else { lost(count, segment) };
-        let mut pair = Pair::transfer(&config, 9 * SEGMENT, TEN_MS, fate);
-        pair.run(LONG);
-        assert_eq!(pair.data_sent()[..3], [(1020, 0), (4020, 0), (4040, 1)], "{config:?}");
-        pair.check_books();
+        let data_sent =
+            |syns: u64| {
+                // The first SYNs are lost, and after the one that passes, its answer and the acknowledgement of that, the first
+                // segment of data.
+                let mut lost = loses_once(&[0]);
+                let fate =
+                    move |count: u64, segment: &Segment| if count < syns { Fate::IsLost } else { lost(count, segment) };
+                let mut pair = Pair::transfer(&config, SEGMENT - 1, TEN_MS, fate);
+                pair.run(LONG);
+                pair.check_books();
+                let alone = pair.data_sent();
+                let mut pair = Pair::transfer(&config, 9 * SEGMENT, TEN_MS, move |count, _| {
+                    if count < syns { Fate::IsLost } else { Fate::Passes }
+                });
+                pair.run(LONG);
+                let first = pair.data_sent();
+                (alone, first.iter().take_while(|sent| sent.0 == first[0].0).count())
+            };
+        assert_eq!(data_sent(1), (vec![(1020, 0), (4020, 0)], 9), "{config:?}");
+        // RFC 6928, 2: now there is little doubt that the network is congested.
+        assert_eq!(data_sent(2), (vec![(3020, 0), (6020, 0)], 1), "{config:?}");
     }
 }
 
@@ -362,6 +376,31 @@ fn a_window_that_was_idle_for_longer_than_the_timeout_begins_anew() {
         assert_eq!(pair.sent.len() - before, expected, "{config:?}");
         pair.run(LONG);
         assert_eq!(pair.receiver.delivered(), Bytes::new(130 * SEGMENT));
+        pair.check_books();
+    }
+}
+
+#[test]
+fn a_window_that_marks_reduced_begins_anew_after_a_pause_as_any_other() {
+    for control in [cc::Config::reno(), cc::Config::cubic()] {
+        let config = Config { congestion_control: control, ecn: true, delayed_ack_segments: 1, ..config() };
+        // 10, 20 and 40 segments, one of the last of which is marked: nothing more tells that the reduction is over.
+        let marked = |_: u64, segment: &Segment| {
+            if segment.len > 0 && (segment.seq - 1) / SEGMENT == 40 { Fate::IsMarked } else { Fate::Passes }
+        };
+        let mut pair = Pair::new(&config, TEN_MS, marked);
+        pair.sender.open(Time::ZERO);
+        pair.sender.write(Bytes::new(70 * SEGMENT));
+        let now = Time::ZERO + Span::from_ms(600);
+        pair.run(now);
+        assert_eq!((pair.sender.counters().ecn_reductions, pair.sender.bytes_in_flight()), (1, Bytes::ZERO));
+        let before = pair.sent.len();
+        pair.now = now;
+        pair.sender.write(Bytes::new(100 * SEGMENT));
+        pair.run(now);
+        assert_eq!(pair.sent.len() - before, 10, "{config:?}");
+        pair.run(LONG);
+        assert_eq!(pair.receiver.delivered(), Bytes::new(170 * SEGMENT));
         pair.check_books();
     }
 }

@@ -380,7 +380,12 @@ impl Sender {
         self.board.acknowledge(answer.ack, &mut news);
         if self.sample(now, &news).is_none() {
             self.rtt.on_lost_syn();
-            self.control.on_lost_syn();
+            // Once may be in vain, as the timeout is one second.
+            //
+            // Source: RFC 6928, 2.
+            if self.counters.retransmits > 1 {
+                self.control.on_lost_syn();
+            }
         }
         self.state = State::Established;
         self.established = Some(now);
@@ -519,9 +524,7 @@ impl Sender {
         // Something beyond must be acknowledged before the receiver can know of a reduction after an echo.
         let over = self.board.una() >= self.recover + u64::from(self.phase == Phase::Reduced);
         if self.phase != Phase::Open && over {
-            if let Some(reduction) = self.reduction.take() {
-                self.tell(now, &SenderEvent::Recovered { window: Bytes::new(reduction.last_window()) });
-            }
+            self.end_reduction(now);
             self.phase = Phase::Open;
             if self.doubt.take().is_some_and(|doubt| doubt.is_confirmed()) {
                 self.counters.spurious_recoveries += 1;
@@ -543,6 +546,13 @@ impl Sender {
                 self.reduce(now, Phase::Reduced, Cause::EcnEcho);
             }
             _ => {}
+        }
+    }
+
+    /// The window is again that of the controller, as large as the reduction has left it.
+    fn end_reduction(&mut self, now: Time) {
+        if let Some(reduction) = self.reduction.take() {
+            self.tell(now, &SenderEvent::Recovered { window: Bytes::new(reduction.last_window()) });
         }
     }
 

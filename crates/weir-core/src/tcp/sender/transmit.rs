@@ -176,6 +176,8 @@ impl Sender {
     #[inline(never)]
     fn shrink_if_idle(&mut self, now: Time) {
         if self.rules.slow_start_after_idle && now.saturating_since(self.last_sent) > self.rtt.rto() {
+            // A reduction after marks goes on until something more is acknowledged, which never came.
+            self.end_reduction(now);
             self.control.on_long_idle();
         }
     }
