@@ -76,7 +76,10 @@ fn faults_of_memories_adapters_and_outputs_are_named() {
 #[test]
 fn the_slotted_engine_says_what_it_cannot_compute() {
     let source = |change: fn(&mut weir_core::spec::Source)| fault(|spec| change(&mut spec.traffic[0].sources[1]));
-    assert_eq!(source(|source| source.frame_size = FrameSize::Fixed(Bytes::new(65))).0, "/traffic");
+    assert_eq!(
+        source(|source| source.frame_size = FrameSize::Fixed(Bytes::new(65))).0,
+        "/traffic/0/sources/1/frame_size"
+    );
     assert_eq!(source(|source| source.start_ps = Time::from_ps(1)).0, "/traffic/0/sources/1/start_ps");
     let slots = |spec: &mut weir_core::spec::Source, slot_ps| {
         spec.departures = Departures::Bernoulli { slot_ps, probability: 0.5 };
