@@ -119,6 +119,25 @@ def test_captures_of_one_segment_that_were_merged_into_one_interface_are_a_probl
     assert "mergecap -I none" in finding.text
 
 
+@pytest.mark.parametrize("version", [4, 6])
+def test_packets_that_routers_send_in_a_loop_were_not_sent_again(tmp_path: Path, version: int) -> None:
+    near = sent(version)
+    at = 22 if version == 4 else 21
+    looped = [
+        (now + turn * 20_000, frame[:at] + bytes([frame[at] - 2 * turn]) + frame[at + 1 :])
+        for now, frame in near
+        if is_forward(frame) and 100_000_000 < now < 110_000_000
+        for turn in range(1, 31)
+    ]
+    both = read(tmp_path, near + looped)
+    assert told(read(tmp_path, near)).equals(told(both))
+    assert both["flows"]["elsewhere_packets"].sum() == len(looped)
+    (finding,) = (each for each in diagnose(both) if each.kind == "capture-of-several-points")
+    assert "31 different numbers of hops left at one interface" in finding.text
+    merged = read(tmp_path, near + beyond(near, WAY_NS, routers=4))
+    assert not any("loop" in each.text for each in diagnose(merged))
+
+
 def test_packets_that_are_sent_again_as_they_were_are_no_copies(tmp_path: Path) -> None:
     near = sent(6)
     (row,) = read(tmp_path, near)["flows"].filter(pl.col("data_packets") > 0).to_dicts()

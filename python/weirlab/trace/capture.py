@@ -23,6 +23,8 @@ _FAR_BACK_PS = 1e12
 _MANY, _SHARE, _APART_PS = 10, 0.5, 2e8
 """Copies of a direction, their share of its packets, and the time to them by which it was captured twice, at
 different points: a mirror port or a switch makes copies within microseconds."""
+_LOOP = 3
+"""So many numbers of hops left tell of a loop; two captures that were merged into one interface have two."""
 _ONE_WAY = 10
 """Packets of one direction without any of the other that tell that it was not captured: a SYN without an
 answer tells nothing."""
@@ -132,6 +134,18 @@ def _one_way(trace: Trace) -> Iterator[Finding]:
         )
 
 
+def _loop_text(points: pl.DataFrame) -> str:
+    """What it may mean that packets of one direction were seen at one interface at several distances."""
+    interfaces = points.with_columns(pl.col("point").str.replace(r", \d+ hops left$", ""))
+    most = max(interfaces.group_by("flow", "point").len().get_column("len").to_list())
+    if most < _LOOP:
+        return ""
+    return (
+        f" Packets of one direction have {most} different numbers of hops left at one interface: unless as "
+        "many captures were merged, a loop between routers brought the same packets past again and again."
+    )
+
+
 def _copies(trace: Trace) -> Iterator[Finding]:
     """Packets that the trace holds more than once, and segments that it holds as one."""
     flows = trace["flows"]
@@ -147,7 +161,7 @@ def _copies(trace: Trace) -> Iterator[Finding]:
             "notice",
             f"Connections were captured at {most} points",
             f"{connections:,} of them, judged near the sender of most data (at {names}); {elsewhere:,} "
-            "packets that were taken at the other points are left out.",
+            f"packets that were taken at the other points are left out.{_loop_text(points)}",
             values={"elsewhere_packets": float(elsewhere), "connections": float(connections)},
             evidence=points.head(EVIDENCE).to_dicts(),
         )

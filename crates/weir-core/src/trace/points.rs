@@ -12,8 +12,11 @@ use super::window::{Order, u16_at, u32_at};
 
 /// Packets that are remembered, of all flows together: more than are on the way at once.
 const MOST: usize = 1 << 16;
-/// Points of a connection that are told apart; packets of others count as they are.
-const MOST_POINTS: usize = 16;
+/// Points of a connection that are told apart; packets of others count as they are. A loop between two routers brings a
+/// packet past one interface up to 127 times.
+const MOST_POINTS: usize = 128;
+/// Pairs of points of a connection that are counted: more than a loop has.
+const MOST_PAIRS: usize = 512;
 /// A mark of a packet has the place of its point in these bits.
 const PLACE: u64 = MOST_POINTS as u64 - 1;
 /// In `inner`: the rest tells which way a frame went through the host, which is no place.
@@ -107,7 +110,11 @@ impl Points {
                 pair.count += 1;
                 pair.sum_ps = pair.sum_ps.saturating_add(passed_ps);
             }
-            None => self.pairs.push(Pair { first, then, way, count: 1, sum_ps: passed_ps }),
+            None => {
+                if self.pairs.len() < MOST_PAIRS {
+                    self.pairs.push(Pair { first, then, way, count: 1, sum_ps: passed_ps });
+                }
+            }
         }
     }
 
