@@ -230,8 +230,9 @@ def test_hosts_of_two_hotspots_at_a_time_are_told():
         "  one: {kind: input-generated, at: host-20, degree: 25 %}\n"
         "  two: {kind: input-generated, at: host-30, degree: 25 %, window: 1.024 ms .. 3.2768 ms}"
     )
-    change, first, second = remarks(two)
+    change, degree, first, second = remarks(two)
     assert change.startswith("loads or services change at 1.024 ms in its window")
+    assert degree == "a degree of 0.25 stands for 8 of 32 hosts; in the middle of its window 0 make it: 0.00%"
     assert first.startswith(
         "8 of its hosts are hosts of 'two' as well from 1.024 ms to 3.2768 ms: they send to host-30"
     )
@@ -269,7 +270,7 @@ def test_a_hotspot_that_another_overlaps_in_part_has_no_one_maximum():
         (
             "kind: output-generated, at: host-0, service: 20 %, window: 1.024 ms .. 2.048 ms",
             "kind: output-generated, at: host-0, service: 50 %",
-            "says what host-0 serves in all of its time",
+            "says what host-0 serves in all that is left of its time",
         ),
         (
             "kind: input-generated, at: host-0, flows: [{from: host-1}]",
@@ -284,6 +285,31 @@ def test_a_hotspot_of_which_a_later_one_leaves_nothing_is_refused(first, second,
     assert f"hotspots.one: has no effect: 'two', a later entry, {told}" in refused
     facts = hotspot_facts(scenario(f"  two: {{{second}}}\n  one: {{{first}}}"))
     assert [fact.name for fact in facts] == ["two", "one"], "the other way round something is left"
+
+
+def test_a_hotspot_of_which_two_later_ones_together_leave_nothing_is_refused():
+    one = "  one: {kind: output-generated, at: host-0, service: 50 %, window: 512 us .. 2.048 ms}\n"
+    other = "  {}: {{kind: output-generated, at: host-0, service: 20 %, window: {}}}\n"
+    two, three = other.format("two", "0 us .. 1.024 ms"), other.format("three", "1.024 ms .. 3.072 ms")
+    for order, last in ((two + three, "three"), (three + two, "two")):
+        told = f"'{last}', a later entry, says what host-0 serves in all that is left of its time"
+        assert f"hotspots.one: has no effect: {told}" in problems(one + order)
+    assert len(hotspot_facts(scenario(one + two))) == 2
+    assert len(hotspot_facts(scenario(one + two + other.format("three", "1.0752 ms .. 3.072 ms")))) == 3
+
+
+def test_hosts_that_a_later_hotspot_has_for_itself_do_not_count_for_the_degree():
+    two = (
+        "  one: {kind: input-generated, at: host-20, degree: 25 %}\n"
+        "  two: {kind: input-generated, at: host-30, flows: [{from: 'host-[2-7]'}]%s}"
+    )
+    one, other = hotspot_facts(scenario(two.replace("%s", "")))
+    assert (one.sources, one.degree, other.sources) == (2, 2 / 32, 6)
+    assert one.severity == pytest.approx(2 + 24 * 0.85 / 31 - 0.85 / 31, rel=1e-6)
+    told = "a degree of 0.25 stands for 8 of 32 hosts; in the middle of its window 2 make it: 6.25%"
+    assert told in one.remarks
+    again, _ = hotspot_facts(scenario(two.replace("%s", ", window: 512 us .. 1.024 ms")))
+    assert again.sources == 8, "they send to it again when the other is over"
 
 
 def test_a_host_of_several_flows_has_the_load_of_the_last_one_and_that_is_told():
@@ -337,12 +363,12 @@ def test_traffic_that_cannot_be_kept_off_a_hot_output_is_told():
     [
         (
             {"hotspots.hot.window": "200 us .. 3276.8 us"},
-            "hotspots.hot.window: the start is a whole number of slots of 51.2 ns in the slotted engine: "
+            "hotspots.hot.window: a time is a whole number of slots of 51.2 ns in the slotted engine: "
             "write 199.9872 us or 200.0384 us (got 200 us)",
         ),
         (
             {"hotspots.hot.window": "204.8 us .. 1 ms"},
-            "hotspots.hot.window: the end is a whole number of slots of 51.2 ns in the slotted engine: write "
+            "hotspots.hot.window: a time is a whole number of slots of 51.2 ns in the slotted engine: write "
             "999.9872 us or 1.0000384 ms (got 1 ms)",
         ),
         (
@@ -354,7 +380,7 @@ def test_traffic_that_cannot_be_kept_off_a_hot_output_is_told():
                     "window": "200 us .. 1024 us",
                 }
             },
-            "hotspots.hot.window: the start is a whole number of slots",
+            "hotspots.hot.window: a time is a whole number of slots",
         ),
         (
             {
@@ -365,7 +391,7 @@ def test_traffic_that_cannot_be_kept_off_a_hot_output_is_told():
                     "window": "204.8 us .. 1 ms",
                 }
             },
-            "hotspots.hot.window: the start is a whole number of slots",
+            "hotspots.hot.window: a time is a whole number of slots",
         ),
         (
             {

@@ -117,8 +117,15 @@ def _facts(
         if hot_host in targets:
             makers.add(own)
     if isinstance(hotspot, InputGenerated):
-        entry = next(entry for entry in spec["traffic"] if entry["name"] == f"hotspot-{name}")
-        makers = {source["from"] for source in entry["sources"]}
+        # Hosts that a later hotspot has for itself then send nothing for this one.
+        hot_entry = f"hotspot-{name}"
+        makers = {
+            source["from"]
+            for entry in spec["traffic"]
+            if entry["name"] == hot_entry or entry["name"].startswith(f"{hot_entry}-after-")
+            for source in entry["sources"]
+            if source["start_ps"] <= middle < source["stop_ps"]
+        }
     served = np.array(services(spec, layout, hosts, middle))
     hot = int(places[hot_host])
     severity = float(offered[hot] / served[hot])
@@ -223,10 +230,13 @@ def _asked_and_got(
     count = degree_hosts(layout, hotspot.degree)
     text = f"a degree of {hotspot.degree:.3g} stands for {count} of {len(hosts)} hosts"
     hint = ""
-    if len(makers) < count:
+    verb = "makes" if len(makers) == 1 else "make"
+    if len(makers) < count and isinstance(hotspot, InputGenerated):
+        text += f"; in the middle of its window {len(makers)} {verb} it"
+    elif len(makers) < count:
         text += f"; {hotspot.at} is among the first {count} and does not send to itself, so that"
-        text += f" {len(makers)} make{'s' if len(makers) == 1 else ''} it"
-        if isinstance(hotspot, OutputGenerated) and len(hosts) > count:
+        text += f" {len(makers)} {verb} it"
+        if len(hosts) > count:
             hint = f"; 'sources' instead of 'degree' can name {count} others"
     yield f"{text}: {len(makers) / len(hosts):.2%}{hint}"
 

@@ -50,7 +50,7 @@ def add_hotspots(
                 services.append(_output(hotspot, layout, host, port, traffic, window))
                 outputs.append(name)
                 without = {outputs[place] for place in _covered(services)}
-                how = f"says what {hotspot.at} serves in all of its time: leave one of them out"
+                how = f"says what {hotspot.at} serves in all that is left of its time: leave one of them out"
             else:
                 _input(name, hotspot, layout, host, traffic, window, origins)
                 still = {each for each in [*lasting, name] if _lasts(each, traffic)}
@@ -81,12 +81,22 @@ def within_run(hotspot: AnyHotspot, duration_ps: int) -> tuple[int, int]:
 
 
 def _covered(services: Sequence[Mapping[str, Any]]) -> Iterator[int]:
-    """Places of the services of which the last one leaves nothing."""
-    *others, last = services
-    for place, service in enumerate(others):
-        inside = last["from_ps"] <= service["from_ps"] and service["to_ps"] <= last["to_ps"]
-        if service["port"] == last["port"] and inside:
+    """Places of the services of which the last one leaves nothing, and those before it left something."""
+    for place, service in enumerate(services[:-1]):
+        later = [each for each in services[place + 1 :] if each["port"] == service["port"]]
+        before = [each for each in later if each is not services[-1]]
+        if _is_left(service, before) and not _is_left(service, later):
             yield place
+
+
+def _is_left(service: Mapping[str, Any], later: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a service holds at any time at which none of the `later` ones does."""
+    reached, end = int(service["from_ps"]), int(service["to_ps"])
+    for each in sorted(later, key=lambda each: each["from_ps"]):
+        if each["from_ps"] > reached:
+            break
+        reached = max(reached, each["to_ps"])
+    return reached < end
 
 
 def _lasts(name: str, traffic: Sequence[Mapping[str, Any]]) -> bool:

@@ -263,8 +263,8 @@ fn check_slotted(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
         }
     }
     for (i, service) in spec.switching.services.iter().enumerate() {
-        whole_slots(service.from_ps.ps(), slot, &format!("/switching/services/{i}/from_ps"), "the start")?;
-        whole_slots(service.to_ps.ps(), slot, &format!("/switching/services/{i}/to_ps"), "the end")?;
+        whole_slots(service.from_ps.ps(), slot, &format!("/switching/services/{i}/from_ps"), "a time")?;
+        whole_slots(service.to_ps.ps(), slot, &format!("/switching/services/{i}/to_ps"), "a time")?;
     }
     for (i, probe) in spec.record.ports.iter().enumerate() {
         whole_slots(probe.every_ps.ps(), slot, &format!("/record/ports/{i}/every_ps"), "an interval")?;
@@ -325,7 +325,7 @@ fn refuse(parts: &[(&str, bool, &str)]) -> Result<(), SpecError> {
 
 fn check_slotted_source(source: &Source, slot: Span) -> Result<(), SpecError> {
     if source.start_ps.ps() <= MAX_SLOTS * slot.ps() {
-        whole_slots(source.start_ps.ps(), slot, "/start_ps", "the start")?;
+        whole_slots(source.start_ps.ps(), slot, "/start_ps", "a time")?;
     }
     match source.departures {
         Departures::Bernoulli { slot_ps, .. } | Departures::Bursts { slot_ps, .. } if slot_ps == slot => Ok(()),
