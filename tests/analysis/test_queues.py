@@ -186,6 +186,7 @@ def test_the_plane_of_the_calibration_turns_unstable_at_the_sampled_margin():
         ("delay=1..2,p=0.1..0.2", "delay=1..2"),
         ("gd=x..2,p=0.1..0.2", "write a number (got 'x')"),
         ("gd=1..2:1,p=0.1..0.2", "2 to 500 levels (got '1')"),
+        ("gd=1..2:101,p=0.1..0.2:50", "at most 5000 cells; write fewer levels (got 101 x 50 = 5050)"),
     ],
 )
 def test_what_is_no_plane_is_told(text, told):

@@ -20,6 +20,8 @@ __all__ = ["PARAMETERS", "Axis", "Loop", "loops_of", "over_plane", "read_axes", 
 
 LEVELS = 41
 """Points along an axis, unless it says otherwise."""
+MOST_CELLS = 5000
+"""Of a plane: as many as a picture takes; each costs milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,12 @@ def read_axes(text: str) -> tuple[Axis, Axis]:
     first, second = (_read_axis(part) for part in parts)
     if first.name == second.name:
         raise InputError(f"--over {text}: '{first.name}' stands there twice")
+    cells = len(first.levels) * len(second.levels)
+    if cells > MOST_CELLS:
+        raise InputError(
+            f"--over {text}: at most {MOST_CELLS} cells; write fewer levels "
+            f"(got {len(first.levels)} x {len(second.levels)} = {cells})"
+        )
     return first, second
 
 

@@ -114,7 +114,7 @@ def heat_map(
         for column, value in enumerate(line)
         if math.isfinite(value)
     }
-    places = _places(texts, x, y, drawn)
+    places = _places(texts, x, y, drawn if labels else [])
     names = ("x", "x2", "y", "y2", "at_x", "at_y", "text_x", "text_y", "value")
     cells = pl.DataFrame(
         [
