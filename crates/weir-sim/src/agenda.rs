@@ -146,13 +146,9 @@ impl Agenda {
         self.current.is_empty()
     }
 
-    /// Whose the events at the front of the current bucket are, or those entered so far in the bucket that is `ahead` of it,
-    /// but for a crowd.
-    #[inline]
-    pub(crate) fn upcoming(&self, ahead: usize) -> impl Iterator<Item = Entity> + '_ {
-        let bucket = (self.slot as usize).wrapping_add(ahead) & (self.counts.len() - 1);
-        let keys = if ahead == 0 { &self.current } else { &self.buckets[bucket].0[..usize::from(self.counts[bucket])] };
-        keys.iter().map(|&key| key as Entity)
+    /// Whose the events at the front of the current bucket are.
+    pub(crate) fn upcoming(&self) -> impl Iterator<Item = Entity> + '_ {
+        self.current.iter().map(|&key| key as Entity)
     }
 
     #[inline(never)]

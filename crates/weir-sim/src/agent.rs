@@ -30,12 +30,6 @@ pub trait Agent {
     /// A frame arrived.
     fn on_frame(&mut self, fabric: &mut Fabric<'_>, frame: Received) -> Time;
 
-    /// Looks at what the next frame will need, if that lies far away in memory; what is returned means nothing.
-    fn foresee(&self, fabric: &Fabric<'_>) -> u64 {
-        let _ = fabric;
-        0
-    }
-
     /// The run has ended at `end`: adds what is to be known of this agent.
     fn report(&mut self, end: Time, totals: &mut Totals) {
         let _ = (end, totals);

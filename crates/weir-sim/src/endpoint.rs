@@ -60,11 +60,6 @@ impl Agent for Endpoint {
         delegate!(self, agent => agent.on_frame(fabric, frame))
     }
 
-    #[inline]
-    fn foresee(&self, fabric: &Fabric<'_>) -> u64 {
-        delegate!(self, agent => agent.foresee(fabric))
-    }
-
     fn report(&mut self, end: Time, totals: &mut Totals) {
         delegate!(self, agent => agent.report(end, totals));
     }

@@ -13,7 +13,7 @@ use weir_core::rng::Seed;
 use weir_core::units::{Bytes, Time};
 
 use crate::agenda::{Agenda, Entity};
-use crate::agent::{Agent, Alarm, Received, Timer};
+use crate::agent::{Alarm, Received, Timer};
 use crate::control::Control;
 use crate::deliveries::{FlowCounters, Watch};
 use crate::feed::Feed;
@@ -182,78 +182,38 @@ impl<'p> Fabric<'p> {
         }
     }
 
-    /// The next event, of which `agents` may be told.
+    /// The next event.
     #[inline(always)]
-    pub(crate) fn next_event(&mut self, agents: &[impl Agent]) -> Option<(Time, Entity)> {
+    pub(crate) fn next_event(&mut self) -> Option<(Time, Entity)> {
         if self.agenda.is_idle() {
             self.agenda.turn();
-            if self.lines.len() + agents.len() >= MANY {
-                self.foresee(agents);
+            if self.lines.len() >= MANY_PORTS {
+                self.foresee();
             }
         }
         self.agenda.pop()
     }
 
-    /// Looks at what the events of the next buckets will need: in a large network it is far away in memory. Each bucket
-    /// takes a step on the way from an event to what it touches, so that what one step asks for has come when the next one
-    /// needs it, and the events in between do not wait.
+    /// Looks at what the events of the current bucket will need, all at once: in a large network it is far away in
+    /// memory, and the waiting times overlap.
     #[inline(never)]
-    fn foresee(&self, agents: &[impl Agent]) {
+    fn foresee(&self) {
         let mut seen = 0;
-        for line in self.agenda.upcoming(3).filter_map(|entity| self.line_of(entity)) {
-            seen ^= u64::from(line.head);
-        }
-        for line in self.agenda.upcoming(2).filter_map(|entity| self.line_of(entity)) {
-            seen ^= self.frames.get(line.head).map_or(0, |frame| u64::from(frame.flow));
-        }
-        for line in self.agenda.upcoming(1).filter_map(|entity| self.line_of(entity)) {
-            let Some(frame) = self.frames.get(line.head) else { continue };
-            seen ^= self.frames.get(frame.next).map_or(0, |behind| behind.arrives.ps());
-            seen ^= match self.lines.get(self.plan.route[frame.leg as usize + 1] as usize) {
-                Some(onward) => u64::from(onward.head),
-                None => self.foresee_delivery(line.head, frame, agents),
-            };
-        }
-        for entity in self.agenda.upcoming(0) {
-            let Some(line) = self.line_of(entity) else { continue };
-            if entity < self.ports {
-                seen ^=
-                    line.port.next_waiting().and_then(|id| self.frames.get(id)).map_or(0, |frame| frame.flow.into());
+        for entity in self.agenda.upcoming() {
+            if let Some(line) = self.lines.get(entity as usize) {
+                seen ^= line.port.next_waiting().map_or(line.head, |id| self.frames[id].next);
                 continue;
             }
-            let Some(frame) = self.frames.get(line.head) else { continue };
-            seen ^= self.frames.get(frame.next).map_or(0, |behind| behind.arrives.ps());
-            match self.lines.get(self.plan.route[frame.leg as usize + 1] as usize) {
-                Some(onward) if onward.port.free_at() > self.now => seen ^= onward.port.waiting_bytes().count(),
-                _ => {}
+            let Some(line) = self.lines.get((entity - self.ports) as usize) else { continue };
+            if line.head == NO_FRAME {
+                continue;
+            }
+            let frame = &self.frames[line.head];
+            if let Some(onward) = self.lines.get(self.plan.route[frame.leg as usize + 1] as usize) {
+                seen ^= onward.head ^ onward.port.waiting_bytes().count() as u32;
             }
         }
         black_box(seen);
-    }
-
-    /// Looks at what a frame of `flow` will need that leaves its host.
-    #[inline(always)]
-    pub(crate) fn foresee_sending(&self, flow: u32) -> u64 {
-        let leg = self.plan.flows[flow as usize].first_leg;
-        let outlet = &self.lines[self.plan.route[leg as usize] as usize];
-        self.flows[flow as usize].sent_frames ^ u64::from(outlet.head) ^ outlet.port.waiting_bytes().count()
-    }
-
-    /// The line whose event an entity is, if it is a wake or an arrival.
-    #[inline(always)]
-    fn line_of(&self, entity: Entity) -> Option<&Line> {
-        self.lines.get(if entity < self.ports { entity } else { entity - self.ports } as usize)
-    }
-
-    /// As [`Fabric::foresee`], of a frame that arrives at the end of its flow.
-    #[inline(always)]
-    fn foresee_delivery(&self, id: FrameId, frame: &Frame, agents: &[impl Agent]) -> u64 {
-        let seen = self.flows[frame.flow as usize].delivered_frames;
-        if frame.kind != Kind::Loaded {
-            return seen;
-        }
-        let receiver = self.receivers.get(frame.flow as usize).and_then(|&agent| agents.get(agent as usize));
-        seen ^ self.frames.foresee_body(id) ^ receiver.map_or(0, |agent| agent.foresee(self))
     }
 
     /// Handles an event. What an agent has to do is left to the caller: the place of the agent is returned, which is to
@@ -531,5 +491,5 @@ impl<'p> Fabric<'p> {
 /// No agent.
 const NOBODY: u32 = u32::MAX;
 
-/// From so many ports and agents on a network does not fit into the nearer caches.
-const MANY: usize = 2000;
+/// From so many ports on a network does not fit into the nearer caches.
+const MANY_PORTS: usize = 2000;

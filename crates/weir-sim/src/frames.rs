@@ -159,19 +159,6 @@ impl Pool {
         self.bodies[id as usize].0
     }
 
-    /// Looks at a body.
-    #[inline]
-    pub(crate) fn foresee_body(&self, id: FrameId) -> u64 {
-        let Body::Tcp(segment) = &self.bodies[id as usize].0 else { return 0 };
-        segment.ack
-    }
-
-    /// The frame, if it is one.
-    #[inline]
-    pub(crate) fn get(&self, id: FrameId) -> Option<&Frame> {
-        self.frames.get(id as usize)
-    }
-
     #[inline]
     pub(crate) fn free(&mut self, id: FrameId) {
         self.alive -= 1;

@@ -133,7 +133,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
     /// # Errors
     /// `ask` said no, a law was broken, or too many frames are under way.
     pub fn run(mut self, mut ask: impl FnMut(Time) -> ControlFlow<()>) -> Result<Totals, SimError> {
-        while let Some((at, entity)) = self.fabric.next_event(&self.agents) {
+        while let Some((at, entity)) = self.fabric.next_event() {
             if at >= self.fabric.end {
                 break;
             }
@@ -387,7 +387,7 @@ mod tests {
     /// A small fat tree that has run for half of its time.
     fn halfway(plan: &Plan) -> Sim<'_, PushedSource> {
         let mut sim = Sim::new(plan, 9, []);
-        while let Some((at, entity)) = sim.fabric.next_event(&sim.agents) {
+        while let Some((at, entity)) = sim.fabric.next_event() {
             assert_eq!(sim.fabric.on_event(at, entity), None, "a pulled source has no event");
             if at.ps() > sim.fabric.end.ps() / 2 {
                 break;

@@ -241,11 +241,6 @@ impl Agent for TcpSender {
         self.send(fabric)
     }
 
-    #[inline]
-    fn foresee(&self, fabric: &Fabric<'_>) -> u64 {
-        self.machine.foresee() ^ fabric.foresee_sending(self.flow)
-    }
-
     fn report(&mut self, end: Time, totals: &mut Totals) {
         let connection = totals.connections.len() as u32;
         if let Some(series) = &mut self.series {
@@ -301,11 +296,6 @@ impl Agent for TcpReceiver {
         }
         self.machine.handle_segment(fabric.now(), &segment);
         self.answer(fabric)
-    }
-
-    #[inline]
-    fn foresee(&self, fabric: &Fabric<'_>) -> u64 {
-        self.machine.foresee() ^ fabric.foresee_sending(self.flow + 1)
     }
 
     fn report(&mut self, _: Time, totals: &mut Totals) {

@@ -154,12 +154,6 @@ impl Receiver {
         self.deadline
     }
 
-    /// Looks at what the next segment will need, as [`crate::tcp::Sender::foresee`].
-    #[inline]
-    pub fn foresee(&self) -> u64 {
-        self.next ^ self.last_ack ^ u64::from(self.ranges.is_empty()) ^ self.counters.acks
-    }
-
     /// Data delivered to the application.
     pub fn delivered(&self) -> Bytes {
         Bytes::new(self.counters.delivered_bytes)

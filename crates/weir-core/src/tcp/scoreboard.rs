@@ -147,12 +147,6 @@ impl Scoreboard {
         self.outstanding() - self.sacked - self.assumed - self.lost + self.resent
     }
 
-    /// Looks at what the next acknowledgement will need; what is returned means nothing.
-    #[inline]
-    pub(crate) fn foresee(&self) -> u64 {
-        self.sent.front().map_or(0, |sent| sent.seq) ^ self.nxt ^ self.top[0] ^ self.in_order.len() as u64
-    }
-
     /// How many segments were sent again once, twice, ..., those that are not acknowledged included.
     pub(crate) fn resent_times(&self) -> [u64; 8] {
         let mut times = self.times;

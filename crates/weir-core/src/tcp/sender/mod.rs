@@ -367,14 +367,6 @@ impl Sender {
         SenderCounters { retransmitted_times: self.board.resent_times(), ..self.counters }
     }
 
-    /// Looks at what the next acknowledgement will need, and at nothing else: whoever has to handle it soon, and has other
-    /// work to do until then, finds it near. What is returned means nothing.
-    #[inline]
-    pub fn foresee(&self) -> u64 {
-        let control = self.control.threshold().count() ^ self.rtt.rto().ps();
-        self.segment ^ self.quantum_over.ps() ^ control ^ self.board.foresee() ^ self.counters.segments
-    }
-
     fn establish(&mut self, now: Time, answer: &Segment) {
         let mut news = Delivered::default();
         self.board.acknowledge(answer.ack, &mut news);
