@@ -65,8 +65,8 @@ def measure_all(effort: Effort) -> Data:
     def sites() -> None:
         rows, intervals = [], []
         for site, name in SITES.items():
-            cycles = _CYCLES_CHANGING.get(name, (_CYCLES, _CYCLES_QUICK))
-            campaign = _campaign(name, effort, {"testbed.window_factor": WINDOW_FACTOR}, cycles=cycles)
+            changes = {"testbed.window_factor": WINDOW_FACTOR}
+            campaign = _campaign(name, effort, changes, cycles=_cycles(name))
             simulated[site] = summaries(campaign)
             rows.append(measurement_table(campaign).with_columns(site=pl.lit(site)))
             intervals.append(interval_table(campaign).with_columns(site=pl.lit(site)))
@@ -79,7 +79,8 @@ def measure_all(effort: Effort) -> Data:
                 "traffic.bulk.transport.congestion_control.kind": kind,
             }
             since["simulated", called] = {
-                site: summaries(_campaign(name, effort, changes)) for site, name in SITES.items()
+                site: summaries(_campaign(name, effort, changes, cycles=_cycles(name)))
+                for site, name in SITES.items()
             }
 
     def table(key: str, name: str, cycles: tuple[int, int]) -> Callable[[], None]:
@@ -142,6 +143,11 @@ def _campaign(
     }
     with tempfile.TemporaryDirectory() as directory:
         return run_campaign(load(name).assign(given), Path(directory) / name)
+
+
+def _cycles(name: str) -> tuple[int, int]:
+    """How often a site is measured: more often where others come and go for minutes."""
+    return _CYCLES_CHANGING.get(name, (_CYCLES, _CYCLES_QUICK))
 
 
 def _with_exact(campaign: Campaign) -> pl.DataFrame:

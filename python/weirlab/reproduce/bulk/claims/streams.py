@@ -36,6 +36,9 @@ __all__ = ["claims"]
 
 _LONG_PING_S = 4.0
 """Round trips of more than this were seen, a few times."""
+_MORE = 1.5
+"""The ratio of two deviations that counts as an increase. With seven cycles three seeds had 0.8, 0.9 and 1.2
+where 40 cycles tell 1.06."""
 
 
 def claims(data: Data) -> Iterator[Claim]:
@@ -100,10 +103,12 @@ def _streams(rows: pl.DataFrame) -> Iterator[Claim]:
     spread = [deviation(rows, LARGE, part) for part in ("few", "many")]
     yield Claim(
         statement="Beyond 7 streams the variability of the goodput increases.",
-        holds=spread[1] > spread[0],
+        holds=spread[1] > _MORE * spread[0],
         evidence=f"deviation within a number of streams {spread[0] / 1e6:.2f} Mbit/s up to 7, "
         f"{spread[1] / 1e6:.2f} above",
         source=BODY,
+        known="With nobody else on the path hardly: 0.100 and 0.106 Mbit/s with 40 cycles. Where others "
+        "leave little it does; see there.",
     )
     iqr = [mean_where(rows, LARGE, "rtt_iqr_s", part) for part in ("few", "many")]
     yield Claim(
@@ -174,7 +179,7 @@ def _shared(rows: pl.DataFrame, alone: pl.DataFrame) -> Iterator[Claim]:
         few, many = (1e3 * mean_where(rows, window, "rtt_difference_s", part) for part in ("few", "many"))
         ranges.append(linear.streams)
         rises.append(many > 5 * few and many > 1)
-        spreads.append(deviation(rows, window, "many") > deviation(rows, window, "few"))
+        spreads.append(deviation(rows, window, "many") > _MORE * deviation(rows, window, "few"))
         words.append(
             f"{window >> 10} KiB: linear until {linear.streams:g}, {max(found.values()) / 1e6:.1f} Mbit/s at "
             f"best, dRTT {few:.2f} ms up to 7, {many:.2f} above"
