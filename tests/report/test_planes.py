@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 
 import pytest
 
@@ -107,3 +108,13 @@ def test_a_frame_goes_around_the_cells_of_its_levels():
     ]
     assert (frame["x"], frame["x2"]) == pytest.approx((0.3, 0.7))
     assert (frame["y"], frame["y2"]) == pytest.approx((10**-2.5, 10**-0.5))
+
+
+@pytest.mark.parametrize("zero", [None, 0.0005])
+def test_every_level_has_its_text_where_there_is_room(zero):
+    gains = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05]
+    side = AxisOf("gain", gains, logarithmic=True, zero=zero)
+    plot = heat_map("map", "A map", x=LOADS, y=side, values=[[0.1, 0.2, 0.3, 0.4]] * 7, value_title="share")
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", plot.svg())
+    first = "0.0005" if zero is None else "0"
+    assert {first, "0.001", "0.002", "0.005", "0.01", "0.02", "0.05"} <= set(texts[: texts.index("gain")])

@@ -15,7 +15,7 @@ from itertools import pairwise
 import polars as pl
 
 from weirlab.plots.placing import Box, Piece, chained, clear_place
-from weirlab.plots.style import WIDTH, Plot, altair, finished
+from weirlab.plots.style import WIDTH, Plot, altair, finished, level_marks
 
 __all__ = ["AxisOf", "Line", "heat_map"]
 
@@ -282,9 +282,7 @@ def _position(field: str, axis: AxisOf, edges: Sequence[float]) -> object:
     kind = {"type": "log"} if axis.logarithmic else {}
     scale = alt.Scale(domain=[edges[0], edges[-1]], nice=False, zero=False, **kind)
     encoding: Mapping[str, type] = {"x": alt.X, "y": alt.Y}
-    shown = alt.Axis(
-        grid=False, format="~r", **({"values": list(axis.levels)} if len(axis.levels) <= 12 else {})
-    )
+    shown = alt.Axis(grid=False, format="~r", **level_marks(axis.levels))
     if axis.zero is not None:
         shown.labelExpr = f"abs(datum.value / {axis.zero!r} - 1) < 1e-9 ? '0' : datum.label"
     channel = "y" if field.removeprefix("text_").startswith("y") else "x"

@@ -12,7 +12,7 @@ import polars as pl
 from weirlab.analysis.boundaries import Boundary, Side
 from weirlab.plots.names import axis_title
 from weirlab.plots.plane import AxisOf, Line, heat_map
-from weirlab.plots.style import LIGHT, WIDTH, Plot, altair, finished, scaled, series_colors
+from weirlab.plots.style import LIGHT, WIDTH, Plot, altair, finished, level_marks, scaled, series_colors
 from weirlab.stats import mean_interval
 
 __all__ = ["effect_plots", "plane_plots"]
@@ -283,8 +283,7 @@ def _across(levels: Sequence[float]) -> dict[str, Any]:
         return {"scale": alt.Scale(zero=False)}
     room = (levels[-1] / levels[0]) ** 0.02
     scale = alt.Scale(type="log", domain=[levels[0] / room, levels[-1] * room], nice=False)
-    values = {"values": list(levels)} if len(levels) <= 12 else {}
-    return {"scale": scale, "axis": alt.Axis(format="~r", **values)}
+    return {"scale": scale, "axis": alt.Axis(format="~r", **level_marks(levels))}
 
 
 def _columns(names: Sequence[str]) -> int:

@@ -30,6 +30,7 @@ __all__ = [
     "altair",
     "converter",
     "finished",
+    "level_marks",
     "rule",
     "scaled",
     "series_colors",
@@ -37,6 +38,8 @@ __all__ = [
 
 WIDTH = 850
 """Of a plot, in pixels, axes excluded."""
+MOST_MARKS = 12
+"""Levels that an axis names one by one; of more it chooses its own marks."""
 
 LIGHT: Mapping[str, str] = {
     "ink": "#1b2430",
@@ -145,6 +148,18 @@ def finished(
     sized = [chart.properties(width=WIDTH, height=height) for chart in rows]
     chart = sized[0] if len(sized) == 1 else altair().vconcat(*sized, spacing=12)
     return Plot(name, title, description, {**chart.to_dict(), "config": _CONFIG}, note)
+
+
+def level_marks(levels: Sequence[float]) -> dict[str, Any]:
+    """What an axis is told to have a mark with a text at each of its levels, where they are few: without
+    their number it leaves out every other one. Texts that would stand in one another are left out."""
+    if len(levels) > MOST_MARKS:
+        return {}
+    return {
+        "values": list(levels),
+        "tickCount": len(levels),
+        "labelOverlap": "greedy",
+    }
 
 
 def rule(value: float, text: str, *, beside: bool = False) -> list[Any]:
