@@ -1,5 +1,6 @@
 """`weir stability`, `weir rank` and what `weir check` says of hotspots."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,18 @@ def test_a_page_of_the_ranking_is_kept_on_request(weir, hot, place):
     assert "Parameters by their weight" in (place / "ranked" / "report.html").read_text()
 
 
+def test_the_result_of_stability_is_kept_where_the_user_says_without_a_plane_too(weir, hot, place):
+    outcome = weir("stability", hot, "--out", "kept")
+    assert outcome.code == 0
+    assert "Report: kept/report.html" in outcome.out
+    document = json.loads((place / "kept" / "result.json").read_text())
+    assert document["queues"] == weir("stability", hot, "--json").json["queues"]
+    assert "plane" not in document
+    page = (place / "kept" / "report.html").read_text()
+    assert "Queues that measure" in page
+    assert "Plane" not in page
+
+
 def test_check_says_how_hard_a_hotspot_is_and_where_it_contradicts_itself(weir, hot):
     outcome = weir("check", hot, "--set", "control=")
     assert "moderate" in outcome.out
@@ -89,7 +102,9 @@ def test_check_says_how_hard_a_hotspot_is_and_where_it_contradicts_itself(weir, 
     [
         (("stability", "incast"), "theory needs 'control.bcn' or 'control.qcn'"),
         (("stability", "hot.yaml", "--over", "p=1"), "a plane has two parameters"),
-        (("rank", "incast"), "theory needs 'control.bcn' or 'control.qcn'"),
+        (("rank", "incast"), "the ranking is made for BCN; it needs 'control.bcn'"),
+        (("rank", "dcqcn"), "control: the ranking is made for BCN; it needs 'control.bcn'"),
+        (("rank", "qcn"), "control: the ranking is made for BCN; it needs 'control.bcn'"),
         (
             ("stability", "hot.yaml", "--set", "control.bcn.congestion_point.at=host-1->*"),
             "only queues of switches measure",

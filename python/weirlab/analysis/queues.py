@@ -77,19 +77,22 @@ class _Stream:
     frame_bytes: float
 
 
-def controlled_queues(scenario: Scenario) -> list[ControlledQueue]:
-    """All queues at which BCN or QCN measures and that flows of obeying hosts pass, the severest first, while
-    all senders are on; of a scenario with hotspots each queue as it is in the middle of one of them, where it
-    is severest.
+def controlled_queues(
+    scenario: Scenario, schemes: Sequence[str] = ("bcn", "qcn"), *, why: str = "theory needs"
+) -> list[ControlledQueue]:
+    """All queues at which one of these schemes measures and that flows of obeying hosts pass, the severest
+    first, while all senders are on; of a scenario with hotspots each queue as it is in the middle of one of
+    them, where it is severest.
 
-    Raises ScenarioError, with the place in the file, where there is none, and UnsupportedError for what has
-    no form in the simulator.
+    Raises ScenarioError, with the place in the file and `why` a scheme is needed, where there is none, and
+    UnsupportedError for what has no form in the simulator.
     """
     spec = json.loads(translated(scenario).spec_json)
-    scheme = next((name for name in ("bcn", "qcn") if spec["control"][name] is not None), None)
+    scheme = next((name for name in schemes if spec["control"][name] is not None), None)
     if scheme is None:
         where = "" if scenario.control is None else "control"
-        raise ScenarioError([scenario.problem(where, "theory needs 'control.bcn' or 'control.qcn'")])
+        needed = " or ".join(f"'control.{name}'" for name in schemes)
+        raise ScenarioError([scenario.problem(where, f"{why} {needed}")])
     worst: dict[str, ControlledQueue] = {}
     times: set[float | None] = {middle_ps(hotspot, spec) for hotspot in scenario.hotspots.values()}
     for at_ps in times or {None}:

@@ -42,7 +42,8 @@ def stability(
     """Crossover, phase margin and delay margin of the loops at each hot queue that measures, or at all where
     none is hot.
 
-    With --over the stability of the severest queue over two parameters, as a picture, a page and JSON.
+    With --over the stability of the severest queue over two parameters, as a picture, a page and JSON. With
+    --out alone the page and JSON without it.
 
     \b
     Examples:
@@ -50,22 +51,33 @@ def stability(
       weir stability bcn --over delay=0us..300us,gi=1..50
     """
     from weirlab.analysis import controlled_queues, hot_ones, read_axes
-    from weirlab.report.theory import LARGE_SIGNALS, loop_table, queue_table, stability_json, stability_page
+    from weirlab.report.theory import (
+        LARGE_SIGNALS,
+        loop_table,
+        queue_table,
+        stability_json,
+        stability_page,
+        stability_plane,
+    )
 
     scenario = read_scenario(file, sets)
     axes = None if over is None else read_axes(over)
     queues = hot_ones(controlled_queues(scenario))
     document: dict[str, Any] = {"kind": "stability", "name": scenario.name, **stability_json(queues)}
     page = None
-    if axes is not None:
+    if axes is not None or out is not None:
         from weirlab.results import claimed_directory, write_json
 
         with claimed_directory(f"{scenario.name}-stability", out) as directory:
-            page_of, plot, plane = stability_page(scenario, queues, axes)
-            document |= {"directory": str(directory), "plane": plane}
+            document["directory"] = str(directory)
+            drawn = None if axes is None else stability_plane(queues[0], axes)
+            if drawn is not None:
+                document["plane"] = drawn[1]
+                drawn[0].save(directory / "plots")
             write_json(directory / "result.json", document)
-            plot.save(directory / "plots")
-            page = page_of.write(directory / "report.html")
+            page = stability_page(scenario, queues, None if drawn is None else drawn[0]).write(
+                directory / "report.html"
+            )
     if as_json:
         print_json(document)
         return
@@ -73,7 +85,7 @@ def stability(
     show(loop_table(queues))
     typer.echo(LARGE_SIGNALS)
     if page is not None:
-        typer.echo(f"Plane: {page}")
+        typer.echo(f"{'Report' if axes is None else 'Plane'}: {page}")
 
 
 def rank(
@@ -90,7 +102,7 @@ def rank(
     from weirlab.report.theory import rank_json, rank_page, rank_tables
 
     scenario = read_scenario(file, sets)
-    queues = hot_ones(controlled_queues(scenario))
+    queues = hot_ones(controlled_queues(scenario, ["bcn"], why="the ranking is made for BCN; it needs"))
     document = {"kind": "rank", "name": scenario.name, **rank_json(scenario, queues)}
     if out is not None:
         from weirlab.results import claimed_directory, write_json

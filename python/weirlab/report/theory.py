@@ -28,6 +28,7 @@ __all__ = [
     "rank_tables",
     "stability_json",
     "stability_page",
+    "stability_plane",
 ]
 
 LARGE_SIGNALS = "Margins say nothing of large signals: saturation by PAUSE, floors of rates, start."
@@ -172,11 +173,8 @@ def _fields(queue: ControlledQueue) -> list[str]:
     return list(queue.point.__dataclass_fields__)
 
 
-def stability_page(
-    scenario: Scenario, queues: Sequence[ControlledQueue], axes: tuple[Axis, Axis]
-) -> tuple[Page, Plot, dict[str, Any]]:
-    """A page, its picture and its numbers: the severest queue over two parameters."""
-    queue = queues[0]
+def stability_plane(queue: ControlledQueue, axes: tuple[Axis, Axis]) -> tuple[Plot, dict[str, Any]]:
+    """A picture of a queue over two parameters, and its numbers."""
     plane = over_plane(queue, axes)
     x, y = axes
     values = (plane.values * 1e6).tolist()
@@ -195,28 +193,28 @@ def stability_page(
         lines=[Line("limit of stability", drawn)],
         note="Blue: stable. Red: the delay of the loop exceeds what it bears.",
     )
-    provenance = Provenance.now()
-    page = Page(
+    return plot, {
+        "port": queue.port,
+        "x": {"name": x.name, "levels": list(x.levels)},
+        "y": {"name": y.name, "levels": list(y.levels)},
+        "spare_delay_s": plane.values.tolist(),
+        "boundary": boundary,
+    }
+
+
+def stability_page(scenario: Scenario, queues: Sequence[ControlledQueue], plot: Plot | None) -> Page:
+    """A page of the queues, the severest first, and the picture of that one over two parameters if there is
+    one."""
+    return Page(
         title=scenario.name,
         kind="Stability",
-        subtitle=f"{queue.scheme} at {queue.port}, from linear theory",
+        subtitle=f"{queues[0].scheme} at {queues[0].port}, from linear theory",
         lead=[queue_table(queues), loop_table(queues)],
         sections=[
-            Section("Plane", [figure(plot)]),
+            *([] if plot is None else [Section("Plane", [figure(plot)])]),
             Section("Scenario", [scenario_details(scenario)]),
         ],
-        footer=footer(provenance),
-    )
-    return (
-        page,
-        plot,
-        {
-            "port": queue.port,
-            "x": {"name": x.name, "levels": list(x.levels)},
-            "y": {"name": y.name, "levels": list(y.levels)},
-            "spare_delay_s": plane.values.tolist(),
-            "boundary": boundary,
-        },
+        footer=footer(Provenance.now()),
     )
 
 
