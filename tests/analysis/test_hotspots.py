@@ -111,6 +111,21 @@ def test_a_severity_that_the_degree_cannot_give_is_refused_with_the_reason():
     assert "line rates each; choose a greater degree" in told
 
 
+def test_a_severity_that_no_degree_can_give_is_refused_with_the_greatest_that_can_be():
+    every = "  hot: {{kind: input-generated, at: host-0, degree: 100 %, severity: {}}}"
+    told = problems(every.format(40))
+    assert "31 hosts would have to send 1.29 line rates each, and no degree is great enough" in told
+    assert "write at most 31 with this one (got 40)" in told
+    (facts,) = hotspot_facts(scenario(every.format(31)))
+    assert facts.severity == pytest.approx(31)
+
+
+def test_a_single_host_that_cannot_send_enough_is_told_as_one():
+    told = problems("  hot: {kind: input-generated, at: host-0, degree: 1 %, severity: 12}")
+    assert "1 host would have to send 1" in told
+    assert " line rates; choose a greater degree" in told
+
+
 def test_a_hot_flow_matrix_says_who_sends_how_much():
     made = spec(
         "  hot: {kind: input-generated, at: host-0, mean_burst: 24, "

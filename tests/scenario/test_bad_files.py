@@ -248,6 +248,10 @@ ADDITIONS = {
         "f.yaml:10:22: testbed.far: write a host as ssh takes it, such as 'me@example.net' "
         "(got '-oProxyCommand')",
     ),
+    "a port of TCP that there is not": (
+        "testbed: {kind: ssh, far: far.example.net, port: 70000}",
+        "f.yaml:10:44: testbed.port: a port is a number from 1 to 65535 (got '70000')",
+    ),
     "a testbed that is not told what to build": (
         "testbed: {kind: netns}",
         "f.yaml:10:1: testbed: say what it builds: one of 'router: linux', 'path: emulator' and 'hops'",

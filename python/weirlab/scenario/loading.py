@@ -15,7 +15,7 @@ from weirlab.scenario.check import faults
 from weirlab.scenario.document import Node
 from weirlab.scenario.model import VERSION, Origin, Scenario, split_path
 from weirlab.scenario.problems import explain
-from weirlab.scenario.ready import scenario_file
+from weirlab.scenario.ready import ready_made, scenario_file
 
 __all__ = ["assigned", "load", "loads"]
 
@@ -113,8 +113,14 @@ def _inherited(tree: Node, below: tuple[Path, ...]) -> Node:
         raise refused(f"the files extend each other in a circle: {names}")
     if len(chain) > MAX_ANCESTORS:
         raise refused(f"more than {MAX_ANCESTORS} files extend one another")
+    shown = Path(tree.place.file).parent / extends.value
+    if extends.value in ready_made() and not shown.exists():
+        raise refused(
+            f"there is no file '{extends.value}' beside this one: copy the ready-made scenario with "
+            f"'weir scenarios {extends.value} --copy {extends.value}.yaml', and write "
+            f"'extends: {extends.value}.yaml'"
+        )
     try:
-        shown = Path(tree.place.file).parent / extends.value
         base = document.read(shown)
     except ScenarioError as error:
         raise ScenarioError(

@@ -86,6 +86,7 @@ _SCALARS: list[tuple[Any, str]] = [
     (values.Count, "whole number ≥ 1"),
     (values.Natural, "whole number ≥ 0"),
     (values.FrameCount, "whole number ≥ 0"),
+    (values.PortNumber, "whole number from 1 to 65535"),
     (values.Number, "number"),
     (values.Flag, "`true` or `false`"),
     (values.Limit, "size, frames or `unlimited`"),

@@ -189,7 +189,7 @@ def _input(
         each = needed / len(loads)
         if not 0 < each <= 1:
             message = (
-                f"{len(loads)} hosts would have to send {each:.4g} line rates each; choose a greater degree"
+                _too_severe(hotspot.severity, needed, len(loads), len(layout.hosts) - (not hotspot.own))
                 if each > 1
                 else f"the other traffic alone offers {hotspot.severity - needed:.4g} line rates there: "
                 f"write more than that (got {hotspot.severity:g})"
@@ -222,6 +222,22 @@ def _input(
             }
         )
     traffic.append({"name": f"hotspot-{name}", "sources": sources, "tcp": None, "probers": None})
+
+
+def _too_severe(severity: float, needed: float, senders: int, most: int) -> str:
+    """Why so many hosts do not offer the line rates that are needed, and what to write: a greater degree, or
+    where all hosts that there can be are too few, a severity that these give."""
+    each = needed / senders
+    hosts = "1 host" if senders == 1 else f"{senders} hosts"
+    told = f"{hosts} would have to send {each:.4g} line rates" + (" each" if senders > 1 else "")
+    if needed <= most:
+        return f"{told}; choose a greater degree"
+    others = severity - needed
+    greatest = round(others + senders, 3)
+    if greatest - others > senders:
+        greatest = round(greatest - 0.001, 3)
+    told = f"{told}, and no degree is great enough"
+    return f"{told}: write at most {greatest:.12g} with this one (got {severity:g})"
 
 
 def _hot_loads(hotspot: InputGenerated, layout: Layout, host: int) -> dict[int, float]:

@@ -16,6 +16,7 @@ from weirlab.scenario.values import (
     Fraction,
     Natural,
     Number,
+    PortNumber,
     PositiveFraction,
     PositiveFrameRate,
     PositiveSpan,
@@ -344,7 +345,7 @@ class Ssh(Model):
     """The same for the near end, for traffic that goes there."""
     config: Text | None = None
     """A configuration file of ssh in the place of the user's; beside the scenario file."""
-    port: Count = 5201
+    port: PortNumber = 5201
     """Of the iperf3 server."""
 
 

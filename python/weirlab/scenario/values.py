@@ -4,6 +4,7 @@
 |---|---|---|
 | `Fraction` | float in [0, 1] | `49 %`, `0.49`, `3e-4` |
 | `Count`, `Natural`, `FrameCount` | int >= 1, int >= 0, int >= 0 | `8`, `0`, `3` |
+| `PortNumber` | int in [1, 65535] | `5201` |
 | `Number` | finite float | `12.42` |
 | `Flag` | bool | `true`, `false` |
 | `Limit` | `Size`, `Frames` or `"unlimited"` | `150 kB`, `300 frames`, `unlimited` |
@@ -23,6 +24,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
@@ -60,6 +62,7 @@ __all__ = [
     "LoadRange",
     "Natural",
     "Number",
+    "PortNumber",
     "PositiveFraction",
     "PositiveFrameRate",
     "PositiveRate",
@@ -225,10 +228,18 @@ def _texts(*quantities: type[Quantity], more: tuple[dict[str, Any], ...] = ()) -
     return WithJsonSchema({"anyOf": [*choices, *more]})
 
 
-def _whole(least: int) -> WithJsonSchema:
-    return WithJsonSchema(
-        {"anyOf": [{"type": "integer", "minimum": least}, {"type": "string", "pattern": r"^\d[\d_]*$"}]}
-    )
+def _whole(least: int, most: int | None = None) -> WithJsonSchema:
+    number = {"type": "integer", "minimum": least} | ({} if most is None else {"maximum": most})
+    return WithJsonSchema({"anyOf": [number, {"type": "string", "pattern": r"^\d[\d_]*$"}]})
+
+
+_MOST_PORT = 65_535
+
+
+def _port(number: int) -> int:
+    if number > _MOST_PORT:
+        raise UnitError(f"a port is a number from 1 to {_MOST_PORT} (got '{number}')")
+    return number
 
 
 _PER_CENT = {"type": "string", "pattern": rf"^\s*{NUMBER_PATTERN}\s*%?\s*$", "examples": ["49 %"]}
@@ -258,6 +269,8 @@ Natural = Annotated[int, BeforeValidator(_count(0, 64)), _whole(0)]
 """A whole number, at least 0 and below 2^64."""
 FrameCount = Annotated[int, BeforeValidator(_count(0, 32)), _whole(0)]
 """A whole number of frames, at least 0 and below 2^32."""
+PortNumber = Annotated[int, BeforeValidator(_count(1, 32)), AfterValidator(_port), _whole(1, _MOST_PORT)]
+"""Of TCP or UDP: 1 to 65535."""
 Number = Annotated[
     float,
     BeforeValidator(_number),
