@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,8 @@ class Study:
     """One per replicate, the same for all points."""
     planned: int
     """Number of points when it is complete."""
+    kept: int = 0
+    """How many of the points an earlier sitting had run, when this one continued it."""
     points: pl.DataFrame
     """Columns `point` and one per factor, with the names of the levels."""
     runs: pl.DataFrame
@@ -186,6 +188,7 @@ def run_study(
             raise
     manifest = manifest.ended("complete")
     study = _study(scenario, seeds, outcomes, manifest.provenance, len(points), impossible)
+    study = replace(study, kept=len(done))
     _save_tables(study, directory / "tables")
     manifest.write(directory)
     return study

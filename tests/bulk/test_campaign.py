@@ -14,6 +14,7 @@ from made_campaigns import FILE, StopsAfter, measured
 from weirlab.bulk import Campaign, run_campaign, summaries, tools
 from weirlab.bulk.campaign import ATTEMPTS, LOG
 from weirlab.errors import InputError, Interrupted, MissingCapability, TestbedError
+from weirlab.report.bulk import point_tables
 from weirlab.scenario import loads
 
 
@@ -106,6 +107,16 @@ def test_a_measurement_that_fails_is_tried_again_and_its_failures_are_kept(tmp_p
     assert campaign.kept[1].measurement is None
     assert [point.failed for point in summaries(campaign)] == [3, 3]
     assert Campaign.load(tmp_path).kept == campaign.kept
+
+
+def test_the_spread_of_a_single_cycle_is_not_known(tmp_path):
+    campaign = run_campaign(loads(FILE.replace("cycles: 3", "cycles: 1")), tmp_path, measure=measured)
+    found = summaries(campaign)
+    assert [point.transfers for point in found] == [1, 1]
+    assert all(math.isnan(point.goodput_iqr_bps) for point in found)
+    carried, _ = point_tables(found, "single", 1)
+    at = [column.name for column in carried.columns].index("IQR")
+    assert [row[at] for row in carried.rows] == ["–", "–"]
 
 
 def test_the_summary_of_a_point_is_what_the_statistics_say(tmp_path):

@@ -239,6 +239,9 @@ def test_a_study_goes_on_in_its_directory(weir, place):
     outcome = weir("run", "study.yaml", "--out", "s")
     assert outcome.code == 0
     assert "continued s" in outcome.err
+    assert "2 points of 2 replicates, 1 of them in " in outcome.out
+    assert ", 1 kept from before" in outcome.out
+    assert json.loads((place / "s" / "result.json").read_text())["kept_points"] == 1
     assert Study.load(place / "s").complete
     assert "another study" in weir("run", "study.yaml", "--out", "s", "--set", "run.duration=1 ms").err
 

@@ -52,6 +52,7 @@ class PointSummary:
     goodput_bps: float
     """Median."""
     goodput_iqr_bps: float
+    """NaN of a single cycle."""
     loaded_min_s: float
     loaded_mean_s: float
     unloaded_min_s: float
@@ -158,7 +159,7 @@ def _summary(plan: Plan, levels: Mapping[str, str], kept: Sequence[Kept]) -> Poi
         degraded=sum(bool(measured.degraded) for _, measured in made),
         disturbed=sum((measured.foreign_cpus or 0.0) >= DISTURBED * usable_cpus() for _, measured in made),
         goodput_bps=_median(goodputs),
-        goodput_iqr_bps=interquartile_range(goodputs) if goodputs else math.nan,
+        goodput_iqr_bps=interquartile_range(goodputs) if len(goodputs) > 1 else math.nan,
         loaded_min_s=min((p.min_s for _, p in loaded if p.min_s is not None), default=math.nan),
         loaded_mean_s=_mean(list(means[0].values())),
         unloaded_min_s=min((p.min_s for _, p in unloaded if p.min_s is not None), default=math.nan),

@@ -68,7 +68,12 @@ def run_points(
         return
     if continued:
         tell(f"continued {directory}")
-    typer.echo(f"{scenario.name}: {len(points)} points of {len(study.seeds)} replicates in {seconds:.2f} s")
+    ran = f"{len(points)} points of {len(study.seeds)} replicates"
+    ran += f", {len(points) - study.kept} of them" if study.kept else ""
+    typer.echo(
+        f"{scenario.name}: {ran} in {seconds:.2f} s"
+        + (f", {study.kept} kept from before" if study.kept else "")
+    )
     if study.impossible:
         typer.echo(
             f"combinations that cannot be: {len(study.impossible)}; see {directory / 'impossible.json'}"
@@ -94,6 +99,7 @@ def describe(study: Study, directory: Path, seconds: float) -> dict[str, Any]:
         "directory": str(directory),
         "seeds": list(study.seeds),
         "seconds": round(seconds, 3),
+        "kept_points": study.kept,
         "points": [
             {
                 "point": row["point"],

@@ -127,7 +127,7 @@ def point_tables(found: list[PointSummary], name: str, cycles: int) -> tuple[Tab
             *each.levels.values(),
             f"{each.transfers}" + (f" ({each.failed} failed)" if each.failed else ""),
             _fixed(each.goodput_bps / 1e6, 2),
-            _fixed(each.goodput_iqr_bps / 1e6, 2),
+            _fixed(each.goodput_iqr_bps / 1e6, 2) or "–",
             f"{_fixed(1e3 * each.loaded_min_s, 1)} / {_fixed(1e3 * each.loaded_mean_s, 1)}",
             f"{_fixed(1e3 * each.unloaded_min_s, 1)} / {_fixed(1e3 * each.unloaded_mean_s, 1)}",
             _fixed(1e3 * each.rtt_difference_s, 2),
