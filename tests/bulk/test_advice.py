@@ -6,8 +6,9 @@ import math
 import pytest
 
 from made_campaigns import FILE, measured
-from weirlab.bulk import advise, run_campaign
+from weirlab.bulk import NoAdviceError, advise, check_advisable, plan_of, run_campaign
 from weirlab.bulk.advice import _best
+from weirlab.bulk.measurement import Pings
 from weirlab.errors import InputError
 from weirlab.report.bulk import advice_text
 from weirlab.scenario import loads
@@ -74,7 +75,7 @@ def test_losses_are_told_from_full_buffers(tmp_path, changes, limit):
 def test_a_bound_on_the_delay_of_others_is_kept_or_refused(tmp_path):
     assert advice(tmp_path, most_delay_s=0.003).choice.delay_s <= 0.003
     campaign = run_campaign(loads(PATH), tmp_path / "again")
-    with pytest.raises(InputError, match="the least median dRTT is"):
+    with pytest.raises(NoAdviceError, match="so little delay as 0 ms: the least median dRTT is"):
         advise(campaign, most_delay_s=0.0)
 
 
@@ -88,18 +89,68 @@ def test_of_choices_that_nothing_tells_apart_the_one_with_fewer_streams_is_taken
     assert _best([[1e6] * 3, [1e6] * 3], [[0.0] * 3, [0.0] * 3], [8, 2], 0.9) == 1
 
 
-def test_advice_needs_cycles_and_unloaded_pings(tmp_path):
-    short = loads(FILE.replace("cycles: 3", "cycles: 2"))
+def test_advice_needs_cycles_and_unloaded_pings_which_the_plan_tells():
+    check_advisable(plan_of(loads(FILE)))
     with pytest.raises(InputError, match="needs 3 cycles or more"):
-        advise(run_campaign(short, tmp_path / "short", measure=measured))
+        check_advisable(plan_of(loads(FILE.replace("cycles: 3", "cycles: 2"))))
     alone = FILE.replace(", {name: unloaded, run: ping, for: 10 s}", "")
     with pytest.raises(InputError, match="no point has a dRTT"):
-        advise(run_campaign(loads(alone), tmp_path / "alone", measure=measured))
+        check_advisable(plan_of(loads(alone)))
+
+
+def test_pings_that_all_fail_are_a_result_and_not_a_wrong_campaign(tmp_path):
+    def silent(what, path, seed):
+        return dataclasses.replace(measured(what, path, seed), pings=Pings(4, (), None, None))
+
+    with pytest.raises(NoAdviceError, match="no point has a goodput and a dRTT"):
+        advise(run_campaign(loads(FILE), tmp_path, measure=silent))
+
+
+def test_a_cycle_without_answers_leaves_the_advice_to_the_others(tmp_path):
+    campaign = run_campaign(loads(FILE), tmp_path, measure=measured)
+
+    def silent(kept):
+        if kept.place.cycle != 1:
+            return kept
+        told = dataclasses.replace(kept.measurement, pings=Pings(4, (), None, None))
+        return dataclasses.replace(kept, measurement=told)
+
+    found = advise(dataclasses.replace(campaign, kept=tuple(silent(kept) for kept in campaign.kept)))
+    assert found.choice.streams == 2
+    assert math.isnan(found.choice.delays_s[1])
+    assert found.delay_interval_s == pytest.approx((0.002, 0.002))
+    # One draw in 27 holds the silent cycle alone, and tells of no choice.
+    assert 0.9 < found.certainty < 1.0
+
+
+@pytest.mark.parametrize(
+    "bed", ["{kind: netns, path: emulator}", "{kind: sim, path: emulator, window_factor: 1.2}"]
+)
+@pytest.mark.parametrize(("flight_bytes", "limited"), [(62_000, False), (72_000, True)])
+def test_a_window_is_judged_by_what_is_granted_of_it(tmp_path, bed, flight_bytes, limited):
+    text = FILE.replace("{kind: netns, path: emulator}", bed)
+    text = text.replace(
+        "congestion_control: {kind: reno}", "congestion_control: {kind: reno}, window: 64 KiB"
+    )
+
+    def under_way(what, path, seed):
+        found = measured(what, path, seed)
+        if found.transfer is None:
+            return found
+        # Of 8 s with a round trip of 10 ms each.
+        streams = tuple(
+            dataclasses.replace(each, received_bytes=800 * flight_bytes) for each in found.transfer.streams
+        )
+        return dataclasses.replace(found, transfer=dataclasses.replace(found.transfer, streams=streams))
+
+    found = advise(run_campaign(loads(text), tmp_path, measure=under_way))
+    windows = [limit.evidence for limit in found.limits if limit.what == "window"]
+    assert windows == (
+        ["a stream has 72.0 kB under way, of 78.6 kB granted (65.5 kB asked for)"] if limited else []
+    )
 
 
 def test_a_cpu_that_is_busy_is_named(tmp_path):
-    import dataclasses
-
     def busy(what, path, seed):
         found = measured(what, path, seed)
         if found.transfer is None:

@@ -1,5 +1,6 @@
 """`weir bulk` as a user meets it, in simulated time."""
 
+import html
 import json
 
 import pytest
@@ -55,6 +56,11 @@ def test_a_campaign_prints_its_points_keeps_them_and_goes_on_without_measuring_a
         (["--advise", "--most-delay", "10"], "--most-delay: write a duration with its unit"),
         (["--set", "traffic.bulk.transport.congestion_control.kind=vegas"], "unknown kind 'vegas'"),
         (["--set", "campaign="], "campaign: is missing"),
+        (["--advise", "--set", "campaign.cycles=2"], "advice needs 3 cycles or more (got 2)"),
+        (
+            ["--advise", "--set", "campaign.cycle=[{name: loaded, run: [bulk, ping], for: 6 s}]"],
+            "advice needs pings beside the transfers and alone",
+        ),
         (["--set", "testbed.path="], "a campaign needs a path: write 'path: emulator'"),
     ],
 )
@@ -63,6 +69,48 @@ def test_what_cannot_be_is_told_before_a_directory_is_made(weir, file, tmp_path,
     assert outcome.code == 2
     assert said in outcome.err
     assert not (tmp_path / "kept").exists()
+
+
+def test_the_advice_is_on_the_terminal_in_the_document_and_on_the_page(weir, file, tmp_path):
+    out = tmp_path / "kept"
+    outcome = weir("bulk", str(file), "--out", str(out), "--advise", "--report")
+    assert outcome.code == 0, outcome.err
+    document = json.loads((out / "result.json").read_text())
+    assert document["advice"]["choice"]["streams"] in (1, 2)
+    assert document["advice_text"].startswith("Advice: ")
+    page = html.unescape((out / "report.html").read_text())
+    for line in document["advice_text"].splitlines():
+        assert line in outcome.out
+        assert line in page
+    # A page that is written anew has it, too; without the advice there is none.
+    assert weir("report", str(out)).code == 0
+    assert document["advice_text"].splitlines()[0] in html.unescape((out / "report.html").read_text())
+    assert weir("bulk", str(file), "--out", str(out), "--report").code == 0
+    assert "Advice" not in (out / "report.html").read_text()
+
+
+def test_that_no_choice_delays_others_so_little_is_told_beside_all_that_was_measured(weir, file, tmp_path):
+    out = tmp_path / "kept"
+    outcome = weir("bulk", str(file), "--out", str(out), "--advise", "--most-delay", "1 ns", "--report")
+    assert outcome.code == 0, outcome.err
+    assert "Mbit/s" in outcome.out
+    said = "No advice: no choice adds so little delay as 1e-06 ms: the least median dRTT is"
+    document = json.loads((out / "result.json").read_text())
+    assert document["advice"] is None
+    assert document["advice_text"].startswith(said)
+    assert said in outcome.out
+    assert said in (out / "report.html").read_text()
+    assert [point["transfers"] for point in document["points"]] == [3, 3]
+    assert (out / "tables" / "measurements.parquet").exists()
+
+
+def test_an_advice_that_is_no_text_is_told_with_its_place(weir, file, tmp_path):
+    out = tmp_path / "kept"
+    assert weir("bulk", str(file), "--out", str(out)).code == 0
+    (out / "result.json").write_text('{"advice_text": 3}')
+    outcome = weir("report", str(out))
+    assert outcome.code == 2
+    assert "result.json: advice_text: a text was expected" in outcome.err
 
 
 def test_the_examples_of_the_help_stand_in_lines_of_their_own(weir):

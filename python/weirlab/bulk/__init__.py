@@ -6,7 +6,7 @@ Reading order: `plan` (what is measured, in which order), `measurement` (what on
 loaded connections met), `summary` (what came out, by point), `advice` (which point to take).
 """
 
-from weirlab.bulk.advice import Advice, advise
+from weirlab.bulk.advice import Advice, NoAdviceError, advise, check_advisable
 from weirlab.bulk.campaign import Campaign, run_campaign
 from weirlab.bulk.measurement import Measurement
 from weirlab.bulk.plan import Load, Place, Plan, Probe, RequestSeries, plan_of
@@ -17,12 +17,14 @@ __all__ = [
     "Campaign",
     "Load",
     "Measurement",
+    "NoAdviceError",
     "Place",
     "Plan",
     "PointSummary",
     "Probe",
     "RequestSeries",
     "advise",
+    "check_advisable",
     "plan_of",
     "run_campaign",
     "summaries",

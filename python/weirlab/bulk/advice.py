@@ -10,12 +10,13 @@ import numpy as np
 
 from weirlab.bulk.campaign import Campaign
 from weirlab.bulk.measurement import Measurement
-from weirlab.bulk.plan import Load
+from weirlab.bulk.plan import Load, Plan
 from weirlab.bulk.summary import goodput_bps
 from weirlab.errors import InputError
+from weirlab.scenario.testbeds import Sim
 from weirlab.stats import effective_window, median
 
-__all__ = ["Advice", "Choice", "Limit", "advise"]
+__all__ = ["Advice", "Choice", "Limit", "NoAdviceError", "advise", "check_advisable"]
 
 SHARE = 0.9
 """Of the greatest median goodput that a choice must reach."""
@@ -29,6 +30,15 @@ _NO_MORE = 1.05
 _PART = 0.2
 """Of the losses that one kind has to be named."""
 _SEGMENT_BYTES = 1448
+_ASKED_BYTES = (8 << 10, 16 << 10, 55 << 10, 64 << 10)
+_GRANTED = (1.05, 1.12, 1.13, 1.2)
+"""What Linux 6.18 grants of such windows, measured as rate times round-trip time; of larger ones as of the
+last. See the page on bulk transfers.
+"""
+
+
+class NoAdviceError(InputError):
+    """A campaign was measured, and none of its points can be recommended: a result, too."""
 
 
 @dataclass(frozen=True)
@@ -88,24 +98,28 @@ def advise(campaign: Campaign, *, most_delay_s: float | None = None, share: floa
 
     Args: most_delay_s: Choices with a greater median dRTT are out of question; None: any.
 
-    Raises InputError when there are fewer than three cycles, no unloaded pings, or no choice with so little
-    delay.
+    Raises:
+        InputError: The campaign is none for advice, as `check_advisable` tells.
+        NoAdviceError: Nothing was measured that has a delay, or no choice adds so little.
     """
+    check_advisable(campaign.plan)
+    cycles = campaign.plan.cycles
     choices = _choices(campaign)
-    cycles = max((len(choice.goodputs_bps) for choice in choices), default=0)
-    if cycles < _LEAST_CYCLES:
-        raise InputError(f"advice needs {_LEAST_CYCLES} cycles or more (got {cycles}): set campaign.cycles")
     known = [each for each in choices if math.isfinite(each.goodput_bps) and math.isfinite(each.delay_s)]
     if not known:
-        raise InputError("advice needs pings beside the transfers and alone: no point has a dRTT")
+        raise NoAdviceError("no point has a goodput and a dRTT: its transfers or pings failed")
     allowed = [each for each in known if most_delay_s is None or each.delay_s <= most_delay_s]
     if not allowed:
         least = min(each.delay_s for each in known)
-        raise InputError(f"no choice adds so little delay: the least median dRTT is {1e3 * least:.3g} ms")
+        raise NoAdviceError(
+            f"no choice adds so little delay as {1e3 * (most_delay_s or 0):.3g} ms: the least median dRTT is "
+            f"{1e3 * least:.3g} ms"
+        )
     goodputs = np.array([each.goodputs_bps for each in allowed])
     delays = np.array([each.delays_s for each in allowed])
     order = [each.streams for each in allowed]
     best = _best(goodputs, delays, order, share)
+    assert best is not None, "all that are allowed have both medians"
     rng = np.random.default_rng(campaign.plan.scenario.run.seed)
     draws = [rng.integers(0, cycles, cycles) for _ in range(DRAWS)]
     same = [_best(goodputs[:, draw], delays[:, draw], order, share) == best for draw in draws]
@@ -120,12 +134,33 @@ def advise(campaign: Campaign, *, most_delay_s: float | None = None, share: floa
     )
 
 
-def _best(goodputs: np.ndarray, delays: np.ndarray, streams: Sequence[int], share: float) -> int:
-    """The place of the best choice."""
+def check_advisable(plan: Plan) -> None:
+    """Whether a campaign, once measured, can be advised on. Raises InputError for fewer than three cycles,
+    and where no point has pings both beside a transfer and alone.
+    """
+    if plan.cycles < _LEAST_CYCLES:
+        raise InputError(
+            f"advice needs {_LEAST_CYCLES} cycles or more (got {plan.cycles}): set campaign.cycles"
+        )
+    for steps in plan.steps:
+        pinged = {step.load is not None for step in steps if step.probe is not None}
+        if pinged == {True, False}:
+            return
+    raise InputError(
+        "advice needs pings beside the transfers and alone, or no point has a dRTT: let one step of "
+        "campaign.cycle run both, and another the pings"
+    )
+
+
+def _best(goodputs: np.ndarray, delays: np.ndarray, streams: Sequence[int], share: float) -> int | None:
+    """The place of the best choice; None where no choice has both medians."""
     medians = [_median(row) for row in goodputs]
-    waits = [max(_median(row), 0.0) for row in delays]
-    enough = share * max(rate for rate in medians if math.isfinite(rate))
-    able = [place for place, rate in enumerate(medians) if rate >= enough]
+    waits = [float(np.maximum(_median(row), 0.0)) for row in delays]
+    both = [place for place in range(len(medians)) if math.isfinite(medians[place] + waits[place])]
+    if not both:
+        return None
+    enough = share * max(medians[place] for place in both)
+    able = [place for place in both if medians[place] >= enough]
     # Delays are known to a microsecond or so: what is below counts as the same.
     return min(able, key=lambda place: (round(waits[place] / medians[place] * 1e14), streams[place], place))
 
@@ -169,9 +204,11 @@ def _limits(campaign: Campaign, choice: Choice, known: Sequence[Choice]) -> list
         for stream in measurement.transfer.streams
         if stream.mean_rtt_s is not None
     ]
-    if window is not None and flights and median(flights) >= _FULL * window:
-        text = f"a stream has {median(flights) / 1e3:.1f} kB under way, of {window / 1e3:.1f} kB asked for"
-        found.append(Limit("window", text))
+    if window is not None and flights:
+        granted = _granted_bytes(campaign.plan, window)
+        if median(flights) >= _FULL * granted:
+            text = f"a stream has {median(flights) / 1e3:.1f} kB under way, of {granted / 1e3:.1f} kB granted"
+            found.append(Limit("window", f"{text} ({window / 1e3:.1f} kB asked for)"))
     more = [each for each in known if _load_of(each) > 1.5 * _load_of(choice)]
     if more:
         most = max(each.goodput_bps for each in more)
@@ -197,6 +234,15 @@ def _limits(campaign: Campaign, choice: Choice, known: Sequence[Choice]) -> list
         if shares and median(shares) >= 100 * _FULL:
             found.append(Limit("cpu", f"the {end} keeps a CPU busy for {median(shares):.0f} % of the time"))
     return found
+
+
+def _granted_bytes(plan: Plan, asked_bytes: int) -> float:
+    """The window that a connection gets when it asks for so much."""
+    bed = plan.scenario.testbed
+    factor = (
+        bed.window_factor if isinstance(bed, Sim) else float(np.interp(asked_bytes, _ASKED_BYTES, _GRANTED))
+    )
+    return asked_bytes * factor
 
 
 def _loaded(campaign: Campaign, point: int) -> list[tuple[Measurement, Load]]:

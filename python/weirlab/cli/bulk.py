@@ -16,6 +16,7 @@ from weirlab.cli.frame import (
     ReportFlag,
     ScenarioArgument,
     SetOption,
+    finite,
     overrides,
     print_json,
     quantity,
@@ -66,8 +67,8 @@ def bulk(
       weir bulk windows-against-streams --set campaign.cycles=2
       weir bulk bulk-streams --set testbed.kind=sim --advise --report
     """
+    from weirlab.bulk import NoAdviceError, check_advisable, plan_of, run_campaign, summaries
     from weirlab.bulk import advise as find_advice
-    from weirlab.bulk import plan_of, run_campaign, summaries
     from weirlab.bulk.campaign import LOG
     from weirlab.bulk.tables import interval_table, measurement_table
     from weirlab.errors import InputError, Interrupted
@@ -81,6 +82,8 @@ def bulk(
     most_delay_s = None if most_delay is None else quantity("--most-delay", Span, most_delay).s
     scenario = read_scenario(file, sets)
     plan = plan_of(scenario)  # what cannot run is told before a directory is made
+    if advise:
+        check_advisable(plan)
     continued = out is not None and (out / LOG).exists()
     place = nullcontext(out) if continued and out is not None else claimed_directory(scenario.name, out)
     try:
@@ -90,9 +93,12 @@ def bulk(
         raise Interrupted(f"{error}. Continue with the same command and --out {directory}") from None
     found = summaries(campaign)
     document = _document(campaign, directory, found)
-    advice = find_advice(campaign, most_delay_s=most_delay_s) if advise else None
-    if advice is not None:
-        document["advice"] = asdict(advice)
+    if advise:
+        try:
+            advice = find_advice(campaign, most_delay_s=most_delay_s)
+            document |= {"advice": finite(asdict(advice)), "advice_text": advice_text(advice)}
+        except NoAdviceError as error:  # what was measured is told all the same
+            document |= {"advice": None, "advice_text": f"No advice: {error}."}
     write_json(directory / "result.json", document)
     tables = {"measurements": measurement_table(campaign), "intervals": interval_table(campaign)}
     save_tables(tables, directory / "tables")
@@ -106,8 +112,8 @@ def bulk(
     requests = responsiveness_table(found)
     if requests is not None:
         show(requests)
-    if advice is not None:
-        typer.echo(advice_text(advice))
+    if advise:
+        typer.echo(document["advice_text"])
     show_place(directory, write_page(directory) if report else None)
 
 

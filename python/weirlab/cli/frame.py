@@ -29,6 +29,7 @@ __all__ = [
     "SetOption",
     "assignments",
     "complete_scenario",
+    "finite",
     "overrides",
     "print_json",
     "read_scenario",
@@ -146,14 +147,15 @@ def tell(text: str) -> None:
 
 def print_json(document: Mapping[str, Any]) -> None:
     """Print the one JSON document of a command. Numbers that are not finite become null."""
-    sys.stdout.write(json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    sys.stdout.write(json.dumps(finite(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """A document whose numbers that are not finite are null."""
     if isinstance(value, Mapping):
-        return {str(key): _finite(item) for key, item in value.items()}
+        return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

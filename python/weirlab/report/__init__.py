@@ -72,9 +72,9 @@ def _page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
             return search_page(replay(directory), manifest)
         case "campaign":
             from weirlab.bulk import Campaign
-            from weirlab.report.bulk import bulk_page
+            from weirlab.report.bulk import bulk_page, kept_advice
 
-            return bulk_page(Campaign.load(directory), manifest)
+            return bulk_page(Campaign.load(directory), manifest, kept_advice(directory))
         case "reproduce":
             from weirlab.report.reproduce import reproduce_page
             from weirlab.reproduce import Findings

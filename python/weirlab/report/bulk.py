@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 
 from weirlab.bulk import Advice, Campaign, PointSummary, summaries
 from weirlab.bulk.tables import interval_table, measurement_table
+from weirlab.errors import InputError
 from weirlab.plots.bulk import bulk_plots
 from weirlab.plots.style import Plot
 from weirlab.report.page import (
@@ -23,14 +25,14 @@ from weirlab.report.page import (
     percent,
 )
 from weirlab.report.shared import footer, provenance_section, scenario_details, status_callouts
-from weirlab.results import Manifest
+from weirlab.results import Manifest, read_json
 from weirlab.units import Size
 
-__all__ = ["advice_text", "bulk_page", "point_tables", "responsiveness_table"]
+__all__ = ["advice_text", "bulk_page", "kept_advice", "point_tables", "responsiveness_table"]
 
 
-def bulk_page(campaign: Campaign, manifest: Manifest) -> tuple[Page, list[Plot]]:
-    """The page, and its plots."""
+def bulk_page(campaign: Campaign, manifest: Manifest, advice: str = "") -> tuple[Page, list[Plot]]:
+    """The page, and its plots; with `advice`, a sentence a line, where any was asked for."""
     found = summaries(campaign)
     labels = {point: _label(levels) for point, levels in enumerate(campaign.plan.levels)}
     plots = bulk_plots(measurement_table(campaign), interval_table(campaign), labels)
@@ -59,6 +61,8 @@ def bulk_page(campaign: Campaign, manifest: Manifest) -> tuple[Page, list[Plot]]
     results: list[Block] = [*point_tables(found, scenario.name, campaign.plan.cycles)]
     results += [Text(_joined_text(transports)) for transports in campaign.joined]
     sections = [Section("Results", results)]
+    if advice:
+        sections.append(Section("Advice", [Text(line) for line in advice.splitlines()]))
     if any(math.isfinite(point.loaded_p95_s) for point in found):
         sections.append(Section("Latency under load", [_latency_table(found)]))
     requests = responsiveness_table(found)
@@ -286,6 +290,19 @@ def advice_text(advice: Advice) -> str:
             f"there others wait {1e3 * greatest.delay_s:.2f} ms longer."
         )
     return "\n".join(lines)
+
+
+def kept_advice(directory: Path) -> str:
+    """The advice in the `result.json` of a campaign; empty where there is none. Raises InputError for what is
+    no text.
+    """
+    path = directory / "result.json"
+    if not path.exists():
+        return ""
+    text = read_json(path).get("advice_text", "")
+    if not isinstance(text, str):
+        raise InputError(f"{path}: advice_text: a text was expected")
+    return text
 
 
 def _fixed(value: float, digits: int) -> str:
