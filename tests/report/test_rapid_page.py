@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from weirlab.plots.rapid import rapid_plots
 from weirlab.records import save_tables
 from weirlab.report import write_report
 from weirlab.results import Manifest, Provenance, write_json
@@ -167,6 +168,21 @@ def test_the_page_has_the_findings_the_gaps_and_the_plots(tmp_path):
         assert words in page
     assert "No losses were repaired." not in page
     assert plots == {"rate", "estimates", "streams", "gaps", "round-trips"}
+
+
+def test_the_goodput_is_drawn_from_the_begin_to_the_end_of_the_sending():
+    tables = dict(made(losses=((4.9, None, "recovery"), (5.05, 5.1, "timeout"))).tables)
+    # What is acknowledged after the end: little, in an interval of which most has nothing to tell.
+    drain = tables["rates"].tail(1).with_columns(end_s=pl.lit(5.1), acked_bytes=pl.lit(20_000, pl.Int64))
+    tables["rates"] = pl.concat([tables["rates"], drain])
+    (plot,) = (each for each in rapid_plots(tables, LINK_BPS, 5.1, sending_s=5.0) if each.name == "rate")
+    rows = [row for data in plot.spec["datasets"].values() for row in data]
+    goodput = [(row["t_s"], row["rate"]) for row in rows if row.get("what") == "goodput"]
+    # A step reaches back to the row before it, so that the first interval begins with a row at 0.
+    assert [at for at, _ in goodput] == pytest.approx([0.1 * place for place in range(STREAMS + 1)])
+    assert [rate for _, rate in goodput] == pytest.approx([100.0] * (STREAMS + 1))
+    off = [(row["began_s"], row["ended_s"]) for row in rows if "began_s" in row]
+    assert off == [(4.9, 5.0)]
 
 
 def test_a_transfer_that_ended_before_anything_was_sent_has_a_page(tmp_path):

@@ -17,12 +17,22 @@ _INTACT = 0.8
 """A stream is intact when this share of its gaps fits."""
 
 
-def rapid_plots(tables: Mapping[str, pl.DataFrame], link_bps: float, until_s: float) -> list[Plot]:
-    """The plots for which the tables of a transfer have something to show; `until_s`: its length."""
+def rapid_plots(
+    tables: Mapping[str, pl.DataFrame], link_bps: float, until_s: float, *, sending_s: float
+) -> list[Plot]:
+    """The plots for which the tables of a transfer have something to show.
+
+    Args: until_s: Its length, with what was acknowledged after the end of the sending. sending_s: How long
+    new data were sent.
+    """
     losses = tables["losses"].with_columns(pl.col("ended_s").fill_null(until_s))
     plots = []
-    if not tables["rates"].is_empty():
-        plots.append(_rates(tables["rates"], losses, link_bps))
+    sending = tables["rates"].filter(pl.col("end_s") <= sending_s + 1e-9)
+    if not sending.is_empty():
+        off = losses.filter(pl.col("began_s") < sending_s).with_columns(
+            pl.col("ended_s").clip(0.0, sending_s)
+        )
+        plots.append(_rates(sending, off, link_bps))
     estimated = tables["streams"].filter(pl.col("available_bps").is_not_null())
     if not estimated.is_empty():
         plots.append(_estimates(estimated, losses, link_bps))
@@ -59,6 +69,8 @@ def _rates(rates: pl.DataFrame, losses: pl.DataFrame, link_bps: float) -> Plot:
     alt = altair()
     width = pl.col("end_s") - pl.col("end_s").shift(1, fill_value=0.0)
     drawn = rates.select("end_s", "rate_bps", goodput_bps=pl.col("acked_bytes") * 8 / width)
+    # A step goes back to the row before: the first interval needs one at its begin.
+    drawn = pl.concat([drawn.head(1).with_columns(end_s=pl.lit(0.0)), drawn])
     factor, unit = scaled(link_bps, "rate")
     names = {"goodput_bps": "goodput", "rate_bps": "mean rate asked for"}
     rows = drawn.unpivot(list(names), index="end_s").select(
@@ -80,7 +92,8 @@ def _rates(rates: pl.DataFrame, losses: pl.DataFrame, link_bps: float) -> Plot:
         [alt.layer(*_off(losses), line, *rule(link_bps * factor, "link"))],
         name="rate",
         title="Goodput, and the mean rate of the streams",
-        description="Bytes acknowledged in each interval as a rate, and the rate that the sender asked for.",
+        description="Bytes acknowledged in each interval as a rate, and the rate that the sender asked for, "
+        "until the end of the sending.",
         note=_OFF_NOTE if not losses.is_empty() else "",
     )
 

@@ -57,7 +57,12 @@ def rapid_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
     found = read_json(directory / "result.json")
     settings = Settings.model_validate(read_json(directory / "settings.json"))
     tables = {file.stem: pl.read_parquet(file) for file in (directory / "tables").glob("*.parquet")}
-    plots = rapid_plots(tables, float(found["link_bps"]), float(found["elapsed_s"]))
+    plots = rapid_plots(
+        tables,
+        float(found["link_bps"]),
+        float(found["elapsed_s"]),
+        sending_s=settings.duration.s,
+    )
     lead: list[Block] = [*status_callouts(manifest), _cards(found)]
     lead += [Callout("To be doubted", f"{remark[0].upper()}{remark[1:]}.") for remark in found["remarks"]]
     transfer, gaps = transfer_tables(found, settings)
