@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weirlab.analysis.routes import Routes
+from weirlab.analysis.ways import Pair, laid_ways
 from weirlab.errors import ScenarioError
 from weirlab.scenario import Scenario
 from weirlab.scenario.demands import middle_ps
@@ -122,6 +123,7 @@ def queues_in(
         return []
     routes = Routes(layout_of(spec["network"]), spec["network"])
     streams = list(_streams(spec, at_ps))
+    ways = _ways(spec["network"], routes, streams)
     slower = {
         service["port"]: service["rate_bps"]
         for service in spec["switching"]["services"]
@@ -131,7 +133,7 @@ def queues_in(
         queue
         for port in scheme["congestion_point"]["ports"]
         if among is None or port in among
-        if (queue := _queue(control, scheme, routes, port, slower.get(port), streams)) is not None
+        if (queue := _queue(control, scheme, routes, ways, port, slower.get(port), streams)) is not None
     ]
     return sorted(queues, key=lambda queue: -queue.severity)
 
@@ -153,13 +155,14 @@ def _queue(
     control: Mapping[str, Any],
     scheme: Mapping[str, Any],
     routes: Routes,
+    ways: Mapping[Pair, Collection[int]],
     port: int,
     service_bps: int | None,
     streams: list[_Stream],
 ) -> ControlledQueue | None:
     """`service_bps`: what an output-generated hotspot leaves of the line rate."""
     layout, here = routes.layout, routes.layout.ports[port]
-    passing = [(stream, share) for stream in streams if (share := _share(routes, stream, port)) > 0]
+    passing = [(stream, share) for stream in streams if (share := _share(routes, ways, stream, port)) > 0]
     obeying = set(scheme["reaction_point"]["hosts"])
     limited = [stream for stream, _ in passing if stream.source in obeying]
     if not limited:
@@ -191,10 +194,23 @@ def _queue(
     )
 
 
-def _share(routes: Routes, stream: _Stream, port: int) -> float:
-    """The part of a stream that passes a port. What a host sends to itself comes back from its switch."""
+def _ways(
+    network: Mapping[str, Any], routes: Routes, streams: Sequence[_Stream]
+) -> Mapping[Pair, Collection[int]]:
+    """The ports of the ways of flows that have several shortest paths, as the simulator lays them."""
     nodes = routes.layout.nodes
-    if stream.source == stream.target:
+    pairs = {(stream.source, stream.target) for stream in streams}
+    several = {pair for pair in pairs if routes.paths(nodes[pair[0]], nodes[pair[1]]) > 1}
+    return laid_ways(network, several) if several else {}
+
+
+def _share(routes: Routes, ways: Mapping[Pair, Collection[int]], stream: _Stream, port: int) -> float:
+    """The part of a stream that passes a port: all or nothing."""
+    nodes = routes.layout.nodes
+    way = ways.get((stream.source, stream.target))
+    if way is not None:
+        return float(port in way)
+    if stream.source == stream.target:  # comes back from its switch
         return float(routes.layout.ports[port].target == nodes[stream.target])
     return routes.share(nodes[stream.source], nodes[stream.target], port)
 

@@ -14,7 +14,8 @@ __all__ = ["Routes"]
 class Routes:
     """Distances, shares and times on the shortest paths of a network.
 
-    Frames that have several shortest paths are taken to spread evenly over them.
+    Where there are several, shares tell how many of them lead through a port; which one the simulator takes,
+    `weirlab.analysis.ways` tells.
     """
 
     def __init__(self, layout: Layout, network: dict[str, Any]) -> None:
@@ -30,7 +31,7 @@ class Routes:
         }
 
     def share(self, source: str, target: str, port: int) -> float:
-        """The part of the shortest paths from `source` to `target` that leads through a port: 0 to 1."""
+        """The part of all shortest paths from `source` to `target` that leads through a port: 0 to 1."""
         here = self.layout.ports[port]
         to_target, ways = self._towards(target)
         to_port, before = self._towards(here.source)
@@ -39,6 +40,13 @@ class Routes:
         if to_port[source] + 1 + to_target[here.target] != to_target[source]:
             return 0.0
         return before[source] * ways[here.target] / ways[source]
+
+    def paths(self, source: str, target: str) -> int:
+        """How many shortest paths lead from `source` to `target`; from a host to itself over each of its
+        links."""
+        if source == target:
+            return len(self._leaving.get(source, ()))
+        return self._towards(target)[1].get(source, 0)
 
     def time_ps(self, source: str, target: str, frame_bytes: int) -> int:
         """How long a frame takes on a shortest path from `source` into the queue of `target`, or to its end
