@@ -3,7 +3,6 @@ ran."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from weirlab import _core
 from weirlab.errors import InputError, RunFailed, UnsupportedError
 from weirlab.files import whole
 from weirlab.records import TABLES, Records
-from weirlab.results import Manifest, Provenance, usable_cpus, write_json, write_text
+from weirlab.results import Manifest, Provenance, usable_cpus, write_text
 from weirlab.scenario import Resolved, Scenario, load
 from weirlab.scenario.base import Named
 from weirlab.scenario.record import FrameRecord
@@ -228,4 +227,4 @@ def save_scenario(scenario: Scenario, directory: Path) -> None:
     write_text(directory / "scenario.yaml", scenario.to_yaml())
     bed = scenario.testbed
     if scenario.network is not None and scenario.search is None and isinstance(bed, Sim) and not bed.on_path:
-        write_json(directory / "resolved.json", json.loads(resolve(scenario).spec_json))
+        write_text(directory / "resolved.json", resolve(scenario).spec_json + "\n")

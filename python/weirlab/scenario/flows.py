@@ -133,9 +133,10 @@ def _uniform(senders: list[int], receivers: list[int], *, own: bool, layout: Lay
     return list(flows)
 
 
-@functools.lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=2)
 def _drawn(senders: tuple[int, ...], receivers: tuple[int, ...], own: bool) -> tuple[Flow, ...]:
-    """Flows that draw their receivers: the points of a study ask for the same."""
+    """Flows that draw their receivers: the points of a study ask for the same. Few are kept, as those of 2048
+    hosts take 33 MB."""
     return tuple(
         Flow(sender, tuple(to for to in receivers if own or to != sender), drawn=True) for sender in senders
     )
