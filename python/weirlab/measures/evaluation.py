@@ -27,6 +27,7 @@ from weirlab.measures.hotspots import (
     recovery_time,
     relative_fairness,
 )
+from weirlab.measures.parts import joined
 from weirlab.measures.ports import (
     control_frames,
     drop_time,
@@ -73,7 +74,7 @@ from weirlab.scenario.measure import (
     TimeToConverge,
     Utilisation,
 )
-from weirlab.scenario.resolve import selected_traffic
+from weirlab.scenario.resolve import interrupted_traffic, selected_traffic
 from weirlab.stats import mean_interval
 
 if TYPE_CHECKING:
@@ -135,6 +136,10 @@ def _evaluated(records: Records, measure: AnyMeasure, scenario: Scenario) -> tup
     of = _ids(measure, scenario)
     limits = getattr(measure, "window", None)
     window = None if limits is None else (limits.low.ps, limits.high.ps)
+    if isinstance(measure, JainFairness | RmsFairness | RateError | TimeToConverge | DelayFairness):
+        parts = interrupted_traffic(scenario, traffic_names(scenario))
+        if parts:
+            records, of = joined(records, parts), [place for place in of if place not in parts]
     match measure:
         case Utilisation():
             return utilisation(records, of, window), "1"
@@ -209,6 +214,9 @@ def _recovery(records: Records, ports: list[int], measure: RecoveryTime, scenari
 def _ids(measure: AnyMeasure, scenario: Scenario) -> list[int]:
     """The ports, or the entries of traffic, that a measure is about."""
     if not isinstance(measure, PortMeasure):
-        return selected_traffic(measure.of, traffic_names(scenario))
+        names = traffic_names(scenario)
+        chosen = selected_traffic(measure.of, names)
+        parts = interrupted_traffic(scenario, names)
+        return sorted({*chosen, *(part for part, whole in parts.items() if whole in chosen)})
     assert scenario.network is not None, "a loaded scenario has the network that its measures name"
     return layout_of(plan_network(scenario.network).spec).port_ids(measure.of)

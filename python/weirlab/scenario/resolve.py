@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_LIMIT",
     "Resolved",
+    "interrupted_traffic",
     "queue_limits",
     "resolve",
     "selected_traffic",
@@ -140,6 +141,7 @@ def _translated(scenario: Scenario) -> Resolved:
             sources = _sources(name, entry, layout, duration_ps, i, origins)
             traffic.append({"name": name, "sources": sources, "tcp": None, "probers": None})
     services = add_hotspots(scenario, layout, traffic, duration_ps, origins)
+    names = tuple(entry["name"] for entry in traffic)
     spec = {
         "network": plan.spec,
         "queues": _queues(scenario, layout, origins),
@@ -147,10 +149,9 @@ def _translated(scenario: Scenario) -> Resolved:
         "control": resolve_control(scenario, layout, origins),
         "switching": resolve_switching(scenario, layout, services, origins),
         "run": {"duration_ps": duration_ps, "engine": _engine(scenario)},
-        "record": _record(scenario, layout, duration_ps, origins),
+        "record": _record(scenario, layout, duration_ps, names, origins),
     }
     ports = tuple(port.name for port in layout.ports)
-    names = tuple(entry["name"] for entry in traffic)
     return Resolved(json.dumps(spec), layout.nodes, ports, names, origins)
 
 
@@ -256,10 +257,29 @@ def selected_traffic(patterns: tuple[str, ...], names: list[str]) -> list[int]:
     return [i for i, name in enumerate(names) if any(matches(pattern, name) for pattern in patterns)]
 
 
+def interrupted_traffic(scenario: Scenario, names: Sequence[str]) -> dict[int, int]:
+    """Places of the traffic that follows a hotspot, each with that of the entry that it continues; `names`
+    are those of all traffic, with what hotspots add."""
+    places = {name: i for i, name in enumerate(scenario.traffic)}
+    parts: dict[int, int] = {}
+    for i in range(len(places), len(names)):
+        for hotspot in scenario.hotspots:
+            before = places.get(names[i].removesuffix(f"-after-{hotspot}"))
+            if before is not None:
+                parts[i] = parts.get(before, before)
+        places.setdefault(names[i], i)
+    return parts
+
+
 def _record(
-    scenario: Scenario, layout: Layout, duration_ps: int, origins: dict[str, Where]
+    scenario: Scenario,
+    layout: Layout,
+    duration_ps: int,
+    resolved_names: Sequence[str],
+    origins: dict[str, Where],
 ) -> dict[str, Any]:
     names = list(scenario.traffic)
+    parts = interrupted_traffic(scenario, resolved_names)
     ports: list[dict[str, Any]] = []
     traffic: list[dict[str, Any]] = []
     flows: list[dict[str, Any]] = []
@@ -278,7 +298,8 @@ def _record(
                     ports.append({"port": port, "every_ps": record.every.ps})
             case FlowRecord():
                 series, table = (flows, "flows") if record.by == "flow" else (traffic, "traffic")
-                for entry in selected_traffic(record.flow, names):
+                chosen = selected_traffic(record.flow, names)
+                for entry in [*chosen, *(part for part, whole in parts.items() if whole in chosen)]:
                     origins[f"/record/{table}/{len(series)}"] = ("record", name)
                     origins[f"/record/{table}/{len(series)}/every_ps"] = ("record", name, "every")
                     series.append({"traffic": entry, "every_ps": record.every.ps})
