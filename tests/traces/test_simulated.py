@@ -143,6 +143,48 @@ def test_timeouts_and_the_reason_of_losses_are_those_of_the_simulator(
     assert seen == truth
 
 
+MANY = """\
+weirlab: 1
+name: many
+network:
+  kind: dumbbell
+  pairs: 2
+  access: {rate: 1 Gbit/s, delay: 1 ms}
+  bottleneck: {rate: 100 Mbit/s, delay: 10 ms}
+queues: {bottleneck: {at: left->right, kind: drop-tail, limit: 250 kB}}
+traffic:
+  many: {from: "left-[0-1]", to: "right-[0-1]", pattern: {kind: pairs}, streams: 20,
+         source: {kind: bulk}, start: 1 s, transport: {kind: tcp, congestion_control: {kind: cubic}}}
+run: {duration: 6 s, seed: 3}
+record:
+  sender: {frames: [left-0->left, left->left-0, left-1->left, left->left-1], as: pcapng}
+"""
+
+
+def losses_of_many(place: Path, text: str) -> list[tuple[str, str]]:
+    run(loads(text)).save(place)
+    findings = diagnose(read_trace(place / "sender-0.pcapng"))
+    return [
+        (found.kind, found.verdict) for found in findings if found.kind in {"lossy-path", "queue-overflow"}
+    ]
+
+
+@pytest.mark.parametrize("control", ["reno", "cubic", "bbr"])
+def test_no_path_is_a_problem_where_many_flows_overflow_one_queue(tmp_path: Path, control: str) -> None:
+    found = losses_of_many(tmp_path, MANY.replace("kind: cubic", f"kind: {control}"))
+    assert found.count(("queue-overflow", "notice")) >= 36
+    assert ("lossy-path", "problem") not in found
+
+
+@pytest.mark.parametrize(("ratio", "verdict"), [("0.3 %", "notice"), ("1 %", "problem")])
+def test_a_path_that_loses_is_found_by_most_of_many_flows(tmp_path: Path, ratio: str, verdict: str) -> None:
+    fast = f"1 Gbit/s, delay: 10 ms, loss: {{kind: random, ratio: {ratio}}}"
+    text = MANY.replace("100 Mbit/s, delay: 10 ms", fast).replace("250 kB", "2500 kB")
+    found = losses_of_many(tmp_path, text.replace("duration: 6 s", "duration: 3 s"))
+    assert sum(kind == "lossy-path" for kind, _ in found) >= 30
+    assert ("lossy-path", verdict) in found
+
+
 def test_a_capture_tells_how_many_frames_it_has_no_room_for() -> None:
     done = run(loads(TEXT.replace("left->right, as: pcapng", "left->right, as: pcapng, at_most: 100")))
     row = done.records["captures"].filter(name="bottleneck").row(0, named=True)

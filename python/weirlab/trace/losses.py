@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from weirlab.trace.directions import (
@@ -27,7 +29,11 @@ _SPIKE = 0.5
 """A queue was full where the round trip had come so far from its least to its common largest."""
 _QUEUED = 0.1
 """Below this share of the least round trip there was no queue to fill."""
-_COMMON = 0.95
+_COMMON, _USUAL = 0.95, 0.5
+"""Quantiles that stand for the largest round trip: of all samples, and of smoothed ones before recoveries."""
+_SEVERAL = 3
+"""Flows that must lose within a round trip to speak for a queue that they share."""
+_PORT = r":\d+$"
 _FAR_BELOW = 0.5
 """A flow below this share of the square-root bound is not limited by its losses."""
 
@@ -48,6 +54,11 @@ def lossy_path(trace: Trace, row: Row) -> Finding | None:
             f" A Reno flow reaches about {rate_text(bound)} at this round-trip time with a loss event in "
             f"{apart:,.0f} packets; this one had {rate_text(row['goodput_bps'])}."
         )
+    hidden = _real(row, queued) > _real(row, lost) and _of_path(trace, row).height >= _SEVERAL
+    if hidden:
+        text += (
+            " It lost more to a full queue that it shares with flows beside it, which may explain these, too."
+        )
     idle = application_ratio(row) >= LIMITED
     if idle:
         text += " The application asked for no more: loss is not what limited it."
@@ -56,7 +67,7 @@ def lossy_path(trace: Trace, row: Row) -> Finding | None:
     return finding_of(
         row,
         "lossy-path",
-        "problem" if ratio >= _LOSS_PROBLEM and not idle else "notice",
+        "problem" if ratio >= _LOSS_PROBLEM and not idle and not hidden else "notice",
         "Packets were lost on the way",
         text,
         {
@@ -111,27 +122,84 @@ def _losses(trace: Trace, row: Row) -> tuple[pl.DataFrame, pl.DataFrame]:
 
     Source: Cen 2003, Spike
     DEVIATION: round trips instead of one-way delays; the largest is that of the smoothed ones before the
-    recoveries, or the 95 % quantile of all.
+    recoveries, or the 95 % quantile of all. Three flows or more between the same hosts share the range, and
+    what others of them tell of the queue within a round trip counts, too (`_shared`).
     """
-    rows = trace["recoveries"].filter(pl.col("flow") == row["flow"])
-    before = rows.get_column("rtt_ps").max()
-    least, most = row["rtt_min_ps"], common_rtt_ps(trace["rtts"], row["flow"])
-    if most is not None and isinstance(before, float):
-        most = max(most, before)
+    flows = _of_path(trace, row)
+    rows = trace["recoveries"].filter(pl.col("flow").is_in(flows.get_column("flow").implode()))
+    least, most = _range_ps(trace, flows, rows.get_column("rtt_ps"))
+    mine = rows.filter(pl.col("flow") == row["flow"])
     if least is None or most is None or near_receiver(row):
-        place = pl.lit(None, pl.Float64)
+        mine = mine.with_columns(queue=pl.lit(None, pl.Float64))
     elif most - least < _QUEUED * least:
-        place = pl.lit(0.0)
+        mine = mine.with_columns(queue=pl.lit(0.0))
     else:
-        place = (pl.col("rtt_ps") - least) / (most - least)
-    rows = rows.with_columns(queue=place)
+        rows = rows.with_columns(queue=(pl.col("rtt_ps") - least) / (most - least)).sort("t_ps")
+        mine = rows.filter(pl.col("flow") == row["flow"])
+        if flows.height >= _SEVERAL:
+            grown = _grown(trace, flows, mine, least + _SPIKE * (most - least))
+            shared = _shared(mine, rows, flows.height, most, grown)
+            mine = mine.with_columns(queue=pl.Series(shared, dtype=pl.Float64))
     full = pl.col("queue").fill_null(0.0) >= _SPIKE
-    return rows.filter(~full), rows.filter(full)
+    return mine.filter(~full), mine.filter(full)
 
 
-def common_rtt_ps(bins: pl.DataFrame, flow: int) -> float | None:
-    """The 95 % quantile of the round trips of a direction."""
-    mine = bins.filter((pl.col("flow") == flow) & (pl.col("source") == "ack")).sort("low_ps")
+def _of_path(trace: Trace, row: Row) -> pl.DataFrame:
+    """The TCP directions with data between the same hosts as one; itself alone where they are too few."""
+    host = [pl.col(end).str.replace(_PORT, "") == re.sub(_PORT, "", row[end]) for end in ("from", "to")]
+    flows = trace["flows"].filter(pl.col("protocol") == 6, pl.col("data_packets") > 0, *host)
+    return flows if flows.height >= _SEVERAL else flows.filter(pl.col("flow") == row["flow"])
+
+
+def _range_ps(trace: Trace, flows: pl.DataFrame, before: pl.Series) -> tuple[float | None, float | None]:
+    """The least and the largest round trip of flows. Of several, those before recoveries bound the largest:
+    acknowledgments that are delayed are later than any queue, but rarely move a smoothed one."""
+    least = min(flows.get_column("rtt_min_ps").drop_nulls().to_list(), default=None)
+    most = common_rtt_ps(trace["rtts"], *flows.get_column("flow"))
+    known = sorted(before.drop_nulls().to_list())
+    if least is None or most is None or not known:
+        return least, most
+    if flows.height == 1:
+        return least, max(most, known[-1])
+    usual = known[int(_USUAL * (len(known) - 1))]
+    # Where most losses came without a queue, those that fill one are still told by all samples.
+    return least, most if usual - least < _QUEUED * least else min(most, usual)
+
+
+def _grown(trace: Trace, flows: pl.DataFrame, mine: pl.DataFrame, above_ps: float) -> np.ndarray:
+    """Whether a round trip of flows was so long in the interval of a recovery, or in the next."""
+    of_path = pl.col("flow").is_in(flows.get_column("flow").implode())
+    rows = trace["intervals"].filter(of_path & (pl.col("rtt_max_ps") >= above_ps))
+    seen, at = rows.get_column("t_ps") // trace.every_ps, mine.get_column("t_ps") // trace.every_ps
+    return np.isin(at.to_numpy(), seen.to_numpy()) | np.isin(at.to_numpy() + 1, seen.to_numpy())
+
+
+def _shared(
+    mine: pl.DataFrame, rows: pl.DataFrame, flows: int, most: float, grown: np.ndarray
+) -> list[float | None]:
+    """The places of recoveries, or what others of their path say where that is more: the median of all within
+    a round trip if they are of several flows, and 1 where half of the flows lose within one round trip, while
+    round trips grow: a queue that fills so fast is full before a smoothed one knows. `rows`: by time;
+    `most`: the round trip of a full queue."""
+    times = rows.get_column("t_ps").to_numpy().astype(np.float64)
+    places, of = rows.get_column("queue").fill_null(math.nan).to_numpy(), rows.get_column("flow").to_numpy()
+    shared: list[float | None] = []
+    for t_ps, rtt_ps, own, grows in zip(*mine.select("t_ps", "rtt_ps", "queue"), grown, strict=True):
+        place, within = own, max(rtt_ps or 0.0, most)
+        first, last = np.searchsorted(times, (t_ps - within, t_ps + within))
+        known = ~np.isnan(places[first:last])
+        if len(np.unique(of[first:last][known])) >= _SEVERAL:
+            place = max(place or 0.0, float(np.median(places[first:last][known])))
+        first, last = np.searchsorted(times, (t_ps - within / 2, t_ps + within / 2))
+        if grows and len(np.unique(of[first:last])) >= max(_SEVERAL, flows / 2):
+            place = 1.0
+        shared.append(place)
+    return shared
+
+
+def common_rtt_ps(bins: pl.DataFrame, *flows: int) -> float | None:
+    """The 95 % quantile of the round trips of directions."""
+    mine = bins.filter(pl.col("flow").is_in(flows) & (pl.col("source") == "ack")).sort("low_ps")
     if mine.is_empty():
         return None
     reached = pl.col("samples").cum_sum() >= _COMMON * pl.col("samples").sum()
