@@ -8,6 +8,7 @@ import pytest
 
 from traces.captures import MSS, Talk, paced, pcap, steady
 from weirlab.trace import Finding, diagnose, read_trace
+from weirlab.trace.probing import KINDS
 
 MS = 1_000_000
 
@@ -27,6 +28,7 @@ def test_a_sender_that_keeps_the_same_in_flight_though_nothing_stops_it_limits_i
     findings = found(tmp_path, steady(2000))
     assert set(findings) == {"sender-limited"}
     assert findings["sender-limited"].values["flight_bytes"] == pytest.approx(10 * MSS, rel=0.11)
+    assert "most round trips took 10 ms" in findings["sender-limited"].text
     lossy = paced(2000, MS, 10 * MS, Talk(), lost=frozenset({500, 900, 1300}))
     assert "sender-limited" not in found(tmp_path, lossy)
 
@@ -233,6 +235,16 @@ def test_broken_streams_and_trains_are_blamed(tmp_path: Path) -> None:
     assert findings["ramp-lost"].values["intact_ratio"] == pytest.approx(0.5, abs=0.05)
     assert "20 train" in findings["ramp-lost"].text or "21 train" in findings["ramp-lost"].text
     assert {row["shape"] for row in findings["ramp-lost"].evidence} == {"broken"}
+
+
+def test_bursts_of_one_length_are_no_probe_streams_unless_that_length_is_given(tmp_path: Path) -> None:
+    talk = probing([[2 * MS, MS] + [8_192] * 7 for _ in range(100)])
+    path = pcap(tmp_path / "bursts.pcap", talk)
+    assert read_trace(path)["p_streams"].is_empty()
+    assert not {finding.kind for finding in diagnose(read_trace(path))} & set(KINDS)
+    given = read_trace(path, stream_packets=9)
+    assert given["details"].item(0, "stream_packets") == 9
+    assert "ramp-lost" in {finding.kind for finding in diagnose(given)}
 
 
 def test_heads_at_line_rate_are_blamed_on_the_tails_before(tmp_path: Path) -> None:

@@ -110,13 +110,18 @@ def test_packets_that_the_sender_joins_are_left_out_where_the_wire_has_them_cut(
 
 def test_captures_of_one_segment_that_were_merged_into_one_interface_are_a_problem(tmp_path: Path) -> None:
     near = sent()
-    (finding,) = (
-        each
-        for each in diagnose(read(tmp_path, near + beyond(near, WAY_NS)))
-        if each.kind == "capture-with-copies"
-    )
-    assert finding.verdict == "problem"
+    (finding,) = diagnose(read(tmp_path, near + beyond(near, WAY_NS)))
+    assert (finding.kind, finding.verdict) == ("capture-with-copies", "problem")
     assert "mergecap -I none" in finding.text
+    assert "Nothing else is told of 1 of the connections" in finding.text
+
+
+def test_connections_of_such_a_file_whose_copies_are_not_known_are_not_judged_either(tmp_path: Path) -> None:
+    near, other, whole = sent(), sent(6), sent(6, segments=200)
+    unknown = beyond(other, 15_000_000)
+    assert "lossy-path" in kinds(read(tmp_path, other + unknown))
+    assert kinds(read(tmp_path, near + beyond(near, WAY_NS) + other + unknown)) == {"capture-with-copies"}
+    assert "lossy-path" in kinds(read(tmp_path, near + beyond(near, WAY_NS) + whole))
 
 
 @pytest.mark.parametrize("version", [4, 6])

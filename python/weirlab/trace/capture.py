@@ -12,7 +12,7 @@ import polars as pl
 from weirlab.trace.directions import EVIDENCE, ms_text
 from weirlab.trace.model import KNOWN_LINKS, Finding, Trace
 
-__all__ = ["LONGEST_PS", "capture_findings"]
+__all__ = ["LONGEST_PS", "capture_findings", "merged_connections"]
 
 LONGEST_PS = (2**64 - 1) // 4
 """Time that is told apart from the first frame on."""
@@ -23,6 +23,8 @@ _FAR_BACK_PS = 1e12
 _MANY, _SHARE, _APART_PS = 10, 0.5, 2e8
 """Copies of a direction, their share of its packets, and the time to them by which it was captured twice, at
 different points: a mirror port or a switch makes copies within microseconds."""
+_SENT_AGAIN = 0.4
+"""Share of a direction sent again that tells, beside such copies, of those that are not known as copies."""
 _LOOP = 3
 """So many numbers of hops left tell of a loop; two captures that were merged into one interface have two."""
 _ONE_WAY = 10
@@ -146,6 +148,19 @@ def _loop_text(points: pl.DataFrame) -> str:
     )
 
 
+def merged_connections(trace: Trace) -> pl.Series:
+    """Numbers of connections that one interface shows as they passed several points: none can be judged."""
+    flows = trace["flows"]
+    late = (pl.col("copies") >= _MANY) & (pl.col("copies_ps") >= _APART_PS * pl.col("copies"))
+    merged = flows.filter(late & (pl.col("copies") >= _SHARE * pl.col("packets")))
+    if not merged.is_empty():
+        again = (pl.col("segments") >= _MANY) & (
+            pl.col("retransmitted_segments") >= _SENT_AGAIN * pl.col("segments")
+        )
+        merged = pl.concat([merged, flows.filter(again)])
+    return merged.get_column("connection").unique().sort()
+
+
 def _copies(trace: Trace) -> Iterator[Finding]:
     """Packets that the trace holds more than once, and segments that it holds as one."""
     flows = trace["flows"]
@@ -166,13 +181,13 @@ def _copies(trace: Trace) -> Iterator[Finding]:
             evidence=points.head(EVIDENCE).to_dicts(),
         )
     copies = int(flows.get_column("copies").sum())
-    apart = (pl.col("copies") >= _MANY) & (pl.col("copies_ps") >= _APART_PS * pl.col("copies"))
-    merged = copies and not flows.filter(apart & (pl.col("copies") >= _SHARE * pl.col("packets"))).is_empty()
+    merged = merged_connections(trace).len()
     if copies:
         advice = (
             " Here they come so late, and are so many, that captures of several points were merged into one "
             "interface: packets that a host joined count as sent again then, and round trips are those of no "
-            "place. 'mergecap -I none' keeps the points apart."
+            f"place. Nothing else is told of {merged:,} of the connections; 'mergecap -I none' keeps the "
+            "points apart."
         )
         yield Finding(
             "capture-with-copies",

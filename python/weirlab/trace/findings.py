@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import polars as pl
 
-from weirlab.trace.capture import capture_findings
+from weirlab.trace.capture import capture_findings, merged_connections
 from weirlab.trace.directions import (
     EVIDENCE,
     LIMITED,
@@ -83,7 +83,8 @@ def diagnose(trace: Trace) -> list[Finding]:
 def judged(trace: Trace) -> pl.DataFrame:
     """The directions that general findings are looked for in: rows of `Trace.flows`."""
     enough = (pl.col("protocol") == 6) & (pl.col("data_packets") >= LEAST_PACKETS)
-    return trace.flows().filter(enough).head(FLOWS)
+    merged = pl.col("connection").is_in(merged_connections(trace).to_list())
+    return trace.flows().filter(enough & ~merged).head(FLOWS)
 
 
 def _window_limited(trace: Trace, row: Row) -> Finding | None:
@@ -157,6 +158,9 @@ def _sender_limited(trace: Trace, row: Row) -> Finding | None:
     window = rows.select(pl.col("window_min_bytes").median()).item()
     if share < _FLAT_SHARE:
         return None
+    low, high = ms_text(least), ms_text(most)
+    # The quantile is the lower bound of a bin, and may lie below the least.
+    trips = f"took {low}" if most <= least or low == high else f"lay between {low} and {high}"
     room = "" if window is None else f", less than the receiver's window of {bytes_text(window)}"
     return finding_of(
         row,
@@ -164,10 +168,9 @@ def _sender_limited(trace: Trace, row: Row) -> Finding | None:
         "notice",
         "Limited by the sender",
         f"In {share:.0%} of the intervals it had the same in flight, up to {bytes_text(flight)}{room}. "
-        f"Hardly anything was lost, and most round trips lay between {ms_text(least)} and "
-        f"{ms_text(most)}, so "
-        "that no queue was in the way. Its send buffer holds no more, or its own pace, or that of its "
-        f"congestion control, is slower than the path: {rate_text(row['goodput_bps'])}.",
+        f"Hardly anything was lost, and most round trips {trips}, so that no queue was in the way. "
+        "Its send buffer holds no more, or its own pace, or that of its congestion control, is slower than "
+        f"the path: {rate_text(row['goodput_bps'])}.",
         {"flight_bytes": flight, "flat_ratio": share},
         interval_rows(rows, "flight_max_bytes", "window_min_bytes", "rtt_max_ps"),
     )

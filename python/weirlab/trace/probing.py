@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from weirlab.trace.capture import merged_connections
 from weirlab.trace.model import Finding, Trace
 
 __all__ = ["INTACT", "KINDS", "SPILT_SHARE", "probing_findings"]
@@ -36,8 +37,11 @@ _EVIDENCE = 10
 def probing_findings(trace: Trace) -> Iterator[Finding]:
     """Findings of every flow that sends probe streams."""
     streams = trace["p_streams"].join(trace["stream_kind_names"], on="kind")
+    merged = set(merged_connections(trace))
     for row in trace["details"].filter(pl.col("stream_packets").is_not_null()).iter_rows(named=True):
         flow = row["flow"]
+        if flow // 2 in merged:
+            continue
         mine = streams.filter(pl.col("flow") == flow)
         if mine.is_empty():
             continue

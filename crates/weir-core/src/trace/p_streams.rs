@@ -25,6 +25,10 @@ const SHORTEST: usize = 8;
 const FITTING: f64 = 0.8;
 const CLOSE: f64 = 0.25;
 const FALL: f64 = 1.3;
+/// A sender of which nothing else is known probes when so many of its streams are ramps, and this share of those that are
+/// neither trains nor recoveries: lengths of bursts repeat by chance.
+const LEAST_RAMPS: usize = 3;
+const RAMPS: f64 = 0.03;
 /// A stream is broken by a gap of this many times its median.
 const BROKEN: u64 = 5;
 /// Gaps up to this ratio of the shortest are those of the line.
@@ -80,7 +84,8 @@ pub(crate) struct Streams {
     pub(crate) streams: Vec<Stream>,
 }
 
-/// Find the streams of a direction; none where its gaps do not return regularly.
+/// Find the streams of a direction; none where its gaps do not return regularly, or hardly ever fall exponentially.
+/// Where the length is given, all of them.
 pub(crate) fn find(rows: &[DataRow], options: StreamOptions) -> Streams {
     let gaps: Vec<u64> = rows.windows(2).map(|pair| pair[1].t_ps.saturating_sub(pair[0].t_ps)).collect();
     let Some(line) = options.link_rate.map(|rate| 8.0 * PS_PER_S as f64 / rate.bps().max(1) as f64).or_else(|| {
@@ -111,7 +116,17 @@ pub(crate) fn find(rows: &[DataRow], options: StreamOptions) -> Streams {
         streams.push(stream(&rows[start..=end], &gaps[start..end], line));
         start = end;
     }
+    if options.packets.is_none() && !probes(&streams) {
+        return Streams { line_ps_per_byte: Some(line), ..Streams::default() };
+    }
     Streams { packets: u32::try_from(packets).ok(), line_ps_per_byte: Some(line), streams }
+}
+
+/// Whether enough of the streams are ramps.
+fn probes(streams: &[Stream]) -> bool {
+    let ramps = streams.iter().filter(|stream| stream.kind == Shape::Ramp).count();
+    let judged = streams.iter().filter(|stream| !matches!(stream.kind, Shape::Train | Shape::Recovery)).count();
+    ramps >= LEAST_RAMPS && ramps as f64 >= RAMPS * judged as f64
 }
 
 /// Places at which gaps grow at once: those of the local maxima of the ratio of the gaps after and before.
