@@ -23,7 +23,7 @@ from weirlab.measures import (
 from weirlab.measures.rows import flow_intervals
 from weirlab.plots.series import connection_plots
 from weirlab.runs import simulate
-from weirlab.scenario import loads
+from weirlab.scenario import load, loads
 
 TEXT = """\
 weirlab: 1
@@ -50,6 +50,15 @@ def test_each_sender_opens_its_streams_to_its_receiver() -> None:
     assert len(listed) == 4
     assert [entry["from"] for entry in listed] == sorted(entry["from"] for entry in listed)
     assert {entry["load"]["kind"] for entry in listed} == {"endless"}
+
+
+@pytest.mark.parametrize(("control", "begins"), [("reno", "standard"), ("cubic", "hystart++")])
+def test_controls_begin_as_by_themselves_in_a_study_written_out_in_full(control: str, begins: str) -> None:
+    study = load("tcp-loss")
+    given = {"traffic.bulk.transport.congestion_control.kind": control, "study": None}
+    for scenario in (study, loads(study.to_yaml())):
+        spec = json.loads(scenario.assign(given).resolve().spec_json)
+        assert spec["traffic"][0]["tcp"]["config"]["congestion_control"]["slow_start"] == begins
 
 
 def test_old_recovery_brings_its_marking_and_its_blindness() -> None:

@@ -280,14 +280,14 @@ def tcp_spec(tcp: Tcp, link: Port | None = None) -> dict[str, Any]:
     stamps: int | None = None
     match tcp.congestion_control:
         case Reno() as reno:
-            control: dict[str, Any] = {"kind": "reno", "slow_start": reno.slow_start}
+            control: dict[str, Any] = {"kind": "reno", "slow_start": reno.slow_start or "standard"}
         case Cubic() as cubic:
             control = {
                 "kind": "cubic",
                 "c": cubic.c,
                 "beta": cubic.beta,
                 "fast_convergence": cubic.fast_convergence,
-                "slow_start": cubic.slow_start,
+                "slow_start": cubic.slow_start or "hystart++",
             }
         case Rapid() as rapid:
             control = _rapid(rapid, link)

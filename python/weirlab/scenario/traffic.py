@@ -221,9 +221,9 @@ class Reno(Model):
     """NewReno (RFC 5681, RFC 6582)."""
 
     kind: Literal["reno"]
-    slow_start: Literal["standard", "hystart++"] = "standard"
-    """The first one ends with a loss or a mark (`standard`), or when round-trip times grow (`hystart++`,
-    RFC 9406)."""
+    slow_start: Literal["standard", "hystart++"] | None = None
+    """The first one ends with a loss or a mark (`standard`, if nothing is given), or when round-trip times
+    grow (`hystart++`, RFC 9406)."""
 
 
 class Cubic(Model):
@@ -236,9 +236,9 @@ class Cubic(Model):
     """What is left of the window after a loss."""
     fast_convergence: Flag = True
     """Whether the plateau is lowered further while windows shrink."""
-    slow_start: Literal["standard", "hystart++"] = "hystart++"
+    slow_start: Literal["standard", "hystart++"] | None = None
     """The first one ends with a loss or a mark (`standard`), or when round-trip times grow (`hystart++`,
-    RFC 9406)."""
+    RFC 9406, if nothing is given)."""
 
 
 class Bbr(Model):
