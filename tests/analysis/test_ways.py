@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from weirlab import run
+from weirlab import _core, run
 from weirlab.analysis import controlled_queues, hot_ones
-from weirlab.analysis.ways import laid_ways
 from weirlab.scenario import Scenario, load
 from weirlab.scenario.layout import layout_of
 from weirlab.scenario.resolve import translated
@@ -88,11 +87,11 @@ def test_hashes_of_the_destination_bring_all_over_one_top_switch_and_those_of_fl
     for routing in ROUTINGS:
         network = resolved(tree(**{"network.routing": routing}))["network"]
         layout = layout_of(network)
-        ways = laid_ways(network, {(sender, 14) for sender in range(12)})
-        assert all(len(way) == 4 for way in ways.values())
+        ways = _core.paths(json.dumps(network), [(sender, 14) for sender in range(12)])
+        assert all(len(way) == 4 for way in ways)
         tops[routing] = {
             layout.ports[port].source
-            for way in ways.values()
+            for way in ways
             for port in way
             if layout.ports[port].target == "level1-4"
         }
@@ -101,17 +100,17 @@ def test_hashes_of_the_destination_bring_all_over_one_top_switch_and_those_of_fl
     assert len(tops["flow-hash"]) > 1
 
 
-def test_links_that_lose_all_frames_hide_no_way(tree):
-    network = resolved(tree())["network"]
-    lossy = {**network, "link": {**network["link"], "loss": {"kind": "random", "probability": 1.0}}}
-    assert laid_ways(lossy, {(0, 14)}) == laid_ways(network, {(0, 14)})
-
-
 def test_a_host_with_several_links_takes_one_to_itself(tree):
     network = {**resolved(tree())["network"], "children": [3], "parents": [2]}
-    (way,) = laid_ways(network, {(1, 1)}).values()
-    names = [layout_of(network).ports[port] for port in sorted(way)]
+    (way,) = _core.paths(json.dumps(network), [(1, 1)])
+    names = [layout_of(network).ports[port] for port in way]
     assert [(port.source, port.target) for port in names] == [("host-1", "level1-1"), ("level1-1", "host-1")]
+
+
+@pytest.mark.parametrize("pair", [(0, 18), (15, 0), (0, 10**6)])
+def test_ways_lead_from_host_to_host(tree, pair):
+    with pytest.raises(ValueError, match=f"no way joins hosts {pair[0]} and {pair[1]}"):
+        _core.paths(json.dumps(resolved(tree())["network"]), [pair])
 
 
 def resolved(scenario: Scenario) -> dict:

@@ -31,7 +31,7 @@ mod _core {
     #[pymodule_export]
     use crate::rapid::{send_rapid, serve_rapid};
     #[pymodule_export]
-    use crate::simulate::{check, expand, simulate};
+    use crate::simulate::{check, expand, paths, simulate};
     #[pymodule_export]
     use crate::trace::read_trace;
     #[pymodule_export]

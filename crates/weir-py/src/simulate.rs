@@ -8,6 +8,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use weir_core::network::Topology;
+use weir_core::routing::Router;
 use weir_core::spec::{Network, Spec};
 use weir_sim::{Column, Plan, Progress, Table, Tables};
 
@@ -40,6 +41,20 @@ pub(crate) fn expand<'py>(py: Python<'py>, network_json: &str) -> PyResult<Bound
     network.set_item("nodes", nodes)?;
     network.set_item("ports", ports)?;
     Ok(network)
+}
+
+/// The ports that a frame passes from a host to another, by id, for each pair of hosts.
+#[pyfunction]
+pub(crate) fn paths(py: Python<'_>, network_json: &str, pairs: Vec<(u32, u32)>) -> PyResult<Vec<Vec<u32>>> {
+    let network = Network::from_json(network_json).map_err(spec_error)?;
+    let topology = py.detach(|| Topology::expand(&network)).map_err(spec_error)?;
+    let is_host = |node: u32| (node as usize) < topology.nodes.len() && topology.is_host(node);
+    let mut router = Router::new(&topology);
+    let path = |(from, to): (u32, u32)| {
+        let path = if is_host(from) && is_host(to) { router.path(from, to) } else { None };
+        path.ok_or_else(|| PyValueError::new_err(format!("pairs: no way joins hosts {from} and {to}")))
+    };
+    pairs.into_iter().map(path).collect()
 }
 
 /// The spec again, in the one form that it is written in.

@@ -15,7 +15,7 @@ class Routes:
     """Distances, shares and times on the shortest paths of a network.
 
     Where there are several, shares tell how many of them lead through a port; which one the simulator takes,
-    `weirlab.analysis.ways` tells.
+    its router tells (`_core.paths`).
     """
 
     def __init__(self, layout: Layout, network: dict[str, Any]) -> None:
