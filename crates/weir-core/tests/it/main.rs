@@ -14,6 +14,7 @@ mod specs;
 mod switching;
 mod tcp;
 mod tcp_line;
+mod tcp_timers;
 mod trace;
 mod traffic;
 mod units;

@@ -1,21 +1,22 @@
 //! The end of a connection that sends data.
 
+mod acks;
 mod model;
 mod transmit;
 
-use crate::cc::{Acked, Cause, CongestionControl, Controller, SenderEvent};
+use crate::cc::{Cause, CongestionControl, Controller, SenderEvent};
 use crate::tcp::config::{Config, LossMarking, LostRetransmissions, Recovery};
 use crate::tcp::counters::SenderCounters;
-use crate::tcp::doubt::{Arrivals, Doubt};
+use crate::tcp::doubt::Doubt;
 use crate::tcp::is_older;
 use crate::tcp::rate::Sampler;
 use crate::tcp::reduction::Reduction;
 use crate::tcp::rtt::RttEstimator;
-use crate::tcp::scoreboard::{Delivered, Scoreboard};
+use crate::tcp::scoreboard::Scoreboard;
 use crate::tcp::segment::{Flags, Segment};
 use crate::tcp::stamps::StampReader;
 use crate::tcp::timers::Timers;
-use crate::units::{Bytes, Span, Time};
+use crate::units::{Bytes, Time};
 
 /// The sending end: told what arrives and when time has passed, asked what to send and when to come back.
 ///
@@ -365,235 +366,6 @@ impl Sender {
     /// All that was counted; takes time in proportion to the window.
     pub fn counters(&self) -> SenderCounters {
         SenderCounters { retransmitted_times: self.board.resent_times(), ..self.counters }
-    }
-
-    fn establish(&mut self, now: Time, answer: &Segment) {
-        let mut news = Delivered::default();
-        self.board.acknowledge(answer.ack, &mut news);
-        if self.sample(now, &news).is_none() {
-            self.rtt.on_lost_syn();
-            // Once may be in vain, as the timeout is one second.
-            //
-            // Source: RFC 6928, 2.
-            if self.counters.retransmits > 1 {
-                self.control.on_lost_syn();
-            }
-        }
-        self.state = State::Established;
-        self.established = Some(now);
-        self.forced = None;
-        self.rto_at = Time::NEVER;
-        self.window_scale = answer.window_scale.unwrap_or(0);
-        self.window_end = answer.ack + u64::from(answer.window);
-        if self.stamps.is_none() {
-            self.ts_recent = answer.ts_val;
-        }
-        if self.control.keeps_model() {
-            self.sampler = Some(Box::new(Sampler::new(now, self.board.first())));
-            self.board.keep_losses();
-            self.control.on_established(now, self.rtt.srtt());
-        }
-    }
-
-    #[inline]
-    fn on_ack(&mut self, now: Time, segment: &Segment) {
-        self.note_if_app_limited();
-        let prior_flight = self.bytes_in_flight();
-        let mut news = Delivered::default();
-        let is_duplicate = self.is_duplicate(segment);
-        if segment.ack > self.board.una() {
-            self.board.acknowledge(segment.ack, &mut news);
-        }
-        let in_order = news.resent.take();
-        for (start, end) in segment.sacks.blocks(segment.ack) {
-            self.board.sack(start, end, &mut news);
-        }
-        if let Some(doubt) = &mut self.doubt {
-            let least = self.rtt.min().unwrap_or(Span::ZERO);
-            doubt.on_arrivals(now, segment, least, &Arrivals { in_order, out_of_order: news.resent });
-        }
-        if is_duplicate {
-            self.counters.duplicate_acks += 1;
-        }
-        if !self.rules.sack {
-            self.count_without_sacks(is_duplicate, news.acked);
-        }
-        let window = u64::from(segment.window) << self.window_scale;
-        self.window_end = self.window_end.max(segment.ack + window);
-        let rtt = self.sample(now, &news);
-        if news.acked > 0 {
-            self.on_progress(now, news.acked);
-            self.read_stamp(now, segment);
-        }
-        if let Some(sampler) = &mut self.sampler {
-            sampler.on_delivered(now, &news);
-        }
-        let lost = self.detect(now, &news, is_duplicate, news.acked > 0);
-        self.tell_losses(now);
-        self.change_phase(now, lost, segment.flags.has(Flags::ECE));
-        if let Some(reduction) = &mut self.reduction {
-            reduction.on_ack(news.bytes, self.board.pipe());
-        }
-        if news.bytes > 0 {
-            let event = Acked {
-                bytes: Bytes::new(news.acked),
-                number: self.board.una(),
-                next: self.board.nxt(),
-                prior_flight,
-                srtt: self.rtt.srtt(),
-                rtt,
-                may_grow: matches!(self.phase, Phase::Open | Phase::Loss),
-            };
-            self.tell(now, &SenderEvent::Ack(event));
-            if self.sampler.is_some() {
-                self.tell_sample(now, &news, rtt);
-            }
-        }
-    }
-
-    /// A segment that everything before it has reached the receiver with has a time of arrival that means something.
-    #[inline]
-    fn read_stamp(&mut self, now: Time, segment: &Segment) {
-        if let Some(stamps) = &mut self.stamps
-            && self.phase == Phase::Open
-            && segment.sacks.is_empty()
-        {
-            let received = stamps.read(now, segment.ts_val);
-            self.control.on_arrival(now, segment.ack, received);
-        }
-    }
-
-    /// Source: RFC 5681, 2, duplicate acknowledgement.
-    #[inline]
-    fn is_duplicate(&self, segment: &Segment) -> bool {
-        segment.ack == self.board.una()
-            && self.board.outstanding() > 0
-            && segment.len == 0
-            && segment.ack + (u64::from(segment.window) << self.window_scale) == self.window_end
-    }
-
-    /// A duplicate acknowledgement stands for a segment that has arrived; one that acknowledges `acked` bytes in
-    /// recovery, for the end of all but the first of them.
-    ///
-    /// Source: RFC 6582, 3.2.
-    fn count_without_sacks(&mut self, is_duplicate: bool, acked: u64) {
-        if acked > 0 {
-            self.duplicates = 0;
-            let arrived = if self.phase == Phase::Open { u64::MAX } else { acked.saturating_sub(self.segment) };
-            self.board.assume_less(arrived);
-        } else if is_duplicate {
-            self.duplicates += 1;
-            if self.phase != Phase::Loss {
-                self.board.assume_more(self.segment);
-            }
-        }
-    }
-
-    /// Which segments this acknowledgement shows to be lost; whether any is newly lost.
-    #[inline]
-    fn detect(&mut self, now: Time, news: &Delivered, is_duplicate: bool, progress: bool) -> bool {
-        if !self.rules.sack {
-            let third = is_duplicate && self.duplicates == 3 && self.phase == Phase::Open;
-            let partial = progress && self.phase == Phase::Recovery && self.board.una() < self.recover;
-            // Duplicates of what was sent before the last recovery or timeout ended tell nothing (RFC 6582, 3.2).
-            return ((third && self.board.una() > self.recover) || partial) && self.board.lose_first();
-        }
-        if self.rules.lost_retransmissions == LostRetransmissions::Detect
-            && let Some((last_sent, _)) = news.last
-        {
-            let least = self.rtt.min().unwrap_or(Span::ZERO);
-            // What was sent again and arrives sooner than anything ever did was sent before.
-            if news.once_sent == Some(last_sent) || now.saturating_since(last_sent) >= least {
-                let patience = Span::from_ps(least.ps() / 4);
-                self.counters.lost_retransmits += self.board.detect_lost_again(last_sent, patience);
-            }
-        }
-        self.board.detect(self.rules.loss_marking)
-    }
-
-    #[inline]
-    fn change_phase(&mut self, now: Time, lost: bool, echo: bool) {
-        // Something beyond must be acknowledged before the receiver can know of a reduction after an echo.
-        let over = self.board.una() >= self.recover + u64::from(self.phase == Phase::Reduced);
-        if self.phase != Phase::Open && over {
-            self.end_reduction(now);
-            self.phase = Phase::Open;
-            if self.doubt.take().is_some_and(|doubt| doubt.is_confirmed()) {
-                self.counters.spurious_recoveries += 1;
-                self.control.on_spurious(now);
-            }
-            self.control.on_repaired(now);
-        }
-        match self.phase {
-            Phase::Open | Phase::Reduced if lost || (self.phase == Phase::Open && self.board.has_lost()) => {
-                self.counters.recoveries += 1;
-                self.reduce(now, Phase::Recovery, Cause::Loss);
-                self.doubt = Some(Doubt::default());
-                self.forced = Some(Forced::First);
-                self.rescued = false;
-            }
-            Phase::Open if echo && self.rules.ecn => {
-                self.counters.ecn_reductions += 1;
-                self.owes_cwr = true;
-                self.reduce(now, Phase::Reduced, Cause::EcnEcho);
-            }
-            _ => {}
-        }
-    }
-
-    /// The window is again that of the controller, as large as the reduction has left it.
-    fn end_reduction(&mut self, now: Time) {
-        if let Some(reduction) = self.reduction.take() {
-            self.tell(now, &SenderEvent::Recovered { window: Bytes::new(reduction.last_window()) });
-        }
-    }
-
-    fn reduce(&mut self, now: Time, phase: Phase, cause: Cause) {
-        let window = self.window().count();
-        // A reduction that is under way is not made twice.
-        if self.phase == Phase::Open {
-            let flight = self.flight();
-            self.tell(now, &SenderEvent::Congestion { cause, flight });
-        }
-        if !self.control.keeps_model() {
-            let threshold = self.control.threshold().count();
-            let outstanding = self.board.outstanding();
-            let recovery = if phase == Phase::Reduced { Recovery::Prr } else { self.rules.recovery };
-            let reduction = Reduction::new(recovery, window, outstanding, threshold, self.segment);
-            self.reduction = Some(Box::new(reduction));
-        }
-        self.phase = phase;
-        self.recover = self.board.nxt();
-    }
-
-    /// What is outstanding, without what limited transmit added.
-    ///
-    /// Source: RFC 5681, 3.2; RFC 3042, 2.
-    fn flight(&self) -> Bytes {
-        Bytes::new(self.board.outstanding()).min(self.window())
-    }
-
-    #[inline]
-    fn on_progress(&mut self, now: Time, acked: u64) {
-        if self.rules.timestamps && self.stamps.is_none() {
-            self.rtt.on_stamp();
-        }
-        // Source: RFC 6298, 5.2 and 5.3.
-        self.rto_at = if self.board.outstanding() == 0 { Time::NEVER } else { now + self.rtt.rto() };
-        let fin = self.fin_number().filter(|&fin| self.board.una() > fin);
-        self.counters.acked_bytes += acked - u64::from(fin.is_some());
-        if fin.is_some() && self.finished.is_none() {
-            self.finished = Some(now);
-        }
-    }
-
-    /// Source: RFC 6298, 3 (Karn's algorithm).
-    #[inline]
-    fn sample(&mut self, now: Time, news: &Delivered) -> Option<Span> {
-        let rtt = now.saturating_since(news.once_sent?);
-        self.rtt.on_sample(rtt);
-        self.counters.rtt_samples += 1;
-        Some(rtt)
     }
 
     #[inline]
