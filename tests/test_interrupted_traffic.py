@@ -3,25 +3,14 @@
 import polars as pl
 import pytest
 
+from benchmark_switch import switch
 from weirlab.measures.evaluation import evaluate
 from weirlab.runs import Run, run
 from weirlab.scenario import loads
 
-SCENARIO = """
-weirlab: 1
-name: interrupted
-network:
-  kind: star
-  hosts: 8
-  link: {rate: 10 Gbit/s, framing: none}
-  switch: {memory: {kind: shared, size: 2048 frames, frame_size: 64 B, pause: {scope: switch}}}
-adapters: {all: {at: "@hosts", queues: voq-round-robin}}
-traffic:
-  background:
-    from: "@hosts"
-    to: "@hosts"
-    pattern: {kind: uniform}
-    source: {kind: bursts, load: 50 %, frame_size: 64 B}
+SCENARIO = (
+    switch(8, "50 %")
+    + """\
 hotspots:
   a: {kind: input-generated, at: host-0,
       flows: [{from: "host-[1-4]", load: 15 %}], window: 102.4 us .. 204.8 us}
@@ -36,6 +25,7 @@ measure:
   before: {kind: delivered-rate, of: background, window: 0 us .. 102.4 us}
   after: {kind: delivered-rate, of: background, window: 409.6 us .. 512 us}
 """
+)
 FAIRNESS = """\
   jain: {kind: jain-fairness, of: background}
   jain-after: {kind: jain-fairness, of: background, window: 409.6 us .. 512 us}

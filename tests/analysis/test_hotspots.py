@@ -4,28 +4,18 @@ import json
 
 import pytest
 
+from benchmark_switch import switch
 from weirlab.analysis.hotspots import hotspot_facts
 from weirlab.errors import ScenarioError
 from weirlab.scenario import Scenario, load, loads
 from weirlab.scenario.resolve import translated
 
-SWITCH = """
-weirlab: 1
-name: hot
-network:
-  kind: star
-  hosts: 32
-  link: {rate: 10 Gbit/s, framing: none}
-  switch: {memory: {kind: shared, size: 8192 frames, frame_size: 64 B, pause: {scope: switch}}}
-adapters: {all: {at: "@hosts", queues: voq-round-robin}}
-traffic:
-  background:
-    from: "@hosts"
-    to: "@hosts"
-    pattern: {kind: uniform}
-    source: {kind: bursts, load: 85 %, frame_size: 64 B}
+SWITCH = (
+    switch(32)
+    + """\
 run: {duration: 3.2768 ms, engine: slotted}
 """
+)
 
 
 def scenario(hotspots: str) -> Scenario:

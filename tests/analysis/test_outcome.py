@@ -2,29 +2,19 @@
 
 import pytest
 
+from benchmark_switch import switch
 from weirlab import runs
 from weirlab.analysis.outcome import HotspotOutcome, hot_ports, hotspot_outcomes, outcome_json
 from weirlab.scenario import load, loads
 
-SWITCH = """
-weirlab: 1
-name: hot
-network:
-  kind: star
-  hosts: 8
-  link: {rate: 10 Gbit/s, framing: none}
-  switch: {memory: {kind: shared, size: 2048 frames, frame_size: 64 B, pause: {scope: switch}}}
-adapters: {all: {at: "@hosts", queues: voq-round-robin}}
-traffic:
-  background:
-    from: "@hosts"
-    to: "@hosts"
-    pattern: {kind: uniform}
-    source: {kind: bursts, load: 85 %, frame_size: 64 B}
+SWITCH = (
+    switch(8)
+    + """\
 hotspots:
   hot: {kind: output-generated, at: host-0, service: 20 %, window: 51.2 us .. 512 us}
 run: {duration: 512 us, seed: 3, engine: slotted}
 """
+)
 SERIES = 'record: {outputs: {queue: "switch-0->*", every: 25.6 us}}\n'
 BCN = """
 control:
