@@ -122,6 +122,7 @@ def line(aqm: dict[str, Any]) -> str:
             "aqm": aqm,
             "cross": [],
             "delay_ps": 0,
+            "delays": {"steps": [], "period_ps": None},
             "jitter": {"kind": "none"},
             "reorder": None,
         }

@@ -49,6 +49,15 @@ def mathis(ratio: float, rtt_s: float) -> float:
     return math.sqrt(1.5 / ratio) / rtt_s
 
 
+def repairs(ratio: float) -> float:
+    """The share of a rate that the formulas count and small windows do not carry.
+
+    Of a window of W = sqrt(3/2p) segments half a segment is unused on average, as only whole ones leave; and
+    in one of about W / 2 round trips losses are repaired at the halved window, which does not grow.
+    """
+    return 1.5 / math.sqrt(1.5 / ratio)
+
+
 def pftk(ratio: float, rtt_s: float, timeout_s: float) -> float:
     """The approximate model. Source: PFTK 1998, with b = 1 and no limit by the receiver."""
     timeouts = timeout_s * min(1.0, 3 * math.sqrt(3 * ratio / 8)) * ratio * (1 + 32 * ratio**2)
@@ -67,9 +76,10 @@ def test_where_loss_is_rare_the_mean_window_is_the_one_of_independent_losses(rtt
 @pytest.mark.parametrize("rtt_s", [0.01, 0.05])
 @pytest.mark.parametrize("ratio", [3e-4, 1e-3, 3e-3, 1e-2, 3e-2])
 def test_reno_keeps_to_the_square_root_formula(ratio: float, rtt_s: float) -> None:
-    # Independent losses carry 7 % more than those at equal distances; several losses of a window halve it
-    # once, and from 1 % on the recoveries themselves take time.
-    assert 0.93 < segments_per_second(ratio, rtt_s, 200) / mathis(ratio, rtt_s) < 1.12
+    # Independent losses carry 7 % more than those at equal distances. 600 windows, whose spread is half of
+    # their mean, are 2 % uncertain: three times that and a per cent of rounding to either side.
+    share = segments_per_second(ratio, rtt_s, 200) / mathis(ratio, rtt_s)
+    assert 0.93 - repairs(ratio) < share < 1.12
 
 
 @pytest.mark.parametrize("ratio", [1e-3, 3e-3, 1e-2, 3e-2])
@@ -77,7 +87,7 @@ def test_without_selective_acknowledgements_the_rate_is_the_one_of_pftk(ratio: f
     # At 3 % a fifth of the losses ends in a timeout. The formula takes what follows a loss in a window for
     # lost.
     rate = segments_per_second(ratio, 0.1, 300, NEWRENO)
-    assert 0.97 < rate / pftk(ratio, 0.1, 0.2) < 1.12
+    assert 0.97 - repairs(ratio) < rate / pftk(ratio, 0.1, 0.2) < 1.12
 
 
 def test_selective_acknowledgements_carry_more_where_timeouts_decide() -> None:

@@ -18,7 +18,8 @@ pub struct Cubic {
     /// The initial window, in segments as the others.
     initial: f64,
     cwnd: f64,
-    threshold: f64,
+    /// In bytes, as the window is told, so that a window that is set to it is not below it.
+    threshold: u64,
     /// Window just before the last congestion, reduced further by fast convergence.
     w_max: f64,
     /// Window that Reno would have.
@@ -59,7 +60,7 @@ impl Epoch {
 /// Least threshold in segments.
 ///
 /// Source: RFC 5681, equation 4.
-const LEAST: f64 = 2.0;
+const LEAST: u64 = 2;
 
 impl Cubic {
     /// Full segments of `segment`; starts with the window `initial`. `c` in segments/s^3.
@@ -79,7 +80,7 @@ impl Cubic {
             fast_convergence,
             initial: cwnd,
             cwnd,
-            threshold: f64::INFINITY,
+            threshold: u64::MAX,
             w_max: 0.0,
             w_est: 0.0,
             cwnd_prior: 0.0,
@@ -88,18 +89,21 @@ impl Cubic {
         }
     }
 
+    /// To the nearest byte: whole bytes survive the way through segments.
+    #[inline]
     fn window(&self) -> u64 {
-        (self.cwnd * self.segment as f64) as u64
+        (self.cwnd * self.segment as f64 + 0.5) as u64
     }
 
     fn on_ack(&mut self, now: Time, ack: &Acked) {
-        let in_slow_start = self.cwnd < self.threshold;
-        let may_grow = ack.may_grow && is_limiting(self.window(), self.segment, in_slow_start, ack.prior_flight);
+        let window = self.window();
+        let in_slow_start = window < self.threshold;
+        let may_grow = ack.may_grow && is_limiting(window, self.segment, in_slow_start, ack.prior_flight);
         if in_slow_start {
             let step = self.growth.on_ack(ack);
             self.cwnd += if may_grow { step.bytes as f64 / self.segment as f64 } else { 0.0 };
             if step.ends {
-                self.threshold = self.cwnd;
+                self.threshold = self.window();
             }
             return;
         }
@@ -141,8 +145,7 @@ impl Cubic {
         self.cwnd_prior = self.cwnd;
         let shrinks = self.cwnd < self.w_max;
         self.w_max = if self.fast_convergence && shrinks { self.cwnd * (1.0 + self.beta) / 2.0 } else { self.cwnd };
-        let flight = flight.count() as f64 / self.segment as f64;
-        self.threshold = (flight * self.beta).max(LEAST);
+        self.threshold = ((flight.count() as f64 * self.beta) as u64).max(LEAST * self.segment);
         self.epoch = None;
         self.growth.on_congestion();
     }
@@ -158,6 +161,7 @@ impl CongestionControl for Cubic {
             SenderEvent::Collapse => {
                 // 4.8: the plateau of the next stage is where it begins.
                 (self.cwnd, self.w_max, self.epoch) = (1.0, 0.0, None);
+                self.growth.on_collapse();
             }
         }
     }
@@ -169,8 +173,7 @@ impl CongestionControl for Cubic {
 
     #[inline]
     fn threshold(&self) -> Bytes {
-        // An infinite threshold is the largest number.
-        Bytes::new((self.threshold * self.segment as f64) as u64)
+        Bytes::new(self.threshold)
     }
 
     /// Source: RFC 5681, 3.1; RFC 6928, 2.
@@ -182,6 +185,7 @@ impl CongestionControl for Cubic {
     ///
     /// Source: RFC 5681, 4.1.
     fn on_long_idle(&mut self) {
+        self.growth.on_long_idle();
         if self.cwnd > self.initial {
             (self.cwnd, self.epoch) = (self.initial, None);
         }
@@ -317,7 +321,7 @@ mod tests {
             };
             cubic.on_event(now, &SenderEvent::Ack(event));
             next = number + cubic.window();
-            if cubic.threshold.is_finite() && ends.is_empty() {
+            if cubic.threshold < u64::MAX && ends.is_empty() {
                 ends.push(cubic.cwnd);
             }
         }

@@ -9,15 +9,20 @@
 //! | [`Reno`] | `reno.rs` | RFC 5681 |
 //! | [`Cubic`] | `cubic.rs` | RFC 9438 |
 //! | slow start of both, with HyStart++ | `slow_start.rs` | RFC 5681, RFC 9406 |
+//! | [`Dctcp`] | `dctcp.rs` | RFC 8257 |
+//! | [`Prague`] | `prague.rs` | draft-briscoe-iccrg-prague-congestion-control-04 |
 //! | [`Rapid`] | `rapid.rs` | Konda & Kaur 2009 |
 //! | [`Bbr`] | `bbr/` | draft-ietf-ccwg-bbr-06 |
 //!
 //! A controller that times each segment by itself says when the next one departs, and is told of each departure and of
 //! each arrival that the receiver stamped. One that keeps a model of the path is told a sample of the delivery rate with
-//! each acknowledgement, and of each segment that is lost.
+//! each acknowledgement, and of each segment that is lost. One that answers marks in proportion is told how much of the data was
+//! marked; to the others a mark is congestion.
 
 mod bbr;
 mod cubic;
+mod dctcp;
+mod prague;
 mod rapid;
 mod reno;
 mod slow_start;
@@ -26,11 +31,14 @@ use serde::{Deserialize, Serialize};
 
 pub use bbr::{Bbr, State as BbrState};
 pub use cubic::Cubic;
+pub use dctcp::Dctcp;
+pub use prague::Prague;
 pub use rapid::Rapid;
 pub use reno::Reno;
 pub use slow_start::SlowStart;
 
 use crate::error::SpecError;
+use crate::marking::Ecn;
 use crate::tcp::{self, rate};
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -69,7 +77,8 @@ pub enum Cause {
 /// An acknowledgement in numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Acked {
-    /// Bytes acknowledged in order.
+    /// Bytes for which the window may grow: each counts once, when it is acknowledged in order, unless it arrived while
+    /// losses were repaired or after marks.
     pub bytes: Bytes,
     /// The first number that is not acknowledged.
     pub number: u64,
@@ -81,8 +90,27 @@ pub struct Acked {
     pub srtt: Option<Span>,
     /// A round-trip time, if this acknowledgement gave one.
     pub rtt: Option<Span>,
-    /// Whether the window may grow: no reduction is under way.
+    /// Whether the window may grow: no reduction is under way, nor ends with this acknowledgement.
     pub may_grow: bool,
+}
+
+/// What an acknowledgement tells of marks.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Marks {
+    /// Bytes of which it tells whether they were marked.
+    pub counted: Bytes,
+    /// Those that were.
+    pub marked: Bytes,
+    /// Whether any were, or whatever else the receiver echoes for.
+    pub is_echo: bool,
+    /// The first number that is not acknowledged.
+    pub number: u64,
+    /// The next number to be sent for the first time.
+    pub next: u64,
+    /// Smoothed round-trip time.
+    pub srtt: Option<Span>,
+    /// Whether the window may be reduced: losses are not being repaired.
+    pub may_reduce: bool,
 }
 
 /// What a sender may do.
@@ -162,10 +190,37 @@ pub trait CongestionControl {
         let _ = now;
     }
 
-    /// Whether it keeps a model of the path: then the four methods below tell it what that takes, and its own window
-    /// holds while losses are repaired.
+    /// Whether it keeps a model of the path: then the methods below tell it what that takes, and its own window holds while
+    /// losses are repaired.
     fn keeps_model(&self) -> bool {
         false
+    }
+
+    /// What its packets say about marks, where the ends have agreed to use ECN.
+    fn codepoint(&self) -> Ecn {
+        Ecn::Ect0
+    }
+
+    /// Whether it answers marks in proportion: then [`CongestionControl::on_marks`] tells it of them, and
+    /// [`SenderEvent::Congestion`] does not.
+    fn answers_marks(&self) -> bool {
+        false
+    }
+
+    /// Whether that takes counters of marks: without them the sender uses Reno in its place.
+    fn needs_counters(&self) -> bool {
+        false
+    }
+
+    /// What an acknowledgement tells of marks; told before the acknowledgement. Whether the window was reduced.
+    fn on_marks(&mut self, now: Time, marks: &Marks) -> bool {
+        let _ = (now, marks);
+        false
+    }
+
+    /// The average share of the data that is marked, if it keeps one: alpha.
+    fn marked_share(&self) -> Option<f64> {
+        None
     }
 
     /// The connection is established; `rtt` is its first round-trip time, unless the SYN was sent twice.
@@ -221,6 +276,29 @@ pub enum Config {
     Rapid(Box<crate::rapid::Config>),
     /// [`Bbr`].
     Bbr {},
+    /// [`Dctcp`].
+    Dctcp {
+        /// Weight of the last window in the average share of marks: g.
+        gain: f64,
+        /// What ends the first slow start beside marks and losses.
+        slow_start: SlowStart,
+    },
+    /// [`Prague`].
+    Prague(PragueConfig),
+}
+
+/// Settings of [`Prague`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PragueConfig {
+    /// Weight of the last round in the average share of marks: g.
+    pub gain: f64,
+    /// What a round trip counts as at least.
+    pub virtual_rtt_ps: Span,
+    /// Rounds after slow start from which on it does so.
+    pub transition_rounds: u32,
+    /// What ends the first slow start beside marks and losses.
+    pub slow_start: SlowStart,
 }
 
 impl Config {
@@ -234,6 +312,21 @@ impl Config {
         Config::Cubic { c: 0.4, beta: 0.7, fast_convergence: true, slow_start: SlowStart::HyStart }
     }
 
+    /// DCTCP with the constants of RFC 8257.
+    pub fn dctcp() -> Config {
+        Config::Dctcp { gain: 1.0 / 16.0, slow_start: SlowStart::Standard }
+    }
+
+    /// Prague with the constants of its draft.
+    pub fn prague() -> Config {
+        Config::Prague(PragueConfig {
+            gain: 1.0 / 16.0,
+            virtual_rtt_ps: Span::from_ms(25),
+            transition_rounds: 500,
+            slow_start: SlowStart::Standard,
+        })
+    }
+
     /// Checks what no type can express.
     ///
     /// # Errors
@@ -241,6 +334,8 @@ impl Config {
     pub fn check(&self) -> Result<(), SpecError> {
         match *self {
             Config::Reno { .. } | Config::Bbr {} => Ok(()),
+            Config::Dctcp { gain, .. } => check_gain(gain),
+            Config::Prague(ref prague) => check_gain(prague.gain),
             Config::Cubic { c, beta, .. } => {
                 if !(c > 0.0 && c <= 1000.0) {
                     return Err(SpecError::new("/c", format!("a number above 0 and at most 1000 (got {c})")));
@@ -255,6 +350,13 @@ impl Config {
     }
 }
 
+fn check_gain(gain: f64) -> Result<(), SpecError> {
+    if gain > 0.0 && gain <= 1.0 {
+        return Ok(());
+    }
+    Err(SpecError::new("/gain", format!("a number above 0 and at most 1 (got {gain})")))
+}
+
 /// A controller of any kind.
 #[derive(Debug)]
 pub enum Controller {
@@ -262,6 +364,10 @@ pub enum Controller {
     Reno(Reno),
     /// RFC 9438.
     Cubic(Cubic),
+    /// RFC 8257.
+    Dctcp(Box<Dctcp>),
+    /// The draft of the IRTF.
+    Prague(Box<Prague>),
     /// Konda & Kaur 2009.
     Rapid(Box<Rapid>),
     /// The draft of the IETF.
@@ -284,7 +390,16 @@ impl Controller {
             }
             Config::Rapid(ref rapid) => Controller::Rapid(Box::new(Rapid::new(rapid, segment, config.full_frame()))),
             Config::Bbr {} => Controller::Bbr(Box::new(Bbr::new(config))),
+            Config::Dctcp { gain, slow_start } => {
+                Controller::Dctcp(Box::new(Dctcp::new(segment, initial, gain, slow_start)))
+            }
+            Config::Prague(ref prague) => Controller::Prague(Box::new(Prague::new(prague, config))),
         }
+    }
+
+    /// What a sender uses in the place of a controller that needs more than the receiver tells.
+    pub(crate) fn fall_back(&mut self, segment: Bytes) {
+        *self = Controller::Reno(Reno::new(segment, self.allowance().window, SlowStart::Standard));
     }
 }
 
@@ -293,6 +408,8 @@ macro_rules! delegate {
         match $self {
             Controller::Reno($controller) => $call,
             Controller::Cubic($controller) => $call,
+            Controller::Dctcp($controller) => $call,
+            Controller::Prague($controller) => $call,
             Controller::Rapid($controller) => $call,
             Controller::Bbr($controller) => $call,
             Controller::Custom($controller) => $call,
@@ -345,6 +462,27 @@ impl CongestionControl for Controller {
 
     fn on_spurious(&mut self, now: Time) {
         delegate!(self, controller => controller.on_spurious(now));
+    }
+
+    fn codepoint(&self) -> Ecn {
+        delegate!(self, controller => controller.codepoint())
+    }
+
+    #[inline]
+    fn answers_marks(&self) -> bool {
+        delegate!(self, controller => controller.answers_marks())
+    }
+
+    fn needs_counters(&self) -> bool {
+        delegate!(self, controller => controller.needs_counters())
+    }
+
+    fn on_marks(&mut self, now: Time, marks: &Marks) -> bool {
+        delegate!(self, controller => controller.on_marks(now, marks))
+    }
+
+    fn marked_share(&self) -> Option<f64> {
+        delegate!(self, controller => controller.marked_share())
     }
 
     fn keeps_model(&self) -> bool {

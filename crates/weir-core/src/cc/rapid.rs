@@ -1,5 +1,6 @@
 //! Rapid over TCP: p-streams, and a window only while losses are repaired.
 
+use crate::cc::slow_start::LIMIT_AFTER_TIMEOUT;
 use crate::cc::{Acked, Allowance, Cause, CongestionControl, Departed, Pacing, SenderEvent};
 use crate::rapid::{self, Probing};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -52,8 +53,8 @@ impl Rapid {
     fn on_ack(&mut self, ack: &Acked) {
         self.srtt = ack.srtt.or(self.srtt);
         if !self.is_on() && self.window < UNLIMITED {
-            // Slow start: RFC 5681, 3.1, with the bytes that RFC 3465 counts.
-            let grown = self.window + ack.bytes.count().min(2 * self.segment);
+            // Slow start: RFC 5681, 3.1, with the bytes that RFC 3465 counts after a timeout.
+            let grown = self.window + ack.bytes.count().min(LIMIT_AFTER_TIMEOUT * self.segment);
             self.window = grown.min(self.threshold().count().max(self.window));
         }
     }

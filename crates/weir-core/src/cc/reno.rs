@@ -7,7 +7,7 @@ use crate::units::{Bytes, Time};
 /// Slow start, then a segment more for each window of data that is acknowledged; half of the window after congestion.
 ///
 /// Source: RFC 5681, 3.1; RFC 3465, 2. Slow start counts bytes and grows by at most two segments per
-/// acknowledgement, so that a receiver that acknowledges every second segment does not slow it down.
+/// acknowledgement, so that a receiver that acknowledges every second segment does not slow it down; by one after a timeout.
 #[derive(Clone, Debug)]
 pub struct Reno {
     segment: u64,
@@ -30,6 +30,14 @@ impl Reno {
         let growth = Growth::new(segment, slow_start);
         let (segment, initial) = (segment.count(), initial.count());
         Reno { segment, initial, window: initial, threshold: u64::MAX, counted: 0, growth }
+    }
+
+    /// Congestion that takes another part of the window than losses do. What has been counted towards the next segment stays the same
+    /// part of one: where marks come once per window, it would never be complete.
+    pub(super) fn reduce_to(&mut self, window: u64) {
+        self.counted = (u128::from(self.counted) * u128::from(window) / u128::from(self.window.max(1))) as u64;
+        (self.window, self.threshold) = (window, window);
+        self.growth.on_congestion();
     }
 
     #[inline]
@@ -76,7 +84,10 @@ impl CongestionControl for Reno {
                 self.growth.on_congestion();
             }
             SenderEvent::Recovered { window } => self.window = window.count(),
-            SenderEvent::Collapse => self.window = self.segment,
+            SenderEvent::Collapse => {
+                self.window = self.segment;
+                self.growth.on_collapse();
+            }
         }
     }
 
@@ -99,6 +110,7 @@ impl CongestionControl for Reno {
     fn on_long_idle(&mut self) {
         self.window = self.window.min(self.initial);
         self.counted = 0;
+        self.growth.on_long_idle();
     }
 }
 

@@ -24,6 +24,8 @@ pub enum SlowStart {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Growth {
     segment: u64,
+    /// Segments by which it grows at most for one acknowledgement: L.
+    limit: u64,
     /// Only for the first slow start: later ones end at the threshold that was found (RFC 9406, 4.3).
     hystart: Option<HyStart>,
 }
@@ -37,10 +39,14 @@ pub(super) struct Step {
     pub(super) ends: bool,
 }
 
-/// Segments by which slow start grows at most for one acknowledgement: L.
+/// L: a receiver that acknowledges every second segment does not slow it down.
 ///
-/// Source: RFC 3465, 2.2.
+/// Source: RFC 3465, 2.3.
 const LIMIT: u64 = 2;
+/// L after a timeout: an acknowledgement of what is sent again may cover much that had left the network long before.
+///
+/// Source: RFC 3465, 2.3.
+pub(super) const LIMIT_AFTER_TIMEOUT: u64 = 1;
 /// The same with HyStart++, for a sender that does not pace.
 ///
 /// Source: RFC 9406, 4.3.
@@ -68,7 +74,7 @@ impl Growth {
     /// With full segments of `segment`.
     pub(super) fn new(segment: Bytes, slow_start: SlowStart) -> Growth {
         let hystart = (slow_start == SlowStart::HyStart).then(HyStart::default);
-        Growth { segment: segment.count(), hystart }
+        Growth { segment: segment.count(), limit: LIMIT, hystart }
     }
 
     /// An acknowledgement while the window is below the threshold.
@@ -76,7 +82,7 @@ impl Growth {
     pub(super) fn on_ack(&mut self, ack: &Acked) -> Step {
         let bytes = ack.bytes.count();
         let Some(hystart) = &mut self.hystart else {
-            return Step { bytes: bytes.min(LIMIT * self.segment), ends: false };
+            return Step { bytes: bytes.min(self.limit * self.segment), ends: false };
         };
         let part = if hystart.conservative.is_some() { CONSERVATIVE } else { 1 };
         let ends = hystart.on_ack(ack);
@@ -88,7 +94,17 @@ impl Growth {
 
     /// The network is congested: the first slow start is over.
     pub(super) fn on_congestion(&mut self) {
-        self.hystart = None;
+        (self.limit, self.hystart) = (LIMIT, None);
+    }
+
+    /// Slow start begins with one segment, to send again what a timeout took for lost.
+    pub(super) fn on_collapse(&mut self) {
+        self.limit = LIMIT_AFTER_TIMEOUT;
+    }
+
+    /// Slow start begins anew after a pause, with nothing to send again.
+    pub(super) fn on_long_idle(&mut self) {
+        self.limit = LIMIT;
     }
 }
 

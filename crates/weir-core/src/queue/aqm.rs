@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 
 use super::codel::Codel;
+use super::dual_pi2::DualPi2;
 use super::fq_codel::FqCodel;
 use super::limit::Limit;
 use super::pie::Pie;
+use crate::marking::{Ecn, Marker};
 use crate::rng::Stream;
 use crate::spec::aqm::Aqm;
 use crate::units::{Bytes, Time};
@@ -15,8 +17,8 @@ use crate::units::{Bytes, Time};
 pub struct Label {
     /// A number that all frames of a flow share.
     pub flow: u64,
-    /// Whether it may be marked instead of dropped.
-    pub ecn_capable: bool,
+    /// The ECN field of its header, as it arrives.
+    pub ecn: Ecn,
 }
 
 /// A frame that a port had taken, and then dropped. It may be the one that was just offered.
@@ -57,6 +59,11 @@ impl<H> Fifo<H> {
 
     pub(super) fn len(&self) -> usize {
         self.frames.len()
+    }
+
+    /// When the first frame came.
+    pub(super) fn since(&self) -> Option<Time> {
+        self.frames.front().map(|frame| frame.since)
     }
 }
 
@@ -126,7 +133,9 @@ pub(super) struct Managed<H> {
 enum Discipline<H> {
     Codel { control: Codel, queue: Fifo<H> },
     Pie { control: Pie, queue: Fifo<H> },
+    Threshold { marker: Marker, queue: Fifo<H> },
     FqCodel(FqCodel<H>),
+    DualPi2(DualPi2<H>),
 }
 
 impl<H: Copy> Managed<H> {
@@ -134,7 +143,9 @@ impl<H: Copy> Managed<H> {
         let discipline = match aqm {
             Aqm::Codel(spec) => Discipline::Codel { control: Codel::new(*spec), queue: Fifo::new() },
             Aqm::Pie(spec) => Discipline::Pie { control: Pie::new(*spec, stream), queue: Fifo::new() },
+            Aqm::Threshold(spec) => Discipline::Threshold { marker: Marker::new(spec, stream), queue: Fifo::new() },
             Aqm::FqCodel(spec) => Discipline::FqCodel(FqCodel::new(*spec, stream.next_u64())),
+            Aqm::DualPi2(spec) => Discipline::DualPi2(DualPi2::new(*spec)),
         };
         Managed { discipline, backlog: Backlog::new() }
     }
@@ -152,7 +163,7 @@ impl<H: Copy> Managed<H> {
                     fq.shed(backlog, limit);
                 }
             }
-            Discipline::Codel { .. } | Discipline::Pie { .. } if !has_room => backlog.drop_full(&frame),
+            _ if !has_room => backlog.drop_full(&frame),
             Discipline::Codel { queue, .. } => {
                 backlog.enter(&frame);
                 queue.push(frame);
@@ -162,6 +173,15 @@ impl<H: Copy> Managed<H> {
                     backlog.enter(&frame);
                     queue.push(frame);
                 }
+            }
+            Discipline::Threshold { marker, queue } => {
+                backlog.enter(&frame);
+                let strikes = !serves && marker.on_frame(Bytes::new(backlog.bytes));
+                queue.push(Waiting { marked: strikes && frame.label.ecn.is_capable(), ..frame });
+            }
+            Discipline::DualPi2(dual) => {
+                backlog.enter(&frame);
+                dual.enqueue(frame);
             }
         }
     }
@@ -177,7 +197,9 @@ impl<H: Copy> Managed<H> {
                 control.on_departure(now, &frame, backlog);
                 Some(frame)
             }
+            Discipline::Threshold { queue, .. } => backlog.take(queue),
             Discipline::FqCodel(fq) => fq.dequeue(now, backlog),
+            Discipline::DualPi2(dual) => dual.dequeue(now, backlog),
         }
     }
 
@@ -200,11 +222,14 @@ impl<H: Copy> Managed<H> {
 
     /// All that waits.
     pub(super) fn waiting(&self) -> impl Iterator<Item = H> + '_ {
-        let (single, flows) = match &self.discipline {
-            Discipline::Codel { queue, .. } | Discipline::Pie { queue, .. } => (Some(queue), None),
-            Discipline::FqCodel(fq) => (None, Some(fq.queues())),
+        let (some, flows) = match &self.discipline {
+            Discipline::Codel { queue, .. } | Discipline::Pie { queue, .. } | Discipline::Threshold { queue, .. } => {
+                ([Some(queue), None], None)
+            }
+            Discipline::DualPi2(dual) => (dual.queues().map(Some), None),
+            Discipline::FqCodel(fq) => ([None, None], Some(fq.queues())),
         };
-        let all = single.into_iter().chain(flows.into_iter().flatten());
+        let all = some.into_iter().flatten().chain(flows.into_iter().flatten());
         all.flat_map(|queue| &queue.frames).map(|frame| frame.handle)
     }
 }

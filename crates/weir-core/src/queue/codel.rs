@@ -98,7 +98,7 @@ impl Codel {
 
     /// A frame is marked, which is given back, or dropped.
     fn strike<H: Copy>(&self, mut frame: Waiting<H>, backlog: &mut Backlog<H>) -> Option<Waiting<H>> {
-        if self.spec.ecn && frame.label.ecn_capable {
+        if self.spec.ecn && frame.label.ecn.is_capable() {
             frame.marked = true;
             return Some(frame);
         }

@@ -6,6 +6,15 @@ use crate::rng::Stream;
 use crate::spec::aqm::Aqm;
 use crate::units::{Bytes, Time};
 
+/// What became of a frame that was offered with a label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Labeled {
+    /// As without one.
+    pub became: Offer,
+    /// Whether it was marked, of a frame whose transmission began at once.
+    pub marked: bool,
+}
+
 impl<H: Copy> Port<H> {
     /// The same idle port under active queue management; `stream` is its chance. Frames that it takes may be dropped later:
     /// after each offer and each wake the caller asks for them with [`Port::take_discarded`].
@@ -17,9 +26,9 @@ impl<H: Copy> Port<H> {
     }
 
     /// As [`Port::offer`], with what a management wants to know of a frame.
-    pub fn offer_labeled(&mut self, now: Time, handle: H, size: Bytes, lane: Lane, label: Label) -> Offer {
+    pub fn offer_labeled(&mut self, now: Time, handle: H, size: Bytes, lane: Lane, label: Label) -> Labeled {
         if self.state & MANAGED == 0 || lane == Lane::Control {
-            return self.offer(now, handle, size, lane);
+            return Labeled { became: self.offer(now, handle, size, lane), marked: false };
         }
         self.offer_managed(now, handle, size, label)
     }
@@ -30,7 +39,7 @@ impl<H: Copy> Port<H> {
     }
 
     #[cold]
-    pub(super) fn offer_managed(&mut self, now: Time, handle: H, size: Bytes, label: Label) -> Offer {
+    pub(super) fn offer_managed(&mut self, now: Time, handle: H, size: Bytes, label: Label) -> Labeled {
         let begins = self.is_free(now);
         self.settle_managed(now);
         let limit = self.limit();
@@ -38,8 +47,8 @@ impl<H: Copy> Port<H> {
         self.tell_managed(now, |managed| managed.enqueue(frame, limit, begins));
         self.sums.queue_max_bytes = self.sums.queue_max_bytes.max(if begins { 0 } else { self.waiting_bytes });
         match if begins { self.wake_managed(now) } else { None } {
-            Some(sent) => Offer::Sent { end: sent.end },
-            None => Offer::Waits,
+            Some(sent) => Labeled { became: Offer::Sent { end: sent.end }, marked: sent.marked },
+            None => Labeled { became: Offer::Waits, marked: false },
         }
     }
 

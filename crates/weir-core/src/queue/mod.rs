@@ -21,7 +21,7 @@
 //! assert_eq!(port.due(), Time::NEVER);
 //! ```
 
-//! A port under active queue management ([`codel`], [`pie`], [`fq_codel`]) drops frames that it has taken, and marks some:
+//! A port under active queue management ([`codel`], [`pie`], [`fq_codel`], [`dual_pi2`]) drops frames that it has taken, and marks some:
 //! see [`Port::managed`].
 //!
 //! Reading order: this file (drop-tail), `counters` (what it counts), `ahead` (the same with fewer events), `stored` (frames of one instant
@@ -31,6 +31,7 @@ mod ahead;
 mod aqm;
 pub mod codel;
 mod counters;
+pub mod dual_pi2;
 pub mod fq_codel;
 mod limit;
 mod managed;
@@ -43,6 +44,7 @@ use self::aqm::Managed;
 pub use self::aqm::{Discarded, Label};
 pub use self::counters::{Counters, Pauses};
 pub use self::limit::Limit;
+pub use self::managed::Labeled;
 use crate::ring::Ring;
 use crate::units::{Bytes, PS_PER_S, Rate, Span, Time};
 
@@ -198,7 +200,7 @@ impl<H: Copy> Port<H> {
             return Offer::Sent { end: self.transmit(now, size) };
         }
         match lane {
-            Lane::Data if self.state & MANAGED != 0 => self.offer_managed(now, handle, size, Label::default()),
+            Lane::Data if self.state & MANAGED != 0 => self.offer_managed(now, handle, size, Label::default()).became,
             Lane::Data if self.has_room(size) => self.admit(now, handle, size),
             Lane::Data => {
                 self.count_drop(now, size);

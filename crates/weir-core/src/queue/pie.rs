@@ -63,7 +63,7 @@ impl Pie {
         if !self.strikes(backlog) {
             return Some(frame);
         }
-        if self.spec.ecn && frame.label.ecn_capable && self.probability <= MOST_MARKED {
+        if self.spec.ecn && frame.label.ecn.is_capable() && self.probability <= MOST_MARKED {
             frame.marked = true;
             return Some(frame);
         }

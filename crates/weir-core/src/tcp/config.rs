@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cc;
 use crate::error::SpecError;
+use crate::tcp::marks::EcnConfig;
 use crate::tcp::segment::{Flags, Segment};
 use crate::units::{Bytes, Span};
 
@@ -37,8 +38,8 @@ pub struct Config {
     pub sack: bool,
     /// Whether segments carry time stamps, which cost 12 B.
     pub timestamps: bool,
-    /// Whether data is marked as ECN-capable, and marks are obeyed.
-    pub ecn: bool,
+    /// What the ends can do about marks.
+    pub ecn: EcnConfig,
     /// Full segments in order for one acknowledgement.
     pub delayed_ack_segments: u32,
     /// Longest time that an acknowledgement is held back.
@@ -190,7 +191,7 @@ pub(crate) fn example() -> Config {
         window_scaling: true,
         sack: true,
         timestamps: true,
-        ecn: false,
+        ecn: EcnConfig::NONE,
         delayed_ack_segments: 2,
         delayed_ack_timeout_ps: Span::from_ms(40),
         min_rto_ps: Span::from_ms(200),

@@ -42,6 +42,10 @@ pub struct SenderCounters {
     pub paws_rejects: u64,
     /// Acknowledgements that acknowledge nothing new, arrive without data and tell no other window.
     pub duplicate_acks: u64,
+    /// Bytes of data of which the receiver told that they were marked.
+    pub marked_bytes: u64,
+    /// TCPDeliveredCE: segments of which the receiver told so, if it counts them.
+    pub marked_segments: u64,
     /// How many segments were sent again once, twice, ..., up to seven times, and more often.
     pub retransmitted_times: [u64; 8],
 }

@@ -5,12 +5,13 @@
 //! test.
 //!
 //! Reading order: [`Segment`]; [`Config`]; [`Sender`] with its scoreboard of what is in flight and its rules of
-//! reduction; [`Receiver`] with its ranges of what arrived out of order; [`crate::cc`] for what sets the window.
+//! reduction; [`Receiver`] with its ranges of what arrived out of order; `marks`, what they tell each other of
+//! congestion; [`crate::cc`] for what sets the window.
 //!
 //! Sources: RFC 9293 (the protocol), RFC 5681 and 3465 (slow start and congestion avoidance), RFC 6582 (recovery without
 //! selective acknowledgements), RFC 2018 and 6675 (recovery with them), RFC 6937 (proportional rate reduction), RFC 6298
-//! (timeout), RFC 3042 (limited transmit), RFC 6928 (initial window), RFC 7323 (windows, time stamps, PAWS), RFC 3168
-//! (ECN), RFC 8985 (lost retransmissions); [`rate`]: delivery-rate samples.
+//! (timeout), RFC 3042 (limited transmit), RFC 6928 (initial window), RFC 7323 (windows, time stamps, PAWS), RFC 3168, 8257
+//! and 9768 (ECN), RFC 8985 (lost retransmissions); [`rate`]: delivery-rate samples.
 //!
 //! Limits: data flows in one direction; the application at the receiver takes everything at once, so windows do not
 //! close and no probes of a closed window are needed; a receiver keeps what it has told of (no reneging); segments are
@@ -19,6 +20,7 @@
 mod config;
 mod counters;
 mod doubt;
+mod marks;
 mod ranges;
 pub mod rate;
 mod receiver;
@@ -30,11 +32,14 @@ mod sender;
 mod stamps;
 mod timers;
 
+#[cfg(test)]
+pub(crate) use config::example;
 pub use config::{Config, DUP_THRESHOLD, LossMarking, LostRetransmissions, Recovery};
 pub use counters::{ReceiverCounters, SenderCounters};
+pub use marks::{EcnConfig, EcnSupport, Feedback};
 pub use receiver::Receiver;
 pub use rtt::{INITIAL_RTO, MAX_RTO, RttEstimator};
-pub use segment::{Ecn, Flags, HEADERS, LEAST_FRAME, MAX_SACKS, Sacks, Segment};
+pub use segment::{ByteCounts, Ecn, Flags, HEADERS, LEAST_FRAME, MAX_SACKS, Sacks, Segment};
 pub use sender::{Phase, Sender};
 pub use timers::{Timers, Timing};
 

@@ -2,6 +2,7 @@
 
 use crate::tcp::config::Config;
 use crate::tcp::counters::ReceiverCounters;
+use crate::tcp::marks::{Feedback, ReceiverMarks};
 use crate::tcp::ranges::Ranges;
 use crate::tcp::segment::{Ecn, Flags, Sacks, Segment};
 use crate::tcp::{is_older, stamp, ticks};
@@ -28,9 +29,8 @@ pub struct Receiver {
     /// Flags of every segment that it sends.
     flags: Flags,
     sack: bool,
-    ecn: bool,
-    /// Whether marks are echoed.
-    echo: bool,
+    /// How the sender is told of marks.
+    feedback: Feedback,
     /// Next number expected; 0 before the SYN.
     next: u64,
     buffer: u64,
@@ -46,6 +46,11 @@ pub struct Receiver {
     ranges: Ranges,
     counters: ReceiverCounters,
     finished: Option<Time>,
+    marks: ReceiverMarks,
+    /// The field of the last SYN's IP header.
+    syn_ecn: Ecn,
+    /// An acknowledgement that goes before the one that is owed.
+    early: Option<Box<Segment>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +75,7 @@ impl Receiver {
             owed: Owed::Nothing,
             flags: Flags::ACK.with_if(config.timestamps, Flags::TIMESTAMPS),
             sack: config.sack,
-            ecn: config.ecn,
-            echo: false,
+            feedback: Feedback::None,
             next: 0,
             buffer: window << scale.unwrap_or(0),
             patience: config.delayed_ack_timeout_ps,
@@ -83,6 +87,9 @@ impl Receiver {
             ranges: Ranges::default(),
             counters: ReceiverCounters::default(),
             finished: None,
+            marks: ReceiverMarks::new(&config.ecn),
+            syn_ecn: Ecn::NotEct,
+            early: None,
         }
     }
 
@@ -97,7 +104,9 @@ impl Receiver {
         if segment.flags.has(Flags::SYN) {
             if self.next == 0 {
                 (self.next, self.ts_recent) = (1, segment.ts_val);
+                self.feedback = self.marks.agree(segment);
             }
+            self.syn_ecn = segment.ecn;
             self.owed = Owed::Answer;
             return;
         }
@@ -111,11 +120,11 @@ impl Receiver {
                 self.owed = Owed::Acknowledgement;
                 return;
             }
-            if segment.seq <= self.last_ack {
-                self.ts_recent = segment.ts_val;
-            }
         }
-        self.note_ecn(segment);
+        self.note_ecn(now, segment);
+        if segment.flags.has(Flags::TIMESTAMPS) && segment.seq <= self.last_ack {
+            self.ts_recent = segment.ts_val;
+        }
         self.take(now, segment);
     }
 
@@ -133,15 +142,18 @@ impl Receiver {
     /// The next segment to send now, if there is one.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        if let Some(early) = self.early.take() {
+            return Some(*early);
+        }
         match std::mem::replace(&mut self.owed, Owed::Nothing) {
             Owed::Nothing => None,
             Owed::Acknowledgement => Some(self.acknowledgement(now)),
             Owed::Answer => {
                 let mut answer = self.acknowledgement(now);
-                answer.flags = answer.flags.with(Flags::SYN).with_if(self.sack, Flags::SACK_PERMITTED);
                 (answer.seq, answer.window_scale) = (0, self.window_scale);
                 // Source: RFC 7323, 2.2: the window of a SYN is not scaled.
                 answer.window = self.buffer.min(65_535) as u16;
+                self.answer_ecn(&mut answer);
                 Some(answer)
             }
         }
@@ -169,15 +181,27 @@ impl Receiver {
         self.counters
     }
 
-    /// Source: RFC 3168, 6.1.3.
     #[inline]
-    fn note_ecn(&mut self, segment: &Segment) {
-        if segment.flags.has(Flags::CWR) {
-            self.echo = false;
+    fn note_ecn(&mut self, now: Time, segment: &Segment) {
+        self.counters.ecn_marks += u64::from(segment.ecn == Ecn::Ce);
+        if self.feedback == Feedback::None {
+            return;
         }
-        if segment.ecn == Ecn::Ce {
-            self.counters.ecn_marks += 1;
-            self.echo = self.ecn;
+        if self.unacknowledged > 0 && self.marks.begins_run(self.feedback, segment) {
+            self.early = Some(Box::new(self.acknowledgement(now)));
+        }
+        if self.marks.on_data(self.feedback, segment, self.next) {
+            self.owed = Owed::Acknowledgement;
+        }
+    }
+
+    /// The answer to a SYN says how marks will be told of, and how the SYN arrived.
+    fn answer_ecn(&self, answer: &mut Segment) {
+        answer.flags = self.flags.with(Flags::SYN).with_if(self.sack, Flags::SACK_PERMITTED);
+        answer.flags = answer.flags.with(self.feedback.answer(self.syn_ecn));
+        answer.sacks = Sacks::default();
+        if let Some(counts) = self.marks.first_option(self.feedback) {
+            answer.sacks.set_counts(&counts);
         }
     }
 
@@ -233,14 +257,21 @@ impl Receiver {
         self.deadline = Time::NEVER;
         self.last_ack = self.next;
         self.counters.acks += 1;
-        let sacks = if self.sack && !self.ranges.is_empty() { self.ranges.sacks(self.next) } else { Sacks::default() };
+        let mut sacks =
+            if self.sack && !self.ranges.is_empty() { self.ranges.sacks(self.next) } else { Sacks::default() };
+        let mut flags = self.flags;
+        if self.feedback != Feedback::None {
+            let (bits, counts) = self.marks.tell(self.feedback);
+            flags = flags.with(bits);
+            counts.inspect(|counts| sacks.set_counts(counts));
+        }
         Segment {
             seq: 1,
             ack: self.next,
             ts_val: self.stamps.map_or_else(|| ticks(now), |unit| stamp(self.arrived, unit)),
             ts_ecr: self.ts_recent,
             window: self.window,
-            flags: self.flags.with_if(self.echo, Flags::ECE),
+            flags,
             sacks,
             ..Segment::default()
         }

@@ -37,6 +37,8 @@ pub(crate) struct Delivered {
     pub(crate) acked: u64,
     /// Bytes that are newly known to have arrived, in order or not.
     pub(crate) bytes: u64,
+    /// The segments that these are.
+    pub(crate) segments: u64,
     /// When the last segment that was sent once and arrived now was sent.
     pub(crate) once_sent: Option<Time>,
     /// Of the segments that arrived now, the one that was sent last: when that was, and its number.
@@ -368,6 +370,7 @@ impl Scoreboard {
     fn deliver(&mut self, place: u64, sent: &Sent, news: &mut Delivered) {
         let len = u64::from(sent.len);
         news.bytes += len;
+        news.segments += 1;
         news.last = news.last.max(Some((sent.at, place)));
         if sent.resent == 0 {
             news.once_sent = news.once_sent.max(Some(sent.at));

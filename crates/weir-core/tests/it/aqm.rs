@@ -1,14 +1,15 @@
 //! Queues that drop before they are full, against what the RFCs promise.
 
 use proptest::prelude::*;
-use weir_core::queue::{Discarded, Label, Lane, Limit, Offer, Port};
+use weir_core::marking::Ecn;
+use weir_core::queue::{Discarded, Label, Labeled, Lane, Limit, Offer, Port};
 use weir_core::rng::Seed;
 use weir_core::spec::aqm::{Aqm, Codel, FqCodel, Pie};
 use weir_core::units::{Bytes, Rate, Span, Time};
 
 /// 1250 B at 10 Mbit/s.
-const TX: Span = Span::from_ms(1);
-const SIZE: Bytes = Bytes::new(1250);
+pub(crate) const TX: Span = Span::from_ms(1);
+pub(crate) const SIZE: Bytes = Bytes::new(1250);
 const CODEL: Codel = Codel { target_ps: Span::from_ms(5), interval_ps: Span::from_ms(100), ecn: false };
 const PIE: Pie = Pie {
     target_ps: Span::from_ms(15),
@@ -28,21 +29,21 @@ const FQ: FqCodel = FqCodel {
 
 /// A frame that comes: when, whose, and whether it may be marked.
 #[derive(Clone, Copy, Debug)]
-struct Coming {
-    at: Time,
-    size: Bytes,
-    label: Label,
+pub(crate) struct Coming {
+    pub(crate) at: Time,
+    pub(crate) size: Bytes,
+    pub(crate) label: Label,
 }
 
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Fate {
+pub(crate) enum Fate {
     Sent { begin: Time, marked: bool },
     Dropped { at: Time, early: bool },
 }
 
 /// What becomes of all frames at a port of 10 Mbit/s.
-fn fates(aqm: Aqm, limit: Limit, coming: &[Coming]) -> Vec<Fate> {
+pub(crate) fn fates(aqm: Aqm, limit: Limit, coming: &[Coming]) -> Vec<Fate> {
     let mut port: Port<usize> =
         Port::new(Rate::from_bps(10_000_000), Bytes::ZERO, limit).managed(&aqm, Seed::new(3).stream("queue"));
     let mut fates = vec![None; coming.len()];
@@ -63,9 +64,10 @@ fn fates(aqm: Aqm, limit: Limit, coming: &[Coming]) -> Vec<Fate> {
         } else {
             let Coming { size, label, .. } = coming[next];
             inside += 1;
-            if let Offer::Sent { .. } = port.offer_labeled(now, next, size, Lane::Data, label) {
+            let Labeled { became, marked } = port.offer_labeled(now, next, size, Lane::Data, label);
+            if let Offer::Sent { .. } = became {
                 inside -= 1;
-                note(next, Fate::Sent { begin: now, marked: false });
+                note(next, Fate::Sent { begin: now, marked });
             }
             next += 1;
         }
@@ -85,11 +87,11 @@ fn fates(aqm: Aqm, limit: Limit, coming: &[Coming]) -> Vec<Fate> {
 }
 
 /// `count` frames of one flow, one each `gap`.
-fn stream(count: u64, gap: Span, label: Label) -> Vec<Coming> {
+pub(crate) fn stream(count: u64, gap: Span, label: Label) -> Vec<Coming> {
     (0..count).map(|i| Coming { at: Time::ZERO + gap * i, size: SIZE, label }).collect()
 }
 
-fn drop_times(fates: &[Fate]) -> Vec<Time> {
+pub(crate) fn drop_times(fates: &[Fate]) -> Vec<Time> {
     fates.iter().filter_map(|fate| if let Fate::Dropped { at, .. } = fate { Some(*at) } else { None }).collect()
 }
 
@@ -122,7 +124,7 @@ fn codel_never_drops_what_leaves_one_frame_behind() {
 
 #[test]
 fn ecn_capable_frames_are_marked_where_others_are_dropped() {
-    let capable = Label { flow: 0, ecn_capable: true };
+    let capable = Label { flow: 0, ecn: Ecn::Ect0 };
     for aqm in [Aqm::Codel(Codel { ecn: true, ..CODEL }), Aqm::FqCodel(FqCodel { ecn: true, ..FQ })] {
         let marked = fates(aqm, Limit::UNLIMITED, &stream(2000, Span::from_us(800), capable));
         let marks: Vec<Time> = marked
@@ -160,7 +162,7 @@ fn pie_settles_at_the_probability_that_an_overload_needs_and_at_its_target() {
 
 #[test]
 fn pie_marks_only_while_it_drops_few() {
-    let capable = Label { flow: 0, ecn_capable: true };
+    let capable = Label { flow: 0, ecn: Ecn::Ect0 };
     let aqm = Aqm::Pie(Pie { ecn: true, ..PIE });
     // Five per cent too much: marks would be enough for a sender that heeds them; this one does not.
     let all = fates(aqm, Limit::UNLIMITED, &stream(60_000, Span::from_us(950), capable));
@@ -175,9 +177,9 @@ fn pie_marks_only_while_it_drops_few() {
 #[test]
 fn fq_codel_shares_alike_and_lets_a_sparse_flow_pass() {
     // Flow 1 sends twice the rate, flow 2 half of it, flow 3 a small frame each 100 ms.
-    let mut coming = stream(8000, Span::from_us(500), Label { flow: 1, ecn_capable: false });
-    coming.extend(stream(2500, Span::from_us(1600), Label { flow: 2, ecn_capable: false }));
-    let sparse = stream(40, Span::from_ms(100), Label { flow: 3, ecn_capable: false });
+    let mut coming = stream(8000, Span::from_us(500), Label { flow: 1, ecn: Ecn::NotEct });
+    coming.extend(stream(2500, Span::from_us(1600), Label { flow: 2, ecn: Ecn::NotEct }));
+    let sparse = stream(40, Span::from_ms(100), Label { flow: 3, ecn: Ecn::NotEct });
     let later = Span::from_ms(50);
     coming.extend(sparse.iter().map(|frame| Coming { at: frame.at + later, size: Bytes::new(100), ..*frame }));
     coming.sort_by_key(|frame| frame.at);
@@ -197,8 +199,8 @@ fn fq_codel_shares_alike_and_lets_a_sparse_flow_pass() {
 
 #[test]
 fn fq_codel_takes_room_from_the_longest_queue() {
-    let mut coming = stream(60, Span::from_us(10), Label { flow: 1, ecn_capable: false });
-    coming.extend(stream(5, Span::from_us(100), Label { flow: 2, ecn_capable: false }));
+    let mut coming = stream(60, Span::from_us(10), Label { flow: 1, ecn: Ecn::NotEct });
+    coming.extend(stream(5, Span::from_us(100), Label { flow: 2, ecn: Ecn::NotEct }));
     coming.sort_by_key(|frame| frame.at);
     let fates = fates(Aqm::FqCodel(FQ), Limit::frames(20), &coming);
     for (coming, fate) in coming.iter().zip(&fates) {
@@ -232,7 +234,7 @@ proptest! {
             let latest = Time::from_ps(free.ps().saturating_sub(1_400_000_000));
             now = now.max(latest);
             free = free.max(now) + TX;
-            coming.push(Coming { at: now, size: SIZE, label: Label { flow: gap % 3, ecn_capable: gap % 2 == 0 } });
+            coming.push(Coming { at: now, size: SIZE, label: Label { flow: gap % 3, ecn: Ecn::from_bits(gap as u8) } });
         }
         for (fate, frame) in fates(aqm, Limit::UNLIMITED, &coming).iter().zip(&coming) {
             let Fate::Sent { begin, marked: false } = fate else { panic!("{fate:?} of {frame:?}") };
@@ -249,7 +251,7 @@ proptest! {
         let mut now = Time::ZERO;
         let coming: Vec<Coming> = frames.into_iter().map(|(gap, size, flow)| {
             now += Span::from_us(gap);
-            Coming { at: now, size: Bytes::new(size), label: Label { flow, ecn_capable: flow % 2 == 0 } }
+            Coming { at: now, size: Bytes::new(size), label: Label { flow, ecn: Ecn::from_bits(flow as u8) } }
         }).collect();
         // `fates` asserts that each frame has one fate, and what the port counts.
         let fates = fates(aqm, limit, &coming);
@@ -261,7 +263,7 @@ proptest! {
                     prop_assert!(!early || *at > Time::ZERO + patience);
                 }
                 Fate::Sent { marked, begin } => {
-                    prop_assert!(!marked || coming.label.ecn_capable && *begin > Time::ZERO + patience);
+                    prop_assert!(!marked || coming.label.ecn.is_capable() && *begin > Time::ZERO + patience);
                 }
             }
         }

@@ -5,7 +5,7 @@ use weir_core::cc::{self, BbrState, CongestionControl};
 use weir_core::path::spec::RateSpec;
 use weir_core::path::{LineSpec, LossModel};
 use weir_core::spec::Limit;
-use weir_core::tcp::{Config, Phase, Sender};
+use weir_core::tcp::{Config, EcnConfig, EcnSupport, Phase, Sender};
 use weir_core::units::{Bytes, Span, Time};
 
 use crate::tcp_line::{
@@ -189,7 +189,7 @@ fn a_queue_that_holds_little_is_not_overrun_for_long() {
 #[test]
 fn marks_are_obeyed() {
     // Nothing marks on these lines: marks come from the receiver's own echo, so the sender is told by hand.
-    let config = Config { ecn: true, ..config(cc::Config::Bbr {}) };
+    let config = Config { ecn: EcnConfig::both(EcnSupport::Classic), ..config(cc::Config::Bbr {}) };
     let mut network = Network::new(&[config], &line(mbit(50), 1_000_000), nothing);
     network.bulk(&[Time::ZERO], at(100));
     let sender = &mut network.ends[0].0;

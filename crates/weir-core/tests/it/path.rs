@@ -1,12 +1,13 @@
 //! Laws of a path's direction.
 
 use proptest::prelude::*;
-use weir_core::path::spec::{CrossSpec, JitterSpec, RateSpec, ReorderSpec};
+use weir_core::marking::Ecn;
+use weir_core::path::spec::{CrossSpec, DelaySteps, JitterSpec, RateSpec, ReorderSpec};
 use weir_core::path::{Arrived, Departure, Line, LineSpec, LossModel, replay};
 use weir_core::queue::Label;
 use weir_core::rng::Seed;
-use weir_core::spec::aqm::{Aqm, Codel, FqCodel, Pie};
-use weir_core::spec::{Departures, FrameSize, Limit};
+use weir_core::spec::aqm::{Aqm, Codel, DualPi2, DualScheduler, FqCodel, Pie};
+use weir_core::spec::{Departures, FrameSize, Limit, Marking};
 use weir_core::units::{Bytes, Rate, Span, Time};
 
 const SEED: Seed = Seed::new(5);
@@ -16,7 +17,7 @@ fn at(us: u64) -> Time {
 }
 
 fn flow(flow: u64) -> Label {
-    Label { flow, ecn_capable: false }
+    Label { flow, ecn: Ecn::NotEct }
 }
 
 fn constant(mbps: u64) -> RateSpec {
@@ -71,8 +72,11 @@ fn any_line() -> impl Strategy<Value = LineSpec> {
     let reorder = prop::option::of(
         (0.0..0.4, 0_u64..5000).prop_map(|(probability, us)| ReorderSpec { probability, later_ps: Span::from_us(us) }),
     );
-    let parts = (loss, 0.0..0.3, rate, 1_u32..4, limit, 0_u64..3000, jitter, reorder, (any::<bool>(), any_aqm()));
-    parts.prop_map(|(loss, duplicate, rate, lanes, limit, delay_us, jitter, reorder, (crossed, aqm))| {
+    let delays =
+        prop_oneof![Just(DelaySteps::default()), (1_u64..900, 0_u64..3000, any::<bool>()).prop_map(any_delays)];
+    let more = (any::<bool>(), any_aqm(), delays);
+    let parts = (loss, 0.0..0.3, rate, 1_u32..4, limit, 0_u64..3000, jitter, reorder, more);
+    parts.prop_map(|(loss, duplicate, rate, lanes, limit, delay_us, jitter, reorder, (crossed, aqm, delays))| {
         let aqm = if rate == RateSpec::Unlimited { None } else { aqm };
         let cross = CrossSpec {
             departures: Departures::Poisson { mean_gap_ps: 3e8 },
@@ -90,10 +94,16 @@ fn any_line() -> impl Strategy<Value = LineSpec> {
             aqm,
             cross,
             delay_ps: Span::from_us(delay_us),
+            delays,
             jitter,
             reorder,
         }
     })
+}
+
+/// One change, once or in each millisecond.
+fn any_delays((at_us, delay_us, repeats): (u64, u64, bool)) -> DelaySteps {
+    DelaySteps { steps: vec![(at(at_us), Span::from_us(delay_us))], period_ps: repeats.then_some(Span::from_us(1000)) }
 }
 
 /// Managements so impatient that a hundred frames make them act.
@@ -108,7 +118,28 @@ fn any_aqm() -> impl Strategy<Value = Option<Aqm>> {
         let (update_ps, max_burst_ps) = (Span::from_us(200), Span::from_us(burst));
         Some(Aqm::Pie(Pie { target_ps, update_ps, max_burst_ps, alpha: 300.0, beta: 3000.0, ecn }))
     });
-    prop_oneof![Just(None), codel, fq, pie]
+    let threshold = (0_u64..20_000, 0_u64..20_000).prop_map(|(k_min, range)| {
+        let (k_min_bytes, k_max_bytes) = (Bytes::new(k_min), Bytes::new(k_min + range));
+        Some(Aqm::Threshold(Marking { k_min_bytes, k_max_bytes, p_max: 0.5 }))
+    });
+    let dual = any::<bool>().prop_map(move |wrr| {
+        Some(Aqm::DualPi2(DualPi2 {
+            target_ps,
+            update_ps: Span::from_us(200),
+            alpha: 300.0,
+            beta: 3000.0,
+            coupling: 2.0,
+            ramp_start_ps: Span::from_us(100),
+            ramp_range_ps: Span::from_us(50),
+            ramp_frames: 1,
+            scheduler: if wrr {
+                DualScheduler::Wrr { classic: 0.2 }
+            } else {
+                DualScheduler::TimeShiftedFifo { shift_ps: Span::from_us(800) }
+            },
+        }))
+    });
+    prop_oneof![Just(None), codel, fq, pie, threshold, dual]
 }
 
 fn any_arrivals() -> impl Strategy<Value = Vec<Arrived>> {
@@ -116,7 +147,7 @@ fn any_arrivals() -> impl Strategy<Value = Vec<Arrived>> {
         let mut now = 0;
         let step = |(gap, size, flow): (u64, u64, u64)| {
             now += gap;
-            let label = Label { flow, ecn_capable: flow.is_multiple_of(2) };
+            let label = Label { flow, ecn: Ecn::from_bits(flow as u8) };
             Arrived { at: at(now), size: Bytes::new(size), label }
         };
         list.into_iter().map(step).collect()
@@ -220,6 +251,28 @@ fn a_lone_frame_takes_its_transmission_and_the_delay() {
 fn a_line_without_rate_only_delays() {
     let spec = LineSpec { delay_ps: Span::from_ms(8), ..LineSpec::transparent() };
     assert_eq!(departures(&spec, &frames(3, 0)), [(0, at(8_000)), (1, at(8_000)), (2, at(8_000))]);
+}
+
+#[test]
+fn a_frame_has_the_delay_of_the_time_at_which_it_leaves_its_transmitter() {
+    let delays = DelaySteps {
+        steps: vec![(at(2_500), Span::from_us(500)), (at(4_500), Span::from_us(2_000))],
+        period_ps: Some(Span::from_us(6_000)),
+    };
+    let spec = LineSpec { rate: constant(10), delay_ps: Span::from_us(8_000), delays, ..LineSpec::transparent() };
+    let ends: Vec<u64> = departures(&spec, &frames(7, 0)).iter().map(|(_, end)| end.ps() / 1_000_000).collect();
+    // They leave the transmitter after 1, 2, ... 7 ms; their delays are 8, 8, 0.5, 0.5, 2, 2 (transmissions end before
+    // delays change) and 8 ms; who comes later waits for those before it.
+    assert_eq!(ends, [9_000, 10_000, 10_000, 10_000, 10_000, 10_000, 15_000]);
+}
+
+#[test]
+fn where_jitter_keeps_no_order_a_shorter_delay_overtakes() {
+    let delays = DelaySteps { steps: vec![(at(1_500), Span::from_us(500))], period_ps: None };
+    let jitter = JitterSpec::Uniform { most_ps: Span::ZERO, keeps_order: false };
+    let delay_ps = Span::from_us(8_000);
+    let spec = LineSpec { rate: constant(10), delay_ps, delays, jitter, ..LineSpec::transparent() };
+    assert_eq!(departures(&spec, &frames(2, 0)), [(1, at(2_500)), (0, at(9_000))]);
 }
 
 #[test]

@@ -4,8 +4,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use proptest::prelude::*;
-use weir_core::cc;
-use weir_core::tcp::{Config, Ecn, Flags, LossMarking, LostRetransmissions, Receiver, Recovery, Segment, Sender};
+use weir_core::cc::{self, CongestionControl};
+use weir_core::tcp::{
+    Config, Ecn, EcnConfig, EcnSupport, Flags, LossMarking, LostRetransmissions, Phase, Receiver, Recovery, Segment,
+    Sender,
+};
 use weir_core::units::{Bytes, Span, Time};
 
 use crate::tcp_line::connection;
@@ -49,7 +52,10 @@ pub(crate) struct Pair<F> {
     fate: F,
     /// What the sender sent with data, and when.
     pub(crate) sent: Vec<(Time, Segment)>,
-    acks: Vec<(Time, Segment)>,
+    pub(crate) acks: Vec<(Time, Segment)>,
+    /// When reductions of the window were over, and the window then.
+    pub(crate) recovered: Vec<(Time, Bytes)>,
+    rate_halving: bool,
 }
 
 impl<F: FnMut(u64, &Segment) -> Fate> Pair<F> {
@@ -65,6 +71,8 @@ impl<F: FnMut(u64, &Segment) -> Fate> Pair<F> {
             fate,
             sent: vec![],
             acks: vec![],
+            recovered: vec![],
+            rate_halving: config.recovery == Recovery::RateHalving,
         }
     }
 
@@ -78,8 +86,10 @@ impl<F: FnMut(u64, &Segment) -> Fate> Pair<F> {
 
     /// The same, on a path that does something else from now on.
     fn with_fate<G>(self, fate: G) -> Pair<G> {
-        let Pair { sender, receiver, delay, now, under_way, segments, count, sent, acks, .. } = self;
-        Pair { sender, receiver, delay, now, under_way, segments, count, fate, sent, acks }
+        let Pair {
+            sender, receiver, delay, now, under_way, segments, count, sent, acks, recovered, rate_halving, ..
+        } = self;
+        Pair { sender, receiver, delay, now, under_way, segments, count, fate, sent, acks, recovered, rate_halving }
     }
 
     /// Runs until nothing is left to do, or `until`.
@@ -93,7 +103,7 @@ impl<F: FnMut(u64, &Segment) -> Fate> Pair<F> {
                 if forward {
                     self.receiver.handle_segment(next, &segment);
                 } else {
-                    self.sender.handle_segment(next, &segment);
+                    self.hand_to_sender(&segment);
                 }
                 self.drain();
             }
@@ -102,6 +112,19 @@ impl<F: FnMut(u64, &Segment) -> Fate> Pair<F> {
             self.drain();
         }
         self
+    }
+
+    /// After a reduction, the window is the threshold; less, if that of marks was overtaken by a pause.
+    fn hand_to_sender(&mut self, segment: &Segment) {
+        let before = self.sender.phase();
+        self.sender.handle_segment(self.now, segment);
+        let reduced = matches!(before, Phase::Recovery | Phase::Reduced) && !self.sender.control().keeps_model();
+        if reduced && self.sender.phase() == Phase::Open {
+            let (window, threshold) = (self.sender.window(), self.sender.threshold());
+            let may_be_less = self.rate_halving || before == Phase::Reduced;
+            assert!(window == threshold || (may_be_less && window < threshold), "{window}, not {threshold}");
+            self.recovered.push((self.now, window));
+        }
     }
 
     fn next_time(&self) -> Option<Time> {
@@ -139,7 +162,7 @@ impl<F: FnMut(u64, &Segment) -> Fate> Pair<F> {
             Fate::Passes => add(at, segment),
             Fate::IsLost => self.count += 1,
             Fate::IsMarked => {
-                let ecn = if segment.ecn == Ecn::Ect0 { Ecn::Ce } else { segment.ecn };
+                let ecn = if segment.ecn.is_capable() { Ecn::Ce } else { segment.ecn };
                 add(at, Segment { ecn, ..segment });
             }
             Fate::ComesTwice(later) => {
@@ -283,7 +306,7 @@ fn the_receivers_window_bounds_what_is_in_flight() {
 
 #[test]
 fn a_mark_is_echoed_until_the_sender_says_that_it_has_slowed_down() {
-    let config = Config { ecn: true, delayed_ack_segments: 1, ..config() };
+    let config = Config { ecn: EcnConfig::both(EcnSupport::Classic), delayed_ack_segments: 1, ..config() };
     let marked = |_: u64, segment: &Segment| {
         if segment.len > 0 && (segment.seq - 1) / SEGMENT == 15 { Fate::IsMarked } else { Fate::Passes }
     };
@@ -297,7 +320,7 @@ fn a_mark_is_echoed_until_the_sender_says_that_it_has_slowed_down() {
     assert!(echoes >= 10, "{echoes} echoes");
     assert_eq!(reduced, 1);
     // Without ECN nothing is marked as capable, so that nothing can be marked.
-    let mut pair = Pair::transfer(&Config { ecn: false, ..config }, 100 * SEGMENT, TEN_MS, marked);
+    let mut pair = Pair::transfer(&Config { ecn: EcnConfig::NONE, ..config }, 100 * SEGMENT, TEN_MS, marked);
     pair.run(LONG);
     assert_eq!((pair.sender.counters().ecn_reductions, pair.receiver.counters().ecn_marks), (0, 0));
 }
@@ -456,8 +479,14 @@ fn any_config() -> impl Strategy<Value = Config> {
     let recovery = prop::sample::select(vec![Recovery::Halving, Recovery::Prr, Recovery::RateHalving]);
     let marking = prop::sample::select(vec![LossMarking::Count, LossMarking::Fack]);
     let again = prop::sample::select(vec![LostRetransmissions::Detect, LostRetransmissions::Timeout]);
-    let control = prop_oneof![Just(cc::Config::reno()), Just(cc::Config::cubic()), Just(cc::Config::Bbr {}),];
-    let options = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let control = prop::sample::select(vec![
+        cc::Config::reno(),
+        cc::Config::cubic(),
+        cc::Config::Bbr {},
+        cc::Config::dctcp(),
+        cc::Config::prague(),
+    ]);
+    let options = (any::<bool>(), any::<bool>(), any_ecn(), any::<bool>());
     (recovery, marking, again, control, options, (1u32..12, 4u64..60, 1u32..5)).prop_map(
         |(recovery, loss_marking, lost_retransmissions, congestion_control, options, sizes)| Config {
             recovery,
@@ -474,6 +503,16 @@ fn any_config() -> impl Strategy<Value = Config> {
             ..config()
         },
     )
+}
+
+pub(crate) fn any_ecn() -> impl Strategy<Value = EcnConfig> {
+    let support =
+        || prop::sample::select(vec![EcnSupport::None, EcnSupport::Classic, EcnSupport::Dctcp, EcnSupport::Accurate]);
+    (support(), support(), any::<bool>()).prop_map(|(sender, receiver, options)| EcnConfig {
+        sender,
+        receiver,
+        options,
+    })
 }
 
 fn any_fate() -> impl Strategy<Value = Fate> {

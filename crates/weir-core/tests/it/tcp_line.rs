@@ -6,7 +6,7 @@ use weir_core::path::{Line, LineSpec};
 use weir_core::queue::Label;
 use weir_core::rng::Seed;
 use weir_core::spec::Limit;
-use weir_core::tcp::{Config, LossMarking, LostRetransmissions, Receiver, Recovery, Segment, Sender};
+use weir_core::tcp::{Config, Ecn, EcnConfig, LossMarking, LostRetransmissions, Receiver, Recovery, Segment, Sender};
 use weir_core::units::{Bytes, Rate, Span, Time};
 
 /// Payload of a full segment, and its frame.
@@ -29,7 +29,7 @@ pub(crate) fn connection(congestion_control: cc::Config, segment: u64) -> Config
         window_scaling: true,
         sack: true,
         timestamps: true,
-        ecn: false,
+        ecn: EcnConfig::NONE,
         delayed_ack_segments: 2,
         delayed_ack_timeout_ps: Span::from_ms(40),
         min_rto_ps: Span::from_ms(200),
@@ -182,7 +182,9 @@ impl Network {
             }
             self.now = next;
             while let Some(departure) = self.lines[0].leave(next) {
-                self.ends[departure.handle.flow].1.handle_segment(next, &departure.handle.segment);
+                let Packet { flow, segment } = departure.handle;
+                let ecn = if departure.marked { Ecn::Ce } else { segment.ecn };
+                self.ends[flow].1.handle_segment(next, &Segment { ecn, ..segment });
             }
             while let Some(departure) = self.lines[1].leave(next) {
                 self.ends[departure.handle.flow].0.handle_segment(next, &departure.handle.segment);
@@ -204,7 +206,8 @@ impl Network {
                 if flow == 0 {
                     self.seen.note_departure(self.now, segment.len.into());
                 }
-                self.lines[0].arrive(self.now, Packet { flow, segment }, segment.frame_size(), Label::default());
+                let label = Label { flow: flow as u64, ecn: segment.ecn };
+                self.lines[0].arrive(self.now, Packet { flow, segment }, segment.frame_size(), label);
             }
             while let Some(segment) = receiver.poll_transmit(self.now) {
                 self.lines[1].arrive(self.now, Packet { flow, segment }, segment.frame_size(), Label::default());

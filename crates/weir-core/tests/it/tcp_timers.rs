@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use weir_core::cc;
-use weir_core::tcp::{Config, Flags, Phase, Segment};
+use weir_core::tcp::{Config, EcnConfig, EcnSupport, Flags, Phase, Segment};
 use weir_core::units::{Bytes, Span, Time};
 
 use crate::tcp::{Fate, LONG, Pair, SEGMENT, TEN_MS, config, loses_once};
@@ -124,7 +124,12 @@ fn a_window_that_was_idle_for_longer_than_the_timeout_begins_anew() {
 #[test]
 fn a_window_that_marks_reduced_begins_anew_after_a_pause_as_any_other() {
     for control in [cc::Config::reno(), cc::Config::cubic()] {
-        let config = Config { congestion_control: control, ecn: true, delayed_ack_segments: 1, ..config() };
+        let config = Config {
+            congestion_control: control,
+            ecn: EcnConfig::both(EcnSupport::Classic),
+            delayed_ack_segments: 1,
+            ..config()
+        };
         // 10, 20 and 40 segments, one of the last of which is marked: nothing more tells that the reduction is over.
         let marked = |_: u64, segment: &Segment| {
             if segment.len > 0 && (segment.seq - 1) / SEGMENT == 40 { Fate::IsMarked } else { Fate::Passes }

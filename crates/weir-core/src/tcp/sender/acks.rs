@@ -6,7 +6,7 @@ use crate::tcp::doubt::{Arrivals, Doubt};
 use crate::tcp::rate::Sampler;
 use crate::tcp::reduction::Reduction;
 use crate::tcp::scoreboard::Delivered;
-use crate::tcp::segment::{Flags, Segment};
+use crate::tcp::segment::Segment;
 use crate::tcp::sender::{Forced, Phase, Sender, State};
 use crate::units::{Bytes, Span, Time};
 
@@ -32,11 +32,12 @@ impl Sender {
         if self.stamps.is_none() {
             self.ts_recent = answer.ts_val;
         }
+        self.agree_on_marks(answer);
         if self.control.keeps_model() {
             self.sampler = Some(Box::new(Sampler::new(now, self.board.first())));
             self.board.keep_losses();
-            self.control.on_established(now, self.rtt.srtt());
         }
+        self.control.on_established(now, self.rtt.srtt());
     }
 
     #[inline]
@@ -72,27 +73,44 @@ impl Sender {
         if let Some(sampler) = &mut self.sampler {
             sampler.on_delivered(now, &news);
         }
+        let marks = self.read_marks(segment, &news);
         let lost = self.detect(now, &news, is_duplicate, news.acked > 0);
         self.tell_losses(now);
-        self.change_phase(now, lost, segment.flags.has(Flags::ECE));
+        // What ends a reduction belongs to it: RFC 6582, 3.2, step 3.
+        let reduces = self.reduction.is_some();
+        self.change_phase(now, lost, marks.is_echo);
+        let may_grow = !reduces && matches!(self.phase, Phase::Open | Phase::Loss);
+        self.tell_marks(now, marks);
         if let Some(reduction) = &mut self.reduction {
             reduction.on_ack(news.bytes, self.board.pipe());
         }
         if news.bytes > 0 {
             let event = Acked {
-                bytes: Bytes::new(news.acked),
+                bytes: Bytes::new(self.credit(&news, may_grow)),
                 number: self.board.una(),
                 next: self.board.nxt(),
                 prior_flight,
                 srtt: self.rtt.srtt(),
                 rtt,
-                may_grow: matches!(self.phase, Phase::Open | Phase::Loss),
+                may_grow,
             };
             self.tell(now, &SenderEvent::Ack(event));
             if self.sampler.is_some() {
                 self.tell_sample(now, &news, rtt);
             }
         }
+    }
+
+    /// The bytes for which the window may grow now. What has arrived out of order counts when it is acknowledged in order,
+    /// unless it arrived while a reduction was under way, or before a timeout.
+    ///
+    /// Source: RFC 5681, 3.1; RFC 3465, 2.1.
+    #[inline]
+    fn credit(&mut self, news: &Delivered, may_grow: bool) -> u64 {
+        let arrived = if may_grow { self.uncredited + news.bytes } else { 0 };
+        let credited = if news.acked > 0 { arrived } else { 0 };
+        self.uncredited = arrived - credited;
+        credited
     }
 
     /// A segment that everything before it has reached the receiver with has a time of arrival that means something.
@@ -176,9 +194,8 @@ impl Sender {
                 self.forced = Some(Forced::First);
                 self.rescued = false;
             }
-            Phase::Open if echo && self.rules.ecn => {
-                self.counters.ecn_reductions += 1;
-                self.owes_cwr = true;
+            Phase::Open if echo && !self.control.answers_marks() => {
+                self.note_reduction();
                 self.reduce(now, Phase::Reduced, Cause::EcnEcho);
             }
             _ => {}
@@ -210,11 +227,13 @@ impl Sender {
         self.recover = self.board.nxt();
     }
 
-    /// What is outstanding, without what limited transmit added.
+    /// What is outstanding, without what limited transmit added: no more than the full segments that the window holds.
     ///
     /// Source: RFC 5681, 3.2; RFC 3042, 2.
     pub(super) fn flight(&self) -> Bytes {
-        Bytes::new(self.board.outstanding()).min(self.window())
+        let window = self.window().count();
+        let full = (window - window % self.segment).max(self.segment);
+        Bytes::new(self.board.outstanding().min(full))
     }
 
     #[inline]

@@ -1,6 +1,7 @@
 //! The end of a connection that sends data.
 
 mod acks;
+mod marks;
 mod model;
 mod transmit;
 
@@ -9,11 +10,12 @@ use crate::tcp::config::{Config, LossMarking, LostRetransmissions, Recovery};
 use crate::tcp::counters::SenderCounters;
 use crate::tcp::doubt::Doubt;
 use crate::tcp::is_older;
+use crate::tcp::marks::{EcnSupport, Feedback, SenderMarks};
 use crate::tcp::rate::Sampler;
 use crate::tcp::reduction::Reduction;
 use crate::tcp::rtt::RttEstimator;
 use crate::tcp::scoreboard::Scoreboard;
-use crate::tcp::segment::{Flags, Segment};
+use crate::tcp::segment::{Ecn, Flags, Segment};
 use crate::tcp::stamps::StampReader;
 use crate::tcp::timers::Timers;
 use crate::units::{Bytes, Time};
@@ -42,6 +44,9 @@ pub struct Sender {
     rescued: bool,
     /// The receiver is to be told that the window was reduced.
     owes_cwr: bool,
+    /// How the receiver tells of marks, and what packets say about them.
+    feedback: Feedback,
+    codepoint: Ecn,
     window_scale: u8,
     ts_recent: u32,
     segment: u64,
@@ -51,6 +56,8 @@ pub struct Sender {
     window_end: u64,
     /// The current phase ends when everything below this number is acknowledged.
     recover: u64,
+    /// Bytes that have arrived out of order and may let the window grow when they are acknowledged in order.
+    uncredited: u64,
     opened: Time,
     rto_at: Time,
     /// When data was sent last.
@@ -71,6 +78,8 @@ pub struct Sender {
     board: Scoreboard,
 
     counters: SenderCounters,
+    /// The receiver's counters, if it tells them.
+    marks: Option<Box<SenderMarks>>,
     duplicates: u64,
     /// The departure for which the timer was set last, and when that runs out.
     timer: (Time, Time),
@@ -91,7 +100,7 @@ struct Rules {
     lost_retransmissions: LostRetransmissions,
     sack: bool,
     timestamps: bool,
-    ecn: bool,
+    ecn: EcnSupport,
     slow_start_after_idle: bool,
 }
 
@@ -137,7 +146,7 @@ impl Sender {
                 lost_retransmissions: config.lost_retransmissions,
                 sack: config.sack,
                 timestamps: config.timestamps,
-                ecn: config.ecn,
+                ecn: config.ecn.sender,
                 slow_start_after_idle: config.slow_start_after_idle,
             },
             state: State::Closed,
@@ -147,12 +156,15 @@ impl Sender {
             closed: false,
             rescued: false,
             owes_cwr: false,
+            feedback: Feedback::None,
+            codepoint: Ecn::NotEct,
             window_scale: 0,
             ts_recent: 0,
             segment: config.segment_bytes.count(),
             written: 1,
             window_end: 0,
             recover: 0,
+            uncredited: 0,
             opened: Time::NEVER,
             rto_at: Time::NEVER,
             last_sent: Time::NEVER,
@@ -167,6 +179,7 @@ impl Sender {
             control: Controller::new(config),
             board: Scoreboard::new(),
             counters: SenderCounters::default(),
+            marks: None,
             duplicates: 0,
             timer: (Time::NEVER, Time::NEVER),
             timers: None,
@@ -270,7 +283,7 @@ impl Sender {
         self.doubt.get_or_insert_default();
         self.recover = self.board.nxt();
         self.reduction = None;
-        self.duplicates = 0;
+        (self.duplicates, self.uncredited) = (0, 0);
     }
 
     /// The next segment to send now, if there is one.
@@ -358,6 +371,16 @@ impl Sender {
         Bytes::new(self.counters.acked_bytes)
     }
 
+    /// Bytes of data of which the receiver has told that they were marked.
+    pub fn marked(&self) -> u64 {
+        self.counters.marked_bytes
+    }
+
+    /// The average share of marks, if the controller keeps one: alpha.
+    pub fn marked_share(&self) -> Option<f64> {
+        self.control.marked_share()
+    }
+
     /// Segments sent again so far.
     pub fn retransmits(&self) -> u64 {
         self.counters.retransmits
@@ -388,7 +411,7 @@ mod tests {
 
     #[test]
     fn what_every_acknowledgement_needs_stands_in_the_first_cache_lines() {
-        assert_eq!(offset_of!(Sender, rtt), 136);
+        assert_eq!(offset_of!(Sender, rtt), 144);
         assert_eq!(offset_of!(SenderCounters, rtt_samples), 32);
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::cc::{Allowance, CongestionControl, Departed, Pacing};
 use crate::tcp::config::Recovery;
-use crate::tcp::segment::{Ecn, Flags, Segment};
+use crate::tcp::marks::{FIRST_PACKETS, Feedback};
+use crate::tcp::segment::{Flags, Segment};
 use crate::tcp::sender::{Forced, Phase, Sender};
 use crate::tcp::ticks;
 use crate::units::Time;
@@ -20,11 +21,12 @@ impl Sender {
             self.board.on_sent(now, 1);
             self.rto_at = now + self.rtt.rto();
         }
+        let before = self.counters.segments;
         self.counters.segments += 1;
         let flags = Flags::SYN
             .with_if(self.rules.sack, Flags::SACK_PERMITTED)
             .with_if(self.rules.timestamps, Flags::TIMESTAMPS)
-            .with_if(self.rules.ecn, Flags::ECE.with(Flags::CWR));
+            .with(self.rules.ecn.offer(before));
         let window_scale = self.offered_scale;
         let window = u16::MAX;
         Some(Segment { flags, window, window_scale, ts_val: ticks(now), ..Segment::default() })
@@ -135,10 +137,9 @@ impl Sender {
             self.rto_at = now + self.rtt.rto();
         }
         let cwr = std::mem::take(&mut self.owes_cwr);
-        let ecn = if self.rules.ecn { Ecn::Ect0 } else { Ecn::NotEct };
         let mut segment = self.segment_of(now, seq, len);
         segment.flags = segment.flags.with_if(cwr, Flags::CWR);
-        segment.ecn = ecn;
+        segment.ecn = self.codepoint;
         self.after_sending(now, &segment);
         self.control.on_sent(now, &Departed { number: segment.end(), frame: segment.frame_size() });
         segment
@@ -157,7 +158,10 @@ impl Sender {
     #[inline]
     fn segment_of(&self, now: Time, seq: u64, len: u64) -> Segment {
         let has_fin = self.fin_number().is_some_and(|fin| seq + len > fin);
-        let flags = Flags::ACK.with_if(self.rules.timestamps, Flags::TIMESTAMPS).with_if(has_fin, Flags::FIN);
+        let flags = Flags::ACK
+            .with_if(self.rules.timestamps, Flags::TIMESTAMPS)
+            .with_if(has_fin, Flags::FIN)
+            .with_if(self.feedback == Feedback::Accurate, NOTHING_MARKED);
         Segment {
             seq,
             ack: 1,
@@ -226,6 +230,11 @@ impl Sender {
         *counter += 1;
     }
 }
+
+/// The counter of an end to which no data comes.
+///
+/// Source: RFC 9768, 3.2.1.
+const NOTHING_MARKED: Flags = Flags::of_ace(FIRST_PACKETS as u8);
 
 /// Why a segment is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,240 @@
+//! DCTCP: the window comes down by as much as there are marks.
+
+use crate::cc::reno::Reno;
+use crate::cc::{Acked, Allowance, CongestionControl, Marks, SenderEvent, SlowStart};
+use crate::units::{Bytes, Time};
+
+/// Reno, but for marks: a moving average of the share of the data that is marked, alpha, takes alpha / 2 of the window, once per
+/// window of data. Losses count as for Reno. What is acknowledged without a mark lets the window grow, also while others are marked.
+///
+/// Source: RFC 8257, 3.3 (alpha, window), 3.4 (loss).
+#[derive(Clone, Debug)]
+pub struct Dctcp {
+    reno: Reno,
+    segment: u64,
+    share: MarkedShare,
+    /// The window is not reduced again before this number is passed.
+    recover: u64,
+    /// Bytes that the acknowledgement under way tells to be marked.
+    withheld: u64,
+}
+
+/// Segments below which marks do not bring the window.
+///
+/// Source: RFC 5681, equation 4.
+pub(super) const LEAST: u64 = 2;
+
+impl Dctcp {
+    /// Full segments of `segment`; starts with the window `initial`. `gain` is the weight of the last window in the average.
+    pub fn new(segment: Bytes, initial: Bytes, gain: f64, slow_start: SlowStart) -> Dctcp {
+        Dctcp {
+            reno: Reno::new(segment, initial, slow_start),
+            segment: segment.count(),
+            share: MarkedShare::new(gain, Some(1.0)),
+            recover: 0,
+            withheld: 0,
+        }
+    }
+}
+
+impl CongestionControl for Dctcp {
+    #[inline]
+    fn on_event(&mut self, now: Time, event: &SenderEvent) {
+        match *event {
+            SenderEvent::Ack(ack) => {
+                let bytes = ack.bytes - ack.bytes.min(Bytes::new(std::mem::take(&mut self.withheld)));
+                self.reno.on_event(now, &SenderEvent::Ack(Acked { bytes, ..ack }));
+            }
+            _ => self.reno.on_event(now, event),
+        }
+    }
+
+    #[inline]
+    fn allowance(&self) -> Allowance {
+        self.reno.allowance()
+    }
+
+    #[inline]
+    fn threshold(&self) -> Bytes {
+        self.reno.threshold()
+    }
+
+    fn on_lost_syn(&mut self) {
+        self.reno.on_lost_syn();
+    }
+
+    fn on_long_idle(&mut self) {
+        self.reno.on_long_idle();
+    }
+
+    fn answers_marks(&self) -> bool {
+        true
+    }
+
+    /// Source: RFC 8257, 3.3.
+    fn on_marks(&mut self, _: Time, marks: &Marks) -> bool {
+        self.withheld = marks.marked.count();
+        self.share.count(marks);
+        if self.share.is_round_over(marks) {
+            self.share.end_round(marks);
+        }
+        let reduces = marks.is_echo && marks.may_reduce && marks.number > self.recover;
+        if reduces {
+            let window = self.reno.allowance().window.count();
+            let left = (window as f64 * (1.0 - self.share.alpha().unwrap_or(1.0) / 2.0)) as u64;
+            self.reno.reduce_to(left.max(LEAST * self.segment));
+            self.recover = marks.next;
+        }
+        reduces
+    }
+
+    fn marked_share(&self) -> Option<f64> {
+        self.share.alpha()
+    }
+}
+
+/// The moving average of the share of the data that is marked.
+#[derive(Clone, Debug)]
+pub(super) struct MarkedShare {
+    gain: f64,
+    /// Alpha; none: not begun.
+    alpha: Option<f64>,
+    /// Of the window of data under way: bytes that were acknowledged, and those that were marked.
+    counted: u64,
+    marked: u64,
+    /// The window of data is over when this number is passed.
+    end: u64,
+}
+
+impl MarkedShare {
+    pub(super) fn new(gain: f64, alpha: Option<f64>) -> MarkedShare {
+        MarkedShare { gain, alpha, counted: 0, marked: 0, end: 0 }
+    }
+
+    pub(super) fn alpha(&self) -> Option<f64> {
+        self.alpha
+    }
+
+    /// The average begins with the first mark, as if all had been marked until then.
+    pub(super) fn begin(&mut self) {
+        if self.alpha.is_none() {
+            (self.alpha, self.counted, self.marked) = (Some(1.0), 0, 0);
+        }
+    }
+
+    pub(super) fn count(&mut self, marks: &Marks) {
+        self.counted += marks.counted.count();
+        self.marked += marks.marked.count();
+    }
+
+    pub(super) fn is_round_over(&self, marks: &Marks) -> bool {
+        marks.number > self.end
+    }
+
+    /// Source: RFC 8257, 3.3, steps 5 to 8.
+    pub(super) fn end_round(&mut self, marks: &Marks) {
+        if let Some(alpha) = &mut self.alpha
+            && self.counted > 0
+        {
+            *alpha += self.gain * (self.marked.min(self.counted) as f64 / self.counted as f64 - *alpha);
+        }
+        (self.counted, self.marked, self.end) = (0, 0, marks.next);
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::units::Span;
+
+    const SEGMENT: u64 = 1000;
+
+    /// An acknowledgement of `counted` segments, `marked` of them with a mark, up to segment `number` of `next`.
+    pub(in crate::cc) fn marks(counted: u64, marked: u64, number: u64, next: u64) -> Marks {
+        let bytes = |segments: u64| Bytes::new(segments * SEGMENT);
+        Marks {
+            counted: bytes(counted),
+            marked: bytes(marked),
+            is_echo: marked > 0,
+            number: 1 + number * SEGMENT,
+            next: 1 + next * SEGMENT,
+            srtt: Some(Span::from_ms(10)),
+            may_reduce: true,
+        }
+    }
+
+    fn dctcp() -> Dctcp {
+        Dctcp::new(Bytes::new(SEGMENT), Bytes::new(100 * SEGMENT), 1.0 / 16.0, SlowStart::Standard)
+    }
+
+    #[test]
+    fn alpha_is_the_average_of_the_shares_of_windows_and_begins_with_all() {
+        let mut dctcp = dctcp();
+        assert_eq!(dctcp.marked_share(), Some(1.0));
+        // Windows of 100 segments of which 20 are marked, acknowledged by twos: the first is a window of its own.
+        let mut alpha = 1.0;
+        dctcp.on_marks(Time::ZERO, &marks(2, 0, 2, 102));
+        alpha *= 15.0 / 16.0;
+        for round in 1..=3 {
+            for place in 1..=50 {
+                let number = 2 + 100 * (round - 1) + 2 * place;
+                dctcp.on_marks(Time::ZERO, &marks(2, u64::from(place <= 20), number, number + 100));
+            }
+            // The window under way ends with the first acknowledgement that passes its end.
+            alpha = if round == 1 { alpha } else { alpha + (0.2 - alpha) / 16.0 };
+        }
+        let found = dctcp.marked_share().expect("it has one");
+        assert!((found - alpha).abs() < 0.002, "{found} {alpha}");
+    }
+
+    #[test]
+    fn marks_take_half_of_alpha_once_per_window_and_losses_take_half() {
+        let mut dctcp = dctcp();
+        assert!(dctcp.on_marks(Time::ZERO, &marks(2, 2, 2, 102)));
+        // Alpha was 1 before, and the first round had all of its two segments marked.
+        assert_eq!(dctcp.allowance().window, Bytes::new(50 * SEGMENT));
+        assert!(!dctcp.on_marks(Time::ZERO, &marks(2, 2, 4, 102)), "not again");
+        assert!(!dctcp.on_marks(Time::ZERO, &marks(2, 2, 102, 152)), "up to the end of the window");
+        assert!(dctcp.on_marks(Time::ZERO, &marks(2, 2, 104, 152)));
+        let flight = Bytes::new(20 * SEGMENT);
+        let cause = crate::cc::Cause::Loss;
+        dctcp.on_event(Time::ZERO, &SenderEvent::Congestion { cause, flight });
+        assert_eq!(dctcp.threshold(), Bytes::new(10 * SEGMENT));
+    }
+
+    #[test]
+    fn nothing_is_reduced_twice_while_losses_are_repaired_and_two_segments_stay() {
+        let mut dctcp = Dctcp::new(Bytes::new(SEGMENT), Bytes::new(3 * SEGMENT), 0.5, SlowStart::Standard);
+        assert!(!dctcp.on_marks(Time::ZERO, &Marks { may_reduce: false, ..marks(2, 2, 2, 5) }));
+        assert_eq!(dctcp.allowance().window, Bytes::new(3 * SEGMENT));
+        assert!(dctcp.on_marks(Time::ZERO, &marks(2, 2, 2, 5)));
+        assert_eq!(dctcp.allowance().window, Bytes::new(2 * SEGMENT));
+    }
+
+    #[test]
+    fn only_what_is_not_marked_lets_the_window_grow() {
+        let mut dctcp = dctcp();
+        let ack = |segments: u64| Acked {
+            bytes: Bytes::new(segments * SEGMENT),
+            number: 0,
+            next: 0,
+            prior_flight: Bytes::new(1000 * SEGMENT),
+            srtt: None,
+            rtt: None,
+            may_grow: true,
+        };
+        dctcp.on_marks(Time::ZERO, &marks(2, 2, 2, 102));
+        dctcp.on_event(Time::ZERO, &SenderEvent::Ack(ack(2)));
+        // Reduced to 50, in congestion avoidance: fifty more that are not marked make it 51.
+        for place in 0..25 {
+            dctcp.on_marks(Time::ZERO, &marks(2, 1, 4 + 2 * place, 102));
+            dctcp.on_event(Time::ZERO, &SenderEvent::Ack(ack(2)));
+        }
+        assert_eq!(dctcp.allowance().window, Bytes::new(50 * SEGMENT));
+        for place in 0..13 {
+            dctcp.on_marks(Time::ZERO, &marks(2, 0, 54 + 2 * place, 102));
+            dctcp.on_event(Time::ZERO, &SenderEvent::Ack(ack(2)));
+        }
+        assert_eq!(dctcp.allowance().window, Bytes::new(51 * SEGMENT));
+    }
+}

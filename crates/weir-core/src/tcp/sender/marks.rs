@@ -1,0 +1,73 @@
+//! What a sender is told of marks, and tells its controller.
+
+use crate::cc::{CongestionControl, Marks};
+use crate::tcp::marks::{Feedback, News, SenderMarks};
+use crate::tcp::scoreboard::Delivered;
+use crate::tcp::segment::{Ecn, Flags, Segment};
+use crate::tcp::sender::{Phase, Sender};
+use crate::units::{Bytes, Time};
+
+impl Sender {
+    /// The receiver has answered: how it will tell of marks.
+    pub(super) fn agree_on_marks(&mut self, answer: &Segment) {
+        self.feedback = self.rules.ecn.conclude(answer.flags);
+        if self.control.needs_counters() && self.feedback != Feedback::Accurate {
+            self.control.fall_back(Bytes::new(self.segment));
+        }
+        self.codepoint = if self.feedback == Feedback::None { Ecn::NotEct } else { self.control.codepoint() };
+        if self.feedback == Feedback::Accurate {
+            self.marks = Some(Box::new(SenderMarks::new(self.segment)));
+        }
+    }
+
+    /// What an acknowledgement tells of marks, before anything follows from it.
+    #[inline]
+    pub(super) fn read_marks(&mut self, segment: &Segment, news: &Delivered) -> Marks {
+        match self.feedback {
+            Feedback::None => Marks::default(),
+            Feedback::Classic => {
+                // Source: RFC 8257, 3.3, steps 1 to 3.
+                let is_echo = segment.flags.has(Flags::ECE);
+                let counted = Bytes::new(news.acked);
+                Marks { counted, marked: if is_echo { counted } else { Bytes::ZERO }, is_echo, ..Marks::default() }
+            }
+            Feedback::Accurate => self.read_counters(segment, news),
+        }
+    }
+
+    fn read_counters(&mut self, segment: &Segment, news: &Delivered) -> Marks {
+        let Some(marks) = &mut self.marks else { return Marks::default() };
+        let before = marks.packets();
+        let told = News { segments: news.segments, bytes: news.bytes, in_order: news.acked > 0 };
+        let marked = marks.read(segment, &told);
+        let packets = marks.packets() - before;
+        self.counters.marked_segments += packets;
+        let is_echo = packets > 0;
+        Marks { counted: Bytes::new(news.bytes), marked: Bytes::new(marked), is_echo, ..Marks::default() }
+    }
+
+    /// A controller that answers marks in proportion hears of them.
+    #[inline]
+    pub(super) fn tell_marks(&mut self, now: Time, marks: Marks) {
+        if self.feedback == Feedback::None {
+            return;
+        }
+        self.counters.marked_bytes += marks.marked.count();
+        let marks = Marks {
+            number: self.board.una(),
+            next: self.board.nxt(),
+            srtt: self.rtt.srtt(),
+            may_reduce: self.phase == Phase::Open,
+            ..marks
+        };
+        if self.control.on_marks(now, &marks) {
+            self.note_reduction();
+        }
+    }
+
+    /// The window was reduced because of marks: a receiver that echoes until it knows is told.
+    pub(super) fn note_reduction(&mut self) {
+        self.counters.ecn_reductions += 1;
+        self.owes_cwr = self.feedback == Feedback::Classic;
+    }
+}
