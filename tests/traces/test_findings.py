@@ -28,7 +28,7 @@ def test_a_sender_that_keeps_the_same_in_flight_though_nothing_stops_it_limits_i
     findings = found(tmp_path, steady(2000))
     assert set(findings) == {"sender-limited"}
     assert findings["sender-limited"].values["flight_bytes"] == pytest.approx(10 * MSS, rel=0.11)
-    assert "most round trips took 10 ms" in findings["sender-limited"].text
+    assert "most round trips took 10 ms at most" in findings["sender-limited"].text
     lossy = paced(2000, MS, 10 * MS, Talk(), lost=frozenset({500, 900, 1300}))
     assert "sender-limited" not in found(tmp_path, lossy)
 
@@ -37,7 +37,8 @@ def test_losses_are_counted_and_set_beside_what_they_allow(tmp_path: Path) -> No
     findings = found(tmp_path, paced(1000, MS, 10 * MS, Talk(), lost=frozenset(range(20, 1000, 50))))
     assert set(findings) == {"lossy-path"}
     lossy = findings["lossy-path"]
-    assert lossy.verdict == "problem"
+    # The sender went on at its pace all the same: the losses took nothing away.
+    assert (lossy.verdict, lossy.values["cost_ratio"]) == ("notice", pytest.approx(0.0, abs=0.02))
     assert lossy.values["retransmitted_ratio"] == pytest.approx(20 / 1020, rel=1e-6)
     bound = (1.5**0.5) * MSS * 8 / (0.010 * (20 / 1020) ** 0.5)
     assert lossy.values["loss_event_ratio"] == pytest.approx(20 / 1020, rel=1e-6)

@@ -75,7 +75,7 @@ def test_alone_on_the_link_nothing_but_the_tails_is_wrong() -> None:
     [
         ("rapid-ideal", set()),
         ("rapid-better", set()),
-        ("rapid-flawed", {"ramp-lost", "repeated-recovery"}),
+        ("rapid-flawed", {"ramp-lost", "tail-spill", "repeated-recovery"}),
     ],
 )
 def test_a_capture_alone_tells_lost_ramps_and_recoveries_and_blames_no_ideal_sender(

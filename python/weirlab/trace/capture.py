@@ -12,7 +12,7 @@ import polars as pl
 from weirlab.trace.directions import EVIDENCE, ms_text
 from weirlab.trace.model import KNOWN_LINKS, Finding, Trace
 
-__all__ = ["LONGEST_PS", "capture_findings", "merged_connections"]
+__all__ = ["LONGEST_PS", "capture_findings", "cut_text", "merged_connections", "opaque"]
 
 LONGEST_PS = (2**64 - 1) // 4
 """Time that is told apart from the first frame on."""
@@ -27,6 +27,41 @@ _SENT_AGAIN = 0.4
 """Share of a direction sent again that tells, beside such copies, of those that are not known as copies."""
 _LOOP = 3
 """So many numbers of hops left tell of a loop; two captures that were merged into one interface have two."""
+_ETHERTYPES = {
+    0x8847: "MPLS without IP in it",
+    0x8864: "PPPoE without IP in it",
+    0x88E5: "MACsec",
+    0x8914: "FCoE initialization",
+    0x8906: "FCoE",
+    0x893A: "IEEE 1905",
+    0x894F: "network service header",
+    0x8926: "VN-Tag",
+    0x8903: "FabricPath",
+    0x22F3: "TRILL",
+}
+_TUNNELS = {
+    4: "IP in IP",
+    41: "IPv6 in IP",
+    47: "GRE",
+    50: "ESP (encrypted)",
+    51: "AH",
+    94: "IP in IP",
+    97: "Ethernet in IP",
+    108: "compressed payload",
+    115: "L2TP",
+}
+"""IP protocols that carry packets, as far as these were not looked into."""
+_TUNNEL_PORTS = {
+    "1194": "OpenVPN (UDP 1194)",
+    "1701": "L2TP (UDP 1701)",
+    "2152": "GTP-U (UDP 2152)",
+    "3544": "Teredo (UDP 3544)",
+    "4500": "ESP in UDP 4500 (encrypted)",
+    "4789": "VXLAN without IP in it (UDP 4789)",
+    "4790": "VXLAN-GPE (UDP 4790)",
+    "6081": "Geneve without IP in it (UDP 6081)",
+    "51820": "WireGuard (UDP 51820)",
+}
 _ONE_WAY = 10
 """Packets of one direction without any of the other that tell that it was not captured: a SYN without an
 answer tells nothing."""
@@ -42,21 +77,7 @@ def capture_findings(trace: Trace) -> Iterator[Finding]:
             "The file ends early",
             f"{facts['ending']}; {facts['frames']:,} frames before it were read.",
         )
-    if facts["unknown_link_frames"]:
-        links = (
-            trace["interfaces"]
-            .filter(~pl.col("link").is_in(KNOWN_LINKS))
-            .get_column("link")
-            .unique(maintain_order=True)
-        )
-        yield Finding(
-            "capture-not-understood",
-            "notice",
-            "Some frames were not looked into",
-            f"{facts['unknown_link_frames']:,} of {facts['frames']:,} frames begin with what is not known "
-            f"here: {', '.join(links)}.",
-            values={"unknown_link_frames": float(facts["unknown_link_frames"])},
-        )
+    yield from _not_understood(trace)
     if facts["unstamped_frames"]:
         yield Finding(
             "capture-without-stamps",
@@ -113,6 +134,72 @@ def capture_findings(trace: Trace) -> Iterator[Finding]:
             "'--connections N' tells more apart.",
             values={"untracked_packets": float(facts["untracked_packets"])},
         )
+
+
+def _not_understood(trace: Trace) -> Iterator[Finding]:
+    """Frames that are not looked into, and headers that were cut off."""
+    facts = trace.facts
+    parts = []
+    if facts["unknown_link_frames"]:
+        links = (
+            trace["interfaces"]
+            .filter(~pl.col("link").is_in(KNOWN_LINKS))
+            .get_column("link")
+            .unique(maintain_order=True)
+        )
+        parts.append(f"{facts['unknown_link_frames']:,} of {', '.join(links)}")
+    for kind, frames in trace["unknown"].sort("frames", descending=True).head(EVIDENCE).iter_rows():
+        name = _ETHERTYPES.get(kind, "unknown")
+        parts.append(f"{frames:,} of the Ethernet type {kind:#06x} ({name})")
+    for flows, words in opaque(trace):
+        packets = trace["flows"].filter(pl.col("flow").is_in(flows)).get_column("packets").sum()
+        parts.append(f"{packets:,} of {words}")
+    if parts:
+        yield Finding(
+            "capture-not-understood",
+            "notice",
+            "Some frames were not looked into",
+            f"Of {facts['frames']:,} frames: {'; '.join(parts)}. What they carry is not judged.",
+            values={"unknown_link_frames": float(facts["unknown_link_frames"])},
+        )
+    if words := cut_text(trace):
+        yield Finding(
+            "capture-cut-short",
+            "notice",
+            "Headers were cut off",
+            f"The capture kept too little: {words}. 'tcpdump -s 128' keeps all headers, tunnels included.",
+            values={"headless_packets": float(facts["headless_packets"])},
+        )
+
+
+def cut_text(trace: Trace) -> str:
+    """What the length to which frames were cut has cost; empty where it cost nothing."""
+    facts = trace.facts
+    options = int(trace["flows"].get_column("cut_packets").sum()) - facts["headless_packets"]
+    words = []
+    if facts["short_frames"]:
+        words.append(f"{facts['short_frames']:,} frames without addresses")
+    if facts["headless_packets"]:
+        words.append(f"{facts['headless_packets']:,} packets without the ports or flags of their transport")
+    if options > 0:
+        words.append(f"{options:,} segments without all of their options")
+    return ", ".join(words)
+
+
+def opaque(trace: Trace) -> list[tuple[list[int], str]]:
+    """Flows that carry what is not looked into, by what they are."""
+    flows = trace["flows"].filter(pl.col("packets") > 0)
+    found: dict[str, list[int]] = {}
+    for row in flows.filter(pl.col("protocol").is_in(list(_TUNNELS))).iter_rows(named=True):
+        found.setdefault(_TUNNELS[row["protocol"]], []).append(row["flow"])
+    udp = flows.filter(pl.col("protocol") == 17)
+    for row in udp.iter_rows(named=True):
+        for end in ("from", "to"):
+            words = _TUNNEL_PORTS.get(row[end].rsplit(":", 1)[-1])
+            if words:
+                found.setdefault(words, []).append(row["flow"])
+                break
+    return [(numbers, words) for words, numbers in found.items()]
 
 
 def _one_way(trace: Trace) -> Iterator[Finding]:

@@ -1,227 +1,343 @@
-"""Findings about lost packets: whether the path loses them, or a queue that somebody filled."""
+"""Findings about lost packets: whether the path loses them, or a queue that somebody filled, and what that
+costs."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from weirlab.trace.directions import (
     EVIDENCE,
     LIMITED,
     Row,
+    active_ps,
     application_ratio,
+    bytes_text,
+    capacity_bps,
     finding_of,
     ms_text,
-    near_receiver,
     rate_text,
+    round_trip_ps,
+    share_of,
+    waits,
 )
+from weirlab.trace.hazard import Blame, blame
 from weirlab.trace.model import Finding, Trace
 
-__all__ = ["common_rtt_ps", "lossy_path", "queue_overflow"]
+__all__ = ["loss_findings", "path_of"]
 
-_LOSS_NOTICE, _LOSS_PROBLEM = 0.001, 0.01
-"""Shares of packets sent again. At 1 % the square-root formula allows 12 segments per round trip."""
-_SPIKE = 0.5
-"""A queue was full where the round trip had come so far from its least to its common largest."""
-_QUEUED = 0.1
-"""Below this share of the least round trip there was no queue to fill."""
-_COMMON, _USUAL = 0.95, 0.5
-"""Quantiles that stand for the largest round trip: of all samples, and of smoothed ones before recoveries."""
-_SEVERAL = 3
-"""Flows that must lose within a round trip to speak for a queue that they share."""
+_LOST = 0.001
+"""Share of packets sent again from which a cause is told; less is told where it is costly."""
+_COSTLY = 0.2
+"""Share of the goodput that losses take, from which they are a problem."""
+_EVENTS = 0.1
+"""Where a queue explains most events, this share of them at least must be left for the path to be blamed."""
+_QUEUE_SEGMENTS = 2
+"""Less than so many segments is no queue."""
+_BLUR_PS = 2e9
+"""Stamps of acknowledgments count milliseconds: behind a capture nothing shorter than two of them is seen."""
 _PORT = r":\d+$"
-_FAR_BELOW = 0.5
-"""A flow below this share of the square-root bound is not limited by its losses."""
+_PARTS = {0: "ahead", 1: "behind"}
+"""Where what waited is seen, by whether a packet was missed here or lost beyond."""
 
 
-def lossy_path(trace: Trace, row: Row) -> Finding | None:
-    """Packets were lost that no full queue explains, and how much that allows."""
-    lost, queued = _losses(trace, row)
-    ratio = lost.height and _real(row, lost) / row["segments"]
-    if ratio < _LOSS_NOTICE or _real(row, lost) < 2:
-        return None
+@dataclass(frozen=True)
+class _Causes:
+    """The losses of a direction by cause, in packets and in events, of which each halves the window once."""
+
+    random: float
+    random_events: float
+    queued: float
+    queued_events: float
+    unknown: float
+    unknown_events: float
+    wait_ps: float | None
+    """What waited before the losses of the queue, in the median."""
+    rows: pl.DataFrame
+    """The losses, with their `cause`."""
+
+
+def loss_findings(trace: Trace, row: Row) -> Iterator[Finding]:
+    """Packets were lost: by the path, by a full queue, or for what cannot be told from here."""
+    causes = _causes(trace, row)
+    if causes is None:
+        return
+    events = max(causes.random_events + causes.queued_events + causes.unknown_events, 1.0)
+    cost = _cost(trace, row)
+    if _counts(row, causes.random, causes.random_events, cost):
+        yield _lossy_path(trace, row, causes, cost * causes.random_events / events)
+    if _counts(row, causes.queued, causes.queued_events, cost):
+        share = min(cost, _empty(trace, row, causes)) * causes.queued_events / events
+        yield _queue_overflow(trace, row, causes, share)
+    if _counts(row, causes.unknown, causes.unknown_events, cost):
+        yield _unknown(row, causes, cost * causes.unknown_events / events)
+
+
+def _counts(row: Row, packets: float, events: float, cost: float) -> bool:
+    """Whether losses of a cause matter: by their share, or by what all losses cost."""
+    return packets >= 2 and (packets >= _LOST * row["segments"] or (events >= 2 and cost >= _COSTLY))
+
+
+def _lossy_path(trace: Trace, row: Row, causes: _Causes, cost: float) -> Finding:
+    text = _again(row, causes.random, causes.random_events)
+    text += " that did not depend on what waited in queues."
     bound = _square_root_bps(row)
-    known = queued.height > 0 or lost.get_column("queue").null_count() < lost.height
-    text = _again(row, lost, ratio)
-    text += " that began without a queue to blame." if known else "; no round trip tells of queues."
     if bound:
         apart = row["segments"] / row["recoveries"]
         text += (
             f" A Reno flow reaches about {rate_text(bound)} at this round-trip time with a loss event in "
             f"{apart:,.0f} packets; this one had {rate_text(row['goodput_bps'])}."
         )
-    hidden = _real(row, queued) > _real(row, lost) and _of_path(trace, row).height >= _SEVERAL
-    if hidden:
-        text += (
-            " It lost more to a full queue that it shares with flows beside it, which may explain these, too."
-        )
-    idle = application_ratio(row) >= LIMITED
-    if idle:
+    text += _cost_text(trace, row, cost)
+    if application_ratio(row) >= LIMITED:
         text += " The application asked for no more: loss is not what limited it."
-    elif bound and row["goodput_bps"] is not None and row["goodput_bps"] < _FAR_BELOW * bound:
-        text += " That is far less than losses allow: something else limited it."
     return finding_of(
         row,
         "lossy-path",
-        "problem" if ratio >= _LOSS_PROBLEM and not idle and not hidden else "notice",
+        "problem" if cost >= _COSTLY else "notice",
         "Packets were lost on the way",
         text,
         {
-            "retransmitted_ratio": ratio,
-            "loss_event_ratio": row["recoveries"] / row["segments"],
+            "retransmitted_ratio": causes.random / row["segments"],
+            "loss_event_ratio": causes.random_events / row["segments"],
+            "cost_ratio": cost,
             **({} if bound is None else {"square_root_bps": bound}),
         },
-        _recovery_rows(lost),
+        _evidence(trace, row, causes, "random"),
     )
 
 
-def queue_overflow(trace: Trace, row: Row) -> Finding | None:
-    """Packets were lost where a queue was full."""
-    _, queued = _losses(trace, row)
-    ratio = queued.height and _real(row, queued) / row["segments"]
-    if ratio < _LOSS_NOTICE or _real(row, queued) < 2:
-        return None
-    before = float(queued.select(pl.col("rtt_ps").median()).item())
+def _queue_overflow(trace: Trace, row: Row, causes: _Causes, cost: float) -> Finding:
+    wait, capacity = causes.wait_ps or 0.0, capacity_bps(trace, row) or row["goodput_bps"] or 0.0
+    held = wait * capacity / 8e12
+    text = (
+        f"{_again(row, causes.queued, causes.queued_events)} that began when round trips had grown by "
+        f"{ms_text(wait)}: about {bytes_text(held)} waited at {rate_text(capacity)}. This flow, or others "
+        "beside "
+        "it, had filled the bottleneck. The path itself need not lose anything."
+    )
+    if cost >= _COSTLY:
+        round_trip = round_trip_ps(row) or 0.0
+        text += (
+            f"{_cost_text(trace, row, cost)} The buffer holds less than the "
+            f"{bytes_text(capacity * round_trip / 8e12)} "
+            "of a round trip: a larger one, or a sender that paces, would help."
+        )
     return finding_of(
         row,
         "queue-overflow",
-        "notice",
+        "problem" if cost >= _COSTLY else "notice",
         "A queue overflowed",
-        f"{_again(row, queued, ratio)} that began when the round trip had grown, to {ms_text(before)} in the "
-        f"median where {ms_text(row['rtt_min_ps'])} is the least: this flow, or others beside it, had filled "
-        "the bottleneck. The path itself need not lose anything.",
-        {"retransmitted_ratio": ratio, "loss_event_ratio": queued.height / row["segments"]},
-        _recovery_rows(queued),
+        text,
+        {
+            "retransmitted_ratio": causes.queued / row["segments"],
+            "loss_event_ratio": causes.queued_events / row["segments"],
+            "cost_ratio": cost,
+            "queued_bytes": held,
+            "queued_ms": wait / 1e9,
+        },
+        _evidence(trace, row, causes, "queue"),
     )
 
 
-def _again(row: Row, recoveries: pl.DataFrame, ratio: float) -> str:
+def _unknown(row: Row, causes: _Causes, cost: float) -> Finding:
+    return finding_of(
+        row,
+        "losses",
+        "problem" if cost >= _COSTLY else "notice",
+        "Packets were lost",
+        f"{_again(row, causes.unknown, causes.unknown_events)}. Whether the path lost them or a full queue "
+        "cannot be "
+        "told from this capture: near the receiver the round trip shows in time stamps alone, in steps of "
+        "their "
+        "clock. A capture at the sender tells it.",
+        {"retransmitted_ratio": causes.unknown / row["segments"], "cost_ratio": cost},
+    )
+
+
+def _again(row: Row, packets: float, events: float) -> str:
     joined = row["segments"] > row["data_packets"]
-    packets = (
+    all_of_them = (
         f"about {row['segments']:,} packets on the wire (the host joins them: {row['data_packets']:,} were "
         "captured)"
         if joined
         else f"{row['data_packets']:,} packets with data"
     )
     return (
-        f"{_sum(recoveries, 'retransmitted') * _wire(row):,.0f} of {packets} were sent again "
-        f"({ratio:.2%} without those sent for nothing), {_sum(recoveries, 'timeouts'):,} of them after a "
-        f"timeout, in {recoveries.height:,} recoveries"
+        f"{packets:,.0f} of {all_of_them} were lost and sent again ({packets / row['segments']:.2%}), in "
+        f"{events:,.0f} "
+        "events"
     )
 
 
-def _losses(trace: Trace, row: Row) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Recoveries of a direction that began without and with a full queue, as far as round trips tell, each
-    with the place of the round trip before it (`queue`: 0 at the least, 1 at the largest).
-
-    Losses are those of congestion while the delay is above the middle of its range.
-
-    Source: Cen 2003, Spike
-    DEVIATION: round trips instead of one-way delays; the largest is that of the smoothed ones before the
-    recoveries, or the 95 % quantile of all. Three flows or more between the same hosts share the range, and
-    what others of them tell of the queue within a round trip counts, too (`_shared`).
-    """
-    flows = _of_path(trace, row)
-    rows = trace["recoveries"].filter(pl.col("flow").is_in(flows.get_column("flow").implode()))
-    least, most = _range_ps(trace, flows, rows.get_column("rtt_ps"))
-    mine = rows.filter(pl.col("flow") == row["flow"])
-    if least is None or most is None or near_receiver(row):
-        mine = mine.with_columns(queue=pl.lit(None, pl.Float64))
-    elif most - least < _QUEUED * least:
-        mine = mine.with_columns(queue=pl.lit(0.0))
-    else:
-        rows = rows.with_columns(queue=(pl.col("rtt_ps") - least) / (most - least)).sort("t_ps")
-        mine = rows.filter(pl.col("flow") == row["flow"])
-        if flows.height >= _SEVERAL:
-            grown = _grown(trace, flows, mine, least + _SPIKE * (most - least))
-            shared = _shared(mine, rows, flows.height, most, grown)
-            mine = mine.with_columns(queue=pl.Series(shared, dtype=pl.Float64))
-    full = pl.col("queue").fill_null(0.0) >= _SPIKE
-    return mine.filter(~full), mine.filter(full)
-
-
-def _of_path(trace: Trace, row: Row) -> pl.DataFrame:
-    """The TCP directions with data between the same hosts as one; itself alone where they are too few."""
-    host = [pl.col(end).str.replace(_PORT, "") == re.sub(_PORT, "", row[end]) for end in ("from", "to")]
-    flows = trace["flows"].filter(pl.col("protocol") == 6, pl.col("data_packets") > 0, *host)
-    return flows if flows.height >= _SEVERAL else flows.filter(pl.col("flow") == row["flow"])
-
-
-def _range_ps(trace: Trace, flows: pl.DataFrame, before: pl.Series) -> tuple[float | None, float | None]:
-    """The least and the largest round trip of flows. Of several, those before recoveries bound the largest:
-    acknowledgments that are delayed are later than any queue, but rarely move a smoothed one."""
-    least = min(flows.get_column("rtt_min_ps").drop_nulls().to_list(), default=None)
-    most = common_rtt_ps(trace["rtts"], *flows.get_column("flow"))
-    known = sorted(before.drop_nulls().to_list())
-    if least is None or most is None or not known:
-        return least, most
-    if flows.height == 1:
-        return least, max(most, known[-1])
-    usual = known[int(_USUAL * (len(known) - 1))]
-    # Where most losses came without a queue, those that fill one are still told by all samples.
-    return least, most if usual - least < _QUEUED * least else min(most, usual)
-
-
-def _grown(trace: Trace, flows: pl.DataFrame, mine: pl.DataFrame, above_ps: float) -> np.ndarray:
-    """Whether a round trip of flows was so long in the interval of a recovery, or in the next."""
-    of_path = pl.col("flow").is_in(flows.get_column("flow").implode())
-    rows = trace["intervals"].filter(of_path & (pl.col("rtt_max_ps") >= above_ps))
-    seen, at = rows.get_column("t_ps") // trace.every_ps, mine.get_column("t_ps") // trace.every_ps
-    return np.isin(at.to_numpy(), seen.to_numpy()) | np.isin(at.to_numpy() + 1, seen.to_numpy())
-
-
-def _shared(
-    mine: pl.DataFrame, rows: pl.DataFrame, flows: int, most: float, grown: np.ndarray
-) -> list[float | None]:
-    """The places of recoveries, or what others of their path say where that is more: the median of all within
-    a round trip if they are of several flows, and 1 where half of the flows lose within one round trip, while
-    round trips grow: a queue that fills so fast is full before a smoothed one knows. `rows`: by time;
-    `most`: the round trip of a full queue."""
-    times = rows.get_column("t_ps").to_numpy().astype(np.float64)
-    places, of = rows.get_column("queue").fill_null(math.nan).to_numpy(), rows.get_column("flow").to_numpy()
-    shared: list[float | None] = []
-    for t_ps, rtt_ps, own, grows in zip(*mine.select("t_ps", "rtt_ps", "queue"), grown, strict=True):
-        place, within = own, max(rtt_ps or 0.0, most)
-        first, last = np.searchsorted(times, (t_ps - within, t_ps + within))
-        known = ~np.isnan(places[first:last])
-        if len(np.unique(of[first:last][known])) >= _SEVERAL:
-            place = max(place or 0.0, float(np.median(places[first:last][known])))
-        first, last = np.searchsorted(times, (t_ps - within / 2, t_ps + within / 2))
-        if grows and len(np.unique(of[first:last])) >= max(_SEVERAL, flows / 2):
-            place = 1.0
-        shared.append(place)
-    return shared
-
-
-def common_rtt_ps(bins: pl.DataFrame, *flows: int) -> float | None:
-    """The 95 % quantile of the round trips of directions."""
-    mine = bins.filter(pl.col("flow").is_in(flows) & (pl.col("source") == "ack")).sort("low_ps")
-    if mine.is_empty():
-        return None
-    reached = pl.col("samples").cum_sum() >= _COMMON * pl.col("samples").sum()
-    return float(mine.filter(reached).item(0, "low_ps"))
-
-
-def _real(row: Row, recoveries: pl.DataFrame) -> float:
-    """Retransmissions of some recoveries, without the share of all that was for nothing."""
-    needed: float = 1.0 - row["spurious"] / max(row["retransmitted"], 1)
-    return max(_sum(recoveries, "retransmitted") * _wire(row) * needed, 0.0)
-
-
-def _wire(row: Row) -> float:
-    """Packets on the wire for each that was captured, of those that were sent again: more than one where the
-    host joins them."""
+def _cost_text(trace: Trace, row: Row, cost: float) -> str:
+    capacity = capacity_bps(trace, row)
+    if capacity is None or cost < _COSTLY:
+        return ""
     return (
-        float(row["retransmitted_segments"] / max(row["retransmitted"], 1)) if row["retransmitted"] else 1.0
+        f" That costs about {cost:.0%} of the {rate_text(capacity)} that the path carries while it is busy."
     )
 
 
-def _sum(rows: pl.DataFrame, column: str) -> int:
-    return int(rows.get_column(column).sum())
+def _cost(trace: Trace, row: Row) -> float:
+    """Share of the goodput that losses take: what is missing to what the path carries, while nothing but the
+    congestion control holds the sender back."""
+    capacity, active = capacity_bps(trace, row), active_ps(row)
+    if not capacity or not active:
+        return 0.0
+    held = (
+        max(row["window_limited_ps"], row["application_ps"], row["idle_ps"], row["zero_window_ps"]) / active
+    )
+    grew = row["growing_ps"] / active
+    free = max(1.0 - held - grew, 0.0)
+    flows = path_of(trace, row)
+    goodput = float(flows.get_column("goodput_bps").fill_null(0.0).sum())
+    cost: float = free * max(0.0, 1.0 - goodput / (capacity * max(1.0 - held, 0.05)))
+    return cost
+
+
+def _empty(trace: Trace, row: Row, causes: _Causes) -> float:
+    """Share of the samples for which nothing waited: others may use what this flow does not, unless it is
+    empty."""
+    capacity = capacity_bps(trace, row)
+    missed_here = float(causes.rows.get_column("before").mean() or 0.0)  # type: ignore[arg-type]
+    bins = waits(trace, row["flow"], _PARTS[int(missed_here > 0.5)])
+    if not capacity or bins.is_empty():
+        return 1.0
+    empty = pl.col("low_ps") < _QUEUE_SEGMENTS * _segment_ps(row, capacity)
+    return share_of(bins, empty, "samples")
+
+
+def _segment_ps(row: Row, capacity: float) -> float:
+    mss: float = row["payload_bytes"] / max(row["segments"], 1)
+    return mss * 8e12 / capacity
+
+
+def path_of(trace: Trace, row: Row) -> pl.DataFrame:
+    """The TCP directions with data between the same hosts: they share what waits."""
+    host = [pl.col(end).str.replace(_PORT, "") == re.sub(_PORT, "", row[end]) for end in ("from", "to")]
+    return trace.flows().filter(pl.col("protocol") == 6, pl.col("data_packets") > 0, *host)
+
+
+def _causes(trace: Trace, row: Row) -> _Causes | None:
+    """The causes of the losses of a direction; None where nothing was lost.
+
+    What waited when the neighbours of a lost packet passed is compared with what waits at all (`hazard`), by
+    all flows between the same hosts together, since they share their queues. A packet that was missed where
+    the capture was made is judged by what waited behind it, one that was lost beyond by what waited ahead.
+    """
+    lost = trace["losses"].filter(pl.col("spurious") == 0)
+    if lost.filter(pl.col("flow") == row["flow"]).is_empty():
+        return None
+    flows = path_of(trace, row)
+    capacity = capacity_bps(trace, row) or row["goodput_bps"] or 1.0
+    least_ps = _QUEUE_SEGMENTS * _segment_ps(row, capacity)
+    events = _events(lost.join(flows.select("flow"), on="flow", how="semi"), flows)
+    found = [
+        _of_part(trace, flows, events.filter(pl.col("before") == side), side, least_ps) for side in _PARTS
+    ]
+    told = pl.concat([table for table, _ in found]).filter(pl.col("flow") == row["flow"])
+    # What is left for the path of several flows is shared as their events are.
+    shares = [
+        (judged, table.filter(pl.col("flow") == row["flow"]).height / max(table.height, 1))
+        for table, judged in found
+    ]
+    return _summed(row, told, shares)
+
+
+def _summed(row: Row, told: pl.DataFrame, shares: list[tuple[Blame, float]]) -> _Causes:
+    wire = float(row["retransmitted_segments"] / max(row["retransmitted"], 1)) or 1.0
+    packets = dict(told.group_by("cause").agg(pl.col("packets").sum()).iter_rows())
+    counts = dict(told.group_by("cause").len().iter_rows())
+    random_events = min(
+        sum(judged.at_random * share for judged, share in shares), float(sum(counts.values()))
+    )
+    queued_events = counts.get("queue", 0) + counts.get("random", 0) - random_events
+    if counts.get("queue") and random_events < max(2.0, _EVENTS * (random_events + queued_events)):
+        random_events, queued_events = 0.0, queued_events + random_events
+    # Those above the step that a constant explains are single packets.
+    above = max(random_events - counts.get("random", 0), 0.0)
+    random = min(packets.get("random", 0) + above, sum(packets.values())) if random_events else 0.0
+    queued = packets.get("queue", 0) + packets.get("random", 0) - random
+    known = random_events + queued_events
+    unknown, unknown_events = packets.get("unknown", 0), counts.get("unknown", 0)
+    if known >= unknown_events:
+        # Few of which nothing is known are as the others.
+        share = random_events / known if known else 0.0
+        random, queued = random + unknown * share, queued + unknown * (1 - share)
+        unknown = unknown_events = 0
+    of_queue = told.filter(pl.col("cause") == "queue").get_column("wait_ps")
+    wait = None if of_queue.is_empty() else float(of_queue.median() or 0.0)  # type: ignore[arg-type]
+    return _Causes(
+        random * wire, random_events, queued * wire, queued_events, unknown * wire, unknown_events, wait, told
+    )
+
+
+def _events(lost: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+    """Losses of a direction within a round trip of the first are one event: `flow`, `before`, `t_ps`,
+    `packets`, `wait_ps` (the upper median; null where it is unknown)."""
+    facts = {row["flow"]: row for row in flows.iter_rows(named=True)}
+    rows: list[dict[str, Any]] = []
+    starts: dict[tuple[int, int], float] = {}
+    groups: dict[tuple[int, int], int] = {}
+    for flow, before, sent, beside in (
+        lost.sort("sent_ps").select("flow", "before", "sent_ps", "beside_ps").iter_rows()
+    ):
+        apart = round_trip_ps(facts[flow]) or 1e11
+        key = (flow, before)
+        if key not in starts or sent - starts[key] > apart:
+            starts[key], groups[key] = sent, len(rows)
+            rows.append({"flow": flow, "before": before, "t_ps": sent, "packets": 0, "waits": []})
+        event = rows[groups[key]]
+        event["packets"] += 1
+        least = facts[flow][f"{_PARTS[before]}_min_ps"]
+        if beside is not None and least is not None:
+            event["waits"].append(max(beside - least, 0.0))
+    for event in rows:
+        known = event.pop("waits")
+        # Of a burst that a queue cut, the first neighbours passed a full one.
+        event["wait_ps"] = sorted(known)[len(known) // 2] if known else None
+    schema = {
+        "flow": pl.UInt32,
+        "before": pl.UInt32,
+        "t_ps": pl.Float64,
+        "packets": pl.Int64,
+        "wait_ps": pl.Float64,
+    }
+    return pl.DataFrame(rows, schema=schema)
+
+
+def _of_part(
+    trace: Trace, flows: pl.DataFrame, events: pl.DataFrame, side: int, least_ps: float
+) -> tuple[pl.DataFrame, Blame]:
+    """The events of one part of the round trip with their `cause`: `queue`, `random` or `unknown`."""
+    part = _PARTS[side]
+    column = f"{part}_min_ps"
+    known = events.filter(pl.col("wait_ps").is_not_null())
+    mins = flows.select("flow", least=pl.col(column)).drop_nulls()
+    base = mins.get_column("least").min()
+    shift = mins.with_columns(shift=pl.col("least") - pl.lit(base, pl.Float64)).select("flow", "shift")
+    bins = trace["waits"].filter(pl.col("part") == part).join(shift, on="flow")
+    seen = bins.select(wait=pl.col("low_ps") + pl.col("shift"), samples="samples")
+    known = known.join(shift, on="flow", how="left", maintain_order="left").with_columns(
+        wait_ps=pl.col("wait_ps") + pl.col("shift").fill_null(0.0)
+    )
+    waited = known.get_column("wait_ps").to_numpy()
+    judged = blame(
+        seen.get_column("wait").to_numpy(), seen.get_column("samples").to_numpy(), waited, least_ps
+    )
+    blurred = side == 1 and judged.step_ps is None and len(waited) and least_ps < waited.max() < _BLUR_PS
+    if blurred:
+        judged = Blame(judged.queued, 0.0, None)
+    causes = ["unknown" if blurred else "queue" if queued else "random" for queued in judged.queued]
+    known = known.drop("shift").with_columns(cause=pl.Series(causes, dtype=pl.String))
+    rest = events.filter(pl.col("wait_ps").is_null()).with_columns(cause=pl.lit("unknown"))
+    return pl.concat([known, rest]), judged
 
 
 def _square_root_bps(row: Row) -> float | None:
@@ -229,7 +345,9 @@ def _square_root_bps(row: Row) -> float | None:
 
     Source: Mathis 1997, sqrt(3/2) MSS / (RTT sqrt(p)), p being events, each of which halves the window once.
     """
-    round_trip = row["handshake_ps"] if near_receiver(row) else row["rtt_mean_ps"]
+    parts = [row["ahead_min_ps"], row["behind_min_ps"]]
+    mean = row["rtt_mean_ps"] or 0.0
+    round_trip = max(mean, sum(part for part in parts if part is not None), row["handshake_ps"] or 0.0)
     if not round_trip or not row["recoveries"]:
         return None
     mss = float(row["payload_bytes"]) / row["segments"]
@@ -237,8 +355,26 @@ def _square_root_bps(row: Row) -> float | None:
     return bound
 
 
-def _recovery_rows(recoveries: pl.DataFrame) -> list[dict[str, Any]]:
-    """The recoveries with most retransmissions, as evidence."""
+def _evidence(trace: Trace, row: Row, causes: _Causes, cause: str) -> list[dict[str, Any]]:
+    """The recoveries that losses of a cause began, those with most retransmissions first."""
+    recoveries = trace["recoveries"].filter(pl.col("flow") == row["flow"]).sort("t_ps")
+    starts = (
+        trace["losses"]
+        .filter(pl.col("flow") == row["flow"])
+        .sort("t_ps")
+        .select("t_ps", "sent_ps", "beside_ps")
+    )
+    first = recoveries.join_asof(
+        starts.rename({"t_ps": "at"}), left_on="t_ps", right_on="at", strategy="forward"
+    )
+    events = causes.rows.sort("t_ps").select(event_ps="t_ps", cause="cause")
+    found = (
+        first.drop_nulls("sent_ps")
+        .with_columns(pl.col("sent_ps").cast(pl.Float64))
+        .sort("sent_ps")
+        .join_asof(events, left_on="sent_ps", right_on="event_ps", strategy="backward")
+        .filter(pl.col("cause") == cause)
+    )
     return [
         {
             "t_s": each["t_ps"] / 1e12,
@@ -246,7 +382,7 @@ def _recovery_rows(recoveries: pl.DataFrame) -> list[dict[str, Any]]:
             "retransmitted": each["retransmitted"],
             "timeouts": each["timeouts"],
             "flight_bytes": each["flight_bytes"],
-            **({} if each["rtt_ps"] is None else {"rtt_before_ms": each["rtt_ps"] / 1e9}),
+            **({} if each["beside_ps"] is None else {"rtt_before_ms": each["beside_ps"] / 1e9}),
         }
-        for each in recoveries.sort("retransmitted", descending=True).head(EVIDENCE).iter_rows(named=True)
+        for each in found.sort("retransmitted", descending=True).head(EVIDENCE).iter_rows(named=True)
     ]

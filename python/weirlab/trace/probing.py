@@ -88,21 +88,28 @@ def _heads(flow: int, streams: pl.DataFrame, line_ps_per_byte: float | None) -> 
         return
     # A full frame at line rate: the floor of all gaps.
     line_ps = line_ps_per_byte * 1538
-    spilt = streams.filter(
-        (pl.col("head_at_line_rate") >= _HEAD) & (pl.col("first_gap_ps") > _HEAD_GAP * line_ps)
-    )
-    share = spilt.height / streams.height
-    if share <= SPILT_SHARE:
+    headed = (pl.col("head_at_line_rate") >= _HEAD) & (pl.col("first_gap_ps") > _HEAD_GAP * line_ps)
+    # Behind packets of the line, a stream that begins with what is left of a gap was late.
+    behind = streams.filter(pl.col("late").is_not_null())
+    spilt = streams.filter(headed | (pl.col("late").fill_null(0) == 1))
+    late = behind.filter(pl.col("late") == 1).height
+    told = behind.height >= _LEAST_STREAMS and late > SPILT_SHARE * behind.height
+    if not told and spilt.filter(headed).height <= SPILT_SHARE * streams.height:
         return
+    many, all_of_them = (late, behind.height) if told else (spilt.height, streams.height)
+    what = (
+        "that follow packets at line rate begin with what is left of a gap"
+        if told
+        else f"begin with at least {_HEAD} of eight packets at line rate, though their first gap is larger"
+    )
+    text = f"{many:,} of {all_of_them:,} streams {what}"
     yield Finding(
         "tail-spill",
         "problem",
         "Streams begin with packets back to back",
-        f"{spilt.height} of {streams.height} streams begin with at least {_HEAD} of eight packets at line "
-        "rate, though their first gap is larger: the tail of the stream before was sent faster than the link "
-        "and spilt into them.",
+        f"{text}: the tail of the stream before was sent faster than the link and spilt into them.",
         flow,
-        {"spilt_ratio": share},
+        {"spilt_ratio": many / all_of_them},
         tuple(
             {"t_s": each["t_ps"] / 1e12, "stream": each["stream"], "at_line_rate": each["head_at_line_rate"]}
             for each in spilt.head(_EVIDENCE).iter_rows(named=True)

@@ -42,21 +42,24 @@ def limits(trace: Trace) -> pl.DataFrame:
 
 def gap_quantiles(trace: Trace) -> pl.DataFrame:
     """Gaps between packets with data, one row per direction: `flow`, `gaps` (how many), `least_ps`,
-    `median_ps`, `p99_ps`, `most_ps`. Bins are 1/32 wide: quantiles are the middles of theirs.
+    `median_ps`, `p99_ps`, `most_ps`. The least and the most are exact; bins are 1/32 wide, and quantiles are
+    the middles of theirs, within the least and the most.
     """
     middle = (pl.col("low_ps") + pl.col("high_ps")) / 2
     reached = pl.col("gaps").cum_sum() / pl.col("gaps").sum()
+    edges = trace["flows"].select("flow", least_ps="gap_min_ps", most_ps="gap_max_ps")
+    quantiles = [pl.col(name).clip("least_ps", "most_ps") for name in _QUANTILES]
     return (
         trace["gaps"]
         .sort("flow", "low_ps")
         .group_by("flow", maintain_order=True)
         .agg(
             pl.col("gaps").sum().alias("count"),
-            least_ps=pl.col("low_ps").first(),
             **{name: middle.filter(reached >= at).first() for name, at in _QUANTILES.items()},
-            most_ps=pl.col("high_ps").last(),
         )
-        .rename({"count": "gaps"})
+        .join(edges, on="flow", how="left", maintain_order="left")
+        .select("flow", "least_ps", *quantiles, "most_ps", gaps="count")
+        .select("flow", "gaps", "least_ps", "median_ps", "p99_ps", "most_ps")
     )
 
 

@@ -1,6 +1,7 @@
 //! Flows of a trace: who spoke with whom, how fast, and what TCP had to do for it. One pass, memory by flow.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::io::Read;
 
 use hashbrown::HashTable;
@@ -10,8 +11,9 @@ use super::connection::{At, Did, Events, Log, TIMEOUT_PS, Tcp};
 use super::detail::Detail;
 use super::fragments::Fragments;
 use super::hash::fold;
+use super::layers::dissect;
 use super::life::Life;
-use super::packet::{Address, Dissected, Packet, Part, Transport, dissect};
+use super::packet::{Address, Dissected, Packet, Part, Transport};
 use super::points::{Choices, Copies, Point, Points};
 use super::segment::Segment;
 use super::series::Series;
@@ -113,6 +115,12 @@ pub(crate) struct Totals {
     pub(crate) ip_packets: u64,
     pub(crate) not_ip: u64,
     pub(crate) unknown_link: u64,
+    /// Frames by their Ethernet type, where that is not looked into.
+    pub(crate) unknown: BTreeMap<u16, u64>,
+    /// Packets that came in tunnels.
+    pub(crate) tunnelled: u64,
+    /// Packets whose TCP or UDP header was cut off.
+    pub(crate) headless: u64,
     pub(crate) short: u64,
     pub(crate) malformed: u64,
     pub(crate) fragments: u64,
@@ -255,11 +263,17 @@ impl Analysis {
         match dissect(record) {
             Dissected::Ip(packet) => {
                 totals.ip_packets += 1;
+                totals.tunnelled += u64::from(packet.tunnel != 0);
+                totals.headless += u64::from(packet.is_headless());
                 self.on_packet(now, record.frame_bytes, &packet, Point::of(record, &packet));
             }
             Dissected::NotIp => {
                 totals.not_ip += 1;
                 totals.unknown_link += u64::from(matches!(record.link, Link::Other(_)));
+            }
+            Dissected::Unknown(kind) => {
+                totals.not_ip += 1;
+                *totals.unknown.entry(kind).or_default() += 1;
             }
             Dissected::Short => totals.short += 1,
             Dissected::Malformed => totals.malformed += 1,
@@ -321,6 +335,8 @@ impl Analysis {
             Transport::Tcp(ref segment) => {
                 let tcp = connection.tcp.get_or_insert_default();
                 let counts = &mut connection.sides[from].counts;
+                counts.cut += u64::from(segment.cut);
+                counts.headless += u64::from(packet.is_headless());
                 counts.syn += u64::from(segment.has(super::Segment::SYN));
                 counts.fin += u64::from(segment.has(super::Segment::FIN));
                 counts.rst += u64::from(segment.has(super::Segment::RST));
@@ -431,6 +447,7 @@ impl Analysis {
         }
         self.log.series.rows.sort_by_key(|row| (row.flow, row.interval));
         self.log.events.recoveries.sort_by_key(|event| (event.flow, event.start_ps));
+        self.log.events.losses.sort_by_key(|loss| (loss.flow, loss.again_ps));
         self.log.events.stalls.sort_by_key(|event| (event.flow, event.start_ps));
     }
 }

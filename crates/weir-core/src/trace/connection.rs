@@ -1,5 +1,7 @@
 //! A TCP connection: handshake, round trips, recoveries, stalls, and what limits its senders.
 
+use super::losses::{Loss, Missed};
+use super::rtt::{Echo, Stamped};
 use super::segment::Segment;
 use super::series::Series;
 use super::side::{Data, Kind, Sender, Side};
@@ -8,6 +10,11 @@ use super::side::{Data, Kind, Sender, Side};
 pub(crate) const TIMEOUT_PS: u64 = 190_000_000_000;
 /// Silences below this are not called stalls, ps: timers and schedulers of hosts are no better.
 const STALL_PS: u64 = 10_000_000_000;
+/// Longest time for which acknowledgments are kept back in common systems, ps (RFC 5681 allows 500 ms).
+const KEPT_BACK_PS: u64 = 200_000_000_000;
+/// The share of a silence by which the clock of a sender must have gone on less than that of the capture: what comes then was
+/// sent before the silence.
+const STOOD: f64 = 0.5;
 /// Most rows of events that are kept for a whole trace.
 pub(crate) const MOST_EVENTS: usize = 1 << 18;
 
@@ -40,8 +47,11 @@ pub(crate) struct Stall {
     pub(crate) cause: u32,
 }
 
-/// What ended a stall, or was the state in it.
-pub(crate) const CAUSES: [&str; 4] = ["timeout", "zero-window", "late-ack", "late-data"];
+/// The place of `held-up` in [`CAUSES`].
+const HELD_UP: u32 = 4;
+
+/// What ended a stall, or was the state in it; `held-up`: data that had been sent before came after it.
+pub(crate) const CAUSES: [&str; 5] = ["timeout", "zero-window", "late-ack", "late-data", "held-up"];
 
 /// A moment of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +76,7 @@ pub(crate) struct Log {
 pub(crate) struct Events {
     pub(crate) recoveries: Vec<Recovery>,
     pub(crate) stalls: Vec<Stall>,
+    pub(crate) losses: Vec<Loss>,
     /// Events that did not fit.
     pub(crate) left_out: u64,
 }
@@ -73,6 +84,16 @@ pub(crate) struct Events {
 impl Events {
     fn recovery(&mut self, recovery: Recovery) {
         if self.recoveries.len() < MOST_EVENTS { self.recoveries.push(recovery) } else { self.left_out += 1 }
+    }
+
+    /// Its row; `None` where there is no room.
+    fn loss(&mut self, loss: Loss) -> Option<u32> {
+        if self.losses.len() >= MOST_EVENTS {
+            self.left_out += 1;
+            return None;
+        }
+        self.losses.push(loss);
+        Some(self.losses.len() as u32 - 1)
     }
 
     fn stall(&mut self, stall: Stall) {
@@ -97,6 +118,8 @@ pub(crate) struct Tcp {
     syn_ack_ps: Option<u64>,
     /// From SYN to the acknowledgment of its answer: a whole round trip wherever the capture was made.
     pub(crate) handshake_ps: Option<u64>,
+    /// From SYN to its answer: the part of it between the point and the server.
+    pub(crate) handshake_there_ps: Option<u64>,
     /// The side that sent the SYN.
     pub(crate) client: Option<usize>,
     /// Of the SYN of each side, if it was seen; none where it did not offer to scale windows.
@@ -138,6 +161,7 @@ impl Tcp {
         let round_trip = self.round_trip_ps(sides);
         let silence = Silence { length_ps: now.saturating_sub(self.last_ps), round_trip };
         let before = [outstanding(&sides[0]), outstanding(&sides[1])];
+        let held_ps = if segment.length() > 0 { held_up(&sides[from], silence.length_ps, segment, now) } else { 0 };
         let mut did = Did::default();
         let mut data = None;
         if segment.length() > 0 {
@@ -145,15 +169,19 @@ impl Tcp {
             let base = sender(&mut sides[from].tcp, segment.seq).base;
             did.data = Some((found.kind, found.start.saturating_sub(base)));
             data = Some(found);
-        } else if sides[from].tcp.is_none() {
-            sides[from].tcp = Some(Box::new(Sender::new(segment.seq)));
+        } else {
+            let sender = sender(&mut sides[from].tcp, segment.seq);
+            if let Some((value, _)) = segment.timestamps {
+                sender.stamp(value, now);
+            }
         }
-        self.look_at_silence(at, data.map(|data| data.kind), silence, before, sides, &mut log.events);
+        self.look_at_silence(at, data.map(|data| data.kind), silence, held_ps, before, sides, &mut log.events);
         if let Some(data) = data.filter(|data| data.kind == Kind::Retransmitted) {
-            self.recover(at, data, silence, &mut sides[from]);
+            self.recover(at, data, silence, &mut sides[from], &mut log.events);
         }
         if segment.has(Segment::ACK) && !segment.has(Segment::RST) {
-            did.ack = Some(self.take_ack(at, segment, sides, log));
+            let jumped = data.is_some_and(|data| data.jumped);
+            did.ack = Some(self.take_ack(at, segment, jumped, sides, log));
         }
         self.windows[from] = Some(segment.window);
         self.last_ps = now;
@@ -178,6 +206,7 @@ impl Tcp {
         if segment.has(Segment::ACK) {
             self.client = Some(1 - from);
             self.syn_ack_ps = Some(now);
+            self.handshake_there_ps = self.syn_ps.map(|syn| now.saturating_sub(syn));
         } else {
             self.client = Some(from);
             self.syn_ps = Some(now); // of the last one, when it was sent again
@@ -207,10 +236,17 @@ impl Tcp {
             let Some(sender) = &side.tcp else { continue };
             let Some(window) = sender.window else { continue };
             let counts = &mut side.counts;
+            let narrow = window <= sender.window_top / 2;
+            if narrow {
+                counts.narrow_ps = counts.narrow_ps.saturating_add(passed);
+            }
             if window == 0 {
                 counts.zero_window_ps = counts.zero_window_ps.saturating_add(passed);
             } else if sender.outstanding() > 0 && sender.outstanding() + u64::from(sender.mss) > window {
                 counts.window_limited_ps = counts.window_limited_ps.saturating_add(passed);
+                if narrow {
+                    counts.narrow_limited_ps = counts.narrow_limited_ps.saturating_add(passed);
+                }
             }
         }
     }
@@ -263,6 +299,12 @@ impl Tcp {
         let row = side.open.at(flows[from], now, series);
         let handshake = u64::from(segment.length() - segment.payload);
         let new_bytes = data.new_bytes.saturating_sub(handshake);
+        if let Some(round_trip) = round_trip.filter(|_| new_bytes > 0) {
+            // What waits in queues makes rounds longer; an idle application does not.
+            let behind = sender.behind.last_ps.unwrap_or(0).min(round_trip.saturating_mul(4));
+            let length = round_trip.max(sender.smoothed.mean_ps().unwrap_or(0)).max(behind);
+            sender.rounds.sent(now, new_bytes, length);
+        }
         counts.new_bytes += new_bytes;
         row.new_bytes += new_bytes;
         counts.flight_max = counts.flight_max.max(outstanding);
@@ -298,16 +340,24 @@ impl Tcp {
         &mut self,
         At { now, from, flows }: At,
         segment: &Segment,
+        jumped: bool,
         sides: &mut [Side; 2],
         Log { series, events }: &mut Log,
     ) -> (u64, Option<u64>) {
         let other = 1 - from;
+        let mut behind_ps = None;
         let window = self.window(from, segment);
         let changed = self.windows[from] != Some(segment.window);
         let data_side = &mut sides[other];
         let sender = sender(&mut data_side.tcp, segment.ack);
         let acked = sender.on_ack(now, segment, changed, &mut data_side.counts);
         sender.window = window;
+        if let Some(window) = window.filter(|_| !segment.has(Segment::SYN)) {
+            sender.window_top = sender.window_top.max(window);
+        }
+        for row in sender.spurious_rows.drain(..) {
+            events.losses[row as usize].spurious = true;
+        }
         let row = data_side.open.at(flows[other], now, series);
         row.acked_bytes += acked.bytes;
         // The window of a SYN says nothing of those that follow.
@@ -317,8 +367,10 @@ impl Tcp {
         if let Some(rtt) = acked.rtt_ps {
             row.rtt(rtt);
         }
-        if let Some(echo) = acked.echo_ps {
-            sender.echo.take(echo);
+        match acked.echo {
+            Some(Echo { of: Stamped::Data, ps }) => sender.echo.take(ps),
+            Some(Echo { of: Stamped::Acknowledgment, ps }) if segment.payload > 0 => behind_ps = Some(ps),
+            _ => {}
         }
         let told = (
             acked.place.saturating_sub(sender.base),
@@ -332,6 +384,10 @@ impl Tcp {
                 events.recovery(Recovery { ended: true, ..*recovery });
                 self.recovering[other] = None;
             }
+        }
+        if let (Some(behind_ps), Some(sender)) = (behind_ps, &mut sides[from].tcp) {
+            sender.let_go(now, segment.timestamps.map(|(value, _)| value), behind_ps, jumped);
+            sides[from].open.at(flows[from], now, series).behind(behind_ps);
         }
         let acks = &mut sides[from].counts;
         acks.acks += u64::from(segment.length() == 0);
@@ -348,8 +404,21 @@ impl Tcp {
     /// that is not acknowledged, if the sender had been silent for as long as a timeout takes; or if it went on meanwhile,
     /// as duplicate acknowledgments let it, but nothing new was acknowledged, and the segment had been sent again two round
     /// trips before, or no acknowledgment came that could have asked for it.
-    fn recover(&mut self, At { now, from, flows }: At, data: Data, silence: Silence, side: &mut Side) {
-        let Some(sender) = &side.tcp else { return };
+    fn recover(
+        &mut self,
+        At { now, from, flows }: At,
+        data: Data,
+        silence: Silence,
+        side: &mut Side,
+        events: &mut Events,
+    ) {
+        let Some(sender) = &mut side.tcp else { return };
+        if let Some(Missed { sent_ps, before, beside_ps }) = data.missed {
+            let loss = Loss { flow: flows[from], again_ps: now, sent_ps, before, beside_ps, spurious: false };
+            if let Some(row) = events.loss(loss) {
+                sender.told_in(data.start, row);
+            }
+        }
         let quiet = side.last_data_ps.map_or(0, |last| now.saturating_sub(last));
         let round_trip = silence.round_trip.unwrap_or(0);
         let smoothed = sender.smoothed.mean_ps().unwrap_or(0).max(round_trip);
@@ -382,11 +451,13 @@ impl Tcp {
 
     /// Nothing of the connection was seen for longer than its round trips explain, though data was outstanding.
     /// Source: Zhou 2015, section 3: min(2 SRTT, RTO).
+    #[allow(clippy::too_many_arguments)] // parts of one connection that are borrowed apart
     fn look_at_silence(
         &self,
-        At { from, flows, .. }: At,
+        At { now, from, flows }: At,
         kind: Option<Kind>,
         silence: Silence,
+        held_ps: u64,
         before: [u64; 2],
         sides: &[Side; 2],
         events: &mut Events,
@@ -396,8 +467,19 @@ impl Tcp {
         }
         // Where only one direction was captured, all its data is outstanding.
         let waits = |side: &usize| before[*side] > 0 && sides[1 - side].counts.packets > 0;
-        let Some(side) = [from, 1 - from].into_iter().find(waits) else { return };
+        let Some(side) = [from, 1 - from].into_iter().find(waits) else {
+            if held_ps >= STALL_PS {
+                let start_ps = now.saturating_sub(held_ps);
+                events.stall(Stall { flow: flows[from], start_ps, length_ps: held_ps, cause: HELD_UP });
+            }
+            return;
+        };
         let Some(sender) = &sides[side].tcp else { return };
+        // A receiver may keep the acknowledgment of less than two segments back. Source: RFC 5681, section 4.2
+        let kept_back = before[side] < 2 * u64::from(sender.mss) && kind.is_none() && side != from;
+        if kept_back && silence.length_ps <= KEPT_BACK_PS.saturating_add(silence.round_trip.unwrap_or(0)) {
+            return;
+        }
         let rtt = silence.round_trip.unwrap_or(0).max(sender.smoothed.mean_ps().unwrap_or(0));
         let timeout = sender.smoothed.timeout_ps(TIMEOUT_PS).unwrap_or(TIMEOUT_PS);
         // Before any round trip is known, only a timeout is longer than the network can take.
@@ -423,6 +505,16 @@ impl Tcp {
             }
         }
     }
+}
+
+/// For how much of a silence its data was under way, after the clock of its sender; 0 where that is not known, or where the
+/// sender was silent itself.
+fn held_up(side: &Side, length_ps: u64, segment: &Segment, now: u64) -> u64 {
+    if length_ps < STALL_PS {
+        return 0;
+    }
+    let (Some(sender), Some((value, _))) = (&side.tcp, segment.timestamps) else { return 0 };
+    sender.stood_ps(value, now, length_ps).filter(|&stood| stood as f64 >= STOOD * length_ps as f64).unwrap_or(0)
 }
 
 /// How long nothing of a connection was seen.

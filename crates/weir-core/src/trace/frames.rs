@@ -6,6 +6,7 @@
 //! RFC 791, RFC 768, RFC 9293, RFC 1071, IEEE 802.3.
 
 use super::segment::Segment;
+use crate::tcp::ByteCounts;
 use crate::units::Bytes;
 
 /// The frame check sequence, which a size counts and captures leave out.
@@ -154,7 +155,7 @@ impl Sketch<'_> {
         out.extend(to.to_be_bytes());
         out.extend(segment.seq.to_be_bytes());
         out.extend(segment.ack.to_be_bytes());
-        out.extend([(header as u8 / 4) << 4, segment.flags]);
+        out.extend([(header as u8 / 4) << 4 | u8::from(segment.ae), segment.flags]);
         out.extend(segment.window.to_be_bytes());
         out.extend([0; 4]);
         out.extend(&options);
@@ -184,6 +185,9 @@ fn options(segment: &Segment) -> Vec<u8> {
     if let Some(shift) = segment.window_shift {
         out.extend([1, 3, 3, shift]);
     }
+    if let Some(counts) = segment.byte_counts {
+        accurate_ecn(&counts, &mut out);
+    }
     let room = (40 - out.len()).saturating_sub(4) / 8;
     let blocks = &segment.blocks()[..segment.blocks().len().min(room)];
     if !blocks.is_empty() {
@@ -191,6 +195,16 @@ fn options(segment: &Segment) -> Vec<u8> {
         out.extend(blocks.iter().flat_map(|(left, right)| [left.to_be_bytes(), right.to_be_bytes()].concat()));
     }
     out
+}
+
+/// The AccECN option: the counter of the codepoint in use, and that of marks. Source: RFC 9768, 3.2.3.
+fn accurate_ecn(counts: &ByteCounts, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend([if counts.is_l4s() { 174 } else { 172 }, if counts.ce().is_some() { 8 } else { 5 }]);
+    for count in [Some(counts.ect()), counts.ce()].into_iter().flatten() {
+        out.extend(&(count as u32).to_be_bytes()[1..]);
+    }
+    out.resize(start + (out.len() - start).next_multiple_of(4), 1);
 }
 
 fn mac(node: u32) -> [u8; 6] {

@@ -10,6 +10,8 @@ pub(crate) struct Hole {
     pub(crate) end: u64,
     /// When it was jumped over, ps.
     pub(crate) since: u64,
+    /// The last time from an acknowledgment to the data that it let go, before the jump.
+    pub(crate) behind_ps: Option<u64>,
 }
 
 /// Holes in the order of their places, none of them empty.
@@ -25,14 +27,21 @@ impl Holes {
         self.0.push(hole);
     }
 
-    /// Bytes from `start` to `end` are seen: how many of them were missing, and since when.
-    pub(crate) fn fill(&mut self, start: u64, end: u64) -> (u64, Option<u64>) {
+    /// What waited behind what jumped over the last one, too: the more of both neighbours counts.
+    pub(crate) fn told_last(&mut self, behind_ps: u64) {
+        if let Some(last) = self.0.last_mut() {
+            last.behind_ps = last.behind_ps.max(Some(behind_ps));
+        }
+    }
+
+    /// Bytes from `start` to `end` are seen: how many of them were missing, and the first of the holes that they fill.
+    pub(crate) fn fill(&mut self, start: u64, end: u64) -> (u64, Option<Hole>) {
         let first = self.0.partition_point(|hole| hole.end <= start);
-        let (mut filled, mut since, mut place) = (0, None, first);
+        let (mut filled, mut found, mut place) = (0, None, first);
         while let Some(&hole) = self.0.get(place).filter(|hole| hole.start < end) {
             let (low, high) = (hole.start.max(start), hole.end.min(end));
             filled += high - low;
-            since = since.or(Some(hole.since));
+            found = found.or(Some(hole));
             match (hole.start < low, high < hole.end) {
                 (false, false) => {
                     self.0.remove(place);
@@ -52,7 +61,7 @@ impl Holes {
                 }
             }
         }
-        (filled, since)
+        (filled, found)
     }
 
     /// Bytes below `place` are acknowledged: how many of them were never seen.
@@ -70,25 +79,30 @@ mod tests {
 
     fn holes() -> Holes {
         let mut holes = Holes::default();
-        holes.jump(Hole { start: 10, end: 20, since: 1 });
-        holes.jump(Hole { start: 30, end: 40, since: 2 });
+        holes.jump(Hole { start: 10, end: 20, since: 1, behind_ps: None });
+        holes.jump(Hole { start: 30, end: 40, since: 2, behind_ps: None });
         holes
+    }
+
+    fn filled(holes: &mut Holes, start: u64, end: u64) -> (u64, Option<u64>) {
+        let (filled, hole) = holes.fill(start, end);
+        (filled, hole.map(|hole| hole.since))
     }
 
     #[test]
     fn filling_a_part_leaves_the_rest_missing() {
         let mut holes = holes();
-        assert_eq!(holes.fill(12, 15), (3, Some(1)));
-        assert_eq!(holes.fill(0, 100), (7 + 10, Some(1)));
+        assert_eq!(filled(&mut holes, 12, 15), (3, Some(1)));
+        assert_eq!(filled(&mut holes, 0, 100), (7 + 10, Some(1)));
         assert_eq!(holes.close_below(100), 0);
     }
 
     #[test]
     fn what_was_seen_fills_nothing() {
         let mut holes = holes();
-        assert_eq!(holes.fill(20, 30), (0, None));
-        assert_eq!(holes.fill(0, 10), (0, None));
+        assert_eq!(filled(&mut holes, 20, 30), (0, None));
+        assert_eq!(filled(&mut holes, 0, 10), (0, None));
         assert_eq!(holes.close_below(35), 15);
-        assert_eq!(holes.fill(0, 100), (5, Some(2)));
+        assert_eq!(filled(&mut holes, 0, 100), (5, Some(2)));
     }
 }

@@ -6,8 +6,8 @@
 //! 3. [`Analysis`]: connections and their two directions; its results leave as tables.
 //! 4. [`Writer`]: pcapng out; [`frames`]: headers for simulated frames.
 //!
-//! Limits: tunnels (GRE, VXLAN, MPLS, PPPoE) are not looked into; checksums are not verified, as hosts leave them to
-//! their cards. Formats and headers are read by this module and not by a library, since traces of long runs keep 64 or
+//! Limits: encrypted tunnels and those that `layers` does not name are not looked into, and counted; checksums are not
+//! verified, as hosts leave them to their cards. Formats and headers are read by this module and not by a library, since traces of long runs keep 64 or
 //! 96 bytes of a frame: parsers of packets refuse a TCP header whose options are cut off, and the sequence number
 //! counts; and since the place of a damage, in a stream of any length, is told to the byte in all three formats.
 
@@ -15,15 +15,20 @@ mod analysis;
 mod capture;
 mod compression;
 mod connection;
+mod counts;
 mod detail;
 mod erf;
 mod fragments;
 pub mod frames;
 mod hash;
 mod holes;
+mod ids;
 mod joined;
+mod layers;
 mod life;
+mod losses;
 mod p_streams;
+mod pace;
 pub mod packet;
 mod pcap;
 mod pcapng;
@@ -34,12 +39,14 @@ mod segment;
 mod series;
 mod side;
 mod tables;
+mod waits;
 mod window;
 mod writer;
 
 pub use analysis::{Analysis, Options, Told};
 pub use capture::{Capture, Ending, Format, Interface, Link, Record, Stamp, TraceError};
-pub use packet::{Address, Dissected, Packet, Part, Transport, dissect};
+pub use layers::dissect;
+pub use packet::{Address, Dissected, Packet, Part, Transport};
 pub use points::Choices;
 pub use segment::Segment;
 pub use tables::StreamOptions;

@@ -37,6 +37,10 @@ const LINE: f64 = 1.1;
 const LINE_QUANTILE: f64 = 0.05;
 /// Packets at the head of a stream that are looked at.
 const HEAD: usize = 8;
+/// Packets of the line in a row behind which a stream may begin late, and by how much its first gap of its own is shorter
+/// then than the ramp has it.
+const RUN: usize = 3;
+const CUT: f64 = 0.97;
 
 /// The shape of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +78,21 @@ pub(crate) struct Stream {
     pub(crate) fitting: f64,
     /// Of the first eight gaps, those of the line.
     pub(crate) head_at_line_rate: u32,
+    /// Whether it begins late, behind packets of the line: see [`Lateness`].
+    pub(crate) lateness: Lateness,
+}
+
+/// How a stream begins that follows packets at line rate. A sender that asks for more than the line carries is late at the end
+/// of a stream, and catches up at line rate in the next; the gap in which it has caught up is what was left of it, so that
+/// it is shorter than the ramp that follows. One that asks for no more has its first gap whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lateness {
+    /// Not behind packets of the line, or no ramp.
+    Unknown,
+    /// With a whole gap.
+    OnTime,
+    /// With what was left of a gap.
+    Late,
 }
 
 /// Streams of one direction.
@@ -113,7 +132,9 @@ pub(crate) fn find(rows: &[DataRow], options: StreamOptions) -> Streams {
         let at_line =
             |place: usize| gaps[place] as f64 <= LINE * (u64::from(rows[place].frame_bytes) + FRAMING) as f64 * line;
         let end = next_start(&returns, start, packets, at_line).min(gaps.len());
-        streams.push(stream(&rows[start..=end], &gaps[start..end], line));
+        let mut found = stream(&rows[start..=end], &gaps[start..end], line);
+        found.lateness = lateness(&gaps, start, &found, at_line);
+        streams.push(found);
         start = end;
     }
     if options.packets.is_none() && !probes(&streams) {
@@ -136,7 +157,9 @@ fn returns(gaps: &[u64]) -> Vec<usize> {
         let before = median4(&gaps[place - SIDE..place]);
         let after = median4(&gaps[place..place + SIDE]);
         let ratio = after / before.max(1.0);
-        if ratio < RETURN || (gaps[place] as f64) < RETURN * gaps[place - 1] as f64 {
+        // What is left of a gap may stand between.
+        let least = gaps[place - 1].min(gaps[place - 2]);
+        if ratio < RETURN || (gaps[place] as f64) < RETURN * least as f64 {
             continue;
         }
         match found.last_mut() {
@@ -227,7 +250,33 @@ fn stream(rows: &[DataRow], gaps: &[u64], line_ps_per_byte: f64) -> Stream {
         max_gap_ps: max,
         fitting,
         head_at_line_rate: (0..gaps.len().min(HEAD)).filter(|&place| at_line(place)).count() as u32,
+        lateness: Lateness::Unknown,
     }
+}
+
+/// How the stream at `start` begins, whose own gaps may begin up to three before it, or within its head.
+fn lateness(gaps: &[u64], start: usize, stream: &Stream, at_line: impl Fn(usize) -> bool) -> Lateness {
+    let packets = f64::from(stream.packets);
+    let falls = stream.first_gap_ps >= FALL * stream.last_gap_ps;
+    if matches!(stream.kind, Shape::Train | Shape::Recovery) || !falls || stream.packets < SHORTEST as u32 {
+        return Lateness::Unknown;
+    }
+    let slope = libm::log(stream.first_gap_ps / stream.last_gap_ps) / (packets - 1.0);
+    let ramp = |place: usize| stream.first_gap_ps * libm::exp(-slope * (place as f64 - start as f64));
+    let mut first = start;
+    while first < start + HEAD && first + 1 < gaps.len() && at_line(first) {
+        first += 1;
+    }
+    while first > 0 && first + RUN > start && !at_line(first - 1) {
+        first -= 1;
+    }
+    let run = (0..first).rev().take_while(|&place| at_line(place)).take(RUN).count();
+    // A ramp that is hardly above the line shows no difference.
+    if run < RUN || first + 1 >= gaps.len() || at_line(first) || ramp(first) < FALL * gaps[first - 1] as f64 {
+        return Lateness::Unknown;
+    }
+    let short = |place: usize| (gaps[place] as f64) < CUT * ramp(place);
+    if short(first) && !short(first + 1) { Lateness::Late } else { Lateness::OnTime }
 }
 
 /// Gaps that change by the same ratio from packet to packet, fitted to those above the gaps of the line by the
@@ -349,6 +398,34 @@ mod tests {
         let found = find(&rows(&gaps), GIGABIT);
         let heads: Vec<u32> = found.streams.iter().map(|stream| stream.head_at_line_rate).collect();
         assert_eq!(heads.iter().filter(|&&head| head == 5).count(), 10, "{heads:?}");
+    }
+
+    /// Streams that ask for more than the line carries: packets that are due wait for it, and the next stream begins late.
+    fn overdriven(mean_ns: f64, streams: usize) -> Vec<u64> {
+        let (mut due, mut free, mut before, mut gaps) = (0.0, 0.0, 0.0, vec![]);
+        let shares: Vec<f64> = (0..80).map(|place| libm::pow(3.0, -f64::from(place) / 79.0)).collect();
+        let sum: f64 = shares.iter().sum();
+        for share in std::iter::repeat_n(&shares, streams).flatten() {
+            let leaves = if due > free { due } else { free };
+            gaps.push((leaves - before) as u64);
+            (before, free) = (leaves, leaves + 12_304.0);
+            due += share / sum * 80.0 * mean_ns;
+        }
+        gaps.split_off(1)
+    }
+
+    #[test]
+    fn streams_whose_tails_asked_for_too_much_begin_with_what_is_left_of_a_gap() {
+        let late = |gaps: &[u64]| {
+            let found = find(&rows(gaps), GIGABIT).streams;
+            let of = |wanted| found.iter().filter(|stream| stream.lateness == wanted).count();
+            (of(Lateness::Late), of(Lateness::OnTime))
+        };
+        let (spilt, whole) = late(&overdriven(15_000.0, 60));
+        assert!(spilt >= 30 && whole <= 6, "{spilt} {whole}");
+        // The same ramps, clipped at the rate of the line.
+        let clipped: Vec<u64> = (0..60).flat_map(|_| ramp(20_000.0)).collect();
+        assert_eq!(late(&clipped).0, 0);
     }
 
     #[test]

@@ -1,14 +1,13 @@
 //! What a frame is: addresses, ports, and what TCP says, as far as the frame was kept.
 //!
 //! Lengths come from the headers and not from what was kept, so that snapped frames count whole. Source: RFC 791,
-//! RFC 8200, RFC 9293, RFC 768, IEEE 802.1Q, IEEE 802.3.
+//! RFC 8200, RFC 9293, RFC 768. What stands before the IP header is the business of [`super::layers`].
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::capture::{Link, Record};
-use super::erf;
 use super::hash::fold;
+use super::layers::{Around, Rest, carried};
 use super::segment::Segment;
 use super::window::{Order, u16_at, u32_at};
 
@@ -97,12 +96,27 @@ pub struct Packet {
     pub hops: u8,
     /// Numbers of the VLANs of its frame, 12 bits each, the innermost in the lowest; 0 is none.
     pub vlans: u32,
+    /// The innermost tunnel that it came in: its kind and its number; 0 is none.
+    pub tunnel: u32,
     /// Bytes of the IP packet.
     pub ip_bytes: u32,
     /// Which part of a datagram it is.
     pub part: Part,
     /// What it carries.
     pub transport: Transport,
+}
+
+impl Packet {
+    /// Whether the header of its transport was cut off, before the flags of TCP, without which numbers tell nothing.
+    pub(crate) fn is_headless(&self) -> bool {
+        match &self.transport {
+            Transport::Tcp(segment) => segment.cut && segment.flags == 0,
+            Transport::Udp { .. } => false,
+            Transport::Other => {
+                matches!(self.protocol, TCP | UDP) && !matches!(self.part, Part::Fragment { offset: 1.., .. })
+            }
+        }
+    }
 }
 
 /// What could be made of a frame.
@@ -112,87 +126,36 @@ pub enum Dissected {
     Ip(Packet),
     /// Something else: ARP, spanning tree ...
     NotIp,
+    /// Of this Ethernet type, which is not looked into.
+    Unknown(u16),
     /// Too little was kept to find addresses.
     Short,
     /// A header contradicts itself.
     Malformed,
 }
 
-const ETHERNET: usize = 14;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 /// Extension headers that are looked past: more of them are an attack and no packet.
 const MOST_EXTENSIONS: usize = 8;
 
-/// Find out what `record` is.
-pub fn dissect(record: &Record<'_>) -> Dissected {
-    by_link(record.link, record.bytes, record.frame_bytes, 0)
-}
-
-fn by_link(link: Link, bytes: &[u8], frame_bytes: u32, depth: u8) -> Dissected {
-    let ethertype = |place: usize| u16_at(bytes, place, Order::Big);
-    let (kind, place) = match link {
-        Link::Ethernet if bytes.len() < ETHERNET => return Dissected::Short,
-        Link::Ethernet => (ethertype(12), ETHERNET),
-        Link::Cooked if bytes.len() < 16 => return Dissected::Short,
-        Link::Cooked => (ethertype(14), 16),
-        Link::Cooked2 if bytes.len() < 20 => return Dissected::Short,
-        Link::Cooked2 => (ethertype(0), 20),
-        Link::Hdlc if bytes.len() < 4 => return Dissected::Short,
-        Link::Hdlc => match ethertype(2) {
-            0x0021 => (0x0800, 4),
-            0x0057 => (0x86dd, 4),
-            kind => (kind, 4),
-        },
-        Link::Loopback => return internet(bytes, 4, frame_bytes, 0),
-        Link::Raw => return internet(bytes, 0, frame_bytes, 0),
-        Link::Erf if depth == 0 => {
-            let Some(head) = erf::inner(bytes) else { return Dissected::Malformed };
-            return match bytes.get(head.skip..) {
-                Some(frame) => by_link(head.link(), frame, head.frame_bytes(), 1),
-                None => Dissected::Short,
-            };
-        }
-        Link::Erf | Link::Other(_) => return Dissected::NotIp,
-    };
-    by_ethertype(bytes, kind, place, frame_bytes)
-}
-
-/// Look past VLAN tags, and past LLC with SNAP.
-fn by_ethertype(bytes: &[u8], mut kind: u16, mut place: usize, frame_bytes: u32) -> Dissected {
-    let mut vlans = 0;
-    loop {
-        match kind {
-            0x0800 | 0x86dd => return internet(bytes, place, frame_bytes, vlans),
-            0x8100 | 0x88a8 | 0x9100 | 0x9200 => {
-                if bytes.len() < place + 4 {
-                    return Dissected::Short;
-                }
-                vlans = vlans << 12 | u32::from(u16_at(bytes, place, Order::Big) & 0xfff);
-                kind = u16_at(bytes, place + 2, Order::Big);
-                place += 4;
-            }
-            ..0x0600 if bytes.get(place..).is_some_and(|rest| rest.starts_with(&[0xaa, 0xaa, 3, 0, 0, 0])) => {
-                kind = u16_at(bytes, place + 6, Order::Big).max(0x0600);
-                place += 8;
-            }
-            _ => return Dissected::NotIp,
-        }
-    }
-}
-
-fn internet(bytes: &[u8], place: usize, frame_bytes: u32, vlans: u32) -> Dissected {
-    let room = (frame_bytes as usize).saturating_sub(place);
-    let Some(bytes) = bytes.get(place..) else { return Dissected::Short };
-    match bytes.first().map(|byte| byte >> 4) {
-        Some(4) => version_4(bytes, room, vlans),
-        Some(6) => version_6(bytes, room, vlans),
+/// The IP packet that begins here, or the one that it carries.
+pub(crate) fn internet(rest: Rest<'_>, around: Around) -> Dissected {
+    match rest.kept.first().map(|byte| byte >> 4) {
+        Some(4) => version_4(rest, around),
+        Some(6) => version_6(rest, around),
         Some(_) => Dissected::NotIp,
         None => Dissected::Short,
     }
 }
 
-fn version_4(bytes: &[u8], room: usize, vlans: u32) -> Dissected {
+/// What notes congestion on a packet, or on one that carries it. Source: RFC 6040, section 4.2.
+fn noted(own: u8, around: Around) -> u8 {
+    if around.marked && own != 0 { 3 } else { own }
+}
+
+fn version_4(rest: Rest<'_>, around: Around) -> Dissected {
+    let Rest { kept: bytes, bytes: room } = rest;
     if bytes.len() < 20 {
         return Dissected::Short;
     }
@@ -216,6 +179,12 @@ fn version_4(bytes: &[u8], room: usize, vlans: u32) -> Dissected {
     };
     let protocol = bytes[9];
     let kept = bytes.get(header..).unwrap_or(&[]);
+    let ecn = bytes[1] & 3;
+    if offset == 0
+        && let Some(found) = carried(protocol, Rest { kept, bytes: inside as usize }, around, ecn == 3)
+    {
+        return found;
+    }
     let transport = if offset == 0 { transport(protocol, kept, inside) } else { Some(Transport::Other) };
     let Some(transport) = transport else { return Dissected::Malformed };
     Dissected::Ip(Packet {
@@ -223,16 +192,18 @@ fn version_4(bytes: &[u8], room: usize, vlans: u32) -> Dissected {
         to: Address::v4(&bytes[16..]),
         protocol,
         id: Some(id).filter(|&id| id != 0),
-        ecn: bytes[1] & 3,
+        ecn: noted(ecn, around),
         hops: bytes[8],
-        vlans,
+        vlans: around.vlans,
+        tunnel: around.tunnel,
         ip_bytes: total as u32,
         part,
         transport,
     })
 }
 
-fn version_6(bytes: &[u8], room: usize, vlans: u32) -> Dissected {
+fn version_6(rest: Rest<'_>, around: Around) -> Dissected {
+    let Rest { kept: bytes, bytes: room } = rest;
     if bytes.len() < 40 {
         return Dissected::Short;
     }
@@ -270,6 +241,10 @@ fn version_6(bytes: &[u8], room: usize, vlans: u32) -> Dissected {
     let first = !matches!(part, Part::Fragment { offset: 1.., .. });
     let kept = bytes.get(place..).unwrap_or(&[]);
     let inside_of_it = (inside + 40 - place) as u32;
+    let ecn = bytes[1] >> 4 & 3;
+    if first && let Some(found) = carried(next, Rest { kept, bytes: inside_of_it as usize }, around, ecn == 3) {
+        return found;
+    }
     let transport = if first { transport(next, kept, inside_of_it) } else { Some(Transport::Other) };
     let Some(transport) = transport else { return Dissected::Malformed };
     Dissected::Ip(Packet {
@@ -277,9 +252,10 @@ fn version_6(bytes: &[u8], room: usize, vlans: u32) -> Dissected {
         to: Address::v6(&bytes[24..]),
         protocol: next,
         id: None,
-        ecn: bytes[1] >> 4 & 3,
+        ecn: noted(ecn, around),
         hops: bytes[7],
-        vlans,
+        vlans: around.vlans,
+        tunnel: around.tunnel,
         ip_bytes: (inside + 40) as u32,
         part,
         transport,

@@ -35,6 +35,8 @@ pub(crate) struct Point {
     pub(crate) inner: u32,
     /// Numbers of VLANs: a router with one leg has a packet twice on it.
     pub(crate) vlans: u32,
+    /// The innermost tunnel: where it ends, the same packets go on without it.
+    pub(crate) tunnel: u32,
     /// Routers that packets may still pass: where captures were merged into one interface, these tell them apart.
     pub(crate) hops: u8,
 }
@@ -48,12 +50,13 @@ impl Point {
             Link::Cooked if record.bytes.len() >= 2 => WAY | u32::from(u16_at(record.bytes, 0, Order::Big) == 4),
             _ => 0,
         };
-        Point { interface: record.interface, inner, vlans: packet.vlans, hops: packet.hops }
+        Point { interface: record.interface, inner, vlans: packet.vlans, tunnel: packet.tunnel, hops: packet.hops }
     }
 
     /// Whether both are the same interface, as far as the capture tells.
     pub(crate) fn shares_place(self, other: Point) -> bool {
-        (self.interface, self.inner, self.vlans) == (other.interface, other.inner, other.vlans)
+        let place = |point: Point| (point.interface, point.inner, point.vlans, point.tunnel);
+        place(self) == place(other)
     }
 
     /// Whether it is half of a cooked capture that does not name interfaces.

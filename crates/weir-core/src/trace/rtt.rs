@@ -60,30 +60,47 @@ impl Smoothed {
 /// First sights of the values of the timestamps option, waiting for their echo. A value is matched once, so that
 /// what is kept back at the receiver does not count. Source: RFC 7323, section 4.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Echoes(VecDeque<(u32, u64)>);
+pub(crate) struct Echoes(VecDeque<(u32, Stamped, u64)>);
+
+/// What carried a value of the timestamps option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stamped {
+    /// Data, which its receiver answers.
+    Data,
+    /// An acknowledgment alone, which lets its receiver send on.
+    Acknowledgment,
+}
+
+/// The first echo of a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Echo {
+    pub(crate) of: Stamped,
+    /// Since the value was seen first.
+    pub(crate) ps: u64,
+}
 
 impl Echoes {
     /// A segment with the value `value` was sent at `now_ps`.
-    pub(crate) fn sent(&mut self, value: u32, now_ps: u64) {
-        if self.0.back().is_some_and(|&(last, _)| (value.wrapping_sub(last) as i32) <= 0) {
+    pub(crate) fn sent(&mut self, value: u32, of: Stamped, now_ps: u64) {
+        if self.0.back().is_some_and(|&(last, ..)| (value.wrapping_sub(last) as i32) <= 0) {
             return;
         }
         if self.0.len() == MOST_VALUES {
             self.0.pop_front();
         }
-        self.0.push_back((value, now_ps));
+        self.0.push_back((value, of, now_ps));
     }
 
     /// `value` came back at `now_ps`: the time it took, if this is its first echo.
-    pub(crate) fn came(&mut self, value: u32, now_ps: u64) -> Option<u64> {
-        while let Some(&(first, at)) = self.0.front() {
+    pub(crate) fn came(&mut self, value: u32, now_ps: u64) -> Option<Echo> {
+        while let Some(&(first, of, at)) = self.0.front() {
             let ahead = value.wrapping_sub(first) as i32;
             if ahead < 0 {
                 return None;
             }
             self.0.pop_front();
             if ahead == 0 {
-                return Some(now_ps.saturating_sub(at));
+                return Some(Echo { of, ps: now_ps.saturating_sub(at) });
             }
         }
         None

@@ -1,6 +1,7 @@
 //! The TCP header and the options that an analysis needs. Source: RFC 9293, RFC 7323, RFC 2018, RFC 2883.
 
 use super::window::{Order, u16_at, u32_at};
+use crate::tcp::ByteCounts;
 
 /// A TCP segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -33,6 +34,10 @@ pub struct Segment {
     pub blocks: [(u32, u32); 4],
     /// Number of blocks.
     pub sacks: u8,
+    /// The flag AE, which stands apart from the others. Source: RFC 9768, 3.1.1.
+    pub ae: bool,
+    /// Counters of an AccECN option, where this program writes one; it does not read them.
+    pub byte_counts: Option<ByteCounts>,
     /// Whether options were cut off.
     pub cut: bool,
 }
@@ -98,7 +103,7 @@ impl Segment {
         if header < Segment::LEAST_HEADER {
             return None;
         }
-        segment.flags = flags;
+        (segment.flags, segment.ae) = (flags, offset & 1 != 0);
         segment.header = header;
         segment.payload = length.checked_sub(header)?;
         let end = header as usize;

@@ -24,6 +24,9 @@ pub(crate) struct Row {
     pub(crate) rtt_sum_ps: u128,
     pub(crate) rtt_min_ps: u64,
     pub(crate) rtt_max_ps: u64,
+    /// From acknowledgments to the data that they let go, and the least of it.
+    pub(crate) behinds: u64,
+    pub(crate) behind_min_ps: u64,
 }
 
 impl Row {
@@ -46,7 +49,14 @@ impl Row {
             rtt_sum_ps: 0,
             rtt_min_ps: u64::MAX,
             rtt_max_ps: 0,
+            behinds: 0,
+            behind_min_ps: u64::MAX,
         }
+    }
+
+    pub(crate) fn behind(&mut self, ps: u64) {
+        self.behinds += 1;
+        self.behind_min_ps = self.behind_min_ps.min(ps);
     }
 
     pub(crate) fn rtt(&mut self, ps: u64) {

@@ -3,11 +3,15 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::compression::Compression;
+use super::counts::Counts;
 use super::holes::{Hole, Holes};
-use super::joined::Joined;
-use super::rtt::{Echoes, Samples, Smoothed};
+use super::ids::Ids;
+use super::losses::Missed;
+use super::pace::{Rounds, Trains};
+use super::rtt::{Echo, Echoes, Samples, Smoothed, Stamped};
 use super::segment::Segment;
 use super::series::Open;
+use super::waits::Waits;
 use crate::histogram::SparseHistogram;
 use crate::units::Span;
 
@@ -18,6 +22,10 @@ const MOST_REPEATS: usize = 1 << 16;
 /// Segments that come this much later than the jump over them were sent again, where nothing else tells.
 /// Reordering in networks is a matter of a few milliseconds. Source: Wireshark TCP, out-of-order segments.
 const REORDERING_PS: u64 = 3_000_000_000;
+/// Segments beside a lost one that may tell how long round trips took.
+const BESIDE: usize = 16;
+/// How long a sender must have been seen before its clock is believed, ps.
+const CLOCK_PS: u64 = 200_000_000_000;
 /// Sequence spaces begin here, so that numbers before the first one seen exist.
 const ORIGIN: u64 = 1 << 33;
 
@@ -42,6 +50,8 @@ struct Sent {
     at: u64,
     id: Option<u16>,
     again: bool,
+    /// From then to its selective acknowledgment, ps; 0 before that.
+    took_ps: u64,
 }
 
 /// A segment that was sent again.
@@ -54,6 +64,8 @@ struct Repeat {
     id: Option<u16>,
     /// When it was sent last.
     at: u64,
+    /// Its row of the table of losses.
+    row: Option<u32>,
 }
 
 /// What a data packet turned out to be.
@@ -66,6 +78,10 @@ pub(crate) struct Data {
     pub(crate) new_bytes: u64,
     /// How long it had waited, if it is the first byte that is not acknowledged, sent again.
     pub(crate) waited: Option<Waited>,
+    /// How it was lost, if it was sent again for the first time.
+    pub(crate) missed: Option<Missed>,
+    /// Whether it lies beyond what was never seen.
+    pub(crate) jumped: bool,
 }
 
 /// How long the first byte that is not acknowledged had waited when it was sent again.
@@ -79,7 +95,7 @@ pub(crate) struct Waited {
 
 impl Data {
     fn of(kind: Kind, start: u64, new_bytes: u64) -> Data {
-        Data { kind, start, new_bytes, waited: None }
+        Data { kind, start, new_bytes, waited: None, missed: None, jumped: false }
     }
 }
 
@@ -88,58 +104,9 @@ impl Data {
 pub(crate) struct Acked {
     pub(crate) bytes: u64,
     pub(crate) rtt_ps: Option<u64>,
-    pub(crate) echo_ps: Option<u64>,
+    pub(crate) echo: Option<Echo>,
     pub(crate) duplicate: bool,
     pub(crate) place: u64,
-}
-
-/// Counts of a direction; the columns of the table `flows`.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) packets: u64,
-    pub(crate) frame_bytes: u64,
-    pub(crate) ip_bytes: u64,
-    pub(crate) payload_bytes: u64,
-    pub(crate) new_bytes: u64,
-    pub(crate) data_packets: u64,
-    pub(crate) retransmitted: u64,
-    pub(crate) retransmitted_bytes: u64,
-    pub(crate) after_ack: u64,
-    pub(crate) timeouts: u64,
-    pub(crate) spurious: u64,
-    pub(crate) reordered: u64,
-    pub(crate) duplicates: u64,
-    /// Packets that came again as they were.
-    pub(crate) copies: u64,
-    /// Time from packets to their copies, all together.
-    pub(crate) copies_ps: u64,
-    /// Packets that were captured at another point than the one that is judged.
-    pub(crate) elsewhere: u64,
-    /// Packets with data as the wire has them, where a host joins segments, as far as their size is known.
-    pub(crate) segments: u64,
-    pub(crate) retransmitted_segments: u64,
-    /// Packets larger than a full one, by where their size is told: see [`super::joined`].
-    pub(crate) joined: Joined,
-    /// Time in which the sender had nothing more to send.
-    pub(crate) application_ps: u64,
-    pub(crate) probes: u64,
-    pub(crate) acks: u64,
-    pub(crate) dup_acks: u64,
-    pub(crate) dsacks: u64,
-    pub(crate) zero_windows: u64,
-    pub(crate) unseen_bytes: u64,
-    pub(crate) acked_bytes: u64,
-    pub(crate) flight_max: u64,
-    pub(crate) idle_ps: u64,
-    pub(crate) window_limited_ps: u64,
-    pub(crate) zero_window_ps: u64,
-    pub(crate) recoveries: u64,
-    pub(crate) compressions: u64,
-    pub(crate) compressed_ps: u64,
-    pub(crate) congestion_marks: u64,
-    pub(crate) syn: u64,
-    pub(crate) fin: u64,
-    pub(crate) rst: u64,
 }
 
 /// One direction of a flow.
@@ -152,6 +119,8 @@ pub(crate) struct Side {
     pub(crate) first_data_ps: Option<u64>,
     pub(crate) last_data_ps: Option<u64>,
     pub(crate) gaps: SparseHistogram,
+    /// The least and the largest gap.
+    pub(crate) gap_range_ps: Option<(u64, u64)>,
     pub(crate) ids: Ids,
     pub(crate) tcp: Option<Box<Sender>>,
 }
@@ -161,62 +130,13 @@ impl Side {
     #[inline]
     pub(crate) fn departed(&mut self, now: u64) {
         if let Some(last) = self.last_data_ps {
-            self.gaps.count(Span::from_ps(now.saturating_sub(last).min(u64::MAX - 1)));
+            let gap = now.saturating_sub(last);
+            self.gaps.count(Span::from_ps(gap.min(u64::MAX - 1)));
+            let (least, most) = self.gap_range_ps.unwrap_or((gap, gap));
+            self.gap_range_ps = Some((least.min(gap), most.max(gap)));
         }
         self.first_data_ps.get_or_insert(now);
         self.last_data_ps = Some(now);
-    }
-}
-
-/// Whether the identifications of a sender count its packets, so that they tell their order.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ids {
-    highest: Option<u16>,
-    steps: u32,
-    jumps: u32,
-    /// Packets with the identification of the one before.
-    same: u32,
-}
-
-impl Ids {
-    /// Steps that must have been seen before identifications tell anything, and how many of 16 must be small.
-    const STEPS: u32 = 16;
-    /// A counter shared by several flows moves on in steps of this size.
-    const SMALL: i16 = 64;
-
-    /// The step from the highest identification seen to `id`: negative when it was sent earlier.
-    pub(crate) fn step(&mut self, id: Option<u16>) -> Option<i16> {
-        let id = id?;
-        let Some(highest) = self.highest else {
-            self.highest = Some(id);
-            return None;
-        };
-        let step = id.wrapping_sub(highest) as i16;
-        let told = self.tell();
-        self.steps = self.steps.saturating_add(1);
-        self.same = self.same.saturating_add(u32::from(step == 0));
-        if !(-Ids::SMALL..=Ids::SMALL).contains(&step) {
-            self.jumps = self.jumps.saturating_add(1);
-        }
-        if step > 0 || !told {
-            self.highest = Some(id);
-        }
-        told.then_some(step)
-    }
-
-    /// Whether `id` is none of the last ones that were sent, where they are counted; after 65 536 packets they come again.
-    pub(crate) fn is_new(self, id: u16) -> Option<bool> {
-        let step = id.wrapping_sub(self.highest?) as i16;
-        self.tell().then_some(step > 0)
-    }
-
-    /// Whether packets have identifications of their own, and not one for all.
-    pub(crate) fn are_apart(self) -> bool {
-        self.steps < Ids::STEPS || self.same <= self.steps / 16
-    }
-
-    fn tell(self) -> bool {
-        self.steps >= Ids::STEPS && self.jumps <= self.steps / 16
     }
 }
 
@@ -244,14 +164,33 @@ pub(crate) struct Sender {
     pub(crate) rtt: Samples,
     pub(crate) echo: Samples,
     pub(crate) smoothed: Smoothed,
+    /// From its data to their acknowledgments: the part of the round trip ahead of the point, and what waits there.
+    pub(crate) ahead: Waits,
+    /// From acknowledgments to the data that they let go: the part behind the point.
+    pub(crate) behind: Waits,
+    /// When the segment was sent whose acknowledgment told a round trip last, and that round trip.
+    edge: Option<(u64, u64)>,
+    /// The value of the timestamps option of the data that told the part behind last, and when it came.
+    tick: Option<(u32, u64)>,
+    /// Values of the timestamps option of the first data and of the last, and when they came.
+    first_tick: Option<(u32, u64)>,
+    last_tick: Option<(u32, u64)>,
+    /// What the newest data waited behind the point, as far as that is known.
+    newest_behind: Option<u64>,
+    pub(crate) trains: Trains,
+    pub(crate) rounds: Rounds,
     pub(crate) compression: Compression,
     /// Window that the other side announced last, bytes, and whether its scale is known.
     pub(crate) window: Option<u64>,
+    /// The largest window until now: what it is less than that, the receiver has not read.
+    pub(crate) window_top: u64,
     pub(crate) mss: u32,
     /// Since when nothing is outstanding.
     pub(crate) empty_since: Option<u64>,
     /// When the newest data was sent, if less than a full segment: nothing more was there to send.
     pub(crate) drained_since: Option<u64>,
+    /// Rows of the table of losses that tell of what was sent again for nothing.
+    pub(crate) spurious_rows: Vec<u32>,
 }
 
 impl Sender {
@@ -273,11 +212,22 @@ impl Sender {
             rtt: Samples::default(),
             echo: Samples::default(),
             smoothed: Smoothed::default(),
+            ahead: Waits::default(),
+            behind: Waits::default(),
+            edge: None,
+            tick: None,
+            first_tick: None,
+            last_tick: None,
+            newest_behind: None,
+            trains: Trains::default(),
+            rounds: Rounds::default(),
             compression: Compression::default(),
             window: None,
+            window_top: 0,
             mss: 536, // RFC 9293, section 3.7.1
             empty_since: None,
             drained_since: None,
+            spurious_rows: Vec::new(),
         }
     }
 
@@ -292,6 +242,11 @@ impl Sender {
     #[inline]
     pub(crate) fn outstanding(&self) -> u64 {
         self.highest.saturating_sub(self.una)
+    }
+
+    /// An acknowledgment alone was sent with the value `value` of the timestamps option.
+    pub(crate) fn stamp(&mut self, value: u32, now: u64) {
+        self.echoes.sent(value, Stamped::Acknowledgment, now);
     }
 
     /// A segment that takes numbers was sent at `now`. `round_trip_ps` is the least time in which the network can
@@ -313,21 +268,27 @@ impl Sender {
         }
         let value = segment.timestamps.map(|(value, _)| value);
         if let Some(value) = value {
-            self.echoes.sent(value, now);
+            self.echoes.sent(value, Stamped::Data, now);
+            self.first_tick.get_or_insert((value, now));
+            self.last_tick = Some((value, now));
         }
         if start >= self.highest {
-            if start > self.highest {
-                self.holes.jump(Hole { start: self.highest, end: start, since: now });
+            let before = self.newest_behind;
+            self.waited_behind(now, value);
+            let jumped = start > self.highest;
+            if jumped {
+                let behind_ps = before.max(self.newest_behind);
+                self.holes.jump(Hole { start: self.highest, end: start, since: now, behind_ps });
             }
-            self.extend(Sent { start, end, at: now, id, again: false }, value);
-            return Data::of(Kind::New, start, end - start);
+            self.extend(Sent { start, end, at: now, id, again: false, took_ps: 0 }, value);
+            return Data { jumped, ..Data::of(Kind::New, start, end - start) };
         }
         let below = end.min(self.highest);
-        let (filled, since) = self.holes.fill(start, below);
+        let (filled, hole) = self.holes.fill(start, below);
         let beyond = end.saturating_sub(self.highest);
-        let kind = match since {
+        let kind = match hole {
             None => self.seen_before(start, end, id),
-            Some(since) => {
+            Some(Hole { since, .. }) => {
                 let value_ahead = value.zip(self.highest_value).map(|(value, highest)| value.wrapping_sub(highest));
                 let limit = round_trip_ps.unwrap_or(REORDERING_PS);
                 if sent_earlier(value_ahead, step, now.saturating_sub(since) < limit) {
@@ -338,19 +299,34 @@ impl Sender {
             }
         };
         self.disturbed = self.disturbed.max(below);
-        let mut waited = None;
+        let (mut waited, mut missed) = (None, None);
         match kind {
             Kind::Retransmitted => {
                 waited = (start <= self.una).then(|| self.waited(now, start));
+                missed = (!self.repeats.contains_key(&start)).then(|| self.missed(start, hole));
                 self.again(now, start, below, id);
             }
-            Kind::Reordered => self.remember(Sent { start, end: below, at: now, id, again: true }),
+            Kind::Reordered => self.remember(Sent { start, end: below, at: now, id, again: true, took_ps: 0 }),
             _ => {}
         }
         if beyond > 0 {
-            self.extend(Sent { start, end, at: now, id, again: true }, value);
+            self.extend(Sent { start, end, at: now, id, again: true, took_ps: 0 }, value);
         }
-        Data { kind, start, new_bytes: filled + beyond, waited }
+        Data { kind, start, new_bytes: filled + beyond, waited, missed, jumped: false }
+    }
+
+    /// For how much of the last `length_ps` data with the value `value`, which comes `now`, was under way: by how much the
+    /// clock of its sender went on less since the data before. Ticks are as long as they were until then.
+    pub(crate) fn stood_ps(&self, value: u32, now: u64, length_ps: u64) -> Option<u64> {
+        let ((first, since), (last, until)) = (self.first_tick?, self.last_tick?);
+        let ticks = last.wrapping_sub(first);
+        let seen_ps = until.saturating_sub(since);
+        if seen_ps < CLOCK_PS || ticks == 0 || ticks > u32::MAX / 2 {
+            return None;
+        }
+        let passed = f64::from(value.wrapping_sub(last) as i32) * seen_ps as f64 / f64::from(ticks);
+        let gap = now.saturating_sub(until).max(length_ps);
+        Some((gap as f64 - passed.max(0.0)).max(0.0) as u64)
     }
 
     /// How long the segment that begins at `start`, the first that is not acknowledged, waits.
@@ -360,6 +336,53 @@ impl Sender {
         let first = first.max(self.advanced);
         let again = self.repeats.get(&start).map_or(first, |repeat| repeat.at.max(first));
         Waited { first_ps: now.saturating_sub(first), again_ps: now.saturating_sub(again) }
+    }
+
+    /// How the segment that begins at `start` was lost: missed where there is a `hole`, else beyond this point.
+    fn missed(&self, start: u64, hole: Option<Hole>) -> Missed {
+        if let Some(hole) = hole {
+            return Missed { sent_ps: hole.since, before: true, beside_ps: hole.behind_ps };
+        }
+        let place = self.in_flight.partition_point(|sent| sent.end <= start);
+        let sent_ps = self.in_flight.get(place).map_or(self.advanced, |sent| sent.at);
+        let took = |sent: &Sent| (sent.took_ps > 0).then_some((sent.at, sent.took_ps));
+        let after = self.in_flight.range(place..).take(BESIDE).find_map(took);
+        let before = self.in_flight.range(..place).rev().take(BESIDE).find_map(took);
+        // Of those on both sides, the one that was sent nearest in time saw the same queue.
+        let beside = [after, before, self.edge].into_iter().flatten().min_by_key(|(at, _)| at.abs_diff(sent_ps));
+        // One that was sent a round trip before or after it saw another.
+        let near = beside.filter(|(at, took_ps)| at.abs_diff(sent_ps) <= *took_ps);
+        Missed { sent_ps, before: false, beside_ps: near.map(|(_, took_ps)| took_ps) }
+    }
+
+    /// What data with `value` that came `now` waited behind the point: what was told last, and the time since then for what
+    /// left its sender at the same tick of its clock.
+    fn waited_behind(&mut self, now: u64, value: Option<u32>) {
+        if let (Some((tick, at)), Some(value), Some(told)) = (self.tick, value, self.behind.last_ps)
+            && tick == value
+        {
+            let ps = told + now.saturating_sub(at);
+            self.behind.take_told(ps);
+            self.newest_behind = Some(ps);
+        }
+    }
+
+    /// Data with the value `value` told at `now` that it came `ps` after the acknowledgment that let it go. If it `jumped`, it
+    /// tells what waited where it jumped.
+    pub(crate) fn let_go(&mut self, now: u64, value: Option<u32>, ps: u64, jumped: bool) {
+        self.behind.take(ps);
+        self.newest_behind = Some(ps);
+        self.tick = value.map(|value| (value, now));
+        if jumped {
+            self.holes.told_last(ps);
+        }
+    }
+
+    /// Its loss is told in `row` of the table of losses.
+    pub(crate) fn told_in(&mut self, start: u64, row: u32) {
+        if let Some(repeat) = self.repeats.get_mut(&start) {
+            repeat.row = Some(row);
+        }
     }
 
     /// Whether bytes that were all seen are the same packet once more, or were sent again.
@@ -395,7 +418,8 @@ impl Sender {
         for sent in self.in_flight.range_mut(first..).take_while(|sent| sent.start < end) {
             sent.again = true;
         }
-        let repeat = self.repeats.entry(start).or_insert(Repeat { end, times: 0, spurious: false, id, at: now });
+        let repeat =
+            self.repeats.entry(start).or_insert(Repeat { end, times: 0, spurious: false, id, at: now, row: None });
         repeat.times += 1;
         repeat.id = id;
         repeat.at = now;
@@ -427,7 +451,7 @@ impl Sender {
         let place = self.place(segment.ack);
         let mut acked = Acked { place, ..Acked::default() };
         if let Some((_, echo)) = segment.timestamps {
-            acked.echo_ps = self.echoes.came(echo, now);
+            acked.echo = self.echoes.came(echo, now);
         }
         if place > self.una {
             acked.bytes = place - self.una;
@@ -438,6 +462,11 @@ impl Sender {
             self.una = place;
             self.advanced = now;
             acked.rtt_ps = self.pop_acked(now, waited, counts);
+            if waited {
+                self.trains.broken()
+            } else {
+                self.trains.acknowledged(now, place, self.mss)
+            }
             if self.outstanding() == 0 {
                 self.empty_since = Some(now);
             }
@@ -449,10 +478,24 @@ impl Sender {
         {
             acked.duplicate = true;
         }
-        if let Some(&block) = segment.blocks().first() {
-            self.duplicate_sack(block, segment, place, counts);
+        if let Some(&block) = segment.blocks().first()
+            && !self.duplicate_sack(block, segment, place, counts)
+        {
+            self.arrived(now, block.1);
         }
         acked
+    }
+
+    /// The segment that ends at `right` arrived beyond others that did not, and was acknowledged at once: its
+    /// round trip, unless it was known. Source: RFC 2018, section 4: the first block has the segment that made the receiver send it.
+    fn arrived(&mut self, now: u64, right: u32) {
+        let right = self.place(right);
+        let place = self.in_flight.partition_point(|sent| sent.end < right);
+        let Some(sent) = self.in_flight.get_mut(place).filter(|sent| sent.start < right && !sent.again) else { return };
+        if sent.took_ps == 0 {
+            sent.took_ps = now.saturating_sub(sent.at).max(1);
+            self.ahead.take(sent.took_ps);
+        }
     }
 
     /// Forget what is acknowledged; a round-trip time if the end of a segment was acknowledged that was sent once, by
@@ -463,9 +506,17 @@ impl Sender {
             self.in_flight.pop_front();
             last = Some(sent);
         }
+        // Up to here a packet that the host joined arrived.
+        if let Some(part) = self.in_flight.front().filter(|sent| sent.start < self.una && !sent.again && !waited) {
+            self.edge = Some((part.at, now.saturating_sub(part.at)));
+        }
         let sent = last.filter(|sent| sent.end == self.una && !sent.again && !waited)?;
         let rtt = now.saturating_sub(sent.at);
         self.rtt.take(rtt);
+        self.edge = Some((sent.at, rtt));
+        if sent.took_ps == 0 {
+            self.ahead.take(rtt);
+        }
         self.smoothed.take(rtt);
         if let Some(saved_ps) = self.compression.take(now, sent.at, self.rtt.min_ps.unwrap_or(0)) {
             counts.compressions += 1;
@@ -474,15 +525,15 @@ impl Sender {
         Some(rtt)
     }
 
-    /// The first block tells of data that came twice when it lies below the acknowledgment or within the second.
+    /// Whether the first block tells of data that came twice: when it lies below the acknowledgment or within the second.
     /// Source: RFC 2883, section 4.
-    fn duplicate_sack(&mut self, (left, right): (u32, u32), segment: &Segment, ack: u64, counts: &mut Counts) {
+    fn duplicate_sack(&mut self, (left, right): (u32, u32), segment: &Segment, ack: u64, counts: &mut Counts) -> bool {
         let (left, right) = (self.place(left), self.place(right));
         let within = segment.blocks().get(1).is_some_and(|&(second_left, second_right)| {
             self.place(second_left) <= left && right <= self.place(second_right)
         });
         if left >= right || !(right <= ack || within) {
-            return;
+            return false;
         }
         counts.dsacks += 1;
         for (&start, repeat) in self.repeats.range_mut(..right).rev() {
@@ -492,8 +543,10 @@ impl Sender {
             if start < right && !repeat.spurious {
                 repeat.spurious = true;
                 counts.spurious += 1;
+                self.spurious_rows.extend(repeat.row);
             }
         }
+        true
     }
 }
 

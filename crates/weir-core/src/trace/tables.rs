@@ -6,7 +6,8 @@
 use super::analysis::{Analysis, Connection};
 use super::capture::{Capture, Ending, Interface, Link};
 use super::connection::CAUSES;
-use super::p_streams::{self, KINDS as STREAM_KINDS};
+use super::layers::tunnel_name;
+use super::p_streams::{self, KINDS as STREAM_KINDS, Lateness};
 use super::points::Point;
 use super::side::{KINDS, Side};
 use crate::columns::Table;
@@ -66,6 +67,9 @@ impl Analysis {
                 unstamped_frames: U64 = capture.unstamped(),
                 short_frames: U64 = totals.short,
                 malformed_frames: U64 = totals.malformed,
+                unknown_frames: U64 = totals.unknown.values().sum::<u64>(),
+                tunnelled_frames: U64 = totals.tunnelled,
+                headless_packets: U64 = totals.headless,
                 fragments: U64 = totals.fragments,
                 backward_stamps: U64 = totals.backward,
                 backward_most_ps: U64 = totals.backward_most_ps,
@@ -80,6 +84,10 @@ impl Analysis {
                 ticks_per_s: U64 = interface.ticks_per_s,
                 frames: U64 = self.interface_frames.get(id as usize).copied().unwrap_or(0),
                 lost_frames: U64 = interface.lost,
+            ),
+            table!("unknown": &totals.unknown => |(kind, frames)|
+                ethertype: U32 = u32::from(*kind),
+                frames: U64 = *frames,
             ),
             flows(connections),
             table!("intervals": &self.log.series.rows => |row|
@@ -99,6 +107,8 @@ impl Analysis {
                 rtt_sum_ps: F64 = row.rtt_sum_ps as f64,
                 rtt_min_ps: F64 = if row.rtts > 0 { row.rtt_min_ps as f64 } else { f64::NAN },
                 rtt_max_ps: F64 = if row.rtts > 0 { row.rtt_max_ps as f64 } else { f64::NAN },
+                behinds: U64 = row.behinds,
+                behind_min_ps: F64 = if row.behinds > 0 { row.behind_min_ps as f64 } else { f64::NAN },
             ),
             table!("points": self.points(capture.interfaces()) => |row|
                 flow: U32 = row.flow,
@@ -122,6 +132,30 @@ impl Analysis {
                 high_ps: U64 = high,
                 samples: U64 = count,
             ),
+            table!("waits": each_side(connections).flat_map(|(flow, _, side)| wait_bins(flow, side))
+                => |(flow, part, (low, high, count))|
+                flow: U32 = flow,
+                part: Text = part.to_string(),
+                low_ps: U64 = low,
+                high_ps: U64 = high,
+                samples: U64 = count,
+            ),
+            table!("rounds": each_side(connections)
+                .flat_map(|(flow, _, side)| side.tcp.iter().flat_map(move |sender| sender.rounds.bins().map(move |bin| (flow, bin))))
+                => |(flow, (low, high, count))|
+                flow: U32 = flow,
+                low_bytes: U64 = low,
+                high_bytes: U64 = high,
+                rounds: U64 = count,
+            ),
+            table!("trains": each_side(connections)
+                .flat_map(|(flow, _, side)| side.tcp.iter().flat_map(move |sender| sender.trains.bins().map(move |bin| (flow, bin))))
+                => |(flow, (low, high, count))|
+                flow: U32 = flow,
+                low_bps: U64 = low,
+                high_bps: U64 = high,
+                trains: U64 = count,
+            ),
             table!("repeats": repeats => |(flow, (times, segments, spurious))|
                 flow: U32 = flow,
                 times: U32 = times,
@@ -138,6 +172,14 @@ impl Analysis {
                 flight_bytes: U64 = row.flight_bytes,
                 acked_bytes: U64 = row.acked_bytes,
                 rtt_ps: F64 = row.rtt_ps.map_or(f64::NAN, |rtt| rtt as f64),
+            ),
+            table!("losses": &self.log.events.losses => |row|
+                flow: U32 = row.flow,
+                t_ps: U64 = row.again_ps,
+                sent_ps: U64 = row.sent_ps,
+                before: U32 = u32::from(row.before),
+                beside_ps: F64 = row.beside_ps.map_or(f64::NAN, |beside| beside as f64),
+                spurious: U32 = u32::from(row.spurious),
             ),
             table!("stalls": &self.log.events.stalls => |row|
                 flow: U32 = row.flow,
@@ -183,6 +225,11 @@ impl Analysis {
                 max_gap_ps: U64 = row.max_gap_ps,
                 fitting: F64 = row.fitting,
                 head_at_line_rate: U32 = row.head_at_line_rate,
+                late: F64 = match row.lateness {
+                    Lateness::Unknown => f64::NAN,
+                    Lateness::OnTime => 0.0,
+                    Lateness::Late => 1.0,
+                },
             ),
             table!("kind_names": (0u32..).zip(KINDS) => |(id, name)| kind: U32 = id, name: Text = name.to_string()),
             table!("cause_names": (0u32..).zip(CAUSES) => |(id, name)| cause: U32 = id, name: Text = name.to_string()),
@@ -244,6 +291,10 @@ fn point_name(point: Point, interfaces: &[Interface], hops: bool) -> String {
         (0, vlan) => format!("{name}, VLAN {vlan}"),
         (outer, inner) => format!("{name}, VLAN {inner} in {}", outer & 0xfff),
     };
+    let name = match tunnel_name(point.tunnel) {
+        Some(tunnel) => format!("{name}, {tunnel}"),
+        None => name,
+    };
     if hops { format!("{name}, {} hops left", point.hops) } else { name }
 }
 
@@ -260,6 +311,12 @@ fn rtt_bins(flow: u32, side: &Side) -> Vec<(u32, &'static str, (u64, u64, u64))>
     let mut rows = bins("ack", &sender.rtt.histogram);
     rows.extend(bins("timestamp", &sender.echo.histogram));
     rows
+}
+
+fn wait_bins(flow: u32, side: &Side) -> Vec<(u32, &'static str, (u64, u64, u64))> {
+    let Some(sender) = &side.tcp else { return Vec::new() };
+    let parts = [("ahead", &sender.ahead), ("behind", &sender.behind)];
+    parts.into_iter().flat_map(|(part, waits)| waits.bins().map(move |bin| (flow, part, bin))).collect()
 }
 
 /// One row for each direction.
@@ -304,16 +361,25 @@ fn flows(connections: &[Connection]) -> Table {
         idle_ps: U64 = side.counts.idle_ps,
         application_ps: U64 = side.counts.application_ps,
         window_limited_ps: U64 = side.counts.window_limited_ps,
+        window_max_bytes: F64 = known(side.tcp.as_ref().map(|sender| sender.window_top).filter(|&top| top > 0)),
+        narrow_ps: U64 = side.counts.narrow_ps,
+        narrow_limited_ps: U64 = side.counts.narrow_limited_ps,
         zero_window_ps: U64 = side.counts.zero_window_ps,
+        growing_ps: U64 = side.tcp.as_ref().map_or(0, |sender| sender.rounds.growing_ps),
+        gap_min_ps: F64 = known(side.gap_range_ps.map(|(least, _)| least)),
+        gap_max_ps: F64 = known(side.gap_range_ps.map(|(_, most)| most)),
         recoveries: U64 = side.counts.recoveries,
         compressions: U64 = side.counts.compressions,
         compressed_ps: U64 = side.counts.compressed_ps,
         congestion_marks: U64 = side.counts.congestion_marks,
+        cut_packets: U64 = side.counts.cut,
+        headless_packets: U64 = side.counts.headless,
         syn: U64 = side.counts.syn,
         fin: U64 = side.counts.fin,
         rst: U64 = side.counts.rst,
         client: F64 = tcp(connection, |tcp| tcp.client.map(|client| u64::from(client == (flow % 2) as usize))),
         handshake_ps: F64 = tcp(connection, |tcp| tcp.handshake_ps),
+        handshake_there_ps: F64 = tcp(connection, |tcp| tcp.handshake_there_ps),
         round_trip_ps: F64 = tcp(connection, |tcp| tcp.round_trip_ps(&connection.sides)),
         mss_bytes: F64 = tcp(connection, |tcp| tcp.mss[(flow % 2) as usize].map(u64::from)),
         sack_permitted: F64 = tcp(connection, |tcp| Some(u64::from(tcp.sack[(flow % 2) as usize]))),
@@ -323,6 +389,10 @@ fn flows(connections: &[Connection]) -> Table {
         rtt_sum_ps: F64 = side.tcp.as_ref().map_or(0.0, |sender| sender.rtt.sum_ps as f64),
         rtt_min_ps: F64 = known(side.tcp.as_ref().and_then(|sender| sender.rtt.min_ps)),
         rtt_max_ps: F64 = known(side.tcp.as_ref().filter(|sender| sender.rtt.count > 0).map(|sender| sender.rtt.max_ps)),
+        aheads: U64 = side.tcp.as_ref().map_or(0, |sender| sender.ahead.count),
+        ahead_min_ps: F64 = known(side.tcp.as_ref().and_then(|sender| sender.ahead.min_ps)),
+        behinds: U64 = side.tcp.as_ref().map_or(0, |sender| sender.behind.count),
+        behind_min_ps: F64 = known(side.tcp.as_ref().and_then(|sender| sender.behind.min_ps)),
         echoes: U64 = side.tcp.as_ref().map_or(0, |sender| sender.echo.count),
         echo_min_ps: F64 = known(side.tcp.as_ref().and_then(|sender| sender.echo.min_ps)),
     )

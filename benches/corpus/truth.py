@@ -1,0 +1,123 @@
+"""What is true of a case, from what emulator, simulator and kernels counted. No capture is looked at.
+
+A cause is *expected* where it is strong enough that a person who knew the counts would blame it, and
+*allowed* where it is there at all. Between both lies what nobody should be judged by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from corpus.case import Made
+
+__all__ = ["truth"]
+
+_STRONG_SHARE, _LOSSES, _OVERFLOWS = 0.0015, 4, 2
+"""Losses that must be found: this share of the packets, in so many events a round trip apart. A queue that
+overflows drops several packets each time; what is lost at random tells nothing before it has happened a few
+times."""
+_MAIN = 0.2
+"""Share of all losses that a cause must have to be one that must be found."""
+_FULL, _FULL_BBR, _FULL_BUFFER, _SOME = 0.6, 0.3, 0.4, 0.15
+"""Shares of the time for which something limited a sender: it must, and it may be found."""
+_STANDING_S = 0.005
+"""RFC 8289, section 4.2."""
+_ALWAYS = frozenset({"capture-of-joined-segments"})
+"""Facts of captures on hosts that leave segmentation to their cards."""
+
+
+def truth(made: Made) -> tuple[frozenset[str], frozenset[str]]:
+    """Findings that a capture must show, and those that it may show besides."""
+    expected, allowed = set(), set(_ALWAYS)
+    for kind, strong, weak in _simulated(made) if made.simulated else _live(made):
+        if strong:
+            expected.add(kind)
+        elif weak:
+            allowed.add(kind)
+    return frozenset(expected), frozenset(allowed - expected)
+
+
+Rule = tuple[str, bool, bool]
+"""A finding, whether it is expected, and whether it is allowed."""
+
+
+def _losses(lost: int, lost_events: int, dropped: int, drop_events: int, packets: int) -> Iterator[Rule]:
+    least = max(_STRONG_SHARE * packets, _MAIN * (lost + dropped))
+    yield "lossy-path", lost_events >= _LOSSES and lost >= least, lost > 0
+    yield "queue-overflow", drop_events >= _OVERFLOWS and dropped >= least, dropped > 0
+    yield "losses", False, lost + dropped > 0
+
+
+def _live(made: Made) -> Iterator[Rule]:
+    counted, place, drawn = made.counted, made.place, made.drawn
+    way, back = counted["ways"]["path forward"], counted["ways"]["path backward"]
+    kernel = counted["kernel"]["sender"]
+    packets = max(way["arrived"], 1)
+    dropped = way["dropped"] + way["dropped_early"]
+    yield from _losses(
+        way["lost"], way.get("loss_episodes", 0), dropped, way.get("drop_episodes", 0), packets
+    )
+    rtt_s = made.drawn["rtt_s"]
+    limit_s = max(_STANDING_S, rtt_s)
+    _, low_s, _, high_s, _ = way.get("wait_s", (0.0,) * 5)
+    if bunched := any(each["backward"] for each in counted["senders"]):
+        # Round trips hold the queue of the way back, too, and its own traffic is judged as well.
+        high_s += back["wait_s"][3]
+        yield "lossy-path", False, back["lost"] > 0
+        yield "queue-overflow", False, back["dropped"] > 0
+    yield "bufferbloat", low_s > 1.3 * limit_s, high_s > 0.7 * limit_s
+    sender = max(
+        (each for each in counted["senders"] if not each["backward"]), key=lambda each: each.get("busy_us", 0)
+    )
+    busy = max(sender.get("busy_us", 0), 1)
+    by_window, by_buffer = (
+        sender.get("window_limited_us", 0) / busy,
+        sender.get("buffer_limited_us", 0) / busy,
+    )
+    # BBR paces after what the window has let through: its kernel counts that as its own pace.
+    full = _FULL_BBR if drawn["cc"] == "bbr" else _FULL
+    reader = made.family.removeprefix("lossy+")
+    if reader in ("slow", "stalled"):
+        yield "slow-reader", reader == "slow" and by_window >= full, True
+        yield "zero-window", reader == "stalled", True
+        yield "stalls", False, True
+    else:
+        yield "window-limited", by_window >= full, by_window >= _SOME
+    slept = sender.get("slept_s", 0.0) / max(sender.get("took_s", 0.0), 1e-9)
+    yield "application-limited", slept >= _FULL, slept >= _SOME
+    paced = made.family in ("paced", "jittery")
+    strong = made.family == "paced" or (made.family == "sndbuf" and by_buffer >= _FULL_BUFFER)
+    yield "sender-limited", strong, paced or by_buffer >= _SOME
+    quiet = way["lost"] == dropped == 0
+    yield "slow-start-limited", made.family == "short" and quiet, made.family == "short"
+    yield "stalls", made.family == "outage", kernel["TcpExtTCPTimeouts"] > 0
+    swings_s = back["wait_s"][4] - back["wait_s"][0] if "wait_s" in back else 0.0
+    yield (
+        "ack-compression",
+        bunched and place == "sender" and swings_s > 0.5 * rtt_s,
+        bunched or "jitter_s" in drawn,
+    )
+    if place == "receiver":
+        yield "reordering", way["reordered"] >= 0.015 * packets, way["reordered"] > 0 or "jitter_s" in drawn
+    double, again = kernel["TcpExtTCPDSACKRecv"], max(kernel["TcpRetransSegs"], 1)
+    yield "spurious-retransmissions", double >= 8 and double >= 0.3 * again, double >= 3
+
+
+def _simulated(made: Made) -> Iterator[Rule]:
+    counted = made.counted
+    yield from _losses(
+        counted["lost"],
+        counted["loss_episodes"],
+        counted["dropped"],
+        counted["drop_episodes"],
+        counted["packets"],
+    )
+    rtt_s = made.drawn["rtt_s"]
+    low_s, _, high_s = counted["wait_s"]
+    limit_s = max(_STANDING_S, rtt_s)
+    yield "bufferbloat", low_s > 1.3 * limit_s, high_s > 0.7 * limit_s
+    yield "stalls", False, counted["timeouts"] > 0
+    for kind in made.causes:
+        if kind not in ("lossy-path", "queue-overflow", "bufferbloat"):
+            yield kind, kind != "ack-compression" or made.place == "sender", True
+    yield from ((kind, False, True) for kind in made.drawn.get("companions", ()))

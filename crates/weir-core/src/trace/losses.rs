@@ -1,0 +1,26 @@
+//! Segments that were lost, each with what round trips beside it took: a queue that overflows was full for its neighbours.
+
+/// A segment that was sent again, or came later than what is beyond it though it was sent again: a row of the table `losses`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loss {
+    pub(crate) flow: u32,
+    /// When it was sent again.
+    pub(crate) again_ps: u64,
+    /// When it was seen first, or missed.
+    pub(crate) sent_ps: u64,
+    /// Lost before the point of the capture, where it was missed, and not behind it.
+    pub(crate) before: bool,
+    /// Of a segment beside it: from the data to its acknowledgment; where it was lost before the point, from an acknowledgment
+    /// to the data that it let go.
+    pub(crate) beside_ps: Option<u64>,
+    /// Sent again for nothing, as the receiver reported later.
+    pub(crate) spurious: bool,
+}
+
+/// What a segment that was sent again for the first time tells of its loss.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Missed {
+    pub(crate) sent_ps: u64,
+    pub(crate) before: bool,
+    pub(crate) beside_ps: Option<u64>,
+}
