@@ -301,16 +301,13 @@ def test_one_session_too_many_is_refused_and_a_session_too_long_as_well(key):
 def test_a_receiver_that_ends_tells_its_senders(key):
     secret = read_key(key)
     with Receiver(secret) as receiver:
-        started = time.monotonic()
 
         def stop_the_receiver(*_):
-            if time.monotonic() - started > 0.5:
-                receiver._stop.set()
+            receiver._stop.set()
             return False
 
         transfer = send("127.0.0.1", receiver.port, secret, short(duration="20 s"), watch=stop_the_receiver)
     assert transfer.ending == "hung-up"
-    assert time.monotonic() - started < 10
     assert receiver.happened("ended")[0]["end"] == "ended"
 
 

@@ -277,6 +277,7 @@ class FakeTrex:
                 "link": {"up": self.faults.link_up},
                 "speed": self._speed_gbps,
                 "promiscuous": {"enabled": port.promiscuous},
+                "layer_cfg": {"ether": {"state": "configured" if self.faults.resolved else "unconfigured"}},
             },
         }
 
@@ -349,6 +350,11 @@ class FakeTrex:
         self._verify_state(port, ("STREAMS",), "start")
         if not force and not self.faults.link_up:
             raise RefusalError(EXECUTE, "Link state is DOWN.")
+        if not force and not self.faults.resolved:
+            raise RefusalError(
+                EXECUTE,
+                f"Port {port.index} dest MAC is invalid and there are streams without explicit dest MAC.",
+            )
         l1_bps = sum(
             8.0 * stream["mode"]["rate"]["value"] * (_length(stream) + WIRE_OVERHEAD_BYTES)
             for stream in port.streams.values()
@@ -422,7 +428,9 @@ class FakeTrex:
                 },
             }
             if streams[0]["flow_stats"]["rule_type"] == "latency":
-                latency[str(group)] = {"lat": {"total_max": 100, "jit": 1, "hdrh": self.hdrh}}
+                latency[str(group)] = {
+                    "lat": {"total_max": 100, "jit": 1, **({"hdrh": self.hdrh} if self.hdrh else {})}
+                }
         return {"flow_stats": flow_stats, "latency": latency, "ver_id": {}}
 
     # What the ports send and the device forwards

@@ -98,6 +98,8 @@ class Faults:
     owner: str = ""
     """Who has the ports already."""
     link_up: bool = True
+    resolved: bool = True
+    """Whether ports know the MAC address that they send to."""
     service: bool = False
     replies_as_list: bool = True
     """A single call is answered by a list of one, as the sources of the real server do; or by an object."""

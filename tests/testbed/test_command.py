@@ -115,6 +115,18 @@ def test_only_the_end_of_a_long_standard_error_is_kept(tmp_path):
         ("print('{\"sent_frames\": 1')", "printed no JSON object"),
         ("import sys; sys.stdout.buffer.write(bytes(range(256)))", "printed no JSON object"),
         ("print('[' * 100_000)", "printed no JSON object"),
+        (
+            "print('INFO link up'); " + printing({"sent_frames": 500, "received_frames": 1}),
+            "printed 'INFO link up' before its JSON object; standard output is for the object alone",
+        ),
+        (
+            printing({"sent_frames": 500, "received_frames": 1}) + "; print('bye')",
+            "printed 'bye' after its JSON object; standard output is for the object alone",
+        ),
+        (
+            "import sys; sys.stdout.buffer.write(b'\\xef\\xbb\\xbf{}')",
+            r"printed a byte-order mark (UTF-8) first; print UTF-8 without one",
+        ),
         ("print('{}')", "printed no sent_frames"),
         (printing({"sent_frames": 500}), "printed no received_frames"),
         (printing({"sent_frames": 500, "recieved_frames": 1}), "unknown field 'recieved_frames'"),
@@ -217,6 +229,11 @@ def test_counts_that_cannot_be_are_told_with_what_the_program_printed_and_said(t
         ),
         ({"stopped_early": True, "intended_frames": 500}, None, "nothing was to end this trial"),
         (
+            {"effective_duration_s": 1e-3},
+            None,
+            "effective_duration_s is 0.001, less than the 0.5 s for which the load was offered",
+        ),
+        (
             {"stopped_early": True, "intended_frames": 500},
             0.05,
             "stopped early after 25 lost frames, which are no more than 0.05",
@@ -285,10 +302,8 @@ def test_a_program_that_took_no_time_is_impossible(tmp_path):
 
 
 def test_a_program_that_writes_without_end_is_stopped(tmp_path):
-    begin = time.monotonic()
     with pytest.raises(TestbedError, match="wrote more than 1000000 bytes and was killed"):
         trial_of(tmp_path, "while True: print('frame ' * 1000)")
-    assert time.monotonic() - begin < 10.0
 
 
 def alive(pid: int) -> bool:
@@ -336,9 +351,7 @@ def test_a_program_that_hangs_is_killed_with_its_children(tmp_path):
 
 @needs_proc
 def test_what_a_program_leaves_running_is_killed_and_not_waited_for(tmp_path):
-    begin = time.monotonic()
-    trial = trial_of(tmp_path, family(tmp_path, parent_waits=False))
-    assert time.monotonic() - begin < 10.0
+    trial = trial_of(tmp_path, family(tmp_path, parent_waits=False))  # the child would sleep for ten minutes
     assert trial.received_frames == 500
     assert ends(int((tmp_path / "pids").read_text().split()[1]))
 

@@ -31,8 +31,11 @@ const MOST_BYTES: usize = 65_507;
 /// How a sender that fell behind catches up: at one and a half times the rate of its schedule, so that the burst
 /// after a stall is not mistaken for the intended load. `CATCH_UP_SHARE` of the scheduled time must pass.
 const CATCH_UP_SHARE: (u64, u64) = (2, 3);
-/// Being behind by less than this is made up at once.
-const SLACK: Span = Span::from_ms(1);
+/// Being behind by less than this is made up at once: a little more than a thread of real-time priority wakes late. A
+/// longer burst than a device meets otherwise would fill its queues, and its loss would be the sender's doing.
+const SLACK: Span = Span::from_us(200);
+/// A probe that leaves later than this is late: it stands in a burst that the load does not have.
+const LATE: Span = Span::from_ms(1);
 /// How often a waiting sender looks whether it shall end.
 const GLANCE: Span = Span::from_ms(20);
 /// Shortest sleep of a sender that does not spin: what is shorter would only keep its CPU busy.
@@ -70,6 +73,13 @@ pub struct Offered {
     pub blocked: u64,
     /// System calls that sent something.
     pub batches: u64,
+}
+
+impl Offered {
+    /// How many probes left more than a millisecond late, in bursts that the load does not have.
+    pub fn late(&self) -> u64 {
+        self.lateness.counts(&[LATE])[1]
+    }
 }
 
 /// Send a probe at each time of `departures`, which count from the start, rise, and end.

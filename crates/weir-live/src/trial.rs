@@ -1,13 +1,14 @@
 //! A trial: for each direction a sender and a receiver, all at work together for a while.
 
 use std::net::SocketAddrV4;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use weir_core::units::{Bytes, Span, Time};
 
 use crate::LiveError;
 use crate::distribution::Percentiles;
-use crate::host::{Seat, Seated};
+use crate::host::{Reading, Seat, Seated, ThreadTime};
 use crate::payloads::Payloads;
 
 /// When the outcome of a trial is decided before its end. Losses count together over all ways.
@@ -68,6 +69,8 @@ pub struct Plan {
     pub spin: Span,
     /// When the outcome is decided.
     pub stop: Option<StopRule>,
+    /// Accounts of the kernel to keep as they are before the first departure and after the last.
+    pub accounts: Vec<PathBuf>,
 }
 
 /// What a trial gave.
@@ -81,6 +84,8 @@ pub struct Report {
     pub clock_step_ns: i64,
     /// Whether the stop rule ended the trial.
     pub stopped: bool,
+    /// The accounts of the plan, before the first way's first departure and after its last.
+    pub accounts: [Reading; 2],
 }
 
 /// What one direction of a trial gave.
@@ -106,6 +111,8 @@ pub struct WayReport {
     pub sending: Span,
     /// Departure minus time due.
     pub lateness: Option<Percentiles>,
+    /// Probes that left more than a millisecond late.
+    pub late: u64,
     /// One-way delay: kernel receive stamp minus departure.
     pub delay: Option<Percentiles>,
     /// How often the kernel had no room for a probe.
@@ -116,6 +123,10 @@ pub struct WayReport {
     pub sender: Seated,
     /// What the receiver was given.
     pub receiver: Seated,
+    /// How long the sender ran and waited for its CPU while it sent; nothing where the kernel does not tell.
+    pub sender_time: Option<ThreadTime>,
+    /// The same of the receiver, in the same time.
+    pub receiver_time: Option<ThreadTime>,
 }
 
 /// Most probes that a trial may have: sequence numbers take four bytes.
@@ -146,13 +157,14 @@ mod linux {
     use std::sync::mpsc;
     use std::thread;
 
+    use nix::unistd::gettid;
     use weir_core::units::{Span, Time};
 
     use super::{MOST_PROBES, Plan, Report, Way, WayReport};
     use crate::LiveError;
     use crate::datagram::Header;
     use crate::distribution::Distribution;
-    use crate::host::{Clock, Seat, Seated, socket};
+    use crate::host::{Clock, Reading, Seat, Seated, ThreadTime, socket};
     use crate::load::{self, Offered};
     use crate::shared::{Common, Shared};
     use crate::sink::{self, Received};
@@ -228,6 +240,9 @@ mod linux {
         start: Time,
         offered: Offered,
         seated: Seated,
+        accounts: [Reading; 2],
+        sender_time: Option<ThreadTime>,
+        receiver_time: Option<ThreadTime>,
     }
 
     struct Receiving {
@@ -255,14 +270,16 @@ mod linux {
     where
         D: Iterator<Item = Time> + Clone + Send + Sync,
     {
-        let shared = Shared::new(common);
+        let shared = &Shared::new(common);
         let (ready, receiver_ready) = mpsc::channel();
         let ends = thread::scope(|scope| {
-            let receiver = scope.spawn(|| receive(plan, way, schedule, clock, &shared, ready));
+            let receiver = scope.spawn(|| receive(plan, way, schedule, clock, shared, ready));
             // A receiver that failed drops its end of the channel; its own error says why.
             let departures = schedule.departures.clone();
-            let sender =
-                receiver_ready.recv().is_ok().then(|| scope.spawn(|| send(plan, way, departures, clock, &shared)));
+            let sender = receiver_ready
+                .recv()
+                .ok()
+                .map(|receiver| scope.spawn(move || send(plan, way, departures, clock, receiver, shared)));
             let sender = sender.map(|thread| thread.join().unwrap_or(Err(LiveError::Panicked("sender"))));
             let received = receiver.join().unwrap_or(Err(LiveError::Panicked("receiver")));
             match (sender, received) {
@@ -282,16 +299,26 @@ mod linux {
         way: &Way,
         departures: impl Iterator<Item = Time>,
         clock: Clock,
+        receiver: u32,
         shared: &Shared<'_>,
     ) -> Result<Sending, LiveError> {
         let _ending = Ending(shared);
         let seated = Seat::take(&way.sender)?;
         let socket = socket::sending(way.source, way.destination, plan.send_buffer)?;
+        let before = (Reading::of(&plan.accounts, clock.now()), ThreadTime::here(), ThreadTime::of(receiver));
         let start = clock.now() + LEAD;
         let give_up = start + plan.duration + GRACE.max(Span::from_ps(plan.duration.ps() / 400));
         let orders = load::Orders { run: way.run, payloads: &plan.payloads, start, give_up, spin: plan.spin };
         let offered = load::offer(&socket, clock, orders, departures, shared)?;
-        Ok(Sending { start, offered, seated })
+        let since = |now: Option<ThreadTime>, then: Option<ThreadTime>| Some(now? - then?);
+        Ok(Sending {
+            start,
+            offered,
+            seated,
+            sender_time: since(ThreadTime::here(), before.1),
+            receiver_time: since(ThreadTime::of(receiver), before.2),
+            accounts: [before.0, Reading::of(&plan.accounts, clock.now())],
+        })
     }
 
     fn receive<D>(
@@ -300,7 +327,7 @@ mod linux {
         schedule: &Schedule<D>,
         clock: Clock,
         shared: &Shared<'_>,
-        ready: mpsc::Sender<()>,
+        ready: mpsc::Sender<u32>,
     ) -> Result<Receiving, LiveError> {
         let seated = Seat::take(&way.receiver)?;
         let socket = socket::receiving(way.listen, plan.receive_buffer)?;
@@ -313,7 +340,7 @@ mod linux {
             give_up,
             stop: plan.stop,
         };
-        ready.send(()).map_err(|_| LiveError::Cancelled)?;
+        ready.send(gettid().as_raw().unsigned_abs()).map_err(|_| LiveError::Cancelled)?;
         let received = sink::receive(&socket, clock, orders, shared)?;
         Ok(Receiving { received, seated })
     }
@@ -327,12 +354,13 @@ mod linux {
                 clock_step_ns = received.clock_step_ns;
             }
         }
+        let accounts = ends[0].0.accounts.clone();
         let ways = ends.into_iter().map(|(sending, receiving)| way_report(sending, receiving)).collect();
-        Report { ways, delay: delay.percentiles(), clock_step_ns, stopped }
+        Report { ways, delay: delay.percentiles(), clock_step_ns, stopped, accounts }
     }
 
     fn way_report(sending: Sending, receiving: Receiving) -> WayReport {
-        let Sending { start, offered, seated: sender } = sending;
+        let Sending { start, offered, seated: sender, sender_time, receiver_time, .. } = sending;
         let Receiving { received, seated: receiver } = receiving;
         WayReport {
             intended: offered.sent + offered.unsent,
@@ -345,11 +373,14 @@ mod linux {
             receiver_drops: received.drops,
             sending: offered.last.map_or(Span::ZERO, |last| last.saturating_since(start)),
             lateness: offered.lateness.percentiles(),
+            late: offered.late(),
             delay: received.delay.percentiles(),
             blocked: offered.blocked,
             batches: offered.batches,
             sender,
             receiver,
+            sender_time,
+            receiver_time,
         }
     }
 }

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from weirlab.scenario.testbeds import AnyDevice
     from weirlab.testbed.devices import Device
 
-__all__ = ["Testbed", "Trial", "TrialSpec", "device_of", "open_testbed", "unhonoured"]
+__all__ = ["Testbed", "Trial", "TrialSpec", "device_of", "open_testbed", "unhonoured", "warning"]
 
 
 def open_testbed(scenario: Scenario) -> Testbed:
@@ -62,6 +62,15 @@ def unhonoured(scenario: Scenario) -> list[Problem]:
             from weirlab.testbed.trex import refusals as of_a_server
 
             return of_a_server(scenario)
+
+
+def warning(scenario: Scenario) -> str:
+    """What speaks against measuring now, as a sentence; empty when nothing does. Takes a quarter of a second
+    where the testbed is this machine."""
+    from weirlab.scenario.testbeds import Netns
+    from weirlab.testbed.account import busy_now
+
+    return busy_now() if isinstance(scenario.testbed, Netns) else ""
 
 
 def _opened(scenario: Scenario) -> Testbed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from weirlab.errors import ImpossibleTrial, InputError, Problem
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from weirlab.runs import Run
     from weirlab.scenario import Scenario
 
-__all__ = ["Direction", "Purpose", "Testbed", "Trial", "TrialSpec"]
+__all__ = ["Direction", "Purpose", "Recalls", "Testbed", "Trial", "TrialSpec"]
 
 Purpose = Literal["search", "warm-up", "steady", "repeat", "guard", "sweep"]
 """Why a trial is made: to find a bound, to warm up the device (its result decides nothing), to see whether
@@ -104,6 +104,11 @@ class Trial:
     reordered_frames: int = 0
     doubtful_frames: int = 0
     """Of the frames that were sent and did not arrive, those that the tester itself may have lost."""
+    disturbed_frames: int = 0
+    """Of the same, those that may be lost because of the ``disturbance``."""
+    disturbance: str = ""
+    """What else the machine did meanwhile that can cost frames, whether it did or not, such as work of other
+    programs or of another guest of its hypervisor; empty where there was nothing."""
     effective_duration_s: float
     """Time that the trial took, waits included. Above 0."""
     offered_load_fps: float
@@ -126,6 +131,7 @@ class Trial:
             "duplicated_frames": self.duplicated_frames,
             "reordered_frames": self.reordered_frames,
             "doubtful_frames": self.doubtful_frames,
+            "disturbed_frames": self.disturbed_frames,
         }
         for name, count in counts.items():
             if type(count) is not int:
@@ -140,11 +146,12 @@ class Trial:
             raise ImpossibleTrial(
                 f"trial {self.spec.index}: received {self.received_frames} frames of {self.sent_frames} sent"
             )
-        if self.doubtful_frames > self.sent_frames - self.received_frames:
-            raise ImpossibleTrial(
-                f"trial {self.spec.index}: {self.doubtful_frames} lost frames are in doubt, but only "
-                f"{self.sent_frames - self.received_frames} were lost"
-            )
+        for name, what in (("doubtful_frames", "are in doubt"), ("disturbed_frames", "are disturbed")):
+            if counts[name] > self.sent_frames - self.received_frames:
+                raise ImpossibleTrial(
+                    f"trial {self.spec.index}: {counts[name]} lost frames {what}, but only "
+                    f"{self.sent_frames - self.received_frames} were lost"
+                )
         if self.sent_frames == 0:
             raise ImpossibleTrial(
                 f"trial {self.spec.index}: no frame was sent at {self.spec.intended_load_fps:g} frames/s"
@@ -186,6 +193,13 @@ class Trial:
                 )
 
     @property
+    def ran_s(self) -> float:
+        """How long it offered its load [s]."""
+        return (
+            self.intended_frames / self.spec.intended_load_fps if self.stopped_early else self.spec.duration_s
+        )
+
+    @property
     def loss_ratio(self) -> float:
         """(sent - received) / sent, in [0, 1] (RFC 1242 section 3.6, there a percentage). Unsent frames are
         the tester's fault and do not count.
@@ -224,4 +238,14 @@ class Testbed(Protocol):
 
     def close(self) -> None:
         """Take down what the testbed built. May be called twice."""
+        ...
+
+
+@runtime_checkable
+class Recalls(Protocol):
+    """A testbed whose device is in a state that earlier trials left it in, and that can be put there again:
+    a simulated one. A real device keeps its state by itself, or has lost it."""
+
+    def recall(self, trials: Sequence[Trial]) -> None:
+        """Take these trials of a search that is resumed as made here."""
         ...

@@ -10,14 +10,18 @@ input. The program prints one JSON object and ends with code 0:
 Optional beside these: `intended_frames duplicated_frames reordered_frames effective_duration_s
 offered_load_fps stopped_early`, `latency_s` (percentiles by name), `directions` (the counts of each, by name:
 `{"east": {"sent_frames": 500000, "received_frames": 499990}, ...}`) and `facts` (what else should be kept).
+A program that knows what else its machine did says so in `disturbance` (text), and in `disturbed_frames` how
+many of the lost frames that may have cost: such a trial is made again.
 A program may stop early once it has lost more than `loss_budget` of the frames that the whole trial intends,
 or by the time `look_s` more than that share of those intended until then; it then says so, and how many
 frames it intended until it stopped (`intended_frames`).
 Whatever it writes to standard error is kept with the trial. It runs in a process group of its own, which is
-killed when it takes too long, writes too much, or leaves something running."""
+killed when it takes too long, writes too much, leaves something running, or outlives the search: two testers
+at once would measure each other. Until then it holds the lock of the search's log."""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import json
 import math
@@ -33,9 +37,11 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from weirlab.errors import ImpossibleTrial, InputError, Problem, TestbedError, TrialTimeout, UnsupportedError
+from weirlab.files import held_locks
 from weirlab.testbed.base import Direction, Trial, TrialSpec
 from weirlab.testbed.mixes import Mix, mix_text
 from weirlab.testbed.refusals import COMMAND, only_the_load
+from weirlab.testbed.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from weirlab.runs import Run
@@ -66,9 +72,17 @@ _FIELDS: Mapping[str, Callable[[TrialSpec], float | int | str]] = {
 }
 _TOLERANCE = 0.005
 """Share by which a program may round the load that it was asked for."""
-_COUNTS = ("sent_frames", "received_frames", "intended_frames", "duplicated_frames", "reordered_frames")
+_COUNTS = (
+    "sent_frames",
+    "received_frames",
+    "intended_frames",
+    "duplicated_frames",
+    "reordered_frames",
+    "disturbed_frames",
+)
 _NUMBERS = ("effective_duration_s", "offered_load_fps")
-_ANSWERS = (*_COUNTS, *_NUMBERS, "stopped_early", "latency_s", "directions", "facts")
+_ANSWERS = (*_COUNTS, *_NUMBERS, "stopped_early", "disturbance", "latency_s", "directions", "facts")
+_MARKS = {codecs.BOM_UTF8: "UTF-8", codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
 _BRACES = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z_0-9]*)\}")
 _SIZES, _SETTLE = "frame_sizes", "settle_s"
 """Fields that are the same for all trials."""
@@ -110,6 +124,7 @@ class CommandTestbed:
         self._settle_s = settle_s
         self._grace_s = grace_s
         self._mix = mix
+        self._watchdog = Watchdog()
 
     def refuses(self, scenario: Scenario) -> list[Problem]:
         """All but a constant load: a program is told loads, durations and frame sizes, nothing else. And what
@@ -128,9 +143,8 @@ class CommandTestbed:
         fields |= {_SIZES: mix_text(self._mix or ((spec.frame_size_bytes, 1),)), _SETTLE: self._settle_s}
         command = [self._program, *(_filled(argument, fields) for argument in self._arguments)]
         begin_s = time.monotonic()
-        output, errors = _call(
-            command, json.dumps(fields), self._directory, spec.duration_s + self._grace_s, spec
-        )
+        timeout_s = spec.duration_s + self._grace_s
+        output, errors = _call(command, json.dumps(fields), self._directory, timeout_s, spec, self._watchdog)
         took_s = time.monotonic() - begin_s
         try:
             return _trial(spec, _answer(output), took_s, errors)
@@ -143,7 +157,8 @@ class CommandTestbed:
             raise ImpossibleTrial(text) from None
 
     def close(self) -> None:
-        """Nothing outlives a trial."""
+        """End what watches over the program. May be called twice; nothing else outlives a trial."""
+        self._watchdog.close()
 
 
 def refusals(scenario: Scenario) -> list[Problem]:
@@ -226,9 +241,15 @@ def _filled(argument: str, fields: Mapping[str, object]) -> str:
 
 
 def _call(
-    command: Sequence[str], given: str, directory: Path | None, timeout_s: float, spec: TrialSpec
+    command: Sequence[str],
+    given: str,
+    directory: Path | None,
+    timeout_s: float,
+    spec: TrialSpec,
+    watchdog: Watchdog,
 ) -> tuple[bytes, str]:
     """Standard output, and the end of standard error."""
+    watchdog.start()
     try:
         process = subprocess.Popen(
             command,
@@ -237,29 +258,31 @@ def _call(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            pass_fds=held_locks(),
         )
     except OSError as error:
         raise InputError(f"{command[0]}: cannot be started ({error.strerror or error})") from error
     if process.stdin is None or process.stdout is None or process.stderr is None:
         raise AssertionError("all three are pipes")
-    output = _Collected(process.stdout, MOST_OUTPUT_BYTES, on_excess=lambda: _kill(process))
-    errors = _Collected(process.stderr, KEPT_ERROR_BYTES)
-    timed_out = False
-    try:
-        # A program that does not read its input closes the pipe at any time.
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(given.encode())
-            process.stdin.flush()
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.close()
-        process.wait(timeout_s)
-    except subprocess.TimeoutExpired:
-        timed_out = True
-    finally:
-        _kill(process)
-        process.wait()
-        output.finish()
-        errors.finish()
+    with watchdog.watching(process.pid):
+        output = _Collected(process.stdout, MOST_OUTPUT_BYTES, on_excess=lambda: _kill(process))
+        errors = _Collected(process.stderr, KEPT_ERROR_BYTES)
+        timed_out = False
+        try:
+            # A program that does not read its input closes the pipe at any time.
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(given.encode())
+                process.stdin.flush()
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+        finally:
+            _kill(process)
+            process.wait()
+            output.finish()
+            errors.finish()
     said = errors.content.decode(errors="replace").strip()
     name = f"trial {spec.index}: {command[0]}"
     if timed_out:
@@ -346,13 +369,33 @@ def _answer(output: bytes) -> dict[str, Any]:
     try:
         answer = json.loads(text, parse_constant=refuse)
     except (ValueError, RecursionError):
-        raise _AnswerError(f"printed no JSON object, but {text[:80]!r}") from None
+        raise _AnswerError(_why_no_object(output, text)) from None
     if not isinstance(answer, dict):
         raise _AnswerError(f"printed no JSON object, but {text[:80]!r}")
     unknown = [name for name in answer if name not in _ANSWERS]
     if unknown:
         raise _AnswerError(f"printed the unknown field {unknown[0]!r}; there are {', '.join(_ANSWERS)}")
     return answer
+
+
+def _why_no_object(output: bytes, text: str) -> str:
+    """What a program printed that is no JSON object, and what to do about it where that is plain."""
+    for mark, name in _MARKS.items():
+        if output.startswith(mark):
+            return f"printed a byte-order mark ({name}) first; print UTF-8 without one"
+    begin, end = text.find("{"), text.rfind("}")
+    if begin >= 0 and end > begin and (begin > 0 or end + 1 < len(text)):
+        try:
+            holds = isinstance(json.loads(text[begin : end + 1]), dict)
+        except (ValueError, RecursionError):
+            holds = False
+        if holds:
+            other, where = (text[:begin], "before") if begin > 0 else (text[end + 1 :], "after")
+            return (
+                f"printed {other.strip()[:80]!r} {where} its JSON object; standard output is for the object "
+                f"alone: print the rest to standard error, which is kept with the trial"
+            )
+    return f"printed no JSON object, but {text[:80]!r}"
 
 
 def _trial(spec: TrialSpec, answer: Mapping[str, Any], took_s: float, errors: str) -> Trial:
@@ -379,18 +422,32 @@ def _trial(spec: TrialSpec, answer: Mapping[str, Any], took_s: float, errors: st
     offered_fps = counts["sent_frames"] / spec.duration_s
     if stopped_early:
         offered_fps = spec.intended_load_fps * min(1.0, counts["sent_frames"] / max(intended_frames, 1))
+    disturbance = answer.get("disturbance", "")
+    if not isinstance(disturbance, str):
+        raise _AnswerError(f"printed {str(disturbance)[:40]!r} for disturbance, which is text")
     trial = Trial(
         spec=spec,
         intended_frames=intended_frames,
+        sent_frames=counts["sent_frames"],
+        received_frames=counts["received_frames"],
+        duplicated_frames=counts.get("duplicated_frames", 0),
+        reordered_frames=counts.get("reordered_frames", 0),
+        disturbed_frames=counts.get("disturbed_frames", 0),
+        disturbance=_cut(disturbance),
         effective_duration_s=numbers.get("effective_duration_s", took_s),
         offered_load_fps=numbers.get("offered_load_fps", offered_fps),
         stopped_early=stopped_early,
         latency_s=latency,
         per_direction=_directions(answer),
         facts=facts | ({"latency": skewed} if skewed else {}) | ({"stderr": errors} if errors else {}),
-        **counts,
     )
     _refuse_another_trial(trial)
+    if "effective_duration_s" in numbers and trial.effective_duration_s < trial.ran_s * (1.0 - _TOLERANCE):
+        raise ImpossibleTrial(
+            f"trial {spec.index}: effective_duration_s is {trial.effective_duration_s:g}, less than the "
+            f"{trial.ran_s:g} s for which the load was offered; it is that time and the waits around it, "
+            f"or left out"
+        )
     return trial
 
 

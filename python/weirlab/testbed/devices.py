@@ -2,7 +2,9 @@
 
 A device is a function of the offer and of chance. Chance derives from the seed, the index of the trial and
 the time that the device has been under test, so that a resumed search sees what an undisturbed one would have
-seen. Rates are frames/s summed over all directions. A device of your own needs one method:
+seen. What it carries over from earlier trials (a bucket of credit, a table, heat) is a function of what it
+was offered before, which the offer tells (`Offer.past`): so it holds no state of its own, and can be asked
+twice. Rates are frames/s summed over all directions. A device of your own needs one method:
 
     class Mine:  # 7 Mframe/s, whatever happens
         def received_frames(self, offer):
@@ -17,8 +19,9 @@ The random streams are numpy's Philox; their draws are the same on any machine w
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -34,10 +37,20 @@ __all__ = [
     "Offer",
     "RandomDrops",
     "RegimeSwitch",
+    "Spell",
     "VhostPublished",
     "WarmUp",
     "random_events",
 ]
+
+
+class Spell(NamedTuple):
+    """A time in which a device was offered a load; between two of them it was offered nothing."""
+
+    begin_s: float
+    """Time under test, as in `Offer.elapsed_s`."""
+    end_s: float
+    load_fps: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +68,8 @@ class Offer:
     steady_fps: float | None = None
     """Frames/s that the tester keeps up in all of the trial. None: the frames over the duration, which in
     the first moments of a trial is not the same, as frames are whole."""
+    past: Sequence[Spell] = ()
+    """What the device was offered before, in the order of time."""
 
     @property
     def load_fps(self) -> float:

@@ -9,7 +9,6 @@ lives::
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 import threading
@@ -20,6 +19,7 @@ from typing import TypeVar
 
 from weirlab import _core
 from weirlab.errors import MissingCapability
+from weirlab.privileges import enter
 
 __all__ = ["Namespace", "set_sysctl", "switch_off"]
 
@@ -38,22 +38,27 @@ UNWANTED = (
 
 
 class Namespace:
-    """A new network namespace of this process. Needs root."""
+    """A new network namespace of this process. Needs root, or a user namespace (`weirlab.privileges`), which
+    a process with one thread enters here by itself.
+    """
 
     def __init__(self) -> None:
         """Raises MissingCapability when this machine or user cannot make one."""
         if sys.platform != "linux":
             raise MissingCapability("network namespaces need Linux")
         try:
-            self._fd = _core.create_namespace()
+            self._fd = self._made()
         except OSError as error:
-            if error.errno in (errno.EPERM, errno.EACCES):
-                raise MissingCapability(
-                    "network namespaces need root (CAP_SYS_ADMIN, CAP_NET_ADMIN): run the command with sudo, "
-                    "or in a container that has these capabilities"
-                ) from error
             raise MissingCapability(f"this system makes no network namespace: {error}") from error
         self._close = weakref.finalize(self, os.close, self._fd)
+
+    @staticmethod
+    def _made() -> int:
+        try:
+            return _core.create_namespace()
+        except PermissionError:
+            enter()
+            return _core.create_namespace()
 
     @property
     def fd(self) -> int:
@@ -94,7 +99,7 @@ class Namespace:
         self._close()
 
 
-def set_sysctl(name: str, value: int) -> bool:
+def set_sysctl(name: str, value: int | str) -> bool:
     """Set ``net.NAME`` in the namespace of the calling thread; False where the kernel has no such setting."""
     path = Path("/proc/sys/net", *name.split("."))
     try:

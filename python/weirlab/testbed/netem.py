@@ -58,6 +58,8 @@ def _cannot(line: Line) -> Iterator[str]:
         yield f"buffer: netem counts packets; write it in frames (got {line.buffer})"
     if line.cross:
         yield "cross: netem makes no traffic"
+    if line.delays is not None:
+        yield "delays: the delay of netem does not change by itself"
     if line.jitter is not None and line.jitter.distribution != "uniform":
         yield f"jitter.distribution: netem knows 'uniform' (got '{line.jitter.distribution}')"
     if line.jitter is not None and line.jitter.keeps_order:

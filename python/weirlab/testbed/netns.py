@@ -24,7 +24,9 @@ from weirlab.errors import (
     UnsupportedError,
 )
 from weirlab.scenario.offered import mean_bytes
+from weirlab.testbed.account import Reading, frequencies
 from weirlab.testbed.base import Direction, Trial, TrialSpec
+from weirlab.testbed.disturbance import TrialAccount
 from weirlab.testbed.linux_router import (
     BACK,
     MTU,
@@ -38,6 +40,7 @@ from weirlab.testbed.linux_router import (
 from weirlab.testbed.mixes import Mix, mix_of, runs
 from weirlab.testbed.namespaces import Namespace
 from weirlab.testbed.refusals import MOST_FRAME_BYTES, only_the_load
+from weirlab.testbed.shaped import ShapedRouter
 from weirlab.testbed.testpmd import LARGEST_FRAME_BYTES as LARGEST_OF_TESTPMD
 from weirlab.testbed.testpmd import TestpmdRouter
 from weirlab.testbed.turns import alone_on_this_machine
@@ -48,8 +51,12 @@ if TYPE_CHECKING:
 
 __all__ = ["NetnsTestbed", "Placement", "Router", "refusals"]
 
-Router = Literal["linux", "testpmd"]
-_ROUTERS: Mapping[Router, type[LinuxRouter]] = {"linux": LinuxRouter, "testpmd": TestpmdRouter}
+Router = Literal["linux", "shaped", "testpmd"]
+_ROUTERS: Mapping[Router, type[LinuxRouter]] = {
+    "linux": LinuxRouter,
+    "shaped": ShapedRouter,
+    "testpmd": TestpmdRouter,
+}
 FRAME_OVERHEAD_BYTES = 14 + 4 + 20 + 8
 """What a frame has around the UDP payload: Ethernet header and FCS, IPv4 and UDP headers."""
 SMALLEST_FRAME_BYTES = 64
@@ -94,8 +101,9 @@ class NetnsTestbed:
         """Build namespaces, links and routes.
 
         Args:
-            router: ``linux``: the kernel forwards; ``testpmd``: dpdk-testpmd copies frames, and keeps the
-                router's CPU busy all the time.
+            router: ``linux``: the kernel forwards; ``shaped``: at a rate that is known
+                (`weirlab.testbed.shaped`); ``testpmd``: dpdk-testpmd copies frames, and keeps the router's
+                CPU busy all the time.
             settle_s: A trial ends once nothing has arrived for this time after the last frame was sent.
             placement: Which CPU does what; by default the best use of those that this process may run on.
             real_time: Whether sender and receiver ask for real-time priority. Without it the load is
@@ -184,11 +192,16 @@ class NetnsTestbed:
             )
             for way, counts in zip(ways, outcome["ways"], strict=True)
         )
+        account = self._account(spec, outcome, losses)
+        sent_frames = sum(each.sent_frames for each in directions)
+        received_frames = _sum(outcome, "received")
         return Trial(
             spec=spec,
             intended_frames=_sum(outcome, "intended"),
-            sent_frames=sum(each.sent_frames for each in directions),
-            received_frames=_sum(outcome, "received"),
+            sent_frames=sent_frames,
+            received_frames=received_frames,
+            disturbed_frames=min(account.disturbed_frames, sent_frames - received_frames),
+            disturbance=account.words,
             duplicated_frames=_sum(outcome, "duplicated"),
             reordered_frames=_sum(outcome, "reordered"),
             effective_duration_s=effective_s,
@@ -199,7 +212,7 @@ class NetnsTestbed:
             latency_s=_latency(outcome),
             stopped_early=_was_cut_short(spec, outcome),
             per_direction=directions,
-            facts=self._facts(outcome, losses, softnet),
+            facts=self._facts(outcome, losses, softnet) | account.facts(),
         )
 
     def close(self) -> None:
@@ -234,6 +247,21 @@ class NetnsTestbed:
             look_ps=None if look_s is None else round(look_s * 1e12),
             look_budget_frames=_look_budget(spec),
             flight_ps=round(FLIGHT_S * 1e12),
+            accounts=Reading.files(),
+        )
+
+    def _account(self, spec: TrialSpec, outcome: _core._UdpTrial, losses: Sequence[Losses]) -> TrialAccount:
+        """What else happened while the frames were sent."""
+        before, after = (Reading.of(at_ps / 1e12, texts) for at_ps, texts in outcome["accounts"])
+        return TrialAccount(
+            machine=after - before,
+            placement=self._placement,
+            load_fps=spec.intended_load_fps,
+            queue_losses=sum(each.at_entrance + each.at_exit for each in losses),
+            late_frames=_sum(outcome, "late"),
+            sender_waited_s=_thread_s(outcome, "sender_waited_ns"),
+            receiver_waited_s=_thread_s(outcome, "receiver_waited_ns"),
+            receiver_on_cpu_s=_thread_s(outcome, "receiver_on_cpu_ns"),
         )
 
     def _facts(
@@ -257,6 +285,7 @@ class NetnsTestbed:
             "lost_elsewhere": _device_losses(outcome) - at_entrance - at_exit,
             "softnet_drops": softnet,
             "clock_step_s": outcome["clock_step_ns"] / 1e9,
+            "frequency_hz": min(frequencies().values(), default=None),
         }
 
 
@@ -269,14 +298,22 @@ _Counts = Literal[
     "reordered",
     "strangers",
     "receiver_drops",
+    "late",
     "blocked",
     "batches",
 ]
+_Times = Literal["sender_waited_ns", "receiver_waited_ns", "receiver_on_cpu_ns"]
 
 
 def _sum(outcome: _core._UdpTrial, name: _Counts) -> int:
     """A count, over all directions."""
     return sum(way[name] for way in outcome["ways"])
+
+
+def _thread_s(outcome: _core._UdpTrial, name: _Times) -> float | None:
+    """A time of the tester's threads, over all directions; None where the kernel does not tell."""
+    known = [way[name] for way in outcome["ways"]]
+    return None if None in known else sum(time_ns for time_ns in known if time_ns is not None) / 1e9
 
 
 def _run_ids(count: int) -> list[int]:

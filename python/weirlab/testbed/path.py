@@ -143,7 +143,7 @@ class PathReport:
 
 
 class EmulatedPath:
-    """A path at work, from its making to `close`. Needs root on Linux."""
+    """A path at work, from its making to `close`. Needs Linux, and what `Namespace` needs."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class EmulatedPath:
                 show joined packets, and checksums that are not completed. None: as the path says.
 
         Raises:
-            MissingCapability: not Linux, not root, or no TUN devices.
+            MissingCapability: not Linux, no namespaces for this user, or no TUN devices.
         """
         self._path = path
         self._ipv6 = ipv6
@@ -181,6 +181,7 @@ class EmulatedPath:
         self._outcome: dict[str, Any] = {}
         self._failure: BaseException | None = None
         self._drops: list[dict[str, int]] | None = None
+        self._meters = _core.Meters(len(self._names))
         self._stack = contextlib.ExitStack()
         with contextlib.ExitStack() as stack:
             self._namespaces = [
@@ -202,6 +203,7 @@ class EmulatedPath:
                 "joined": bool(self._joined),
                 "record": record,
                 "edges_ps": [round(edge * 1e12) for edge in LATENESS_EDGES_S],
+                "meters": self._meters,
             }
             self._thread = threading.Thread(target=self._emulate, args=(options,), name="path", daemon=True)
             self._thread.start()
@@ -258,6 +260,12 @@ class EmulatedPath:
         else:
             with contextlib.suppress(TestbedError):
                 self.close()
+
+    def readings(self) -> list[dict[str, int]]:
+        """What the emulator has counted so far of each direction: of the first hop forward and backward, of
+        the second, and so on.
+        """
+        return self._meters.read()
 
     def check(self) -> None:
         """Raises TestbedError when the emulator has failed."""
@@ -322,6 +330,7 @@ class EmulatedPath:
             set_sysctl("ipv4.icmp_ratelimit", 0)
             set_sysctl("ipv4.icmp_msgs_per_sec", 1_000_000)
             set_sysctl("ipv6.icmp.ratelimit", 0)
+            _let_everybody_ping()
             set_sysctl("ipv4.ip_forward", int(0 < place < last))
             if self._ipv6:
                 set_sysctl("ipv6.conf.all.forwarding", int(0 < place < last))
@@ -389,7 +398,8 @@ class EmulatedPath:
                 )
             )
         hops = self._path.hops.values()
-        rtt_s = sum(hop.forward.delay.s + (hop.backward or hop.forward).delay.s for hop in hops)
+        lines = [line for hop in hops for line in (hop.forward, hop.backward or hop.forward)]
+        rtt_s = sum(line.least_delay.s for line in lines)
         return PathReport(
             real_time=outcome["real_time"],
             elapsed_s=outcome["elapsed_ns"] / 1e9,
@@ -406,6 +416,15 @@ def _address(hop: int, end: int) -> str:
 
 def _address6(hop: int, end: int) -> str:
     return f"2001:2:0:{hop:x}::{end or ''}"
+
+
+def _let_everybody_ping() -> None:
+    """Users need no privilege for echo requests in the namespace of the calling thread."""
+    groups = "ipv4.ping_group_range"
+    try:
+        set_sysctl(groups, "0 2147483647")
+    except OSError:  # of a user namespace with one's own group alone
+        set_sysctl(groups, f"{os.getegid()} {os.getegid()}")
 
 
 def _device_drops() -> dict[str, int]:

@@ -15,7 +15,7 @@ from weirlab.runs import Run, simulate
 from weirlab.scenario.offered import at_load, offered
 from weirlab.scenario.resolve import unsupported
 from weirlab.testbed.base import Direction, Trial, TrialSpec
-from weirlab.testbed.devices import Device, Offer
+from weirlab.testbed.devices import Device, Offer, Spell
 from weirlab.testbed.refusals import DEVICE, only_the_load
 from weirlab.units import Span
 
@@ -57,6 +57,14 @@ class DeviceTestbed:
         self._overhead_s = overhead_s
         self._tester_limit_fps = tester_limit_fps
         self._detection_s = detection_s
+        self._past: tuple[Spell, ...] = ()
+
+    def recall(self, trials: Sequence[Trial]) -> None:
+        """Take trials as made here: the device goes on in the state in which they left it."""
+        self._past = ()
+        for trial in trials:
+            sent_s = trial.effective_duration_s - self._overhead_of(trial.spec)
+            self._remember(trial.spec, sent_s, trial.offered_load_fps)
 
     def refuses(self, scenario: Scenario) -> list[Problem]:
         """All but a constant load: a device model sees frames/s, their size and a duration, nothing else."""
@@ -68,17 +76,20 @@ class DeviceTestbed:
         raise UnsupportedError([scenario.problem_at(("testbed", "device"), message)])
 
     def trial(self, spec: TrialSpec) -> Trial:
-        """The trial that ``spec`` asks for; the same one for the same ``spec``."""
+        """The trial that ``spec`` asks for; the same one for the same ``spec`` after the same trials. One
+        that begins before earlier ones have ended begins anew there: they are forgotten."""
+        self._past = tuple(spell for spell in self._past if spell.end_s <= spec.elapsed_s)
         decided_s = self._decided_s(spec) + self._detection_s
         stopped = bool(decided_s < spec.duration_s)  # of a user's device it may be one of numpy's
         sending_s = min(decided_s, spec.duration_s)
         offer = self._offer(spec, sending_s)
+        self._remember(spec, sending_s, offer.load_fps)
         return Trial(
             spec=spec,
             intended_frames=round(spec.intended_load_fps * sending_s),
             sent_frames=offer.frames,
             received_frames=self._device.received_frames(offer),
-            effective_duration_s=sending_s + (0.0 if spec.purpose == "warm-up" else self._overhead_s),
+            effective_duration_s=sending_s + self._overhead_of(spec),
             offered_load_fps=offer.load_fps,
             stopped_early=stopped,
         )
@@ -94,7 +105,14 @@ class DeviceTestbed:
             elapsed_s=spec.elapsed_s,
             seed=self._seed,
             steady_fps=load_fps,
+            past=self._past,
         )
+
+    def _overhead_of(self, spec: TrialSpec) -> float:
+        return 0.0 if spec.purpose == "warm-up" else self._overhead_s
+
+    def _remember(self, spec: TrialSpec, sent_s: float, load_fps: float) -> None:
+        self._past += (Spell(spec.elapsed_s, spec.elapsed_s + sent_s, load_fps),)
 
     def _decided_s(self, spec: TrialSpec) -> float:
         """When the loss budget is exceeded [s after the beginning]; infinite if it never is."""

@@ -10,7 +10,7 @@ use weir_core::path::{Arrived, Departure, Line, LineSpec};
 use weir_core::queue::Label;
 use weir_core::units::{Bytes, Span, Time};
 
-use super::packet::{flow, is_ecn_capable, strip_window_scale};
+use super::packet::{ecn, flow, strip_window_scale};
 use super::pool::{Piece, Pool};
 use super::{Hop, Plan, Record, Report, Way, line_name};
 use crate::LiveError;
@@ -51,11 +51,12 @@ pub fn run(plan: &Plan, stop: BorrowedFd<'_>) -> Result<Report, LiveError> {
             break;
         }
         behind = false;
-        for (way, input) in ways.iter_mut().zip(&polled) {
+        for (number, (way, input)) in ways.iter_mut().zip(&polled).enumerate() {
             behind |= way.write_due(&clock, clock.now(), &mut pool)?;
             if input.any() == Some(true) {
                 behind |= way.read_arrived(&clock, &mut pool)?;
             }
+            plan.meters.set(number, &way.line.counters(), way.left_bytes, way.line.waiting_bytes());
         }
         rest.take_if_owed(&clock, clock.now());
     }
@@ -88,6 +89,7 @@ struct Runner<'a> {
     pending: Option<Departure<Piece>>,
     strips_window_scale: bool,
     lateness: Distribution,
+    left_bytes: u64,
     refused: u64,
     unbuffered: u64,
     whole: u64,
@@ -110,6 +112,7 @@ impl<'a> Runner<'a> {
             pending: None,
             strips_window_scale: hop.strips_window_scale,
             lateness: Distribution::new(),
+            left_bytes: 0,
             refused: 0,
             unbuffered: 0,
             whole: 0,
@@ -158,7 +161,9 @@ impl<'a> Runner<'a> {
             Err(errno) => return Err(LiveError::system("write to the end of a path", errno)),
         };
         for index in run.pieces.clone() {
-            let number = pool.number(Piece { slot: run.slot, index });
+            let piece = Piece { slot: run.slot, index };
+            self.left_bytes += pool.size(piece) as u64;
+            let number = pool.number(piece);
             if number < self.record.arrivals.len() as u64 {
                 self.record.departures.push((number, run.at));
             }
@@ -193,7 +198,7 @@ impl<'a> Runner<'a> {
             if self.strips_window_scale {
                 self.stripped += u64::from(strip_window_scale(front, !incoming.needs_checksum()));
             }
-            let label = Label { flow: flow(front), ecn_capable: is_ecn_capable(front) };
+            let label = Label { flow: flow(front), ecn: ecn(front) };
             turn.packet(incoming.length());
             self.whole += u64::from(incoming.stays_whole());
             let Some(slot) = pool.keep(&incoming, self.next) else {
@@ -291,6 +296,7 @@ impl Run {
 mod tests {
     use std::io::Write;
     use std::os::unix::net::UnixDatagram;
+    use std::sync::Arc;
     use std::thread;
 
     use weir_core::path::spec::{JitterSpec, RateSpec};
@@ -299,6 +305,7 @@ mod tests {
     use weir_core::spec::Limit;
     use weir_core::units::Rate;
 
+    use super::super::Meters;
     use super::super::segments::TOLD;
     use super::super::segments::tests::{assert_legal, joined_tcp};
     use super::*;
@@ -316,7 +323,9 @@ mod tests {
         near_end.set_nonblocking(true).expect("a socket");
         far_end.set_nonblocking(true).expect("a socket");
         let (stop, mut stopper) = std::io::pipe().expect("a pipe");
-        thread::scope(|scope| {
+        let meters = Arc::new(Meters::of(1));
+        let plan_meters = Arc::clone(&meters);
+        let report = thread::scope(|scope| {
             let emulator = scope.spawn(move || {
                 let hop = Hop {
                     near: near_end.into(),
@@ -334,13 +343,20 @@ mod tests {
                     joined,
                     memory: 1_000_000,
                     record: 10_000,
+                    meters: plan_meters,
                 };
                 run(&plan, stop.as_fd())
             });
             work(&near, &far);
             stopper.write_all(b".").expect("the emulator listens");
             emulator.join().expect("no panic").expect("a report")
-        })
+        });
+        for (reading, way) in meters.read().iter().zip(&report.ways) {
+            let counters = &way.counters;
+            assert_eq!((reading.arrived, reading.lost), (counters.arrived, counters.lost));
+            assert!(reading.left <= counters.left, "what was inside at the end was not read");
+        }
+        report
     }
 
     fn receive(socket: &UnixDatagram) -> Vec<u8> {

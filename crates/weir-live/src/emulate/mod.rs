@@ -8,9 +8,11 @@
 //! Devices may give packets joined, 64 KiB of a connection as one. The models see the segments; what leaves them together is
 //! written joined, so that a path without a rate carries several times as much.
 //!
-//! Reading order: [`tun`] (the ends), [`packet`] (what is looked at), `segments` (of joined packets), [`run`] (the loop).
+//! Reading order: [`tun`] (the ends), [`packet`] (what is looked at), `segments` (of joined packets), [`run`] (the loop),
+//! [`Meters`] (what others see of it meanwhile).
 
 mod engine;
+mod meters;
 pub mod packet;
 mod pool;
 mod segments;
@@ -18,6 +20,7 @@ pub mod tun;
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
 
 use weir_core::path::{Arrived, LineCounters, LineSpec};
 use weir_core::queue::Counters;
@@ -29,6 +32,7 @@ use crate::distribution::Distribution;
 use crate::host::{Seat, Seated};
 
 pub use engine::run;
+pub use meters::{Meters, Reading};
 
 /// What to emulate.
 #[derive(Debug)]
@@ -49,6 +53,8 @@ pub struct Plan {
     pub memory: usize,
     /// How many arrivals of each direction to record, with what became of them.
     pub record: usize,
+    /// What others may read while it works, of [`Meters::of`] as many hops.
+    pub meters: Arc<Meters>,
 }
 
 /// A hop between two descriptors that give and take whole packets, joined or not, and do not block.

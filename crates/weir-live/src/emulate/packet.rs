@@ -1,5 +1,7 @@
-//! What the emulator looks at in an IP packet: to which flow it belongs, whether it may be marked instead of dropped, and
-//! a TCP option that middleboxes take away.
+//! What the emulator looks at in an IP packet: to which flow it belongs, what it says about marks, and a TCP option that
+//! middleboxes take away.
+
+use weir_core::marking::Ecn;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -23,14 +25,16 @@ pub fn flow(packet: &[u8]) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Whether a packet comes from a transport that understands marks of congestion.
+/// What a packet says about marks of congestion.
 ///
-/// Source: RFC 3168, section 5 (the field), section 5.3 (the header of IPv4), RFC 8200, section 3 (that of IPv6).
-pub fn is_ecn_capable(packet: &[u8]) -> bool {
+/// Source: RFC 3168, section 5 (the field), section 5.3 (the header of IPv4).
+/// Source: RFC 8200, section 3 (that of IPv6).
+pub fn ecn(packet: &[u8]) -> Ecn {
+    let byte = packet.get(1).copied().unwrap_or(0);
     match packet.first().map(|first| first >> 4) {
-        Some(4) => packet.get(1).is_some_and(|byte| byte & ECN != 0),
-        Some(6) => packet.get(1).is_some_and(|byte| byte >> 4 & ECN != 0),
-        _ => false,
+        Some(4) => Ecn::from_bits(byte),
+        Some(6) => Ecn::from_bits(byte >> 4),
+        _ => Ecn::NotEct,
     }
 }
 
@@ -203,21 +207,21 @@ mod tests {
     #[test]
     fn a_mark_of_congestion_leaves_the_checksum_right() {
         let header_sum = |packet: &[u8]| word_sum(&packet[..20]);
-        for ecn in 0..4 {
+        for bits in 0..4 {
             let mut packet = syn();
-            packet[1] = 0xb8 | ecn;
+            packet[1] = 0xb8 | bits;
             let checksum = !word_sum(&packet[..20]);
             packet[10..12].copy_from_slice(&checksum.to_be_bytes());
-            assert_eq!(is_ecn_capable(&packet), ecn != 0);
+            assert_eq!(ecn(&packet).bits(), bits);
             mark_congestion(&mut packet);
             assert_eq!((packet[1], header_sum(&packet)), (0xbb, 0xffff));
         }
         let mut six = vec![0; 40];
         (six[0], six[1]) = (0x6f, 0x2f);
-        assert!(is_ecn_capable(&six));
+        assert_eq!(ecn(&six), Ecn::Ect0);
         mark_congestion(&mut six);
         assert_eq!(six[..2], [0x6f, 0x3f]);
-        assert!(!is_ecn_capable(&[0x60, 0x0f]) && !is_ecn_capable(&[]) && !is_ecn_capable(&[0x45]));
+        assert_eq!([&[0x60, 0x0f][..], &[], &[0x45]].map(ecn), [Ecn::NotEct; 3]);
         mark_congestion(&mut [0x45, 2]);
     }
 

@@ -159,6 +159,12 @@ impl Pool {
         }
     }
 
+    /// Length of a piece as a packet of its own, in bytes.
+    pub(super) fn size(&self, piece: Piece) -> usize {
+        let slot = &self.slots[piece.slot as usize];
+        slot.segments.map_or(slot.length, |segments| segments.size(piece.index))
+    }
+
     /// The number of a piece.
     pub(super) fn number(&self, piece: Piece) -> u64 {
         self.slots[piece.slot as usize].number + u64::from(piece.index)

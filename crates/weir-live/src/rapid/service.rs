@@ -450,7 +450,7 @@ fn receiver_config(open: &Open, buffer: Bytes) -> Option<tcp::Config> {
         window_scaling: true,
         sack: true,
         timestamps: true,
-        ecn: false,
+        ecn: tcp::EcnConfig::NONE,
         delayed_ack_segments: open.every,
         delayed_ack_timeout_ps: open.patience,
         min_rto_ps: Span::from_ms(200),

@@ -9,7 +9,6 @@ the port counters, packet groups.
 
 from __future__ import annotations
 
-import getpass
 import re
 import secrets
 import time
@@ -19,6 +18,7 @@ from typing import Any
 
 from weirlab.errors import InputError, TestbedError, TrialTimeout
 from weirlab.testbed.trex.connection import Connection
+from weirlab.testbed.trex.session import is_dead, session_name
 from weirlab.testbed.trex.wire import Call, RpcError, understood
 
 __all__ = ["PortCounts", "PortInfo", "Server"]
@@ -41,6 +41,8 @@ class PortInfo:
     capabilities: frozenset[str]
     """``flow_stats``: it counts the frames of a packet group; ``latency``: it measures delays."""
     has_promiscuous: bool
+    has_destination: bool = True
+    """Whether it knows the MAC address that its frames go to. Known once it was acquired."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Server:
 
     def __init__(self, connection: Connection, *, user: str = "") -> None:
         self._connection = connection
-        self._user = user or _user()
+        self._user = user or session_name()
         self._session_id = secrets.randbelow(1 << 31)
         self._api_handle = ""
         self._handlers: dict[int, str] = {}
@@ -82,7 +84,8 @@ class Server:
             self.ports = {port["index"]: _port_info(port) for port in system["ports"]}
 
     def acquire(self, port: int, *, force: bool) -> None:
-        """Take a port; ``force`` takes it from whoever has it. A port that this session has stays its own.
+        """Take a port; ``force`` takes it from whoever has it. A port that this session has stays its own,
+        and one of a session of this host that died without releasing it is taken back.
 
         Raises:
             InputError: There is no such port.
@@ -90,13 +93,15 @@ class Server:
         """
         if port not in self.ports:
             raise InputError(f"TRex at {self.endpoint} has the ports {sorted(self.ports)}, not {port}")
+        force = force or is_dead(self._owner(port))
         params = {"port_id": port, "user": self._user, "session_id": self._session_id, "force": force}
         try:
             self._handlers[port] = self._call("acquire", **params)
         except RpcError as error:
             raise TestbedError(
-                f"port {port} of TRex at {self.endpoint} cannot be had: {error.reason}; have it released, or "
-                f"set 'force: true' to take it away"
+                f"port {port} of TRex at {self.endpoint} cannot be had: {error.reason}; have it released "
+                f"there, in the TRex console with 'acquire --force' and 'release', or set 'force: true' "
+                f"before a search is started to take it away"
             ) from error
         status = self.status(port)
         with understood("get_port_status"):
@@ -104,11 +109,14 @@ class Server:
             is_up = attributes.get("link", {}).get("up", True)
             was = bool(attributes.get("promiscuous", {}).get("enabled", False))
             speed_bps = float(attributes.get("speed", 0)) * 1e9
+            # What the server asks of streams without an address of their own: src/stx/stl/trex_stl_port.cpp.
+            ether = attributes.get("layer_cfg", {}).get("ether", {})
+            has_destination = ether.get("state", "configured") != "unconfigured"
         if not is_up:
             raise TestbedError(f"the link of port {port} of TRex at {self.endpoint} is down")
         if status.get("service"):
             raise TestbedError(f"port {port} of TRex at {self.endpoint} is in service mode")
-        self.ports[port] = replace(self.ports[port], speed_bps=speed_bps)
+        self.ports[port] = replace(self.ports[port], speed_bps=speed_bps, has_destination=has_destination)
         if self.ports[port].has_promiscuous:
             self._was_promiscuous.setdefault(port, was)
             self._promiscuous(port, enabled=True)
@@ -201,6 +209,10 @@ class Server:
                 return answer
         raise TrialTimeout(f"port {port} of TRex at {self.endpoint} is being configured, and stays so")
 
+    def _owner(self, port: int) -> str:
+        """Who has a port; empty where nobody has."""
+        return str(self.status(port).get("owner", ""))
+
     def _synchronise(self) -> str:
         refusals = []
         for major, minor in _API_VERSIONS:
@@ -237,13 +249,6 @@ class Server:
 
     def _owned(self, method: str, port: int, **params: object) -> Call:
         return self._free(method, port_id=port, handler=self._handlers[port], **params)
-
-
-def _user() -> str:
-    try:
-        return f"weirlab-{getpass.getuser()}"
-    except (KeyError, OSError):
-        return "weirlab"
 
 
 def _port_info(answer: Mapping[str, Any]) -> PortInfo:

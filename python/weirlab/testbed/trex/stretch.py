@@ -240,4 +240,4 @@ class Tester:
         latency = self._server.groups(groups, "latency")
         with understood("get_pgid_stats"):
             texts = [latency.get(str(group), {}).get("lat", {}).get("hdrh") for group in groups]
-        return Delays.merged([Delays.decode(text) for text in texts if isinstance(text, str)])
+        return Delays.merged([Delays.decode(text) for text in texts if isinstance(text, str) and text])

@@ -60,6 +60,8 @@ class TrexTestbed:
         self._tester = Tester(self._server, settings, self._clock)
         self._trusts_live_counters = True
         self._in_session = False
+        self._most_strays = 0
+        """Most frames of others in a trial so far."""
         try:
             self._begin_session()
         except BaseException:
@@ -90,6 +92,7 @@ class TrexTestbed:
             if not self._in_session:
                 self._begin_session()
             self._check_line_rate(spec, traffic)
+            self._check_destinations(traffic)
             stretch = self._send(spec, traffic)
         except BaseException as error:
             self._abandon(answers=not isinstance(error, TrialTimeout))
@@ -142,6 +145,17 @@ class TrexTestbed:
                     f"{size_bytes:.6g} B"
                 )
 
+    def _check_destinations(self, traffic: Sequence[Traffic]) -> None:
+        """Raise InputError for a port that does not know where to send: the server would refuse to start, and
+        after an earlier trial lose what it sent."""
+        for each in traffic:
+            if not self._server.ports[each.lane.sender].has_destination:
+                raise InputError(
+                    f"port {each.lane.sender} of TRex at {self._server.endpoint} does not know the MAC "
+                    f"address that its frames go to: give 'dest_mac' or 'default_gw' in trex_cfg.yaml, or "
+                    f"have it resolved in the TRex console ('l3' and 'arp'); then start again"
+                )
+
     def _send(self, spec: TrialSpec, traffic: Sequence[Traffic]) -> Stretch:
         """Send the load, early stop included. Live counters that made it stop wrongly are not trusted again,
         and the load is sent once more."""
@@ -178,6 +192,13 @@ class TrexTestbed:
             received = count.received - surplus
             directions.append(Direction(name=name, sent_frames=count.sent, received_frames=received))
         facts["stray_frames"] = strays
+        if self._settings.count == "ports":
+            self._most_strays = max(self._most_strays, strays)
+            facts["strays_can_hide"] = self._most_strays
+        if self._settings.latency_fps > 0.0 and stretch.delays is None:
+            facts["latency"] = "none: the load is less than twice the share that 'latency' asks for"
+        elif stretch.delays is not None and not stretch.delays.total:
+            facts["latency"] = "none: TRex sent no histogram of delays (field hdrh)"
         facts["live_counters"] = "trusted" if self._trusts_live_counters else "late: no early stop"
         sent = sum(each.sent_frames for each in directions)
         lost = sent - sum(each.received_frames for each in directions)
