@@ -1,36 +1,29 @@
-"""A device that changed, told from one that answers at random, by the order of its answers."""
+"""Whether a device changed: an exact test whose errors are counted, and contradictions that ask for it."""
 
 from __future__ import annotations
 
+import itertools
+import math
+import random
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from weirlab.search.classify import Criterion
 from weirlab.search.controller import Outcome
-from weirlab.search.drift import (
-    deterioration,
-    failures_since_pass,
-    improvement,
-    is_at_random,
-    last_pass_s,
-    passes_since_failure,
-)
+from weirlab.search.drift import ERROR, FIRST, Change, Comparison, contradicted_at, trials_needed
 from weirlab.search.ledger import Ledger, Record
 from weirlab.testbed.base import Trial, TrialSpec
 
 Answers = Sequence[tuple[float, bool] | tuple[float, bool, float]]
 
 
-def records(answers: Answers) -> list[Record]:
+def records(answers: Answers) -> Sequence[Record]:
     """Those of whole trials (load, passed, duration, 1 s unless given) in the order of ``answers``."""
     ledger = Ledger([Criterion(0.0, 0.0, 10.0, 10.0)], [1.0], "trial")
     for index, (load_fps, passed, *given_s) in enumerate(answers):
         duration_s = given_s[0] if given_s else 1.0
         sent = round(load_fps * duration_s)
-        received = sent if passed else sent - 1
         spec = TrialSpec(
             index=index,
             elapsed_s=10.0 * index,
@@ -42,99 +35,119 @@ def records(answers: Answers) -> list[Record]:
             spec=spec,
             intended_frames=sent,
             sent_frames=sent,
-            received_frames=received,
+            received_frames=sent - (not passed),
             effective_duration_s=duration_s,
             offered_load_fps=load_fps,
         )
-        ledger.add(Outcome(load_fps, duration_s, trial.loss_ratio, received / duration_s, trial))
+        ledger.add(Outcome(load_fps, duration_s, trial.loss_ratio, sent / duration_s, trial))
     return ledger.records(0)
 
 
-WIDTH = 0.01
-FAILED_FIRST: Answers = [(1000.0, False), *[(1030.0, True)] * 3, (1040.0, True), (1021.0, True)]
-PASSED_FIRST: Answers = [(1000.0, True), *[(970.0, False)] * 3, (960.0, False), (979.0, False)]
+def asked(early: Sequence[float], late: Sequence[float], margin: float = 0.0) -> tuple[Change | None, int]:
+    """The answer to a first question, and how many late trials it took."""
+    comparison = Comparison(margin)
+    for result in early:
+        comparison.add(result, 0.0)
+    comparison.ask()
+    for number, result in enumerate(late, start=1):
+        change = comparison.add(result, float(number))
+        if change is not None or not comparison.asked:
+            return change, number
+    return None, len(late)
 
 
-def test_a_load_that_failed_first_and_passes_ever_since_was_improved_upon() -> None:
-    change = improvement(records(FAILED_FIRST), WIDTH)
-    assert change is not None
-    assert (change.load_fps, change.improved, change.trials) == (1000.0, True, 5)
-    assert (change.since, change.since_s) == (1, 11.0), "from its first pass on nothing new was seen"
-    assert deterioration(records(FAILED_FIRST), WIDTH) is None
-
-
-def test_a_load_that_passed_first_and_fails_ever_since_is_the_mirror_of_it() -> None:
-    change = deterioration(records(PASSED_FIRST), WIDTH)
-    assert change is not None
-    assert (change.load_fps, change.improved, change.trials, change.since) == (1000.0, False, 5, 1)
-    assert improvement(records(PASSED_FIRST), WIDTH) is None
-
-
-@pytest.mark.parametrize("extra", [(1019.0, True), (990.0, True), (1030.0, True, 0.5)])
-def test_a_change_needs_five_trials_two_widths_away_and_no_shorter(extra: tuple) -> None:
-    assert improvement(records(FAILED_FIRST[:-1]), WIDTH) is None
-    assert improvement(records([*FAILED_FIRST[:-1], extra]), WIDTH) is None
-    assert improvement(records([*FAILED_FIRST[:-1], (1021.0, True)]), WIDTH) is not None
-
-
-def test_a_load_that_fails_again_begins_anew() -> None:
-    again = [*FAILED_FIRST[:3], (1000.0, False), *FAILED_FIRST[3:]]
-    assert improvement(records(again), WIDTH) is None
-
-
-@pytest.mark.parametrize(("furthest_fps", "improved"), [(1065.0, True), (1055.0, False)])
-def test_a_change_has_to_reach_two_widths_further_than_twice_the_chance_that_is_seen(
-    furthest_fps: float, improved: bool
+@pytest.mark.parametrize(
+    ("early", "level", "late"), [(3, 0.005, 9), (3, 1 / 220, 9), (3, 0.0045, 10), (1, 0.02, 49)]
+)
+def test_as_many_late_trials_are_needed_as_make_all_of_them_above_the_early_ones_rare(
+    early, level, late
 ) -> None:
-    """Passed at 1020 frames/s and failed at 1000: 2 % of chance, so that 4 % and two widths are needed."""
-    seen = records([(1020.0, True), (1000.0, False), *[(furthest_fps, True)] * 5])
-    assert (improvement(seen, WIDTH) is not None) is improved
+    assert trials_needed(early, level) == late
+    orders = itertools.combinations(range(early + late), early)
+    if math.comb(early + late, early) < 1000:
+        extreme = sum(places == tuple(range(early)) for places in orders)
+        assert extreme / math.comb(early + late, early) <= level
 
 
-def test_what_failed_at_the_end_and_what_passed_last_is_counted_by_load() -> None:
-    seen = records([(1000.0, True), (1000.0, False), (1000.0, False), (900.0, False)])
-    assert [failures_since_pass(record) for record in seen] == [0, 2], "900 never passed"
-    assert [last_pass_s(record) for record in seen] == [0.0, 1.0]
+def test_all_late_results_above_all_early_ones_are_a_change_and_those_below_the_other() -> None:
+    change, took = asked([1.0, 1.1, 1.2], [1.3] * 20)
+    assert change is not None
+    assert change.size > 0.0
+    assert took == 9
+    assert change.chance == pytest.approx(1 / 220)
+    change, _ = asked([1.0, 1.1, 1.2], [0.9] * 20)
+    assert change is not None
+    assert change.size == pytest.approx(math.log(0.9 / 1.1))
 
 
-def test_passes_at_higher_loads_count_and_those_at_lower_ones_or_before_do_not() -> None:
-    seen = records([(1010.0, True), (1000.0, False), (1010.0, True), (990.0, True), (1000.0, True)])
-    assert passes_since_failure(seen, 1000.0) == 2
+@pytest.mark.parametrize("late", [1.2, 1.05])
+def test_the_first_late_result_among_the_early_ones_answers_no(late: float) -> None:
+    assert asked([1.0, 1.1, 1.2], [1.3, 1.3, late, 1.3]) == (None, 3)
 
 
-def test_passes_count_from_a_duration() -> None:
-    seen = records([(1000.0, False), (1000.0, True, 1.0), (1000.0, True, 2.0), (1000.0, True, 4.0)])
-    assert [passes_since_failure(seen, 1000.0, at_least_s) for at_least_s in (1.0, 2.0, 5.0)] == [3, 2, 0]
+def test_a_change_below_the_margin_is_none() -> None:
+    assert asked([1.0, 1.0, 1.0], [1.004] * 20, margin=0.005) == (None, 1)
+    assert asked([1.0, 1.0, 1.0], [1.006] * 20, margin=0.005)[0] is not None
 
 
-def test_a_pass_before_the_failure_makes_it_chance() -> None:
-    seen = records([(1041.0, True), *FAILED_FIRST])
-    assert is_at_random(seen)
-    assert improvement(seen, WIDTH) is None
+def test_each_further_question_needs_more_and_all_together_stay_below_the_error() -> None:
+    comparison = Comparison(0.0)
+    for _ in range(FIRST):
+        comparison.add(1.0, 0.0)
+    needed = []
+    for _ in range(12):
+        comparison.ask()
+        needed.append(comparison.following)
+        comparison.add(1.0, 1.0)
+        assert not comparison.asked
+    assert needed == sorted(needed)
+    both_directions = sum(2.0 / math.comb(FIRST + late, FIRST) for late in needed)
+    assert both_directions <= ERROR
 
 
-def test_short_passes_after_a_long_failure_are_no_improvement() -> None:
-    seen = records([(1000.0, False, 10.0), *[(1030.0, True, 1.0)] * 5, (1030.0, True, 10.0)])
-    assert improvement(seen, WIDTH) is None
+@pytest.mark.parametrize("draw", ["gauss", "lognormvariate", "paretovariate"])
+def test_a_device_that_stands_still_is_said_to_have_changed_no_more_often_than_stated(draw: str) -> None:
+    """Whatever the distribution of its results. Of one question, each direction has the chance 1 / 220."""
+    chance = random.Random(1)
+    result = {
+        "gauss": lambda: 10.0 + chance.gauss(0.0, 1.0),
+        "lognormvariate": lambda: chance.lognormvariate(0.0, 2.0),
+        "paretovariate": lambda: chance.paretovariate(0.5),
+    }[draw]
+    searches, expected = 20_000, 2 / 220
+    wrong = sum(
+        asked([result() for _ in range(3)], [result() for _ in range(9)])[0] is not None
+        for _ in range(searches)
+    )
+    # Four standard errors of a count.
+    assert abs(wrong - searches * expected) < 4.0 * math.sqrt(searches * expected)
 
 
-def test_a_short_pass_does_not_contradict_a_long_failure() -> None:
-    assert not is_at_random(records([(1000.0, True, 1.0), (1000.0, False, 10.0)]))
-    assert is_at_random(records([(1000.0, True, 10.0), (1000.0, False, 1.0)]))
+def test_the_late_trials_of_a_change_are_the_early_ones_of_the_next_question() -> None:
+    comparison = Comparison(0.0)
+    for result in (1.0, 1.0, 1.0):
+        comparison.add(result, 0.0)
+    comparison.ask()
+    while comparison.add(2.0, 1.0) is None:
+        pass
+    comparison.ask()
+    assert comparison.add(2.0, 2.0) is None
+    assert not comparison.asked, "it is where it was"
 
 
-@given(st.lists(st.floats(100.0, 2000.0), max_size=30), st.floats(200.0, 1900.0))
-def test_a_device_with_one_limit_neither_improves_nor_answers_at_random(
-    loads: list[float], limit_fps: float
-) -> None:
-    seen = records([(load_fps, load_fps <= limit_fps) for load_fps in loads])
-    assert improvement(seen, WIDTH) is None
-    assert deterioration(seen, WIDTH) is None
-    assert not is_at_random(seen)
+def test_a_pass_where_a_lower_load_had_failed_and_the_reverse_are_contradictions() -> None:
+    assert contradicted_at(records([(1000.0, False), (1010.0, True)])) == 1
+    assert contradicted_at(records([(1010.0, True), (900.0, True), (1000.0, False), (1.0, True)])) == 2
+    assert contradicted_at(records([])) == -1
 
 
-@pytest.mark.parametrize("limit_fps", [900.0, 1050.0])
-def test_a_limit_that_moved_up_once_is_an_improvement_where_the_loads_show_it(limit_fps: float) -> None:
-    loads = [1000.0, 1020.0, 980.0, 1025.0, 1030.0, 1040.0, 1022.0, 1035.0]
-    seen = records([(load, load <= (limit_fps if index < 2 else 1100.0)) for index, load in enumerate(loads)])
-    assert (improvement(seen, WIDTH) is not None) is (limit_fps < 1000.0)
+def test_what_fails_late_and_what_passes_in_a_shorter_trial_is_none() -> None:
+    assert contradicted_at(records([(1000.0, False, 10.0), (1000.0, True, 1.0)])) == -1
+    assert contradicted_at(records([(1000.0, False, 1.0), (1000.0, True, 10.0)])) == 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_device_with_one_limit_never_contradicts_itself(seed: int) -> None:
+    chance = random.Random(seed)
+    loads = [chance.uniform(100.0, 2000.0) for _ in range(30)]
+    assert contradicted_at(records([(load_fps, load_fps <= 1000.0) for load_fps in loads])) == -1

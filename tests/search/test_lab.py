@@ -19,6 +19,7 @@ from weirlab.errors import ImpossibleTrial, InputError, MissingCapability
 from weirlab.search import LoadRange, SearchGoal
 from weirlab.search.lab import Experiment, compare, goal_sets, known, means, summary, truth_fps
 from weirlab.search.lab_devices import DEVICES
+from weirlab.search.lab_families import CHANGING, STEADY
 from weirlab.search.lab_kept import Searches
 from weirlab.testbed.devices import DeepBuffer, Gradual, Inversion, Knee, Offer, RandomDrops
 
@@ -84,7 +85,7 @@ def test_the_baseline_has_ratio_one_and_weir_is_faster_on_a_plain_knee() -> None
 
 def test_every_device_keeps_the_beginning_of_a_trial_when_it_is_cut_short() -> None:
     """The law that early stop rests on: what is lost up to a time never becomes less."""
-    for name, entry in DEVICES.items():
+    for name, entry in {**DEVICES, **STEADY, **CHANGING}.items():
         device = entry(random.Random(1)) if callable(entry) else entry
         for index, load_fps in enumerate((3.6e6, 7.2e6, 8.9e6, 9.99e6, 10.2e6, 12e6)):
             lost = []

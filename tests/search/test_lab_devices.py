@@ -21,7 +21,10 @@ from weirlab.search.lab_devices import (
     TwoKnees,
     UnevenQueues,
 )
+from weirlab.search.lab_state import Adaptive, Hysteresis, Leak, Recovering, TokenBucket
+from weirlab.testbed.base import TrialSpec
 from weirlab.testbed.devices import Device, Offer, WarmUp
+from weirlab.testbed.sim import DeviceTestbed
 
 
 def lost(device: Device, load_fps: float, duration_s: float = 10.0, *, index: int = 0, seed: int = 1) -> int:
@@ -145,3 +148,93 @@ def test_a_drifting_device_loses_the_integral_of_what_is_above_its_capacity(
 def test_a_device_that_warms_up_is_the_one_of_the_scenarios() -> None:
     for load_fps in (8.6e6, 9.5e6, 11e6):
         assert lost(Drifting(excess=-0.15), load_fps) == lost(WarmUp(deficit=0.15), load_fps)
+
+
+# ---- devices that carry something over from trial to trial
+
+
+def tried(device: Device, *loads_fps: float, duration_s: float = 1.0, rest_s: float = 0.5) -> list[float]:
+    """Loss ratios of trials one after the other."""
+    bed = DeviceTestbed(device, overhead_s=rest_s)
+    ratios, elapsed_s = [], 0.0
+    for index, load_fps in enumerate(loads_fps):
+        spec = TrialSpec(
+            index=index,
+            elapsed_s=elapsed_s,
+            intended_load_fps=load_fps,
+            duration_s=duration_s,
+            frame_size_bytes=64,
+        )
+        trial = bed.trial(spec)
+        ratios.append(trial.loss_ratio)
+        elapsed_s += trial.effective_duration_s
+    return ratios
+
+
+def test_a_bucket_of_tokens_runs_empty_and_fills_up_between_trials() -> None:
+    """10 Mframe/s take 2 million more a second than come in; half a second without traffic brings 4."""
+    device = TokenBucket(capacity_fps=10e6, base_fps=8e6, depth_frames=3e6)
+    assert tried(device, 10e6, 10e6) == [0.0, 0.0], "1 million left, and full again"
+    twice = tried(device, 10e6, 10e6, rest_s=0.0)
+    assert twice == [0.0, pytest.approx(0.1)], "1 million left for 0.5 s, then a fifth is lost"
+    assert tried(device, 8e6, 8e6, 8e6, rest_s=0.0) == [0.0] * 3
+
+
+def test_overload_leaves_a_recovering_device_weak_for_a_while() -> None:
+    device = Recovering(capacity_fps=10e6, weakness=0.1, recovery_s=2.0)
+    fresh, over, weak = tried(device, 9.5e6, 11e6, 9.5e6, rest_s=1.0)
+    assert fresh == 0.0
+    assert over == pytest.approx(1.0 / 11.0)
+    # Below 9.5 Mframe/s until exp(-t / 2 s) is one half, at 1.386 s; the trial begins at 1 s.
+    lost = -0.5e6 * 0.3863 + 1e6 * 2.0 * (math.exp(-0.5) - 0.5)
+    assert weak == pytest.approx(lost / 9.5e6, rel=1e-3)
+    assert tried(device, 11e6, 9.5e6, rest_s=1.4) == [pytest.approx(1.0 / 11.0), 0.0]
+
+
+def test_a_device_with_hysteresis_comes_back_after_a_rest() -> None:
+    device = Hysteresis(capacity_fps=10e6, slow=0.8, rest_s=0.6)
+    assert tried(device, 9e6, 11e6, 9e6, 9e6) == [
+        0.0,
+        pytest.approx(3.0 / 11.0),
+        pytest.approx(1.0 / 9.0),
+        pytest.approx(1.0 / 9.0),
+    ], "half a second is too short"
+    assert tried(device, 11e6, 9e6, rest_s=0.7)[1] == 0.0
+    assert tried(device, 11e6, 7e6, 9e6)[1:] == [0.0, 0.0], "a load that it carries is a rest"
+
+
+def test_a_leak_takes_capacity_with_each_frame_that_is_forwarded() -> None:
+    device = Leak(capacity_fps=10e6, life_frames=100e6, left=0.2)
+    # Full rate for 5 s: the capacity falls as exp(-0.08 t).
+    (first,) = tried(device, 20e6, duration_s=5.0)
+    assert first == pytest.approx(1.0 - 10e6 / 0.08 * (1.0 - math.exp(-0.4)) / 100e6, rel=1e-6)
+    ratios = tried(device, *[5e6] * 30, rest_s=0.0)
+    assert ratios[0] == 0.0
+    assert ratios[-1] == pytest.approx(1.0 - 2.0 / 5.0, abs=1e-6), "all that is left"
+    assert ratios == sorted(ratios)
+
+
+def test_an_adaptive_device_takes_a_step_after_each_time_of_overload() -> None:
+    device = Adaptive(capacity_fps=10e6, begins=0.8, steps=2, step_s=1.0)
+    assert tried(device, 10e6, 9e6, 10e6, 10e6) == [
+        pytest.approx(0.2),
+        0.0,
+        pytest.approx(0.1),
+        0.0,
+    ]
+
+
+def test_a_device_that_is_recalled_goes_on_in_its_state() -> None:
+    device = TokenBucket(capacity_fps=10e6, base_fps=8e6, depth_frames=3e6)
+    bed, other = DeviceTestbed(device), DeviceTestbed(device)
+    trials, elapsed_s = [], 0.0
+    for index in range(4):
+        spec = TrialSpec(
+            index=index, elapsed_s=elapsed_s, intended_load_fps=10e6, duration_s=1.0, frame_size_bytes=64
+        )
+        if index == 3:
+            other.recall(trials)
+            assert other.trial(spec) == bed.trial(spec)
+            assert DeviceTestbed(device).trial(spec) != bed.trial(spec)
+        trials.append(bed.trial(spec))
+        elapsed_s += trials[-1].effective_duration_s

@@ -19,6 +19,7 @@ from weirlab.search.controller import Outcome
 from weirlab.search.evidence import Stationarity
 from weirlab.search.goals import preset
 from weirlab.search.lab_devices import Drifting, Pauses, TwoKnees
+from weirlab.search.lab_state import Leak
 from weirlab.search.ledger import sample_of
 from weirlab.search.mlr import Mlr
 from weirlab.search.sweep import swept
@@ -46,7 +47,7 @@ def searched(device: Device, goals=(NDR, PDR), *, seed: int = 1, **options) -> C
     search = ControlledSearch(Weir(goals, LOADS, **options), frame_size_bytes=64)
     bed = DeviceTestbed(device, seed=seed, overhead_s=0.43)
     while (spec := search.ask()) is not None:
-        assert len(search.trials) < 1000
+        assert len(search.trials) < 3000
         search.tell(bed.trial(spec))
     return search
 
@@ -226,31 +227,52 @@ def test_a_device_that_warms_up_and_is_noisy_is_right_or_marked_nearly_always(de
 
 def test_a_search_ends_when_trials_of_another_goal_clearly_contradict_a_bound_that_nothing_can_lift() -> None:
     """The PDR is found later, when the device is warmer: a trial of it is clean above the bound of the NDR.
-    Three more there, two widths above it, end the search."""
+    The highest load then shows that the device has changed."""
     search = searched(WarmUp())
     result = search.result()
     for goal in result.goals:
         assert goal.evidence.stationarity is Stationarity.CHANGED
         assert Irregularity.TIMED_OUT not in goal.irregularities
-    upper = result.goals[0].upper.load_fps
-    failed = max(
-        t.spec.index for t in search.trials if t.spec.intended_load_fps == upper and t.loss_ratio > 0.0
-    )
-    later = [t for t in search.trials[failed + 1 :] if t.spec.intended_load_fps > upper * 1.0099]
-    assert [t.loss_ratio for t in later if t.loss_ratio == 0.0] == [0.0] * 4
-    assert [t.spec.purpose for t in search.trials[-3:]] == ["guard"] * 3
-    assert all(t.spec.intended_load_fps < upper * 1.0102 for t in search.trials[-3:])
-    assert search.result().time_s < 0.8 * searched(WarmUp(), guard=False).result().time_s
+        assert "once in 220 searches" in goal.remark
+    early, late = search.trials[:3], search.trials[-9:]
+    assert {t.spec.intended_load_fps for t in (*early, *late)} == {LOADS.max_fps}
+    assert min(t.received_frames for t in late) > max(t.received_frames for t in early)
+    assert result.time_s < searched(WarmUp(), guard=False).result().time_s
 
 
-def test_a_search_that_follows_a_device_which_does_not_come_to_rest_ends_marked() -> None:
-    """Twice the duration sums of its goals are 84 s."""
-    search = searched(WarmUp(deficit=0.4, time_constant_s=150.0), CSIT)
-    assert 84.0 < search.result().time_s < 95.0
+@pytest.mark.parametrize(("deficit", "time_constant_s"), [(0.4, 150.0), (0.05, 60.0)])
+def test_a_search_that_can_lift_its_bounds_goes_on_until_a_device_that_warms_up_is_at_rest(
+    deficit: float, time_constant_s: float
+) -> None:
+    search = searched(WarmUp(deficit=deficit, time_constant_s=time_constant_s), CSIT)
     for goal in search.result().goals:
-        assert goal.evidence.stationarity is Stationarity.CHANGING
-        assert goal.irregularities.keys() >= {Irregularity.NOT_STATIONARY}
-        assert Irregularity.TIMED_OUT not in goal.irregularities
+        assert goal.regular
+        truth_fps = 10e6 / (1.0 - goal.goal.loss_ratio)
+        assert goal.lower.load_fps <= truth_fps <= goal.upper.load_fps / (1.0 - 2 * goal.goal.width)
+        assert goal.evidence.stationarity is Stationarity.SETTLED
+        assert "started over after" in goal.evidence.stationarity_note
+
+
+@pytest.mark.parametrize(
+    ("goals", "life_frames"), [((NDR, PDR), 2e9), ((NDR, PDR), 2e10), (CSIT, 2e9)], ids=str
+)
+def test_a_device_that_leaks_is_marked_or_times_out_and_never_searched_for_ever(goals, life_frames) -> None:
+    result = searched(Leak(life_frames=life_frames), goals).result()
+    for goal in result.goals:
+        is_now = goal.regular and goal.lower.load_fps <= 2.2e6
+        assert is_now or {Irregularity.NOT_STATIONARY, Irregularity.TIMED_OUT} & set(goal.irregularities)
+
+
+@pytest.mark.parametrize("drop_every_s", [2.0, 1.0, 0.5, 0.1])
+def test_a_device_that_drops_frames_at_random_keeps_its_partial_drop_rate(drop_every_s: float) -> None:
+    """It stands still: its NDR is luck, its PDR is the knee's in each search."""
+    device = RandomDrops(drop_every_s=drop_every_s)
+    for seed in range(8):
+        ndr, pdr = searched(device, seed=seed).result().goals
+        for goal in (ndr, pdr):
+            assert Irregularity.NOT_STATIONARY not in goal.irregularities
+        assert pdr.regular
+        assert pdr.lower.load_fps == pytest.approx(10e6 / 0.995, rel=0.0075)
 
 
 @pytest.mark.parametrize("time_constant_s", [15.0, 60.0])
@@ -289,7 +311,7 @@ def test_the_guard_lasts_ten_times_as_long_as_the_failure_took_or_a_short_trial(
         guards = [
             t for t in search.trials if t.spec.purpose == "guard" and t.spec.intended_load_fps == at_bound
         ]
-        took_s = ran_s(upper[0])
+        took_s = upper[0].ran_s
         if took_s > 1.0:
             assert not guards, "a clean repetition would say nothing"
         else:
@@ -350,10 +372,11 @@ def test_an_interruption_after_the_guard_leaves_the_results_that_it_confirmed() 
 def test_an_upper_bound_is_guarded_where_no_load_has_met_the_goal() -> None:
     @dataclass(frozen=True)
     class ColdFrames:
-        """It loses the first frame of each trial of its first 7 s."""
+        """It loses nine of ten frames until the lowest load has been offered."""
 
         def received_frames(self, offer: Offer) -> int:
-            return offer.frames - (offer.elapsed_s < 7.0)
+            warm = any(spell.load_fps == LOADS.min_fps for spell in offer.past)
+            return offer.frames if warm else offer.frames // 10
 
     ndr = searched(ColdFrames(), (NDR,)).result().goals[0]
     assert ndr.lower is None
@@ -400,7 +423,7 @@ def test_devices_that_stand_still_and_lose_at_random_are_seldom_marked() -> None
         for seed in range(24):
             goals = searched(device, seed=seed).result().goals
             marked += any(Irregularity.NOT_STATIONARY in goal.irregularities for goal in goals)
-    assert marked <= 4
+    assert marked <= 2, "2 % of 72 searches are 1.4"
 
 
 def test_a_consistent_device_is_never_said_to_have_improved() -> None:
@@ -495,7 +518,7 @@ def test_the_settings_name_every_parameter() -> None:
         "hints_fps": {"NDR": 1e6},
         "early_stop": True,
         "guard": True,
-        "checks": 2,
+        "checks": 1,
         "steady_s": 2.0,
         "sweep": 3,
     }
@@ -552,7 +575,8 @@ def test_checks_make_the_rates_of_a_noisy_device_hold_more_often() -> None:
         rates = [search.result().goals[1].lower.load_fps * (1.0 - 0.005) for search in searches]
         return statistics.mean(statistics.NormalDist(9e6, 9e4).cdf(rate_fps) for rate_fps in rates)
 
-    assert failing(noisy_searches(2)) < failing(noisy_searches(0)) - 0.1
+    # 0.42 and 0.32, each within 0.025 (standard error over 60 searches).
+    assert failing(noisy_searches(2)) < failing(noisy_searches(0)) - 0.02
 
 
 def test_what_short_trials_missed_and_nearly_failed_the_full_one_is_tested_by_another_full_one() -> None:
@@ -583,7 +607,7 @@ def test_short_trials_are_not_repeated_where_failures_come_late() -> None:
     seen = 0
     for seed in range(20):
         trials = searched(device, (NDR,), seed=seed, checks=5).trials
-        stopped_late = [t for t in trials if t.stopped_early and ran_s(t) > 1.2]
+        stopped_late = [t for t in trials if t.stopped_early and t.ran_s > 1.2]
         if not stopped_late:
             continue
         seen += 1

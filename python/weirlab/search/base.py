@@ -6,13 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from weirlab.errors import InputError
 from weirlab.testbed.base import Trial, TrialSpec
 
 if TYPE_CHECKING:
+    from weirlab.search.controller import Outcome
+    from weirlab.search.disturbed import Disturbance
     from weirlab.search.evidence import Evidence
+    from weirlab.search.half import HalfLoad
 
 __all__ = [
     "Bound",
@@ -107,6 +111,8 @@ class Irregularity(StrEnum):
     TOO_WIDE = "bounds wider than the goal"
     NOT_STATIONARY = "device not stationary"
     """A bound no longer held when it was tested again, or the device was still changing at the end."""
+    DISTURBED = "machine busy"
+    """It rests on trials that the rest of the machine disturbed: it says as much of that as of the device."""
     TIMED_OUT = "timed out"
     """The search took longer than it was allowed to."""
     TESTBED_FAILED = "testbed failed"
@@ -131,7 +137,13 @@ class Bound:
     """A load that was measured, and the trial that says so."""
 
     load_fps: float
+    """Frames/s intended, summed over all directions: what the search has chosen."""
     trial: Trial
+
+    @property
+    def offered_fps(self) -> float:
+        """Frames/s that the device was really offered in that trial: the rate that it shows."""
+        return self.trial.offered_load_fps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,10 +158,19 @@ class GoalResult:
     irregularities: Mapping[Irregularity, str] = field(default_factory=dict)
     """Why the result is not regular, each reason with a sentence that has the figures."""
     conditional_throughput_fps: float | None = None
-    """Forwarding rate at the lower bound that the exceed ratio promises (RFC 9971 section 4.8.3). None where
-    the algorithm does not classify loads, or without a lower bound."""
+    """Forwarding rate at the lower bound that the exceed ratio promises (RFC 9971 section 4.8.3), of what was
+    offered there. None where the algorithm does not classify loads, or without a lower bound."""
     evidence: Evidence | None = None
     """What speaks for the two bounds. None where the algorithm does not classify loads."""
+    outcomes: Sequence[Outcome] = field(default=(), repr=False, compare=False)
+    """What came of all trials of the search, those for other goals included."""
+
+    @cached_property
+    def half(self) -> HalfLoad | None:
+        """The load that half of the trials pass, from all of them. None while none passed or none failed."""
+        from weirlab.search.half import half_load
+
+        return half_load(self.goal, self.outcomes)
 
     @property
     def regular(self) -> bool:
@@ -166,7 +187,7 @@ class GoalResult:
 
     @property
     def width(self) -> float | None:
-        """(upper - lower) / upper of what was found, in [0, 1]; None without both bounds."""
+        """(upper - lower) / upper of the intended loads, in [0, 1]; None without both bounds."""
         if self.lower is None or self.upper is None:
             return None
         return 1.0 - self.lower.load_fps / self.upper.load_fps
@@ -194,6 +215,8 @@ class SearchResult:
     ending: Ending = Ending.FINISHED
     message: str = ""
     """Why it ended before it had finished, for a person."""
+    disturbance: Disturbance | None = None
+    """What the rest of the machine cost; None where no trial was disturbed."""
 
     @property
     def regular(self) -> bool:

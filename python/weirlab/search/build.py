@@ -23,8 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["build"]
 
 
-def build(scenario: Scenario) -> ControlledSearch:
-    """The search in the section `search` of ``scenario``. Raises ScenarioError when it has none."""
+def build(scenario: Scenario, *, limited: bool | None = None) -> ControlledSearch:
+    """The search in the section `search` of ``scenario``. Raises ScenarioError when it has none.
+
+    Args:
+        limited: Whether it ends by itself where it takes very long. None: where the scenario has no timeout.
+    """
     from weirlab.scenario.offered import offered
 
     if scenario.search is None:
@@ -37,6 +41,7 @@ def build(scenario: Scenario) -> ControlledSearch:
         directions=what.flows,
         unsent=scenario.search.trial.unsent,
         warm_up_s=scenario.search.trial.warm_up.s,
+        limited=scenario.search.timeout is None if limited is None else limited,
     )
 
 

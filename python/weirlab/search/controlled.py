@@ -7,24 +7,29 @@ words the results.
 
 **The tester's fault is not the device's.** A trial whose sent frames fall short of the intended ones by more
 than `OFFER_TOLERANCE` is repeated: once, or up to `OFFERED_ATTEMPTS` in all where the tester has offered that
-load or a higher one before, in a trial no shorter. When the last attempt falls short too, the load is beyond
+load or higher ones before, for as long in all. When the last attempt falls short too, the load is beyond
 the tester: it fails every goal that trials sent in full have not decided there, loads at or above it are
 answered from that trial instead of being offered again, and an upper bound that rests on it makes the result
 tester-limited. But where in each of these attempts the device lost more of the frames that were sent than a
 goal allows of all, the goal would have failed whatever became of the others: for that goal the upper bound is
-the device's."""
+the device's.
+
+**Nor is the rest of the machine's.** Where a goal is exceeded only by frames whose loss a disturbance
+explains, the trial is made again, within the bounds of `weirlab.search.disturbed`."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Literal, get_args
 
 from weirlab.errors import ImpossibleTrial, InputError
 from weirlab.search.base import Ending, GoalResult, SearchGoal, SearchResult, SearchState
-from weirlab.search.controller import Controller, Outcome, Wish, judge
-from weirlab.search.ledger import ran_s
+from weirlab.search.controller import Controller, Finding, Outcome, Wish, judge
+from weirlab.search.disturbed import Repeats
 from weirlab.search.outlook import time_left_s
+from weirlab.search.patience import PATIENCE, patience_s
 from weirlab.testbed.base import Trial, TrialSpec
 
 __all__ = ["OFFERED_ATTEMPTS", "OFFER_TOLERANCE", "ControlledSearch", "Unsent"]
@@ -56,7 +61,12 @@ class ControlledSearch:
         unsent: Unsent = "excluded",
         warm_up_s: float = 0.0,
         offer_tolerance: float = OFFER_TOLERANCE,
+        limited: bool = True,
     ) -> None:
+        """Args:
+        limited: Whether it ends by itself when it has taken much longer than such searches do: see
+            `weirlab.search.patience`. No part of the settings: it decides no trial, but how many there are.
+        """
         names = [goal.name for goal in controller.goals]
         if not names or len(set(names)) < len(names):
             raise InputError(f"a search needs goals with names that differ (got {names})")
@@ -70,14 +80,21 @@ class ControlledSearch:
         self._unsent: Unsent = unsent
         self._warm_up_s = warm_up_s
         self._offer_tolerance = offer_tolerance
+        self._limited = limited
         self._trials: list[Trial] = []
         self._elapsed_s = 0.0
+        self._waited_s = 0.0
         self._spoiled = 0
         """How many trials in a row fell short of their load and are made again."""
         self._certain: list[float] = []
         """Of these: the share of all frames that the device lost for certain."""
         self._offered: list[tuple[float, float]] = []
         """Load [frames/s] and duration [s] of the trials that were sent in full."""
+        self._repeats = Repeats()
+        self._disturbed = False
+        """Whether the last trial is made again because the rest of the machine disturbed it."""
+        self._outcomes: list[Outcome] = []
+        """Of all trials, those that are made again for a disturbance included."""
         self._beyond: Trial | None = None
         """The trial with the lowest load that is beyond the tester."""
         self._asked: TrialSpec | None = None
@@ -108,7 +125,7 @@ class ControlledSearch:
 
     def ask(self) -> TrialSpec | None:
         """The next trial to measure, or None when the search has ended."""
-        return self._asked
+        return None if self._is_over() else self._asked
 
     def tell(self, trial: Trial) -> None:
         """Take the result of the trial that ``ask`` gave last."""
@@ -121,16 +138,22 @@ class ControlledSearch:
                 f"trial {trial.spec.index}: {trial.sent_frames} frames were sent where "
                 f"{trial.intended_frames} were intended"
             )
-        fell_short = max(-off, _lateness(trial)) > max(self._offer_tolerance, slack) or _hangs_on_doubt(
-            trial, self.goals, self._unsent
+        fell_short = max(-off, _lateness(trial)) > max(self._offer_tolerance, slack) or bool(
+            _hanging_on(trial.doubtful_frames, trial, self.goals, self._unsent)
         )
         self._trials.append(trial)
         self._elapsed_s += trial.effective_duration_s
+        self._waited_s += max(0.0, trial.effective_duration_s - trial.ran_s)
         if trial.spec.purpose != "warm-up":
             if fell_short:
                 self._certain.append(_certain_loss_ratio(trial))
+            self._disturbed = not fell_short and self._repeats.wants(
+                trial, _hanging_on(trial.disturbed_frames, trial, self.goals, self._unsent), len(self._trials)
+            )
             if fell_short and self._spoiled + 1 < self._attempts(trial.spec):
                 self._spoiled += 1
+            elif self._disturbed:
+                self._outcomes.append(self._outcome(trial))
             else:
                 self._spoiled = 0
                 if fell_short:
@@ -138,7 +161,8 @@ class ControlledSearch:
                 outcome = self._outcome(trial)
                 self._certain = []
                 if not fell_short:
-                    self._offered.append((outcome.load_fps, ran_s(outcome)))
+                    self._offered.append((outcome.load_fps, trial.ran_s))
+                self._outcomes.append(outcome)
                 self._controller.tell(outcome)
         self._advance()
 
@@ -163,25 +187,45 @@ class ControlledSearch:
 
     def result(self) -> SearchResult:
         """What has been found so far."""
-        goals = self._results()
+        outcomes = list(self._outcomes)
+        goals = [replace(goal, outcomes=outcomes) for goal in self._results()]
         timed_out = [finding.timed_out for finding in self._controller.findings() if finding.timed_out]
         ending = Ending.UNFINISHED if self._asked else Ending.TIMED_OUT if timed_out else Ending.FINISHED
-        return SearchResult(goals, list(self._trials), ending, timed_out[0] if timed_out else "")
+        result = SearchResult(
+            goals,
+            list(self._trials),
+            ending,
+            timed_out[0] if timed_out else "",
+            disturbance=self._repeats.summary(),
+        )
+        if not self._is_over():
+            return result
+        return result.ended(
+            Ending.TIMED_OUT,
+            f"{self._elapsed_s:.1f} s used, {PATIENCE:g} times as long as binary searches for its goals; "
+            f"the device may have no such rate, or set search.timeout",
+        )
+
+    def _is_over(self) -> bool:
+        """Whether it has taken so long that it ends, though it has more trials to ask for."""
+        if not self._limited or self._asked is None or not self._trials:
+            return False
+        wait_s = self._waited_s / len(self._trials)
+        return self._elapsed_s >= patience_s(self.goals, self._controller.loads, wait_s)
 
     def _attempts(self, spec: TrialSpec) -> int:
         """How many trials in a row have to fall short before the load is beyond the tester."""
-        offered = any(
-            load_fps >= spec.intended_load_fps and duration_s >= spec.duration_s
-            for load_fps, duration_s in self._offered
+        offered_s = math.fsum(
+            duration_s for load_fps, duration_s in self._offered if load_fps >= spec.intended_load_fps
         )
-        return OFFERED_ATTEMPTS if offered else ATTEMPTS
+        return OFFERED_ATTEMPTS if offered_s >= spec.duration_s * (1.0 - 1e-9) else ATTEMPTS
 
     def _advance(self) -> None:
         """Settle what is asked next."""
         if self._warm_up_s > 0.0 and not self._trials:
             self._asked = self._spec(Wish(self._controller.loads.max_fps, self._warm_up_s, purpose="warm-up"))
             return
-        if self._spoiled:
+        if self._spoiled or self._disturbed:
             last = self._trials[-1].spec
             self._asked = self._spec(
                 Wish(last.intended_load_fps, last.duration_s, last.loss_budget, last.look_s, "repeat")
@@ -244,14 +288,25 @@ class ControlledSearch:
                 f"{self._controller.settings()['kind']} has {len(findings)} findings for {len(self.goals)} "
                 f"goals; a controller has one for each, in their order"
             )
-        return [judge(goal, finding) for goal, finding in zip(self.goals, findings, strict=True)]
+        judged = [
+            judge(goal, self._of_offered(finding)) for goal, finding in zip(self.goals, findings, strict=True)
+        ]
+        return [self._repeats.reviewed(result) for result in judged]
+
+    def _of_offered(self, finding: Finding) -> Finding:
+        """What a controller holds, with the conditional throughput of what was offered. Where unsent frames
+        are lost, they are missing from it already."""
+        rate_fps, lower = finding.conditional_throughput_fps, finding.lower
+        if rate_fps is None or lower is None or self._unsent == "lost":
+            return finding
+        offered = min(1.0, lower.trial.offered_load_fps / lower.trial.spec.intended_load_fps)
+        return replace(finding, conditional_throughput_fps=rate_fps * offered)
 
 
-def _hangs_on_doubt(trial: Trial, goals: Sequence[SearchGoal], unsent: Unsent) -> bool:
-    """Whether some goal is exceeded only if frames were lost by the device that the tester itself may have
-    lost."""
-    if trial.doubtful_frames == 0:
-        return False
+def _hanging_on(frames: int, trial: Trial, goals: Sequence[SearchGoal], unsent: Unsent) -> list[SearchGoal]:
+    """The goals that are exceeded only because of so many lost ``frames``, which may not be the device's."""
+    if frames == 0:
+        return []
     lost = trial.sent_frames - trial.received_frames
     expected = [trial.sent_frames]
     if unsent == "lost" and not trial.stopped_early:
@@ -260,8 +315,9 @@ def _hangs_on_doubt(trial: Trial, goals: Sequence[SearchGoal], unsent: Unsent) -
     if trial.stopped_early:
         spec = trial.spec
         expected = [round(spec.intended_load_fps * (s or spec.duration_s)) for s in (spec.look_s, None)]
-    most = [goal.loss_ratio * frames for goal in goals for frames in expected]
-    return any(lost - trial.doubtful_frames <= allowed < lost for allowed in most)
+    return [
+        goal for goal in goals if any(lost - frames <= goal.loss_ratio * count < lost for count in expected)
+    ]
 
 
 def _certain_loss_ratio(trial: Trial) -> float:

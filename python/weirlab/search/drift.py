@@ -1,172 +1,146 @@
-"""Whether a device changed during a search: trials that contradict each other, and the order they came in.
+"""Whether a device changed during a search: an exact test over trials that differ in nothing but time.
 
-A trial that failed and one that passed contradict each other where the one that passed offered no less, and
-lasted no shorter than the other took to fail. Where the device stands still and answers at random near its
-limit, either order is equally likely, and the two loads differ as much in one order as in the other. A device
-that warms up fails first and passes later, one that is throttled passes first: by more than chance explains
-where the loads differ by more than those of the contradictions in the opposite order.
+The same load is offered in a few equal trials early in the search, and again when there is a reason to ask.
+Of a device that stands still, all orders of their results are equally likely, whatever their distribution and
+whatever came of other trials. So the chance that the `late` results all lie on one side of the `early` ones
+is 1 / C(early + late, early). When it is asked for the q-th time, a change in either direction is believed
+where it would come by chance in `ERROR` / (2 q (q + 1)) of the searches or fewer. These add up to `ERROR`
+over both directions and all q: so often at most is a device that stands still ever said to have changed.
+Shares that halve with each q would ask for thousands of trials after some tens of questions.
+
+A change has to matter, too: it has to exceed half of the finest width that is looked for.
+
+Source: Wilcoxon 1945, the extreme of the rank sum.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
 from weirlab.search.ledger import Record, Verdict
 
-__all__ = [
-    "CLEAN_TESTS",
-    "Change",
-    "deterioration",
-    "failures_since_pass",
-    "improvement",
-    "is_at_random",
-    "last_failure",
-    "last_pass_s",
-    "passes_since_failure",
-]
+__all__ = ["ERROR", "FIRST", "Change", "Comparison", "contradicted_at", "trials_needed"]
 
-CLEAN_TESTS = 5
-"""Trials that have to contradict an earlier one before the device counts as changed. Had one of six trials
-of a device that stands still failed, it would have been the first of them once in six searches."""
-CHANCE_FACTOR = 2.0
-"""How many times further than the furthest contradiction in the opposite order a change has to reach, and"""
-CHANCE_WIDTHS = 2.0
-"""by how many widths of the goal more."""
+ERROR = 0.02
+"""Most searches on a device that stands still in which it is said to have changed."""
+FIRST = 3
+"""Trials that the first comparison begins with: the fewer, the more are needed later, the more, the longer
+every search takes."""
 
 
-class Change(NamedTuple):
-    """A load at which the device answers differently from before."""
+@dataclass(frozen=True)
+class Change:
+    """What all late trials differ in from all early ones."""
 
-    load_fps: float
-    improved: bool
-    """Whether it failed there at first; else it passed at first."""
-    trials: int
-    """Trials that contradict its earlier answer at that load."""
-    since: int
-    """Index of the latest trial that contradicted another one for the first time."""
-    since_s: float
-    """When that trial ended [s]."""
+    early: Sequence[float]
+    """Results of the early trials, in any unit."""
+    late: Sequence[float]
+    at_s: float
+    """When the last of them had ended [s]."""
 
+    @property
+    def size(self) -> float:
+        """ln(mean of the late ones / mean of the early ones): above 0 where it improved."""
+        return math.log(math.fsum(self.late) / len(self.late) * len(self.early) / math.fsum(self.early))
 
-def is_at_random(records: Sequence[Record]) -> bool:
-    """Whether the device has passed a trial and failed a later one, no longer and at no higher load: with
-    passes where it had failed, it has not changed once. It is better now and worse then."""
-    best: list[tuple[float, float]] = []
-    for verdict in _in_order(records):
-        load_fps = verdict.outcome.load_fps
-        if not verdict.high:
-            best.append((load_fps, verdict.sample.duration_s))
-        elif any(load_fps <= passed_fps and _ran_s(verdict) <= passed_s for passed_fps, passed_s in best):
-            return True
-    return False
+    @property
+    def chance(self) -> float:
+        """Probability that equal trials of a device that stands still are so far apart in this direction."""
+        return 1.0 / math.comb(len(self.early) + len(self.late), len(self.early))
 
 
-def passes_since_failure(
-    records: Sequence[Record], load_fps: float, at_least_s: float = 0.0, from_fps: float = 0.0
-) -> int:
-    """How many trials at ``load_fps`` or above, and of ``at_least_s`` or longer, have passed since that load
-    failed last; ``from_fps``: at that load or above, where it is higher."""
-    failed = last_failure(next(record for record in records if record.load_fps == load_fps))
-    return sum(
-        verdict.sample.duration_s >= at_least_s and _index(verdict) > failed
-        for record in records
-        if record.load_fps >= max(load_fps, from_fps)
-        for verdict in record.of_device
-        if not verdict.high
-    )
+@cache
+def trials_needed(early: int, level: float) -> int:
+    """The fewest late trials that lie on one side of ``early`` ones by chance with probability ``level`` at
+    most."""
+    late = 1
+    while math.comb(early + late, early) * level < 1.0:
+        late += 1
+    return late
 
 
-def last_failure(record: Record) -> float:
-    """Index of the last trial that failed at this load; infinite where none did."""
-    return max((_index(verdict) for verdict in record.of_device if verdict.high), default=math.inf)
+class Comparison:
+    """Early trials, and late ones as often as it is asked whether the device has changed."""
 
+    def __init__(self, margin: float) -> None:
+        """Args:
+        margin: The relative change that matters.
+        """
+        self._margin = margin
+        self._early: list[float] = []
+        self._late: list[float] | None = None
+        self._questions = 0
 
-def failures_since_pass(record: Record) -> int:
-    """How many trials have failed at this load since it passed last; 0 where it never passed."""
-    failed: list[bool] = [verdict.high for verdict in record.of_device]
-    return failed[::-1].index(False) if False in failed else 0
+    @property
+    def begins(self) -> bool:
+        """Whether more early trials are needed."""
+        return len(self._early) < FIRST
 
+    @property
+    def asked(self) -> bool:
+        """Whether a question is open: more late trials are needed."""
+        return self._late is not None
 
-def last_pass_s(record: Record) -> float:
-    """When the last trial that passed at this load ended [s]; 0 where none did."""
-    return max((_end_s(verdict) for verdict in record.of_device if not verdict.high), default=0.0)
+    @property
+    def following(self) -> int:
+        """How many late trials the open question still takes at most."""
+        return 0 if self._late is None else self._needed() - len(self._late)
 
+    def ask(self) -> None:
+        """Begin another question."""
+        self._late = []
+        self._questions += 1
 
-def improvement(records: Sequence[Record], width: float) -> Change | None:
-    """The load of which it is plainest that the device carries it now and did not at first; None where fewer
-    than `CLEAN_TESTS` trials speak for that, or chance is as good an explanation.
-
-    Args:
-        width: That of the goal.
-    """
-    return _change(records, width, improved=True)
-
-
-def deterioration(records: Sequence[Record], width: float) -> Change | None:
-    """The mirror of `improvement`: the load that the device carried at first and does not carry now."""
-    return _change(records, width, improved=False)
-
-
-def _change(records: Sequence[Record], width: float, *, improved: bool) -> Change | None:
-    verdicts = _in_order(records)
-    if not verdicts:
+    def add(self, result: float, at_s: float) -> Change | None:
+        """Take the result of a trial that ended at ``at_s``; a change where it completes the proof of one.
+        The question is then answered, as it is with the first trial that does not fit; and the late trials of
+        a change are the early ones of the next question."""
+        if self._late is None:
+            self._early.append(result)
+            return None
+        self._late.append(result)
+        if not self._is_apart():
+            self._late = None
+        elif len(self._late) >= self._needed():
+            change = Change(self._early, self._late, at_s)
+            self._early, self._late = self._late, None
+            return change
         return None
-    logs = np.array([math.log(verdict.outcome.load_fps) for verdict in verdicts])
+
+    def _is_apart(self) -> bool:
+        assert self._late is not None
+        better = min(self._late) > max(self._early) * (1.0 + self._margin)
+        return better or max(self._late) < min(self._early) * (1.0 - self._margin)
+
+    def _needed(self) -> int:
+        # Two directions; the levels of all questions add up to less than the error.
+        share = 1.0 / (self._questions * (self._questions + 1))
+        return trials_needed(len(self._early), ERROR / 2.0 * share)
+
+
+def contradicted_at(records: Sequence[Record]) -> int:
+    """Index of the latest trial that contradicts an earlier one: it passed at no lower a load than the other
+    failed at, and lasted no shorter than that took to fail; or the other way about. -1 where none does."""
+    verdicts = sorted((verdict for record in records for verdict in record.of_device), key=_index)
+    if not verdicts:
+        return -1
+    load_fps = np.array([verdict.outcome.load_fps for verdict in verdicts])
     high = np.array([verdict.high for verdict in verdicts])
     ran_s = np.array([_ran_s(verdict) for verdict in verdicts])
-    gaps = logs[None, :] - logs[:, None]
     # A failure in each row, a pass in each column.
-    contradict = high[:, None] & ~high[None, :] & (gaps >= 0.0) & (ran_s[:, None] <= ran_s[None, :])
-    failed_first = np.triu(contradict)
-    passed_first = contradict & ~failed_first
-    # From here on the earlier trial in each row, the later one in each column.
-    forth, back = (failed_first, passed_first.T) if improved else (passed_first.T, failed_first)
-    sizes = gaps if improved else gaps.T
-    margin = CHANCE_WIDTHS * -math.log1p(-width)
-    if back.any():
-        margin += CHANCE_FACTOR * float((gaps.T if improved else gaps)[back].max())
-    forth = forth & (sizes > margin)
-    forth[~_is_last(logs, high == improved)] = False
-    counts = forth.sum(axis=1)
-    if counts.max() < CLEAN_TESTS:
-        return None
-    best = int(counts.argmax())
-    since = int(forth[counts > 0].argmax(axis=1).max())
-    return Change(
-        verdicts[best].outcome.load_fps,
-        improved,
-        int(counts[best]),
-        _index(verdicts[since]),
-        _end_s(verdicts[since]),
-    )
-
-
-def _is_last(logs: npt.NDArray[np.float64], those: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Whether each of ``those`` trials is the last of them at its load."""
-    last: dict[float, int] = {}
-    for place in np.flatnonzero(those):
-        last[float(logs[place])] = int(place)
-    found = np.zeros(len(logs), dtype=bool)
-    found[list(last.values())] = True
-    return found
-
-
-def _in_order(records: Sequence[Record]) -> list[Verdict]:
-    return sorted((verdict for record in records for verdict in record.of_device), key=_index)
+    contradict = high[:, None] & ~high[None, :]
+    contradict &= (load_fps[:, None] <= load_fps[None, :]) & (ran_s[:, None] <= ran_s[None, :])
+    rows, columns = np.nonzero(contradict)
+    return -1 if len(rows) == 0 else _index(verdicts[int(np.maximum(rows, columns).max())])
 
 
 def _index(verdict: Verdict) -> int:
     return verdict.outcome.trial.spec.index
-
-
-def _end_s(verdict: Verdict) -> float:
-    trial = verdict.outcome.trial
-    return trial.spec.elapsed_s + trial.effective_duration_s
 
 
 def _ran_s(verdict: Verdict) -> float:

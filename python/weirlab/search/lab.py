@@ -40,6 +40,7 @@ from weirlab.search.controller import Controller
 from weirlab.search.evidence import Stationarity
 from weirlab.search.goals import preset
 from weirlab.search.lab_devices import DEVICES, Family
+from weirlab.search.lab_families import CHANGING, STEADY
 from weirlab.search.lab_kept import Searches
 from weirlab.search.lab_peer import MlrSearchLibrary
 from weirlab.search.mdr import Mdr
@@ -67,6 +68,7 @@ __all__ = [
 FRAME_SIZE_BYTES = 64
 _RETESTS = 10
 _MAX_TRIALS = 5000
+_UNJUDGED = 30
 _CELLS_AT_ONCE = 4
 """How many a worker takes at once: each takes up to some seconds."""
 
@@ -289,11 +291,15 @@ def truth_fps(
     trials: on a grid of 150 loads, then halved to 0.02 %. None where no load does.
 
     Args:
-        since_s: How long the device has been under test: it is warm.
+        since_s: How long the device has been under test: it is warm. One that carries something over from
+            trial to trial is offered each load for `_UNJUDGED` trials before it is judged there.
     """
     bed = DeviceTestbed(device, seed=seed)
+    unjudged = _UNJUDGED if getattr(device, "carries_state", False) else 0
 
     def exceeds(load_fps: float, trials: int) -> bool:
+        for number in range(-unjudged, 0):
+            _exceeds(bed, goal, load_fps, number, since_s)
         failures = 0
         for number in range(trials):
             failures += _exceeds(bed, goal, load_fps, number, since_s)
@@ -422,8 +428,8 @@ def _searched(controller: Controller, bed: DeviceTestbed) -> tuple[list[Found], 
     result = search.result()
     found = [
         Found(
-            None if goal.lower is None else goal.lower.load_fps,
-            None if goal.upper is None else goal.upper.load_fps,
+            None if goal.lower is None else goal.lower.offered_fps,
+            None if goal.upper is None else goal.upper.offered_fps,
             goal.regular,
             goal.evidence is not None
             and goal.evidence.stationarity in (Stationarity.CHANGED, Stationarity.CHANGING),
@@ -477,7 +483,11 @@ def known(file: Path | None) -> Known:
                 f"{file}: device {name!r} must have a method received_frames, or be a function of a "
                 f"random.Random that makes one (got {device!r})"
             )
-    return Known({**CONTROLLERS, **controllers}, {**DEVICES, **devices}, Own(controllers, devices))
+    return Known(
+        {**CONTROLLERS, **controllers},
+        {**DEVICES, **STEADY, **CHANGING, **devices},
+        Own(controllers, devices),
+    )
 
 
 def _names(experiment: Experiment) -> Known:

@@ -37,6 +37,8 @@ __all__ = [
     "Timer",
     "TwoKnees",
     "UnevenQueues",
+    "around",
+    "between",
 ]
 
 
@@ -306,87 +308,86 @@ Family = Callable[[random.Random], Device]
 """Devices that differ a little from search to search."""
 
 
-def _around(chance: random.Random, value: float, spread: float = 0.01) -> float:
+def around(chance: random.Random, value: float, spread: float = 0.01) -> float:
+    """A value that differs by ``spread``."""
     return value * chance.gauss(1.0, spread)
 
 
 def _regime(chance: random.Random) -> Device:
-    return RegimeSwitch(
-        capacity_fps=_around(chance, 10e6), deficit=_around(chance, 0.05, 0.1), run_spread=0.0
-    )
+    return RegimeSwitch(capacity_fps=around(chance, 10e6), deficit=around(chance, 0.05, 0.1), run_spread=0.0)
 
 
 def _gradual(chance: random.Random) -> Device:
-    return Gradual(capacity_fps=_around(chance, 10e6), onset_fps=_around(chance, 8e6))
+    return Gradual(capacity_fps=around(chance, 10e6), onset_fps=around(chance, 8e6))
 
 
 def _inversion(chance: random.Random) -> Device:
-    return Inversion(capacity_fps=_around(chance, 10e6), run_spread=0.0)
+    return Inversion(capacity_fps=around(chance, 10e6), run_spread=0.0)
 
 
 def _queues(chance: random.Random) -> Device:
-    shares = [_around(chance, share) for share in (0.28, 0.26, 0.24, 0.22)]
-    return UnevenQueues(capacity_fps=_around(chance, 10e6), shares=tuple(s / sum(shares) for s in shares))
+    shares = [around(chance, share) for share in (0.28, 0.26, 0.24, 0.22)]
+    return UnevenQueues(capacity_fps=around(chance, 10e6), shares=tuple(s / sum(shares) for s in shares))
 
 
 def _two_knees(chance: random.Random) -> Device:
-    return TwoKnees(capacity_fps=_around(chance, 10e6), low_fps=_around(chance, 7e6))
+    return TwoKnees(capacity_fps=around(chance, 10e6), low_fps=around(chance, 7e6))
 
 
-def _between(chance: random.Random, low: float, high: float) -> float:
+def between(chance: random.Random, low: float, high: float) -> float:
     """Uniform in the logarithm."""
     return low * math.exp(chance.random() * math.log(high / low))
 
 
 def _warming(trial_spread: float) -> Family:
     return lambda chance: Drifting(
-        capacity_fps=_around(chance, 10e6),
-        excess=-_between(chance, 0.03, 0.4),
-        time_constant_s=_between(chance, 3.0, 150.0),
+        capacity_fps=around(chance, 10e6),
+        excess=-between(chance, 0.03, 0.4),
+        time_constant_s=between(chance, 3.0, 150.0),
         trial_spread=trial_spread,
     )
 
 
 def _throttling(chance: random.Random) -> Device:
     return Drifting(
-        capacity_fps=_around(chance, 10e6),
-        excess=_between(chance, 0.03, 0.2),
-        time_constant_s=_between(chance, 10.0, 150.0),
+        capacity_fps=around(chance, 10e6),
+        excess=between(chance, 0.03, 0.2),
+        time_constant_s=between(chance, 10.0, 150.0),
     )
 
 
 DEVICES: Mapping[str, Device | Family] = {
-    "knee": lambda chance: Knee(capacity_fps=_around(chance, 10e6), trial_spread=0.0005),
+    "knee": lambda chance: Knee(capacity_fps=around(chance, 10e6), trial_spread=0.0005),
     "ip4": Ip4Published(),
     "vhost": VhostPublished(),
     "regime": _regime,
-    "drops": lambda chance: RandomDrops(capacity_fps=_around(chance, 10e6)),
+    "drops": lambda chance: RandomDrops(capacity_fps=around(chance, 10e6)),
     "gradual": _gradual,
-    "buffer": lambda chance: DeepBuffer(capacity_fps=_around(chance, 10e6)),
+    "buffer": lambda chance: DeepBuffer(capacity_fps=around(chance, 10e6)),
     "warm-up": _warming(0.0),
     "warm-noisy": _warming(0.003),
     "throttling": _throttling,
     "inversion": _inversion,
-    "noisy": lambda chance: Knee(capacity_fps=_around(chance, 10e6), trial_spread=0.01),
-    "collapse": lambda chance: Collapse(capacity_fps=_around(chance, 10e6)),
+    "noisy": lambda chance: Knee(capacity_fps=around(chance, 10e6), trial_spread=0.01),
+    "collapse": lambda chance: Collapse(capacity_fps=around(chance, 10e6)),
     "queues": _queues,
-    "pauses": lambda chance: Pauses(capacity_fps=_around(chance, 10e6)),
-    "cold-start": lambda chance: ColdStart(from_fps=_around(chance, 7e6)),
+    "pauses": lambda chance: Pauses(capacity_fps=around(chance, 10e6)),
+    "cold-start": lambda chance: ColdStart(from_fps=around(chance, 7e6)),
     # Below: devices that no constant of `weir` was chosen on.
     "stalls": lambda chance: Pauses(
-        capacity_fps=_around(chance, 10e6), every_s=40.0, pause_s=0.4e-3, buffer_frames=1000
+        capacity_fps=around(chance, 10e6), every_s=40.0, pause_s=0.4e-3, buffer_frames=1000
     ),
-    "bursts": lambda chance: RandomBursts(capacity_fps=_around(chance, 10e6)),
-    "outages": lambda chance: Outages(capacity_fps=_around(chance, 10e6)),
+    "bursts": lambda chance: RandomBursts(capacity_fps=around(chance, 10e6)),
+    "outages": lambda chance: Outages(capacity_fps=around(chance, 10e6)),
     "two-knees": _two_knees,
-    "uneasy": lambda chance: Knee(capacity_fps=_around(chance, 10e6), trial_spread=0.004),
+    "uneasy": lambda chance: Knee(capacity_fps=around(chance, 10e6), trial_spread=0.004),
     # Below: devices that were written before the present guard, and only judge it.
-    "rehash": lambda chance: Rehash(capacity_fps=_around(chance, 10e6)),
-    "collections": lambda chance: Collections(capacity_fps=_around(chance, 10e6)),
+    "rehash": lambda chance: Rehash(capacity_fps=around(chance, 10e6)),
+    "collections": lambda chance: Collections(capacity_fps=around(chance, 10e6)),
     "flow-table": lambda chance: FlowTable(
-        capacity_fps=_around(chance, 10e6), expired_per_s=_around(chance, 0.8e6)
+        capacity_fps=around(chance, 10e6), expired_per_s=around(chance, 0.8e6)
     ),
-    "governor": lambda chance: Governor(capacity_fps=_around(chance, 10e6)),
-    "flaps": lambda chance: Outages(capacity_fps=_around(chance, 10e6), outage_every_s=200.0, outage_s=0.2),
-    "timer": lambda chance: Timer(capacity_fps=_around(chance, 10e6)),
+    "governor": lambda chance: Governor(capacity_fps=around(chance, 10e6)),
+    "flaps": lambda chance: Outages(capacity_fps=around(chance, 10e6), outage_every_s=200.0, outage_s=0.2),
+    "timer": lambda chance: Timer(capacity_fps=around(chance, 10e6)),
 }

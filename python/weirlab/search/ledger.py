@@ -27,7 +27,7 @@ from typing import Literal
 from weirlab.search.classify import Criterion, LoadClass, RelevantBounds, Sample, Tally, relevant_bounds
 from weirlab.search.controller import Outcome
 
-__all__ = ["Effective", "Ledger", "Record", "Verdict", "initial_duration_s", "ran_s", "sample_of"]
+__all__ = ["Effective", "Ledger", "Record", "Verdict", "initial_duration_s", "sample_of"]
 
 Effective = Literal["trial", "with-waits"]
 """What a trial adds to the sums of a load: its duration (the default of RFC 9971), or that and the waits
@@ -126,7 +126,7 @@ class Ledger:
             if sample is not None:
                 high = sample.loss_ratio > criterion.loss_ratio
                 stopped = outcome.trial.stopped_early and not outcome.beyond_tester
-                decided_s = ran_s(outcome) if high and stopped else None
+                decided_s = outcome.trial.ran_s if high and stopped else None
                 of_device = outcome.is_of_device(criterion.loss_ratio)
                 record.add(Verdict(outcome, sample, high, decided_s, of_device))
 
@@ -149,13 +149,6 @@ class Ledger:
         return self._bounds[criterion]
 
 
-def ran_s(outcome: Outcome) -> float:
-    """How long a trial offered its load [s]."""
-    if not outcome.trial.stopped_early:
-        return outcome.duration_s
-    return outcome.trial.intended_frames / outcome.trial.spec.intended_load_fps
-
-
 def initial_duration_s(initial_s: float | None, duration_s: float) -> float:
     """Duration of the shortest trial worth making, where a goal may have left it open."""
     return min(1.0, duration_s) if initial_s is None else initial_s
@@ -169,7 +162,7 @@ def sample_of(
     duration_s, loss_ratio = outcome.duration_s, outcome.loss_ratio
     if trial.stopped_early and not outcome.beyond_tester:
         lost = outcome.loss_ratio * max(trial.sent_frames, trial.intended_frames)
-        stopped_s = ran_s(outcome)
+        stopped_s = trial.ran_s
         look_s = trial.spec.look_s
         if _exceeds(lost, outcome.load_fps * duration_s, allowed_ratio):
             high = True
@@ -187,7 +180,7 @@ def sample_of(
             loss_ratio = min(loss_ratio, allowed_ratio)
     elif outcome.beyond_tester and outcome.is_of_device(allowed_ratio):
         loss_ratio = outcome.certain_loss_ratio
-    waits_s = max(0.0, trial.effective_duration_s - ran_s(outcome))
+    waits_s = max(0.0, trial.effective_duration_s - trial.ran_s)
     return Sample(duration_s, duration_s + (waits_s if effective == "with-waits" else 0.0), loss_ratio)
 
 

@@ -71,14 +71,14 @@ class Mlr:
         self._criteria: list[Criterion] = []
         self._goal_of: list[int] = []
         self._targets: list[list[int]] = [self._add_targets(place) for place in range(len(self.goals))]
-        self._start_over()
+        self._start_over(self._hints)
         self._elapsed_s = 0.0
         self._last_index = -1
         self._wish: Wish | None = None
         self._advance()
 
-    def _start_over(self) -> None:
-        """Forget every trial."""
+    def _start_over(self, hints_fps: Mapping[str, float]) -> None:
+        """Forget every trial, and begin at these rates where there is one for each goal."""
         initial_s = [self._initial_s(goal) for goal in self._goal_of]
         self._ledger = Ledger(self._criteria, initial_s, self._effective)
         self._ladder: Ladder | None = None
@@ -86,8 +86,8 @@ class Mlr:
         self._levels = [0] * len(self.goals)
         self._settled_s: list[float | None] = [None] * len(self.goals)
         self._asker = 0
-        if all(goal.name in self._hints for goal in self.goals):
-            self._found_ladder([self._hints[goal.name] for goal in self.goals], above=1.0)
+        if all(goal.name in hints_fps for goal in self.goals):
+            self._found_ladder([hints_fps[goal.name] for goal in self.goals], above=1.0)
 
     # ---- what a Controller is
 
@@ -145,13 +145,17 @@ class Mlr:
     def _take(self, outcome: Outcome) -> None:
         self._ledger.add(outcome)
         if self._ladder is None:
-            rate_fps = outcome.load_fps * (1.0 - outcome.loss_ratio)
-            if outcome.beyond_tester:
-                rate_fps = outcome.forwarding_rate_fps
-            self._found_ladder(
-                [self._hints.get(goal.name, rate_fps / (1.0 - goal.loss_ratio)) for goal in self.goals],
-                above=ABOVE_HINT,
-            )
+            self._begin_at(outcome)
+
+    def _begin_at(self, outcome: Outcome) -> None:
+        """Begin where a trial at the highest load shows the rates, but where there are hints."""
+        rate_fps = outcome.load_fps * (1.0 - outcome.loss_ratio)
+        if outcome.beyond_tester:
+            rate_fps = outcome.forwarding_rate_fps
+        self._found_ladder(
+            [self._hints.get(goal.name, rate_fps / (1.0 - goal.loss_ratio)) for goal in self.goals],
+            above=ABOVE_HINT,
+        )
 
     def _found_ladder(self, hints_fps: Sequence[float], *, above: float) -> None:
         """Put a rung above the lowest hint, by that share of the finest width, and note where each goal

@@ -37,7 +37,7 @@ def time_left_s(controller: Controller, trials: Sequence[Trial]) -> float | None
     asked = controller.ask()
     if asked is None:
         return 0.0
-    overhead_s = max(0.0, math.fsum(t.effective_duration_s - _ran_s(t) for t in trials) / len(trials))
+    overhead_s = max(0.0, math.fsum(t.effective_duration_s - t.ran_s for t in trials) / len(trials))
     if asked.following:
         return _in_a_row_s(asked, overhead_s)
     knees = [
@@ -64,12 +64,6 @@ def time_left_s(controller: Controller, trials: Sequence[Trial]) -> float | None
 
 def _in_a_row_s(wish: Wish, overhead_s: float) -> float:
     return (1 + wish.following) * (wish.duration_s + overhead_s)
-
-
-def _ran_s(trial: Trial) -> float:
-    if not trial.stopped_early:
-        return trial.spec.duration_s
-    return trial.intended_frames / trial.spec.intended_load_fps
 
 
 def _over_budget(trial: Trial) -> bool:
@@ -138,6 +132,9 @@ def _believed(
         intended_frames=frames,
         sent_frames=frames,
         received_frames=frames - math.ceil(loss_ratio * frames),
+        doubtful_frames=0,
+        disturbed_frames=0,
+        disturbance="",
         effective_duration_s=ran_s + overhead_s,
         offered_load_fps=wish.load_fps,
         stopped_early=ran_s < wish.duration_s,

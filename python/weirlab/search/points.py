@@ -96,7 +96,8 @@ def run_point_searches(
 
 def rates_table(results: Sequence[tuple[PointSearch, SearchResult]]) -> pl.DataFrame:
     """One row per search and goal: ``point replicate``, a column per factor, ``goal``, the bounds
-    ``lower_fps`` and ``upper_fps`` and the ``conditional_throughput_fps`` at the lower one [frames/s, null
+    ``lower_fps`` and ``upper_fps`` as they were offered, what was intended (``lower_intended_fps
+    upper_intended_fps``), and the ``conditional_throughput_fps`` at the lower one [frames/s, null
     where there is none], ``loss_ratio`` at the lower one,
     ``frame_size_bytes`` (of a mix the mean) and ``directions``, the lower bound for each direction
     (``lower_per_direction_fps``) and in bits with and without what Ethernet adds to a frame (``l1_bps
@@ -113,8 +114,10 @@ def rates_table(results: Sequence[tuple[PointSearch, SearchResult]]) -> pl.DataF
             "replicate": each.replicate,
             **each.levels,
             "goal": goal.goal.name,
-            "lower_fps": goal.lower.load_fps if goal.lower else None,
-            "upper_fps": goal.upper.load_fps if goal.upper else None,
+            "lower_fps": goal.lower.offered_fps if goal.lower else None,
+            "upper_fps": goal.upper.offered_fps if goal.upper else None,
+            "lower_intended_fps": goal.lower.load_fps if goal.lower else None,
+            "upper_intended_fps": goal.upper.load_fps if goal.upper else None,
             "conditional_throughput_fps": goal.conditional_throughput_fps,
             "loss_ratio": goal.lower.trial.loss_ratio if goal.lower else None,
             **_offered(goal),
@@ -163,6 +166,8 @@ _FOUND = {
     "goal": pl.String,
     "lower_fps": pl.Float64,
     "upper_fps": pl.Float64,
+    "lower_intended_fps": pl.Float64,
+    "upper_intended_fps": pl.Float64,
     "conditional_throughput_fps": pl.Float64,
     "loss_ratio": pl.Float64,
     "frame_size_bytes": pl.UInt32,
@@ -216,7 +221,7 @@ def _offered(goal: GoalResult) -> dict[str, float | None]:
     """What the lower bound is in each direction and in bits."""
     if goal.lower is None:
         return {}
-    spec, load_fps = goal.lower.trial.spec, goal.lower.load_fps
+    spec, load_fps = goal.lower.trial.spec, goal.lower.offered_fps
     return {
         "frame_size_bytes": spec.frame_size_bytes,
         "directions": spec.directions,

@@ -11,7 +11,7 @@ from pathlib import Path
 from weirlab.errors import ImpossibleTrial, InputError, Interrupted, RunFailed, TestbedError
 from weirlab.search.base import Ending, Search, SearchResult, SearchState
 from weirlab.search.log import TrialLog
-from weirlab.testbed.base import Testbed, Trial, TrialSpec
+from weirlab.testbed.base import Recalls, Testbed, Trial, TrialSpec
 
 __all__ = ["Progress", "run_search"]
 
@@ -80,6 +80,8 @@ def run_search(
             trial_log = stack.enter_context(TrialLog(log, search.settings(), about or {}))
             resumed = list(trial_log.trials)
             _retell(search, resumed, log)
+            if isinstance(testbed, Recalls):
+                testbed.recall(resumed)
         if on_begin is not None:
             on_begin()
         sitting = _Sitting(search, testbed, trial_log, resumed, on_progress)
@@ -89,14 +91,17 @@ def run_search(
 def _retell(search: Search, trials: list[Trial], log: Path) -> None:
     for number, trial in enumerate(trials, start=1):
         asked = search.ask()
-        if asked != trial.spec:
+        try:
+            if asked is not None and asked != trial.spec:
+                raise ValueError
+            # One that has ended for its time takes further trials all the same: it was allowed more before.
+            search.tell(trial)
+        except ValueError:
             raise InputError(
                 f"{log}: trial {number} of {len(trials)} is not the one that this search asks for: it has "
                 f"{_brief(trial.spec)}, asked is {_brief(asked)}; the log was edited, or written by another "
                 f"version"
-            )
-        try:
-            search.tell(trial)
+            ) from None
         except ImpossibleTrial as error:
             raise InputError(f"{log}: {error}; the log was edited, or written by another version") from error
 

@@ -2,7 +2,8 @@
 
 Reading order: `samples` (quantiles, spread, frequencies), `replicates` (means with their intervals), `fits`
 (lines and curves, R^2), `latency` (round-trip times under load), `streams` (several streams at once),
-`knee` (how many are enough), `responsiveness` (what other tools tell of latency under load).
+`knee` (how many are enough), `resampling` (how far statistics of two sets of runs lie apart),
+`responsiveness` (what other tools tell of latency under load).
 
 All raise ValueError, saying what is wrong and its value, when they are given too little or what has no
 meaning: none falls back on something else.
@@ -42,6 +43,7 @@ from weirlab.stats.latency import (
     rtt_difference,
 )
 from weirlab.stats.replicates import Interval, mean_interval, t_quantile
+from weirlab.stats.resampling import STATISTICS, Margin, mean_margin, statistic_margin
 from weirlab.stats.responsiveness import (
     Responsiveness,
     UnderLoad,
@@ -81,6 +83,7 @@ from weirlab.stats.streams import (
 
 __all__ = [
     "DEFINITIONS",
+    "STATISTICS",
     "CpuCost",
     "DurationTrend",
     "Exponential",
@@ -90,6 +93,7 @@ __all__ = [
     "Line",
     "LinearRange",
     "Logarithm",
+    "Margin",
     "Proportion",
     "Responsiveness",
     "Spread",
@@ -118,6 +122,7 @@ __all__ = [
     "least_delay_per_goodput",
     "linear_range",
     "mean_interval",
+    "mean_margin",
     "median",
     "min_max_predictability",
     "min_max_variability",
@@ -134,6 +139,7 @@ __all__ = [
     "saturates_at",
     "shares",
     "spread",
+    "statistic_margin",
     "t_quantile",
     "trimmed_mean",
     "two_segments",
