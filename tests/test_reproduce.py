@@ -7,6 +7,7 @@ import pytest
 
 from weirlab import reproduce
 from weirlab.errors import InputError
+from weirlab.report.reproduce import constant_table, row_table
 from weirlab.reproduce import Claim, Effort, Findings, KnownMisfit, Reproduction, Row, Verdict
 from weirlab.results import Provenance
 
@@ -31,9 +32,10 @@ def row(ours, *, published=10.0, tolerance=0.5, **more):
         (row(11.0, known=BAND), Verdict.MISFIT),
         (row(10.1, known=BAND), Verdict.GONE),
         (row(None, known=BAND), Verdict.MISSING),
-        (row(10.9, tolerance=0.1, relative=True), Verdict.HOLDS),
-        (row(11.1, tolerance=0.1, relative=True), Verdict.MISFIT),
-        (row(-10.9, published=-10.0, tolerance=0.1, relative=True), Verdict.HOLDS),
+        (row(9.7, tolerance_below=0.2), Verdict.MISFIT),
+        (row(9.9, tolerance_below=0.2), Verdict.HOLDS),
+        (row(-10.4, published=-10.0), Verdict.HOLDS),
+        (row(10.4, known=KnownMisfit("at the edge", low=10.3, high=10.9)), Verdict.KNOWN),
         (row(0.3, published=0.1, tolerance=0.2), Verdict.HOLDS),
         (Claim(statement="faster", holds=True, evidence="3 s < 4 s"), Verdict.HOLDS),
         (Claim(statement="faster", holds=False, evidence="4 s"), Verdict.MISFIT),
@@ -67,29 +69,80 @@ def findings(*rows, claims=()):
 def test_known_misfits_do_not_fail_a_study_and_the_summary_counts_them():
     made = made_up(Effort())
     assert made.holds
-    assert made.summary == "made-up: 2 of 3 hold, 1 known misfit: reproduced"
+    words = "1 of 2 published numbers hold; 1 of 1 statements hold; 1 known misfit: nothing unexpected"
+    assert made.summary == f"made-up: {words}"
 
 
 def test_one_failing_row_fails_the_study():
     made = findings(row(10.0), row(13.0, known=BAND), row(10.0, known=BAND), row(None), row(99.0), row(98.0))
     assert not made.holds
-    expected = "x: 1 of 6 hold, 1 known misfit, 2 misfits, 1 known misfit gone, 1 missing: NOT reproduced"
-    assert made.summary == expected
+    assert made.summary == (
+        "x: 1 of 6 published numbers hold; 1 known misfit; 2 misfits; 1 known misfit gone; 1 missing: "
+        "UNEXPECTED, see the verdicts"
+    )
 
 
-def test_the_summary_tells_apart_what_holds_without_a_published_number_behind_it():
+def test_the_summary_counts_apart_what_says_nothing_of_a_published_number():
     claims = [
         Claim(statement="our own goal", holds=True, evidence="1", about="own"),
         Claim(statement="our own goal, missed", holds=False, evidence="1", about="own", known="slow"),
         Claim(statement="books balance", holds=True, evidence="1", about="identity"),
         Claim(statement="published", holds=True, evidence="1"),
+        Claim(statement="true of nothing, too", holds=True, evidence="1", straw="nothing at all"),
     ]
-    made = findings(row(10.0), row(12.0, tolerance=10.0), row(0.5, published=0.0), claims=claims)
-    assert [each.wide for each in made.rows] == [False, True, False]
-    words = "of ours alone, 1 identities of our counters, 1 with a tolerance above the number"
-    assert made.summary == f"x: 6 of 7 hold (of them 1 {words}), 1 known misfit: reproduced"
+    made = findings(row(10.0), row(10.1, about="again"), row(9.9, fitted="the timer"), claims=claims)
+    assert made.summary == (
+        "x: 2 of 2 published numbers hold (1 that nothing was fitted to); 2 of 2 statements hold (1 that no "
+        "straw man passes); 1 of 1 numbers judged again hold; 2 of 3 own checks hold; 1 known misfit: "
+        "nothing unexpected"
+    )
     again = Findings.from_json(made.to_json(), {})
     assert again.summary == made.summary
+
+
+def grouped(*pairs, tolerance=0.5):
+    return [
+        Row(name=f"row {i}", published=published, ours=ours, tolerance=tolerance, group="rates")
+        for i, (published, ours) in enumerate(pairs)
+    ]
+
+
+def test_a_row_that_one_constant_passes_with_others_does_not_discriminate():
+    made = findings(*grouped((1.0, 1.1), (1.2, 1.2), (1.3, 9.0), (7.0, 7.0)))
+    (constant,) = made.constants
+    assert (constant.rows, constant.ours) == (4, 3)
+    assert constant.passed == ["row 0", "row 1", "row 2"]
+    assert 0.8 <= constant.value <= 1.5
+    assert [made.straw(each) != "" for each in made.rows] == [True, True, True, False]
+    assert "3 of 4 published numbers hold (1 that no straw man passes)" in made.summary
+    written = made.to_json()
+    assert [bool(each["straw_man"]) for each in written["rows"]] == [True, True, True, False]
+    assert written["constants"][0]["passed"] == ["row 0", "row 1", "row 2"]
+
+
+def test_a_constant_that_meets_one_number_alone_is_that_number_and_no_straw_man():
+    made = findings(*grouped((1.0, 1.0), (3.0, 3.0)))
+    assert made.constants[0].passed == []
+    assert [made.straw(each) for each in made.rows] == ["", ""]
+
+
+def test_rows_without_a_group_have_no_constant():
+    assert findings(row(10.0), row(10.0)).constants == []
+
+
+def test_an_idle_path_that_meets_a_number_is_named():
+    straws = {"an idle path": 9.8, "a full one": 20.0}
+    passed, beaten = row(10.1, straws=straws), row(10.1, tolerance=0.15, straws=straws)
+    made = findings(passed, beaten)
+    assert [made.straw(each) for each in made.rows] == ["an idle path: 9.8", ""]
+
+
+def test_the_tables_show_straw_men_and_what_a_constant_scores():
+    made = findings(*grouped((1.0, 1.1), (1.2, 1.2), (7.0, 7.0)))
+    shown = row_table(made)
+    column = [each.name for each in shown.columns].index("what passes, too")
+    assert [cells[column].split(":")[0] for cells in shown.rows] == ["a constant", "a constant", "–"]
+    assert constant_table(made).rows[0][2:] == ["3", "2", "3"]
 
 
 def test_a_study_that_compared_nothing_has_not_been_reproduced():

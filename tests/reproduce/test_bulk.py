@@ -13,7 +13,8 @@ from weirlab.reproduce.bulk import work
 from weirlab.reproduce.bulk.claims import claims
 from weirlab.reproduce.bulk.rows import PUBLISHED, rows
 from weirlab.reproduce.bulk.work import Data, measure_all
-from weirlab.reproduce.frame import Effort, Findings, Verdict
+from weirlab.reproduce.frame import Effort, Findings
+from weirlab.reproduce.verdicts import Verdict
 from weirlab.results import Provenance
 
 

@@ -8,7 +8,9 @@ import pytest
 from weirlab.measures import measured
 from weirlab.report.reproduce_zrl import spread_table, theory_lines
 from weirlab.reproduce.frame import Effort
-from weirlab.reproduce.zrl.claims import claims, exact_maximum, plateau_share
+from weirlab.reproduce.verdicts import Claim
+from weirlab.reproduce.zrl.claims import claims
+from weirlab.reproduce.zrl.data import exact_maximum, plateau_share
 from weirlab.reproduce.zrl.planes import GD, PLANES, SAMPLE, SINGLE, Work, sample_every
 from weirlab.reproduce.zrl.rows import PUBLISHED, TOLERANCE, in_box, rows
 from weirlab.runs import simulate
@@ -74,9 +76,9 @@ def test_theory_draws_the_escape_between_the_cells_that_do_and_do_not():
     assert 0.001 < at[1] < 0.002
 
 
-def made(plane: str, throughput: float, hot: float) -> pl.DataFrame:
+def made(plane: str, throughput: float, hot: float, settles: float = 0.1) -> pl.DataFrame:
     """Every cell of a plane alike."""
-    grid = [(gd, ps) for gd in (0.0005, 0.002, 0.005, 0.05) for ps in (0.01, 0.02, 0.05, 0.1)]
+    grid = [(gd, ps) for gd in (0.0005, 0.001, 0.002, 0.005, 0.05) for ps in (0.01, 0.02, 0.03, 0.05, 0.1)]
     return pl.DataFrame(
         [
             {
@@ -87,6 +89,10 @@ def made(plane: str, throughput: float, hot: float) -> pl.DataFrame:
                 "throughput": throughput,
                 "hot-port": hot,
                 "drops": 0.0,
+                "hot-settles": settles,
+                "hot-peak": 20.0 * settles,
+                "hot-spread": 5.0 * settles,
+                "slow-for": settles,
             }
             for gd, ps in grid
         ]
@@ -110,7 +116,7 @@ def test_cells_that_differ_between_seeds_are_listed_with_their_range():
 def test_the_box_is_the_claimed_range_with_its_edges():
     inside = in_box(made("og-32", 0.83, 0.2))
     assert set(inside.select("gd", "ps").iter_rows()) == {
-        (g, p) for g in (0.002, 0.005) for p in (0.02, 0.05)
+        (g, p) for g in (0.002, 0.005) for p in (0.02, 0.03, 0.05)
     }
 
 
@@ -121,18 +127,105 @@ def test_a_plateau_asks_for_a_fed_hot_port():
     assert plateau_share(made("og-32", best - 0.02, 0.2), "og-32") == 0
 
 
+def singles(**more: float) -> pl.DataFrame:
+    alike = {"seed": 1, "throughput": 0.2, "hot-port": 0.2, "drops": 0.0, "bcn-": 6}
+    lossy = {"og-32-no-pause": 100.0}
+    return pl.DataFrame([{"case": case, **alike, "drops": lossy.get(case, 0.0), **more} for case in SINGLE])
+
+
+def judged(*cells: pl.DataFrame) -> dict[str, Claim]:
+    return {claim.statement: claim for claim in claims(pl.concat(cells), singles())}
+
+
+def starting(found: dict[str, Claim], words: str) -> Claim:
+    (claim,) = (claim for statement, claim in found.items() if words in statement)
+    return claim
+
+
 def test_rows_and_claims_follow_from_the_cells():
     cells = pl.concat([made("og-8", exact_maximum("og-8"), 0.15), made("og-32", exact_maximum("og-32"), 0.2)])
-    alike = {"seed": 1, "throughput": 0.2, "hot-port": 0.2, "drops": 0.0, "bcn-": 6}
-    single = pl.DataFrame([{"case": case, **alike} for case in SINGLE])
-    verdicts = {row.name: row.verdict for row in rows(cells, single)}
+    verdicts = {row.name: row.verdict for row in rows(cells, singles())}
     assert verdicts["OG, N = 8: least in the claimed range"] == "holds"
     assert verdicts["IG, N = 32, without control, own port counted"] == "misfit"
-    found = {claim.statement[:30]: claim for claim in claims(cells, single)}
-    assert found["Operation is lossless: no fram"].verdict == "holds"
-    assert found["Aggregate throughput shows the"].verdict == "known misfit"
-    assert found["The input-generated hotspot is"].verdict == "known misfit"
-    assert found["BCN with the baseline settings"].verdict == "holds"
+    found = judged(cells)
+    assert starting(found, "Operation is lossless").verdict == "holds"
+    assert starting(found, "input-generated hotspot is severe").verdict == "known misfit"
+    assert starting(found, "baseline settings").verdict == "holds"
+    assert starting(found, "baseline settings").straw, "a switch without control misses the maximum, too"
+
+
+def test_a_switch_that_starves_the_hot_port_or_has_no_control_meets_no_maximum():
+    made_rows = rows(made("og-32", exact_maximum("og-32"), 0.2), singles())
+    maxima = [row for row in made_rows if "claimed range" in row.name]
+    assert len(maxima) == 2
+    assert all(row.straws and not row.straw for row in maxima)
+    (arithmetic,) = (row for row in made_rows if row.about == "identity")
+    assert "severity" in arithmetic.name
+
+
+def test_lossless_operation_is_told_only_where_frames_would_be_lost_without_pause():
+    found = {claim.statement: claim for claim in claims(made("og-32", 0.83, 0.2), singles(drops=0.0))}
+    assert starting(found, "Operation is lossless").holds is False
+
+
+def test_transients_are_compared_cell_by_cell_and_cells_that_are_alike_tell_nothing():
+    slow, quick = made("og-32", 0.83, 0.2, 0.6), made("ig-32", 0.648, 1.0, 0.1)
+    found = judged(slow, quick)
+    words = ("recover more slowly", "so does their throughput", "overshoot more", "higher fluctuations")
+    assert all(starting(found, each).holds for each in words)
+    turned = judged(made("og-32", 0.83, 0.2, 0.1), made("ig-32", 0.648, 1.0, 0.6))
+    alike = judged(made("og-32", 0.83, 0.2, 0.1), made("ig-32", 0.648, 1.0, 0.1))
+    for each in words:
+        assert starting(turned, each).holds is False
+        assert starting(alike, each).holds is False
+
+
+def test_a_response_that_does_not_change_does_not_improve():
+    assert starting(judged(made("og-32", 0.83, 0.2)), "improves as Ps and Gd").holds is False
+    better = made("og-32", 0.83, 0.2).with_columns(
+        *(
+            (pl.col(name) / (1000 * pl.col("gd") + 10 * pl.col("ps"))).alias(name)
+            for name in ("hot-settles", "hot-peak")
+        )
+    )
+    assert starting(judged(better), "improves as Ps and Gd").holds is True
+
+
+def test_each_side_of_the_claimed_range_is_judged_against_its_edge():
+    worse = made("og-32", 0.83, 0.2).with_columns(
+        pl.when(pl.col("gd") < 0.002).then(0.9).otherwise(pl.col("hot-settles")).alias("hot-settles"),
+        pl.when(pl.col("gd") > 0.005).then(0.1).otherwise(pl.col("hot-port")).alias("hot-port"),
+    )
+    found = judged(worse)
+    assert starting(found, "Gd below 0.002").holds is True
+    assert starting(found, "Gd above 0.005").holds is True
+    assert starting(found, "Ps below 0.02").holds is False
+    assert starting(found, "Ps above 0.05").holds is False
+
+
+@pytest.mark.parametrize("case", SINGLE)
+def test_every_single_case_gives_its_numbers(case):
+    name, changes = SINGLE[case]
+    work = Work(Effort(quick=True), seeds=1)
+    (row,) = work.run(load(name).assign(changes), case=case)
+    assert 0 < row["throughput"] <= 1
+    controlled = load(name).assign(changes).control is not None
+    assert (row["hot-peak"] is not None) is controlled
+    assert (row["drops"] > 0) is (case == "og-32-no-pause")
+
+
+def test_the_response_of_a_run_is_that_of_its_hot_queue():
+    work = Work(Effort(quick=True), seeds=1)
+    (slow,) = work.run(load("zrl-og").assign({GD: 0.001, SAMPLE: sample_every(0.03)}))
+    (quick,) = work.run(load("zrl-og").assign({GD: 0.005, SAMPLE: sample_every(0.05)}))
+    # 8192 frames of memory are 32 set points: the hot queue fills nearly all of it.
+    assert 25 < slow["hot-peak"] < 32
+    assert slow["hot-settles"] == 1.0
+    assert slow["slow-for"] > 0.3
+    assert 1 < quick["hot-peak"] < 5
+    assert 0 < quick["hot-settles"] < 0.2
+    assert quick["slow-for"] == 0
+    assert quick["hot-spread"] < slow["hot-spread"]
 
 
 def test_progress_counts_every_piece_of_work():

@@ -1,19 +1,24 @@
 """Published studies, reproduced: their numbers and claims beside ours.
 
-`frame` says what a reproduction gives and when it holds; `published` holds the numbers as they were printed;
-each study is a package or module of its own, named in `STUDIES`.
+`frame` says what a reproduction gives, `verdicts` when a row or a claim holds, `judging` how near is near
+enough and what a constant would score; `published` holds the numbers as they were printed; each study is a
+package of its own, named in `STUDIES`.
 """
 
-from weirlab.reproduce.frame import (
-    STUDIES,
-    Claim,
-    Effort,
-    Findings,
-    KnownMisfit,
-    Reproduction,
-    Row,
-    Verdict,
-    find,
-)
+from weirlab.reproduce.frame import STUDIES, Effort, Findings, Reproduction, Tally, find
+from weirlab.reproduce.judging import Constant
+from weirlab.reproduce.verdicts import Claim, KnownMisfit, Row, Verdict
 
-__all__ = ["STUDIES", "Claim", "Effort", "Findings", "KnownMisfit", "Reproduction", "Row", "Verdict", "find"]
+__all__ = [
+    "STUDIES",
+    "Claim",
+    "Constant",
+    "Effort",
+    "Findings",
+    "KnownMisfit",
+    "Reproduction",
+    "Row",
+    "Tally",
+    "Verdict",
+    "find",
+]

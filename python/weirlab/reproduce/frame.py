@@ -1,145 +1,28 @@
 """Reproductions: published numbers and claims beside ours, with a verdict for each.
 
-A study gives rows (a published number, ours, how near they must be) and claims (a statement, whether it
-holds here, and the evidence). Where we know that we differ, the row says why and in which band our number
-lies instead: a known misfit. It does not fail the study, but its disappearance does, so that nobody keeps
-an excuse that is not needed.
-
-| verdict | means | fails |
-|---|---|---|
-| holds | ours is within the tolerance, or the claim holds | no |
-| known misfit | ours is outside, and within the band that is known | no |
-| misfit | ours is outside of the tolerance, and of the band if there is one | yes |
-| known misfit gone | ours is within the tolerance although a misfit is known | yes |
-| missing | there is no number of ours | yes |
+A study gives rows and claims (`weirlab.reproduce.verdicts`). Where we know that we differ, the row says why
+and in which band our number lies instead: a known misfit. It does not fail the study, but its disappearance
+does, so that nobody keeps an excuse that is not needed.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from enum import StrEnum
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
 from weirlab.errors import InputError
 from weirlab.records import Records, save_tables
+from weirlab.reproduce.judging import Constant, constants
+from weirlab.reproduce.verdicts import Claim, KnownMisfit, Row, Verdict
 from weirlab.results import Manifest, Provenance, read_json, write_json
 
-__all__ = ["STUDIES", "Claim", "Effort", "Findings", "KnownMisfit", "Reproduction", "Row", "Verdict", "find"]
-
-
-class Verdict(StrEnum):
-    """How a row or a claim came out."""
-
-    HOLDS = "holds"
-    KNOWN = "known misfit"
-    MISFIT = "misfit"
-    GONE = "known misfit gone"
-    MISSING = "missing"
-
-    @property
-    def fails(self) -> bool:
-        """Whether the study fails by it."""
-        return self not in (Verdict.HOLDS, Verdict.KNOWN)
-
-
-@dataclass(frozen=True)
-class KnownMisfit:
-    """A difference that is known: what is known of its cause, which may be little, and where our number lies
-    instead."""
-
-    reason: str
-    low: float
-    """Least value of ours that is known, in the unit of the row."""
-    high: float
-    """Greatest value of ours that is known."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """A published number beside ours."""
-
-    name: str
-    published: float
-    ours: float | None
-    """None, or not finite: there is none."""
-    tolerance: float
-    """Greatest distance that counts as equal, in the unit of the row; with `relative` as a share of the
-    published number."""
-    relative: bool = False
-    tolerance_below: float | None = None
-    """The same for numbers of ours that are smaller than the published one; None: `tolerance`."""
-    unit: str = ""
-    source: str = ""
-    """Where the published number stands."""
-    known: KnownMisfit | None = None
-
-    @property
-    def difference(self) -> float | None:
-        """ours - published."""
-        return None if self.ours is None or not math.isfinite(self.ours) else self.ours - self.published
-
-    @property
-    def allowed(self) -> float:
-        """The tolerance in the unit of the row."""
-        return self._in_unit(self.tolerance)
-
-    @property
-    def allowed_below(self) -> float:
-        """The tolerance below the published number, in the unit of the row."""
-        return self.allowed if self.tolerance_below is None else self._in_unit(self.tolerance_below)
-
-    @property
-    def wide(self) -> bool:
-        """Whether the tolerance is larger than the published number, so that nothing at all would be near."""
-        return self.known is None and 0 < abs(self.published) <= self.allowed_below
-
-    @property
-    def verdict(self) -> Verdict:
-        """See the table of the module."""
-        if self.difference is None or self.ours is None:
-            return Verdict.MISSING
-        # A decimal tolerance is not a binary number: equal in all printed digits is equal.
-        slack = 1 + 1e-9
-        near = -self.allowed_below * slack <= self.difference <= self.allowed * slack
-        if self.known is None:
-            return Verdict.HOLDS if near else Verdict.MISFIT
-        if near:
-            return Verdict.GONE
-        return Verdict.KNOWN if self.known.low <= self.ours <= self.known.high else Verdict.MISFIT
-
-    def _in_unit(self, tolerance: float) -> float:
-        return tolerance * abs(self.published) if self.relative else tolerance
-
-
-@dataclass(frozen=True, kw_only=True)
-class Claim:
-    """A statement of the publication, checked here."""
-
-    statement: str
-    holds: bool
-    evidence: str
-    """The numbers that say so."""
-    published: str = ""
-    """What the published numbers say of it."""
-    source: str = ""
-    known: str = ""
-    """Why the claim is known not to hold here; nothing where it should."""
-    about: Literal["published", "identity", "own"] = "published"
-    """Whether it is said of the published network, is an identity that our counters satisfy whatever the
-    published ones do, or is a goal of our own that nobody has published."""
-
-    @property
-    def verdict(self) -> Verdict:
-        """See the table of the module."""
-        if not self.known:
-            return Verdict.HOLDS if self.holds else Verdict.MISFIT
-        return Verdict.GONE if self.holds else Verdict.KNOWN
+__all__ = ["STUDIES", "Effort", "Findings", "Reproduction", "Tally", "find"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +36,41 @@ class Effort:
     progress: Callable[[int, int], None] | None = None
     directory: Path | None = None
     """Where measurements that take long are kept, to be continued there."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many of one kind of rows or claims hold."""
+
+    kind: str
+    all: int
+    hold: int
+    discriminate: int
+    """Of those that hold, how many no straw man passes."""
+    free: int
+    """Of these, to how many nothing of ours was fitted."""
+
+    @classmethod
+    def of(cls, kind: str, judged: Iterable[tuple[str, Verdict, str, str]]) -> Tally:
+        """Count (about, verdict, straw man, what was fitted)."""
+        rows = list(judged)
+        held = [(straw, fitted) for _, verdict, straw, fitted in rows if verdict is Verdict.HOLDS]
+        told = [fitted for straw, fitted in held if not straw]
+        return cls(kind, len(rows), len(held), len(told), told.count(""))
+
+    @property
+    def detail(self) -> str:
+        """What those that hold are worth; nothing where there is nothing to say."""
+        parts = []
+        if self.discriminate < self.hold:
+            parts.append(f"{self.discriminate} that no straw man passes")
+        if self.free < self.discriminate:
+            parts.append(f"{self.free} {'of these ' if parts else ''}that nothing was fitted to")
+        return ", ".join(parts)
+
+    def __str__(self) -> str:
+        detail = f" ({self.detail})" if self.detail else ""
+        return f"{self.hold} of {self.all} {self.kind} hold{detail}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,36 +98,46 @@ class Findings:
         """Whether nothing failed. A study without any row or claim has shown nothing, and fails."""
         return bool(self.verdicts) and not any(verdict.fails for verdict in self.verdicts)
 
+    @cached_property
+    def constants(self) -> Sequence[Constant]:
+        """What the best constant scores in each group of rows."""
+        return constants(self.rows)
+
+    def straw(self, row: Row) -> str:
+        """The straw man that passes a row, or the constant that does; nothing where none does."""
+        if row.straw:
+            return row.straw
+        passed = (one for one in self.constants if one.group == row.group and row.name in one.passed)
+        return next((f"a constant: {one.value:.4g}" for one in passed), "")
+
+    @property
+    def tallies(self) -> Sequence[Tally]:
+        """The published numbers, the statements, published numbers judged again, and our own checks, as far
+        as there are any."""
+        of_rows = [(row.about, row.verdict, self.straw(row), row.fitted) for row in self.rows]
+        of_claims = [(claim.about, claim.verdict, claim.straw, "") for claim in self.claims]
+        own = ("identity", "own")
+        made = [
+            Tally.of("published numbers", [one for one in of_rows if one[0] == "published"]),
+            Tally.of("statements", [one for one in of_claims if one[0] == "published"]),
+            Tally.of("numbers judged again", [one for one in of_rows + of_claims if one[0] == "again"]),
+            Tally.of("own checks", [one for one in of_rows + of_claims if one[0] in own]),
+        ]
+        return [tally for tally in made if tally.all]
+
     @property
     def summary(self) -> str:
         """The verdicts in one line."""
+        parts = [str(tally) for tally in self.tallies]
         counts = {verdict: self.verdicts.count(verdict) for verdict in Verdict}
-        text = f"{self.name}: {counts[Verdict.HOLDS]} of {len(self.verdicts)} hold{self._weaker}"
         for verdict in (Verdict.KNOWN, Verdict.MISFIT, Verdict.GONE, Verdict.MISSING):
             if counts[verdict]:
                 many = "s" if counts[verdict] > 1 and verdict in (Verdict.KNOWN, Verdict.MISFIT) else ""
-                text += f", {counts[verdict]} {verdict}{many}"
-        return f"{text}: {'reproduced' if self.holds else 'NOT reproduced'}" + (
+                parts.append(f"{counts[verdict]} {verdict}{many}")
+        end = "nothing unexpected" if self.holds else "UNEXPECTED, see the verdicts"
+        return f"{self.name}: {'; '.join(parts) or 'nothing compared'}: {end}" + (
             " (quick)" if self.quick else ""
         )
-
-    @property
-    def _weaker(self) -> str:
-        """How many of those that hold say less than a published number that ours agrees with."""
-        held = [claim for claim in self.claims if claim.verdict is Verdict.HOLDS]
-        parts = [
-            f"{count} {words}"
-            for count, words in (
-                (sum(claim.about == "own" for claim in held), "of ours alone"),
-                (sum(claim.about == "identity" for claim in held), "identities of our counters"),
-                (
-                    sum(row.wide and row.verdict is Verdict.HOLDS for row in self.rows),
-                    "with a tolerance above the number",
-                ),
-            )
-            if count
-        ]
-        return f" (of them {', '.join(parts)})" if parts else ""
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values, verdicts included; `from_json` reads it back, but for the tables."""
@@ -221,8 +149,16 @@ class Findings:
             "quick": self.quick,
             "holds": self.holds,
             "summary": self.summary,
+            "tallies": [asdict(tally) for tally in self.tallies],
+            "constants": [asdict(constant) for constant in self.constants],
             "rows": [
-                {**asdict(row), "difference": row.difference, "verdict": row.verdict} for row in self.rows
+                {
+                    **asdict(row),
+                    "difference": row.difference,
+                    "straw_man": self.straw(row),
+                    "verdict": row.verdict,
+                }
+                for row in self.rows
             ],
             "claims": [{**asdict(claim), "verdict": claim.verdict} for claim in self.claims],
             "remarks": list(self.remarks),
@@ -238,7 +174,7 @@ class Findings:
         rows = []
         for entry in content["rows"]:
             known = entry["known"]
-            fields = without(entry, "difference", "verdict", "known")
+            fields = without(entry, "difference", "straw_man", "verdict", "known")
             rows.append(Row(**fields, known=KnownMisfit(**known) if known else None))
         return cls(
             name=content["name"],

@@ -5,11 +5,12 @@ A statement is a function of a view: the numbers that one side has. What they ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
-from weirlab.reproduce.frame import Claim
+from weirlab.reproduce.verdicts import Claim
 
 __all__ = ["Answer", "Statement", "claims_of"]
 
@@ -46,9 +47,11 @@ def claims_of(
     *,
     source: str,
     lenient: bool = False,
+    straws: Mapping[str, View] = MappingProxyType({}),
 ) -> list[Claim]:
     """Every statement with what the published numbers and ours say; `source` stands before the place of each.
-    With `lenient`, what our numbers leave open does not count against it."""
+    With `lenient`, what our numbers leave open does not count against it. A statement that holds of one of
+    `straws`, by name, does not discriminate."""
     made = []
     for statement in statements:
         answer = statement.check(ours)
@@ -60,6 +63,7 @@ def claims_of(
                 published=str(statement.check(published)),
                 source=f"{source} {statement.source}",
                 known=statement.known,
+                straw=next((name for name, view in straws.items() if statement.check(view).holds), ""),
             )
         )
     return made

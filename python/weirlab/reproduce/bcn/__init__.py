@@ -12,7 +12,7 @@ import polars as pl
 
 from weirlab.reproduce.bcn.cases import CASES, LITERAL_CASES, of_case
 from weirlab.reproduce.bcn.claims import claims_of, our_view
-from weirlab.reproduce.bcn.tables import PUBLISHED_RUNS, our_spreads, table_rows
+from weirlab.reproduce.bcn.tables import PUBLISHED_RUNS, drift_row, our_values, table_rows
 from weirlab.reproduce.bcn.traces import PICTURES, WORST_PICTURE, series_of, worst_run
 from weirlab.reproduce.bcn.victims import VARIANTS, of_variant
 from weirlab.reproduce.frame import STUDIES, Effort, Findings
@@ -39,13 +39,14 @@ def reproduce(effort: Effort) -> Findings:
     )
     drawn = [series_of(picture, effort.seed) for picture in PICTURES]
     drawn.append(series_of(WORST_PICTURE, worst_run(made)))
+    values = our_values(made)
     study = STUDIES["bcn"]
     return Findings(
         name="bcn",
         title=study.title,
         source=study.source,
         quick=effort.quick,
-        rows=list(table_rows(our_spreads(made), quick=effort.quick)),
+        rows=[*table_rows(values), drift_row(values)],
         claims=claims_of(our_view(made, victims), quick=effort.quick),
         remarks=_REMARKS,
         tables={
@@ -83,6 +84,8 @@ _REMARKS = (
     "The restart rule after BCN(0,0) deviates from the text: the lesser of 1 Gbit/s and the rate "
     "before the stop; "
     "Tmax is doubled each time, Rmin is not halved. The rule to the letter has rows of its own.",
+    "Tolerances are 99 % intervals of the difference of two sets of runs, by the spread of both, and half a "
+    "printed unit: of a hundred numbers that agree one is a misfit by chance.",
     "Comparisons in observations are decided when means lie more than two standard errors apart; published "
     "means have the error of their rounding, too.",
     "The headroom above the PAUSE threshold, 10 kB, is less than what four neighbours still send: "

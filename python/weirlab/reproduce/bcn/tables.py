@@ -1,4 +1,4 @@
-"""The published tables beside ours: minimum, mean, maximum and standard deviation over the runs.
+"""The published tables beside ours: minimum, mean, maximum and standard deviation over the runs, 96 numbers.
 
 Source: BCN Calibration 2006, "Fairness Result" and "CS Utilization"
 """
@@ -8,37 +8,42 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from weirlab.reproduce.bcn.cases import CASES, LITERAL_CASES, TABLES, Case
-from weirlab.reproduce.frame import KnownMisfit, Row, Verdict
+from weirlab.reproduce.bcn.known import DRIFT, known_misfit
+from weirlab.reproduce.judging import Printed, Words, mean_row, statistic_row
 from weirlab.reproduce.published import read
+from weirlab.reproduce.verdicts import Row, Verdict
 
 __all__ = [
     "PUBLISHED_RUNS",
+    "STATISTICS",
     "Spread",
+    "drift_row",
     "our_spreads",
+    "our_values",
     "published_spreads",
     "spread",
     "table_rows",
     "verdict_of",
 ]
 
+FloatArray = npt.NDArray[np.float64]
 _PUBLISHED = read("bcn-calibration")
 PUBLISHED_RUNS: int = _PUBLISHED["runs"]
 ROUNDING = 0.01
 """Of all published numbers but standard deviations."""
-TOLERANCE = {"fairness": 0.05, "utilisation": 0.03}
-"""Greatest distance of means."""
-SD_TOLERANCE = 0.02
-"""Greatest distance of standard deviations of the fairness index."""
+SD_ROUNDING = 0.001
+_FITTED = "jitter of sampling and of pacing, and the restart rule"
+STATISTICS = ("min", "mean", "max", "std")
+"""In the order of the print."""
 _PLACES = {"fairness": '"Fairness Result: 20ms - 80ms"', "utilisation": '"CS Utilization: 5ms - 20ms"'}
 _KEYS = {"none": "bcn", "stop": "bcn00", "max": "bcnmax"}
 
-Statistic = Literal["mean", "standard deviation"]
-"""What is judged of a spread."""
 Key = tuple[str, Case]
 """Name of the table, and the configuration."""
 
@@ -54,6 +59,10 @@ class Spread:
     runs: int
     rounding: float = 0.0
     """Step to which the numbers are rounded."""
+
+    def of(self, statistic: str) -> float:
+        """One of `STATISTICS`."""
+        return dict(zip(STATISTICS, (self.least, self.mean, self.greatest, self.sd), strict=True))[statistic]
 
     @property
     def error(self) -> float:
@@ -73,14 +82,19 @@ def published_spreads() -> dict[Key, Spread]:
     return spreads
 
 
-def our_spreads(runs: pl.DataFrame) -> dict[Key, Spread]:
+def our_values(runs: pl.DataFrame) -> dict[Key, FloatArray]:
     """Ours, of a row per run as `weirlab.reproduce.bcn.cases.of_case` gives them."""
-    spreads: dict[Key, Spread] = {}
+    values: dict[Key, FloatArray] = {}
     for (scheme, pause, drift, literal), group in runs.group_by("scheme", "pause", "drift", "literal"):
         case = Case(str(scheme), bool(pause), bool(drift), bool(literal))
         for table in TABLES:
-            spreads[table, case] = spread(group.get_column(table))
-    return spreads
+            values[table, case] = group.get_column(table).to_numpy()
+    return values
+
+
+def our_spreads(runs: pl.DataFrame) -> dict[Key, Spread]:
+    """The same in short."""
+    return {key: spread(pl.Series(values)) for key, values in our_values(runs).items()}
 
 
 def spread(values: pl.Series) -> Spread:
@@ -91,74 +105,71 @@ def spread(values: pl.Series) -> Spread:
     return Spread(min(numbers), mean, max(numbers), math.sqrt(variance), len(numbers))
 
 
-def table_rows(ours: Mapping[Key, Spread], *, quick: bool) -> Iterator[Row]:
-    """Means of all rows and standard deviations of the fairness index, published and ours; of the restart
-    rule to the letter too.
-
-    A quick run adds what its few runs leave open: two and a half standard errors of a mean, or of a standard
-    deviation; known misfits keep their tolerance."""
+def table_rows(ours: Mapping[Key, FloatArray]) -> Iterator[Row]:
+    """All published numbers beside ours; those of BCN(0,0) once more with the restart rule to the letter."""
     for table in TABLES:
         for case in (*CASES, *LITERAL_CASES):
-            published, here = published_spreads()[table, case], ours[table, case]
-            open_mean = 2.5 * here.error if quick else 0.0
-            known = KNOWN.get((table, case))
-            yield Row(
-                name=_name(table, case, "mean"),
-                published=published.mean,
-                ours=here.mean,
-                tolerance=TOLERANCE[table] + (open_mean if known is None else 0.0),
-                source=f"BCN Calibration 2006, {_PLACES[table]}",
-                known=_widened(known, open_mean),
-            )
-            if table == "fairness":
-                open_sd = 2.5 * here.sd / math.sqrt(2.0 * (here.runs - 1)) if quick else 0.0
-                yield Row(
-                    name=_name(table, case, "standard deviation"),
-                    published=published.sd,
-                    ours=here.sd,
-                    tolerance=SD_TOLERANCE + open_sd,
-                    source=f"BCN Calibration 2006, {_PLACES[table]}",
-                    known=None if quick else KNOWN_SPREADS.get(case),
-                )
+            for statistic in STATISTICS:
+                yield _row(table, case, statistic, ours[table, case])
 
 
-def verdict_of(rows: Sequence[Row], table: str, case: Case, what: Statistic = "mean") -> Verdict | None:
-    """The verdict on the mean or the standard deviation of one configuration; None where it is not judged."""
-    verdicts = [row.verdict for row in rows if row.name == _name(table, case, what)]
-    return verdicts[0] if verdicts else None
+def drift_row(ours: Mapping[Key, FloatArray]) -> Row:
+    """What drift takes off the fairness index: the mean of the six schemes, each without less with it."""
+    published = published_spreads()
+    pairs = [(case, Case(case.scheme, case.pause, False)) for case in CASES if case.drift]
+    told = sum(published["fairness", off].mean - published["fairness", on].mean for on, off in pairs)
+    differences = sum((ours["fairness", off] - ours["fairness", on] for on, off in pairs), np.zeros(1)) / len(
+        pairs
+    )
+    deviations = [published["fairness", case].sd for pair in pairs for case in pair]
+    printed = Printed(
+        told / len(pairs),
+        # Twelve roundings, each of a sixth of its own.
+        step=ROUNDING * math.sqrt(2 * len(pairs)) / len(pairs),
+        deviation=math.hypot(*deviations) / len(pairs),
+        runs=PUBLISHED_RUNS,
+    )
+    return mean_row(
+        "What drift takes off the fairness index, mean of six schemes",
+        printed,
+        differences,
+        known=DRIFT,
+        about="again",
+        straws={"drift that does nothing": 0.0},
+        source=f"BCN Calibration 2006, {_PLACES['fairness']}",
+    )
 
 
-def _name(table: str, case: Case, what: Statistic) -> str:
-    return f"{TABLES[table]}: {case.name}, {what}"
+def _row(table: str, case: Case, statistic: str, values: FloatArray) -> Row:
+    published = published_spreads()[table, case]
+    straws = {}
+    if table == "utilisation":
+        straws = {"a link that is never idle": 0.0 if statistic == "std" else 1.0}
+    name = _name(table, case, statistic)
+    printed = Printed(
+        published.of(statistic),
+        step=SD_ROUNDING if statistic == "std" else ROUNDING,
+        deviation=published.sd,
+        runs=PUBLISHED_RUNS,
+    )
+    words: Words = {
+        "group": f"{TABLES[table]}: {statistic}",
+        "about": "again" if case.literal else "published",
+        "straws": straws,
+        "fitted": _FITTED if table == "fairness" and statistic in ("mean", "std") else "",
+        "source": f"BCN Calibration 2006, {_PLACES[table]}",
+    }
+    known = known_misfit(table, case, statistic)
+    if statistic == "mean":
+        return mean_row(name, printed, values, known=known, **words)
+    return statistic_row(name, printed, values, statistic, known=known, low=0.0, **words)
 
 
-def _widened(known: KnownMisfit | None, by: float) -> KnownMisfit | None:
-    return None if known is None else KnownMisfit(known.reason, known.low - by, known.high + by)
+def verdict_of(rows: Sequence[Row], table: str, case: Case, statistic: str = "mean") -> Verdict:
+    """The verdict on a number of one configuration."""
+    (verdict,) = (row.verdict for row in rows if row.name == _name(table, case, statistic))
+    return verdict
 
 
-_TOO_QUICK = (
-    "Senders that were cut far down or stopped under PAUSE leave the link idle for longer in the "
-    "published runs. "
-    "Which rule or parameter makes them is not known: see the page on this reproduction."
-)
-_LETTER = (
-    "The rule to the letter of the text: with PAUSE it is less fair than published, and makes up "
-    "for less than "
-    "a third of the distance in utilisation."
-)
-KNOWN: Mapping[tuple[str, Case], KnownMisfit] = {
-    ("utilisation", Case("stop", True, True)): KnownMisfit(_TOO_QUICK, 0.99, 1.0),
-    ("utilisation", Case("stop", True, False)): KnownMisfit(_TOO_QUICK, 0.99, 1.0),
-    ("utilisation", Case("max", True, True)): KnownMisfit(_TOO_QUICK, 0.955, 0.98),
-    ("utilisation", Case("max", True, False)): KnownMisfit(_TOO_QUICK, 0.95, 0.975),
-    ("fairness", Case("stop", True, True, True)): KnownMisfit(_LETTER, 0.18, 0.21),
-    ("fairness", Case("stop", True, False, True)): KnownMisfit(_LETTER, 0.23, 0.27),
-    ("utilisation", Case("stop", True, True, True)): KnownMisfit(_LETTER, 0.97, 0.995),
-    ("utilisation", Case("stop", True, False, True)): KnownMisfit(_LETTER, 0.96, 0.99),
-}
-"""Means in which we differ, with the reason and the band of ours."""
-KNOWN_SPREADS: Mapping[Case, KnownMisfit] = {
-    Case("stop", True, True, literal=True): KnownMisfit(_LETTER, 0.07, 0.09),
-    Case("stop", True, False, literal=True): KnownMisfit(_LETTER, 0.09, 0.12),
-}
-"""The same of standard deviations of the fairness index, of which thirty runs cannot tell."""
+def _name(table: str, case: Case, statistic: str) -> str:
+    return f"{TABLES[table]}: {case.name}, {statistic}"

@@ -7,8 +7,8 @@ from typing import Any
 
 from weirlab.bulk import PointSummary
 from weirlab.reproduce.bulk.work import CONFIGURATIONS, RANDOM, SITES, Data
-from weirlab.reproduce.frame import KnownMisfit, Row
 from weirlab.reproduce.published import read
+from weirlab.reproduce.verdicts import KnownMisfit, Row
 from weirlab.stats import spread
 
 __all__ = ["PUBLISHED", "rows"]
@@ -72,8 +72,7 @@ def _site(site: str, how: str, points: list[PointSummary], *, quick: bool) -> It
             name=f"{name}: median goodput",
             published=printed["median_mbps"],
             ours=point.goodput_bps / 1e6,
-            tolerance=MEDIAN_TOLERANCE,
-            relative=True,
+            tolerance=MEDIAN_TOLERANCE * printed["median_mbps"],
             unit="Mbit/s",
             source=_TABLE,
         )
@@ -82,8 +81,7 @@ def _site(site: str, how: str, points: list[PointSummary], *, quick: bool) -> It
                 name=f"{name}: interquartile range",
                 published=printed["iqr_mbps"],
                 ours=point.goodput_iqr_bps / 1e6,
-                tolerance=IQR_TOLERANCE_QUICK if quick else MEDIAN_TOLERANCE,
-                relative=True,
+                tolerance=(IQR_TOLERANCE_QUICK if quick else MEDIAN_TOLERANCE) * printed["iqr_mbps"],
                 unit="Mbit/s",
                 source=_TABLE,
                 known=_KNOWN_IQR.get((site, streams)),

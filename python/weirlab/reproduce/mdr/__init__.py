@@ -26,7 +26,7 @@ from weirlab.reproduce.mdr.searches import (
     Case,
     measured,
 )
-from weirlab.reproduce.mdr.tables import BINARY_TOLERANCE_S, MDR_TOLERANCE, cells, time_rows, trace_rows
+from weirlab.reproduce.mdr.tables import cells, time_rows, trace_rows
 from weirlab.search.parallel import mapped
 
 __all__ = ["SEARCHES", "reproduce"]
@@ -58,7 +58,7 @@ def reproduce(effort: Effort) -> Findings:
         title=study.title,
         source=study.source,
         quick=effort.quick,
-        rows=[*time_rows(table_cells, quick=effort.quick), *trace_rows()],
+        rows=[*time_rows(table_cells), *trace_rows()],
         claims=claims(our_view(table_cells, table, compared)),
         remarks=[*_REMARKS, f"Intermediate phases: {phases.says(compared)}"],
         tables={
@@ -97,12 +97,9 @@ _REMARKS = (
     f"Overheads: {BINARY_OVERHEAD_S} s per trial and one warm-up of {WARM_UP_S} s for binary search, "
     f"{MDR_OVERHEAD_S:.2f} s between trials and no warm-up for MDR, mlr and weir. The first is a fit to the "
     "published times of binary search, whose trials are counted; the second is read off the graphs of MDR.",
-    f"Tolerances: {BINARY_TOLERANCE_S} s for binary search, whose overhead per trial, 9 or 11 times, is "
-    f"known to about 0.07 s; {100.0 * MDR_TOLERANCE:g} % for MDR means, because the "
-    "published ones are of six runs and by their own avgdev uncertain by 9 to 12 % in four of six cells (2.4 "
-    "and 5.8 % in ip4 at 10 and 60 s). For standard deviations, the 95 % interval that six runs leave: 0.62 "
-    "to 2.45 times the published one. A quick run allows for two and a half of its own standard errors "
-    "beside these.",
+    "Tolerances: 99 % intervals of the difference of two means, by the published avgdev of six runs (with "
+    "Student's t, five degrees of freedom and more) and ours; of standard deviations by F. Six runs leave "
+    "much open: a third of the mean or more in four of six cells of MDR.",
     "avgdev is what the text calls the standard deviation of the mean of its six runs: published standard "
     "deviations are avgdev times the square root of 6. That of binary search is 0.1 to 0.2 s there, and 0 "
     "here: our overhead is constant.",

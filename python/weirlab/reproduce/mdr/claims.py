@@ -14,14 +14,14 @@ from typing import NamedTuple
 import polars as pl
 
 from weirlab.reproduce import statements
-from weirlab.reproduce.frame import Claim
 from weirlab.reproduce.mdr import phases
 from weirlab.reproduce.mdr.searches import DEVICES, DURATIONS_S, NEAR, SUITES, summary_of
 from weirlab.reproduce.mdr.tables import PUBLISHED_RUNS, published_time
 from weirlab.reproduce.mdr.traces import CASES, replayed
 from weirlab.reproduce.statements import Answer, Statement
+from weirlab.reproduce.verdicts import Claim
 
-__all__ = ["STATEMENTS", "Time", "View", "claims", "our_view", "published_view"]
+__all__ = ["STATEMENTS", "Time", "View", "binary_view", "claims", "our_view", "published_view"]
 
 
 class Time(NamedTuple):
@@ -59,7 +59,24 @@ class View:
 
 def claims(ours: View) -> list[Claim]:
     """Every statement with what the published numbers and ours say."""
-    return statements.claims_of(STATEMENTS, ours, published_view(), source="CSIT MDR, section")
+    return statements.claims_of(
+        STATEMENTS,
+        ours,
+        published_view(),
+        source="CSIT MDR, section",
+        straws={"binary search in the place of MDR": binary_view(ours)},
+    )
+
+
+def binary_view(view: View) -> View:
+    """A straw man: the same with each search of MDR replaced by a binary search for the NDR."""
+    times = {
+        key: view.times[key[0], key[1], "ndr-binary"] if key[2] == "mdr" else time
+        for key, time in view.times.items()
+    }
+    own = view.searches.filter(pl.col("algorithm") != "mdr")
+    binary = own.filter(pl.col("algorithm") == "ndr-binary").with_columns(algorithm=pl.lit("mdr"))
+    return View(times, pl.concat([own, binary]))
 
 
 def published_view() -> View:
@@ -129,12 +146,14 @@ def _somewhat_faster(view: View) -> Answer:
 
 
 def _wildly_varying(view: View) -> Answer:
+    """More than on the suite whose results are consistent: a spread that both have says nothing."""
     spreads = {
         suite: [view.times[suite, d, "mdr"].sd_s / view.times[suite, d, "mdr"].mean_s for d in DURATIONS_S]
         for suite in ("vhost", "ip4")
     }
     evidence = f"{_percents(spreads['vhost'])}, {_TRIALS}; on ip4 {_percents(spreads['ip4'])}"
-    return Answer(min(spreads["vhost"]) >= 0.2, evidence)
+    apart = all(one > other for one, other in zip(spreads["vhost"], spreads["ip4"], strict=True))
+    return Answer(min(spreads["vhost"]) >= 0.2 and apart, evidence)
 
 
 def _results_differ(view: View) -> Answer:
@@ -164,7 +183,10 @@ def _similar(view: View) -> Answer:
                     continue
                 bound = f"{goal}_lower_fps"
                 both = mdr.select("index", mine=bound).join(binary.select("index", other=bound), on="index")
-                widths = both.drop_nulls().select(w=(pl.col("mine") / pl.col("other") - 1.0) / about.width)
+                both = both.drop_nulls()
+                if both.height < 2:
+                    continue
+                widths = both.select(w=(pl.col("mine") / pl.col("other") - 1.0) / about.width)
                 distances.append(abs(_mean(widths, "w")))
                 errors.append(float(widths.select(pl.col("w").std() / pl.len().sqrt()).item()))
                 apart.append(float(widths.select((pl.col("w").abs() > 2.0).mean()).item()))
@@ -217,10 +239,11 @@ def _worst_case(view: View) -> Answer:
         if mdr.is_empty() or binary.is_empty():
             continue
         limit_s = _mean(binary, "time_s")
-        count = mdr.filter(pl.col("time_s") > limit_s).height
+        count = mdr.filter(pl.col("time_s") > 1.01 * limit_s).height
         longer.append(count > 0)
         evidence.append(
-            f"{device}: {count} of {mdr.height} searches took longer than binary ({limit_s:.0f} s)"
+            f"{device}: {count} of {mdr.height} searches took 1 % or more longer than "
+            f"binary ({limit_s:.0f} s)"
         )
     return Answer(any(longer) or (None if len(longer) < 2 else False), "; ".join(evidence))
 
@@ -289,9 +312,12 @@ STATEMENTS: Sequence[Statement[View]] = (
         "In inconsistent tests MDR is still faster, but not by half (vhost).", "2.8.4.3", _somewhat_faster
     ),
     Statement(
-        "In inconsistent tests the durations of MDR vary wildly (vhost; sd at least 20 % of the mean).",
+        "In inconsistent tests the durations of MDR vary wildly (vhost; sd at least 20 % of the mean, and a "
+        "larger share of it than in the consistent suite).",
         "2.8.4.3",
         _wildly_varying,
+        known="They vary here, and nearly as much on the consistent device: 27 to 30 % of the mean. The "
+        "statement does not tell the two apart.",
     ),
     Statement(
         "The values that searches of the inconsistent suite find differ between runs; the consistent one's "

@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from weirlab.reproduce.frame import Claim
 from weirlab.reproduce.rapid.facts import off_times
+from weirlab.reproduce.verdicts import Claim
 
 __all__ = ["identities", "published_offs"]
 

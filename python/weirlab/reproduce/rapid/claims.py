@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from weirlab.reproduce.frame import Claim
 from weirlab.reproduce.rapid.cases import BETTER, Case, goodput_bps
+from weirlab.reproduce.verdicts import Claim
 
 __all__ = ["better_claims", "text_claims"]
 

@@ -9,11 +9,16 @@ from typing import Any
 import polars as pl
 
 from weirlab.measures import measured
+from weirlab.records import Records
 from weirlab.reproduce.frame import Effort
 from weirlab.runs import replicate_seeds, simulate
 from weirlab.scenario import Scenario, load
+from weirlab.scenario.network import Star
+from weirlab.theory.hotspot import input_generated, output_generated
+from weirlab.units import Frames
 
 __all__ = [
+    "EDGE",
     "GAINS",
     "PLANES",
     "SAMPLINGS",
@@ -29,6 +34,8 @@ GAINS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05)
 """Gd: the swept range of the text."""
 SAMPLINGS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1)
 """Ps: the swept range of the text."""
+EDGE = (0.001, 0.03)
+"""A cell (Gd, Ps) on the way out of PAUSE: its throughput shows what a parameter does."""
 CELL_BYTES = 64
 GD = "control.bcn.reaction_point.gd"
 SAMPLE = "control.bcn.congestion_point.sample_every"
@@ -94,8 +101,12 @@ SINGLE: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "ig-32-none-own": ("zrl-ig", {**_NONE, OWN: True}),
     "og-32-deck": ("zrl-og", _DECK),
     "ig-32-deck": ("zrl-ig", _DECK),
+    "og-32-no-pause": ("zrl-none", {"network.switch.memory.pause": None}),
     **{
-        f"og-32-w-{w:g}": ("zrl-og", {"control.bcn.congestion_point.w": w, SAMPLE: "2133 B"})
+        f"og-32-w-{w:g}": (
+            "zrl-og",
+            {"control.bcn.congestion_point.w": w, GD: EDGE[0], SAMPLE: f"{round(CELL_BYTES / EDGE[1])} B"},
+        )
         for w in (0.25, 0.5, 1.0, 2.0, 4.0)
     },
 }
@@ -124,6 +135,7 @@ class Work:
             rows[replicate][name] = value
         control = records["control_frames"].join(records["kind_names"], on="kind")
         for replicate, row in enumerate(rows):
+            row |= _transient(records, scenario, replicate)
             mine = control.filter(pl.col("replicate") == replicate)
             for kind in ("bcn+", "bcn-", "xoff", "xon"):
                 row[kind] = int(mine.filter(pl.col("name") == kind).get_column("frames").sum())
@@ -141,6 +153,63 @@ class Work:
         """Pieces of work of the whole reproduction."""
         planes = sum(plane.quick or not self.effort.quick for plane in PLANES)
         return planes * len(GAINS) * len(SAMPLINGS) + len(SINGLE) + len(SERIES)
+
+
+HOT_OUTPUT = "switch-0->host-0"
+FAST = 0.95
+"""Of the greatest throughput that a hotspot leaves, below which the switch is slow."""
+SETTLED = 2.0
+"""Times its set point, above which the hot queue has not settled."""
+
+
+def _transient(records: Records, scenario: Scenario, replicate: int) -> dict[str, float | None]:
+    """The response to the hotspot; nothing without control.
+
+    In set points: `hot-peak`, the longest hot queue, and `hot-spread`, its standard deviation over the whole
+    hotspot. As shares of the hotspot: `hot-settles`, when the hot queue was above two set points for the last
+    time, and `slow-for`, for how long all outputs together carried less than 95 % of what the hotspot leaves.
+
+    Source: ZRL benchmark, 'Simulations Confirm Our Sensitivity Ranking'
+    """
+    names = ("hot-peak", "hot-spread", "hot-settles", "slow-for")
+    if scenario.control is None or scenario.control.bcn is None:
+        return dict.fromkeys(names)
+    (hotspot,) = scenario.hotspots.values()
+    assert hotspot.window is not None
+    start_ps, end_ps = hotspot.window.low.ps, hotspot.window.high.ps
+    q_eq = scenario.control.bcn.congestion_point.q_eq
+    set_point = float(q_eq.count * CELL_BYTES if isinstance(q_eq, Frames) else q_eq.bytes)
+    rows = (
+        records["intervals"]
+        .filter(pl.col("replicate") == replicate, pl.col("t_ps") > start_ps, pl.col("t_ps") <= end_ps)
+        .join(records["port_names"].select("port", "name", "rate_bps"), on="port")
+    )
+    hot = rows.filter(pl.col("name") == HOT_OUTPUT).sort("t_ps")
+    longest = hot.get_column("queue_max_bytes").to_numpy() / set_point
+    ends = hot.get_column("t_ps").to_numpy()
+    above = ends[longest > SETTLED]
+    total = rows.group_by("t_ps").agg(pl.col("bytes").sum(), pl.col("rate_bps").sum()).sort("t_ps")
+    # Intervals are all equally long.
+    length_ps = (end_ps - start_ps) / total.height
+    carried = (
+        total.get_column("bytes").to_numpy() * 8e12 / (total.get_column("rate_bps").to_numpy() * length_ps)
+    )
+    return {
+        "hot-peak": float(longest.max()),
+        "hot-spread": float(hot.get_column("queue_bytes").to_numpy().std() / set_point),
+        "hot-settles": float(above[-1] - start_ps) / (end_ps - start_ps) if above.size else 0.0,
+        "slow-for": float((carried < FAST * _left(scenario)).mean()),
+    }
+
+
+def _left(scenario: Scenario) -> float:
+    """The greatest throughput that a hotspot of the benchmark leaves, as a share of the capacity."""
+    assert isinstance(scenario.network, Star)
+    ports = scenario.network.hosts
+    (hotspot,) = scenario.hotspots.values()
+    if hotspot.kind == "input-generated":
+        return input_generated(ports, load=0.85, hot_sources=8).throughput_max
+    return output_generated(ports, load=0.85, service=0.2).throughput_max
 
 
 def sample_every(probability: float) -> str:

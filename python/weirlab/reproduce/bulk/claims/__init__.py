@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weirlab.reproduce.bulk.claims import cpu, delay, paths, since, sites, streams
 from weirlab.reproduce.bulk.work import Data
-from weirlab.reproduce.frame import Claim
+from weirlab.reproduce.verdicts import Claim
 
 __all__ = ["claims"]
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from weirlab.reproduce.bulk.claims.common import BODY, FINDINGS, SUMMARY
 from weirlab.reproduce.bulk.work import Data
-from weirlab.reproduce.frame import Claim
+from weirlab.reproduce.verdicts import Claim
 from weirlab.stats import cpu_cost, fit_line, fit_proportion
 
 __all__ = ["claims"]

@@ -9,7 +9,7 @@ import polars as pl
 
 from weirlab.reproduce.bulk.claims.common import BODY, FINDINGS, SUMMARY, medians
 from weirlab.reproduce.bulk.work import Data
-from weirlab.reproduce.frame import Claim
+from weirlab.reproduce.verdicts import Claim
 from weirlab.stats import (
     ecdf,
     fit_exponential,

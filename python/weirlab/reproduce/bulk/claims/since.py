@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from weirlab.bulk import PointSummary
 from weirlab.reproduce.bulk.work import CONTROLS, RANDOM, Data
-from weirlab.reproduce.frame import Claim
+from weirlab.reproduce.verdicts import Claim
 
 __all__ = ["claims"]
 

@@ -11,7 +11,7 @@ import polars as pl
 from weirlab.bulk import PointSummary
 from weirlab.reproduce.bulk.claims.common import BODY, FINDINGS, SUMMARY
 from weirlab.reproduce.bulk.work import RANDOM, Data
-from weirlab.reproduce.frame import Claim
+from weirlab.reproduce.verdicts import Claim
 from weirlab.stats import duration_trend
 
 __all__ = ["claims"]

@@ -20,7 +20,7 @@ from weirlab.reproduce.bulk.claims.common import (
     mean_where,
 )
 from weirlab.reproduce.bulk.work import Data
-from weirlab.reproduce.frame import Claim
+from weirlab.reproduce.verdicts import Claim
 from weirlab.stats import (
     DEFINITIONS,
     Sweep,
