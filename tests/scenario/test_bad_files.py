@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from bad_files import GOOD, SEARCH, complaints
 from weirlab.scenario import loads
+from weirlab.scenario.base import kind_of
+from weirlab.scenario.measure import AnyMeasure
 
 
 def test_the_files_that_are_spoilt_here_are_good() -> None:
@@ -89,10 +93,10 @@ SPOILT_FIELDS = {
         "f.yaml:8:5: traffic.load.source: say which kind, such as 'kind: constant'; "
         "kinds: constant, poisson, bernoulli, on-off, bursts, bulk, ping, requests, pathload, pbprobe",
     ),
-    "a word for a mapping": (
+    "a list for a mapping": (
         "{kind: star, hosts: 4, link: {rate: 10 Gbit/s, delay: 0.5 us}}",
-        "star",
-        "f.yaml:3:1: network: a mapping is expected here, such as {kind: graph, ...} (got 'star')",
+        "[star]",
+        "f.yaml:3:1: network: a mapping is expected here, such as {kind: graph, ...} (got a list)",
     ),
     "a choice that does not exist": (
         "delay: 0.5 us",
@@ -300,8 +304,9 @@ ADDITIONS = {
     ),
     "a measure by the name that belongs to searches": (
         "measure: {a: {kind: throughput, of: load}}",
-        "f.yaml:10:15: measure.a.kind: 'throughput' is what a search finds (RFC 1242); "
-        "the rate that arrives is 'delivered-rate'",
+        "f.yaml:10:15: measure.a.kind: unknown kind 'throughput'; throughput is what a search finds "
+        "(RFC 1242); the rate that arrives is 'delivered-rate'; kinds: "
+        + ", ".join(kind_of(model) for model in get_args(get_args(AnyMeasure)[0])),
     ),
     "a measure of what is not recorded": (
         "measure: {a: {kind: utilisation, of: switch-0->host-3, window: 1 ms .. 5 ms}}",
@@ -379,7 +384,8 @@ def test_all_problems_come_at_once_in_the_order_of_the_file() -> None:
         "f.yaml:8:14: traffic.load.source.kind: unknown kind 'poison'; did you mean 'poisson'?; "
         "kinds: constant, poisson, bernoulli, on-off, bursts, bulk, ping, requests, pathload, pbprobe",
         "f.yaml:9:1: rubbish: unknown field (got '1'); fields here: weirlab, name, description, testbed, "
-        "network, queues, control, adapters, traffic, hotspots, run, record, ... (17 in all)",
+        "network, queues, control, adapters, traffic, hotspots, run, record, measure, search, campaign, "
+        "study, extends",
         "f.yaml:10:7: run.duration: write a duration with its unit, such as '0.5 us' (got '10')",
     ]
 
@@ -396,3 +402,25 @@ def test_a_file_of_another_version_is_not_judged_further() -> None:
     assert complaints(GOOD.replace("weirlab: 1", "weirlab: 2").replace("hosts", "hsots")) == [
         "f.yaml:1:1: weirlab: this version of Weirlab reads 'weirlab: 1' (got '2')"
     ]
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        ("pfc: {}", "'control: {pause: ...}' holds all frames of a link"),
+        ("events: {a: {}}", "traffic starts and stops by 'start' and 'stop'"),
+        ("queues: {a: {at: switch-0->*, kind: RED}}", "'control: {dcqcn: {marking: ...}}' marks frames"),
+        ("queues: {a: {at: switch-0->*, kind: dwrr}}", "'fq-codel' serves flows in turns"),
+        ("control: {a: {kind: pfc}}", "'control: {pause: ...}' holds all frames of a link"),
+    ],
+)
+def test_what_is_not_modelled_is_answered_with_what_there_is_instead(section: str, words: str) -> None:
+    (complaint,) = complaints(GOOD + section + "\n")
+    assert words in complaint
+    assert "did you mean" not in complaint
+
+
+def test_an_unknown_field_is_answered_with_all_fields_there_are() -> None:
+    (complaint,) = complaints(GOOD + "rubbish: 1\n")
+    for section in ("weirlab", "network", "measure", "search", "campaign", "study", "extends"):
+        assert section in complaint

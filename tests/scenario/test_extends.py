@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,13 @@ def complaints(path: Path) -> list[str]:
 def test_mappings_merge_and_values_replace(here: Path) -> None:
     scenario = load(child(here, "extends: base.yaml\nname: child\nrun: {duration: 20 ms}\n"))
     assert (scenario.name, scenario.run.duration, scenario.run.seed) == ("child", Span.from_s(0.02), 3)
+
+
+def test_what_is_no_ordinary_file_is_refused_before_it_is_read(here: Path) -> None:
+    os.mkfifo(here / "pipe")
+    for name in ("pipe", "/dev/zero"):
+        (complaint,) = complaints(child(here, f"extends: {name}\nname: child\n"))
+        assert "is not an ordinary file" in complaint
 
 
 def test_null_removes(here: Path) -> None:

@@ -126,3 +126,17 @@ def test_brackets_that_are_no_range_are_told_how_to_write_one(pattern: str) -> N
     with pytest.raises(NoMatchError, match=r"is no range of numbers: write \[0-1\], or a list of names"):
         layout.node_ids([pattern])
     assert layout.node_ids(["host-[0-1]"]) == [0, 1]
+
+
+def test_a_kind_alone_is_short_for_a_mapping_with_nothing_else() -> None:
+    given = """
+weirlab: 1
+name: short
+network: {kind: star, hosts: 3, link: {rate: 1 Gbit/s, delay: 1 us}}
+traffic: {a: {from: host-0, to: host-2, source: bulk, transport: {kind: tcp, congestion_control: CONTROL}}}
+run: {duration: 1 ms}
+"""
+    short, whole = (loads(given.replace("CONTROL", text)) for text in ("cubic", "{kind: cubic}"))
+    assert short.dump() == whole.dump()
+    set_later = loads(given.replace("CONTROL", "reno"), {"traffic.a.transport.congestion_control": "cubic"})
+    assert set_later.dump() == whole.dump()

@@ -1,6 +1,7 @@
 """Emulated paths in scenario files: what they mean to the core, and what is refused where."""
 
 import json
+import os
 
 import pytest
 from hypothesis import given
@@ -141,13 +142,22 @@ def test_a_trace_keeps_all_that_could_leave(tmp_path_factory, times, bin_ms):
     [
         ([], "has times"),
         ([0], "above 0 ms"),
-        ([1, "x"], r"link.trace:2: a time in whole ms was expected \(got 'x'\)"),
+        ([1, "secret"], r"link.trace:2: no time in whole ms; a trace has one on each line$"),
         ([5, 4], r"link.trace:2: times ascend \(got 4 after 5\)"),
     ],
 )
-def test_what_is_no_trace_is_refused_with_its_line(tmp_path, times, message):
+def test_what_is_no_trace_is_refused_with_its_line_and_not_shown(tmp_path, times, message):
     with pytest.raises(InputError, match=message):
         traced(tmp_path, times)
+
+
+def test_a_trace_that_might_never_end_is_refused_before_it_is_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("/dev/zero", "pipe", "."):
+        with pytest.raises(InputError, match="not an ordinary file"):
+            read_rate_trace(tmp_path / name, 10**9)
+    with pytest.raises(InputError, match="there is no such file"):
+        read_rate_trace(tmp_path / "none", 10**9)
 
 
 def test_an_emulated_path_has_no_network_of_a_simulation():

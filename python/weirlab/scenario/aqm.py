@@ -5,20 +5,38 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from weirlab.scenario.base import BY_KIND, Model, PortSelector
-from weirlab.scenario.values import Count, Flag, Limit, Number, PositiveSize, PositiveSpan
+from weirlab.scenario.values import (
+    Count,
+    Flag,
+    Limit,
+    Natural,
+    Number,
+    PositiveFraction,
+    PositiveSize,
+    PositiveSpan,
+)
 from weirlab.units import Frames, Size, Span
 
 __all__ = [
     "AQM_PLACES",
     "AnyAqm",
+    "AnyManaged",
     "Codel",
     "CodelQueue",
+    "DualPi2",
+    "DualPi2Queue",
     "FqCodel",
     "FqCodelQueue",
     "Managed",
+    "Marking",
     "Pie",
     "PieQueue",
+    "Threshold",
+    "ThresholdQueue",
+    "TimeShiftedFifo",
+    "Wrr",
     "aqm_spec",
+    "marking_spec",
 ]
 
 
@@ -70,6 +88,67 @@ class Pie(Model):
     """Whether ECN-capable frames are marked instead of dropped, while the probability is at most 10 %."""
 
 
+class Marking(Model):
+    """Marks on ECN-capable frames that have to wait: none up to `k_min`, all above `k_max`, and between with
+    a probability that grows from 0 to `p_max`; by what waits when the frame has been queued."""
+
+    k_min: Size
+    """Lower threshold."""
+    k_max: PositiveSize | None = None
+    """Upper threshold. Absent: `k_min`; all frames above one length are marked."""
+    p_max: PositiveFraction = 1.0
+    """Probability just below the upper threshold."""
+
+
+class Threshold(Marking):
+    """Marks by what waits, and nothing else: none up to `k_min`, all above `k_max` (RFC 8257)."""
+
+    kind: Literal["threshold"]
+
+
+class Wrr(Model):
+    """Weighted round-robin: the low-latency queue first, but for a share of the link."""
+
+    kind: Literal["wrr"]
+    classic: PositiveFraction = 0.1
+    """Share of the classic queue while both have something to send."""
+
+
+class TimeShiftedFifo(Model):
+    """First in, first out, as if frames of the classic queue had come later."""
+
+    kind: Literal["time-shifted-fifo"]
+    shift: Span = Span.from_s(0.05)
+    """How much later."""
+
+
+class DualPi2(Model):
+    """DualPI2: L4S. Frames with ECT(1) or CE wait in a low-latency queue, all others in a classic one, and
+    the marks of the first are coupled to the drops of the second (RFC 9332)."""
+
+    kind: Literal["dual-pi2"]
+    target: PositiveSpan = Span.from_s(0.015)
+    """The wait in the classic queue that the controller aims at."""
+    rtt_max: PositiveSpan = Span.from_s(0.1)
+    """The longest round-trip time for which it is stable."""
+    update: PositiveSpan | None = None
+    """How often it sets the probability p'. Absent: the lesser of `target` and a third of `rtt_max`."""
+    alpha: Number | None = None
+    """Weight of the distance from the target [1/s]. Absent: 0.1 `update` / `rtt_max`^2."""
+    beta: Number | None = None
+    """Weight of the change of the wait [1/s]. Absent: 0.3 / `rtt_max`."""
+    coupling: Number = 2.0
+    """k: the low-latency queue is marked with k p' where the classic one drops, or marks, with p'^2."""
+    ramp_start: Span = Span.from_s(0.0008)
+    """The wait in the low-latency queue above which it marks by itself."""
+    ramp_range: Span = Span.from_s(0.0004)
+    """By how much more all are marked; 0 s: a step."""
+    ramp_frames: Natural = 1
+    """Frames that may be left in the low-latency queue without marks of its own."""
+    scheduler: Annotated[Wrr | TimeShiftedFifo, BY_KIND] = Wrr(kind="wrr")
+    """Which queue sends next."""
+
+
 AQM_PLACES = (
     ("target_ps", "target"),
     ("interval_ps", "interval"),
@@ -78,10 +157,14 @@ AQM_PLACES = (
     ("update_ps", "update"),
     ("alpha", "alpha"),
     ("beta", "beta"),
+    ("k_max_bytes", "k_max"),
+    ("p_max", "p_max"),
+    ("coupling", "coupling"),
+    ("scheduler/classic", "scheduler/classic"),
 )
 """Names of fields in the spec, and in a file."""
 
-AnyAqm = Annotated[Codel | FqCodel | Pie, BY_KIND]
+AnyAqm = Annotated[Codel | FqCodel | Pie | Threshold | DualPi2, BY_KIND]
 
 
 class Managed(Model):
@@ -110,15 +193,64 @@ class PieQueue(Pie, Managed):
     long frames wait (RFC 8033)."""
 
 
-def aqm_spec(aqm: Codel | FqCodel | Pie) -> dict[str, Any]:
+class ThresholdQueue(Threshold, Managed):
+    """First in, first out; ECN-capable frames are marked by what waits (RFC 8257)."""
+
+
+class DualPi2Queue(DualPi2, Managed):
+    """DualPI2: L4S. Frames with ECT(1) or CE wait in a low-latency queue, all others in a classic one, and
+    the marks of the first are coupled to the drops of the second (RFC 9332)."""
+
+    limit: Limit = Frames(10000)
+    """What may wait in both queues together."""
+
+
+AnyManaged = CodelQueue | FqCodelQueue | PieQueue | ThresholdQueue | DualPi2Queue
+
+
+def aqm_spec(aqm: Codel | FqCodel | Pie | Threshold | DualPi2) -> dict[str, Any]:
     """A management as the spec holds it."""
-    common = {"target_ps": aqm.target.ps, "ecn": aqm.ecn}
     match aqm:
         case Codel():
-            return {"kind": "codel", "interval_ps": aqm.interval.ps, **common}
+            return {"kind": "codel", "interval_ps": aqm.interval.ps, **_waits(aqm)}
         case FqCodel():
             turns = {"queues": aqm.queues, "quantum_bytes": aqm.quantum.bytes}
-            return {"kind": "fq-codel", "interval_ps": aqm.interval.ps, **turns, **common}
+            return {"kind": "fq-codel", "interval_ps": aqm.interval.ps, **turns, **_waits(aqm)}
         case Pie():
             times = {"update_ps": aqm.update.ps, "max_burst_ps": aqm.max_burst.ps}
-            return {"kind": "pie", **times, "alpha": aqm.alpha, "beta": aqm.beta, **common}
+            return {"kind": "pie", **times, "alpha": aqm.alpha, "beta": aqm.beta, **_waits(aqm)}
+        case Threshold():
+            return {"kind": "threshold", **marking_spec(aqm)}
+        case DualPi2():
+            return _dual_spec(aqm)
+
+
+def _waits(aqm: Codel | FqCodel | Pie) -> dict[str, Any]:
+    return {"target_ps": aqm.target.ps, "ecn": aqm.ecn}
+
+
+def _dual_spec(dual: DualPi2) -> dict[str, Any]:
+    """Source: RFC 9332, appendix A.1 (the constants that follow from others)."""
+    update = min(dual.target.ps, dual.rtt_max.ps // 3) if dual.update is None else dual.update.ps
+    rtt_max_s = dual.rtt_max.ps / 1e12
+    scheduler = dual.scheduler
+    return {
+        "kind": "dual-pi2",
+        "target_ps": dual.target.ps,
+        "update_ps": update,
+        "alpha": 0.1 * update / 1e12 / rtt_max_s**2 if dual.alpha is None else dual.alpha,
+        "beta": 0.3 / rtt_max_s if dual.beta is None else dual.beta,
+        "coupling": dual.coupling,
+        "ramp_start_ps": dual.ramp_start.ps,
+        "ramp_range_ps": dual.ramp_range.ps,
+        "ramp_frames": dual.ramp_frames,
+        "scheduler": {"kind": "wrr", "classic": scheduler.classic}
+        if isinstance(scheduler, Wrr)
+        else {"kind": "time-shifted-fifo", "shift_ps": scheduler.shift.ps},
+    }
+
+
+def marking_spec(marking: Marking) -> dict[str, Any]:
+    """Marks as the spec holds them."""
+    k_max = marking.k_min if marking.k_max is None else marking.k_max
+    return {"k_min_bytes": marking.k_min.bytes, "k_max_bytes": k_max.bytes, "p_max": marking.p_max}

@@ -41,6 +41,13 @@ class Model(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
+    def has_default(self, field: str) -> bool:
+        """Whether a field has the value that it has when it is left out, written in the file or not: a
+        scenario that is saved in full is judged as the file that it was. True where there is no such field.
+        """
+        known = type(self).model_fields.get(field)
+        return known is None or getattr(self, field) == known.get_default(call_default_factory=True)
+
 
 def kind_of(model: type[Model]) -> str:
     """The `kind` that chooses `model` in a union, or for models without one the field that does."""
@@ -50,7 +57,7 @@ def kind_of(model: type[Model]) -> str:
 
 
 class _Chosen:
-    """How pydantic tells the models of a union apart.
+    """How pydantic tells the models of a union apart. A kind alone, as `reno`, is short for `{kind: reno}`.
 
     Tags are written `<kind>`, so that they can be told from fields in the place of an error.
     """
@@ -74,25 +81,32 @@ class _Chosen:
         choices = {
             f"<{kind}>": handler.generate_schema(model) for kind, model in zip(kinds, models, strict=True)
         }
-        return core_schema.tagged_union_schema(choices, choose)
+        union = core_schema.tagged_union_schema(choices, choose)
+        if self.by_field:
+            return union
+        return core_schema.no_info_before_validator_function(
+            lambda value: {"kind": value} if isinstance(value, str) else value, union
+        )
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         """A chain of `if kind ... then`, so that an editor judges an entry as the kind that it says it is."""
-        choices = handler(schema)["oneOf"]
-        kinds = [tag.strip("<>") for tag in schema["choices"]]
+        union = schema if self.by_field else schema["schema"]
+        choices = handler(union)["oneOf"]
+        kinds = [tag.strip("<>") for tag in union["choices"]]
         rules = [
             {"if": self._says(kind), "then": choice} for kind, choice in zip(kinds, choices, strict=True)
         ]
         if self.by_field:
             return {"type": "object", "allOf": rules, "anyOf": [{"required": [kind]} for kind in kinds]}
-        return {
+        whole = {
             "type": "object",
             "required": ["kind"],
             "properties": {"kind": {"enum": kinds}},
             "allOf": rules,
         }
+        return {"anyOf": [whole, {"enum": kinds}]}
 
     def _says(self, kind: str) -> JsonSchemaValue:
         if self.by_field:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from weirlab.scenario.aqm import Managed
+from weirlab.scenario.aqm import Managed, Marking, Threshold
 from weirlab.scenario.bcn import Bcn, BcnReactionPoint
 from weirlab.scenario.control import Control, Pause
 from weirlab.scenario.dcqcn import Dcqcn, DcqcnReactionPoint
 from weirlab.scenario.layout import Layout, NoMatchError
-from weirlab.scenario.network import Marking, marking_of
+from weirlab.scenario.network import marking_of
 from weirlab.scenario.problems import listed
 from weirlab.scenario.qcn import Qcn, QcnReactionPoint
 from weirlab.scenario.resolve import queue_limits
@@ -123,9 +123,9 @@ def _beyond_the_line(
     slowest = min(lines, key=lambda port: port.rate_bps)
     fields = ("min_rate", "initial_rate", "removal_rate")
     rates: list[tuple[Where, Rate | None]] = [
-        ((field,), getattr(point, field, None)) for field in fields if field in point.model_fields_set
+        ((field,), getattr(point, field, None)) for field in fields if not point.has_default(field)
     ]
-    if isinstance(point, BcnReactionPoint) and "r_min" in point.stop.model_fields_set:
+    if isinstance(point, BcnReactionPoint) and not point.stop.has_default("r_min"):
         rates.append((("stop", "r_min"), point.stop.r_min))
     for where, rate in rates:
         if rate is not None and rate.bps > slowest.rate_bps:
@@ -221,6 +221,8 @@ def _marks(scenario: Scenario) -> Iterator[tuple[Where, Sequence[str], Marking]]
         marking = marking_of(queue)
         if marking is not None:
             yield ("queues", name, "marking"), queue.at, marking
+        elif isinstance(queue, Threshold):
+            yield ("queues", name), queue.at, queue
     dcqcn = scenario.control.dcqcn if scenario.control else None
     if dcqcn is not None and dcqcn.marking is not None:
         yield ("control", "dcqcn", "marking"), dcqcn.marking.at, dcqcn.marking

@@ -27,7 +27,9 @@ _PLACES = {
     "/rate/period_ps": ("repeat",),
     "/loss": ("bursts",),
     "/lanes": ("lanes",),
-    **{f"/aqm/{place}": ("queue", word) for place, word in AQM_PLACES},
+    "/delays/steps": ("delays", "steps"),
+    "/delays/period_ps": ("delays", "repeat"),
+    **{f"/aqm/{place}": ("queue", *word.split("/")) for place, word in AQM_PLACES},
 }
 """Where in a file the places of the core's messages are."""
 
@@ -70,13 +72,16 @@ def _line(line: Line, at: Where) -> Iterator[Fault]:
         yield (*at, "steps"), "stand beside 'rate'; a transmitter has one of them"
     if line.repeat is not None and not line.steps:
         yield (*at, "repeat"), "of what? write 'steps'"
+    yield from _delays(line, at)
     if line.bursts is not None and line.loss:
         yield (*at, "bursts"), "stand beside 'loss'; a line has one of them"
     fast = line.rate is None and not line.steps and line.trace is None
     for word in ("lanes", "buffer", "queue", "cross", "framing"):
-        if fast and word in line.model_fields_set:
+        if fast and not line.has_default(word):
             yield (*at, word), "needs a transmitter: write 'rate'"
-    if line.trace is not None:  # what it holds is judged when it is read
+    if line.delays is not None and line.delays.trace is not None:
+        line = line.model_copy(update={"delays": None})  # what it holds is judged when it is read
+    if line.trace is not None:  # as well
         line = line.model_copy(update={"rate": Rate(1)})
     try:
         _core.check_line(json.dumps(line_spec(line)))
@@ -90,3 +95,18 @@ def _line(line: Line, at: Where) -> Iterator[Fault]:
             place = ("cross", list(line.cross)[int(pointer.split("/")[2])])
         if not (fast and pointer.startswith(("/cross", "/aqm"))):
             yield (*at, *place), message
+
+
+def _delays(line: Line, at: Where) -> Iterator[Fault]:
+    delays = line.delays
+    if delays is None:
+        return
+    if line.delay.ps:
+        yield (*at, "delays"), "stand beside 'delay'; a line has one of them"
+    if delays.trace is not None and delays.steps:
+        yield (*at, "delays", "trace"), "stands beside 'steps'; write one of them"
+    if delays.trace is None and not delays.steps:
+        yield (*at, "delays"), "has neither 'steps' nor 'trace'; write 'delay' for one that stays"
+    if delays.steps and delays.steps[0].at.ps:
+        message = f"the first delay holds from 0 s on (got {delays.steps[0].at})"
+        yield (*at, "delays", "steps", 0, "at"), message

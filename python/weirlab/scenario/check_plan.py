@@ -13,6 +13,7 @@ from weirlab.scenario.plan import Binary, Goal, Mdr, Mlr, Search, Study, Weir
 from weirlab.scenario.presets import PRESETS
 from weirlab.scenario.problems import did_you_mean, listed
 from weirlab.scenario.selecting import Fault, Where, traffic_amiss
+from weirlab.scenario.strict import lenient
 from weirlab.scenario.testbeds import Netns
 from weirlab.scenario.traffic import Departing
 from weirlab.units import FrameRate
@@ -70,6 +71,7 @@ def check_search(scenario: Scenario, layout: Layout | None) -> Iterator[Fault]:
     elif source.load is not None:
         yield ("traffic", name, "source", "load"), "is what the search varies as 'rate'; leave it out"
     yield from _goals(search)
+    yield from lenient(search)
     low = search.between.low
     if not isinstance(low, FrameRate) and layout is not None and not layout.ports and isinstance(low, float):
         yield (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from weirlab.scenario.aqm import Marking
 from weirlab.scenario.base import Model, PortSelector, Selector
 from weirlab.scenario.limiter import LimiterQueue, Notification
-from weirlab.scenario.network import Marking
 from weirlab.scenario.qcn import Recovery
 from weirlab.scenario.values import (
     Flag,

@@ -120,6 +120,8 @@ def _inherited(tree: Node, below: tuple[Path, ...]) -> Node:
             f"'weir scenarios {extends.value} --copy {extends.value}.yaml', and write "
             f"'extends: {extends.value}.yaml'"
         )
+    if shown.exists() and not shown.is_file():
+        raise refused(f"'{extends.value}' is not an ordinary file")
     try:
         base = document.read(shown)
     except ScenarioError as error:

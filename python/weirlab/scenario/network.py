@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from weirlab.scenario.aqm import CodelQueue, FqCodelQueue, Managed, PieQueue, aqm_spec
+from weirlab.scenario.aqm import AnyManaged, Managed, Marking, aqm_spec, marking_spec
 from weirlab.scenario.base import BY_KIND, Model, Name, Named, PortSelector, Selector
 from weirlab.scenario.switching import AnyMemory
-from weirlab.scenario.values import Count, Fraction, Limit, PositiveFraction, PositiveRate, PositiveSize
+from weirlab.scenario.values import Count, Fraction, Limit, PositiveRate
 from weirlab.units import Frames, Size, Span
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "Link",
     "LinkGroup",
     "LossBursts",
-    "Marking",
     "NodeGroup",
     "Path",
     "RandomLoss",
@@ -36,7 +35,6 @@ __all__ = [
     "limit_spec",
     "loss_spec",
     "marking_of",
-    "marking_spec",
 ]
 
 FRAMING_BYTES = {"ethernet": 20, "none": 0}
@@ -233,18 +231,6 @@ class Path(Model):
 AnyNetwork = Annotated[Graph | Star | Dumbbell | FatTree | Xgft | Path, BY_KIND]
 
 
-class Marking(Model):
-    """Marks on ECN-capable frames that have to wait: none up to `k_min`, all above `k_max`, and between with
-    a probability that grows from 0 to `p_max`; by what waits when the frame has been queued."""
-
-    k_min: Size
-    """Lower threshold."""
-    k_max: PositiveSize | None = None
-    """Upper threshold. Absent: `k_min`; all frames above one length are marked."""
-    p_max: PositiveFraction = 1.0
-    """Probability just below the upper threshold."""
-
-
 class DropTail(Model):
     """First in, first out; a frame that would exceed the limit is dropped on arrival."""
 
@@ -257,7 +243,7 @@ class DropTail(Model):
     """ECN: marks on frames that wait, at ports of switches. Absent: none."""
 
 
-AnyQueue = Annotated[DropTail | CodelQueue | FqCodelQueue | PieQueue, BY_KIND]
+AnyQueue = Annotated[DropTail | AnyManaged, BY_KIND]
 
 
 def limit_spec(limit: Size | Frames | str) -> Any:
@@ -276,16 +262,10 @@ def marking_of(queue: DropTail | Managed) -> Marking | None:
     return queue.marking if isinstance(queue, DropTail) else None
 
 
-def discipline_spec(queue: DropTail | CodelQueue | FqCodelQueue | PieQueue) -> dict[str, Any]:
+def discipline_spec(queue: DropTail | AnyManaged) -> dict[str, Any]:
     """What a queue does, as the spec holds it."""
     limit = limit_spec(queue.limit)
     if isinstance(queue, DropTail):
         marking = None if queue.marking is None else marking_spec(queue.marking)
         return {"kind": "drop-tail", "limit": limit, "marking": marking}
     return {"kind": "managed", "limit": limit, "aqm": aqm_spec(queue)}
-
-
-def marking_spec(marking: Marking) -> dict[str, Any]:
-    """Marks as the spec holds them."""
-    k_max = marking.k_min if marking.k_max is None else marking.k_max
-    return {"k_min_bytes": marking.k_min.bytes, "k_max_bytes": k_max.bytes, "p_max": marking.p_max}

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from weirlab.scenario.aqm import AnyAqm, Managed, aqm_spec
 from weirlab.scenario.base import BY_KIND, Model, Named, Text
+from weirlab.scenario.delays import Delays, DelayStep, read_delay_trace
 from weirlab.scenario.network import LossBursts, RandomLoss, loss_spec
 from weirlab.scenario.rate_trace import read_rate_trace
 from weirlab.scenario.traffic import Constant, OnOff, Poisson
@@ -100,6 +101,8 @@ class Line(Model):
     """What a packet occupies beyond its IP length; 38 B for Ethernet with preamble and gap."""
     delay: Span = Span(0)
     """Propagation delay."""
+    delays: Delays | None = None
+    """One that changes, instead of `delay`."""
     jitter: Jitter | None = None
     """What is added to it at random."""
     loss: Fraction = 0.0
@@ -112,6 +115,16 @@ class Line(Model):
     """Frames that come later than their turn."""
     cross: Named[CrossTraffic] = Named()
     """Traffic of others, by name."""
+
+    def delay_steps(self) -> tuple[DelayStep, ...]:
+        """The propagation delay from the start on, and its changes; a trace must have been read."""
+        steps = () if self.delays is None else self.delays.steps
+        return steps or (DelayStep(at=Span(0), delay=self.delay),)
+
+    @property
+    def least_delay(self) -> Span:
+        """The propagation delay, or the least that it becomes."""
+        return min(step.delay for step in self.delay_steps())
 
 
 class Hop(Model):
@@ -183,6 +196,10 @@ def _with_traces(hop: Hop, beside: FilePath) -> Hop:
     """The hop with steps in the place of traces."""
 
     def read(line: Line) -> Line:
+        if line.delays is not None and line.delays.trace is not None:
+            found = read_delay_trace(beside / line.delays.trace)
+            delays = line.delays.model_copy(update={"trace": None, "steps": found})
+            line = line.model_copy(update={"delays": delays})
         if line.trace is None:
             return line
         steps, period = read_rate_trace(beside / line.trace, line.trace_bin.ps)
@@ -223,9 +240,19 @@ def line_spec(line: Line) -> dict[str, Any]:
         "limit": _limit(line.buffer),
         "aqm": None if line.queue is None else aqm_spec(line.queue),
         "cross": [spec for cross in line.cross.values() for spec in _cross(cross)],
-        "delay_ps": line.delay.ps,
+        **_delays(line),
         "jitter": _jitter(line.jitter),
         "reorder": line.reorder and {"probability": line.reorder.share, "later_ps": line.reorder.later.ps},
+    }
+
+
+def _delays(line: Line) -> dict[str, Any]:
+    start, *changes = line.delay_steps()
+    repeat = None if line.delays is None else line.delays.repeat
+    steps = [[step.at.ps, step.delay.ps] for step in changes]
+    return {
+        "delay_ps": start.delay.ps,
+        "delays": {"steps": steps, "period_ps": repeat.ps if repeat is not None and changes else None},
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
@@ -15,6 +15,7 @@ from weirlab.errors import UnitError
 from weirlab.scenario.base import BY_KIND, Model, Name, Named, Text, TrafficSelector
 from weirlab.scenario.design import AnyDesign
 from weirlab.scenario.presets import PRESETS, Terms
+from weirlab.scenario.strict import strictly
 from weirlab.scenario.values import (
     Count,
     Flag,
@@ -147,9 +148,9 @@ class Weir(Model):
     """Stop a trial as soon as more is lost than the goal allows."""
     guard: Flag = True
     """Test an upper bound again at the end: has the device changed?"""
-    checks: Natural = 2
-    """Short trials that a lower bound with losses has to pass again where the device has contradicted itself,
-    and one more before its full trial; one without losses one less each. 0: none."""
+    checks: Natural = 1
+    """Short trials that a load has to pass before its full one where the device has contradicted itself, and
+    again when it has become a lower bound. 0: none."""
     steady: Span = Span(0)
     """Before the search, trials of this duration at the highest load until two agree. 0: none."""
     sweep: Natural = 0
@@ -174,8 +175,17 @@ class Search(Model):
     """How each trial is made."""
     algorithm: AnyAlgorithm = Weir(kind="weir")
     """What chooses the loads."""
+    strict: Flag = False
+    """The search of RFC 9971 without a deviation, to be reported as such: trials run to their end, unsent
+    frames are lost, no bound is tested beyond what it needs. With a goal `rfc2544` each trial is followed by
+    the waits of RFC 2544."""
     timeout: PositiveSpan | None = None
-    """Longest time of all trials together. Absent: none."""
+    """Longest time of all trials together. Absent: twice that of a binary search for each goal."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in(cls, given: Any) -> Any:
+        return strictly(given)
 
     @property
     def terms(self) -> dict[str, Terms]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -17,10 +17,32 @@ __all__ = ["did_you_mean", "explain", "fields_at", "listed", "names_at"]
 
 Path = tuple[str | int, ...]
 
-OTHER_WORDS = {
-    "throughput": ("delivered-rate", "is what a search finds (RFC 1242); the rate that arrives is"),
+INSTEAD: Mapping[str, str] = {
+    "throughput": "throughput is what a search finds (RFC 1242); the rate that arrives is 'delivered-rate'",
+    "pfc": "PFC is not modelled: there is one class of traffic; 'control: {pause: ...}' holds all frames of "
+    "a link (IEEE 802.3 Annex 31B)",
+    "red": "RED is not modelled; 'codel', 'fq-codel' and 'pie' manage a queue, and 'control: {dcqcn: "
+    "{marking: ...}}' marks frames between two levels of it",
+    "drr": "there is one class of traffic, so queues have no scheduler; 'fq-codel' serves flows in turns by "
+    "deficit round robin",
+    "events": "nothing changes while a scenario runs; traffic starts and stops by 'start' and 'stop' of its "
+    "entries, and a factor of 'study' runs it with other values",
 }
-"""Kinds that people look for under another word: the kind, and why it is not called so."""
+"""What there is instead of fields and kinds that people look for, by their word."""
+_SYNONYMS: Mapping[str, str] = {
+    "priority_flow_control": "pfc",
+    "priority-flow-control": "pfc",
+    "wred": "red",
+    "dwrr": "drr",
+    "wrr": "drr",
+    "wfq": "drr",
+    "ets": "drr",
+    "scheduler": "drr",
+    "schedulers": "drr",
+    "event": "events",
+    "failures": "events",
+    "schedule": "events",
+}
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
@@ -129,17 +151,27 @@ def _unknown_field(fault: Any, root: type[Model], path: Path) -> str:
     known = fields_at(root, fault["loc"][:-1])
     if len(path) == 1:
         known.append("extends")
-    hint = did_you_mean(str(path[-1]), known) or f"; fields here: {listed(known)}"
-    return f"unknown field (got {shown(fault['input'])}){hint}"
+    name, given = str(path[-1]), fault["input"]
+    kind = given.get("kind") if isinstance(given, dict) else None
+    hint = (
+        _instead(name)
+        or _instead(str(kind))
+        or did_you_mean(name, known)
+        or f"; fields here: {', '.join(known)}"
+    )
+    return f"unknown field (got {shown(given)}){hint}"
+
+
+def _instead(word: str) -> str:
+    word = word.lower()
+    said = INSTEAD.get(_SYNONYMS.get(word, word), "")
+    return f"; {said}" if said else ""
 
 
 def _unknown_kind(context: Any) -> str:
     kind = context["tag"].strip("<>")
     known = [tag.strip("'<> ") for tag in context["expected_tags"].split(",")]
-    meant, why = OTHER_WORDS.get(kind, ("", ""))
-    if meant in known:
-        return f"'{kind}' {why} '{meant}'"
-    return f"unknown kind '{kind}'{did_you_mean(kind, known)}; kinds: {listed(known, 20)}"
+    return f"unknown kind '{kind}'{_instead(kind) or did_you_mean(kind, known)}; kinds: {', '.join(known)}"
 
 
 def _no_kind(fault: Any, root: type[Model]) -> str:
@@ -148,9 +180,9 @@ def _no_kind(fault: Any, root: type[Model]) -> str:
     if not isinstance(fault["input"], dict):
         return f"a mapping is expected here, such as {{kind: {kinds[0]}, ...}} (got {shown(fault['input'])})"
     if any("kind" in model.model_fields for model in models):
-        return f"say which kind, such as 'kind: {kinds[0]}'; kinds: {listed(kinds, 20)}"
+        return f"say which kind, such as 'kind: {kinds[0]}'; kinds: {', '.join(kinds)}"
     near = next((hint for key in fault["input"] if (hint := did_you_mean(str(key), kinds))), "")
-    return f"say what, with one of the fields {listed(kinds, 20)}{near}"
+    return f"say what, with one of the fields {', '.join(kinds)}{near}"
 
 
 def _meaning(fault: Any, root: type[Model]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from weirlab.errors import InputError
+from weirlab.files import named_text
 
 __all__ = ["OPPORTUNITY_BYTES", "read_rate_trace"]
 
@@ -43,17 +44,12 @@ def read_rate_trace(path: Path, bin_ps: int) -> tuple[list[tuple[int, int]], int
 
 
 def _times_ms(path: Path) -> list[int]:
-    try:
-        if path.stat().st_size > MAX_TRACE_BYTES:
-            raise InputError(f"{path}: a trace has at most {MAX_TRACE_BYTES} bytes")
-        lines = path.read_text(encoding="ascii", errors="replace").splitlines()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
     times: list[int] = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(named_text(path, MAX_TRACE_BYTES).splitlines(), start=1):
         text = line.strip()
         if not text.isdigit() or len(text) > 9:
-            raise InputError(f"{path}:{number}: a time in whole ms was expected (got '{text[:40]}')")
+            # What stands there is not shown: the file may be somebody else's.
+            raise InputError(f"{path}:{number}: no time in whole ms; a trace has one on each line")
         if times and int(text) < times[-1]:
             raise InputError(f"{path}:{number}: times ascend (got {text} after {times[-1]})")
         times.append(int(text))

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from weirlab import _core
 from weirlab.errors import Problem, ScenarioError, UnsupportedError
-from weirlab.scenario.aqm import AQM_PLACES
+from weirlab.scenario.aqm import AQM_PLACES, marking_spec
 from weirlab.scenario.flows import departures, flows_of, frame_sizes
 from weirlab.scenario.layout import Layout, layout_of, matches, plan_network
-from weirlab.scenario.network import discipline_spec, limit_spec, marking_spec
+from weirlab.scenario.network import discipline_spec, limit_spec
 from weirlab.scenario.probing import Probing
 from weirlab.scenario.record import (
     DelayRecord,
@@ -172,7 +172,8 @@ def _queues(scenario: Scenario, layout: Layout, origins: dict[str, Where]) -> li
         for field in ("k_min", "k_max", "p_max"):
             suffix = "" if field == "p_max" else "_bytes"
             origins[f"{at}/discipline/marking/{field}{suffix}"] = ("queues", name, "marking", field)
-        origins.update({f"{at}/discipline/aqm/{place}": ("queues", name, word) for place, word in AQM_PLACES})
+        of_aqm = {place: ("queues", name, *word.split("/")) for place, word in AQM_PLACES}
+        origins.update({f"{at}/discipline/aqm/{place}": path for place, path in of_aqm.items()})
         rules.append({"ports": layout.port_ids(queue.at), "discipline": discipline_spec(queue)})
     return [*rules, *_marked_for_dcqcn(scenario, layout, rules, origins)]
 

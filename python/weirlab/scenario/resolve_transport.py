@@ -10,10 +10,21 @@ from weirlab.scenario.flows import departures, flows_of, frame_sizes
 from weirlab.scenario.layout import Layout, Port
 from weirlab.scenario.probing import Pathload, PbProbe, Probing
 from weirlab.scenario.rapid import Rapid
-from weirlab.scenario.traffic import UDP_HEADERS_BYTES, Bbr, Bulk, Cubic, Departing, Reno, Tcp, Traffic
+from weirlab.scenario.traffic import (
+    UDP_HEADERS_BYTES,
+    Bbr,
+    Bulk,
+    Cubic,
+    Dctcp,
+    Departing,
+    Prague,
+    Reno,
+    Tcp,
+    Traffic,
+)
 from weirlab.units import Rate, Span
 
-__all__ = ["connections", "probers", "tcp_spec"]
+__all__ = ["connections", "ecn_of", "probers", "tcp_spec"]
 
 Where = tuple[str | int, ...]
 
@@ -274,6 +285,18 @@ def _rapid(rapid: Rapid, link: Port | None) -> dict[str, Any]:
     }
 
 
+def ecn_of(tcp: Tcp) -> str:
+    """How the receiver tells of marks, as far as the sender is concerned."""
+    match tcp.congestion_control:
+        case Dctcp():
+            default = "dctcp"
+        case Prague():
+            default = "accurate"
+        case _:
+            default = "none"
+    return tcp.ecn or default
+
+
 def tcp_spec(tcp: Tcp, link: Port | None = None) -> dict[str, Any]:
     """The settings of a connection as the compiled core takes them; `link` is that of its sender."""
     old = tcp.recovery == "rate-halving"
@@ -294,6 +317,16 @@ def tcp_spec(tcp: Tcp, link: Port | None = None) -> dict[str, Any]:
             stamps = rapid.stamps.ps
         case Bbr():
             control = {"kind": "bbr"}
+        case Dctcp() as dctcp:
+            control = {"kind": "dctcp", "gain": dctcp.gain, "slow_start": dctcp.slow_start}
+        case Prague() as prague:
+            control = {
+                "kind": "prague",
+                "gain": prague.gain,
+                "virtual_rtt_ps": prague.virtual_rtt.ps,
+                "transition_rounds": prague.transition,
+                "slow_start": prague.slow_start,
+            }
     return {
         "congestion_control": control,
         "recovery": tcp.recovery,
@@ -306,7 +339,11 @@ def tcp_spec(tcp: Tcp, link: Port | None = None) -> dict[str, Any]:
         "window_scaling": tcp.window_scaling,
         "sack": tcp.sack,
         "timestamps": tcp.timestamps,
-        "ecn": tcp.ecn,
+        "ecn": {
+            "sender": ecn_of(tcp),
+            "receiver": tcp.receiver_ecn or ecn_of(tcp),
+            "options": tcp.accecn_option,
+        },
         "delayed_ack_segments": tcp.delayed_ack,
         "delayed_ack_timeout_ps": tcp.delayed_ack_timeout.ps,
         "min_rto_ps": tcp.min_rto.ps,

@@ -231,9 +231,10 @@ class Netns(Model):
     """Real Linux stacks in network namespaces of this machine."""
 
     kind: Literal["netns"]
-    router: Literal["linux", "testpmd"] | None = None
-    """`linux`: the kernel forwards between `sender` and `receiver`. `testpmd`: the program dpdk-testpmd
-    copies frames between them, and keeps one CPU busy all the time."""
+    router: Literal["linux", "shaped", "testpmd"] | None = None
+    """`linux`: the kernel forwards between `sender` and `receiver`. `shaped`: the same with a token bucket of
+    24 Mbit/s (frames without FCS) on each way out, a device whose rate is known. `testpmd`: the program
+    dpdk-testpmd copies frames between them, and keeps one CPU busy all the time."""
     path: Literal["emulator"] | None = None
     """`emulator`: the network of the scenario, two hosts and a link, emulated for real programs."""
     hops: Named[Hop] = Named()
@@ -347,6 +348,9 @@ class Ssh(Model):
     """A configuration file of ssh in the place of the user's; beside the scenario file."""
     port: PortNumber = 5201
     """Of the iperf3 server."""
+    listen: Literal["address", "everywhere"] = "address"
+    """Where that server takes connections: only at the address to which the traffic goes, where that is
+    numeric; or at every address of its host, as one behind address translation has to."""
 
 
 AnyTestbed = Annotated[Sim | Netns | Command | Trex | Ssh, BY_KIND]

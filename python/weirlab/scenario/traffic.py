@@ -17,6 +17,7 @@ from weirlab.scenario.values import (
     Fraction,
     Natural,
     Number,
+    PositiveFraction,
     PositiveSize,
     PositiveSpan,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "Bursts",
     "Constant",
     "Cubic",
+    "Dctcp",
     "Departing",
     "HostAdapter",
     "Incast",
@@ -45,6 +47,7 @@ __all__ = [
     "Permutation",
     "Ping",
     "Poisson",
+    "Prague",
     "Rapid",
     "Raw",
     "Reno",
@@ -248,11 +251,47 @@ class Bbr(Model):
     kind: Literal["bbr"]
 
 
+class Dctcp(Model):
+    """DCTCP (RFC 8257): marks take half of their average share of the window."""
+
+    kind: Literal["dctcp"]
+    gain: PositiveFraction = 0.0625
+    """g: weight of the last window of data in the average share of marks."""
+    slow_start: Literal["standard", "hystart++"] = "standard"
+    """What ends the first one beside marks and losses."""
+
+
+class Prague(Model):
+    """Prague (draft-briscoe-iccrg-prague-congestion-control-04): DCTCP for the Internet, paced, with ECT(1).
+    Where there is no accurate feedback, Reno takes its place."""
+
+    kind: Literal["prague"]
+    gain: PositiveFraction = 0.0625
+    """g: weight of the last round in the average share of marks."""
+    virtual_rtt: PositiveSpan = Span.from_s(0.025)
+    """What a round trip counts as at least, once it is independent of round-trip times."""
+    transition: Natural = 500
+    """Rounds after slow start from which on it is."""
+    slow_start: Literal["standard", "hystart++"] = "standard"
+    """What ends the first one beside marks and losses."""
+
+
+def _read_ecn(value: object) -> Any:
+    return {"true": "classic", "false": "none"}.get(str(value).lower(), value)
+
+
+Ecn = Annotated[
+    Literal["none", "classic", "dctcp", "accurate"],
+    BeforeValidator(_read_ecn),
+    WithJsonSchema({"anyOf": [{"enum": ["none", "classic", "dctcp", "accurate"]}, {"type": "boolean"}]}),
+]
+
+
 class Tcp(Model):
     """TCP."""
 
     kind: Literal["tcp"]
-    congestion_control: Annotated[Reno | Cubic | Bbr | Rapid, BY_KIND]
+    congestion_control: Annotated[Reno | Cubic | Bbr | Dctcp | Prague | Rapid, BY_KIND]
     """What sets the sending rate."""
     recovery: Literal["halving", "prr", "rate-halving"] = "prr"
     """While losses are repaired: `halving` (RFC 6675), `prr` (RFC 6937) or `rate-halving` (old Linux)."""
@@ -276,8 +315,14 @@ class Tcp(Model):
     """Whether the receiver tells what arrived out of order."""
     timestamps: Flag = True
     """Whether segments carry time stamps, which cost 12 B."""
-    ecn: Flag = False
-    """Whether data is marked as ECN-capable, and marks are obeyed."""
+    ecn: Ecn | None = None
+    """How the receiver tells of marks: not at all (`none`, or false), by an echo until the window is reduced
+    (`classic`, RFC 3168, or true), by the state of each run of packets (`dctcp`, RFC 8257), by counters
+    (`accurate`, RFC 9768). Absent: `dctcp` with DCTCP, `accurate` with Prague, else `none`."""
+    receiver_ecn: Ecn | None = None
+    """What the receiver can do of it; the ends agree on what both can. Absent: the same."""
+    accecn_option: Flag = True
+    """Whether a receiver that counts tells bytes in an option, too, which costs 8 B."""
     delayed_ack: Count = 2
     """Segments per acknowledgement."""
     delayed_ack_timeout: PositiveSpan = Span(40 * 10**9)

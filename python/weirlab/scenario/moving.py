@@ -1,0 +1,34 @@
+"""Scenarios whose copy may lie elsewhere: files that stand beside the scenario file are named in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from weirlab.scenario.model import Scenario
+from weirlab.scenario.testbeds import Command, Netns, Sim, Ssh
+
+__all__ = ["movable"]
+
+
+def movable(scenario: Scenario) -> Scenario:
+    """The same with the full path of every file and directory that it names, so that a copy of it in a
+    result means the same files."""
+    beside = Path(scenario.file).parent
+    named = {path: str((beside / name).resolve()) for path, name in _named_files(scenario)}
+    return scenario.assign(named) if named else scenario
+
+
+def _named_files(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    """Dotted path and value of every field that names a file relative to the scenario file."""
+    bed = scenario.testbed
+    match bed:
+        case Command():
+            yield "testbed.directory", bed.directory or ""
+        case Ssh(config=str(config)):
+            yield "testbed.config", config
+        case Netns() | Sim():
+            for name, hop in (bed.hops or {}).items():
+                for side, line in (("forward", hop.forward), ("backward", hop.backward)):
+                    if line is not None and line.trace is not None:
+                        yield f"testbed.hops.{name}.{side}.trace", line.trace
