@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ import pytest
 from made_campaigns import FILE, StopsAfter, measured
 from weirlab.bulk import Campaign, run_campaign, summaries, tools
 from weirlab.bulk.campaign import ATTEMPTS, LOG
+from weirlab.bulk.hosts import Bed, ThisMachine
 from weirlab.errors import InputError, Interrupted, MissingCapability, TestbedError
 from weirlab.report.bulk import point_tables
+from weirlab.results import Manifest
 from weirlab.scenario import loads
 
 
@@ -107,6 +110,47 @@ def test_a_measurement_that_fails_is_tried_again_and_its_failures_are_kept(tmp_p
     assert campaign.kept[1].measurement is None
     assert [point.failed for point in summaries(campaign)] == [3, 3]
     assert Campaign.load(tmp_path).kept == campaign.kept
+
+
+def test_what_failed_is_tried_again_by_the_next_sitting_and_nothing_else_is(tmp_path):
+    def fails(what, path, seed):
+        if what.load is None:
+            raise TestbedError("ping: unreachable")
+        return measured(what, path, seed)
+
+    scenario = loads(FILE)
+    broken = run_campaign(scenario, tmp_path, measure=fails)
+    assert broken.failures == {"ping: unreachable": 6}
+    manifest = Manifest.read(tmp_path)
+    assert manifest.status == "failed"
+    assert manifest.remark == "6 of 12 measurements failed, 6 with: ping: unreachable"
+    again = StopsAfter(100, None)
+    healed = run_campaign(scenario, tmp_path, measure=again)
+    assert len(again.places) == 6
+    assert healed.failures == {}
+    assert healed.kept == run_campaign(scenario, tmp_path / "whole", measure=measured).kept
+    assert Campaign.load(tmp_path).kept == healed.kept
+    assert Manifest.read(tmp_path).status == "complete"
+
+
+def test_a_campaign_is_extended_by_cycles_and_never_shortened(tmp_path):
+    run_campaign(loads(FILE), tmp_path / "grown", measure=measured)
+    more = StopsAfter(100, None)
+    grown = run_campaign(loads(FILE, {"campaign.cycles": 5}), tmp_path / "grown", measure=more)
+    assert len(more.places) == 8
+    assert (
+        grown.kept == run_campaign(loads(FILE, {"campaign.cycles": 5}), tmp_path / "5", measure=measured).kept
+    )
+    assert Campaign.load(tmp_path / "grown").kept == grown.kept
+    with pytest.raises(InputError, match=r"cycle 3, but campaign\.cycles is 2: .* more cycles, not fewer"):
+        run_campaign(loads(FILE, {"campaign.cycles": 2}), tmp_path / "grown", measure=measured)
+
+
+def test_the_server_of_a_transfer_listens_where_the_traffic_goes():
+    ends = Bed(ThisMachine(), ThisMachine(), "10.0.0.1", "2001:db8::1")
+    assert tools._bound("2001:db8::1", ends) == ["-B", "2001:db8::1"]
+    assert tools._bound("far.example", ends) == []
+    assert tools._bound("10.0.0.1", replace(ends, listens_everywhere=True)) == []
 
 
 def test_the_spread_of_a_single_cycle_is_not_known(tmp_path):

@@ -92,7 +92,11 @@ def test_a_factor_may_change_the_path():
             ["traffic.ping.source"],
         ),
         ("source: {kind: bulk}", "source: {kind: bulk, stop: 1 s}", ["traffic.bulk.transport"]),
-        ("streams: 8", "streams: 8\n    stop: 1 s", ["traffic.bulk.stop"]),
+        (
+            "source: {kind: ping, every: 1 s}",
+            "source: {kind: ping, every: 1 s}, stop: 1 s",
+            ["traffic.ping.stop"],
+        ),
     ],
 )
 def test_what_real_stacks_have_not_is_refused_with_its_place(before, after, messages):
@@ -100,14 +104,15 @@ def test_what_real_stacks_have_not_is_refused_with_its_place(before, after, mess
     assert [each.partition(": ")[0] for each in told] == messages
 
 
-def test_two_transfers_at_a_time_are_refused():
+def test_two_transfers_at_a_time_are_for_real_stacks():
     text = POINT.replace(
         "  ping:",
         "  more: {from: a, to: b, source: {kind: bulk}, "
         "transport: {kind: tcp, congestion_control: {kind: cubic}}}\n  ping:",
     ).replace("[bulk, ping]", "[bulk, more]")
-    with pytest.raises(UnsupportedError, match="more than one bulk transfer"):
-        plan_of(loads(text))
+    assert list(plan_of(loads(text)).steps[0][0].beside) == ["more"]
+    with pytest.raises(UnsupportedError, match="more than one bulk transfer in simulated time"):
+        plan_of(loads(text, {"testbed.kind": "sim"}))
 
 
 REQUESTS = POINT.replace(

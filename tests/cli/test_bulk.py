@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from weirlab.bulk import Campaign
 from weirlab.results import Manifest
 
 FILE = """weirlab: 1
@@ -149,6 +150,9 @@ def test_what_an_option_cannot_mean_is_told_with_its_name(weir, words, said):
 def test_another_campaign_is_not_continued(weir, file, tmp_path):
     out = str(tmp_path / "kept")
     assert weir("bulk", str(file), "--out", out).code == 0
-    outcome = weir("bulk", str(file), "--out", out, "--set", "campaign.cycles=4")
+    outcome = weir("bulk", str(file), "--out", out, "--set", "run.seed=4")
     assert outcome.code == 2
-    assert "scenario.campaign.cycles was 3 there and is 4 here" in outcome.err
+    assert "scenario.run.seed was 1 there and is 4 here" in outcome.err
+    grown = weir("bulk", str(file), "--out", out, "--cycles", "4", "--json")
+    assert grown.code == 0
+    assert Campaign.load(out).plan.cycles == 4

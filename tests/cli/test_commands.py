@@ -344,6 +344,35 @@ def test_a_copied_scenario_brings_what_it_extends(weir, place):
     assert weir("check", "other.yaml").code == 0
 
 
+def test_a_scenario_whose_program_is_in_the_way_is_not_copied_by_half(weir, place):
+    (place / "tester.py").write_text("mine")
+    refused = weir("scenarios", "search-command", "--copy", "copied.yaml")
+    assert refused.code == 2
+    assert "tester.py: exists already" in refused.err
+    assert not (place / "copied.yaml").exists()
+    assert (place / "tester.py").read_text() == "mine"
+
+
+def test_opening_a_report_without_a_browser_says_where_it_is(weir, place, monkeypatch):
+    import webbrowser
+
+    assert weir("run", "run.yaml", "--out", "r").code == 0
+    monkeypatch.setattr(webbrowser, "_tryorder", [])
+    monkeypatch.setenv("BROWSER", "")
+    outcome = weir("report", "r", "--no-pictures", "--open")
+    assert outcome.code == 1
+    assert "no web browser was found here; the report is r" in outcome.err
+    assert (place / "r" / "report.html").exists()
+
+
+def test_a_search_whose_log_was_emptied_is_not_started_again_silently(weir, place):
+    assert weir("search", "search.yaml", "--out", "s").code == 0
+    (place / "s" / "trials.jsonl").write_bytes(b"")
+    refused = weir("search", "--resume", "s")
+    assert refused.code == 2
+    assert "trials.jsonl: empty" in refused.err
+
+
 def test_a_ready_made_scenario_runs_by_its_name(weir):
     assert (
         weir("run", "incast", "--set", "run.duration=6 ms", "--set", "measure=", "--json").json["name"]
@@ -403,16 +432,18 @@ def test_a_study_that_holds_ends_well_and_its_last_line_sums_up(weir, studies, p
     studies(holding)
     outcome = weir("reproduce", "made-up", "--quick", "--out", "r")
     assert outcome.code == 0
-    assert outcome.out.splitlines()[-1] == "made-up: 1 of 1 hold: reproduced (quick)"
+    assert (
+        outcome.out.splitlines()[-1] == "made-up: 1 of 1 published numbers hold: nothing unexpected (quick)"
+    )
     assert "10.10" in outcome.out
-    assert "reproduced" in write_report(place / "r").page.read_text()
+    assert "Nothing unexpected" in write_report(place / "r").page.read_text()
 
 
 def test_a_study_that_does_not_hold_fails(weir, studies):
     studies(failing)
     outcome = weir("reproduce", "made-up")
     assert outcome.code == 1
-    assert outcome.out.splitlines()[-1].endswith("NOT reproduced")
+    assert outcome.out.splitlines()[-1].endswith("1 misfit: UNEXPECTED, see the verdicts")
     outcome = weir("reproduce", "made-up", "--json")
     assert outcome.code == 1
     assert outcome.json["rows"][0]["verdict"] == "misfit"

@@ -115,6 +115,8 @@ def test_a_resume_that_is_refused_touches_nothing(weir, place):
     assert {path: path.read_bytes() for path in (place / "s").iterdir()} == before
     lines = log.read_text().splitlines(keepends=True)
     log.write_text("".join([lines[0], *lines[2:]]))
+    assert "9 trials, but result.json reports 10" in weir("search", "--resume", "s").err
+    (place / "s" / "result.json").unlink()
     assert "the log was edited" in weir("search", "--resume", "s").err
     assert Manifest.read(place / "s").status == "complete"
 

@@ -59,6 +59,34 @@ def test_a_plane_is_kept_as_picture_page_and_numbers(weir, hot, place):
     assert weir("stability", hot, "--over", "delay=0us..2ms:5,gi=1..100:3", "--out", "plane").code == 2
 
 
+@pytest.mark.parametrize(
+    "over",
+    [
+        "delay=1us..300us:4,n=1..32:3",  # n on equal ratios
+        "n=0.01..1e6:3,gd=1e-9..100:3",
+        "p=1e-9..1e-6:2,w=0..1000:2",  # samples too rare for recovery to be summed: no number
+    ],
+)
+def test_qcn_has_a_plane_over_odd_ranges_too(weir, place, over):
+    found = weir("stability", "qcn", "--over", over, "--out", "plane", "--json").json
+    kept = json.loads((place / "plane" / "result.json").read_text())
+    assert kept["plane"] == found["plane"]
+    assert kept["queues"][0]["loops"][0]["sampled_delay_margin_s"] is None
+    levels = [len(found["plane"][axis]["levels"]) for axis in "xy"]
+    assert [len(found["plane"]["spare_delay_s"]), len(found["plane"]["spare_delay_s"][0])] == levels[::-1]
+
+
+def test_qcn_samples_as_much_more_often_at_the_largest_feedback_wherever_it_begins(weir):
+    """So that a plane over `p` varies both ends: the margin at p is that of a scenario with this p."""
+    over = "p=0.01..0.02:2,delay=0us..10us:2"
+    plane = weir("stability", "qcn", "--over", over, "--out", "plane", "--json").json
+    sampled = "control.qcn.congestion_point.sample_every=75 kB"
+    twice = weir("stability", "qcn", "--set", sampled, "--json").json
+    assert plane["plane"]["spare_delay_s"][0][1] == pytest.approx(
+        twice["queues"][0]["loops"][0]["delay_margin_s"], rel=1e-9
+    )
+
+
 def test_the_spare_delay_falls_as_the_delay_grows(weir, hot):
     found = weir("stability", hot, "--over", "delay=0us..2ms:5,gi=1..100:3", "--out", "plane", "--json").json
     for row in found["plane"]["spare_delay_s"]:

@@ -57,16 +57,25 @@ def test_a_file_that_ends_early_is_read_and_told(weir, place: Path) -> None:
 def test_diagnosis_says_when_there_is_nothing_to_say(weir, place: Path) -> None:
     outcome = weir("diagnose", str(pcap(place / "steady.pcap", steady(60))))
     assert outcome.code == 0
-    first, looked = outcome.out.splitlines()
+    first, looked, lacks = outcome.out.splitlines()
     assert first == "Nothing was found that limited the flows or went wrong."
-    assert looked.startswith("not found in the trace: window-limited, lossy-path, queue-overflow, ")
+    assert looked.startswith(
+        "not found in the trace: window-limited, slow-reader, lossy-path, queue-overflow, "
+    )
+    # It lasts for less than five intervals.
+    assert lacks == "not looked for: bufferbloat: fewer than five intervals have round trips"
 
 
-def test_a_capture_without_anything_to_judge_is_told_so(weir, place: Path) -> None:
+@pytest.mark.parametrize("command", ["trace", "diagnose"])
+def test_a_file_of_which_no_frame_was_read_is_refused(weir, place: Path, command: str) -> None:
     empty = pcap(place / "empty.pcap", Talk())
-    for command in ("trace", "diagnose"):
-        outcome = weir(command, str(empty))
-        assert (outcome.code, outcome.out) == (0, "empty.pcap: holds no frame that could be read\n")
+    outcome = weir(command, str(empty))
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "empty.pcap: holds no frame" in outcome.err
+    (place / "garbage.pcap").write_bytes(empty.read_bytes() + b"\xff" * 100)
+    outcome = weir(command, "garbage.pcap")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "garbage.pcap: holds no frame that can be read: damaged at byte 24" in outcome.err
 
 
 def test_a_trace_tells_limits_gaps_and_how_often_segments_were_sent_again(weir, lossy: Path) -> None:
@@ -89,9 +98,12 @@ def test_a_trace_tells_limits_gaps_and_how_often_segments_were_sent_again(weir, 
 
 def test_diagnosis_shows_its_evidence(weir, lossy: Path) -> None:
     outcome = weir("diagnose", str(lossy))
-    assert "problem: Packets were lost on the way (lossy-path)" in outcome.out
+    assert "notice: Packets were lost on the way (lossy-path)" in outcome.out
     assert "retransmitted 1" in outcome.out
-    assert weir("diagnose", str(lossy), "--json").json["findings"][0]["verdict"] == "problem"
+    document = weir("diagnose", str(lossy), "--json").json
+    assert document["findings"][0]["verdict"] == "notice"
+    assert "lossy-path" not in document["not_found"]["in the trace"]
+    assert document["not_looked_at"] == []
 
 
 @pytest.mark.parametrize(

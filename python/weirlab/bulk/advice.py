@@ -143,7 +143,7 @@ def check_advisable(plan: Plan) -> None:
             f"advice needs {_LEAST_CYCLES} cycles or more (got {plan.cycles}): set campaign.cycles"
         )
     for steps in plan.steps:
-        pinged = {step.load is not None for step in steps if step.probe is not None}
+        pinged = {bool(step.loads) for step in steps if step.probe is not None}
         if pinged == {True, False}:
             return
     raise InputError(
@@ -178,7 +178,7 @@ def _choices(campaign: Campaign) -> list[Choice]:
         for kept in campaign.kept:
             if kept.place.point != point or kept.measurement is None:
                 continue
-            loaded = kept.measurement.transfer is not None
+            loaded = kept.measurement.loaded
             if kept.measurement.transfer is not None:
                 goodputs[kept.place.cycle] = goodput_bps(kept.measurement.transfer)
             if kept.measurement.pings is not None and kept.measurement.pings.mean_s is not None:

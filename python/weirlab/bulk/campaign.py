@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -21,6 +22,7 @@ from weirlab.journal import Journal, JournalKind, read_journal
 from weirlab.results import Manifest, Provenance, Status, write_json
 from weirlab.runs import save_scenario
 from weirlab.scenario import Scenario, load
+from weirlab.scenario.moving import movable
 from weirlab.scenario.path import PathPlan
 from weirlab.scenario.testbeds import AnyTestbed, Sim, Ssh
 
@@ -52,11 +54,22 @@ class Campaign:
 
     plan: Plan
     kept: tuple[Kept, ...]
+    """In the order of the plan; of a measurement that was tried again in a later sitting, what that gave."""
 
     @property
     def complete(self) -> bool:
-        """Whether every measurement was made."""
+        """Whether every measurement was made, or failed."""
         return len(self.kept) == len(self.plan.places())
+
+    @property
+    def failed(self) -> tuple[Kept, ...]:
+        """The measurements whose every attempt failed."""
+        return tuple(kept for kept in self.kept if kept.measurement is None)
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """Why measurements failed, in the last of their attempts, and how many; the most frequent first."""
+        return dict(Counter(kept.failures[-1] for kept in self.failed).most_common())
 
     @property
     def joined(self) -> tuple[tuple[str, ...], ...]:
@@ -72,7 +85,8 @@ class Campaign:
         if manifest.kind != "campaign":
             raise InputError(f"{directory}: holds a {manifest.kind}, not a campaign")
         plan = plan_of(load(directory / "scenario.yaml"))
-        return cls(plan, tuple(read_journal(directory / LOG, _KIND, _Reader(plan), _identity(plan.scenario))))
+        entries = read_journal(directory / LOG, _KIND, _Reader(plan), _identity(plan.scenario))
+        return cls(plan, _latest(plan, entries))
 
 
 def run_campaign(
@@ -86,7 +100,8 @@ def run_campaign(
     """Make all measurements of a campaign, or those that earlier sittings left open.
 
     Each is on disk when it ends, and none is made twice: after an interruption, of whatever kind, the next
-    sitting goes on with the first that is missing.
+    sitting goes on with the first that is missing, and then tries again what had failed. A campaign that is
+    continued may have more cycles than before.
 
     Args: scenario: A scenario with a section `campaign`, or the file of one. directory: Where to keep it:
     an empty directory, or one of the same campaign. overrides: The changes of a command line, to be noted.
@@ -94,12 +109,13 @@ def run_campaign(
     testbed does.
 
     Raises: ScenarioError, UnsupportedError: It cannot be run. Nothing was measured then. InputError: The
-    directory holds something else. MissingCapability: Not Linux, not root, or a program is missing.
-    Interrupted: Ctrl-C. What was measured is kept.
+    directory holds something else. MissingCapability: Not Linux, no namespaces for this user, or a program
+    is missing. Interrupted: Ctrl-C. What was measured is kept.
     """
     provenance = Provenance.now()
     if not isinstance(scenario, Scenario):
         scenario = load(scenario)
+    scenario = movable(scenario)
     plan, directory = plan_of(scenario), Path(directory)
     bed = scenario.testbed
     facts: Callable[[], Mapping[str, Any]] | None = None
@@ -118,31 +134,43 @@ def run_campaign(
         provenance=provenance,
     )
     with Journal(path, _KIND, _identity(scenario), _Reader(plan)) as log:
-        if not (directory / "manifest.json").exists():
-            save_scenario(scenario, directory)
-            if told is not None:
-                write_json(directory / "tools.json", told)
+        save_scenario(scenario, directory)  # again: it may have more cycles now
+        if told is not None:
+            write_json(directory / "tools.json", told)
         manifest = manifest.begun_in(directory)
         manifest.write(directory)
-        kept = list(log.entries)
+        kept = {entry.place: entry for entry in log.entries}
         places = plan.places()
+        failed = [place for place in places if place in kept and kept[place].measurement is None]
+        todo = [*(place for place in places if place not in kept), *failed]
         try:
-            for place in places[len(kept) :]:
+            for made, place in enumerate(todo, start=len(places) - len(todo)):
                 if progress is not None:
-                    progress(len(kept), len(places))
+                    progress(made, len(places))
                 entry = _measured(plan, place, measure)
                 log.append(asdict(entry))
-                kept.append(entry)
+                kept[place] = entry
         except BaseException as error:
             status: Status = "interrupted" if isinstance(error, KeyboardInterrupt | Interrupted) else "failed"
             with suppress(WeirlabError):
                 manifest.ended(status, str(error)).write(directory)
             if isinstance(error, KeyboardInterrupt):
-                done = f"{len(kept)} of {len(places)} measurements"
+                done = f"{sum(place in kept for place in places)} of {len(places)} measurements"
                 raise Interrupted(f"interrupted after {done}; they are kept") from None
             raise
-    manifest.ended("complete").write(directory)
-    return Campaign(plan, tuple(kept))
+    campaign = Campaign(plan, tuple(kept[place] for place in places))
+    remark = ""
+    if campaign.failed:
+        reasons = "; ".join(f"{count} with: {reason}" for reason, count in campaign.failures.items())
+        remark = f"{len(campaign.failed)} of {len(places)} measurements failed, {reasons}"
+    manifest.ended("failed" if campaign.failed else "complete", remark).write(directory)
+    return campaign
+
+
+def _latest(plan: Plan, entries: Sequence[Kept]) -> tuple[Kept, ...]:
+    """One entry for each place, the last one, in the order of the plan."""
+    kept = {entry.place: entry for entry in entries}
+    return tuple(kept[place] for place in plan.places() if place in kept)
 
 
 def _has_tls(plan: Plan) -> bool:
@@ -174,22 +202,35 @@ def _measured(plan: Plan, place: Place, measure: Measure) -> Kept:
 
 
 def _identity(scenario: Scenario) -> dict[str, Any]:
-    """What must agree for a campaign to be continued."""
-    return {"scenario": scenario.dump()}
+    """What must agree for a campaign to be continued: all but the number of cycles, of which there may be
+    more."""
+    plain = scenario.dump()
+    plain["campaign"] = {key: value for key, value in plain["campaign"].items() if key != "cycles"}
+    return {"scenario": plain}
 
 
 class _Reader:
-    """Reads the entries of a log, which are the first measurements of the plan, in its order."""
+    """Reads the entries of a log: the first measurements of the plan, in its order, and between them further
+    attempts at those that had failed."""
 
     def __init__(self, plan: Plan) -> None:
+        self._plan = plan
         self._places: Sequence[Place] = plan.places()
         self._next = 0
+        self._failed: set[Place] = set()
         self._adapter = TypeAdapter(Kept)
 
     def __call__(self, entry: Mapping[str, Any]) -> Kept:
-        """Raises ValueError when it is none, or not the next."""
+        """Raises ValueError when it is none, or neither the next nor one that had failed."""
         kept = self._adapter.validate_python(entry)
-        if self._next >= len(self._places) or kept.place != self._places[self._next]:
+        if self._next < len(self._places) and kept.place == self._places[self._next]:
+            self._next += 1
+        elif kept.place.cycle >= self._plan.cycles:
+            raise ValueError(
+                f"a measurement of cycle {kept.place.cycle + 1}, but campaign.cycles is {self._plan.cycles}: "
+                "a campaign that is continued may have more cycles, not fewer"
+            )
+        elif kept.place not in self._failed:
             raise ValueError(f"not the next measurement of the campaign: {kept.place}")
-        self._next += 1
+        (self._failed.add if kept.measurement is None else self._failed.discard)(kept.place)
         return kept

@@ -108,6 +108,8 @@ class Bed:
     far_address: str
     port: int = 5201
     """Of the iperf3 server."""
+    listens_everywhere: bool = False
+    """Whether that server takes connections at every address of its host, not only at the one above."""
 
 
 def output(end: End, command: Sequence[str], limit_s: float, *, fine: tuple[int, ...] = (0,)) -> str:

@@ -30,6 +30,11 @@ class Stream:
     """Its congestion window then."""
     interval_retransmits: tuple[int, ...] = ()
     """Segments sent again in each interval."""
+    datagrams: int | None = field(default=None, kw_only=True)
+    """Of UDP, how many were sent; None: of TCP."""
+    lost_datagrams: int | None = field(default=None, kw_only=True)
+    jitter_s: float | None = field(default=None, kw_only=True)
+    """Of UDP, as its receiver smoothed it. Source: RFC 3550, section 6.4.1"""
 
 
 @dataclass(frozen=True)
@@ -102,3 +107,10 @@ class Measurement:
     """Packets that found a queue full, both directions."""
     requests: tuple[Request, ...] | None = None
     """In the order in which they were made; None: none were."""
+    beside: Mapping[str, Transfer] = field(default_factory=dict, kw_only=True)
+    """What else loaded the path, by the name of its traffic; `transfer` is the first transfer of TCP."""
+
+    @property
+    def loaded(self) -> bool:
+        """Whether anything loaded the path."""
+        return self.transfer is not None or bool(self.beside)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,10 +16,10 @@ from weirlab.scenario.network import Path
 from weirlab.scenario.path import PathPlan, path_plan
 from weirlab.scenario.resolve import selected_traffic
 from weirlab.scenario.testbeds import Sim, Ssh
-from weirlab.scenario.traffic import Bulk, Ping, Requests, Tcp, Traffic
-from weirlab.units import Size, Span
+from weirlab.scenario.traffic import Bulk, Constant, Ping, Requests, Tcp, Traffic, Udp
+from weirlab.units import Rate, Size, Span
 
-__all__ = ["Load", "Measured", "Place", "Plan", "Probe", "RequestSeries", "plan_of"]
+__all__ = ["Datagrams", "Load", "Measured", "Place", "Plan", "Probe", "RequestSeries", "plan_of"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,35 @@ class Load:
     congestion_control: str
     tcp: Tcp
     """All settings, of which real stacks take these two."""
+    start_s: float = 0.0
+    """When it starts, since the step does."""
+    stop_s: float | None = None
+    """When it stops; None: with the step."""
+
+    def seconds(self, duration_s: float) -> float:
+        """How long it lasts in a step of this length."""
+        return _seconds(self, duration_s)
+
+
+@dataclass(frozen=True)
+class Datagrams:
+    """UDP at a rate of its own, whatever becomes of it."""
+
+    forward: bool
+    streams: int
+    rate_bps: float
+    """Of the payloads of all streams together."""
+    payload_bytes: int
+    start_s: float = 0.0
+    stop_s: float | None = None
+
+    def seconds(self, duration_s: float) -> float:
+        """How long it lasts in a step of this length."""
+        return _seconds(self, duration_s)
+
+
+def _seconds(load: Load | Datagrams, duration_s: float) -> float:
+    return min(duration_s, math.inf if load.stop_s is None else load.stop_s) - load.start_s
 
 
 @dataclass(frozen=True)
@@ -73,6 +103,15 @@ class Measured:
     load: Load | None
     probe: Probe | None
     requests: RequestSeries | None = None
+    beside: Mapping[str, Load | Datagrams] = field(default_factory=dict)
+    """What else loads the path at the same time, by the name of its traffic; `load` is the first transfer."""
+    load_name: str = ""
+    """What the traffic of `load` is called."""
+
+    @property
+    def loads(self) -> tuple[Load | Datagrams, ...]:
+        """All that loads the path."""
+        return (*(() if self.load is None else (self.load,)), *self.beside.values())
 
 
 @dataclass(frozen=True)
@@ -132,6 +171,8 @@ _LARGEST_WINDOW = Size(512 << 20)
 _LEAST_PING, _LARGEST_PING = Size(16), Size(65_507)
 """Payloads of ping: less has no room for the time that it puts there, and tells none; of more none leaves.
 Either would be told as lost."""
+_LEAST_DATAGRAM = Size(16)
+"""What iperf3 takes: MIN_UDP_BLOCKSIZE of its iperf_api.h. From memory."""
 _OF_SIMULATOR = "is a setting of the simulator, which real stacks are not told; leave this out"
 
 
@@ -167,12 +208,12 @@ def _steps(scenario: Scenario) -> list[Measured]:
     assert scenario.campaign is not None
     problems: list[Problem] = []
     names = list(scenario.traffic)
-    loads: dict[str, Load] = {}
+    loads: dict[str, Load | Datagrams] = {}
     probes: dict[str, Probe] = {}
     series: dict[str, RequestSeries] = {}
     for name in names:
         match _understood(scenario, name, problems):
-            case Load() as load:
+            case Load() | Datagrams() as load:
                 loads[name] = load
             case Probe() as probe:
                 probes[name] = probe
@@ -181,27 +222,34 @@ def _steps(scenario: Scenario) -> list[Measured]:
     steps = []
     for i, step in enumerate(scenario.campaign.cycle):
         running = [names[place] for place in selected_traffic(step.run, names)]
-        if not isinstance(scenario.testbed, Sim) and any(name in loads for name in running):
-            lasts = step.for_.s
-            if not (lasts.is_integer() and lasts <= _LONGEST_S):
-                message = f"iperf3 takes whole seconds, a day at most (got {step.for_})"
-                problems.append(scenario.problem_at(("campaign", "cycle", i, "for"), message))
-        kinds: Mapping[str, Mapping[str, object]] = {
-            "bulk transfer": loads,
-            "series of pings": probes,
-            "series of requests": series,
-        }
-        for kind, of_kind in kinds.items():
+        where = ("campaign", "cycle", i)
+        simulated = isinstance(scenario.testbed, Sim)
+        loading = {name: loads[name] for name in running if name in loads}
+        for name, load in loading.items() if not simulated else ():
+            lasts, least = load.seconds(step.for_.s), load.seconds(step.for_.s) > 0
+            if not (least and lasts.is_integer() and lasts <= _LONGEST_S):
+                whole = load.start_s == 0 and load.stop_s is None
+                got = step.for_ if whole else f"{name}: {lasts:g} s of {step.for_}"
+                message = f"iperf3 takes whole seconds, a day at most (got {got})"
+                problems.append(scenario.problem_at((*where, "for"), message))
+        single: dict[str, Mapping[str, object]] = {"series of pings": probes, "series of requests": series}
+        if simulated:
+            single = {"bulk transfer": loads, **single}
+        for kind, of_kind in single.items():
             if sum(name in of_kind for name in running) > 1:
-                where = ("campaign", "cycle", i, "run")
-                problems.append(scenario.problem_at(where, f"more than one {kind} at a time"))
+                place = "in simulated time" if of_kind is loads else "at a time"
+                problems.append(scenario.problem_at((*where, "run"), f"more than one {kind} {place}"))
+        first = next((name for name, load in loading.items() if isinstance(load, Load)), None)
+        main = None if first is None else loading[first]
         steps.append(
             Measured(
                 name=step.name,
                 duration_s=step.for_.s,
-                load=next((loads[name] for name in running if name in loads), None),
+                load=main if isinstance(main, Load) else None,
                 probe=next((probes[name] for name in running if name in probes), None),
                 requests=next((series[name] for name in running if name in series), None),
+                beside={name: load for name, load in loading.items() if name != first},
+                load_name=first or "",
             )
         )
     if problems:
@@ -211,7 +259,7 @@ def _steps(scenario: Scenario) -> list[Measured]:
 
 def _understood(
     scenario: Scenario, name: str, problems: list[Problem]
-) -> Load | Probe | RequestSeries | None:
+) -> Load | Datagrams | Probe | RequestSeries | None:
     """The load or the probes that an entry of traffic is; what it cannot be is added to `problems`."""
     traffic = scenario.traffic[name]
 
@@ -223,9 +271,14 @@ def _understood(
     if ends not in ((near, far), (far, near)):
         refused("from", f"goes from '{near}' to '{far}', or back")
     forward = ends[0] == near
-    for where in ("pattern", "timing", "stop"):
+    for where in ("pattern", "timing"):
         if getattr(traffic, where) is not None:
             refused(where, "has no form in a campaign; leave this out")
+    timed = isinstance(traffic.source, Bulk | Constant) and not isinstance(scenario.testbed, Sim)
+    for where, given in (("start", traffic.start.ps > 0), ("stop", traffic.stop is not None)):
+        if given and not timed:
+            refused(where, "is for transfers and UDP on real stacks; others run as long as their step")
+    times = (traffic.start.s, None if traffic.stop is None else traffic.stop.s)
     match traffic.source, traffic.transport:
         case Ping() as ping, _:
             if traffic.streams != 1:
@@ -252,11 +305,20 @@ def _understood(
                 for where in _beyond_the_kernel(tcp):
                     problems.append(scenario.problem_at(("traffic", name, "transport", where), _OF_SIMULATOR))
             window = None if tcp.window == _DEFAULT_WINDOW else tcp.window.bytes
-            return Load(forward, traffic.streams, window, tcp.congestion_control.kind, tcp)
+            return Load(forward, traffic.streams, window, tcp.congestion_control.kind, tcp, *times)
+        case Constant() as constant, Udp():
+            for place, message in _beyond_datagrams(scenario, constant):
+                problems.append(scenario.problem_at(("traffic", name, *place), message))
+            if constant.payload is None or constant.rate is None:
+                return None
+            payload = constant.payload.bytes
+            rate = constant.rate
+            rate_bps = float(rate.bps) if isinstance(rate, Rate) else rate.fps * 8 * payload
+            return Datagrams(forward, traffic.streams, rate_bps, payload, *times)
         case Bulk(), _:
             refused("transport", "a bulk transfer is 'transport: {kind: tcp, ...}', without 'source.stop'")
         case _:
-            refused("source", "a campaign measures 'bulk', 'ping' and 'requests'")
+            refused("source", "a campaign measures 'bulk', 'ping', 'requests', and 'constant' over UDP")
     return None
 
 
@@ -278,6 +340,19 @@ def _beyond_requests(scenario: Scenario, traffic: Traffic, requests: Requests) -
             f"shorten 'timeout' (got {requests.timeout} of {requests.every} each)"
         )
         yield "source", message
+
+
+def _beyond_datagrams(scenario: Scenario, source: Constant) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Where and why UDP at a rate cannot be sent."""
+    if isinstance(scenario.testbed, Sim):
+        yield ("source",), "the simulator's campaigns have no UDP; write 'testbed: {kind: netns, ...}'"
+    if source.payload is None:
+        yield ("source",), "UDP of a campaign has a 'payload', such as 1200 B, and no 'frame_size' or 'mix'"
+    elif not _LEAST_DATAGRAM <= source.payload <= _LARGEST_PING:
+        got = f"iperf3 sends datagrams of {_LEAST_DATAGRAM} to {_LARGEST_PING} (got {source.payload})"
+        yield ("source", "payload"), got
+    if source.rate is None:
+        yield ("source",), "UDP of a campaign has a 'rate', in bit/s of its payload or in frames/s"
 
 
 def _ends(scenario: Scenario) -> tuple[str, str]:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from weirlab.bulk.hosts import Bed, End, SshEnd, ThisMachine, UnreachableError, output
-from weirlab.bulk.measurement import Measurement, Transfer
+from weirlab.bulk.measurement import Measurement
 from weirlab.bulk.plan import Measured
-from weirlab.bulk.tools import SYSCTLS, require, together
+from weirlab.bulk.tools import SYSCTLS, Together, require, together
 from weirlab.errors import MissingCapability, TestbedError
 from weirlab.scenario.path import PathPlan
 from weirlab.scenario.testbeds import Ssh
@@ -51,20 +51,22 @@ class RealHosts:
             near_address or "",
             bed.far_address or _address(bed.far, config),
             bed.port,
+            listens_everywhere=bed.listen == "everywhere",
         )
 
     def measure(self, what: Measured, path: PathPlan | None, seed: int) -> Measurement:  # noqa: ARG002 (of `Measure`)
         """Make one measurement. Raises TestbedError when a host or a program fails."""
-        parts = [part for part in (what.load, what.probe) if part is not None]
+        parts = [*what.loads, *(() if what.probe is None else (what.probe,))]
         if not self._bed.near_address and not all(part.forward for part in parts):
             raise MissingCapability("traffic to the near end needs its address: write 'testbed.near_address'")
         began, before = time.time(), self._busy_s()
-        transfer, pings, _ = together(what, self._bed)
+        found = together(what, self._bed)
         seconds, after = time.time() - began, self._busy_s()
-        busy, foreign = _cpus(before, after, seconds, what, transfer)
+        busy, foreign = _cpus(before, after, seconds, what, found)
         return Measurement(
-            transfer=transfer,
-            pings=pings,
+            transfer=found.transfer,
+            beside=found.beside,
+            pings=found.pings,
             began=began,
             seconds=seconds,
             busy_cpus=busy,
@@ -134,19 +136,21 @@ def _cpus(
     after: Mapping[str, float | None],
     seconds: float,
     what: Measured,
-    transfer: Transfer | None,
+    found: Together,
 ) -> tuple[float | None, float | None]:
-    """CPUs busy at the busier end, and those that the transfer does not explain at the worse one."""
+    """CPUs busy at the busier end, and those that no transfer explains at the worse one."""
+    main = [] if what.load is None or found.transfer is None else [(what.load, found.transfer)]
+    pairs = [*main, *((load, found.beside[name]) for name, load in what.beside.items())]
     busy, foreign = [], []
-    forward = what.load is None or what.load.forward
-    for name, sends in (("near", forward), ("far", not forward)):
+    for name, near in (("near", True), ("far", False)):
         start, end = before[name], after[name]
         if start is None or end is None:
             continue
         busy.append((end - start) / seconds)
         used = 0.0
-        if transfer is not None:
+        for load, transfer in pairs:
+            sends = load.forward == near
             share = transfer.sender_cpu_percent if sends else transfer.receiver_cpu_percent
-            used = share["total"] / 100 * min(1.0, what.duration_s / seconds)
+            used += share["total"] / 100 * min(1.0, load.seconds(what.duration_s) / seconds)
         foreign.append(max(0.0, busy[-1] - used))
     return max(busy, default=None), max(foreign, default=None)

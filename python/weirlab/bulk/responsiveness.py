@@ -55,7 +55,7 @@ def answered(measured: Measurement | None, duration_s: float) -> Answered | None
     """
     if measured is None or measured.requests is None:
         return None
-    since_s = 0.0 if measured.transfer is None else duration_s - _DISTANCE
+    since_s = duration_s - _DISTANCE if measured.loaded else 0.0
     told = [
         (request.handshake_s, request.answer_s, request.tls_s)
         for request in measured.requests

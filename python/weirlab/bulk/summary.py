@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from weirlab.bulk.campaign import Campaign, Kept
 from weirlab.bulk.measurement import Transfer
-from weirlab.bulk.plan import Plan
+from weirlab.bulk.plan import Datagrams, Load, Plan
 from weirlab.bulk.responsiveness import (
     Answered,
     answered,
@@ -28,7 +28,32 @@ from weirlab.stats import (
     round_trips_per_minute,
 )
 
-__all__ = ["PointSummary", "goodput_bps", "summaries"]
+__all__ = ["LoadSummary", "PointSummary", "goodput_bps", "summaries"]
+
+
+@dataclass(frozen=True)
+class LoadSummary:
+    """One of several loads of a point, over all cycles. NaN where nothing was measured."""
+
+    name: str
+    """Of its traffic."""
+    direction: str
+    """`forward` (from the near end) or `backward`."""
+    transport: str
+    """`tcp` or `udp`."""
+    streams: int
+    transfers: int
+    """How many were measured."""
+    goodput_bps: float
+    """Median, while it ran."""
+    goodput_iqr_bps: float
+    """NaN of a single one."""
+    offered_bps: float
+    """Of UDP, what was asked for."""
+    lost: float
+    """Of UDP, the share of the datagrams that did not arrive."""
+    jitter_s: float
+    """Of UDP, the median over streams and cycles."""
 
 
 DISTURBED = 0.1
@@ -104,6 +129,8 @@ class PointSummary:
     sender_cpu_percent: float
     """Median, in per cent of one CPU."""
     receiver_cpu_percent: float
+    loads: tuple[LoadSummary, ...]
+    """Each load, where a step has several at a time; the figures above are of the first transfer of TCP."""
 
 
 def goodput_bps(transfer: Transfer) -> float:
@@ -123,8 +150,8 @@ def summaries(campaign: Campaign) -> list[PointSummary]:
 def _summary(plan: Plan, levels: Mapping[str, str], kept: Sequence[Kept]) -> PointSummary:
     made = [(each.place.cycle, each.measurement) for each in kept if each.measurement is not None]
     transfers = [measured.transfer for _, measured in made if measured.transfer is not None]
-    loaded = [(cycle, m.pings) for cycle, m in made if m.transfer is not None and m.pings is not None]
-    unloaded = [(cycle, m.pings) for cycle, m in made if m.transfer is None and m.pings is not None]
+    loaded = [(cycle, m.pings) for cycle, m in made if m.loaded and m.pings is not None]
+    unloaded = [(cycle, m.pings) for cycle, m in made if not m.loaded and m.pings is not None]
     goodputs = [goodput_bps(transfer) for transfer in transfers]
     means = [
         {cycle: pings.mean_s for cycle, pings in part if pings.mean_s is not None}
@@ -145,11 +172,9 @@ def _summary(plan: Plan, levels: Mapping[str, str], kept: Sequence[Kept]) -> Poi
         for each in kept
         if each.measurement is not None
     ]
-    beside = [answered(m, duration_s) for m, duration_s in timed if m.transfer is not None]
-    alone = [answered(m, duration_s) for m, duration_s in timed if m.transfer is None]
-    loaded_requests = [
-        request for m, _ in timed if m.transfer is not None and m.requests for request in m.requests
-    ]
+    beside = [answered(m, duration_s) for m, duration_s in timed if m.loaded]
+    alone = [answered(m, duration_s) for m, duration_s in timed if not m.loaded]
+    loaded_requests = [request for m, _ in timed if m.loaded and m.requests for request in m.requests]
     responsive = [loaded_responsiveness(m, duration_s) for m, duration_s in timed]
     rtts = [[rtt for _, pings in part for rtt in pings.rtts_s] for part in (loaded, unloaded)]
     return PointSummary(
@@ -188,6 +213,45 @@ def _summary(plan: Plan, levels: Mapping[str, str], kept: Sequence[Kept]) -> Poi
         fairness=_median([jain_index(each) for each in rates]),
         sender_cpu_percent=_median(_totals(transfer.sender_cpu_percent for transfer in transfers)),
         receiver_cpu_percent=_median(_totals(transfer.receiver_cpu_percent for transfer in transfers)),
+        loads=_loads(plan, kept),
+    )
+
+
+def _loads(plan: Plan, kept: Sequence[Kept]) -> tuple[LoadSummary, ...]:
+    """Each load of a point whose steps have more than a transfer of TCP; none where none has."""
+    found: dict[str, tuple[Load | Datagrams, list[Transfer]]] = {}
+    several = False
+    for each in kept:
+        what, made = plan.measured(each.place), each.measurement
+        several |= bool(what.beside)
+        named = dict(what.beside) if what.load is None else {what.load_name: what.load, **what.beside}
+        for name, load in named.items():
+            transfers = found.setdefault(name, (load, []))[1]
+            transfer = (
+                None if made is None else made.beside.get(name) if name in what.beside else made.transfer
+            )
+            transfers += [] if transfer is None else [transfer]
+    if not several:
+        return ()
+    return tuple(_load_summary(name, load, transfers) for name, (load, transfers) in found.items())
+
+
+def _load_summary(name: str, load: Load | Datagrams, transfers: Sequence[Transfer]) -> LoadSummary:
+    goodputs = [goodput_bps(transfer) for transfer in transfers]
+    streams = [stream for transfer in transfers for stream in transfer.streams]
+    sent = sum(stream.datagrams or 0 for stream in streams)
+    missed = sum(stream.lost_datagrams or 0 for stream in streams)
+    return LoadSummary(
+        name=name,
+        direction="forward" if load.forward else "backward",
+        transport="tcp" if isinstance(load, Load) else "udp",
+        streams=load.streams,
+        transfers=len(transfers),
+        goodput_bps=_median(goodputs),
+        goodput_iqr_bps=interquartile_range(goodputs) if len(goodputs) > 1 else math.nan,
+        offered_bps=load.rate_bps if isinstance(load, Datagrams) else math.nan,
+        lost=missed / sent if sent else math.nan,
+        jitter_s=_median([stream.jitter_s for stream in streams if stream.jitter_s is not None]),
     )
 
 

@@ -74,7 +74,7 @@ def measurement_table(campaign: Campaign) -> pl.DataFrame:
             answered(kept.measurement, campaign.plan.measured(kept.place).duration_s),
         )
         for kept in campaign.kept
-        if kept.measurement is not None and kept.measurement.transfer is None
+        if kept.measurement is not None and not kept.measurement.loaded
     }
     rows = []
     for kept in campaign.kept:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import json
 import re
 import shutil
@@ -13,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 from weirlab.bulk import request_program
 from weirlab.bulk.hosts import Bed, End, NamespaceEnd, ThisMachine, listening, output
 from weirlab.bulk.measurement import Measurement, Pings, Request, Stream, Transfer
-from weirlab.bulk.plan import Load, Measured, Probe, RequestSeries
+from weirlab.bulk.plan import Datagrams, Load, Measured, Probe, RequestSeries
 from weirlab.errors import MissingCapability, TestbedError
 from weirlab.scenario.path import PathPlan
 from weirlab.testbed.namespaces import Namespace
@@ -31,6 +33,7 @@ from weirlab.testbed.path import EmulatedPath
 
 __all__ = [
     "SYSCTLS",
+    "Together",
     "measure",
     "own_cpus",
     "read_ping",
@@ -122,24 +125,27 @@ def measure(what: Measured, path: PathPlan | None, seed: int) -> Measurement:
     with EmulatedPath(path, seed=seed) as bed:
         began, before = time.time(), psutil.cpu_times()
         ends = Bed(NamespaceEnd(bed.near), NamespaceEnd(bed.far), bed.near_address, bed.far_address)
-        transfer, pings, requests = together(what, ends)
+        found = together(what, ends)
         seconds, after = time.time() - began, psutil.cpu_times()
         report = bed.close()
     lateness = [way.lateness_s["p99"] for way in report.ways if way.lateness_s is not None]
     busy_cpus = (_busy_s(after) - _busy_s(before)) / seconds
     return Measurement(
-        transfer=transfer,
-        pings=pings,
+        transfer=found.transfer,
+        beside=found.beside,
+        pings=found.pings,
         began=began,
         seconds=seconds,
         busy_cpus=busy_cpus,
-        foreign_cpus=max(0.0, busy_cpus - own_cpus(transfer, report.on_cpu_s / seconds)),
+        foreign_cpus=max(
+            0.0, busy_cpus - own_cpus((found.transfer, *found.beside.values()), report.on_cpu_s / seconds)
+        ),
         degraded=report.degraded,
         lateness_p99_s=max(lateness, default=None),
         joined=report.joined,
         lost=sum(way.counts["lost"] for way in report.ways),
         dropped=sum(way.counts["dropped"] + way.counts["dropped_early"] for way in report.ways),
-        requests=requests,
+        requests=found.requests,
     )
 
 
@@ -147,46 +153,69 @@ def _busy_s(times: Any) -> float:
     return float(sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0))
 
 
-def own_cpus(transfer: Transfer | None, emulator_cpus: float) -> float:
-    """CPUs that the measurement itself used in the mean, as far as it is told."""
-    if transfer is None:
-        return emulator_cpus
-    ends = transfer.sender_cpu_percent["total"] + transfer.receiver_cpu_percent["total"]
-    return emulator_cpus + ends / 100
+def own_cpus(transfers: Sequence[Transfer | None], emulator_cpus: float) -> float:
+    """CPUs that the measurement itself used on average, as far as it is told."""
+    ends = [
+        share["total"]
+        for transfer in transfers
+        if transfer is not None
+        for share in (transfer.sender_cpu_percent, transfer.receiver_cpu_percent)
+    ]
+    return emulator_cpus + sum(ends) / 100
 
 
-def together(what: Measured, bed: Bed) -> tuple[Transfer | None, Pings | None, tuple[Request, ...] | None]:
-    """The transfer, the pings and the requests at the same time. Raises TestbedError when one fails; all have
-    ended then.
+@dataclass(frozen=True)
+class Together:
+    """What ran at the same time."""
+
+    transfer: Transfer | None
+    beside: Mapping[str, Transfer]
+    pings: Pings | None
+    requests: tuple[Request, ...] | None
+
+
+def together(what: Measured, bed: Bed) -> Together:
+    """Everything of a step at the same time, each from its start to its stop. Raises TestbedError when a part
+    fails; all have ended then.
     """
-    probes: dict[str, Callable[[], Any]] = {}
+    work: dict[tuple[str, str], Callable[[], Any]] = {}
+    began = time.monotonic()
+    loads: list[tuple[tuple[str, str], Load | Datagrams]] = []
+    if what.load is not None:
+        loads.append((("load", ""), what.load))
+    loads += [(("beside", name), load) for name, load in what.beside.items()]
+    for number, (place, load) in enumerate(loads):
+        port = bed.port + number  # a server of iperf3 serves one at a time
+        work[place] = partial(_transfer, load, what.duration_s, bed, port, began)
     if what.probe is not None:
-        probes["ping"] = partial(_ping, what.probe, what.duration_s, bed)
+        work["ping", ""] = partial(_ping, what.probe, what.duration_s, bed)
     if what.requests is not None:
-        probes["requests"] = partial(_requests, what.requests, what.duration_s, bed)
-    found: dict[str, Any] = {}
+        work["requests", ""] = partial(_requests, what.requests, what.duration_s, bed)
+    found: dict[tuple[str, str], Any] = {}
     failures: list[BaseException] = []
 
-    def run(name: str, probe: Callable[[], Any]) -> None:
+    def run(place: tuple[str, str], part: Callable[[], Any]) -> None:
         try:
-            found[name] = probe()
+            found[place] = part()
         except BaseException as error:
             failures.append(error)
 
     threads = [
-        threading.Thread(target=run, args=(name, probe), name=name, daemon=True)
-        for name, probe in probes.items()
+        threading.Thread(target=run, args=(place, part), name=" ".join(place), daemon=True)
+        for place, part in work.items()
     ]
     for thread in threads:
         thread.start()
-    try:
-        transfer = None if what.load is None else _transfer(what.load, what.duration_s, bed)
-    finally:
-        for thread in threads:
-            thread.join()
+    for thread in threads:
+        thread.join()
     if failures:
         raise failures[0]
-    return transfer, found.get("ping"), found.get("requests")
+    return Together(
+        transfer=found.get(("load", "")),
+        beside={name: found["beside", name] for name in what.beside},
+        pings=found.get(("ping", "")),
+        requests=found.get(("requests", "")),
+    )
 
 
 def _ends(forward: bool, bed: Bed) -> tuple[End, End, str]:
@@ -242,28 +271,33 @@ def _certified(address: str) -> Iterator[tuple[str, str]]:
         yield certificate, key
 
 
-def _transfer(load: Load, duration_s: float, bed: Bed) -> Transfer:
+def _transfer(load: Load | Datagrams, duration_s: float, bed: Bed, port: int, began: float) -> Transfer:
+    """What iperf3 tells of a load that starts `load.start_s` after `began`, on the monotonic clock."""
     start, goal, address = _ends(load.forward, bed)
-    window = [] if load.window_bytes is None else ["-w", str(load.window_bytes)]
-    command = [
-        *(
-            "iperf3",
-            "-J",
-            "-c",
-            address,
-            "-p",
-            str(bed.port),
-            "-t",
-            f"{duration_s:g}",
-            "-P",
-            str(load.streams),
-        ),
-        *("-C", load.congestion_control, *window, "--get-server-output"),
-    ]
-    limit_s = duration_s + _GRACE_S
-    server = ["iperf3", "-s", "-1", "-p", str(bed.port), "-f", "k", "--forceflush"]
-    with listening(goal, server, "Server listening", limit_s):
+    lasts_s = load.seconds(duration_s)
+    reached = ["-c", address, "-p", str(port)]
+    command = ["iperf3", "-J", *reached, "-t", f"{lasts_s:g}", "-P", str(load.streams), "--get-server-output"]
+    if isinstance(load, Load):
+        window = [] if load.window_bytes is None else ["-w", str(load.window_bytes)]
+        command += ["-C", load.congestion_control, *window]
+    else:
+        command += ["-u", "-b", f"{load.rate_bps / load.streams:.0f}", "-l", str(load.payload_bytes)]
+    limit_s = lasts_s + _GRACE_S
+    server = ["iperf3", "-s", "-1", "-p", str(port), "-f", "k", "--forceflush", *_bound(address, bed)]
+    with listening(goal, server, "Server listening", load.start_s + limit_s):
+        time.sleep(max(0.0, began + load.start_s - time.monotonic()))
         return read_transfer(output(start, command, limit_s, fine=(0, 1)))
+
+
+def _bound(address: str, bed: Bed) -> list[str]:
+    """Makes a server of iperf3 listen only where the traffic goes. A name may mean another address at the
+    other end, so only numeric addresses count.
+    """
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        return []
+    return [] if bed.listens_everywhere else ["-B", address]
 
 
 def read_transfer(text: str) -> Transfer:
@@ -318,6 +352,8 @@ def _received(text: str, streams: int, intervals: int) -> list[tuple[float, ...]
 def _stream(
     each: Mapping[str, Any], intervals: Sequence[Mapping[str, Any]], received_bps: tuple[float, ...]
 ) -> Stream:
+    if "udp" in each:
+        return _datagram_stream(each["udp"], intervals, received_bps)
     sender, receiver = each["sender"], each["receiver"]
     rtt_us = sender.get("mean_rtt")
     return Stream(
@@ -333,6 +369,26 @@ def _stream(
         interval_retransmits=tuple(
             interval["retransmits"] for interval in intervals if "retransmits" in interval
         ),
+    )
+
+
+def _datagram_stream(
+    told: Mapping[str, Any], intervals: Sequence[Mapping[str, Any]], received_bps: tuple[float, ...]
+) -> Stream:
+    """UDP: iperf3 tells what was sent, and how much of it the receiver missed."""
+    sent, lost = int(told["packets"]), max(0, int(told["lost_packets"]))
+    share = (sent - lost) / sent if sent else 0.0
+    return Stream(
+        received_bytes=round(int(told["bytes"]) * share),
+        seconds=float(told["seconds"]),
+        retransmits=None,
+        mean_rtt_s=None,
+        max_cwnd_bytes=None,
+        rates_bps=tuple(float(interval["bits_per_second"]) for interval in intervals),
+        received_bps=received_bps,
+        datagrams=sent,
+        lost_datagrams=lost,
+        jitter_s=float(told["jitter_ms"]) / 1000,
     )
 
 

@@ -33,6 +33,7 @@ from weirlab.cli import (
     trace,
 )
 from weirlab.errors import InputError, Interrupted, WeirlabError
+from weirlab.privileges import enter_if_started_again
 
 __all__ = ["app", "execute", "main"]
 
@@ -124,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends the work wants it kept, too
-    code = execute(words)
+    code = execute(words, prepare=enter_if_started_again)
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -135,10 +136,14 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(code)
 
 
-def execute(words: Sequence[str]) -> int:
-    """Run the command, say what goes wrong, and return the exit code."""
+def execute(words: Sequence[str], *, prepare: Callable[[], None] | None = None) -> int:
+    """Run the command, perhaps after something that belongs to its process, say what goes wrong, and return
+    the exit code.
+    """
     as_json = "--json" in words
     try:
+        if prepare is not None:
+            prepare()
         app(list(words), prog_name="weir")
     except SystemExit as end:
         if as_json and end.code == InputError.exit_code:

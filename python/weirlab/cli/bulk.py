@@ -16,7 +16,6 @@ from weirlab.cli.frame import (
     ReportFlag,
     ScenarioArgument,
     SetOption,
-    finite,
     overrides,
     print_json,
     quantity,
@@ -42,6 +41,10 @@ def add_to(app: typer.Typer) -> None:
 def bulk(
     file: ScenarioArgument,
     sets: SetOption = None,
+    cycles: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many cycles; more than a campaign in --out had extend it."),
+    ] = None,
     out: OutOption = None,
     advise: Annotated[
         bool,
@@ -57,14 +60,16 @@ def bulk(
     as_json: JsonFlag = False,
 ) -> None:
     """Run a campaign: every point of a study, loaded and unloaded, cycle after cycle, with iperf3 and ping
-    over an emulated path, which needs root; or with testbed.kind=sim in simulated time.
+    over an emulated path; or with testbed.kind=sim in simulated time.
 
-    Each measurement is on disk when it ends; the same command with --out DIR goes on after an interruption.
+    Each measurement is on disk when it ends; the same command with --out DIR goes on after an interruption,
+    tries again what failed, and adds cycles where --cycles is larger. The exit code is 1 when a measurement
+    failed.
 
     \b
     Examples:
       weir bulk windows-against-streams --out results/cern
-      weir bulk windows-against-streams --set campaign.cycles=2
+      weir bulk windows-against-streams --cycles 2
       weir bulk bulk-streams --set testbed.kind=sim --advise --report
     """
     from weirlab.bulk import NoAdviceError, check_advisable, plan_of, run_campaign, summaries
@@ -72,18 +77,24 @@ def bulk(
     from weirlab.bulk.campaign import LOG
     from weirlab.bulk.tables import interval_table, measurement_table
     from weirlab.errors import InputError, Interrupted
+    from weirlab.privileges import acquire
     from weirlab.records import save_tables
-    from weirlab.report.bulk import advice_text, point_tables, responsiveness_table
+    from weirlab.report.bulk import advice_text, loads_table, point_tables, responsiveness_table
     from weirlab.results import claimed_directory, write_json
+    from weirlab.scenario.testbeds import Netns
     from weirlab.units import Span
 
     if most_delay is not None and not advise:
         raise InputError("--most-delay: is for --advise; give that, too")
     most_delay_s = None if most_delay is None else quantity("--most-delay", Span, most_delay).s
+    if cycles is not None:
+        sets = [*(sets or []), f"campaign.cycles={cycles}"]
     scenario = read_scenario(file, sets)
     plan = plan_of(scenario)  # what cannot run is told before a directory is made
     if advise:
         check_advisable(plan)
+    if isinstance(scenario.testbed, Netns):
+        acquire()
     continued = out is not None and (out / LOG).exists()
     place = nullcontext(out) if continued and out is not None else claimed_directory(scenario.name, out)
     try:
@@ -96,7 +107,7 @@ def bulk(
     if advise:
         try:
             advice = find_advice(campaign, most_delay_s=most_delay_s)
-            document |= {"advice": finite(asdict(advice)), "advice_text": advice_text(advice)}
+            document |= {"advice": asdict(advice), "advice_text": advice_text(advice)}
         except NoAdviceError as error:  # what was measured is told all the same
             document |= {"advice": None, "advice_text": f"No advice: {error}."}
     write_json(directory / "result.json", document)
@@ -104,17 +115,33 @@ def bulk(
     save_tables(tables, directory / "tables")
     if as_json:
         print_json(document)
+        _end_with_failures(campaign, directory)
         return
     if continued:
         tell(f"continued {directory}")
     for table in point_tables(found, scenario.name, plan.cycles):
         show(table)
-    requests = responsiveness_table(found)
-    if requests is not None:
-        show(requests)
+    for further in (loads_table(found), responsiveness_table(found)):
+        if further is not None:
+            show(further)
     if advise:
         typer.echo(document["advice_text"])
     show_place(directory, write_page(directory) if report else None)
+    _end_with_failures(campaign, directory)
+
+
+def _end_with_failures(campaign: Campaign, directory: Path) -> None:
+    """Say why measurements failed, and leave with code 1; what was measured has been kept and shown."""
+    reasons = campaign.failures
+    if not reasons:
+        return
+    reason, count = next(iter(reasons.items()))
+    others = f"; {len(reasons) - 1} other reasons stand in result.json" if len(reasons) > 1 else ""
+    tell(
+        f"weir: {len(campaign.failed)} of {len(campaign.kept)} measurements failed, {count} of them: "
+        f"{reason}{others}\n      The same command with --out {directory} tries them again."
+    )
+    raise typer.Exit(1)
 
 
 def _document(campaign: Campaign, directory: Path, found: list[PointSummary]) -> dict[str, Any]:
@@ -128,6 +155,7 @@ def _document(campaign: Campaign, directory: Path, found: list[PointSummary]) ->
     ]
     return {
         "kind": "campaign",
+        "failures": campaign.failures,
         "name": campaign.plan.scenario.name,
         "directory": str(directory),
         "joined": campaign.joined,

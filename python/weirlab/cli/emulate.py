@@ -2,45 +2,90 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import shlex
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand
 
-from weirlab.cli.frame import MOST_SEED, ScenarioArgument, SetOption, quantity, read_scenario
+from weirlab.cli.frame import (
+    MOST_SEED,
+    SetOption,
+    assignments,
+    complete_scenario,
+    quantity,
+    read_scenario,
+    tell,
+)
+from weirlab.cli.link import (
+    BufferOption,
+    DelayOption,
+    DownOption,
+    JitterOption,
+    Link,
+    LossOption,
+    QueueOption,
+    RateOption,
+    UpOption,
+    link_words,
+)
+from weirlab.cli.meters import Gauge, can_show, gauges, shown_below
+from weirlab.cli.programs import Ends, default_shell, run_at_ends, words_of
+from weirlab.errors import InputError
 
 if TYPE_CHECKING:
-    from weirlab.testbed.namespaces import Namespace
+    from weirlab.scenario.path import PathPlan
     from weirlab.testbed.path import EmulatedPath, PathReport
 
 __all__ = ["add_to"]
 
-_GRACE_S = 5.0
-"""How long a command may take to end after it was asked to."""
-
-
 _LONGEST_S = 7 * 86_400.0
+
+
+_COMMAND = "weirlab.command"
+"""Where the words behind `--` are kept."""
+
+
+class _WithCommand(TyperCommand):
+    """A command line whose words behind `--` are another command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if "--" in args:
+            place = args.index("--")
+            ctx.meta[_COMMAND] = args[place + 1 :]
+            args = args[:place]
+        return super().parse_args(ctx, args)
 
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("emulate", short_help="A shell or a command at one end of an emulated path.")(emulate)
+    told = "A shell or a command at one end of an emulated path."
+    app.command("emulate", cls=_WithCommand, short_help=told)(emulate)
 
 
 def emulate(
-    file: ScenarioArgument,
-    command: Annotated[
+    context: typer.Context,
+    words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[-- COMMAND...]", help="What to run at the near end. Default: your shell."),
+        typer.Argument(
+            metavar="[FILE] [-- COMMAND...]",
+            help="A scenario file, or the name of a ready-made one, where no option describes the path; and "
+            "what to run at the near end. Default: your shell.",
+            autocompletion=complete_scenario,
+        ),
     ] = None,
+    rate: RateOption = None,
+    delay: DelayOption = None,
+    loss: LossOption = None,
+    jitter: JitterOption = None,
+    buffer: BufferOption = None,
+    queue: QueueOption = None,
+    up: UpOption = None,
+    down: DownOption = None,
     far: Annotated[
         str | None, typer.Option(help="A command to run at the far end meanwhile, such as 'iperf3 -s'.")
     ] = None,
@@ -66,6 +111,14 @@ def emulate(
             "the scenario's testbed says, else joined.",
         ),
     ] = None,
+    meters: Annotated[
+        bool | None,
+        typer.Option(
+            "--meters/--no-meters",
+            help="Show rate, queue and drops at the foot of the terminal while the command runs. Default: "
+            "with a command, not with a shell.",
+        ),
+    ] = None,
     report: Annotated[
         Path | None, typer.Option(help="Write what the emulator counted to this JSON file.")
     ] = None,
@@ -77,65 +130,112 @@ def emulate(
     ] = "weir",
     sets: SetOption = None,
 ) -> None:
-    """Run programs over an emulated path, in network namespaces made for them. Needs root.
+    """Run programs over an emulated path, in network namespaces made for them.
 
     The near end is where the command runs; WEIR_NEAR and WEIR_FAR are the addresses of both ends. The exit
-    code is that of the command.
+    code is that of the command. It runs as you, with 'sudo weir', too.
 
     \b
     Examples:
-      weir emulate wan.yaml -- ping -c 10 198.18.0.2
+      weir emulate --rate 20mbit --delay 40ms -- ping -c 10 198.18.0.2
+      weir emulate --delay 25ms --down rate=50mbit --up rate=5mbit,queue=codel
       weir emulate wan.yaml --far 'iperf3 -s -1' -- sh -c 'sleep 1; iperf3 -c $WEIR_FAR'
-      weir emulate wan.yaml
     """
-    from weirlab.errors import InputError
+    from weirlab.privileges import acquire
+
+    acquire()  # before anything starts threads
     from weirlab.scenario.path import path_plan
-    from weirlab.testbed.netem import KernelPath
     from weirlab.testbed.path import EmulatedPath
 
     longest_s = None if timeout is None else _timeout_s(timeout)
-    scenario = read_scenario(file, sets)
+    link = Link.of(up, down, rate=rate, delay=delay, loss=loss, jitter=jitter, buffer=buffer, queue=queue)
+    file, command = _file_and_command(words or [], context.meta.get(_COMMAND), link)
+    scenario = read_scenario(file, sets) if file is not None else link.scenario(assignments(sets))
     plan = path_plan(scenario)
     if plan is None or scenario.testbed.kind != "netns":
         raise InputError(f"{file}: no emulated path: write 'testbed: {{kind: netns, hops: ...}}'")
     if report is not None:
         _check_place(report)
-    words = command or [os.environ.get("SHELL", "/bin/sh")]
-    beyond = [] if far is None else _words(far)
+    ends = Ends(command or default_shell(), [] if far is None else words_of(far), longest_s, ipv6=ipv6)
+    wants_meters = bool(command) if meters is None else meters
+    if file is None:
+        tell(f"weir: {link_words(scenario)}")
     if backend == "netem":
-        if seed is not None:
-            raise InputError("--seed: the chance of netem is the kernel's own; leave this out")
-        if ipv6:
-            raise InputError("--ipv6: paths of netem have IPv4 only; leave this out")
         if joined is not None or not real_time:
             option = "--no-real-time" if not real_time else "--joined" if joined else "--single"
             raise InputError(f"{option}: no packet of netem passes a program of ours; leave this out")
-        with KernelPath(plan) as kernel:
-            try:
-                code = _run(kernel, words, beyond, longest_s, ipv6=ipv6)
-            finally:
-                counted = kernel.close_kernel()
-                typer.echo("weir: emulated by netem: how late packets were is not known", err=True)
-                if report is not None:
-                    _keep(report, counted.as_json())
-        raise typer.Exit(code)
+        if seed is not None or ipv6 or meters:
+            raise InputError(_beyond_netem(seed=seed is not None, ipv6=ipv6))
+        raise typer.Exit(_over_netem(plan, ends, report))
     seed = scenario.run.seed if seed is None else seed
     with EmulatedPath(plan, seed=seed, real_time=real_time, ipv6=ipv6, joined=joined) as path:
+        shown = shown_below(lambda: _gauges(path, plan)) if wants_meters and can_show() else nullcontext()
         try:
-            code = _run(path, words, beyond, longest_s, ipv6=ipv6)
+            with shown:
+                code = run_at_ends(path, ends)
         finally:
             told = path.close()
             _say(told)
             if (plan.joined if joined is None else joined) and not told.joined:
-                typer.echo("weir: this kernel joins no packets: expect 2 Gbit/s at most", err=True)
+                tell("weir: this kernel joins no packets: expect 2 Gbit/s at most")
             if report is not None:
                 _keep(report, told.as_json())
     raise typer.Exit(code)
 
 
+def _file_and_command(
+    words: Sequence[str], behind: Sequence[str] | None, link: Link
+) -> tuple[str | None, list[str]]:
+    """The scenario's file, None where options describe the path, and the command. Raises InputError."""
+    if link.given:
+        if words:
+            raise InputError(
+                f"{words[0]}: options describe the path already (--rate, --delay ...); leave them or the "
+                "file out, and write '--' before a command"
+            )
+        return None, list(behind or ())
+    if not words:
+        raise InputError(
+            "which path? name a scenario file, or describe one, such as '--rate 20mbit --delay 40ms'; "
+            "write '--' before a command"
+        )
+    return words[0], [*words[1:], *(behind or ())]
+
+
+def _gauges(path: EmulatedPath, plan: PathPlan) -> list[Gauge]:
+    """What the emulator has counted so far of each direction."""
+    names, rates = [], []
+    for name, hop in plan.hops.items():
+        for word, line in (("up", hop.forward), ("down", hop.backward or hop.forward)):
+            names.append(word if len(plan.hops) == 1 else f"{name} {word}")
+            rates.append(None if line.rate is None else line.rate.bps * line.lanes)
+    return gauges(names, rates, path.readings())
+
+
+def _beyond_netem(*, seed: bool, ipv6: bool) -> str:
+    if seed:
+        return "--seed: the chance of netem is the kernel's own; leave this out"
+    if ipv6:
+        return "--ipv6: paths of netem have IPv4 only; leave this out"
+    return "--meters: netem tells nothing while it works; leave this out"
+
+
+def _over_netem(plan: PathPlan, ends: Ends, report: Path | None) -> int:
+    """The exit code of the command over a path of the kernel's own."""
+    from weirlab.testbed.netem import KernelPath
+
+    with KernelPath(plan) as kernel:
+        try:
+            return run_at_ends(kernel, ends)
+        finally:
+            counted = kernel.close_kernel()
+            tell("weir: emulated by netem: how late packets were is not known")
+            if report is not None:
+                _keep(report, counted.as_json())
+
+
 def _timeout_s(text: str) -> float:
     """What --timeout says [s]."""
-    from weirlab.errors import InputError
     from weirlab.units import Span
 
     try:
@@ -147,23 +247,8 @@ def _timeout_s(text: str) -> float:
     return seconds
 
 
-def _words(far: str) -> list[str]:
-    """The command of --far."""
-    from weirlab.errors import InputError
-
-    try:
-        words = shlex.split(far)
-    except ValueError as error:
-        raise InputError(f"--far: {str(error)[0].lower()}{str(error)[1:]} (got {far!r})") from error
-    if not words:
-        raise InputError("--far: write a command, such as 'iperf3 -s' (got nothing)")
-    return words
-
-
 def _check_place(report: Path) -> None:
     """Raises InputError where no file can be written, before anything has run for it."""
-    from weirlab.errors import InputError
-
     if report.is_dir():
         raise InputError(f"--report {report}: this is a directory; name a file")
     if not report.parent.is_dir():
@@ -181,82 +266,7 @@ def _keep(report: Path, content: Mapping[str, Any]) -> None:
         with writing(report):
             report.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     except WeirlabError as error:
-        typer.echo(f"weir: --report {error}", err=True)
-
-
-def _run(
-    path: EmulatedPath, command: Sequence[str], far: Sequence[str], timeout: float | None, *, ipv6: bool
-) -> int:
-    """The exit code of the command at the near end."""
-    environment = {**os.environ, "WEIR_NEAR": path.near_address, "WEIR_FAR": path.far_address}
-    if ipv6:
-        environment |= {"WEIR_NEAR6": path.near_address6, "WEIR_FAR6": path.far_address6}
-    with contextlib.ExitStack() as stack:
-        if far:
-            stack.enter_context(_started(path.far, far, environment, session=True))
-        # A shell keeps the terminal, whose Ctrl-C is for what runs in it.
-        terminal = sys.stdin.isatty()
-        if terminal:
-            before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-            stack.callback(signal.signal, signal.SIGINT, before)
-        child = stack.enter_context(_started(path.near, command, environment, session=not terminal))
-        try:
-            code = child.wait(timeout)
-        except subprocess.TimeoutExpired:
-            typer.echo(f"weir: ended the command after {timeout:g} s", err=True)
-            return 124
-        return code if code >= 0 else 128 - code
-
-
-@contextlib.contextmanager
-def _started(
-    namespace: Namespace, command: Sequence[str], environment: dict[str, str], *, session: bool
-) -> Iterator[subprocess.Popen[bytes]]:
-    """A command in a namespace, ended with everything that it started in its session."""
-    from weirlab.errors import InputError
-
-    def start() -> subprocess.Popen[bytes]:
-        return subprocess.Popen(command, env=environment, start_new_session=session)
-
-    try:
-        child = namespace.inside(start)
-    except OSError as error:
-        raise InputError(f"cannot run '{command[0]}': {error.strerror}") from error
-    with _ended_without_us(-child.pid if session else child.pid):
-        try:
-            yield child
-        finally:
-            for end in (signal.SIGTERM, signal.SIGKILL):
-                with contextlib.suppress(ProcessLookupError):
-                    if session:
-                        os.killpg(child.pid, end)
-                    elif child.poll() is None:
-                        child.send_signal(end)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    child.wait(_GRACE_S)
-                    break
-
-
-@contextlib.contextmanager
-def _ended_without_us(target: int) -> Iterator[None]:
-    """Sees to it that a process, or the group of a negative number, ends when this process is killed.
-
-    The kernel can tell a child of its parent's death, but means the thread that started it, which is gone by
-    then, and does not tell the child's children. So a shell waits at a pipe that only we hold open.
-    """
-    words = f"cat; kill -s TERM -- {target}; sleep {_GRACE_S:g}; kill -s KILL -- {target}"
-    nothing = subprocess.DEVNULL
-    with subprocess.Popen(
-        ["/bin/sh", "-c", words],
-        stdin=subprocess.PIPE,
-        stdout=nothing,
-        stderr=nothing,
-        start_new_session=True,
-    ) as watcher:
-        try:
-            yield
-        finally:
-            watcher.kill()
+        tell(f"weir: --report {error}")
 
 
 def _early(counts: Mapping[str, int]) -> str:
@@ -275,14 +285,11 @@ def _say(told: PathReport) -> None:
             if late is None
             else f", late {1e6 * late['p50']:.0f} us (p50), {1e6 * late['p99']:.0f} us (p99)"
         )
-        typer.echo(
+        tell(
             f"weir: {way.hop} {way.direction}: {counts['arrived']} packets, {counts['lost']} lost, "
-            f"{counts['dropped']} dropped{_early(counts)}{lateness}",
-            err=True,
+            f"{counts['dropped']} dropped{_early(counts)}{lateness}"
         )
     for reason in told.degraded:
-        typer.echo(f"weir: degraded: {reason}", err=True)
+        tell(f"weir: degraded: {reason}")
     if not told.real_time:
-        typer.echo(
-            "weir: without real-time priority: expect lateness of milliseconds on a busy machine", err=True
-        )
+        tell("weir: without real-time priority: expect lateness of milliseconds on a busy machine")

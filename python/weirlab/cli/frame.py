@@ -6,7 +6,6 @@ Results go to stdout, everything about the way there to stderr.
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,7 +28,6 @@ __all__ = [
     "SetOption",
     "assignments",
     "complete_scenario",
-    "finite",
     "overrides",
     "print_json",
     "read_scenario",
@@ -147,16 +145,9 @@ def tell(text: str) -> None:
 
 def print_json(document: Mapping[str, Any]) -> None:
     """Print the one JSON document of a command. Numbers that are not finite become null."""
+    from weirlab.results import finite
+
     sys.stdout.write(json.dumps(finite(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def finite(value: Any) -> Any:
-    """A document whose numbers that are not finite are null."""
-    if isinstance(value, Mapping):
-        return {str(key): finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def stderr_console() -> Console:

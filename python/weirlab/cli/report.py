@@ -45,4 +45,21 @@ def report(
         if written.plots:
             tell(f"{len(written.plots)} pictures in {directory / 'plots'}")
     if open_page:
-        typer.launch(written.page.resolve().as_uri())
+        _show_in_browser(written.page)
+
+
+def _show_in_browser(page: Path) -> None:
+    """Raise MissingCapability where no browser can be started; the page is written all the same."""
+    import webbrowser
+
+    from weirlab.errors import MissingCapability
+
+    try:
+        opened = webbrowser.get().open(page.resolve().as_uri())
+    except webbrowser.Error:
+        opened = False
+    if not opened:
+        raise MissingCapability(
+            f"--open: no web browser was found here; the report is {page}. Name a browser in the variable "
+            "BROWSER, or open the file yourself"
+        )

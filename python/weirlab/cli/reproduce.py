@@ -55,7 +55,7 @@ def reproduce(
     Exit code 0 when everything holds, 1 otherwise, also when a misfit that was known has disappeared. What
     takes long on real stacks is kept in --out DIR, and the same command goes on with it.
     """
-    from weirlab.report.reproduce import claim_table, row_table
+    from weirlab.report.reproduce import claim_table, constant_table, row_table
     from weirlab.reproduce import STUDIES, Effort, find
     from weirlab.results import Provenance, claimed_directory
 
@@ -78,7 +78,7 @@ def reproduce(
         print_json({**findings.to_json(), "directory": str(directory)})
     else:
         typer.echo(f"{findings.title}\n{findings.source}\n")
-        for table in (row_table(findings), claim_table(findings)):
+        for table in (row_table(findings), constant_table(findings), claim_table(findings)):
             if table.rows:
                 show(table)
         for remark in findings.remarks:

@@ -64,20 +64,32 @@ def scenarios(
         raise InputError(f"{name}: not a ready-made scenario; 'weir scenarios' lists them")
     if copy is not None:
         target = copy / files[name].name if copy.is_dir() else copy
-        for source, copied in [
-            (files[name], target),
-            *((f, target.parent / f.name) for f in needed_by(files[name])),
-        ]:
-            if copied != target and copied.exists() and copied.read_bytes() == source.read_bytes():
-                continue
-            if copied.exists():
-                raise InputError(f"{copied}: exists already; name a new file")
-            copied.write_bytes(source.read_bytes())
-            tell(f"written: {copied}")
+        _copy({files[name]: target} | {file: target.parent / file.name for file in needed_by(files[name])})
     if as_json:
         print_json({"name": name, "file": str(files[name]), "text": files[name].read_text(encoding="utf-8")})
     elif copy is None:
         typer.echo(files[name].read_text(encoding="utf-8"), nl=False)
+
+
+def _copy(targets: Mapping[Path, Path]) -> None:
+    """Copy files, all or none. A file that another scenario brought here and nobody changed is kept."""
+    from weirlab.errors import InputError
+    from weirlab.files import whole
+
+    _, *others = targets.values()
+    kept = {
+        target
+        for source, target in targets.items()
+        if target in others and target.exists() and target.read_bytes() == source.read_bytes()
+    }
+    for target in targets.values():
+        if target.exists() and target not in kept:
+            raise InputError(f"{target}: exists already; name a new file in another directory")
+    for source, target in targets.items():
+        if target not in kept:
+            with whole(target) as unfinished:
+                unfinished.write_bytes(source.read_bytes())
+            tell(f"written: {target}")
 
 
 def _facts(file: Path) -> dict[str, str]:

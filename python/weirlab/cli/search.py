@@ -114,8 +114,9 @@ def search(
     else:
         assert file is not None
         from weirlab.results import claimed_directory
+        from weirlab.scenario.moving import movable
 
-        scenario = _movable(read_scenario(file, sets))
+        scenario = movable(read_scenario(file, sets))
         if scenario.search is None:
             raise InputError(
                 f"{file}: this scenario has no section 'search'; start it with:  weir run {file}"
@@ -131,7 +132,13 @@ def search(
             result = _search(scenario, directory, timeout, changes)
     page: Path | None = write_page(directory) if report else None
     from weirlab.report.search import result_json
-    from weirlab.report.search_tables import direction_table, evidence_table, goal_table, sweep_text
+    from weirlab.report.search_tables import (
+        direction_table,
+        evidence_table,
+        goal_table,
+        half_texts,
+        sweep_text,
+    )
     from weirlab.report.search_terms import terms_table
 
     if as_json:
@@ -142,7 +149,7 @@ def search(
         for table in (evidence_table(result), direction_table(result)):
             if table.rows:
                 show(table)
-        if text := sweep_text(result):
+        for text in filter(None, [*half_texts(result), sweep_text(result)]):
             typer.echo(text)
         for goal in result.goals:
             if not goal.regular:
@@ -187,10 +194,10 @@ def _search(
     from weirlab.runs import save_scenario
     from weirlab.search import Ending, run_search
     from weirlab.search.build import build
-    from weirlab.testbed import open_testbed
+    from weirlab.testbed import open_testbed, warning
     from weirlab.units import Span
 
-    algorithm = build(scenario)
+    algorithm = build(scenario, limited=None if timeout is None else False)
     limit = None if timeout is None else quantity("--timeout", Span, timeout).s
     if limit is None and scenario.search is not None and scenario.search.timeout is not None:
         limit = scenario.search.timeout.s
@@ -214,6 +221,8 @@ def _search(
         begun = True
 
     testbed = open_testbed(scenario)
+    if busy := warning(scenario):
+        tell(f"weir: {busy}; trials that others disturb are made again")
     try:
         with search_display(f"{scenario.name}: {scenario.testbed.kind}", algorithm.goals, limit) as display:
             result = run_search(
@@ -255,14 +264,19 @@ def _refuse_unfinished(out: Path | None) -> None:
 
 
 def _earlier(directory: Path) -> Scenario:
-    """The scenario of an earlier search."""
+    """The scenario of an earlier search whose trials are all there."""
     from weirlab.errors import InputError
+    from weirlab.report.search import kept_ending
     from weirlab.results import Manifest
     from weirlab.scenario import load
+    from weirlab.search.log import read_trials
 
     manifest = Manifest.read(directory)
     if manifest.kind not in ("search", "search-study"):
         raise InputError(f"{directory}: holds a {manifest.kind}, not a search")
+    if manifest.kind == "search":
+        log = directory / "trials.jsonl"
+        kept_ending(directory, len(read_trials(log)) if log.exists() else 0)
     return load(directory / "scenario.yaml")
 
 
@@ -289,14 +303,3 @@ def _hints(scenario: Scenario, earlier: Path) -> dict[str, FrameRate]:
     if not hints:
         raise InputError(f"{earlier}: that search found no rate for any of the goals of this one")
     return hints
-
-
-def _movable(scenario: Scenario) -> Scenario:
-    """The same where files beside the scenario file are named by their full path, as its copy lies
-    elsewhere."""
-    from weirlab.scenario.testbeds import Command
-
-    if not isinstance(scenario.testbed, Command):
-        return scenario
-    beside = Path(scenario.file).parent / (scenario.testbed.directory or "")
-    return scenario.assign({"testbed.directory": str(beside.resolve())})

@@ -75,7 +75,7 @@ def search_lab(
     """
     from weirlab.cli.progress import progress_bar
     from weirlab.errors import InputError
-    from weirlab.search.lab import Experiment, compare, known, means, summary
+    from weirlab.search.lab import Experiment, compare, means, summary
 
     names = _names(controllers)
     if baseline is not None and baseline not in names:
@@ -84,7 +84,7 @@ def search_lab(
         raise InputError(f"--width is a ratio from 0.000001 to below 1, such as 0.005 (got {width:g})")
     experiment = Experiment(
         controllers=names,
-        devices=list(known(file).devices) if devices == "all" else _names(devices),
+        devices=_devices(devices, file),
         goals=_names(goals),
         searches=searches,
         first_seed=first_seed,
@@ -105,6 +105,17 @@ def search_lab(
         return
     for each in _tables(table, first):
         show(each)
+
+
+def _devices(listed: str, file: Path | None) -> list[str]:
+    """Names of devices: those of the file and of the laboratory for `all`, the families for `drawn`."""
+    from weirlab.search.lab import known
+    from weirlab.search.lab_families import CHANGING, STEADY
+
+    drawn = [*STEADY, *CHANGING]
+    if listed == "all":
+        return [name for name in known(file).devices if name not in drawn]
+    return drawn if listed == "drawn" else _names(listed)
 
 
 def _names(listed: str) -> list[str]:

@@ -11,7 +11,10 @@ import typer
 from weirlab.cli.frame import JsonFlag, OutOption, ReportFlag, print_json, show, show_place, tell, write_page
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from weirlab.trace import Finding, Trace
+    from weirlab.trace.coverage import Coverage
 
 __all__ = ["add_to"]
 
@@ -108,7 +111,7 @@ def trace(
             show(table)
     if findings:
         show(finding_table(found, findings, most=30, where="what --json prints"))
-    elif not found.flows().is_empty():
+    elif _coverage(found).directions:
         typer.echo("Nothing was found that limited the flows or went wrong.")
     if directory is not None:
         show_place(directory, write_page(directory) if report else None)
@@ -143,15 +146,24 @@ def diagnose(
     found = None if capture is None else _read(capture, every, stream_packets, link_rate, connections)
     findings = [*(of_run or ()), *(() if found is None else find(found))]
     clear = _not_found(findings, of_run is not None, found)
+    looked = None if found is None else _coverage(found)
     if as_json:
-        facts = None if found is None else dict(found.facts)
-        told = [asdict(finding) for finding in findings]
-        print_json({"trace": facts, "findings": told, "not_found": clear})
+        print_json(
+            {
+                "trace": None if found is None else dict(found.facts),
+                "findings": [asdict(finding) for finding in findings],
+                "not_found": clear,
+                "not_looked_for": {} if looked is None else _lacks(looked),
+                "not_looked_at": [] if looked is None else list(looked.left_out),
+            }
+        )
         return
     if found is not None:
         _tell_ending(found)
     if found is not None and found.flows().is_empty():
         typer.echo(_nothing_to_see(found))
+    elif looked is not None and not looked.directions and not of_run:
+        typer.echo(f"Nothing was judged: no TCP direction has {_least_packets()} segments of data.")
     elif not findings:
         typer.echo("Nothing was found that limited the flows or went wrong.")
     for finding in findings:
@@ -166,22 +178,59 @@ def diagnose(
     for where, kinds in clear.items():
         if kinds:
             typer.echo(f"not found {where}: {', '.join(map(_numbered, kinds))}")
+    if looked is not None:
+        for reason, kinds in _by_reason(looked).items():
+            typer.echo(f"not looked for: {', '.join(kinds)}: {reason}")
+        if looked.left_out:
+            typer.echo(f"not looked at: {'; '.join(looked.left_out)}")
+
+
+def _least_packets() -> int:
+    from weirlab.trace.findings import LEAST_PACKETS
+
+    return LEAST_PACKETS
+
+
+def _coverage(found: Trace) -> Coverage:
+    from weirlab.trace.coverage import coverage
+
+    return coverage(found)
+
+
+def _lacks(looked: Coverage) -> dict[str, dict[str, Any]]:
+    """Kinds that were not looked for in every direction that was judged: in how many, and why."""
+    return {
+        kind: {"directions": looked.directions - looked.looked_for[kind], "reason": reason}
+        for kind, reason in looked.reasons.items()
+    }
+
+
+def _by_reason(looked: Coverage) -> dict[str, list[str]]:
+    """The same, by reason."""
+    lines: dict[str, list[str]] = {}
+    for kind, reason in looked.reasons.items():
+        count = looked.directions - looked.looked_for[kind]
+        some = "" if count == looked.directions else f" (in {count} of {looked.directions} directions)"
+        lines.setdefault(reason, []).append(kind + some)
+    return lines
 
 
 def _not_found(findings: list[Finding], of_run: bool, found: Trace | None) -> dict[str, list[str]]:
     """What was looked for and found nowhere, by where it was looked for."""
-    from weirlab.trace import findings as general
     from weirlab.trace import probing, simulated
 
-    looked: dict[str, tuple[str, ...]] = {}
+    looked: dict[str, Sequence[str]] = {}
     if of_run:
         looked["in the records of probing senders"] = simulated.KINDS
-    if found is not None and not general.judged(found).is_empty():
-        looked["in the trace"] = general.KINDS
+    if found is not None and (kinds := _coverage(found).everywhere):
+        looked["in the trace"] = kinds
     if found is not None and not found["p_streams"].is_empty():
         looked["in the probe streams of the trace"] = probing.KINDS
     # A finding of a run names its connection, one of a trace its flow.
     seen = {(finding.kind, bool(finding.where)) for finding in findings}
+    if ("losses", False) in seen:
+        # Which of both it was is not known.
+        seen |= {("lossy-path", False), ("queue-overflow", False)}
     return {
         where: [kind for kind in kinds if (kind, where.startswith("in the records")) not in seen]
         for where, kinds in looked.items()
@@ -197,8 +246,8 @@ def _numbered(kind: str, place: str = " ({})") -> str:
 
 def _nothing_to_see(found: Trace) -> str:
     facts = found.facts
-    if not facts["frames"]:
-        return f"{found.name}: holds no frame that could be read"
+    if facts["short_frames"] == facts["frames"]:
+        return f"{found.name}: {facts['frames']:,} frames, cut so short that none shows an address"
     return f"{found.name}: {facts['frames']:,} frames, and none of IP among them"
 
 
@@ -252,7 +301,7 @@ def _read(
     every_ps = quantity("span", "--every", every)
     rate = None if link_rate is None else quantity("rate", "--link-rate", link_rate)
     with progress_bar("reading", file.name) as progress:
-        return read_trace(
+        found = read_trace(
             file,
             every_ps=every_ps,
             stream_packets=stream_packets,
@@ -260,6 +309,12 @@ def _read(
             connections=connections or CONNECTIONS,
             watch=progress,
         )
+    if not found.facts["frames"]:
+        ending = found.facts["ending"]
+        raise InputError(
+            f"{file}: holds no frame" + ("" if ending == "whole" else f" that can be read: {ending}")
+        )
+    return found
 
 
 def _capture_of(path: Path, *, needed: bool) -> Path | None:

@@ -250,7 +250,7 @@ class _Work:
             return
         effort = self._effort
         spent = max(self.rounds / effort.most_rounds, (self._clock() - self.began) / effort.most_s)
-        self._progress(round(1000 * max(spent, settled)), 1000)
+        self._progress(round(1000 * min(1.0, max(spent, settled))), 1000)
 
     def _send(self, active: Sequence[int], rounds: int) -> None:
         hops, sizes, numbers = [], [], []

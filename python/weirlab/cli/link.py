@@ -1,0 +1,229 @@
+"""A path in the words of a command line, for those who want one without a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from weirlab.scenario import Scenario
+    from weirlab.scenario.path import Line
+
+__all__ = [
+    "BufferOption",
+    "DelayOption",
+    "DownOption",
+    "JitterOption",
+    "Link",
+    "LossOption",
+    "QueueOption",
+    "RateOption",
+    "UpOption",
+    "link_words",
+]
+
+HOP = "path"
+"""What the one hop of such a path is called."""
+LEAST_BUFFER_FRAMES = 15
+"""Of the buffer that stands for one bandwidth-delay product."""
+_BOTH = "Both ways"
+_TC_RATE = re.compile(r"\s*(\d[\d.]*(?:e[+-]?\d+)?)\s*([kmgt]?)bit(?:/s|ps)?\s*", re.IGNORECASE)
+"""A rate as `tc` and people in a hurry write it."""
+
+RateOption = Annotated[
+    str | None,
+    typer.Option(metavar="RATE", help=f"{_BOTH}: of the link, such as 20mbit.", show_default=False),
+]
+DelayOption = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help=f"{_BOTH}: so twice that there and back.", show_default=False),
+]
+LossOption = Annotated[
+    str | None,
+    typer.Option(metavar="SHARE", help=f"{_BOTH}: packets lost at random, such as 1%.", show_default=False),
+]
+JitterOption = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help=f"{_BOTH}: uniform jitter up to this.", show_default=False),
+]
+BufferOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help=f"{_BOTH}: what may wait, such as 100kB, 50frames or unlimited. Default: rate times round trip.",
+        show_default=False,
+    ),
+]
+QueueOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KIND",
+        help=f"{_BOTH}: drop-tail, codel, pie, fq-codel ... Default: drop-tail.",
+        show_default=False,
+    ),
+]
+_FIELDS = "fields of a line with their values, such as rate=2mbit,loss=0.1%."
+UpOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FIELD=VALUE,...", help=f"Near to far alone: {_FIELDS}", show_default=False),
+]
+DownOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FIELD=VALUE,...", help=f"Far to near alone: {_FIELDS}", show_default=False),
+]
+
+
+@dataclass(frozen=True)
+class Link:
+    """What the options of a command say of a path with one hop."""
+
+    both: Mapping[str, str]
+    """Values of fields by the name of their option."""
+    up: Sequence[str] = ()
+    down: Sequence[str] = ()
+
+    @property
+    def given(self) -> bool:
+        """Whether they say anything."""
+        return bool(self.both or self.up or self.down)
+
+    @classmethod
+    def of(
+        cls,
+        up: Sequence[str] | None,
+        down: Sequence[str] | None,
+        **both: str | None,
+    ) -> Link:
+        """What was given of them."""
+        told = {name: value for name, value in both.items() if value is not None}
+        return cls(told, tuple(up or ()), tuple(down or ()))
+
+    def hops(self) -> dict[str, Any]:
+        """The section `testbed.hops` that they stand for. Raises InputError for words that are no fields."""
+        ways = {}
+        for direction, option, given in (("forward", "--up", self.up), ("backward", "--down", self.down)):
+            fields = {name: _field(name, value) for name, value in self.both.items()}
+            for text in given:
+                for pair in text.split(","):
+                    fields |= _pair(option, pair)
+            ways[direction] = {name: value for name, value in fields.items() if value is not None}
+        return {HOP: ways}
+
+    def scenario(self, sets: Mapping[str, Any], more: Mapping[str, Any] | None = None) -> Scenario:
+        """The scenario that they stand for, with `more` sections and assignments of `--set`; where a rate is
+        given, a line without a buffer has one of its rate times the round trip.
+
+        Raises ScenarioError, in which the places are options.
+        """
+        from weirlab.errors import Problem, ScenarioError
+        from weirlab.scenario import loads
+
+        text = "weirlab: 1\nname: path\ntestbed: {kind: netns}\n"
+        assigned = {"testbed.hops": self.hops(), **(more or {}), **sets}
+        try:
+            scenario = loads(text, assigned)
+            buffers = _default_buffers(scenario)
+            return loads(text, {**assigned, **buffers}) if buffers else scenario
+        except ScenarioError as error:
+            # A fault of both ways is told once.
+            told = {(problem.message, self._option(problem.path)): None for problem in error.problems}
+            raise ScenarioError([Problem(message, path=option) for message, option in told]) from None
+
+    def _option(self, path: str) -> str:
+        """The option in which a faulty field stands; other paths as they are."""
+        match path.split("."):
+            case ["testbed", "hops", _, "forward" | "backward" as direction, field, *rest]:
+                option, given = ("--up", self.up) if direction == "forward" else ("--down", self.down)
+                own = any(
+                    pair.partition("=")[0].strip() == field for text in given for pair in text.split(",")
+                )
+                return ".".join([f"{option} {field}" if own else f"--{field}", *rest])
+        return path
+
+
+def _pair(option: str, pair: str) -> dict[str, Any]:
+    from weirlab.errors import InputError
+
+    name, equals, value = pair.partition("=")
+    if not equals or not name.strip():
+        raise InputError(f"{option}: write FIELD=VALUE, such as rate=2mbit (got '{pair}')")
+    return {name.strip(): _field(name.strip(), value.strip())}
+
+
+def _field(name: str, value: str) -> Any:
+    """The value of a field of a line as a file would have it."""
+    match name:
+        case "rate":
+            return _rate(value)
+        case "queue":
+            return None if value == "drop-tail" else {"kind": value}
+        case "jitter":
+            return {"size": value}
+    return value
+
+
+def _rate(text: str) -> str:
+    """A rate as files have it, where it is written as `tc` has it."""
+    found = _TC_RATE.fullmatch(text)
+    if found is None:
+        return text
+    number, prefix = found.groups()
+    return f"{number} {prefix.lower() if prefix in 'kK' else prefix.upper()}bit/s"
+
+
+def _default_buffers(scenario: Scenario) -> dict[str, str]:
+    """Buffers for the lines that have a rate and none: their rate times the round trip."""
+    from weirlab.scenario.testbeds import Netns
+
+    assert isinstance(scenario.testbed, Netns)
+    hop = scenario.testbed.hops[HOP]
+    lines = {"forward": hop.forward, "backward": hop.backward or hop.forward}
+    rtt_s, mtu_bytes = sum(line.least_delay.s for line in lines.values()), scenario.testbed.mtu.bytes
+    return {
+        f"testbed.hops.{HOP}.{direction}.buffer": f"{_product_bytes(line, rtt_s, mtu_bytes)} B"
+        for direction, line in lines.items()
+        if line.rate is not None and "buffer" not in line.model_fields_set
+    }
+
+
+def _product_bytes(line: Line, rtt_s: float, mtu_bytes: int) -> int:
+    assert line.rate is not None
+    return max(round(line.rate.bps * rtt_s / 8), LEAST_BUFFER_FRAMES * mtu_bytes)
+
+
+def link_words(scenario: Scenario) -> str:
+    """What a path with one hop is like, in a line for people."""
+    from weirlab.scenario.testbeds import Netns
+
+    assert isinstance(scenario.testbed, Netns)
+    hop = scenario.testbed.hops[HOP]
+    back = hop.backward or hop.forward
+    up, down = _words(hop.forward), _words(back)
+    rtt_s = hop.forward.least_delay.s + back.least_delay.s
+    ways = f"{up} each way" if up == down else f"up {up}; down {down}"
+    return f"{ways}; {1e3 * rtt_s:g} ms there and back"
+
+
+def _words(line: Line) -> str:
+    """A direction, in words."""
+    told = []
+    if line.rate is not None:
+        told.append(str(line.rate))
+    elif line.trace is not None or line.steps:
+        told.append("a rate that changes")
+    else:
+        told.append("no limit of rate")
+    told.append(f"{line.least_delay} and more" if line.delays is not None else str(line.least_delay))
+    if line.rate is not None or line.trace is not None or line.steps:
+        told.append(f"buffer {line.buffer}")
+    if line.queue is not None:
+        told.append(line.queue.kind)
+    if line.loss:
+        told.append(f"{100 * line.loss:g} % lost")
+    if line.jitter is not None:
+        told.append(f"jitter {line.jitter.size}")
+    return ", ".join(told)

@@ -1,0 +1,104 @@
+"""A path in the words of a command line."""
+
+import pytest
+
+from weirlab.cli.emulate import _file_and_command
+from weirlab.cli.link import Link, link_words
+from weirlab.cli.meters import Gauge, meter_line
+from weirlab.errors import InputError, ScenarioError
+from weirlab.scenario import loads
+
+
+def line(scenario, direction):
+    return getattr(scenario.testbed.hops["path"], direction)
+
+
+@pytest.mark.parametrize("rate", ["20mbit", "20 Mbit/s", "20Mbps", "20000kbit", "0.02gbit/s", "20Mbit"])
+def test_rates_are_read_as_people_write_them(rate):
+    scenario = Link.of(None, None, rate=rate, delay="40ms").scenario({})
+    assert {line(scenario, way).rate.bps for way in ("forward", "backward")} == {20_000_000}
+
+
+def test_what_is_said_of_one_way_replaces_what_is_said_of_both():
+    link = Link.of(["rate=2mbit,loss=1%"], ["delay=30ms", "queue=fq-codel"], rate="20mbit", delay="10ms")
+    scenario = link.scenario({})
+    up, down = line(scenario, "forward"), line(scenario, "backward")
+    assert (up.rate.bps, up.loss, up.delay.s, up.queue) == (2_000_000, 0.01, 0.01, None)
+    assert (down.rate.bps, down.loss, down.delay.s, down.queue.kind) == (20_000_000, 0, 0.03, "fq-codel")
+
+
+def test_a_buffer_that_is_not_told_is_the_rate_times_the_round_trip():
+    scenario = Link.of(["rate=100kbit"], None, rate="20mbit", delay="40ms").scenario({})
+    # 20 Mbit/s for 80 ms; for the slow way fifteen packets, since its product is less.
+    assert line(scenario, "backward").buffer.bytes == 200_000
+    assert line(scenario, "forward").buffer.bytes == 15 * 1500
+    told = Link.of(None, None, rate="20mbit", delay="40ms", buffer="unlimited").scenario({})
+    assert line(told, "forward").buffer == "unlimited"
+    assert line(Link.of(None, None, delay="40ms").scenario({}), "forward").buffer == "unlimited"
+
+
+def test_what_the_options_stand_for_can_be_kept_as_a_file():
+    scenario = Link.of(["delays={}"], None, rate="20mbit").hops()
+    assert scenario["path"]["forward"]["delays"] == "{}"
+    whole = Link.of(None, None, rate="20mbit", delay="40ms", queue="codel").scenario({})
+    assert loads(whole.to_yaml()).testbed == whole.testbed
+
+
+@pytest.mark.parametrize(
+    ("up", "both", "place", "message"),
+    [
+        ([], {"rate": "20mbt"}, "--rate", "'mbt' is not a unit of rate"),
+        (["los=1%"], {}, "--up los", "unknown field"),
+        (["loss=2"], {"delay": "1 ms"}, "--up loss", ""),
+        ([], {"queue": "red"}, "--queue", ""),
+        ([], {"buffer": "10 kB"}, "--buffer", "needs a transmitter: write 'rate'"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_option_and_once(up, both, place, message):
+    with pytest.raises(ScenarioError) as caught:
+        Link.of(up, None, **both).scenario({})
+    (problem,) = caught.value.problems
+    assert problem.path.startswith(place)
+    assert message in problem.message
+
+
+def test_a_field_without_a_value_is_told():
+    with pytest.raises(InputError, match=r"--up: write FIELD=VALUE, such as rate=2mbit \(got 'loss'\)"):
+        Link.of(["loss"], None).scenario({})
+
+
+def test_the_path_is_told_in_a_line():
+    scenario = Link.of(["loss=1%"], None, rate="20mbit", delay="40ms").scenario({})
+    assert link_words(scenario) == (
+        "up 20 Mbit/s, 40 ms, buffer 200 kB, 1 % lost; down 20 Mbit/s, 40 ms, buffer 200 kB; "
+        "80 ms there and back"
+    )
+
+
+NO, SOME = Link.of(None, None), Link.of(None, None, rate="1mbit")
+
+
+def test_words_are_a_file_and_a_command_or_a_command_alone():
+    assert _file_and_command(["wan.yaml"], ["ping", "x"], NO) == ("wan.yaml", ["ping", "x"])
+    assert _file_and_command(["wan.yaml", "ping", "x"], None, NO) == ("wan.yaml", ["ping", "x"])
+    assert _file_and_command(["wan.yaml"], None, NO) == ("wan.yaml", [])
+    assert _file_and_command([], ["ping", "x"], SOME) == (None, ["ping", "x"])
+    assert _file_and_command([], None, SOME) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("words", "link", "message"), [([], NO, "which path"), (["wan.yaml"], SOME, "describe the path already")]
+)
+def test_two_paths_and_no_path_are_refused(words, link, message):
+    with pytest.raises(InputError, match=message):
+        _file_and_command(words, ["true"], link)
+
+
+def test_a_meter_tells_the_rate_since_it_was_read_and_how_long_what_waits_takes():
+    before = Gauge("up", 1_000_000, 0, 0, 0, 0, 20e6)
+    now = Gauge("up", 1_500_000, 50_000, 3, 0, 2, 20e6)
+    told = meter_line(before, now, 0.25)
+    # 500 kB in a quarter of a second; 50 kB at 20 Mbit/s.
+    words = " ".join(told.split())
+    assert words == "up: 16.00 Mbit/s, waiting 50.0 kB 20.0 ms, 3 dropped, 2 lost"
+    assert "ms" not in meter_line(before, Gauge("up", 1, 0, 0, 0, 0, None), 0.25)
