@@ -55,15 +55,22 @@ impl SparseHistogram {
         let bin = u16::try_from(bin(time.ps())).expect("64 octaves have 2048 bins");
         match self.filled.get_mut(usize::from(self.last)) {
             Some((last, count)) if *last == bin => *count += 1,
-            _ => self.count_elsewhere(bin),
+            _ => self.count_elsewhere(bin, 1),
         }
     }
 
-    fn count_elsewhere(&mut self, bin: u16) {
+    /// Count a time as often as `times` says.
+    pub fn count_many(&mut self, time: Span, times: u64) {
+        if times > 0 {
+            self.count_elsewhere(u16::try_from(bin(time.ps())).expect("64 octaves have 2048 bins"), times);
+        }
+    }
+
+    fn count_elsewhere(&mut self, bin: u16, times: u64) {
         let place = self.filled.partition_point(|&(filled, _)| filled < bin);
         match self.filled.get_mut(place) {
-            Some((filled, count)) if *filled == bin => *count += 1,
-            _ => self.filled.insert(place, (bin, 1)),
+            Some((filled, count)) if *filled == bin => *count += times,
+            _ => self.filled.insert(place, (bin, times)),
         }
         self.last = place as u16;
     }

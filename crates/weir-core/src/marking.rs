@@ -9,6 +9,58 @@ use crate::rng::Stream;
 use crate::spec::Marking;
 use crate::units::Bytes;
 
+/// The ECN field of the IP header.
+///
+/// Source: RFC 3168, 5; RFC 9331, 4.1 (what ECT(1) says).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    /// Not ECN-capable.
+    #[default]
+    NotEct,
+    /// ECN-capable: ECT(0).
+    Ect0,
+    /// ECN-capable, and marks are answered in proportion: ECT(1).
+    Ect1,
+    /// Congestion experienced.
+    Ce,
+}
+
+impl Ecn {
+    /// Of the two bits of the field.
+    pub const fn from_bits(bits: u8) -> Ecn {
+        match bits & 3 {
+            0 => Ecn::NotEct,
+            1 => Ecn::Ect1,
+            2 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        }
+    }
+
+    /// The two bits of the field.
+    pub const fn bits(self) -> u8 {
+        match self {
+            Ecn::NotEct => 0,
+            Ecn::Ect1 => 1,
+            Ecn::Ect0 => 2,
+            Ecn::Ce => 3,
+        }
+    }
+
+    /// Whether a queue may mark the frame, or already has, instead of dropping it.
+    #[inline]
+    pub const fn is_capable(self) -> bool {
+        !matches!(self, Ecn::NotEct)
+    }
+
+    /// Whether the frame is one of those that wait in a queue of their own where queues are coupled.
+    ///
+    /// Source: RFC 9331, 5.1.
+    #[inline]
+    pub const fn is_l4s(self) -> bool {
+        matches!(self, Ecn::Ect1 | Ecn::Ce)
+    }
+}
+
 /// A queue that marks frames.
 #[derive(Clone, Debug)]
 pub struct Marker {

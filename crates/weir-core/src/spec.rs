@@ -12,6 +12,7 @@ pub mod transport;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::SpecError;
 use crate::path::LossModel;
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -235,6 +236,24 @@ pub struct Marking {
     pub k_max_bytes: Bytes,
     /// Probability just below the upper threshold.
     pub p_max: f64,
+}
+
+impl Marking {
+    /// Checks what no type can express.
+    ///
+    /// # Errors
+    /// The first fault found.
+    pub fn check(&self) -> Result<(), SpecError> {
+        if self.k_min_bytes > self.k_max_bytes {
+            let lower = self.k_min_bytes;
+            let message = format!("the upper threshold is at least the lower, {lower} (got {})", self.k_max_bytes);
+            return Err(SpecError::new("/k_max_bytes", message));
+        }
+        if !(0.0..=1.0).contains(&self.p_max) {
+            return Err(SpecError::new("/p_max", format!("a number from 0 to 1 (got {})", self.p_max)));
+        }
+        Ok(())
+    }
 }
 
 /// How much may wait.

@@ -6,6 +6,7 @@ use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use weir_core::marking::Ecn;
 use weir_core::path::{Arrived, LineSpec, replay};
 use weir_core::queue::Label;
 use weir_core::rng::Seed;
@@ -26,6 +27,57 @@ pub(crate) struct HopArgument {
     backward: String,
     #[pyo3(item)]
     strips_window_scale: bool,
+}
+
+/// What an emulator at work has counted, for whoever looks at it meanwhile.
+#[pyclass(frozen)]
+pub(crate) struct Meters {
+    #[cfg(target_os = "linux")]
+    inner: std::sync::Arc<weir_live::emulate::Meters>,
+}
+
+#[pymethods]
+impl Meters {
+    /// For a path of so many hops.
+    #[new]
+    fn new(hops: usize) -> Meters {
+        #[cfg(not(target_os = "linux"))]
+        let _ = hops;
+        Meters {
+            #[cfg(target_os = "linux")]
+            inner: std::sync::Arc::new(weir_live::emulate::Meters::of(hops)),
+        }
+    }
+
+    /// Each direction: forward and backward of the first hop, of the second, and so on.
+    fn read<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        #[cfg(target_os = "linux")]
+        return self
+            .inner
+            .read()
+            .into_iter()
+            .map(|reading| {
+                let told = PyDict::new(py);
+                for (name, figure) in [
+                    ("arrived", reading.arrived),
+                    ("left", reading.left),
+                    ("left_bytes", reading.left_bytes),
+                    ("lost", reading.lost),
+                    ("dropped", reading.dropped),
+                    ("marked", reading.marked),
+                    ("waiting_bytes", reading.waiting_bytes),
+                ] {
+                    told.set_item(name, figure)?;
+                }
+                Ok(told)
+            })
+            .collect();
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = py;
+            Ok(Vec::new())
+        }
+    }
 }
 
 /// Make the network device `name` in the namespace at the path `namespace`; it lives as long as the descriptor
@@ -62,7 +114,8 @@ pub(crate) fn check_line(line_json: &str) -> PyResult<String> {
 }
 
 /// What a direction of a path does with recorded arrivals up to `until_ps`: `departures` (places and times of those
-/// that leave), `dropped` and `lost` (places). `ecn` is 1 for frames that may be marked, else 0.
+/// that leave), `dropped`, `lost` and `marked` (places). `ecn` is the ECN field of each: 0 not capable, 1 ECT(1), 2
+/// ECT(0), 3 CE.
 #[pyfunction]
 #[pyo3(signature = (line_json, *, seed, name, t_ps, size_bytes, flow, ecn, until_ps))]
 #[expect(clippy::too_many_arguments, reason = "Python's keyword-only options")]
@@ -88,13 +141,14 @@ pub(crate) fn replay_line<'py>(
     if sizes.iter().any(|&size| size > 65_535) {
         return Err(PyValueError::new_err("arrivals: frames are at most 65535 bytes long"));
     }
-    let labels = flows.iter().zip(ecn).map(|(&flow, &ecn)| Label { flow, ecn_capable: ecn != 0 });
+    let labels = flows.iter().zip(ecn).map(|(&flow, &ecn)| Label { flow, ecn: Ecn::from_bits(ecn as u8) });
     let arrivals: Vec<Arrived> = (times.iter().zip(sizes).zip(labels))
         .map(|((&at, &size), label)| Arrived { at: Time::from_ps(at), size: Bytes::new(size), label })
         .collect();
     let told = py.detach(|| replay(&line, Seed::new(seed), name, &arrivals, Time::from_ps(until_ps)));
     let answer = PyDict::new(py);
     set_outcome(&answer, told.departures, told.dropped, told.lost)?;
+    answer.set_item("marked", told.marked.into_pyarray(py))?;
     Ok(answer)
 }
 
@@ -102,7 +156,7 @@ pub(crate) fn replay_line<'py>(
 /// dictionary, times in ns but for the records', which are in ps. Signals are not looked at: call it in a thread.
 #[pyfunction]
 #[pyo3(signature = (*, hops, seed, stop, real_time=true, cpu=None, spin_ps=50_000_000, mtu=1500,
-    joined=false, memory_bytes=268_435_456, record=0, edges_ps=Vec::new()))]
+    joined=false, memory_bytes=268_435_456, record=0, edges_ps=Vec::new(), meters=None))]
 #[expect(clippy::too_many_arguments, reason = "Python's keyword-only options, which stand for one plan")]
 pub(crate) fn emulate<'py>(
     py: Python<'py>,
@@ -117,16 +171,19 @@ pub(crate) fn emulate<'py>(
     memory_bytes: usize,
     record: usize,
     edges_ps: Vec<u64>,
+    meters: Option<PyRef<'py, Meters>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     #[cfg(target_os = "linux")]
     {
-        let plan = live::plan(&hops, seed, real_time, cpu, spin_ps, mtu, joined, memory_bytes, record)?;
+        let meters = meters.map(|meters| std::sync::Arc::clone(&meters.inner)).unwrap_or_default();
+        let plan = live::plan(&hops, seed, real_time, cpu, spin_ps, mtu, joined, memory_bytes, record, meters)?;
         let report = py.detach(|| live::run(&plan, stop)).map_err(live_error)?;
         live::as_dict(py, report, &edges_ps)
     }
     #[cfg(not(target_os = "linux"))]
     {
         let _ = (py, hops, seed, stop, real_time, cpu, spin_ps, mtu, joined, memory_bytes, record, edges_ps);
+        let _ = meters;
         Err(live_error(weir_live::LiveError::NeedsLinux { what: "an emulated path" }))
     }
 }
@@ -171,6 +228,7 @@ mod live {
         joined: bool,
         memory: usize,
         record: usize,
+        meters: std::sync::Arc<emulate::Meters>,
     ) -> PyResult<Plan> {
         if hops.is_empty() || !(68..=65_535).contains(&mtu) {
             return Err(PyValueError::new_err(format!(
@@ -196,6 +254,7 @@ mod live {
             joined,
             memory,
             record,
+            meters,
         })
     }
 
@@ -264,7 +323,7 @@ mod live {
         told.set_item("t_ps", column(|arrived| arrived.at.ps()))?;
         told.set_item("size_bytes", column(|arrived| arrived.size.count()))?;
         told.set_item("flow", column(|arrived| arrived.label.flow))?;
-        told.set_item("ecn", column(|arrived| u64::from(arrived.label.ecn_capable)))?;
+        told.set_item("ecn", column(|arrived| u64::from(arrived.label.ecn.bits())))?;
         set_outcome(&told, way.record.departures, way.record.dropped, way.record.lost)?;
         told.set_item("until_ps", way.record.until.ps())?;
         answer.set_item("record", told)?;

@@ -19,11 +19,11 @@ mod _core {
     use super::*;
 
     #[pymodule_export]
-    use crate::emulate::{check_line, create_device, emulate, replay_line};
+    use crate::emulate::{Meters, check_line, create_device, emulate, replay_line};
     #[pymodule_export]
     use crate::errors::{SimulationError, SpecError};
     #[pymodule_export]
-    use crate::live::{clock_quality, create_namespace, steer_receive, udp_trial};
+    use crate::live::{clock_quality, create_namespace, enter_own_user_namespace, steer_receive, udp_trial};
     #[pymodule_export]
     use crate::path::simulate_loaded_path;
     #[pymodule_export]

@@ -52,6 +52,16 @@ pub(crate) fn create_namespace() -> PyResult<i32> {
     Err(live_error(LiveError::NeedsLinux { what: "a network namespace" }))
 }
 
+/// Move this process into a user namespace of its own, where it is the same user and may make network namespaces. It
+/// must have one thread only.
+#[pyfunction]
+pub(crate) fn enter_own_user_namespace() -> PyResult<()> {
+    #[cfg(target_os = "linux")]
+    return weir_live::host::enter_own_user_namespace().map_err(live_error);
+    #[cfg(not(target_os = "linux"))]
+    Err(live_error(LiveError::NeedsLinux { what: "a user namespace" }))
+}
+
 /// Let the CPUs of `cpus` do the receive work of `interface` in the namespace at the path `namespace`.
 #[pyfunction]
 pub(crate) fn steer_receive(namespace: PathBuf, interface: &str, cpus: Vec<usize>) -> PyResult<()> {
@@ -90,12 +100,13 @@ pub(crate) struct WayArgument {
 
 /// Measure one trial of UDP probes, in each direction of `ways` as many as it says, equally spaced over the duration.
 /// `payload_runs`: sizes and how many probes in a row have each, over and over again.
+/// `accounts`: files of the kernel to keep as they are before the first departure and after the last.
 /// `loss_budget_frames` and `look_budget_frames` count the losses of all directions together. Signals are looked at
 /// every 50 ms.
 #[pyfunction]
 #[pyo3(signature = (*, ways, payload_runs, duration_ps, settle_ps, real_time=true, send_buffer_bytes=4_194_304,
     receive_buffer_bytes=67_108_864, spin_ps=0, loss_budget_frames=None, look_ps=None, look_budget_frames=0,
-    flight_ps=100_000_000_000))]
+    flight_ps=100_000_000_000, accounts=Vec::new()))]
 #[expect(clippy::too_many_arguments, reason = "Python's keyword-only options, which stand for one plan")]
 pub(crate) fn udp_trial<'py>(
     py: Python<'py>,
@@ -111,6 +122,7 @@ pub(crate) fn udp_trial<'py>(
     look_ps: Option<u64>,
     look_budget_frames: u64,
     flight_ps: u64,
+    accounts: Vec<PathBuf>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let runs: Vec<_> = payload_runs.iter().map(|&(size, count)| (Bytes::new(size), count)).collect();
     let payloads = Payloads::cycle(&runs).ok_or_else(|| PyValueError::new_err("a trial needs probes of some size"))?;
@@ -126,6 +138,7 @@ pub(crate) fn udp_trial<'py>(
         receive_buffer: Bytes::new(receive_buffer_bytes),
         spin: Span::from_ps(spin_ps),
         stop: loss_budget_frames.map(|budget| StopRule { budget, flight, look }),
+        accounts,
     };
     let departures = ways
         .iter()
@@ -188,6 +201,8 @@ fn as_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>
     answer.set_item("delay_ns", percentiles(py, report.delay)?)?;
     answer.set_item("clock_step_ns", report.clock_step_ns)?;
     answer.set_item("stopped", report.stopped)?;
+    let accounts: Vec<_> = report.accounts.iter().map(|reading| (reading.at.ps(), reading.texts.clone())).collect();
+    answer.set_item("accounts", accounts)?;
     Ok(answer)
 }
 
@@ -203,12 +218,17 @@ fn way_as_dict<'py>(py: Python<'py>, report: &WayReport) -> PyResult<Bound<'py, 
     answer.set_item("receiver_drops", report.receiver_drops)?;
     answer.set_item("sending_ps", report.sending.ps())?;
     answer.set_item("lateness_ns", percentiles(py, report.lateness)?)?;
+    answer.set_item("late", report.late)?;
     answer.set_item("delay_ns", percentiles(py, report.delay)?)?;
     answer.set_item("blocked", report.blocked)?;
     answer.set_item("batches", report.batches)?;
     for (name, Seated { real_time, cpu }) in [("sender", report.sender), ("receiver", report.receiver)] {
         answer.set_item(format!("{name}_real_time"), real_time)?;
         answer.set_item(format!("{name}_cpu"), cpu)?;
+    }
+    for (name, time) in [("sender", report.sender_time), ("receiver", report.receiver_time)] {
+        answer.set_item(format!("{name}_on_cpu_ns"), time.map(|time| ns(time.on_cpu)))?;
+        answer.set_item(format!("{name}_waited_ns"), time.map(|time| ns(time.waited)))?;
     }
     Ok(answer)
 }

@@ -44,8 +44,7 @@ struct Noted {
 
 #[derive(Clone, Copy, Debug)]
 enum What {
-    /// The ECN field.
-    Datagram(u8),
+    Datagram(Ecn),
     Segment(Segment),
     /// The quanta.
     Pause(u16),
@@ -55,10 +54,6 @@ enum What {
 
 /// Bytes of a frame that are kept: Ethernet, IPv4, and TCP with all its options take 94 B.
 const SNAP: usize = 96;
-/// The ECN field of the IP header. Source: RFC 3168, 5.
-const NOT_ECT: u8 = 0;
-const ECT_0: u8 = 2;
-const CE: u8 = 3;
 /// PAUSE without an end.
 const LONGEST_PAUSE: u16 = u16::MAX;
 
@@ -91,12 +86,12 @@ impl Tap {
             Some(Body::Pause(Pause::Xon)) => What::Pause(0),
             Some(Body::Notification { point, feedback }) => What::Notification(point, feedback),
             Some(Body::Token(_) | Body::Probe(_) | Body::Ask(_)) | None if frame.kind == Kind::Marked => {
-                What::Datagram(CE)
+                What::Datagram(Ecn::Ce)
             }
             Some(Body::Token(_) | Body::Probe(_) | Body::Ask(_)) | None if plan.is_capable(frame.flow) => {
-                What::Datagram(ECT_0)
+                What::Datagram(Ecn::Ect0)
             }
-            Some(Body::Token(_) | Body::Probe(_) | Body::Ask(_)) | None => What::Datagram(NOT_ECT),
+            Some(Body::Token(_) | Body::Probe(_) | Body::Ask(_)) | None => What::Datagram(Ecn::NotEct),
         };
         self.noted.push(Noted { at, interface, flow: frame.flow, born: frame.born, size: frame.size(), what });
         if self.noted.len() >= self.most.saturating_mul(2) {
@@ -158,7 +153,7 @@ impl Noted {
             trace::Segment::default()
         };
         let (mut from, mut to) = flow.map_or((link.from, link.to), |flow| (flow.from, flow.to));
-        let (mut id, mut ecn) = (identification(self.born), NOT_ECT);
+        let (mut id, mut ecn) = (identification(self.born), Ecn::NotEct);
         let carried = match self.what {
             What::Datagram(field) => {
                 ecn = field;
@@ -166,11 +161,7 @@ impl Noted {
             }
             What::Segment(sent) => {
                 id = sent.id;
-                ecn = match sent.ecn {
-                    Ecn::NotEct => NOT_ECT,
-                    Ecn::Ect0 => ECT_0,
-                    Ecn::Ce => CE,
-                };
+                ecn = sent.ecn;
                 Carried::Segment(&segment)
             }
             What::Pause(quanta) => {
@@ -186,7 +177,7 @@ impl Noted {
             }
         };
         let flow = if returns { self.flow - 1 } else { self.flow };
-        let sketch = Sketch { from, to, flow, forward: !returns, size: self.size, ecn, id, carried };
+        let sketch = Sketch { from, to, flow, forward: !returns, size: self.size, ecn: ecn.bits(), id, carried };
         sketch.draw(bytes, SNAP)
     }
 }
@@ -232,6 +223,8 @@ fn on_the_wire(segment: &Segment, plan: &Plan, flow: u32) -> trace::Segment {
         mss: if syn { plan.largest_segment(flow, stamped) } else { None },
         window_shift: segment.window_scale,
         sack_permitted: syn && segment.flags.has(Flags::SACK_PERMITTED),
+        ae: segment.flags.has(Flags::AE),
+        byte_counts: segment.byte_counts(),
         timestamps: stamped.then_some((segment.ts_val, segment.ts_ecr)),
         ..trace::Segment::default()
     };

@@ -216,8 +216,8 @@ impl<'a> Run<'a> {
             answers: Vec::new(),
             duration: spec.duration_ps,
             propagation: [
-                spec.hops.iter().fold(Span::ZERO, |sum, hop| sum + hop.forward.delay_ps),
-                spec.hops.iter().fold(Span::ZERO, |sum, hop| sum + hop.backward.delay_ps),
+                spec.hops.iter().fold(Span::ZERO, |sum, hop| sum + hop.forward.greatest_delay()),
+                spec.hops.iter().fold(Span::ZERO, |sum, hop| sum + hop.backward.greatest_delay()),
             ],
         }
     }
@@ -287,8 +287,8 @@ impl<'a> Run<'a> {
             Packet::Request(_) => self.echo(0),
             Packet::Reply(_) => self.echo(1),
         };
-        let ecn_capable = matches!(packet, Packet::Data { segment, .. } if segment.ecn != Ecn::NotEct);
-        let arrival = self.lines[line].arrive(self.now, packet, size, Label { flow, ecn_capable });
+        let ecn = if let Packet::Data { segment, .. } = packet { segment.ecn } else { Ecn::NotEct };
+        let arrival = self.lines[line].arrive(self.now, packet, size, Label { flow, ecn });
         if let (Packet::Request(_) | Packet::Reply(_), Some(probe)) = (packet, &mut self.probe) {
             // It was one; of it there are now so many.
             probe.under_way = probe.under_way + u64::from(arrival.kept) - 1;

@@ -197,6 +197,7 @@ impl Tables {
                 recovery_failures: U64 = row.sender.recovery_failures,
                 spurious_recoveries: U64 = row.sender.spurious_recoveries,
                 ecn_reductions: U64 = row.sender.ecn_reductions,
+                marked_bytes: U64 = row.sender.marked_bytes,
                 duplicate_acks: U64 = row.sender.duplicate_acks,
                 rtt_samples: U64 = row.sender.rtt_samples,
                 paws_rejects: U64 = row.sender.paws_rejects + row.receiver.paws_rejects,
@@ -228,6 +229,8 @@ impl Tables {
                 acked_bytes: U64 = row.acked_bytes,
                 retransmits: U64 = row.retransmits,
                 repairs: U32 = row.repairs.into(),
+                marked_bytes: U64 = row.marked_bytes,
+                alpha: F64 = row.alpha.unwrap_or(f64::NAN),
             ),
             table!("captures": each(batch, |run| &run.captures) => |(i, row)|
                 replicate: U32 = i,

@@ -350,6 +350,8 @@ impl Series {
                 acked_bytes: machine.acked().count(),
                 retransmits: machine.retransmits(),
                 repairs: machine.phase() != Phase::Open,
+                marked_bytes: machine.marked(),
+                alpha: machine.marked_share(),
             });
             self.number += 1;
             self.due = self.boundaries.at(self.number);

@@ -279,7 +279,7 @@ pub struct ConnectionTotals {
 }
 
 /// A sender at the end of an interval: a row of the table `tcp`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ConnectionInterval {
     /// End of the interval, ps.
     pub t_ps: u64,
@@ -297,4 +297,8 @@ pub struct ConnectionInterval {
     pub retransmits: u64,
     /// Whether the sender repairs losses or reduces its window.
     pub repairs: bool,
+    /// Bytes of which the receiver has told that they were marked, so far.
+    pub marked_bytes: u64,
+    /// The average share of marks, of a sender that keeps one.
+    pub alpha: Option<f64>,
 }

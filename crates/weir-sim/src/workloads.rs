@@ -16,7 +16,7 @@ use weir_core::cc;
 use weir_core::network::Topology;
 use weir_core::path::LossModel;
 use weir_core::spec::transport::{Connection, Connections, Hosts, Load};
-use weir_core::tcp::{self, LossMarking, LostRetransmissions, Recovery};
+use weir_core::tcp::{self, EcnConfig, LossMarking, LostRetransmissions, Recovery};
 
 pub use calibration::{CORE, HOT_PORT, calibration, calibration_pause};
 
@@ -99,7 +99,7 @@ pub fn dumbbell(flows: u32) -> Spec {
         window_scaling: true,
         sack: true,
         timestamps: true,
-        ecn: false,
+        ecn: EcnConfig::NONE,
         delayed_ack_segments: 2,
         delayed_ack_timeout_ps: Span::from_ms(200),
         min_rto_ps: Span::from_ms(200),

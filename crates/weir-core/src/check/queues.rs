@@ -34,16 +34,7 @@ fn check_marking(marking: &Marking, rule: &QueueRule, topology: &Topology) -> Re
             return Err(SpecError::new(format!("/ports/{i}"), message));
         }
     }
-    let at = |error: SpecError| error.under("/discipline/marking");
-    if marking.k_min_bytes > marking.k_max_bytes {
-        let message =
-            format!("the upper threshold is at least the lower, {} (got {})", marking.k_min_bytes, marking.k_max_bytes);
-        return Err(at(SpecError::new("/k_max_bytes", message)));
-    }
-    if !(0.0..=1.0).contains(&marking.p_max) {
-        return Err(at(SpecError::new("/p_max", format!("a number from 0 to 1 (got {})", marking.p_max))));
-    }
-    Ok(())
+    marking.check().map_err(|error| error.under("/discipline/marking"))
 }
 
 /// What management of queues does not go together with.

@@ -8,14 +8,15 @@
 //! Where a queue is managed, frames that were kept may be dropped later: the caller asks for them with
 //! [`Line::take_dropped`] after each call.
 //!
-//! When things coincide, transmissions end first, then rates change, then frames of others arrive, then one's own.
+//! When things coincide, transmissions end first, then rates and delays change, then frames of others arrive, then one's own.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::loss::Loss;
-use super::spec::{CrossSpec, JitterSpec, LineSpec, RateSpec};
-use crate::queue::{Counters, Label, Lane as PortLane, Limit, Offer, Port};
+use super::spec::{CrossSpec, DelaySteps, JitterSpec, LineSpec, RateSpec};
+use crate::marking::Ecn;
+use crate::queue::{Counters, Label, Labeled, Lane as PortLane, Limit, Offer, Port};
 use crate::rng::{Seed, Stream};
 use crate::spec::{Destination, Source, Stream as StreamSpec};
 use crate::traffic::Emissions;
@@ -83,9 +84,11 @@ pub struct Line<H> {
     loss: Loss,
     duplicate: Chance,
     lanes: Vec<Lane<H>>,
-    schedule: Schedule,
+    rates: Schedule<Rate>,
     cross: Vec<Cross>,
+    /// Of what leaves a transmitter now.
     delay: Span,
+    delays: Schedule<Span>,
     jitter: Jitter,
     reorder: Chance,
     /// By how much a reordered frame is late.
@@ -106,7 +109,7 @@ impl<H: Copy> Line<H> {
     /// An idle line, with chance from the streams `path/NAME/...` of `seed`. The spec has passed its check.
     pub fn new(spec: &LineSpec, seed: Seed, name: &str) -> Line<H> {
         let stream = |what: &str| seed.stream(&format!("path/{name}/{what}"));
-        let schedule = Schedule::new(&spec.rate);
+        let (rates, delays) = (rates(&spec.rate), delays(spec));
         let lane = |(rate, number)| {
             let port = Port::new(rate, spec.framing_bytes, Limit::from(spec.limit));
             let port = match &spec.aqm {
@@ -118,15 +121,16 @@ impl<H: Copy> Line<H> {
         Line {
             loss: Loss::new(spec.loss, stream("loss")),
             duplicate: Chance { probability: spec.duplicate, stream: stream("duplicate") },
-            lanes: schedule
-                .first
-                .iter()
-                .flat_map(|&rate| (0..spec.lanes).map(move |number| (rate, number)))
+            lanes: rates
+                .first()
+                .into_iter()
+                .flat_map(|rate| (0..spec.lanes).map(move |number| (positive(rate), number)))
                 .map(lane)
                 .collect(),
-            schedule,
+            rates,
             cross: (0..).zip(&spec.cross).map(|(i, cross)| Cross::new(cross, stream(&format!("cross-{i}")))).collect(),
             delay: spec.delay_ps,
+            delays,
             jitter: Jitter { spec: spec.jitter, stream: stream("jitter") },
             reorder: Chance {
                 probability: spec.reorder.map_or(0.0, |reorder| reorder.probability),
@@ -174,8 +178,8 @@ impl<H: Copy> Line<H> {
         if self.inside == 0 {
             return leaving;
         }
-        let served = self.lanes.iter().map(Lane::due).min().unwrap_or(Time::NEVER).min(self.schedule.next);
-        leaving.min(if served == Time::NEVER { served } else { served + self.delay })
+        let served = self.lanes.iter().map(Lane::due).min().unwrap_or(Time::NEVER).min(self.rates.next);
+        leaving.min(if served == Time::NEVER { served } else { served + self.delay }).min(self.delays.next)
     }
 
     /// The next frame that leaves up to `now`.
@@ -210,6 +214,11 @@ impl<H: Copy> Line<H> {
         self.inside + self.leaving.len() as u64
     }
 
+    /// Bytes that wait before the transmitters, frames of others included.
+    pub fn waiting_bytes(&self) -> Bytes {
+        self.lanes.iter().fold(Bytes::ZERO, |sum, lane| sum + lane.port.waiting_bytes())
+    }
+
     /// Everything that happens up to `now` without a frame of one's own.
     fn advance(&mut self, now: Time) {
         debug_assert!(now >= self.now, "time goes on");
@@ -218,18 +227,20 @@ impl<H: Copy> Line<H> {
             let (served, lane) = lanes.zip(0..).min().unwrap_or((Time::NEVER, 0));
             let (generated, cross) =
                 self.cross.iter().map(|cross| cross.emissions.peek()).zip(0..).min().unwrap_or((Time::NEVER, 0));
-            let changed = self.schedule.next;
-            let next = served.min(changed).min(generated);
+            let (changed, delayed) = (self.rates.next, self.delays.next);
+            let next = served.min(changed).min(delayed).min(generated);
             if next > now || next == Time::NEVER {
                 break;
             }
             if served == next {
                 self.complete(next, lane);
             } else if changed == next {
-                let rate = self.schedule.advance();
+                let rate = positive(self.rates.advance());
                 self.lanes.iter_mut().for_each(|lane| lane.port.change_rate(next, rate));
+            } else if delayed == next {
+                self.delay = self.delays.advance();
             } else {
-                let label = Label { flow: self.cross[cross].lane, ecn_capable: false };
+                let label = Label { flow: self.cross[cross].lane, ecn: Ecn::NotEct };
                 let (_, size) = self.cross[cross].emissions.draw();
                 if !self.offer(next, Item::Others, size, label) {
                     self.counters.cross_dropped += 1;
@@ -250,8 +261,9 @@ impl<H: Copy> Line<H> {
         }
         let place = (label.flow % count) as usize;
         let lane = &mut self.lanes[place];
-        match lane.port.offer_labeled(now, item, size, PortLane::Data, label) {
-            Offer::Sent { .. } => lane.in_service = Some((item, false)),
+        let Labeled { became, marked } = lane.port.offer_labeled(now, item, size, PortLane::Data, label);
+        match became {
+            Offer::Sent { .. } => lane.in_service = Some((item, marked)),
             Offer::Waits => {}
             Offer::Dropped => return false,
         }
@@ -398,12 +410,10 @@ fn part(span: Span, share: f64) -> Span {
     Span::from_ps((span.ps() as f64 * share) as u64)
 }
 
-/// When the rate of a line changes.
+/// When something of a line changes, and to what.
 #[derive(Clone, Debug)]
-struct Schedule {
-    /// The rate at the start; none: no transmitter.
-    first: Option<Rate>,
-    steps: Vec<(Time, Rate)>,
+struct Schedule<T> {
+    steps: Vec<(Time, T)>,
     period: Option<Span>,
     /// The step that comes next, and when.
     place: usize,
@@ -411,30 +421,29 @@ struct Schedule {
     next: Time,
 }
 
-impl Schedule {
-    fn new(spec: &RateSpec) -> Schedule {
-        let (steps, period) = match spec {
-            RateSpec::Unlimited => (Vec::new(), None),
-            RateSpec::Constant { rate_bps } => (vec![(Time::ZERO, *rate_bps)], None),
-            RateSpec::Steps { steps, period_ps } => (steps.clone(), *period_ps),
-        };
-        let first = steps.first().map(|&(_, rate)| positive(rate));
-        let mut schedule = Schedule { first, steps, period, place: 0, round: Span::ZERO, next: Time::NEVER };
+impl<T: Copy> Schedule<T> {
+    /// The first step holds from the start.
+    fn new(steps: Vec<(Time, T)>, period: Option<Span>) -> Schedule<T> {
+        let mut schedule = Schedule { steps, period, place: 0, round: Span::ZERO, next: Time::NEVER };
         schedule.proceed();
         schedule
     }
 
-    /// Takes the change that is next, and gives the rate from then on.
-    fn advance(&mut self) -> Rate {
-        let (_, rate) = self.steps[self.place];
+    fn first(&self) -> Option<T> {
+        self.steps.first().map(|&(_, value)| value)
+    }
+
+    /// Takes the change that is next, and gives the value from then on.
+    fn advance(&mut self) -> T {
+        let (_, value) = self.steps[self.place];
         self.proceed();
-        positive(rate)
+        value
     }
 
     fn proceed(&mut self) {
         self.place += 1;
         if self.place >= self.steps.len() {
-            let Some(period) = self.period else {
+            let Some(period) = self.period.filter(|_| !self.steps.is_empty()) else {
                 self.next = Time::NEVER;
                 return;
             };
@@ -443,6 +452,24 @@ impl Schedule {
         }
         self.next = self.steps[self.place].0 + self.round;
     }
+}
+
+fn rates(spec: &RateSpec) -> Schedule<Rate> {
+    match spec {
+        RateSpec::Unlimited => Schedule::new(Vec::new(), None),
+        RateSpec::Constant { rate_bps } => Schedule::new(vec![(Time::ZERO, *rate_bps)], None),
+        RateSpec::Steps { steps, period_ps } => Schedule::new(steps.clone(), *period_ps),
+    }
+}
+
+/// None where the delay stays.
+fn delays(spec: &LineSpec) -> Schedule<Span> {
+    let DelaySteps { steps, period_ps } = &spec.delays;
+    if steps.is_empty() {
+        return Schedule::new(Vec::new(), None);
+    }
+    let start = (Time::ZERO, spec.delay_ps);
+    Schedule::new(std::iter::once(start).chain(steps.iter().copied()).collect(), *period_ps)
 }
 
 /// A transmission never stands still for good, so that what is left of it has a length.

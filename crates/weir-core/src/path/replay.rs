@@ -24,6 +24,8 @@ pub struct Replay {
     pub departures: Vec<(u64, Time)>,
     /// Frames that a queue dropped: the place of the arrival, once for each copy, in the order of the drops.
     pub dropped: Vec<u64>,
+    /// Frames that left with a mark, in this order.
+    pub marked: Vec<u64>,
     /// Frames lost at random.
     pub lost: Vec<u64>,
 }
@@ -41,6 +43,7 @@ pub fn replay(spec: &LineSpec, seed: Seed, name: &str, arrivals: &[Arrived], unt
     // A line may be asked as late as one likes.
     while let Some(departure) = line.leave(until) {
         told.departures.push((departure.handle, departure.at));
+        told.marked.extend(departure.marked.then_some(departure.handle));
     }
     told.dropped.extend(std::iter::from_fn(|| line.take_dropped()).map(|dropped| dropped.handle));
     told

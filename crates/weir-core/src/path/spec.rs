@@ -33,8 +33,10 @@ pub struct LineSpec {
     pub aqm: Option<Aqm>,
     /// Traffic of others that passes the same transmitters and goes elsewhere.
     pub cross: Vec<CrossSpec>,
-    /// Propagation delay.
+    /// Propagation delay, until it first changes.
     pub delay_ps: Span,
+    /// How it changes.
+    pub delays: DelaySteps,
     /// What is added to it.
     pub jitter: JitterSpec,
     /// Frames that others overtake.
@@ -59,6 +61,16 @@ pub enum RateSpec {
         /// After this time it begins anew. None: the last rate stays.
         period_ps: Option<Span>,
     },
+}
+
+/// A propagation delay that changes: what counts for a frame is the delay when it leaves its transmitter.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DelaySteps {
+    /// From when on which delay; ascending, after 0.
+    pub steps: Vec<(Time, Span)>,
+    /// After this time it begins anew with the delay of the start. None: the last delay stays.
+    pub period_ps: Option<Span>,
 }
 
 /// Frames of others, generated where they join and forgotten where they leave.
@@ -118,6 +130,7 @@ impl LineSpec {
             aqm: None,
             cross: Vec::new(),
             delay_ps: Span::ZERO,
+            delays: DelaySteps::default(),
             jitter: JitterSpec::None,
             reorder: None,
         }
@@ -144,6 +157,7 @@ impl LineSpec {
             return Err(SpecError::new("/lanes", format!("1 to {MAX_LANES} transmitters (got {})", self.lanes)));
         }
         self.rate.check().map_err(|error| error.under("/rate"))?;
+        self.delays.check().map_err(|error| error.under("/delays"))?;
         if let Some(aqm) = &self.aqm {
             aqm.check().map_err(|error| error.under("/aqm"))?;
             if self.rate == RateSpec::Unlimited {
@@ -157,6 +171,11 @@ impl LineSpec {
             check_share("/reorder/probability", reorder.probability)?;
         }
         Ok(())
+    }
+
+    /// The greatest propagation delay.
+    pub fn greatest_delay(&self) -> Span {
+        self.delays.steps.iter().map(|&(_, delay)| delay).fold(self.delay_ps, Span::max)
     }
 
     fn check_cross(&self, cross: &CrossSpec) -> Result<(), SpecError> {
@@ -185,18 +204,31 @@ impl RateSpec {
                 if steps.first().is_none_or(|&(at, _)| at != Time::ZERO) {
                     return Err(SpecError::new("/steps", "the first rate holds from 0 on"));
                 }
-                if let Some(i) = steps.windows(2).position(|pair| pair[0].0 >= pair[1].0) {
-                    return Err(SpecError::new(format!("/steps/{}", i + 1), "times of rates ascend"));
-                }
-                let last = steps.last().map_or(0, |&(at, _)| at.ps());
-                match period_ps {
-                    Some(period) if period.ps() <= last => {
-                        Err(SpecError::new("/period_ps", "the period ends after the last change of rate"))
-                    }
-                    _ => Ok(()),
-                }
+                check_steps(steps, *period_ps, "rate")
             }
         }
+    }
+}
+
+impl DelaySteps {
+    fn check(&self) -> Result<(), SpecError> {
+        if self.steps.first().is_some_and(|&(at, _)| at == Time::ZERO) {
+            return Err(SpecError::new("/steps/0", "the delay at 0 is that of the start"));
+        }
+        check_steps(&self.steps, self.period_ps, "delay")
+    }
+}
+
+fn check_steps<T>(steps: &[(Time, T)], period: Option<Span>, of: &str) -> Result<(), SpecError> {
+    if let Some(i) = steps.windows(2).position(|pair| pair[0].0 >= pair[1].0) {
+        return Err(SpecError::new(format!("/steps/{}", i + 1), format!("times of {of}s ascend")));
+    }
+    let last = steps.last().map_or(0, |&(at, _)| at.ps());
+    match period {
+        Some(period) if period.ps() <= last => {
+            Err(SpecError::new("/period_ps", format!("the period ends after the last change of {of}")))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -242,6 +274,13 @@ mod tests {
         assert_eq!(steps(&[1], None).check().expect_err("no first rate").pointer, "/steps");
         assert_eq!(steps(&[0, 5, 5], None).check().expect_err("no order").pointer, "/steps/2");
         assert_eq!(steps(&[0, 5], Some(5)).check().expect_err("no end").pointer, "/period_ps");
+        let delays = |times: &[u64], period: Option<u64>| DelaySteps {
+            steps: times.iter().map(|&at| (Time::from_ps(at), Span::ZERO)).collect(),
+            period_ps: period.map(Span::from_ps),
+        };
+        assert_eq!(delays(&[0], None).check().expect_err("two at the start").pointer, "/steps/0");
+        assert_eq!(delays(&[5, 4], None).check().expect_err("no order").pointer, "/steps/1");
+        assert_eq!(delays(&[], Some(0)).check().expect_err("no period").pointer, "/period_ps");
         let codel = Codel { target_ps: Span::from_ms(5), interval_ps: Span::from_ms(4), ecn: false };
         let mut spec = LineSpec { aqm: Some(Aqm::Codel(codel)), ..LineSpec::transparent() };
         assert_eq!(spec.check().expect_err("an interval below the target").pointer, "/aqm/interval_ps");

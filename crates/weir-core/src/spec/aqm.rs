@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Marking;
 use crate::error::SpecError;
 use crate::units::{Bytes, Span};
 
@@ -18,6 +19,10 @@ pub enum Aqm {
     FqCodel(FqCodel),
     /// See [`Pie`].
     Pie(Pie),
+    /// Marks by how much waits; see [`crate::marking`].
+    Threshold(Marking),
+    /// See [`DualPi2`].
+    DualPi2(DualPi2),
 }
 
 /// Drops when frames have waited for longer than `target_ps` all through `interval_ps`. See [`crate::queue::codel`].
@@ -66,6 +71,47 @@ pub struct Pie {
     pub ecn: bool,
 }
 
+/// Two queues, one for frames whose senders answer marks in proportion, with coupled marks. See
+/// [`crate::queue::dual_pi2`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DualPi2 {
+    /// The wait that the controller aims at in the queue of the others.
+    pub target_ps: Span,
+    /// How often it sets the probability.
+    pub update_ps: Span,
+    /// Weight of the distance from the target, 1/s.
+    pub alpha: f64,
+    /// Weight of the change of the wait, 1/s.
+    pub beta: f64,
+    /// By how much more likely marks are than drops, before these are squared: k.
+    pub coupling: f64,
+    /// The wait in the first queue above which it marks by itself.
+    pub ramp_start_ps: Span,
+    /// By how much more all are marked; 0: a step.
+    pub ramp_range_ps: Span,
+    /// Frames that may be left in the first queue without marks of its own.
+    pub ramp_frames: u64,
+    /// Which queue sends next.
+    pub scheduler: DualScheduler,
+}
+
+/// Which of two queues sends next.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum DualScheduler {
+    /// The first one, but for a share of the bytes while both wait.
+    Wrr {
+        /// Share of the second one.
+        classic: f64,
+    },
+    /// The one whose first frame has waited longer, if that of the second has come so much later than it did.
+    TimeShiftedFifo {
+        /// How much.
+        shift_ps: Span,
+    },
+}
+
 impl Aqm {
     /// Whether it marks ECN-capable frames.
     pub fn marks(&self) -> bool {
@@ -73,6 +119,7 @@ impl Aqm {
             Aqm::Codel(codel) => codel.ecn,
             Aqm::FqCodel(fq) => fq.ecn,
             Aqm::Pie(pie) => pie.ecn,
+            Aqm::Threshold(_) | Aqm::DualPi2(_) => true,
         }
     }
 
@@ -96,18 +143,22 @@ impl Aqm {
             }
             Aqm::Pie(pie) => {
                 above_zero("/target_ps", pie.target_ps)?;
-                if pie.update_ps < LEAST_UPDATE {
-                    let message = format!("at least {LEAST_UPDATE} (got {})", pie.update_ps);
-                    return Err(SpecError::new("/update_ps", message));
-                }
-                for (at, weight) in [("/alpha", pie.alpha), ("/beta", pie.beta)] {
-                    if !(0.0..=MAX_WEIGHT).contains(&weight) {
-                        let message = format!("a number from 0 to {MAX_WEIGHT} (got {weight})");
-                        return Err(SpecError::new(at, message));
-                    }
-                }
-                Ok(())
+                check_controller(pie.update_ps, pie.alpha, pie.beta)
             }
+            Aqm::Threshold(marking) => marking.check(),
+            Aqm::DualPi2(dual) => dual.check(),
+        }
+    }
+}
+
+impl DualPi2 {
+    fn check(&self) -> Result<(), SpecError> {
+        above_zero("/target_ps", self.target_ps)?;
+        check_controller(self.update_ps, self.alpha, self.beta)?;
+        among("/coupling", self.coupling, 1.0..=MAX_COUPLING)?;
+        match self.scheduler {
+            DualScheduler::Wrr { classic } => among("/scheduler/classic", classic, LEAST_SHARE..=1.0 - LEAST_SHARE),
+            DualScheduler::TimeShiftedFifo { .. } => Ok(()),
         }
     }
 }
@@ -115,6 +166,24 @@ impl Aqm {
 /// So that a run of days does not do nothing but update.
 const LEAST_UPDATE: Span = Span::from_us(1);
 const MAX_WEIGHT: f64 = 1e6;
+const MAX_COUPLING: f64 = 1e3;
+/// So that no queue waits for ever.
+const LEAST_SHARE: f64 = 1e-3;
+
+fn check_controller(update: Span, alpha: f64, beta: f64) -> Result<(), SpecError> {
+    if update < LEAST_UPDATE {
+        return Err(SpecError::new("/update_ps", format!("at least {LEAST_UPDATE} (got {update})")));
+    }
+    among("/alpha", alpha, 0.0..=MAX_WEIGHT)?;
+    among("/beta", beta, 0.0..=MAX_WEIGHT)
+}
+
+fn among(at: &str, value: f64, range: std::ops::RangeInclusive<f64>) -> Result<(), SpecError> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    Err(SpecError::new(at, format!("a number from {} to {} (got {value})", range.start(), range.end())))
+}
 
 fn check_codel(target: Span, interval: Span) -> Result<(), SpecError> {
     above_zero("/target_ps", target)?;
@@ -161,7 +230,28 @@ mod tests {
         assert_eq!(place(Aqm::Pie(Pie { update_ps: Span::ZERO, ..pie })), "/update_ps");
         assert_eq!(place(Aqm::Pie(Pie { alpha: f64::NAN, ..pie })), "/alpha");
         assert_eq!(place(Aqm::Pie(Pie { beta: -1.0, ..pie })), "/beta");
-        for aqm in [Aqm::Codel(CODEL), Aqm::FqCodel(fq), Aqm::Pie(pie)] {
+        let threshold = Marking { k_min_bytes: Bytes::new(30_000), k_max_bytes: Bytes::new(30_000), p_max: 1.0 };
+        assert_eq!(place(Aqm::Threshold(Marking { k_min_bytes: Bytes::new(30_001), ..threshold })), "/k_max_bytes");
+        assert_eq!(place(Aqm::Threshold(Marking { p_max: 1.5, ..threshold })), "/p_max");
+        let dual = DualPi2 {
+            target_ps: Span::from_ms(15),
+            update_ps: Span::from_ms(15),
+            alpha: 0.15,
+            beta: 3.0,
+            coupling: 2.0,
+            ramp_start_ps: Span::from_us(800),
+            ramp_range_ps: Span::from_us(400),
+            ramp_frames: 1,
+            scheduler: DualScheduler::Wrr { classic: 0.1 },
+        };
+        assert_eq!(place(Aqm::DualPi2(DualPi2 { target_ps: Span::ZERO, ..dual })), "/target_ps");
+        assert_eq!(place(Aqm::DualPi2(DualPi2 { update_ps: Span::ZERO, ..dual })), "/update_ps");
+        assert_eq!(place(Aqm::DualPi2(DualPi2 { coupling: 0.5, ..dual })), "/coupling");
+        let all = DualScheduler::Wrr { classic: 1.0 };
+        assert_eq!(place(Aqm::DualPi2(DualPi2 { scheduler: all, ..dual })), "/scheduler/classic");
+        let fifo = DualScheduler::TimeShiftedFifo { shift_ps: Span::from_ms(50) };
+        let others = [Aqm::Threshold(threshold), Aqm::DualPi2(DualPi2 { scheduler: fifo, ..dual })];
+        for aqm in [Aqm::Codel(CODEL), Aqm::FqCodel(fq), Aqm::Pie(pie), Aqm::DualPi2(dual)].into_iter().chain(others) {
             assert_eq!(aqm.check(), Ok(()));
             let json = serde_json::to_string(&aqm).expect("it has text keys only");
             assert_eq!(serde_json::from_str::<Aqm>(&json).expect("the same again"), aqm);

@@ -1,7 +1,7 @@
 //! Ports whose queues are managed: they drop frames that they have taken, and mark some.
 
-use weir_core::queue::{Label, Lane, Offer};
-use weir_core::tcp::Ecn;
+use weir_core::marking::Ecn;
+use weir_core::queue::{Label, Labeled, Lane, Offer};
 use weir_core::units::Bytes;
 
 use crate::fabric::Fabric;
@@ -11,10 +11,13 @@ use crate::line::ARMED;
 impl Fabric<'_> {
     /// A frame arrives at a queue that is managed.
     pub(super) fn offer_managed(&mut self, port: u32, id: FrameId, size: Bytes) -> Offer {
-        let label = Label { flow: self.frames[id].flow.into(), ecn_capable: self.is_ecn_capable(id) };
+        let label = Label { flow: self.frames[id].flow.into(), ecn: self.ecn_of(id) };
         let line = &mut self.lines[port as usize];
-        let became = line.port.offer_labeled(self.now, id, size, Lane::Data, label);
+        let Labeled { became, marked } = line.port.offer_labeled(self.now, id, size, Lane::Data, label);
         self.settle_discarded(port);
+        if marked {
+            self.mark(port, id);
+        }
         match became {
             Offer::Sent { end } => self.launch_watched(port, id, end),
             Offer::Waits => {
@@ -47,14 +50,17 @@ impl Fabric<'_> {
         }
     }
 
-    /// Whether a frame may be marked instead of dropped.
-    fn is_ecn_capable(&self, id: FrameId) -> bool {
+    /// What the header of a frame says about marks.
+    fn ecn_of(&self, id: FrameId) -> Ecn {
         let frame = &self.frames[id];
         match frame.kind {
-            Kind::Data | Kind::InBurst => self.plan.is_capable(frame.flow),
-            Kind::Marked => true,
-            Kind::Loaded => matches!(self.frames.body(id), Body::Tcp(segment) if segment.ecn != Ecn::NotEct),
-            Kind::Notification | Kind::Pause => false,
+            Kind::Data | Kind::InBurst if self.plan.is_capable(frame.flow) => Ecn::Ect0,
+            Kind::Marked => Ecn::Ce,
+            Kind::Loaded => match self.frames.body(id) {
+                Body::Tcp(segment) => segment.ecn,
+                _ => Ecn::NotEct,
+            },
+            Kind::Data | Kind::InBurst | Kind::Notification | Kind::Pause => Ecn::NotEct,
         }
     }
 

@@ -4,7 +4,7 @@
 //! host that sends it has limiters of DCQCN; the receiver of its marks then notifies that host.
 
 use weir_core::ethernet::reaction::Feedback;
-use weir_core::tcp::Ecn;
+use weir_core::marking::Ecn;
 
 use super::Task;
 use super::plan::NO_WAY;
@@ -20,7 +20,7 @@ impl Fabric<'_> {
         match frame.kind {
             Kind::Data if self.plan.is_capable(flow) => frame.kind = Kind::Marked,
             Kind::Loaded => match self.frames.body_mut(id) {
-                Body::Tcp(segment) if segment.ecn == Ecn::Ect0 => segment.ecn = Ecn::Ce,
+                Body::Tcp(segment) if matches!(segment.ecn, Ecn::Ect0 | Ecn::Ect1) => segment.ecn = Ecn::Ce,
                 _ => return,
             },
             _ => return,

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use weir_core::network::Topology;
-use weir_core::spec::aqm::{Aqm, Codel, FqCodel, Pie};
-use weir_core::spec::{Discipline, Limit, QueueRule, Record, Spec};
+use weir_core::spec::aqm::{Aqm, Codel, DualPi2, DualScheduler, FqCodel, Pie};
+use weir_core::spec::{Discipline, Limit, Marking, QueueRule, Record, Spec};
 use weir_core::units::{Bytes, Span};
 use weir_sim::{DropCause, Feeding};
 
@@ -24,6 +24,22 @@ fn any_aqm() -> impl Strategy<Value = Aqm> {
                 alpha: 1e5,
                 beta: 1e6,
                 ecn
+            })),
+            Just(Aqm::Threshold(Marking { k_min_bytes: Bytes::new(2000), k_max_bytes: Bytes::new(8000), p_max: 0.5 })),
+            Just(Aqm::DualPi2(DualPi2 {
+                target_ps,
+                update_ps: Span::from_us(2),
+                alpha: 1e4,
+                beta: 1e5,
+                coupling: 2.0,
+                ramp_start_ps: Span::from_us(1),
+                ramp_range_ps: Span::from_us(1),
+                ramp_frames: 1,
+                scheduler: if ecn {
+                    DualScheduler::Wrr { classic: 0.1 }
+                } else {
+                    DualScheduler::TimeShiftedFifo { shift_ps: Span::from_us(6) }
+                },
             })),
         ]
     })

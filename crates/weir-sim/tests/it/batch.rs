@@ -56,6 +56,26 @@ fn progress_ends_at_its_total() {
 }
 
 #[test]
+fn a_request_to_end_is_looked_at_within_65_536_events_of_a_run() {
+    let plan = Plan::new(random_load(Span::from_ms(200))).expect("a legal spec");
+    let mut asked = 0;
+    let whole = Sim::<PushedSource>::new(&plan, 0, [])
+        .run(|_| {
+            asked += 1;
+            ControlFlow::Continue(())
+        })
+        .expect("a lawful run");
+    assert!(asked >= whole.events / 65_536, "{asked} questions in {} events", whole.events);
+    assert!(whole.events > 4 * 65_536, "a run long enough to tell");
+    let mut answers = 0;
+    let ended = Sim::<PushedSource>::new(&plan, 0, []).run(|_| {
+        answers += 1;
+        if answers < 2 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    assert_eq!((ended, answers), (Err(SimError::Interrupted), 2), "nobody is asked again");
+}
+
+#[test]
 fn one_long_run_can_be_watched_and_ended_from_another_thread() {
     let progress = Arc::new(Progress::new());
     let working = Arc::clone(&progress);

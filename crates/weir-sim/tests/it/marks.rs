@@ -11,6 +11,7 @@ use weir_core::spec::control::{
 use weir_core::spec::{
     Discipline, Limit, LimiterProbe, Link, LinkSpec, Marking, Network, Node, NodeKind, QueueRule, Spec,
 };
+use weir_core::tcp::{EcnConfig, EcnSupport};
 use weir_core::units::{Bytes, Rate, Span};
 use weir_sim::{ControlKind, Feeding, Plan, Progress, PushedSource, Sim, Tables, Totals, simulate, workloads};
 
@@ -169,7 +170,8 @@ fn tcp(ecn: bool, rule: Option<Marking>) -> Totals {
     spec.traffic.truncate(1);
     spec.run.duration_ps = Span::from_ms(3_000);
     let config = &mut spec.traffic[0].tcp.as_mut().expect("connections").config;
-    (config.ecn, config.congestion_control) = (ecn, weir_core::cc::Config::reno());
+    let support = if ecn { EcnSupport::Classic } else { EcnSupport::None };
+    (config.ecn, config.congestion_control) = (EcnConfig::both(support), weir_core::cc::Config::reno());
     for queue in &mut spec.queues {
         let Discipline::DropTail { limit, marking } = &mut queue.discipline else { continue };
         (*limit, *marking) = (Limit::Unlimited, rule);

@@ -8,7 +8,7 @@ use weir_core::path::spec::RateSpec;
 use weir_core::path::{HopSpec, LineSpec, LoadedPath, LossModel, ProbeSpec, TransferSpec};
 use weir_core::rng::Seed;
 use weir_core::spec::Limit;
-use weir_core::tcp::{Config, LossMarking, LostRetransmissions, Recovery};
+use weir_core::tcp::{Config, EcnConfig, LossMarking, LostRetransmissions, Recovery};
 use weir_core::units::{Bytes, Rate, Span};
 use weir_sim::path::{PathTotals, simulate_path};
 
@@ -25,7 +25,7 @@ fn config(window: u64) -> Config {
         window_scaling: true,
         sack: true,
         timestamps: true,
-        ecn: false,
+        ecn: EcnConfig::NONE,
         delayed_ack_segments: 2,
         delayed_ack_timeout_ps: Span::from_ms(40),
         min_rto_ps: Span::from_ms(200),
