@@ -2,11 +2,15 @@
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from weirlab import privileges
+from weirlab.errors import MissingCapability
 
 # Ordinary runs repeat themselves (derandomized); `make fuzz` looks further.
 settings.register_profile(
@@ -19,6 +23,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 # Started in the background by a shell without job control, Ctrl-C would be ignored, also by what tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """An ordinary user makes the namespaces of live tests in a user namespace, before threads are started."""
+    if config.option.markexpr == "live" and sys.platform == "linux" and not privileges.may_make_namespaces():
+        with suppress(MissingCapability):  # each test says what it lacks
+            privileges.enter()
 
 
 @contextmanager

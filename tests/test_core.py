@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import threading
-import time
 from typing import Any
 
 import numpy as np
@@ -171,27 +170,31 @@ def test_progress_of_one_run_is_told_while_it_lasts() -> None:
 
 
 def test_an_exception_of_the_watcher_ends_the_work() -> None:
-    def refuse(_done: int, _total: int) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def refuse(done: int, total: int) -> None:
+        seen.append((done, total))
         raise LookupError("enough")
 
-    began = time.process_time()
     with pytest.raises(LookupError, match="enough"):
         _core.simulate(spec(duration_ps=10**16), [1, 2, 3], 2, refuse)
-    assert time.process_time() - began < 2 * 1.0
+    ((done, total),) = seen
+    assert done < total, "the work was under way, and nobody was asked again"
 
 
-def test_ctrl_c_ends_a_long_run_within_a_fifth_of_a_second() -> None:
-    pressed: list[float] = []
+def test_ctrl_c_ends_a_long_run_before_its_end() -> None:
+    """How much a thread computes after the request is bounded in events, in tests of `weir_sim::batch`."""
+    steps: list[tuple[int, int]] = []
 
-    def press() -> None:
-        pressed.append(time.process_time())
-        os.kill(os.getpid(), signal.SIGINT)
+    def press(done: int, total: int) -> None:
+        steps.append((done, total))
+        if len(steps) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
 
-    threading.Timer(0.3, press).start()
     with pytest.raises(KeyboardInterrupt):
-        _core.simulate(spec(duration_ps=10**16), [1, 2, 3], 2)
-    # What two threads that never wait compute in that time, however many others the machine serves.
-    assert time.process_time() - pressed[0] < 2 * 0.2
+        _core.simulate(spec(duration_ps=10**16), [1, 2, 3], 2, press)
+    assert len(steps) == 2, "the signal is looked at before the watcher"
+    assert steps[-1][0] < steps[-1][1]
 
 
 def test_other_threads_go_on_meanwhile() -> None:

@@ -56,6 +56,20 @@ def test_a_file_that_is_no_such_journal_is_refused_and_stays_as_it_is(tmp_path, 
     assert path.read_bytes() == content
 
 
+@pytest.mark.parametrize(("left", "word"), [(0, "empty"), (9, "cut short")])
+def test_a_journal_that_lost_its_first_line_after_the_work_was_started_is_refused(path, left, word):
+    with opened(path) as log:
+        log.append({"term": 1})
+    path.write_bytes(path.read_bytes()[:left])
+    with opened(path) as log:  # a crash before the work was started: nothing is lost
+        assert log.entries == []
+    path.write_bytes(path.read_bytes()[:left])
+    (path.parent / "manifest.json").write_text("{}")
+    with pytest.raises(InputError, match=rf"{word}, but manifest\.json says that this sum was started"):
+        opened(path)
+    assert path.stat().st_size == left
+
+
 def test_a_journal_of_other_work_is_refused_before_its_entries_are_read(path):
     with pytest.raises(InputError, match=r"another sum: of\.terms\[1\] was 2 there and is 3 here"):
         Journal(path, KIND, {"of": {"terms": [1, 3]}}, lambda entry: entry["not there"])

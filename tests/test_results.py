@@ -9,7 +9,15 @@ import pytest
 
 from weirlab.errors import InputError, WeirlabError
 from weirlab.files import locked_directory
-from weirlab.results import Manifest, Provenance, claimed_directory, new_directory, write_json, write_text
+from weirlab.results import (
+    Manifest,
+    Provenance,
+    claimed_directory,
+    finite,
+    new_directory,
+    write_json,
+    write_text,
+)
 
 
 @pytest.fixture
@@ -125,9 +133,17 @@ def test_a_directory_without_manifest_is_no_result(tmp_path):
 
 
 def test_a_file_that_cannot_be_written_whole_is_not_there(tmp_path):
-    with pytest.raises(ValueError, match="JSON"):
-        write_json(tmp_path / "result.json", {"x": float("nan")})
+    with pytest.raises(TypeError, match="JSON"):
+        write_json(tmp_path / "result.json", {"x": {1, 2}})
     assert not (tmp_path / "result.json").exists()
+
+
+def test_numbers_that_are_not_known_are_null_in_files():
+    unknown = [float("nan"), float("inf"), 1.5]
+    assert json.loads(json.dumps(finite({"x": unknown, "y": {"z": unknown[0]}}))) == {
+        "x": [None, None, 1.5],
+        "y": {"z": None},
+    }
 
 
 def test_json_is_written_for_people(tmp_path):

@@ -7,6 +7,7 @@ from typing import Any, TypedDict
 from numpy.typing import NDArray
 
 __all__ = [
+    "Meters",
     "SimulationError",
     "SpecError",
     "check",
@@ -15,6 +16,7 @@ __all__ = [
     "create_device",
     "create_namespace",
     "emulate",
+    "enter_own_user_namespace",
     "expand",
     "format_quantity",
     "is_release",
@@ -69,6 +71,7 @@ def parse_quantity(kind: str, text: str) -> int: ...
 def format_quantity(kind: str, value: int) -> str: ...
 def clock_quality() -> _ClockQuality: ...
 def create_namespace() -> int: ...
+def enter_own_user_namespace() -> None: ...
 def create_device(namespace: str, name: str, *, joined: bool = False) -> tuple[int, list[str]]: ...
 def check_line(line_json: str) -> str: ...
 def replay_line(
@@ -95,7 +98,15 @@ def emulate(
     memory_bytes: int = 268_435_456,
     record: int = 0,
     edges_ps: Sequence[int] = (),
+    meters: Meters | None = None,
 ) -> dict[str, Any]: ...
+
+class Meters:
+    """What an emulator at work has counted."""
+
+    def __init__(self, hops: int) -> None: ...
+    def read(self) -> list[dict[str, int]]: ...
+
 def send_rapid(
     *,
     peer: str,
@@ -141,6 +152,7 @@ def udp_trial(
     look_ps: int | None = None,
     look_budget_frames: int = 0,
     flight_ps: int = 100_000_000_000,
+    accounts: Sequence[str | Path] = (),
 ) -> _UdpTrial: ...
 def probe_path(
     *,
@@ -230,6 +242,7 @@ class _UdpTrial(TypedDict):
     delay_ns: dict[str, int] | None
     clock_step_ns: int
     stopped: bool
+    accounts: list[tuple[int, list[str]]]
 
 class _UdpWay(TypedDict):
     intended: int
@@ -242,6 +255,7 @@ class _UdpWay(TypedDict):
     receiver_drops: int
     sending_ps: int
     lateness_ns: dict[str, int] | None
+    late: int
     delay_ns: dict[str, int] | None
     blocked: int
     batches: int
@@ -249,3 +263,7 @@ class _UdpWay(TypedDict):
     sender_cpu: int | None
     receiver_real_time: bool
     receiver_cpu: int | None
+    sender_on_cpu_ns: int | None
+    sender_waited_ns: int | None
+    receiver_on_cpu_ns: int | None
+    receiver_waited_ns: int | None

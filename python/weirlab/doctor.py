@@ -171,6 +171,7 @@ def _privileges() -> Iterator[Check]:
     if not _on_linux():
         return
     held = _capabilities()
+    refused = _user_namespace_refused()
     building = [name for name in ("CAP_SYS_ADMIN", "CAP_NET_ADMIN") if name not in held]
     user = "root" if os.geteuid() == 0 else f"user {os.geteuid()}"
     yield _check(
@@ -178,8 +179,18 @@ def _privileges() -> Iterator[Check]:
         "network administration",
         f"{user}, " + ("without " + ", ".join(building) if building else "with all that is needed"),
         lacks=bool(building),
-        means=LIVE_ONLY,
+        means=LIVE_ONLY
+        if refused
+        else "no router testbed; emulated paths have a user namespace of their own",
         remedy="run the command with sudo; in a container, grant CAP_SYS_ADMIN and CAP_NET_ADMIN",
+    )
+    yield _check(
+        "privileges",
+        "user namespaces",
+        refused or "made and left one",
+        lacks=bool(refused),
+        means="'weir emulate' and 'weir bulk' over emulated paths need root",
+        remedy="see what refuses them, or run the command with sudo",
     )
     limit = _real_time_limit()
     yield _check(
@@ -199,6 +210,18 @@ def _privileges() -> Iterator[Check]:
         means="real-time threads do not run at all",
         remedy="sysctl kernel.sched_rt_runtime_us=950000",
     )
+
+
+def _user_namespace_refused() -> str:
+    """Why an ordinary user has no user namespace to make network namespaces in; nothing when that works.
+    Tried in another process, which ends in it."""
+    program = "from weirlab import privileges; privileges.enter()"
+    command = [sys.executable, "-c", program]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
+    except subprocess.TimeoutExpired:
+        return "the attempt did not end within 20 s"
+    return done.stderr.strip().rpartition("MissingCapability: ")[2] if done.returncode else ""
 
 
 def _capabilities() -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,7 +15,39 @@ try:
 except ImportError:  # Windows: two processes in one result are then not kept apart
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["locked", "locked_directory", "whole", "writing"]
+__all__ = [
+    "held_locks",
+    "hold",
+    "let_go",
+    "locked",
+    "locked_directory",
+    "named_text",
+    "whole",
+    "writing",
+]
+
+LOCK_PATIENCE_S = 1.0
+"""How long a lock is waited for: processes that are being ended let go of theirs a little later."""
+
+
+def named_text(path: Path, most_bytes: int) -> str:
+    """The ASCII text of a file that a scenario names; other characters become `?` signs of their own.
+
+    Raises InputError when it cannot be read, holds more than `most_bytes`, or is a device, a pipe or a
+    directory, which might never end.
+    """
+    try:
+        if not path.is_file():
+            raise InputError(
+                f"{path}: {'not an ordinary file' if path.exists() else 'there is no such file'}"
+            )
+        with path.open("rb") as file:
+            content = file.read(most_bytes + 1)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    if len(content) > most_bytes:
+        raise InputError(f"{path}: holds more than {most_bytes} bytes")
+    return content.decode("ascii", errors="replace")
 
 
 @contextmanager
@@ -43,13 +76,61 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 def locked(file: int, message: str) -> None:
-    """Keep other processes from an open file, given by its descriptor, until it is closed. Raises InputError
-    with `message` when another one holds it."""
-    if fcntl is not None:
+    """Keep other processes from an open file, given by its descriptor, until it is closed here and in every
+    process that has inherited it. Raises InputError with `message`, and who holds it where that can be seen,
+    when another process does not let go of it within a second."""
+    if fcntl is None:
+        return
+    give_up = time.monotonic() + LOCK_PATIENCE_S
+    while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
         except OSError as error:
-            raise InputError(message) from error
+            if time.monotonic() > give_up:
+                raise InputError(message + _held_by(file)) from error
+            time.sleep(LOCK_PATIENCE_S / 20)
+
+
+_held: set[int] = set()
+
+
+def hold(file: int) -> None:
+    """Let programs that are started for the work of a locked file hold its lock as well: see `held_locks`."""
+    if fcntl is not None:
+        _held.add(file)
+
+
+def let_go(file: int) -> None:
+    """The file is about to be closed."""
+    _held.discard(file)
+
+
+def held_locks() -> tuple[int, ...]:
+    """Descriptors to hand on to a program that must not run beside a second one for the same work, also when
+    this process is gone: while it lives, nobody else gets these locks."""
+    return tuple(sorted(_held))
+
+
+def _held_by(file: int) -> str:
+    """Which other processes have the file open, and how to end them; empty where that cannot be seen."""
+    wanted = os.fstat(file)
+    found = {}
+    for process in Path("/proc").glob("[1-9]*"):
+        with suppress(OSError):
+            for link in (process / "fd").iterdir():
+                with suppress(OSError):
+                    other = link.stat()
+                    if (other.st_dev, other.st_ino) == (wanted.st_dev, wanted.st_ino):
+                        name = (process / "comm").read_text(errors="replace").strip()
+                        found[int(process.name)] = "".join(c if c.isprintable() else "?" for c in name)
+    found.pop(os.getpid(), None)
+    if not found:
+        return ""
+    who = ", ".join(f"{name} (process {number})" for number, name in sorted(found.items()))
+    return (
+        f": {who}; wait until it ends, or end it:  kill {' '.join(str(number) for number in sorted(found))}"
+    )
 
 
 @contextmanager

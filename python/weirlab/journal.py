@@ -24,7 +24,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from weirlab._core import version
 from weirlab.errors import InputError, WeirlabError
-from weirlab.files import locked, writing
+from weirlab.files import hold, let_go, locked, writing
 
 __all__ = ["Journal", "JournalKind", "read_journal"]
 
@@ -90,8 +90,9 @@ class Journal(Generic[Entry]):
         With `reuse_empty` a journal of another work that has no entry yet is begun anew for this one.
 
         `about` is what must not change between two sittings, as JSON values. Raises InputError when the file
-        is not a journal of this work, is damaged before its end, or is being written by another process. It
-        is not changed then.
+        is not a journal of this work, is damaged before its end, is being written by another process, or has
+        lost its first line although a manifest beside it says that the work was started. It is not changed
+        then.
         """
         self.path = path
         self.kind = kind
@@ -105,6 +106,7 @@ class Journal(Generic[Entry]):
             raise InputError(f"{path}: the {kind.noun} cannot be opened ({error.strerror})") from error
         try:
             locked(self._file.fileno(), f"{path}: another {kind.work} is writing this log")
+            hold(self._file.fileno())
             self._file.seek(0)
             content = self._file.readall()
             header, lines, self._bytes = _lines(path, kind, content)
@@ -121,11 +123,16 @@ class Journal(Generic[Entry]):
                 self.entries = _entries(path, kind, parse, lines)
             elif not begin.startswith(content):
                 raise InputError(f"{path}: not a {kind.noun} of weirlab; it is left as it is")
+            elif (path.parent / "manifest.json").exists():  # written after the first line of the journal
+                raise InputError(
+                    f"{path}: {'cut short' if content else 'empty'}, but manifest.json says that this "
+                    f"{kind.work} was started; put the log back, or start again in another directory"
+                )
             self._file.truncate(self._bytes)
             if header is None:
                 self._write(begin)
         except BaseException:
-            self._file.close()
+            self.close()
             raise
 
     def __enter__(self) -> Journal[Entry]:
@@ -138,6 +145,8 @@ class Journal(Generic[Entry]):
 
     def close(self) -> None:
         """Let go of the file, and of its lock."""
+        if not self._file.closed:
+            let_go(self._file.fileno())
         self._file.close()
 
     def append(self, content: Mapping[str, Any]) -> None:

@@ -122,6 +122,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
         "recovery_failures",
         "spurious_recoveries",
         "ecn_reductions",
+        "marked_bytes",
         "duplicate_acks",
         "rtt_samples",
         "paws_rejects",
@@ -144,6 +145,8 @@ TABLES: Mapping[str, tuple[str, ...]] = {
         "acked_bytes",
         "retransmits",
         "repairs",
+        "marked_bytes",
+        "alpha",
     ),
     "captures": ("replicate", "name", "frames", "left_out_frames"),
     "probe_streams": (

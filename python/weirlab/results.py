@@ -15,6 +15,7 @@ whole or not at all. So a crash leaves a directory that does not pass for a fini
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import re
@@ -41,6 +42,7 @@ __all__ = [
     "Provenance",
     "Status",
     "claimed_directory",
+    "finite",
     "new_directory",
     "read_json",
     "usable_cpus",
@@ -261,8 +263,17 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write `content` as JSON, for people to read too. Raises ValueError for NaN and infinities."""
-    write_text(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    """Write `content` as JSON, for people to read too. Numbers that are not finite become null."""
+    write_text(path, json.dumps(finite(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def finite(value: Any) -> Any:
+    """A document whose numbers that are not finite are null: JSON has no others, and they are unknown."""
+    if isinstance(value, Mapping):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -45,9 +45,14 @@ def whole(tmp_path_factory):
     root = tmp_path_factory.mktemp("whole")
     weirlab.run(loads(RUN), replicates=2).save(root / "run")
     run_study(loads(STUDY), directory=root / "study")
-    for name, text in (("search", SEARCH), ("search-study", SEARCHES)):
+    for name, text in (("commanded-run", RUN), ("search", SEARCH), ("search-study", SEARCHES)):
         (root / f"{name}.yaml").write_text(text)
-        words = ["search", str(root / f"{name}.yaml"), "--out", str(root / name)]
+        words = [
+            "run" if name == "commanded-run" else "search",
+            str(root / f"{name}.yaml"),
+            "--out",
+            str(root / name),
+        ]
         assert execute(words) == 0
     return root
 
@@ -63,7 +68,7 @@ def damaged(whole, tmp_path):
     return copied
 
 
-KINDS = ("run", "study", "search", "search-study")
+KINDS = ("run", "commanded-run", "study", "search", "search-study")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -127,6 +132,16 @@ def with_fewer_replicates(directory: Path) -> None:
         ),
         ("run", rewrite("manifest.json", '"seed": ', '"seed": 1'), r"runs\.parquet: .* but manifest\.json"),
         ("run", rewrite("manifest.json", '"started": "2', '"started": "x2'), r"manifest\.json: .*started"),
+        (
+            "commanded-run",
+            lambda place: (place / "result.json").write_text('{"kind": "ru'),
+            "result.json: not JSON",
+        ),
+        (
+            "commanded-run",
+            rewrite("result.json", '"kind": "run"', '"kind": "study"'),
+            "of a study, but manifest",
+        ),
         ("study", rewrite("manifest.json", '"kind": "study"', '"kind": "run"'), "no tables|is missing|lacks"),
         ("study", rewrite("manifest.json", '"replicates": 2', '"replicates": 0'), "replicates: at least 1"),
         ("search", remove("trials.jsonl"), r"trials\.jsonl: missing, but manifest\.json says"),
@@ -136,7 +151,11 @@ def with_fewer_replicates(directory: Path) -> None:
             rewrite("result.json", '"finished"', '"won"'),
             r"result\.json: not the result of a search",
         ),
-        ("search", rewrite("manifest.json", '"kind": "search"', '"kind": "run"'), "no tables here"),
+        (
+            "search",
+            rewrite("manifest.json", '"kind": "search"', '"kind": "run"'),
+            "of a search, but manifest",
+        ),
         ("search-study", remove("point-01/manifest.json"), "holds 1 of 2 searches, but manifest"),
     ],
 )
@@ -149,9 +168,9 @@ def test_what_is_damaged_is_said_and_the_command_ends_with_code_2(damaged, capsy
     assert "bug" not in capsys.readouterr().err
 
 
-def test_a_search_with_fewer_trials_than_its_result_tells_of_is_refused(damaged):
+def test_a_search_with_fewer_trials_than_its_result_reports_is_refused(damaged):
     directory = damaged("search")
     rewrite("manifest.json", '"complete"', '"interrupted"')(directory)
     without_last_lines("trials.jsonl")(directory)
-    with pytest.raises(InputError, match=r"trials\.jsonl: \d+ trials, but result\.json tells of"):
+    with pytest.raises(InputError, match=r"trials\.jsonl: \d+ trials, but result\.json reports"):
         write_report(directory, pictures=False)

@@ -329,11 +329,11 @@ def test_the_conditional_throughput_stands_beside_the_lower_bound():
     table = goal_table(result, scenario)
     names = [column.name for column in table.columns]
     at = names.index("conditional\nthroughput")
-    assert names[at - 1] == "rate"
+    assert names[at - 2 : at] == ["rate\n(offered)", "intended\nload"]
     for row, goal in zip(table.rows, result.goals, strict=True):
         assert row[at] == number(goal.conditional_throughput_fps / 1e6, 5)
     _, pdr = table.rows
-    assert pdr[at] == "1.0000" < pdr[at - 1], "the knee forwards 1 Mframe/s of more"
+    assert pdr[at] == "1.0000" < pdr[at - 2], "the knee forwards 1 Mframe/s of more"
     binary = loads(SEARCH.replace("kind: mdr", "kind: binary"))
     result = run_search(build(binary), open_testbed(binary))
     assert "conditional\nthroughput" not in [column.name for column in goal_table(result, binary).columns]
@@ -427,7 +427,7 @@ def test_the_page_of_a_reproduction_shows_verdicts_and_reasons(tmp_path):
     _, parsed = read(write_report(tmp_path).page)
     text = said(parsed)
     for words in (
-        "Not reproduced",
+        "Not as it was known",
         "known misfit",
         "a coarse timer",
         "missing",

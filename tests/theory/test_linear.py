@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from weirlab.theory.bcn import BcnPoint
-from weirlab.theory.linear import DoubleIntegratorLoop, rightmost_root
+from weirlab.theory.linear import DoubleIntegratorLoop, linear_delay_margin, rightmost_root
 
 FRAME_BITS = 12_000
 # Four flows into one 10 Gb/s link, BCN with the gains of the calibration deck, loop delay 10 us.
@@ -140,14 +141,66 @@ def test_weak_feedback_bears_as_much_delay_when_it_acts_at_samples_only(strength
     assert loop.sampled_delay_margin_s == pytest.approx(loop.delay_margin_s, rel=0.01)
 
 
+def radius(loop: DoubleIntegratorLoop, delay_s: float) -> float:
+    """Largest absolute eigenvalue of what one interval does to (q now, q at the last sample, excess rate x h,
+    jumps on their way): with tau = (d + r) h and u the jump (times h) that the sample of now causes,
+    q+ = q + x + (1 - r) u[d ago], x+ = x + u[d ago]. Time is counted in intervals."""
+    whole, rest = divmod(delay_s / loop.interval_s, 1.0)
+    under_way = int(whole)
+    size = 3 + under_way
+    jump = np.zeros(size)
+    strength, weight = loop.gain * loop.interval_s**2, loop.lead_s / loop.interval_s
+    jump[0], jump[1] = -strength * (1 + weight), strength * weight
+    arriving = np.zeros(size)
+    if under_way:
+        arriving[-1] = 1.0
+    else:
+        arriving = jump
+    matrix = np.zeros((size, size))
+    matrix[0] = (1 - rest) * arriving
+    matrix[0, 0] += 1
+    matrix[0, 2] += 1
+    matrix[1, 0] = 1
+    matrix[2] = arriving
+    matrix[2, 2] += 1
+    if under_way:
+        matrix[3] = jump
+        matrix[4:, 3:-1] = np.eye(under_way - 1)
+    return float(np.abs(np.linalg.eigvals(matrix)).max())
+
+
+@given(st.floats(1e-3, 8.0), st.floats(0.05, 20.0))
+def test_the_sampled_margin_is_where_an_interval_begins_to_enlarge_what_is_there(strength, weight):
+    loop = DoubleIntegratorLoop(strength / (1 + 2 * weight), weight, 0.0, 1.0)
+    margin = loop.sampled_delay_margin_s
+    if margin == 0:
+        assert radius(loop, 0.0) > 1 - 1e-9
+        return
+    assert all(radius(loop, part * margin) < 1 for part in np.linspace(0, 0.999, 12))
+    assert radius(loop, 1.001 * margin) > 1
+
+
 @pytest.mark.parametrize("weight", [0.25, 1.0, 2.0, 4.0])
 def test_without_delay_the_sampled_loop_is_stable_up_to_four(weight):
     """At z = -1: K h^2 (1 + 2 w) = 4."""
     limit = 4 / (1 + 2 * weight)
-    assert DoubleIntegratorLoop(0.999 * limit, weight, 0.0, 1.0).sampled_radius(0.0) < 1
-    beyond = DoubleIntegratorLoop(1.001 * limit, weight, 0.0, 1.0)
-    assert beyond.sampled_radius(0.0) > 1
-    assert beyond.sampled_delay_margin_s == 0
+    assert DoubleIntegratorLoop(0.999 * limit, weight, 0.0, 1.0).sampled_delay_margin_s > 0
+    assert DoubleIntegratorLoop(1.001 * limit, weight, 0.0, 1.0).sampled_delay_margin_s == 0
+
+
+@settings(max_examples=30)
+@given(*2 * [arrays(float, (3, 3), elements=st.floats(-2.0, 2.0))])
+def test_a_root_reaches_the_axis_at_the_linear_delay_margin(now, delayed):
+    """Against collocation of the delayed system, which knows nothing of frequencies."""
+    now = now - 3 * np.eye(3)
+    assume(rightmost_root(now, delayed, 0.0).real < -1e-3)
+    margin = linear_delay_margin(now, delayed)
+    below = (0.05, 0.5, 3.0) if math.isinf(margin) else (0.2 * margin, 0.99 * margin)
+    assume(math.isinf(margin) or margin < 10)  # beyond, the points are too few to see the root
+    for delay in below:
+        assert rightmost_root(now, delayed, delay, nodes=24).real < 1e-6
+    if not math.isinf(margin):
+        assert rightmost_root(now, delayed, margin, nodes=24).real == pytest.approx(0, abs=1e-5)
 
 
 def test_a_gain_of_0_closes_no_loop_and_leaves_the_margins_to_the_other():

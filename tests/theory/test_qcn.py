@@ -13,7 +13,7 @@ STANDARD = QcnPoint(
     service_fps=10e9 / FRAME_BITS,
     flows=10,
     sampling=0.01,
-    sampling_max=150 / 18.5 * 0.01,
+    most_sampling=150 / 18.5,
     w=2.0,
     gd=0.5 / (5 * 22),
     q_eq_frames=22,
@@ -50,7 +50,7 @@ def test_rates_rest_in_equilibrium():
 
 
 def test_recovery_that_no_feedback_can_hold_has_no_equilibrium():
-    wild = replace(STANDARD, increase_fps=1e9, sampling_max=STANDARD.sampling)
+    wild = replace(STANDARD, increase_fps=1e9, most_sampling=1.0)
     with pytest.raises(ValueError, match="recover faster"):
         _ = wild.equilibrium
 

@@ -7,16 +7,17 @@ from collections.abc import Iterator
 
 from weirlab.analysis.headroom import longest_frame
 from weirlab.scenario import Scenario
-from weirlab.scenario.aqm import Managed
+from weirlab.scenario.aqm import DualPi2, Managed, Threshold
 from weirlab.scenario.bcn import Bcn
 from weirlab.scenario.control import Control
 from weirlab.scenario.network import DropTail, marking_of
 from weirlab.scenario.qcn import Qcn
 from weirlab.scenario.resolve_control import in_bytes, unit_of
+from weirlab.scenario.resolve_transport import ecn_of
 from weirlab.scenario.traffic import Tcp
 from weirlab.units import Size
 
-__all__ = ["cut_off_gains", "odd_parameters", "unheard_marks"]
+__all__ = ["cut_off_gains", "missing_marks", "odd_parameters", "unheard_marks"]
 
 _QCN_LEVELS = 63
 """Largest feedback of QCN, which has 6 bits."""
@@ -75,10 +76,13 @@ def unheard_marks(scenario: Scenario) -> list[str]:
     dcqcn = None if control is None else control.dcqcn
     streams = [entry for entry in scenario.traffic.values() if isinstance(entry.transport, Tcp)]
     others = len(scenario.traffic) > len(streams) or bool(scenario.hotspots)
-    if (dcqcn is not None and others) or any(getattr(entry.transport, "ecn", False) for entry in streams):
+    if (dcqcn is not None and others) or any(
+        ecn_of(entry.transport) != "none" for entry in streams if isinstance(entry.transport, Tcp)
+    ):
         return []
     queues = scenario.queues.items()
     marking = [f"queues.{name}.marking" for name, queue in queues if marking_of(queue) is not None]
+    marking += [f"queues.{name}" for name, queue in queues if isinstance(queue, Threshold)]
     marking += [f"queues.{name}.ecn" for name, queue in queues if _asks_for_marks(queue)]
     if dcqcn is not None:
         marking.append("control.dcqcn")
@@ -88,6 +92,33 @@ def unheard_marks(scenario: Scenario) -> list[str]:
         else "add 'control.dcqcn', or traffic of tcp with 'ecn: true'"
     )
     return [f"{path}: no traffic is ECN-capable, so that no frame is marked; {hint}" for path in marking]
+
+
+def missing_marks(scenario: Scenario) -> list[str]:
+    """A sentence for each entry whose congestion control lives on marks where no queue marks: it would answer
+    losses alone."""
+    control = scenario.control
+    if control is not None and control.dcqcn is not None and control.dcqcn.marking is not None:
+        return []
+    if any(_can_mark(queue) for queue in scenario.queues.values()) or getattr(scenario.testbed, "hops", None):
+        return []
+    wanted = {"dctcp": "kind: threshold", "prague": "kind: dual-pi2"}
+    found = []
+    for name, entry in scenario.traffic.items():
+        if isinstance(entry.transport, Tcp) and (kind := entry.transport.congestion_control.kind) in wanted:
+            found.append(
+                f"traffic.{name}.transport: no queue marks, so that {kind} answers losses alone; "
+                f"add to 'queues' one of '{wanted[kind]}'"
+            )
+    return found
+
+
+def _can_mark(queue: DropTail | Managed) -> bool:
+    return (
+        marking_of(queue) is not None
+        or isinstance(queue, Threshold | DualPi2)
+        or getattr(queue, "ecn", False)
+    )
 
 
 def _asks_for_marks(queue: DropTail | Managed) -> bool:

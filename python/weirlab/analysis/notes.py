@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from weirlab.analysis.bottlenecks import unknown_bottlenecks
 from weirlab.analysis.headroom import short_headrooms
 from weirlab.analysis.idle import idle_control
-from weirlab.analysis.limits import cut_off_gains, odd_parameters, unheard_marks
+from weirlab.analysis.limits import cut_off_gains, missing_marks, odd_parameters, unheard_marks
 from weirlab.analysis.memories import short_memories
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def notes_of(scenario: Scenario) -> list[str]:
         *cut_off_gains(scenario),
         *odd_parameters(scenario),
         *unheard_marks(scenario),
+        *missing_marks(scenario),
         *idle_control(scenario),
         *unknown_bottlenecks(scenario),
     ]

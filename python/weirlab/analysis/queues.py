@@ -261,7 +261,7 @@ def _qcn_point(qcn: Mapping[str, Any], size: float, common: dict[str, float]) ->
         flows=common["flows"],
         delay_s=common["delay_s"],
         sampling=min(1.0, sampling),
-        sampling_max=min(1.0, sampling * QCN_FASTEST),
+        most_sampling=QCN_FASTEST,
         w=measuring["w"],
         gd=reacting["gd"] * QCN_LEVELS / ((1 + 2 * measuring["w"]) * q_eq),
         q_eq_frames=q_eq,

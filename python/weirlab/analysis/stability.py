@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -123,8 +124,20 @@ def loops_of(point: BcnPoint | QcnPoint) -> list[Loop]:
 
 
 def spare_delay_s(point: BcnPoint | QcnPoint) -> float:
-    """Delay that the worse loop bears beyond what it has; negative where it is unstable."""
-    return min(loop.decisive_s for loop in loops_of(point)) - point.delay_s
+    """Delay that the worse loop bears beyond what it has; negative where it is unstable. Raises InputError
+    for a QCN that has no equilibrium."""
+    return _borne_s(replace(point, delay_s=0.0)) - point.delay_s
+
+
+@lru_cache(maxsize=MOST_CELLS)
+def _borne_s(point: BcnPoint | QcnPoint) -> float:
+    """Delay that the worse loop bears, all included, whatever it has."""
+    if isinstance(point, BcnPoint):
+        return min(loop.decisive_s for loop in loops_of(point))
+    try:
+        return point.delay_margin_s
+    except ValueError as error:
+        raise InputError(f"QCN has no equilibrium here: {error}") from None
 
 
 def read_axes(text: str) -> tuple[Axis, Axis]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weirlab.results import Manifest
+from weirlab.errors import InputError
+from weirlab.results import Manifest, read_json
 
 if TYPE_CHECKING:
     from weirlab.plots.style import Plot
@@ -40,14 +41,27 @@ def write_report(directory: str | Path, *, pictures: bool = True) -> Report:
     """Write `report.html` into the directory of a result, and with `pictures` each plot as PNG and SVG in
     `plots/`.
 
-    Raises InputError when the directory holds no result, and MissingCapability without `weirlab[report]`.
+    Raises InputError when the directory holds no result or a damaged one, and MissingCapability without
+    `weirlab[report]`.
     """
     directory = Path(directory)
     manifest = Manifest.read(directory)
+    _check_result(directory, manifest)
     page, plots = _page(directory, manifest)
     path = page.write(directory / "report.html")
     files = [file for plot in plots for file in plot.save(directory / "plots")] if pictures else []
     return Report(path, tuple(files))
+
+
+def _check_result(directory: Path, manifest: Manifest) -> None:
+    """Most pages are made of the tables alone, but nobody may take a damaged result for a whole one. Runs and
+    studies that Python saved have no `result.json`."""
+    path = directory / "result.json"
+    if not path.exists():
+        return
+    kind = read_json(path).get("kind", manifest.kind)
+    if kind != manifest.kind:
+        raise InputError(f"{path}: of a {kind}, but manifest.json says {manifest.kind}")
 
 
 def _page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:

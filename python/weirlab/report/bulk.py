@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from weirlab.bulk import Advice, Campaign, PointSummary, summaries
@@ -28,7 +28,7 @@ from weirlab.report.shared import footer, provenance_section, scenario_details, 
 from weirlab.results import Manifest, read_json
 from weirlab.units import Size
 
-__all__ = ["advice_text", "bulk_page", "kept_advice", "point_tables", "responsiveness_table"]
+__all__ = ["advice_text", "bulk_page", "kept_advice", "loads_table", "point_tables", "responsiveness_table"]
 
 
 def bulk_page(campaign: Campaign, manifest: Manifest, advice: str = "") -> tuple[Page, list[Plot]]:
@@ -65,6 +65,9 @@ def bulk_page(campaign: Campaign, manifest: Manifest, advice: str = "") -> tuple
         sections.append(Section("Advice", [Text(line) for line in advice.splitlines()]))
     if any(math.isfinite(point.loaded_p95_s) for point in found):
         sections.append(Section("Latency under load", [_latency_table(found)]))
+    loads = loads_table(found)
+    if loads is not None:
+        sections.append(Section("Loads", [loads]))
     requests = responsiveness_table(found)
     if requests is not None:
         sections.append(Section("Responsiveness", [requests]))
@@ -94,6 +97,18 @@ def _label(levels: Mapping[str, str]) -> str:
     )
 
 
+def _factor_columns(found: Sequence[PointSummary]) -> list[Column]:
+    """A column for each factor, called as shortly as tells them apart: the whole path would take the width of
+    a page."""
+    factors = [factor.split(".") for factor in (found[0].levels if found else [])]
+    most = max((len(parts) for parts in factors), default=1)
+    for length in range(1, most + 1):
+        names = [".".join(parts[-length:]) for parts in factors]
+        if len(set(names)) == len(names):
+            break
+    return [Column(name.replace("_", " "), numeric=False) for name in names]
+
+
 def _joined_text(transports: tuple[str, ...]) -> str:
     """How an emulated path moved packets."""
     if not transports:
@@ -115,7 +130,7 @@ def _most(found: list[PointSummary], labels: Mapping[int, str]) -> Card:
 
 def point_tables(found: list[PointSummary], name: str, cycles: int) -> tuple[Table, Table]:
     """A row for each point of a campaign: what was delivered and waited for; and how, and how well."""
-    factors = [Column(factor, numeric=False) for factor in (found[0].levels if found else [])]
+    factors = _factor_columns(found)
     columns = [
         *factors,
         Column("measured"),
@@ -175,8 +190,8 @@ def point_tables(found: list[PointSummary], name: str, cycles: int) -> tuple[Tab
 
 def _latency_table(found: list[PointSummary]) -> Table:
     """What a test of the RRUL kind tells, of each point."""
-    factors = list(found[0].levels)
-    columns = [Column(factor, numeric=False) for factor in factors] + [
+    columns = [
+        *_factor_columns(found),
         Column("goodput", "Mbit/s"),
         Column("Jain"),
         Column("induced", "ms"),
@@ -207,6 +222,45 @@ def _latency_table(found: list[PointSummary]) -> Table:
     return Table("Round-trip times under load", columns, rows, note=note)
 
 
+def loads_table(found: list[PointSummary]) -> Table | None:
+    """Each load of the points that have several at a time; None where none has."""
+    if not any(each.loads for each in found):
+        return None
+    columns = [Column(factor, numeric=False) for factor in found[0].levels] + [
+        Column("traffic", numeric=False),
+        Column("goes", numeric=False),
+        Column("streams"),
+        Column("measured"),
+        Column("goodput", "Mbit/s"),
+        Column("IQR", "Mbit/s"),
+        Column("offered", "Mbit/s"),
+        Column("lost"),
+        Column("jitter", "ms"),
+    ]
+    rows = [
+        [
+            *each.levels.values(),
+            f"{load.name} ({load.transport.upper()})",
+            "up" if load.direction == "forward" else "down",
+            str(load.streams),
+            str(load.transfers),
+            _fixed(load.goodput_bps / 1e6, 3),
+            _fixed(load.goodput_iqr_bps / 1e6, 3) or "–",
+            _fixed(load.offered_bps / 1e6, 3),
+            "" if math.isnan(load.lost) else percent(load.lost),
+            _fixed(1e3 * load.jitter_s, 3),
+        ]
+        for each in found
+        for load in each.loads
+    ]
+    note = (
+        "Medians over the cycles, each while it ran; up: from the near end. UDP: what was offered, the "
+        "share of its datagrams that did not arrive, and jitter as RFC 3550 smooths it. The other tables are "
+        "of the first transfer of TCP."
+    )
+    return Table("Loads at the same time", columns, rows, note=note)
+
+
 def responsiveness_table(found: list[PointSummary]) -> Table | None:
     """What requests met on new connections, and RPM; None where no point has any."""
     if not any(
@@ -216,7 +270,8 @@ def responsiveness_table(found: list[PointSummary]) -> Table | None:
     ):
         return None
     tls = any(math.isfinite(time) for each in found for time in (each.tls_s, each.unloaded_tls_s))
-    columns = [Column(factor, numeric=False) for factor in found[0].levels] + [
+    columns = [
+        *_factor_columns(found),
         Column("handshake", "ms"),
         *([Column("TLS", "ms")] if tls else []),
         Column("answer", "ms"),

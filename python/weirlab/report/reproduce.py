@@ -20,10 +20,11 @@ from weirlab.report.page import (
     number,
 )
 from weirlab.report.shared import footer, provenance_section, status_callouts
-from weirlab.reproduce import Findings, Row, Verdict
+from weirlab.reproduce import Findings, Row, Tally, Verdict
+from weirlab.reproduce.verdicts import About
 from weirlab.results import Manifest
 
-__all__ = ["claim_table", "reproduce_page", "row_table"]
+__all__ = ["claim_table", "constant_table", "reproduce_page", "row_table"]
 
 _TONES: dict[Verdict, Tone] = {
     Verdict.HOLDS: "good",
@@ -43,13 +44,13 @@ def reproduce_page(findings: Findings, manifest: Manifest) -> tuple[Page, list[P
     lead: list[Block] = [
         *status_callouts(manifest),
         Callout(
-            "Reproduced" if findings.holds else "Not reproduced",
+            "Nothing unexpected" if findings.holds else "Not as it was known",
             findings.summary,
             "good" if findings.holds else "bad",
         ),
         Numbers(
             [
-                Card("Hold", str(count[Verdict.HOLDS]), f"of {len(verdicts)}", tone="good"),
+                *(_card(tally) for tally in findings.tallies),
                 Card(
                     "Known misfits", str(count[Verdict.KNOWN]), "what is known of them below", tone="middling"
                 ),
@@ -66,6 +67,8 @@ def reproduce_page(findings: Findings, manifest: Manifest) -> tuple[Page, list[P
     if findings.claims:
         sections.append(Section("Claims", [claim_table(findings)]))
     sections += [*after, Section("Numbers", [row_table(findings)])]
+    if findings.constants:
+        sections.append(Section("What a constant would score", [_CONSTANTS, constant_table(findings)]))
     if known:
         columns = [
             Column("row", numeric=False),
@@ -86,6 +89,18 @@ def reproduce_page(findings: Findings, manifest: Manifest) -> tuple[Page, list[P
         footer=footer(manifest.provenance),
     )
     return page, plots
+
+
+_CONSTANTS = Text(
+    "A row says something when not everything would pass it. For each group of rows: the one number that "
+    "counts as equal in most of them, with the same tolerances, and how many those are. A row that it passes "
+    "does not discriminate, as one does not that another straw man passes."
+)
+
+
+def _card(tally: Tally) -> Card:
+    detail = ", ".join(filter(None, [f"of {tally.all} hold", tally.detail]))
+    return Card(tally.kind.capitalize(), str(tally.hold), detail, tone="good")
 
 
 def _nothing(findings: Findings) -> tuple[list[Section], list[Section], list[Plot]]:  # noqa: ARG001 (of `_MORE`)
@@ -113,6 +128,7 @@ def row_table(findings: Findings) -> Table:
             Column("ours"),
             Column("difference"),
             Column("tolerance"),
+            Column("what passes, too", numeric=False),
             Column("verdict", numeric=False),
         ],
         [
@@ -120,18 +136,44 @@ def row_table(findings: Findings) -> Table:
                 row.name,
                 row.unit,
                 number(row.published),
-                number(row.ours),
+                _ours(row),
                 _difference(row),
                 _tolerance(row),
-                row.verdict,
+                findings.straw(row) or "–",
+                row.verdict + _ABOUT[row.about] + (" (fitted)" if row.fitted else ""),
             ]
             for row in findings.rows
         ],
         tones=[_TONES[row.verdict] for row in findings.rows],
         most=500,
-        note="wide: the tolerance is larger than the published number, so that 0 would hold, too."
-        if any(row.wide for row in findings.rows)
-        else "",
+        note="± behind our number: its standard error. Tolerance: 99 % of the difference of two such "
+        "numbers, by the errors of both, and half a unit of the last printed digit. What passes, too: a "
+        "straw man whose number lies within the tolerance. Fitted: something of ours was chosen so that this "
+        "number comes out, and the row is no validation of it.",
+    )
+
+
+def constant_table(findings: Findings) -> Table:
+    """What the best constant scores in each group of rows."""
+    return Table(
+        "The best constant of each group",
+        [
+            Column("group", numeric=False),
+            Column("constant"),
+            Column("rows"),
+            Column("pass with it"),
+            Column("pass with ours"),
+        ],
+        [
+            [
+                one.group,
+                " ".join([number(one.value, 3), *filter(None, [one.unit])]),
+                str(one.rows),
+                str(max(1, len(one.passed))),
+                str(one.ours),
+            ]
+            for one in findings.constants
+        ],
     )
 
 
@@ -143,25 +185,41 @@ def claim_table(findings: Findings) -> Table:
             Column("statement", numeric=False),
             Column("published numbers", numeric=False),
             Column("ours", numeric=False),
+            Column("true of, too", numeric=False),
             Column("verdict", numeric=False),
         ],
         [
-            [claim.statement, claim.published or "–", claim.evidence, claim.verdict + _ABOUT[claim.about]]
+            [
+                claim.statement,
+                claim.published or "–",
+                claim.evidence,
+                claim.straw or "–",
+                claim.verdict + _ABOUT[claim.about],
+            ]
             for claim in findings.claims
         ],
         tones=[_TONES[claim.verdict] for claim in findings.claims],
     )
 
 
-_ABOUT = {"published": "", "identity": " (of ours)", "own": " (ours alone)"}
-"""What stands behind the verdict of a claim, by what it is about."""
+_ABOUT: Mapping[About, str] = {
+    "published": "",
+    "again": " (judged again)",
+    "identity": " (of ours)",
+    "own": " (ours alone)",
+}
+"""What stands behind a verdict, by what it is about."""
+
+
+def _ours(row: Row) -> str:
+    text = number(row.ours)
+    return f"{text} ± {number(row.error, 2)}" if row.error else text
 
 
 def _tolerance(row: Row) -> str:
-    wide = "wide: " if row.wide else ""
-    if row.tolerance_below is None:
-        return f"{wide}± {number(row.allowed, 3)}"
-    return f"{wide}+{number(row.allowed, 3)} −{number(row.allowed_below, 3)}"
+    if row.tolerance_below is None or number(row.tolerance, 3) == number(row.tolerance_below, 3):
+        return f"± {number(row.tolerance, 3)}"
+    return f"+{number(row.tolerance, 3)} −{number(row.tolerance_below, 3)}"
 
 
 def _difference(row: Row) -> str:

@@ -12,6 +12,7 @@ from weirlab.reproduce import Findings
 from weirlab.reproduce.bcn.cases import CASES, LITERAL_CASES, TABLES, Case
 from weirlab.reproduce.bcn.tables import (
     PUBLISHED_RUNS,
+    STATISTICS,
     Key,
     Spread,
     our_spreads,
@@ -82,10 +83,7 @@ def _beside(
 _COLUMNS = [
     Column("configuration", numeric=False),
     *(Column(f"{whose}: min mean max std") for whose in ("published", "ours")),
-    Column("mean differs"),
-    Column("std differs"),
-    Column("verdict: mean", numeric=False),
-    Column("verdict: std", numeric=False),
+    *(Column(f"verdict: {statistic}", numeric=False) for statistic in STATISTICS),
 ]
 
 
@@ -106,10 +104,7 @@ def _rows(
                 label,
                 _numbers(published, 2),
                 _numbers(here, 3),
-                f"{here.mean - published.mean:+.3f}",
-                f"{here.sd - published.sd:+.3f}",
-                verdict_of(findings.rows, table, case) or "–",
-                verdict_of(findings.rows, table, case, "standard deviation") or "not judged",
+                *(verdict_of(findings.rows, table, case, statistic) for statistic in STATISTICS),
             ]
         )
     return rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from weirlab.report.search_tables import (
     direction_table,
     evidence_table,
     goal_table,
+    half_texts,
     shape,
     sweep_text,
 )
@@ -72,7 +73,7 @@ class SearchRecord:
 
 def replay(directory: Path) -> SearchRecord:
     """Tell a fresh search the trials of the log, and watch it. Raises InputError when they do not fit, or
-    when there are fewer than the manifest or `result.json` tell of."""
+    when there are fewer than the manifest or `result.json` report."""
     manifest = Manifest.read(directory)
     if manifest.kind != "search":
         raise InputError(f"{directory}: holds a {manifest.kind}, not a search")
@@ -81,7 +82,7 @@ def replay(directory: Path) -> SearchRecord:
     if manifest.status == "complete" and not log.exists():
         raise InputError(f"{log}: missing, but manifest.json says that this search came to its end")
     trials = read_trials(log) if log.exists() else []
-    search = build(scenario)
+    search = build(scenario, limited=False)
     states = []
     for place, trial in enumerate(trials, start=1):
         if search.ask() != trial.spec:
@@ -98,17 +99,27 @@ def replay(directory: Path) -> SearchRecord:
             f"{log}: ends after {len(trials)} trials, but manifest.json says that this search came to its end"
         )
     result = search.result()
-    if (directory / "result.json").exists():
-        ending, message, told = _told(directory / "result.json")
-        if len(trials) < told:
-            raise InputError(f"{log}: {len(trials)} trials, but result.json tells of {told}")
+    kept = kept_ending(directory, len(trials))
+    if kept is not None:
+        ending, message, told = kept
         if ending not in (Ending.FINISHED, Ending.UNFINISHED) and len(trials) == told:
             result = result.ended(ending, message)
     return SearchRecord(scenario, [*states, search.state()], result)
 
 
-def _told(path: Path) -> tuple[Ending, str, int]:
-    """Ending, message and number of trials that `result.json` tells of."""
+def kept_ending(directory: Path, trials: int) -> tuple[Ending, str, int] | None:
+    """Ending, message and number of trials that `result.json` reports; None without that file. Raises
+    InputError when it reports more trials than the log holds."""
+    path = directory / "result.json"
+    if not path.exists():
+        return None
+    ending, message, reported = _ending_in(path)
+    if trials < reported:
+        raise InputError(f"{directory / 'trials.jsonl'}: {trials} trials, but result.json reports {reported}")
+    return ending, message, reported
+
+
+def _ending_in(path: Path) -> tuple[Ending, str, int]:
     content = read_json(path)
     try:
         ending, message, trials = Ending(content["ending"]), content["message"], content["trials"]
@@ -129,7 +140,12 @@ def search_page(record: SearchRecord, manifest: Manifest) -> tuple[Page, list[Pl
     sections = [
         Section(
             "Rates",
-            [goal_table(result, scenario), Text(meaning(result, scenario)), terms_table(result, scenario)],
+            [
+                goal_table(result, scenario),
+                *(Text(text) for text in half_texts(result)),
+                Text(meaning(result, scenario)),
+                terms_table(result, scenario),
+            ],
         ),
         Section("How the search went", [figure(plot) for plot in plots] or [Text("No trial was made.")]),
         Section("Evidence", _evidence(result)),
@@ -156,8 +172,9 @@ def result_json(result: SearchResult, scenario: Scenario) -> dict[str, Any]:
         if found is None:
             return None
         return {
-            "load_fps": found.load_fps,
-            "load_per_direction_fps": found.load_fps / directions,
+            "load_fps": found.offered_fps,
+            "load_per_direction_fps": found.offered_fps / directions,
+            "intended_load_fps": found.load_fps,
             "loss_ratio": found.trial.loss_ratio,
             "trial": found.trial.spec.index,
         }
@@ -174,6 +191,7 @@ def result_json(result: SearchResult, scenario: Scenario) -> dict[str, Any]:
         "directions": directions,
         "trials": len(result.trials),
         "time_s": result.time_s,
+        "disturbance": None if result.disturbance is None else asdict(result.disturbance),
         "sweep": None if (found := swept(result)) is None else found._asdict(),
         "goals": [
             {
@@ -192,6 +210,7 @@ def result_json(result: SearchResult, scenario: Scenario) -> dict[str, Any]:
                 "width": goal.width,
                 "conditional_throughput_fps": goal.conditional_throughput_fps,
                 "evidence": _evidence_json(goal),
+                "half": _half_json(goal),
             }
             for goal in result.goals
         ],
@@ -208,6 +227,12 @@ def _directions_json(bound: Bound | None) -> list[dict[str, Any]]:
         }
         for each in (() if bound is None else bound.trial.per_direction)
     ]
+
+
+def _half_json(goal: GoalResult) -> dict[str, Any] | None:
+    if (found := goal.half) is None:
+        return None
+    return {**asdict(found), "relative_error": found.relative_error, "is_doubtful": found.is_doubtful}
 
 
 def _evidence_json(goal: GoalResult) -> dict[str, Any] | None:
@@ -239,11 +264,13 @@ def _lead(result: SearchResult, scenario: Scenario, manifest: Manifest) -> Seque
         if goal.lower is None:
             cards.append(Card(name, "none found", goal.remark, tone, badge))
             continue
-        load = goal.lower.load_fps
+        load, intended = goal.lower.offered_fps, goal.lower.load_fps
         factor, unit = scaled(load, "frame_rate")
         each = f"{number(load / directions * factor, 4)} {unit} in each of {directions} directions"
         bits = bit_rates(load, frame_size)[1]
         detail = f"{each if directions > 1 else 'one direction'}, {bits} Gbit/s on the wire"
+        if number(intended * factor, 4) != number(load * factor, 4):
+            detail += f"; intended {number(intended * factor, 4)} {unit}"
         if (conditional := goal.conditional_throughput_fps) is not None:
             detail += f"; conditional throughput {number(conditional * factor, 4)} {unit}"
         if lacking:

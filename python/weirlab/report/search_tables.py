@@ -10,11 +10,21 @@ from weirlab.report.page import Column, Table, Tone, number, percent
 from weirlab.report.search_terms import MARK, deviations, marked_name
 from weirlab.report.shared import seconds_text
 from weirlab.scenario import Scenario
-from weirlab.search import SearchResult
+from weirlab.search import GoalResult, SearchResult
 from weirlab.search.points import OVERHEAD_BYTES
 from weirlab.search.sweep import swept
 
-__all__ = ["bit_rates", "direction_table", "evidence_table", "goal_table", "shape", "stacked", "sweep_text"]
+__all__ = [
+    "bit_rates",
+    "direction_table",
+    "evidence_table",
+    "goal_table",
+    "half_text",
+    "half_texts",
+    "shape",
+    "stacked",
+    "sweep_text",
+]
 
 
 _CONDITIONAL = (
@@ -35,13 +45,15 @@ def goal_table(result: SearchResult, scenario: Scenario) -> Table:
     tones: list[Tone] = []
     for goal in result.goals:
         conditional = goal.conditional_throughput_fps
-        lower = None if goal.lower is None else goal.lower.load_fps
-        upper = None if goal.upper is None else goal.upper.load_fps
+        lower = None if goal.lower is None else goal.lower.offered_fps
+        intended = None if goal.lower is None else goal.lower.load_fps
+        upper = None if goal.upper is None else goal.upper.offered_fps
         rows.append(
             [
                 marked_name(goal.goal, result, scenario),
                 percent(goal.goal.loss_ratio),
                 number(None if lower is None else lower * factor, 5),
+                number(None if intended is None else intended * factor, 5),
                 *([number(None if conditional is None else conditional * factor, 5)] if classified else []),
                 number(None if upper is None else upper * factor, 5),
                 percent(goal.width),
@@ -56,7 +68,8 @@ def goal_table(result: SearchResult, scenario: Scenario) -> Table:
         [
             Column("goal", numeric=False),
             Column("loss ≤"),
-            Column("rate", unit),
+            Column("rate\n(offered)", unit),
+            Column("intended\nload", unit),
             *([Column("conditional\nthroughput", unit)] if classified else []),
             Column("upper bound", unit),
             Column("width"),
@@ -67,7 +80,8 @@ def goal_table(result: SearchResult, scenario: Scenario) -> Table:
         ],
         rows,
         tones=tones,
-        note=f"Directions: {directions}; frames of {frame_size} B (L2 with FCS)."
+        note="A rate is what the device was really offered, the intended load what the tester was asked for. "
+        f"Directions: {directions}; frames of {frame_size} B (L2 with FCS)."
         + (f" {_CONDITIONAL}" if classified else "")
         + (f" {MARK}: the search deviates from RFC 9971, see Goals." if marked else ""),
     )
@@ -162,6 +176,47 @@ def sweep_text(result: SearchResult) -> str:
         f"{high} {unit} at most {apart} apart. A band of losses narrower than {apart} may lie between two of "
         "them and is then not seen; more loads ('sweep') are closer."
     )
+
+
+def half_text(goal: GoalResult) -> str:
+    """The load that half of the trials pass, in short, such as ``about 330 kframe/s ± 3 %``; empty where it
+    is not known."""
+    if (found := goal.half) is None:
+        return ""
+    factor, unit = scaled(found.load_fps, "frame_rate")
+    about = f"about {number(found.load_fps * factor, 3)} {unit}"
+    if (error := found.relative_error) is not None:
+        return f"{about} ± {100 * error:.2g} %"
+    if found.low_fps is not None:
+        return f"{about}, at least {number(found.low_fps * factor, 3)}"
+    if found.high_fps is not None:
+        return f"{about}, at most {number(found.high_fps * factor, 3)}"
+    return f"{about}, uncertain"
+
+
+def half_texts(result: SearchResult) -> list[str]:
+    """A sentence for each goal with the load that half of the trials pass, and one about what the rest of
+    the machine cost."""
+    texts = []
+    for goal in result.goals:
+        if (found := goal.half) is None:
+            continue
+        left_out = f", {found.left_out} disturbed ones left out" if found.left_out else ""
+        doubt = ""
+        if found.is_doubtful:
+            factor, unit = scaled(found.isotonic_fps, "frame_rate")
+            doubt = f"; a fit without a curve says {number(found.isotonic_fps * factor, 3)} {unit}"
+        texts.append(
+            f"{goal.goal.name}, best estimate: half of the trials pass at {half_text(goal)} (95 % interval, "
+            f"{found.trials} trials{left_out}{doubt})."
+        )
+    if (cost := result.disturbance) is not None:
+        counted = f", {cost.counted_trials} counted as they were" if cost.counted_trials else ""
+        texts.append(
+            f"The rest of the machine disturbed trials: {cost.repeated_trials} were made again "
+            f"({seconds_text(cost.repeated_s)}){counted}. In the last of them {cost.last}."
+        )
+    return texts
 
 
 def bit_rates(load_fps: float | None, frame_size: int) -> list[str]:

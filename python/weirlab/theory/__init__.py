@@ -18,7 +18,7 @@ takes slots for seconds, as nothing but ratios counts.
 from weirlab.theory.bcn import BcnPoint
 from weirlab.theory.dcqcn import DcqcnPoint
 from weirlab.theory.hotspot import Hotspot
-from weirlab.theory.linear import DoubleIntegratorLoop, rightmost_root
+from weirlab.theory.linear import DoubleIntegratorLoop, linear_delay_margin, rightmost_root
 from weirlab.theory.plane import Plane, margin_plane
 from weirlab.theory.qcn import QcnPoint
 
@@ -29,6 +29,7 @@ __all__ = [
     "Hotspot",
     "Plane",
     "QcnPoint",
+    "linear_delay_margin",
     "margin_plane",
     "rightmost_root",
 ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DoubleIntegratorLoop", "rightmost_root"]
+__all__ = ["DoubleIntegratorLoop", "linear_delay_margin", "rightmost_root"]
 
 
 @dataclass(frozen=True)
@@ -59,56 +59,78 @@ class DoubleIntegratorLoop:
 
         At each sample the feedback is q + (T/h) (change of q since the last sample), and tau later the rate
         of arrivals jumps by K h times it. A jump acts at once and holds nothing back; what costs phase is
-        that the change is a difference over the past interval. 0 where even no delay is stable, which is so
-        from K h (h + 2 T) = 4 on. NaN for a loop in continuous time.
+        that the change is a difference over the past interval. With S = K h^2, w = T/h and tau = (d + r) h,
+        0 <= r < 1, the loop opened at the feedback is
+
+            L(z) = S z^-d (1 + w - w/z) ((1 - r) z + r) / (z - 1)^2.
+
+        |L| = 1 is a quadratic equation for 1 - cos(angle of z), and the loop is stable while d is less than
+        `_whole_intervals(r)`, where the phase there reaches 180 degrees. 0 where even no delay is stable,
+        which is so from K h (h + 2 T) = 4 on. NaN for a loop in continuous time.
         """
         if not self.interval_s > 0:
             return math.nan
-        if self.sampled_radius(0.0) >= 1:
+        steps = np.linspace(0.0, 1.0, 65)
+        bears = [self._whole_intervals(part) for part in steps]
+        if bears[0] <= 0:
             return 0.0
-        step = self.interval_s / 16
-        low = 0.0
-        while self.sampled_radius(low + step) < 1:
-            low += step
-        high = low + step
-        for _ in range(50):
+        whole = max(0, math.ceil(min(bears)))
+        first = next(place for place, most in enumerate(bears) if most <= whole)
+        low, high = float(steps[max(0, first - 1)]), float(steps[first])
+        for _ in range(50 if first else 0):
             middle = (low + high) / 2
-            low, high = (middle, high) if self.sampled_radius(middle) < 1 else (low, middle)
-        return (low + high) / 2
+            low, high = (middle, high) if self._whole_intervals(middle) > whole else (low, middle)
+        return (whole + high) * self.interval_s
 
-    def sampled_radius(self, delay_s: float) -> float:
-        """Largest absolute eigenvalue of one interval between samples, with this delay: below 1, the loop
-        is stable."""
-        return float(np.abs(np.linalg.eigvals(self.sampled_matrix(delay_s))).max())
-
-    def sampled_matrix(self, delay_s: float) -> NDArray[np.float64]:
-        """What one interval does to (q now, q at the last sample, excess rate x h, jumps on their way).
-
-        With tau = (d + r) h, 0 <= r < 1, and u the jump (times h) that the sample of now causes:
-        q+ = q + x + (1 - r) u[d ago], x+ = x + u[d ago]. Time is counted in intervals.
-        """
-        whole, rest = divmod(delay_s / self.interval_s, 1.0)
-        under_way = int(whole)
-        size = 3 + under_way
-        jump = np.zeros(size)  # u of now: -(K h^2) (q + w (q - q before))
+    def _whole_intervals(self, part: float) -> float:
+        """The whole intervals of delay, beside this part of one, at which the sampled loop begins to
+        oscillate, as a real number; 0 or less where the loop bears not even that part."""
         strength, weight = self.gain * self.interval_s**2, self.lead_s / self.interval_s
-        jump[0], jump[1] = -strength * (1 + weight), strength * weight
-        arriving = np.zeros(size)
-        if under_way:
-            arriving[-1] = 1.0
-        else:
-            arriving = jump
-        matrix = np.zeros((size, size))
-        matrix[0] = (1 - rest) * arriving
-        matrix[0, 0] += 1
-        matrix[0, 2] += 1
-        matrix[1, 0] = 1
-        matrix[2] = arriving
-        matrix[2, 2] += 1
-        if under_way:
-            matrix[3] = jump
-            matrix[4:, 3:-1] = np.eye(under_way - 1)
-        return matrix
+        lead, lag = 2 * weight * (1 + weight), 2 * part * (1 - part)
+        # 4 y^2 = S^2 (1 + lead y) (1 - lag y) for y = 1 - cos(angle); both sides by S^2.
+        square, linear = math.hypot(2 / strength, math.sqrt(lead * lag)), lead - lag
+        both = abs(linear) + math.hypot(linear, 2 * square)
+        y = both / (2 * square**2) if linear > 0 else 2 / both
+        if y >= 2:
+            return 0.0
+        angle = 2 * math.asin(math.sqrt(y / 2))
+        sine, cosine = math.sin(angle), 1 - y
+        ahead = math.atan2(weight * sine, 1 + weight * y)
+        late = math.atan2((1 - part) * sine, (1 - part) * cosine + part)
+        return (ahead + late) / angle - 1
+
+
+def linear_delay_margin(now: NDArray[np.float64], delayed: NDArray[np.float64]) -> float:
+    """The least delay tau [s] at which x' = A x(t) + B x(t - tau) has a root on the imaginary axis; infinity
+    where there is none.
+
+    `now` and `delayed` are square, in 1/s; the system is stable without delay. At such a root s = jw the
+    matrix (jw I - A)^-1 B has an eigenvalue e^(jw tau), of absolute value 1. None lies beyond a norm of both
+    matrices; they are looked for over ten decades below it, at 100 frequencies in each.
+    Source: Chen 1995.
+    """
+    size = now.shape[0]
+
+    def eigenvalues(frequency: NDArray[np.float64]) -> NDArray[np.complex128]:
+        """Sorted by their absolute values; shape (frequencies, size)."""
+        inner = 1j * frequency[:, None, None] * np.eye(size) - now
+        found = np.linalg.eigvals(np.linalg.solve(inner, np.broadcast_to(delayed, inner.shape)))
+        order = np.argsort(np.abs(found), axis=1)
+        return np.asarray(np.take_along_axis(found, order, axis=1))
+
+    highest = 1.01 * (np.linalg.norm(now) + np.linalg.norm(delayed))
+    swept = highest * np.geomspace(1e-10, 1.0, 1001)
+    beyond = np.abs(eigenvalues(swept)) > 1
+    place, which = np.nonzero(beyond[1:] != beyond[:-1])
+    if not len(place):
+        return math.inf
+    low, high, is_beyond = swept[place], swept[place + 1], beyond[place, which]
+    for _ in range(40):
+        middle = np.sqrt(low * high)
+        same = (np.abs(eigenvalues(middle)[np.arange(len(which)), which]) > 1) == is_beyond
+        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    turned = np.angle(eigenvalues(high)[np.arange(len(which)), which]) % (2 * math.pi)
+    return float((turned / high).min())
 
 
 def rightmost_root(

@@ -32,9 +32,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from weirlab.theory.linear import rightmost_root
+from weirlab.theory.linear import linear_delay_margin, rightmost_root
 
 __all__ = ["QcnPoint"]
+
+LEAST = 1e-12
+"""Frequencies below this part of the first guess are not looked at."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,8 @@ class QcnPoint:
     """N: flows through the hot queue."""
     sampling: float
     """p: probability that a frame is sampled at the least feedback."""
-    sampling_max: float
-    """p at the largest feedback."""
+    most_sampling: float
+    """p at the largest feedback, as a multiple of `sampling`."""
     w: float
     """Weight of the queue's change."""
     gd: float
@@ -76,6 +79,11 @@ class QcnPoint:
         return self.service_fps / self.flows
 
     @property
+    def sampling_max(self) -> float:
+        """p at the largest feedback."""
+        return min(1.0, self.sampling * self.most_sampling)
+
+    @property
     def feedback_limit(self) -> float:
         """Largest amount of feedback, in frames: (1 + 2 w) Qeq."""
         return (1 + 2 * self.w) * self.q_eq_frames
@@ -86,36 +94,42 @@ class QcnPoint:
         return self.sampling + part * (self.sampling_max - self.sampling)
 
     def recovery(self, sampling: float, rate_fps: float) -> tuple[float, float]:
-        """(H, A): steps of recovery, and growth of the target in frames/s, per frame sent."""
-        cycle = self.counter_frames
-        timed = self.timer_s * rate_fps  # a cycle of the timer, in frames
-        steps, growth = 0.0, 0.0
-        for place, byte_stage, timer_stage in self._steps(cycle, timed, sampling):
-            missed = (1 - sampling) ** place
-            steps += missed
-            active = (byte_stage > self.recovery_stages) + (timer_stage > self.recovery_stages)
-            if active == 2:
-                beyond = min(byte_stage, timer_stage) - self.recovery_stages
-                growth += missed * self.hyper_increase_fps * beyond
-            elif active == 1:
-                growth += missed * self.increase_fps
-        return sampling * steps, sampling * growth
+        """(H, A): steps of recovery, and growth of the target in frames/s, per frame sent.
 
-    def _steps(self, cycle: float, timed: float, sampling: float) -> list[tuple[float, int, int]]:
-        """(frames since the last message, stage of the byte counter, of the timer) at each step, as far as it
-        is more likely than 1e-12 that no message has come."""
-        end = math.log(1e-12) / math.log1p(-sampling)
-        marks = sorted(
-            (place, which)
-            for which, length in enumerate((cycle, timed))
-            for place in _ends(length, end, self.recovery_stages, self.active_part)
+        A step that comes n frames after a message counts with the probability (1 - p)^n that no other came.
+        Sums over the steps of a counter are geometric; the target grows by one increase with each step from
+        the first on at which one of the counters is beyond fast recovery, and by one hyper-active increase
+        more with each from every M_k on at which both are beyond it by k stages.
+
+        Raises ValueError where samples are so rare that there are more than 10^6 such stages.
+        """
+        counters = [self.counter_frames, self.timer_s * rate_fps]  # lengths of a cycle, in frames
+        log_missed = math.log1p(-min(sampling, 1 - 1e-16))
+        first, later = (
+            np.array([length * (self.recovery_stages + stages * self.active_part) for length in counters])
+            for stages in (1, 2)
         )
-        stage = [0, 0]
-        steps = []
-        for place, which in marks:
-            stage[which] += 1
-            steps.append((place, stage[0], stage[1]))
-        return steps
+        longest = float((later - first).max())
+        stages = math.ceil(max(0.0, math.log(1e-15) / log_missed - float(first.max())) / longest) + 1
+        if stages > 10**6:
+            raise ValueError(f"a frame in {1 / sampling:.3g} is sampled, too few for a sum over stages")
+        both = float(first.max()) + longest * np.arange(stages)
+        after = np.concatenate([[0.0, float(first.min())], both])
+        steps, either, *hyper = sum(
+            (self._missed(length, log_missed, after) for length in counters), start=np.zeros(len(after))
+        )
+        growth = self.increase_fps * (either - hyper[0]) + self.hyper_increase_fps * np.sum(hyper)
+        return sampling * float(steps), sampling * float(growth)
+
+    def _missed(self, length: float, log_missed: float, after: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sums of (1 - p)^n over the ends of cycles of a counter from `after` on, in frames."""
+        fast, part = self.recovery_stages * length, self.active_part * length
+        slack = 1 - 1e-12  # an end at the very place counts
+        early = np.clip(np.ceil(after * slack / length), 1, self.recovery_stages + 1)
+        active = np.maximum(np.ceil((after * slack - fast) / part), 1)
+        return _geometric(early * length, length, self.recovery_stages + 1 - early, log_missed) + _geometric(
+            fast + active * part, part, np.inf, log_missed
+        )
 
     @cached_property
     def equilibrium(self) -> tuple[float, float]:
@@ -190,12 +204,15 @@ class QcnPoint:
 
     @property
     def crossover_rad_s(self) -> float:
-        """The highest frequency where |L| = 1."""
-        low = high = self.service_fps * self.sampling / self.flows
+        """The highest frequency where |L| = 1. Raises ValueError where the loop has no such gain."""
+        start = self.service_fps * self.sampling / self.flows
+        low = high = start
         while abs(self.loop(high)) > 1:
             high *= 2
-        while abs(self.loop(low)) <= 1:
+        while low > LEAST * start and abs(self.loop(low)) <= 1:
             low /= 2
+        if low <= LEAST * start:
+            raise ValueError("the gain of the loop is below 1 at all frequencies")
         return float(brentq(lambda w: abs(self.loop(w)) - 1, low, high))
 
     @property
@@ -206,18 +223,20 @@ class QcnPoint:
 
     @property
     def delay_margin_s(self) -> float:
-        """The delay of the loop, all included, at which a root reaches the imaginary axis."""
+        """The delay of the loop, all included, at which a root reaches the imaginary axis; infinity where no
+        delay brings one there."""
         if self.rightmost_root(0.0).real >= 0:
             return 0.0
-        high = 1 / self.service_fps
-        while self.rightmost_root(high).real < 0:
-            high *= 2
-        low = high / 2
-        return float(brentq(lambda delay: self.rightmost_root(delay).real, low, high, rtol=1e-9))
+        now, delayed, by_feedback = self._matrices
+        # Scaled so that rates and queue count alike: roots stay the same.
+        scale = np.array([self.fair_fps, self.fair_fps, self.q_eq_frames])
+        late = delayed - np.outer(by_feedback, self._observed)
+        return linear_delay_margin(now * scale / scale[:, None], late * scale / scale[:, None])
 
 
-def _ends(length: float, end: float, stages: int, active_part: float) -> list[float]:
-    """Where cycles end, in frames, up to `end`: `stages` of the full length, then shorter ones."""
-    full = [length * (place + 1) for place in range(stages) if length * (place + 1) <= end]
-    rest = max(0, int((end - stages * length) / (length * active_part)))
-    return full + [length * (stages + (place + 1) * active_part) for place in range(rest)]
+def _geometric(
+    first: NDArray[np.float64], step: float, count: NDArray[np.float64] | float, log_ratio: float
+) -> NDArray[np.float64]:
+    """Sum of exp(log_ratio (first + i step)) for i below `count`; 0 where that is 0."""
+    terms = np.where(np.asarray(count) > 0, np.expm1(log_ratio * step * np.asarray(count)), 0.0)
+    return np.asarray(np.exp(log_ratio * first) * terms / math.expm1(log_ratio * step))
