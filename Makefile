@@ -13,7 +13,7 @@ PROFILE ?= test
 .PHONY: help demo setup test test-rust test-python test-live check bench docs fuzz constraints clean
 
 help:
-	@sed -n 's/^# //p' Makefile
+	@sed -n 's/^# make/make/p' Makefile
 
 demo:
 	@scripts/setup demo
@@ -22,17 +22,22 @@ demo:
 setup:
 	@scripts/setup $(PROFILE)
 
-test: setup test-rust test-python test-live
+# Every part runs, also where one before it has failed.
+test: setup
+	@failed=; for part in test-rust test-python test-live; do \
+		$(MAKE) --no-print-directory $$part || failed="$$failed $$part"; \
+	done; \
+	[ -z "$$failed" ] || { echo "make test: failed:$$failed" >&2; exit 1; }
 
 test-rust:
-	PROPTEST_RNG_SEED=1 cargo test --release --workspace --exclude weir-py --locked --quiet
+	PROPTEST_RNG_SEED=1 cargo test --release --workspace --exclude weir-py --locked --quiet --no-fail-fast
 
 test-python: setup
 	$(BIN)/python -m pytest -n 2 -m "not live" -q
 
 # Real packets through the kernel: one test at a time, so that they do not disturb each other's timing.
 test-live: setup
-	$(BIN)/python -m pytest -m live -q
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m live -q
 
 check: setup
 	cargo fmt --all --check
