@@ -138,6 +138,8 @@ def test_the_late_trials_of_a_change_are_the_early_ones_of_the_next_question() -
 def test_a_pass_where_a_lower_load_had_failed_and_the_reverse_are_contradictions() -> None:
     assert contradicted_at(records([(1000.0, False), (1010.0, True)])) == 1
     assert contradicted_at(records([(1010.0, True), (900.0, True), (1000.0, False), (1.0, True)])) == 2
+    assert contradicted_at(records([(1000.0, False), (1010.0, True), (1.0, True)]), after=0) == 1
+    assert contradicted_at(records([(1000.0, False), (1010.0, True), (1.0, True)]), after=1) == -1
     assert contradicted_at(records([])) == -1
 
 

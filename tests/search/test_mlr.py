@@ -116,7 +116,7 @@ def test_the_bounds_bracket_the_truth_within_the_width(
 
 @makes
 @goal_sets
-@settings(deadline=None, max_examples=3)
+@settings(deadline=None, max_examples=30)
 @given(seed=st.integers(0, 2**32))
 def test_every_result_is_what_the_rfc_makes_of_its_trials(make, goals, seed: int) -> None:
     """The relevant bounds and the conditional throughput, computed once more from the trials alone."""

@@ -123,20 +123,25 @@ class Comparison:
         return trials_needed(len(self._early), ERROR / 2.0 * share)
 
 
-def contradicted_at(records: Sequence[Record]) -> int:
-    """Index of the latest trial that contradicts an earlier one: it passed at no lower a load than the other
-    failed at, and lasted no shorter than that took to fail; or the other way about. -1 where none does."""
+def contradicted_at(records: Sequence[Record], after: int = -1) -> int:
+    """Index of the latest trial, later than trial ``after``, that contradicts an earlier one: it passed at no
+    lower a load than the other failed at, and lasted no shorter than that took to fail; or the other way
+    about. -1 where none does."""
     verdicts = sorted((verdict for record in records for verdict in record.of_device), key=_index)
-    if not verdicts:
-        return -1
     load_fps = np.array([verdict.outcome.load_fps for verdict in verdicts])
-    high = np.array([verdict.high for verdict in verdicts])
+    high = np.array([verdict.high for verdict in verdicts], dtype=bool)
     ran_s = np.array([_ran_s(verdict) for verdict in verdicts])
-    # A failure in each row, a pass in each column.
-    contradict = high[:, None] & ~high[None, :]
-    contradict &= (load_fps[:, None] <= load_fps[None, :]) & (ran_s[:, None] <= ran_s[None, :])
-    rows, columns = np.nonzero(contradict)
-    return -1 if len(rows) == 0 else _index(verdicts[int(np.maximum(rows, columns).max())])
+    for place in range(len(verdicts) - 1, 0, -1):
+        if _index(verdicts[place]) <= after:
+            break
+        before = slice(0, place)
+        if high[place]:
+            contradicts = (load_fps[before] >= load_fps[place]) & (ran_s[before] >= ran_s[place])
+        else:
+            contradicts = (load_fps[before] <= load_fps[place]) & (ran_s[before] <= ran_s[place])
+        if np.any(contradicts & (high[before] != high[place])):
+            return _index(verdicts[place])
+    return -1
 
 
 def _index(verdict: Verdict) -> int:

@@ -53,7 +53,8 @@ class Guarded(Checked):
         self._guard = guard
         self._comparison: Comparison | None = None
         self._asked_at = -1
-        """Index of the last trial before it was asked last whether the device has changed."""
+        """Index of the last trial that the last question whether the device has changed knew of: its own trials
+        ask no other one."""
         self._change: Change | None = None
         """The one that ends the search."""
         self._changes: list[Change] = []
@@ -83,6 +84,8 @@ class Guarded(Checked):
             self._comparison = None
         elif (change := self._comparison.add(outcome.forwarding_rate_fps, self._elapsed_s)) is not None:
             self._note_change(change)
+        if self._comparison is not None and not self._comparison.begins and self._ladder is not None:
+            self._asked_at = self._last_index
         if self._ladder is None and (self._comparison is None or not self._comparison.begins):
             self._begin_at(outcome)
 
@@ -145,7 +148,9 @@ class Guarded(Checked):
         if (wish := self._test_of(strictest)) is not None:
             self._busy, self._asker = "guard", strictest
             return wish
-        since = max(contradicted_at(self._final_records(place)) for place in range(len(self.goals)))
+        since = max(
+            contradicted_at(self._final_records(place), self._asked_at) for place in range(len(self.goals))
+        )
         return self._comparing() if self._asks(since) else None
 
     def _strictest(self) -> int:
