@@ -153,3 +153,24 @@ def test_a_device_with_one_limit_never_contradicts_itself(seed: int) -> None:
     chance = random.Random(seed)
     loads = [chance.uniform(100.0, 2000.0) for _ in range(30)]
     assert contradicted_at(records([(load_fps, load_fps <= 1000.0) for load_fps in loads])) == -1
+
+
+def test_a_change_has_a_rate_which_tells_a_device_that_comes_to_rest_from_one_that_wears_out() -> None:
+    def rates(result_of) -> list[float]:
+        comparison, found, at_s = Comparison(margin=0.003), [], 0.0
+        for _ in range(FIRST):
+            comparison.add(result_of(at_s), at_s)
+        for _ in range(3):
+            comparison.ask()
+            at_s += 40.0
+            while comparison.asked:
+                at_s += 1.0
+                if (change := comparison.add(result_of(at_s), at_s)) is not None:
+                    found.append(change.rate)
+        assert len(found) == 3
+        return found
+
+    resting = rates(lambda at_s: 10.0 - 2.0 * math.exp(-at_s / 60.0))
+    assert resting[0] > resting[1] > resting[2] > 0.0
+    wearing_out = rates(lambda at_s: 10.0 - 0.02 * at_s)
+    assert wearing_out[0] > wearing_out[1] > wearing_out[2]

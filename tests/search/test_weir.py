@@ -263,6 +263,28 @@ def test_a_device_that_leaks_is_marked_or_times_out_and_never_searched_for_ever(
         assert is_now or {Irregularity.NOT_STATIONARY, Irregularity.TIMED_OUT} & set(goal.irregularities)
 
 
+@pytest.mark.parametrize("life_frames", [1e9, 7e9, 2.5e10])
+def test_a_device_that_leaks_is_marked_long_before_it_is_worn_out(life_frames: float) -> None:
+    """Its loads contradict each other for as long as the search goes down after it."""
+    search = searched(Leak(life_frames=life_frames), CSIT)
+    assert len(search.trials) < 200
+    for goal in search.result().goals:
+        assert Irregularity.NOT_STATIONARY in goal.irregularities
+
+
+def test_a_device_that_has_changed_is_asked_as_long_after_the_last_change_as_that_took() -> None:
+    search = searched(Drifting(excess=-0.08, time_constant_s=87.0), CSIT)
+    settled = [trial for trial in search.trials if trial.spec.purpose == "steady"]
+    assert settled
+    assert {trial.spec.intended_load_fps for trial in settled} == {LOADS.max_fps}
+    assert search.trials[-1].spec.purpose == "guard"
+    for goal in search.result().goals:
+        assert goal.evidence.stationarity is Stationarity.SETTLED
+        *_, changed_s = map(float, goal.evidence.stationarity_note.split("after ")[1][:-2].split(","))
+        assert search.trials[-1].spec.elapsed_s > changed_s + 50.0
+        assert goal.lower.load_fps <= 10e6 / (1.0 - goal.goal.loss_ratio) <= goal.upper.load_fps * 1.01
+
+
 @pytest.mark.parametrize("drop_every_s", [2.0, 1.0, 0.5, 0.1])
 def test_a_device_that_drops_frames_at_random_keeps_its_partial_drop_rate(drop_every_s: float) -> None:
     """It stands still: its NDR is luck, its PDR is the knee's in each search."""

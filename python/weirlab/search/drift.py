@@ -19,6 +19,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from statistics import fmean
 
 import numpy as np
 
@@ -42,11 +43,18 @@ class Change:
     late: Sequence[float]
     at_s: float
     """When the last of them had ended [s]."""
+    apart_s: float = math.inf
+    """How much later the late ones ended, on average [s]."""
 
     @property
     def size(self) -> float:
         """ln(mean of the late ones / mean of the early ones): above 0 where it improved."""
         return math.log(math.fsum(self.late) / len(self.late) * len(self.early) / math.fsum(self.early))
+
+    @property
+    def rate(self) -> float:
+        """The size by the time that it took [1/s]."""
+        return self.size / self.apart_s
 
     @property
     def chance(self) -> float:
@@ -74,6 +82,9 @@ class Comparison:
         self._margin = margin
         self._early: list[float] = []
         self._late: list[float] | None = None
+        self._early_s: list[float] = []
+        """When they ended."""
+        self._late_s: list[float] = []
         self._questions = 0
 
     @property
@@ -93,7 +104,7 @@ class Comparison:
 
     def ask(self) -> None:
         """Begin another question."""
-        self._late = []
+        self._late, self._late_s = [], []
         self._questions += 1
 
     def add(self, result: float, at_s: float) -> Change | None:
@@ -102,13 +113,15 @@ class Comparison:
         a change are the early ones of the next question."""
         if self._late is None:
             self._early.append(result)
+            self._early_s.append(at_s)
             return None
         self._late.append(result)
+        self._late_s.append(at_s)
         if not self._is_apart():
             self._late = None
         elif len(self._late) >= self._needed():
-            change = Change(self._early, self._late, at_s)
-            self._early, self._late = self._late, None
+            change = Change(self._early, self._late, at_s, fmean(self._late_s) - fmean(self._early_s))
+            self._early, self._late, self._early_s = self._late, None, self._late_s
             return change
         return None
 

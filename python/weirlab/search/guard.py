@@ -7,9 +7,10 @@
   goes on.
 - Where trials have contradicted each other, the highest load is offered again: `weirlab.search.drift` tells a
   device that changed from one that answers at random. At once where an upper bound that nothing can lift was
-  passed clearly above; else at the end.
+  passed clearly above, and each time the search has gone on for long; else at the end.
 - A device that has changed makes the result irregular where a goal allows no trial to exceed: nothing can
-  lift its upper bounds. Else the search starts over where it is, as long as the device comes to rest.
+  lift its upper bounds. Else the search starts over where it is, as long as the device changes slower each
+  time, and does not end before a question has found it at rest, as long after the last change as that took.
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ _POWER = 10.0
 would pass with probability 1 / (1 + _POWER)."""
 _CLEAR = 2
 """How far above an upper bound, in widths of the goal, a later pass is a reason to ask at once."""
+_LONG = 64
+"""Trials after which a search whose trials have contradicted each other asks before it goes on: more than
+most searches need in all."""
+_SLOWER = 0.9
+"""Share of its rate before to which a change has to have slowed down for the device to come to rest."""
 
 
 @dataclass
@@ -53,12 +59,14 @@ class Guarded(Checked):
         self._guard = guard
         self._comparison: Comparison | None = None
         self._asked_at = -1
-        """Index of the last trial that the last question whether the device has changed knew of: its own trials
-        ask no other one."""
+        """Index of the last trial that the last question whether the device has changed knew of: its own
+        trials ask no other one."""
         self._change: Change | None = None
         """The one that ends the search."""
         self._changes: list[Change] = []
         """Those after which it started over."""
+        self._rests = True
+        """Whether the device has come to rest since it changed."""
         self._tests: list[_Test | None] = [None] * len(goals)
         super().__init__(goals, *args, **options)
 
@@ -84,18 +92,20 @@ class Guarded(Checked):
             self._comparison = None
         elif (change := self._comparison.add(outcome.forwarding_rate_fps, self._elapsed_s)) is not None:
             self._note_change(change)
+        elif not self._comparison.asked and self._rests_from_s() <= self._elapsed_s:
+            self._rests = True
         if self._comparison is not None and not self._comparison.begins and self._ladder is not None:
             self._asked_at = self._last_index
         if self._ladder is None and (self._comparison is None or not self._comparison.begins):
             self._begin_at(outcome)
 
     def _note_change(self, change: Change) -> None:
-        before = self._changes[-1] if self._changes else None
-        comes_to_rest = before is None or 0.0 < change.size / before.size < 1.0
+        comes_to_rest = not self._changes or 0.0 < change.rate / self._changes[-1].rate < _SLOWER
         if not comes_to_rest or any(goal.exceed_ratio == 0.0 for goal in self.goals):
             self._change = change
             return
         self._changes.append(change)
+        self._rests = False
         forwarded_fps = change.late[-1]
         hints_fps = {}
         for place, goal in enumerate(self.goals):
@@ -105,6 +115,11 @@ class Guarded(Checked):
         self._tests = [None] * len(self.goals)
         self._start_over(hints_fps)
 
+    def _rests_from_s(self) -> float:
+        """Since when a question that finds the device as it was says that it has come to rest: as long after
+        the last change as that took. What is asked sooner misses a change that goes on slowly."""
+        return max((change.at_s + change.apart_s for change in self._changes), default=0.0)
+
     def _asks(self, since: int) -> bool:
         """Ask whether the device has changed, where that was not asked since the trial of this index."""
         if self._comparison is None or since <= self._asked_at or self._last_index <= self._asked_at:
@@ -112,6 +127,16 @@ class Guarded(Checked):
         self._asked_at = self._last_index
         self._comparison.ask()
         return True
+
+    def _contradicted_for_long(self) -> int:
+        """Index of the latest trial that contradicted another one, where the search has gone on for long
+        since the last question; -1 otherwise."""
+        return self._contradicted_at() if self._last_index - self._asked_at >= _LONG else -1
+
+    def _contradicted_at(self) -> int:
+        return max(
+            contradicted_at(self._final_records(place), self._asked_at) for place in range(len(self.goals))
+        )
 
     def _clearly_passed(self) -> int:
         """Index of the latest trial that passed clearly above an upper bound that nothing can lift, after
@@ -148,10 +173,14 @@ class Guarded(Checked):
         if (wish := self._test_of(strictest)) is not None:
             self._busy, self._asker = "guard", strictest
             return wish
-        since = max(
-            contradicted_at(self._final_records(place), self._asked_at) for place in range(len(self.goals))
-        )
-        return self._comparing() if self._asks(since) else None
+        if self._rests:
+            return self._comparing() if self._asks(self._contradicted_at()) else None
+        if (left_s := self._rests_from_s() - self._elapsed_s) > 0.0:
+            self._busy = "wait"
+            longest_s = max(goal.duration_sum_s or goal.duration_s for goal in self.goals)
+            shortest_s = min(self._initial_s(place) for place in range(len(self.goals)))
+            return Wish(self.loads.max_fps, max(shortest_s, min(left_s, longest_s)), purpose="steady")
+        return self._comparing() if self._asks(self._last_index) else None
 
     def _strictest(self) -> int:
         return min(range(len(self.goals)), key=self._strictness)

@@ -115,6 +115,8 @@ class Weir(Guarded):
             self._steady.append(outcome.forwarding_rate_fps)
         elif self._busy == "compare":
             self._note_comparison(outcome)
+        elif self._busy == "wait":
+            self._ledger.add(outcome)
         else:
             super()._take(outcome)
             if self._busy == "guard":
@@ -130,7 +132,9 @@ class Weir(Guarded):
                 return None
             if (wish := self._comparing()) is not None:
                 return wish
-            if self._ladder is not None and self._asks(self._clearly_passed()):
+            if self._ladder is not None and self._asks(
+                max(self._clearly_passed(), self._contradicted_for_long())
+            ):
                 return self._comparing()
         wish = super()._next()
         if wish is None and self._guard:
