@@ -48,7 +48,9 @@ check: setup
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python scripts/check_sources.py
 
-bench: setup
+# Neither the test tools nor a report is needed; ns-3 is, to compare with: apt-get install libns3-dev g++
+bench:
+	@scripts/setup demo
 	$(BIN)/python benches/compare.py
 
 docs: setup

@@ -6,6 +6,8 @@
 //!
 //! Throughputs are counted by the thousand slots: they are null where the warm-up, or half of the slots, is no multiple.
 
+mod process;
+
 use std::process::ExitCode;
 
 use weir_sim::hotspots::{Benchmark, Hotspot};
@@ -65,10 +67,10 @@ fn run(words: &[String]) -> Result<String, String> {
     spec.record.traffic = (0..2).map(|traffic| weir_core::spec::TrafficProbe { traffic, every_ps }).collect();
     let plan = Plan::new(spec).map_err(|error| error.to_string())?;
     let threads = number("--threads", 1.0)? as usize;
-    let before = times()?;
+    let before = process::times()?;
     let seeds = [number("--seed", 0.0)? as u64];
     let totals = simulate(&plan, &seeds, threads, &Progress::new()).map_err(|error| error.to_string())?.remove(0);
-    let after = times()?;
+    let after = process::times()?;
     let (cpu, wall) = (after[0] - before[0], after[1] - before[1]);
     let (from, middle) = (benchmark.warm_up / 1000, benchmark.warm_up / 1000 + benchmark.slots / 2000);
     let second_half = totals.deliveries.iter().flat_map(|(_, rows)| &rows[middle as usize..]).map(|row| row.frames);
@@ -77,32 +79,22 @@ fn run(words: &[String]) -> Result<String, String> {
     let share = |value: f64| if whole { format!("{value:.4}") } else { "null".into() };
     let rows: Vec<_> = totals.intervals.rows().map(|(_, row)| row).collect();
     let hot = rows[from as usize..].iter().map(|row| row.frames).sum::<u64>() as f64 / benchmark.slots as f64;
+    let sum = |of: fn(&weir_sim::FlowTotals) -> u64| totals.flows.iter().map(of).sum::<u64>();
     let drops: u64 = totals.ports.iter().map(|port| port.counters.drops).sum();
     let peak = totals.memories.iter().map(|memory| memory.max_bytes / benchmark.frame_bytes).max().unwrap_or(0);
     let xoffs: u64 = totals.memories.iter().map(|memory| memory.xoffs).sum();
     let queue = rows.last().map_or(0, |row| row.queue_bytes / benchmark.frame_bytes);
     Ok(format!(
         "{{\"aggregate\":{},\"hot\":{},\"drops\":{drops},\"peak\":{peak},\"xoffs\":{xoffs},\
-         \"queue\":{queue},\"hops\":{},\"cpu_s\":{cpu:.3},\"wall_s\":{wall:.3},\"mhops_per_s\":{:.1}}}",
+         \"queue\":{queue},\"generated\":{},\"delivered\":{},\"dropped\":{},\"packet_hops\":{},\"cpu_s\":{cpu:.3},\
+         \"wall_s\":{wall:.3},\"mhops_per_s\":{:.1},\"peak_rss_bytes\":{}}}",
         share(aggregate),
         share(hot),
+        sum(|flow| flow.sent_frames),
+        sum(|flow| flow.delivered_frames),
+        sum(|flow| flow.dropped_frames),
         totals.packet_hops,
-        totals.packet_hops as f64 / cpu / 1e6
+        totals.packet_hops as f64 / cpu / 1e6,
+        process::peak_rss_bytes()
     ))
-}
-
-/// Seconds of CPU time of this process, and of the clock.
-#[cfg(unix)]
-fn times() -> Result<[f64; 2], String> {
-    use nix::time::{ClockId, clock_gettime};
-    let seconds = |clock: ClockId| -> Result<f64, String> {
-        let time = clock_gettime(clock).map_err(|error| error.to_string())?;
-        Ok(time.tv_sec() as f64 + time.tv_nsec() as f64 * 1e-9)
-    };
-    Ok([seconds(ClockId::CLOCK_PROCESS_CPUTIME_ID)?, seconds(ClockId::CLOCK_MONOTONIC)?])
-}
-
-#[cfg(not(unix))]
-fn times() -> Result<[f64; 2], String> {
-    Err("CPU time is read on Unix only".into())
 }

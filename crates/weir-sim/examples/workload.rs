@@ -5,6 +5,8 @@
 //! `cpu_s` holds the CPU seconds of the process for each repetition, conservation checks included, building the
 //! network excluded.
 
+mod process;
+
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
@@ -63,9 +65,9 @@ fn run(arguments: &[String]) -> Result<String, String> {
     let mut cpu = Vec::new();
     let mut last = None;
     for _ in 0..repeat {
-        let before = cpu_seconds()?;
+        let [before, _] = process::times()?;
         let totals = Sim::standard(&plan, 0).run(|_| ControlFlow::Continue(()));
-        cpu.push(cpu_seconds()? - before);
+        cpu.push(process::times()?[0] - before);
         last = Some(totals.map_err(|error| error.to_string())?);
     }
     let totals = last.ok_or("nothing was run")?;
@@ -84,25 +86,14 @@ fn json(name: &str, k: u32, totals: &Totals, cpu: &[f64]) -> String {
     let workload = if name == "w3" { format!("w3-k{k}") } else { name.to_string() };
     format!(
         "{{\"workload\": \"{workload}\", \"packet_hops\": {}, \"events\": {}, \"generated\": {}, \"delivered\": {}, \
-         \"dropped\": {}, \"live\": {}, \"delivered_bytes\": {bytes:?}, \"cpu_s\": {cpu:?}}}",
+         \"dropped\": {}, \"live\": {}, \"delivered_bytes\": {bytes:?}, \"cpu_s\": {cpu:?}, \
+         \"peak_rss_bytes\": {}}}",
         totals.packet_hops,
         totals.events,
         sum(|flow| flow.sent_frames),
         sum(|flow| flow.delivered_frames),
         sum(|flow| flow.dropped_frames),
         sum(|flow| flow.live_frames),
+        process::peak_rss_bytes(),
     )
-}
-
-/// CPU time of this process so far.
-#[cfg(unix)]
-fn cpu_seconds() -> Result<f64, String> {
-    use nix::time::{ClockId, clock_gettime};
-    let time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_err(|error| error.to_string())?;
-    Ok(time.tv_sec() as f64 + time.tv_nsec() as f64 / 1e9)
-}
-
-#[cfg(not(unix))]
-fn cpu_seconds() -> Result<f64, String> {
-    Err("this machine does not tell the CPU time of a process".into())
 }
