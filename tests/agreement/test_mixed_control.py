@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import polars as pl
 import pytest
 
@@ -168,6 +170,16 @@ def test_queues_of_limiters_are_refused(field: str, value: object, scheme: str) 
         star(control(scheme), {f"control.{scheme}.reaction_point.{field}": value}).resolve()
     assert f"control.{scheme}.reaction_point.{field}: networks with shared memories" in str(caught.value)
     assert f"leave '{field}' out" in str(caught.value)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_limiters_save_as_much_as_they_are_given(scheme: str) -> None:
+    credit = f"control.{scheme}.reaction_point.credit"
+    spec = json.loads(star(control(scheme), {credit: {"initial": 2, "cap": 3.5}}).resolve().spec_json)
+    limiter = spec["control"][scheme]["reaction_point"]["limiter"]
+    assert (limiter["initial_credit"], limiter["most_credit"]) == (2.0, 3.5)
+    with pytest.raises(WeirlabError, match=rf"{scheme}.reaction_point.credit.initial: 0 to 1 frames.*got 2"):
+        star(control(scheme), {f"{credit}.initial": 2}).resolve()
 
 
 def test_marks_that_nobody_hears_are_noted() -> None:

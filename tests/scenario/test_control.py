@@ -88,7 +88,8 @@ def test_bcn_becomes_ids_bytes_and_rates() -> None:
     assert sender["hosts"] == [0, 1]
     assert sender["ru_bps"] == 10**6
     assert sender["drift"] is None
-    assert sender["limiter"] == {"queue": "unlimited", "pacing_jitter": 0.15, "fifo_frames": 0}
+    limiter = {"queue": "unlimited", "pacing_jitter": 0.15, "fifo_frames": 0}
+    assert sender["limiter"] == limiter | {"initial_credit": None, "most_credit": None}
     stop = sender["stop"]
     assert (stop["t_max_ps"], stop["r_min_bps"], stop["restart"]) == (
         100 * 10**6,
@@ -213,6 +214,11 @@ SPOILT = {
     "more frames behind a limiter than can be counted": (
         QCN.replace('at: "@hosts"', 'at: "@hosts", fifo: 4294967296'),
         "f.yaml:14:36: control.qcn.reaction_point.fifo: less than 2^32 is needed (got '4294967296')",
+    ),
+    "credit of limiters that have none": (
+        QCN.replace('at: "@hosts"', 'at: "@hosts", credit: {cap: 2}'),
+        "f.yaml:14:45: control.qcn.reaction_point.credit.cap: limiters have credit with shared memories, "
+        "adapters or slow outputs, and in the slotted engine: leave 'credit' out",
     ),
     "a switch as a sender": (
         QCN.replace('"@hosts"', "sw-0"),

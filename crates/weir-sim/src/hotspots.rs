@@ -265,7 +265,13 @@ impl Benchmark {
             removal_rate_bps: None,
             drift: None,
             stop,
-            limiter: Limiter { queue: Limit::Unlimited, pacing_jitter: 0.0, fifo_frames: 0 },
+            limiter: Limiter {
+                queue: Limit::Unlimited,
+                pacing_jitter: 0.0,
+                fifo_frames: 0,
+                initial_credit: None,
+                most_credit: None,
+            },
         };
         Control { bcn: Some(Bcn { congestion_point, reaction_point }), ..Control::default() }
     }

@@ -20,6 +20,7 @@ mod agent;
 mod batch;
 mod capture;
 mod control;
+mod credit;
 mod deliveries;
 mod endpoint;
 mod fabric;

@@ -6,10 +6,10 @@ from __future__ import annotations
 from typing import Literal
 
 from weirlab.scenario.base import Model
-from weirlab.scenario.values import Fraction, FrameCount, Limit, PositiveSize
+from weirlab.scenario.values import Fraction, FrameCount, Limit, Number, PositiveSize
 from weirlab.units import Size, Span
 
-__all__ = ["LimiterQueue", "Notification"]
+__all__ = ["Credit", "LimiterQueue", "Notification"]
 
 
 class Notification(Model):
@@ -25,6 +25,17 @@ class Notification(Model):
     they always travel beside the frames."""
 
 
+class Credit(Model):
+    """What a limiter may send that sent nothing for a while, in frames. For limiters that work by credit:
+    with shared memories, adapters and slow outputs, and in the slotted engine."""
+
+    initial: Number | None = None
+    """Credit of a new limiter, 0 to `cap`. Absent: 0, and if the same pair of hosts had a limiter before,
+    what that had left."""
+    cap: Number | None = None
+    """Credit that is saved at most, at least 1. Absent: 1 + R, with the rate R as a share of the line."""
+
+
 class LimiterQueue(Model):
     """The queue of a rate limiter."""
 
@@ -36,3 +47,5 @@ class LimiterQueue(Model):
     fifo: FrameCount = 0
     """Frames that limiters pass on while the port is busy or paused. 0: a frame is passed on when its
     transmission can begin."""
+    credit: Credit = Credit()
+    """What a limiter may send that sent nothing for a while."""

@@ -100,6 +100,9 @@ class QcnReactionPoint(LimiterQueue):
     """No decrease goes below."""
     recovery: Recovery = Recovery()
     """How rates grow."""
+    new_limiter: Literal["any-feedback", "above-set-point"] = "any-feedback"
+    """Feedback that makes a limiter: any, or only that of a queue above its set point. A limiter that exists
+    obeys any."""
 
 
 class Qcn(Model):

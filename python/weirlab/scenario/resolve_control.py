@@ -62,6 +62,8 @@ def _origins_of(scheme: str, origins: Origins) -> None:
             origins[f"{at}/{part}/{field}"] = ("control", scheme, part, name)
         for field, name in (("queue", "queue"), ("pacing_jitter", "pacing_jitter"), ("fifo_frames", "fifo")):
             origins[f"{at}/{part}/limiter/{field}"] = ("control", scheme, part, name)
+        for field, name in (("initial_credit", "initial"), ("most_credit", "cap")):
+            origins[f"{at}/{part}/limiter/{field}"] = ("control", scheme, part, "credit", name)
         for field in ("t_max", "r_min"):
             for suffix in ("_ps", "_bps", "_factor"):
                 name = field + suffix if suffix == "_factor" else field
@@ -155,6 +157,8 @@ def _limiter(point: LimiterQueue) -> dict[str, Any]:
         "queue": limit_spec(point.queue),
         "pacing_jitter": point.pacing_jitter,
         "fifo_frames": point.fifo,
+        "initial_credit": point.credit.initial,
+        "most_credit": point.credit.cap,
     }
 
 
@@ -172,6 +176,7 @@ def _qcn(qcn: Qcn, layout: Layout) -> dict[str, Any]:
             "min_decrease_factor": point.min_decrease_factor,
             "recovery": _recovery(point.recovery),
             "min_rate_bps": point.min_rate.bps,
+            "new_limiter": point.new_limiter,
             "limiter": _limiter(point),
         },
     }

@@ -128,7 +128,17 @@ fn check_recovery(recovery: &Recovery) -> Result<(), SpecError> {
 }
 
 fn check_limiter(limiter: &Limiter) -> Result<(), SpecError> {
-    share("limiter/pacing_jitter", limiter.pacing_jitter)
+    share("limiter/pacing_jitter", limiter.pacing_jitter)?;
+    if let Some(most) = limiter.most_credit {
+        number("limiter/most_credit", most, 1.0)?;
+    }
+    let most = limiter.most_credit.unwrap_or(1.0);
+    if let Some(initial) = limiter.initial_credit.filter(|initial| !(0.0..=most).contains(initial)) {
+        let message =
+            format!("0 to {most} frames: a limiter does not start with more than it may save (got {initial})");
+        return Err(SpecError::new("/limiter/initial_credit", message));
+    }
+    Ok(())
 }
 
 fn check_sampling(sampling: Sampling) -> Result<(), SpecError> {

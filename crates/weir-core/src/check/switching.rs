@@ -39,7 +39,7 @@ pub(super) fn check_switching(spec: &Spec, topology: &Topology) -> Result<(), Sp
         check_egress(egress, topology, &mut listed).map_err(|error| at(error, "egress", i))?;
     }
     match spec.run.engine {
-        Engine::Event if switching.is_plain() => Ok(()),
+        Engine::Event if switching.is_plain() => check_paced(&spec.control),
         Engine::Event => check_beside(spec),
         Engine::EventTotals => check_beside(spec).and_then(|()| check_totals(spec)),
         Engine::Slotted { .. } => check_slotted(spec, topology),
@@ -190,21 +190,37 @@ fn check_beside(spec: &Spec) -> Result<(), SpecError> {
     }
 }
 
-/// Behind shared memories, adapters and slow outputs what limiters hold waits in the queues of its host.
-fn check_limiter(control: &Control) -> Result<(), SpecError> {
+/// Elsewhere limiters space frames by the time since the frame before.
+fn check_paced(control: &Control) -> Result<(), SpecError> {
     let Some(limiter) = control.limiter() else { return Ok(()) };
-    let scheme = match control {
+    let parts = [("initial_credit", limiter.initial_credit), ("most_credit", limiter.most_credit)];
+    match parts.iter().find(|part| part.1.is_some()) {
+        Some((field, _)) => Err(SpecError::new(
+            format!("/control/{}/reaction_point/limiter/{field}", scheme(control)),
+            "limiters have credit with shared memories, adapters or slow outputs, and in the slotted engine: leave 'credit' out",
+        )),
+        None => Ok(()),
+    }
+}
+
+fn scheme(control: &Control) -> &'static str {
+    match control {
         Control { bcn: Some(_), .. } => "bcn",
         Control { qcn: Some(_), .. } => "qcn",
         _ => "dcqcn",
-    };
+    }
+}
+
+/// Behind shared memories, adapters and slow outputs what limiters hold waits in the queues of its host.
+fn check_limiter(control: &Control) -> Result<(), SpecError> {
+    let Some(limiter) = control.limiter() else { return Ok(()) };
     let parts = [
         ("queue", limiter.queue != Limit::Unlimited, "no limit of what waits for a limiter: leave 'queue' out"),
         ("fifo_frames", limiter.fifo_frames > 0, "no frames that limiters pass on early: leave 'fifo' out"),
     ];
     match parts.iter().find(|part| part.1) {
         Some((field, _, what)) => Err(SpecError::new(
-            format!("/control/{scheme}/reaction_point/limiter/{field}"),
+            format!("/control/{}/reaction_point/limiter/{field}", scheme(control)),
             format!("networks with shared memories, adapters or slow outputs, and the slotted engine, have {what}"),
         )),
         None => Ok(()),

@@ -9,20 +9,23 @@ use super::reaction::Change;
 use super::recovery::{self, Recovery};
 use super::sampler::Sampler;
 use crate::rng::Stream;
-use crate::spec::control::{Counted, QcnCongestionPoint, QcnReactionPoint};
+use crate::spec::control::{Counted, NewLimiter, QcnCongestionPoint, QcnReactionPoint};
 use crate::units::{Bytes, Rate, Time};
 
-/// Quantized feedback, 1 to 63.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Feedback(u8);
+/// Quantized feedback, and whether the queue was above its set point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Feedback {
+    level: u8,
+    is_above: bool,
+}
 
 impl Feedback {
     /// The most severe.
-    pub const MAX: Feedback = Feedback(63);
+    pub const MAX: Feedback = Feedback { level: 63, is_above: true };
 
     /// The number, 1 to 63.
     pub fn level(self) -> u8 {
-        self.0
+        self.level
     }
 }
 
@@ -70,7 +73,7 @@ impl CongestionPoint {
         self.last = q;
         let level = (-fb * 63.0 / ((1.0 + 2.0 * self.w) * self.q_eq)).clamp(0.0, 63.0) as u8;
         self.sampler.restart(SAMPLE_EVERY[usize::from(level >> 3)]);
-        (level > 0).then_some(Feedback(level))
+        (level > 0).then_some(Feedback { level, is_above: q > self.q_eq })
     }
 }
 
@@ -79,6 +82,7 @@ impl CongestionPoint {
 pub struct Rules {
     gain_down: f64,
     least_factor: f64,
+    new_limiter: NewLimiter,
     recovery: recovery::Rules,
 }
 
@@ -88,8 +92,14 @@ impl Rules {
         Rules {
             gain_down: spec.gd,
             least_factor: spec.min_decrease_factor,
+            new_limiter: spec.new_limiter,
             recovery: recovery::Rules::new(&spec.recovery, spec.min_rate_bps, line_rate),
         }
+    }
+
+    /// Whether `feedback` makes a limiter.
+    pub(super) fn makes(&self, feedback: Feedback) -> bool {
+        self.new_limiter == NewLimiter::AnyFeedback || feedback.is_above
     }
 }
 
@@ -139,7 +149,7 @@ impl Limiter {
         if counted {
             recovery.restart_bytes(&rules.recovery, stream);
         }
-        let factor = (1.0 - rules.gain_down * f64::from(feedback.0)).max(rules.least_factor);
+        let factor = (1.0 - rules.gain_down * f64::from(feedback.level)).max(rules.least_factor);
         recovery.decrease(factor, &rules.recovery);
         Change::Decreased
     }

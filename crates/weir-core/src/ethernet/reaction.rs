@@ -64,6 +64,14 @@ impl Rules {
         let dcqcn = control.dcqcn.as_ref()?;
         Some(Rules::Dcqcn(dcqcn::Rules::new(&dcqcn.reaction_point, line_rate)))
     }
+
+    /// Whether `feedback` makes the limiter of a flow that has none.
+    fn makes_limiter(&self, feedback: Feedback) -> bool {
+        match (self, feedback) {
+            (Rules::Qcn(rules), Feedback::Qcn(feedback)) => rules.makes(feedback),
+            _ => feedback.is_negative(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -150,13 +158,13 @@ impl ReactionPoint {
         }
     }
 
-    /// A notification arrives at `now`. The first that asks for less makes a limiter; without one, feedback for more
-    /// is void.
+    /// A notification arrives at `now`. The first that asks for less makes a limiter, if its rules let it; without one, feedback
+    /// for more is void.
     pub fn on_feedback(&mut self, now: Time, feedback: Feedback, rules: &Rules) -> Change {
         self.advance(now, rules);
         self.settle(now);
         if self.limiter.is_none() {
-            if !feedback.is_negative() {
+            if !rules.makes_limiter(feedback) {
                 return Change::Ignored;
             }
             self.limiter = Some(match rules {

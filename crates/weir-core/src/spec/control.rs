@@ -126,6 +126,13 @@ pub struct Limiter {
     /// Frames that the limiter passes on while the port is busy or held by PAUSE; 0: it passes a frame on only when
     /// its transmission can begin.
     pub fifo_frames: u32,
+    /// Frames that a new limiter may send at once, where it works by credit: beside shared memories, adapters and slow outputs,
+    /// and in the slotted engine; 0 to the most. Absent: none at first, later what the limiter of the same pair of hosts had
+    /// left when it was removed.
+    pub initial_credit: Option<f64>,
+    /// Frames that a limiter saves at most while nothing is sent, there; at least 1. Absent: one, and what its rate gives in
+    /// the time of one.
+    pub most_credit: Option<f64>,
 }
 
 /// Backward congestion notification.
@@ -386,8 +393,20 @@ pub struct QcnReactionPoint {
     pub recovery: Recovery,
     /// No decrease goes below.
     pub min_rate_bps: Rate,
+    /// Which feedback makes a limiter.
+    pub new_limiter: NewLimiter,
     /// The queue of the limiter.
     pub limiter: Limiter,
+}
+
+/// Which feedback makes the limiter of a flow that has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NewLimiter {
+    /// Any.
+    AnyFeedback,
+    /// Only that of a queue above its set point: what grows fast, but is short, limits no further flow.
+    AboveSetPoint,
 }
 
 /// Self-increase of a rate towards a target, in stages of a byte counter and a timer. QCN and DCQCN have it in common.

@@ -10,8 +10,8 @@ use weir_core::marking::Marker;
 use weir_core::rng::Seed;
 use weir_core::spec::control::{
     BackOff, BcnCongestionPoint, BcnReactionPoint, Counted, Counting, DcqcnReactionPoint, Drift, Limiter, Meanwhile,
-    Negative, Notification, NotificationLane, Positive, QcnCongestionPoint, QcnReactionPoint, Recovery, Restart,
-    Sampling, Saturation, Severe, SevereAction, Stop, StopReset,
+    Negative, NewLimiter, Notification, NotificationLane, Positive, QcnCongestionPoint, QcnReactionPoint, Recovery,
+    Restart, Sampling, Saturation, Severe, SevereAction, Stop, StopReset,
 };
 use weir_core::spec::{Limit, Marking};
 use weir_core::units::{Bytes, Rate, Span, Time};
@@ -50,7 +50,8 @@ fn bcn_point() -> BcnCongestionPoint {
     }
 }
 
-const LIMITER: Limiter = Limiter { queue: Limit::Unlimited, pacing_jitter: 0.15, fifo_frames: 0 };
+const LIMITER: Limiter =
+    Limiter { queue: Limit::Unlimited, pacing_jitter: 0.15, fifo_frames: 0, initial_credit: None, most_credit: None };
 
 /// The reaction point of the same study.
 fn bcn_reaction() -> BcnReactionPoint {
@@ -98,6 +99,7 @@ fn qcn_reaction() -> QcnReactionPoint {
         min_decrease_factor: 0.5,
         recovery: recovery(),
         min_rate_bps: mbit(10),
+        new_limiter: NewLimiter::AnyFeedback,
         limiter: LIMITER,
     }
 }
@@ -308,6 +310,30 @@ fn quantized_feedback_has_six_bits_and_shortens_the_way_to_the_next_sample() {
     let found: Vec<u32> =
         (0..8u64).map(|upper| after((26_000 * (63 + 5 * (8 * upper + 1)) / 63).div_ceil(3)).1).collect();
     assert_eq!(found, standard);
+}
+
+#[test]
+fn above_the_set_point_alone_limiters_are_made_where_it_is_asked_for_and_all_obey_the_rest() {
+    let spec = QcnCongestionPoint {
+        ports: vec![],
+        q_eq_bytes: Bytes::new(26_000),
+        w: 2.0,
+        sample_every_bytes: Bytes::new(150_000),
+        sampling: Sampling::Uniform { jitter: 0.0 },
+        counted: Counted::Received,
+        notification: bcn_point().notification,
+    };
+    let told = |queue: u64| qcn::CongestionPoint::new(&spec, stream("cp")).sample(Bytes::new(queue)).map(Feedback::Qcn);
+    let (short, long) = (told(20_000).expect("it grew"), told(26_001).expect("it is above"));
+    let spec = QcnReactionPoint { new_limiter: NewLimiter::AboveSetPoint, ..qcn_reaction() };
+    let rules = Rules::Qcn(qcn::Rules::new(&spec, LINE));
+    let mut point = ReactionPoint::new(stream("rp"));
+    assert_eq!(point.on_feedback(at(0), short, &rules), Change::Ignored);
+    assert_eq!(point.allowance(), Allowance::Unlimited);
+    assert_eq!(point.on_feedback(at(0), long, &rules), Change::Decreased);
+    assert_eq!(point.on_feedback(at(0), short, &rules), Change::Decreased);
+    let rules = Rules::Qcn(qcn::Rules::new(&qcn_reaction(), LINE));
+    assert_eq!(ReactionPoint::new(stream("rp")).on_feedback(at(0), short, &rules), Change::Decreased);
 }
 
 #[test]

@@ -4,8 +4,9 @@
 use std::collections::VecDeque;
 
 use weir_core::spec::switching::Service;
-use weir_core::units::Span;
+use weir_core::units::{Rate, Span};
 
+use crate::credit::needed;
 use crate::slotted::cell::Cell;
 use crate::slotted::switches::NONE;
 
@@ -15,7 +16,7 @@ struct Slow {
     host: usize,
     /// First slot, and the first after it.
     slots: (u32, u32),
-    share: f64,
+    rate: i64,
 }
 
 /// The slow outputs, and how much of a cell each has saved.
@@ -24,10 +25,14 @@ pub(super) struct Outlets {
     slow: Vec<Slow>,
     /// When the next one begins or ends.
     change: u32,
-    /// By host: the share of each slot, 1 for the line rate.
-    share: Vec<f64>,
-    credit: Vec<f64>,
-    /// A bit for each with a share below 1 now, and no buffer behind it.
+    /// What a cell is worth: the line rate, bit/s.
+    whole: i64,
+    /// Credit with which a cell may go.
+    needed: i64,
+    /// By host: what each slot gives, bit/s; the line rate where it is not slow.
+    rate: Vec<i64>,
+    credit: Vec<i64>,
+    /// A bit for each with less than the line rate now, and no buffer behind it.
     pub(super) slow_now: Vec<u64>,
     buffers: Vec<Option<Box<Buffer>>>,
     buffered: Vec<usize>,
@@ -43,18 +48,21 @@ struct Buffer {
 }
 
 impl Outlets {
-    pub(super) fn new(services: &[Service], hosts: usize, slot: Span, line_bps: u64) -> Outlets {
+    pub(super) fn new(services: &[Service], hosts: usize, slot: Span, line: Rate) -> Outlets {
         let number = |ps: u64| u32::try_from(ps / slot.ps()).unwrap_or(NONE);
         let slow = |service: &Service| Slow {
             host: service.port as usize / 2,
             slots: (number(service.from_ps.ps()), number(service.to_ps.ps())),
-            share: service.rate_bps.bps() as f64 / line_bps as f64,
+            rate: service.rate_bps.bps().cast_signed(),
         };
+        let whole = line.bps().cast_signed();
         Outlets {
             slow: services.iter().map(slow).collect(),
             change: 0,
-            share: vec![1.0; hosts],
-            credit: vec![0.0; hosts],
+            whole,
+            needed: needed(whole.into()) as i64,
+            rate: vec![whole; hosts],
+            credit: vec![0; hosts],
             slow_now: vec![0; hosts.div_ceil(64)],
             buffers: (0..hosts).map(|_| None).collect(),
             buffered: Vec::new(),
@@ -91,20 +99,20 @@ impl Outlets {
     fn turn(&mut self, now: u32) {
         self.change = NONE;
         for slow in &self.slow {
-            self.share[slow.host] = 1.0;
+            self.rate[slow.host] = self.whole;
         }
-        for Slow { host, slots: (from, to), share } in &self.slow {
+        for Slow { host, slots: (from, to), rate } in &self.slow {
             for &slot in [from, to] {
                 if slot > now {
                     self.change = self.change.min(slot);
                 }
             }
             if (*from..*to).contains(&now) {
-                self.share[*host] = *share;
+                self.rate[*host] = *rate;
             }
         }
         for &Slow { host, .. } in &self.slow {
-            let is_slow = self.share[host] < 1.0 && self.buffers[host].is_none();
+            let is_slow = self.rate[host] < self.whole && self.buffers[host].is_none();
             let word = &mut self.slow_now[host / 64];
             *word = *word & !(1 << (host % 64)) | u64::from(is_slow) << (host % 64);
         }
@@ -113,15 +121,10 @@ impl Outlets {
     /// Whether a slow output may serve a cell in this slot; asked once a slot. `waits` tells whether one waits.
     pub(super) fn serves(&mut self, host: usize, waits: bool) -> bool {
         let credit = &mut self.credit[host];
-        *credit += self.share[host];
-        if *credit >= 1.0 - 1e-9 {
-            if waits {
-                *credit -= 1.0;
-                return true;
-            }
-            *credit = 1.0;
-        }
-        false
+        *credit += self.rate[host];
+        let serves = waits && *credit >= self.needed;
+        *credit = if serves { *credit - self.whole } else { (*credit).min(self.whole) };
+        serves
     }
 
     /// A cell arrives at the buffer of `host`.

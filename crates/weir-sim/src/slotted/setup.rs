@@ -17,6 +17,7 @@ use super::routes::Routes;
 use super::sources::{PlacedSource, Sources};
 use super::switches::{Input, Lanes, Memory, NONE, Queues, Turn};
 use super::{Kernel, Lags, Recorded};
+use crate::credit::Savings;
 use crate::plan::Plan;
 use crate::probes::{Boundaries, PortProbes};
 
@@ -81,7 +82,7 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
     let hold_delays = (0..lanes.links()).map(hold_delay).collect();
     let round = (lags.to_host.max(lags.to_switch) as usize + 2).next_power_of_two();
 
-    let mut outlets = Outlets::new(&spec.switching.services, hosts, slot, line_rate.bps());
+    let mut outlets = Outlets::new(&spec.switching.services, hosts, slot, line_rate);
     for egress in &spec.switching.egress {
         for &host in &egress.hosts {
             outlets.buffer(host, in_cells(egress.xoff_bytes), in_cells(egress.xon_bytes));
@@ -164,7 +165,8 @@ fn kinds(spec: &Spec, hosts: usize) -> Vec<Kind> {
 
 fn obedience(spec: &Spec, line_rate: Rate, seed: Seed) -> Option<Obedience> {
     let rules = Rules::new(&spec.control, line_rate)?;
-    Some(Obedience { rules, line_rate, seed })
+    let savings = Savings::new(spec.control.limiter(), line_rate);
+    Some(Obedience { rules, line_rate, savings, seed })
 }
 
 /// Sources in order of their hosts, and the books of their flows.

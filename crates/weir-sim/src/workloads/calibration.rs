@@ -124,7 +124,13 @@ fn bcn() -> Bcn {
                 reset: StopReset::Never,
                 meanwhile: Meanwhile::Ignore,
             },
-            limiter: Limiter { queue: Limit::Frames(100), pacing_jitter: 0.15, fifo_frames: 0 },
+            limiter: Limiter {
+                queue: Limit::Frames(100),
+                pacing_jitter: 0.15,
+                fifo_frames: 0,
+                initial_credit: None,
+                most_credit: None,
+            },
         },
     }
 }

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use proptest::prelude::*;
 use weir_core::network::Topology;
 use weir_core::spec::control::{
-    Bcn, BcnReactionPoint, Control, Counted, Drift, Limiter, Notification, NotificationLane, Pause, Positive, Qcn,
-    QcnCongestionPoint, QcnReactionPoint, Recovery, Response, Sampling, Severe, SevereAction,
+    Bcn, BcnReactionPoint, Control, Counted, Drift, Limiter, NewLimiter, Notification, NotificationLane, Pause,
+    Positive, Qcn, QcnCongestionPoint, QcnReactionPoint, Recovery, Response, Sampling, Severe, SevereAction,
 };
 use weir_core::spec::{
     Departures, LevelProbe, Limit, LimiterProbe, Link, LinkSpec, Network, Node, NodeKind, Spec, TrafficProbe,
@@ -104,7 +104,13 @@ fn slow_receiver_with_bcn(duration: Span) -> Spec {
         gd: 0.25,
         min_rate_bps: Rate::from_bps(1_250_000_000),
         drift: None,
-        limiter: Limiter { queue: Limit::Unlimited, pacing_jitter: 0.0, fifo_frames: 0 },
+        limiter: Limiter {
+            queue: Limit::Unlimited,
+            pacing_jitter: 0.0,
+            fifo_frames: 0,
+            initial_credit: None,
+            most_credit: None,
+        },
         ..reaction_point
     };
     spec.control.bcn = Some(Bcn { congestion_point: point, reaction_point });
@@ -332,7 +338,14 @@ fn with_qcn() -> Spec {
                 target_cut: 8.0,
             },
             min_rate_bps: Rate::from_bps(10_000_000),
-            limiter: Limiter { queue: Limit::Frames(100), pacing_jitter: 0.0, fifo_frames: 0 },
+            new_limiter: NewLimiter::AnyFeedback,
+            limiter: Limiter {
+                queue: Limit::Frames(100),
+                pacing_jitter: 0.0,
+                fifo_frames: 0,
+                initial_credit: None,
+                most_credit: None,
+            },
         },
     });
     spec

@@ -57,7 +57,13 @@ fn dcqcn(hosts: Vec<u32>) -> Control {
                 alpha_timer_ps: us(55),
                 recovery,
                 min_rate_bps: Rate::from_bps(100_000_000),
-                limiter: Limiter { queue: Limit::Unlimited, pacing_jitter: 0.0, fifo_frames: 0 },
+                limiter: Limiter {
+                    queue: Limit::Unlimited,
+                    pacing_jitter: 0.0,
+                    fifo_frames: 0,
+                    initial_credit: None,
+                    most_credit: None,
+                },
             },
         }),
         ..Control::default()

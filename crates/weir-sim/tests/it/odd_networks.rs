@@ -222,3 +222,61 @@ fn an_interval_longer_than_all_slots_that_can_be_numbered_never_ends() {
     spec.record.traffic.clear();
     assert_eq!(run(spec, 1).intervals.rows().count(), 1);
 }
+
+/// A rate that is no whole number of bit/s, rounded in any way, as a file gives shares of a line; or one that has whole frames
+/// after a few slots but for a few bit/s.
+fn rounded_rate(choices: &mut Choices) -> Rate {
+    let line = 10_000_000_000;
+    let parts = 2 + choices.below(97);
+    let share = line * (1 + choices.below(parts - 1)) / parts;
+    Rate::from_bps((share + choices.of(&[0, 0, 0, 1, 2, 10])).min(line - 1))
+}
+
+/// A switch with an output, or a buffer behind one, that is slower, and limiters that stay at their least rate.
+fn rounded(seed: u64) -> Spec {
+    let mut choices = Choices(seed);
+    let choices = &mut choices;
+    let hosts = 2 + choices.below(7) as u32;
+    let benchmark = Benchmark { warm_up: choices.below(300), slots: 4000, ..Benchmark::single_stage(hosts) };
+    let mut spec = if choices.one_in(2) { benchmark.with_bcn(0.2, 10.0).spec() } else { benchmark.spec() };
+    for service in &mut spec.switching.services {
+        service.rate_bps = rounded_rate(choices);
+    }
+    if choices.one_in(4) {
+        let (xoff_bytes, xon_bytes) = (CELL * 9, CELL * 4);
+        spec.switching.egress = vec![Egress { hosts: vec![0], xoff_bytes, xon_bytes }];
+    }
+    if let Some(bcn) = &mut spec.control.bcn {
+        bcn.congestion_point.sampling = Sampling::Uniform { jitter: 0.0 };
+        bcn.congestion_point.notification.lane = NotificationLane::Beside;
+        bcn.reaction_point.min_rate_bps = rounded_rate(choices);
+        bcn.reaction_point.gi = choices.of(&[1e-6, 1.0]);
+        let limiter = &mut bcn.reaction_point.limiter;
+        limiter.initial_credit = choices.of(&[None, Some(0.0), Some(0.3), Some(1.0)]);
+        limiter.most_credit = choices.of(&[None, Some(1.0), Some(1.7), Some(9.0)]);
+    }
+    spec
+}
+
+/// Rates are drawn for each seed. Those from 0 on were looked at when credit became a whole number, those from 10 000 on never.
+#[test]
+fn outputs_and_limiters_at_rounded_rates_carry_the_same_frames_in_both_engines() {
+    for seed in (0..150).chain(10_000..10_150) {
+        println!("network {seed}");
+        let (event, slotted) = both(rounded(seed), seed);
+        agree(&event, &slotted);
+    }
+}
+
+#[test]
+fn an_output_served_at_a_third_takes_every_third_slot_alike_in_both_engines() {
+    for rate in [3_333_333_333, 1_894_736_842] {
+        let mut spec = Benchmark { warm_up: 0, slots: 20_000, ..Benchmark::single_stage(8) }.spec();
+        spec.switching.services[0].rate_bps = Rate::from_bps(rate);
+        let (event, slotted) = both(spec, 1);
+        agree(&event, &slotted);
+        let served = slotted.ports[1].counters.frames;
+        let due = 20_000 * rate / 10_000_000_000;
+        assert!(served.abs_diff(due) <= 8, "{served} frames of {due}");
+    }
+}

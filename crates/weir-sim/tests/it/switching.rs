@@ -298,12 +298,33 @@ fn queues_of_limiters_are_refused_beside_a_shared_memory_in_both_engines() {
             let mut spec = Benchmark::single_stage(8).with_bcn(0.03, 0.005).spec();
             spec.run.engine = engine;
             if let Some(bcn) = &mut spec.control.bcn {
-                bcn.reaction_point.limiter = Limiter { queue, fifo_frames, pacing_jitter: 0.0 };
+                bcn.reaction_point.limiter = Limiter { queue, fifo_frames, ..bcn.reaction_point.limiter };
             }
             let fault = Plan::new(spec).expect_err("no queues of limiters");
             assert_eq!(fault.pointer, format!("/control/bcn/reaction_point/limiter/{field}"));
         }
     }
+}
+
+#[test]
+fn credit_of_limiters_is_refused_where_they_have_none_and_where_it_cannot_be_saved() {
+    let fault = |initial_credit, most_credit, is_plain: bool| {
+        let mut spec = Benchmark { is_event: true, ..Benchmark::single_stage(8).with_bcn(0.03, 0.005) }.spec();
+        if is_plain {
+            spec.switching = Default::default();
+        }
+        if let Some(bcn) = &mut spec.control.bcn {
+            bcn.reaction_point.limiter = Limiter { initial_credit, most_credit, ..bcn.reaction_point.limiter };
+        }
+        Plan::new(spec).err().map(|fault| fault.pointer)
+    };
+    let at = |field: &str| Some(format!("/control/bcn/reaction_point/limiter/{field}"));
+    assert_eq!(fault(Some(1.0), None, false), None);
+    assert_eq!(fault(Some(3.0), Some(3.0), false), None);
+    assert_eq!(fault(Some(1.5), None, false), at("initial_credit"));
+    assert_eq!(fault(None, Some(0.5), false), at("most_credit"));
+    assert_eq!(fault(None, Some(1.0), true), at("most_credit"));
+    assert_eq!(fault(Some(0.0), None, true), at("initial_credit"));
 }
 
 #[test]

@@ -5,10 +5,15 @@ use weir_core::rng::Stream;
 use weir_core::units::{Rate, Span, Time};
 
 use super::super::adapter::NO_POINT;
+use crate::credit::{Savings, needed};
 
-/// A limiter that has so much of a frame's worth may send it: what sums of rounded shares miss does not count. The same as in the
-/// slotted engine, and no multiple of what a bit/s is of a line rate: see there.
-const WHOLE: f64 = 1.0 - 1.0 / (1_u64 << 29) as f64;
+/// What the limiters of a host have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manner {
+    /// Random share of what a frame costs.
+    pub(super) jitter: f64,
+    pub(super) savings: Savings,
+}
 
 #[derive(Debug)]
 pub(super) struct Limiter {
@@ -17,10 +22,14 @@ pub(super) struct Limiter {
     pub(super) point: ReactionPoint,
     /// The congestion point that last asked for less.
     pub(super) cause: u32,
-    /// Share of the line rate; none while nothing is limited.
-    pub(super) share: Option<f64>,
-    /// What it may send, in ps of the line, at `at`.
-    credit: f64,
+    /// None while nothing is limited.
+    pub(super) rate: Option<Rate>,
+    /// What it may send, in bit/s times ps, at `at`.
+    credit: i128,
+    line: Rate,
+    savings: Savings,
+    /// Credit that a new limiter has, as soon as the size of a frame is known; a frame's worth is the line rate.
+    owed: i128,
     at: Time,
     /// What the frame that waits first takes on the line, or the last one took, and the most that any took; 0 before any.
     tx: Span,
@@ -36,32 +45,40 @@ pub(super) struct Limiter {
 }
 
 impl Limiter {
-    pub(super) fn new(place: u32, stream: Stream, jitter: f64, chance: Stream, now: Time) -> Limiter {
+    pub(super) fn new(place: u32, stream: Stream, outlet: Rate, how: Manner, chance: Stream, now: Time) -> Limiter {
         Limiter {
             place,
             point: ReactionPoint::new(stream),
             cause: NO_POINT,
-            share: None,
-            credit: 0.0,
+            rate: None,
+            credit: 0,
+            line: outlet,
+            savings: how.savings,
+            owed: 0,
             at: now,
             tx: Span::ZERO,
             longest: Span::ZERO,
             due: Time::NEVER,
             is_gated: false,
             planned: Time::NEVER,
-            jitter,
+            jitter: how.jitter,
             chance,
         }
     }
 
     /// Takes over what the reaction point allows from `now` on.
-    pub(super) fn settle(&mut self, now: Time, line: Rate) {
+    pub(super) fn settle(&mut self, now: Time) {
         self.accrue(now);
-        self.share = match self.point.allowance() {
+        let before = self.rate;
+        self.rate = match self.point.allowance() {
             Allowance::Unlimited => None,
-            Allowance::Limited(rate) => Some(rate.bps() as f64 / line.bps() as f64),
-            Allowance::Stopped(_) => Some(0.0),
+            Allowance::Limited(rate) => Some(rate),
+            Allowance::Stopped(_) => Some(Rate::from_bps(0)),
         };
+        if let (None, Some(_), Some(initial)) = (before, self.rate, self.savings.initial) {
+            (self.credit, self.owed) = (0, initial);
+            self.pay();
+        }
         if self.is_gated {
             self.due = self.when_whole(now);
         }
@@ -74,31 +91,50 @@ impl Limiter {
         (timeout != Time::NEVER && timeout != before).then_some(timeout)
     }
 
-    /// Adds what the rate gave since the last look. A flow that sends nothing saves the worth of its largest frame at most.
+    /// Adds what the rate gave since the last look, up to the most that is saved of the largest frame.
     pub(super) fn accrue(&mut self, now: Time) {
-        if let Some(share) = self.share {
-            self.credit += share * (now - self.at).ps() as f64;
+        if let Some(rate) = self.rate {
+            self.credit += i128::from(rate.bps()) * i128::from((now - self.at).ps());
             if self.longest > Span::ZERO {
-                self.credit = self.credit.min(self.longest.ps() as f64 * (1.0 + share));
+                self.credit = self.credit.min(self.savings.most(rate) * i128::from(self.longest.ps()));
             }
         }
         self.at = now;
     }
 
+    /// A frame that takes `tx` waits first, or is sent.
+    fn know(&mut self, tx: Span) {
+        (self.tx, self.longest) = (tx, self.longest.max(tx));
+        self.pay();
+    }
+
+    /// Credits what a new limiter has, of the largest frame so far.
+    fn pay(&mut self) {
+        if self.longest > Span::ZERO {
+            self.credit += std::mem::take(&mut self.owed) * i128::from(self.longest.ps());
+        }
+    }
+
+    /// What the frame that waits first is worth.
+    fn whole(&self) -> i128 {
+        i128::from(self.line.bps()) * i128::from(self.tx.ps())
+    }
+
     /// Whether a frame that takes `tx` may be sent.
     pub(super) fn may_send(&mut self, now: Time, tx: Span) -> bool {
-        (self.tx, self.longest) = (tx, self.longest.max(tx));
+        self.know(tx);
         self.accrue(now);
-        self.share.is_none() || self.credit >= tx.ps() as f64 * WHOLE
+        self.rate.is_none() || self.credit >= needed(self.whole())
     }
 
     /// A frame that takes `tx` is sent.
     pub(super) fn spend(&mut self, now: Time, tx: Span) {
-        (self.tx, self.longest) = (tx, self.longest.max(tx));
+        self.know(tx);
         self.accrue(now);
-        if self.share.is_some() {
-            let spread = if self.jitter > 0.0 { 1.0 + self.jitter * (self.chance.exponential() - 1.0) } else { 1.0 };
-            self.credit -= tx.ps() as f64 * spread;
+        if self.rate.is_some() {
+            let whole = self.whole();
+            let spread = if self.jitter > 0.0 { self.jitter * (self.chance.exponential() - 1.0) } else { 0.0 };
+            self.credit -= whole + (whole as f64 * spread) as i128;
         }
     }
 
@@ -110,18 +146,19 @@ impl Limiter {
 
     /// When there will be a whole frame's worth: after a number of times that the frame takes on the line.
     fn when_whole(&self, now: Time) -> Time {
-        let whole = self.tx.ps() as f64 * WHOLE;
-        match self.share {
+        let missing = needed(self.whole()) - self.credit;
+        match self.rate {
             None => now,
-            Some(share) if share <= 0.0 => Time::NEVER,
-            Some(_) if self.credit >= whole => now,
-            Some(share) => {
-                let times = ((whole - self.credit) / (share * self.tx.ps() as f64)).ceil().max(1.0);
-                if times < MOST_TIMES { now + self.tx * (times as u64) } else { Time::NEVER }
+            Some(rate) if rate.bps() == 0 => Time::NEVER,
+            Some(_) if missing <= 0 => now,
+            Some(rate) => {
+                let each = i128::from(rate.bps()) * i128::from(self.tx.ps());
+                let times = (missing + each - 1) / each;
+                if times < MOST_TIMES { now + self.tx * times as u64 } else { Time::NEVER }
             }
         }
     }
 }
 
 /// Nobody waits for longer.
-const MOST_TIMES: f64 = (1_u64 << 31) as f64;
+const MOST_TIMES: i128 = 1 << 31;

@@ -26,11 +26,13 @@ use weir_core::spec::switching::{MemoryPause, PauseScope};
 use weir_core::units::{Bytes, Span, Time};
 
 use self::buffer::Buffer;
+use self::limiter::Manner;
 use self::memory::Memory;
 use self::station::{Obedience, Outlet, Station};
 use self::valve::Valve;
 use super::plan::ControlPlan;
 use super::{Control, Task};
+use crate::credit::Savings;
 use crate::fabric::Fabric;
 use crate::feed::Feed;
 use crate::plan::Plan;
@@ -136,8 +138,10 @@ impl Switching {
             };
             let rules =
                 Rules::new(&plan.spec.control, port.link.rate_bps).filter(|_| shared.limited[port.from as usize]);
-            let jitter = plan.spec.control.limiter().map_or(0.0, |limiter| limiter.pacing_jitter);
-            let obedience = rules.map(|rules| Obedience { rules, jitter, seed });
+            let limiter = plan.spec.control.limiter();
+            let jitter = limiter.map_or(0.0, |limiter| limiter.pacing_jitter);
+            let how = Manner { jitter, savings: Savings::new(limiter, port.link.rate_bps) };
+            let obedience = rules.map(|rules| Obedience { rules, how, seed });
             let station = Station::new(outlet, feeds.remove(&id), destinations, in_turn[port.from as usize], obedience);
             self.stations[id as usize] = Some(Box::new(station));
         }

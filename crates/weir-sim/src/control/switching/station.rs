@@ -9,7 +9,7 @@ use weir_core::rng::Seed;
 use weir_core::units::{Bytes, Rate, Span, Time};
 
 use super::super::adapter::NO_POINT;
-use super::limiter::Limiter;
+use super::limiter::{Limiter, Manner};
 use crate::agent::Timer;
 use crate::feed::Feed;
 use crate::frames::{FrameId, NO_FRAME, Pool};
@@ -29,7 +29,7 @@ const EMPTY: Queue = Queue { head: NO_FRAME, tail: NO_FRAME };
 #[derive(Debug)]
 pub(super) struct Obedience {
     pub(super) rules: Rules,
-    pub(super) jitter: f64,
+    pub(super) how: Manner,
     pub(super) seed: Seed,
 }
 
@@ -160,7 +160,7 @@ impl Station {
 
     /// Whether a frame to `place` that comes now could pass all that waits: nothing waits, and nothing limits it.
     pub(super) fn is_open(&self, place: u32) -> bool {
-        self.load.frames == 0 && self.limiter(place).is_none_or(|limiter| limiter.share.is_none())
+        self.load.frames == 0 && self.limiter(place).is_none_or(|limiter| limiter.rate.is_none())
     }
 
     fn limiter(&self, place: u32) -> Option<&Limiter> {
@@ -169,7 +169,7 @@ impl Station {
 
     /// The congestion point that limits the frames to `place`, if there is one.
     pub(super) fn tag(&self, place: u32) -> u32 {
-        self.limiter(place).filter(|limiter| limiter.share.is_some()).map_or(NO_POINT, |limiter| limiter.cause)
+        self.limiter(place).filter(|limiter| limiter.rate.is_some()).map_or(NO_POINT, |limiter| limiter.cause)
     }
 
     /// A frame to `place` is sent without waiting.
@@ -270,7 +270,7 @@ impl Station {
                 limiter.spend(now, tx);
                 limiter.point.advance(now, &obedience.rules);
                 limiter.point.on_sent(now, size, &obedience.rules);
-                limiter.settle(now, self.outlet.rate);
+                limiter.settle(now);
             }
             if next != NO_FRAME && (is_limited || self.queues.len() == 1) {
                 self.ready[queue / 64] &= !(1 << (queue % 64));
@@ -299,7 +299,7 @@ impl Station {
             let pair = format!("{}/{}", self.outlet.host, self.destination(place));
             let stream = obedience.seed.stream(&format!("limiter/{pair}"));
             let chance = obedience.seed.stream(&format!("control/pacing/{pair}"));
-            self.limiters.push(Limiter::new(place, stream, obedience.jitter, chance, now));
+            self.limiters.push(Limiter::new(place, stream, self.outlet.rate, obedience.how, chance, now));
         }
         let id = self.limiter_of[place as usize];
         let limiter = &mut self.limiters[id as usize];
@@ -320,7 +320,7 @@ impl Station {
     /// Takes over the rate of a limiter.
     fn settle(&mut self, id: u32, now: Time, frames: &Pool) -> Option<(u32, Time)> {
         let limiter = &mut self.limiters[id as usize];
-        limiter.settle(now, self.outlet.rate);
+        limiter.settle(now);
         let (place, timeout) = (limiter.place, limiter.plan());
         if limiter.is_gated {
             self.next_due = self.next_due.min(limiter.due);
@@ -374,6 +374,7 @@ mod tests {
     use weir_core::queue::Lane;
 
     use super::*;
+    use crate::credit::Savings;
     use crate::frames::Frame;
     use crate::workloads::calibration;
 
@@ -382,7 +383,8 @@ mod tests {
     fn limited_station(in_turn: bool) -> Station {
         let rate = Rate::from_gbit_per_s(10);
         let rules = Rules::new(&calibration().control, rate).expect("the calibration has limiters");
-        let obedience = Obedience { rules, jitter: 0.0, seed: Seed::new(1) };
+        let how = Manner { jitter: 0.0, savings: Savings::new(None, rate) };
+        let obedience = Obedience { rules, how, seed: Seed::new(1) };
         let outlet = Outlet { host: 0, rate, framing: Bytes::ZERO, limit: Limit::UNLIMITED };
         let mut station = Station::new(outlet, None, vec![4, 2], in_turn, Some(obedience));
         for place in 0..2 {

@@ -7,8 +7,7 @@
 use weir_core::spec::switching::Service;
 use weir_core::units::{Rate, Span, Time};
 
-/// A frame with so much of its credit may go: what sums of rounded shares miss does not count.
-const MISSING: i128 = 1_000_000_000;
+use crate::credit::needed;
 
 /// Service of one port, or of the host behind it.
 #[derive(Clone, Debug)]
@@ -76,8 +75,7 @@ impl Valve {
                 from = end;
                 continue;
             }
-            let missing =
-                whole - whole / MISSING - product(rate, tx) - self.credit_at(first).min(whole.max(self.largest));
+            let missing = needed(whole) - product(rate, tx) - self.credit_at(first).min(whole.max(self.largest));
             if missing <= 0 {
                 return first;
             }

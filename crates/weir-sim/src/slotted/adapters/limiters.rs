@@ -5,6 +5,7 @@ use weir_core::rng::{Seed, Stream};
 use weir_core::units::{Rate, Span, Time};
 
 use super::Adapters;
+use crate::credit::{Savings, needed};
 use crate::slotted::cell::Cell;
 use crate::slotted::switches::NONE;
 
@@ -16,10 +17,14 @@ pub(super) struct Limiter {
     point: ReactionPoint,
     /// The congestion point that last asked for less.
     cause: u32,
-    /// Cells per slot; none while nothing is limited.
-    rate: Option<f64>,
-    /// What it may send, in cells, at `at`.
-    credit: f64,
+    /// None while nothing is limited.
+    rate: Option<Rate>,
+    /// What it may send at `at`: a cell's worth is the line rate, in bit/s.
+    credit: i128,
+    /// The most that it saves at its rate.
+    most: i128,
+    /// What a cell is worth.
+    whole: i128,
     at: u32,
     /// When `credit` will be a whole cell; only while gated.
     due: u32,
@@ -36,16 +41,12 @@ struct Tagged {
     cause: u32,
 }
 
-/// A limiter that has so much of a cell's worth may send it: what sums of rounded shares miss does not count. The same as in the
-/// event engine, and no multiple of what a bit/s is of a line rate: a rate of a tenth less 1 bit/s has 1 - 1e-9 of a cell after
-/// ten slots, or a rounding more or less.
-const WHOLE: f64 = 1.0 - 1.0 / (1_u64 << 29) as f64;
-
 /// What all limiters have in common.
 #[derive(Debug)]
 pub(in crate::slotted) struct Obedience {
     pub(in crate::slotted) rules: Rules,
     pub(in crate::slotted) line_rate: Rate,
+    pub(in crate::slotted) savings: Savings,
     pub(in crate::slotted) seed: Seed,
 }
 
@@ -176,7 +177,7 @@ impl Adapters {
             }
             self.limiter_of[pair] = self.limiters.len() as u32;
             let stream = obedience.seed.stream(&format!("limiter/{host}/{to}"));
-            self.limiters.push(Limiter::new(host, to, stream, now));
+            self.limiters.push(Limiter::new(host, to, stream, obedience.line_rate, now));
         }
         let id = self.limiter_of[pair];
         let limiter = &mut self.limiters[id as usize];
@@ -196,14 +197,9 @@ impl Adapters {
 
     /// Takes over the rate of a limiter.
     fn settle(&mut self, id: u32, now: u32) -> Option<(u32, u32)> {
-        let line_rate = self.obedience.as_ref()?.line_rate;
+        let savings = self.obedience.as_ref()?.savings;
         let limiter = &mut self.limiters[id as usize];
-        limiter.accrue(now);
-        limiter.rate = match limiter.point.allowance() {
-            Allowance::Unlimited => None,
-            Allowance::Limited(rate) => Some(rate.bps() as f64 / line_rate.bps() as f64),
-            Allowance::Stopped(_) => Some(0.0),
-        };
+        limiter.take_rate(now, savings);
         let (host, to, is_limited) = (limiter.host, limiter.to, limiter.rate.is_some());
         let timeout = limiter.point.poll_timeout();
         let word = &mut self.limited[host as usize * self.row + usize::from(to / 64)];
@@ -245,29 +241,55 @@ impl Adapters {
 }
 
 impl Limiter {
-    fn new(host: u32, to: u16, stream: Stream, now: u32) -> Limiter {
-        let point = ReactionPoint::new(stream);
-        let tags = Vec::new();
-        Limiter { host, to, point, cause: NONE, rate: None, credit: 0.0, at: now, due: 0, is_gated: false, tags }
+    fn new(host: u32, to: u16, stream: Stream, line: Rate, now: u32) -> Limiter {
+        Limiter {
+            host,
+            to,
+            point: ReactionPoint::new(stream),
+            cause: NONE,
+            rate: None,
+            credit: 0,
+            most: 0,
+            whole: line.bps().into(),
+            at: now,
+            due: 0,
+            is_gated: false,
+            tags: Vec::new(),
+        }
     }
 
-    /// Adds what the rate gave since the last look. A flow that sends nothing saves one cell's worth at most.
+    /// Takes over what the reaction point allows from slot `now` on.
+    fn take_rate(&mut self, now: u32, savings: Savings) {
+        self.accrue(now);
+        let before = self.rate;
+        self.rate = match self.point.allowance() {
+            Allowance::Unlimited => None,
+            Allowance::Limited(rate) => Some(rate),
+            Allowance::Stopped(_) => Some(Rate::from_bps(0)),
+        };
+        self.most = self.rate.map_or(0, |rate| savings.most(rate));
+        if let (None, Some(_), Some(initial)) = (before, self.rate, savings.initial) {
+            self.credit = initial;
+        }
+    }
+
+    /// Adds what the rate gave since the last look, up to the most that is saved.
     fn accrue(&mut self, now: u32) {
         if let Some(rate) = self.rate {
-            self.credit = (self.credit + rate * f64::from(now - self.at)).min(1.0 + rate);
+            self.credit = (self.credit + i128::from(rate.bps()) * i128::from(now - self.at)).min(self.most);
         }
         self.at = now;
     }
 
     fn may_send(&mut self, now: u32) -> bool {
         self.accrue(now);
-        self.rate.is_none() || self.credit >= WHOLE
+        self.rate.is_none() || self.credit >= needed(self.whole)
     }
 
     pub(super) fn spend(&mut self, now: u32) {
         self.accrue(now);
         if self.rate.is_some() {
-            self.credit -= 1.0;
+            self.credit -= self.whole;
         }
     }
 
@@ -275,11 +297,11 @@ impl Limiter {
     fn when_whole(&self, now: u32) -> u32 {
         match self.rate {
             None => now,
-            Some(rate) if rate <= 0.0 => NONE,
-            Some(_) if self.credit >= WHOLE => now,
+            Some(rate) if rate.bps() == 0 => NONE,
             Some(rate) => {
-                let slots = ((WHOLE - self.credit) / rate).ceil();
-                if slots < f64::from(NONE - now) { now + (slots as u32).max(1) } else { NONE }
+                // No more than a few cells' worth is missing.
+                let missing = (needed(self.whole) - self.credit).max(0) as u64;
+                u32::try_from(missing.div_ceil(rate.bps())).map_or(NONE, |slots| now.saturating_add(slots))
             }
         }
     }
