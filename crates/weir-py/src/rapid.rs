@@ -206,10 +206,11 @@ mod live {
         let mut look = look;
         let counts: Result<Counts, LiveError> = watched(py, work, &mut look, || cancel.store(true, Ordering::Relaxed))?;
         look()?;
-        let Counts { strangers, unanswered, sessions } = counts.map_err(live_error)?;
+        let Counts { strangers, unanswered, replayed, sessions } = counts.map_err(live_error)?;
         let answer = PyDict::new(py);
         answer.set_item("strangers", strangers)?;
         answer.set_item("unanswered", unanswered)?;
+        answer.set_item("replayed", replayed)?;
         answer.set_item("sessions", sessions)?;
         Ok(answer)
     }

@@ -1,5 +1,6 @@
 //! How a sender begins and ends a session.
 
+use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,17 +48,23 @@ pub fn open(
     cancel: &AtomicBool,
 ) -> Result<Session, LiveError> {
     let key = secret.derive("greeting", &[]);
-    let nonce: Nonce = random()?;
     let until = clock.now() + patience;
     let mut line = Line { socket, clock, cancel, until, refused: 0 };
-    let hello = Hello { nonce }.sealed(&key);
-    let challenge = line.ask(&hello, |datagram| {
-        let body = key.open(datagram)?;
-        Challenge::decode(body).filter(|challenge| challenge.nonce == nonce)
+    // Each greeting has a nonce of its own: the receiver answers none twice.
+    let drawn: RefCell<Vec<Nonce>> = RefCell::default();
+    let hello = || {
+        let nonce = random()?;
+        drawn.borrow_mut().push(nonce);
+        Ok(Hello { nonce }.sealed(&key))
+    };
+    let challenge = line.ask(hello, |datagram| {
+        let challenge = key.open(datagram).and_then(Challenge::decode)?;
+        drawn.borrow().contains(&challenge.nonce).then_some(challenge)
     })?;
     let Some(challenge) = challenge else {
         return Err(LiveError::Unanswered { text: line.silence(peer, patience) });
     };
+    let nonce = challenge.nonce;
     let wanted = Open {
         challenge,
         lasts,
@@ -66,16 +73,20 @@ pub fn open(
         patience: config.delayed_ack_timeout_ps,
         unit: config.arrival_stamps_ps.unwrap_or(Span::from_ns(1)),
     };
-    let answer = line.ask(&wanted.sealed(&key), |datagram| {
-        let body = key.open(datagram)?;
-        match Kind::of(body)? {
-            Kind::Accept => Accept::decode(body).filter(|accept| accept.nonce == nonce).map(Ok),
-            Kind::Refuse => {
-                Refuse::decode(body).filter(|refuse| refuse.nonce == nonce).map(|refuse| Err(refuse.reason))
+    let wanted = wanted.sealed(&key);
+    let answer = line.ask(
+        || Ok(wanted.clone()),
+        |datagram| {
+            let body = key.open(datagram)?;
+            match Kind::of(body)? {
+                Kind::Accept => Accept::decode(body).filter(|accept| accept.nonce == nonce).map(Ok),
+                Kind::Refuse => {
+                    Refuse::decode(body).filter(|refuse| refuse.nonce == nonce).map(|refuse| Err(refuse.reason))
+                }
+                _ => None,
             }
-            _ => None,
-        }
-    })?;
+        },
+    )?;
     match answer {
         None => Err(LiveError::Unanswered { text: line.silence(peer, patience) }),
         Some(Ok(Accept { session, other, .. })) => {
@@ -99,10 +110,13 @@ pub fn close(socket: &UdpSocket, clock: Clock, session: &Session) -> Option<Clos
     let until = clock.now() + FAREWELL_PATIENCE;
     let mut line = Line { socket, clock, cancel: &never, until, refused: 0 };
     let said = Close { session: session.number }.sealed(&session.up);
-    let heard = line.ask(&said, |datagram| {
-        let closed = session.down.open(datagram).and_then(Closed::decode)?;
-        (closed.session == session.number).then_some(closed)
-    });
+    let heard = line.ask(
+        || Ok(said.clone()),
+        |datagram| {
+            let closed = session.down.open(datagram).and_then(Closed::decode)?;
+            (closed.session == session.number).then_some(closed)
+        },
+    );
     heard.ok().flatten()
 }
 
@@ -117,9 +131,10 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
+    /// Each time anew.
     fn ask<T>(
         &mut self,
-        question: &[u8],
+        mut question: impl FnMut() -> Result<Vec<u8>, LiveError>,
         mut understand: impl FnMut(&[u8]) -> Option<T>,
     ) -> Result<Option<T>, LiveError> {
         let mut memory = [0; 2048];
@@ -134,7 +149,7 @@ impl Line<'_> {
             }
             if now >= ask_at {
                 ask_at = now + AGAIN;
-                match self.socket.send(question) {
+                match self.socket.send(&question()?) {
                     Err(error) if error.kind() == ErrorKind::ConnectionRefused => self.refused += 1,
                     Err(error) if is_passing(&error) => {}
                     Err(error) => return Err(LiveError::system("send a datagram", error)),

@@ -1,10 +1,12 @@
 //! The receiving end, told what arrives and what time it is: who may send, and what is answered.
 //!
-//! Nothing is kept of anybody who has not shown the secret and that he receives at the address that he sends from. Until
-//! then each datagram is answered by at most one that is shorter, and only if its tag is right; and no more often than
-//! [`GREETINGS_PER_S`]. Whatever else arrives is counted and forgotten.
+//! Until somebody has shown the secret and that he receives at the address that he sends from, each of his datagrams is
+//! answered by at most one that is shorter, and only if its tag is right; and no more often than [`GREETINGS_PER_S`]. All
+//! that is kept of it is the nonce of a greeting that was answered, of at most [`REMEMBERED`]: a sender draws one for each
+//! greeting, so one that comes again was recorded, and costs a look and no answer. Whatever else arrives is counted and
+//! forgotten.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
 use weir_core::tcp::{self, Receiver, Segment};
@@ -21,6 +23,10 @@ use crate::LiveError;
 pub const CHALLENGE: Span = Span::from_ms(5_000);
 /// Most greetings that are answered, each second and at once.
 pub const GREETINGS_PER_S: u64 = 200;
+/// How many greetings that were answered are remembered.
+pub const REMEMBERED: usize = 16_384;
+/// The last word of a session, and its acceptance, are not repeated sooner.
+const REPEAT: Span = Span::from_ms(100);
 /// A session in which nothing valid arrives ends after this.
 pub const SILENCE: Span = Span::from_ms(10_000);
 /// How long a session that was closed is remembered, so that its end can be told again.
@@ -113,6 +119,8 @@ pub struct Counts {
     pub strangers: u64,
     /// Greetings that were not answered because too many came.
     pub unanswered: u64,
+    /// Greetings that had been answered before.
+    pub replayed: u64,
     /// Sessions that began.
     pub sessions: u64,
 }
@@ -127,6 +135,7 @@ pub struct Service {
     guests: BTreeMap<u64, Guest>,
     /// Nonces of sessions that ended, and until when a challenge with them could be answered again.
     spent: VecDeque<(Time, Nonce)>,
+    greeted: Remembered,
     bucket: Bucket,
     counts: Counts,
     events: Vec<Event>,
@@ -144,6 +153,8 @@ struct Guest {
     up: Key,
     down: Key,
     accept: Vec<u8>,
+    /// When the acceptance or the last word was sent last.
+    told: Time,
     receiver: Receiver,
     acks: Vec<Segment>,
     /// Length of the datagram that these would make.
@@ -172,6 +183,7 @@ impl Service {
             bounds,
             guests: BTreeMap::new(),
             spent: VecDeque::new(),
+            greeted: Remembered::default(),
             bucket: Bucket::new(GREETINGS_PER_S),
             counts: Counts::default(),
             events: Vec::new(),
@@ -269,11 +281,18 @@ impl Service {
     }
 
     fn on_hello(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) -> bool {
+        let body = &datagram[..GREETING - TAG];
+        // Before any work: whoever replays a greeting has it done once.
+        if Hello::decode(body).is_some_and(|hello| self.greeted.holds(&hello.nonce)) {
+            self.counts.replayed += 1;
+            return true;
+        }
         let Some(hello) = self.greeting.open(datagram).and_then(Hello::decode) else { return false };
         if !self.bucket.take(now) {
             self.counts.unanswered += 1;
             return true;
         }
+        self.greeted.add(hello.nonce);
         let made_ms = ms(now);
         let cookie = self.cookies.tag(&cookie_body(from, &hello.nonce, made_ms));
         let challenge = Challenge { nonce: hello.nonce, made_ms, cookie };
@@ -288,15 +307,21 @@ impl Service {
         if !is_fresh || !self.cookies.made(&cookie_body(from, &nonce, made_ms), &cookie) {
             return Ok(false);
         }
-        if let Some(guest) = self.guests.values().find(|guest| guest.nonce == nonce) {
+        if let Some(guest) = self.guests.values_mut().find(|guest| guest.nonce == nonce) {
             // The answer may have been lost.
-            self.replies.push(Reply { to: from, datagram: guest.accept.clone() });
+            if guest.may_repeat(now) {
+                self.replies.push(Reply { to: from, datagram: guest.accept.clone() });
+            }
             return Ok(true);
         }
         if self.spent.iter().any(|(_, spent)| *spent == nonce) {
             return Ok(false);
         }
         let Err(reason) = self.admit(now, from, &open)? else { return Ok(true) };
+        if !self.bucket.take(now) {
+            self.counts.unanswered += 1;
+            return Ok(true);
+        }
         self.events.push(Event::Refused { peer: from, reason });
         self.replies.push(Reply { to: from, datagram: Refuse { nonce, reason }.sealed(&self.greeting) });
         Ok(true)
@@ -328,6 +353,7 @@ impl Service {
             up,
             down,
             accept,
+            told: now,
             receiver: Receiver::new(&config),
             acks: Vec::new(),
             acks_bytes: AROUND_ACKS,
@@ -373,6 +399,9 @@ impl Service {
             guest.counted = guest.counts(drops, clock_steps);
             guest.closed = Some((now, guest.counted.sealed(&guest.down)));
             self.events.push(Event::Ended { peer: from, end: End::Closed, counts: guest.counted });
+            guest.told = now;
+        } else if !guest.may_repeat(now) {
+            return true;
         }
         let word = guest.closed.iter().map(|(_, word)| Reply { to: from, datagram: word.clone() });
         self.replies.extend(word);
@@ -391,6 +420,15 @@ impl Service {
 }
 
 impl Guest {
+    /// Whether what was told may be told again.
+    fn may_repeat(&mut self, now: Time) -> bool {
+        let may = now.saturating_since(self.told) >= REPEAT;
+        if may {
+            self.told = now;
+        }
+        may
+    }
+
     /// Takes the acknowledgements that the receiver has; whether they fill a datagram.
     fn collect(&mut self, now: Time) -> bool {
         while let Some(segment) = self.receiver.poll_transmit(now) {
@@ -475,6 +513,32 @@ fn cookie_body(from: SocketAddr, nonce: &Nonce, made_ms: u64) -> Vec<u8> {
 
 fn ms(at: Time) -> u64 {
     at.ps() / Span::from_ms(1).ps()
+}
+
+/// The last [`REMEMBERED`] nonces.
+#[derive(Debug, Default)]
+struct Remembered {
+    held: HashSet<Nonce>,
+    /// The oldest first.
+    order: VecDeque<Nonce>,
+}
+
+impl Remembered {
+    fn holds(&self, nonce: &Nonce) -> bool {
+        self.held.contains(nonce)
+    }
+
+    fn add(&mut self, nonce: Nonce) {
+        if !self.held.insert(nonce) {
+            return;
+        }
+        self.order.push_back(nonce);
+        if self.order.len() > REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.held.remove(&oldest);
+        }
+    }
 }
 
 /// So many each second, and so many at once.

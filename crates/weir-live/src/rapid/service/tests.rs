@@ -122,12 +122,14 @@ fn a_replayed_handshake_opens_no_second_session() {
     let challenge = challenged(&mut service, 0, address(9), [1; 16]);
     let open = sealed(&opening(challenge));
     let first = told(&mut service, 1, address(9), &open);
-    assert_eq!(told(&mut service, 2, address(9), &open), first, "the answer may have been lost");
+    assert_eq!(told(&mut service, 100, address(9), &open), [], "not at any rate");
+    assert_eq!(told(&mut service, 101, address(9), &open), first, "the answer may have been lost");
     assert_eq!(service.counts().sessions, 1);
     let (session, other) = (accepted(&first).session, accepted(&first).other);
     let (up, _) = session_keys(&secret(), &[1; 16], &other);
-    assert_eq!(told(&mut service, 3, address(9), &Close { session }.sealed(&up)).len(), 1);
-    service.advance(at_ms(3_100));
+    assert_eq!(told(&mut service, 102, address(9), &Close { session }.sealed(&up)).len(), 1);
+    assert_eq!(told(&mut service, 103, address(9), &Close { session }.sealed(&up)), [], "not at any rate");
+    service.advance(at_ms(3_110));
     assert!(service.is_empty());
     assert_eq!(told(&mut service, 3_200, address(9), &open), [], "the session has ended");
     service.advance(at_ms(20_000));
@@ -186,6 +188,42 @@ fn a_flood_of_greetings_is_answered_at_a_bounded_rate_and_kept_nowhere() {
     assert_eq!(service.counts().unanswered, 20_000 - answered);
     assert!(service.is_empty() && service.spent.is_empty());
     opened(&mut service, 4_000, address(1), [9; 16]);
+}
+
+/// The greeting of a session, recorded on its way, comes again and again, from anywhere.
+#[test]
+fn recorded_greetings_are_not_answered_and_keep_nobody_out_at_any_rate() {
+    let mut service = service();
+    let key = secret().derive("greeting", &[]);
+    let recorded: Vec<Vec<u8>> = (1..=3_u8).map(|i| Hello { nonce: [i; 16] }.sealed(&key)).collect();
+    for hello in &recorded {
+        assert_eq!(told(&mut service, 0, address(9), hello).len(), 1, "the first time");
+    }
+    let per_ms = 60;
+    for ms in 1..=3_000 {
+        for i in 0..per_ms {
+            assert_eq!(told(&mut service, ms, address(i), &recorded[usize::from(i) % 3]), []);
+        }
+        if ms % 1_000 == 0 {
+            let (session, up, _) = opened(&mut service, ms, address(80), u128::from(ms).to_be_bytes());
+            assert_eq!(told(&mut service, ms, address(80), &Close { session }.sealed(&up)).len(), 1);
+            service.advance(at_ms(ms));
+        }
+    }
+    let counts = service.counts();
+    assert_eq!((counts.replayed, counts.unanswered, counts.sessions), (3_000 * u64::from(per_ms), 0, 3));
+}
+
+#[test]
+fn only_so_many_greetings_are_remembered_the_last_ones() {
+    let mut remembered = Remembered::default();
+    let nonce = |i: usize| (i as u128).to_be_bytes();
+    for i in 0..2 * REMEMBERED {
+        remembered.add(nonce(i));
+        remembered.add(nonce(i));
+    }
+    assert_eq!((remembered.held.len(), remembered.order.len()), (REMEMBERED, REMEMBERED));
+    assert!(!remembered.holds(&nonce(REMEMBERED - 1)) && remembered.holds(&nonce(REMEMBERED)));
 }
 
 #[test]
@@ -278,7 +316,7 @@ fn the_machines_of_the_core_carry_a_stream_over_it_through_losses() {
     let word = told(&mut service, 60_000, address(9), &Close { session }.sealed(&up));
     let closed = down.open(&word[0].datagram).and_then(Closed::decode).expect("the last word");
     assert_eq!((closed.session, closed.delivered_bytes), (session, 500_000));
-    assert_eq!(told(&mut service, 60_001, address(9), &Close { session }.sealed(&up)), word, "it may have been lost");
+    assert_eq!(told(&mut service, 60_100, address(9), &Close { session }.sealed(&up)), word, "it may have been lost");
 }
 
 proptest! {
