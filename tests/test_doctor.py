@@ -12,6 +12,7 @@ import pytest
 from weirlab import doctor
 from weirlab.doctor import Check, examine
 from weirlab.errors import MissingCapability
+from weirlab.testbed.account import CpuTime, MachineAccount, Reading
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 
@@ -49,7 +50,20 @@ def test_the_compiled_core_is_a_release_build(checks):
 @on_linux
 def test_sleeping_is_judged_only_where_it_is_measured():
     measured = {each.name for each in examine()} - {each.name for each in examine(measure_clock=False)}
-    assert measured == {"clock", "sleep", "real-time sleep"}
+    assert measured == {"taken by others", "clock", "sleep", "real-time sleep"}
+
+
+def test_what_a_hypervisor_takes_is_a_lack_and_told_by_name():
+    account = MachineAccount(duration_s=2.0, cpus={0: CpuTime(stolen_s=0.24, idle_s=1.76)})
+    since_boot = Reading(at_s=9.0, cpus={0: CpuTime(stolen_s=1.0, idle_s=99.0)}, softirq={}, waiting_s=None)
+    check = doctor._taken(account, since_boot)
+    assert check.status == "lack"
+    assert "a hypervisor took 12.0% of the CPU time away" in check.found
+    assert "1.00% stolen" in check.found
+    assert (
+        doctor._taken(MachineAccount(duration_s=2.0, cpus={0: CpuTime(idle_s=2.0)}), since_boot).status
+        == "ok"
+    )
 
 
 def test_elsewhere_than_on_linux_it_says_that_live_testbeds_need_linux(monkeypatch):

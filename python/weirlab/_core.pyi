@@ -169,6 +169,7 @@ def probe_path(
 ) -> _Answers: ...
 
 class _Answers(TypedDict):
+    waited_ns: int | None
     source: str
     source_port: int
     sent_ps: NDArray[Any]

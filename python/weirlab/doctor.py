@@ -22,6 +22,7 @@ from typing import Literal
 
 from weirlab import _core
 from weirlab.errors import MissingCapability
+from weirlab.testbed.account import CpuTime, MachineAccount, Reading, thread_waits
 from weirlab.testbed.namespaces import Namespace
 
 __all__ = ["Check", "Status", "examine"]
@@ -47,7 +48,7 @@ class Check:
 
 
 def examine(*, measure_clock: bool = True) -> list[Check]:
-    """Look at everything; takes about a second, less without ``measure_clock``."""
+    """Look at everything; takes about two seconds, less without ``measure_clock``."""
     return [
         *_system(),
         *_privileges(),
@@ -409,7 +410,11 @@ def _time(*, measure: bool) -> Iterator[Check]:
     )
     if not measure:
         return
+    before, waits = Reading.now(), thread_waits()
     quality = _core.clock_quality()
+    account = Reading.now() - before
+    waited = [waited_s - waits.get(thread, 0.0) for thread, waited_s in thread_waits().items()]
+    yield _taken(account.with_waits({"a normal thread": max(waited, default=None)}), before)
     normal, real_time = quality["overshoot_ns"], quality["real_time_overshoot_ns"]
     yield _check(
         "time",
@@ -434,6 +439,23 @@ def _time(*, measure: bool) -> Iterator[Check]:
         lacks=real_time is None or real_time["p99"] > 1_000_000,
         means="live loads come in bursts after pauses; results carry the lateness",
         remedy="run with sudo, on a machine of its own or with CPUs that a hypervisor does not share",
+    )
+
+
+def _taken(account: MachineAccount, since_boot: Reading) -> Check:
+    """What others took from the time in which the clock was measured, and what a hypervisor took so far."""
+    total = sum(since_boot.cpus.values(), CpuTime())
+    all_s = total.programs_s + total.interrupts_s + total.stolen_s + total.idle_s
+    stolen = (
+        f"{total.stolen_s / all_s:.2%} stolen by a hypervisor since the start" if all_s else "steal unknown"
+    )
+    return _check(
+        "time",
+        "taken by others",
+        f"in {account.duration_s:.1f} s: {account.disturbance or 'nothing that matters'}; {stolen}",
+        lacks=bool(account.disturbance) if account.cpus else None,
+        means="emulated packets are late, live loads uneven; results say how much was taken from them",
+        remedy="end other programs; steal ends on a machine whose CPUs a hypervisor does not share",
     )
 
 

@@ -81,13 +81,16 @@ def test_what_the_kernel_does_not_tell_is_unknown_and_not_zero(tmp_path: Path) -
     assert frequencies(tmp_path / "none") == {}
 
 
-def test_the_words_name_steal_other_programs_and_work_that_waited() -> None:
+def test_the_words_name_steal_run_delay_work_that_waited_and_other_programs() -> None:
     cpus = {0: CpuTime(programs_s=1.0, stolen_s=0.24), 1: CpuTime(programs_s=0.9)}
-    account = MachineAccount(duration_s=1.0, cpus=cpus, softirq_wait_s={0: 0.03, 1: 0.0})
-    assert account.words(own_s=0.9) == (
-        "a hypervisor took 12.0% of the CPU time away, other programs used 1 of 2 CPUs, "
+    account = MachineAccount(duration_s=1.0, cpus=cpus, softirq_wait_s={0: 0.03, 1: 0.0}, own_s=0.9)
+    account = account.with_waits({"the emulator": 0.02, "the reader": 0.001, "the writer": None})
+    disturbance = (
+        "a hypervisor took 12.0% of the CPU time away, the emulator waited 2.0% of the time for a CPU, "
         "the kernel's network work waited 3.0% of the time for a CPU"
     )
+    assert account.disturbance == disturbance
+    assert account.words() == disturbance + ", other programs used 1 of 2 CPUs"
     assert account.stolen_share() == pytest.approx(0.12)
     assert account.stolen_share([0]) == pytest.approx(0.24)
     assert account.stolen_share([1]) == 0.0
@@ -95,7 +98,13 @@ def test_the_words_name_steal_other_programs_and_work_that_waited() -> None:
 
 def test_a_machine_that_did_nothing_else_is_not_talked_about() -> None:
     cpus = {0: CpuTime(programs_s=0.9, idle_s=0.1), 1: CpuTime(idle_s=1.0)}
-    assert MachineAccount(duration_s=1.0, cpus=cpus, softirq_wait_s={0: 0.0}).words(own_s=0.9) == ""
+    assert MachineAccount(duration_s=1.0, cpus=cpus, softirq_wait_s={0: 0.0}, own_s=0.9).words() == ""
+
+
+def test_programs_that_nobody_waits_for_disturb_nobody() -> None:
+    account = MachineAccount(duration_s=1.0, cpus={0: CpuTime(programs_s=1.0), 1: CpuTime(idle_s=1.0)})
+    assert account.with_waits({"the emulator": 0.004}).disturbance == ""
+    assert account.words() == "other programs used 1 of 2 CPUs"
 
 
 def test_a_kernel_that_counts_back_gives_no_negative_time() -> None:
@@ -108,6 +117,7 @@ def test_this_machine_has_an_account_of_its_cpus_and_of_our_threads() -> None:
     before = Reading.now()
     sum(range(200_000))
     account = Reading.now() - before
+    assert account.own_s >= 0.0
     assert set(account.cpus) == set(before.cpus)
     assert account.duration_s > 0.0
     assert all(waited_s >= 0.0 for waited_s in thread_waits().values())

@@ -25,7 +25,7 @@ use weir_core::rng::Seed;
 use weir_core::units::{Bytes, Span, Time};
 
 use crate::LiveError;
-use crate::host::{Clock, Seat, Seated};
+use crate::host::{Clock, Seat, Seated, ThreadTime};
 
 /// Ports that [`Ports::Rotating`] uses: more than probes are ever under way.
 const ROTATION: u16 = 1024;
@@ -127,6 +127,8 @@ pub struct Report {
     pub clock_step_ns: i64,
     /// What the thread was given.
     pub seated: Seated,
+    /// How long it was ready and something else had its CPU; nothing where the kernel does not tell.
+    pub waited: Option<Span>,
 }
 
 /// Send the probes of `plan` and wait for their answers. Takes its seat for good: call it in a thread of its own.
@@ -136,6 +138,7 @@ pub struct Report {
 pub fn run(plan: &Plan, cancel: &AtomicBool) -> Result<Report, LiveError> {
     plan.check()?;
     let seated = plan.seat.take()?;
+    let before = ThreadTime::here();
     let mut prober = Prober::new(plan, seated)?;
     for number in 0..plan.probes.len() {
         prober.wait_until(plan.probes[number].at, cancel)?;
@@ -144,7 +147,8 @@ pub fn run(plan: &Plan, cancel: &AtomicBool) -> Result<Report, LiveError> {
     while let Some(end) = prober.patience() {
         prober.wait_until(end, cancel)?;
     }
-    Ok(prober.finish())
+    let waited = ThreadTime::since(before).map(|time| time.waited);
+    Ok(Report { waited, ..prober.finish() })
 }
 
 impl Plan {
@@ -223,6 +227,7 @@ impl<'a> Prober<'a> {
                 replies: 0,
                 clock_step_ns: 0,
                 seated,
+                waited: None,
             },
         })
     }

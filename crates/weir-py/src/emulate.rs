@@ -276,6 +276,7 @@ mod live {
         answer.set_item("cpu", report.seated.cpu)?;
         answer.set_item("elapsed_ns", ns(report.elapsed))?;
         answer.set_item("on_cpu_ns", ns(report.on_cpu))?;
+        answer.set_item("waited_ns", report.waited.map(ns))?;
         let ways = report.ways.into_iter().map(|way| way_as_dict(py, way, &edges)).collect::<PyResult<Vec<_>>>()?;
         answer.set_item("ways", ways)?;
         Ok(answer)

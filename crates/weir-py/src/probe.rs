@@ -117,5 +117,6 @@ fn as_dict<'py>(py: Python<'py>, report: &weir_live::probe::Report) -> PyResult<
     answer.set_item("replies", report.replies)?;
     answer.set_item("clock_step_ns", report.clock_step_ns)?;
     answer.set_item("real_time", report.seated.real_time)?;
+    answer.set_item("waited_ns", report.waited.map(crate::live::ns))?;
     Ok(answer)
 }

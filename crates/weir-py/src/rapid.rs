@@ -268,6 +268,7 @@ mod live {
         answer.set_item("cpu", report.seated.cpu)?;
         answer.set_item("elapsed_ns", ns(report.elapsed))?;
         answer.set_item("on_cpu_ns", ns(report.on_cpu))?;
+        answer.set_item("waited_ns", report.waited.map(ns))?;
         answer.set_item("min_rtt_ns", report.rtt.0.map(ns))?;
         answer.set_item("srtt_ns", report.rtt.1.map(ns))?;
         answer.set_item("blocked", report.blocked)?;

@@ -101,6 +101,12 @@ class Measurement:
     """Transports (`tcp`, `udp`) whose packets the path moved joined, while its models saw each alone; empty:
     every packet moved alone. None: no emulated path, or a log that does not tell.
     """
+    disturbance: str = field(default="", kw_only=True)
+    """What steal, run delay and softirq work that waited took from the emulator, in words; empty: nothing
+    that matters, or not known."""
+    account: Mapping[str, float | int | str | None] = field(default_factory=dict, kw_only=True)
+    """The machine meanwhile, in figures of `weirlab.testbed.account` [s], with `emulator_waited_s`; empty
+    where nothing is emulated."""
     lost: int
     """Packets lost at random, both directions."""
     dropped: int

@@ -17,6 +17,7 @@ from weirlab.bulk.tools import SYSCTLS, Together, require, together
 from weirlab.errors import MissingCapability, TestbedError
 from weirlab.scenario.path import PathPlan
 from weirlab.scenario.testbeds import Ssh
+from weirlab.testbed.account import Reading
 
 __all__ = ["RealHosts"]
 
@@ -59,9 +60,12 @@ class RealHosts:
         parts = [*what.loads, *(() if what.probe is None else (what.probe,))]
         if not self._bed.near_address and not all(part.forward for part in parts):
             raise MissingCapability("traffic to the near end needs its address: write 'testbed.near_address'")
+        here = isinstance(self._bed.near, ThisMachine)
+        reading = Reading.now() if here else None
         began, before = time.time(), self._busy_s()
         found = together(what, self._bed)
         seconds, after = time.time() - began, self._busy_s()
+        account = None if reading is None else Reading.now() - reading
         busy, foreign = _cpus(before, after, seconds, what, found)
         return Measurement(
             transfer=found.transfer,
@@ -72,6 +76,8 @@ class RealHosts:
             busy_cpus=busy,
             foreign_cpus=foreign,
             degraded=(),
+            disturbance="" if account is None else account.disturbance,
+            account={} if account is None else account.facts(),
             lateness_p99_s=None,
             lost=0,
             dropped=0,

@@ -72,8 +72,8 @@ class PointSummary:
     degraded: int
     """Measurements whose path is to be doubted; they are not left out."""
     disturbed: int
-    """Measurements during which other programs kept a tenth of this host's CPUs busy, or more; they are not
-    left out, either."""
+    """Measurements during which other programs kept a tenth of this host's CPUs busy, or more, or that say
+    what took time from the emulator; they are not left out, either."""
     goodput_bps: float
     """Median."""
     goodput_iqr_bps: float
@@ -182,7 +182,10 @@ def _summary(plan: Plan, levels: Mapping[str, str], kept: Sequence[Kept]) -> Poi
         transfers=len(transfers),
         failed=sum(each.measurement is None for each in kept),
         degraded=sum(bool(measured.degraded) for _, measured in made),
-        disturbed=sum((measured.foreign_cpus or 0.0) >= DISTURBED * usable_cpus() for _, measured in made),
+        disturbed=sum(
+            bool(measured.disturbance) or (measured.foreign_cpus or 0.0) >= DISTURBED * usable_cpus()
+            for _, measured in made
+        ),
         goodput_bps=_median(goodputs),
         goodput_iqr_bps=interquartile_range(goodputs) if len(goodputs) > 1 else math.nan,
         loaded_min_s=min((p.min_s for _, p in loaded if p.min_s is not None), default=math.nan),

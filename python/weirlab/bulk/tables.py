@@ -40,6 +40,10 @@ MEASUREMENTS = {
     "joined": pl.String,
     "foreign_cpus": pl.Float64,
     "degraded": pl.Boolean,
+    "disturbed": pl.Boolean,
+    "stolen_s": pl.Float64,
+    "softirq_wait_s": pl.Float64,
+    "emulator_waited_s": pl.Float64,
     "handshake_s": pl.Float64,
     "tls_s": pl.Float64,
     "answer_s": pl.Float64,
@@ -53,7 +57,8 @@ MEASUREMENTS = {
 """Columns of `measurement_table`; what was not measured is null. `window_bytes` is what was asked for,
 `joined` the transports whose packets the path moved joined, with blanks between, and `variability` is
 1 - min / mean of the round-trip times beside a transfer. Times of requests are trimmed means, beside a
-transfer those of its last four seconds."""
+transfer those of its last four seconds. `stolen_s` and `softirq_wait_s` are over all CPUs,
+`emulator_waited_s` is the run delay of the emulator."""
 INTERVALS = {
     "cycle": pl.Int64,
     "point": pl.Int64,
@@ -116,6 +121,11 @@ def measurement_table(campaign: Campaign) -> pl.DataFrame:
                 "joined": None if found.joined is None else " ".join(found.joined),
                 "foreign_cpus": found.foreign_cpus,
                 "degraded": bool(found.degraded),
+                "disturbed": bool(found.disturbance),
+                **{
+                    name: found.account.get(name)
+                    for name in ("stolen_s", "softirq_wait_s", "emulator_waited_s")
+                },
                 "handshake_s": None if beside is None else beside.handshake_s,
                 "tls_s": None if beside is None else beside.tls_handshake_s,
                 "answer_s": None if beside is None else beside.answer_s,

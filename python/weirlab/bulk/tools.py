@@ -29,7 +29,7 @@ from weirlab.bulk.plan import Datagrams, Load, Measured, Probe, RequestSeries
 from weirlab.errors import MissingCapability, TestbedError
 from weirlab.scenario.path import PathPlan
 from weirlab.testbed.namespaces import Namespace
-from weirlab.testbed.path import EmulatedPath
+from weirlab.testbed.path import EmulatedPath, account_facts
 
 __all__ = [
     "SYSCTLS",
@@ -141,6 +141,8 @@ def measure(what: Measured, path: PathPlan | None, seed: int) -> Measurement:
             0.0, busy_cpus - own_cpus((found.transfer, *found.beside.values()), report.on_cpu_s / seconds)
         ),
         degraded=report.degraded,
+        disturbance=report.disturbance,
+        account=account_facts(report.account),
         lateness_p99_s=max(lateness, default=None),
         joined=report.joined,
         lost=sum(way.counts["lost"] for way in report.ways),

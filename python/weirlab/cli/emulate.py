@@ -291,5 +291,9 @@ def _say(told: PathReport) -> None:
         )
     for reason in told.degraded:
         tell(f"weir: degraded: {reason}")
+    if told.disturbance:
+        tell(f"weir: disturbed: {told.disturbance}")
+    elif told.degraded:
+        tell("weir: the account of the machine shows no disturbance: the emulator itself was too slow")
     if not told.real_time:
         tell("weir: without real-time priority: expect lateness of milliseconds on a busy machine")

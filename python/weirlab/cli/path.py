@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -88,6 +89,7 @@ def path(
     from weirlab.errors import InputError, Interrupted
     from weirlab.report.path import back_table, ending_text, hop_table, stamped_text
     from weirlab.results import Manifest, Provenance, claimed_directory
+    from weirlab.testbed.account import Reading
     from weirlab.units import Span
 
     if ipv4 and ipv6:
@@ -120,8 +122,11 @@ def path(
             raise Interrupted("interrupted while the route was looked for; nothing was measured") from None
         manifest.write(directory)
         asked = f"{len(route.answering)} hops to {destination}"
+        before = Reading.now()
         with progress_bar("probing", asked) as progress:
             found = characterize(prober, route, effort, seed=seed, progress=progress)
+        account = (Reading.now() - before).with_waits({"the prober": prober.waited_s})
+        found = replace(found, disturbance=account.disturbance, account=account.facts())
         interrupted = found.ending == "interrupted"
         save_path(found, None, directory)  # before anything else can fail
         back = None if ssh is None or interrupted else _back(ssh, ssh_config, back_to or route.source)
@@ -142,6 +147,8 @@ def path(
             f"{found.probes.height} probes in {found.seconds:.0f} s{stamped_text(found)}; ended because "
             f"{ending_text(found)}."
         )
+        if found.disturbance:
+            tell(f"weir: disturbed: {found.disturbance}")
         if back is not None:
             show(back_table(back))
         show_place(directory, write_page(directory) if report else None)

@@ -183,7 +183,8 @@ def point_tables(found: list[PointSummary], name: str, cycles: int) -> tuple[Tab
     ]
     note = (
         "Medians over the cycles; window: a stream's rate times the round-trip time its TCP saw. CPU: of "
-        "one. Degraded: the emulator was late; disturbed: others kept a tenth of the CPUs busy, or more."
+        "one. Degraded: the emulator was late; disturbed: others kept a tenth of the CPUs busy, or more, or "
+        "steal, run delay or waiting softirq work took 0.5 % of the time."
     )
     return carried, Table("Windows, shares and CPU", columns, rows, note=note)
 

@@ -2,13 +2,16 @@
 
     before = Reading.now()
     ...                                        # the measurement
-    account = Reading.now() - before
+    account = (Reading.now() - before).with_waits({"the sender": 0.02})
     print(account.cpus[0].stolen_s, account.words())
 
 A live result shows the machine as well as what was measured. The account says how much of each: time that a
 hypervisor took away (*steal*), time of other programs and of interrupts, and how long work that was ready had
-to wait. How long one's own threads waited, they must say themselves, before they end: `thread_waits` for
-those of this process that still live, ``weir_live::host::ThreadTime`` in Rust.
+to wait. How long one's own threads waited (*run delay*), they must say themselves, before they end:
+`thread_waits` for those of this process that still live, ``weir_live::host::ThreadTime`` in Rust.
+
+A measurement is *undisturbed* where each of these took less than 0.5 % of its time: percentiles up to the
+99th are then those of what was measured.
 
 Linux only; elsewhere readings are empty. Nothing here needs a privilege.
 """
@@ -19,7 +22,7 @@ import functools
 import os
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 __all__ = ["CpuTime", "MachineAccount", "Reading", "busy_now", "frequencies", "thread_waits"]
@@ -79,6 +82,15 @@ class MachineAccount:
     """The same, how long that thread ran. Interrupts do most of the work without it."""
     waiting_s: float | None = None
     """How long at least one program of the machine was ready and waited for a CPU. None: not told."""
+    own_s: float = 0.0
+    """CPU time of this process, and of those that it started and that have ended."""
+    waits_s: Mapping[str, float] = field(default_factory=dict)
+    """How long threads of the measurement were ready and waited for a CPU, by a name for the words."""
+
+    def with_waits(self, waits_s: Mapping[str, float | None]) -> MachineAccount:
+        """The same, with how long threads of the measurement waited; None: the kernel does not tell."""
+        told = {name: waited_s for name, waited_s in waits_s.items() if waited_s is not None}
+        return replace(self, waits_s={**self.waits_s, **told})
 
     @property
     def total(self) -> CpuTime:
@@ -104,27 +116,38 @@ class MachineAccount:
             "waiting_s": self.waiting_s,
         }
 
-    def words(self, own_s: float = 0.0) -> str:
-        """What is worth telling, in one line; empty for a machine that did nothing else.
-
-        Args:
-            own_s: CPU time of the measurement's own threads: it is not the time of others.
+    @property
+    def disturbance(self) -> str:
+        """What others took from the measurement, in one line: steal, run delay and softirq work that waited.
+        Empty where nothing of it took 0.5 % of the time. Programs that use CPUs which nobody waits for
+        disturb nobody.
         """
-        return ", ".join(self._worth_telling(own_s))
+        return ", ".join(self._taken())
 
-    def _worth_telling(self, own_s: float) -> Iterator[str]:
-        count = len(self.cpus)
-        if not count or self.duration_s <= 0.0:
+    def words(self) -> str:
+        """The disturbance, and what other programs used; empty for a machine that did nothing else."""
+        return ", ".join([*self._taken(), *self._others()])
+
+    def _taken(self) -> Iterator[str]:
+        if self.duration_s <= 0.0:
             return
-        capacity_s, total = count * self.duration_s, self.total
-        if total.stolen_s > WORTH_TELLING * capacity_s:
-            yield f"a hypervisor took {total.stolen_s / capacity_s:.1%} of the CPU time away"
-        others_s = total.programs_s - own_s
-        if others_s > WORTH_TELLING * capacity_s:
-            yield f"other programs used {others_s / self.duration_s:.2g} of {count} CPUs"
+        capacity_s, stolen_s = len(self.cpus) * self.duration_s, self.total.stolen_s
+        if stolen_s > WORTH_TELLING * capacity_s:
+            yield f"a hypervisor took {stolen_s / capacity_s:.1%} of the CPU time away"
+        for name, waited_s in self.waits_s.items():
+            if waited_s > WORTH_TELLING * self.duration_s:
+                yield f"{name} waited {waited_s / self.duration_s:.1%} of the time for a CPU"
         waited_s = sum(self.softirq_wait_s.values())
         if waited_s > WORTH_TELLING * capacity_s:
             yield f"the kernel's network work waited {waited_s / self.duration_s:.1%} of the time for a CPU"
+
+    def _others(self) -> Iterator[str]:
+        count = len(self.cpus)
+        if not count or self.duration_s <= 0.0:
+            return
+        others_s = self.total.programs_s - self.own_s
+        if others_s > WORTH_TELLING * count * self.duration_s:
+            yield f"other programs used {others_s / self.duration_s:.2g} of {count} CPUs"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,11 +159,13 @@ class Reading:
     softirq: Mapping[int, tuple[float, float]]
     """Of ksoftirqd, by CPU: how long it ran, and how long it waited [s]."""
     waiting_s: float | None
+    own_s: float = 0.0
 
     @classmethod
     def now(cls, proc: Path = PROC) -> Reading:
         """Read them: some 0.2 ms of CPU time."""
-        return cls.of(time.monotonic(), [_text(path) for path in cls.files(proc)], proc)
+        reading = cls.of(time.monotonic(), [_text(path) for path in cls.files(proc)], proc)
+        return replace(reading, own_s=sum(os.times()[:4]))
 
     @staticmethod
     def files(proc: Path = PROC) -> list[Path]:
@@ -179,6 +204,7 @@ class Reading:
             softirq_wait_s={cpu: waited_s for cpu, (_, waited_s) in softirq.items()},
             softirq_ran_s={cpu: ran_s for cpu, (ran_s, _) in softirq.items()},
             waiting_s=waiting_s,
+            own_s=max(0.0, self.own_s - before.own_s),
         )
 
 

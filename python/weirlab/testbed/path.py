@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING, Any, Self
 from weirlab import _core
 from weirlab.errors import MissingCapability, TestbedError
 from weirlab.scenario.path import PathPlan, line_spec
+from weirlab.testbed.account import MachineAccount, Reading
 from weirlab.testbed.namespaces import Namespace, set_sysctl
 
 if TYPE_CHECKING:
     from pyroute2 import IPRoute
 
-__all__ = ["LATENESS_EDGES_S", "EmulatedPath", "PathReport", "WayReport"]
+__all__ = ["LATENESS_EDGES_S", "EmulatedPath", "PathReport", "WayReport", "account_facts"]
 
 LATENESS_EDGES_S = (1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 1e-1)
 """Upper ends of the bins in which lateness is counted; one more bin holds what is later."""
@@ -48,6 +49,7 @@ _QUIET_IPV6 = {
     "router_solicitations": 0,
 }
 """IPv6 without packets of the kernel's own, as far as it can be told to."""
+_EMULATOR = "the emulator"
 _CLOSE_S = 10.0
 """How long the emulator may take to end."""
 
@@ -94,6 +96,14 @@ class PathReport:
     threshold_s: float
     """Lateness whose 99th percentile must not exceed this."""
     ways: tuple[WayReport, ...]
+    account: MachineAccount
+    """What else the machine did meanwhile, and how long the emulator waited for a CPU."""
+
+    @property
+    def disturbance(self) -> str:
+        """What took time from the emulator: steal, run delay, softirq work that waited. Empty: nothing that
+        matters, and lateness is the emulator's own."""
+        return self.account.disturbance
 
     @property
     def degraded(self) -> tuple[str, ...]:
@@ -127,6 +137,8 @@ class PathReport:
             "joined": list(self.joined),
             "threshold_s": self.threshold_s,
             "degraded": list(self.degraded),
+            "disturbance": self.disturbance,
+            "account": account_facts(self.account),
             "lateness_edges_s": list(LATENESS_EDGES_S),
             "ways": [
                 {
@@ -140,6 +152,12 @@ class PathReport:
                 for way in self.ways
             ],
         }
+
+
+def account_facts(account: MachineAccount) -> dict[str, float | int | str | None]:
+    """The account of a machine on which a path was emulated, in figures: times in s, None where the kernel
+    does not tell."""
+    return {**account.facts(), "emulator_waited_s": account.waits_s.get(_EMULATOR)}
 
 
 class EmulatedPath:
@@ -205,6 +223,7 @@ class EmulatedPath:
                 "edges_ps": [round(edge * 1e12) for edge in LATENESS_EDGES_S],
                 "meters": self._meters,
             }
+            self._before = Reading.now()
             self._thread = threading.Thread(target=self._emulate, args=(options,), name="path", daemon=True)
             self._thread.start()
             self._stack = stack.pop_all()
@@ -279,6 +298,7 @@ class EmulatedPath:
                 self._drops = [namespace.inside(_device_drops) for namespace in self._namespaces]
                 os.close(self._stop)
                 self._thread.join(_CLOSE_S)
+                self._account = Reading.now() - self._before
                 self._stack.close()
             self.check()
             if self._thread.is_alive():
@@ -400,6 +420,8 @@ class EmulatedPath:
         hops = self._path.hops.values()
         lines = [line for hop in hops for line in (hop.forward, hop.backward or hop.forward)]
         rtt_s = sum(line.least_delay.s for line in lines)
+        waited_ns = outcome["waited_ns"]
+        waits_s = {_EMULATOR: None if waited_ns is None else waited_ns / 1e9}
         return PathReport(
             real_time=outcome["real_time"],
             elapsed_s=outcome["elapsed_ns"] / 1e9,
@@ -407,6 +429,7 @@ class EmulatedPath:
             joined=self._joined,
             threshold_s=min(max(DEGRADED_SHARE * rtt_s, DEGRADED_LEAST_S), DEGRADED_MOST_S),
             ways=tuple(ways),
+            account=self._account.with_waits(waits_s),
         )
 
 

@@ -15,7 +15,7 @@ use super::pool::{Piece, Pool};
 use super::{Hop, Plan, Record, Report, Way, line_name};
 use crate::LiveError;
 use crate::distribution::Distribution;
-use crate::host::{Clock, Rest, on_cpu};
+use crate::host::{Clock, Rest, ThreadTime, on_cpu};
 
 /// Packets read or written in a row before the emulator looks elsewhere.
 const TURN_PACKETS: usize = 64;
@@ -36,6 +36,7 @@ pub fn run(plan: &Plan, stop: BorrowedFd<'_>) -> Result<Report, LiveError> {
     }
     let seated = plan.seat.take()?;
     let clock = Clock::start();
+    let before = ThreadTime::here();
     let hops = plan.hops.iter().enumerate();
     let mut ways: Vec<Runner<'_>> = hops.flat_map(|(i, hop)| Runner::pair(plan, i, hop)).collect();
     let mut pool = Pool::new(plan.mtu, plan.memory, plan.joined);
@@ -63,7 +64,8 @@ pub fn run(plan: &Plan, stop: BorrowedFd<'_>) -> Result<Report, LiveError> {
     let now = clock.now();
     let ways = ways.into_iter().map(|way| way.finish(&clock, now, &mut pool)).collect::<Result<_, _>>()?;
     let elapsed = now.saturating_since(Time::ZERO);
-    Ok(Report { seated, elapsed, on_cpu: on_cpu(), ways })
+    let waited = ThreadTime::since(before).map(|time| time.waited);
+    Ok(Report { seated, elapsed, on_cpu: on_cpu(), waited, ways })
 }
 
 /// Sleep until a packet comes, or until shortly before `due`.

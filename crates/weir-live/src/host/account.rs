@@ -26,6 +26,11 @@ impl ThreadTime {
         ThreadTime::read(Path::new("/proc/thread-self/schedstat"))
     }
 
+    /// Of the calling thread, since an earlier reading of it; nothing where one of them is missing.
+    pub fn since(before: Option<ThreadTime>) -> Option<ThreadTime> {
+        Some(ThreadTime::here()? - before?)
+    }
+
     /// Of a thread of this process that still lives, by its number.
     pub fn of(thread: u32) -> Option<ThreadTime> {
         ThreadTime::read(&PathBuf::from(format!("/proc/self/task/{thread}/schedstat")))

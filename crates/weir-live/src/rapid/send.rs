@@ -18,7 +18,7 @@ use super::keys::Key;
 use super::timing::{Kept, Timing};
 use super::wire::{Bye, Closed, DATA_HEADER, Data, Kind, MOST_ACKS, MOST_PAYLOAD, decode_acks, session_of};
 use crate::LiveError;
-use crate::host::{Clock, Rest, Seat, Seated, on_cpu, socket};
+use crate::host::{Clock, Rest, Seat, Seated, ThreadTime, on_cpu, socket};
 
 /// How often a waiting sender looks whether it shall end.
 const GLANCE: Span = Span::from_ms(20);
@@ -141,6 +141,8 @@ pub struct Report {
     pub elapsed: Span,
     /// How long of that the thread was on its CPU.
     pub on_cpu: Span,
+    /// How long it was ready and something else had its CPU; nothing where the kernel does not tell.
+    pub waited: Option<Span>,
     /// What the sender counted.
     pub counters: SenderCounters,
     /// Least and smoothed round-trip time.
@@ -177,6 +179,7 @@ pub fn send(plan: &Plan, watch: &Watch) -> Result<Report, LiveError> {
     let session = greet::open(&socket, plan.peer, greeting, &plan.secret, wanted, plan.patience, &watch.cancel)?;
     let seated = plan.seat.take()?;
     let clock = Clock::start();
+    let before = ThreadTime::here();
     let mut work = Work::new(plan, &socket, clock, &session);
     let ending = work.run(watch);
     let elapsed = clock.now().saturating_since(Time::ZERO);
@@ -185,7 +188,8 @@ pub fn send(plan: &Plan, watch: &Watch) -> Result<Report, LiveError> {
         Ok(Ending::HungUp | Ending::Gone | Ending::Silent) => None,
         _ => greet::close(&socket, clock, &session),
     };
-    work.report(ending?, seated, elapsed, far)
+    let waited = ThreadTime::since(before).map(|time| time.waited);
+    Ok(Report { waited, ..work.report(ending?, seated, elapsed, far) })
 }
 
 /// A sender at work.
@@ -387,22 +391,17 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    fn report(
-        mut self,
-        ending: Ending,
-        seated: Seated,
-        elapsed: Span,
-        far: Option<Closed>,
-    ) -> Result<Report, LiveError> {
+    fn report(mut self, ending: Ending, seated: Seated, elapsed: Span, far: Option<Closed>) -> Report {
         let log = match self.machine.control() {
             Controller::Rapid(rapid) => rapid.probing().take_log().unwrap_or_default(),
             _ => Log::default(),
         };
-        Ok(Report {
+        Report {
             ending,
             seated,
             elapsed,
             on_cpu: on_cpu(),
+            waited: None,
             counters: self.machine.counters(),
             rtt: (self.machine.rtt().min(), self.machine.rtt().srtt()),
             log,
@@ -411,7 +410,7 @@ impl<'a> Work<'a> {
             blocked: self.blocked,
             strangers: self.strangers,
             far,
-        })
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -87,6 +87,11 @@ class Characterization:
     stamped: int | None = None
     """Probes that were timed from the kernel's stamp of their departure, and not from just before the call;
     None where a kept result does not tell."""
+    disturbance: str = ""
+    """What steal, run delay and softirq work that waited took from the prober, in words; empty: nothing that
+    matters, or not known."""
+    account: Mapping[str, float | int | str | None] = field(default_factory=dict)
+    """This machine meanwhile, in figures of `weirlab.testbed.account` [s]."""
 
     def estimates(self) -> tuple[HopEstimate, ...]:
         """What is known of each hop that answers."""

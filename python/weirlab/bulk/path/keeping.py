@@ -21,6 +21,8 @@ from weirlab.results import read_json, write_json
 __all__ = ["load_path", "path_document", "save_path"]
 
 _KEPT = ("route", "effort", "ending", "rounds", "seconds", "notes", "stamped")
+_SINCE = {"disturbance": "", "account": {}}
+"""What results say that were kept later, and what it is for those before."""
 
 
 def path_document(found: Characterization, back: WayBack | None) -> dict[str, Any]:
@@ -31,6 +33,7 @@ def path_document(found: Characterization, back: WayBack | None) -> dict[str, An
     return {
         "kind": "path",
         **kept,
+        **{name: _plain(getattr(found, name)) for name in _SINCE},
         "doubts": list(found.doubts()),
         "probes": found.probes.height,
         "bottleneck_bps": min(capacities, default=None),
@@ -54,11 +57,13 @@ def load_path(directory: Path) -> tuple[Characterization, WayBack | None]:
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"{table}: cannot be read: {error}") from error
     try:
-        told = TypeAdapter(_Told).validate_python({name: content.get(name) for name in (*_KEPT, "way_back")})
+        known = {name: content.get(name) for name in (*_KEPT, "way_back")}
+        known |= {name: content.get(name, default) for name, default in _SINCE.items()}
+        told = TypeAdapter(_Told).validate_python(known)
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(f"{file}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-    kept = {name: getattr(told, name) for name in _KEPT}
+    kept = {name: getattr(told, name) for name in (*_KEPT, *_SINCE)}
     return Characterization(probes=probes, **kept), told.way_back
 
 
@@ -74,6 +79,8 @@ class _Told:
     notes: tuple[str, ...]
     stamped: int | None
     way_back: WayBack | None
+    disturbance: str
+    account: Mapping[str, float | int | str | None]
 
 
 def _plain(value: Any) -> Any:

@@ -117,6 +117,8 @@ class LiveProber:
         self._port = port
         self._source_port = 0
         self._real_time = real_time
+        self.waited_s: float | None = None
+        """How long its threads were ready and waited for a CPU so far; None: the kernel does not tell."""
 
     def __call__(self, batch: Batch) -> Answers:
         """See `Prober`. All batches come from one port, so that they are one flow. Raises TestbedError."""
@@ -136,6 +138,8 @@ class LiveProber:
         except OSError as error:
             raise TestbedError(f"cannot probe {self._destination}: {error.strerror or error}") from error
         self._source_port = told["source_port"]
+        if told["waited_ns"] is not None:
+            self.waited_s = (self.waited_s or 0.0) + told["waited_ns"] / 1e9
         routers = np.array([*told["routers"], None], dtype=object)
         rows = pl.DataFrame(
             {

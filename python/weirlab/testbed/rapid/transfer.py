@@ -13,6 +13,7 @@ import polars as pl
 
 from weirlab import _core
 from weirlab.errors import InputError, MissingCapability, TestbedError
+from weirlab.testbed.account import MachineAccount, Reading
 from weirlab.testbed.rapid.settings import Settings
 from weirlab.trace import Finding, ProbingSender, diagnose_sender
 
@@ -48,6 +49,8 @@ class Transfer:
     """What the compiled core told, but for the tables."""
     tables: Mapping[str, pl.DataFrame]
     """``streams``, ``rates``, ``losses``, ``gaps``, and ``packets`` if asked for."""
+    account: MachineAccount = MachineAccount(duration_s=0.0)
+    """What else this machine did meanwhile."""
 
     @property
     def ending(self) -> str:
@@ -103,6 +106,8 @@ class Transfer:
         intact = self.stream_facts()["intact_share"]
         if intact is not None and intact < 0.95 and self.settings.variant != "flawed":
             found.append(f"only {100 * intact:.0f} % of the streams left as they were designed")
+        if self.account.disturbance:
+            found.append(f"this machine was disturbed: {self.account.disturbance}")
         if self.facts["blocked"]:
             found.append(f"{self.facts['blocked']} datagrams were refused by this host")
         receiver = self.facts["receiver"]
@@ -174,6 +179,8 @@ class Transfer:
                 "cpu_share": facts["on_cpu_ns"] / 1e9 / elapsed_s if elapsed_s else None,
                 "blocked": facts["blocked"],
                 "strangers": facts["strangers"],
+                "sender_waited_s": self.account.waits_s.get("the sender"),
+                **self.account.facts(),
             },
             "remarks": list(self.remarks),
             "findings": [asdict(finding) for finding in self.findings()],
@@ -206,6 +213,7 @@ def send(
     """
     peer, ipv6 = resolve(host, port, family)
     _check_cpu(settings.cpu)
+    before = Reading.now()
     try:
         told = _core.send_rapid(
             peer=peer,
@@ -228,7 +236,9 @@ def send(
     if not settings.packets:
         del tables["packets"]
     facts = {key: value for key, value in told.items() if key not in ("tables", "outcomes", "states")}
-    return Transfer(settings, peer, facts, tables)
+    waited_ns = facts["waited_ns"]
+    waits_s = {"the sender": None if waited_ns is None else waited_ns / 1e9}
+    return Transfer(settings, peer, facts, tables, (Reading.now() - before).with_waits(waits_s))
 
 
 def serve(
@@ -250,8 +260,8 @@ def serve(
     50 ms; the first thing is where it listens. most_sessions, longest_s, most_bytes: What nobody gets more
     of.
 
-    Returns: `sessions`, datagrams of `strangers`, and greetings that were left `unanswered` because too many
-    came.
+    Returns: `sessions`, datagrams of `strangers`, greetings that were left `unanswered` because too many
+    came, and those that had been answered before, `replayed`.
 
     Raises: InputError: an address is none. OSError: the system refuses it. MissingCapability: not Linux.
     """
