@@ -359,3 +359,48 @@ def test_ctrl_c_ends_both_ends_cleanly_and_keeps_what_was_measured(key, tmp_path
             if process is not None and process.poll() is None:
                 process.kill()
                 process.communicate()
+
+
+def recorded_greeting(secret):
+    """What a sender says first, whom nobody answers."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.settimeout(20)
+
+        def ask():
+            with contextlib.suppress(TestbedError):
+                send("127.0.0.1", listener.getsockname()[1], secret, short(), watch=keep_on)
+
+        sender = threading.Thread(target=ask, daemon=True)
+        sender.start()
+        greeting = listener.recv(2048)
+    sender.join(20)  # nobody listens any more
+    return greeting
+
+
+def test_a_recorded_greeting_that_comes_all_the_time_keeps_nobody_out(key):
+    secret = read_key(key)
+    greeting, over = recorded_greeting(secret), threading.Event()
+    with Receiver(secret) as receiver:
+
+        def replay():
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as replayer:
+                replayer.connect(("127.0.0.1", receiver.port))
+                while not over.is_set():
+                    for _ in range(100):
+                        replayer.send(greeting)
+                    time.sleep(0.002)
+
+        thread = threading.Thread(target=replay, daemon=True)
+        thread.start()
+        try:
+            endings = [
+                send("127.0.0.1", receiver.port, secret, short(duration="0.2 s"), watch=keep_on).ending
+                for _ in range(3)
+            ]
+        finally:
+            over.set()
+            thread.join(20)
+    assert endings == ["complete"] * 3
+    assert receiver.counts["replayed"] > 400, "more than are answered of different ones"
+    assert receiver.counts["unanswered"] == 0
