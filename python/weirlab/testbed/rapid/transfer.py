@@ -6,7 +6,7 @@ import ipaddress
 import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import polars as pl
@@ -49,7 +49,7 @@ class Transfer:
     """What the compiled core told, but for the tables."""
     tables: Mapping[str, pl.DataFrame]
     """``streams``, ``rates``, ``losses``, ``gaps``, and ``packets`` if asked for."""
-    account: MachineAccount = MachineAccount(duration_s=0.0)
+    account: MachineAccount = field(default_factory=lambda: MachineAccount(duration_s=0.0))
     """What else this machine did meanwhile."""
 
     @property
