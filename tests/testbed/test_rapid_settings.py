@@ -43,6 +43,36 @@ def test_variants_differ_where_the_published_one_failed():
     assert (Settings(link=RATE, variant="flawed").spin_ps, Settings(link=RATE).spin_ps) == (0, 50_000_000)
 
 
+def first_stream(settings):
+    """How long the first full stream takes, s, and the share of the link at which it starts."""
+    rate = json.loads(settings.core_json(ipv6=False))["congestion_control"]["rate"]
+    return 80 * settings.packet_bytes * 8 / rate["initial_bps"], rate["initial_bps"] / settings.link.bps
+
+
+@pytest.mark.parametrize("variant", ["better", "ideal"])
+def test_no_first_stream_takes_long_unless_it_would_start_above_a_quarter_of_the_link(variant):
+    for link, share in (
+        ("1 Gbit/s", 0.052),
+        ("200 Mbit/s", 0.052),
+        ("100 Mbit/s", 0.096),
+        ("20 Mbit/s", 0.25),
+    ):
+        seconds, starts_at = first_stream(Settings(link=link, variant=variant, around=0))
+        assert starts_at == pytest.approx(share, rel=0.01), link
+        assert seconds < 0.101 or share == 0.25
+    slow = Settings(link="20 Mbit/s", variant=variant)
+    starts = json.loads(slow.core_json(ipv6=False))["congestion_control"]["rate"]["start_packets"]
+    fast = json.loads(Settings(link=RATE, variant=variant).core_json(ipv6=False))["congestion_control"][
+        "rate"
+    ]
+    assert (starts, fast["start_packets"]) == (8, None)
+
+
+def test_the_start_of_the_flawed_variant_is_the_published_one_on_every_link():
+    seconds, starts_at = first_stream(Settings(link="20 Mbit/s", variant="flawed", around=0))
+    assert (seconds, starts_at) == (pytest.approx(0.923, rel=0.01), pytest.approx(0.052))
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_variant_is_its_ready_made_scenario_with_each_segment_acknowledged(variant):
     name, fields = transport_of(load(f"rapid-{variant}"))
