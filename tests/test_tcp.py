@@ -77,11 +77,20 @@ def test_old_recovery_brings_its_marking_and_its_blindness() -> None:
     )
 
 
+def test_losses_by_time_bring_the_recovery_of_today() -> None:
+    given = {"traffic.bulk.transport.loss_marking": "rack-tlp"}
+    config = tcp(given)["config"]
+    assert (config["recovery"], config["lost_retransmissions"]) == ("prr-9937", "detect")
+    assert tcp(given | {"traffic.bulk.transport.recovery": "halving"})["config"]["recovery"] == "halving"
+    with pytest.raises(ScenarioError, match="rack-tlp finds lost retransmissions by time"):
+        loads(TEXT, assign=given | {"traffic.bulk.transport.lost_retransmissions": "timeout"}).resolve()
+
+
 def test_a_run_tells_of_every_connection() -> None:
     records = run(loads(TEXT)).records
     totals = records["connections"]
     assert totals.height == 4
-    causes = ["fast", "forward", "slow_start", "timeout", "rescue"]
+    causes = ["fast", "forward", "slow_start", "timeout", "rescue", "probe"]
     parts = pl.sum_horizontal(*(f"{cause}_retransmits" for cause in causes))
     assert totals.select((parts == pl.col("retransmits")).all()).item()
     most = 100e6 / 8 * 2 * 1448 / 1538

@@ -98,7 +98,8 @@ class Copy:
 class Sender:
     """A bulk sender over a path of `rtt` that loses segments and acknowledgements with the chance `ratio`.
 
-    `rack`: RFC 8985 with tail loss probes; otherwise RFC 6675, and RFC 8985, 6.2, for what was sent again.
+    `rack`: RFC 8985 with tail loss probes, and RFC 9937; otherwise RFC 6675, RFC 8985, 6.2, for what was sent
+    again, and RFC 6937.
     """
 
     def __init__(
@@ -166,7 +167,7 @@ class Sender:
     def run_out(self) -> None:
         if self.now == self.reorders:
             self.reorders = math.inf
-            self.react(self.lose(self.now), 0, ends=False)
+            self.react(self.lose(self.now), 0, ends=False, moved=False)
         elif self.now == self.probes:
             # Source: RFC 8985, 7.3: something new if there is any, which there always is here.
             self.probes = math.inf
@@ -241,19 +242,21 @@ class Sender:
         self.count()
         return found
 
-    def react(self, found: bool, fresh: int, *, ends: bool, moved: bool = False) -> None:
+    def react(self, found: bool, fresh: int, *, ends: bool, moved: bool) -> None:
         if found and not self.repairs and not self.restarts:
             self.control.reduce(min(self.new - self.una, math.floor(self.control.window)))
             self.repairs, self.end, self.probes = True, self.new, math.inf
             arrived = sum(copy.arrived for copy in self.flight.values())
             self.delivered, self.out, self.before = 0, 0, self.new - self.una - arrived + fresh
         if self.repairs:
-            # Source: RFC 6937, 3.1.
+            # Source: RFC 6937, 3.1; RFC 9937, 6.
             self.delivered += fresh
             if self.flying > self.control.threshold:
                 more = math.ceil(self.delivered * self.control.threshold / self.before) - self.out
             else:
-                more = min(self.control.threshold - self.flying, max(self.delivered - self.out, fresh) + 1)
+                grows = 1 if not self.rack or (moved and not found) else 0
+                limit = max(self.delivered - self.out, fresh) + grows
+                more = min(self.control.threshold - self.flying, limit)
             self.window = self.flying + max(more, 0)
             return
         if moved and not ends:

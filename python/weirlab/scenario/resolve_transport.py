@@ -329,7 +329,7 @@ def tcp_spec(tcp: Tcp, link: Port | None = None) -> dict[str, Any]:
             }
     return {
         "congestion_control": control,
-        "recovery": tcp.recovery,
+        "recovery": tcp.recovery or ("prr-9937" if tcp.loss_marking == "rack-tlp" else "prr"),
         "loss_marking": tcp.loss_marking or ("fack" if old else "count"),
         "lost_retransmissions": tcp.lost_retransmissions or ("timeout" if old else "detect"),
         "segment_bytes": tcp.segment.bytes,

@@ -293,11 +293,13 @@ class Tcp(Model):
     kind: Literal["tcp"]
     congestion_control: Annotated[Reno | Cubic | Bbr | Dctcp | Prague | Rapid, BY_KIND]
     """What sets the sending rate."""
-    recovery: Literal["halving", "prr", "rate-halving"] = "prr"
-    """While losses are repaired: `halving` (RFC 6675), `prr` (RFC 6937) or `rate-halving` (old Linux)."""
-    loss_marking: Literal["count", "fack"] | None = None
-    """Lost is what has three or more that arrived behind it (`count`), or lies three before the last
-    that arrived (`fack`). Absent: `fack` with `rate-halving`, else `count`."""
+    recovery: Literal["halving", "prr", "prr-9937", "rate-halving"] | None = None
+    """While losses are repaired: `halving` (RFC 6675), `prr` (RFC 6937), `prr-9937` (RFC 9937) or
+    `rate-halving` (old Linux). Absent: `prr-9937` with `rack-tlp`, else `prr`."""
+    loss_marking: Literal["count", "fack", "rack-tlp"] | None = None
+    """Lost is what has three or more that arrived behind it (`count`), lies three before the last
+    that arrived (`fack`), or is late when something sent after it has arrived, with probes of the tail
+    and D-SACK (`rack-tlp`, RFC 8985; Linux today). Absent: `fack` with `rate-halving`, else `count`."""
     lost_retransmissions: Literal["detect", "timeout"] | None = None
     """What finds a retransmission that is lost again. Absent: `timeout` with
     `rate-halving`, else `detect`."""

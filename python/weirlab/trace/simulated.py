@@ -47,7 +47,7 @@ _WIRE_BYTES = 1538
 _HEADERS_BYTES = 90
 """What of it is no payload."""
 _EVIDENCE = 10
-_CAUSES = ("fast", "forward", "slow_start", "timeout", "rescue")
+_CAUSES = ("fast", "forward", "slow_start", "timeout", "rescue", "probe")
 
 
 @dataclass(frozen=True)
@@ -321,7 +321,7 @@ def _delivered_bps(sender: ProbingSender, until_ps: int) -> float:
 def _books(sender: ProbingSender) -> Iterator[Finding]:
     """V: counters that do not add up, or retransmissions that no drop explains."""
     row = sender.counts
-    causes = sum(row[f"{name}_retransmits"] for name in _CAUSES)
+    causes = sum(row.get(f"{name}_retransmits", 0) for name in _CAUSES)
     doubles = sum(offs - 1 for _, _, offs in _episodes(sender.states, 0))
     again = row["retransmits"]
     rows = [{"identity": "retransmissions = sum of their causes", "left": again, "right": causes}]

@@ -71,6 +71,11 @@ pub enum Recovery {
     ///
     /// Source: RFC 6937, 3.
     Prr,
+    /// The same, growing only while repairs go well.
+    ///
+    /// Source: RFC 9937, 6.
+    #[serde(rename = "prr-9937")]
+    SafePrr,
     /// By a segment for every two acknowledgements.
     ///
     /// Source: Linux 2.6, net/ipv4/tcp_input.c, `tcp_cwnd_down`.
@@ -89,6 +94,11 @@ pub enum LossMarking {
     ///
     /// Source: Mathis & Mahdavi 1996, 2.2.
     Fack,
+    /// Those that are late, when something that was sent after them has arrived; the tail is probed. The receiver tells
+    /// what arrived twice. Without selective acknowledgements as the others.
+    ///
+    /// Source: RFC 8985; RFC 2883.
+    RackTlp,
 }
 
 /// What finds a retransmission that is lost again.
@@ -120,6 +130,11 @@ impl Config {
     pub fn window_scale(&self) -> Option<u8> {
         let fits = |&scale: &u8| self.receive_buffer_bytes.count() >> scale <= 65_535;
         self.window_scaling.then(|| (0..MAX_SCALE).find(fits).unwrap_or(MAX_SCALE))
+    }
+
+    /// Whether losses are found by time.
+    pub(crate) fn has_rack(&self) -> bool {
+        self.sack && self.loss_marking == LossMarking::RackTlp
     }
 
     /// What may be sent before the first acknowledgement of data.
@@ -166,6 +181,10 @@ impl Config {
                 let message = "acknowledgements without time stamps have no place for it: set 'timestamps' (got false)";
                 return Err(SpecError::new("/arrival_stamps_ps", message));
             }
+        }
+        if self.loss_marking == LossMarking::RackTlp && self.lost_retransmissions == LostRetransmissions::Timeout {
+            let message = "rack-tlp finds lost retransmissions by time: 'detect' (got timeout)";
+            return Err(SpecError::new("/lost_retransmissions", message));
         }
         if matches!(self.congestion_control, cc::Config::Rapid(_)) && self.arrival_stamps_ps.is_none() {
             return Err(SpecError::new("/arrival_stamps_ps", "rapid needs the times of arrival (got null)"));

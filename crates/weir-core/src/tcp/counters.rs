@@ -14,7 +14,8 @@ pub struct SenderCounters {
     pub acks: u64,
     /// Round-trip times measured.
     pub rtt_samples: u64,
-    /// RetransSegs: segments sent again, for whatever reason; the sum of the five that follow.
+    /// RetransSegs: segments sent again, for whatever reason; the sum of the five that follow and of
+    /// `probe_retransmits`.
     pub retransmits: u64,
     /// TCPFastRetrans: sent again in recovery because they count as lost.
     pub fast_retransmits: u64,
@@ -48,6 +49,14 @@ pub struct SenderCounters {
     pub marked_segments: u64,
     /// How many segments were sent again once, twice, ..., up to seven times, and more often.
     pub retransmitted_times: [u64; 8],
+    /// TCPLossProbes: probes of the tail, new segments and such as were sent again.
+    pub loss_probes: u64,
+    /// Sent again by a probe of the tail: the last segment.
+    pub probe_retransmits: u64,
+    /// TCPLossProbeRecovery: probes that, as turned out, repaired a loss.
+    pub loss_probe_recoveries: u64,
+    /// TCPDSACKRecv: acknowledgements that told of a segment that arrived twice.
+    pub duplicates_told: u64,
 }
 
 /// Counts of a receiver.

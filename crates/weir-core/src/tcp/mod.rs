@@ -9,18 +9,19 @@
 //! congestion; [`crate::cc`] for what sets the window.
 //!
 //! Sources: RFC 9293 (the protocol), RFC 5681 and 3465 (slow start and congestion avoidance), RFC 6582 (recovery without
-//! selective acknowledgements), RFC 2018 and 6675 (recovery with them), RFC 6937 (proportional rate reduction), RFC 6298
-//! (timeout), RFC 3042 (limited transmit), RFC 6928 (initial window), RFC 7323 (windows, time stamps, PAWS), RFC 3168, 8257
-//! and 9768 (ECN), RFC 8985 (lost retransmissions); [`rate`]: delivery-rate samples.
+//! selective acknowledgements), RFC 2018 and 6675 (recovery with them), RFC 8985 and 2883 (losses by time, probes of the tail),
+//! RFC 6937 and 9937 (proportional rate reduction), RFC 6298 (timeout), RFC 3042 (limited transmit), RFC 6928 (initial window), RFC 7323 (windows, time stamps, PAWS), RFC 3168, 8257
+//! and 9768 (ECN); [`rate`]: delivery-rate samples.
 //!
 //! Limits: data flows in one direction; the application at the receiver takes everything at once, so windows do not
 //! close and no probes of a closed window are needed; a receiver keeps what it has told of (no reneging); segments are
-//! not cut anew when they are sent again; no Nagle algorithm, no tail loss probe, no undo of a needless reduction.
+//! not cut anew when they are sent again; no Nagle algorithm, no undo of a needless reduction.
 
 mod config;
 mod counters;
 mod doubt;
 mod marks;
+mod rack;
 mod ranges;
 pub mod rate;
 mod receiver;

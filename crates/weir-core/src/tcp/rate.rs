@@ -177,7 +177,7 @@ impl Sampler {
         if self.app_limited > 0 && self.delivered > self.app_limited {
             self.app_limited = 0;
         }
-        let (sent, place) = news.last?;
+        let (sent, place) = news.last()?;
         let remembered = *self.segments.get(place.checked_sub(self.first)? as usize)?;
         let gone = left.first.saturating_sub(self.first).min(self.segments.len() as u64);
         self.segments.drain(..gone as usize);
@@ -232,7 +232,7 @@ mod tests {
 
     /// At `ms`, `segments` arrive up to `place`, which was sent at `sent_ms`.
     fn arrive(sampler: &mut Sampler, ms: u64, segments: u64, place: u64, sent_ms: u64) -> Sample {
-        let news = Delivered { bytes: segments * LEN, last: Some((at(sent_ms), place)), ..Delivered::default() };
+        let news = Delivered { bytes: segments * LEN, last_once: Some((at(sent_ms), place)), ..Delivered::default() };
         sampler.on_delivered(at(ms), &news);
         let left = Left { first: place + 1, in_flight: 0, least_rtt: Span::from_ms(10), rtt: None };
         sampler.sample(at(ms), &news, &left).expect("something has arrived")

@@ -29,6 +29,9 @@ pub struct Receiver {
     /// Flags of every segment that it sends.
     flags: Flags,
     sack: bool,
+    /// Whether it tells what arrived twice, and what did last.
+    tells_duplicates: bool,
+    duplicate: Option<(u64, u64)>,
     /// How the sender is told of marks.
     feedback: Feedback,
     /// Next number expected; 0 before the SYN.
@@ -75,6 +78,8 @@ impl Receiver {
             owed: Owed::Nothing,
             flags: Flags::ACK.with_if(config.timestamps, Flags::TIMESTAMPS),
             sack: config.sack,
+            tells_duplicates: config.has_rack(),
+            duplicate: None,
             feedback: Feedback::None,
             next: 0,
             buffer: window << scale.unwrap_or(0),
@@ -118,6 +123,7 @@ impl Receiver {
             if is_older(segment.ts_val, self.ts_recent) {
                 self.counters.paws_rejects += 1;
                 self.owed = Owed::Acknowledgement;
+                self.note_duplicate(segment.seq, segment.end().min(self.next));
                 return;
             }
         }
@@ -219,16 +225,38 @@ impl Receiver {
         if end <= self.next {
             self.counters.duplicates += 1;
             self.owed = Owed::Acknowledgement;
+            self.note_duplicate(start, end);
         } else if start > self.next {
             if self.ranges.insert(start, end) {
                 self.counters.out_of_order += 1;
             } else {
                 self.counters.duplicates += 1;
+                self.note_duplicate(start, end);
             }
             self.owed = Owed::Acknowledgement;
         } else {
             self.advance(now, end);
         }
+    }
+
+    /// What lies between `start` and `end` has arrived before.
+    fn note_duplicate(&mut self, start: u64, end: u64) {
+        if self.tells_duplicates && start < end {
+            self.duplicate = Some((start, end));
+        }
+    }
+
+    /// Source: RFC 2883, 4: what arrived twice comes first.
+    #[cold]
+    #[inline(never)]
+    fn duplicate_and_sacks(&mut self) -> Sacks {
+        let mut sacks = Sacks::default();
+        if let Some((start, end)) = self.duplicate.take() {
+            sacks.push(self.next, start, end);
+        }
+        let others = if self.ranges.is_empty() { Sacks::default() } else { self.ranges.sacks(self.next) };
+        others.blocks(self.next).for_each(|(start, end)| sacks.push(self.next, start, end));
+        sacks
     }
 
     /// Everything below `end` has arrived.
@@ -257,8 +285,13 @@ impl Receiver {
         self.deadline = Time::NEVER;
         self.last_ack = self.next;
         self.counters.acks += 1;
-        let mut sacks =
-            if self.sack && !self.ranges.is_empty() { self.ranges.sacks(self.next) } else { Sacks::default() };
+        let mut sacks = if self.duplicate.is_some() {
+            self.duplicate_and_sacks()
+        } else if self.sack && !self.ranges.is_empty() {
+            self.ranges.sacks(self.next)
+        } else {
+            Sacks::default()
+        };
         let mut flags = self.flags;
         if self.feedback != Feedback::None {
             let (bits, counts) = self.marks.tell(self.feedback);

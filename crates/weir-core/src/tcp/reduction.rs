@@ -20,6 +20,8 @@ enum Kind {
         flight: u64,
         delivered: u64,
         sent: u64,
+        /// Whether an acknowledgement must advance and show no further loss for the window to grow: SafeACK.
+        is_safe: bool,
     },
     RateHalving {
         /// Whether the last acknowledgement took nothing.
@@ -28,32 +30,40 @@ enum Kind {
 }
 
 impl Reduction {
-    /// From `window`, with `flight` bytes outstanding, down to `threshold`.
+    /// From `window`, with `flight` bytes in flight (RecoverFS), down to `threshold`.
     pub(crate) fn new(recovery: Recovery, window: u64, flight: u64, threshold: u64, segment: u64) -> Reduction {
+        let prr = |is_safe| Kind::Prr { flight: flight.max(1), delivered: 0, sent: 0, is_safe };
         let (kind, window) = match recovery {
             Recovery::Halving => (Kind::Halving, threshold),
-            Recovery::Prr => (Kind::Prr { flight: flight.max(1), delivered: 0, sent: 0 }, window),
+            Recovery::Prr => (prr(false), window),
+            Recovery::SafePrr => (prr(true), window),
             Recovery::RateHalving => (Kind::RateHalving { odd: false }, window),
         };
         Reduction { kind, threshold, segment, window }
     }
 
-    /// An acknowledgement told of `delivered` bytes and left `pipe` in flight.
-    pub(crate) fn on_ack(&mut self, delivered_now: u64, pipe: u64) {
+    /// An acknowledgement told of `delivered_now` bytes and left `pipe` in flight. `goes_well`: it acknowledges in order, and
+    /// shows no further loss.
+    pub(crate) fn on_ack(&mut self, delivered_now: u64, pipe: u64, goes_well: bool) {
         match &mut self.kind {
             Kind::Halving => {}
-            Kind::Prr { flight, delivered, sent } => {
+            // Source: RFC 9937, 6: what tells of nothing changes nothing.
+            Kind::Prr { is_safe: true, .. } if delivered_now == 0 => {}
+            Kind::Prr { flight, delivered, sent, is_safe } => {
                 *delivered += delivered_now;
                 let allowed = if pipe > self.threshold {
                     // Proportional rate reduction.
                     let share = u128::from(*delivered) * u128::from(self.threshold);
                     (share.div_ceil(u128::from(*flight)) as u64).saturating_sub(*sent)
                 } else {
-                    // Slow start reduction bound.
-                    let limit = delivered.saturating_sub(*sent).max(delivered_now) + self.segment;
+                    // Slow start reduction bound, or conservative reduction bound.
+                    let more = if goes_well || !*is_safe { self.segment } else { 0 };
+                    let limit = delivered.saturating_sub(*sent).max(delivered_now) + more;
                     (self.threshold - pipe).min(limit)
                 };
-                self.window = pipe + allowed;
+                // The first repair goes in any case.
+                let least = if *is_safe && *sent == 0 { self.segment } else { 0 };
+                self.window = pipe + allowed.max(least);
             }
             Kind::RateHalving { odd } => {
                 // The floor is half of the threshold, as Reno's `min_cwnd` had it.
@@ -101,7 +111,7 @@ mod tests {
         let mut pipe = 17 * SEGMENT;
         let arrivals = (0..16).map(|_| {
             pipe -= SEGMENT;
-            reduction.on_ack(SEGMENT, pipe);
+            reduction.on_ack(SEGMENT, pipe, false);
             let mut sent = 0;
             while pipe + SEGMENT <= reduction.window() {
                 pipe += SEGMENT;
@@ -122,9 +132,27 @@ mod tests {
 
     #[test]
     fn proportional_reduction_sends_one_for_every_two_that_arrive() {
-        let sent = sent_while_repairing(Recovery::Prr);
-        assert!(sent[..10].chunks(2).all(|pair| pair.iter().sum::<u64>() == 1), "{sent:?}");
-        assert_eq!(17 - 16 + sent.iter().sum::<u64>(), 10, "what is in flight ends at the threshold");
+        for recovery in [Recovery::Prr, Recovery::SafePrr] {
+            let sent = sent_while_repairing(recovery);
+            // The first repair goes at once; RFC 9937 says so.
+            let first = usize::from(recovery == Recovery::SafePrr) * 2;
+            assert!(sent[first..10].chunks(2).all(|pair| pair.iter().sum::<u64>() <= 1), "{recovery:?} {sent:?}");
+            assert_eq!(17 - 16 + sent.iter().sum::<u64>(), 10, "what is in flight ends at the threshold");
+        }
+    }
+
+    #[test]
+    fn a_window_below_the_threshold_grows_only_while_repairs_go_well() {
+        // All but 2 of 20 segments are lost: slow start back to the threshold, or as much as has arrived.
+        for (recovery, goes_well, expected) in
+            [(Recovery::Prr, false, 2), (Recovery::SafePrr, true, 2), (Recovery::SafePrr, false, 1)]
+        {
+            let mut reduction = Reduction::new(recovery, 20 * SEGMENT, 20 * SEGMENT, 10 * SEGMENT, SEGMENT);
+            reduction.on_ack(SEGMENT, SEGMENT, false);
+            reduction.on_sent(SEGMENT);
+            reduction.on_ack(SEGMENT, SEGMENT, goes_well);
+            assert_eq!(reduction.window(), SEGMENT + expected * SEGMENT, "{recovery:?} {goes_well}");
+        }
     }
 
     #[test]

@@ -39,13 +39,35 @@ pub(crate) struct Delivered {
     pub(crate) bytes: u64,
     /// The segments that these are.
     pub(crate) segments: u64,
-    /// When the last segment that was sent once and arrived now was sent.
-    pub(crate) once_sent: Option<Time>,
-    /// Of the segments that arrived now, the one that was sent last: when that was, and its number.
-    pub(crate) last: Option<(Time, u64)>,
+    /// Of the segments that arrived now and were sent once, the one that was sent last: when that was, and its number.
+    pub(crate) last_once: Option<(Time, u64)>,
+    /// The same of segments that had been sent again.
+    pub(crate) last_again: Option<(Time, u64)>,
+    /// No segment that had arrived before lies at this number or behind it.
+    pub(crate) arrived_below: u64,
+    /// Whether one that was sent once arrived now behind another that had been sent later.
+    pub(crate) overtaken: bool,
     /// Of the segments that had been sent again and arrived now, the earliest time at which what arrived may have been sent
     /// again: that of the only time; the beginning, if there were more.
     pub(crate) resent: Option<Time>,
+}
+
+impl Delivered {
+    /// Of the segments that arrived now, the one that was sent last: when that was, and its number.
+    #[inline]
+    pub(crate) fn last(&self) -> Option<(Time, u64)> {
+        self.last_once.max(self.last_again)
+    }
+}
+
+/// What is lost because it is late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Late {
+    /// Whether anything became lost, and how many retransmissions among it.
+    pub(crate) any: bool,
+    pub(crate) again: u64,
+    /// When the next of what was overtaken becomes so.
+    pub(crate) due: Time,
 }
 
 /// What every acknowledgement needs stands first.
@@ -141,6 +163,27 @@ impl Scoreboard {
         self.nxt - self.una
     }
 
+    /// Bytes that have arrived out of order.
+    pub(crate) fn sacked(&self) -> u64 {
+        self.sacked
+    }
+
+    /// Whether three segments have arrived out of order and are not acknowledged.
+    pub(crate) fn has_three_sacked(&self) -> bool {
+        self.top[DUP_THRESHOLD as usize - 1] > self.first
+    }
+
+    /// Whether one segment is not acknowledged.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.sent.len() == 1
+    }
+
+    /// What an acknowledgement tells, before it is read.
+    #[inline]
+    pub(crate) fn news(&self) -> Delivered {
+        Delivered { arrived_below: self.top[0], ..Delivered::default() }
+    }
+
     /// Bytes in flight: sent, not arrived and not lost, and sent again.
     ///
     /// Source: RFC 6675, 4, `Pipe`.
@@ -232,6 +275,7 @@ impl Scoreboard {
         let edge = match marking {
             LossMarking::Count => self.top[DUP_THRESHOLD as usize - 1].saturating_sub(1),
             LossMarking::Fack => self.top[0].saturating_sub(DUP_THRESHOLD),
+            LossMarking::RackTlp => 0,
         };
         self.lose_below(edge)
     }
@@ -243,6 +287,11 @@ impl Scoreboard {
 
     #[inline]
     fn lose_below(&mut self, edge: u64) -> bool {
+        edge > self.lost_below && self.lose_to(edge)
+    }
+
+    #[inline(never)]
+    fn lose_to(&mut self, edge: u64) -> bool {
         let before = self.lost;
         while self.lost_below < edge.min(self.last()) {
             let sent = self.sent[(self.lost_below - self.first) as usize];
@@ -257,21 +306,100 @@ impl Scoreboard {
         self.lost > before
     }
 
+    /// What was sent before `last` (when, and which), and `overdue` ago or longer, is lost: what was sent once in the order in
+    /// which it was sent, what was sent again in that order. Only the last segment is ever sent again before it is lost.
+    ///
+    /// Source: RFC 8985, 6.2, step 5.
+    pub(crate) fn lose_late(&mut self, now: Time, last: (Time, u64), overdue: Span) -> Late {
+        let mut late = Late { any: false, again: 0, due: Time::NEVER };
+        while let Some(&sent) = self.get(self.lost_below) {
+            if sent.skip == 0 {
+                if (sent.at, self.lost_below) >= last {
+                    break;
+                }
+                if sent.at + overdue > now {
+                    late.due = sent.at + overdue;
+                    break;
+                }
+                late.any = true;
+                late.again += u64::from(self.lose_one(self.lost_below, &sent));
+            }
+            self.lost_below += 1;
+        }
+        while let Some(&(place, at)) = self.in_order.front() {
+            if self.is_under_way_again(place, at) {
+                if (at, place) >= last {
+                    break;
+                }
+                if at + overdue > now {
+                    late.due = late.due.min(at + overdue);
+                    break;
+                }
+                (late.any, late.again) = (true, late.again + 1);
+                self.lose_again(place);
+            }
+            self.in_order.pop_front();
+        }
+        late
+    }
+
+    /// The retransmission timer expired: the first segment is lost, and what was sent `overdue` ago or longer.
+    ///
+    /// Source: RFC 8985, 6.3.
+    pub(crate) fn lose_old(&mut self, now: Time, overdue: Span) {
+        if let Some(&head) = self.sent.front() {
+            if head.skip == 0 && self.lost_below <= self.first {
+                self.lose_one(self.first, &head);
+                self.lost_below = self.first + 1;
+            } else if head.skip == 0 && head.epoch == self.epoch {
+                self.lose_again(self.first);
+            }
+        }
+        self.lose_late(now, (Time::NEVER, u64::MAX), overdue);
+    }
+
+    /// The segment at `place`, which the caller puts below `lost_below`, is lost; whether it had been sent again.
+    fn lose_one(&mut self, place: u64, sent: &Sent) -> bool {
+        self.lost += u64::from(sent.len);
+        if sent.epoch == self.epoch {
+            self.lose_again(place);
+            return true;
+        }
+        if let Some(losses) = &mut self.losses {
+            losses.push((place, sent.len));
+        }
+        false
+    }
+
+    /// Whether the retransmission of the segment at `place` that was sent at `at` is in flight.
+    fn is_under_way_again(&self, place: u64, at: Time) -> bool {
+        self.get(place).is_some_and(|sent| sent.skip == 0 && sent.epoch == self.epoch && sent.at == at)
+    }
+
+    /// The retransmission of the segment at `place` is lost.
+    fn lose_again(&mut self, place: u64) {
+        let sent = self.at(place);
+        sent.epoch = 0;
+        let len = sent.len;
+        self.resent -= u64::from(len);
+        // What is sent again in order comes to it by itself.
+        if place < self.next_resend {
+            self.lost_again.push_back(place);
+        }
+        if let Some(losses) = &mut self.losses {
+            losses.push((place, len));
+        }
+    }
+
     /// Retransmissions that were sent more than `patience` before something that has arrived are lost; how many.
     pub(crate) fn detect_lost_again(&mut self, last_sent: Time, patience: Span) -> u64 {
         let mut found = 0;
         while let Some(&(place, at)) = self.in_order.front().filter(|resent| resent.1 + patience < last_sent) {
             self.in_order.pop_front();
-            let epoch = self.epoch;
-            let missing = |sent: &&Sent| sent.skip == 0 && sent.epoch == epoch && sent.at == at;
-            let Some(&sent) = self.get(place).filter(missing) else { continue };
-            self.at(place).epoch = 0;
-            self.resent -= u64::from(sent.len);
-            self.lost_again.push_back(place);
-            if let Some(losses) = &mut self.losses {
-                losses.push((place, sent.len));
+            if self.is_under_way_again(place, at) {
+                self.lose_again(place);
+                found += 1;
             }
-            found += 1;
         }
         found
     }
@@ -371,10 +499,12 @@ impl Scoreboard {
         let len = u64::from(sent.len);
         news.bytes += len;
         news.segments += 1;
-        news.last = news.last.max(Some((sent.at, place)));
+        let last = Some((sent.at, place));
         if sent.resent == 0 {
-            news.once_sent = news.once_sent.max(Some(sent.at));
+            news.last_once = news.last_once.max(last);
+            news.overtaken |= place < news.arrived_below;
         } else {
+            news.last_again = news.last_again.max(last);
             let again = if sent.resent == 1 { sent.at } else { Time::ZERO };
             news.resent = Some(news.resent.map_or(again, |earliest| earliest.min(again)));
         }
@@ -541,6 +671,62 @@ mod tests {
     }
 
     #[test]
+    fn late_segments_are_lost_in_the_order_in_which_they_were_sent_last() {
+        let at = |ps| Time::from_ps(ps);
+        let overdue = Span::from_ps(100);
+        // Sent at 0 to 9; segment 6 has arrived.
+        let mut board = board(10);
+        sack(&mut board, 6, 7);
+        let late = board.lose_late(at(103), (at(6), 6), overdue);
+        board.check();
+        assert_eq!((late, board.lost), (Late { any: true, again: 0, due: at(104) }, 4 * LEN));
+        while let Some((place, _)) = board.next_lost() {
+            board.on_resent(at(110), place);
+        }
+        assert_eq!(board.lose_late(at(150), (at(6), 6), overdue), Late { any: true, again: 0, due: Time::NEVER });
+        assert_eq!(board.lost, 6 * LEN);
+        // Something that was sent after the retransmissions has arrived.
+        assert_eq!(board.lose_late(at(209), (at(120), 9), overdue).due, at(210));
+        let late = board.lose_late(at(210), (at(120), 9), overdue);
+        board.check();
+        assert_eq!((late.any, late.again, board.next_lost().map(|lost| lost.0)), (true, 4, Some(0)));
+    }
+
+    #[test]
+    fn a_probe_of_the_tail_is_in_flight_twice_and_lost_with_its_first_copy() {
+        let at = |ps| Time::from_ps(ps);
+        let mut board = board(3);
+        let (place, _) = board.last_missing().expect("nothing has arrived");
+        board.on_resent(at(50), place);
+        board.check();
+        assert_eq!(board.pipe(), 4 * LEN);
+        board.lose_old(at(60), Span::from_ps(58));
+        board.check();
+        assert_eq!(board.lost, 3 * LEN - LEN, "the probe is not late");
+        board.lose_old(at(200), Span::from_ps(58));
+        board.check();
+        assert_eq!((board.lost, board.pipe()), (3 * LEN, 0));
+        let again = std::iter::from_fn(|| {
+            let (place, _) = board.next_lost()?;
+            Some(board.on_resent(at(201), place) / LEN)
+        });
+        assert_eq!(again.collect::<std::collections::BTreeSet<_>>().len(), 3);
+        board.check();
+    }
+
+    #[test]
+    fn a_timeout_takes_the_first_for_lost_and_what_is_late() {
+        let mut board = board(6);
+        board.lose_old(Time::from_ps(102), Span::from_ps(100));
+        board.check();
+        assert_eq!(board.lost, 3 * LEN);
+        let mut young = super::tests::board(6);
+        young.lose_old(Time::from_ps(50), Span::from_ps(100));
+        young.check();
+        assert_eq!(young.lost, LEN);
+    }
+
+    #[test]
     fn a_segment_acknowledged_in_part_is_outstanding_as_a_whole() {
         let mut board = board(3);
         board.lose_all();
@@ -557,9 +743,10 @@ mod tests {
         /// arrived is sent again.
         #[test]
         fn the_sums_are_those_of_the_segments(
-            steps in prop::collection::vec((0u8..8, 0u64..40, 1u64..10), 1..200), fack: bool,
+            steps in prop::collection::vec((0u8..8, 0u64..40, 1u64..10), 1..200), marking in 0u8..3,
         ) {
-            let marking = if fack { LossMarking::Fack } else { LossMarking::Count };
+            let by_time = marking == 2;
+            let marking = if marking == 1 { LossMarking::Fack } else { LossMarking::Count };
             let (mut board, mut now) = (board(5), 1000);
             for (what, at, length) in steps {
                 now += 1;
@@ -571,12 +758,21 @@ mod tests {
                     2 => board.sack(start, start + length * LEN, &mut news),
                     3 => board.acknowledge((board.una() + length * LEN).min(board.nxt()), &mut news),
                     7 => board.acknowledge((board.una() + at).min(board.nxt()), &mut news),
+                    4 if by_time && length == 1 => if let Some((place, _)) = board.last_missing() {
+                        board.on_resent(time, place);
+                    },
+                    4 if by_time => {
+                        let late = board.lose_late(time, (Time::from_ps(now - at), 0), Span::from_ps(length));
+                        prop_assert!(late.due > time);
+                    },
                     4 => _ = board.detect(marking),
                     5 => if let Some((place, _)) = board.next_lost() {
                         prop_assert!(board.get(place).is_some_and(|sent| sent.skip == 0));
                         board.on_resent(time, place);
                     },
-                    _ => if at == 0 { board.lose_all() } else { _ = board.detect_lost_again(time, Span::from_ps(at)) },
+                    _ => if by_time {
+                        board.lose_old(time, Span::from_ps(at));
+                    } else if at == 0 { board.lose_all() } else { _ = board.detect_lost_again(time, Span::from_ps(at)) },
                 }
                 board.check();
                 prop_assert!(board.pipe() <= 2 * board.outstanding());

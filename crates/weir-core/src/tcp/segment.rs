@@ -110,8 +110,8 @@ pub const MAX_SACKS: usize = 3;
 /// Source: RFC 9768, 3.2.3.3 (two blocks come before counters, these before more blocks).
 const MAX_BESIDE_COUNTS: u8 = 2;
 
-/// Blocks of a selective acknowledgement, the latest first. Each is kept as the distance from the segment's `ack`. The place of
-/// the last one is that of counters, as in a header.
+/// Blocks of a selective acknowledgement, the latest first. Each is kept as the distance from the segment's `ack`, below
+/// which a block of what arrived twice may lie. The place of the last one is that of counters, as in a header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sacks {
     blocks: [(u32, u32); MAX_SACKS],
@@ -166,15 +166,16 @@ impl ByteCounts {
 }
 
 impl Sacks {
-    /// Adds the block from `start` to `end`, above `ack`. One too many is left out.
+    /// Adds the block from `start` to `end`. One too many is left out.
     #[inline]
     pub fn push(&mut self, ack: u64, start: u64, end: u64) {
         if self.counts != Kept::None && self.count >= MAX_BESIDE_COUNTS {
             return;
         }
         if let Some(block) = self.blocks.get_mut(usize::from(self.count)) {
-            let from_ack = |number: u64| u32::try_from(number - ack).expect("a window is below 4 GiB");
-            *block = (from_ack(start), from_ack(end));
+            let from_ack =
+                |number: u64| i32::try_from(number.wrapping_sub(ack) as i64).expect("a window is below 2 GiB");
+            *block = (from_ack(start) as u32, from_ack(end) as u32);
             self.count += 1;
         }
     }
@@ -193,7 +194,8 @@ impl Sacks {
 
     /// First number of each block and the one behind its last.
     pub fn blocks(&self, ack: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.blocks[..self.len()].iter().map(move |&(start, end)| (ack + u64::from(start), ack + u64::from(end)))
+        let number = move |distance: u32| ack.wrapping_add_signed(i64::from(distance as i32));
+        self.blocks[..self.len()].iter().map(move |&(start, end)| (number(start), number(end)))
     }
 
     /// Adds counters, which a third block makes room for.

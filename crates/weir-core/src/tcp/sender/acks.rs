@@ -37,6 +37,9 @@ impl Sender {
             self.sampler = Some(Box::new(Sampler::new(now, self.board.first())));
             self.board.keep_losses();
         }
+        if let Some(rack) = &mut self.rack {
+            rack.on_established(self.rtt.srtt());
+        }
         self.control.on_established(now, self.rtt.srtt());
     }
 
@@ -44,7 +47,7 @@ impl Sender {
     pub(super) fn on_ack(&mut self, now: Time, segment: &Segment) {
         self.note_if_app_limited();
         let prior_flight = self.bytes_in_flight();
-        let mut news = Delivered::default();
+        let mut news = self.board.news();
         let is_duplicate = self.is_duplicate(segment);
         if segment.ack > self.board.una() {
             self.board.acknowledge(segment.ack, &mut news);
@@ -74,15 +77,24 @@ impl Sender {
             sampler.on_delivered(now, &news);
         }
         let marks = self.read_marks(segment, &news);
-        let lost = self.detect(now, &news, is_duplicate, news.acked > 0);
+        let again_before = self.counters.lost_retransmits;
+        let (lost, repaired) = if self.rack.is_some() {
+            self.detect_late(now, segment, &news)
+        } else {
+            (self.detect(now, &news, is_duplicate, news.acked > 0), false)
+        };
         self.tell_losses(now);
         // What ends a reduction belongs to it: RFC 6582, 3.2, step 3.
-        let reduces = self.reduction.is_some();
-        self.change_phase(now, lost, marks.is_echo);
+        let reduces = repaired || self.reduction.is_some();
+        self.change_phase(now, lost, marks.is_echo, news.bytes);
         let may_grow = !reduces && matches!(self.phase, Phase::Open | Phase::Loss);
         self.tell_marks(now, marks);
         if let Some(reduction) = &mut self.reduction {
-            reduction.on_ack(news.bytes, self.board.pipe());
+            let goes_well = news.acked > 0 && !lost && self.counters.lost_retransmits == again_before;
+            reduction.on_ack(news.bytes, self.board.pipe(), goes_well);
+        }
+        if self.rack.is_some() {
+            self.settle(now, news.acked > 0);
         }
         if news.bytes > 0 {
             let event = Acked {
@@ -161,11 +173,11 @@ impl Sender {
             return ((third && self.board.una() > self.recover) || partial) && self.board.lose_first();
         }
         if self.rules.lost_retransmissions == LostRetransmissions::Detect
-            && let Some((last_sent, _)) = news.last
+            && let Some((last_sent, _)) = news.last()
         {
             let least = self.rtt.min().unwrap_or(Span::ZERO);
             // What was sent again and arrives sooner than anything ever did was sent before.
-            if news.once_sent == Some(last_sent) || now.saturating_since(last_sent) >= least {
+            if news.last_once.is_some_and(|once| once.0 == last_sent) || now.saturating_since(last_sent) >= least {
                 let patience = Span::from_ps(least.ps() / 4);
                 self.counters.lost_retransmits += self.board.detect_lost_again(last_sent, patience);
             }
@@ -174,11 +186,22 @@ impl Sender {
     }
 
     #[inline]
-    fn change_phase(&mut self, now: Time, lost: bool, echo: bool) {
+    pub(super) fn change_phase(&mut self, now: Time, lost: bool, echo: bool, delivered: u64) {
+        if self.phase != Phase::Open || lost || echo || self.board.has_lost() {
+            self.enter_or_leave(now, lost, echo, delivered);
+        }
+    }
+
+    /// `delivered` bytes are newly known to have arrived.
+    #[inline(never)]
+    fn enter_or_leave(&mut self, now: Time, lost: bool, echo: bool, delivered: u64) {
         // Something beyond must be acknowledged before the receiver can know of a reduction after an echo.
         let over = self.board.una() >= self.recover + u64::from(self.phase == Phase::Reduced);
         if self.phase != Phase::Open && over {
             self.end_reduction(now);
+            if let Some(rack) = self.rack.as_mut().filter(|_| self.phase != Phase::Reduced) {
+                rack.on_repaired();
+            }
             self.phase = Phase::Open;
             if self.doubt.take().is_some_and(|doubt| doubt.is_confirmed()) {
                 self.counters.spurious_recoveries += 1;
@@ -189,14 +212,14 @@ impl Sender {
         match self.phase {
             Phase::Open | Phase::Reduced if lost || (self.phase == Phase::Open && self.board.has_lost()) => {
                 self.counters.recoveries += 1;
-                self.reduce(now, Phase::Recovery, Cause::Loss);
+                self.reduce(now, Phase::Recovery, Cause::Loss, delivered);
                 self.doubt = Some(Doubt::default());
                 self.forced = Some(Forced::First);
                 self.rescued = false;
             }
             Phase::Open if echo && !self.control.answers_marks() => {
                 self.note_reduction();
-                self.reduce(now, Phase::Reduced, Cause::EcnEcho);
+                self.reduce(now, Phase::Reduced, Cause::EcnEcho, delivered);
             }
             _ => {}
         }
@@ -209,7 +232,8 @@ impl Sender {
         }
     }
 
-    fn reduce(&mut self, now: Time, phase: Phase, cause: Cause) {
+    /// `delivered` bytes are newly known to have arrived.
+    fn reduce(&mut self, now: Time, phase: Phase, cause: Cause, delivered: u64) {
         let window = self.window().count();
         // A reduction that is under way is not made twice.
         if self.phase == Phase::Open {
@@ -218,9 +242,16 @@ impl Sender {
         }
         if !self.control.keeps_model() {
             let threshold = self.control.threshold().count();
-            let outstanding = self.board.outstanding();
-            let recovery = if phase == Phase::Reduced { Recovery::Prr } else { self.rules.recovery };
-            let reduction = Reduction::new(recovery, window, outstanding, threshold, self.segment);
+            let recovery = match (phase, self.rules.recovery) {
+                (Phase::Reduced, Recovery::Halving | Recovery::RateHalving) => Recovery::Prr,
+                (_, recovery) => recovery,
+            };
+            // Source: RFC 6937, 3; RFC 9937, 6.
+            let flight = match recovery {
+                Recovery::SafePrr => self.board.outstanding() - self.board.sacked() + delivered,
+                _ => self.board.outstanding(),
+            };
+            let reduction = Reduction::new(recovery, window, flight, threshold, self.segment);
             self.reduction = Some(Box::new(reduction));
         }
         self.phase = phase;
@@ -253,7 +284,7 @@ impl Sender {
     /// Source: RFC 6298, 3 (Karn's algorithm).
     #[inline]
     pub(super) fn sample(&mut self, now: Time, news: &Delivered) -> Option<Span> {
-        let rtt = now.saturating_since(news.once_sent?);
+        let rtt = now.saturating_since(news.last_once?.0);
         self.rtt.on_sample(rtt);
         self.counters.rtt_samples += 1;
         Some(rtt)

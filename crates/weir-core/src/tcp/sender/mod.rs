@@ -1,6 +1,7 @@
 //! The end of a connection that sends data.
 
 mod acks;
+mod late;
 mod marks;
 mod model;
 mod transmit;
@@ -11,6 +12,7 @@ use crate::tcp::counters::SenderCounters;
 use crate::tcp::doubt::Doubt;
 use crate::tcp::is_older;
 use crate::tcp::marks::{EcnSupport, Feedback, SenderMarks};
+use crate::tcp::rack::Rack;
 use crate::tcp::rate::Sampler;
 use crate::tcp::reduction::Reduction;
 use crate::tcp::rtt::RttEstimator;
@@ -77,6 +79,10 @@ pub struct Sender {
     control: Controller,
     board: Scoreboard,
 
+    /// For losses by time.
+    rack: Option<Box<Rack>>,
+    /// When something is due before the retransmission timer expires.
+    early_at: Time,
     counters: SenderCounters,
     /// The receiver's counters, if it tells them.
     marks: Option<Box<SenderMarks>>,
@@ -131,6 +137,8 @@ enum Forced {
     First,
     /// The first one, by a timeout.
     Timeout,
+    /// A probe of the tail: something new if there is any, or the last one.
+    Probe,
 }
 
 /// More than any stream has.
@@ -178,6 +186,8 @@ impl Sender {
             rtt: RttEstimator::new(config.min_rto_ps),
             control: Controller::new(config),
             board: Scoreboard::new(),
+            rack: config.has_rack().then(|| Box::new(Rack::new(config.delayed_ack_timeout_ps))),
+            early_at: Time::NEVER,
             counters: SenderCounters::default(),
             marks: None,
             duplicates: 0,
@@ -256,6 +266,9 @@ impl Sender {
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Time) {
+        if now >= self.early_at {
+            self.on_early(now);
+        }
         if now < self.rto_at {
             return;
         }
@@ -277,7 +290,7 @@ impl Sender {
             self.tell(now, &SenderEvent::Congestion { cause: Cause::Timeout, flight: self.flight() });
         }
         self.tell(now, &SenderEvent::Collapse);
-        self.board.lose_all();
+        self.lose_at_timeout(now);
         self.tell_losses(now);
         self.phase = Phase::Loss;
         self.doubt.get_or_insert_default();
@@ -303,11 +316,10 @@ impl Sender {
         }
     }
 
-    /// When [`Sender::handle_timeout`] is due; [`Time::NEVER`] if not at all. It never comes nearer than the least
-    /// timeout after what was told last.
+    /// When [`Sender::handle_timeout`] is due; [`Time::NEVER`] if not at all.
     #[inline]
     pub fn poll_timeout(&self) -> Time {
-        self.rto_at
+        self.rto_at.min(self.early_at)
     }
 
     /// When the next segment may go that waits for its time; [`Time::NEVER`] if none does.

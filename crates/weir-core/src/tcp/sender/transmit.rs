@@ -38,6 +38,7 @@ impl Sender {
             let resent = match forced {
                 Forced::Timeout => self.board.head().map(|head| (head, Resent::Timeout)),
                 Forced::First => self.board.next_lost().map(|lost| (lost, Resent::Fast)),
+                Forced::Probe => return self.probe(now),
             };
             if let Some(((place, len), why)) = resent {
                 return Some(self.send_again(now, place, len, why));
@@ -74,7 +75,7 @@ impl Sender {
             self.note_full_window();
             return None;
         }
-        if self.phase == Phase::Recovery && self.rules.sack {
+        if self.phase == Phase::Recovery && self.rules.sack && self.rack.is_none() {
             return self.nothing_new(now, room);
         }
         None
@@ -113,7 +114,7 @@ impl Sender {
 
     /// Numbers that may be sent for the first time as one segment, as far as the application and the receiver say.
     #[inline]
-    fn sendable(&self) -> u64 {
+    pub(super) fn sendable(&self) -> u64 {
         let nxt = self.board.nxt();
         let data = self.written.saturating_sub(nxt).min(self.segment);
         let fin = u64::from(self.closed && nxt + data == self.written);
@@ -121,7 +122,7 @@ impl Sender {
     }
 
     #[inline]
-    fn send_new(&mut self, now: Time, len: u64) -> Segment {
+    pub(super) fn send_new(&mut self, now: Time, len: u64) -> Segment {
         let seq = self.board.nxt();
         if self.sampler.is_some() {
             self.tell_if_restarts(now);
@@ -136,6 +137,9 @@ impl Sender {
             // Source: RFC 6298, 5.1.
             self.rto_at = now + self.rtt.rto();
         }
+        if self.rack.is_some() {
+            self.settle(now, true);
+        }
         let cwr = std::mem::take(&mut self.owes_cwr);
         let mut segment = self.segment_of(now, seq, len);
         segment.flags = segment.flags.with_if(cwr, Flags::CWR);
@@ -145,7 +149,7 @@ impl Sender {
         segment
     }
 
-    fn send_again(&mut self, now: Time, place: u64, len: u32, why: Resent) -> Segment {
+    pub(super) fn send_again(&mut self, now: Time, place: u64, len: u32, why: Resent) -> Segment {
         let before = self.sampled_pipe();
         let seq = self.board.on_resent(now, place);
         self.remember_sent(now, place, before);
@@ -226,6 +230,7 @@ impl Sender {
             Resent::SlowStart => &mut self.counters.slow_start_retransmits,
             Resent::Timeout => &mut self.counters.timeout_retransmits,
             Resent::Rescue => &mut self.counters.rescue_retransmits,
+            Resent::Probe => &mut self.counters.probe_retransmits,
         };
         *counter += 1;
     }
@@ -238,10 +243,11 @@ const NOTHING_MARKED: Flags = Flags::of_ace(FIRST_PACKETS as u8);
 
 /// Why a segment is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Resent {
+pub(super) enum Resent {
     Fast,
     Forward,
     SlowStart,
     Timeout,
     Rescue,
+    Probe,
 }
