@@ -59,10 +59,14 @@ WAITING = {
     "framing": st.sampled_from(["0 B", "38 B"]),
 }
 FLYING = {"delay": st.sampled_from(["0 s", "10 ms"]), "loss": st.sampled_from(["0 %", "0.1 %"])}
-LINES = st.fixed_dictionaries({}, optional=FLYING) | st.builds(
-    lambda transmitter, others: transmitter | others,
-    TRANSMITTERS,
-    st.fixed_dictionaries({}, optional=WAITING | FLYING),
+LINES = (
+    st.fixed_dictionaries({}, optional=FLYING)
+    | st.just({"delays": {"trace": "delay.trace"}})
+    | st.builds(
+        lambda transmitter, others: transmitter | others,
+        TRANSMITTERS,
+        st.fixed_dictionaries({}, optional=WAITING | FLYING),
+    )
 )
 
 
@@ -73,6 +77,7 @@ def test_a_legal_path_is_saved_and_read_back_as_the_same_from_anywhere(
 ) -> None:
     here = tmp_path_factory.mktemp("here")
     (here / "link.trace").write_text("1\n5\n10\n")
+    (here / "delay.trace").write_text("0 10\n1 20\n")
     hop = {"forward": forward} | ({} if backward is None else {"backward": backward})
     plain = {"weirlab": 1, "name": "path", "testbed": {"kind": "netns", "hops": {"wan": hop}}}
     (here / "path.yaml").write_text(yaml.safe_dump(plain))

@@ -24,7 +24,7 @@ from weirlab.runs import save_scenario
 from weirlab.scenario import Scenario, load
 from weirlab.scenario.moving import movable
 from weirlab.scenario.path import PathPlan
-from weirlab.scenario.testbeds import AnyTestbed, Sim, Ssh
+from weirlab.scenario.testbeds import AnyTestbed, Hosts, Sim
 
 __all__ = ["LOG", "Campaign", "Kept", "run_campaign"]
 
@@ -183,7 +183,7 @@ def _measure_of(
     """How a testbed measures, and what tells of its programs. Raises MissingCapability."""
     if isinstance(bed, Sim):
         return partial(measure_simulated, window_factor=bed.window_factor), None
-    if isinstance(bed, Ssh):
+    if isinstance(bed, Hosts):
         hosts = RealHosts(bed, beside)
         return hosts.measure, hosts.facts
     tools.require(tls=tls)

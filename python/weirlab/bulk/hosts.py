@@ -103,7 +103,8 @@ class Bed:
     """Two ends, and where they are reached."""
 
     near: End
-    far: End
+    far: End | None
+    """None: nothing is started there, where a server of iperf3 runs already."""
     near_address: str
     far_address: str
     port: int = 5201

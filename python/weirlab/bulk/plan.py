@@ -15,7 +15,7 @@ from weirlab.scenario.combinations import Point, combinations
 from weirlab.scenario.network import Path
 from weirlab.scenario.path import PathPlan, path_plan
 from weirlab.scenario.resolve import selected_traffic
-from weirlab.scenario.testbeds import Sim, Ssh
+from weirlab.scenario.testbeds import Hosts, Iperf3, Sim
 from weirlab.scenario.traffic import Bulk, Constant, Ping, Requests, Tcp, Traffic, Udp
 from weirlab.units import Rate, Size, Span
 
@@ -185,7 +185,7 @@ def plan_of(scenario: Scenario) -> Plan:
     """
     if scenario.campaign is None:
         raise UnsupportedError([scenario.problem("", "has no 'campaign' section")])
-    if path_plan(scenario) is None and not isinstance(scenario.testbed, Ssh):
+    if path_plan(scenario) is None and not isinstance(scenario.testbed, Hosts):
         message = (
             "a campaign needs a path: write 'path: emulator' for the network of this file, or 'hops', with "
             "kind 'netns' (real stacks) or 'sim'"
@@ -271,6 +271,8 @@ def _understood(
     if ends not in ((near, far), (far, near)):
         refused("from", f"goes from '{near}' to '{far}', or back")
     forward = ends[0] == near
+    if isinstance(scenario.testbed, Iperf3) and not forward and isinstance(traffic.source, Ping):
+        refused("from", f"pings start here, at '{near}': nothing runs at the other end but iperf3")
     for where in ("pattern", "timing"):
         if getattr(traffic, where) is not None:
             refused(where, "has no form in a campaign; leave this out")
@@ -324,11 +326,12 @@ def _understood(
 
 def _beyond_requests(scenario: Scenario, traffic: Traffic, requests: Requests) -> Iterator[tuple[str, str]]:
     """Where and why a series of requests cannot be made."""
-    lack = {
-        Sim: "the simulator's campaigns have no HTTP requests",
-        Ssh: "between real hosts nothing but OpenSSH, iperf3 and ping is used, none of which makes requests",
-    }.get(type(scenario.testbed))
-    if lack is not None:
+    lack = ""
+    if isinstance(scenario.testbed, Sim):
+        lack = "the simulator's campaigns have no HTTP requests"
+    elif isinstance(scenario.testbed, Hosts):
+        lack = "between real hosts nothing but OpenSSH, iperf3 and ping is used, none of which makes requests"
+    if lack:
         yield "source", f"{lack}; leave this entry out, or write 'testbed: {{kind: netns, ...}}'"
     if traffic.streams != 1:
         yield "streams", "of requests there is one series"

@@ -16,7 +16,7 @@ from weirlab.bulk.plan import Measured
 from weirlab.bulk.tools import SYSCTLS, Together, require, together
 from weirlab.errors import MissingCapability, TestbedError
 from weirlab.scenario.path import PathPlan
-from weirlab.scenario.testbeds import Ssh
+from weirlab.scenario.testbeds import Hosts, Iperf3
 from weirlab.testbed.account import Reading
 
 __all__ = ["RealHosts"]
@@ -28,14 +28,25 @@ _BUSY = (0, 1, 2, 5, 6, 7)
 """Columns of the first line of /proc/stat: user, nice, system, irq, softirq, steal. See proc(5)."""
 
 
+_BUSY_SERVER = "the server is busy"
+"""What iperf3 says while a server serves somebody else, or has not ended the last transfer yet."""
+_PATIENCE_S = 30.0
+"""How long to wait for such a server."""
+
+
 class RealHosts:
     """Two hosts; the near one may be this machine."""
 
-    def __init__(self, bed: Ssh, beside: Path) -> None:
+    def __init__(self, bed: Hosts, beside: Path) -> None:
         """Args: beside: Where the scenario file is.
 
         Raises MissingCapability when a program is missing here.
         """
+        if isinstance(bed, Iperf3):
+            require()
+            self._ends: dict[str, End] = {"near": ThisMachine()}
+            self._bed = Bed(ThisMachine(), None, "", bed.server, bed.port)
+            return
         if shutil.which("ssh") is None:
             raise MissingCapability(
                 "real hosts need OpenSSH; on Debian and Ubuntu: apt-get install openssh-client"
@@ -58,12 +69,13 @@ class RealHosts:
     def measure(self, what: Measured, path: PathPlan | None, seed: int) -> Measurement:  # noqa: ARG002 (of `Measure`)
         """Make one measurement. Raises TestbedError when a host or a program fails."""
         parts = [*what.loads, *(() if what.probe is None else (what.probe,))]
-        if not self._bed.near_address and not all(part.forward for part in parts):
+        needs_address = self._bed.far is not None and not self._bed.near_address
+        if needs_address and not all(part.forward for part in parts):
             raise MissingCapability("traffic to the near end needs its address: write 'testbed.near_address'")
         here = isinstance(self._bed.near, ThisMachine)
         reading = Reading.now() if here else None
         began, before = time.time(), self._busy_s()
-        found = together(what, self._bed)
+        found = self._together(what)
         seconds, after = time.time() - began, self._busy_s()
         account = None if reading is None else Reading.now() - reading
         busy, foreign = _cpus(before, after, seconds, what, found)
@@ -82,6 +94,17 @@ class RealHosts:
             lost=0,
             dropped=0,
         )
+
+    def _together(self, what: Measured) -> Together:
+        """What ran at the same time; a server that is busy is asked again."""
+        until = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                return together(what, self._bed)
+            except TestbedError as error:
+                if _BUSY_SERVER not in str(error) or time.monotonic() > until:
+                    raise
+                time.sleep(1.0)
 
     def facts(self) -> Mapping[str, Any]:
         """Kernel, programs, load and settings of both ends, as far as they tell."""
@@ -149,7 +172,7 @@ def _cpus(
     pairs = [*main, *((load, found.beside[name]) for name, load in what.beside.items())]
     busy, foreign = [], []
     for name, near in (("near", True), ("far", False)):
-        start, end = before[name], after[name]
+        start, end = before.get(name), after.get(name)
         if start is None or end is None:
             continue
         busy.append((end - start) / seconds)

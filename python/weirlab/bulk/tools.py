@@ -222,13 +222,14 @@ def together(what: Measured, bed: Bed) -> Together:
 
 def _ends(forward: bool, bed: Bed) -> tuple[End, End, str]:
     """Where it starts, where it goes, and that end's address."""
+    assert bed.far is not None, "the plan starts nothing there"
     if forward:
         return bed.near, bed.far, bed.far_address
     return bed.far, bed.near, bed.near_address
 
 
 def _ping(probe: Probe, duration_s: float, bed: Bed) -> Pings:
-    start, _, address = _ends(probe.forward, bed)
+    start, address = (bed.near, bed.far_address) if bed.far is None else _ends(probe.forward, bed)[::2]
     count = probe.count(duration_s)
     command = [
         *("ping", "-n", "-c", str(count), "-i", f"{probe.every_s:g}"),
@@ -275,9 +276,11 @@ def _certified(address: str) -> Iterator[tuple[str, str]]:
 
 def _transfer(load: Load | Datagrams, duration_s: float, bed: Bed, port: int, began: float) -> Transfer:
     """What iperf3 tells of a load that starts `load.start_s` after `began`, on the monotonic clock."""
-    start, goal, address = _ends(load.forward, bed)
+    served = bed.far is None
+    start, goal, address = (bed.near, bed.near, bed.far_address) if served else _ends(load.forward, bed)
     lasts_s = load.seconds(duration_s)
-    reached = ["-c", address, "-p", str(port)]
+    reverse = served and not load.forward
+    reached = ["-c", address, "-p", str(port), *(["-R"] if reverse else [])]
     command = ["iperf3", "-J", *reached, "-t", f"{lasts_s:g}", "-P", str(load.streams), "--get-server-output"]
     if isinstance(load, Load):
         window = [] if load.window_bytes is None else ["-w", str(load.window_bytes)]
@@ -285,10 +288,16 @@ def _transfer(load: Load | Datagrams, duration_s: float, bed: Bed, port: int, be
     else:
         command += ["-u", "-b", f"{load.rate_bps / load.streams:.0f}", "-l", str(load.payload_bytes)]
     limit_s = lasts_s + _GRACE_S
+
+    def transferred() -> Transfer:
+        time.sleep(max(0.0, began + load.start_s - time.monotonic()))
+        return read_transfer(output(start, command, limit_s, fine=(0, 1)), reverse=reverse)
+
+    if served:
+        return transferred()
     server = ["iperf3", "-s", "-1", "-p", str(port), "-f", "k", "--forceflush", *_bound(address, bed)]
     with listening(goal, server, "Server listening", load.start_s + limit_s):
-        time.sleep(max(0.0, began + load.start_s - time.monotonic()))
-        return read_transfer(output(start, command, limit_s, fine=(0, 1)))
+        return transferred()
 
 
 def _bound(address: str, bed: Bed) -> list[str]:
@@ -302,9 +311,9 @@ def _bound(address: str, bed: Bed) -> list[str]:
     return [] if bed.listens_everywhere else ["-B", address]
 
 
-def read_transfer(text: str) -> Transfer:
-    """What iperf3 printed as JSON. Raises TestbedError when it tells of a failure, or nothing that can be
-    read.
+def read_transfer(text: str, *, reverse: bool = False) -> Transfer:
+    """What iperf3 printed as JSON; `reverse`: where its server was the sender. Raises TestbedError when it
+    tells of a failure, or nothing that can be read.
     """
     try:
         told = json.loads(text)
@@ -313,16 +322,22 @@ def read_transfer(text: str) -> Transfer:
         end = told["end"]
         cpu = end["cpu_utilization_percent"]
         parts = {"total": "total", "user": "user", "system": "system"}
+        sender, receiver = ("remote", "host") if reverse else ("host", "remote")
         count = len(end["streams"])
         received = _received(str(told.get("server_output_text", "")), count, len(told["intervals"]))
+        if reverse:  # its own intervals are those of the receiver
+            received = [
+                tuple(float(interval["streams"][place]["bits_per_second"]) for interval in told["intervals"])
+                for place in range(count)
+            ]
         return Transfer(
             streams=tuple(
                 _stream(each, [interval["streams"][place] for interval in told["intervals"]], rates)
                 for place, (each, rates) in enumerate(zip(end["streams"], received, strict=True))
             ),
             intervals_bps=tuple(float(each["sum"]["bits_per_second"]) for each in told["intervals"]),
-            sender_cpu_percent={name: float(cpu[f"host_{part}"]) for name, part in parts.items()},
-            receiver_cpu_percent={name: float(cpu[f"remote_{part}"]) for name, part in parts.items()},
+            sender_cpu_percent={name: float(cpu[f"{sender}_{part}"]) for name, part in parts.items()},
+            receiver_cpu_percent={name: float(cpu[f"{receiver}_{part}"]) for name, part in parts.items()},
         )
     except (ValueError, LookupError, TypeError) as error:
         raise TestbedError(
@@ -357,13 +372,13 @@ def _stream(
     if "udp" in each:
         return _datagram_stream(each["udp"], intervals, received_bps)
     sender, receiver = each["sender"], each["receiver"]
-    rtt_us = sender.get("mean_rtt")
+    rtt_us = sender.get("mean_rtt") or None  # 0: of a sender that is not here
     return Stream(
         received_bytes=int(receiver["bytes"]),
         seconds=float(receiver["seconds"]),
         retransmits=sender.get("retransmits"),
         mean_rtt_s=None if rtt_us is None else rtt_us / 1e6,
-        max_cwnd_bytes=sender.get("max_snd_cwnd"),
+        max_cwnd_bytes=sender.get("max_snd_cwnd") or None,
         rates_bps=tuple(float(interval["bits_per_second"]) for interval in intervals),
         received_bps=received_bps,
         rtts_s=tuple(interval["rtt"] / 1e6 for interval in intervals if "rtt" in interval),

@@ -10,12 +10,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weirlab.cli.campaign_words import (
+    CampaignWords,
+    ControlOption,
+    ForOption,
+    StreamsOption,
+    UdpOption,
+    WayOption,
+    WindowOption,
+    host_of,
+    host_words,
+)
 from weirlab.cli.frame import (
     JsonFlag,
     OutOption,
     ReportFlag,
-    ScenarioArgument,
     SetOption,
+    assignments,
+    complete_scenario,
     overrides,
     print_json,
     quantity,
@@ -25,10 +37,25 @@ from weirlab.cli.frame import (
     tell,
     write_page,
 )
+from weirlab.cli.link import (
+    BufferOption,
+    DelayOption,
+    DownOption,
+    JitterOption,
+    Link,
+    LossOption,
+    QueueOption,
+    RateOption,
+    UpOption,
+    WriteOption,
+    link_words,
+    write_scenario,
+)
 from weirlab.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from weirlab.bulk import Campaign, PointSummary
+    from weirlab.scenario import Scenario
 
 __all__ = ["add_to"]
 
@@ -39,7 +66,31 @@ def add_to(app: typer.Typer) -> None:
 
 
 def bulk(
-    file: ScenarioArgument,
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FILE|HOST]",
+            help="A scenario file, or the name of a ready-made one; or a host on which 'iperf3 -s' runs "
+            "(far.example.net, 192.0.2.7:5202), or on which ssh starts it (me@far.example.net).",
+            autocompletion=complete_scenario,
+            show_default=False,
+        ),
+    ] = None,
+    rate: RateOption = None,
+    delay: DelayOption = None,
+    loss: LossOption = None,
+    jitter: JitterOption = None,
+    buffer: BufferOption = None,
+    queue: QueueOption = None,
+    up: UpOption = None,
+    down: DownOption = None,
+    streams: StreamsOption = None,
+    window: WindowOption = None,
+    congestion_control: ControlOption = None,
+    way: WayOption = None,
+    udp: UdpOption = None,
+    lasts: ForOption = None,
+    write: WriteOption = None,
     sets: SetOption = None,
     cycles: Annotated[
         int | None,
@@ -62,6 +113,9 @@ def bulk(
     """Run a campaign: every point of a study, loaded and unloaded, cycle after cycle, with iperf3 and ping
     over an emulated path; or with testbed.kind=sim in simulated time.
 
+    Without a file, options describe the path (--rate, --delay ...), or a HOST is the far end of a real one;
+    pings run alone, then beside a transfer.
+
     Each measurement is on disk when it ends; the same command with --out DIR goes on after an interruption,
     tries again what failed, and adds cycles where --cycles is larger. The exit code is 1 when a measurement
     failed.
@@ -69,7 +123,8 @@ def bulk(
     \b
     Examples:
       weir bulk windows-against-streams --out results/cern
-      weir bulk windows-against-streams --cycles 2
+      weir bulk --rate 20mbit --delay 40ms --streams 1,4 --congestion-control cubic,bbr
+      weir bulk 192.0.2.7 --way both --report
       weir bulk bulk-streams --set testbed.kind=sim --advise --report
     """
     from weirlab.bulk import NoAdviceError, check_advisable, plan_of, run_campaign, summaries
@@ -87,9 +142,13 @@ def bulk(
     if most_delay is not None and not advise:
         raise InputError("--most-delay: is for --advise; give that, too")
     most_delay_s = None if most_delay is None else quantity("--most-delay", Span, most_delay).s
-    if cycles is not None:
-        sets = [*(sets or []), f"campaign.cycles={cycles}"]
-    scenario = read_scenario(file, sets)
+    link = Link.of(up, down, rate=rate, delay=delay, loss=loss, jitter=jitter, buffer=buffer, queue=queue)
+    words = CampaignWords(streams, window, congestion_control, way, udp, lasts, cycles)
+    scenario, sets = _asked_for(file, link, words, sets)
+    if write is not None:
+        plan_of(scenario)
+        write_scenario(scenario, write)
+        return
     plan = plan_of(scenario)  # what cannot run is told before a directory is made
     if advise:
         check_advisable(plan)
@@ -128,6 +187,39 @@ def bulk(
         typer.echo(document["advice_text"])
     show_place(directory, write_page(directory) if report else None)
     _end_with_failures(campaign, directory)
+
+
+def _asked_for(
+    file: str | None, link: Link, words: CampaignWords, sets: list[str] | None
+) -> tuple[Scenario, list[str] | None]:
+    """The campaign that a user means, and the assignments that belong to it. Raises InputError."""
+    from weirlab.errors import InputError
+
+    if file is None:
+        if not link.given:
+            raise InputError(
+                "which path? name a scenario file or a host, or describe a path, such as "
+                "'--rate 20mbit --delay 40ms'"
+            )
+        scenario = words.over(link, assignments(sets))
+        tell(f"weir: {link_words(scenario)}")
+        return scenario, sets
+    bed = host_of(file)
+    if link.given:
+        raise InputError(
+            f"{file}: options describe the path already (--rate, --delay ...); leave them or this out"
+        )
+    if bed is not None:
+        tell(f"weir: {host_words(bed)}")
+        return words.to(bed, assignments(sets)), sets
+    if words.given:
+        raise InputError(
+            f"{words.given}: the traffic of a file is in the file; use --set, or leave the file out "
+            "(a host of one word has a port: box:5201)"
+        )
+    if words.cycles is not None:
+        sets = [*(sets or []), f"campaign.cycles={words.cycles}"]
+    return read_scenario(file, sets), sets
 
 
 def _end_with_failures(campaign: Campaign, directory: Path) -> None:

@@ -72,9 +72,9 @@ def _kind(scenario: Scenario) -> str:
 def _on_a_path(scenario: Scenario) -> bool:
     """Whether real programs use it over an emulated path, or a real one."""
     from weirlab.scenario.path import path_plan
-    from weirlab.scenario.testbeds import Ssh
+    from weirlab.scenario.testbeds import Hosts
 
-    return isinstance(scenario.testbed, Ssh) or path_plan(scenario) is not None
+    return isinstance(scenario.testbed, Hosts) or path_plan(scenario) is not None
 
 
 def _campaign_counts(scenario: Scenario) -> dict[str, int]:

@@ -31,7 +31,9 @@ from weirlab.cli.link import (
     QueueOption,
     RateOption,
     UpOption,
+    WriteOption,
     link_words,
+    write_scenario,
 )
 from weirlab.cli.meters import Gauge, can_show, gauges, shown_below
 from weirlab.cli.programs import Ends, default_shell, run_at_ends, words_of
@@ -128,6 +130,7 @@ def emulate(
             "--with", help="Who emulates: Weirlab, or the kernel's netem with 'tc', for what it can do."
         ),
     ] = "weir",
+    write: WriteOption = None,
     sets: SetOption = None,
 ) -> None:
     """Run programs over an emulated path, in network namespaces made for them.
@@ -143,7 +146,8 @@ def emulate(
     """
     from weirlab.privileges import acquire
 
-    acquire()  # before anything starts threads
+    if write is None:
+        acquire()  # before anything starts threads
     from weirlab.scenario.path import path_plan
     from weirlab.testbed.path import EmulatedPath
 
@@ -154,6 +158,9 @@ def emulate(
     plan = path_plan(scenario)
     if plan is None or scenario.testbed.kind != "netns":
         raise InputError(f"{file}: no emulated path: write 'testbed: {{kind: netns, hops: ...}}'")
+    if write is not None:
+        write_scenario(scenario, write)
+        return
     if report is not None:
         _check_place(report)
     ends = Ends(command or default_shell(), [] if far is None else words_of(far), longest_s, ipv6=ipv6)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from weirlab.cli.frame import tell
 
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
@@ -23,7 +26,11 @@ __all__ = [
     "QueueOption",
     "RateOption",
     "UpOption",
+    "WriteOption",
+    "from_words",
     "link_words",
+    "rate_text",
+    "write_scenario",
 ]
 
 HOP = "path"
@@ -75,6 +82,14 @@ DownOption = Annotated[
     list[str] | None,
     typer.Option(metavar="FIELD=VALUE,...", help=f"Far to near alone: {_FIELDS}", show_default=False),
 ]
+WriteOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write the scenario that the options stand for into this new file, and do no more.",
+        show_default=False,
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -113,25 +128,27 @@ class Link:
             ways[direction] = {name: value for name, value in fields.items() if value is not None}
         return {HOP: ways}
 
-    def scenario(self, sets: Mapping[str, Any], more: Mapping[str, Any] | None = None) -> Scenario:
+    def scenario(
+        self,
+        sets: Mapping[str, Any],
+        more: Mapping[str, Any] | None = None,
+        option_of: Callable[[str], str] = str,
+    ) -> Scenario:
         """The scenario that they stand for, with `more` sections and assignments of `--set`; where a rate is
         given, a line without a buffer has one of its rate times the round trip.
 
+        Args: option_of: The option in which a part of `more` stands, by its path.
+
         Raises ScenarioError, in which the places are options.
         """
-        from weirlab.errors import Problem, ScenarioError
-        from weirlab.scenario import loads
+        sections = {"name": "path", "testbed": {"kind": "netns", "hops": self.hops()}, **(more or {})}
 
-        text = "weirlab: 1\nname: path\ntestbed: {kind: netns}\n"
-        assigned = {"testbed.hops": self.hops(), **(more or {}), **sets}
-        try:
-            scenario = loads(text, assigned)
-            buffers = _default_buffers(scenario)
-            return loads(text, {**assigned, **buffers}) if buffers else scenario
-        except ScenarioError as error:
-            # A fault of both ways is told once.
-            told = {(problem.message, self._option(problem.path)): None for problem in error.problems}
-            raise ScenarioError([Problem(message, path=option) for message, option in told]) from None
+        def option(path: str) -> str:
+            return option_of(self._option(path))
+
+        scenario = from_words(sections, sets, option)
+        buffers = _default_buffers(scenario)
+        return from_words(sections, {**buffers, **sets}, option) if buffers else scenario
 
     def _option(self, path: str) -> str:
         """The option in which a faulty field stands; other paths as they are."""
@@ -143,6 +160,35 @@ class Link:
                 )
                 return ".".join([f"{option} {field}" if own else f"--{field}", *rest])
         return path
+
+
+def from_words(
+    sections: Mapping[str, Any], sets: Mapping[str, Any], option_of: Callable[[str], str]
+) -> Scenario:
+    """The scenario of some sections, with assignments of `--set`.
+
+    Raises ScenarioError, in which places are as `option_of` has them; a fault with one place is told once.
+    """
+    from weirlab.errors import Problem, ScenarioError
+    from weirlab.scenario import loads
+
+    try:
+        return loads("weirlab: 1\n", {**sections, **sets})
+    except ScenarioError as error:
+        told = {(problem.message, option_of(problem.path)): None for problem in error.problems}
+        raise ScenarioError([Problem(message, path=option) for message, option in told]) from None
+
+
+def write_scenario(scenario: Scenario, file: Path) -> None:
+    """Keep a scenario as a file. Raises InputError where there is one, and WeirlabError where none can be."""
+    from weirlab.errors import InputError
+    from weirlab.files import whole
+
+    if file.exists():
+        raise InputError(f"--write {file}: exists already; name a new file")
+    with whole(file) as unfinished:
+        unfinished.write_text(scenario.as_written(), encoding="utf-8")
+    tell(f"written: {file}")
 
 
 def _pair(option: str, pair: str) -> dict[str, Any]:
@@ -158,7 +204,7 @@ def _field(name: str, value: str) -> Any:
     """The value of a field of a line as a file would have it."""
     match name:
         case "rate":
-            return _rate(value)
+            return rate_text(value)
         case "queue":
             return None if value == "drop-tail" else {"kind": value}
         case "jitter":
@@ -166,7 +212,7 @@ def _field(name: str, value: str) -> Any:
     return value
 
 
-def _rate(text: str) -> str:
+def rate_text(text: str) -> str:
     """A rate as files have it, where it is written as `tc` has it."""
     found = _TC_RATE.fullmatch(text)
     if found is None:
@@ -177,9 +223,9 @@ def _rate(text: str) -> str:
 
 def _default_buffers(scenario: Scenario) -> dict[str, str]:
     """Buffers for the lines that have a rate and none: their rate times the round trip."""
-    from weirlab.scenario.testbeds import Netns
+    from weirlab.scenario.testbeds import Netns, Sim
 
-    assert isinstance(scenario.testbed, Netns)
+    assert isinstance(scenario.testbed, Netns | Sim)
     hop = scenario.testbed.hops[HOP]
     lines = {"forward": hop.forward, "backward": hop.backward or hop.forward}
     rtt_s, mtu_bytes = sum(line.least_delay.s for line in lines.values()), scenario.testbed.mtu.bytes
@@ -197,9 +243,9 @@ def _product_bytes(line: Line, rtt_s: float, mtu_bytes: int) -> int:
 
 def link_words(scenario: Scenario) -> str:
     """What a path with one hop is like, in a line for people."""
-    from weirlab.scenario.testbeds import Netns
+    from weirlab.scenario.testbeds import Netns, Sim
 
-    assert isinstance(scenario.testbed, Netns)
+    assert isinstance(scenario.testbed, Netns | Sim)
     hop = scenario.testbed.hops[HOP]
     back = hop.backward or hop.forward
     up, down = _words(hop.forward), _words(back)

@@ -17,7 +17,7 @@ from weirlab.scenario.layout import FIXED_NODES, Layout, layout_of, plan_network
 from weirlab.scenario.network import marking_of
 from weirlab.scenario.resolve import resolve, unsupported
 from weirlab.scenario.selecting import Fault, Where, ports_amiss
-from weirlab.scenario.testbeds import Command, Gradual, Netns, Sim, Ssh, Trex, VhostPublished
+from weirlab.scenario.testbeds import Command, Gradual, Hosts, Netns, Sim, Trex, VhostPublished
 
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
@@ -69,7 +69,7 @@ def _devices(scenario: Scenario) -> Iterator[Fault]:
 
 def _network(scenario: Scenario) -> tuple[Layout | None, list[Fault]]:
     if scenario.network is None:
-        fixed = isinstance(scenario.testbed, Netns | Command | Trex | Ssh) or (
+        fixed = isinstance(scenario.testbed, Netns | Command | Trex | Hosts) or (
             isinstance(scenario.testbed, Sim)
             and (scenario.testbed.device is not None or bool(scenario.testbed.hops))
         )
@@ -104,7 +104,7 @@ def _testbed(scenario: Scenario) -> Iterator[Fault]:
             yield ("testbed", "device"), "stands beside a path; write one of them"
         yield from check_emulated(scenario, bed)
         return
-    if isinstance(bed, Ssh):
+    if isinstance(bed, Hosts):
         if scenario.campaign is None:
             yield ("campaign",), "is missing: what real hosts measure ('weir bulk')"
         for section in ("network", "queues", "control", "record", "measure", "search"):

@@ -109,6 +109,16 @@ class Scenario(Model):
         """The scenario in full as a file that `loads` reads back."""
         return yaml.safe_dump(self.dump(), sort_keys=False, allow_unicode=True, width=110)
 
+    def as_written(self) -> str:
+        """The scenario as a file that says no more than what it was read from, all parents and assignments
+        included, and that `loads` reads back."""
+        plain = self._origin.tree.plain()
+        if not plain:
+            return self.to_yaml()
+        return yaml.dump(
+            plain, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None
+        )
+
     def problem(self, path: str, message: str) -> Problem:
         """A problem with the part at the dotted `path`, with its place in the file."""
         return self.problem_at(split_path(path), message)
@@ -150,6 +160,17 @@ class Scenario(Model):
         from weirlab.scenario.resolve import resolve
 
         return resolve(self)
+
+
+class _Plain(yaml.SafeDumper):
+    """Writes scalars without quotes: all of a scenario are text, and the field says what they mean."""
+
+
+_Plain.yaml_implicit_resolvers = {
+    first: kept
+    for first, known in yaml.SafeDumper.yaml_implicit_resolvers.items()
+    if (kept := [(tag, pattern) for tag, pattern in known if tag.endswith((":null", ":merge"))])
+}
 
 
 def _kind_first(value: Any) -> Any:

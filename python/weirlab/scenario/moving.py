@@ -30,5 +30,8 @@ def _named_files(scenario: Scenario) -> Iterator[tuple[str, str]]:
         case Netns() | Sim():
             for name, hop in (bed.hops or {}).items():
                 for side, line in (("forward", hop.forward), ("backward", hop.backward)):
+                    at = f"testbed.hops.{name}.{side}"
                     if line is not None and line.trace is not None:
-                        yield f"testbed.hops.{name}.{side}.trace", line.trace
+                        yield f"{at}.trace", line.trace
+                    if line is not None and line.delays is not None and line.delays.trace is not None:
+                        yield f"{at}.delays.trace", line.delays.trace

@@ -29,8 +29,10 @@ __all__ = [
     "Command",
     "DeepBuffer",
     "Gradual",
+    "Hosts",
     "Inversion",
     "Ip4Published",
+    "Iperf3",
     "Knee",
     "Netns",
     "RandomDrops",
@@ -324,7 +326,7 @@ class Trex(Model):
 
 def _read_host(value: str) -> str:
     if not value or value.startswith("-") or any(letter.isspace() for letter in value):
-        raise UnitError(f"write a host as ssh takes it, such as 'me@example.net' (got '{value}')")
+        raise UnitError(f"write a name or an address, with ssh 'me@example.net', too (got '{value}')")
     return value
 
 
@@ -353,4 +355,17 @@ class Ssh(Model):
     numeric; or at every address of its host, as one behind address translation has to."""
 
 
-AnyTestbed = Annotated[Sim | Netns | Command | Trex | Ssh, BY_KIND]
+class Iperf3(Model):
+    """This machine, and a host on which `iperf3 -s` runs already; for campaigns."""
+
+    kind: Literal["iperf3"]
+    server: Host
+    """Where it runs: a name or an address."""
+    port: PortNumber = 5201
+    """Of that server. A step with several loads at a time takes a server for each, at this port and those
+    after it."""
+
+
+Hosts = Ssh | Iperf3
+"""Real hosts."""
+AnyTestbed = Annotated[Sim | Netns | Command | Trex | Ssh | Iperf3, BY_KIND]

@@ -36,7 +36,7 @@ def open_testbed(scenario: Scenario) -> Testbed:
 def unhonoured(scenario: Scenario) -> list[Problem]:
     """Every part of ``scenario`` that its testbed cannot honour; empty when it can honour all. Nothing is
     opened, and no privilege needed. Of this machine only the program of a `command` is looked for."""
-    from weirlab.scenario.testbeds import Command, Netns, Sim, Ssh, Trex
+    from weirlab.scenario.testbeds import Command, Iperf3, Netns, Sim, Ssh, Trex
     from weirlab.testbed.refusals import DEVICE, only_the_load
 
     match scenario.testbed:
@@ -56,7 +56,7 @@ def unhonoured(scenario: Scenario) -> list[Problem]:
             from weirlab.testbed.command import refusals as of_a_program
 
             return of_a_program(scenario)
-        case Ssh():
+        case Ssh() | Iperf3():
             return [scenario.problem("testbed", "real hosts are for campaigns, with 'weir bulk'")]
         case Trex():
             from weirlab.testbed.trex import refusals as of_a_server
@@ -74,7 +74,7 @@ def warning(scenario: Scenario) -> str:
 
 
 def _opened(scenario: Scenario) -> Testbed:
-    from weirlab.scenario.testbeds import Command, Netns, Sim, Ssh, Trex
+    from weirlab.scenario.testbeds import Command, Iperf3, Netns, Sim, Ssh, Trex
     from weirlab.testbed.mixes import mix_of
 
     settle_s = 0.0 if scenario.search is None else scenario.search.trial.settle.s
@@ -106,7 +106,7 @@ def _opened(scenario: Scenario) -> Testbed:
                 grace_s=timeout.s,
                 mix=mix_of(scenario),
             )
-        case Ssh():
+        case Ssh() | Iperf3():
             raise AssertionError("refused before it is opened")
         case Trex() as trex:
             from weirlab.testbed.trex import TrexTestbed, settings_of

@@ -1,0 +1,212 @@
+"""A campaign in the words of a command line, for those who want one without a file."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from weirlab.cli.link import Link, from_words, rate_text
+
+if TYPE_CHECKING:
+    from weirlab.scenario import Scenario
+
+__all__ = [
+    "CampaignWords",
+    "ControlOption",
+    "ForOption",
+    "StreamsOption",
+    "UdpOption",
+    "Way",
+    "WayOption",
+    "WindowOption",
+    "host_of",
+    "host_words",
+]
+
+Way = Literal["up", "down", "both"]
+_SEVERAL = "several, such as {}, are compared"
+
+StreamsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N,...", help=f"Streams of a transfer; {_SEVERAL.format('1,4,16')}.", show_default=False
+    ),
+]
+WindowOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE,...",
+        help=f"Window of each stream; {_SEVERAL.format('64KiB,1MiB')}. Default: as the system likes.",
+        show_default=False,
+    ),
+]
+ControlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--congestion-control",
+        metavar="KIND,...",
+        help=f"Of each stream: reno, cubic or bbr; {_SEVERAL.format('cubic,bbr')}. Default: cubic.",
+        show_default=False,
+    ),
+]
+WayOption = Annotated[
+    Way | None,
+    typer.Option(help="Where transfers go: to the far end, from it, or both at once.", show_default=False),
+]
+UdpOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RATE", help="UDP at this rate beside the transfers, the same way.", show_default=False
+    ),
+]
+ForOption = Annotated[
+    str | None,
+    typer.Option(
+        "--for", metavar="TIME", help="How long each transfer lasts. Default: 10 s.", show_default=False
+    ),
+]
+
+_NEAR, _FAR = "sender", "receiver"
+_LASTS = "10 s"
+_PING = {"from": _NEAR, "to": _FAR, "source": {"kind": "ping", "every": "200 ms"}}
+_UDP_PAYLOAD = "1200 B"
+
+
+@dataclass(frozen=True)
+class CampaignWords:
+    """What the options of `weir bulk` say of a campaign."""
+
+    streams: str | None = None
+    window: str | None = None
+    congestion_control: str | None = None
+    way: Way | None = None
+    udp: str | None = None
+    lasts: str | None = None
+    cycles: int | None = None
+
+    @property
+    def given(self) -> str:
+        """The first option that stands for a part of a scenario; empty: none."""
+        told = {
+            "--streams": self.streams,
+            "--window": self.window,
+            "--congestion-control": self.congestion_control,
+            "--way": self.way,
+            "--udp": self.udp,
+            "--for": self.lasts,
+        }
+        return next((option for option, value in told.items() if value is not None), "")
+
+    def sections(self) -> dict[str, Any]:
+        """The sections `traffic`, `campaign` and `study` that they stand for: pings alone, then with the
+        transfers."""
+        ways = {"up": (_NEAR, _FAR), "down": (_FAR, _NEAR)}
+        running = [name for name in ways if self.way in (name, "both") or (self.way is None and name == "up")]
+        control = _several(self.congestion_control or "cubic")
+        streams, windows = _several(self.streams or "1"), _several(self.window)
+        traffic: dict[str, Any] = {}
+        for name in running:
+            start, end = ways[name]
+            transport = {"kind": "tcp", "congestion_control": {"kind": control[0]}}
+            traffic[name] = {
+                "from": start,
+                "to": end,
+                "streams": streams[0],
+                "source": {"kind": "bulk"},
+                "transport": transport | ({"window": windows[0]} if windows else {}),
+            }
+            if self.udp is not None:
+                source = {"kind": "constant", "rate": rate_text(self.udp), "payload": _UDP_PAYLOAD}
+                udp = {"from": start, "to": end, "source": source, "transport": {"kind": "udp"}}
+                traffic[f"udp-{name}"] = udp
+        lasts = self.lasts or _LASTS
+        cycle = [
+            {"name": "unloaded", "run": "ping", "for": lasts},
+            {"name": "loaded", "run": [*traffic, "ping"], "for": lasts},
+        ]
+        factors = {
+            factor: {value: {f"traffic.{name}.{path}": value for name in running} for value in values}
+            for factor, path, values in (
+                ("streams", "streams", streams),
+                ("window", "transport.window", windows),
+                ("congestion-control", "transport.congestion_control.kind", control),
+            )
+            if len(values) > 1
+        }
+        return {
+            "traffic": {**traffic, "ping": _PING},
+            "campaign": {"cycles": self.cycles or 1, "cycle": cycle},
+            **({"study": {"factors": factors}} if factors else {}),
+        }
+
+    def over(self, link: Link, sets: Mapping[str, Any]) -> Scenario:
+        """The campaign over an emulated path. Raises ScenarioError, in which the places are options."""
+        return link.scenario(sets, {"name": "bulk", **self.sections()}, _option)
+
+    def to(self, bed: Mapping[str, Any], sets: Mapping[str, Any]) -> Scenario:
+        """The campaign to a real host. Raises ScenarioError, in which the places are options."""
+        return from_words({"name": "bulk", "testbed": bed, **self.sections()}, sets, _option)
+
+
+def _option(path: str) -> str:
+    """The option in which a part of these sections stands; other paths as they are."""
+    match path.split("."):
+        case ["traffic", "up" | "down", "streams", *_]:
+            return "--streams"
+        case ["traffic", "up" | "down", "transport", "window", *_]:
+            return "--window"
+        case ["traffic", "up" | "down", "transport", "congestion_control", *_]:
+            return "--congestion-control"
+        case ["traffic", "udp-up" | "udp-down", *_]:
+            return "--udp"
+        case ["campaign", "cycle", *_]:
+            return "--for"
+        case ["study", "factors", factor, *_]:
+            return f"--{factor}"
+    return path
+
+
+def _several(text: str | None) -> list[str]:
+    return [] if text is None else [value.strip() for value in text.split(",") if value.strip()] or [text]
+
+
+def host_of(word: str) -> dict[str, Any] | None:
+    """The section `testbed` for a word that names a host and no scenario; None for a file or a ready-made
+    scenario.
+
+    With a user or as a URL of ssh, OpenSSH starts iperf3 there; else a server of iperf3 has to run there. A
+    name of one word is a scenario's, unless it has a port.
+    """
+    from weirlab.scenario.ready import ready_made
+
+    if word.startswith("ssh://"):
+        return {"kind": "ssh", "far": word}
+    if Path(word).exists() or word in ready_made() or Path(word).suffix in (".yaml", ".yml") or "/" in word:
+        return None
+    if "@" in word:
+        return {"kind": "ssh", "far": word}
+    host, port = _parted(word)
+    if not port and "." not in host and ":" not in host and host != "localhost":
+        return None
+    return {"kind": "iperf3", "server": host} | ({"port": port} if port else {})
+
+
+def _parted(word: str) -> tuple[str, str]:
+    """Host and port; addresses of IPv6 with a port stand in brackets."""
+    try:
+        return str(ipaddress.ip_address(word.strip("[]"))), ""
+    except ValueError:
+        host, _, port = word.rpartition(":")
+        return (host.strip("[]"), port) if host else (word, "")
+
+
+def host_words(bed: Mapping[str, Any]) -> str:
+    """Where a campaign goes, in a line for people."""
+    if bed["kind"] == "ssh":
+        return f"to {bed['far']}, where ssh starts iperf3"
+    return f"to {bed['server']}, port {bed.get('port', 5201)}, where 'iperf3 -s' has to run"
