@@ -128,7 +128,7 @@ def test_a_cycle_without_answers_leaves_the_advice_to_the_others(tmp_path):
 )
 @pytest.mark.parametrize(("flight_bytes", "limited"), [(62_000, False), (72_000, True)])
 def test_a_window_is_judged_by_what_is_granted_of_it(tmp_path, bed, flight_bytes, limited):
-    text = FILE.replace("{kind: netns, path: emulator}", bed)
+    text = FILE.replace("{kind: netns, path: emulator}", bed).replace("10 Mbit/s", "1 Gbit/s")
     text = text.replace(
         "congestion_control: {kind: reno}", "congestion_control: {kind: reno}, window: 64 KiB"
     )

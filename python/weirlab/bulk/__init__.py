@@ -3,7 +3,8 @@
 Reading order: `plan` (what is measured, in which order), `measurement` (what one of them gives), `tools`
 (iperf3 and ping over an emulated path), `request_program` (both ends of small HTTP requests), `simulated`
 (the same in simulated time), `campaign` (the runner and its journal), `responsiveness` (what requests and
-loaded connections met), `summary` (what came out, by point), `advice` (which point to take).
+loaded connections met), `summary` (what came out, by point), `causes` (what kept it from carrying more),
+`advice` (which point to take).
 """
 
 from weirlab.bulk.advice import Advice, NoAdviceError, advise, check_advisable

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from weirlab.bulk.campaign import Campaign
-from weirlab.bulk.measurement import Measurement
-from weirlab.bulk.plan import Load, Plan
+from weirlab.bulk.causes import Limit, limits
+from weirlab.bulk.plan import Plan
 from weirlab.bulk.summary import goodput_bps
 from weirlab.errors import InputError
-from weirlab.scenario.testbeds import Sim
-from weirlab.stats import effective_window, median
 
 __all__ = ["Advice", "Choice", "Limit", "NoAdviceError", "advise", "check_advisable"]
 
@@ -23,18 +21,8 @@ SHARE = 0.9
 DRAWS = 1000
 CONFIDENCE = 0.95
 _LEAST_CYCLES = 3
-_FULL = 0.9
-"""A window of which this share is under way, and a CPU that is busy for this share, limit a stream."""
-_NO_MORE = 1.05
-"""More streams or larger windows that bring less than this factor find the bottleneck full."""
-_PART = 0.2
-"""Of the losses that one kind has to be named."""
-_SEGMENT_BYTES = 1448
-_ASKED_BYTES = (8 << 10, 16 << 10, 55 << 10, 64 << 10)
-_GRANTED = (1.05, 1.12, 1.13, 1.2)
-"""What Linux 6.18 grants of such windows, measured as rate times round-trip time; of larger ones as of the
-last. See the page on bulk transfers.
-"""
+_MORE = 1.5
+"""Streams times windows that count as more."""
 
 
 class NoAdviceError(InputError):
@@ -63,15 +51,6 @@ class Choice:
     def delay_s(self) -> float:
         """Median of dRTT."""
         return _median(self.delays_s)
-
-
-@dataclass(frozen=True)
-class Limit:
-    """Something that keeps the goodput from being greater."""
-
-    what: str
-    """`window`, `loss`, `bottleneck`, `buffer` or `cpu`."""
-    evidence: str
 
 
 @dataclass(frozen=True)
@@ -127,7 +106,7 @@ def advise(campaign: Campaign, *, most_delay_s: float | None = None, share: floa
     return Advice(
         choice=choice,
         alternatives=tuple(sorted(known, key=lambda each: -each.goodput_bps)),
-        limits=tuple(_limits(campaign, choice, known)),
+        limits=tuple(limits(campaign, choice.point, _by_more_bps(choice, known))),
         goodput_interval_bps=_interval([_median(goodputs[best, draw]) for draw in draws]),
         delay_interval_s=_interval([_median(delays[best, draw]) for draw in draws]),
         certainty=float(np.mean(same)),
@@ -192,66 +171,10 @@ def _choices(campaign: Campaign) -> list[Choice]:
     return found
 
 
-def _limits(campaign: Campaign, choice: Choice, known: Sequence[Choice]) -> list[Limit]:
-    """What keeps the choice from carrying more, as far as the measurements tell."""
-    made = _loaded(campaign, choice.point)
-    found = []
-    window = choice.window_bytes
-    flights = [
-        effective_window(8 * stream.received_bytes / stream.seconds, stream.mean_rtt_s)
-        for measurement, _ in made
-        if measurement.transfer is not None
-        for stream in measurement.transfer.streams
-        if stream.mean_rtt_s is not None
-    ]
-    if window is not None and flights:
-        granted = _granted_bytes(campaign.plan, window)
-        if median(flights) >= _FULL * granted:
-            text = f"a stream has {median(flights) / 1e3:.1f} kB under way, of {granted / 1e3:.1f} kB granted"
-            found.append(Limit("window", f"{text} ({window / 1e3:.1f} kB asked for)"))
-    more = [each for each in known if _load_of(each) > 1.5 * _load_of(choice)]
-    if more:
-        most = max(each.goodput_bps for each in more)
-        if most < _NO_MORE * choice.goodput_bps:
-            text = (
-                f"larger or more windows carry {most / 1e6:.2f} Mbit/s; this {choice.goodput_bps / 1e6:.2f}"
-            )
-            found.append(Limit("bottleneck", text))
-    resent = sum(stream.retransmits or 0 for m, _ in made if m.transfer for stream in m.transfer.streams)
-    sent = sum(stream.received_bytes for m, _ in made if m.transfer for stream in m.transfer.streams)
-    ratio = resent * _SEGMENT_BYTES / sent if sent else 0.0
-    dropped, lost = (sum(getattr(m, name) for m, _ in made) for name in ("dropped", "lost"))
-    if ratio > 0 and not any(limit.what == "window" for limit in found):
-        text = f"{100 * ratio:.2g} % of the segments were sent again"
-        if dropped or lost:
-            text += f"; the path lost {lost} packets at random and {dropped} in queues"
-        if dropped > _PART * (dropped + lost):
-            found.append(Limit("buffer", text))
-        if lost > _PART * (dropped + lost) or not dropped + lost:
-            found.append(Limit("loss", text))
-    for end in ("sender", "receiver"):
-        shares = [getattr(m.transfer, f"{end}_cpu_percent").get("total", 0.0) for m, _ in made if m.transfer]
-        if shares and median(shares) >= 100 * _FULL:
-            found.append(Limit("cpu", f"the {end} keeps a CPU busy for {median(shares):.0f} % of the time"))
-    return found
-
-
-def _granted_bytes(plan: Plan, asked_bytes: int) -> float:
-    """The window that a connection gets when it asks for so much."""
-    bed = plan.scenario.testbed
-    factor = (
-        bed.window_factor if isinstance(bed, Sim) else float(np.interp(asked_bytes, _ASKED_BYTES, _GRANTED))
-    )
-    return asked_bytes * factor
-
-
-def _loaded(campaign: Campaign, point: int) -> list[tuple[Measurement, Load]]:
-    return [
-        (kept.measurement, load)
-        for kept in campaign.kept
-        if kept.place.point == point and kept.measurement is not None
-        if (load := campaign.plan.measured(kept.place).load) is not None
-    ]
+def _by_more_bps(choice: Choice, known: Sequence[Choice]) -> float | None:
+    """The greatest goodput of points with larger or more windows; None where there are none."""
+    more = [each.goodput_bps for each in known if _load_of(each) > _MORE * _load_of(choice)]
+    return max(more, default=None)
 
 
 def _load_of(choice: Choice) -> float:

@@ -111,6 +111,9 @@ class Measurement:
     """Packets lost at random, both directions."""
     dropped: int
     """Packets that found a queue full, both directions."""
+    lost_forward: int | None = field(default=None, kw_only=True)
+    """Those of them from the near end to the far one; None: a log that does not tell."""
+    dropped_forward: int | None = field(default=None, kw_only=True)
     requests: tuple[Request, ...] | None = None
     """In the order in which they were made; None: none were."""
     beside: Mapping[str, Transfer] = field(default_factory=dict, kw_only=True)

@@ -21,8 +21,6 @@ INTERVAL_S = 1.0
 """How often the state of the connections is written down."""
 _OPTIONS_BYTES = 12
 """Time stamps in every segment. Source: RFC 7323, section 3.2."""
-_HEADERS_BYTES = 40
-"""IPv4 and TCP without options. Source: RFC 9293, section 3.1."""
 
 
 def measure_simulated(
@@ -61,12 +59,14 @@ def measure_simulated(
         lateness_p99_s=None,
         lost=sum(line["lost"] for line in lines),
         dropped=sum(line["dropped"] for line in lines),
+        lost_forward=sum(line["lost"] for line in lines[::2]),
+        dropped_forward=sum(line["dropped"] for line in lines[::2]),
     )
 
 
 def _transfer(load: Load, path: PathPlan, window_factor: float) -> dict[str, Any]:
     config = tcp_spec(load.tcp)
-    headers = _HEADERS_BYTES + (_OPTIONS_BYTES if load.tcp.timestamps else 0)
+    headers = path.header_bytes + (_OPTIONS_BYTES if load.tcp.timestamps else 0)
     config["segment_bytes"] = min(config["segment_bytes"], path.mtu_bytes - headers)
     config["receive_buffer_bytes"] = round(config["receive_buffer_bytes"] * window_factor)
     return {

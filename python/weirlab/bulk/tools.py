@@ -128,6 +128,7 @@ def measure(what: Measured, path: PathPlan | None, seed: int) -> Measurement:
         found = together(what, ends)
         seconds, after = time.time() - began, psutil.cpu_times()
         report = bed.close()
+    forward = [way for way in report.ways if way.direction == "forward"]
     lateness = [way.lateness_s["p99"] for way in report.ways if way.lateness_s is not None]
     busy_cpus = (_busy_s(after) - _busy_s(before)) / seconds
     return Measurement(
@@ -146,7 +147,9 @@ def measure(what: Measured, path: PathPlan | None, seed: int) -> Measurement:
         lateness_p99_s=max(lateness, default=None),
         joined=report.joined,
         lost=sum(way.counts["lost"] for way in report.ways),
-        dropped=sum(way.counts["dropped"] + way.counts["dropped_early"] for way in report.ways),
+        dropped=sum(way.dropped for way in report.ways),
+        lost_forward=sum(way.counts["lost"] for way in forward),
+        dropped_forward=sum(way.dropped for way in forward),
         requests=found.requests,
     )
 

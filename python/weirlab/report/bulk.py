@@ -21,6 +21,7 @@ from weirlab.report.page import (
     Table,
     Text,
     figure,
+    fixed,
     number,
     percent,
 )
@@ -145,11 +146,11 @@ def point_tables(found: list[PointSummary], name: str, cycles: int) -> tuple[Tab
         [
             *each.levels.values(),
             f"{each.transfers}" + (f" ({each.failed} failed)" if each.failed else ""),
-            _fixed(each.goodput_bps / 1e6, 2),
-            _fixed(each.goodput_iqr_bps / 1e6, 2) or "–",
-            f"{_fixed(1e3 * each.loaded_min_s, 1)} / {_fixed(1e3 * each.loaded_mean_s, 1)}",
-            f"{_fixed(1e3 * each.unloaded_min_s, 1)} / {_fixed(1e3 * each.unloaded_mean_s, 1)}",
-            _fixed(1e3 * each.rtt_difference_s, 2),
+            fixed(each.goodput_bps / 1e6, 2),
+            fixed(each.goodput_iqr_bps / 1e6, 2) or "–",
+            f"{fixed(1e3 * each.loaded_min_s, 1)} / {fixed(1e3 * each.loaded_mean_s, 1)}",
+            f"{fixed(1e3 * each.unloaded_min_s, 1)} / {fixed(1e3 * each.unloaded_mean_s, 1)}",
+            fixed(1e3 * each.rtt_difference_s, 2),
             f"{percent(each.loaded_loss)} / {percent(each.unloaded_loss)}",
         ]
         for each in found
@@ -172,10 +173,10 @@ def point_tables(found: list[PointSummary], name: str, cycles: int) -> tuple[Tab
     rows = [
         [
             *each.levels.values(),
-            _fixed(each.window_bytes / 1e3, 1),
-            _fixed(each.fairness, 3),
-            _fixed(each.sender_cpu_percent, 1),
-            _fixed(each.receiver_cpu_percent, 1),
+            fixed(each.window_bytes / 1e3, 1),
+            fixed(each.fairness, 3),
+            fixed(each.sender_cpu_percent, 1),
+            fixed(each.receiver_cpu_percent, 1),
             str(each.degraded),
             str(each.disturbed),
         ]
@@ -204,13 +205,13 @@ def _latency_table(found: list[PointSummary]) -> Table:
     rows = [
         [
             *each.levels.values(),
-            _fixed(each.goodput_bps / 1e6, 2),
-            _fixed(each.fairness, 3),
-            _fixed(1e3 * each.induced_s, 2),
-            _fixed(1e3 * each.loaded_p95_s, 1),
-            _fixed(1e3 * each.loaded_p99_s, 1),
-            f"{_fixed(each.loaded_per_minute, 0)} / {_fixed(each.unloaded_per_minute, 0)}",
-            _fixed(each.connections_per_minute, 0),
+            fixed(each.goodput_bps / 1e6, 2),
+            fixed(each.fairness, 3),
+            fixed(1e3 * each.induced_s, 2),
+            fixed(1e3 * each.loaded_p95_s, 1),
+            fixed(1e3 * each.loaded_p99_s, 1),
+            f"{fixed(each.loaded_per_minute, 0)} / {fixed(each.unloaded_per_minute, 0)}",
+            fixed(each.connections_per_minute, 0),
         ]
         for each in found
     ]
@@ -245,11 +246,11 @@ def loads_table(found: list[PointSummary]) -> Table | None:
             "up" if load.direction == "forward" else "down",
             str(load.streams),
             str(load.transfers),
-            _fixed(load.goodput_bps / 1e6, 3),
-            _fixed(load.goodput_iqr_bps / 1e6, 3) or "–",
-            _fixed(load.offered_bps / 1e6, 3),
+            fixed(load.goodput_bps / 1e6, 3),
+            fixed(load.goodput_iqr_bps / 1e6, 3) or "–",
+            fixed(load.offered_bps / 1e6, 3),
             "" if math.isnan(load.lost) else percent(load.lost),
-            _fixed(1e3 * load.jitter_s, 3),
+            fixed(1e3 * load.jitter_s, 3),
         ]
         for each in found
         for load in each.loads
@@ -285,11 +286,11 @@ def responsiveness_table(found: list[PointSummary]) -> Table | None:
     rows = [
         [
             *each.levels.values(),
-            _fixed(1e3 * each.handshake_s, 1),
-            *([_fixed(1e3 * each.tls_s, 1)] if tls else []),
-            _fixed(1e3 * each.answer_s, 1),
+            fixed(1e3 * each.handshake_s, 1),
+            *([fixed(1e3 * each.tls_s, 1)] if tls else []),
+            fixed(1e3 * each.answer_s, 1),
             " / ".join(
-                _fixed(1e3 * time, 1)
+                fixed(1e3 * time, 1)
                 for time in (
                     each.unloaded_handshake_s,
                     *([each.unloaded_tls_s] if tls else []),
@@ -297,9 +298,9 @@ def responsiveness_table(found: list[PointSummary]) -> Table | None:
                 )
             ),
             percent(each.requests_lost),
-            f"{_fixed(each.foreign_per_minute, 0)} / {_fixed(each.unloaded_foreign_per_minute, 0)}",
-            _fixed(each.connections_per_minute, 0),
-            _fixed(each.rpm, 0),
+            f"{fixed(each.foreign_per_minute, 0)} / {fixed(each.unloaded_foreign_per_minute, 0)}",
+            fixed(each.connections_per_minute, 0),
+            fixed(each.rpm, 0),
         ]
         for each in found
     ]
@@ -332,8 +333,8 @@ def advice_text(advice: Advice) -> str:
     least, most = (1e3 * value for value in advice.delay_interval_s)
     lines = [
         f"Advice: {streams} of {window} ({choice.congestion_control}): {choice.goodput_bps / 1e6:.2f} Mbit/s "
-        f"({low:.2f} to {high:.2f}); others wait {1e3 * choice.delay_s:.2f} ms longer "
-        f"({least:.2f} to {most:.2f}).",
+        f"({low:.2f} to {high:.2f}); others wait {fixed(1e3 * choice.delay_s, 2)} ms longer "
+        f"({fixed(least, 2)} to {fixed(most, 2)}).",
         f"The same choice in {advice.certainty:.0%} of the draws of cycles; intervals hold 95 % of them.",
         *(f"Limited by {limit.what}: {limit.evidence}." for limit in advice.limits),
     ]
@@ -343,7 +344,7 @@ def advice_text(advice: Advice) -> str:
     if greatest.point != choice.point:
         lines.append(
             f"The greatest goodput, {greatest.goodput_bps / 1e6:.2f} Mbit/s, had {greatest.streams} streams; "
-            f"there others wait {1e3 * greatest.delay_s:.2f} ms longer."
+            f"there others wait {fixed(1e3 * greatest.delay_s, 2)} ms longer."
         )
     return "\n".join(lines)
 
@@ -359,7 +360,3 @@ def kept_advice(directory: Path) -> str:
     if not isinstance(text, str):
         raise InputError(f"{path}: advice_text: a text was expected")
     return text
-
-
-def _fixed(value: float, digits: int) -> str:
-    return "" if math.isnan(value) else f"{value:.{digits}f}"

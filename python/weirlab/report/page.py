@@ -32,6 +32,7 @@ __all__ = [
     "Text",
     "Tone",
     "figure",
+    "fixed",
     "half_width_text",
     "jinja2",
     "mean_text",
@@ -248,6 +249,11 @@ def percent(ratio: float | None) -> str:
     if ratio is None or not math.isfinite(ratio):
         return "–"
     return f"{ratio * 100:.3g} %"
+
+
+def fixed(value: float, digits: int) -> str:
+    """A number with so many digits after the point, and no sign where these are all 0; empty for none."""
+    return "" if math.isnan(value) else f"{value:z.{digits}f}"
 
 
 def jinja2() -> Any:

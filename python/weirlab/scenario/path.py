@@ -154,6 +154,11 @@ class PathPlan:
     joined: bool = True
     """Whether packets of a connection may be moved joined, several at once."""
 
+    @property
+    def header_bytes(self) -> int:
+        """Of IP and TCP without options. Source: RFC 9293, section 3.1; RFC 791, section 3.1"""
+        return 40
+
 
 def path_plan(scenario: Scenario) -> PathPlan | None:
     """The path that a scenario has emulated or simulated: its `hops`, or with `path: emulator` its network of

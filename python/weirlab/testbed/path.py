@@ -79,6 +79,11 @@ class WayReport:
     record: Mapping[str, Any]
     """Recorded arrivals and what became of them, as arrays; times in ps since the start."""
 
+    @property
+    def dropped(self) -> int:
+        """Packets that its queue dropped, full or managed."""
+        return self.counts["dropped"] + self.counts["dropped_early"]
+
 
 @dataclass(frozen=True)
 class PathReport:
