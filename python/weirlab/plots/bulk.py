@@ -29,12 +29,15 @@ _CURVE = 60
 """Places at which a fitted curve is drawn."""
 
 
-def bulk_plots(rows: pl.DataFrame, intervals: pl.DataFrame, labels: Mapping[int, str]) -> list[Plot]:
+def bulk_plots(
+    rows: pl.DataFrame, intervals: pl.DataFrame, labels: Mapping[int, str], *, zeros: bool = False
+) -> list[Plot]:
     """All plots that the measurements allow.
 
     Args:
         rows, intervals: `measurement_table` and `interval_table` of a campaign.
         labels: What each point is called.
+        zeros: Also losses where none was lost.
     """
     if rows.is_empty():
         return []
@@ -45,6 +48,7 @@ def bulk_plots(rows: pl.DataFrame, intervals: pl.DataFrame, labels: Mapping[int,
         variability=100 * pl.col("variability"),
         predictability=1 - pl.col("variability"),
         loss=100 * pl.col("loaded_loss"),
+        idle_loss=100 * pl.col("unloaded_loss"),
         series=_series(rows),
     )
     plots = [_stack(point, intervals, labels) for point in list(labels)[:_STACKS]]
@@ -52,7 +56,7 @@ def bulk_plots(rows: pl.DataFrame, intervals: pl.DataFrame, labels: Mapping[int,
         plots += [
             _against_streams(shown, column, title, unit)
             for column, title, unit in _AGAINST_STREAMS
-            if column != "loss" or shown.filter(pl.col("loss") > 0).height
+            if zeros or "loss" not in column or shown.filter(pl.col(column) > 0).height
         ]
         plots += [_delay(part, name) for (name,), part in shown.group_by("series", maintain_order=True)]
     plots += [
@@ -123,6 +127,7 @@ _AGAINST_STREAMS = (
     ("mbps", "goodput", "Mbit/s"),
     ("drtt", "dRTT", "ms"),
     ("loss", "lost pings", "%"),
+    ("idle_loss", "lost pings without a transfer", "%"),
     ("iqr", "interquartile range of the RTT", "ms"),
     ("variability", "rate variability", "%"),
 )
@@ -356,11 +361,16 @@ def _cpu_against_goodput(rows: pl.DataFrame) -> Plot | None:
     if rows.is_empty():
         return None
     alt = altair()
+    rows = rows.with_columns(duration=pl.col("duration_s").map_elements(_seconds, return_dtype=pl.String))
+    durations = rows.sort("duration_s").get_column("duration").unique(maintain_order=True).to_list()
     long = rows.unpivot(
-        ["user_percent", "system_percent"], index="mbps", variable_name="part", value_name="percent"
+        ["user_percent", "system_percent"],
+        index=["mbps", "duration"],
+        variable_name="part",
+        value_name="percent",
     )
     long = long.with_columns(part=pl.col("part").str.strip_suffix("_percent"))
-    total = rows.get_column("user_percent") + rows.get_column("system_percent")
+    apart = {"shape": alt.Shape("duration:N", sort=durations)} if len(durations) > 1 else {}
     scale = alt.Scale(**series_colors(["user", "system"]))
     layers = [
         alt.Chart(long)
@@ -369,23 +379,28 @@ def _cpu_against_goodput(rows: pl.DataFrame) -> Plot | None:
             x=alt.X("mbps:Q", title="goodput [Mbit/s]"),
             y=alt.Y("percent:Q", title="CPU of the sender [% of one]"),
             color=alt.Color("part:N", scale=scale, sort=["user", "system"]),
+            **apart,
         )
     ]
-    note = ""
-    rates = rows.get_column("mbps").to_list()
-    if _spread(rates) and _spread(total.to_list()):
-        cost = cpu_cost(rates, total.to_list())
+    costs = []
+    for duration, dash in zip(durations, ([4, 3], [8, 3], [2, 2], [12, 4]), strict=False):
+        part = rows.filter(pl.col("duration") == duration)
+        rates = part.get_column("mbps").to_list()
+        total = (part.get_column("user_percent") + part.get_column("system_percent")).to_list()
+        if not (_spread(rates) and _spread(total)):
+            continue
+        cost = cpu_cost(rates, total)
         ends = [0.0, max(rates)]
         line = pl.DataFrame({"mbps": ends, "percent": [cost.proportion.factor * end for end in ends]})
         layers.append(
-            alt.Chart(line)
-            .mark_line(color=LIGHT["muted"], strokeDash=[4, 3])
-            .encode(x="mbps:Q", y="percent:Q")
+            alt.Chart(line).mark_line(color=LIGHT["muted"], strokeDash=dash).encode(x="mbps:Q", y="percent:Q")
         )
-        note = (
-            f"Dashed: both together = {cost.proportion.factor:.3g} % per Mbit/s, R² about the origin "
-            f"{cost.proportion.r_squared_origin:.2f}; of a line with an intercept {cost.line.r_squared:.2f}."
+        costs.append(
+            (f"{duration}: " if apart else "")
+            + f"{cost.proportion.factor:.3g} % per Mbit/s, R² about the origin "
+            f"{cost.proportion.r_squared_origin:.2f}; of a line with an intercept {cost.line.r_squared:.2f}"
         )
+    note = f"Dashed: both together. {'. '.join(costs)}." if costs else ""
     return finished(
         [alt.layer(*layers)],
         name="cpu-goodput",
@@ -446,6 +461,10 @@ def _bin_width(values: Sequence[float]) -> float:
     raw = (max(values) - min(values)) / 15
     step = 10.0 ** math.floor(math.log10(raw))
     return next(factor * step for factor in (1.0, 2.0, 5.0, 10.0) if factor * step >= raw)
+
+
+def _seconds(value: float) -> str:
+    return f"{value:g} s"
 
 
 def _capital(text: str) -> str:

@@ -22,7 +22,7 @@ _CHAPTERS = {
         "Streams to CERN where others leave little",
         ("streams-mbps", "streams-drtt", "streams-delay"),
     ),
-    "in2p3": ("Delay and variability to IN2P3", ("goodput-", "predictability", "distribution-variability")),
+    "in2p3": ("Delay and variability to IN2P3", ("goodput-", "predictability", "distribution-")),
     "daresbury": ("From Daresbury", ("streams-delay", "goodput-")),
     "durations": ("Duration of the measurement", ("durations",)),
     "cpu": ("CPU against goodput", ("cpu-goodput",)),
@@ -42,7 +42,9 @@ def sections(findings: Findings) -> tuple[list[Section], list[Section], list[Plo
             continue
         drawn = [
             dataclasses.replace(plot, name=f"{table}-{plot.name}".replace("_", "-"))
-            for plot in bulk_plots(_complete(findings.tables[table]), pl.DataFrame(schema=INTERVALS), {})
+            for plot in bulk_plots(
+                _complete(findings.tables[table]), pl.DataFrame(schema=INTERVALS), {}, zeros=True
+            )
             if plot.name.startswith(wanted)
         ]
         chapters.append(Section(title, [figure(plot) for plot in drawn]))

@@ -29,7 +29,7 @@ def reproduce(effort: Effort) -> Findings:
         title=study.title,
         source=study.source,
         quick=effort.quick,
-        rows=rows(data, quick=effort.quick),
+        rows=rows(data),
         claims=claims(data),
         remarks=remarks,
         tables={**data.tables, "sites": _sites(data)},

@@ -53,7 +53,8 @@ class Data:
     """With other congestion control, by `simulated` or `Linux` and the name of that."""
     tables: Mapping[str, pl.DataFrame]
     """Simulated: `measurements` and `by_second` of the sites, `streams`, `shared`, `in2p3`, `windows`,
-    `daresbury`, `durations`, `lanes`, `middlebox`, `idle`, `rivals`. On real stacks: `cpu`, `cpu_streams`."""
+    `daresbury`, `durations`, `lanes`, `middlebox`, `idle`, `rivals`. On real stacks: `live` (the sites),
+    `cpu`, `cpu_streams`."""
 
 
 def measure_all(effort: Effort) -> Data:
@@ -116,11 +117,12 @@ def measure_all(effort: Effort) -> Data:
             effort.progress(number, len(parts) + 1)
     found: Sites = {}
     try:
-        found = live.sites()
+        found, tables["live"] = live.sites()
         since |= live.since()
         tables |= live.cpu()
     except MissingCapability as lack:
         found, why_not = {}, str(lack)
+        tables.pop("live", None)
     if effort.progress is not None:
         effort.progress(len(parts) + 1, len(parts) + 1)
     return Data(simulated, found, why_not, since, tables)
@@ -173,9 +175,13 @@ class _Live:
     def __init__(self, effort: Effort) -> None:
         self._effort = effort
 
-    def sites(self) -> Sites:
-        """Windows against streams, with Reno."""
-        return {site: summaries(self._run(SITES[site], load(SITES[site]))) for site in LIVE}
+    def sites(self) -> tuple[Sites, pl.DataFrame]:
+        """Windows against streams, with Reno: each point, and each measurement with its `site`."""
+        made = {site: self._run(SITES[site], load(SITES[site])) for site in LIVE}
+        tables = [
+            measurement_table(campaign).with_columns(site=pl.lit(site)) for site, campaign in made.items()
+        ]
+        return {site: summaries(campaign) for site, campaign in made.items()}, pl.concat(tables)
 
     def since(self) -> dict[tuple[str, str], dict[str, list[PointSummary]]]:
         """The same with what came later, in fewer cycles."""
