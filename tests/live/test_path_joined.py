@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
@@ -161,3 +162,42 @@ def test_a_path_of_single_packets_says_so(path_of, hops, options):
     report = path.close()
     assert report.joined == ()
     assert json.loads(json.dumps(report.as_json()))["joined"] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{delay: 2 ms, loss: 20 %, duplicate: 10 %}",
+        "{rate: 1 Mbit/s, delay: 2 ms, buffer: 20 kB, loss: 10 %}",
+    ],
+    ids=["chance", "queue"],
+)
+def test_joined_or_not_the_same_datagrams_are_lost_dropped_doubled_and_as_late(path_of, line):
+    """40 datagrams given to the kernel together come to the model one by one either way."""
+    found = []
+    for joined in (True, False):
+        path = path_of(f"one: {{forward: {line}}}", seed=7, record=1000, joined=joined)
+        if joined and "udp" not in path.joined:
+            pytest.skip("this kernel joins no datagrams")
+        with (
+            socket_in(path.far, socket.AF_INET, socket.SOCK_DGRAM) as receiver,
+            socket_in(path.near, socket.AF_INET, socket.SOCK_DGRAM) as sender,
+        ):
+            receiver.bind((path.far_address, 0))
+            sender.setsockopt(socket.SOL_UDP, UDP_SEGMENT, 1000)
+            sender.sendto(b"".join(bytes([i]) * 1000 for i in range(40)), receiver.getsockname())
+            receiver.settimeout(1.0)
+            came = []
+            with contextlib.suppress(TimeoutError):
+                while True:
+                    came.append(receiver.recv(2000))
+        way = path.close().ways[0]
+        assert way.counts["whole"] == 0
+        record = way.record
+        # What waits leaves at times that follow from the first; what does not, from its own arrival.
+        since = record["t_ps"][record["departed"]] if "rate" not in line else record["t_ps"][0]
+        counts = {name: way.counts[name] for name in ("arrived", "lost", "dropped", "duplicated", "left")}
+        columns = [record[name].tolist() for name in ("size_bytes", "departed", "dropped", "lost")]
+        found.append((counts, columns, (record["departed_ps"] - since).tolist(), came))
+    assert found[0] == found[1]
+    assert found[0][0]["arrived"] == 40 > found[0][0]["left"]

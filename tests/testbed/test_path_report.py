@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import pytest
 
+from weirlab.scenario import loads
+from weirlab.scenario.path import path_plan
 from weirlab.testbed.account import CpuTime, MachineAccount
-from weirlab.testbed.path import PathReport, WayReport
+from weirlab.testbed.path import PathReport, WayReport, _is_fast, _places
 
-WELL = dict.fromkeys(("arrived", "lost", "dropped", "device_drops", "unbuffered", "refused", "whole"), 0)
+WELL = dict.fromkeys(
+    ("arrived", "lost", "dropped", "device_drops", "stack_drops", "unbuffered", "refused", "whole"), 0
+)
 
 ACCOUNT = MachineAccount(duration_s=1.0, cpus={0: CpuTime(idle_s=1.0)}).with_waits({"the emulator": 0.001})
 
@@ -31,6 +36,7 @@ def test_a_path_that_did_all_that_it_should_is_not_degraded():
         ({"device_drops": 2}, "2 packets came faster than the emulator took them"),
         ({"unbuffered": 2}, "2 packets found no buffer"),
         ({"refused": 2}, "2 packets were refused by the far device"),
+        ({"stack_drops": 2}, "2 packets found the queue before the far stack full"),
         ({"whole": 2}, "2 joined packets could not be cut into segments"),
     ],
 )
@@ -51,3 +57,28 @@ def test_a_path_says_what_took_time_from_its_emulator_in_words_and_figures():
     told = disturbed.as_json()
     assert told["disturbance"] == disturbed.disturbance
     assert (told["account"]["stolen_s"], told["account"]["emulator_waited_s"]) == (0.12, 0.02)
+
+
+@pytest.mark.parametrize(
+    ("line", "fast"),
+    [
+        ("{rate: 100 Mbit/s}", False),
+        ("{rate: 30 Mbit/s, lanes: 4}", True),
+        ("{delay: 1 ms}", True),
+        ("{steps: [{at: 0 s, rate: 1 Mbit/s}, {at: 1 s, rate: 1 Gbit/s}]}", True),
+    ],
+)
+def test_only_on_fast_paths_the_stacks_leave_the_emulator_its_cpu(line, fast):
+    hops = f"{{one: {{forward: {{rate: 1 Mbit/s}}, backward: {line}}}}}"
+    plan = path_plan(loads(f"{{weirlab: 1, name: a, testbed: {{kind: netns, hops: {hops}}}}}"))
+    assert plan is not None
+    assert _is_fast(plan) is fast
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs Linux")
+def test_the_stacks_work_where_the_emulator_does_not_if_there_is_a_choice(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {2, 5, 7})
+    assert _places(5, real_time=False) == (5, (2, 7))
+    assert _places(None, real_time=False) == (None, (2, 5, 7))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3})
+    assert _places(3, real_time=True) == (3, (3,))

@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from weirlab import _core
 from weirlab.errors import MissingCapability, TestbedError
-from weirlab.scenario.path import PathPlan, line_spec
+from weirlab.scenario.path import Line, PathPlan, line_spec
 from weirlab.testbed.account import MachineAccount, Reading
 from weirlab.testbed.namespaces import Namespace, set_sysctl
 
@@ -49,6 +50,9 @@ _QUIET_IPV6 = {
     "router_solicitations": 0,
 }
 """IPv6 without packets of the kernel's own, as far as it can be told to."""
+FAST_BPS = 100e6
+"""Above this rate the stacks of the ends work on other CPUs than the emulator: 8000 full packets/s at 6 us
+each are a twentieth of a CPU."""
 _EMULATOR = "the emulator"
 _CLOSE_S = 10.0
 """How long the emulator may take to end."""
@@ -68,7 +72,8 @@ class WayReport:
     counts: Mapping[str, int]
     """Packets: `arrived`, `lost`, `dropped` and `dropped_early` (by a full queue, by its management),
     `marked`, `duplicated`, `reordered`, `left`, and what went wrong:
-    `refused` by the device, `unbuffered`, `device_drops`, joined and moved `whole`, not cut.
+    `refused` by the device, `unbuffered`, `device_drops`, `stack_drops` (no room before the far stack),
+    joined and moved `whole`, not cut.
     """
     transmitters: tuple[Mapping[str, int], ...]
     """What each transmitter sent, traffic of others included."""
@@ -103,6 +108,11 @@ class PathReport:
     ways: tuple[WayReport, ...]
     account: MachineAccount
     """What else the machine did meanwhile, and how long the emulator waited for a CPU."""
+    cpu: int | None = None
+    """The emulator's. None: any."""
+    stack_cpus: tuple[int, ...] = ()
+    """CPUs on which the stacks took packets from the devices. Empty: within the emulator's writes, as on slow
+    paths, where each packet then reaches its stack sooner and more evenly."""
 
     @property
     def disturbance(self) -> str:
@@ -127,6 +137,7 @@ class PathReport:
             ("device_drops", "packets came faster than the emulator took them"),
             ("unbuffered", "packets found no buffer"),
             ("refused", "packets were refused by the far device"),
+            ("stack_drops", "packets found the queue before the far stack full"),
             ("whole", "joined packets could not be cut into segments: each was one packet to the model"),
         ):
             if way.counts[count]:
@@ -139,6 +150,8 @@ class PathReport:
             "real_time": self.real_time,
             "elapsed_s": self.elapsed_s,
             "on_cpu_s": self.on_cpu_s,
+            "cpu": self.cpu,
+            "stack_cpus": list(self.stack_cpus),
             "joined": list(self.joined),
             "threshold_s": self.threshold_s,
             "degraded": list(self.degraded),
@@ -187,7 +200,8 @@ class EmulatedPath:
             record: How many arrivals of each direction to keep, with what became of them.
             real_time: Whether the emulator asks for SCHED_FIFO. Without it packets are late by milliseconds
                 when the machine is busy.
-            cpu: The CPU of the emulator. None: any.
+            cpu: The CPU of the emulator. None: on a fast path one of those that this process may use, which
+                the stacks of the ends then leave to it, where it has real-time priority; else any.
             ipv6: Whether the ends have addresses of IPv6, too. Their kernels send a few packets of their
                 own then.
             joined: Whether the devices give and take packets of a connection joined, where the kernel can:
@@ -203,7 +217,7 @@ class EmulatedPath:
         self._report: PathReport | None = None
         self._outcome: dict[str, Any] = {}
         self._failure: BaseException | None = None
-        self._drops: list[dict[str, int]] | None = None
+        self._drops: list[dict[str, tuple[int, int]]] | None = None
         self._meters = _core.Meters(len(self._names))
         self._stack = contextlib.ExitStack()
         with contextlib.ExitStack() as stack:
@@ -213,6 +227,8 @@ class EmulatedPath:
             devices = self._made(stack, joined=path.joined if joined is None else joined)
             for place, namespace in enumerate(self._namespaces):
                 namespace.inside(self._prepared(place))
+            self._cpu, others = _places(cpu, real_time=real_time) if _is_fast(path) else (cpu, ())
+            self._steered = others if others and self._steer(others) else ()
             stop, self._stop = os.pipe()
             stack.callback(os.close, stop)
             options = {
@@ -220,7 +236,7 @@ class EmulatedPath:
                 "seed": seed,
                 "stop": stop,
                 "real_time": real_time,
-                "cpu": cpu,
+                "cpu": self._cpu,
                 "spin_ps": round(SPIN_S * 1e12),
                 "mtu": path.mtu_bytes,
                 "joined": bool(self._joined),
@@ -382,6 +398,18 @@ class EmulatedPath:
             if self._ipv6:
                 route.route("add", dst=f"{_address6(hop, 0)}/64", oif=index)
 
+    def _steer(self, cpus: Sequence[int]) -> bool:
+        """Let the stacks that take packets from the devices work on ``cpus``, and not within the emulator's
+        writes. False where the system refuses it."""
+        last = len(self._names)
+        try:
+            for place, namespace in enumerate(self._namespaces):
+                for name in (["far"] if place < last else []) + (["near"] if place > 0 else []):
+                    _core.steer_receive(namespace.path, name, list(cpus))
+        except OSError:
+            return False
+        return True
+
     def _hop(self, name: str, ends: tuple[int, int]) -> dict[str, Any]:
         hop = self._path.hops[name]
         forward = json.dumps(line_spec(hop.forward))
@@ -401,12 +429,15 @@ class EmulatedPath:
         except BaseException as error:
             self._failure = error
 
-    def _told(self, drops: list[dict[str, int]]) -> PathReport:
+    def _told(self, drops: list[dict[str, tuple[int, int]]]) -> PathReport:
         outcome = self._outcome
         ways = []
         for way in outcome["ways"]:
             hop, direction = way["hop"], way["direction"]
-            device_drops = drops[hop]["far"] if direction == "forward" else drops[hop + 1]["near"]
+            source, target = (hop, hop + 1) if direction == "forward" else (hop + 1, hop)
+            towards, back = ("far", "near") if direction == "forward" else ("near", "far")
+            device_drops, _ = drops[source][towards]
+            _, stack_drops = drops[target][back]
             counts = {name: value for name, value in way.items() if isinstance(value, int) and name != "hop"}
             lateness = way["lateness_ns"]
             ways.append(
@@ -415,7 +446,7 @@ class EmulatedPath:
                     direction=direction,
                     name=way["name"],
                     line=self._options["hops"][hop][direction],
-                    counts={**counts, "device_drops": device_drops},
+                    counts={**counts, "device_drops": device_drops, "stack_drops": stack_drops},
                     transmitters=tuple(way["transmitters"]),
                     lateness_s=lateness and {name: value / 1e9 for name, value in lateness.items()},
                     lateness_counts=tuple(way["lateness_counts"]),
@@ -435,6 +466,8 @@ class EmulatedPath:
             threshold_s=min(max(DEGRADED_SHARE * rtt_s, DEGRADED_LEAST_S), DEGRADED_MOST_S),
             ways=tuple(ways),
             account=self._account.with_waits(waits_s),
+            cpu=self._cpu,
+            stack_cpus=self._steered,
         )
 
 
@@ -455,10 +488,55 @@ def _let_everybody_ping() -> None:
         set_sysctl(groups, f"{os.getegid()} {os.getegid()}")
 
 
-def _device_drops() -> dict[str, int]:
-    """Packets that the devices of the calling thread's namespace had no room for, by device."""
+def _is_fast(path: PathPlan) -> bool:
+    """Whether so many packets may come that the emulator has no time for the work of the ends' stacks."""
+    hops = path.hops.values()
+    lines = [line for hop in hops for line in (hop.forward, hop.backward or hop.forward)]
+    return max(map(_most_bps, lines)) > FAST_BPS
+
+
+def _most_bps(line: Line) -> float:
+    if line.steps:
+        return max(step.rate.bps for step in line.steps) * line.lanes
+    return math.inf if line.rate is None else line.rate.bps * line.lanes
+
+
+def _places(cpu: int | None, *, real_time: bool) -> tuple[int | None, tuple[int, ...]]:
+    """The CPU of an emulator (None: any), and those for the stacks of the ends.
+
+    A stack that works on the emulator's CPU makes packets late: either within the emulator's own writes, 6 us
+    for each packet, or, where that is left to a thread, not before the emulator rests. Emulators of other
+    processes get other CPUs by their number, as far as there are any. A thread without real-time priority
+    waits less where it may go anywhere.
+    """
+    usable = sorted(os.sched_getaffinity(0))
+    if cpu is None and len(usable) > 1 and real_time and _gets_real_time():
+        cpu = usable[-1 - os.getpid() % len(usable)]
+    others = tuple(each for each in usable if each != cpu)
+    return cpu, others or tuple(usable)
+
+
+def _gets_real_time() -> bool:
+    """Whether threads of this process may have real-time priority: tried in one that ends."""
+    granted = []
+
+    def ask() -> None:
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+            granted.append(True)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join()
+    return bool(granted)
+
+
+def _device_drops() -> dict[str, tuple[int, int]]:
+    """Packets that the devices of the calling thread's namespace had no room for on their way out, and those
+    for which there was no room before the stack, by device."""
     from pyroute2 import IPRoute
 
     with IPRoute() as route:
         links = route.get_links()
-    return {link.get_attr("IFLA_IFNAME"): int(link.get_attr("IFLA_STATS64")["tx_dropped"]) for link in links}
+    counts = {link.get_attr("IFLA_IFNAME"): link.get_attr("IFLA_STATS64") for link in links}
+    return {name: (int(each["tx_dropped"]), int(each["rx_dropped"])) for name, each in counts.items()}
