@@ -59,6 +59,7 @@ def main() -> int:
         calibration(shaped)
     if (router / "result.json").exists():
         summary("Linux router of this machine, 64 B", router)
+        forwarding(router)
     else:
         print("  Linux router of this machine: not measured, see the message above and `weir doctor`")
     for place in (device, shaped, router, incast):
@@ -71,6 +72,17 @@ def summary(what: str, place: Path) -> None:
     """Print the rates that a search found."""
     result = json.loads((place / "result.json").read_text(encoding="utf-8"))
     print(f"  {what}: {', '.join(rate(goal) for goal in result['goals'])}")
+
+
+def forwarding(place: Path) -> None:
+    """Print what a frame cost the router, and its inverse, where that is known."""
+    cost = json.loads((place / "result.json").read_text(encoding="utf-8"))["forwarding"]
+    if cost is not None:
+        print(
+            f"  its CPU time: {1e6 * cost['cpu_s_per_frame']:.3g} us for each frame +- "
+            f"{100 * cost['relative_error']:.2g} %: one CPU would forward "
+            f"{cost['capacity_fps'] / 1e6:.3g} Mframe/s"
+        )
 
 
 def rate(goal: dict[str, Any]) -> str:

@@ -48,6 +48,7 @@ from weirlab.scenario import Scenario, load
 from weirlab.search import Bound, Ending, GoalResult, SearchResult, SearchState, read_trials
 from weirlab.search.build import build
 from weirlab.search.controlled import OFFER_TOLERANCE
+from weirlab.search.forwarding import forwarding_cost
 from weirlab.search.sweep import swept
 from weirlab.testbed import Trial
 
@@ -192,6 +193,9 @@ def result_json(result: SearchResult, scenario: Scenario) -> dict[str, Any]:
         "trials": len(result.trials),
         "time_s": result.time_s,
         "disturbance": None if result.disturbance is None else asdict(result.disturbance),
+        "forwarding": None
+        if (cost := forwarding_cost(result.trials)) is None
+        else {**asdict(cost), "capacity_fps": cost.capacity_fps},
         "sweep": None if (found := swept(result)) is None else found._asdict(),
         "goals": [
             {

@@ -11,6 +11,7 @@ from weirlab.report.search_terms import MARK, deviations, marked_name
 from weirlab.report.shared import seconds_text
 from weirlab.scenario import Scenario
 from weirlab.search import GoalResult, SearchResult
+from weirlab.search.forwarding import forwarding_cost
 from weirlab.search.points import OVERHEAD_BYTES
 from weirlab.search.sweep import swept
 
@@ -195,8 +196,8 @@ def half_text(goal: GoalResult) -> str:
 
 
 def half_texts(result: SearchResult) -> list[str]:
-    """A sentence for each goal with the load that half of the trials pass, and one about what the rest of
-    the machine cost."""
+    """A sentence for each goal with the load that half of the trials pass, one about what a frame cost a
+    router of this machine, and one about what the rest of the machine cost."""
     texts = []
     for goal in result.goals:
         if (found := goal.half) is None:
@@ -209,6 +210,13 @@ def half_texts(result: SearchResult) -> list[str]:
         texts.append(
             f"{goal.goal.name}, best estimate: half of the trials pass at {half_text(goal)} (95 % interval, "
             f"{found.trials} trials{left_out}{doubt})."
+        )
+    if (forwarding := forwarding_cost(result.trials)) is not None:
+        factor, unit = scaled(forwarding.capacity_fps, "frame_rate")
+        texts.append(
+            f"The router used {1e6 * forwarding.cpu_s_per_frame:.3g} us of its CPU for each frame "
+            f"(± {100 * forwarding.relative_error:.2g} %, {forwarding.trials} trials): one CPU forwards "
+            f"{number(forwarding.capacity_fps * factor, 3)} {unit} when nothing else needs it."
         )
     if (cost := result.disturbance) is not None:
         counted = f", {cost.counted_trials} counted as they were" if cost.counted_trials else ""
