@@ -8,9 +8,10 @@ import pytest
 from made_campaigns import FILE, measured
 from weirlab.bulk import plan_of, run_campaign
 from weirlab.bulk.campaign import Campaign, Kept
-from weirlab.bulk.causes import ceiling_bps, limits, loss_bound_bps
+from weirlab.bulk.causes import ceiling_bps, limits, loss_bound_bps, most_segments
 from weirlab.bulk.simulated import measure_simulated
 from weirlab.bulk.summary import goodput_bps
+from weirlab.errors import UnsupportedError
 from weirlab.report.page import fixed
 from weirlab.scenario import loads
 from weirlab.stats import median
@@ -219,3 +220,31 @@ def with_resent(campaign):
 
 def test_a_difference_that_rounds_to_nothing_has_no_sign():
     assert [fixed(value, 2) for value in (-0.004, 0.0, -0.006, math.nan)] == ["0.00", "0.00", "-0.01", ""]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {
+            f"{LINE}.rate": None,
+            f"{LINE}.buffer": None,
+            f"{TCP}.window": "64 KiB",
+            "traffic.bulk.streams": "4",
+        },
+        {f"{LINE}.rate": None, f"{LINE}.buffer": None, f"{LINE}.loss": "1 %"},
+    ],
+)
+def test_how_much_there_is_to_simulate_is_known_before(changes):
+    campaign = made(changes)
+    carried = sum(
+        stream.received_bytes / 1448 for kept in campaign.kept for stream in kept.measurement.transfer.streams
+    )
+    assert carried / 1.5 < most_segments(campaign.plan) < 1.5 * carried
+
+
+def test_a_simulated_path_without_rate_and_delay_is_refused():
+    instant = {LINE: {"delay": "0 s"}, "testbed.hops.wan.backward": None}
+    with pytest.raises(UnsupportedError, match="needs a delay or a rate"):
+        plan_of(loads(PATH, instant))
+    assert plan_of(loads(PATH, {**instant, "testbed.hops.wan.forward.delay": "1 us"}))

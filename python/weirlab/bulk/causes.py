@@ -21,7 +21,7 @@ from weirlab.scenario.path import Line, PathPlan
 from weirlab.scenario.testbeds import Sim
 from weirlab.stats import effective_window, median
 
-__all__ = ["Limit", "ceiling_bps", "limits", "loss_bound_bps"]
+__all__ = ["Limit", "ceiling_bps", "limits", "loss_bound_bps", "most_segments"]
 
 FULL_LINK = 0.95
 """Share of what a path can carry from which on it is full."""
@@ -127,6 +127,36 @@ def loss_bound_bps(load: Load, ratio: float, rtt_s: float, segment_bytes: int) -
         scale = (_CUBIC_C * (3 + _CUBIC_BETA) / (4 * (1 - _CUBIC_BETA))) ** 0.25
         packets_per_s = max(packets_per_s, scale * (rtt_s / ratio) ** 0.75 / rtt_s)
     return 8 * segment_bytes * load.streams * packets_per_s
+
+
+def most_segments(plan: Plan) -> float:
+    """How many segments a simulated campaign carries at most, over all measurements: as many as transmitters,
+    windows and random losses let through. What takes longest to simulate is a path without a rate.
+    """
+    return plan.cycles * math.fsum(
+        _most_segments(plan, path, what)
+        for path, steps in zip(plan.paths, plan.steps, strict=True)
+        for what in steps
+        if path is not None and what.load is not None
+    )
+
+
+def _most_segments(plan: Plan, path: PathPlan, what: Measured) -> float:
+    load = what.load
+    assert load is not None
+    lines = [line for hop in path.hops.values() for line in (hop.forward, hop.backward or hop.forward)]
+    rtt_s = math.fsum(line.least_delay.s for line in lines)
+    ceiling, segment = ceiling_bps(path, load, what.duration_s), _segment_bytes(path, load)
+    bounds = [math.inf if ceiling is None else ceiling]
+    if rtt_s > 0:
+        window = granted_bytes(plan, load.window_bytes or load.tcp.window.bytes)
+        bounds.append(8 * window * load.streams / rtt_s)
+        lost = 1 - math.prod(
+            1 - (hop.forward if load.forward else hop.backward or hop.forward).loss
+            for hop in path.hops.values()
+        )
+        bounds.append(loss_bound_bps(load, lost, rtt_s, segment))
+    return min(bounds) * load.seconds(what.duration_s) / 8 / segment
 
 
 def granted_bytes(plan: Plan, asked_bytes: int) -> float:

@@ -252,9 +252,22 @@ def _steps(scenario: Scenario) -> list[Measured]:
                 load_name=first or "",
             )
         )
+    if loads and isinstance(scenario.testbed, Sim) and not problems:
+        problems += _endless(scenario)
     if problems:
         raise UnsupportedError(problems)
     return steps
+
+
+def _endless(scenario: Scenario) -> Iterator[Problem]:
+    """A path over which a window comes back at once carries more than any number in any time."""
+    path = path_plan(scenario)
+    if path is None:
+        return
+    lines = [line for hop in path.hops.values() for line in (hop.forward, hop.backward or hop.forward)]
+    if not any(line.least_delay.ps or line.rate is not None or line.steps for line in lines):
+        message = "a simulated path needs a delay or a rate: without both a transfer takes no time at all"
+        yield scenario.problem("testbed.hops" if scenario.testbed.kind == "sim" else "testbed", message)
 
 
 def _understood(

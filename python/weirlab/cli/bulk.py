@@ -54,7 +54,7 @@ from weirlab.cli.link import (
 from weirlab.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from weirlab.bulk import Campaign, PointSummary
+    from weirlab.bulk import Campaign, Plan, PointSummary
     from weirlab.scenario import Scenario
 
 __all__ = ["add_to"]
@@ -136,7 +136,7 @@ def bulk(
     from weirlab.records import save_tables
     from weirlab.report.bulk import advice_text, loads_table, point_tables, responsiveness_table
     from weirlab.results import claimed_directory, write_json
-    from weirlab.scenario.testbeds import Netns
+    from weirlab.scenario.testbeds import Netns, Sim
     from weirlab.units import Span
 
     if most_delay is not None and not advise:
@@ -154,6 +154,8 @@ def bulk(
         check_advisable(plan)
     if isinstance(scenario.testbed, Netns):
         acquire()
+    if isinstance(scenario.testbed, Sim):
+        _warn_of_length(plan)
     continued = out is not None and (out / LOG).exists()
     place = nullcontext(out) if continued and out is not None else claimed_directory(scenario.name, out)
     try:
@@ -220,6 +222,25 @@ def _asked_for(
     if words.cycles is not None:
         sets = [*(sets or []), f"campaign.cycles={words.cycles}"]
     return read_scenario(file, sets), sets
+
+
+_SEGMENTS_PER_S = 2.5e6
+"""What a core simulates, about."""
+_LONG_S = 60.0
+
+
+def _warn_of_length(plan: Plan) -> None:
+    """Say how long a simulation may take that takes long."""
+    from weirlab.bulk.causes import most_segments
+
+    segments = most_segments(plan)
+    seconds = segments / _SEGMENTS_PER_S
+    if seconds > _LONG_S:
+        tell(
+            f"weir: up to {segments / 1e6:.0f} million segments are simulated, which takes about "
+            f"{seconds / 60:.0f} min; smaller windows, fewer streams, shorter steps or a 'rate' of the path "
+            "make them fewer. Ctrl-C keeps what was measured"
+        )
 
 
 def _end_with_failures(campaign: Campaign, directory: Path) -> None:
