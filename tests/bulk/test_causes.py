@@ -35,6 +35,7 @@ campaign: {cycles: 3, cycle: [{name: loaded, run: bulk, for: 30 s}]}
 """
 LINE = "testbed.hops.wan.forward"
 TCP = "traffic.bulk.transport"
+WITHOUT_RATE = {f"{LINE}.rate": None, f"{LINE}.buffer": None}
 PATHS = {
     "a path as it should be": ({}, {"bottleneck"}),
     "losses that many streams do not mind": (
@@ -232,7 +233,7 @@ def test_a_difference_that_rounds_to_nothing_has_no_sign():
             f"{TCP}.window": "64 KiB",
             "traffic.bulk.streams": "4",
         },
-        {f"{LINE}.rate": None, f"{LINE}.buffer": None, f"{LINE}.loss": "1 %"},
+        {**WITHOUT_RATE, f"{LINE}.loss": "1 %"},
     ],
 )
 def test_how_much_there_is_to_simulate_is_known_before(changes):

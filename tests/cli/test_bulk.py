@@ -161,12 +161,11 @@ def test_another_campaign_is_not_continued(weir, file, tmp_path):
 def test_a_simulation_that_takes_minutes_says_so_before_it_starts(weir, tmp_path, monkeypatch):
     started = []
     monkeypatch.setattr("weirlab.bulk.run_campaign", lambda *given, **_: started.append(given) or 1 / 0)
-    words = ["--delay", "10ms", "--streams", "16", "--window", "4MiB", "--for", "60 s"]
+    words = ["--delay", "10ms", "--streams", "16", "--window", "4MiB", "--for", "120 s"]
     outcome = weir("bulk", *words, "--set", "testbed.kind=sim", "--out", str(tmp_path / "kept"))
-    # 16 windows of 4 MiB in 20 ms for 60 s, of 1448 B: 139 million.
-    assert "up to 139 million segments are simulated, which takes about 1 min" in outcome.err
+    # 16 windows of 4 MiB in 20 ms for 120 s, of 1448 B: 278 million.
+    assert "up to 278 million segments are simulated, which takes about 2 min" in outcome.err
     assert started
-    quick = weir(
-        "bulk", "--rate", "5mbit", *words[:2], "--set", "testbed.kind=sim", "--out", str(tmp_path / "b")
-    )
+    short = ["--rate", "5mbit", "--delay", "10ms", "--set", "testbed.kind=sim"]
+    quick = weir("bulk", *short, "--out", str(tmp_path / "short"))
     assert "million" not in quick.err
