@@ -135,8 +135,8 @@ WRONG = {
     "no path": ({"": 3}, "name what to change, such as 'run.duration'"),
     "another kind that lacks a field": (
         {"network.kind": "fat-tree"},
-        "f.yaml:3:1: network.k: is missing: ports of each switch; even\n"
-        "f.yaml:3:23: network.hosts: unknown field (got '4'); fields here: kind, k, link, switch",
+        "f.yaml:3:23: network.hosts: unknown field (got '4'); fields here: kind, k, link, switch; "
+        "'k' is missing: ports of each switch; even",
     ),
 }
 

@@ -424,3 +424,25 @@ def test_an_unknown_field_is_answered_with_all_fields_there_are() -> None:
     (complaint,) = complaints(GOOD + "rubbish: 1\n")
     for section in ("weirlab", "network", "measure", "search", "campaign", "study", "extends"):
         assert section in complaint
+
+
+@pytest.mark.parametrize(
+    ("queues", "message"),
+    [
+        (
+            'out: {kind: drop-tail, ports: "switch-0->*", limit: 10 frames}',
+            "queues.out.ports: unknown field (got 'switch-0->*'); fields here: kind, at, limit, marking; "
+            "'at' is missing: ports of which this is the queue",
+        ),
+        ('out: {kind: drop-tail, at: "switch-0->*", limt: 10 frames}', "did you mean 'limit'?"),
+        (
+            'kind: drop-tail\n  at: "switch-0->*"\n  limit: 10 frames',
+            "queues.kind: entries have names: write 'queues: {NAME: {kind: ..., ...}}'",
+        ),
+        ("out: drop-tail", "queues.out: a mapping is expected here, such as {kind: drop-tail, ...}"),
+    ],
+    ids=["another word", "a slip", "no name of an entry", "a word alone"],
+)
+def test_a_field_with_a_wrong_name_is_one_problem(queues: str, message: str) -> None:
+    (told,) = complaints(f"{GOOD.rstrip()}\nqueues:\n  {queues}\n")
+    assert message in told

@@ -21,7 +21,7 @@ Source: IEEE 802.3, annex 31B (that a frame in transmission ends, and responses 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,7 @@ from weirlab.units import Size
 __all__ = [
     "Headroom",
     "PortsInUse",
+    "data_pairs",
     "link_of",
     "longest_data",
     "longest_frame",
@@ -109,13 +110,18 @@ def short_headrooms(scenario: Scenario) -> list[Headroom]:
 
 
 class PortsInUse:
-    """The ports that data, or acknowledgements, can come to."""
+    """The ports that data, or acknowledgements, can come to; or what some pairs of hosts send."""
 
-    def __init__(self, spec: Mapping[str, Any], layout: Layout) -> None:
+    def __init__(
+        self,
+        spec: Mapping[str, Any],
+        layout: Layout,
+        pairs: Iterable[tuple[int, int]] | None = None,
+    ) -> None:
         self._routes = Routes(layout, spec["network"])
         # By receiver.
         self._senders: dict[str, set[str]] = {}
-        for sender, receiver in senders_and_receivers(spec):
+        for sender, receiver in senders_and_receivers(spec) if pairs is None else pairs:
             self._senders.setdefault(layout.nodes[receiver], set()).add(layout.nodes[sender])
 
     def __contains__(self, port: int) -> bool:
@@ -125,19 +131,40 @@ class PortsInUse:
             for sender in senders
         )
 
+    def receivers(self, port: int) -> set[str]:
+        """Who receives what comes to a port."""
+        return {
+            receiver
+            for receiver, senders in self._senders.items()
+            if any(self._routes.share(sender, receiver, port) > 0.0 for sender in senders)
+        }
+
+
+def data_pairs(spec: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
+    """Who sends data to whom, as `senders_and_receivers` without acknowledgements."""
+    for traffic in spec["traffic"]:
+        yield from _pairs_of(traffic)
+        for connection in traffic["tcp"]["list"] if traffic["tcp"] is not None else ():
+            yield connection["from"], connection["to"]
+
 
 def senders_and_receivers(spec: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
     """Who sends to whom, acknowledgements too: ids of nodes of a resolved scenario."""
     for traffic in spec["traffic"]:
-        for source in traffic["sources"]:
-            match source["to"]:
-                case {"node": int(receiver)}:
-                    yield source["from"], receiver
-                case {"uniform": receivers}:
-                    yield from ((source["from"], receiver) for receiver in receivers)
+        yield from _pairs_of(traffic)
         for connection in traffic["tcp"]["list"] if traffic["tcp"] is not None else ():
             yield connection["from"], connection["to"]
             yield connection["to"], connection["from"]
+
+
+def _pairs_of(traffic: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
+    """Who sends frames of no transport to whom."""
+    for source in traffic["sources"]:
+        match source["to"]:
+            case {"node": int(receiver)}:
+                yield source["from"], receiver
+            case {"uniform": receivers}:
+                yield from ((source["from"], receiver) for receiver in receivers)
 
 
 def _room(limit: Any, longest: int, xoff: int) -> int | None:

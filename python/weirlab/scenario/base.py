@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import (
@@ -57,7 +57,8 @@ def kind_of(model: type[Model]) -> str:
 
 
 class _Chosen:
-    """How pydantic tells the models of a union apart. A kind alone, as `reno`, is short for `{kind: reno}`.
+    """How pydantic tells the models of a union apart. A kind alone, as `reno`, is short for `{kind: reno}`,
+    in unions of which some model needs nothing else.
 
     Tags are written `<kind>`, so that they can be told from fields in the place of an error.
     """
@@ -82,7 +83,7 @@ class _Chosen:
             f"<{kind}>": handler.generate_schema(model) for kind, model in zip(kinds, models, strict=True)
         }
         union = core_schema.tagged_union_schema(choices, choose)
-        if self.by_field:
+        if not self._has_short(models):
             return union
         return core_schema.no_info_before_validator_function(
             lambda value: {"kind": value} if isinstance(value, str) else value, union
@@ -92,7 +93,8 @@ class _Chosen:
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         """A chain of `if kind ... then`, so that an editor judges an entry as the kind that it says it is."""
-        union = schema if self.by_field else schema["schema"]
+        has_short = schema["type"] != "tagged-union"
+        union = schema["schema"] if has_short else schema
         choices = handler(union)["oneOf"]
         kinds = [tag.strip("<>") for tag in union["choices"]]
         rules = [
@@ -106,7 +108,13 @@ class _Chosen:
             "properties": {"kind": {"enum": kinds}},
             "allOf": rules,
         }
-        return {"anyOf": [whole, {"enum": kinds}]}
+        return {"anyOf": [whole, {"enum": kinds}]} if has_short else whole
+
+    def _has_short(self, models: Iterable[type[Model]]) -> bool:
+        if self.by_field:
+            return False
+        fields = [[field for name, field in m.model_fields.items() if name != "kind"] for m in models]
+        return any(not any(field.is_required() for field in of_model) for of_model in fields)
 
     def _says(self, kind: str) -> JsonSchemaValue:
         if self.by_field:

@@ -65,13 +65,35 @@ def listed(names: Iterable[str], most: int = 12) -> str:
 
 def explain(error: ValidationError, root: type[Model], tree: Node) -> list[Problem]:
     """Every fault of `error` with its place in `tree`, which was read as `root`."""
-    found = error.errors(include_url=False)
-    misspelt = {(*fault["loc"][:-1], _nearest_field(fault, root)) for fault in found}
+    found = _without_names(error.errors(include_url=False), root)
+    unknown = [fault for fault in found if fault["type"] == "extra_forbidden"]
+    misspelt = {(*fault["loc"][:-1], _nearest_field(fault, root)) for fault in unknown}
+    missing = [fault for fault in found if fault["type"] == "missing"]
+    # One problem where a field has a wrong name, not one more for the field that was meant.
+    lacks: dict[Path, list[str]] = {fault["loc"][:-1]: [] for fault in unknown}
+    for fault in missing:
+        loc = fault["loc"]
+        if loc not in misspelt and loc[:-1] in lacks:
+            lacks[loc[:-1]].append(f"'{loc[-1]}' is missing{_meaning(fault, root)}")
+    told = [fault for fault in found if fault["type"] != "missing" or fault["loc"][:-1] not in lacks]
     return [
-        _problem(fault, root, tree)
-        for fault in found
-        if not (fault["type"] == "missing" and fault["loc"] in misspelt)
+        _problem(fault, root, tree, lacks.pop(fault["loc"][:-1], []) if fault in unknown else [])
+        for fault in told
     ]
+
+
+def _without_names(found: Iterable[Any], root: type[Model]) -> list[Any]:
+    """The faults; the first of those of entries that are fields, written without the name of an entry."""
+    kept, nameless = [], set()
+    for fault in found:
+        loc = fault["loc"]
+        is_field = fault["type"] == "union_tag_not_found" and not isinstance(fault["input"], dict)
+        if is_field and loc[-1] in fields_at(root, loc):
+            if loc[:-1] in nameless:
+                continue
+            nameless.add(loc[:-1])
+        kept.append(fault)
+    return kept
 
 
 def _nearest_field(fault: Any, root: type[Model]) -> str:
@@ -81,11 +103,12 @@ def _nearest_field(fault: Any, root: type[Model]) -> str:
     return _nearest(str(fault["loc"][-1]), fields_at(root, fault["loc"][:-1]))
 
 
-def _problem(fault: Any, root: type[Model], tree: Node) -> Problem:
+def _problem(fault: Any, root: type[Model], tree: Node, lacks: list[str]) -> Problem:
     path = tuple(item for item in fault["loc"] if not _is_tag(item))
     while path and isinstance(path[-1], int) and tree.nearest(path[:-1]).entry(path[-1]) is None:
         path = path[:-1]
     message = _message(fault, root, path)
+    message = "; ".join([message, *lacks])
     if fault["type"] == "union_tag_invalid":
         path = (*path, "kind")
     place = tree.nearest(path).place
@@ -178,6 +201,9 @@ def _no_kind(fault: Any, root: type[Model]) -> str:
     models = _models(_annotation_at(root, fault["loc"]))
     kinds = [kind_of(model) for model in models]
     if not isinstance(fault["input"], dict):
+        if fault["loc"][-1] in fields_at(root, fault["loc"]):
+            parent, name = fault["loc"][-2], fault["loc"][-1]
+            return f"entries have names: write '{parent}: {{NAME: {{{name}: ..., ...}}}}'"
         return f"a mapping is expected here, such as {{kind: {kinds[0]}, ...}} (got {shown(fault['input'])})"
     if any("kind" in model.model_fields for model in models):
         return f"say which kind, such as 'kind: {kinds[0]}'; kinds: {', '.join(kinds)}"

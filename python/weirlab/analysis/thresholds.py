@@ -1,0 +1,125 @@
+"""Thresholds of queues that are legal and hardly ever met: of queues that hold no whole frame, and above the
+level from which PAUSE holds all that could make the queue longer.
+
+Thresholds above what a queue holds are refused when a file is read (`weirlab.scenario.check_control`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from weirlab.analysis.headroom import longest_data
+from weirlab.scenario import Scenario
+from weirlab.scenario.layout import Layout, layout_of
+from weirlab.scenario.resolve import translated
+from weirlab.units import Size
+
+__all__ = ["unmet_thresholds"]
+
+
+@dataclass(frozen=True)
+class _Threshold:
+    """What queues are compared with."""
+
+    path: str
+    """Place in the scenario."""
+    level: int
+    """Bytes."""
+    ports: frozenset[int]
+
+
+def unmet_thresholds(scenario: Scenario) -> list[str]:
+    """A sentence for each threshold that its queues hardly ever meet.
+
+    Nothing without a network or a time to run. Raises ScenarioError where the scenario is no network."""
+    if scenario.network is None or scenario.run.duration is None:
+        return []
+    resolved = translated(scenario)
+    spec = json.loads(resolved.spec_json)
+    layout = layout_of(spec["network"])
+    thresholds = [*_of_control(spec), *_of_marks(scenario, layout)]
+    pauses = [*_pauses_of_queues(spec, layout, resolved.origin)]
+    found = [*_without_frames(spec, layout, [*thresholds, *pauses])]
+    pauses += _pauses_of_memories(spec, layout)
+    for threshold in thresholds:
+        for pause in pauses:
+            if threshold.ports and threshold.ports <= pause.ports and threshold.level > pause.level:
+                found.append(
+                    f"{threshold.path}: {Size(threshold.level)}, and {pause.path} holds all neighbours from "
+                    f"{Size(pause.level)} on: a queue hardly gets there"
+                )
+    return found
+
+
+def _without_frames(spec: Mapping[str, Any], layout: Layout, thresholds: list[_Threshold]) -> Iterator[str]:
+    """Of queues that hold less than a frame: nothing ever waits there."""
+    longest = longest_data(spec)
+    limits = _limits(spec, layout)
+    for threshold in thresholds:
+        held = [limits[port] for port in threshold.ports if port in limits]
+        if held and len(held) == len(threshold.ports) and max(held) < longest:
+            queues = "its queue holds" if len(held) == 1 else "its queues hold at most"
+            yield (
+                f"{threshold.path}: {queues} {Size(max(held))}, less than a frame has ({Size(longest)}): "
+                "none ever waits there, and whatever the threshold, it is never met"
+            )
+
+
+def _limits(spec: Mapping[str, Any], layout: Layout) -> dict[int, int]:
+    """What can wait at each port with a limit in bytes; a later rule replaces an earlier one. A limit in
+    frames is 0 or holds a frame."""
+    rules: dict[int, Any] = {}
+    for rule in spec["queues"]:
+        rules |= dict.fromkeys(rule["ports"], rule["discipline"].get("limit"))
+    limits = {p: limit["bytes"] for p, limit in rules.items() if isinstance(limit, dict) and "bytes" in limit}
+    limits |= {p: 0 for p, limit in rules.items() if limit == {"frames": 0}}
+    for memory in spec["switching"]["memories"]:
+        switches = {layout.nodes[node] for node in memory["nodes"]}
+        ports = [p for p, port in enumerate(layout.ports) if port.source in switches]
+        limits |= {p: min(memory["bytes"], limits.get(p, memory["bytes"])) for p in ports}
+    return limits
+
+
+def _of_control(spec: Mapping[str, Any]) -> Iterator[_Threshold]:
+    for name in ("bcn", "qcn"):
+        if spec["control"][name] is None:
+            continue
+        point = spec["control"][name]["congestion_point"]
+        ports = frozenset(point["ports"])
+        yield _Threshold(f"control.{name}.congestion_point.q_eq", point["q_eq_bytes"], ports)
+        severe = point.get("severe")
+        if severe is not None and severe["action"] != "none":
+            yield _Threshold(f"control.{name}.severe.above", severe["above_bytes"], ports)
+
+
+def _of_marks(scenario: Scenario, layout: Layout) -> Iterator[_Threshold]:
+    dcqcn = None if scenario.control is None else scenario.control.dcqcn
+    if dcqcn is not None and dcqcn.marking is not None:
+        ports = frozenset(layout.port_ids(dcqcn.marking.at))
+        yield _Threshold("control.dcqcn.marking.k_min", dcqcn.marking.k_min.bytes, ports)
+    for name, queue in scenario.queues.items():
+        marking = getattr(queue, "marking", None)
+        if marking is not None:
+            ports = frozenset(layout.port_ids(queue.at))
+            yield _Threshold(f"queues.{name}.marking.k_min", marking.k_min.bytes, ports)
+
+
+def _pauses_of_queues(spec: Mapping[str, Any], layout: Layout, origin: Any) -> Iterator[_Threshold]:
+    for i, rule in enumerate(spec["control"]["pause"]):
+        switches = {layout.nodes[node] for node in rule["nodes"]}
+        ports = frozenset(p for p, port in enumerate(layout.ports) if port.source in switches)
+        path = ".".join(map(str, origin(f"/control/pause/{i}")))
+        yield _Threshold(f"{path}.xoff", rule["xoff_bytes"], ports)
+
+
+def _pauses_of_memories(spec: Mapping[str, Any], layout: Layout) -> Iterator[_Threshold]:
+    """Of memories as a whole: one queue is never longer than what waits in its switch. An input's share says
+    nothing of a queue, which many inputs fill."""
+    for memory in spec["switching"]["memories"]:
+        pause = memory["pause"]
+        if pause is not None and pause["scope"] == "switch":
+            switches = {layout.nodes[node] for node in memory["nodes"]}
+            ports = frozenset(p for p, port in enumerate(layout.ports) if port.source in switches)
+            yield _Threshold("network.switch.memory.pause.xoff", pause["xoff_bytes"], ports)
