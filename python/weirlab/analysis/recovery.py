@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from weirlab.measures.rows import Window
 from weirlab.records import Records
@@ -60,7 +60,7 @@ def throughput_recovery(
     count = runs[0][1].size
     several = [half for half, good in zip(halves, settled, strict=True) if good]
     for many in range(1, int(LONGEST * count) + 1):
-        bound = norm.isf(min(0.5, CHANCE * many / count))
+        bound = -NormalDist().inv_cdf(min(0.5, CHANCE * many / count))
         if bound * _standard_error(several, many) <= 1 - RECOVERED:
             break
     else:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import itertools
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import (
@@ -39,7 +44,9 @@ V = TypeVar("V")
 class Model(BaseModel):
     """A part of a scenario: immutable, with no field that is not described."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    # Docstrings of fields are read when they are asked for (`meaning`), validators built when they are used:
+    # to do it for each class would cost every command a third of a second.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     def has_default(self, field: str) -> bool:
         """Whether a field has the value that it has when it is left out, written in the file or not: a
@@ -47,6 +54,34 @@ class Model(BaseModel):
         """
         known = type(self).model_fields.get(field)
         return known is None or getattr(self, field) == known.get_default(call_default_factory=True)
+
+    @classmethod
+    def meaning(cls, field: str) -> str:
+        """What a field is for: the text below it in the class, or in the one that it comes from; empty where
+        there is none."""
+        for owner in cls.__mro__:
+            if issubclass(owner, Model) and (text := _texts(owner.__module__).get((owner.__qualname__, field))):
+                return text
+        return ""
+
+
+@cache
+def _texts(module: str) -> Mapping[tuple[str, str], str]:
+    """The texts below the fields of all classes of a module, by class and field."""
+    texts = {}
+    for owner in ast.parse(inspect.getsource(sys.modules[module])).body:
+        if not isinstance(owner, ast.ClassDef):
+            continue
+        for field, text in itertools.pairwise(owner.body):
+            if (
+                isinstance(field, ast.AnnAssign)
+                and isinstance(field.target, ast.Name)
+                and isinstance(text, ast.Expr)
+                and isinstance(text.value, ast.Constant)
+                and isinstance(text.value.value, str)
+            ):
+                texts[owner.name, field.target.id] = inspect.cleandoc(text.value.value)
+    return texts
 
 
 def kind_of(model: type[Model]) -> str:

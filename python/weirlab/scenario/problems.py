@@ -213,10 +213,9 @@ def _no_kind(fault: Any, root: type[Model]) -> str:
 
 def _meaning(fault: Any, root: type[Model]) -> str:
     """What a field is for: the first sentence of its description."""
-    annotation = _field_at(root, fault["loc"])
-    description = (annotation.description or "") if annotation is not None else ""
-    sentence = description.replace("\n", " ").split(". ")[0].rstrip(".")
-    examples = _examples(annotation) if annotation is not None else []
+    owner, name = _field_at(root, fault["loc"])
+    sentence = owner.meaning(name).replace("\n", " ").split(". ")[0].rstrip(".") if owner is not None else ""
+    examples = _examples(owner.model_fields[name]) if owner is not None else []
     example = f", such as '{examples[0]}'" if examples else ""
     return (f": {sentence[0].lower()}{sentence[1:]}" if sentence else "") + example
 
@@ -242,13 +241,14 @@ def names_at(root: type[Model], path: Path) -> list[str] | None:
     return fields or None
 
 
-def _field_at(root: type[Model], loc: Path) -> Any:
-    """The field named by the end of `loc`, or None when that is an entry or an item."""
+def _field_at(root: type[Model], loc: Path) -> tuple[type[Model] | None, str]:
+    """The model and the name of the field that the end of `loc` names; None when that is an entry or an item.
+    """
     for model in _models(_annotation_at(root, loc[:-1])):
         for name, field in model.model_fields.items():
             if (field.alias or name) == loc[-1]:
-                return field
-    return None
+                return model, name
+    return None, ""
 
 
 def _annotation_at(root: type[Model], loc: Path) -> Any:

@@ -127,7 +127,7 @@ def _fields(described: type[Model], without: type[Model] = Model) -> Iterator[st
         if shown == "kind" or name in without.model_fields:
             continue
         value = _value(hints[name], f"{described.__name__}.{shown}")
-        meaning = " ".join((field.description or "").split())
+        meaning = " ".join(described.meaning(name).split())
         rows.append(f"| `{shown}` | {value} | {_default(field)} | {meaning} |")
     if rows:
         yield from ("| field | value | default | meaning |", "|---|---|---|---|", *rows, "")

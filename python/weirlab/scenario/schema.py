@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
 
+from weirlab.scenario.base import Model
 from weirlab.scenario.model import Scenario
 from weirlab.units import FrameRate, Rate, Size, Span
 
@@ -27,9 +29,18 @@ _EXTENDS = {
 
 
 class _Generator(GenerateJsonSchema):
-    """pydantic's generator; defaults that are mappings are told by the descriptions of their fields."""
+    """pydantic's generator, with the meanings of fields; defaults that are mappings are told by these."""
 
     ignored_warning_kinds = {"non-serializable-default"}  # noqa: RUF012 (as pydantic declares it)
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        model: type[Model] = schema["cls"]
+        made = super().model_schema(schema)
+        for name, field in model.model_fields.items():
+            shown = made.get("properties", {}).get(field.alias or name)
+            if shown is not None and (meaning := model.meaning(name)):
+                shown["description"] = meaning
+        return made
 
 
 def json_schema() -> dict[str, Any]:

@@ -26,8 +26,6 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from scipy.optimize import brentq
-
 __all__ = ["DcqcnPoint"]
 
 
@@ -68,6 +66,8 @@ class DcqcnPoint:
     @cached_property
     def marking(self) -> float:
         """p*: probability of a mark at rest, by the equations in full."""
+        from scipy.optimize import brentq  # takes a quarter of a second, which every command would pay
+
         return float(brentq(self._surplus, _LEAST, _MOST, xtol=1e-15, rtol=1e-12))
 
     @property

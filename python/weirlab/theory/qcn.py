@@ -30,7 +30,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from weirlab.theory.linear import linear_delay_margin, rightmost_root
 
@@ -138,6 +137,8 @@ class QcnPoint:
         Raises ValueError where the recovery is too strong for any feedback.
         """
 
+        from scipy.optimize import brentq  # slow to import: see weirlab.theory.dcqcn
+
         def excess(feedback: float) -> float:
             sampling = self.sampling_at(feedback)
             steps, growth = self.recovery(sampling, self.fair_fps)
@@ -205,6 +206,8 @@ class QcnPoint:
     @property
     def crossover_rad_s(self) -> float:
         """The highest frequency where |L| = 1. Raises ValueError where the loop has no such gain."""
+        from scipy.optimize import brentq  # slow to import: see weirlab.theory.dcqcn
+
         start = self.service_fps * self.sampling / self.flows
         low = high = start
         while abs(self.loop(high)) > 1:
