@@ -34,7 +34,6 @@ def check(file: ScenarioArgument, sets: SetOption = None, as_json: JsonFlag = Fa
     from weirlab.analysis.hotspots import hotspot_facts
     from weirlab.analysis.notes import notes_of
     from weirlab.errors import UnsupportedError
-    from weirlab.report.theory import hotspot_json, hotspot_table
     from weirlab.testbed import unhonoured
 
     scenario = read_scenario(file, sets)
@@ -43,6 +42,8 @@ def check(file: ScenarioArgument, sets: SetOption = None, as_json: JsonFlag = Fa
     what, counts = _kind(scenario), _counts(scenario)
     facts = hotspot_facts(scenario)
     notes = notes_of(scenario)
+    if facts:
+        from weirlab.report.theory import hotspot_json, hotspot_table
     if as_json:
         document = {"file": file, "name": scenario.name, "kind": what, "problems": [], **counts}
         document |= {"notes": notes} if notes else {}
