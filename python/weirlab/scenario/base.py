@@ -60,8 +60,10 @@ class Model(BaseModel):
         """What a field is for: the text below it in the class, or in the one that it comes from; empty where
         there is none."""
         for owner in cls.__mro__:
-            if issubclass(owner, Model) and (text := _texts(owner.__module__).get((owner.__qualname__, field))):
-                return text
+            if issubclass(owner, Model):
+                texts = _texts(owner.__module__)
+                if text := texts.get((owner.__qualname__, field)):
+                    return text
         return ""
 
 

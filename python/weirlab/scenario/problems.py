@@ -242,8 +242,7 @@ def names_at(root: type[Model], path: Path) -> list[str] | None:
 
 
 def _field_at(root: type[Model], loc: Path) -> tuple[type[Model] | None, str]:
-    """The model and the name of the field that the end of `loc` names; None when that is an entry or an item.
-    """
+    """The model and the field that the end of `loc` names; None when that is an entry or an item."""
     for model in _models(_annotation_at(root, loc[:-1])):
         for name, field in model.model_fields.items():
             if (field.alias or name) == loc[-1]:
