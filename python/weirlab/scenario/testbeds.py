@@ -326,7 +326,7 @@ class Trex(Model):
 
 def _read_host(value: str) -> str:
     if not value or value.startswith("-") or any(letter.isspace() for letter in value):
-        raise UnitError(f"write a name or an address, with ssh 'me@example.net', too (got '{value}')")
+        raise UnitError(f"write a name or an address, with ssh also 'me@example.net' (got '{value}')")
     return value
 
 
