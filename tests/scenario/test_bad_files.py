@@ -249,7 +249,7 @@ def test_a_spoilt_field_is_told_with_its_place(before: str, after: str, message:
 ADDITIONS = {
     "a host that ssh would take for an option": (
         "testbed: {kind: ssh, far: -oProxyCommand}",
-        "f.yaml:10:22: testbed.far: write a host as ssh takes it, such as 'me@example.net' "
+        "f.yaml:10:22: testbed.far: write a name or an address, with ssh also 'me@example.net' "
         "(got '-oProxyCommand')",
     ),
     "a port of TCP that there is not": (
