@@ -146,6 +146,8 @@ def test_a_full_aggregate_beside_a_hot_queue_far_above_its_set_point_is_no_recov
     changes = {"run.seed": 11, "measure": {}}
     (found,) = hotspot_outcomes(runs.run(load("zrl-og").assign(changes), threads=1))
     assert found.of("recovery of throughput").values == [0.0]
+    assert found.of("recovery").values == [None]
+    assert found.of("mean hot queue, in set points").values[0] > 2
     assert mean(found, "mean hot queue", "second half") > 10 * 256 * 64
     assert found.of("hot queue at its set point").values == [None]
 

@@ -47,7 +47,16 @@ def test_stability_prints_queues_and_loops(weir, hot):
     outcome = weir("stability", hot)
     assert outcome.code == 0
     assert "Queues that measure" in outcome.out
-    assert outcome.out.count("switch-0->host-0") == 3
+    assert outcome.out.count("switch-0->host-0") == 4
+
+
+def test_stability_tells_the_gains_that_the_rule_gives_for_the_set_point(weir):
+    """16 frames and w = 2: the largest feedback is 80 frames, Ru a ten-thousandth of the line rate."""
+    (queue,) = weir("stability", "bcn", "--json").json["queues"]
+    assert queue["gains_of_rule"]["gi"] == pytest.approx(12.5, rel=1e-9)
+    assert queue["gains_of_rule"]["gd"] == pytest.approx(6.25e-3, rel=1e-9)
+    assert "By the rule of the BCN calibration" in weir("stability", "bcn").out
+    assert "gains_of_rule" not in weir("stability", "qcn", "--json").json["queues"][0]
 
 
 def test_a_plane_is_kept_as_picture_page_and_numbers(weir, hot, place):

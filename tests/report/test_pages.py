@@ -217,7 +217,8 @@ def test_the_page_of_a_run_with_a_hotspot_tells_what_became_of_it_and_draws_the_
         "RJFI",
         "PAUSE frames that stop",
         "recovery of throughput",
-        "Recovery of throughput",
+        "recovery: the later of both",
+        "of the throughput: kept",
         "hot queue at its set point: ",
     ):
         assert quantity in text

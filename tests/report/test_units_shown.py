@@ -1,8 +1,9 @@
 """In which units measures are shown."""
 
 import polars as pl
+import pytest
 
-from weirlab.measures import evaluate
+from weirlab.measures import evaluate, summary
 from weirlab.measures.rows import frame_counts
 from weirlab.report.page import half_width_text, percent
 from weirlab.report.run import measure_table, traffic_table
@@ -65,6 +66,20 @@ def test_times_that_nothing_gave_are_in_seconds_too() -> None:
     assert time_text(0.0) == "0 s"
 
 
+def test_replicates_have_a_standard_deviation() -> None:
+    """Of 0.11, 0.13 and 0.18: 0.0361."""
+    values = pl.DataFrame(
+        {"measure": "rms", "replicate": [0, 1, 2], "value": [0.11, 0.13, 0.18], "unit": "1"}
+    )
+    table = measure_table(values)
+    place = [column.name for column in table.columns].index("std. dev.")
+    assert table.rows[0][place] == "0.036"
+    (row,) = summary(values)
+    assert row["sd"] == pytest.approx(0.036056, abs=1e-6)
+    (alone,) = summary(values.head(1))
+    assert alone["sd"] is None
+
+
 def test_what_replicates_differ_by_in_their_last_digits_is_no_interval() -> None:
     values = [0.1 + 0.2, 0.3, 0.3]
     table = measure_table(
@@ -75,6 +90,6 @@ def test_what_replicates_differ_by_in_their_last_digits_is_no_interval() -> None
             ]
         )
     )
-    assert [table.rows[0][place] for place in (1, 2)] == ["0.3000", "± 0"]
+    assert [table.rows[0][place] for place in (1, 2, 3)] == ["0.3000", "± 0", "0"]
     assert half_width_text(94.913, 1.234) == "± 1.2"
     assert half_width_text(0.0, 1e-20) == "± 1.0e-20"

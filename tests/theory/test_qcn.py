@@ -34,11 +34,12 @@ def test_without_a_timer_the_steps_of_recovery_are_a_geometric_sum():
 
 
 def test_active_increase_comes_in_cycles_of_half_the_length():
-    """Only the sixth and later cycles raise the target: p inc sum over m >= 1 of (1 - p)^(500 + 50 m)."""
+    """Only the end of the fifth and later cycles raise the target: p inc sum over m >= 0 of
+    (1 - p)^(500 + 50 m)."""
     byte_only = replace(STANDARD, timer_s=1e9)
     _, growth = byte_only.recovery(0.01, 1e5)
     part = 0.99**50
-    assert growth == pytest.approx(0.01 * STANDARD.increase_fps * 0.99**500 * part / (1 - part), rel=1e-9)
+    assert growth == pytest.approx(0.01 * STANDARD.increase_fps * 0.99**500 / (1 - part), rel=1e-9)
 
 
 def test_rates_rest_in_equilibrium():

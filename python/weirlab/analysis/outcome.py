@@ -227,8 +227,19 @@ def _recovery(
             remarks.append(f"Recovery of throughput: means over {length:.4g} us.")
     if (point := set_point_bytes(run.scenario)) is not None:
         values = queue_return(run.records, port, window, half[0], begin_ps, point)
+        carried = [each.values for each in found]
         found.append(Quantity("hot queue at its set point", "hotspot", "ps", values))
+        late = [each and each / point for each in _values(mean_queue(run.records, [port], half))]
+        found.append(Quantity("mean hot queue, in set points", "second half", "1", late, 1.0))
+        if carried:
+            both = [_later(*pair) for pair in zip(carried[0], values, strict=True)]
+            found.append(Quantity("recovery", "hotspot", "ps", both))
     return found, remarks
+
+
+def _later(first: float | None, second: float | None) -> float | None:
+    """The later of two times; None where one of them never comes."""
+    return None if first is None or second is None else max(first, second)
 
 
 def _remarks(quantities: Sequence[Quantity], asked: Window, window: Window | None) -> Iterator[str]:

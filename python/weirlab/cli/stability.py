@@ -52,7 +52,9 @@ def stability(
     """
     from weirlab.analysis import controlled_queues, hot_ones, read_axes
     from weirlab.report.theory import (
+        GAINS,
         LARGE_SIGNALS,
+        gain_table,
         loop_table,
         queue_table,
         stability_json,
@@ -83,6 +85,10 @@ def stability(
         return
     show(queue_table(queues))
     show(loop_table(queues))
+    gains = gain_table(queues)
+    if gains is not None:
+        show(gains)
+        typer.echo(GAINS)
     typer.echo(LARGE_SIGNALS)
     if page is not None:
         typer.echo(f"{'Report' if axes is None else 'Plane'}: {page}")

@@ -111,7 +111,8 @@ def measured(records: Records, scenario: Scenario) -> pl.DataFrame:
 def summary(values: pl.DataFrame) -> list[dict[str, Any]]:
     """Measures over their replicates, as JSON values: what `evaluate` gave, put together by measure.
 
-    `low` and `high` hold the true mean with 95 % confidence; null with fewer than two values.
+    `low` and `high` hold the true mean with 95 % confidence, `sd` is the standard deviation of the values;
+    null with fewer than two values.
     """
     rows = []
     for (name, unit), group in values.group_by("measure", "unit", maintain_order=True):
@@ -125,6 +126,7 @@ def summary(values: pl.DataFrame) -> list[dict[str, Any]]:
                 "mean": None if interval is None else interval.mean,
                 "low": interval.low if interval is not None and several else None,
                 "high": interval.high if interval is not None and several else None,
+                "sd": column.std() if several else None,
                 "values": column.to_list(),
             }
         )

@@ -58,7 +58,8 @@ def outcome_table(outcome: HotspotOutcome) -> Table:
     note = (
         f"The hotspot is measured from {begin} to {end}. Recovery of throughput: from its begin until the "
         f"outputs together carry {RECOVERED:.0%} of the throughput at most, or of what they settle at, and "
-        "keep it; hot queue at its set point: until it is back there; a dash where they are not. RJFI: "
+        "keep it; hot queue at its set point: until it is back there; recovery: the later of both; a dash "
+        "where they are not. RJFI: "
         "Jain's index of what each sender got of the hot output in the whole run, over its max-min fair "
         "share during the hotspot, background flows included. Fairness of delays: Jain's index of the mean "
         "burst delays of flows, our own."
@@ -105,15 +106,8 @@ def _cards(outcome: HotspotOutcome) -> list[Card]:
         good = mean >= _STARVED * found.ideal
         text = f"of at most {number(found.ideal, 3)} of the line rate, in {_SPANS[found.span]}"
         cards.append(Card(label, number(mean, 3), text, tone="good" if good else "middling"))
-    if (recovery := outcome.of("recovery of throughput")) is not None:
-        queue = outcome.of("hot queue at its set point")
-        good = all(value is not None for each in (recovery, queue) if each for value in each.values)
-        text = f"until {RECOVERED:.0%} is kept{_known_of(recovery)}"
-        if queue is not None:
-            text += f"; hot queue at its set point: {_time(queue)}{_known_of(queue)}"
-        cards.append(
-            Card("Recovery of throughput", _time(recovery), text, tone="good" if good else "middling")
-        )
+    if (throughput := outcome.of("recovery of throughput")) is not None:
+        cards.append(_recovery_card(outcome, throughput))
     if (lost := outcome.of("dropped frames")) is not None:
         total = sum(value or 0.0 for value in lost.values)
         cards.append(
@@ -125,6 +119,23 @@ def _cards(outcome: HotspotOutcome) -> list[Card]:
             )
         )
     return cards
+
+
+def _recovery_card(outcome: HotspotOutcome, throughput: Quantity) -> Card:
+    """Of throughput and hot queue: full outputs alone are no recovery while the hot queue is far too long."""
+    both, queue = outcome.of("recovery"), outcome.of("hot queue at its set point")
+    told = throughput if both is None else both
+    good = all(value is not None for value in told.values)
+    at_once = all(value == 0 for value in throughput.values)
+    kept = "kept throughout" if at_once else f"kept from {_time(throughput)} on{_known_of(throughput)}"
+    text = f"{RECOVERED:.0%} of the throughput: {kept if _mean(throughput) is not None else 'not kept'}"
+    if queue is not None:
+        text += f"; hot queue at its set point: {_time(queue)}{_known_of(queue)}"
+        late = outcome.of("mean hot queue, in set points")
+        if late is not None and (times := _mean(late)) is not None:
+            text += f" ({number(times, 2)} set points in the second half)"
+    title = "Recovery of throughput" if both is None else "Recovery"
+    return Card(title, _time(told), text, tone="good" if good else "middling")
 
 
 def _warnings(outcome: HotspotOutcome) -> list[Callout]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
 from weirlab.analysis.outcome import hot_ports, hotspot_outcomes
@@ -82,7 +83,8 @@ def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
 
 
 def measure_table(values: pl.DataFrame) -> Table:
-    """Each measure; with replicates its mean, the confidence interval and the extremes."""
+    """Each measure; with replicates its mean, the confidence interval, the standard deviation and the
+    extremes."""
     if values.get_column("replicate").n_unique() <= 1:
         rows = []
         for name, value, unit in values.select("measure", "value", "unit").iter_rows():
@@ -95,16 +97,21 @@ def measure_table(values: pl.DataFrame) -> Table:
         known = group.get_column("value").drop_nulls().to_list()
         factor, shown = display_unit(str(unit), max((abs(value) for value in known), default=0.0))
         interval = mean_interval(known)
-        cells = ["–"] * 4
+        cells = ["–"] * 5
         if interval is not None:
             half = (
                 half_width_text(interval.mean * factor, interval.half_width * factor)
                 if interval.count > 1
                 else "–"
             )
+            deviation = "–"
+            if interval.count > 1:
+                spread = float(np.std(known, ddof=1)) * factor
+                deviation = half_width_text(interval.mean * factor, spread).removeprefix("± ")
             cells = [
                 mean_text(interval.mean * factor, interval.half_width * factor),
                 half,
+                deviation,
                 number(min(known) * factor),
                 number(max(known) * factor),
             ]
@@ -115,6 +122,7 @@ def measure_table(values: pl.DataFrame) -> Table:
             Column("measure", numeric=False),
             Column("mean"),
             Column("95 % interval"),
+            Column("std. dev."),
             Column("least"),
             Column("most"),
             Column("unit", numeric=False),

@@ -19,6 +19,7 @@ from weirlab.scenario import Scenario
 from weirlab.theory.bcn import BcnPoint
 
 __all__ = [
+    "gain_table",
     "hotspot_json",
     "hotspot_table",
     "loop_table",
@@ -31,6 +32,10 @@ __all__ = [
     "stability_plane",
 ]
 
+GAINS = (
+    "By the rule of the BCN calibration the largest feedback, (1 + 2 w) Qeq, adds a tenth of the line rate, "
+    "or takes half of a rate."
+)
 LARGE_SIGNALS = "Margins say nothing of large signals: saturation by PAUSE, floors of rates, start."
 _MARGINS = (
     "Delay margin: the delay of the whole loop at which it begins to oscillate; between samples, the rate "
@@ -148,6 +153,30 @@ def loop_table(queues: Sequence[ControlledQueue]) -> Table:
     )
 
 
+def gain_table(queues: Sequence[ControlledQueue]) -> Table | None:
+    """The gains of BCN beside those that the rule of the text gives for the same set point and weight; None
+    without BCN."""
+    points = [(queue.port, queue.point) for queue in queues if isinstance(queue.point, BcnPoint)]
+    if not points:
+        return None
+    rows = []
+    for port, point in points:
+        gi, gd = point.gains_of_rule
+        rows.append([port, number(point.gi), number(gi), number(point.gd), number(gd)])
+    return Table(
+        "Gains",
+        [
+            Column("port", numeric=False),
+            Column("gi", "Ru/frame"),
+            Column("by the rule", "Ru/frame"),
+            Column("gd", "1/frame"),
+            Column("by the rule", "1/frame"),
+        ],
+        rows,
+        note=GAINS,
+    )
+
+
 def stability_json(queues: Sequence[ControlledQueue]) -> dict[str, Any]:
     """The same as JSON values."""
     return {
@@ -163,10 +192,18 @@ def stability_json(queues: Sequence[ControlledQueue]) -> dict[str, Any]:
                     {**vars(loop), "stable": loop.stable, "spare_delay_s": loop.decisive_s - loop.delay_s}
                     for loop in loops_of(queue.point)
                 ],
+                **_gains_of_rule(queue),
             }
             for queue in queues
         ]
     }
+
+
+def _gains_of_rule(queue: ControlledQueue) -> dict[str, dict[str, float]]:
+    if not isinstance(queue.point, BcnPoint):
+        return {}
+    gi, gd = queue.point.gains_of_rule
+    return {"gains_of_rule": {"gi": gi, "gd": gd}}
 
 
 def _fields(queue: ControlledQueue) -> list[str]:
@@ -209,7 +246,7 @@ def stability_page(scenario: Scenario, queues: Sequence[ControlledQueue], plot: 
         title=scenario.name,
         kind="Stability",
         subtitle=f"{queues[0].scheme} at {queues[0].port}, from linear theory",
-        lead=[queue_table(queues), loop_table(queues)],
+        lead=[queue_table(queues), loop_table(queues), *([gains] if (gains := gain_table(queues)) else [])],
         sections=[
             *([] if plot is None else [Section("Plane", [figure(plot)])]),
             Section("Scenario", [scenario_details(scenario)]),

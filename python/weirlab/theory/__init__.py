@@ -15,7 +15,7 @@ Queues count frames, rates frames per second, times seconds, unless a name says 
 takes slots for seconds, as nothing but ratios counts.
 """
 
-from weirlab.theory.bcn import BcnPoint
+from weirlab.theory.bcn import BcnPoint, bcn_gains
 from weirlab.theory.dcqcn import DcqcnPoint
 from weirlab.theory.hotspot import Hotspot
 from weirlab.theory.linear import DoubleIntegratorLoop, linear_delay_margin, rightmost_root
@@ -29,6 +29,7 @@ __all__ = [
     "Hotspot",
     "Plane",
     "QcnPoint",
+    "bcn_gains",
     "linear_delay_margin",
     "margin_plane",
     "rightmost_root",

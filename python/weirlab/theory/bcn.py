@@ -22,7 +22,30 @@ from dataclasses import dataclass
 
 from weirlab.theory.linear import DoubleIntegratorLoop
 
-__all__ = ["BcnPoint"]
+__all__ = ["BcnPoint", "bcn_gains"]
+
+
+def bcn_gains(q_eq: float, w: float, *, line_over_ru: float = 1e4) -> tuple[float, float]:
+    """(Gi, Gd) by the rule of the text, from the set point and the weight of the queue's change.
+
+    The largest feedback, (1 + 2 w) Qeq, adds a tenth of the line rate, and takes half of a rate:
+
+        Gi = (line rate / 10) / ((1 + 2 w) Qeq Ru)      Gd = (1 / 2) / ((1 + 2 w) Qeq)
+
+    Args:
+        q_eq: Set point, in units of Fb: frames, or pages of 64 B. The gains are per unit, Gi in Ru.
+        w: Weight of the queue's change, at least 0.
+        line_over_ru: Line rate over Ru; 10 Gbit/s over 1 Mbit/s by default.
+
+    Raises ValueError where there is no set point.
+
+    Source: BCN Calibration 2006, parameters: with 16 frames and w = 2 it gives 12.5 and 6.25e-3 per frame,
+    0.533 and 2.67e-4 per page; the text rounds them to 0.53 and 2.6e-4.
+    """
+    if q_eq <= 0 or w < 0 or line_over_ru <= 0:
+        raise ValueError(f"a set point and a line rate above 0, and w of 0 or more (got {q_eq:g}, {w:g})")
+    most = (1 + 2 * w) * q_eq
+    return line_over_ru / 10 / most, 0.5 / most
 
 
 @dataclass(frozen=True)
@@ -59,6 +82,11 @@ class BcnPoint:
     def fair_fps(self) -> float:
         """Rate of each flow in equilibrium."""
         return self.service_fps / self.flows
+
+    @property
+    def gains_of_rule(self) -> tuple[float, float]:
+        """(Gi, Gd) that the rule of the text gives for this set point, see `bcn_gains`."""
+        return bcn_gains(self.q_eq_frames, self.w, line_over_ru=self.line_fps / self.ru_fps)
 
     @property
     def feedback_limit(self) -> float:

@@ -68,7 +68,9 @@ class QcnPoint:
     delay_s: float = 0.0
     """From a frame that is sampled to the first frame at the other rate at the queue."""
     recovery_stages: int = 5
-    """Cycles of fast recovery."""
+    """Cycles of fast recovery; the step that ends the last one is the first of active increase.
+
+    Source: IEEE8021-CN-MIB, ieee8021CnRpgThreshold; ns3-rdma."""
     active_part: float = 0.5
     """Length of the later cycles, as a part of those."""
 
@@ -97,8 +99,8 @@ class QcnPoint:
 
         A step that comes n frames after a message counts with the probability (1 - p)^n that no other came.
         Sums over the steps of a counter are geometric; the target grows by one increase with each step from
-        the first on at which one of the counters is beyond fast recovery, and by one hyper-active increase
-        more with each from every M_k on at which both are beyond it by k stages.
+        that on with which one of the counters ends fast recovery, its last stage, and by one hyper-active
+        increase more with each from every M_k on at which both have ended it and k stages more.
 
         Raises ValueError where samples are so rare that there are more than 10^6 such stages.
         """
@@ -106,7 +108,7 @@ class QcnPoint:
         log_missed = math.log1p(-min(sampling, 1 - 1e-16))
         first, later = (
             np.array([length * (self.recovery_stages + stages * self.active_part) for length in counters])
-            for stages in (1, 2)
+            for stages in (0, 1)
         )
         longest = float((later - first).max())
         stages = math.ceil(max(0.0, math.log(1e-15) / log_missed - float(first.max())) / longest) + 1
