@@ -20,6 +20,7 @@ __all__ = [
     "expand",
     "format_quantity",
     "is_release",
+    "one_way_delays",
     "parse_quantity",
     "paths",
     "probe_path",
@@ -154,6 +155,26 @@ def udp_trial(
     flight_ps: int = 100_000_000_000,
     accounts: Sequence[str | Path] = (),
 ) -> _UdpTrial: ...
+def one_way_delays(
+    *,
+    near: str | Path,
+    far: str | Path,
+    to: str,
+    port: int,
+    count: int,
+    every_ps: int,
+    payload_bytes: int,
+    timeout_ps: int,
+    real_time: bool = True,
+) -> _OneWayDelays: ...
+
+class _OneWayDelays(TypedDict):
+    forward_s: NDArray[Any]
+    backward_s: NDArray[Any]
+    round_trip_s: NDArray[Any]
+    late_s: NDArray[Any]
+    clock_step_s: float
+
 def probe_path(
     *,
     destination: str,

@@ -10,6 +10,7 @@
 //! 5. `emulate`: a path between two namespaces, which real programs use.
 //! 6. `probe`: probes of a path that live for some hops, and what answers them.
 //! 7. [`rapid`]: Rapid over UDP between two hosts.
+//! 8. `stamp`: one-way delays between two namespaces.
 //!
 //! Linux only. Elsewhere the crate builds, and what needs Linux answers [`LiveError::NeedsLinux`].
 #![warn(missing_docs)]
@@ -32,6 +33,8 @@ pub mod rapid;
 pub mod shared;
 #[cfg(target_os = "linux")]
 pub mod sink;
+#[cfg(target_os = "linux")]
+pub mod stamp;
 pub mod tally;
 pub mod trial;
 

@@ -7,6 +7,7 @@ mod path;
 mod probe;
 mod rapid;
 mod simulate;
+mod stamp;
 mod trace;
 mod units;
 mod watch;
@@ -32,6 +33,8 @@ mod _core {
     use crate::rapid::{send_rapid, serve_rapid};
     #[pymodule_export]
     use crate::simulate::{check, expand, paths, simulate};
+    #[pymodule_export]
+    use crate::stamp::one_way_delays;
     #[pymodule_export]
     use crate::trace::read_trace;
     #[pymodule_export]

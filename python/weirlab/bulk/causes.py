@@ -115,8 +115,8 @@ def loss_bound_bps(load: Load, ratio: float, rtt_s: float, segment_bytes: int) -
     """The goodput [bit/s] that losses at random, of this share of the packets, leave to all streams of a load
     where nothing else limits them; infinite for BBR, which they do not slow down below some per cent.
 
-    Source: PFTK 1998, equation 30 without delayed acknowledgements; CUBIC: RFC 9438, equation 6 and, where it
-    is less than what Reno would have, this (section 4.3).
+    CUBIC has what Reno would have where that is more.
+    Source: PFTK 1998, equation 30 without delayed acknowledgements; RFC 9438, section 5.2 and equation 6
     """
     if ratio <= 0 or load.congestion_control == "bbr":
         return math.inf

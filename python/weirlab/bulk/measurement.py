@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Measurement", "Pings", "Request", "Stream", "Transfer"]
+__all__ = ["Measurement", "Pings", "Request", "Stamps", "Stream", "Transfer"]
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,19 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Stamps:
+    """Test packets with the times of their departures and arrivals, by one clock; None of those that did not
+    arrive."""
+
+    there_s: tuple[float | None, ...]
+    """One-way delay from the near end to the far one."""
+    back_s: tuple[float | None, ...]
+    """Of the answers; None also where there was nothing to answer."""
+    clock_step_s: float
+    """How much the clock moved meanwhile against one that nobody sets."""
+
+
+@dataclass(frozen=True)
 class Measurement:
     """One step of a cycle at one point, as it was."""
 
@@ -116,6 +129,8 @@ class Measurement:
     dropped_forward: int | None = field(default=None, kw_only=True)
     requests: tuple[Request, ...] | None = None
     """In the order in which they were made; None: none were."""
+    stamps: Stamps | None = field(default=None, kw_only=True)
+    """One-way delays; None: none were measured."""
     beside: Mapping[str, Transfer] = field(default_factory=dict, kw_only=True)
     """What else loaded the path, by the name of its traffic; `transfer` is the first transfer of TCP."""
 

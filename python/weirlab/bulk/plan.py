@@ -16,10 +16,20 @@ from weirlab.scenario.network import Path
 from weirlab.scenario.path import PathPlan, path_plan
 from weirlab.scenario.resolve import selected_traffic
 from weirlab.scenario.testbeds import Hosts, Iperf3, Sim
-from weirlab.scenario.traffic import Bulk, Constant, Ping, Requests, Tcp, Traffic, Udp
+from weirlab.scenario.traffic import Bulk, Constant, Ping, Requests, Stamp, Tcp, Traffic, Udp
 from weirlab.units import Rate, Size, Span
 
-__all__ = ["Datagrams", "Load", "Measured", "Place", "Plan", "Probe", "RequestSeries", "plan_of"]
+__all__ = [
+    "Datagrams",
+    "Load",
+    "Measured",
+    "Place",
+    "Plan",
+    "Probe",
+    "RequestSeries",
+    "StampSeries",
+    "plan_of",
+]
 
 
 @dataclass(frozen=True)
@@ -95,6 +105,20 @@ class RequestSeries:
 
 
 @dataclass(frozen=True)
+class StampSeries:
+    """Test packets beside the transfer, or without one, that tell one-way delays; from the near end and
+    back."""
+
+    every_s: float
+    payload_bytes: int
+    timeout_s: float
+
+    def count(self, duration_s: float) -> int:
+        """How many packets there are."""
+        return max(1, round(duration_s / self.every_s))
+
+
+@dataclass(frozen=True)
 class Measured:
     """One step of a cycle at one point."""
 
@@ -103,6 +127,7 @@ class Measured:
     load: Load | None
     probe: Probe | None
     requests: RequestSeries | None = None
+    stamps: StampSeries | None = field(default=None, kw_only=True)
     beside: Mapping[str, Load | Datagrams] = field(default_factory=dict)
     """What else loads the path at the same time, by the name of its traffic; `load` is the first transfer."""
     load_name: str = ""
@@ -173,6 +198,8 @@ _LEAST_PING, _LARGEST_PING = Size(16), Size(65_507)
 Either would be told as lost."""
 _LEAST_DATAGRAM = Size(16)
 """What iperf3 takes: MIN_UDP_BLOCKSIZE of its iperf_api.h. From memory."""
+_LEAST_STAMP, _LEAST_STAMPED = Span.from_s(0.001), Size(44)
+"""Between test packets, and their payload. Source: RFC 8762, section 4.3"""
 _OF_SIMULATOR = "is a setting of the simulator, which real stacks are not told; leave this out"
 
 
@@ -211,6 +238,7 @@ def _steps(scenario: Scenario) -> list[Measured]:
     loads: dict[str, Load | Datagrams] = {}
     probes: dict[str, Probe] = {}
     series: dict[str, RequestSeries] = {}
+    stamps: dict[str, StampSeries] = {}
     for name in names:
         match _understood(scenario, name, problems):
             case Load() | Datagrams() as load:
@@ -219,6 +247,8 @@ def _steps(scenario: Scenario) -> list[Measured]:
                 probes[name] = probe
             case RequestSeries() as requests:
                 series[name] = requests
+            case StampSeries() as stamped:
+                stamps[name] = stamped
     steps = []
     for i, step in enumerate(scenario.campaign.cycle):
         running = [names[place] for place in selected_traffic(step.run, names)]
@@ -233,6 +263,7 @@ def _steps(scenario: Scenario) -> list[Measured]:
                 message = f"iperf3 takes whole seconds, a day at most (got {got})"
                 problems.append(scenario.problem_at((*where, "for"), message))
         single: dict[str, Mapping[str, object]] = {"series of pings": probes, "series of requests": series}
+        single["series of test packets"] = stamps
         if simulated:
             single = {"bulk transfer": loads, **single}
         for kind, of_kind in single.items():
@@ -248,6 +279,7 @@ def _steps(scenario: Scenario) -> list[Measured]:
                 load=main if isinstance(main, Load) else None,
                 probe=next((probes[name] for name in running if name in probes), None),
                 requests=next((series[name] for name in running if name in series), None),
+                stamps=next((stamps[name] for name in running if name in stamps), None),
                 beside={name: load for name, load in loading.items() if name != first},
                 load_name=first or "",
             )
@@ -272,7 +304,7 @@ def _endless(scenario: Scenario) -> Iterator[Problem]:
 
 def _understood(
     scenario: Scenario, name: str, problems: list[Problem]
-) -> Load | Datagrams | Probe | RequestSeries | None:
+) -> Load | Datagrams | Probe | RequestSeries | StampSeries | None:
     """The load or the probes that an entry of traffic is; what it cannot be is added to `problems`."""
     traffic = scenario.traffic[name]
 
@@ -306,6 +338,10 @@ def _understood(
             for where, message in _beyond_requests(scenario, traffic, requests):
                 refused(where, message)
             return RequestSeries(forward, requests.every.s, requests.timeout.s, bool(requests.tls))
+        case Stamp() as stamp, _:
+            for place, message in _beyond_stamps(scenario, traffic, stamp, forward=forward):
+                problems.append(scenario.problem_at(("traffic", name, *place), message))
+            return StampSeries(stamp.every.s, stamp.payload.bytes, stamp.timeout.s)
         case Bulk(stop=None), Tcp() as tcp:
             simulated = isinstance(scenario.testbed, Sim)
             whose, known = ("the simulator", _SIMULATED) if simulated else ("the kernel", _IN_KERNEL)
@@ -333,7 +369,9 @@ def _understood(
         case Bulk(), _:
             refused("transport", "a bulk transfer is 'transport: {kind: tcp, ...}', without 'source.stop'")
         case _:
-            refused("source", "a campaign measures 'bulk', 'ping', 'requests', and 'constant' over UDP")
+            refused(
+                "source", "a campaign measures 'bulk', 'ping', 'requests', 'stamp', and 'constant' over UDP"
+            )
     return None
 
 
@@ -356,6 +394,27 @@ def _beyond_requests(scenario: Scenario, traffic: Traffic, requests: Requests) -
             f"shorten 'timeout' (got {requests.timeout} of {requests.every} each)"
         )
         yield "source", message
+
+
+def _beyond_stamps(
+    scenario: Scenario, traffic: Traffic, source: Stamp, *, forward: bool
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Where and why one-way delays cannot be measured."""
+    if isinstance(scenario.testbed, Sim):
+        lack = "the simulator's campaigns have no test packets; write 'testbed: {kind: netns, ...}'"
+        yield ("source",), lack
+    elif isinstance(scenario.testbed, Hosts):
+        lack = "one-way delays need one clock at both ends, as those of an emulated path have; leave this out"
+        yield ("source",), lack
+    if not forward:
+        yield ("from",), "test packets start at the near end; their answers tell the way back"
+    if traffic.streams != 1:
+        yield ("streams",), "of test packets there is one series"
+    if source.every < _LEAST_STAMP:
+        yield ("source", "every"), f"is {_LEAST_STAMP} or more (got {source.every})"
+    if not _LEAST_STAMPED <= source.payload <= _LARGEST_PING:
+        got = f"test packets have {_LEAST_STAMPED} to {_LARGEST_PING} (got {source.payload})"
+        yield ("source", "payload"), got
 
 
 def _beyond_datagrams(scenario: Scenario, source: Constant) -> Iterator[tuple[tuple[str, ...], str]]:

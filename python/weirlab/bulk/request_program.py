@@ -62,6 +62,11 @@ Wrap = Callable[[socket.socket], socket.socket]
 """Makes of a connection what talks over it."""
 
 
+def _family(address: str) -> socket.AddressFamily:
+    """Of a numeric address."""
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
 def _plain(connection: socket.socket) -> socket.socket:
     return connection
 
@@ -99,7 +104,7 @@ def _serve(address: str, port: int, timeout_s: float, seconds: float, wrap: Wrap
         del heard[connection]
         connection.close()
 
-    with socket.create_server((address, port), backlog=MOST_WAITING) as listener:
+    with socket.create_server((address, port), family=_family(address), backlog=MOST_WAITING) as listener:
         listener.setblocking(False)
         selector.register(listener, selectors.EVENT_READ)
         sys.stdout.write(f"{LISTENS}\n")
@@ -203,12 +208,12 @@ class _Asked:
     """A request on its way."""
 
     def __init__(self, goal: tuple[str, int], began: float, wrap: Wrap) -> None:
-        self.socket: socket.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self.socket: socket.socket = socket.socket(_family(goal[0]), socket.SOCK_STREAM)
         _prepare(self.socket)
         self._wrap = wrap
         self._connected: float | None = None
         self._greeted: float | None = None
-        self._host, self._said = goal[0], b""
+        self._host, self._said = f"[{goal[0]}]" if ":" in goal[0] else goal[0], b""
         self.began = time.monotonic()
         self.told: dict[str, float | None] = {
             "asked_s": self.began - began,

@@ -12,13 +12,15 @@ import numpy as np
 from weirlab import _core
 from weirlab.bulk.measurement import Measurement, Pings, Stream, Transfer
 from weirlab.bulk.plan import Load, Measured, Probe
-from weirlab.scenario.path import PathPlan, line_spec
+from weirlab.scenario.path import Line, PathPlan, line_spec
 from weirlab.scenario.resolve_transport import tcp_spec
 
 __all__ = ["measure_simulated"]
 
 INTERVAL_S = 1.0
 """How often the state of the connections is written down."""
+_IPV6_MORE_BYTES = 20
+"""Than the headers of IPv4. Source: RFC 8200, section 3; RFC 791, section 3.1"""
 _OPTIONS_BYTES = 12
 """Time stamps in every segment. Source: RFC 7323, section 3.2."""
 
@@ -36,8 +38,8 @@ def measure_simulated(
     spec = {
         "hops": [
             {
-                "forward": line_spec(hop.forward),
-                "backward": line_spec(hop.backward or hop.forward),
+                "forward": _line(hop.forward, path),
+                "backward": _line(hop.backward or hop.forward, path),
                 "strips_window_scale": hop.strips_window_scale,
             }
             for hop in path.hops.values()
@@ -62,6 +64,13 @@ def measure_simulated(
         lost_forward=sum(line["lost"] for line in lines[::2]),
         dropped_forward=sum(line["dropped"] for line in lines[::2]),
     )
+
+
+def _line(line: Line, path: PathPlan) -> dict[str, Any]:
+    """A direction. The longer headers of IPv6 take their time at the transmitter; a buffer in bytes does not
+    see them."""
+    spec = line_spec(line)
+    return spec | {"framing_bytes": spec["framing_bytes"] + (_IPV6_MORE_BYTES if path.ipv6 else 0)}
 
 
 def _transfer(load: Load, path: PathPlan, window_factor: float) -> dict[str, Any]:

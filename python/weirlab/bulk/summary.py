@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from weirlab.bulk.campaign import Campaign, Kept
-from weirlab.bulk.measurement import Transfer
+from weirlab.bulk.measurement import Measurement, Transfer
 from weirlab.bulk.plan import Datagrams, Load, Plan
 from weirlab.bulk.responsiveness import (
     Answered,
@@ -28,7 +29,7 @@ from weirlab.stats import (
     round_trips_per_minute,
 )
 
-__all__ = ["LoadSummary", "PointSummary", "goodput_bps", "summaries"]
+__all__ = ["DelaySummary", "LoadSummary", "PointSummary", "goodput_bps", "summaries"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,26 @@ class LoadSummary:
     """Of UDP, the share of the datagrams that did not arrive."""
     jitter_s: float
     """Of UDP, the median over streams and cycles."""
+
+
+@dataclass(frozen=True)
+class DelaySummary:
+    """One-way delays of a point in one direction, over all cycles; times in s."""
+
+    direction: str
+    """`forward` (from the near end) or `backward`."""
+    loaded: bool
+    """Whether beside a transfer."""
+    sent: int
+    """Packets that left; of the way back the answers."""
+    lost: float
+    """Share of them that did not arrive."""
+    least_s: float
+    median_s: float
+    p99_s: float
+    jitter_s: float
+    """Mean of the differences, without sign, of packets sent one after the other.
+    Source: RFC 3393, section 4.5"""
 
 
 DISTURBED = 0.1
@@ -131,6 +152,8 @@ class PointSummary:
     receiver_cpu_percent: float
     loads: tuple[LoadSummary, ...]
     """Each load, where a step has several at a time; the figures above are of the first transfer of TCP."""
+    delays: tuple[DelaySummary, ...] = ()
+    """One-way delays of both directions, unloaded and loaded, where they were measured."""
 
 
 def goodput_bps(transfer: Transfer) -> float:
@@ -217,7 +240,39 @@ def _summary(plan: Plan, levels: Mapping[str, str], kept: Sequence[Kept]) -> Poi
         sender_cpu_percent=_median(_totals(transfer.sender_cpu_percent for transfer in transfers)),
         receiver_cpu_percent=_median(_totals(transfer.receiver_cpu_percent for transfer in transfers)),
         loads=_loads(plan, kept),
+        delays=tuple(_delays([m for _, m in made])),
     )
+
+
+def _delays(made: Sequence[Measurement]) -> Iterator[DelaySummary]:
+    """Of both directions, without and with a load, as far as there are any."""
+    for loaded in (False, True):
+        stamps = [m.stamps for m in made if m.stamps is not None and m.loaded == loaded]
+        if not stamps:
+            continue
+        answered = sum(delay is not None for each in stamps for delay in each.there_s)
+        ways = (
+            ("forward", [each.there_s for each in stamps], sum(len(each.there_s) for each in stamps)),
+            ("backward", [each.back_s for each in stamps], answered),
+        )
+        for direction, series, sent in ways:
+            delays = [delay for each in series for delay in each if delay is not None]
+            changes = [
+                abs(after - before)
+                for each in series
+                for before, after in itertools.pairwise(each)
+                if before is not None and after is not None
+            ]
+            yield DelaySummary(
+                direction=direction,
+                loaded=loaded,
+                sent=sent,
+                lost=1 - len(delays) / sent if sent else math.nan,
+                least_s=min(delays, default=math.nan),
+                median_s=_median(delays),
+                p99_s=quantile(delays, 0.99) if delays else math.nan,
+                jitter_s=_mean(changes),
+            )
 
 
 def _loads(plan: Plan, kept: Sequence[Kept]) -> tuple[LoadSummary, ...]:

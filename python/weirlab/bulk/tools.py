@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import json
+import math
 import re
 import shutil
 import ssl
@@ -20,12 +21,14 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
+from weirlab import _core
 from weirlab.bulk import request_program
 from weirlab.bulk.hosts import Bed, End, NamespaceEnd, ThisMachine, listening, output
-from weirlab.bulk.measurement import Measurement, Pings, Request, Stream, Transfer
-from weirlab.bulk.plan import Datagrams, Load, Measured, Probe, RequestSeries
+from weirlab.bulk.measurement import Measurement, Pings, Request, Stamps, Stream, Transfer
+from weirlab.bulk.plan import Datagrams, Load, Measured, Probe, RequestSeries, StampSeries
 from weirlab.errors import MissingCapability, TestbedError
 from weirlab.scenario.path import PathPlan
 from weirlab.testbed.namespaces import Namespace
@@ -48,6 +51,8 @@ __all__ = [
 _PACKAGES = {"iperf3": "iperf3", "ping": "iputils-ping", "timeout": "coreutils"}
 _HTTP_PORT = 8080
 """Inside the namespace of an end, where nobody else listens."""
+_STAMP_PORT = 862
+"""Inside the namespace of an end, too. Source: RFC 8762, section 4.1"""
 _GRACE_S = 30.0
 """How long a program may take beyond what it measures: connections are made one by one."""
 
@@ -124,7 +129,10 @@ def measure(what: Measured, path: PathPlan | None, seed: int) -> Measurement:
     assert path is not None, "only real hosts have none"
     with EmulatedPath(path, seed=seed) as bed:
         began, before = time.time(), psutil.cpu_times()
-        ends = Bed(NamespaceEnd(bed.near), NamespaceEnd(bed.far), bed.near_address, bed.far_address)
+        near, far = (
+            (bed.near_address6, bed.far_address6) if path.ipv6 else (bed.near_address, bed.far_address)
+        )
+        ends = Bed(NamespaceEnd(bed.near), NamespaceEnd(bed.far), near, far)
         found = together(what, ends)
         seconds, after = time.time() - began, psutil.cpu_times()
         report = bed.close()
@@ -151,6 +159,7 @@ def measure(what: Measured, path: PathPlan | None, seed: int) -> Measurement:
         lost_forward=sum(way.counts["lost"] for way in forward),
         dropped_forward=sum(way.dropped for way in forward),
         requests=found.requests,
+        stamps=found.stamps,
     )
 
 
@@ -177,6 +186,7 @@ class Together:
     beside: Mapping[str, Transfer]
     pings: Pings | None
     requests: tuple[Request, ...] | None
+    stamps: Stamps | None = None
 
 
 def together(what: Measured, bed: Bed) -> Together:
@@ -196,6 +206,8 @@ def together(what: Measured, bed: Bed) -> Together:
         work["ping", ""] = partial(_ping, what.probe, what.duration_s, bed)
     if what.requests is not None:
         work["requests", ""] = partial(_requests, what.requests, what.duration_s, bed)
+    if what.stamps is not None:
+        work["stamps", ""] = partial(_stamps, what.stamps, what.duration_s, bed)
     found: dict[tuple[str, str], Any] = {}
     failures: list[BaseException] = []
 
@@ -220,6 +232,7 @@ def together(what: Measured, bed: Bed) -> Together:
         beside={name: found["beside", name] for name in what.beside},
         pings=found.get(("ping", "")),
         requests=found.get(("requests", "")),
+        stamps=found.get(("stamps", "")),
     )
 
 
@@ -259,6 +272,31 @@ def _requests(series: RequestSeries, duration_s: float, bed: Bed) -> tuple[Reque
             client += ["--certificate", certificate]
         stack.enter_context(listening(goal, server, request_program.LISTENS, limit_s))
         return read_requests(output(start, client, limit_s))
+
+
+def _stamps(series: StampSeries, duration_s: float, bed: Bed) -> Stamps:
+    """One-way delays between two namespaces of this machine."""
+    near, far = bed.near, bed.far
+    assert isinstance(near, NamespaceEnd), "the plan has them over emulated paths alone"
+    assert isinstance(far, NamespaceEnd), "the plan has them over emulated paths alone"
+    try:
+        told = _core.one_way_delays(
+            near=near.namespace.path,
+            far=far.namespace.path,
+            to=bed.far_address,
+            port=_STAMP_PORT,
+            count=series.count(duration_s),
+            every_ps=round(series.every_s * 1e12),
+            payload_bytes=series.payload_bytes,
+            timeout_ps=round(series.timeout_s * 1e12),
+        )
+    except OSError as error:
+        raise TestbedError(f"one-way delays: {error}") from error
+    return Stamps(_known(told["forward_s"]), _known(told["backward_s"]), told["clock_step_s"])
+
+
+def _known(delays_s: NDArray[Any]) -> tuple[float | None, ...]:
+    return tuple(None if math.isnan(delay) else delay for delay in delays_s.tolist())
 
 
 @contextlib.contextmanager

@@ -134,7 +134,7 @@ def bulk(
     from weirlab.errors import InputError, Interrupted
     from weirlab.privileges import acquire
     from weirlab.records import save_tables
-    from weirlab.report.bulk import advice_text, loads_table, point_tables, responsiveness_table
+    from weirlab.report.bulk import advice_text, delays_table, loads_table, point_tables, responsiveness_table
     from weirlab.results import claimed_directory, write_json
     from weirlab.scenario.testbeds import Netns, Sim
     from weirlab.units import Span
@@ -182,7 +182,7 @@ def bulk(
         tell(f"continued {directory}")
     for table in point_tables(found, scenario.name, plan.cycles):
         show(table)
-    for further in (loads_table(found), responsiveness_table(found)):
+    for further in (loads_table(found), delays_table(found), responsiveness_table(found)):
         if further is not None:
             show(further)
     if advise:

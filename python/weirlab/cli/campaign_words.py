@@ -74,6 +74,7 @@ ForOption = Annotated[
 _NEAR, _FAR = "sender", "receiver"
 _LASTS = "10 s"
 _PING = {"from": _NEAR, "to": _FAR, "source": {"kind": "ping", "every": "200 ms"}}
+_STAMP = {"from": _NEAR, "to": _FAR, "source": {"kind": "stamp", "every": "20 ms"}}
 _UDP_PAYLOAD = "1200 B"
 
 
@@ -102,9 +103,9 @@ class CampaignWords:
         }
         return next((option for option, value in told.items() if value is not None), "")
 
-    def sections(self) -> dict[str, Any]:
+    def sections(self, *, one_way: bool = False) -> dict[str, Any]:
         """The sections `traffic`, `campaign` and `study` that they stand for: pings alone, then with the
-        transfers."""
+        transfers; with `one_way` test packets beside the pings."""
         ways = {"up": (_NEAR, _FAR), "down": (_FAR, _NEAR)}
         running = [name for name in ways if self.way in (name, "both") or (self.way is None and name == "up")]
         control = _several(self.congestion_control or "cubic")
@@ -125,9 +126,10 @@ class CampaignWords:
                 udp = {"from": start, "to": end, "source": source, "transport": {"kind": "udp"}}
                 traffic[f"udp-{name}"] = udp
         lasts = self.lasts or _LASTS
+        probes = {"ping": _PING} | ({"stamp": _STAMP} if one_way else {})
         cycle = [
-            {"name": "unloaded", "run": "ping", "for": lasts},
-            {"name": "loaded", "run": [*traffic, "ping"], "for": lasts},
+            {"name": "unloaded", "run": [*probes], "for": lasts},
+            {"name": "loaded", "run": [*traffic, *probes], "for": lasts},
         ]
         factors = {
             factor: {value: {f"traffic.{name}.{path}": value for name in running} for value in values}
@@ -139,14 +141,15 @@ class CampaignWords:
             if len(values) > 1
         }
         return {
-            "traffic": {**traffic, "ping": _PING},
+            "traffic": {**traffic, **probes},
             "campaign": {"cycles": self.cycles or 1, "cycle": cycle},
             **({"study": {"factors": factors}} if factors else {}),
         }
 
     def over(self, link: Link, sets: Mapping[str, Any]) -> Scenario:
         """The campaign over an emulated path. Raises ScenarioError, in which the places are options."""
-        return link.scenario(sets, {"name": "bulk", **self.sections()}, _option)
+        one_way = sets.get("testbed.kind", "netns") == "netns"
+        return link.scenario(sets, {"name": "bulk", **self.sections(one_way=one_way)}, _option)
 
     def to(self, bed: Mapping[str, Any], sets: Mapping[str, Any]) -> Scenario:
         """The campaign to a real host. Raises ScenarioError, in which the places are options."""

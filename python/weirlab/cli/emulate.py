@@ -171,8 +171,8 @@ def emulate(
         if joined is not None or not real_time:
             option = "--no-real-time" if not real_time else "--joined" if joined else "--single"
             raise InputError(f"{option}: no packet of netem passes a program of ours; leave this out")
-        if seed is not None or ipv6 or meters:
-            raise InputError(_beyond_netem(seed=seed is not None, ipv6=ipv6))
+        if seed is not None or ipv6 or plan.ipv6 or meters:
+            raise InputError(_beyond_netem(seed=seed is not None, ipv6=ipv6 or plan.ipv6))
         raise typer.Exit(_over_netem(plan, ends, report))
     seed = scenario.run.seed if seed is None else seed
     with EmulatedPath(plan, seed=seed, real_time=real_time, ipv6=ipv6, joined=joined) as path:

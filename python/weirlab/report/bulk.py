@@ -29,7 +29,15 @@ from weirlab.report.shared import footer, provenance_section, scenario_details, 
 from weirlab.results import Manifest, read_json
 from weirlab.units import Size
 
-__all__ = ["advice_text", "bulk_page", "kept_advice", "loads_table", "point_tables", "responsiveness_table"]
+__all__ = [
+    "advice_text",
+    "bulk_page",
+    "delays_table",
+    "kept_advice",
+    "loads_table",
+    "point_tables",
+    "responsiveness_table",
+]
 
 
 def bulk_page(campaign: Campaign, manifest: Manifest, advice: str = "") -> tuple[Page, list[Plot]]:
@@ -69,6 +77,9 @@ def bulk_page(campaign: Campaign, manifest: Manifest, advice: str = "") -> tuple
     loads = loads_table(found)
     if loads is not None:
         sections.append(Section("Loads", [loads]))
+    delays = delays_table(found)
+    if delays is not None:
+        sections.append(Section("One-way delays", [delays]))
     requests = responsiveness_table(found)
     if requests is not None:
         sections.append(Section("Responsiveness", [requests]))
@@ -261,6 +272,43 @@ def loads_table(found: list[PointSummary]) -> Table | None:
         "of the first transfer of TCP."
     )
     return Table("Loads at the same time", columns, rows, note=note)
+
+
+def delays_table(found: list[PointSummary]) -> Table | None:
+    """One-way delay and jitter of each direction; None where none was measured."""
+    if not any(each.delays for each in found):
+        return None
+    columns = [
+        *_factor_columns(found),
+        Column("goes", numeric=False),
+        Column("load", numeric=False),
+        Column("packets"),
+        Column("lost"),
+        Column("least", "ms"),
+        Column("median", "ms"),
+        Column("99 %", "ms"),
+        Column("jitter", "ms"),
+    ]
+    rows = [
+        [
+            *each.levels.values(),
+            "up" if delay.direction == "forward" else "down",
+            "loaded" if delay.loaded else "unloaded",
+            str(delay.sent),
+            percent(delay.lost),
+            *(
+                fixed(1e3 * value, 3)
+                for value in (delay.least_s, delay.median_s, delay.p99_s, delay.jitter_s)
+            ),
+        ]
+        for each in found
+        for delay in each.delays
+    ]
+    note = (
+        "Of test packets (STAMP) of all cycles, from departure to arrival by one clock, that of the machine "
+        "on which both ends are. Up: from the near end. Jitter: mean change from packet to packet."
+    )
+    return Table("One-way delays", columns, rows, note=note)
 
 
 def responsiveness_table(found: list[PointSummary]) -> Table | None:

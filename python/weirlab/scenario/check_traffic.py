@@ -20,6 +20,7 @@ from weirlab.scenario.traffic import (
     Ping,
     Raw,
     Requests,
+    Stamp,
     Tcp,
     Traffic,
     Udp,
@@ -133,6 +134,8 @@ def _transport(traffic: Traffic) -> Iterator[Fault]:
                 yield ("source", "stream"), "is for frames as they are, not for what tcp carries"
         case Ping(), Tcp() | Udp():
             yield ("transport",), "echo requests have no transport; leave this out"
+        case Stamp(), Tcp() | Udp():
+            yield ("transport",), "test packets have a transport of their own; leave this out"
         case Requests(), Tcp() | Udp():
             yield ("transport",), "requests open connections of the system's TCP; leave this out"
     if isinstance(traffic.source, Probing):

@@ -153,11 +153,16 @@ class PathPlan:
     """Longest IP packet."""
     joined: bool = True
     """Whether packets of a connection may be moved joined, several at once."""
+    ipv6: bool = False
+    """Whether its ends have addresses of IPv6, too, and campaigns send this."""
 
     @property
     def header_bytes(self) -> int:
-        """Of IP and TCP without options. Source: RFC 9293, section 3.1; RFC 791, section 3.1"""
-        return 40
+        """Of IP and TCP without options.
+
+        Source: RFC 9293, section 3.1; RFC 791, section 3.1; RFC 8200, section 3
+        """
+        return 60 if self.ipv6 else 40
 
 
 def path_plan(scenario: Scenario) -> PathPlan | None:
@@ -174,11 +179,11 @@ def path_plan(scenario: Scenario) -> PathPlan | None:
     bed = scenario.testbed
     if not isinstance(bed, Netns | Sim) or not bed.on_path:
         return None
-    joined = not isinstance(bed, Netns) or bed.joined
+    joined, ipv6 = not isinstance(bed, Netns) or bed.joined, bed.ip == "ipv6"
     if bed.hops:
         beside = FilePath(scenario.file).parent if scenario.file else FilePath()
         hops = {name: _with_traces(hop, beside) for name, hop in bed.hops.items()}
-        return PathPlan(hops, bed.mtu.bytes, joined)
+        return PathPlan(hops, bed.mtu.bytes, joined, ipv6)
     if not isinstance(scenario.network, Path):
         return None
     link = scenario.network.link
@@ -194,7 +199,7 @@ def path_plan(scenario: Scenario) -> PathPlan | None:
         )
         for port in (f"{near}->{far}", f"{far}->{near}")
     )
-    return PathPlan({"link": Hop(forward=there, backward=back)}, bed.mtu.bytes, joined)
+    return PathPlan({"link": Hop(forward=there, backward=back)}, bed.mtu.bytes, joined, ipv6)
 
 
 def _with_traces(hop: Hop, beside: FilePath) -> Hop:

@@ -29,7 +29,7 @@ from weirlab.scenario.resolve_control import resolve_control
 from weirlab.scenario.resolve_hotspots import add_hotspots
 from weirlab.scenario.resolve_switching import resolve_switching
 from weirlab.scenario.resolve_transport import connections, probers
-from weirlab.scenario.traffic import Departing, Ping, Requests, Tcp, Traffic
+from weirlab.scenario.traffic import Departing, Ping, Requests, Stamp, Tcp, Traffic
 from weirlab.units import Size
 
 if TYPE_CHECKING:
@@ -372,6 +372,8 @@ def _unsupported_traffic(scenario: Scenario) -> Iterator[tuple[Where, str]]:
             yield (*path, "source"), "has no echo requests"
         if isinstance(traffic.source, Requests):
             yield (*path, "source"), "has no HTTP requests"
+        if isinstance(traffic.source, Stamp):
+            yield (*path, "source"), "has no test packets; its records tell the delay of every frame"
         for part in ("timing", "adapter"):
             ends = isinstance(traffic.transport, Tcp) or isinstance(traffic.source, Probing)
             if getattr(traffic, part) is not None and not ends:

@@ -219,6 +219,8 @@ class Sim(Model):
     """A path in full, from its near end to its far one."""
     mtu: Size = Size(1500)
     """Longest IP packet of such a path."""
+    ip: Literal["ipv4", "ipv6"] = "ipv4"
+    """What packets of such a path are: headers of IPv6 are 20 B longer."""
     window_factor: Number = 1.0
     """What a connection over such a path gets of the window that it asks for. Systems round it up or down;
     Linux 6.18 gives 1.05 to 1.23, and 1.2 from 64 KiB on."""
@@ -243,6 +245,8 @@ class Netns(Model):
     """An emulated path in full, from its near end to its far one, for real programs."""
     mtu: Size = Size(1500)
     """Longest IP packet of an emulated path."""
+    ip: Literal["ipv4", "ipv6"] = "ipv4"
+    """What a campaign sends over an emulated path. With `ipv6` its ends have addresses of both."""
     joined: Flag = True
     """Whether an emulated path moves packets of a connection joined where the kernel can. The models see
     each packet either way; the ends spend less CPU."""

@@ -203,8 +203,22 @@ class Requests(Model):
     no."""
 
 
+class Stamp(Model):
+    """Test packets with the times of their departures and arrivals (STAMP, RFC 8762), which tell the delay of
+    each direction; for campaigns over an emulated path."""
+
+    kind: Literal["stamp"]
+    every: PositiveSpan
+    """Time between packets."""
+    payload: Size = Size(44)
+    """Of each, 44 B at least."""
+    timeout: PositiveSpan = Span.from_s(2)
+    """How long answers are waited for after the last packet."""
+
+
 AnySource = Annotated[
-    Constant | Poisson | Bernoulli | OnOff | Bursts | Bulk | Ping | Requests | Pathload | PbProbe, BY_KIND
+    Constant | Poisson | Bernoulli | OnOff | Bursts | Bulk | Ping | Requests | Stamp | Pathload | PbProbe,
+    BY_KIND,
 ]
 
 

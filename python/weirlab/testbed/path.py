@@ -212,7 +212,7 @@ class EmulatedPath:
             MissingCapability: not Linux, no namespaces for this user, or no TUN devices.
         """
         self._path = path
-        self._ipv6 = ipv6
+        self._ipv6 = ipv6 or path.ipv6
         self._names = list(path.hops)
         self._report: PathReport | None = None
         self._outcome: dict[str, Any] = {}
