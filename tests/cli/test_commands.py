@@ -319,7 +319,13 @@ def test_the_ready_made_scenarios_are_listed_printed_and_copied(weir, place):
     listing = weir("scenarios").out
     assert len(names) >= 5
     for name in names:
-        assert re.search(rf"^{name} +weir (run|search|bulk|emulate) +\S+", listing, re.MULTILINE), name
+        assert re.search(rf"^  {name} +\S+", listing, re.MULTILINE), name
+    hotspots = listing.split("\nHotspots: weir run NAME\n")[1].split("\n\n")[0]
+    assert {line.split()[0] for line in hotspots.splitlines()} == {n for n in names if n.startswith("zrl-")}
+    found = weir("scenarios", "--search", "HOTSPOT", "--kind", "run").out
+    assert "zrl-og" in found
+    assert "incast" not in found
+    assert weir("scenarios", "--search", "no such word").code == 2
     described = weir("scenarios", "--json").json["scenarios"]
     assert [each["name"] for each in described] == names
     assert all(each["description"] for each in described)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import inspect
 import json
 import os
 import signal
@@ -11,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, get_type_hints
 
 import typer
 
@@ -32,6 +33,7 @@ from weirlab.cli import (
     stability,
     trace,
 )
+from weirlab.cli.tables import Format, formatted
 from weirlab.errors import InputError, Interrupted, WeirlabError
 from weirlab.privileges import enter_if_started_again
 
@@ -79,18 +81,39 @@ for module in (
     module.add_to(app)
 
 
+_FORMAT = "table_format"
+_FormatOption = Annotated[
+    Format,
+    typer.Option("--format", help="How tables are printed; but for 'table' nothing else stands on stdout."),
+]
+
+
 def _guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose interruption is an error like any other, and that does not mind a reader who leaves."""
+    """A command whose interruption is an error like any other, and that does not mind a reader who leaves.
+    One that can print a JSON document prints its tables in other formats, too."""
+    signature = inspect.signature(command, eval_str=True)
+    parameters = list(signature.parameters.values())
+    has_tables = "as_json" in signature.parameters
 
     @functools.wraps(command)
     def guarded(*arguments: Any, **options: Any) -> None:
+        chosen: Format = options.pop(_FORMAT, "table")
+        if options.get("as_json") and chosen != "table":
+            raise InputError(f"--json and --format {chosen}: give one of them")
         try:
-            command(*arguments, **options)
+            with formatted(chosen):
+                command(*arguments, **options)
         except KeyboardInterrupt:
             raise Interrupted("interrupted") from None
         except BrokenPipeError:
             return
 
+    if has_tables:
+        format_ = inspect.Parameter(
+            _FORMAT, inspect.Parameter.KEYWORD_ONLY, default="table", annotation=_FormatOption
+        )
+        guarded.__signature__ = signature.replace(parameters=[*parameters, format_])  # type: ignore[attr-defined]
+        guarded.__annotations__ = {**get_type_hints(command, include_extras=True), _FORMAT: _FormatOption}
     return guarded
 
 
@@ -121,9 +144,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command and leave the process with its exit code."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that lacks a character shows a question mark instead of ending the command.
+        # A terminal that lacks a character shows another one instead of ending the command.
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors="weirlab-spell-out")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends the work wants it kept, too
     code = execute(words, prepare=enter_if_started_again)
     try:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weirlab.cli.tables import show
+
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from weirlab.report.page import Table
     from weirlab.scenario import Scenario
 
 __all__ = [
@@ -155,28 +156,6 @@ def stderr_console() -> Console:
     from rich.console import Console
 
     return Console(stderr=True, highlight=False)
-
-
-def show(table: Table) -> None:
-    """Print the table of a report on stdout."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table as Grid
-    from rich.text import Text
-
-    # What a program reads must not be cut to the width of a terminal that is not there.
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
-    grid = Grid(
-        title=table.caption, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
-    )
-    for column in table.columns:
-        name = f"{column.name}\n[{column.unit}]" if column.unit else column.name
-        grid.add_column(Text(name), justify="right" if column.numeric else "left", no_wrap=column.numeric)
-    for _, row in table.shown:
-        grid.add_row(*(Text(cell) for cell in row))
-    console.print(grid)
-    if table.left_out:
-        console.print(table.left_out, markup=False)
 
 
 def show_place(directory: Path, page: Path | None) -> None:
