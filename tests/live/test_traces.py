@@ -37,8 +37,7 @@ def inside(bed: NetnsTestbed, role: str, *words: str) -> list[str]:
 
 
 def shape(bed: NetnsTestbed) -> None:
-    """Let the outgoing link of the router carry 20 Mbit/s with a queue of 8 ms beyond bursts of 10 kB; TCP cuts
-    segments itself."""
+    """Let the outgoing link of the router carry 20 Mbit/s with a queue of 8 ms behind bursts of 10 kB."""
     for role, link in (
         ("sender", "router"),
         ("router", "sender"),
@@ -120,7 +119,7 @@ def test_both_ends_and_tshark_agree_on_what_was_lost(bed: NetnsTestbed, tmp_path
     assert sent["new_bytes"] == received["new_bytes"]
     # What the router dropped is what the sender had to send again; nothing was sent for nothing.
     assert sent["data_packets"] - received["data_packets"] == sent["retransmitted"] - sent["spurious"]
-    # 160 kbit wait before anything is dropped, 8 ms at the rate of the link, where the path itself takes 0.1 ms.
+    # 8 ms of data wait before anything is dropped, where the path itself takes 0.1 ms.
     found = {finding.kind: finding for finding in diagnose(sender)}
     assert "queue-overflow" in found
     assert "lossy-path" not in found
