@@ -67,6 +67,7 @@ def made(case: Case, directory: Path) -> tuple[dict[str, Path], dict[str, Any]]:
         "senders": senders,
         "kernel": counters,
         "ways": _ways(report),
+        "silent_s": _silent_s(report),
         "degraded": list(report.degraded),
     }
 
@@ -180,6 +181,15 @@ def _waits(way: Any) -> dict[str, Any]:
         "loss_episodes": _episodes(lost, apart_ps),
         "late_p99_s": late["p99"],
     }
+
+
+def _silent_s(report: PathReport) -> float:
+    """For how long nothing arrived at the emulator from either side, in silences of a stall's length: two
+    round trips and 10 ms."""
+    arrivals = [way.record["t_ps"] for way in report.ways]
+    delay_ps = sum(json.loads(way.line).get("delay_ps", 0) for way in report.ways)
+    gaps = np.diff(np.sort(np.concatenate(arrivals).astype(np.int64)))
+    return float(gaps[gaps > max(2 * delay_ps, 10_000_000_000)].sum() / 1e12)
 
 
 def _episodes(times: Any, apart_ps: int) -> int:

@@ -84,9 +84,13 @@ def scores(pairs: Sequence[tuple[Labelled, Mapping[str, str]]]) -> dict[str, Sco
 
 
 def called_ill(each: Labelled, found: Mapping[str, str]) -> list[str]:
-    """Of a healthy flow: problems, and what is not true."""
+    """Of a healthy flow: what is not true, and problems that the counts do not show to be strong."""
     true = each.expected | each.allowed
-    return [kind for kind, verdict in found.items() if verdict == "problem" or kind not in true]
+    return [
+        kind
+        for kind, verdict in found.items()
+        if kind not in true or (verdict == "problem" and kind not in each.expected)
+    ]
 
 
 def show(directories: Sequence[Path], only: str, *, peers: bool, faults: bool, out: Path | None) -> int:
@@ -98,7 +102,12 @@ def show(directories: Sequence[Path], only: str, *, peers: bool, faults: bool, o
         pairs = [(each, ask(each.path)) for each in captures]
         print(f"\n{tool}: {len(captures)} captures")
         figures[tool] = {}
-        for name, some in (("single", [pair for pair in pairs if pair[0].made.single]), ("all", pairs)):
+        parts = {
+            "single": [pair for pair in pairs if pair[0].made.single],
+            "all": pairs,
+            "at the sender": [pair for pair in pairs if pair[0].made.place == "sender"],
+        }
+        for name, some in parts.items():
             figures[tool][name] = _table(name, some)
         healthy = [pair for pair in pairs if not pair[0].made.causes]
         ill = [(each, kinds) for each, found in healthy if (kinds := called_ill(each, found))]

@@ -16,12 +16,16 @@ _STRONG_SHARE, _LOSSES, _OVERFLOWS = 0.0015, 4, 2
 """Losses that must be found: this share of the packets, in so many events a round trip apart. A queue that
 overflows drops several packets each time; what is lost at random tells nothing before it has happened a few
 times."""
+_READS = 0.7
+"""A program limits what is read where a full window would carry more than so: else both do."""
 _MAIN = 0.2
 """Share of all losses that a cause must have to be one that must be found."""
 _FULL, _FULL_BBR, _FULL_BUFFER, _SOME = 0.6, 0.3, 0.4, 0.15
 """Shares of the time for which something limited a sender: it must, and it may be found."""
 _STANDING_S = 0.005
 """RFC 8289, section 4.2."""
+_SILENT = 0.01
+"""Share of the time in which the emulator saw nothing: hosts may stand still, too."""
 _ALWAYS = frozenset({"capture-of-joined-segments"})
 """Facts of captures on hosts that leave segmentation to their cards."""
 
@@ -78,7 +82,10 @@ def _live(made: Made) -> Iterator[Rule]:
     full = _FULL_BBR if drawn["cc"] == "bbr" else _FULL
     reader = made.family.removeprefix("lossy+")
     if reader in ("slow", "stalled"):
-        yield "slow-reader", reader == "slow" and by_window >= full, True
+        # Linux takes twice the receive buffer that is asked for, half of it for payload.
+        reads = reader == "slow" and drawn["read_bps"] < _READS * 8 * drawn["rcvbuf"] / rtt_s
+        yield "slow-reader", reads and by_window >= full, True
+        yield "window-limited", False, reader == "slow" and not reads
         yield "zero-window", reader == "stalled", True
         yield "stalls", False, True
     else:
@@ -90,7 +97,8 @@ def _live(made: Made) -> Iterator[Rule]:
     yield "sender-limited", strong, paced or by_buffer >= _SOME
     quiet = way["lost"] == dropped == 0
     yield "slow-start-limited", made.family == "short" and quiet, made.family == "short"
-    yield "stalls", made.family == "outage", kernel["TcpExtTCPTimeouts"] > 0
+    silent = counted.get("silent_s", 0.0) >= _SILENT * sender.get("took_s", 0.0)
+    yield "stalls", made.family == "outage", kernel["TcpExtTCPTimeouts"] > 0 or silent
     swings_s = back["wait_s"][4] - back["wait_s"][0] if "wait_s" in back else 0.0
     yield (
         "ack-compression",

@@ -18,6 +18,8 @@ LONGEST_PS = (2**64 - 1) // 4
 """Time that is told apart from the first frame on."""
 _BACKWARD = 0.001
 """Share of frames whose stamps may go back."""
+_NEAR_BACK_PS = 1e7
+"""Stamps that go back by less are those of two processors: 10 us are shorter than most frames are long."""
 _FAR_BACK_PS = 1e12
 """Stamps that go back by so much are those of another file, or of another clock."""
 _MANY, _SHARE, _APART_PS = 10, 0.5, 2e8
@@ -110,7 +112,8 @@ def capture_findings(trace: Trace) -> Iterator[Finding]:
             "the trace does not show. Counts of losses and gaps are too low or too high by as much.",
             values={"lost_frames": float(lost), "unseen_bytes": float(unseen)},
         )
-    if facts["backward_stamps"] > _BACKWARD * facts["frames"] or facts["backward_most_ps"] >= _FAR_BACK_PS:
+    often = facts["backward_stamps"] > _BACKWARD * facts["frames"]
+    if (often and facts["backward_most_ps"] >= _NEAR_BACK_PS) or facts["backward_most_ps"] >= _FAR_BACK_PS:
         yield Finding(
             "capture-out-of-order",
             "notice",

@@ -16,6 +16,9 @@ __all__ = ["Blame", "blame", "coarse_ps"]
 _EVIDENCE = 5.0
 """Logarithm of the likelihood ratio from which a step is believed: by chance it is reached in less than 1 %
 of the traces of a constant (the step is free, and each place of it is another chance)."""
+_RATIO = 10.0
+"""A full queue loses so many times as often at least as one that is not. What varies with the load, as delays
+of a radio link do, goes along with random losses by less."""
 _RARE = 0.5
 """A step lies where less than this share of all samples waited longer: what is usual proves nothing."""
 _BELOW = 0.5
@@ -75,13 +78,19 @@ def blame(waits_ps: np.ndarray, samples: np.ndarray, events_ps: np.ndarray, leas
         count, time = above(float(step))
         below = len(events) - count
         gain = _log_rate(count, time) + _log_rate(below, total - time) - _log_rate(len(events), total)
-        if time <= _RARE * total and count * (total - time) > below * time and gain > best:
+        if time <= _RARE * total and count * (total - time) > _RATIO * below * time and gain > best:
             best, found = gain, float(step)
+    told = None
     if found is not None and best >= _EVIDENCE:
         _, time = above(_BELOW * found)
         stray = int((events < _BELOW * found).sum())
-        constant = stray / max(total - time, 1.0)
-        return Blame(events >= _BELOW * found, min(stray + constant * time, float(len(events))), found)
+        # One standard error less than what was counted: few events prove no constant.
+        constant = max(stray - stray**0.5, 0.0) / max(total - time, 1.0)
+        at_random = min(stray + constant * time, float(len(events)))
+        told = Blame(events >= _BELOW * found, at_random, found)
+        if stray <= _BELOW * len(events):
+            return told
+    # It explains few, or none.
     full = max(_BAND * float(np.quantile(events, _LEVEL)), least_ps)
     count, time = above(full)
     outside = len(events) - count
@@ -90,7 +99,7 @@ def blame(waits_ps: np.ndarray, samples: np.ndarray, events_ps: np.ndarray, leas
     ratio = count * np.log((1 - stray_share) / share) + outside * np.log(stray_share / (1 - share))
     if count and ratio > 0:
         return Blame(np.ones(len(events), bool), 0.0, full)
-    return Blame(np.zeros(len(events), bool), float(len(events)), None)
+    return told or Blame(np.zeros(len(events), bool), float(len(events)), None)
 
 
 def coarse_ps(waits_ps: np.ndarray) -> np.ndarray:

@@ -41,6 +41,10 @@ _QUEUE_SEGMENTS = 2
 """Less than so many segments is no queue."""
 _BLUR_PS = 2e9
 """Stamps of acknowledgments count milliseconds: behind a capture nothing shorter than two of them is seen."""
+_FEW = 4
+"""Fewer events than so many prove no path that loses at random."""
+_BACK = 0.05
+"""Share of the bytes that must go the other way for its queue to matter."""
 _PORT = r":\d+$"
 _PARTS = {0: "ahead", 1: "behind"}
 """Where what waited is seen, by whether a packet was missed here or lost beyond."""
@@ -152,10 +156,9 @@ def _unknown(row: Row, causes: _Causes, cost: float) -> Finding:
         "problem" if cost >= _COSTLY else "notice",
         "Packets were lost",
         f"{_again(row, causes.unknown, causes.unknown_events)}. Whether the path lost them or a full queue "
-        "cannot be "
-        "told from this capture: near the receiver the round trip shows in time stamps alone, in steps of "
-        "their "
-        "clock. A capture at the sender tells it.",
+        "cannot be told from this capture: they were too few, or what waited is hidden by data that went the "
+        "other way, by a program that paused, or, near the receiver, by the steps of the clock of time "
+        "stamps. A longer capture at the sender would tell.",
         {"retransmitted_ratio": causes.unknown / row["segments"], "cost_ratio": cost},
     )
 
@@ -331,13 +334,26 @@ def _of_part(
     judged = blame(
         seen.get_column("wait").to_numpy(), seen.get_column("samples").to_numpy(), waited, least_ps
     )
+    # Behind a capture a program that writes now and then shows as what waits.
+    paused = side == 1 and any(application_ratio(row) >= LIMITED for row in flows.iter_rows(named=True))
     blurred = side == 1 and judged.step_ps is None and len(waited) and least_ps < waited.max() < _BLUR_PS
-    if blurred:
+    # Where data goes back, too, round trips hold the queue of the other way.
+    shared = judged.step_ps is None and _goes_back(trace, flows)
+    few = judged.step_ps is None and len(waited) < _FEW
+    hidden = blurred or paused or shared or few
+    if hidden:
         judged = Blame(judged.queued, 0.0, None)
-    causes = ["unknown" if blurred else "queue" if queued else "random" for queued in judged.queued]
+    causes = ["unknown" if hidden else "queue" if queued else "random" for queued in judged.queued]
     known = known.drop("shift").with_columns(cause=pl.Series(causes, dtype=pl.String))
     rest = events.filter(pl.col("wait_ps").is_null()).with_columns(cause=pl.lit("unknown"))
     return pl.concat([known, rest]), judged
+
+
+def _goes_back(trace: Trace, flows: pl.DataFrame) -> bool:
+    """Whether the other hosts of these directions send as a bulk transfer does."""
+    backward = path_of(trace, {"from": flows.item(0, "to"), "to": flows.item(0, "from")})
+    forward = float(flows.get_column("payload_bytes").sum())
+    return float(backward.get_column("payload_bytes").sum()) >= _BACK * forward
 
 
 def _square_root_bps(row: Row) -> float | None:

@@ -8,6 +8,8 @@ use super::side::{Data, Kind, Sender, Side};
 
 /// Shortest minimum retransmission timeout in common use, ps (Linux: 200 ms); a little less, as clocks tick.
 pub(crate) const TIMEOUT_PS: u64 = 190_000_000_000;
+/// Timeout before any round trip is known, ps. Source: RFC 6298, section 2, rule 2.1.
+const FIRST_TIMEOUT_PS: u64 = 1_000_000_000_000;
 /// Silences below this are not called stalls, ps: timers and schedulers of hosts are no better.
 const STALL_PS: u64 = 10_000_000_000;
 /// Longest time for which acknowledgments are kept back in common systems, ps (RFC 5681 allows 500 ms).
@@ -465,10 +467,19 @@ impl Tcp {
         if silence.length_ps < STALL_PS {
             return;
         }
+        let usual_of = |sender: &Sender| {
+            let round_trip = silence.round_trip.unwrap_or(0);
+            // Near the receiver what waits shows behind the point of the capture.
+            let behind = sender.behind.last_ps.unwrap_or(0).min(round_trip.saturating_mul(4));
+            let rtt = round_trip.max(sender.smoothed.mean_ps().unwrap_or(0)).max(behind);
+            let timeout = sender.smoothed.timeout_ps(TIMEOUT_PS).unwrap_or(FIRST_TIMEOUT_PS);
+            // Before any round trip is known, only a timeout is longer than the network can take.
+            STALL_PS.max(if rtt == 0 { timeout } else { rtt.saturating_mul(2).min(timeout.max(rtt)) })
+        };
         // Where only one direction was captured, all its data is outstanding.
         let waits = |side: &usize| before[*side] > 0 && sides[1 - side].counts.packets > 0;
         let Some(side) = [from, 1 - from].into_iter().find(waits) else {
-            if held_ps >= STALL_PS {
+            if held_ps > sides[from].tcp.as_ref().map_or(STALL_PS, |sender| usual_of(sender)) {
                 let start_ps = now.saturating_sub(held_ps);
                 events.stall(Stall { flow: flows[from], start_ps, length_ps: held_ps, cause: HELD_UP });
             }
@@ -480,11 +491,7 @@ impl Tcp {
         if kept_back && silence.length_ps <= KEPT_BACK_PS.saturating_add(silence.round_trip.unwrap_or(0)) {
             return;
         }
-        let rtt = silence.round_trip.unwrap_or(0).max(sender.smoothed.mean_ps().unwrap_or(0));
-        let timeout = sender.smoothed.timeout_ps(TIMEOUT_PS).unwrap_or(TIMEOUT_PS);
-        // Before any round trip is known, only a timeout is longer than the network can take.
-        let usual = if rtt == 0 { timeout } else { rtt.saturating_mul(2).min(timeout) };
-        if silence.length_ps <= STALL_PS.max(usual) {
+        if silence.length_ps <= usual_of(sender) {
             return;
         }
         let cause = match kind {

@@ -10,7 +10,7 @@ pub(crate) struct Hole {
     pub(crate) end: u64,
     /// When it was jumped over, ps.
     pub(crate) since: u64,
-    /// The last time from an acknowledgment to the data that it let go, before the jump.
+    /// From an acknowledgment to the data that it let go: of the last before the jump, else of the data that jumped.
     pub(crate) behind_ps: Option<u64>,
 }
 
@@ -27,10 +27,10 @@ impl Holes {
         self.0.push(hole);
     }
 
-    /// What waited behind what jumped over the last one, too: the more of both neighbours counts.
+    /// What waited behind what jumped over the last one: one neighbour counts, since the more of two is more than what waits.
     pub(crate) fn told_last(&mut self, behind_ps: u64) {
         if let Some(last) = self.0.last_mut() {
-            last.behind_ps = last.behind_ps.max(Some(behind_ps));
+            last.behind_ps = last.behind_ps.or(Some(behind_ps));
         }
     }
 

@@ -170,6 +170,8 @@ pub(crate) struct Sender {
     pub(crate) behind: Waits,
     /// When the segment was sent whose acknowledgment told a round trip last, and that round trip.
     edge: Option<(u64, u64)>,
+    /// When the newest data left that is acknowledged.
+    acked_sent: u64,
     /// The value of the timestamps option of the data that told the part behind last, and when it came.
     tick: Option<(u32, u64)>,
     /// Values of the timestamps option of the first data and of the last, and when they came.
@@ -215,6 +217,7 @@ impl Sender {
             ahead: Waits::default(),
             behind: Waits::default(),
             edge: None,
+            acked_sent: 0,
             tick: None,
             first_tick: None,
             last_tick: None,
@@ -277,7 +280,7 @@ impl Sender {
             self.waited_behind(now, value);
             let jumped = start > self.highest;
             if jumped {
-                let behind_ps = before.max(self.newest_behind);
+                let behind_ps = before.or(self.newest_behind);
                 self.holes.jump(Hole { start: self.highest, end: start, since: now, behind_ps });
             }
             self.extend(Sent { start, end, at: now, id, again: false, took_ps: 0 }, value);
@@ -461,11 +464,11 @@ impl Sender {
             let waited = self.una < self.disturbed;
             self.una = place;
             self.advanced = now;
-            acked.rtt_ps = self.pop_acked(now, waited, counts);
+            acked.rtt_ps = self.pop_acked(now, waited, self.brings_more(segment), counts);
             if waited {
                 self.trains.broken()
-            } else {
-                self.trains.acknowledged(now, place, self.mss)
+            } else if self.acked_sent > 0 {
+                self.trains.acknowledged(now, place, self.acked_sent, self.mss)
             }
             if self.outstanding() == 0 {
                 self.empty_since = Some(now);
@@ -486,6 +489,15 @@ impl Sender {
         acked
     }
 
+    /// Whether an acknowledgment tells for the first time of a segment beyond a hole.
+    fn brings_more(&self, segment: &Segment) -> bool {
+        segment.blocks().first().is_some_and(|&(_, right)| {
+            let right = self.place(right);
+            let place = self.in_flight.partition_point(|sent| sent.end < right);
+            self.in_flight.get(place).is_some_and(|sent| sent.start < right && sent.took_ps == 0)
+        })
+    }
+
     /// The segment that ends at `right` arrived beyond others that did not, and was acknowledged at once: its
     /// round trip, unless it was known. Source: RFC 2018, section 4: the first block has the segment that made the receiver send it.
     fn arrived(&mut self, now: u64, right: u32) {
@@ -500,21 +512,26 @@ impl Sender {
 
     /// Forget what is acknowledged; a round-trip time if the end of a segment was acknowledged that was sent once, by
     /// an acknowledgment that cannot have `waited` for others. Source: RFC 6298, section 3 (Karn's algorithm).
-    fn pop_acked(&mut self, now: u64, waited: bool, counts: &mut Counts) -> Option<u64> {
+    /// An acknowledgment that was `kept_back` until data beyond a hole came tells nothing of what waits in queues.
+    fn pop_acked(&mut self, now: u64, waited: bool, kept_back: bool, counts: &mut Counts) -> Option<u64> {
         let mut last = None;
         while let Some(sent) = self.in_flight.front().copied().filter(|sent| sent.end <= self.una) {
             self.in_flight.pop_front();
             last = Some(sent);
+            self.acked_sent = sent.at;
         }
         // Up to here a packet that the host joined arrived.
         if let Some(part) = self.in_flight.front().filter(|sent| sent.start < self.una && !sent.again && !waited) {
             self.edge = Some((part.at, now.saturating_sub(part.at)));
+            self.acked_sent = part.at;
         }
         let sent = last.filter(|sent| sent.end == self.una && !sent.again && !waited)?;
         let rtt = now.saturating_sub(sent.at);
         self.rtt.take(rtt);
-        self.edge = Some((sent.at, rtt));
-        if sent.took_ps == 0 {
+        if !kept_back {
+            self.edge = Some((sent.at, rtt));
+        }
+        if sent.took_ps == 0 && !kept_back {
             self.ahead.take(rtt);
         }
         self.smoothed.take(rtt);
