@@ -152,7 +152,9 @@ def _packages(name: str, modules: Sequence[str], means: str) -> Check:
         ", ".join([*present, *(f"no {module}" for module in missing)]) or "none needed",
         lacks=bool(missing),
         means=means,
-        remedy="pip install 'weirlab[report]'" if name.startswith("report") else "pip install weirlab",
+        remedy="in a checkout: pip install '.[report]'"
+        if name.startswith("report")
+        else "in a checkout: pip install .",
     )
 
 

@@ -491,7 +491,7 @@ def test_a_report_that_cannot_be_written_is_told_before_the_work(weir, place, mo
     monkeypatch.setitem(sys.modules, "jinja2", None)
     outcome = weir(*words, "--report", "--json")
     assert outcome.code == 1
-    assert "pip install 'weirlab[report]'" in outcome.err
+    assert "pip install '.[report]'" in outcome.err
     assert outcome.json["error"]["kind"] == "MissingCapability"
     assert not (place / "results").exists()
 

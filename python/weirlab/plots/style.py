@@ -81,7 +81,7 @@ DARK: Mapping[str, str] = {
 
 _SERIES = ("blue", "orange", "teal", "violet", "pink", "olive", "sky", "brown")
 _FONT = "system-ui, 'Segoe UI', 'Liberation Sans', 'DejaVu Sans', sans-serif"
-_HINT = "Install it with:  pip install 'weirlab[report]'"
+_HINT = "In a checkout of Weirlab:  pip install '.[report]'"
 
 
 @dataclass(frozen=True)

@@ -262,5 +262,5 @@ def jinja2() -> Any:
         return import_module("jinja2")
     except ImportError as error:
         raise MissingCapability(
-            "reports need Jinja2, which is not installed. Install it with:  pip install 'weirlab[report]'"
+            "reports need Jinja2, which is not installed. In a checkout of Weirlab:  pip install '.[report]'"
         ) from error

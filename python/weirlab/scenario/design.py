@@ -173,5 +173,5 @@ def salib(module: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        hint = "Install it with:  pip install 'weirlab[sensitivity]'"
+        hint = "In a checkout of Weirlab:  pip install '.[sensitivity]'"
         raise MissingCapability(f"this design needs SALib, which is not installed. {hint}") from error

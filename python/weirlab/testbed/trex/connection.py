@@ -116,5 +116,5 @@ def _pyzmq() -> Any:
         return importlib.import_module("zmq")
     except ImportError as error:
         raise MissingCapability(
-            "the trex testbed needs the Python package pyzmq: pip install 'weirlab[trex]'"
+            "the trex testbed needs the Python package pyzmq: in a checkout of Weirlab, pip install '.[trex]'"
         ) from error
