@@ -18,8 +18,13 @@ def add_to(app: typer.Typer) -> None:
 
 
 def report(
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The directory of a result.", show_default=False)
+    directories: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DIR...",
+            help="The directory of a result; or those of several campaigns, which are compared.",
+            show_default=False,
+        ),
     ],
     pictures: Annotated[
         bool,
@@ -28,16 +33,22 @@ def report(
     open_page: Annotated[bool, typer.Option("--open", help="Show the page in the web browser.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Write the report of a result: one HTML page that needs no network, and its plots as files.
+    """Write the report of a result: one HTML page that needs no network, and its plots as files. Several
+    campaigns of 'weir bulk' are compared in 'comparison.html' in the directory of the first.
 
     \b
     Examples:
       weir report results/incast-20260101-120000
       weir report results/incast-20260101-120000 --open
+      weir report results/reno results/bbr
     """
-    from weirlab.report import write_report
+    from weirlab.report import write_comparison, write_report
 
-    written = write_report(directory, pictures=pictures)
+    directory, *others = directories
+    if others:
+        written = write_comparison(directories, pictures=pictures)
+    else:
+        written = write_report(directory, pictures=pictures)
     if as_json:
         print_json({"page": str(written.page), "plots": [str(path) for path in written.plots]})
     else:

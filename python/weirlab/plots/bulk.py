@@ -19,7 +19,7 @@ from weirlab.stats import (
     frequencies,
 )
 
-__all__ = ["bulk_plots"]
+__all__ = ["bulk_plots", "round_trips_plot"]
 
 _STACKS = 4
 """Points whose streams are drawn over time."""
@@ -75,8 +75,11 @@ def bulk_plots(
 
 
 def _series(rows: pl.DataFrame) -> pl.Expr:
-    """What tells measurements apart that are drawn together: the window, and the congestion control if it
-    differs."""
+    """What tells measurements apart that are drawn together: the campaign where there are several, the
+    window, and the congestion control if it differs."""
+    if "campaign" in rows.columns:
+        own = _series(rows.drop("campaign"))
+        return pl.col("campaign") + ", " + own if _differ(rows) else pl.col("campaign")
     window = (
         pl.when(pl.col("window_bytes").is_null())
         .then(pl.lit("own window"))
@@ -85,6 +88,51 @@ def _series(rows: pl.DataFrame) -> pl.Expr:
     if rows.n_unique("congestion_control") > 1:
         return pl.col("congestion_control") + ", " + window
     return window
+
+
+def _differ(rows: pl.DataFrame) -> bool:
+    """Whether one campaign has several windows or congestion controls."""
+    kinds = rows.group_by("campaign").agg(
+        (pl.col("window_bytes").n_unique() * pl.col("congestion_control").n_unique()).alias("kinds")
+    )
+    return bool((kinds.get_column("kinds") > 1).any())
+
+
+def round_trips_plot(rows: pl.DataFrame) -> Plot | None:
+    """The share of round-trip times up to each, for each campaign: `campaign rtt_ms`; None without any."""
+    if rows.is_empty():
+        return None
+    alt = altair()
+    names = rows.get_column("campaign").unique(maintain_order=True).to_list()
+    shares = np.linspace(0, 1, _CURVE + 1)
+    curves = pl.concat(
+        [
+            pl.DataFrame(
+                {
+                    "campaign": name,
+                    "rtt": np.quantile(rows.filter(campaign=name).get_column("rtt_ms").to_numpy(), shares),
+                    "share": shares,
+                }
+            )
+            for name in names
+        ]
+    )
+    chart = (
+        alt.Chart(curves)
+        .mark_line(interpolate="step-before")
+        .encode(
+            x=alt.X("rtt:Q", title="round-trip time under load [ms]", scale=alt.Scale(zero=False)),
+            y=alt.Y("share:Q", title="share up to it"),
+            color=alt.Color("campaign:N", scale=alt.Scale(**series_colors(names)), sort=names),
+            order=alt.Order("share:Q"),
+        )
+    )
+    return finished(
+        [chart],
+        name="round-trips",
+        title="Round-trip times under load",
+        description=f"Distribution of {rows.height} round-trip times of pings beside a load.",
+    )
 
 
 def _stack(point: int, intervals: pl.DataFrame, labels: Mapping[int, str]) -> Plot | None:

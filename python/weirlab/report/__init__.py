@@ -5,7 +5,8 @@ Importing this package imports no page: a command that shows one table does not 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from weirlab.plots.style import Plot
     from weirlab.report.page import Page
 
-__all__ = ["Report", "require_packages", "write_report"]
+__all__ = ["Report", "require_packages", "write_comparison", "write_report"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,19 @@ def write_report(directory: str | Path, *, pictures: bool = True) -> Report:
     page, plots = _page(directory, manifest)
     path = page.write(directory / "report.html")
     files = [file for plot in plots for file in plot.save(directory / "plots")] if pictures else []
+    return Report(path, tuple(files))
+
+
+def write_comparison(directories: Sequence[str | Path], *, pictures: bool = True) -> Report:
+    """Write `comparison.html` into the first of some directories of campaigns, and with `pictures` its plots
+    into `plots/` there. Raises as `write_report` does."""
+    from weirlab.report.compare import comparison_page
+
+    places = [Path(directory) for directory in directories]
+    page, plots = comparison_page(places)
+    path = page.write(places[0] / "comparison.html")
+    named = [replace(plot, name=f"comparison-{plot.name}") for plot in plots]
+    files = [file for plot in named for file in plot.save(places[0] / "plots")] if pictures else []
     return Report(path, tuple(files))
 
 

@@ -1,0 +1,176 @@
+"""Several campaigns of bulk transfers on one page: plots with a colour for each, and what changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from weirlab.bulk import Campaign, summaries
+from weirlab.bulk.tables import INTERVALS, measurement_table
+from weirlab.errors import InputError
+from weirlab.plots.bulk import bulk_plots, round_trips_plot
+from weirlab.plots.style import Plot
+from weirlab.report.page import Block, Column, Page, Section, Table, Text, figure, fixed
+from weirlab.report.shared import footer, scenario_details
+from weirlab.results import Manifest
+
+__all__ = ["comparison_page", "names_of"]
+
+_DRAWS = 2000
+_CONFIDENCE = 0.95
+_LEAST_CYCLES = 3
+"""Of each, for an interval of their ratio."""
+
+
+def names_of(directories: Sequence[Path]) -> list[str]:
+    """What campaigns are called, by their directories: as much of the path as tells them apart.
+
+    Raises InputError when a directory is named twice.
+    """
+    parts = [directory.resolve().parts for directory in directories]
+    if len(set(parts)) < len(parts):
+        raise InputError("a comparison is of different directories; one is named twice")
+    length = next(n for n in range(1, 1 + max(map(len, parts))) if len({p[-n:] for p in parts}) == len(parts))
+    return ["/".join(part[-length:]) for part in parts]
+
+
+def comparison_page(directories: Sequence[Path]) -> tuple[Page, list[Plot]]:
+    """The page of several campaigns, and its plots. Raises InputError when one is none."""
+    names = names_of(directories)
+    campaigns = [Campaign.load(directory) for directory in directories]
+    manifest = Manifest.read(directories[0])
+    rows = pl.concat(
+        [
+            measurement_table(campaign).with_columns(campaign=pl.lit(name))
+            for name, campaign in zip(names, campaigns, strict=True)
+        ]
+    )
+    plots = [
+        plot
+        for plot in (
+            *bulk_plots(rows, pl.DataFrame(schema=INTERVALS), {}),
+            round_trips_plot(_round_trips(names, campaigns)),
+        )
+        if plot is not None
+    ]
+    results: list[Block] = [_points(names, campaigns)]
+    ratios = _ratios(names, campaigns)
+    if ratios is not None:
+        results.append(ratios)
+    drawn: list[Block] = [figure(plot) for plot in plots] or [Text("Nothing has been measured yet.")]
+    sections = [
+        Section("Results", results),
+        Section("Plots", drawn),
+        Section("Scenarios", [scenario_details(campaign.plan.scenario) for campaign in campaigns]),
+    ]
+    page = Page(
+        title=" and ".join(names),
+        kind="Comparison of campaigns",
+        subtitle="Each colour is a campaign.",
+        lead=[],
+        sections=sections,
+        footer=footer(manifest.provenance),
+    )
+    return page, plots
+
+
+def _points(names: Sequence[str], campaigns: Sequence[Campaign]) -> Table:
+    """A row for each point of each campaign."""
+    columns = [
+        Column("campaign", numeric=False),
+        Column("point", numeric=False),
+        Column("measured"),
+        Column("goodput", "Mbit/s"),
+        Column("IQR", "Mbit/s"),
+        Column("loaded RTT", "ms, mean / 99 %"),
+        Column("dRTT", "ms"),
+        Column("Jain"),
+    ]
+    rows = [
+        [
+            name,
+            _label(point.levels.values()),
+            str(point.transfers),
+            fixed(point.goodput_bps / 1e6, 2),
+            fixed(point.goodput_iqr_bps / 1e6, 2) or "–",
+            f"{fixed(1e3 * point.loaded_mean_s, 1)} / {fixed(1e3 * point.loaded_p99_s, 1)}",
+            fixed(1e3 * point.rtt_difference_s, 2),
+            fixed(point.fairness, 3),
+        ]
+        for name, campaign in zip(names, campaigns, strict=True)
+        for point in summaries(campaign)
+    ]
+    note = "Goodput and dRTT: medians over the cycles."
+    return Table("Points of all campaigns", columns, rows, note=note)
+
+
+def _ratios(names: Sequence[str], campaigns: Sequence[Campaign]) -> Table | None:
+    """Goodput of each further campaign over that of the first, at points that have the same levels."""
+    columns = [
+        Column("campaign", numeric=False),
+        Column("point", numeric=False),
+        Column("goodput, times"),
+        Column("interval", "95 %"),
+        Column("dRTT", "ms more"),
+    ]
+    first = {
+        _label(point.levels.values()): (place, point) for place, point in enumerate(summaries(campaigns[0]))
+    }
+    rng = np.random.default_rng(1)
+    rows = []
+    for name, campaign in zip(names[1:], campaigns[1:], strict=True):
+        for place, point in enumerate(summaries(campaign)):
+            label = _label(point.levels.values())
+            if label not in first:
+                continue
+            other_place, other = first[label]
+            ours, theirs = _goodputs(campaign, place), _goodputs(campaigns[0], other_place)
+            rows.append(
+                [
+                    name,
+                    label,
+                    fixed(point.goodput_bps / other.goodput_bps, 3) if other.goodput_bps else "",
+                    _interval(ours, theirs, rng),
+                    fixed(1e3 * (point.rtt_difference_s - other.rtt_difference_s), 2),
+                ]
+            )
+    note = (
+        f"Medians over the cycles, at points with the same levels, over those of {names[0]}; intervals of "
+        f"draws of cycles, of {_LEAST_CYCLES} or more."
+    )
+    return Table(f"Beside {names[0]}", columns, rows, note=note) if rows else None
+
+
+def _goodputs(campaign: Campaign, point: int) -> np.ndarray:
+    table = measurement_table(campaign).filter(pl.col("point") == point)
+    return table.get_column("goodput_bps").to_numpy()
+
+
+def _interval(ours: np.ndarray, theirs: np.ndarray, rng: np.random.Generator) -> str:
+    """Of the ratio of two medians, by draws of both."""
+    if min(ours.size, theirs.size) < _LEAST_CYCLES:
+        return "–"
+    drawn = [np.median(rng.choice(part, (_DRAWS, part.size)), axis=1) for part in (ours, theirs)]
+    low, high = np.quantile(drawn[0] / drawn[1], [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
+    return f"{low:.3f} to {high:.3f}"
+
+
+def _round_trips(names: Sequence[str], campaigns: Sequence[Campaign]) -> pl.DataFrame:
+    """Round-trip times of all pings beside a load: `campaign rtt_ms`."""
+    found = [
+        (name, 1e3 * rtt)
+        for name, campaign in zip(names, campaigns, strict=True)
+        for kept in campaign.kept
+        if kept.measurement is not None and kept.measurement.loaded and kept.measurement.pings is not None
+        for rtt in kept.measurement.pings.rtts_s
+        if math.isfinite(rtt)
+    ]
+    return pl.DataFrame(found, schema={"campaign": pl.String, "rtt_ms": pl.Float64}, orient="row")
+
+
+def _label(levels: Iterable[str]) -> str:
+    return ", ".join(levels) or "as it stands"
