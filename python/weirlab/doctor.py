@@ -487,6 +487,7 @@ TOOLS = {
     ),
     "openssl": _Tool("openssl", "version", "no requests over TLS in campaigns ('tls: true')"),
     "tc": _Tool("iproute2", "-V", "no 'weir emulate --with netem'"),
+    "slirp4netns": _Tool("slirp4netns", "--version", "no 'weir emulate --internet'"),
     "dpdk-testpmd": _Tool("dpdk-dev", "", "no testbed 'testpmd'"),
     "ip": _Tool("iproute2", "-V", "namespaces and links cannot be looked at by hand"),
     "ethtool": _Tool("ethtool", "--version", "offloads cannot be looked at by hand"),

@@ -153,3 +153,13 @@ def test_a_system_that_refuses_user_namespaces_is_told_with_the_setting_that_doe
     monkeypatch.setattr(privileges, "_SWITCHES", (("kernel/ostype", "Linux", "user.allowed=1"),))
     with pytest.raises(MissingCapability, match=r"refuses: .*EPERM.*as root: sysctl user\.allowed=1"):
         privileges.enter()
+
+
+def test_an_ordinary_user_has_a_way_out_with_names_of_its_own(nobody):
+    if shutil.which("slirp4netns") is None:
+        pytest.skip("needs slirp4netns")
+    if "00000000" not in Path("/proc/net/route").read_text().split():
+        pytest.skip("this machine has no way out itself")
+    done = nobody("emulate", "wan.yaml", "--internet", "--", "cat", "/etc/resolv.conf")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "nameserver 10.0.2.3\n"

@@ -24,7 +24,9 @@ mod _core {
     #[pymodule_export]
     use crate::errors::{SimulationError, SpecError};
     #[pymodule_export]
-    use crate::live::{clock_quality, create_namespace, enter_own_user_namespace, steer_receive, udp_trial};
+    use crate::live::{
+        clock_quality, create_namespace, enter_own_user_namespace, keep_administration, steer_receive, udp_trial,
+    };
     #[pymodule_export]
     use crate::path::simulate_loaded_path;
     #[pymodule_export]

@@ -62,6 +62,15 @@ pub(crate) fn enter_own_user_namespace() -> PyResult<()> {
     Err(live_error(LiveError::NeedsLinux { what: "a user namespace" }))
 }
 
+/// Let programs that the calling thread starts from now on enter namespaces that this process has made.
+#[pyfunction]
+pub(crate) fn keep_administration() -> PyResult<()> {
+    #[cfg(target_os = "linux")]
+    return weir_live::host::keep_administration().map_err(live_error);
+    #[cfg(not(target_os = "linux"))]
+    Err(live_error(LiveError::NeedsLinux { what: "a user namespace" }))
+}
+
 /// Let the CPUs of `cpus` do the receive work of `interface` in the namespace at the path `namespace`.
 #[pyfunction]
 pub(crate) fn steer_receive(namespace: PathBuf, interface: &str, cpus: Vec<usize>) -> PyResult<()> {

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -105,6 +106,13 @@ def emulate(
     ipv6: Annotated[
         bool, typer.Option("--ipv6", help="Give both ends addresses of IPv6, too: WEIR_NEAR6, WEIR_FAR6.")
     ] = False,
+    internet: Annotated[
+        bool,
+        typer.Option(
+            "--internet",
+            help="Let both ends reach what this machine reaches, the near one through the path; with names.",
+        ),
+    ] = False,
     joined: Annotated[
         bool | None,
         typer.Option(
@@ -142,6 +150,7 @@ def emulate(
     Examples:
       weir emulate --rate 20mbit --delay 40ms -- ping -c 10 198.18.0.2
       weir emulate --delay 25ms --down rate=50mbit --up rate=5mbit,queue=codel
+      weir emulate --rate 2mbit --delay 150ms --internet -- curl -O https://example.net/file
       weir emulate wan.yaml --far 'iperf3 -s -1' -- sh -c 'sleep 1; iperf3 -c $WEIR_FAR'
     """
     from weirlab.privileges import acquire
@@ -150,6 +159,7 @@ def emulate(
         acquire()  # before anything starts threads
     from weirlab.scenario.path import path_plan
     from weirlab.testbed.path import EmulatedPath
+    from weirlab.testbed.way_out import way_out
 
     longest_s = None if timeout is None else _timeout_s(timeout)
     link = Link.of(up, down, rate=rate, delay=delay, loss=loss, jitter=jitter, buffer=buffer, queue=queue)
@@ -171,6 +181,8 @@ def emulate(
         if joined is not None or not real_time:
             option = "--no-real-time" if not real_time else "--joined" if joined else "--single"
             raise InputError(f"{option}: no packet of netem passes a program of ours; leave this out")
+        if internet:
+            raise InputError("--internet: paths of netem have no way out; leave this out")
         if seed is not None or ipv6 or plan.ipv6 or meters:
             raise InputError(_beyond_netem(seed=seed is not None, ipv6=ipv6 or plan.ipv6))
         raise typer.Exit(_over_netem(plan, ends, report))
@@ -178,8 +190,8 @@ def emulate(
     with EmulatedPath(plan, seed=seed, real_time=real_time, ipv6=ipv6, joined=joined) as path:
         shown = shown_below(lambda: _gauges(path, plan)) if wants_meters and can_show() else nullcontext()
         try:
-            with shown:
-                code = run_at_ends(path, ends)
+            with way_out(path) if internet else nullcontext() as resolver, shown:
+                code = run_at_ends(path, replace(ends, resolver=resolver))
         finally:
             told = path.close()
             _say(told)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weirlab.cli.frame import tell
@@ -56,6 +57,8 @@ class Ends:
     """After which time it is ended; None: never."""
     ipv6: bool
     """Whether the ends have addresses of IPv6, too."""
+    resolver: Path | None = None
+    """What both find at /etc/resolv.conf; None: what this machine has."""
 
 
 def run_at_ends(path: EmulatedPath, ends: Ends) -> int:
@@ -69,13 +72,15 @@ def run_at_ends(path: EmulatedPath, ends: Ends) -> int:
         environment |= {"WEIR_NEAR6": path.near_address6, "WEIR_FAR6": path.far_address6}
     with contextlib.ExitStack() as stack:
         if ends.far:
-            stack.enter_context(_started(path.far, ends.far, environment, session=True))
+            far = _started(path.far, ends.far, environment, session=True, resolver=ends.resolver)
+            stack.enter_context(far)
         # A shell keeps the terminal, whose Ctrl-C is for what runs in it.
         terminal = sys.stdin.isatty()
         if terminal:
             before = signal.signal(signal.SIGINT, signal.SIG_IGN)
             stack.callback(signal.signal, signal.SIGINT, before)
-        child = stack.enter_context(_started(path.near, ends.near, environment, session=not terminal))
+        near = _started(path.near, ends.near, environment, session=not terminal, resolver=ends.resolver)
+        child = stack.enter_context(near)
         try:
             code = child.wait(ends.longest_s)
         except subprocess.TimeoutExpired:
@@ -86,16 +91,24 @@ def run_at_ends(path: EmulatedPath, ends: Ends) -> int:
 
 @contextlib.contextmanager
 def _started(
-    namespace: Namespace, command: Sequence[str], environment: dict[str, str], *, session: bool
+    namespace: Namespace,
+    command: Sequence[str],
+    environment: dict[str, str],
+    *,
+    session: bool,
+    resolver: Path | None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A command in a namespace, as whoever called this one, ended with everything that it started in its
     session.
     """
     from weirlab.privileges import invoking_user
+    from weirlab.testbed.way_out import show_resolver
 
     user = invoking_user()
 
     def start() -> subprocess.Popen[bytes]:
+        if resolver is not None:
+            show_resolver(resolver)
         as_user = {} if user is None else user.popen
         return subprocess.Popen(command, env=environment, start_new_session=session, **as_user)
 

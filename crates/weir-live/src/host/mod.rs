@@ -21,4 +21,4 @@ pub use account::{Reading, ThreadTime};
 pub use clock::{Clock, Rest, on_cpu};
 pub use seat::{Priority, Seat, Seated};
 #[cfg(target_os = "linux")]
-pub use user::enter_own_user_namespace;
+pub use user::{enter_own_user_namespace, keep_administration};
