@@ -85,7 +85,11 @@ def _live(made: Made) -> Iterator[Rule]:
         # Linux takes twice the receive buffer that is asked for, half of it for payload.
         reads = reader == "slow" and drawn["read_bps"] < _READS * 8 * drawn["rcvbuf"] / rtt_s
         yield "slow-reader", reads and by_window >= full, True
-        yield "window-limited", False, reader == "slow" and not reads
+        yield (
+            "window-limited",
+            False,
+            (reader == "slow" and not reads) or (reader == "stalled" and by_window >= _SOME),
+        )
         yield "zero-window", reader == "stalled", True
         yield "stalls", False, True
     else:

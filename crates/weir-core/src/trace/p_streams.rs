@@ -28,7 +28,7 @@ const FALL: f64 = 1.3;
 /// A sender of which nothing else is known probes when so many of its streams are ramps, and this share of those that are
 /// neither trains nor recoveries: lengths of bursts repeat by chance.
 const LEAST_RAMPS: usize = 3;
-const RAMPS: f64 = 0.03;
+const RAMPS: f64 = 0.2;
 /// A stream is broken by a gap of this many times its median.
 const BROKEN: u64 = 5;
 /// Gaps up to this ratio of the shortest are those of the line.

@@ -46,6 +46,18 @@ impl Trains {
         self.since = None;
     }
 
+    /// Whether `bytes` in `took_ps` are more than 4/3 of what three quarters of the trains had.
+    pub(crate) fn slower_than(&self, bytes: u64, took_ps: u64) -> bool {
+        let all: u64 = self.rates.bins().map(|bin| bin.2).sum();
+        let mut reached = 0;
+        let usual = self.rates.bins().find(|bin| {
+            reached += bin.2;
+            reached * 4 >= all * 3
+        });
+        let bits = u128::from(bytes) * 8 * u128::from(PS_PER_S);
+        usual.is_none_or(|(_, high, _)| bits * 3 > u128::from(high) * 4 * u128::from(took_ps))
+    }
+
     /// Rates in bit/s, with the trains that had them.
     pub(crate) fn bins(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         self.rates.bins()

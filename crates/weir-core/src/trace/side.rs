@@ -535,9 +535,11 @@ impl Sender {
             self.ahead.take(rtt);
         }
         self.smoothed.take(rtt);
-        if let Some(saved_ps) = self.compression.take(now, sent.at, self.rtt.min_ps.unwrap_or(0)) {
+        // What a queue let go at the rate of the path was not compressed, though it had left more slowly.
+        let bunch = self.compression.take(now, sent.at, self.una, self.rtt.min_ps.unwrap_or(0));
+        if let Some(bunch) = bunch.filter(|bunch| self.trains.slower_than(bunch.bytes, bunch.took_ps)) {
             counts.compressions += 1;
-            counts.compressed_ps = counts.compressed_ps.saturating_add(saved_ps);
+            counts.compressed_ps = counts.compressed_ps.saturating_add(bunch.saved_ps);
         }
         Some(rtt)
     }
