@@ -86,6 +86,18 @@ def test_losses_by_time_bring_the_recovery_of_today() -> None:
         loads(TEXT, assign=given | {"traffic.bulk.transport.lost_retransmissions": "timeout"}).resolve()
 
 
+def test_a_reader_and_pacing_reach_the_core_and_pauses_are_checked_in_order() -> None:
+    assert (tcp({})["config"]["reading"], tcp({})["config"]["pacing"]) == (None, False)
+    reading = {"rate": "20 Mbit/s", "pauses": [{"start": "1 s", "stop": "2 s"}]}
+    given = {"traffic.bulk.transport.reading": reading, "traffic.bulk.transport.pacing": True}
+    config = tcp(given)["config"]
+    assert config["reading"] == {"rate_bps": 20_000_000, "pauses_ps": [[10**12, 2 * 10**12]]}
+    assert config["pacing"]
+    reading["pauses"] = [{"start": "2 s", "stop": "1 s"}]
+    with pytest.raises(ScenarioError, match="pauses in order"):
+        loads(TEXT, assign={"traffic.bulk.transport.reading": reading}).resolve()
+
+
 def test_a_run_tells_of_every_connection() -> None:
     records = run(loads(TEXT)).records
     totals = records["connections"]

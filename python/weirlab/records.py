@@ -121,6 +121,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
         "loss_probes",
         "loss_probe_recoveries",
         "duplicates_told",
+        "window_probes",
         "timeouts",
         "recoveries",
         "recovery_failures",
@@ -136,6 +137,8 @@ TABLES: Mapping[str, tuple[str, ...]] = {
         "ecn_marks",
         "acks",
         "delayed_acks",
+        "window_updates",
+        "window_closures",
     ),
     "resent": ("replicate", "connection", "times", "segments"),
     "tcp": (

@@ -258,3 +258,31 @@ class TestTshark:
         )
         assert self.count(file, "macc.opcode == 0x0001") == pauses.get_column("frames").sum() > 0
         assert self.count(file, "eth.type == 0x88b5") > 0
+
+
+def test_a_receiver_that_reads_slowly_is_found_and_no_loss_is(tmp_path: Path) -> None:
+    text = """\
+weirlab: 1
+name: slow
+network: {kind: path, ends: [a, b], link: {rate: 100 Mbit/s, delay: 10 ms}}
+traffic:
+  bulk:
+    from: a
+    to: b
+    source: {kind: bulk}
+    transport:
+      {kind: tcp, congestion_control: cubic, window: 256 KiB,
+       reading: {rate: 20 Mbit/s, pauses: [{start: 3 s, stop: 5 s}]}}
+run: {duration: 8 s}
+record: {seen: {frames: [a->b, b->a], as: pcapng}}
+"""
+    done = run(loads(text))
+    done.save(tmp_path)
+    row = done.records["connections"].row(0, named=True)
+    # Two of eight seconds are a pause; what the buffer held was delivered before it was read.
+    read = 20e6 / 8 * 6
+    assert read - 50_000 <= row["delivered_bytes"] <= read + (256 << 10)
+    assert row["window_closures"] >= 1 and row["window_probes"] >= 1 and row["retransmits"] == 0
+    found = {finding.kind for finding in diagnose(read_trace(tmp_path / "seen-0.pcapng"))}
+    assert "slow-reader" in found
+    assert not found & {"lossy-path", "queue-overflow", "window-limited", "timeouts"}

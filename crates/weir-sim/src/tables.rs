@@ -196,6 +196,7 @@ impl Tables {
                 loss_probes: U64 = row.sender.loss_probes,
                 loss_probe_recoveries: U64 = row.sender.loss_probe_recoveries,
                 duplicates_told: U64 = row.sender.duplicates_told,
+                window_probes: U64 = row.sender.window_probes,
                 timeouts: U64 = row.sender.timeouts,
                 recoveries: U64 = row.sender.recoveries,
                 recovery_failures: U64 = row.sender.recovery_failures,
@@ -211,6 +212,8 @@ impl Tables {
                 ecn_marks: U64 = row.receiver.ecn_marks,
                 acks: U64 = row.receiver.acks,
                 delayed_acks: U64 = row.receiver.delayed_acks,
+                window_updates: U64 = row.receiver.window_updates,
+                window_closures: U64 = row.receiver.window_closures,
             ),
             table!("resent":
                 each(batch, |run| numbered(&run.connections).flat_map(|(id, row)| resent(id, row)))

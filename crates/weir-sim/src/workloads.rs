@@ -104,6 +104,8 @@ pub fn dumbbell(flows: u32) -> Spec {
         delayed_ack_timeout_ps: Span::from_ms(200),
         min_rto_ps: Span::from_ms(200),
         slow_start_after_idle: true,
+        pacing: false,
+        reading: None,
         arrival_stamps_ps: None,
     };
     let connections = Connections { config, hosts: Hosts::default(), list: (0..flows).map(connection).collect() };

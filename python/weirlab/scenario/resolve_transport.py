@@ -348,5 +348,12 @@ def tcp_spec(tcp: Tcp, link: Port | None = None) -> dict[str, Any]:
         "delayed_ack_timeout_ps": tcp.delayed_ack_timeout.ps,
         "min_rto_ps": tcp.min_rto.ps,
         "slow_start_after_idle": tcp.slow_start_after_idle,
+        "pacing": tcp.pacing,
+        "reading": None
+        if tcp.reading is None
+        else {
+            "rate_bps": tcp.reading.rate.bps,
+            "pauses_ps": [[pause.start.ps, pause.stop.ps] for pause in tcp.reading.pauses],
+        },
         "arrival_stamps_ps": stamps,
     }

@@ -18,6 +18,7 @@ from weirlab.scenario.values import (
     Natural,
     Number,
     PositiveFraction,
+    PositiveRate,
     PositiveSize,
     PositiveSpan,
 )
@@ -301,6 +302,24 @@ Ecn = Annotated[
 ]
 
 
+class ReadingPause(Model):
+    """A time in which an application does not read."""
+
+    start: Span
+    """From the start of the run."""
+    stop: PositiveSpan
+    """Until then."""
+
+
+class Reading(Model):
+    """A receiving application that reads slowly."""
+
+    rate: PositiveRate
+    """Data, without headers, as a steady stream."""
+    pauses: tuple[ReadingPause, ...] = ()
+    """Times in which it does not read, one after the other."""
+
+
 class Tcp(Model):
     """TCP."""
 
@@ -345,6 +364,11 @@ class Tcp(Model):
     """Longest time that an acknowledgement is held back."""
     min_rto: PositiveSpan = Span(200 * 10**9)
     """Least retransmission timeout."""
+    pacing: Flag = False
+    """Whether Reno, CUBIC and DCTCP spread the segments of a window over a part of the round trip, as Linux
+    does: a half while the window is below half of the threshold, later 1/1.2. BBR and Prague always pace."""
+    reading: Reading | None = None
+    """How the application at the receiver reads. Absent: everything at once."""
     slow_start_after_idle: Flag = True
     """Whether the window of Reno or CUBIC shrinks to the initial one when nothing was sent for longer than
     the timeout (RFC 5681, section 4.1)."""

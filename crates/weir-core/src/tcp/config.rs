@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::cc;
 use crate::error::SpecError;
 use crate::tcp::marks::EcnConfig;
+use crate::tcp::reader::Reading;
 use crate::tcp::segment::{Flags, Segment};
 use crate::units::{Bytes, Span};
 
@@ -51,6 +52,13 @@ pub struct Config {
     ///
     /// Source: RFC 5681, 4.1.
     pub slow_start_after_idle: bool,
+    /// Whether Reno, CUBIC and DCTCP spread the segments of a window over a part of the round trip; BBR and Prague pace by
+    /// themselves.
+    ///
+    /// Source: Linux, net/ipv4/tcp_input.c, `tcp_update_pacing_rate`.
+    pub pacing: bool,
+    /// How the application at the receiver reads; null: everything at once.
+    pub reading: Option<Reading>,
     /// Unit in which acknowledgements tell, in the place of their time stamp, when the segment arrived that made the
     /// receiver send them; null: they do not. Such stamps are no clock of the acknowledgements: PAWS is not applied to
     /// them.
@@ -186,6 +194,12 @@ impl Config {
             let message = "rack-tlp finds lost retransmissions by time: 'detect' (got timeout)";
             return Err(SpecError::new("/lost_retransmissions", message));
         }
+        if matches!(self.congestion_control, cc::Config::Rapid(_)) && self.pacing {
+            return Err(SpecError::new("/pacing", "rapid times each segment by itself: 'false' (got true)"));
+        }
+        if let Some(reading) = &self.reading {
+            reading.check().map_err(|error| error.under("/reading"))?;
+        }
         if matches!(self.congestion_control, cc::Config::Rapid(_)) && self.arrival_stamps_ps.is_none() {
             return Err(SpecError::new("/arrival_stamps_ps", "rapid needs the times of arrival (got null)"));
         }
@@ -215,6 +229,8 @@ pub(crate) fn example() -> Config {
         delayed_ack_timeout_ps: Span::from_ms(40),
         min_rto_ps: Span::from_ms(200),
         slow_start_after_idle: true,
+        pacing: false,
+        reading: None,
         arrival_stamps_ps: None,
     }
 }

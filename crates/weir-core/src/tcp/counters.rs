@@ -57,6 +57,8 @@ pub struct SenderCounters {
     pub loss_probe_recoveries: u64,
     /// TCPDSACKRecv: acknowledgements that told of a segment that arrived twice.
     pub duplicates_told: u64,
+    /// TCPWinProbe: segments of a byte to a receiver without room.
+    pub window_probes: u64,
 }
 
 /// Counts of a receiver.
@@ -81,4 +83,8 @@ pub struct ReceiverCounters {
     pub ecn_marks: u64,
     /// Acknowledgements sent because they had been held back for long enough.
     pub delayed_acks: u64,
+    /// Acknowledgements sent because a window that had closed could be opened.
+    pub window_updates: u64,
+    /// TCPToZeroWindowAdv: how often the window closed.
+    pub window_closures: u64,
 }

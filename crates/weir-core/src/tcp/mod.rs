@@ -11,10 +11,9 @@
 //! Sources: RFC 9293 (the protocol), RFC 5681 and 3465 (slow start and congestion avoidance), RFC 6582 (recovery without
 //! selective acknowledgements), RFC 2018 and 6675 (recovery with them), RFC 8985 and 2883 (losses by time, probes of the tail),
 //! RFC 6937 and 9937 (proportional rate reduction), RFC 6298 (timeout), RFC 3042 (limited transmit), RFC 6928 (initial window), RFC 7323 (windows, time stamps, PAWS), RFC 3168, 8257
-//! and 9768 (ECN); [`rate`]: delivery-rate samples.
+//! and 9768 (ECN), RFC 9293, 3.8.6 (closed windows); [`rate`]: delivery-rate samples.
 //!
-//! Limits: data flows in one direction; the application at the receiver takes everything at once, so windows do not
-//! close and no probes of a closed window are needed; a receiver keeps what it has told of (no reneging); segments are
+//! Limits: data flows in one direction; a receiver keeps what it has told of (no reneging); segments are
 //! not cut anew when they are sent again; no Nagle algorithm, no undo of a needless reduction.
 
 mod config;
@@ -24,6 +23,7 @@ mod marks;
 mod rack;
 mod ranges;
 pub mod rate;
+mod reader;
 mod receiver;
 mod reduction;
 mod rtt;
@@ -38,6 +38,7 @@ pub(crate) use config::example;
 pub use config::{Config, DUP_THRESHOLD, LossMarking, LostRetransmissions, Recovery};
 pub use counters::{ReceiverCounters, SenderCounters};
 pub use marks::{EcnConfig, EcnSupport, Feedback};
+pub use reader::Reading;
 pub use receiver::Receiver;
 pub use rtt::{INITIAL_RTO, MAX_RTO, RttEstimator};
 pub use segment::{ByteCounts, Ecn, Flags, HEADERS, LEAST_FRAME, MAX_SACKS, Sacks, Segment};

@@ -4,12 +4,13 @@ use crate::tcp::config::Config;
 use crate::tcp::counters::ReceiverCounters;
 use crate::tcp::marks::{Feedback, ReceiverMarks};
 use crate::tcp::ranges::Ranges;
+use crate::tcp::reader::Reader;
 use crate::tcp::segment::{Ecn, Flags, Sacks, Segment};
 use crate::tcp::{is_older, stamp, ticks};
 use crate::units::{Bytes, Span, Time};
 
-/// The receiving end. Its application takes every byte as soon as it is complete up to there, so the receive buffer
-/// holds what is missing something before it, and the window never closes.
+/// The receiving end. Its application takes every byte as soon as it is complete up to there, so that the receive buffer holds
+/// what is missing something before it, and the window never closes; or it reads slowly.
 ///
 /// After [`Receiver::handle_segment`] and [`Receiver::handle_timeout`], ask [`Receiver::poll_transmit`] until it gives
 /// nothing; then sleep until [`Receiver::poll_timeout`].
@@ -54,6 +55,9 @@ pub struct Receiver {
     syn_ecn: Ecn,
     /// An acknowledgement that goes before the one that is owed.
     early: Option<Box<Segment>>,
+    /// An application that reads slowly.
+    reader: Option<Box<Reader>>,
+    segment: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +99,11 @@ impl Receiver {
             marks: ReceiverMarks::new(&config.ecn),
             syn_ecn: Ecn::NotEct,
             early: None,
+            reader: config.reading.as_ref().map(|reading| {
+                let buffer = window << scale.unwrap_or(0);
+                Box::new(Reader::new(reading, buffer, scale.unwrap_or(0), config.segment_bytes.count()))
+            }),
+            segment: config.segment_bytes.count(),
         }
     }
 
@@ -143,6 +152,11 @@ impl Receiver {
                 self.owed = Owed::Acknowledgement;
             }
         }
+        if let Some(reader) = self.reader.as_mut().filter(|reader| now >= reader.opens_at) {
+            reader.opens_at = Time::NEVER;
+            self.counters.window_updates += 1;
+            self.owed = Owed::Acknowledgement;
+        }
     }
 
     /// The next segment to send now, if there is one.
@@ -165,11 +179,13 @@ impl Receiver {
         }
     }
 
-    /// When [`Receiver::handle_timeout`] is due; [`Time::NEVER`] if not at all. It never comes nearer than the longest
-    /// delay of an acknowledgement after what was told last.
+    /// When [`Receiver::handle_timeout`] is due; [`Time::NEVER`] if not at all.
     #[inline]
     pub fn poll_timeout(&self) -> Time {
-        self.deadline
+        match &self.reader {
+            None => self.deadline,
+            Some(reader) => self.deadline.min(reader.opens_at),
+        }
     }
 
     /// Data delivered to the application.
@@ -214,7 +230,12 @@ impl Receiver {
     #[inline]
     fn take(&mut self, now: Time, segment: &Segment) {
         let (start, end) = (segment.seq, segment.end());
-        if start > self.next + self.buffer || end > self.next + self.buffer + 1 {
+        // The FIN needs no room.
+        let (edge, behind) = match &self.reader {
+            None => (self.next + self.buffer, self.next + self.buffer + 1),
+            Some(reader) => (reader.told, reader.told + u64::from(segment.flags.has(Flags::FIN))),
+        };
+        if start > edge || end > behind {
             self.counters.beyond_window += 1;
             self.owed = Owed::Acknowledgement;
             return;
@@ -269,13 +290,29 @@ impl Receiver {
         if finished && self.finished.is_none() {
             self.finished = Some(now);
         }
-        self.counters.delivered_bytes += self.next - before - u64::from(finished);
+        let delivered = self.next - before - u64::from(finished);
+        self.counters.delivered_bytes += delivered;
+        if let Some(reader) = &mut self.reader {
+            reader.add(now, delivered);
+            reader.plan(now, self.next, self.segment);
+        }
         self.unacknowledged += 1;
         // Source: RFC 5681, 4.2.
         if self.unacknowledged >= self.every || fills || finished {
             self.owed = Owed::Acknowledgement;
         } else if self.deadline == Time::NEVER {
             self.deadline = now + self.patience;
+        }
+    }
+
+    /// The window that is left of what is not read.
+    #[inline(never)]
+    fn tell_room(&mut self, now: Time) {
+        if let Some(reader) = &mut self.reader {
+            let window = reader.window(now, self.next);
+            reader.plan(now, self.next, self.segment);
+            self.counters.window_closures += u64::from(window == 0 && self.window > 0);
+            self.window = window;
         }
     }
 
@@ -297,6 +334,9 @@ impl Receiver {
             let (bits, counts) = self.marks.tell(self.feedback);
             flags = flags.with(bits);
             counts.inspect(|counts| sacks.set_counts(counts));
+        }
+        if self.reader.is_some() {
+            self.tell_room(now);
         }
         Segment {
             seq: 1,

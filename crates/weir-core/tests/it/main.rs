@@ -15,6 +15,7 @@ mod slow_start;
 mod specs;
 mod switching;
 mod tcp;
+mod tcp_closed;
 mod tcp_late;
 mod tcp_line;
 mod tcp_recovered;

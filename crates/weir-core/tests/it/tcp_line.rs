@@ -34,6 +34,8 @@ pub(crate) fn connection(congestion_control: cc::Config, segment: u64) -> Config
         delayed_ack_timeout_ps: Span::from_ms(40),
         min_rto_ps: Span::from_ms(200),
         slow_start_after_idle: true,
+        pacing: false,
+        reading: None,
         arrival_stamps_ps: None,
     }
 }

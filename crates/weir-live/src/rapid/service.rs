@@ -493,6 +493,8 @@ fn receiver_config(open: &Open, buffer: Bytes) -> Option<tcp::Config> {
         delayed_ack_timeout_ps: open.patience,
         min_rto_ps: Span::from_ms(200),
         slow_start_after_idle: true,
+        pacing: false,
+        reading: None,
         arrival_stamps_ps: Some(open.unit),
     };
     (is_bounded && open.every <= MOST_EVERY && config.check().is_ok()).then_some(config)

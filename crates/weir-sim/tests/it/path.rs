@@ -30,6 +30,8 @@ fn config(window: u64) -> Config {
         delayed_ack_timeout_ps: Span::from_ms(40),
         min_rto_ps: Span::from_ms(200),
         slow_start_after_idle: true,
+        pacing: false,
+        reading: None,
         arrival_stamps_ps: None,
     }
 }

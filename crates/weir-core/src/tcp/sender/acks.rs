@@ -29,6 +29,7 @@ impl Sender {
         self.rto_at = Time::NEVER;
         self.window_scale = answer.window_scale.unwrap_or(0);
         self.window_end = answer.ack + u64::from(answer.window);
+        self.widest = answer.window.into();
         if self.stamps.is_none() {
             self.ts_recent = answer.ts_val;
         }

@@ -50,8 +50,8 @@ impl Sender {
     /// A timer has run out that is not the one of retransmission.
     #[inline(never)]
     pub(super) fn on_early(&mut self, now: Time) {
-        let Some(rack) = &mut self.rack else { return };
-        if now >= rack.reorder_at {
+        self.on_persist(now);
+        if self.rack.as_ref().is_some_and(|rack| now >= rack.reorder_at) {
             let lost = self.find_late(now);
             self.tell_losses(now);
             self.change_phase(now, lost, false, 0);
@@ -62,6 +62,13 @@ impl Sender {
             self.rto_at = now + self.rtt.rto();
         }
         self.settle(now, false);
+        self.note_early();
+    }
+
+    /// When the first of the timers runs out that are not the one of retransmission.
+    pub(super) fn note_early(&mut self) {
+        let rack = self.rack.as_ref().map_or(Time::NEVER, |rack| rack.due());
+        self.early_at = rack.min(self.persist_at());
     }
 
     /// When the tail is to be probed, and the timers as they are now. `restarts`: something new was sent, or acknowledged in
@@ -82,7 +89,7 @@ impl Sender {
         if restarts && is_open && self.board.outstanding() > 0 && rack.probe.is_none() {
             rack.schedule(now, self.rtt.srtt(), self.board.is_alone(), self.rto_at);
         }
-        self.early_at = rack.due();
+        self.note_early();
     }
 
     /// The retransmission timer expired: what is lost.
@@ -90,8 +97,8 @@ impl Sender {
         let Some(rack) = &mut self.rack else { return self.board.lose_all() };
         rack.end_probing();
         rack.reorder_at = Time::NEVER;
-        self.early_at = Time::NEVER;
         self.board.lose_old(now, rack.overdue());
+        self.note_early();
     }
 
     /// A probe of the tail: something new, if there is any and the receiver has room, or the last segment again.
@@ -111,8 +118,8 @@ impl Sender {
         if let Some(rack) = &mut self.rack {
             rack.end_probing();
             rack.probe = Some(Probe { end, is_again, flight });
-            self.early_at = rack.due();
         }
+        self.note_early();
         Some(segment)
     }
 }

@@ -1,6 +1,7 @@
 //! The end of a connection that sends data.
 
 mod acks;
+mod closed;
 mod late;
 mod marks;
 mod model;
@@ -18,6 +19,7 @@ use crate::tcp::reduction::Reduction;
 use crate::tcp::rtt::RttEstimator;
 use crate::tcp::scoreboard::Scoreboard;
 use crate::tcp::segment::{Ecn, Flags, Segment};
+use crate::tcp::sender::closed::Persist;
 use crate::tcp::stamps::StampReader;
 use crate::tcp::timers::Timers;
 use crate::units::{Bytes, Time};
@@ -81,6 +83,10 @@ pub struct Sender {
 
     /// For losses by time.
     rack: Option<Box<Rack>>,
+    /// While the receiver has no room.
+    persist: Option<Box<Persist>>,
+    /// The window that the receiver told at first.
+    widest: u64,
     /// When something is due before the retransmission timer expires.
     early_at: Time,
     counters: SenderCounters,
@@ -108,6 +114,7 @@ struct Rules {
     timestamps: bool,
     ecn: EcnSupport,
     slow_start_after_idle: bool,
+    paces: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,6 +146,8 @@ enum Forced {
     Timeout,
     /// A probe of the tail: something new if there is any, or the last one.
     Probe,
+    /// A probe of the window of the receiver.
+    Window,
 }
 
 /// More than any stream has.
@@ -156,6 +165,7 @@ impl Sender {
                 timestamps: config.timestamps,
                 ecn: config.ecn.sender,
                 slow_start_after_idle: config.slow_start_after_idle,
+                paces: config.pacing,
             },
             state: State::Closed,
             phase: Phase::Open,
@@ -187,6 +197,8 @@ impl Sender {
             control: Controller::new(config),
             board: Scoreboard::new(),
             rack: config.has_rack().then(|| Box::new(Rack::new(config.delayed_ack_timeout_ps))),
+            persist: None,
+            widest: 0,
             early_at: Time::NEVER,
             counters: SenderCounters::default(),
             marks: None,
@@ -250,7 +262,10 @@ impl Sender {
             State::SynSent if segment.flags.has(Flags::SYN.with(Flags::ACK)) && segment.ack == 1 => {
                 self.establish(now, segment);
             }
-            State::Established if segment.flags.has(Flags::ACK) && segment.ack <= self.board.nxt() => {
+            State::Established
+                if segment.flags.has(Flags::ACK)
+                    && (segment.ack <= self.board.nxt() || self.is_of_probe(segment.ack)) =>
+            {
                 if segment.flags.has(Flags::TIMESTAMPS) && self.stamps.is_none() {
                     if is_older(segment.ts_val, self.ts_recent) {
                         self.counters.paws_rejects += 1;
@@ -258,6 +273,7 @@ impl Sender {
                     }
                     self.ts_recent = segment.ts_val;
                 }
+                self.take_probe(segment.ack);
                 self.on_ack(now, segment);
             }
             _ => {}

@@ -1,12 +1,12 @@
 //! What a sender sends: which segment next, and what it says.
 
-use crate::cc::{Allowance, CongestionControl, Departed, Pacing};
+use crate::cc::{Allowance, CongestionControl, Departed};
 use crate::tcp::config::Recovery;
 use crate::tcp::marks::{FIRST_PACKETS, Feedback};
 use crate::tcp::segment::{Flags, Segment};
 use crate::tcp::sender::{Forced, Phase, Sender};
 use crate::tcp::ticks;
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 impl Sender {
     pub(super) fn syn(&mut self, now: Time) -> Option<Segment> {
@@ -39,6 +39,7 @@ impl Sender {
                 Forced::Timeout => self.board.head().map(|head| (head, Resent::Timeout)),
                 Forced::First => self.board.next_lost().map(|lost| (lost, Resent::Fast)),
                 Forced::Probe => return self.probe(now),
+                Forced::Window => return self.probe_window(now),
             };
             if let Some(((place, len), why)) = resent {
                 return Some(self.send_again(now, place, len, why));
@@ -77,6 +78,9 @@ impl Sender {
         }
         if self.phase == Phase::Recovery && self.rules.sack && self.rack.is_none() {
             return self.nothing_new(now, room);
+        }
+        if self.board.outstanding() == 0 && self.written > self.board.nxt() {
+            self.persist(now);
         }
         None
     }
@@ -118,7 +122,7 @@ impl Sender {
         let nxt = self.board.nxt();
         let data = self.written.saturating_sub(nxt).min(self.segment);
         let fin = u64::from(self.closed && nxt + data == self.written);
-        if nxt + data <= self.window_end { data + fin } else { 0 }
+        if nxt + data <= self.window_end { data + fin } else { self.sendable_part() }
     }
 
     #[inline]
@@ -160,7 +164,7 @@ impl Sender {
     }
 
     #[inline]
-    fn segment_of(&self, now: Time, seq: u64, len: u64) -> Segment {
+    pub(super) fn segment_of(&self, now: Time, seq: u64, len: u64) -> Segment {
         let has_fin = self.fin_number().is_some_and(|fin| seq + len > fin);
         let flags = Flags::ACK
             .with_if(self.rules.timestamps, Flags::TIMESTAMPS)
@@ -199,16 +203,19 @@ impl Sender {
             reduction.on_sent(segment.end() - segment.seq);
         }
         if let Allowance { pacing: Some(pacing), .. } = self.control.allowance() {
-            self.pace(now, segment, &pacing);
+            self.pace_for(now, segment, segment.frame_size() / pacing.rate, pacing.quantum.count());
+        } else if self.rules.paces {
+            self.pace_window(now, segment);
         }
     }
 
-    /// A segment leaves as part of a quantum: the next one begins when this one would be over at the pacing rate.
-    fn pace(&mut self, now: Time, segment: &Segment, pacing: &Pacing) {
+    /// A segment, which `takes` so long at the pacing rate, leaves as part of a quantum: the next one begins when this one would
+    /// be over.
+    pub(super) fn pace_for(&mut self, now: Time, segment: &Segment, takes: Span, quantum: u64) {
         if self.quantum_left == 0 {
-            (self.quantum_left, self.quantum_over) = (pacing.quantum.count(), self.release.max(now));
+            (self.quantum_left, self.quantum_over) = (quantum, self.release.max(now));
         }
-        self.quantum_over += segment.frame_size() / pacing.rate;
+        self.quantum_over += takes;
         self.quantum_left = self.quantum_left.saturating_sub(segment.end() - segment.seq);
         if self.quantum_left < self.segment {
             self.end_quantum();
