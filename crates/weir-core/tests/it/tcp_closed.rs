@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use weir_core::cc;
 use weir_core::tcp::{Config, Reading, Segment};
-use weir_core::units::{Bytes, Rate, Span, Time};
+use weir_core::units::{Bytes, Rate, Time};
 
 use crate::tcp::{Fate, LONG, Pair, SEGMENT, TEN_MS, config};
 use crate::tcp_late::by_time;

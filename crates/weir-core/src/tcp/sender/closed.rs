@@ -52,7 +52,7 @@ impl Sender {
 
     /// A byte beyond the window, or what has room in a window that is too small otherwise.
     ///
-    /// Source: RFC 9293, 3.8.6.1; 3.8.6.2.1, rule 4.
+    /// Source: RFC 9293, 3.8.6.1; RFC 9293, 3.8.6.2.1, rule 4.
     pub(super) fn probe_window(&mut self, now: Time) -> Option<Segment> {
         let nxt = self.board.nxt();
         let data = self.written.saturating_sub(nxt).min(self.segment);
@@ -77,8 +77,8 @@ impl Sender {
     /// Whether `ack` acknowledges the byte of a probe.
     #[cold]
     pub(super) fn is_of_probe(&self, ack: u64) -> bool {
-        let probed = |persist: &&Box<Persist>| persist.probed.is_some() && persist.nxt + 1 == ack;
-        self.persist.as_ref().filter(probed).is_some_and(|persist| persist.nxt == self.board.nxt())
+        let Some(persist) = self.persist.as_ref() else { return false };
+        persist.probed.is_some() && persist.nxt == self.board.nxt() && persist.nxt + 1 == ack
     }
 
     /// The byte of a probe has not counted as sent until it is acknowledged.
@@ -108,7 +108,7 @@ impl Sender {
 
     /// Segments of a window leave over a part of the round trip.
     ///
-    /// Source: Linux, net/ipv4/tcp_input.c, `tcp_update_pacing_rate`; tcp_output.c, `tcp_update_skb_after_send`,
+    /// Source: Linux, net/ipv4/tcp_input.c, `tcp_update_pacing_rate`; Linux, net/ipv4/tcp_output.c, `tcp_update_skb_after_send`,
     /// `tcp_tso_autosize`.
     pub(super) fn pace_window(&mut self, now: Time, segment: &Segment) {
         let Some(srtt) = self.rtt.srtt().filter(|_| self.counters.segments > UNPACED) else { return };
