@@ -282,7 +282,8 @@ record: {seen: {frames: [a->b, b->a], as: pcapng}}
     # Two of eight seconds are a pause; what the buffer held was delivered before it was read.
     read = 20e6 / 8 * 6
     assert read - 50_000 <= row["delivered_bytes"] <= read + (256 << 10)
-    assert row["window_closures"] >= 1 and row["window_probes"] >= 1 and row["retransmits"] == 0
+    assert min(row["window_closures"], row["window_probes"]) >= 1
+    assert row["retransmits"] == 0
     found = {finding.kind for finding in diagnose(read_trace(tmp_path / "seen-0.pcapng"))}
     assert "slow-reader" in found
     assert not found & {"lossy-path", "queue-overflow", "window-limited", "timeouts"}
