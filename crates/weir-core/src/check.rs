@@ -225,7 +225,7 @@ pub(crate) fn check_departures(departures: &Departures) -> Result<(), SpecError>
             }
             Err(SpecError::new("/probability", format!("a probability above 0 and at most 1 (got {probability})")))
         }
-        Departures::Bursts { slot_ps, load, mean_frames } => {
+        Departures::Bursts { slot_ps, load, mean_frames, .. } => {
             if slot_ps == Span::ZERO {
                 return Err(SpecError::new("/slot_ps", "a slot is longer than 0 s"));
             }

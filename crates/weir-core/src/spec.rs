@@ -363,6 +363,10 @@ pub enum Departures {
         load: f64,
         /// Mean length of a burst, at least 1.
         mean_frames: f64,
+        /// Whether it starts within a burst or between two, with the probability that it is there at any time; otherwise
+        /// between two, at the end of one.
+        #[serde(default)]
+        starts_by_chance: bool,
     },
     /// Constant gaps while on, silence while off; both last exponential times. What is left of a gap when an on period
     /// ends is carried to the next, so that the mean rate is exact.

@@ -178,6 +178,8 @@ struct Bursts {
     /// Whether none of this burst was generated yet.
     is_fresh: bool,
     destination: u32,
+    /// The load, where it starts by chance.
+    starts: Option<f64>,
 }
 
 impl Bursts {
@@ -185,7 +187,24 @@ impl Bursts {
     fn new(slot: Span, load: f64, mean: f64) -> Bursts {
         let idle = Geometric::new(load / (load + mean * (1.0 - load)));
         let more = (mean > 1.0).then(|| Geometric::new(1.0 / mean));
-        Bursts { slot, idle, more, left: 0, is_fresh: true, destination: 0 }
+        Bursts { slot, idle, more, left: 0, is_fresh: true, destination: 0, starts: None }
+    }
+
+    /// The gap before the first frame. Geometric lengths have no memory: what is left of the burst, or of the gap, in which the first
+    /// slot lies is as long as a whole one.
+    fn start(&mut self, stream: &mut Stream) -> u64 {
+        let is_between = self.starts.is_some_and(|load| stream.open_unit() > load);
+        let is_within = self.starts.is_some() && !is_between;
+        let idle = if is_within { 0 } else { self.idle.draw(stream).saturating_add(is_between.into()) };
+        self.begin(stream);
+        self.slot.ps().saturating_mul(idle.saturating_add(1))
+    }
+
+    /// A burst begins.
+    #[inline]
+    fn begin(&mut self, stream: &mut Stream) {
+        self.left = 1 + self.more.as_ref().map_or(0, |more| more.draw(stream));
+        self.is_fresh = true;
     }
 
     #[inline]
@@ -195,8 +214,7 @@ impl Bursts {
             return self.slot.ps();
         }
         let idle = self.idle.draw(stream);
-        self.left = 1 + self.more.as_ref().map_or(0, |more| more.draw(stream));
-        self.is_fresh = true;
+        self.begin(stream);
         self.slot.ps().saturating_mul(idle.saturating_add(1))
     }
 }
@@ -229,8 +247,9 @@ impl Clock {
                 Clock::Bernoulli(Box::new(Slots { length: slot_ps, failures: Geometric::new(probability) }))
             }
             Departures::Constant { gap_ps } => Clock::Constant { start, gap: gap_ps, count: 0 },
-            Departures::Bursts { slot_ps, load, mean_frames } => {
-                Clock::Bursts(Box::new(Bursts::new(slot_ps, load, mean_frames)))
+            Departures::Bursts { slot_ps, load, mean_frames, starts_by_chance } => {
+                let starts = starts_by_chance.then_some(load);
+                Clock::Bursts(Box::new(Bursts { starts, ..Bursts::new(slot_ps, load, mean_frames) }))
             }
             Departures::OnOff { gap_ps, mean_on_ps, mean_off_ps, starts_by_chance } => {
                 Clock::OnOff(Box::new(Periods {
@@ -260,7 +279,8 @@ impl Clock {
         match self {
             Clock::Constant { .. } => return start,
             Clock::OnOff(periods) => periods.start(stream),
-            Clock::Poisson { .. } | Clock::Bernoulli(_) | Clock::Bursts(_) => {}
+            Clock::Bursts(bursts) => return later(start, bursts.start(stream)),
+            Clock::Poisson { .. } | Clock::Bernoulli(_) => {}
         }
         self.after(start, stream)
     }

@@ -174,7 +174,12 @@ impl Benchmark {
             to,
             start_ps,
             stop_ps,
-            departures: Departures::Bursts { slot_ps: self.slot(), load, mean_frames: self.burst },
+            departures: Departures::Bursts {
+                slot_ps: self.slot(),
+                load,
+                mean_frames: self.burst,
+                starts_by_chance: false,
+            },
             frame_size: FrameSize::Fixed(self.frame()),
             stream: Stream::Named,
         };

@@ -27,6 +27,7 @@ mod fabric;
 mod feed;
 mod frames;
 pub mod hotspots;
+mod limiting;
 mod line;
 pub mod path;
 mod plan;

@@ -349,6 +349,15 @@ impl Plan {
         if self.pairs.is_none() { &self.flows } else { &[] }
     }
 
+    /// The first flow that is told of from each host to each other.
+    pub(crate) fn first_flows(&self) -> BTreeMap<(u32, u32), u32> {
+        let mut first = BTreeMap::new();
+        for (id, flow) in (0..).zip(self.counted_flows()) {
+            first.entry((flow.from, flow.to)).or_insert(id);
+        }
+        first
+    }
+
     /// Where the way begins that `leg` is part of.
     pub(crate) fn start_of_route(&self, leg: u32) -> u32 {
         let before = &self.route[..leg as usize];

@@ -219,9 +219,14 @@ def departures(source: Departing, port: Port | None) -> dict[str, Any] | None:
         case Bernoulli():
             slot = _slot_ps(source, port, gap)
             return {"kind": "bernoulli", "slot_ps": slot, "probability": slot / gap}
-        case Bursts(mean_burst=mean):
-            slot = _slot_ps(source, port, gap)
-            return {"kind": "bursts", "slot_ps": slot, "load": slot / gap, "mean_frames": mean}
+        case Bursts(mean_burst=mean, starts=starts):
+            return {
+                "kind": "bursts",
+                "slot_ps": (slot := _slot_ps(source, port, gap)),
+                "load": slot / gap,
+                "mean_frames": mean,
+                "starts_by_chance": starts == "chance",
+            }
         case OnOff(mean_on=on, mean_off=off, starts=starts):
             return {
                 "kind": "on-off",

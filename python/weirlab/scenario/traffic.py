@@ -167,6 +167,9 @@ class Bursts(Departing):
     kind: Literal["bursts"]
     mean_burst: Number = 1.0
     """Mean length of a burst in frames; 1: each frame by itself."""
+    starts: Literal["between", "chance"] = "between"
+    """Between two bursts, at the end of one; or with a burst or a gap under way, with the probability that it
+    is so at any time."""
 
 
 class Bulk(Model):

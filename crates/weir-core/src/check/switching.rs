@@ -168,6 +168,7 @@ fn check_totals(spec: &Spec) -> Result<(), SpecError> {
         ("/control/dcqcn", spec.control.dcqcn.is_some(), "DCQCN needs"),
         ("/record/flows", !spec.record.flows.is_empty(), "series of single flows need"),
         ("/record/delays", spec.record.delays, "distributions of delays need"),
+        ("/record/limiters", !spec.record.limiters.is_empty(), "series of limiters need"),
     ];
     match parts.iter().find(|part| part.1) {
         Some((pointer, _, what)) => Err(SpecError::new(*pointer, format!("{what} flows that are counted"))),
@@ -177,10 +178,8 @@ fn check_totals(spec: &Spec) -> Result<(), SpecError> {
 
 /// What the event engine has, but not beside shared memories, adapters and slow outputs.
 fn check_beside(spec: &Spec) -> Result<(), SpecError> {
-    let parts = [
-        ("/control/pause", !spec.control.pause.is_empty(), "PAUSE by single queues: use that of a shared memory"),
-        ("/record/limiters", !spec.record.limiters.is_empty(), "series of limiters"),
-    ];
+    let parts =
+        [("/control/pause", !spec.control.pause.is_empty(), "PAUSE by single queues: use that of a shared memory")];
     match parts.iter().find(|part| part.1) {
         Some((pointer, _, what)) => Err(SpecError::new(
             *pointer,
@@ -285,6 +284,9 @@ fn check_slotted(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
     for (i, probe) in spec.record.ports.iter().enumerate() {
         whole_slots(probe.every_ps.ps(), slot, &format!("/record/ports/{i}/every_ps"), "an interval")?;
     }
+    for (i, probe) in spec.record.limiters.iter().enumerate() {
+        whole_slots(probe.every_ps.ps(), slot, &format!("/record/limiters/{i}/every_ps"), "an interval")?;
+    }
     for (i, probe) in spec.record.traffic.iter().enumerate() {
         whole_slots(probe.every_ps.ps(), slot, &format!("/record/traffic/{i}/every_ps"), "an interval")?;
     }
@@ -299,10 +301,12 @@ fn check_slotted(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
         ("/queues", spec.queues.iter().any(|rule| rule.marks()), "marks no frames"),
         ("/record/delays", spec.record.delays, "records no distribution of delays"),
         ("/record/flows", !spec.record.flows.is_empty(), "records no series of single flows"),
-        ("/record/limiters", !spec.record.limiters.is_empty(), "records no series of limiters"),
         ("/record/captures", !spec.record.captures.is_empty(), "writes no captures"),
         ("/record/queue_levels", !spec.record.queue_levels.is_empty(), "records no levels of queues"),
     ])?;
+    if spec.run.engine == (Engine::Slotted { flows: false }) && !spec.record.limiters.is_empty() {
+        return Err(SpecError::new("/record/limiters", "series of limiters need flows that are counted"));
+    }
     check_limiter(&spec.control)
 }
 

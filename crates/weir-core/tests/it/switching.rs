@@ -1,5 +1,6 @@
+use weir_core::spec::control::Pause;
 use weir_core::spec::switching::{Adapter, AdapterKind, Egress, Memory, MemoryPause, PauseScope, Service};
-use weir_core::spec::{Departures, Engine, FrameSize, LimiterProbe, LinkSpec, Network, Spec, SwitchSpec};
+use weir_core::spec::{Departures, Engine, FrameSize, LinkSpec, Network, Spec, SwitchSpec};
 use weir_core::units::{Bytes, Rate, Span, Time};
 
 use crate::specs::{LINK, incast};
@@ -13,7 +14,7 @@ fn slotted() -> Spec {
     spec.network = Network::Star { hosts: 3, link, switch: SwitchSpec { latency_ps: Span::ZERO } };
     for source in &mut spec.traffic[0].sources {
         source.frame_size = FrameSize::Fixed(Bytes::new(64));
-        source.departures = Departures::Bursts { slot_ps: SLOT, load: 0.5, mean_frames: 10.0 };
+        source.departures = Departures::Bursts { slot_ps: SLOT, load: 0.5, mean_frames: 10.0, starts_by_chance: false };
     }
     let pause = MemoryPause {
         scope: PauseScope::Switch,
@@ -101,10 +102,18 @@ fn the_slotted_engine_says_what_it_cannot_compute() {
 
 #[test]
 fn the_event_engine_refuses_what_does_not_stand_beside_a_shared_memory() {
-    let limiters = vec![LimiterProbe { host: 0, every_ps: Span::from_us(1) }];
+    let pause = Pause {
+        nodes: vec![3],
+        xoff_bytes: Bytes::new(640),
+        xon_bytes: Bytes::new(64),
+        frame_bytes: Bytes::new(64),
+        delay_ps: Span::ZERO,
+        quanta: None,
+        refresh_ps: None,
+    };
     let change = |spec: &mut Spec| {
         spec.run.engine = Engine::Event;
-        spec.record.limiters = limiters.clone();
+        spec.control.pause = vec![pause.clone()];
     };
-    assert_eq!(fault(change).0, "/record/limiters");
+    assert_eq!(fault(change).0, "/control/pause");
 }

@@ -161,7 +161,10 @@ fn bursts_have_their_load_and_length_and_one_destination_each() {
     let slot = Span::from_ps(51_200);
     for (load, mean) in [(0.85, 1.0), (0.85, 10.0), (0.3, 24.0), (1.0, 4.0)] {
         let list = Destination::Uniform((0..64).collect());
-        let source = Source { to: list, ..with(Departures::Bursts { slot_ps: slot, load, mean_frames: mean }) };
+        let source = Source {
+            to: list,
+            ..with(Departures::Bursts { slot_ps: slot, load, mean_frames: mean, starts_by_chance: false })
+        };
         let mut emissions = Emissions::new(&source, Seed::new(5).stream("bursts"));
         let (slots, mut frames, mut bursts, mut inside) = (400_000u64, 0u64, 0u64, None);
         let mut last = 0;
@@ -206,12 +209,42 @@ fn geometric_draws_are_rounded_logarithms_of_uniform_ones() {
     }
 }
 
+/// Share of sources with a frame in each of the first slots; 20 000 of them.
+fn shares(load: f64, mean_frames: f64, starts_by_chance: bool) -> [f64; 3] {
+    let slot_ps = Span::from_ps(51_200);
+    let source = with(Departures::Bursts { slot_ps, load, mean_frames, starts_by_chance });
+    let mut counts = [0.0; 3];
+    for seed in 0..20_000 {
+        let mut emissions = Emissions::new(&source, Seed::new(seed).stream("start"));
+        emissions.draw_slots(41, slot_ps, |at, _, _| match at {
+            1 => counts[0] += 1.0,
+            2 => counts[1] += 1.0,
+            40 => counts[2] += 1.0,
+            _ => {}
+        });
+    }
+    counts.map(|count| count / 20_000.0)
+}
+
+/// A chain that starts by chance is in equilibrium in each slot; standard errors of .0035 at most.
+#[test]
+fn bursts_that_start_by_chance_have_their_load_from_the_first_slot_on() {
+    for (load, mean) in [(0.5, 10.0), (0.85, 144.0), (0.2, 3.0), (1.0, 10.0)] {
+        for share in shares(load, mean, true) {
+            assert!((share - load).abs() < 0.015, "{share} of {load}");
+        }
+    }
+    let [first, ..] = shares(0.85, 144.0, false);
+    assert!((first - 0.85 / (0.85 + 144.0 * 0.15)).abs() < 0.01, "{first}: it starts between two bursts");
+}
+
 proptest! {
     #[test]
     fn frames_drawn_for_many_slots_at_once_are_those_drawn_one_by_one(
         departures in prop_oneof![
-            (0.05..=1.0f64, prop::sample::select(vec![1.0, 10.0, 144.0])).prop_map(|(load, mean_frames)| {
-                Departures::Bursts { slot_ps: Span::from_ps(51_200), load, mean_frames }
+            (0.05..=1.0f64, prop::sample::select(vec![1.0, 10.0, 144.0]), prop::bool::ANY)
+                .prop_map(|(load, mean_frames, starts_by_chance)| {
+                Departures::Bursts { slot_ps: Span::from_ps(51_200), load, mean_frames, starts_by_chance }
             }),
             (0.05..=1.0f64)
                 .prop_map(|probability| Departures::Bernoulli { slot_ps: Span::from_ps(51_200), probability }),

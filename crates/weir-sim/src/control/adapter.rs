@@ -5,15 +5,15 @@
 
 use std::collections::VecDeque;
 
-use weir_core::ethernet::reaction::{Allowance, Feedback, Meter, Pacer, ReactionPoint, Rules};
+use weir_core::ethernet::reaction::{Allowance, Feedback, Pacer, ReactionPoint, Rules};
 use weir_core::queue::Limit;
 use weir_core::units::{Bytes, Rate, Span, Time};
 
 use crate::agent::Timer;
 use crate::feed::Feed;
 use crate::frames::FrameId;
+use crate::limiting::LimiterSeries;
 use crate::probes::Boundaries;
-use crate::totals::LimiterInterval;
 
 /// No frame is longer.
 const LONGEST: Bytes = Bytes::new(u16::MAX as u64);
@@ -90,8 +90,7 @@ pub(crate) struct Outlet {
     limited: bool,
     /// The congestion point that limits the flow.
     pub(crate) point: u32,
-    before: Meter,
-    pub(crate) rows: Vec<LimiterInterval>,
+    pub(crate) series: LimiterSeries,
 }
 
 impl Outlet {
@@ -106,8 +105,7 @@ impl Outlet {
             change: Time::NEVER,
             limited: false,
             point: NO_POINT,
-            before: Meter::default(),
-            rows: Vec::new(),
+            series: LimiterSeries::default(),
         }
     }
 
@@ -362,30 +360,13 @@ impl Adapter {
         self.wait_ps += span * u128::from(self.all.frames);
     }
 
-    /// Writes down the intervals of the limiters that ended up to `now`; nothing has happened since. What is due by itself
-    /// is only looked ahead at: it happens when the adapter is used, recorded or not.
+    /// Writes down the intervals of the limiters that ended up to `now`; nothing has happened since.
     pub(crate) fn write_rows(&mut self, now: Time) {
         let (Some(boundaries), Some(rules)) = (self.boundaries, &self.rules) else { return };
         while self.boundary <= now {
             let at = self.boundary;
             for outlet in &mut self.outlets {
-                let mut reaction = outlet.reaction.clone();
-                reaction.advance(at, rules);
-                let (meter, before) = (reaction.meter(), outlet.before);
-                let rate = match reaction.allowance() {
-                    Allowance::Unlimited => None,
-                    Allowance::Limited(rate) => Some(rate.bps()),
-                    Allowance::Stopped(_) => Some(0),
-                };
-                outlet.rows.push(LimiterInterval {
-                    t_ps: at.ps(),
-                    rate_bps: rate,
-                    rate_bit: meter.rate_bit - before.rate_bit,
-                    limited_ps: meter.limited_ps - before.limited_ps,
-                    stopped_ps: meter.stopped_ps - before.stopped_ps,
-                    queue_bytes: outlet.bytes,
-                });
-                outlet.before = meter;
+                outlet.series.mark(at, Some((&outlet.reaction, rules)), outlet.bytes);
             }
             self.number += 1;
             self.boundary = boundaries.at(self.number);

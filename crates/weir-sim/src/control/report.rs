@@ -129,6 +129,7 @@ impl Fabric<'_> {
         let end = self.end;
         let mut totals =
             ControlTotals { marks: self.marks(), reaction_points: self.limiter_totals(), ..ControlTotals::default() };
+        totals.limiters = self.limiter_rows();
         let Some(control) = &mut self.control else { return totals };
         for (&(port, queue_port, kind), &(frames, bytes)) in &control.sent {
             totals.frames.push(ControlFrames { port, queue_port, kind, frames, bytes });
@@ -144,7 +145,7 @@ impl Fabric<'_> {
                 outlet.reaction.advance(end, rules);
                 totals.reaction_points.push((outlet.flow, outlet.reaction.meter()));
                 if adapter.boundaries.is_some() {
-                    totals.limiters.push((outlet.flow, std::mem::take(&mut outlet.rows)));
+                    totals.limiters.push((outlet.flow, std::mem::take(&mut outlet.series).into_rows()));
                 }
             }
         }

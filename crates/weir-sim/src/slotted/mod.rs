@@ -33,6 +33,7 @@ use std::thread;
 
 use weir_core::units::{Bytes, Span, Time};
 
+use crate::limiting::HostSeries;
 use crate::plan::Plan;
 use crate::probes::PortProbes;
 use crate::sim::SimError;
@@ -146,6 +147,9 @@ struct Kernel {
     series: Vec<Series>,
     /// The slot whose beginning ends the next interval of deliveries.
     next_series: u64,
+    /// Limiters of hosts that are recorded, by host, and the slot whose beginning ends the next interval of any.
+    limiting: Vec<(u32, HostSeries)>,
+    next_limiting: u64,
 }
 
 /// A recorded port.
@@ -193,6 +197,9 @@ impl Kernel {
         self.record(now, false);
         self.send::<BY_INPUT, STAR>(now);
         self.record(now, true);
+        if u64::from(now) + 1 >= self.next_limiting {
+            self.mark_limiters(now + 1);
+        }
         self.now += 1;
         self.arrive::<BY_INPUT, STAR>(self.now);
     }

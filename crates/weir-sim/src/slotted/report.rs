@@ -1,7 +1,5 @@
 //! The totals of a run, its intervals, and the law of conservation.
 
-use std::collections::BTreeMap;
-
 use weir_core::ethernet::reaction::Meter;
 use weir_core::queue::Counters;
 use weir_core::units::Time;
@@ -13,8 +11,8 @@ use crate::plan::Plan;
 use crate::probes::Mark;
 use crate::sim::SimError;
 use crate::totals::{
-    BurstTotals, ControlFrames, ControlKind, ControlTotals, DropCause, DropTotals, FlowTotals, MemoryTotals,
-    PortTotals, Totals,
+    BurstTotals, ControlFrames, ControlKind, ControlTotals, DropCause, DropTotals, FlowTotals, LimiterInterval,
+    MemoryTotals, PortTotals, Totals,
 };
 
 impl Kernel {
@@ -100,6 +98,23 @@ impl Kernel {
         self.next_series = self.first_series();
     }
 
+    /// Ends the intervals of limiters that end with the beginning of slot `at` or before.
+    #[cold]
+    pub(super) fn mark_limiters(&mut self, at: u32) {
+        let (now, size) = (self.time(at), self.size.count());
+        self.adapters.catch_up(at);
+        for (host, series) in &mut self.limiting {
+            self.adapters.mark_limiters(*host, now, size, series);
+        }
+        self.next_limiting = self.first_limiting();
+    }
+
+    /// The first slot at whose beginning an interval of limiters has ended.
+    pub(super) fn first_limiting(&self) -> u64 {
+        let end = self.limiting.iter().map(|(_, series)| series.boundary()).min().unwrap_or(Time::NEVER);
+        if end == Time::NEVER { u64::MAX } else { end.ps().div_ceil(self.slot.ps()) }
+    }
+
     /// The first slot at whose beginning an interval of deliveries has ended.
     pub(super) fn first_series(&self) -> u64 {
         let ends = self.series.iter().filter(|series| !series.is_over());
@@ -129,6 +144,7 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
     let control = ControlTotals {
         frames: control_frames(&kernel, plan),
         reaction_points: reaction_points(&mut kernel, plan),
+        limiters: limiter_rows(&mut kernel, plan),
         ..ControlTotals::default()
     };
     let bursts = (0..)
@@ -280,6 +296,21 @@ fn control_frames(kernel: &Kernel, plan: &Plan) -> Vec<ControlFrames> {
     rows
 }
 
+/// The series of the limiters of a pair of hosts are told with the first flow between them.
+fn limiter_rows(kernel: &mut Kernel, plan: &Plan) -> Vec<(u32, Vec<LimiterInterval>)> {
+    let first = plan.first_flows();
+    let mut rows = Vec::new();
+    for (host, series) in std::mem::take(&mut kernel.limiting) {
+        for (to, intervals) in (0..).zip(series.into_rows()) {
+            if let Some(&flow) = first.get(&(host, to)) {
+                rows.push((flow, intervals));
+            }
+        }
+    }
+    rows.sort_by_key(|row| row.0);
+    rows
+}
+
 /// The limiter of a pair of hosts is told with the first flow between them.
 fn reaction_points(kernel: &mut Kernel, plan: &Plan) -> Vec<(u32, Meter)> {
     let end = kernel.end;
@@ -287,10 +318,7 @@ fn reaction_points(kernel: &mut Kernel, plan: &Plan) -> Vec<(u32, Meter)> {
     if plan.flows.is_empty() {
         return Vec::new();
     }
-    let mut first: BTreeMap<(u32, u32), u32> = BTreeMap::new();
-    for (id, flow) in (0..).zip(&plan.flows) {
-        first.entry((flow.from, flow.to)).or_insert(id);
-    }
+    let first = plan.first_flows();
     let mut rows: Vec<(u32, Meter)> =
         meters.into_iter().map(|(host, to, meter)| (first[&(host, to.into())], meter)).collect();
     rows.sort_by_key(|row| row.0);

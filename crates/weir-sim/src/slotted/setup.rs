@@ -18,6 +18,7 @@ use super::sources::{PlacedSource, Sources};
 use super::switches::{Input, Lanes, Memory, NONE, Queues, Turn};
 use super::{Kernel, Lags, Recorded};
 use crate::credit::Savings;
+use crate::limiting::HostSeries;
 use crate::plan::Plan;
 use crate::probes::{Boundaries, PortProbes};
 
@@ -106,6 +107,13 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
     };
     let mut series: Vec<Series> = spec.record.traffic.iter().map(series).collect();
     series.sort_by_key(|series| series.group);
+    let duration = Time::ZERO + spec.run.duration_ps;
+    let limiting = spec
+        .record
+        .limiters
+        .iter()
+        .map(|probe| (probe.host, HostSeries::new(Boundaries::new(probe.every_ps, duration), hosts)));
+    let limiting = limiting.collect();
     let mut points = spec.control.bcn.as_ref().map(|bcn| points(bcn, plan, size, run_seed, lanes));
     for (lane, output) in queues.outputs.iter_mut().take(lanes.count).enumerate() {
         if let Some(skip) = points.as_mut().and_then(|points| points.skip(lane)) {
@@ -147,8 +155,11 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
         next_mark: NONE,
         series,
         next_series: 0,
+        limiting,
+        next_limiting: 0,
     };
     (kernel.next_mark, kernel.next_series) = (kernel.mark_after(0), kernel.first_series());
+    kernel.next_limiting = kernel.first_limiting();
     kernel
 }
 

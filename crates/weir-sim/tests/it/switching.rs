@@ -4,7 +4,9 @@
 use proptest::prelude::*;
 use weir_core::spec::control::{Limiter, NotificationLane, Sampling};
 use weir_core::spec::switching::{Egress, PauseScope, Service};
-use weir_core::spec::{Departures, Engine, FrameSize, Limit, LinkSpec, Network, PortProbe, Spec, TrafficProbe};
+use weir_core::spec::{
+    Departures, Engine, FrameSize, Limit, LimiterProbe, LinkSpec, Network, PortProbe, Spec, TrafficProbe,
+};
 use weir_core::units::{Bytes, Rate, Time};
 use weir_sim::hotspots::{Benchmark, Hotspot, SLOT};
 use weir_sim::{Plan, Progress, Totals, simulate};
@@ -27,6 +29,8 @@ pub(crate) fn both_recorded(mut spec: Spec, seed: u64, every: u64) -> (Totals, T
     spec.record.ports = (0..ports).map(|port| PortProbe { port, every_ps: SLOT * every }).collect();
     let groups = 0..spec.traffic.len() as u32;
     spec.record.traffic = groups.map(|traffic| TrafficProbe { traffic, every_ps: SLOT * 100 }).collect();
+    let hosts = spec.control.limited_hosts().iter();
+    spec.record.limiters = hosts.map(|&host| LimiterProbe { host, every_ps: SLOT * every }).collect();
     spec.run.engine = Engine::Event;
     let event = run(spec.clone(), seed);
     spec.run.engine = Engine::Slotted { flows: true };
@@ -40,6 +44,12 @@ pub(crate) fn agree(event: &Totals, slotted: &Totals) {
     assert_eq!(slotted.bursts, event.bursts);
     assert_eq!(slotted.memories, event.memories);
     assert_eq!(slotted.control.frames, event.control.frames);
+    for ((flow, slotted), (other, event)) in slotted.control.limiters.iter().zip(&event.control.limiters) {
+        assert_eq!((flow, slotted.len()), (other, event.len()));
+        let differs = slotted.iter().zip(event).find(|(slotted, event)| slotted != event);
+        assert_eq!(differs, None, "flow {flow}");
+    }
+    assert_eq!(slotted.control.limiters.len(), event.control.limiters.len());
     assert_eq!(slotted.ports, event.ports);
     for ((group, slotted), (_, event)) in slotted.deliveries.iter().zip(&event.deliveries) {
         let differs = slotted.iter().zip(event).find(|(slotted, event)| slotted != event);
@@ -283,12 +293,16 @@ fn frames_of_any_size_are_taken_down_to_the_share_of_the_hotspot_and_none_is_los
 
 #[test]
 fn what_does_not_stand_beside_a_shared_memory_is_refused_at_its_place() {
-    use weir_core::spec::LimiterProbe;
     let mut spec = Benchmark::single_stage(8).with_bcn(0.03, 0.005).spec();
-    spec.run.engine = Engine::Event;
     spec.record.limiters = vec![LimiterProbe { host: 0, every_ps: SLOT }];
-    let fault = Plan::new(spec).expect_err("no series of limiters");
-    assert_eq!(fault.pointer, "/record/limiters");
+    for engine in [Engine::Slotted { flows: false }, Engine::EventTotals] {
+        spec.run.engine = engine;
+        if let Some(bcn) = &mut spec.control.bcn {
+            bcn.congestion_point.notification.lane = NotificationLane::Beside;
+        }
+        let fault = Plan::new(spec.clone()).expect_err("no flows, no series of limiters");
+        assert_eq!(fault.pointer, "/record/limiters");
+    }
 }
 
 #[test]

@@ -153,9 +153,12 @@ impl Fabric<'_> {
         }
     }
 
-    /// Writes down the interval that ended up to `now`.
+    /// Writes down the intervals that ended up to `now`: of the port, and of the limiters.
     fn mark_station(&mut self, port: u32, now: Time) {
         let Some(control) = &mut self.control else { return };
+        if let Some(station) = control.station(port) {
+            station.write_rows(now, &self.frames);
+        }
         let extra = &mut control.extras[port as usize];
         if extra.boundary > now {
             return;

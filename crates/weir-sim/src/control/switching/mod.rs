@@ -35,7 +35,9 @@ use super::{Control, Task};
 use crate::credit::Savings;
 use crate::fabric::Fabric;
 use crate::feed::Feed;
+use crate::limiting::HostSeries;
 use crate::plan::Plan;
+use crate::probes::Boundaries;
 use crate::totals::ControlKind;
 
 /// A PAUSE frame: the least there is.
@@ -142,7 +144,14 @@ impl Switching {
             let jitter = limiter.map_or(0.0, |limiter| limiter.pacing_jitter);
             let how = Manner { jitter, savings: Savings::new(limiter, port.link.rate_bps) };
             let obedience = rules.map(|rules| Obedience { rules, how, seed });
-            let station = Station::new(outlet, feeds.remove(&id), destinations, in_turn[port.from as usize], obedience);
+            let obeys = obedience.is_some();
+            let mut station =
+                Station::new(outlet, feeds.remove(&id), destinations, in_turn[port.from as usize], obedience);
+            let probe = plan.spec.record.limiters.iter().find(|probe| probe.host == port.from && obeys);
+            if let Some(probe) = probe {
+                let boundaries = Boundaries::new(probe.every_ps, Time::ZERO + plan.spec.run.duration_ps);
+                station.series = Some(Box::new(HostSeries::new(boundaries, station.places())));
+            }
             self.stations[id as usize] = Some(Box::new(station));
         }
     }

@@ -1,13 +1,11 @@
 //! What is told of memories and hosts at the end of a run.
 
-use std::collections::BTreeMap;
-
 use weir_core::ethernet::reaction::Meter;
 
 use super::super::report::Waited;
 use crate::fabric::Fabric;
 use crate::frames::FrameId;
-use crate::totals::MemoryTotals;
+use crate::totals::{LimiterInterval, MemoryTotals};
 
 impl Fabric<'_> {
     /// After the last event: draws what stations generated before the end.
@@ -56,15 +54,32 @@ impl Fabric<'_> {
             return Vec::new();
         };
         let mut rows = Vec::new();
-        let mut first: BTreeMap<(u32, u32), u32> = BTreeMap::new();
-        for (id, flow) in (0..).zip(plan.counted_flows()) {
-            first.entry((flow.from, flow.to)).or_insert(id);
-        }
+        let first = plan.first_flows();
         for station in switching.stations.iter_mut().flatten() {
             let host = station.outlet.host;
             for (place, meter) in station.meters(end) {
                 if let Some(&flow) = first.get(&(host, station.destination(place))) {
                     rows.push((flow, meter));
+                }
+            }
+        }
+        rows
+    }
+
+    /// The intervals of the recorded limiters of stations.
+    pub(in super::super) fn limiter_rows(&mut self) -> Vec<(u32, Vec<LimiterInterval>)> {
+        let (end, plan, frames) = (self.end, self.plan, &self.frames);
+        let Some(switching) = self.control.as_mut().and_then(|control| control.switching.as_mut()) else {
+            return Vec::new();
+        };
+        let mut rows = Vec::new();
+        let first = plan.first_flows();
+        for station in switching.stations.iter_mut().flatten() {
+            station.write_rows(end, frames);
+            let Some(series) = station.series.take() else { continue };
+            for (place, intervals) in (0..).zip(series.into_rows()) {
+                if let Some(&flow) = first.get(&(station.outlet.host, station.destination(place))) {
+                    rows.push((flow, intervals));
                 }
             }
         }

@@ -13,6 +13,7 @@ use super::limiter::{Limiter, Manner};
 use crate::agent::Timer;
 use crate::feed::Feed;
 use crate::frames::{FrameId, NO_FRAME, Pool};
+use crate::limiting::HostSeries;
 
 const NONE: u32 = u32::MAX;
 
@@ -100,6 +101,8 @@ pub(super) struct Station {
     gated: Vec<u32>,
     next_due: Time,
     obedience: Option<Obedience>,
+    /// Of the limiters, where they are recorded.
+    pub(super) series: Option<Box<HostSeries>>,
 }
 
 impl Station {
@@ -130,6 +133,7 @@ impl Station {
             gated: Vec::new(),
             next_due: Time::NEVER,
             obedience,
+            series: None,
         }
     }
 
@@ -146,6 +150,11 @@ impl Station {
     /// The place of notifications among the data, whoever they are for: behind those of all destinations, without a limiter.
     pub(super) fn place_of_notifications(&self) -> u32 {
         self.destinations.len() as u32
+    }
+
+    /// How many destinations there are.
+    pub(super) fn places(&self) -> usize {
+        self.destinations.len()
     }
 
     /// The destination with this place.
@@ -341,6 +350,27 @@ impl Station {
         let known = |id: FrameId| Some(id).filter(|&id| id != NO_FRAME);
         let queue = move |queue: &Queue| std::iter::successors(known(queue.head), move |&id| known(frames[id].next));
         self.queues.iter().flat_map(queue)
+    }
+
+    /// Writes down the intervals of the limiters that ended up to `now`; nothing has happened since.
+    pub(super) fn write_rows(&mut self, now: Time, frames: &Pool) {
+        let (Some(mut series), Some(obedience)) = (self.series.take(), &self.obedience) else { return };
+        if series.boundary() <= now {
+            let mut waiting = vec![0; self.destinations.len()];
+            for id in self.waiting(frames) {
+                if let Some(bytes) = waiting.get_mut(frames.kept(id) as usize) {
+                    *bytes += frames[id].size().count();
+                }
+            }
+            while series.boundary() <= now {
+                let reaction = |place: usize| {
+                    let limiter = self.limiters.get(self.limiter_of[place] as usize)?;
+                    Some((&limiter.point, &obedience.rules))
+                };
+                series.mark(reaction, |place| waiting[place]);
+            }
+        }
+        self.series = Some(series);
     }
 
     /// What each limiter did up to `end`: the place of its destination and its meter.

@@ -4,8 +4,9 @@ use weir_core::ethernet::reaction::{Allowance, Change, Feedback, Meter, Reaction
 use weir_core::rng::{Seed, Stream};
 use weir_core::units::{Rate, Span, Time};
 
-use super::Adapters;
+use super::{Adapters, Host};
 use crate::credit::{Savings, needed};
+use crate::limiting::HostSeries;
 use crate::slotted::cell::Cell;
 use crate::slotted::switches::NONE;
 
@@ -226,6 +227,32 @@ impl Adapters {
         }
         let slots = timeout.ps().div_ceil(self.slot.ps());
         u32::try_from(slots).ok().filter(|_| timeout != Time::NEVER).map(|slot| (slot.max(now + 1), id))
+    }
+
+    /// Writes down the intervals of the limiters of `host` that ended up to `now`, the beginning of a slot; by destination.
+    pub(in crate::slotted) fn mark_limiters(&self, host: u32, now: Time, size: u64, series: &mut HostSeries) {
+        let Some(obedience) = &self.obedience else { return };
+        if series.boundary() > now {
+            return;
+        }
+        let mut waiting = vec![0; self.hosts.len()];
+        let Host { first, count, .. } = self.hosts[host as usize];
+        for voq in &self.voqs[first..first + count as usize] {
+            let mut place = voq.head;
+            while place != NONE {
+                let run = &self.runs[place as usize];
+                waiting[usize::from(run.first.to())] += u64::from(run.len) * size;
+                place = run.next;
+            }
+        }
+        let row = host as usize * self.hosts.len();
+        while series.boundary() <= now {
+            let reaction = |to: usize| {
+                let limiter = self.limiters.get(self.limiter_of[row + to] as usize)?;
+                Some((&limiter.point, &obedience.rules))
+            };
+            series.mark(reaction, |to| waiting[to]);
+        }
     }
 
     /// What each limiter did up to slot `end`: its host, its destination and its meter.

@@ -1,0 +1,72 @@
+"""Series of rate limiters with shared memories: in both engines, and no more than a limiter allows."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+import weirlab
+from weirlab.scenario import Scenario, load
+
+SHORT = {
+    "run.duration": "512 us",
+    "hotspots.hot.window": "51.2 us .. 512 us",
+    "record.rates": {"limiter": "host-[0-3]", "every": "25.6 us"},
+    "measure": {},
+}
+
+
+def short(**changes: str) -> Scenario:
+    return load("zrl-og-8").assign({**SHORT, **changes})
+
+
+@pytest.mark.parametrize("engine", ["slotted", "event"])
+def test_limiters_of_pairs_of_hosts_are_recorded_beside_a_shared_memory(engine: str) -> None:
+    records = weirlab.run(short(**{"run.engine": engine})).records
+    rows = records["limiters"].join(records["flow_names"].select("flow", "from", "to"), on="flow")
+    assert rows.select("from", "to").unique().height == 4 * 7
+    assert rows.filter(pl.col("flow") == rows["flow"][0]).height == 20
+    limited = rows.filter(pl.col("limited_ps") > 0)
+    assert limited.height > 0
+    assert set(limited.get_column("to")) == {"host-0"}, "only the hot output asks for less"
+    mean_bps = limited.get_column("rate_bit") * 1e12 / limited.get_column("limited_ps")
+    assert float(mean_bps.max()) <= 10e9
+    assert float(mean_bps.min()) >= 10e6, "not below Ru"
+    free = rows.filter(pl.col("limited_ps") == 0)
+    assert free.get_column("rate_bit").sum() == 0
+    made = records["reaction_points"].filter(pl.col("made") > 0).join(rows, on="flow", how="semi")
+    assert set(made.get_column("flow")) == set(limited.get_column("flow"))
+    totals = limited.group_by("flow").agg(pl.col("limited_ps").sum()).sort("flow")
+    assert totals.get_column("limited_ps").to_list() == made.sort("flow").get_column("limited_ps").to_list()
+
+
+def test_both_engines_record_the_same_limiters_where_samples_are_not_left_to_chance() -> None:
+    even = {
+        "control.bcn.congestion_point.sampling": {"kind": "uniform", "jitter": 0},
+        "control.bcn.congestion_point.notification": {"lane": "beside"},
+    }
+    slotted, event = (
+        weirlab.run(short(**{"run.engine": engine}).assign(even)).records["limiters"]
+        for engine in ("slotted", "event")
+    )
+    assert slotted.filter(pl.col("limited_ps") > 0).height > 20
+    assert slotted.equals(event)
+
+
+def test_bursts_that_start_by_chance_send_their_load_from_the_first_slots_on() -> None:
+    """32 hosts, 20 slots, 40 seeds: a standard error of at most .02 where bursts have 144 frames."""
+    first = {
+        "traffic.background.source.mean_burst": 144,
+        "run.duration": "1.024 us",
+        "hotspots": {},
+        "record": {},
+        "measure": {},
+    }
+
+    def share(starts: str) -> float:
+        scenario = load("zrl-none").assign({**first, "traffic.background.source.starts": starts})
+        flows = weirlab.run(scenario, replicates=40).records["flows"]
+        return float(flows.get_column("sent_frames").sum()) / (40 * 32 * 19)
+
+    assert share("chance") == pytest.approx(0.85, abs=0.06)
+    assert share("between") < 0.5
