@@ -287,3 +287,23 @@ record: {seen: {frames: [a->b, b->a], as: pcapng}}
     found = {finding.kind for finding in diagnose(read_trace(tmp_path / "seen-0.pcapng"))}
     assert "slow-reader" in found
     assert not found & {"lossy-path", "queue-overflow", "window-limited", "timeouts"}
+
+
+def test_what_the_receiver_tells_to_have_arrived_twice_stands_in_the_capture(tmp_path: Path) -> None:
+    text = """\
+weirlab: 1
+name: twice
+network: {kind: path, ends: [a, b], link: {rate: 50 Mbit/s, delay: 10 ms, loss: {kind: random, ratio: 2 %}}}
+traffic:
+  bulk:
+    {from: a, to: b, source: {kind: bulk, size: 20 kB}, streams: 60,
+     transport: {kind: tcp, loss_marking: rack-tlp, congestion_control: reno}}
+run: {duration: 20 s}
+record: {seen: {frames: [a->b, b->a], as: pcapng}}
+"""
+    done = run(loads(text))
+    done.save(tmp_path)
+    totals = done.records["connections"].select("duplicates_told", "duplicate_segments").sum().row(0)
+    seen = read_trace(tmp_path / "seen-0.pcapng").flows().get_column("dsacks_for_this").sum()
+    # Each second copy is told of at once; what tells of it may be lost.
+    assert 0 < totals[0] <= seen == totals[1]
