@@ -3,6 +3,7 @@
 import pytest
 
 from weirlab.bulk import Load, Place, Probe, RequestSeries, plan_of
+from weirlab.bulk.causes import ceiling_bps
 from weirlab.errors import ScenarioError, UnsupportedError
 from weirlab.scenario import load, loads
 
@@ -224,3 +225,46 @@ def test_a_campaign_needs_an_emulated_path():
 def test_the_ready_made_campaign_keeps_the_product_of_streams_and_windows():
     plan = plan_of(load("windows-against-streams"))
     assert {steps[0].load.streams * steps[0].load.window_bytes for steps in plan.steps} == {2 * 256 * 1024}
+
+
+HOSTS = """weirlab: 1
+name: hosts
+testbed:
+  kind: netns
+  hosts: {left: {forward: {delay: 1 ms}}, right: {forward: {rate: 5 Mbit/s, delay: 2 ms, buffer: 50 kB}}}
+  hops: {uplink: {forward: {rate: 20 Mbit/s, delay: 10 ms, buffer: 100 kB}}}
+traffic:
+  up: {from: right, to: receiver, source: {kind: bulk}, transport: {kind: tcp, congestion_control: reno}}
+  down: {from: receiver, to: left, source: {kind: bulk}, transport: {kind: tcp, congestion_control: reno}}
+  ping: {from: sender, to: receiver, source: {kind: ping, every: 1 s}}
+campaign: {cycles: 1, cycle: [{name: loaded, run: [up, down, ping], for: 5 s}]}
+"""
+
+
+def test_traffic_of_hosts_behind_the_near_end_says_of_which():
+    plan = plan_of(loads(HOSTS))
+    (step,) = plan.steps[0]
+    assert [(each.host, each.forward) for each in step.loads] == [("right", True), ("left", False)]
+    assert list(plan.paths[0].hosts) == ["left", "right"]
+    assert loads(loads(HOSTS).to_yaml()).testbed == loads(HOSTS).testbed
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"traffic.up.to": "left"}, UnsupportedError, "goes from 'sender' or one of the hosts 'left, right'"),
+        ({"traffic.ping.from": "left"}, UnsupportedError, "hosts have transfers and UDP"),
+        ({"traffic.up.from": "middle"}, ScenarioError, "no node is called 'middle'"),
+        ({"testbed.hosts.uplink": {"forward": {}}}, ScenarioError, "is the name of an end or of a hop"),
+        ({"testbed.hops": None, "testbed.path": "emulator"}, ScenarioError, "stand behind the near end"),
+    ],
+)
+def test_hosts_that_cannot_be_are_refused(changes, error, message):
+    with pytest.raises(error, match=message):
+        plan_of(loads(HOSTS, changes))
+
+
+def test_the_hop_of_a_host_bounds_what_it_can_carry():
+    plan = plan_of(loads(HOSTS))
+    up = plan.steps[0][0].load
+    assert ceiling_bps(plan.paths[0], up, 5.0) == pytest.approx(5e6 * 1448 / 1500)

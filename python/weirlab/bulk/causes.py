@@ -100,7 +100,8 @@ def ceiling_bps(path: PathPlan, load: Load, duration_s: float) -> float | None:
     """
     lowest = math.inf
     payload = _segment_bytes(path, load)
-    for hop in path.hops.values():
+    own = [] if load.host is None else [path.hosts[load.host]]
+    for hop in (*own, *path.hops.values()):
         line = hop.forward if load.forward else hop.backward or hop.forward
         rate_bps = _mean_rate_bps(line, duration_s)
         if rate_bps is None:

@@ -12,8 +12,8 @@ import shlex
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -109,6 +109,8 @@ class Bed:
     far_address: str
     port: int = 5201
     """Of the iperf3 server."""
+    behind: Mapping[str, tuple[End, str]] = field(default_factory=dict)
+    """Hosts behind the near end, by name, and where they are reached."""
     listens_everywhere: bool = False
     """Whether that server takes connections at every address of its host, not only at the one above."""
 

@@ -15,7 +15,7 @@ from weirlab.scenario.combinations import Point, combinations
 from weirlab.scenario.network import Path
 from weirlab.scenario.path import PathPlan, path_plan
 from weirlab.scenario.resolve import selected_traffic
-from weirlab.scenario.testbeds import Hosts, Iperf3, Sim
+from weirlab.scenario.testbeds import Hosts, Iperf3, Netns, Sim
 from weirlab.scenario.traffic import Bulk, Constant, Ping, Requests, Stamp, Tcp, Traffic, Udp
 from weirlab.units import Rate, Size, Span
 
@@ -48,6 +48,8 @@ class Load:
     """When it starts, since the step does."""
     stop_s: float | None = None
     """When it stops; None: with the step."""
+    host: str | None = None
+    """The host behind the near end that is its end there; None: the near end itself."""
 
     def seconds(self, duration_s: float) -> float:
         """How long it lasts in a step of this length."""
@@ -65,6 +67,7 @@ class Datagrams:
     payload_bytes: int
     start_s: float = 0.0
     stop_s: float | None = None
+    host: str | None = None
 
     def seconds(self, duration_s: float) -> float:
         """How long it lasts in a step of this length."""
@@ -313,9 +316,15 @@ def _understood(
 
     near, far = _ends(scenario)
     ends = (_only(traffic, "from_"), _only(traffic, "to"))
-    if ends not in ((near, far), (far, near)):
-        refused("from", f"goes from '{near}' to '{far}', or back")
-    forward = ends[0] == near
+    hosts = tuple(scenario.testbed.hosts) if isinstance(scenario.testbed, Netns) else ()
+    host = next((end for end in ends if end in hosts), None)
+    nears = (near, *hosts)
+    if not ((ends[0] in nears and ends[1] == far) or (ends[0] == far and ends[1] in nears)):
+        words = near if not hosts else f"{near}' or one of the hosts '{', '.join(hosts)}"
+        refused("from", f"goes from '{words}' to '{far}', or back")
+    forward = ends[0] in nears
+    if host is not None and not isinstance(traffic.source, Bulk | Constant):
+        refused("from", f"hosts have transfers and UDP; this starts at '{near}'")
     if isinstance(scenario.testbed, Iperf3) and not forward and isinstance(traffic.source, Ping):
         refused("from", f"pings start here, at '{near}': nothing runs at the other end but iperf3")
     for where in ("pattern", "timing"):
@@ -356,7 +365,7 @@ def _understood(
                 for where in _beyond_the_kernel(tcp):
                     problems.append(scenario.problem_at(("traffic", name, "transport", where), _OF_SIMULATOR))
             window = None if tcp.window == _DEFAULT_WINDOW else tcp.window.bytes
-            return Load(forward, traffic.streams, window, tcp.congestion_control.kind, tcp, *times)
+            return Load(forward, traffic.streams, window, tcp.congestion_control.kind, tcp, *times, host)
         case Constant() as constant, Udp():
             for place, message in _beyond_datagrams(scenario, constant):
                 problems.append(scenario.problem_at(("traffic", name, *place), message))
@@ -365,7 +374,7 @@ def _understood(
             payload = constant.payload.bytes
             rate = constant.rate
             rate_bps = float(rate.bps) if isinstance(rate, Rate) else rate.fps * 8 * payload
-            return Datagrams(forward, traffic.streams, rate_bps, payload, *times)
+            return Datagrams(forward, traffic.streams, rate_bps, payload, *times, host)
         case Bulk(), _:
             refused("transport", "a bulk transfer is 'transport: {kind: tcp, ...}', without 'source.stop'")
         case _:

@@ -132,7 +132,17 @@ def measure(what: Measured, path: PathPlan | None, seed: int) -> Measurement:
         near, far = (
             (bed.near_address6, bed.far_address6) if path.ipv6 else (bed.near_address, bed.far_address)
         )
-        ends = Bed(NamespaceEnd(bed.near), NamespaceEnd(bed.far), near, far)
+        behind = {name: bed.host(name) for name in path.hosts}
+        ends = Bed(
+            NamespaceEnd(bed.near),
+            NamespaceEnd(bed.far),
+            near,
+            far,
+            behind={
+                name: (NamespaceEnd(space), address6 if path.ipv6 else address)
+                for name, (space, address, address6) in behind.items()
+            },
+        )
         found = together(what, ends)
         seconds, after = time.time() - began, psutil.cpu_times()
         report = bed.close()
@@ -236,12 +246,11 @@ def together(what: Measured, bed: Bed) -> Together:
     )
 
 
-def _ends(forward: bool, bed: Bed) -> tuple[End, End, str]:
-    """Where it starts, where it goes, and that end's address."""
+def _ends(forward: bool, bed: Bed, host: str | None = None) -> tuple[End, End, str]:
+    """Where it starts, where it goes, and that end's address; `host`: one behind the near end instead."""
     assert bed.far is not None, "the plan starts nothing there"
-    if forward:
-        return bed.near, bed.far, bed.far_address
-    return bed.far, bed.near, bed.near_address
+    near, address = (bed.near, bed.near_address) if host is None else bed.behind[host]
+    return (near, bed.far, bed.far_address) if forward else (bed.far, near, address)
 
 
 def _ping(probe: Probe, duration_s: float, bed: Bed) -> Pings:
@@ -318,7 +327,9 @@ def _certified(address: str) -> Iterator[tuple[str, str]]:
 def _transfer(load: Load | Datagrams, duration_s: float, bed: Bed, port: int, began: float) -> Transfer:
     """What iperf3 tells of a load that starts `load.start_s` after `began`, on the monotonic clock."""
     served = bed.far is None
-    start, goal, address = (bed.near, bed.near, bed.far_address) if served else _ends(load.forward, bed)
+    start, goal, address = (
+        (bed.near, bed.near, bed.far_address) if served else _ends(load.forward, bed, load.host)
+    )
     lasts_s = load.seconds(duration_s)
     reverse = served and not load.forward
     reached = ["-c", address, "-p", str(port), *(["-R"] if reverse else [])]

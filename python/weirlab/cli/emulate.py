@@ -224,9 +224,9 @@ def _file_and_command(
 def _gauges(path: EmulatedPath, plan: PathPlan) -> list[Gauge]:
     """What the emulator has counted so far of each direction."""
     names, rates = [], []
-    for name, hop in plan.hops.items():
+    for name, hop in (*plan.hops.items(), *plan.hosts.items()):
         for word, line in (("up", hop.forward), ("down", hop.backward or hop.forward)):
-            names.append(word if len(plan.hops) == 1 else f"{name} {word}")
+            names.append(word if len(plan.hops) + len(plan.hosts) == 1 else f"{name} {word}")
             rates.append(None if line.rate is None else line.rate.bps * line.lanes)
     return gauges(names, rates, path.readings())
 

@@ -74,7 +74,9 @@ def _network(scenario: Scenario) -> tuple[Layout | None, list[Fault]]:
             and (scenario.testbed.device is not None or bool(scenario.testbed.hops))
         )
         if fixed:
-            return Layout(FIXED_NODES, frozenset(FIXED_NODES), ()), []
+            behind = scenario.testbed.hosts if isinstance(scenario.testbed, Netns) else ()
+            nodes = (*FIXED_NODES, *behind)
+            return Layout(nodes, frozenset(nodes), ()), []
         example = "{kind: star, hosts: 4, link: {rate: 10 Gbit/s}}"
         return None, [((), f"'network' is missing: nodes and links, such as {example}")]
     plan = plan_network(scenario.network)

@@ -48,10 +48,18 @@ def check_emulated(scenario: Scenario, bed: Netns | Sim) -> Iterator[Fault]:
         yield (*at, "mtu"), f"packets of 68 B to 65535 B (got {bed.mtu})"
     if len(bed.hops) > MAX_HOPS:
         yield (*at, "hops"), f"at most {MAX_HOPS} hops (got {len(bed.hops)})"
-    for name, hop in bed.hops.items():
-        for direction, line in (("forward", hop.forward), ("backward", hop.backward)):
-            if line is not None:
-                yield from _line(line, (*at, "hops", name, direction))
+    hosts = bed.hosts if isinstance(bed, Netns) else {}
+    for section, hops in (("hops", bed.hops), ("hosts", hosts)):
+        for name, hop in hops.items():
+            for direction, line in (("forward", hop.forward), ("backward", hop.backward)):
+                if line is not None:
+                    yield from _line(line, (*at, section, name, direction))
+    if hosts and not bed.hops:
+        yield (*at, "hosts"), "stand behind the near end of 'hops'; write these"
+    if len(hosts) > MAX_HOPS:
+        yield (*at, "hosts"), f"at most {MAX_HOPS} hosts (got {len(hosts)})"
+    for name in {"sender", "receiver", *bed.hops} & set(hosts):
+        yield (*at, "hosts", name), "is the name of an end or of a hop already; take another one"
     if scenario.search is not None:
         yield ("search",), "an emulated path is for real programs, and not searched; leave this out"
     if bed.hops:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from weirlab.scenario.model import Scenario
+from weirlab.scenario.path import Hop
 from weirlab.scenario.testbeds import Command, Netns, Sim, Ssh
 
 __all__ = ["movable"]
@@ -19,6 +20,10 @@ def movable(scenario: Scenario) -> Scenario:
     return scenario.assign(named) if named else scenario
 
 
+def _under(section: str, hops: Mapping[str, Hop]) -> list[tuple[str, Hop]]:
+    return [(f"{section}.{name}", hop) for name, hop in hops.items()]
+
+
 def _named_files(scenario: Scenario) -> Iterator[tuple[str, str]]:
     """Dotted path and value of every field that names a file relative to the scenario file."""
     bed = scenario.testbed
@@ -28,9 +33,10 @@ def _named_files(scenario: Scenario) -> Iterator[tuple[str, str]]:
         case Ssh(config=str(config)):
             yield "testbed.config", config
         case Netns() | Sim():
-            for name, hop in (bed.hops or {}).items():
+            hosts = bed.hosts if isinstance(bed, Netns) else {}
+            for name, hop in [*_under("hops", bed.hops), *_under("hosts", hosts)]:
                 for side, line in (("forward", hop.forward), ("backward", hop.backward)):
-                    at = f"testbed.hops.{name}.{side}"
+                    at = f"testbed.{name}.{side}"
                     if line is not None and line.trace is not None:
                         yield f"{at}.trace", line.trace
                     if line is not None and line.delays is not None and line.delays.trace is not None:

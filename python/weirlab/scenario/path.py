@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -153,6 +153,8 @@ class PathPlan:
     """Longest IP packet."""
     joined: bool = True
     """Whether packets of a connection may be moved joined, several at once."""
+    hosts: Mapping[str, Hop] = field(default_factory=dict)
+    """Hosts behind the near end, by name, each over a hop from it to the near end."""
     ipv6: bool = False
     """Whether its ends have addresses of IPv6, too, and campaigns send this."""
 
@@ -183,7 +185,9 @@ def path_plan(scenario: Scenario) -> PathPlan | None:
     if bed.hops:
         beside = FilePath(scenario.file).parent if scenario.file else FilePath()
         hops = {name: _with_traces(hop, beside) for name, hop in bed.hops.items()}
-        return PathPlan(hops, bed.mtu.bytes, joined, ipv6)
+        hosts = bed.hosts if isinstance(bed, Netns) else {}
+        behind = {name: _with_traces(hop, beside) for name, hop in hosts.items()}
+        return PathPlan(hops, bed.mtu.bytes, joined, behind, ipv6)
     if not isinstance(scenario.network, Path):
         return None
     link = scenario.network.link
@@ -199,7 +203,7 @@ def path_plan(scenario: Scenario) -> PathPlan | None:
         )
         for port in (f"{near}->{far}", f"{far}->{near}")
     )
-    return PathPlan({"link": Hop(forward=there, backward=back)}, bed.mtu.bytes, joined, ipv6)
+    return PathPlan({"link": Hop(forward=there, backward=back)}, bed.mtu.bytes, joined, ipv6=ipv6)
 
 
 def _with_traces(hop: Hop, beside: FilePath) -> Hop:

@@ -243,6 +243,9 @@ class Netns(Model):
     """`emulator`: the network of the scenario, two hosts and a link, emulated for real programs."""
     hops: Named[Hop] = Named()
     """An emulated path in full, from its near end to its far one, for real programs."""
+    hosts: Named[Hop] = Named()
+    """Hosts behind the near end of `hops`, each over a hop of its own, `forward` from the host. Traffic of a
+    campaign comes from them, or goes to them, by their names."""
     mtu: Size = Size(1500)
     """Longest IP packet of an emulated path."""
     ip: Literal["ipv4", "ipv6"] = "ipv4"

@@ -37,7 +37,7 @@ _TIMEOUT_S = 10.0
 
 def netem_refusals(path: PathPlan) -> list[str]:
     """What netem cannot do of a path: where it stands in the file, and why; empty when it can do all."""
-    found = []
+    found = ["testbed.hosts: paths of netem have two ends"] if path.hosts else []
     for name, hop in path.hops.items():
         for direction, line in (("forward", hop.forward), ("backward", hop.backward)):
             if line is not None:

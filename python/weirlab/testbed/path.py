@@ -15,10 +15,10 @@ import json
 import math
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from weirlab import _core
 from weirlab.errors import MissingCapability, TestbedError
@@ -178,6 +178,15 @@ def account_facts(account: MachineAccount) -> dict[str, float | int | str | None
     return {**account.facts(), "emulator_waited_s": account.waits_s.get(_EMULATOR)}
 
 
+class _Joint(NamedTuple):
+    """Where a hop is joined to namespaces, by their places, and as which of their devices."""
+
+    near: int
+    near_device: str
+    far: int
+    far_device: str
+
+
 class EmulatedPath:
     """A path at work, from its making to `close`. Needs Linux, and what `Namespace` needs."""
 
@@ -213,7 +222,8 @@ class EmulatedPath:
         """
         self._path = path
         self._ipv6 = ipv6 or path.ipv6
-        self._names = list(path.hops)
+        self._names = [*path.hops, *path.hosts]
+        self._ends = self._joints()
         self._report: PathReport | None = None
         self._outcome: dict[str, Any] = {}
         self._failure: BaseException | None = None
@@ -221,9 +231,8 @@ class EmulatedPath:
         self._meters = _core.Meters(len(self._names))
         self._stack = contextlib.ExitStack()
         with contextlib.ExitStack() as stack:
-            self._namespaces = [
-                stack.enter_context(contextlib.closing(Namespace())) for _ in range(len(self._names) + 1)
-            ]
+            count = len(self._names) + 1  # those of the path, then those of the hosts
+            self._namespaces = [stack.enter_context(contextlib.closing(Namespace())) for _ in range(count)]
             devices = self._made(stack, joined=path.joined if joined is None else joined)
             for place, namespace in enumerate(self._namespaces):
                 namespace.inside(self._prepared(place))
@@ -257,12 +266,17 @@ class EmulatedPath:
     @property
     def far(self) -> Namespace:
         """The namespace of the far end."""
-        return self._namespaces[-1]
+        return self._namespaces[len(self._path.hops)]
 
     @property
     def routers(self) -> tuple[Namespace, ...]:
         """The namespaces between both ends."""
-        return tuple(self._namespaces[1:-1])
+        return tuple(self._namespaces[1 : len(self._path.hops)])
+
+    def host(self, name: str) -> tuple[Namespace, str, str]:
+        """The namespace of a host behind the near end, and its addresses of IPv4 and IPv6."""
+        hop = self._names.index(name, len(self._path.hops))
+        return self._namespaces[hop + 1], _address(hop, 1), _address6(hop, 1)
 
     @property
     def joined(self) -> tuple[str, ...]:
@@ -277,7 +291,7 @@ class EmulatedPath:
     @property
     def far_address6(self) -> str:
         """IPv6 address of the far end, where there is one."""
-        return _address6(len(self._names) - 1, 2)
+        return _address6(len(self._path.hops) - 1, 2)
 
     @property
     def near_address(self) -> str:
@@ -287,7 +301,7 @@ class EmulatedPath:
     @property
     def far_address(self) -> str:
         """IPv4 address of the far end."""
-        return _address(len(self._names) - 1, 2)
+        return _address(len(self._path.hops) - 1, 2)
 
     def __enter__(self) -> Self:
         return self
@@ -327,6 +341,15 @@ class EmulatedPath:
             self._report = self._told(self._drops)
         return self._report
 
+    def _joints(self) -> list[_Joint]:
+        """Where each hop lies: those of the path one after the other, those of hosts all at the near end."""
+        last = len(self._path.hops)
+        chain = [_Joint(hop, "far", hop + 1, "near") for hop in range(last)]
+        hosts = [
+            _Joint(last + 1 + number, "far", 0, f"host{number}") for number in range(len(self._path.hosts))
+        ]
+        return [*chain, *hosts]
+
     def _made(self, stack: contextlib.ExitStack, *, joined: bool) -> list[tuple[int, int]]:
         """Descriptors of both ends of each hop. All devices join the same packets."""
         with contextlib.ExitStack() as attempt:
@@ -342,9 +365,10 @@ class EmulatedPath:
         self, hop: int, stack: contextlib.ExitStack, *, joined: bool
     ) -> list[tuple[int, tuple[str, ...]]]:
         """Descriptors of both ends of a hop, and of which transports they join packets."""
-        ends = ((self._namespaces[hop], "far"), (self._namespaces[hop + 1], "near"))
+        joint = self._ends[hop]
         found = []
-        for namespace, name in ends:
+        for place, name in ((joint.near, joint.near_device), (joint.far, joint.far_device)):
+            namespace = self._namespaces[place]
             try:
                 fd, transports = _core.create_device(namespace.path, name, joined=joined)
             except OSError as error:
@@ -357,7 +381,8 @@ class EmulatedPath:
 
     def _prepared(self, place: int) -> Callable[[], None]:
         """What sets up the namespace at `place`, called inside it."""
-        last = len(self._names)
+        last, everything = len(self._path.hops), len(self._path.hops) + len(self._path.hosts)
+        forwards = 0 < place < last or (place == 0 and everything > last)
 
         def prepare() -> None:
             from pyroute2 import IPRoute
@@ -372,20 +397,27 @@ class EmulatedPath:
             set_sysctl("ipv4.icmp_msgs_per_sec", 1_000_000)
             set_sysctl("ipv6.icmp.ratelimit", 0)
             _let_everybody_ping()
-            set_sysctl("ipv4.ip_forward", int(0 < place < last))
+            set_sysctl("ipv4.ip_forward", int(forwards))
             if self._ipv6:
-                set_sysctl("ipv6.conf.all.forwarding", int(0 < place < last))
+                set_sysctl("ipv6.conf.all.forwarding", int(forwards))
             with IPRoute() as route:
                 (loopback,) = route.link_lookup(ifname="lo")
                 route.link("set", index=loopback, state="up")
                 if place < last:
                     self._raise_device(route, "far", (place, 1), range(place + 1, last))
-                if place > 0:
-                    self._raise_device(route, "near", (place - 1, 2), range(place - 1))
+                if 0 < place <= last:
+                    beyond = [*range(place - 1), *range(last, everything)]
+                    self._raise_device(route, "near", (place - 1, 2), beyond)
+                if place > last:
+                    others = [hop for hop in range(everything) if hop != place - 1]
+                    self._raise_device(route, "far", (place - 1, 1), others)
+                if place == 0:
+                    for hop in range(last, everything):
+                        self._raise_device(route, self._ends[hop].far_device, (hop, 2), ())
 
         return prepare
 
-    def _raise_device(self, route: IPRoute, name: str, end: tuple[int, int], beyond: range) -> None:
+    def _raise_device(self, route: IPRoute, name: str, end: tuple[int, int], beyond: Iterable[int]) -> None:
         """Gives a device its addresses, and routes to the hops beyond its own."""
         (index,) = route.link_lookup(ifname=name)
         route.link("set", index=index, mtu=self._path.mtu_bytes, txqlen=QUEUE_PACKETS)
@@ -401,17 +433,16 @@ class EmulatedPath:
     def _steer(self, cpus: Sequence[int]) -> bool:
         """Let the stacks that take packets from the devices work on ``cpus``, and not within the emulator's
         writes. False where the system refuses it."""
-        last = len(self._names)
         try:
-            for place, namespace in enumerate(self._namespaces):
-                for name in (["far"] if place < last else []) + (["near"] if place > 0 else []):
-                    _core.steer_receive(namespace.path, name, list(cpus))
+            for joint in self._ends:
+                for place, name in ((joint.near, joint.near_device), (joint.far, joint.far_device)):
+                    _core.steer_receive(self._namespaces[place].path, name, list(cpus))
         except OSError:
             return False
         return True
 
     def _hop(self, name: str, ends: tuple[int, int]) -> dict[str, Any]:
-        hop = self._path.hops[name]
+        hop = self._path.hops[name] if name in self._path.hops else self._path.hosts[name]
         forward = json.dumps(line_spec(hop.forward))
         backward = forward if hop.backward is None else json.dumps(line_spec(hop.backward))
         return {
@@ -434,8 +465,9 @@ class EmulatedPath:
         ways = []
         for way in outcome["ways"]:
             hop, direction = way["hop"], way["direction"]
-            source, target = (hop, hop + 1) if direction == "forward" else (hop + 1, hop)
-            towards, back = ("far", "near") if direction == "forward" else ("near", "far")
+            joint = self._ends[hop]
+            ends = ((joint.near, joint.near_device), (joint.far, joint.far_device))
+            (source, towards), (target, back) = ends if direction == "forward" else ends[::-1]
             device_drops, _ = drops[source][towards]
             _, stack_drops = drops[target][back]
             counts = {name: value for name, value in way.items() if isinstance(value, int) and name != "hop"}
