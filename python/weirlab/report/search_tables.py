@@ -215,8 +215,8 @@ def half_texts(result: SearchResult) -> list[str]:
         factor, unit = scaled(forwarding.capacity_fps, "frame_rate")
         texts.append(
             f"The router used {1e6 * forwarding.cpu_s_per_frame:.3g} us of its CPU for each frame "
-            f"(± {100 * forwarding.relative_error:.2g} %, {forwarding.trials} trials): one CPU forwards "
-            f"{number(forwarding.capacity_fps * factor, 3)} {unit} when nothing else needs it."
+            f"(± {100 * forwarding.relative_error:.2g} %, {forwarding.trials} trials): at that cost, one CPU "
+            f"whole forwards {number(forwarding.capacity_fps * factor, 3)} {unit}."
         )
     if (cost := result.disturbance) is not None:
         counted = f", {cost.counted_trials} counted as they were" if cost.counted_trials else ""
