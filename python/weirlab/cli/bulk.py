@@ -137,6 +137,7 @@ def bulk(
     from weirlab.report.bulk import advice_text, delays_table, loads_table, point_tables, responsiveness_table
     from weirlab.results import claimed_directory, write_json
     from weirlab.scenario.testbeds import Netns, Sim
+    from weirlab.testbed import warning
     from weirlab.units import Span
 
     if most_delay is not None and not advise:
@@ -154,6 +155,8 @@ def bulk(
         check_advisable(plan)
     if isinstance(scenario.testbed, Netns):
         acquire()
+        if busy := warning(scenario):
+            tell(f"weir: {busy}; measurements say what disturbed them")
     if isinstance(scenario.testbed, Sim):
         _warn_of_length(plan)
     continued = out is not None and (out / LOG).exists()
