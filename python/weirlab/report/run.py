@@ -13,6 +13,7 @@ from weirlab.measures.rows import frame_counts
 from weirlab.plots.series import connection_plots, delay_plots, delivery_plots, limiter_plots, port_plots
 from weirlab.plots.style import Plot, scaled
 from weirlab.records import Records
+from weirlab.report.connections import connection_sections
 from weirlab.report.control import control_sections, held_in_a_cycle
 from weirlab.report.hotspots import hotspot_section
 from weirlab.report.page import (
@@ -64,6 +65,7 @@ def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
         sections.append(Section("Over time", [figure(plot) for plot in plots]))
     sections += [
         *([Section("Traffic", _traffic_blocks(records))] if run.scenario.run.flows else []),
+        *connection_sections(records),
         Section("Ports", _port_blocks(records, hot)),
         *control_sections(records),
         Section("Replicates", [_replicate_table(records)]),

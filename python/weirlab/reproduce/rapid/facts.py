@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -112,8 +113,10 @@ def off_times(states: pl.DataFrame) -> dict[str, float]:
     it was so already.
 
     ``off_s`` counts from an OFF to the next ON; ``off_last_s`` from the last OFF before an ON.
+    ``repair_ms`` is the mean length of those without such a timeout [ms], not a number where there is none.
     """
     off_s = off_last_s = 0.0
+    repairs: list[float] = []
     first: float | None = None
     last = 0.0
     doubles = 0
@@ -123,12 +126,15 @@ def off_times(states: pl.DataFrame) -> dict[str, float]:
             if first is not None:
                 off_s += time_s - first
                 off_last_s += time_s - last
+                if first == last:
+                    repairs.append(1e3 * (time_s - first))
             first = None
         else:
             doubles += first is not None
             first = time_s if first is None else first
             last = time_s
-    return {"off_s": off_s, "off_last_s": off_last_s, "double_offs": doubles}
+    repair_ms = sum(repairs) / len(repairs) if repairs else math.nan
+    return {"off_s": off_s, "off_last_s": off_last_s, "double_offs": doubles, "repair_ms": repair_ms}
 
 
 def _streams(streams: pl.DataFrame, case: Case) -> dict[str, float | None]:
