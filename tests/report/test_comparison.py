@@ -44,7 +44,9 @@ def test_a_page_has_each_campaign_in_a_colour_of_its_own_and_their_ratio(tmp_pat
     for words in ("reno and bbr", "Round-trip times under load", "Beside reno", "Goodput against streams"):
         assert words in page
     plain, plots = comparison_page([first, second])
-    assert "streams-mbps" in [plot.name for plot in plots]
+    names = [plot.name for plot in plots]
+    assert "streams-mbps" in names
+    assert not [name for name in names if name.startswith(("cpu", "distribution"))], "campaigns in one"
     assert plain.kind == "Comparison of campaigns"
 
 

@@ -187,6 +187,8 @@ def _against_streams(rows: pl.DataFrame, column: str, title: str, unit: str) -> 
     if rows.is_empty():
         return None
     alt = altair()
+    nothing = {"scale": alt.Scale(domain=[0, 1])} if not rows.filter(pl.col(column) != 0).height else {}
+    y = alt.Y(f"{column}:Q", title=f"{title} [{unit}]", **nothing)
     means = rows.group_by("series", "streams", maintain_order=True).agg(
         mean=pl.col(column).mean(), median=pl.col(column).median()
     )
@@ -194,7 +196,7 @@ def _against_streams(rows: pl.DataFrame, column: str, title: str, unit: str) -> 
     layers = [
         alt.Chart(rows)
         .mark_point(size=22, opacity=0.45, filled=True)
-        .encode(x=_streams_axis(), y=alt.Y(f"{column}:Q", title=f"{title} [{unit}]"), color=_color(rows)),
+        .encode(x=_streams_axis(), y=y, color=_color(rows)),
         base.mark_line().encode(y="mean:Q"),
         base.mark_line(strokeDash=[5, 4]).encode(y="median:Q"),
     ]

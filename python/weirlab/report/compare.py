@@ -20,6 +20,8 @@ from weirlab.results import Manifest
 
 __all__ = ["comparison_page", "names_of"]
 
+_OF_ALL = ("distribution-", "predictability-", "cpu-")
+"""Plots that put all measurements together, of whatever campaign."""
 _DRAWS = 2000
 _CONFIDENCE = 0.95
 _LEAST_CYCLES = 3
@@ -52,7 +54,11 @@ def comparison_page(directories: Sequence[Path]) -> tuple[Page, list[Plot]]:
     plots = [
         plot
         for plot in (
-            *bulk_plots(rows, pl.DataFrame(schema=INTERVALS), {}),
+            *(
+                plot
+                for plot in bulk_plots(rows, pl.DataFrame(schema=INTERVALS), {})
+                if not plot.name.startswith(_OF_ALL)
+            ),
             round_trips_plot(_round_trips(names, campaigns)),
         )
         if plot is not None
