@@ -49,7 +49,7 @@ def forwarding_cost(trials: Sequence[Trial]) -> ForwardingCost | None:
     The ratio of the sums of time and frames, and its standard error. Sums make little of the ticks of 10 ms
     in which kernels count: they are as often too many as too few.
 
-    Source: Cochran 1977, equations 2.39 and 2.46, of a ratio estimate.
+    Source: Cochran 1977, section 2.11
     """
     told = [
         (float(spent_s), trial.received_frames, trial.offered_load_fps)

@@ -34,7 +34,7 @@ __all__ = ["RESOLVER", "show_resolver", "way_out"]
 
 DEVICE = "out"
 RESOLVER = "10.0.2.3"
-"""Address of what resolves names. Source: slirp4netns(1)."""
+"""Address of what resolves names. Source: slirp4netns, default network"""
 _PATIENCE_S = 10.0
 _RESOLV_CONF = Path("/etc/resolv.conf")
 _NEW_MOUNTS, _BIND, _PRIVATE = 0x00020000, 0x1000, 0x44000
