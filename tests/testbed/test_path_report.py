@@ -62,8 +62,8 @@ def test_a_path_says_what_took_time_from_its_emulator_in_words_and_figures():
 @pytest.mark.parametrize(
     ("line", "fast"),
     [
-        ("{rate: 100 Mbit/s}", False),
-        ("{rate: 30 Mbit/s, lanes: 4}", True),
+        ("{rate: 500 Mbit/s}", False),
+        ("{rate: 300 Mbit/s, lanes: 2}", True),
         ("{delay: 1 ms}", True),
         ("{steps: [{at: 0 s, rate: 1 Mbit/s}, {at: 1 s, rate: 1 Gbit/s}]}", True),
     ],
