@@ -192,7 +192,7 @@ def _evaluated(records: Records, measure: AnyMeasure, scenario: Scenario) -> tup
             return delay_fairness(records, of), "1"
         case RelativeFairness():
             receiver, shares = scenario.hotspots[measure.hotspot].at, ideal_shares(scenario, measure.hotspot)
-            return relative_fairness(records, of, receiver, shares), "1"
+            return relative_fairness(records, of, receiver, shares, window), "1"
         case Drops():
             return drops(records, of, measure.cause), "1"
         case Marks():

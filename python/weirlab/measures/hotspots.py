@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from weirlab.measures.rows import MissingRecordError, Window, by_replicate, jain_index, recorded
+from weirlab.measures.rows import (
+    MissingRecordError,
+    Window,
+    by_replicate,
+    flow_intervals,
+    jain_index,
+    recorded,
+)
 from weirlab.records import Records
 
 __all__ = ["burst_delay", "delay_fairness", "drops", "recovery_time", "relative_fairness"]
@@ -39,12 +46,17 @@ def delay_fairness(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
 
 
 def relative_fairness(
-    records: Records, traffic: Sequence[int], receiver: str, shares: Mapping[str, float]
+    records: Records,
+    traffic: Sequence[int],
+    receiver: str,
+    shares: Mapping[str, float],
+    window: Window | None = None,
 ) -> pl.DataFrame:
     """RJFI: Jain's index of x_i = T_i / T_i ideal over the flows to `receiver`, in [1/n, 1]; 1 is fair.
 
-    T_i: bytes delivered in the whole run; `shares`: the ideal of each sender, in any unit.
-    Source: ZRL benchmark, 'Simulation Overview'
+    T_i: bytes delivered in the window, or in the whole run; `shares`: the ideal of each sender, in any unit.
+    Null where nothing was delivered to it. Raises MissingRecordError where the series of a flow is
+    missing. Source: ZRL benchmark, 'Simulation Overview'
     """
     ideals = pl.DataFrame(
         {"from": list(shares), "ideal": list(map(float, shares.values()))},
@@ -53,11 +65,15 @@ def relative_fairness(
     chosen = records["flow_names"].filter(pl.col("traffic").is_in(list(traffic)) & (pl.col("to") == receiver))
     flows = chosen.select("flow", "from").join(ideals.filter(pl.col("ideal") > 0), on="from")
     # Several flows of a sender, as from traffic that was interrupted, share its ideal.
+    delivered = (
+        records["flows"].select("replicate", "flow", bytes="delivered_bytes")
+        if window is None
+        else flow_intervals(records, traffic, window)
+    )
     rows = (
-        records["flows"]
-        .join(flows, on="flow", how="inner")
+        delivered.join(flows, on="flow", how="inner")
         .group_by("replicate", "from")
-        .agg(x=pl.col("delivered_bytes").sum().cast(pl.Float64) / pl.col("ideal").first())
+        .agg(x=pl.col("bytes").sum().cast(pl.Float64) / pl.col("ideal").first())
     )
     return by_replicate(records, rows, jain_index("x"))
 

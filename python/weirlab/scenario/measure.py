@@ -193,6 +193,8 @@ class RelativeFairness(FlowMeasure):
     kind: Literal["relative-fairness"]
     hotspot: Name
     """The hotspot, whose output and whose middle of the window count."""
+    window: Window | None = None
+    """Time measured over; needs a `flow` record by flow. Absent: the whole run."""
 
 
 class Drops(PortMeasure):

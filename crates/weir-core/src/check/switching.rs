@@ -284,6 +284,9 @@ fn check_slotted(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
     for (i, probe) in spec.record.ports.iter().enumerate() {
         whole_slots(probe.every_ps.ps(), slot, &format!("/record/ports/{i}/every_ps"), "an interval")?;
     }
+    for (i, probe) in spec.record.flows.iter().enumerate() {
+        whole_slots(probe.every_ps.ps(), slot, &format!("/record/flows/{i}/every_ps"), "an interval")?;
+    }
     for (i, probe) in spec.record.limiters.iter().enumerate() {
         whole_slots(probe.every_ps.ps(), slot, &format!("/record/limiters/{i}/every_ps"), "an interval")?;
     }
@@ -300,12 +303,17 @@ fn check_slotted(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
         ("/control/dcqcn", spec.control.dcqcn.is_some(), "has no DCQCN"),
         ("/queues", spec.queues.iter().any(|rule| rule.marks()), "marks no frames"),
         ("/record/delays", spec.record.delays, "records no distribution of delays"),
-        ("/record/flows", !spec.record.flows.is_empty(), "records no series of single flows"),
         ("/record/captures", !spec.record.captures.is_empty(), "writes no captures"),
         ("/record/queue_levels", !spec.record.queue_levels.is_empty(), "records no levels of queues"),
     ])?;
-    if spec.run.engine == (Engine::Slotted { flows: false }) && !spec.record.limiters.is_empty() {
-        return Err(SpecError::new("/record/limiters", "series of limiters need flows that are counted"));
+    let parts = [
+        ("/record/limiters", !spec.record.limiters.is_empty(), "series of limiters need"),
+        ("/record/flows", !spec.record.flows.is_empty(), "series of single flows need"),
+    ];
+    if spec.run.engine == (Engine::Slotted { flows: false })
+        && let Some((pointer, _, what)) = parts.iter().find(|part| part.1)
+    {
+        return Err(SpecError::new(*pointer, format!("{what} flows that are counted")));
     }
     check_limiter(&spec.control)
 }

@@ -43,10 +43,17 @@ struct Bursts {
 /// No burst is arriving.
 const CLOSED: u32 = u32::MAX;
 
-/// A series of deliveries of a group of traffic.
+/// Whose deliveries a series tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Of {
+    Group(u32),
+    Flow(u32),
+}
+
+/// A series of deliveries.
 #[derive(Debug)]
 pub(super) struct Series {
-    pub(super) group: u32,
+    pub(super) of: Of,
     pub(super) boundaries: Boundaries,
     pub(super) number: u32,
     pub(super) before: u64,
@@ -167,8 +174,15 @@ impl Books {
         }
     }
 
-    /// Cells of a group that were delivered.
-    pub(super) fn of_group(&self, group: u32) -> u64 {
+    /// Cells that were delivered.
+    pub(super) fn delivered(&self, of: Of) -> u64 {
+        match of {
+            Of::Group(group) => self.of_group(group),
+            Of::Flow(flow) => self.flows[flow as usize].count.into(),
+        }
+    }
+
+    fn of_group(&self, group: u32) -> u64 {
         let flows = self.flows.iter().map(|flow| u64::from(flow.count)).zip(&self.group_of_flow);
         let sources = self.delivered.iter().copied().zip(&self.group_of);
         flows.chain(sources).filter(|&(_, &of)| of == group).map(|(delivered, _)| delivered).sum()

@@ -4,6 +4,7 @@ use weir_core::ethernet::reaction::Meter;
 use weir_core::queue::Counters;
 use weir_core::units::Time;
 
+use super::books::Of;
 use super::cell::Cell;
 use super::switches::NONE;
 use super::{Kernel, Recorded};
@@ -92,7 +93,7 @@ impl Kernel {
         let at = self.time(next);
         for series in &mut self.series {
             while series.boundaries.at(series.number) <= at && !series.is_over() {
-                series.end_interval(self.books.of_group(series.group), self.size.count());
+                series.end_interval(self.books.delivered(series.of), self.size.count());
             }
         }
         self.next_series = self.first_series();
@@ -130,7 +131,7 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
     let size = kernel.size.count();
     for series in &mut kernel.series {
         while !series.is_over() {
-            series.end_interval(kernel.books.of_group(series.group), size);
+            series.end_interval(kernel.books.delivered(series.of), size);
         }
     }
     let flows = balance(&kernel, plan, seed)?;
@@ -141,6 +142,13 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
         .iter()
         .map(|(&(port, flow), &frames)| DropTotals { port, flow, cause: DropCause::QueueFull, frames })
         .collect();
+    let (mut deliveries, mut flow_deliveries) = (Vec::new(), Vec::new());
+    for series in std::mem::take(&mut kernel.series) {
+        match series.of {
+            Of::Group(group) => deliveries.push((group, series.rows)),
+            Of::Flow(flow) => flow_deliveries.push((flow, series.rows)),
+        }
+    }
     let control = ControlTotals {
         frames: control_frames(&kernel, plan),
         reaction_points: reaction_points(&mut kernel, plan),
@@ -177,8 +185,8 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
         ports,
         drops,
         intervals: std::mem::take(&mut kernel.probes).finish(),
-        deliveries: kernel.series.into_iter().map(|series| (series.group, series.rows)).collect(),
-        flow_deliveries: Vec::new(),
+        deliveries,
+        flow_deliveries,
         delays: Vec::new(),
         control,
         bursts,

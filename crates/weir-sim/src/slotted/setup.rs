@@ -9,7 +9,7 @@ use weir_core::spec::{Departures, Destination, Spec};
 use weir_core::units::{Bytes, Rate, Span, Time};
 
 use super::adapters::{Adapters, Kind, Obedience};
-use super::books::{Books, Listed, Series};
+use super::books::{Books, Listed, Of, Series};
 use super::holds::{Holds, Watermarks};
 use super::outlets::Outlets;
 use super::points::{Delays, Points};
@@ -98,15 +98,20 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
         number: 1,
         peak: 0,
     };
-    let series = |probe: &weir_core::spec::TrafficProbe| Series {
-        group: probe.traffic,
+    let series = |probe: &weir_core::spec::TrafficProbe, of: Of| Series {
+        of,
         boundaries: Boundaries::new(probe.every_ps, Time::ZERO + spec.run.duration_ps),
         number: 1,
         before: 0,
         rows: Vec::new(),
     };
-    let mut series: Vec<Series> = spec.record.traffic.iter().map(series).collect();
-    series.sort_by_key(|series| series.group);
+    let of_group = |probe| series(probe, Of::Group(probe.traffic));
+    let mut all: Vec<Series> = spec.record.traffic.iter().map(of_group).collect();
+    for (flow, planned) in (0..).zip(plan.counted_flows()) {
+        let probe = spec.record.flows.iter().find(|probe| probe.traffic == planned.traffic);
+        all.extend(probe.map(|probe| series(probe, Of::Flow(flow))));
+    }
+    all.sort_by_key(|series| series.of);
     let duration = Time::ZERO + spec.run.duration_ps;
     let limiting = spec
         .record
@@ -153,7 +158,7 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
         probes: PortProbes::new(&spec.record.ports, ports, Time::ZERO + spec.run.duration_ps),
         recorded: spec.record.ports.iter().map(probe).collect(),
         next_mark: NONE,
-        series,
+        series: all,
         next_series: 0,
         limiting,
         next_limiting: 0,

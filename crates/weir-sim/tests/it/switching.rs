@@ -29,6 +29,8 @@ pub(crate) fn both_recorded(mut spec: Spec, seed: u64, every: u64) -> (Totals, T
     spec.record.ports = (0..ports).map(|port| PortProbe { port, every_ps: SLOT * every }).collect();
     let groups = 0..spec.traffic.len() as u32;
     spec.record.traffic = groups.map(|traffic| TrafficProbe { traffic, every_ps: SLOT * 100 }).collect();
+    let groups = 0..spec.traffic.len() as u32;
+    spec.record.flows = groups.map(|traffic| TrafficProbe { traffic, every_ps: SLOT * 90 }).collect();
     let hosts = spec.control.limited_hosts().iter();
     spec.record.limiters = hosts.map(|&host| LimiterProbe { host, every_ps: SLOT * every }).collect();
     spec.run.engine = Engine::Event;
@@ -44,6 +46,10 @@ pub(crate) fn agree(event: &Totals, slotted: &Totals) {
     assert_eq!(slotted.bursts, event.bursts);
     assert_eq!(slotted.memories, event.memories);
     assert_eq!(slotted.control.frames, event.control.frames);
+    assert_eq!(slotted.flow_deliveries.len(), event.flow_deliveries.len());
+    for (slotted, event) in slotted.flow_deliveries.iter().zip(&event.flow_deliveries) {
+        assert_eq!(slotted, event);
+    }
     for ((flow, slotted), (other, event)) in slotted.control.limiters.iter().zip(&event.control.limiters) {
         assert_eq!((flow, slotted.len()), (other, event.len()));
         let differs = slotted.iter().zip(event).find(|(slotted, event)| slotted != event);

@@ -1,4 +1,5 @@
-"""Series of rate limiters with shared memories: in both engines, and no more than a limiter allows."""
+"""Series with shared memories, of limiters and of flows: the same in both engines, and no more than a limiter
+allows."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import polars as pl
 import pytest
 
 import weirlab
+from weirlab.measures import evaluate
 from weirlab.scenario import Scenario, load
 
 SHORT = {
@@ -70,3 +72,29 @@ def test_bursts_that_start_by_chance_send_their_load_from_the_first_slots_on() -
 
     assert share("chance") == pytest.approx(0.85, abs=0.06)
     assert share("between") < 0.5
+
+
+@pytest.mark.parametrize("engine", ["slotted", "event"])
+def test_fairness_over_a_window_is_that_of_what_was_delivered_in_it(engine: str) -> None:
+    """What waits in the hot queue leaves it alike for all: the whole run is fairer than its end."""
+    rjfi = {"kind": "relative-fairness", "of": "*", "hotspot": "hot"}
+    changes = {
+        "run.engine": engine,
+        "run.duration": "1024 us",
+        "hotspots.hot.window": "51.2 us .. 1024 us",
+        "record.arrivals": {"flow": "background", "by": "flow", "every": "51.2 us"},
+        "measure": {
+            "run": rjfi,
+            "all": {**rjfi, "window": "0 us .. 1024 us"},
+            "late": {**rjfi, "window": "512 us .. 1024 us"},
+        },
+    }
+    run = weirlab.run(load("zrl-og-8").assign(changes))
+    found = dict(evaluate(run).select("measure", "value").iter_rows())
+    assert found["all"] == pytest.approx(found["run"], rel=1e-12)
+    assert 1 / 7 <= found["late"] < found["run"]
+    rows = run.records["flow_deliveries"].join(run.records["flow_names"].select("flow", "to"), on="flow")
+    late = rows.filter(pl.col("to") == "host-0", pl.col("t_ps") > 512 * 10**6)
+    sums = late.group_by("flow").agg(pl.col("bytes").sum()).get_column("bytes").to_numpy().astype(float)
+    assert sums.size == 7
+    assert found["late"] == pytest.approx(sums.sum() ** 2 / (7 * (sums**2).sum()), rel=1e-9)
