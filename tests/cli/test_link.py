@@ -4,7 +4,7 @@ import pytest
 
 from weirlab.cli.emulate import _file_and_command
 from weirlab.cli.link import Link, link_words
-from weirlab.cli.meters import Gauge, meter_line
+from weirlab.cli.meters import DelayMeter, Gauge, delay_line, meter_line
 from weirlab.errors import InputError, ScenarioError
 from weirlab.scenario import loads
 
@@ -102,3 +102,23 @@ def test_a_meter_tells_the_rate_since_it_was_read_and_how_long_what_waits_takes(
     words = " ".join(told.split())
     assert words == "up: 16.00 Mbit/s, waiting 50.0 kB 20.0 ms, 3 dropped, 2 lost"
     assert "ms" not in meter_line(before, Gauge("up", 1, 0, 0, 0, 0, None), 0.25)
+
+
+def test_delays_are_told_of_what_arrived_in_each_direction():
+    nan = float("nan")
+    told = {"forward_s": [0.020, 0.021, nan, 0.020], "backward_s": [0.030, nan, nan, 0.030]}
+    # Of four packets three arrived, one change of 1 ms is known, and of three answers two.
+    assert delay_line(told) == (
+        "one-way delay: up 20.00 ms, jitter 1.00 ms, 1 of 4 lost; down 30.00 ms, 1 of 3 lost"
+    )
+    nothing = {"forward_s": [nan], "backward_s": [nan]}
+    assert delay_line(nothing) == "one-way delay: up: no packet; down: no packet"
+
+
+def test_a_delay_meter_that_cannot_measure_says_why_and_ends():
+    def refused():
+        raise OSError("bind 198.18.0.2:862: in use")
+
+    with DelayMeter(refused) as meter:
+        meter._thread.join(10)
+        assert meter.lines() == ["one-way delay: not known: bind 198.18.0.2:862: in use"]

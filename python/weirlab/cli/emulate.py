@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -36,7 +37,7 @@ from weirlab.cli.link import (
     link_words,
     write_scenario,
 )
-from weirlab.cli.meters import Gauge, can_show, gauges, shown_below
+from weirlab.cli.meters import DelayMeter, Gauge, can_show, gauges, shown_below
 from weirlab.cli.programs import Ends, default_shell, run_at_ends, words_of
 from weirlab.errors import InputError
 
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
+_STAMP_PORT = 862
+"""Of test packets. Source: RFC 8762, section 4.1"""
 _LONGEST_S = 7 * 86_400.0
 
 
@@ -126,7 +129,8 @@ def emulate(
         typer.Option(
             "--meters/--no-meters",
             help="Show rate, queue and drops at the foot of the terminal while the command runs. Default: "
-            "with a command, not with a shell.",
+            "with a command, not with a shell. With --meters itself one-way delay and jitter, too, of ten "
+            "test packets a second.",
         ),
     ] = None,
     report: Annotated[
@@ -188,7 +192,8 @@ def emulate(
         raise typer.Exit(_over_netem(plan, ends, report))
     seed = scenario.run.seed if seed is None else seed
     with EmulatedPath(plan, seed=seed, real_time=real_time, ipv6=ipv6, joined=joined) as path:
-        shown = shown_below(lambda: _gauges(path, plan)) if wants_meters and can_show() else nullcontext()
+        shows = wants_meters and can_show()
+        shown = _meters(path, plan, delays=bool(meters)) if shows else nullcontext()
         try:
             with way_out(path) if internet else nullcontext() as resolver, shown:
                 code = run_at_ends(path, replace(ends, resolver=resolver))
@@ -219,6 +224,30 @@ def _file_and_command(
             "write '--' before a command"
         )
     return words[0], [*words[1:], *(behind or ())]
+
+
+@contextmanager
+def _meters(path: EmulatedPath, plan: PathPlan, *, delays: bool) -> Iterator[None]:
+    """Meters at the foot of the terminal, with `delays` those of test packets, too."""
+    if not delays:
+        with shown_below(lambda: _gauges(path, plan)):
+            yield
+        return
+    from weirlab._core import one_way_delays
+
+    measure = partial(
+        one_way_delays,
+        near=path.near.path,
+        far=path.far.path,
+        to=path.far_address,
+        port=_STAMP_PORT,
+        count=10,
+        every_ps=10**11,
+        payload_bytes=44,
+        timeout_ps=10**12,
+    )
+    with DelayMeter(measure) as meter, shown_below(lambda: _gauges(path, plan), meter.lines):
+        yield
 
 
 def _gauges(path: EmulatedPath, plan: PathPlan) -> list[Gauge]:

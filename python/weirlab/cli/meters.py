@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any, Self
 
-__all__ = ["Gauge", "can_show", "gauges", "meter_line", "shown_below"]
+__all__ = ["DelayMeter", "Gauge", "can_show", "delay_line", "gauges", "meter_line", "shown_below"]
 
 EVERY_S = 0.25
 _LEAST_ROWS = 8
@@ -45,6 +46,59 @@ def meter_line(before: Gauge, now: Gauge, seconds: float) -> str:
     return f"{now.name}: {rate_bps / 1e6:8.2f} Mbit/s, waiting {waits}, {told}"
 
 
+def delay_line(told: Mapping[str, Any]) -> str:
+    """One-way delays of the last test packets in both directions, as `one_way_delays` tells them: the median,
+    and the mean change from packet to packet."""
+    import numpy as np
+
+    there, back = (np.asarray(told[name], dtype=float) for name in ("forward_s", "backward_s"))
+    seen = int(np.isfinite(there).sum())
+    words = []
+    for name, delays, sent in (("up", there, there.size), ("down", back, seen)):
+        came = delays[np.isfinite(delays)]
+        if not came.size:
+            words.append(f"{name}: no packet")
+            continue
+        changes = np.abs(np.diff(delays))
+        changes = changes[np.isfinite(changes)]
+        jitter = f", jitter {1e3 * changes.mean():.2f} ms" if changes.size else ""
+        lost = f", {sent - came.size} of {sent} lost" if came.size < sent else ""
+        words.append(f"{name} {1e3 * np.median(came):.2f} ms{jitter}{lost}")
+    return f"one-way delay: {'; '.join(words)}"
+
+
+class DelayMeter:
+    """One-way delays of a path at work: test packets, a second's worth at a time, for as long as the block
+    runs."""
+
+    def __init__(self, measure: Callable[[], Mapping[str, Any]]) -> None:
+        """Args: measure: Sends some packets and tells what `one_way_delays` tells; raises OSError."""
+        self._measure = measure
+        self._line = "one-way delay: -"
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="delays", daemon=True)
+
+    def lines(self) -> list[str]:
+        """What is known now."""
+        return [self._line]
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        while not self._done.is_set():
+            try:
+                self._line = delay_line(self._measure())
+            except OSError as error:
+                self._line = f"one-way delay: not known: {error}"
+                return
+
+
 def can_show() -> bool:
     """Whether there is a terminal for meters."""
     if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") == "dumb":
@@ -53,11 +107,13 @@ def can_show() -> bool:
 
 
 @contextmanager
-def shown_below(read: Callable[[], Sequence[Gauge]]) -> Iterator[None]:
-    """Show meters in the last rows of the terminal while the block runs; what is written meanwhile scrolls
-    above them.
+def shown_below(
+    read: Callable[[], Sequence[Gauge]], more: Callable[[], Sequence[str]] = list
+) -> Iterator[None]:
+    """Show meters, and `more` lines, in the last rows of the terminal while the block runs; what is written
+    meanwhile scrolls above them.
     """
-    terminal = _Foot(len(read()))
+    terminal = _Foot(len(read()) + len(more()))
     done = threading.Event()
 
     def work() -> None:
@@ -66,7 +122,7 @@ def shown_below(read: Callable[[], Sequence[Gauge]]) -> Iterator[None]:
             now, at = read(), time.monotonic()
             lines = [meter_line(old, new, at - since) for old, new in zip(before, now, strict=True)]
             with suppress(OSError):
-                terminal.show(lines)
+                terminal.show([*lines, *more()])
             before, since = now, at
 
     thread = threading.Thread(target=work, name="meters", daemon=True)
