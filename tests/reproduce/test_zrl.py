@@ -203,6 +203,13 @@ def test_each_side_of_the_claimed_range_is_judged_against_its_edge():
     assert starting(found, "Ps above 0.05").holds is False
 
 
+def test_where_the_queue_does_not_settle_at_the_edge_the_throughput_tells_beyond_it():
+    never = made("og-32", 0.83, 0.2).with_columns(pl.lit(1.0).alias("hot-settles"))
+    assert starting(judged(never), "Gd below 0.002").holds is False
+    slower = never.with_columns(pl.when(pl.col("gd") < 0.002).then(0.5).otherwise(0.0).alias("slow-for"))
+    assert starting(judged(slower), "Gd below 0.002").holds is True
+
+
 @pytest.mark.parametrize("case", SINGLE)
 def test_every_single_case_gives_its_numbers(case):
     name, changes = SINGLE[case]

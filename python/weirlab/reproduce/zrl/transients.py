@@ -55,6 +55,8 @@ _TRANSIENTS: Sequence[_Transient] = (
         _LATER,
         "... and so does their throughput (how long it is below 95 % of the maximum).",
         "{0:.0%} and {1:.0%} of the hotspot",
+        known="Wherever they differ it is so, but that is in ten of 42 cells, where a quarter is asked for: "
+        "in the others neither type is below 95 %, however long the hot queue stays.",
     ),
     _Transient(
         "hot-peak",
@@ -163,22 +165,27 @@ _KNOWN_SIDES: Mapping[tuple[str, bool], str] = {
 
 def _side(data: Data, along: str, edge: float, *, below: bool) -> Claim:
     """The cells beyond an edge, each compared with the one at the edge that has the same other parameter, in
-    the range: worse when the hot queue settles later, or the hot port is starved."""
+    the range: worse when the hot queue settles later, the throughput is low for longer (where the queue does
+    not settle even at the edge nothing else can tell), or the hot port is starved."""
     beside = "ps" if along == "gd" else "gd"
     low, high = PUBLISHED["optimal_range"]["sampling_probability" if beside == "ps" else "decrease_gain"]
     rows = data.plane("og-32").filter(pl.col(beside).is_between(low, high))
-    at = rows.filter(pl.col(along) == edge).select(beside, edge_settles="hot-settles")
+    at = rows.filter(pl.col(along) == edge).select(beside, edge_settles="hot-settles", edge_slow="slow-for")
     beyond = rows.filter(pl.col(along) < edge if below else pl.col(along) > edge).join(at, on=beside)
     later = pl.col("hot-settles") > pl.col("edge_settles") + _LATER
+    slower = pl.col("slow-for") > pl.col("edge_slow") + _LATER
     starved = pl.col("hot-port") < STARVED * served("og-32")
-    counts = beyond.select(worse=(later | starved).sum(), later=later.sum(), starved=starved.sum())
-    worse, slow, fed = (int(value) for value in counts.row(0))
+    counts = beyond.select(
+        worse=(later | slower | starved).sum(), later=later.sum(), slower=slower.sum(), starved=starved.sum()
+    )
+    worse, late, slow, fed = (int(value) for value in counts.row(0))
     return Claim(
         statement=f"Outside of the claimed range it is worse: {_NAMES[along]} "
-        f"{'below' if below else 'above'} {edge:g} (OG, N = 32; most cells settle later than at the edge, or "
-        "starve the hot port).",
+        f"{'below' if below else 'above'} {edge:g} (OG, N = 32; most cells settle later than at the edge, "
+        "carry less for longer, or starve the hot port).",
         holds=beyond.height > 0 and worse >= _MOST * beyond.height,
-        evidence=f"{worse} of {beyond.height} cells: {slow} settle later, {fed} starve the hot port",
+        evidence=f"{worse} of {beyond.height} cells: {late} settle later, {slow} carry less for longer, "
+        f"{fed} starve the hot port",
         published=_PICTURES,
         source="ZRL benchmark, 'Conclusions'",
         known=_KNOWN_SIDES.get((along, below), ""),
