@@ -78,15 +78,21 @@ def test_each_part_of_a_table_names_its_rows(printed, width: int, fewest: int) -
 
 def test_a_short_table_on_a_narrow_terminal_is_a_block_of_lines_for_each_row_with_the_units(printed) -> None:
     lines = printed(80, table(2)).splitlines()
-    assert lines[0] == "What was measured"
-    assert lines[1] == "device dev-0, controller ctl-0"
-    assert lines[2].split() == ["measured", "value", "0", "0", "000", "µs"]
+    assert lines[:3] == ["", "What was measured", "device dev-0, controller ctl-0"]
+    assert lines[3].split() == ["measured", "value", "0", "0", "000", "µs"]
 
 
 def test_a_table_that_fits_stands_as_it_is(printed) -> None:
     small = Table("", [Column("name", numeric=False), Column("rate", "Gbit/s")], [["a", "1.5"], ["b", "10"]])
     lines = [line.rstrip() for line in printed(80, small).splitlines()]
-    assert lines == ["          rate", "name  [Gbit/s]", "──────────────", "a          1.5", "b           10"]
+    assert lines == [
+        "",
+        "          rate",
+        "name  [Gbit/s]",
+        "──────────────",
+        "a          1.5",
+        "b           10",
+    ]
 
 
 def test_csv_holds_every_row_with_units_in_the_header_and_numbers_that_parse(capsys) -> None:

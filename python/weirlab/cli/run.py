@@ -181,7 +181,6 @@ def _show(
     facts = [outcome.facts for outcome in outcomes]
     tables += [hotspot_table(facts)] if facts else []
     for table in [*tables, *map(outcome_table, outcomes)]:
-        typer.echo()
         show(table)
     for sentence in held_in_a_cycle(result.records):
         typer.echo(f"\n{sentence}")

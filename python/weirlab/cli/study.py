@@ -78,7 +78,6 @@ def run_points(
         typer.echo(
             f"combinations that cannot be: {len(study.impossible)}; see {directory / 'impossible.json'}"
         )
-    typer.echo()
     table = effect_table(study) if influence is None else sensitivity_table(study, influence)
     if influence is None or table.rows:
         show(table)

@@ -135,6 +135,7 @@ def _print(table: Table) -> None:
     def line(text: str, style: str = "") -> None:
         console.print(Text(text, style=style), soft_wrap=True)
 
+    line("")
     if table.caption:
         line(table.caption, "bold")
     natural = [_natural(column, [row[place] for row in rows]) for place, column in enumerate(table.columns)]
@@ -145,10 +146,11 @@ def _print(table: Table) -> None:
         for row in rows:
             _print_block(console, table.columns, row, _naming(rows))
     else:
-        for part in _parts(table.columns, natural, columns, _naming(rows)):
+        for count, part in enumerate(_parts(table.columns, natural, columns, _naming(rows))):
+            if count > 0:
+                line("")
             widths = _narrowed(table.columns, natural, part, columns) or [natural[place] for place in part]
             console.print(grid(part, widths))
-            line("")
     if table.left_out:
         line(table.left_out)
 
