@@ -75,6 +75,13 @@ def test_only_on_fast_paths_the_stacks_leave_the_emulator_its_cpu(line, fast):
     assert _is_fast(plan) is fast
 
 
+def test_a_slow_hop_makes_the_whole_path_slow():
+    hops = "{one: {forward: {rate: 10 Mbit/s}}, two: {forward: {rate: 4 Gbit/s}}}"
+    plan = path_plan(loads(f"{{weirlab: 1, name: a, testbed: {{kind: netns, hops: {hops}}}}}"))
+    assert plan is not None
+    assert not _is_fast(plan)
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs Linux")
 def test_the_stacks_work_where_the_emulator_does_not_if_there_is_a_choice(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {2, 5, 7})
