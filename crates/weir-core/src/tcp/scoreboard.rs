@@ -285,13 +285,9 @@ impl Scoreboard {
         self.lose_below(self.first + 1)
     }
 
-    #[inline]
+    // Every acknowledgement of a recovery comes here.
+    #[inline(always)]
     fn lose_below(&mut self, edge: u64) -> bool {
-        edge > self.lost_below && self.lose_to(edge)
-    }
-
-    #[inline(never)]
-    fn lose_to(&mut self, edge: u64) -> bool {
         let before = self.lost;
         while self.lost_below < edge.min(self.last()) {
             let sent = self.sent[(self.lost_below - self.first) as usize];

@@ -79,7 +79,8 @@ impl Sender {
         }
         let marks = self.read_marks(segment, &news);
         let again_before = self.counters.lost_retransmits;
-        let (lost, repaired) = if self.rack.is_some() {
+        let by_time = self.rack.is_some();
+        let (lost, repaired) = if by_time {
             self.detect_late(now, segment, &news)
         } else {
             (self.detect(now, &news, is_duplicate, news.acked > 0), false)
@@ -94,7 +95,7 @@ impl Sender {
             let goes_well = news.acked > 0 && !lost && self.counters.lost_retransmits == again_before;
             reduction.on_ack(news.bytes, self.board.pipe(), goes_well);
         }
-        if self.rack.is_some() {
+        if by_time {
             self.settle(now, news.acked > 0);
         }
         if news.bytes > 0 {
@@ -186,16 +187,12 @@ impl Sender {
         self.board.detect(self.rules.loss_marking)
     }
 
-    #[inline]
-    pub(super) fn change_phase(&mut self, now: Time, lost: bool, echo: bool, delivered: u64) {
-        if self.phase != Phase::Open || lost || echo || self.board.has_lost() {
-            self.enter_or_leave(now, lost, echo, delivered);
-        }
-    }
-
     /// `delivered` bytes are newly known to have arrived.
-    #[inline(never)]
-    fn enter_or_leave(&mut self, now: Time, lost: bool, echo: bool, delivered: u64) {
+    #[inline(always)]
+    pub(super) fn change_phase(&mut self, now: Time, lost: bool, echo: bool, delivered: u64) {
+        if self.phase == Phase::Open && !lost && !echo && !self.board.has_lost() {
+            return;
+        }
         // Something beyond must be acknowledged before the receiver can know of a reduction after an echo.
         let over = self.board.una() >= self.recover + u64::from(self.phase == Phase::Reduced);
         if self.phase != Phase::Open && over {

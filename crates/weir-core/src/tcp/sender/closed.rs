@@ -110,6 +110,7 @@ impl Sender {
     ///
     /// Source: Linux, net/ipv4/tcp_input.c, `tcp_update_pacing_rate`; Linux, net/ipv4/tcp_output.c, `tcp_update_skb_after_send`,
     /// `tcp_tso_autosize`.
+    #[inline(never)]
     pub(super) fn pace_window(&mut self, now: Time, segment: &Segment) {
         let Some(srtt) = self.rtt.srtt().filter(|_| self.counters.segments > UNPACED) else { return };
         let window = self.window().count();

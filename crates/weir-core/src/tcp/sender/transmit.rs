@@ -211,6 +211,7 @@ impl Sender {
 
     /// A segment, which `takes` so long at the pacing rate, leaves as part of a quantum: the next one begins when this one would
     /// be over.
+    #[inline(never)]
     pub(super) fn pace_for(&mut self, now: Time, segment: &Segment, takes: Span, quantum: u64) {
         if self.quantum_left == 0 {
             (self.quantum_left, self.quantum_over) = (quantum, self.release.max(now));
