@@ -180,11 +180,11 @@ def test_a_path_without_rate_that_busy_processors_limit_has_no_bottleneck_but_a_
         ),
     )
     assert limits(quiet, 0, goodput(campaign)) == []
-    # 1.9 CPUs, of which the ends have none and others 0.9: the emulator has one.
-    emulator = with_transfer(quiet, busy_cpus=1.9, foreign_cpus=0.9, joined=())
+    # 1.88 CPUs, of which the ends have none and others one: the emulator has as much as it takes of one.
+    emulator = with_transfer(quiet, busy_cpus=1.88, foreign_cpus=1.0, joined=())
     (found,) = limits(emulator, 0, goodput(campaign))
     assert found.what == "cpu"
-    assert "the emulator of the path keeps a CPU busy for 100 %" in found.evidence
+    assert "the emulator of the path keeps a CPU busy for 88 %" in found.evidence
     host = with_transfer(quiet, busy_cpus=1000.0, foreign_cpus=1000.0, joined=())
     (found,) = limits(host, 0, goodput(campaign))
     assert (found.what, "with others' work" in found.evidence) == ("cpu", True)

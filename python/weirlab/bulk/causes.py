@@ -27,6 +27,9 @@ FULL_LINK = 0.95
 """Share of what a path can carry from which on it is full."""
 _FULL = 0.9
 """A window of which this share is under way, and a CPU that is busy for this share, limit a stream."""
+_FULL_EMULATOR = 0.85
+"""The same of the emulator, which rests for 8 % of the time that it works (`weir_live::host::Rest`), and is
+there for a little longer than the transfer."""
 _NEARLY_FULL = 0.8
 """A share that is told where nothing else explains what is missing, such as a sender that keeps below."""
 _NO_MORE = 1.05
@@ -219,19 +222,19 @@ def _full(made: Sequence[tuple[Measured, Measurement]], ceiling: float | None, s
     if own < share * ceiling:
         return None
     word = "full" if own >= FULL_LINK * ceiling else "nearly full"
-    text = f"the link is {word}: {own / 1e6:.2f} of at most {ceiling / 1e6:.2f} Mbit/s of goodput"
+    text = f"the link is {word}: {own / 1e6:.2f} of the {ceiling / 1e6:.2f} Mbit/s of payload that fit"
     return Limit("bottleneck", text)
 
 
 def _cpus(made: Sequence[tuple[Measured, Measurement]]) -> Iterable[Limit]:
     """Programs of the measurement that keep a CPU busy, of which each has one thread."""
     transfers = [m.transfer for _, m in made if m.transfer is not None]
-    for end, shares in (
-        ("sender", [transfer.sender_cpu_percent.get("total", 0.0) for transfer in transfers]),
-        ("receiver", [transfer.receiver_cpu_percent.get("total", 0.0) for transfer in transfers]),
-        ("emulator of the path", [100 * _emulator_cpus(m) for _, m in made]),
+    for end, least, shares in (
+        ("sender", _FULL, [transfer.sender_cpu_percent.get("total", 0.0) for transfer in transfers]),
+        ("receiver", _FULL, [transfer.receiver_cpu_percent.get("total", 0.0) for transfer in transfers]),
+        ("emulator of the path", _FULL_EMULATOR, [100 * _emulator_cpus(m) for _, m in made]),
     ):
-        if shares and median(shares) >= 100 * _FULL:
+        if shares and median(shares) >= 100 * least:
             yield Limit("cpu", f"the {end} keeps a CPU busy for {median(shares):.0f} % of the time")
 
 
