@@ -120,7 +120,7 @@ def loss_bound_bps(load: Load, ratio: float, rtt_s: float, segment_bytes: int) -
     where nothing else limits them; infinite for BBR, which they do not slow down below some per cent.
 
     CUBIC has what Reno would have where that is more.
-    Source: PFTK 1998, equation 30 without delayed acknowledgements; RFC 9438, section 5.2 and equation 6
+    Source: PFTK 1998, the approximation with timeouts, each packet acknowledged; RFC 9438, section 5
     """
     if ratio <= 0 or load.congestion_control == "bbr":
         return math.inf
