@@ -19,6 +19,7 @@ from weirlab.bulk.path.estimate import estimate
 from weirlab.errors import MissingCapability
 from weirlab.scenario import loads
 from weirlab.scenario.path import path_plan
+from weirlab.testbed import path as path_module
 from weirlab.testbed.namespaces import set_sysctl
 from weirlab.testbed.path import EmulatedPath
 
@@ -32,6 +33,13 @@ UNSETTLED_LATE_S = 2e-5
 median at the worst link, leave 1.9 % of 50 Mbit/s after as many: what is later than this may not settle at
 2 %, what is earlier must."""
 QUICK = {"gap_s": 0.003, "most_rounds": 200}
+
+
+@pytest.fixture(autouse=True)
+def stacks_work_alike(monkeypatch):
+    """What a byte costs this machine is compared on chains with rates and without: on none of them do stacks
+    work on other CPUs than the emulator."""
+    monkeypatch.setattr(path_module, "FAST_BPS", math.inf)
 
 
 def chain(*lines, **options):
@@ -83,7 +91,7 @@ def test_three_links_are_found_within_three_per_cent():
         # 2 ms there, 1 ms back, and what hosts take.
         assert each.link.round_trip_high_s > 3.0e-3
         assert each.link.round_trip_s < 3.3e-3
-        assert each.loss.high < 0.02
+        assert each.loss.high < 12 / each.sent
     for each, rate_bps in zip(found.estimates(), rates_bps, strict=True):
         assert each.link.capacity_bps == pytest.approx(rate_bps, rel=0.03)
 

@@ -69,14 +69,20 @@ def test_a_path_says_what_took_time_from_its_emulator_in_words_and_figures():
     ],
 )
 def test_only_on_fast_paths_the_stacks_leave_the_emulator_its_cpu(line, fast):
-    hops = f"{{one: {{forward: {{rate: 1 Mbit/s}}, backward: {line}}}}}"
+    hops = f"{{one: {{forward: {line}}}}}"
     plan = path_plan(loads(f"{{weirlab: 1, name: a, testbed: {{kind: netns, hops: {hops}}}}}"))
     assert plan is not None
     assert _is_fast(plan) is fast
 
 
-def test_a_slow_hop_makes_the_whole_path_slow():
-    hops = "{one: {forward: {rate: 10 Mbit/s}}, two: {forward: {rate: 4 Gbit/s}}}"
+@pytest.mark.parametrize(
+    "hops",
+    [
+        "{one: {forward: {rate: 10 Mbit/s}}, two: {forward: {rate: 4 Gbit/s}}}",
+        "{one: {forward: {rate: 10 Mbit/s}, backward: {delay: 1 ms}}}",
+    ],
+)
+def test_a_slow_line_makes_the_whole_path_slow(hops):
     plan = path_plan(loads(f"{{weirlab: 1, name: a, testbed: {{kind: netns, hops: {hops}}}}}"))
     assert plan is not None
     assert not _is_fast(plan)

@@ -521,12 +521,12 @@ def _let_everybody_ping() -> None:
 
 
 def _is_fast(path: PathPlan) -> bool:
-    """Whether so many packets may come that the emulator has no time for the work of the ends' stacks: the
-    slowest hop of a direction bounds what comes."""
+    """Whether so many packets may come that the emulator has no time for the work of the ends' stacks. The
+    slowest hop bounds what comes; a way back without a rate makes a slow path no fast one."""
     hops = path.hops.values()
-    forward_bps = min(_most_bps(hop.forward) for hop in hops)
-    backward_bps = min(_most_bps(hop.backward or hop.forward) for hop in hops)
-    return max(forward_bps, backward_bps) > FAST_BPS
+    lines = [line for hop in hops for line in (hop.forward, hop.backward or hop.forward)]
+    slowest_bps = min(map(_most_bps, lines))
+    return slowest_bps > FAST_BPS
 
 
 def _most_bps(line: Line) -> float:
