@@ -9,10 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-import weirlab
 from weirlab.analysis.notes import notes_of
 from weirlab.errors import ScenarioError, WeirlabError
-from weirlab.runs import simulate
+from weirlab.runs import run, simulate
 from weirlab.scenario import load, loads
 
 SHORT = {"run.duration": "1 s", "traffic.cross.start": "0.4 s", "traffic.cross.stop": "0.9 s"}
@@ -91,7 +90,7 @@ def test_estimators_are_chosen_by_kind_and_unknown_ones_are_named() -> None:
         loads(text.replace("kind: trend", "kind: trent"))
 
 
-def test_a_bounded_adapter_does_not_stand_beside_pause(tmp_path: Path) -> None:
+def test_a_bounded_adapter_holds_no_more_beside_pause(tmp_path: Path) -> None:
     file = tmp_path / "held.yaml"
     file.write_text("""\
 weirlab: 1
@@ -106,10 +105,15 @@ traffic:
     source: {kind: bulk}
     transport: {kind: tcp, congestion_control: {kind: cubic}}
     adapter: {queue: 5 frames}
-run: {duration: 1 ms}
+run: {duration: 20 ms}
 """)
-    with pytest.raises(WeirlabError, match=r"12:15: traffic\.load\.adapter\.queue: 'host-0' .* PAUSE"):
-        weirlab.run(file)
+    records = run(load(file)).records
+    ports = records["ports"].join(records["port_names"].select("port", "name"), on="port")
+    held = ports.filter(name="host-0->switch-0").row(0, named=True)
+    assert held["paused_count"] > 0
+    # Five frames wait, and one is on its way out.
+    assert held["queue_max_bytes"] <= 6 * 1518
+    assert records["flows"].get_column("dropped_frames").sum() == 0
 
 
 NARROW = """weirlab: 1
@@ -178,3 +182,38 @@ def test_a_bottleneck_that_the_fluid_estimator_is_not_told_is_noted() -> None:
 def test_a_bottleneck_without_a_rate_is_refused() -> None:
     with pytest.raises(ScenarioError, match="bottleneck"):
         loads(NARROW.replace("kind: fluid", "kind: fluid, bottleneck: 0 bit/s"))
+
+
+PAUSED = {
+    "control.pause": {"all": {"at": "left", "xoff": "300 kB", "xon": "250 kB"}},
+    "queues.router.limit": "600 kB",
+}
+
+
+def test_beside_pause_a_probing_sender_waits_and_nothing_is_lost() -> None:
+    records = run(load("rapid-flawed", {**PAUSED, "run.duration": "3.5 s", "measure": {}})).records
+    flows = records["flows"]
+    assert flows.get_column("dropped_frames").sum() == 0
+    kept = pl.col("sent_frames") == pl.col("delivered_frames") + pl.col("live_frames")
+    assert flows.select(kept.all()).item()
+    held = records["ports"].join(records["port_names"].select("port", "name"), on="port")
+    assert held.filter(name="left-0->left").item(0, "paused_count") > 100
+    (row,) = records["connections"].iter_rows(named=True)
+    assert row["retransmits"] == 0
+    # While UDP is on both share the link, and all of it is used.
+    progress = records["tcp"].filter(pl.col("t_ps").is_in([2_500_000_000_000, 3_500_000_000_000]))
+    (before, after) = progress.sort("t_ps").get_column("acked_bytes").to_list()
+    assert 300e6 < (after - before) * 8 < 646e6
+
+
+def test_pause_does_not_hold_a_probing_sender_beside_other_traffic_of_its_host() -> None:
+    more = {
+        "traffic.more": {
+            "from": "left-0",
+            "to": "right-1",
+            "source": {"kind": "constant", "rate": "1 Mbit/s", "payload": "1000 B"},
+            "transport": {"kind": "udp"},
+        }
+    }
+    with pytest.raises(WeirlabError, match="sends other traffic"):
+        run(load("rapid-flawed", {**PAUSED, **more, "run.duration": "10 ms", "measure": {}}))

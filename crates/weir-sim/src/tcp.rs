@@ -136,6 +136,9 @@ impl Plan {
     }
 }
 
+/// After so long a sender looks again whether PAUSE still holds its full adapter: half of a full frame's time at 1 Gbit/s.
+const LOOK_AGAIN: Span = Span::from_us(6);
+
 impl TcpSender {
     /// The application does what it does now.
     fn act(&mut self, now: Time) {
@@ -175,7 +178,9 @@ impl TcpSender {
         let mut room = Time::NEVER;
         loop {
             if self.adapter < usize::MAX && fabric.outlet(self.flow).waiting_frames() >= self.adapter {
-                room = fabric.outlet(self.flow).free_at();
+                let outlet = fabric.outlet(self.flow);
+                // Nobody tells a sender that PAUSE has ended.
+                room = if outlet.is_paused() { outlet.free_at().max(now) + LOOK_AGAIN } else { outlet.free_at() };
                 break;
             }
             let Some(segment) = self.machine.poll_transmit(now) else { break };

@@ -1,7 +1,6 @@
 //! Legality of connections.
 
 use super::{check_departures, check_host, check_sizes, check_times};
-use crate::cc;
 use crate::error::SpecError;
 use crate::network::Topology;
 use crate::spec::Spec;
@@ -43,15 +42,24 @@ pub(super) fn check_beside_control(spec: &Spec, topology: &Topology) -> Result<(
             return Err(SpecError::new(format!("/traffic/{i}/probers"), message));
         }
     }
+    // PAUSE holds the port of a host whose senders ask it, unless sources are pulled there.
+    let pulled: BTreeSet<u32> =
+        spec.traffic.iter().flat_map(|group| &group.sources).map(|source| source.from).collect();
+    let limited: BTreeSet<u32> = spec.control.limited_hosts().iter().copied().collect();
     for (i, tcp) in spec.traffic.iter().enumerate().filter_map(|(i, group)| Some((i, group.tcp.as_ref()?))) {
-        let (pointer, what) = match (&tcp.hosts.adapter_frames, &tcp.config.congestion_control) {
-            (Some(_), _) => ("hosts/adapter_frames", "an adapter with a bound of its own"),
-            (None, cc::Config::Rapid(_)) => ("config/congestion_control", "Rapid"),
-            (None, _) => continue,
+        if !tcp.asks_its_port() {
+            continue;
+        }
+        let (pointer, what) = match &tcp.hosts.adapter_frames {
+            Some(_) => ("hosts/adapter_frames", "an adapter with a bound of its own"),
+            None => ("config/congestion_control", "Rapid"),
         };
-        if let Some(connection) = tcp.list.iter().find(|connection| managed.contains(&connection.from)) {
+        let unseen = |host: &u32| limited.contains(host) || managed.contains(host) && pulled.contains(host);
+        if let Some(connection) = tcp.list.iter().find(|connection| unseen(&connection.from)) {
             let name = &topology.nodes[connection.from as usize].name;
-            let message = format!("'{name}' has rate limiters or is held by PAUSE: {what} does not stand beside these");
+            let message = format!(
+                "'{name}' has rate limiters, or is held by PAUSE and sends other traffic: {what} does not stand beside these"
+            );
             return Err(SpecError::new(format!("/traffic/{i}/tcp/{pointer}"), message));
         }
     }

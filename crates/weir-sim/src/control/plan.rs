@@ -63,10 +63,13 @@ impl ControlPlan {
             let times = (response.pause_ps, response.notification_ps);
             response.nodes.iter().for_each(|&node| responses[node as usize] = times);
         }
+        // Senders that ask the port of their host what waits there need it as it is.
+        let mut asking = vec![false; nodes];
+        let groups = spec.traffic.iter().filter_map(|group| group.tcp.as_ref()).filter(|tcp| tcp.asks_its_port());
+        groups.flat_map(|tcp| &tcp.list).for_each(|connection| asking[connection.from as usize] = true);
         let adapted = topology.ports.iter().map(|port| {
-            !is_switched
-                && topology.is_host(port.from)
-                && (limited[port.from as usize] || pausing[port.to as usize].is_some())
+            let held = pausing[port.to as usize].is_some() && !asking[port.from as usize];
+            !is_switched && topology.is_host(port.from) && (limited[port.from as usize] || held)
         });
         Some(ControlPlan {
             adapted: adapted.collect(),
