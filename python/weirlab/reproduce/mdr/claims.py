@@ -145,15 +145,19 @@ def _somewhat_faster(view: View) -> Answer:
     return Answer(all(0.5 < ratio < 1.0 for ratio in ratios), f"{_percents(ratios)} of the time, {_TRIALS}")
 
 
+_WILDLY = 1.5
+"""How many times as much durations vary on the inconsistent suite; published are 1.9."""
+
+
 def _wildly_varying(view: View) -> Answer:
-    """More than on the suite whose results are consistent: a spread that both have says nothing."""
+    """Clearly more than on the suite whose results are consistent: a spread that both have says nothing."""
     spreads = {
         suite: [view.times[suite, d, "mdr"].sd_s / view.times[suite, d, "mdr"].mean_s for d in DURATIONS_S]
         for suite in ("vhost", "ip4")
     }
     evidence = f"{_percents(spreads['vhost'])}, {_TRIALS}; on ip4 {_percents(spreads['ip4'])}"
-    apart = all(one > other for one, other in zip(spreads["vhost"], spreads["ip4"], strict=True))
-    return Answer(min(spreads["vhost"]) >= 0.2 and apart, evidence)
+    much_more = sum(spreads["vhost"]) >= _WILDLY * sum(spreads["ip4"])
+    return Answer(min(spreads["vhost"]) >= 0.2 and much_more, evidence)
 
 
 def _results_differ(view: View) -> Answer:
@@ -312,8 +316,8 @@ STATEMENTS: Sequence[Statement[View]] = (
         "In inconsistent tests MDR is still faster, but not by half (vhost).", "2.8.4.3", _somewhat_faster
     ),
     Statement(
-        "In inconsistent tests the durations of MDR vary wildly (vhost; sd at least 20 % of the mean, and a "
-        "larger share of it than in the consistent suite).",
+        "In inconsistent tests the durations of MDR vary wildly (vhost; sd at least 20 % of the mean, and on "
+        "average 1.5 times the share in the consistent suite).",
         "2.8.4.3",
         _wildly_varying,
         known="They vary here, and nearly as much on the consistent device: 27 to 30 % of the mean. The "
