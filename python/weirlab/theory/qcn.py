@@ -70,7 +70,7 @@ class QcnPoint:
     recovery_stages: int = 5
     """Cycles of fast recovery; the step that ends the last one is the first of active increase.
 
-    Source: ns3-rdma; IEEE8021-CN-MIB, ieee8021CnRpgThreshold."""
+    Source: IEEE8021-CN-MIB, ieee8021CnRpgThreshold, as ns3-rdma has it."""
     active_part: float = 0.5
     """Length of the later cycles, as a part of those."""
 
