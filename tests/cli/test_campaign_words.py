@@ -55,6 +55,14 @@ def test_what_is_written_is_the_same_campaign_and_says_no_more_than_was_said(wor
     assert "record" not in text
 
 
+@pytest.mark.parametrize("controls", ["cubic,bbr", "bbr,cubic,reno", "reno,cubic"])
+def test_a_campaign_that_compares_controllers_reads_back_what_it_saves_in_full(controls):
+    scenario = CampaignWords(congestion_control=controls).over(LINK, {})
+    again = loads(scenario.to_yaml())
+    assert plan_of(again).levels == plan_of(scenario).levels
+    assert plan_of(again).steps == plan_of(scenario).steps
+
+
 @pytest.mark.parametrize(
     ("words", "place", "message"),
     [

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from weirlab.scenario.document import Node
 from weirlab.scenario.model import Scenario
-from weirlab.scenario.problems import did_you_mean, listed, names_at
+from weirlab.scenario.problems import did_you_mean, fields_by_kind, listed, names_at
 
 __all__ = ["set_at"]
 
@@ -15,7 +15,8 @@ def set_at(tree: Node, path: tuple[str, ...], value: Node) -> Node:
     """`tree` with `value` at `path`; None removes what is there.
 
     Sections and fields that are absent are made on the way; entries by name (of `traffic`, say) must exist,
-    unless the value is a whole entry. Raises LookupError for a path that leads nowhere.
+    unless the value is a whole entry. With another `kind` the fields go that only the old kind has: they may
+    be defaults of a scenario that was saved in full. Raises LookupError for a path that leads nowhere.
     """
     if not path:
         raise LookupError("name what to change, such as 'run.duration'")
@@ -26,6 +27,8 @@ def _set(tree: Node, path: tuple[str, ...], value: Node, above: tuple[str, ...])
     key, rest = path[0], path[1:]
     if isinstance(tree.value, list):
         return _set_item(tree, tree.value, path, value, above)
+    if isinstance(tree.value, str) and tree.value in fields_by_kind(Scenario, above):
+        tree = Node({"kind": tree}, tree.place)  # a kind alone
     if tree.value is not None and not isinstance(tree.value, dict):
         raise LookupError(f"'{'.'.join(above)}' is a value; there is nothing below it")
     entries = dict(tree.value or {})
@@ -39,6 +42,11 @@ def _set(tree: Node, path: tuple[str, ...], value: Node, above: tuple[str, ...])
     elif rest:
         entries[key] = _set(entries.get(key, Node({}, value.place)), rest, value, (*above, key))
     else:
+        if key == "kind" and key in entries:
+            kinds = fields_by_kind(Scenario, above)
+            old, new = (kinds.get(str(kind.value), set()) for kind in (entries[key], value))
+            if new:
+                entries = {name: entry for name, entry in entries.items() if name in new or name not in old}
         entries[key] = value
     return Node(entries, tree.place)
 

@@ -241,6 +241,15 @@ def names_at(root: type[Model], path: Path) -> list[str] | None:
     return fields or None
 
 
+def fields_by_kind(root: type[Model], path: Path) -> dict[str, set[str]]:
+    """Names of the fields that each kind has of what may stand at `path`."""
+    return {
+        kind_of(model): {field.alias or name for name, field in model.model_fields.items()}
+        for model in _models(_annotation_at(root, path))
+        if "kind" in model.model_fields
+    }
+
+
 def _field_at(root: type[Model], loc: Path) -> tuple[type[Model] | None, str]:
     """The model and the field that the end of `loc` names; None when that is an entry or an item."""
     for model in _models(_annotation_at(root, loc[:-1])):
