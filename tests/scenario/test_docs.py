@@ -57,7 +57,7 @@ def test_every_whole_scenario_of_a_page_is_legal(page: Path) -> None:
 
 
 def test_pages_with_whole_scenarios_are_found() -> None:
-    assert "README.md" in [page.name for page in PAGES if "weirlab: 1" in page.read_text()]
+    assert "scenarios.md" in [page.name for page in PAGES if "weirlab: 1" in page.read_text()]
 
 
 def test_there_are_examples() -> None:
