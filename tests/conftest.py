@@ -32,6 +32,12 @@ def pytest_configure(config: pytest.Config) -> None:
             privileges.enter()
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables are as wide as in a pipe: workers of a parallel run say that they have 80 columns."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+
 @contextmanager
 def _small_files(most_bytes: int) -> Iterator[None]:
     import resource  # not on Windows
