@@ -1,12 +1,14 @@
 """Result directories: never overwritten, never half a result that looks whole."""
 
 import json
+import signal
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from weirlab import results
 from weirlab.errors import InputError, WeirlabError
 from weirlab.files import locked_directory
 from weirlab.results import (
@@ -187,3 +189,20 @@ def test_one_process_at_a_time_works_in_a_directory(tmp_path):
         pass
     with locked_directory(tmp_path):
         pass
+
+
+def test_a_signal_right_after_a_directory_was_made_removes_it(tmp_path, monkeypatch) -> None:
+    """It would otherwise come between making the directory and knowing of it."""
+    made = tmp_path / "made"
+
+    def make_and_interrupt(name: str, out: Path | None) -> Path:
+        made.mkdir()
+        signal.raise_signal(signal.SIGINT)
+        return made
+
+    monkeypatch.setattr(results, "new_directory", make_and_interrupt)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt), claimed_directory("x"):
+        pytest.fail("the block is entered")
+    assert not made.exists()
+    assert signal.getsignal(signal.SIGINT) is before
