@@ -175,3 +175,22 @@ def test_a_full_disk_behind_stdout_is_a_message_without_a_traceback(place, words
     assert done.returncode == 1
     assert "No space left on device" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_an_interruption_while_a_class_is_made_has_the_exit_code_of_one(tmp_path):
+    """'python -m' would end by the signal instead, after the message."""
+    (tmp_path / "interrupted.py").write_text("""
+import sys
+from weirlab.cli import main
+
+try:
+    exec("raise KeyboardInterrupt")  # as where a data class is made
+except KeyboardInterrupt:
+    pass
+module = sys.modules["weirlab.cli.app"]
+module.execute = lambda *_, **__: module._told(module.Interrupted("interrupted"), as_json=False)
+main(["run"])
+""")
+    command = [sys.executable, "-m", "interrupted"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "weir: interrupted\n")
