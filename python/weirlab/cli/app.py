@@ -156,7 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if error.errno not in (errno.EPIPE, errno.EINVAL):  # somebody reads, but was not told all
             code = code or _told(WeirlabError(f"standard output: {error.strerror}"), as_json=False)
-    # 'python -m' ends by SIGINT, whatever the exit code, where the last text that was executed was interrupted,
+    # 'python -m' ends by SIGINT, whatever the exit code, where the last executed text was interrupted,
     # and data classes are made of texts: execute another one.
     exec("")  # noqa: S102
     sys.exit(code)
