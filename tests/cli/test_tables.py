@@ -118,6 +118,41 @@ def test_json_is_one_list_of_tables(capsys) -> None:
     assert tables[0]["columns"][2] == {"name": "measured value 0", "unit": "µs"}
 
 
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_command_that_ends_by_its_exit_code_prints_its_tables_as_json(capsys, code: int) -> None:
+    def command() -> None:
+        show(table(2))
+        raise typer.Exit(code)
+
+    with pytest.raises(typer.Exit), formatted("json"):
+        command()
+    assert len(json.loads(capsys.readouterr().out)) == 1
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+@pytest.mark.parametrize("rows", [1, 9])
+def test_sentences_as_names_and_numbers_with_others_in_brackets_are_not_cut(
+    printed, width: int, rows: int
+) -> None:
+    """As in published studies."""
+    columns = [
+        Column("statement", numeric=False),
+        Column("published, as a share of what it would be"),
+        Column("ours"),
+        Column("verdict", numeric=False),
+    ]
+    row = ["In inconsistent tests the durations vary wildly, and on average more than elsewhere"]
+    row += ["+10.2 (+347.123 to +1000.5)", "50.123456 ± 0.001234 of 8123.5", "known misfit"]
+    body = [[f"{row[0]} {number}", *row[1:]] for number in range(rows)]
+    text = printed(width, Table("What was said", columns, body))
+    assert max(map(cell_len, text.splitlines())) <= width
+    assert "…" not in text
+    found = re.sub(r"\s", "", text)
+    for word in " ".join(row).split():
+        assert word in found
+    assert text.count("8123.5") == rows
+
+
 def test_markdown_says_which_columns_are_numbers(capsys) -> None:
     with formatted("md"):
         show(Table("T", [Column("a|b", numeric=False), Column("n")], [["x|y", "1"]]))

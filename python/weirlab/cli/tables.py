@@ -2,7 +2,8 @@
 
 A table that is too wide for the terminal is never cut. Columns of text are broken at words first. Where that
 is not enough, a short table on a narrow terminal becomes a block of lines per row; any other one is printed
-in several parts, each of which starts with the columns that name the row.
+in several parts, each of which starts with the columns that name the row, or where a part is too wide in
+blocks, too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any, Literal, TextIO
+
+import typer
 
 if TYPE_CHECKING:
     from weirlab.report.page import Column, Table
@@ -73,15 +76,24 @@ def formatted(chosen: Format) -> Iterator[None]:
     if chosen == "table":
         yield
         return
-    _Output.format, _Output.stream, _Output.tables = chosen, sys.stdout, []
+    stream = sys.stdout
+    _Output.format, _Output.stream, _Output.tables = chosen, stream, []
     try:
         with redirect_stdout(sys.stderr):
             yield
-        if chosen == "json":
-            document = [_document(table) for table in _Output.tables]
-            _Output.stream.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    except typer.Exit:
+        _finish(stream)
+        raise
+    else:
+        _finish(stream)
     finally:
         _Output.format, _Output.stream = "table", None
+
+
+def _finish(stream: TextIO) -> None:
+    if _Output.format == "json":
+        document = [_document(table) for table in _Output.tables]
+        stream.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
 
 def show(table: Table) -> None:
@@ -127,30 +139,34 @@ def _print(table: Table) -> None:
         for place, wide in zip(places, widths, strict=True):
             column = table.columns[place]
             justify: Literal["left", "right"] = "right" if column.numeric else "left"
-            drawn.add_column(Text(_header(column)), justify=justify, width=wide, no_wrap=column.numeric)
+            drawn.add_column(
+                Text(_header(column)), justify=justify, width=wide, no_wrap=column.numeric, overflow="fold"
+            )
         for row in rows:
             drawn.add_row(*(Text(row[place]) for place in places))
         return drawn
 
     def line(text: str, style: str = "") -> None:
-        console.print(Text(text, style=style), soft_wrap=True)
+        console.print(Text(text, style=style, overflow="fold"))
 
     line("")
     if table.caption:
         line(table.caption, "bold")
     natural = [_natural(column, [row[place] for row in rows]) for place, column in enumerate(table.columns)]
     everything = range(len(natural))
+    naming = _naming(rows)
+    parts = list(_parts(table.columns, natural, columns, naming))
+    in_parts = [_narrowed(table.columns, natural, part, columns) for part in parts]
     if (widths := _narrowed(table.columns, natural, everything, columns)) is not None:
         console.print(grid(everything, widths))
-    elif columns < _NARROW and len(rows) <= _SHORT:
+    elif None in in_parts or (columns < _NARROW and len(rows) <= _SHORT):
         for row in rows:
-            _print_block(console, table.columns, row, _naming(rows))
+            _print_block(console, table.columns, row, naming)
     else:
-        for count, part in enumerate(_parts(table.columns, natural, columns, _naming(rows))):
+        for count, (part, widths) in enumerate(zip(parts, in_parts, strict=True)):
             if count > 0:
                 line("")
-            widths = _narrowed(table.columns, natural, part, columns) or [natural[place] for place in part]
-            console.print(grid(part, widths))
+            console.print(grid(part, widths or []))
     if table.left_out:
         line(table.left_out)
 
@@ -170,10 +186,10 @@ def _print_block(console: Any, columns: Sequence[Column], row: Sequence[str], na
     from rich.text import Text
 
     names = (f"{column.name} {cell}" for column, cell in zip(columns, row[:naming], strict=False))
-    console.print(Text(", ".join(names), style="bold"), soft_wrap=True)
+    console.print(Text(", ".join(names), style="bold", overflow="fold"))
     lines = Grid.grid(padding=(0, _GAP, 0, 0))
-    lines.add_column(no_wrap=True)
-    lines.add_column()
+    lines.add_column(overflow="fold")
+    lines.add_column(overflow="fold")
     for column, cell in zip(columns[naming:], row[naming:], strict=True):
         if not cell:
             continue
@@ -204,7 +220,7 @@ def _narrowed(
         texts = [
             index
             for index, place in enumerate(places)
-            if index > 0 and not columns[place].numeric and widths[index] > _LEAST_TEXT
+            if not columns[place].numeric and widths[index] > _LEAST_TEXT
         ]
         if not texts:
             return None
@@ -220,7 +236,7 @@ def _parts(columns: Sequence[Column], natural: Sequence[int], width: int, naming
     part = list(names)
     for place in range(naming, len(columns)):
         least = [
-            wide if column == 0 or columns[column].numeric else min(wide, _LEAST_TEXT)
+            wide if columns[column].numeric else min(wide, _LEAST_TEXT)
             for column, wide in ((column, natural[column]) for column in (*part, place))
         ]
         if len(part) > naming and sum(least) + _GAP * len(least) > width:
