@@ -12,7 +12,7 @@ from weirlab.report.compare import _ratios, comparison_page, names_of
 from weirlab.scenario import loads
 
 
-def campaign(place, factor=1.0):
+def campaign(place, factor=1.0, file=FILE):
     """The made campaign with so many times the goodput, a little different in each cycle."""
     cycles = iter(range(100))
 
@@ -24,7 +24,7 @@ def campaign(place, factor=1.0):
         streams = tuple(dataclasses.replace(each, received_bytes=bytes_of) for each in found.transfer.streams)
         return dataclasses.replace(found, transfer=dataclasses.replace(found.transfer, streams=streams))
 
-    run_campaign(loads(FILE), place, measure=made)
+    run_campaign(loads(file), place, measure=made)
     return place
 
 
@@ -59,6 +59,12 @@ def test_the_ratio_of_matching_points_has_an_interval_of_both_sides(tmp_path):
         assert float(row[2]) == pytest.approx(2.0, rel=0.02)
         assert low <= float(row[2]) <= high
         assert high - low < 0.1
+
+
+def test_points_of_different_factors_are_not_the_same_though_their_levels_are(tmp_path):
+    ports = FILE.replace("{traffic.bulk.streams: [1, 2]}", "{run.seed: [1, 2]}")
+    places = [campaign(tmp_path / "one"), campaign(tmp_path / "two", file=ports)]
+    assert _ratios(["one", "two"], [Campaign.load(place) for place in places]) is None
 
 
 def test_what_is_no_campaign_is_refused(tmp_path):

@@ -115,7 +115,7 @@ def _points(names: Sequence[str], campaigns: Sequence[Campaign]) -> Table:
 
 
 def _ratios(names: Sequence[str], campaigns: Sequence[Campaign]) -> Table | None:
-    """Goodput of each further campaign over that of the first, at points that have the same levels."""
+    """Goodput of each further campaign over that of the first, where factors have the same levels."""
     columns = [
         Column("campaign", numeric=False),
         Column("point", numeric=False),
@@ -124,29 +124,29 @@ def _ratios(names: Sequence[str], campaigns: Sequence[Campaign]) -> Table | None
         Column("dRTT", "ms more"),
     ]
     first = {
-        _label(point.levels.values()): (place, point) for place, point in enumerate(summaries(campaigns[0]))
+        frozenset(point.levels.items()): (place, point) for place, point in enumerate(summaries(campaigns[0]))
     }
     rng = np.random.default_rng(1)
     rows = []
     for name, campaign in zip(names[1:], campaigns[1:], strict=True):
         for place, point in enumerate(summaries(campaign)):
-            label = _label(point.levels.values())
-            if label not in first:
+            levels = frozenset(point.levels.items())
+            if levels not in first:
                 continue
-            other_place, other = first[label]
+            other_place, other = first[levels]
             ours, theirs = _goodputs(campaign, place), _goodputs(campaigns[0], other_place)
             rows.append(
                 [
                     name,
-                    label,
+                    _label(point.levels.values()),
                     fixed(point.goodput_bps / other.goodput_bps, 3) if other.goodput_bps else "",
                     _interval(ours, theirs, rng),
                     fixed(1e3 * (point.rtt_difference_s - other.rtt_difference_s), 2),
                 ]
             )
     note = (
-        f"Medians over the cycles, at points with the same levels, over those of {names[0]}; intervals of "
-        f"draws of cycles, of {_LEAST_CYCLES} or more."
+        f"Medians over the cycles, at points whose factors have the same levels, over those of {names[0]}; "
+        f"intervals of draws of cycles, of {_LEAST_CYCLES} or more."
     )
     return Table(f"Beside {names[0]}", columns, rows, note=note) if rows else None
 
