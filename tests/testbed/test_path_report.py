@@ -7,21 +7,26 @@ from dataclasses import replace
 
 import pytest
 
+from weirlab.cli.emulate import _say
 from weirlab.scenario import loads
 from weirlab.scenario.path import path_plan
 from weirlab.testbed.account import CpuTime, MachineAccount
 from weirlab.testbed.path import PathReport, WayReport, _is_fast, _places
 
 WELL = dict.fromkeys(
-    ("arrived", "lost", "dropped", "device_drops", "stack_drops", "unbuffered", "refused", "whole"), 0
+    (
+        *("arrived", "lost", "dropped", "dropped_early", "marked"),
+        *("device_drops", "stack_drops", "unbuffered", "refused", "whole"),
+    ),
+    0,
 )
 
 ACCOUNT = MachineAccount(duration_s=1.0, cpus={0: CpuTime(idle_s=1.0)}).with_waits({"the emulator": 0.001})
 
 
-def report(lateness_s: float = 1e-5, **counts: int) -> PathReport:
-    late = {"p50": lateness_s / 2, "p99": lateness_s}
-    way = WayReport("wan", "forward", "hop-0/forward", "{}", {**WELL, **counts}, (), late, (), {})
+def report(lateness_s: float = 1e-5, written: int = 100, **counts: int) -> PathReport:
+    late = {"p50": lateness_s / 2, "p99": lateness_s, "max": lateness_s}
+    way = WayReport("wan", "forward", "hop-0/forward", "{}", {**WELL, **counts}, (), late, (written,), {})
     return PathReport(True, 1.0, 0.1, ("tcp",), 1e-4, (way,), ACCOUNT)
 
 
@@ -44,6 +49,16 @@ def test_a_degraded_path_says_where_and_why(wrong, words):
     (reason,) = report(**wrong).degraded
     assert reason.startswith("wan forward: ")
     assert words in reason
+
+
+@pytest.mark.parametrize(("written", "told"), [(8, False), (99, False), (100, True)])
+def test_a_late_packet_of_fewer_than_a_hundred_is_no_share_of_them(written, told, capfd):
+    found = report(2e-4, written, arrived=written)
+    assert bool(found.degraded) is told
+    _say(found)
+    said = capfd.readouterr().err
+    assert ("200 us (p99)" in said) is told
+    assert (f"200 us at most; too few for a p99 ({written})" in said) is not told
 
 
 def test_a_path_says_what_took_time_from_its_emulator_in_words_and_figures():

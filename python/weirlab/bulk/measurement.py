@@ -109,7 +109,7 @@ class Measurement:
     degraded: tuple[str, ...]
     """Why the path is to be doubted."""
     lateness_p99_s: float | None
-    """Of the packets, in the worse direction."""
+    """Of the packets, in the worse direction; None: not known, or of fewer than 100 packets."""
     joined: tuple[str, ...] | None = field(default=None, kw_only=True)
     """Transports (`tcp`, `udp`) whose packets the path moved joined, while its models saw each alone; empty:
     every packet moved alone. None: no emulated path, or a log that does not tell.

@@ -147,7 +147,7 @@ def measure(what: Measured, path: PathPlan | None, seed: int) -> Measurement:
         seconds, after = time.time() - began, psutil.cpu_times()
         report = bed.close()
     forward = [way for way in report.ways if way.direction == "forward"]
-    lateness = [way.lateness_s["p99"] for way in report.ways if way.lateness_s is not None]
+    lateness = [way.lateness_p99_s for way in report.ways if way.lateness_p99_s is not None]
     busy_cpus = (_busy_s(after) - _busy_s(before)) / seconds
     return Measurement(
         transfer=found.transfer,

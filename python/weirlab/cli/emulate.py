@@ -43,7 +43,7 @@ from weirlab.errors import InputError
 
 if TYPE_CHECKING:
     from weirlab.scenario.path import PathPlan
-    from weirlab.testbed.path import EmulatedPath, PathReport
+    from weirlab.testbed.path import EmulatedPath, PathReport, WayReport
 
 __all__ = ["add_to"]
 
@@ -323,19 +323,23 @@ def _early(counts: Mapping[str, int]) -> str:
     return "".join(f", {count} {word}" for count, word in words if count)
 
 
+def _late(way: WayReport) -> str:
+    """How late the packets were, where there were any."""
+    if way.lateness_s is None:
+        return ""
+    middle = f", late {1e6 * way.lateness_s['p50']:.0f} us (p50)"
+    if way.lateness_p99_s is None:
+        return f"{middle}, {1e6 * way.lateness_s['max']:.0f} us at most; too few for a p99 ({way.written})"
+    return f"{middle}, {1e6 * way.lateness_p99_s:.0f} us (p99)"
+
+
 def _say(told: PathReport) -> None:
     """A line for each direction, and what is to be doubted."""
     for way in told.ways:
         counts = way.counts
-        late = way.lateness_s
-        lateness = (
-            ""
-            if late is None
-            else f", late {1e6 * late['p50']:.0f} us (p50), {1e6 * late['p99']:.0f} us (p99)"
-        )
         tell(
             f"weir: {way.hop} {way.direction}: {counts['arrived']} packets, {counts['lost']} lost, "
-            f"{counts['dropped']} dropped{_early(counts)}{lateness}"
+            f"{counts['dropped']} dropped{_early(counts)}{_late(way)}"
         )
     for reason in told.degraded:
         tell(f"weir: degraded: {reason}")

@@ -41,6 +41,8 @@ DEGRADED_SHARE, DEGRADED_LEAST_S, DEGRADED_MOST_S = 0.01, 1e-4, 1e-3
 """A path is degraded when the 99th percentile of the lateness exceeds this share of the round-trip delay,
 within these bounds.
 """
+LEAST_FOR_P99 = 100
+"""Packets, for a 99th percentile that is not the latest of them alone."""
 _QUIET_IPV6 = {
     "disable_ipv6": 0,
     "accept_ra": 0,
@@ -89,6 +91,19 @@ class WayReport:
         """Packets that its queue dropped, full or managed."""
         return self.counts["dropped"] + self.counts["dropped_early"]
 
+    @property
+    def written(self) -> int:
+        """Packets whose lateness is known."""
+        return sum(self.lateness_counts)
+
+    @property
+    def lateness_p99_s(self) -> float | None:
+        """The 99th percentile of the lateness; None of fewer than 100 packets, of which one is more than
+        1 %."""
+        if self.lateness_s is None or self.written < LEAST_FOR_P99:
+            return None
+        return self.lateness_s["p99"]
+
 
 @dataclass(frozen=True)
 class PathReport:
@@ -128,8 +143,8 @@ class PathReport:
     def _doubts(self, way: WayReport) -> list[str]:
         found = []
         place = f"{way.hop} {way.direction}"
-        if way.lateness_s is not None and way.lateness_s["p99"] > self.threshold_s:
-            late, limit = 1e6 * way.lateness_s["p99"], 1e6 * self.threshold_s
+        if way.lateness_p99_s is not None and way.lateness_p99_s > self.threshold_s:
+            late, limit = 1e6 * way.lateness_p99_s, 1e6 * self.threshold_s
             found.append(
                 f"{place}: 1 % of the packets were more than {late:.0f} us late (limit {limit:.0f} us)"
             )
