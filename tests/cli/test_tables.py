@@ -82,6 +82,12 @@ def test_a_short_table_on_a_narrow_terminal_is_a_block_of_lines_for_each_row_wit
     assert lines[3].split() == ["measured", "value", "0", "0", "000", "µs"]
 
 
+def test_a_quantity_in_the_first_column_keeps_its_unit(printed) -> None:
+    columns = [Column("window", "kB"), *(Column(f"some measured value {n}") for n in range(5))]
+    text = printed(60, Table("", columns, [["294.2", *"12345"]]))
+    assert "window 294.2 kB" in text
+
+
 def test_a_table_that_fits_stands_as_it_is(printed) -> None:
     small = Table("", [Column("name", numeric=False), Column("rate", "Gbit/s")], [["a", "1.5"], ["b", "10"]])
     lines = [line.rstrip() for line in printed(80, small).splitlines()]

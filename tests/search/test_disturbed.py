@@ -51,6 +51,15 @@ def now_and_then(seed: int, share: float = 0.1) -> Callable[[Trial], Trial]:
     return disturb
 
 
+def test_where_disturbed_trials_are_not_to_be_repeated_they_count() -> None:
+    """As in a strict search."""
+    search = ControlledSearch(Binary(GOALS, LOADS), frame_size_bytes=64, repeat_disturbed=False)
+    result = found(search, now_and_then(3, share=0.5))
+    assert {trial.spec.purpose for trial in result.trials} == {"search"}
+    assert result.goals[0].lower is not None
+    assert result.goals[0].lower.load_fps < 0.9 * CAPACITY_FPS
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_a_machine_that_disturbs_a_trial_now_and_then_changes_no_result(seed: int) -> None:
     undisturbed = found(ControlledSearch(Binary(GOALS, LOADS), frame_size_bytes=64), lambda trial: trial)

@@ -71,6 +71,29 @@ def test_without_overlap_the_load_lies_between_what_passed_and_what_failed() -> 
     assert not estimate.is_doubtful
 
 
+def test_short_failures_far_above_say_as_much_as_long_ones_and_the_estimate_stays_between_the_bounds() -> (
+    None
+):
+    """A search of a device that is the same each time: one long pass, failures stopped early."""
+    goal = SearchGoal.pdr(duration_s=30.0)
+    seen = [outcome(10.627e6, passed=True, duration_s=30.0), outcome(10.2e6, passed=True, duration_s=1.0)]
+    seen += [
+        replace(outcome(load, passed=True, duration_s=0.4), loss_ratio=ratio)
+        for load, ratio in ((29.8e6, 0.64), (12e6, 0.1), (10.9e6, 0.02), (10.68e6, 0.006))
+    ]
+    lossy = [_with_loss(each) for each in seen]
+    estimate = half_load(goal, lossy)
+    assert estimate is not None
+    assert 10.627e6 <= estimate.load_fps <= 10.68e6
+
+
+def _with_loss(seen: Outcome) -> Outcome:
+    """The same with the frames received that its loss ratio says."""
+    trial = seen.trial
+    received = round(trial.sent_frames * (1.0 - seen.loss_ratio))
+    return replace(seen, trial=replace(trial, received_frames=received))
+
+
 def test_more_trials_make_the_interval_narrower() -> None:
     rng = np.random.default_rng(7)
     few, many = half_load(NDR, walk(rng, 25.0, 40)), half_load(NDR, walk(rng, 25.0, 160))

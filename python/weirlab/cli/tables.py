@@ -185,7 +185,10 @@ def _print_block(console: Any, columns: Sequence[Column], row: Sequence[str], na
     from rich.table import Table as Grid
     from rich.text import Text
 
-    names = (f"{column.name} {cell}" for column, cell in zip(columns, row[:naming], strict=False))
+    names = (
+        f"{column.name} {_with_unit(column, cell)}"
+        for column, cell in zip(columns, row[:naming], strict=False)
+    )
     console.print(Text(", ".join(names), style="bold", overflow="fold"))
     lines = Grid.grid(padding=(0, _GAP, 0, 0))
     lines.add_column(overflow="fold")
@@ -193,13 +196,13 @@ def _print_block(console: Any, columns: Sequence[Column], row: Sequence[str], na
     for column, cell in zip(columns[naming:], row[naming:], strict=True):
         if not cell:
             continue
-        unit = f" {column.unit}" if column.unit and _is_number(cell) else ""
-        lines.add_row(Text(column.name.replace("\n", " ")), Text(f"{cell}{unit}"))
+        lines.add_row(Text(column.name.replace("\n", " ")), Text(_with_unit(column, cell)))
     console.print(Padding(lines, (0, 0, 0, 2), expand=False))
 
 
-def _is_number(cell: str) -> bool:
-    return any(character.isdigit() for character in cell)
+def _with_unit(column: Column, cell: str) -> str:
+    has_number = any(character.isdigit() for character in cell)
+    return f"{cell} {column.unit}" if column.unit and has_number else cell
 
 
 def _natural(column: Column, cells: Sequence[str]) -> int:

@@ -28,6 +28,8 @@ __all__ = [
 ]
 
 
+_WIDE = 0.5
+"""Relative error from which an interval is written with its ends."""
 _CONDITIONAL = (
     "Conditional throughput (RFC 9971): what is forwarded at the rate found in all but the share of the time "
     "in which the goal may be exceeded."
@@ -187,6 +189,9 @@ def half_text(goal: GoalResult) -> str:
     factor, unit = scaled(found.load_fps, "frame_rate")
     about = f"about {number(found.load_fps * factor, 3)} {unit}"
     if (error := found.relative_error) is not None:
+        if error > _WIDE:
+            ends = (number(end * factor, 3) for end in (found.low_fps or 0.0, found.high_fps or 0.0))
+            return f"{about}, {' to '.join(ends)}"
         return f"{about} ± {100 * error:.2g} %"
     if found.low_fps is not None:
         return f"{about}, at least {number(found.low_fps * factor, 3)}"

@@ -41,6 +41,7 @@ def build(scenario: Scenario, *, limited: bool | None = None) -> ControlledSearc
         directions=what.flows,
         unsent=scenario.search.trial.unsent,
         warm_up_s=scenario.search.trial.warm_up.s,
+        repeat_disturbed=not scenario.search.strict,
         limited=scenario.search.timeout is None if limited is None else limited,
     )
 

@@ -61,9 +61,12 @@ class ControlledSearch:
         unsent: Unsent = "excluded",
         warm_up_s: float = 0.0,
         offer_tolerance: float = OFFER_TOLERANCE,
+        repeat_disturbed: bool = True,
         limited: bool = True,
     ) -> None:
         """Args:
+        repeat_disturbed: Whether trials are made again that the rest of the machine disturbed. Else they
+            count as they are.
         limited: Whether it ends by itself when it has taken much longer than such searches do: see
             `weirlab.search.patience`. No part of the settings: it decides no trial, but how many there are.
         """
@@ -80,6 +83,7 @@ class ControlledSearch:
         self._unsent: Unsent = unsent
         self._warm_up_s = warm_up_s
         self._offer_tolerance = offer_tolerance
+        self._repeat_disturbed = repeat_disturbed
         self._limited = limited
         self._trials: list[Trial] = []
         self._elapsed_s = 0.0
@@ -121,6 +125,7 @@ class ControlledSearch:
             "unsent": self._unsent,
             "warm_up_s": self._warm_up_s,
             "offer_tolerance": self._offer_tolerance,
+            "repeat_disturbed": self._repeat_disturbed,
         }
 
     def ask(self) -> TrialSpec | None:
@@ -147,8 +152,14 @@ class ControlledSearch:
         if trial.spec.purpose != "warm-up":
             if fell_short:
                 self._certain.append(_certain_loss_ratio(trial))
-            self._disturbed = not fell_short and self._repeats.wants(
-                trial, _hanging_on(trial.disturbed_frames, trial, self.goals, self._unsent), len(self._trials)
+            self._disturbed = (
+                self._repeat_disturbed
+                and not fell_short
+                and self._repeats.wants(
+                    trial,
+                    _hanging_on(trial.disturbed_frames, trial, self.goals, self._unsent),
+                    len(self._trials),
+                )
             )
             if fell_short and self._spoiled + 1 < self._attempts(trial.spec):
                 self._spoiled += 1

@@ -73,9 +73,11 @@ def half_load(goal: SearchGoal, outcomes: Sequence[Outcome]) -> HalfLoad | None:
 
     The chance that a trial of the goal's duration passes at load x is 1 / (1 + (x / m)^b). The likelihood of
     m, averaged over slopes b, has its median and its 95 % interval; slopes end at one that falls within 0.2 %
-    of load, so that the likelihood ends where loads that pass and loads that fail do not overlap. A shorter
-    trial weighs as much less as it is shorter. Trials that the rest of the machine disturbed are left out,
-    passed or failed, if enough others remain. Loads beyond the tester say nothing here.
+    of load, so that the likelihood ends where loads that pass and loads that fail do not overlap. The median
+    is held between the loads where the isotonic fit crosses one half. A shorter trial that passed weighs as
+    much less as it is shorter; one that failed would have failed in full, too. Trials that the rest of the
+    machine disturbed are left out, passed or failed, if enough others remain. Loads beyond the tester say
+    nothing here.
 
     Source: McCullagh & Nelder 1989, section 4.3, with flat priors of ln m and ln b.
     """
@@ -88,11 +90,13 @@ def half_load(goal: SearchGoal, outcomes: Sequence[Outcome]) -> HalfLoad | None:
     passed = np.array([each.passed for each in used], dtype=float)
     weights = np.array([each.weight for each in used])
     median, low, high = _fit(logs, passed, weights)
+    lowest, highest = _isotonic_bounds(logs, passed, weights)
+    median = min(max(median, lowest), highest)
     return HalfLoad(
         load_fps=math.exp(median),
-        low_fps=None if low is None else math.exp(low),
-        high_fps=None if high is None else math.exp(high),
-        isotonic_fps=math.exp(_isotonic_median(logs, passed, weights)),
+        low_fps=None if low is None else math.exp(min(low, median)),
+        high_fps=None if high is None else math.exp(max(high, median)),
+        isotonic_fps=math.exp((lowest + highest) / 2.0),
         trials=len(used),
         left_out=len(seen) - len(used),
     )
@@ -116,14 +120,10 @@ def _seen(goal: SearchGoal, outcomes: Sequence[Outcome]) -> list[_Seen]:
             continue
         sample = sample_of(outcome, goal.loss_ratio, initial_s, "trial")
         if sample is not None:
-            found.append(
-                _Seen(
-                    outcome.trial.offered_load_fps,
-                    sample.loss_ratio <= goal.loss_ratio,
-                    min(1.0, sample.duration_s / goal.duration_s),
-                    bool(outcome.trial.disturbance),
-                )
-            )
+            passed = sample.loss_ratio <= goal.loss_ratio
+            weight = min(1.0, sample.duration_s / goal.duration_s) if passed else 1.0
+            disturbed = bool(outcome.trial.disturbance)
+            found.append(_Seen(outcome.trial.offered_load_fps, passed, weight, disturbed))
     return found
 
 
@@ -158,9 +158,9 @@ def _likelihood(medians: Floats, logs: Floats, passed: Floats, weights: Floats) 
     return likely
 
 
-def _isotonic_median(logs: Floats, passed: Floats, weights: Floats) -> float:
-    """Where the isotonic regression of passing on the load crosses one half, in logarithms of load: between
-    the last load at which it is above and the first at which it is below, in the middle.
+def _isotonic_bounds(logs: Floats, passed: Floats, weights: Floats) -> tuple[float, float]:
+    """Between which loads the isotonic regression of passing on the load crosses one half, in logarithms of
+    load: the last at which it is above, and the first at which it is below.
 
     Source: Barlow 1972, chapter 1, the pool-adjacent-violators algorithm.
     """
@@ -179,9 +179,9 @@ def _isotonic_median(logs: Floats, passed: Floats, weights: Floats) -> float:
     half = [block for block in blocks if block[0] == 0.5]
     below = [block for block in blocks if block[0] < 0.5]
     if half:
-        return (half[0][2] + half[-1][3]) / 2.0
+        return half[0][2], half[-1][3]
     if not above:
-        return below[0][2]
+        return below[0][2], below[0][2]
     if not below:
-        return above[-1][3]
-    return (above[-1][3] + below[0][2]) / 2.0
+        return above[-1][3], above[-1][3]
+    return above[-1][3], below[0][2]
