@@ -13,16 +13,28 @@ from weirlab.scenario.problems import listed
 __all__ = ["control_sections", "held_in_a_cycle"]
 
 _ROWS = 120
+_STANDS = 0.5
+"""A port stands still that nothing was sent through for this share of the run, up to its end."""
+_LEAST_BYTES = 64
+"""The shortest frame: what waits behind a hold is no less."""
 
 
 def held_in_a_cycle(records: Records) -> list[str]:
     """A sentence for each replicate at whose end PAUSE holds ports in a cycle, and for how long.
 
     A port is held by the node that it leads to, because of queues of that node. Where ports of those queues
-    are held too, and so on in a cycle, none of them drains and none is released.
+    are held too, and so on in a cycle, none of them drains and none is released. Only ports count that have
+    stood still for half of the run while frames waited: others are held now and then, or in vain. The
+    records have the longest hold and the mean queue, from which both follow; a cycle that closed later than
+    in the middle of the run is not told.
     """
     ports = records.named("ports").join(records["runs"].select("replicate", "end_ps"), on="replicate")
-    held = ports.filter((pl.col("paused_count") > 0) & (pl.col("paused_last_ps") >= pl.col("end_ps")))
+    held = ports.filter(
+        pl.col("paused_count") > 0,
+        pl.col("paused_last_ps") >= pl.col("end_ps"),
+        pl.col("paused_longest_ps") >= _STANDS * pl.col("end_ps"),
+        pl.col("queue_byte_ps") >= _LEAST_BYTES * pl.col("paused_longest_ps").cast(pl.Float64),
+    )
     sentences = []
     for (replicate,), rows in held.group_by("replicate", maintain_order=True):
         longest = dict(rows.select("port_name", "paused_longest_ps").iter_rows())
