@@ -25,7 +25,11 @@ class Score:
 
     @property
     def precision(self) -> float | None:
-        """Of the captures in which it was found, those in which it is expected or allowed."""
+        """Of the captures in which it was found and not merely allowed, those in which it is expected.
+
+        Captures in which it is allowed are left out: what is found there is neither right nor wrong, so that
+        precision says nothing of causes that are there and weak.
+        """
         all_of_them = self.right + self.wrong
         return self.right / all_of_them if all_of_them else None
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 BENCHES = Path(__file__).parents[2] / "benches"
-SEED = 1
+SEED = 1003
+"""No rule was tuned on it, nor chosen by it; docs/traces.md has the seeds."""
 FAMILIES = {
     "lossy": {"lossy-path"},
     "overflow": {"queue-overflow"},

