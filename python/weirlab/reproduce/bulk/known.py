@@ -120,8 +120,8 @@ _TODAY = (
 )
 _UNJUDGED = (
     " Not judged: another machine may be tenfold faster or slower, and our own two runs gave R² of 0.37 and "
-    "0.06 (kernel), 0.05 and 0.03 (user), 30 measurements each. The band says only that ours is not the published "
-    "number; it can hardly be missed."
+    "0.06 (kernel), 0.05 and 0.03 (user), 30 measurements each. The band says only that ours is not the "
+    "published number; it can hardly be missed."
 )
 CPU: Mapping[str, KnownMisfit] = {
     "slope": KnownMisfit(_TODAY + _UNJUDGED, 0.001, 0.05),
