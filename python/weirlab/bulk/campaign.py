@@ -110,7 +110,8 @@ def run_campaign(
 
     Raises: ScenarioError, UnsupportedError: It cannot be run. Nothing was measured then. InputError: The
     directory holds something else. MissingCapability: Not Linux, no namespaces for this user, or a program
-    is missing. Interrupted: Ctrl-C. What was measured is kept.
+    is missing. TestbedError: A server that has to run at the far end does not answer. Interrupted: Ctrl-C.
+    What was measured is kept.
     """
     provenance = Provenance.now()
     if not isinstance(scenario, Scenario):
@@ -119,13 +120,17 @@ def run_campaign(
     plan, directory = plan_of(scenario), Path(directory)
     bed = scenario.testbed
     facts: Callable[[], Mapping[str, Any]] | None = None
+    reach: Callable[[int], None] | None = None
     if measure is None:
-        measure, facts = _measure_of(bed, Path(scenario.file).parent, tls=_has_tls(plan))
+        measure, facts, reach = _measure_of(bed, Path(scenario.file).parent, tls=_has_tls(plan))
     path = directory / LOG
     if not path.exists() and directory.is_dir() and next(directory.iterdir(), None) is not None:
         raise InputError(f"{directory}: holds other files; name a new or an empty directory")
     # What is missing on this host or another is told before anything is kept.
-    told = facts() if facts is not None and not (directory / "manifest.json").exists() else None
+    continued = (directory / "manifest.json").exists()
+    if reach is not None and not continued:
+        reach(plan.servers)
+    told = facts() if facts is not None and not continued else None
     manifest = Manifest(
         kind="campaign",
         name=scenario.name,
@@ -144,6 +149,8 @@ def run_campaign(
         failed = [place for place in places if place in kept and kept[place].measurement is None]
         todo = [*(place for place in places if place not in kept), *failed]
         try:
+            if reach is not None and continued and todo:
+                reach(plan.servers)
             for made, place in enumerate(todo, start=len(places) - len(todo)):
                 if progress is not None:
                     progress(made, len(places))
@@ -179,15 +186,16 @@ def _has_tls(plan: Plan) -> bool:
 
 def _measure_of(
     bed: AnyTestbed, beside: Path, *, tls: bool
-) -> tuple[Measure, Callable[[], Mapping[str, Any]] | None]:
-    """How a testbed measures, and what tells of its programs. Raises MissingCapability."""
+) -> tuple[Measure, Callable[[], Mapping[str, Any]] | None, Callable[[int], None] | None]:
+    """How a testbed measures, what tells of its programs, and what tries so many servers that others have
+    started. Raises MissingCapability."""
     if isinstance(bed, Sim):
-        return partial(measure_simulated, window_factor=bed.window_factor), None
+        return partial(measure_simulated, window_factor=bed.window_factor), None, None
     if isinstance(bed, Hosts):
         hosts = RealHosts(bed, beside)
-        return hosts.measure, hosts.facts
+        return hosts.measure, hosts.facts, hosts.reach
     tools.require(tls=tls)
-    return tools.measure, lambda: {**tools.versions(tls=tls), "sysctls": tools.sysctls()}
+    return tools.measure, lambda: {**tools.versions(tls=tls), "sysctls": tools.sysctls()}, None
 
 
 def _measured(plan: Plan, place: Place, measure: Measure) -> Kept:

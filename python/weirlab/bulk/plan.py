@@ -181,6 +181,11 @@ class Plan:
         """What is measured there."""
         return self.steps[place.point][place.step]
 
+    @property
+    def servers(self) -> int:
+        """How many servers of iperf3 a step needs at most: each serves one load at a time."""
+        return max((len(step.loads) for steps in self.steps for step in steps), default=0)
+
     def seed(self, place: Place) -> int:
         """Of the path's chance there: another one for each measurement, the same when it is made again."""
         entropy = [self.scenario.run.seed, place.cycle, place.point, place.step]

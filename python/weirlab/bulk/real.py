@@ -6,20 +6,20 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from weirlab.bulk.hosts import Bed, End, SshEnd, ThisMachine, UnreachableError, output
 from weirlab.bulk.measurement import Measurement
 from weirlab.bulk.plan import Measured
-from weirlab.bulk.tools import SYSCTLS, Together, require, together
+from weirlab.bulk.tools import SYSCTLS, Together, read_transfer, require, together
 from weirlab.errors import MissingCapability, TestbedError
 from weirlab.scenario.path import PathPlan
 from weirlab.scenario.testbeds import Hosts, Iperf3
 from weirlab.testbed.account import Reading
 
-__all__ = ["RealHosts"]
+__all__ = ["RealHosts", "ports_and_commands"]
 
 _SHORT_S = 20.0
 """How long a question to a host may take."""
@@ -32,6 +32,25 @@ _BUSY_SERVER = "the server is busy"
 """What iperf3 says while a server serves somebody else, or has not ended the last transfer yet."""
 _PATIENCE_S = 30.0
 """How long to wait for such a server."""
+
+
+_TRIED_S = 5.0
+"""How long a server may take to answer before anything is measured."""
+
+
+def ports_and_commands(port: int, servers: int) -> tuple[str, str]:
+    """The ports of so many servers of iperf3, and the commands that start these, in words."""
+    ports = [port + number for number in range(max(1, servers))]
+    commands = ["'iperf3 -s'" if each == _PORT else f"'iperf3 -s -p {each}'" for each in ports]
+    return f"port{'s' * (len(ports) > 1)} {_listed([str(each) for each in ports])}", _listed(commands)
+
+
+_PORT = 5201
+"""Of iperf3, where none is named."""
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 class RealHosts:
@@ -105,6 +124,29 @@ class RealHosts:
                 if _BUSY_SERVER not in str(error) or time.monotonic() > until:
                     raise
                 time.sleep(1.0)
+
+    def reach(self, servers: int) -> None:
+        """Try every server that has to run at the far end already, with a transfer of a byte. Raises
+        TestbedError with all that did not answer; a busy one did.
+        """
+        if self._bed.far is not None:
+            return
+        failures = {}
+        for port in range(self._bed.port, self._bed.port + servers):
+            wait = ["--connect-timeout", f"{1000 * _TRIED_S:.0f}"]
+            command = ["iperf3", "-J", "-c", self._bed.far_address, "-p", str(port), "-n", "1", *wait]
+            try:
+                read_transfer(output(self._bed.near, command, _SHORT_S, fine=(0, 1)))
+            except TestbedError as error:
+                if _BUSY_SERVER not in str(error):
+                    failures[port] = error
+        if failures:
+            ports, commands = ports_and_commands(self._bed.port, servers)
+            told = "; ".join(f"port {port}: {error}" for port, error in failures.items())
+            raise TestbedError(
+                f"{self._bed.far_address}: a server of iperf3 has to run at {ports}, one for each load at a "
+                f"time: start {commands} there ({told})"
+            )
 
     def facts(self) -> Mapping[str, Any]:
         """Kernel, programs, load and settings of both ends, as far as they tell."""

@@ -343,7 +343,10 @@ def _transfer(load: Load | Datagrams, duration_s: float, bed: Bed, port: int, be
 
     def transferred() -> Transfer:
         time.sleep(max(0.0, began + load.start_s - time.monotonic()))
-        return read_transfer(output(start, command, limit_s, fine=(0, 1)), reverse=reverse)
+        try:
+            return read_transfer(output(start, command, limit_s, fine=(0, 1)), reverse=reverse)
+        except TestbedError as error:
+            raise TestbedError(f"port {port}: {error}" if served else str(error)) from error
 
     if served:
         return transferred()

@@ -70,8 +70,9 @@ def bulk(
         str | None,
         typer.Argument(
             metavar="[FILE|HOST]",
-            help="A scenario file, or the name of a ready-made one; or a host on which 'iperf3 -s' runs "
-            "(far.example.net, 192.0.2.7:5202), or on which ssh starts it (me@far.example.net).",
+            help="A scenario file, or the name of a ready-made one; or a host on which 'iperf3 -s' runs, one "
+            "for each load at a time, at ports that follow each other (far.example.net, 192.0.2.7:5202), or "
+            "on which ssh starts it (me@far.example.net).",
             autocompletion=complete_scenario,
             show_default=False,
         ),
@@ -124,7 +125,7 @@ def bulk(
     Examples:
       weir bulk windows-against-streams --out results/cern
       weir bulk --rate 20mbit --delay 40ms --streams 1,4 --congestion-control cubic,bbr
-      weir bulk 192.0.2.7 --way both --report
+      weir bulk 192.0.2.7 --way both --report      'iperf3 -s' and 'iperf3 -s -p 5202' run there
       weir bulk bulk-streams --set testbed.kind=sim --advise --report
     """
     from weirlab.bulk import NoAdviceError, check_advisable, plan_of, run_campaign, summaries
@@ -142,21 +143,25 @@ def bulk(
 
     if most_delay is not None and not advise:
         raise InputError("--most-delay: is for --advise; give that, too")
+    runs = {"--advise": advise, "--report": report, "--json": as_json, "--out": out is not None}
+    if write is not None and (useless := [option for option, given in runs.items() if given]):
+        raise InputError(f"{useless[0]}: --write runs nothing; leave one of them out")
     most_delay_s = None if most_delay is None else quantity("--most-delay", Span, most_delay).s
     link = Link.of(up, down, rate=rate, delay=delay, loss=loss, jitter=jitter, buffer=buffer, queue=queue)
     words = CampaignWords(streams, window, congestion_control, way, udp, lasts, cycles)
     scenario, sets = _asked_for(file, link, words, sets)
-    if write is not None:
-        plan_of(scenario)
-        write_scenario(scenario, write)
-        return
     plan = plan_of(scenario)  # what cannot run is told before a directory is made
     if advise:
         check_advisable(plan)
-    if isinstance(scenario.testbed, Netns):
-        acquire()
-        if busy := warning(scenario):
-            tell(f"weir: {busy}; measurements say what disturbed them")
+    if isinstance(scenario.testbed, Netns) and write is None:
+        acquire()  # which may start over: nothing has been told or made yet
+    if about := _first_line(file, plan):
+        tell(f"weir: {about}")
+    if write is not None:
+        write_scenario(scenario, write)
+        return
+    if isinstance(scenario.testbed, Netns) and (busy := warning(scenario)):
+        tell(f"weir: {busy}; measurements say what disturbed them")
     if isinstance(scenario.testbed, Sim):
         _warn_of_length(plan)
     continued = out is not None and (out / LOG).exists()
@@ -206,16 +211,13 @@ def _asked_for(
                 "which path? name a scenario file or a host, or describe a path, such as "
                 "'--rate 20mbit --delay 40ms'"
             )
-        scenario = words.over(link, assignments(sets))
-        tell(f"weir: {link_words(scenario)}")
-        return scenario, sets
+        return words.over(link, assignments(sets)), sets
     bed = host_of(file)
     if link.given:
         raise InputError(
             f"{file}: options describe the path already (--rate, --delay ...); leave them or this out"
         )
     if bed is not None:
-        tell(f"weir: {host_words(bed)}")
         return words.to(bed, assignments(sets)), sets
     if words.given:
         raise InputError(
@@ -225,6 +227,13 @@ def _asked_for(
     if words.cycles is not None:
         sets = [*(sets or []), f"campaign.cycles={words.cycles}"]
     return read_scenario(file, sets), sets
+
+
+def _first_line(file: str | None, plan: Plan) -> str:
+    """What is measured, where options or a host say so; empty where a file does."""
+    if file is None:
+        return link_words(plan.scenario)
+    return "" if host_of(file) is None else host_words(plan)
 
 
 _SEGMENTS_PER_S = 2.5e6

@@ -13,6 +13,7 @@ import typer
 from weirlab.cli.link import Link, from_words, rate_text
 
 if TYPE_CHECKING:
+    from weirlab.bulk import Plan
     from weirlab.scenario import Scenario
 
 __all__ = [
@@ -208,8 +209,14 @@ def _parted(word: str) -> tuple[str, str]:
         return (host.strip("[]"), port) if host else (word, "")
 
 
-def host_words(bed: Mapping[str, Any]) -> str:
-    """Where a campaign goes, in a line for people."""
-    if bed["kind"] == "ssh":
-        return f"to {bed['far']}, where ssh starts iperf3"
-    return f"to {bed['server']}, port {bed.get('port', 5201)}, where 'iperf3 -s' has to run"
+def host_words(plan: Plan) -> str:
+    """Where a campaign between real hosts goes, in a line for people."""
+    from weirlab.bulk.real import ports_and_commands
+    from weirlab.scenario.testbeds import Iperf3, Ssh
+
+    bed = plan.scenario.testbed
+    if isinstance(bed, Ssh):
+        return f"to {bed.far}, where ssh starts iperf3"
+    assert isinstance(bed, Iperf3)
+    ports, commands = ports_and_commands(bed.port, plan.servers)
+    return f"to {bed.server}, {ports}, where {commands} {'has' if plan.servers < 2 else 'have'} to run"
