@@ -6,6 +6,7 @@ import json
 import os
 import pwd
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -163,3 +164,8 @@ def test_an_ordinary_user_has_a_way_out_with_names_of_its_own(nobody):
     done = nobody("emulate", "wan.yaml", "--internet", "--", "cat", "/etc/resolv.conf")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "nameserver 10.0.2.3\n"
+    with socket.create_server(("", 0)) as server, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))  # sends nothing
+        place = f"{probe.getsockname()[0]}/{server.getsockname()[1]}"
+        done = nobody("emulate", "wan.yaml", "--internet", "--", "bash", "-c", f"exec 3<>/dev/tcp/{place}")
+    assert "No route to host" in done.stderr, "the machine itself is not reached"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.server
+import os
+import shlex
 import shutil
 import socket
 import struct
@@ -20,6 +22,8 @@ from weirlab.testbed.way_out import RESOLVER
 pytestmark = pytest.mark.live
 
 HOME, HOST, NAME = "192.0.2.77", "192.0.2.78", "host.example"
+OTHER = "203.0.113.77"
+"""A second address of the machine."""
 BODY = b"far away"
 
 
@@ -127,6 +131,30 @@ print(urllib.request.urlopen('http://{NAME}/', timeout=20).read().decode())
 """
 
 
+ATTEMPTS = f"""
+import os, socket, sys
+with open(sys.argv[1] + ".new", "w") as file:
+    for address in ("{HOST}", "{HOME}", "{OTHER}", "127.0.0.1", "10.0.2.2"):
+        try:
+            socket.create_connection((address, 80), 5).close()
+        except OSError as error:
+            print(address, type(error).__name__, file=file)
+        else:
+            print(address, "reached", file=file)
+os.rename(sys.argv[1] + ".new", sys.argv[1])
+"""
+LOW_PORTS = 1 << 10
+"""CAP_NET_BIND_SERVICE. Source: Linux, capabilities(7)"""
+CAPABILITIES = """
+import os, pathlib
+for place in pathlib.Path("/proc").glob("[0-9]*"):
+    status = dict(line.split(":", 1) for line in (place / "status").read_text().splitlines())
+    words = (place / "cmdline").read_bytes().split(b"\\0")
+    if words[0].endswith(b"slirp4netns") and int(status["PPid"]) == os.getppid():
+        print(status["CapEff"].strip())
+"""
+
+
 def emulate(namespace, *words):
     command = [sys.executable, "-m", "weirlab", "emulate", *words]
     return namespace.inside(lambda: subprocess.run(command, capture_output=True, text=True, timeout=60))
@@ -141,6 +169,48 @@ def test_a_name_is_resolved_and_its_page_fetched_through_the_path(home):
     assert address == HOST
     assert float(seconds) >= 0.12, "question and answer cross the path"
     assert page == BODY.decode()
+
+
+@pytest.mark.parametrize("end", ["near", "far"])
+def test_programs_of_this_machine_itself_are_not_reached(home, end, tmp_path):
+    with_address(home, "uplink", OTHER, 32)
+    server = home.inside(lambda: http.server.ThreadingHTTPServer(("0.0.0.0", 80), Page))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    file = tmp_path / "answers"
+    command = [sys.executable, "-c", ATTEMPTS, str(file)]
+    wait = f"for i in $(seq 400); do test -e {file} && exit; sleep 0.1; done"
+    ends = ["--", *command] if end == "near" else ["--far", shlex.join(command), "--", "sh", "-c", wait]
+    try:
+        emulate(home, "--delay", "1ms", "--internet", *ends)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(20)
+    answers = dict(line.split() for line in file.read_text().splitlines())
+    assert answers.pop(HOST) == "reached"
+    assert set(answers) == {HOME, OTHER, "127.0.0.1", "10.0.2.2"}
+    assert "reached" not in answers.values(), answers
+
+
+def test_slirp4netns_keeps_no_capability_that_it_does_not_need(home):
+    helped = subprocess.run(["slirp4netns", "--help"], capture_output=True, text=True, check=False)
+    if "--enable-sandbox" not in helped.stdout + helped.stderr:
+        pytest.skip("needs a slirp4netns that has a sandbox")
+    done = emulate(home, "--delay", "1ms", "--internet", "--", sys.executable, "-c", CAPABILITIES)
+    assert done.returncode == 0, done.stderr
+    assert [int(word, 16) & ~LOW_PORTS for word in done.stdout.split()] == [0]
+
+
+def test_nothing_is_left_of_it_when_the_command_is_killed(home, tmp_path):
+    waits = ["sh", "-c", "echo started; exec sleep 60"]
+    command = [sys.executable, "-m", "weirlab", "emulate", "--delay", "1ms", "--internet", "--", *waits]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    victim = home.inside(lambda: subprocess.Popen(command, env=environment, stdout=subprocess.PIPE))
+    with victim:
+        assert victim.stdout.readline() == b"started\n"
+        victim.kill()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_a_way_out_of_the_machine_it_says_so(home):

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -163,7 +162,7 @@ def emulate(
         acquire()  # before anything starts threads
     from weirlab.scenario.path import path_plan
     from weirlab.testbed.path import EmulatedPath
-    from weirlab.testbed.way_out import way_out
+    from weirlab.testbed.way_out import RESOLVER, way_out
 
     longest_s = None if timeout is None else _timeout_s(timeout)
     link = Link.of(up, down, rate=rate, delay=delay, loss=loss, jitter=jitter, buffer=buffer, queue=queue)
@@ -177,7 +176,13 @@ def emulate(
         return
     if report is not None:
         _check_place(report)
-    ends = Ends(command or default_shell(), [] if far is None else words_of(far), longest_s, ipv6=ipv6)
+    ends = Ends(
+        command or default_shell(),
+        [] if far is None else words_of(far),
+        longest_s,
+        ipv6=ipv6,
+        resolver=RESOLVER if internet else None,
+    )
     wants_meters = bool(command) if meters is None else meters
     if file is None:
         tell(f"weir: {link_words(scenario)}")
@@ -195,8 +200,8 @@ def emulate(
         shows = wants_meters and can_show()
         shown = _meters(path, plan, delays=bool(meters)) if shows else nullcontext()
         try:
-            with way_out(path) if internet else nullcontext() as resolver, shown:
-                code = run_at_ends(path, replace(ends, resolver=resolver))
+            with way_out(path) if internet else nullcontext(), shown:
+                code = run_at_ends(path, ends)
         finally:
             told = path.close()
             _say(told)

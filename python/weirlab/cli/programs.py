@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weirlab.cli.frame import tell
@@ -57,8 +56,8 @@ class Ends:
     """After which time it is ended; None: never."""
     ipv6: bool
     """Whether the ends have addresses of IPv6, too."""
-    resolver: Path | None = None
-    """What both find at /etc/resolv.conf; None: what this machine has."""
+    resolver: str | None = None
+    """Address of the one that both find at /etc/resolv.conf; None: what this machine has."""
 
 
 def run_at_ends(path: EmulatedPath, ends: Ends) -> int:
@@ -96,7 +95,7 @@ def _started(
     environment: dict[str, str],
     *,
     session: bool,
-    resolver: Path | None,
+    resolver: str | None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A command in a namespace, as whoever called this one, ended with everything that it started in its
     session.

@@ -5,22 +5,28 @@ near ==path== far --tap-- slirp4netns --sockets--> whatever this machine reaches
 What the far end does not know goes to slirp4netns, which opens a socket of this machine for each connection:
 nothing of the machine's own network is changed, no privilege over it is needed, and what comes back crosses
 the path, too. Names are resolved by 10.0.2.3, which asks the machine's own resolver. IPv4 only: TCP, UDP, and
-echo requests where the machine lets their user send them. Programs on this machine itself are not reached.
+echo requests where the machine lets their user send them.
+
+Programs on this machine itself are not reached: slirp4netns leaves out the loopback, and the far end has
+unreachable routes for what the machine takes for itself when the path is made. Addresses that it gets later
+have none.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import ipaddress
 import os
 import select
 import shutil
+import socket
 import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weirlab import _core
 from weirlab.errors import MissingCapability, TestbedError
@@ -37,15 +43,27 @@ RESOLVER = "10.0.2.3"
 """Address of what resolves names. Source: slirp4netns, default network"""
 _PATIENCE_S = 10.0
 _RESOLV_CONF = Path("/etc/resolv.conf")
-_NEW_MOUNTS, _BIND, _PRIVATE = 0x00020000, 0x1000, 0x44000
-"""CLONE_NEWNS of unshare(2), MS_BIND and MS_REC | MS_PRIVATE of mount(2). From memory: linux/sched.h,
-linux/mount.h."""
+_ROOM = Path("/dev")
+"""Where a file system is mounted for as long as it takes to bind a file of it elsewhere."""
+_NEW_MOUNTS, _BIND, _PRIVATE, _PLAIN, _DETACH = 0x00020000, 0x1000, 0x44000, 0xE, 2
+"""CLONE_NEWNS of unshare(2); MS_BIND, MS_REC | MS_PRIVATE and MS_NOSUID | MS_NODEV | MS_NOEXEC of mount(2);
+MNT_DETACH of umount2(2). From memory: linux/sched.h, linux/mount.h, linux/fs.h."""
+_OWN = (2, 3, 4)
+"""Types of routes to this machine itself: RTN_LOCAL, RTN_BROADCAST, RTN_ANYCAST. From memory:
+linux/rtnetlink.h."""
+_MAIN, _LOCAL = 254, 255
+"""RT_TABLE_MAIN and RT_TABLE_LOCAL of the same."""
+_MULTICAST = ipaddress.IPv4Network("224.0.0.0/4")
+"""Groups, in which programs of this machine may be, too. Source: RFC 5771."""
+_SANDBOX, _FEWER_CALLS = "--enable-sandbox", "--enable-seccomp"
+"""What leaves slirp4netns without files and capabilities, and without system calls that it does not need.
+The sandbox is for root alone: it becomes the root of its user namespace, and ours have none.
+"""
 
 
 @contextlib.contextmanager
-def way_out(path: EmulatedPath) -> Iterator[Path]:
-    """Lets the ends of a path reach what this machine reaches, as long as the block runs. Gives a file for
-    `show_resolver`.
+def way_out(path: EmulatedPath) -> Iterator[None]:
+    """Lets the ends of a path reach what this machine reaches, as long as the block runs.
 
     Raises MissingCapability: this machine has no way out itself, or no slirp4netns.
     """
@@ -58,21 +76,18 @@ def way_out(path: EmulatedPath) -> Iterator[Path]:
         raise MissingCapability(
             "a way out needs slirp4netns; on Debian and Ubuntu: apt-get install slirp4netns"
         )
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(_slirp(program, path.far))
+    own = _own_networks()
+    with _slirp(program, path.far):
+        path.far.inside(lambda: _bar(own))
         path.far.inside(_forward)
         for namespace in (path.near, *path.routers):
             namespace.inside(_go_far)
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="weir-resolver-")))
-        directory.chmod(0o755)
-        file = directory / "resolv.conf"
-        file.write_text(f"nameserver {RESOLVER}\n", encoding="ascii")
-        yield file
+        yield
 
 
-def show_resolver(file: Path) -> None:
-    """Programs that the calling thread starts from now on find ``file`` at /etc/resolv.conf; nobody else
-    does. Raises OSError."""
+def show_resolver(address: str) -> None:
+    """Programs that the calling thread starts from now on find a file with this resolver at /etc/resolv.conf;
+    nobody else does, and it goes with the last of them. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
 
     def call(name: str, *arguments: object) -> None:
@@ -80,9 +95,15 @@ def show_resolver(file: Path) -> None:
             code = ctypes.get_errno()
             raise OSError(code, f"cannot give programs a resolver of their own ({name}): {os.strerror(code)}")
 
+    target, room = os.fsencode(_RESOLV_CONF.resolve()), os.fsencode(_ROOM)
     call("unshare", _NEW_MOUNTS)
     call("mount", None, b"/", None, _PRIVATE, None)
-    call("mount", os.fsencode(file), os.fsencode(_RESOLV_CONF.resolve()), None, _BIND, None)
+    call("mount", b"weir", room, b"tmpfs", _PLAIN, b"mode=755,size=64k")
+    file = _ROOM / "resolv.conf"
+    file.write_text(f"nameserver {address}\n", encoding="ascii")
+    file.chmod(0o644)
+    call("mount", os.fsencode(file), target, None, _BIND, None)
+    call("umount2", room, _DETACH)
 
 
 @contextlib.contextmanager
@@ -94,7 +115,7 @@ def _slirp(program: str, far: Namespace) -> Iterator[None]:
         for each in (ready, says_end, end):
             stack.callback(os.close, each)
         command = [
-            *(program, "--configure", "--disable-host-loopback", "--mtu=65520"),
+            *(program, "--configure", "--disable-host-loopback", "--mtu=65520", *_confinement(program)),
             *(f"--ready-fd={says_ready}", f"--exit-fd={says_end}", "--netns-type=path"),
             *(f"/proc/self/fd/{far.fd}", DEVICE),
         ]
@@ -113,6 +134,17 @@ def _slirp(program: str, far: Namespace) -> Iterator[None]:
         finally:
             child.kill()
             child.wait()
+
+
+def _confinement(program: str) -> list[str]:
+    """Which options that confine it the installed version has."""
+    try:
+        told = subprocess.run([program, "--help"], capture_output=True, timeout=_PATIENCE_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise TestbedError(f"slirp4netns cannot be started: {error}") from error
+    words = (told.stdout + told.stderr).decode(errors="replace").split()
+    wanted = (_SANDBOX, _FEWER_CALLS) if os.geteuid() == 0 else (_FEWER_CALLS,)
+    return [option for option in wanted if option in words]
 
 
 def _started(command: Sequence[str], pass_fds: Sequence[int], log: int) -> subprocess.Popen[bytes]:
@@ -153,6 +185,33 @@ def _has_default_route() -> bool:
         return False
     columns = [line.split() for line in lines]
     return any(each[1] == each[7] == "00000000" and int(each[3], 16) & 1 for each in columns)
+
+
+def _own_networks() -> list[ipaddress.IPv4Network]:
+    """What the kernel delivers to this machine itself: its addresses and broadcasts, and groups."""
+    from pyroute2 import IPRoute
+
+    with IPRoute() as route:
+        told = list(route.get_routes(family=socket.AF_INET, table=_LOCAL))
+    own = {_network(each) for each in told if each["type"] in _OWN}
+    return list(ipaddress.collapse_addresses({*own, _MULTICAST}))
+
+
+def _network(route: Any) -> ipaddress.IPv4Network:
+    return ipaddress.IPv4Network((route.get_attr("RTA_DST") or "0.0.0.0", route["dst_len"]))
+
+
+def _bar(own: Sequence[ipaddress.IPv4Network]) -> None:
+    """In the namespace of the far end: what belongs to the machine does not leave for it. Networks that this
+    namespace has itself are its own, whatever the machine has there."""
+    from pyroute2 import IPRoute
+
+    with IPRoute() as route:
+        told = route.get_routes(family=socket.AF_INET, table=_MAIN)
+        known = [_network(each) for each in told if each["dst_len"]]
+        for network in own:
+            if not any(network.overlaps(each) for each in known):
+                route.route("add", dst=str(network), type="unreachable")
 
 
 def _forward() -> None:
