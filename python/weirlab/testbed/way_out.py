@@ -54,7 +54,7 @@ linux/rtnetlink.h."""
 _MAIN, _LOCAL = 254, 255
 """RT_TABLE_MAIN and RT_TABLE_LOCAL of the same."""
 _MULTICAST = ipaddress.IPv4Network("224.0.0.0/4")
-"""Groups, in which programs of this machine may be, too. Source: RFC 5771."""
+"""Groups, in which programs of this machine may be, too. Source: RFC 5771, section 3."""
 _SANDBOX, _FEWER_CALLS = "--enable-sandbox", "--enable-seccomp"
 """What leaves slirp4netns without files and capabilities, and without system calls that it does not need.
 The sandbox is for root alone: it becomes the root of its user namespace, and ours have none.
