@@ -1,4 +1,4 @@
-"""Packets per CPU second while a capture is read: `weirlab.trace`, `weir trace`, and tshark beside them.
+"""Packets per CPU second while a capture is read: `weirlab.traces`, `weir trace`, and tshark beside them.
 
     python benches/traces.py [--rounds N]
 
@@ -22,7 +22,7 @@ from pathlib import Path
 from processes import Ended, run_to_end
 
 import weirlab
-from weirlab.trace import read_trace
+from weirlab.traces import read_trace
 
 ROUNDS = 3
 GOAL_PER_S = 1_000_000

@@ -1,7 +1,7 @@
 """A small campaign, and measurements of it that follow from what is asked for."""
 
-from weirlab.bulk import Measurement
-from weirlab.bulk.measurement import Pings, Request, Stream, Transfer
+from weirlab.campaigns import Measurement
+from weirlab.campaigns.measurement import Pings, Request, Stream, Transfer
 
 FILE = """weirlab: 1
 name: small

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from weirlab.bulk.path import Answers, Batch
-from weirlab.bulk.path.probing import PROBES
+from weirlab.campaigns.path import Answers, Batch
+from weirlab.campaigns.path.probing import PROBES
 
 
 @dataclass

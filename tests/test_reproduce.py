@@ -5,10 +5,10 @@ import math
 import polars as pl
 import pytest
 
-from weirlab import reproduce
+from weirlab import reproductions
 from weirlab.errors import InputError
 from weirlab.report.reproduce import constant_table, row_table
-from weirlab.reproduce import Claim, Effort, Findings, KnownMisfit, Reproduction, Row, Verdict
+from weirlab.reproductions import Claim, Effort, Findings, KnownMisfit, Reproduction, Row, Verdict
 from weirlab.results import Provenance
 
 BAND = KnownMisfit("their timer was coarser", low=12.0, high=14.0)
@@ -169,10 +169,10 @@ def test_a_study_is_imported_only_when_it_runs():
 
 def test_an_unknown_study_names_the_nearest():
     studies = {"made-up": Reproduction("A", "b", "c:d")}
-    assert reproduce.find("made-up", studies).title == "A"
+    assert reproductions.find("made-up", studies).title == "A"
     with pytest.raises(InputError, match="did you mean 'made-up'"):
-        reproduce.find("madeup", studies)
+        reproductions.find("madeup", studies)
     with pytest.raises(InputError, match="there are made-up"):
-        reproduce.find("zzz", studies)
+        reproductions.find("zzz", studies)
     with pytest.raises(InputError, match="none is ready"):
-        reproduce.find("zzz", {})
+        reproductions.find("zzz", {})

@@ -175,10 +175,10 @@ STUDY = "study: {replicates: 2}\nrun: {duration: 1 ms}\n"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (SEND + SEARCH, "is a search; see weirlab.search.run_search"),
+        (SEND + SEARCH, "is a search; see weirlab.searches.run_search"),
         (
             SEND.replace("constant,", "constant, load: 10 %,") + STUDY,
-            "is a study; see weirlab.study.run_study",
+            "is a study; see weirlab.studies.run_study",
         ),
     ],
     ids=["search", "study"],

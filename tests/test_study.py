@@ -14,7 +14,7 @@ from weirlab.errors import InputError, Interrupted, ScenarioError, UnsupportedEr
 from weirlab.files import locked
 from weirlab.results import Manifest
 from weirlab.scenario import loads
-from weirlab.study import Study, points_of, run_study
+from weirlab.studies import Study, points_of, run_study
 
 SCENARIO = """
 weirlab: 1

@@ -12,7 +12,7 @@ from typing import Any
 from corpus import peers as others
 from corpus.case import Made
 from corpus.truth import truth
-from weirlab.trace import diagnose, read_trace
+from weirlab.traces import diagnose, read_trace
 
 __all__ = ["Labelled", "Score", "labelled", "scores", "show", "told"]
 

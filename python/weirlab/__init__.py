@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from weirlab.records import Records
     from weirlab.runs import Run, run
     from weirlab.scenario import Scenario, load
-    from weirlab.study import Study, run_study
+    from weirlab.studies import Study, run_study
 
 __all__ = ["Records", "Run", "Scenario", "Study", "WeirlabError", "evaluate", "load", "run", "run_study"]
 
@@ -28,12 +28,12 @@ _HOMES = {
     "Records": "weirlab.records",
     "Run": "weirlab.runs",
     "Scenario": "weirlab.scenario",
-    "Study": "weirlab.study",
+    "Study": "weirlab.studies",
     "WeirlabError": "weirlab.errors",
     "evaluate": "weirlab.measures",
     "load": "weirlab.scenario",
     "run": "weirlab.runs",
-    "run_study": "weirlab.study",
+    "run_study": "weirlab.studies",
 }
 
 

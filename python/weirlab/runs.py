@@ -130,9 +130,9 @@ def run(
     if not isinstance(scenario, Scenario):
         scenario = load(scenario)
     if scenario.search is not None:
-        raise InputError(f"{scenario.name}: this scenario is a search; see weirlab.search.run_search")
+        raise InputError(f"{scenario.name}: this scenario is a search; see weirlab.searches.run_search")
     if scenario.study is not None:
-        raise InputError(f"{scenario.name}: this scenario is a study; see weirlab.study.run_study")
+        raise InputError(f"{scenario.name}: this scenario is a study; see weirlab.studies.run_study")
     seeds = replicate_seeds(
         scenario.run.seed if seed is None else seed, 1 if replicates is None else replicates
     )

@@ -12,7 +12,7 @@ import pytest
 from traces.captures import Talk, paced, pcap
 from weirlab.runs import run
 from weirlab.scenario import loads
-from weirlab.trace import Trace, read_trace
+from weirlab.traces import Trace, read_trace
 
 pytestmark = pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
 

@@ -12,7 +12,7 @@ from weirlab.results import Provenance
 from weirlab.runs import resolve
 from weirlab.scenario import load
 from weirlab.scenario.combinations import possible
-from weirlab.study import Study
+from weirlab.studies import Study
 
 GD = "control.bcn.reaction_point.gd"
 SAMPLE = "control.bcn.congestion_point.sample_every"

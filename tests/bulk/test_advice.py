@@ -6,9 +6,9 @@ import math
 import pytest
 
 from made_campaigns import FILE, measured
-from weirlab.bulk import NoAdviceError, advise, check_advisable, plan_of, run_campaign
-from weirlab.bulk.advice import _best
-from weirlab.bulk.measurement import Pings
+from weirlab.campaigns import NoAdviceError, advise, check_advisable, plan_of, run_campaign
+from weirlab.campaigns.advice import _best
+from weirlab.campaigns.measurement import Pings
 from weirlab.errors import InputError
 from weirlab.report.bulk import advice_text
 from weirlab.scenario import loads

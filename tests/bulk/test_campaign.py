@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from made_campaigns import FILE, StopsAfter, measured
-from weirlab.bulk import Campaign, run_campaign, summaries, tools
-from weirlab.bulk.campaign import ATTEMPTS, LOG
-from weirlab.bulk.hosts import Bed, ThisMachine
+from weirlab.campaigns import Campaign, run_campaign, summaries, tools
+from weirlab.campaigns.campaign import ATTEMPTS, LOG
+from weirlab.campaigns.hosts import Bed, ThisMachine
 from weirlab.errors import InputError, Interrupted, MissingCapability, TestbedError
 from weirlab.report.bulk import point_tables
 from weirlab.results import Manifest
@@ -50,7 +50,7 @@ KILLED = """
 import sys, time
 sys.path.insert(0, {tests!r})
 from made_campaigns import FILE, measured
-from weirlab.bulk import run_campaign
+from weirlab.campaigns import run_campaign
 from weirlab.scenario import loads
 def slow(what, path, seed):
     print("measuring", flush=True)

@@ -6,11 +6,11 @@ import math
 import pytest
 
 from made_campaigns import FILE, measured
-from weirlab.bulk import plan_of, run_campaign
-from weirlab.bulk.campaign import Campaign, Kept
-from weirlab.bulk.causes import ceiling_bps, limits, loss_bound_bps, most_segments
-from weirlab.bulk.simulated import measure_simulated
-from weirlab.bulk.summary import goodput_bps
+from weirlab.campaigns import plan_of, run_campaign
+from weirlab.campaigns.campaign import Campaign, Kept
+from weirlab.campaigns.causes import ceiling_bps, limits, loss_bound_bps, most_segments
+from weirlab.campaigns.simulated import measure_simulated
+from weirlab.campaigns.summary import goodput_bps
 from weirlab.errors import UnsupportedError
 from weirlab.report.page import fixed
 from weirlab.scenario import loads

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from made_paths import MadeHop, MadePath
-from weirlab.bulk.path import Effort, characterize, find_route, load_path, save_path
-from weirlab.bulk.path.reverse import read_traceroute
+from weirlab.campaigns.path import Effort, characterize, find_route, load_path, save_path
+from weirlab.campaigns.path.reverse import read_traceroute
 from weirlab.errors import InputError, TestbedError, WeirlabError
 
 CHAIN = [

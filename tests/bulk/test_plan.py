@@ -2,8 +2,8 @@
 
 import pytest
 
-from weirlab.bulk import Load, Place, Probe, RequestSeries, plan_of
-from weirlab.bulk.causes import ceiling_bps
+from weirlab.campaigns import Load, Place, Probe, RequestSeries, plan_of
+from weirlab.campaigns.causes import ceiling_bps
 from weirlab.errors import ScenarioError, UnsupportedError
 from weirlab.scenario import load, loads
 

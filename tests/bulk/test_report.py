@@ -6,10 +6,10 @@ import re
 import pytest
 
 from made_campaigns import FILE, StopsAfter, measured
-from weirlab.bulk import Campaign, run_campaign
-from weirlab.bulk.campaign import LOG
-from weirlab.bulk.measurement import Pings
-from weirlab.bulk.tables import INTERVALS, MEASUREMENTS, interval_table, measurement_table
+from weirlab.campaigns import Campaign, run_campaign
+from weirlab.campaigns.campaign import LOG
+from weirlab.campaigns.measurement import Pings
+from weirlab.campaigns.tables import INTERVALS, MEASUREMENTS, interval_table, measurement_table
 from weirlab.errors import Interrupted
 from weirlab.plots.bulk import bulk_plots
 from weirlab.report import write_report

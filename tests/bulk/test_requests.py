@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from weirlab.bulk import request_program, tools
-from weirlab.bulk.hosts import ThisMachine, listening, output
-from weirlab.bulk.measurement import Request
-from weirlab.bulk.tools import read_requests
+from weirlab.campaigns import request_program, tools
+from weirlab.campaigns.hosts import ThisMachine, listening, output
+from weirlab.campaigns.measurement import Request
+from weirlab.campaigns.tools import read_requests
 from weirlab.errors import TestbedError
 
 PROGRAM = [sys.executable, "-I", "-S", request_program.__file__]

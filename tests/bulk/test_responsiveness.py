@@ -7,10 +7,10 @@ import math
 import pytest
 
 from made_campaigns import FILE, WITH_REQUESTS, measured
-from weirlab.bulk import Campaign, plan_of, run_campaign, summaries
-from weirlab.bulk.measurement import Measurement, Request, Stream, Transfer
-from weirlab.bulk.responsiveness import answered, loaded_responsiveness, requests_lost
-from weirlab.bulk.tables import measurement_table
+from weirlab.campaigns import Campaign, plan_of, run_campaign, summaries
+from weirlab.campaigns.measurement import Measurement, Request, Stream, Transfer
+from weirlab.campaigns.responsiveness import answered, loaded_responsiveness, requests_lost
+from weirlab.campaigns.tables import measurement_table
 from weirlab.report import write_report
 from weirlab.report.bulk import responsiveness_table
 from weirlab.scenario import loads

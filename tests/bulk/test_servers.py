@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from weirlab.bulk import campaign, plan_of, real, run_campaign
+from weirlab.campaigns import campaign, plan_of, real, run_campaign
 from weirlab.cli.campaign_words import CampaignWords, host_words
 from weirlab.errors import TestbedError
 
@@ -78,7 +78,7 @@ def test_servers_that_answer_are_used_and_a_failure_says_at_which_port(asked, tm
     monkeypatch.setattr(campaign, "ATTEMPTS", 1)
     reached = []
     monkeypatch.setattr(real.RealHosts, "reach", lambda _hosts, servers: reached.append(servers))
-    monkeypatch.setattr("weirlab.bulk.tools.output", real.output)
+    monkeypatch.setattr("weirlab.campaigns.tools.output", real.output)
     found = run_campaign(scenario_of(way="both", lasts="1 s"), tmp_path / "kept")
     assert reached == [2]
     assert any(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from weirlab import _core
-from weirlab.bulk import plan_of, run_campaign, summaries
-from weirlab.bulk.simulated import measure_simulated
+from weirlab.campaigns import plan_of, run_campaign, summaries
+from weirlab.campaigns.simulated import measure_simulated
 from weirlab.errors import ScenarioError, UnsupportedError
 from weirlab.scenario import load, loads
 from weirlab.scenario.path import line_spec

@@ -6,10 +6,10 @@ import math
 import pytest
 
 from made_campaigns import FILE, measured
-from weirlab.bulk import plan_of, run_campaign, summaries
-from weirlab.bulk.measurement import Stamps
-from weirlab.bulk.simulated import measure_simulated
-from weirlab.bulk.summary import goodput_bps
+from weirlab.campaigns import plan_of, run_campaign, summaries
+from weirlab.campaigns.measurement import Stamps
+from weirlab.campaigns.simulated import measure_simulated
+from weirlab.campaigns.summary import goodput_bps
 from weirlab.errors import UnsupportedError
 from weirlab.report.bulk import delays_table
 from weirlab.scenario import loads

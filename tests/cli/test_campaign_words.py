@@ -2,7 +2,7 @@
 
 import pytest
 
-from weirlab.bulk import plan_of
+from weirlab.campaigns import plan_of
 from weirlab.cli.campaign_words import CampaignWords, host_of
 from weirlab.cli.link import Link
 from weirlab.errors import ScenarioError

@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 
 from weirlab.report import write_report
-from weirlab.reproduce import STUDIES, Findings, Reproduction, Row
+from weirlab.reproductions import STUDIES, Findings, Reproduction, Row
 from weirlab.results import Manifest
 from weirlab.runs import Run
 from weirlab.scenario.ready import ready_made
-from weirlab.study import Study
+from weirlab.studies import Study
 
 COMMANDS = ("run", "study", "search", "report", "check", "scenarios", "schema", "doctor", "reproduce")
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from weirlab.cli.display import outcome_text, search_display
-from weirlab.search import ControlledSearch, LoadRange, SearchGoal, run_search
-from weirlab.search.mdr import Mdr
+from weirlab.searches import ControlledSearch, LoadRange, SearchGoal, run_search
+from weirlab.searches.mdr import Mdr
 from weirlab.testbed.base import Trial, TrialSpec
 from weirlab.testbed.devices import Knee
 from weirlab.testbed.sim import DeviceTestbed

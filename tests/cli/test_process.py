@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from weirlab.results import Manifest
-from weirlab.study import Study
+from weirlab.studies import Study
 
 HEAVY = {
     "numpy",

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from weirlab.bulk import run_campaign, summaries
+from weirlab.campaigns import run_campaign, summaries
 from weirlab.errors import MissingCapability
 from weirlab.scenario import loads
 from weirlab.testbed.namespaces import Namespace

@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from weirlab.bulk import run_campaign
-from weirlab.bulk.causes import limits
+from weirlab.campaigns import run_campaign
+from weirlab.campaigns.causes import limits
 from weirlab.errors import MissingCapability
 from weirlab.scenario import loads
 from weirlab.testbed.namespaces import Namespace

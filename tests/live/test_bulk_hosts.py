@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from weirlab.bulk import run_campaign, summaries
+from weirlab.campaigns import run_campaign, summaries
 from weirlab.errors import MissingCapability
 from weirlab.scenario import load
 from weirlab.scenario.path import path_plan

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from weirlab.bulk import run_campaign, summaries
-from weirlab.bulk.measurement import Transfer
+from weirlab.campaigns import run_campaign, summaries
+from weirlab.campaigns.measurement import Transfer
 from weirlab.cli.campaign_words import CampaignWords
 from weirlab.errors import MissingCapability
 from weirlab.scenario.path import Hop, Line, PathPlan

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from weirlab.bulk import run_campaign, summaries
-from weirlab.bulk.hosts import SshEnd, kill, output
-from weirlab.bulk.path import way_back
+from weirlab.campaigns import run_campaign, summaries
+from weirlab.campaigns.hosts import SshEnd, kill, output
+from weirlab.campaigns.path import way_back
 from weirlab.errors import MissingCapability, TestbedError
 from weirlab.scenario import loads
 from weirlab.scenario.path import Hop, Line, PathPlan

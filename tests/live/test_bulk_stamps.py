@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from weirlab import _core
-from weirlab.bulk import run_campaign, summaries
+from weirlab.campaigns import run_campaign, summaries
 from weirlab.cli.campaign_words import CampaignWords
 from weirlab.cli.link import Link
 from weirlab.errors import MissingCapability

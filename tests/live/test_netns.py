@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from weirlab.errors import InputError, MissingCapability
-from weirlab.search import ControlledSearch, Irregularity, LoadRange, SearchGoal, run_search
-from weirlab.search.binary import Binary
+from weirlab.searches import ControlledSearch, Irregularity, LoadRange, SearchGoal, run_search
+from weirlab.searches.binary import Binary
 from weirlab.testbed.linux_router import RECEIVER
 from weirlab.testbed.netns import PORT, NetnsTestbed, Placement
 

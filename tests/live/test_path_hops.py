@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from weirlab.bulk.path import Effort, LiveProber, characterize, find_route
-from weirlab.bulk.path.estimate import estimate
+from weirlab.campaigns.path import Effort, LiveProber, characterize, find_route
+from weirlab.campaigns.path.estimate import estimate
 from weirlab.errors import MissingCapability
 from weirlab.scenario import loads
 from weirlab.scenario.path import path_plan

@@ -17,7 +17,7 @@ import pytest
 from agreement.test_tshark import agree
 from weirlab.testbed.linux_router import RECEIVER
 from weirlab.testbed.netns import NetnsTestbed
-from weirlab.trace import Trace, diagnose, read_trace
+from weirlab.traces import Trace, diagnose, read_trace
 
 pytestmark = [
     pytest.mark.live,

@@ -20,8 +20,8 @@ from weirlab.report import write_report
 from weirlab.results import Manifest, Provenance
 from weirlab.runs import save_scenario
 from weirlab.scenario import loads
-from weirlab.search import run_search
-from weirlab.search.build import build
+from weirlab.searches import run_search
+from weirlab.searches.build import build
 from weirlab.testbed import open_testbed
 
 CHROMIUM = next(

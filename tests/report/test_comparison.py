@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from made_campaigns import FILE, measured
-from weirlab.bulk import Campaign, run_campaign
+from weirlab.campaigns import Campaign, run_campaign
 from weirlab.errors import InputError
 from weirlab.report import write_comparison
 from weirlab.report.compare import _ratios, comparison_page, names_of

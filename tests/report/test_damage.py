@@ -11,7 +11,7 @@ from weirlab.cli.app import execute
 from weirlab.errors import InputError
 from weirlab.report import write_report
 from weirlab.scenario import loads
-from weirlab.study import run_study
+from weirlab.studies import run_study
 
 RUN = """
 weirlab: 1

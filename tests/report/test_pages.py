@@ -28,14 +28,14 @@ from weirlab.report.search import result_json
 from weirlab.report.search_tables import evidence_table, goal_table
 from weirlab.report.search_terms import deviations, meaning, terms_table
 from weirlab.report.study import effect_table
-from weirlab.reproduce import Claim, Findings, KnownMisfit, Row
+from weirlab.reproductions import Claim, Findings, KnownMisfit, Row
 from weirlab.results import Manifest, Provenance, write_json
 from weirlab.runs import save_scenario
 from weirlab.scenario import load, loads
-from weirlab.search import ControlledSearch, Ending, LoadRange, SearchGoal, run_search
-from weirlab.search.build import build
-from weirlab.search.weir import Weir
-from weirlab.study import run_study
+from weirlab.searches import ControlledSearch, Ending, LoadRange, SearchGoal, run_search
+from weirlab.searches.build import build
+from weirlab.searches.weir import Weir
+from weirlab.studies import run_study
 from weirlab.testbed import open_testbed
 
 RUN = """

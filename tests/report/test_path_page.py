@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from made_paths import MadeHop, MadePath
-from weirlab.bulk.path import Effort, characterize, find_route, load_path, save_path
-from weirlab.bulk.path.reverse import read_traceroute
+from weirlab.campaigns.path import Effort, characterize, find_route, load_path, save_path
+from weirlab.campaigns.path.reverse import read_traceroute
 from weirlab.report import write_report
 from weirlab.report.path import hop_table, stamped_text
 from weirlab.results import Manifest, Provenance, read_json, write_json

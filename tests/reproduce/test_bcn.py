@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from weirlab.reproduce import Effort, Verdict, find
-from weirlab.reproduce.bcn import cases, claims, tables, traces, variants, victims
-from weirlab.reproduce.bcn.cases import CASES, LITERAL_CASES, Case
-from weirlab.reproduce.judging import constants
+from weirlab.reproductions import Effort, Verdict, find
+from weirlab.reproductions.bcn import cases, claims, tables, traces, variants, victims
+from weirlab.reproductions.bcn.cases import CASES, LITERAL_CASES, Case
+from weirlab.reproductions.judging import constants
 
 FEW = [1, 2]
 

@@ -5,16 +5,16 @@ import dataclasses
 import polars as pl
 import pytest
 
-from weirlab.bulk import run_campaign
+from weirlab.campaigns import run_campaign
 from weirlab.errors import MissingCapability
 from weirlab.report import write_report
-from weirlab.reproduce import find
-from weirlab.reproduce.bulk import work
-from weirlab.reproduce.bulk.claims import claims
-from weirlab.reproduce.bulk.rows import PUBLISHED, rows
-from weirlab.reproduce.bulk.work import Data, measure_all
-from weirlab.reproduce.frame import Effort, Findings
-from weirlab.reproduce.verdicts import Verdict
+from weirlab.reproductions import find
+from weirlab.reproductions.bulk import work
+from weirlab.reproductions.bulk.claims import claims
+from weirlab.reproductions.bulk.rows import PUBLISHED, rows
+from weirlab.reproductions.bulk.work import Data, measure_all
+from weirlab.reproductions.frame import Effort, Findings
+from weirlab.reproductions.verdicts import Verdict
 from weirlab.results import Provenance
 
 
@@ -26,7 +26,7 @@ def data() -> Data:
 @pytest.fixture(scope="module")
 def findings(data) -> Findings:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("weirlab.reproduce.bulk.measure_all", lambda effort: data)
+        patch.setattr("weirlab.reproductions.bulk.measure_all", lambda effort: data)
         return find("bulk").run(Effort(quick=True))
 
 

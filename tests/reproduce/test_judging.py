@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from weirlab.reproduce.judging import (
+from weirlab.reproductions.judging import (
     Misfit,
     Printed,
     Sample,
@@ -16,7 +16,7 @@ from weirlab.reproduce.judging import (
     one_run_row,
     statistic_row,
 )
-from weirlab.reproduce.verdicts import KnownMisfit, Verdict
+from weirlab.reproductions.verdicts import KnownMisfit, Verdict
 
 
 def normal(count, mean=10.0, deviation=2.0, seed=1):

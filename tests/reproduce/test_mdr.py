@@ -7,14 +7,14 @@ from functools import partial
 import polars as pl
 import pytest
 
-from weirlab.reproduce import Effort, Findings, Verdict
-from weirlab.reproduce import mdr as study
-from weirlab.reproduce.judging import constants
-from weirlab.reproduce.mdr import phases, tables
-from weirlab.reproduce.mdr.claims import STATEMENTS, Time, published_view
-from weirlab.reproduce.mdr.graphs import CASES as GRAPHS
-from weirlab.reproduce.mdr.graphs import read_graph, trial_table
-from weirlab.reproduce.mdr.searches import (
+from weirlab.reproductions import Effort, Findings, Verdict
+from weirlab.reproductions import mdr as study
+from weirlab.reproductions.judging import constants
+from weirlab.reproductions.mdr import phases, tables
+from weirlab.reproductions.mdr.claims import STATEMENTS, Time, published_view
+from weirlab.reproductions.mdr.graphs import CASES as GRAPHS
+from weirlab.reproductions.mdr.graphs import read_graph, trial_table
+from weirlab.reproductions.mdr.searches import (
     ALGORITHMS,
     DEVICES,
     DURATIONS_S,
@@ -24,9 +24,9 @@ from weirlab.reproduce.mdr.searches import (
     measured,
     seed_of,
 )
-from weirlab.reproduce.mdr.tables import PUBLISHED_RUNS, cells, published_time, time_rows
-from weirlab.reproduce.mdr.traces import CASES, replayed
-from weirlab.search.parallel import mapped
+from weirlab.reproductions.mdr.tables import PUBLISHED_RUNS, cells, published_time, time_rows
+from weirlab.reproductions.mdr.traces import CASES, replayed
+from weirlab.searches.parallel import mapped
 
 CELLS = [(suite, duration_s) for suite in SUITES for duration_s in DURATIONS_S]
 
@@ -205,7 +205,7 @@ def test_every_published_search_is_replayed_trial_by_trial(name):
 
 def test_a_search_that_asks_for_something_else_is_not_taken_for_a_published_one(monkeypatch):
     monkeypatch.setattr(
-        "weirlab.reproduce.mdr.traces.CASES", {**CASES, "mdr_60": Case("vhost", "mdr", 60.0, 0, phases=3)}
+        "weirlab.reproductions.mdr.traces.CASES", {**CASES, "mdr_60": Case("vhost", "mdr", 60.0, 0, phases=3)}
     )
     assert not replayed("mdr_60").complete
 

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from weirlab.reproduce.published import read
-from weirlab.reproduce.rapid.bookkeeping import identities, published_offs
-from weirlab.reproduce.rapid.cases import (
+from weirlab.reproductions.published import read
+from weirlab.reproductions.rapid.bookkeeping import identities, published_offs
+from weirlab.reproductions.rapid.cases import (
     BETTER,
     REPRODUCTION,
     Case,
@@ -19,9 +19,9 @@ from weirlab.reproduce.rapid.cases import (
     of_case,
     records_of,
 )
-from weirlab.reproduce.rapid.facts import brought, off_times, smoothed
-from weirlab.reproduce.rapid.rows import KNOWN_COUNTERS, rows
-from weirlab.reproduce.verdicts import Verdict
+from weirlab.reproductions.rapid.facts import brought, off_times, smoothed
+from weirlab.reproductions.rapid.rows import KNOWN_COUNTERS, rows
+from weirlab.reproductions.verdicts import Verdict
 
 PUBLISHED = read("rapid-udp-cross-traffic")
 CASES = {case.name: case for case in (*REPRODUCTION, *BETTER)}

@@ -7,15 +7,15 @@ import pytest
 
 from weirlab.measures import measured
 from weirlab.report.reproduce_zrl import spread_table, theory_lines
-from weirlab.reproduce.frame import Effort
-from weirlab.reproduce.verdicts import Claim
-from weirlab.reproduce.zrl.claims import claims
-from weirlab.reproduce.zrl.data import exact_maximum, plateau_share
-from weirlab.reproduce.zrl.planes import GD, PLANES, SAMPLE, SINGLE, Work, sample_every
-from weirlab.reproduce.zrl.rows import PUBLISHED, TOLERANCE, in_box, rows
+from weirlab.reproductions.frame import Effort
+from weirlab.reproductions.verdicts import Claim
+from weirlab.reproductions.zrl.claims import claims
+from weirlab.reproductions.zrl.data import exact_maximum, plateau_share
+from weirlab.reproductions.zrl.planes import GD, PLANES, SAMPLE, SINGLE, Work, sample_every
+from weirlab.reproductions.zrl.rows import PUBLISHED, TOLERANCE, in_box, rows
 from weirlab.runs import simulate
 from weirlab.scenario import load
-from weirlab.study import planned, run_study
+from weirlab.studies import planned, run_study
 
 
 def values(scenario, seed: int = 1) -> dict[str, float]:

@@ -9,7 +9,7 @@ from weirlab.errors import ScenarioError
 from weirlab.scenario import load, loads
 from weirlab.scenario.combinations import combinations, level_names, possible
 from weirlab.scenario.design import design_rows
-from weirlab.study import Study, run_study
+from weirlab.studies import Study, run_study
 
 BASE = """
 weirlab: 1

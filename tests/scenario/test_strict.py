@@ -7,8 +7,8 @@ import pytest
 from weirlab.errors import ScenarioError
 from weirlab.report.search_terms import deviations
 from weirlab.scenario import Scenario, loads
-from weirlab.search import run_search
-from weirlab.search.build import build
+from weirlab.searches import run_search
+from weirlab.searches.build import build
 from weirlab.testbed import open_testbed
 
 BASE = """

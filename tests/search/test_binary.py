@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from weirlab.errors import InputError
-from weirlab.search import ControlledSearch, LoadRange, SearchGoal
-from weirlab.search.binary import Binary
+from weirlab.searches import ControlledSearch, LoadRange, SearchGoal
+from weirlab.searches.binary import Binary
 from weirlab.testbed.devices import Knee
 from weirlab.testbed.sim import DeviceTestbed
 

@@ -9,7 +9,7 @@ from weirlab.runs import save_scenario
 from weirlab.scenario import load, loads
 from weirlab.scenario.presets import PRESETS
 from weirlab.scenario.schema import json_schema
-from weirlab.search import build, run_search
+from weirlab.searches import build, run_search
 from weirlab.testbed import device_of, devices, open_testbed
 from weirlab.testbed.command import CommandTestbed
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from weirlab.search import ControlledSearch, Irregularity, LoadRange, SearchGoal, SearchResult
-from weirlab.search.binary import Binary
-from weirlab.search.mdr import Mdr
-from weirlab.search.mlr import Mlr
-from weirlab.search.weir import Weir
+from weirlab.searches import ControlledSearch, Irregularity, LoadRange, SearchGoal, SearchResult
+from weirlab.searches.binary import Binary
+from weirlab.searches.mdr import Mdr
+from weirlab.searches.mlr import Mlr
+from weirlab.searches.weir import Weir
 from weirlab.testbed.base import Trial
 from weirlab.testbed.devices import Knee
 from weirlab.testbed.sim import DeviceTestbed

@@ -21,8 +21,8 @@ from MLRsearch.target_spec import TargetSpec
 from MLRsearch.trial_measurement import MeasurementResult
 
 from weirlab.errors import InputError
-from weirlab.search.classify import Criterion, LoadClass, Sample, Tally, relevant_bounds
-from weirlab.search.goals import preset
+from weirlab.searches.classify import Criterion, LoadClass, Sample, Tally, relevant_bounds
+from weirlab.searches.goals import preset
 
 VECTORS: dict[str, Any] = tomllib.loads((Path(__file__).parent / "data/rfc9971-vectors.toml").read_text())
 LOWER, UPPER, UNDECIDED = LoadClass.LOWER, LoadClass.UPPER, LoadClass.UNDECIDED

@@ -9,15 +9,15 @@ from unittest.mock import patch
 import pytest
 
 from weirlab.errors import ImpossibleTrial, InputError
-from weirlab.search import ControlledSearch, Ending, Irregularity, LoadRange, SearchGoal
-from weirlab.search.binary import Binary
-from weirlab.search.controlled import OFFERED_ATTEMPTS
-from weirlab.search.controller import Finding, Wish
-from weirlab.search.evidence import Stationarity
-from weirlab.search.lab import drawn
-from weirlab.search.lab_devices import DEVICES
-from weirlab.search.mdr import Mdr
-from weirlab.search.weir import Weir
+from weirlab.searches import ControlledSearch, Ending, Irregularity, LoadRange, SearchGoal
+from weirlab.searches.binary import Binary
+from weirlab.searches.controlled import OFFERED_ATTEMPTS
+from weirlab.searches.controller import Finding, Wish
+from weirlab.searches.evidence import Stationarity
+from weirlab.searches.lab import drawn
+from weirlab.searches.lab_devices import DEVICES
+from weirlab.searches.mdr import Mdr
+from weirlab.searches.weir import Weir
 from weirlab.testbed.base import Trial, TrialSpec
 from weirlab.testbed.devices import Knee
 from weirlab.testbed.sim import DeviceTestbed

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from weirlab.search import ControlledSearch, Irregularity, LoadRange, SearchGoal, SearchResult
-from weirlab.search.binary import Binary
-from weirlab.search.disturbed import FREE_REPEATS, REPEATS_SHARE
-from weirlab.search.weir import Weir
+from weirlab.searches import ControlledSearch, Irregularity, LoadRange, SearchGoal, SearchResult
+from weirlab.searches.binary import Binary
+from weirlab.searches.disturbed import FREE_REPEATS, REPEATS_SHARE
+from weirlab.searches.weir import Weir
 from weirlab.testbed.base import Trial, TrialSpec
 from weirlab.testbed.devices import Knee
 from weirlab.testbed.sim import DeviceTestbed

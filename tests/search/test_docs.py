@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from weirlab.search.controller import __doc__ as controller_page
+from weirlab.searches.controller import __doc__ as controller_page
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,8 +49,8 @@ def test_a_search_in_python(capsys, monkeypatch, tmp_path):
 
 
 def test_the_controller_in_twenty_lines(tmp_path):
-    from weirlab.search import ControlledSearch, LoadRange, SearchGoal, run_search
-    from weirlab.search.controller import Finding, Wish
+    from weirlab.searches import ControlledSearch, LoadRange, SearchGoal, run_search
+    from weirlab.searches.controller import Finding, Wish
     from weirlab.testbed.devices import Knee
     from weirlab.testbed.sim import DeviceTestbed
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from weirlab.search.classify import Criterion
-from weirlab.search.controller import Outcome
-from weirlab.search.drift import ERROR, FIRST, Change, Comparison, contradicted_at, trials_needed
-from weirlab.search.ledger import Ledger, Record
+from weirlab.searches.classify import Criterion
+from weirlab.searches.controller import Outcome
+from weirlab.searches.drift import ERROR, FIRST, Change, Comparison, contradicted_at, trials_needed
+from weirlab.searches.ledger import Ledger, Record
 from weirlab.testbed.base import Trial, TrialSpec
 
 Answers = Sequence[tuple[float, bool] | tuple[float, bool, float]]

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weirlab.search import ControlledSearch, Irregularity, LoadRange, SearchGoal
-from weirlab.search.evidence import Evidence, Stationarity, clopper_pearson
-from weirlab.search.mlr import Mlr
-from weirlab.search.weir import Weir
+from weirlab.searches import ControlledSearch, Irregularity, LoadRange, SearchGoal
+from weirlab.searches.evidence import Evidence, Stationarity, clopper_pearson
+from weirlab.searches.mlr import Mlr
+from weirlab.searches.weir import Weir
 from weirlab.testbed.devices import DeepBuffer, Device, Knee
 from weirlab.testbed.sim import DeviceTestbed
 

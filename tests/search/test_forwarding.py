@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weirlab.search.forwarding import forwarding_cost
+from weirlab.searches.forwarding import forwarding_cost
 from weirlab.testbed.base import Trial, TrialSpec
 
 COST_S = 1.25e-6

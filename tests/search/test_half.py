@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from weirlab.search import SearchGoal
-from weirlab.search.controller import Outcome
-from weirlab.search.half import LEAST_UNDISTURBED, HalfLoad, half_load
+from weirlab.searches import SearchGoal
+from weirlab.searches.controller import Outcome
+from weirlab.searches.half import LEAST_UNDISTURBED, HalfLoad, half_load
 from weirlab.testbed.base import Trial, TrialSpec
 
 NDR = SearchGoal.ndr(duration_s=1.0)

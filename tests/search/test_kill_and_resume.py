@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from weirlab.search import ControlledSearch, LoadRange, SearchGoal, SearchResult, run_search
-from weirlab.search.binary import Binary
-from weirlab.search.controller import Controller
-from weirlab.search.evidence import Stationarity
-from weirlab.search.goals import preset
-from weirlab.search.mdr import Mdr
-from weirlab.search.mlr import Mlr
-from weirlab.search.weir import Weir
+from weirlab.searches import ControlledSearch, LoadRange, SearchGoal, SearchResult, run_search
+from weirlab.searches.binary import Binary
+from weirlab.searches.controller import Controller
+from weirlab.searches.evidence import Stationarity
+from weirlab.searches.goals import preset
+from weirlab.searches.mdr import Mdr
+from weirlab.searches.mlr import Mlr
+from weirlab.searches.weir import Weir
 from weirlab.testbed.devices import Device, Inversion, RegimeSwitch, WarmUp
 from weirlab.testbed.sim import DeviceTestbed
 

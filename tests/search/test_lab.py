@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 
 from weirlab.cli import app
 from weirlab.errors import ImpossibleTrial, InputError, MissingCapability
-from weirlab.search import LoadRange, SearchGoal
-from weirlab.search.lab import Experiment, compare, goal_sets, known, means, summary, truth_fps
-from weirlab.search.lab_devices import DEVICES
-from weirlab.search.lab_families import CHANGING, STEADY
-from weirlab.search.lab_kept import Searches
+from weirlab.searches import LoadRange, SearchGoal
+from weirlab.searches.lab import Experiment, compare, goal_sets, known, means, summary, truth_fps
+from weirlab.searches.lab_devices import DEVICES
+from weirlab.searches.lab_families import CHANGING, STEADY
+from weirlab.searches.lab_kept import Searches
 from weirlab.testbed.devices import DeepBuffer, Gradual, Inversion, Knee, Offer, RandomDrops
 
 LOADS = LoadRange(2e4, 29.76e6)
@@ -107,7 +107,7 @@ def test_every_device_keeps_the_beginning_of_a_trial_when_it_is_cut_short() -> N
 
 
 MINE = """
-from weirlab.search.mdr import Mdr
+from weirlab.searches.mdr import Mdr
 from weirlab.testbed.devices import Knee
 
 CONTROLLERS = {"mdr-4": lambda goals, loads: Mdr(goals, loads, intermediate_phases=4)}
@@ -159,7 +159,7 @@ def test_searches_that_are_kept_are_not_made_again(tmp_path: Path, monkeypatch: 
     def refuse(*_: object) -> None:
         raise AssertionError("searched again")
 
-    monkeypatch.setattr("weirlab.search.lab._searched", refuse)
+    monkeypatch.setattr("weirlab.searches.lab._searched", refuse)
     assert_frame_equal(compare(experiment(controllers=["mlr", "weir"]), kept=kept), whole)
     with pytest.raises(InputError, match=r"searches.jsonl.*width was 0.00581 there and is 0.01 here"):
         compare(experiment(controllers=["mlr"], width=0.01), kept=kept)
@@ -171,7 +171,7 @@ def test_searches_of_other_code_are_not_mixed_with_those_of_this_one(
     """Who changes an algorithm and repeats the command would otherwise see the old one."""
     kept = tmp_path / "searches.jsonl"
     compare(experiment(controllers=["mlr"], searches=1), kept=kept)
-    monkeypatch.setattr("weirlab.search.lab_kept._code", lambda: "another")
+    monkeypatch.setattr("weirlab.searches.lab_kept._code", lambda: "another")
     with pytest.raises(InputError, match=r"code was .* there and is .*another"):
         compare(experiment(controllers=["mlr"], searches=1), kept=kept)
 
@@ -208,7 +208,7 @@ def test_two_comparisons_do_not_write_into_one_file(tmp_path: Path) -> None:
 def test_another_release_of_the_library_is_not_taken_for_the_one_that_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("weirlab.search.lab_peer.version", lambda _: "1.3.0")
+    monkeypatch.setattr("weirlab.searches.lab_peer.version", lambda _: "1.3.0")
     with pytest.raises(MissingCapability, match=r"pip install MLRsearch==1\.2\.1 \(there is 1\.3\.0\)"):
         compare(experiment(controllers=["mlrsearch-1.2.1"], devices=["knee"], searches=1))
 
@@ -235,7 +235,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from weirlab.search.mdr import Mdr
+from weirlab.searches.mdr import Mdr
 
 
 class Fails(Mdr):
@@ -358,7 +358,7 @@ def test_a_fault_that_is_none_of_the_users_stays_a_bug(
     def bug(*_: object) -> None:
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr("weirlab.search.lab._searched", bug)
+    monkeypatch.setattr("weirlab.searches.lab._searched", bug)
     with pytest.raises(ZeroDivisionError, match="ours"):
         compare(experiment(controllers=["mdr"], devices=["knee"], searches=1, file=file))
 

@@ -7,7 +7,7 @@ import statistics
 
 import pytest
 
-from weirlab.search.lab_devices import (
+from weirlab.searches.lab_devices import (
     Collapse,
     Collections,
     Drifting,
@@ -21,7 +21,7 @@ from weirlab.search.lab_devices import (
     TwoKnees,
     UnevenQueues,
 )
-from weirlab.search.lab_state import Adaptive, Hysteresis, Leak, Recovering, TokenBucket
+from weirlab.searches.lab_state import Adaptive, Hysteresis, Leak, Recovering, TokenBucket
 from weirlab.testbed.base import TrialSpec
 from weirlab.testbed.devices import Device, Offer, WarmUp
 from weirlab.testbed.sim import DeviceTestbed

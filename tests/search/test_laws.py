@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weirlab.search import ControlledSearch, Irregularity, LoadRange, SearchGoal
-from weirlab.search.binary import Binary
-from weirlab.search.mdr import Mdr
+from weirlab.searches import ControlledSearch, Irregularity, LoadRange, SearchGoal
+from weirlab.searches.binary import Binary
+from weirlab.searches.mdr import Mdr
 from weirlab.testbed.devices import Knee, WarmUp
 from weirlab.testbed.sim import DeviceTestbed
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weirlab.errors import InputError, WeirlabError
-from weirlab.search.log import TrialLog, read_trials, trial_from_json, trial_to_json
+from weirlab.searches.log import TrialLog, read_trials, trial_from_json, trial_to_json
 from weirlab.testbed.base import Trial, TrialSpec
 
 SEARCH = {"algorithm": {"kind": "binary"}, "goals": [{"name": "NDR", "width": 0.005}], "unsent": "excluded"}

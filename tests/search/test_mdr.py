@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from weirlab.errors import InputError
-from weirlab.search import ControlledSearch, Ending, Irregularity, LoadRange, SearchGoal
-from weirlab.search.mdr import Mdr
+from weirlab.searches import ControlledSearch, Ending, Irregularity, LoadRange, SearchGoal
+from weirlab.searches.mdr import Mdr
 from weirlab.testbed.base import TrialSpec
 from weirlab.testbed.devices import DeepBuffer, Gradual, Knee, WarmUp
 from weirlab.testbed.sim import DeviceTestbed

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weirlab.errors import InputError
-from weirlab.search import ControlledSearch, Ending, Irregularity, LoadRange, SearchGoal
-from weirlab.search.classify import Criterion, Tally, relevant_bounds
-from weirlab.search.controller import Outcome
-from weirlab.search.goals import preset
-from weirlab.search.ledger import sample_of
-from weirlab.search.mlr import Mlr
-from weirlab.search.weir import Weir
+from weirlab.searches import ControlledSearch, Ending, Irregularity, LoadRange, SearchGoal
+from weirlab.searches.classify import Criterion, Tally, relevant_bounds
+from weirlab.searches.controller import Outcome
+from weirlab.searches.goals import preset
+from weirlab.searches.ledger import sample_of
+from weirlab.searches.mlr import Mlr
+from weirlab.searches.weir import Weir
 from weirlab.testbed.devices import (
     DeepBuffer,
     Device,

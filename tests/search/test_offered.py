@@ -10,9 +10,9 @@ import pytest
 from weirlab.report.search import result_json
 from weirlab.report.search_tables import goal_table
 from weirlab.scenario import loads as read
-from weirlab.search import ControlledSearch, LoadRange, SearchGoal, SearchResult
-from weirlab.search.controlled import Unsent
-from weirlab.search.weir import Weir
+from weirlab.searches import ControlledSearch, LoadRange, SearchGoal, SearchResult
+from weirlab.searches.controlled import Unsent
+from weirlab.searches.weir import Weir
 from weirlab.testbed.base import Trial, TrialSpec
 from weirlab.testbed.devices import Knee
 from weirlab.testbed.sim import DeviceTestbed
@@ -79,7 +79,7 @@ def test_where_unsent_frames_are_lost_they_are_missing_from_the_conditional_thro
 
 
 def test_the_table_of_a_study_has_both() -> None:
-    from weirlab.search.points import PointSearch, rates_table
+    from weirlab.searches.points import PointSearch, rates_table
 
     point = PointSearch(0, {}, 0, SCENARIO)
     rates = rates_table([(point, searched())])

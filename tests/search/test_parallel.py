@@ -10,7 +10,7 @@ import time
 import pytest
 
 from weirlab.errors import RunFailed
-from weirlab.search.parallel import mapped
+from weirlab.searches.parallel import mapped
 
 
 def doubled(number: int) -> int:
@@ -67,7 +67,7 @@ def test_workers_that_are_interrupted_while_they_begin_do_not_complain(tmp_path)
         textwrap.dedent(
             """
             import pathlib, sys, time
-            from weirlab.search.parallel import mapped
+            from weirlab.searches.parallel import mapped
 
             if __name__ != "__main__":
                 pathlib.Path(sys.argv[1]).touch()
@@ -113,7 +113,7 @@ def test_an_interruption_ends_the_workers_and_is_passed_on(tmp_path):
         textwrap.dedent(
             """
             import time
-            from weirlab.search.parallel import mapped
+            from weirlab.searches.parallel import mapped
 
             def slow(number):
                 time.sleep(0.02)

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from weirlab.errors import InputError
-from weirlab.search import ControlledSearch, Irregularity, LoadRange, SearchGoal, run_search
-from weirlab.search.base import Ending
-from weirlab.search.controller import Finding, Outcome, Wish
-from weirlab.search.lab_state import Leak
-from weirlab.search.mlr import Mlr
-from weirlab.search.patience import PATIENCE, patience_s
+from weirlab.searches import ControlledSearch, Irregularity, LoadRange, SearchGoal, run_search
+from weirlab.searches.base import Ending
+from weirlab.searches.controller import Finding, Outcome, Wish
+from weirlab.searches.lab_state import Leak
+from weirlab.searches.mlr import Mlr
+from weirlab.searches.patience import PATIENCE, patience_s
 from weirlab.testbed.devices import Knee
 from weirlab.testbed.sim import DeviceTestbed
 

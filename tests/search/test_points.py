@@ -10,11 +10,11 @@ import pytest
 from weirlab.errors import InputError, ScenarioError
 from weirlab.report.search_points import evidence_tables, rate_table, terms_of_all
 from weirlab.scenario import loads
-from weirlab.search import run_search
-from weirlab.search.base import Bound, Ending, SearchResult
-from weirlab.search.build import build
-from weirlab.search.evidence import Stationarity
-from weirlab.search.points import (
+from weirlab.searches import run_search
+from weirlab.searches.base import Bound, Ending, SearchResult
+from weirlab.searches.build import build
+from weirlab.searches.evidence import Stationarity
+from weirlab.searches.points import (
     PointSearch,
     directions_table,
     point_searches,

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from weirlab.reproduce.mdr.searches import DURATIONS_S, MAX_FPS, SUITES, Case, made, search_of
-from weirlab.reproduce.mdr.tables import published_time
-from weirlab.reproduce.mdr.traces import CASES, TRACES, replayed
+from weirlab.reproductions.mdr.searches import DURATIONS_S, MAX_FPS, SUITES, Case, made, search_of
+from weirlab.reproductions.mdr.tables import published_time
+from weirlab.reproductions.mdr.traces import CASES, TRACES, replayed
 from weirlab.testbed.devices import Device, Knee
 from weirlab.testbed.sim import DeviceTestbed
 

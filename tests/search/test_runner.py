@@ -23,9 +23,9 @@ from weirlab.errors import (
     TestbedError,
     TrialTimeout,
 )
-from weirlab.search import ControlledSearch, Ending, Irregularity, LoadRange, SearchGoal, run_search
-from weirlab.search.log import read_trials, trial_to_json
-from weirlab.search.mdr import Mdr
+from weirlab.searches import ControlledSearch, Ending, Irregularity, LoadRange, SearchGoal, run_search
+from weirlab.searches.log import read_trials, trial_to_json
+from weirlab.searches.mdr import Mdr
 from weirlab.testbed.base import Trial, TrialSpec
 from weirlab.testbed.devices import Knee, WarmUp
 from weirlab.testbed.sim import DeviceTestbed
@@ -268,9 +268,9 @@ def test_a_bed_that_never_loses_ends_with_no_upper_bound_seen():
 SLOW_SEARCH = """
     import json, sys, time
     from pathlib import Path
-    from weirlab.search import ControlledSearch, LoadRange, SearchGoal, run_search
-    from weirlab.search.log import trial_to_json
-    from weirlab.search.mdr import Mdr
+    from weirlab.searches import ControlledSearch, LoadRange, SearchGoal, run_search
+    from weirlab.searches.log import trial_to_json
+    from weirlab.searches.mdr import Mdr
     from weirlab.testbed.devices import WarmUp
     from weirlab.testbed.sim import DeviceTestbed
 

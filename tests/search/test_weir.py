@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 
 from weirlab.errors import InputError
 from weirlab.report.search_tables import sweep_text
-from weirlab.search import ControlledSearch, Irregularity, LoadRange, SearchGoal
-from weirlab.search.base import Ending
-from weirlab.search.controller import Outcome
-from weirlab.search.evidence import Stationarity
-from weirlab.search.goals import preset
-from weirlab.search.lab_devices import Drifting, Pauses, TwoKnees
-from weirlab.search.lab_state import Leak
-from weirlab.search.ledger import sample_of
-from weirlab.search.mlr import Mlr
-from weirlab.search.sweep import swept
-from weirlab.search.weir import Weir
+from weirlab.searches import ControlledSearch, Irregularity, LoadRange, SearchGoal
+from weirlab.searches.base import Ending
+from weirlab.searches.controller import Outcome
+from weirlab.searches.evidence import Stationarity
+from weirlab.searches.goals import preset
+from weirlab.searches.lab_devices import Drifting, Pauses, TwoKnees
+from weirlab.searches.lab_state import Leak
+from weirlab.searches.ledger import sample_of
+from weirlab.searches.mlr import Mlr
+from weirlab.searches.sweep import swept
+from weirlab.searches.weir import Weir
 from weirlab.testbed.base import Trial, TrialSpec
 from weirlab.testbed.devices import (
     DeepBuffer,

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from weirlab.errors import ImpossibleTrial, InputError, TestbedError, TrialTimeout
-from weirlab.search import ControlledSearch, LoadRange, SearchGoal, run_search
-from weirlab.search.weir import Weir
+from weirlab.searches import ControlledSearch, LoadRange, SearchGoal, run_search
+from weirlab.searches.weir import Weir
 from weirlab.testbed.base import TrialSpec
 from weirlab.testbed.command import CommandTestbed
 

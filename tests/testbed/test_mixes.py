@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from weirlab.errors import InputError, UnsupportedError
 from weirlab.scenario import loads
 from weirlab.scenario.traffic import IMIX
-from weirlab.search.build import build
-from weirlab.search.runner import run_search
+from weirlab.searches.build import build
+from weirlab.searches.runner import run_search
 from weirlab.testbed import open_testbed, unhonoured
 from weirlab.testbed.mixes import MOST_ROUNDS, runs
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from weirlab.errors import InputError
-from weirlab.search import ControlledSearch, LoadRange, SearchGoal, run_search
-from weirlab.search.binary import Binary
+from weirlab.searches import ControlledSearch, LoadRange, SearchGoal, run_search
+from weirlab.searches.binary import Binary
 from weirlab.testbed.command import CommandTestbed
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "killpg"), reason="process groups are those of POSIX")
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "killpg"), reason="process group
 SEARCH = """
 import sys
 from pathlib import Path
-from weirlab.search import ControlledSearch, LoadRange, SearchGoal, run_search
-from weirlab.search.binary import Binary
+from weirlab.searches import ControlledSearch, LoadRange, SearchGoal, run_search
+from weirlab.searches.binary import Binary
 from weirlab.testbed.command import CommandTestbed
 
 goals = [SearchGoal.ndr(duration_s=1.0, width=0.1)]

@@ -8,7 +8,7 @@ import pytest
 
 from weirlab.errors import InputError, TestbedError, UnsupportedError
 from weirlab.scenario import Scenario, loads
-from weirlab.search import Ending, Irregularity, build, run_search
+from weirlab.searches import Ending, Irregularity, build, run_search
 from weirlab.testbed import open_testbed
 from weirlab.testbed.base import TrialSpec
 from weirlab.testbed.sim import ScenarioTestbed

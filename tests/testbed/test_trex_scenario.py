@@ -11,9 +11,9 @@ import pytest
 
 from weirlab.errors import ScenarioError, UnsupportedError
 from weirlab.scenario import loads
-from weirlab.search.build import build
-from weirlab.search.points import point_searches
-from weirlab.search.runner import run_search
+from weirlab.searches.build import build
+from weirlab.searches.points import point_searches
+from weirlab.searches.runner import run_search
 from weirlab.testbed import open_testbed
 
 from .fake_trex import FakeTrex

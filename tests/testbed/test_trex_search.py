@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from weirlab.search import ControlledSearch, Ending, Irregularity, LoadRange, SearchGoal, run_search
-from weirlab.search.binary import Binary
-from weirlab.search.mdr import Mdr
+from weirlab.searches import ControlledSearch, Ending, Irregularity, LoadRange, SearchGoal, run_search
+from weirlab.searches.binary import Binary
+from weirlab.searches.mdr import Mdr
 
 from .fake_trex_model import Device, Faults
 from .test_trex import bed

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from traces.captures import MSS, Talk, paced, pcap, steady
-from weirlab.trace import Finding, diagnose, read_trace
-from weirlab.trace.probing import KINDS
+from weirlab.traces import Finding, diagnose, read_trace
+from weirlab.traces.probing import KINDS
 
 MS = 1_000_000
 

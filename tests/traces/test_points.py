@@ -10,7 +10,7 @@ import pytest
 from traces.captures import ACK, MSS, Talk, pcap
 from weirlab.runs import run
 from weirlab.scenario import loads
-from weirlab.trace import Trace, diagnose, read_trace
+from weirlab.traces import Trace, diagnose, read_trace
 
 NEAR = "left-0->left, left->left-0"
 FAR = "right->right-0, right-0->right"

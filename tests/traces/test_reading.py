@@ -10,7 +10,7 @@ import pytest
 from traces.captures import Talk, paced, pcap, pcapng, steady
 from weirlab._core import read_trace as read_columns
 from weirlab.errors import InputError
-from weirlab.trace import diagnose, load_trace, read_trace, save_trace
+from weirlab.traces import diagnose, load_trace, read_trace, save_trace
 
 COUNTS = ["packets", "payload_bytes", "new_bytes", "retransmitted", "acked_bytes", "rtts"]
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from traces.captures import ACK, MSS, SYN, Talk, at_points, beyond, is_forward, paced, pcapng
-from weirlab.trace import Trace, diagnose, read_trace
+from weirlab.traces import Trace, diagnose, read_trace
 
 LOST = frozenset(range(30, 300, 25))
 WAY_NS = 8_000_000

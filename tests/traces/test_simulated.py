@@ -12,7 +12,7 @@ import pytest
 from weirlab.errors import ScenarioError
 from weirlab.runs import Run, run
 from weirlab.scenario import loads
-from weirlab.trace import diagnose, read_trace
+from weirlab.traces import diagnose, read_trace
 
 TEXT = """\
 weirlab: 1

@@ -13,7 +13,7 @@ from weirlab.cli import app
 from weirlab.records import Records
 from weirlab.runs import run, simulate
 from weirlab.scenario import load
-from weirlab.trace import Finding, diagnose, diagnose_records, probing, read_trace
+from weirlab.traces import Finding, diagnose, diagnose_records, probing, read_trace
 
 ALONE = {"traffic.cross.start": "7.4 s", "traffic.cross.stop": "7.5 s"}
 

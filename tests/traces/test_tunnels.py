@@ -14,7 +14,7 @@ import pytest
 from agreement.test_tshark import tshark
 from traces.captures import Talk, paced, pcap, steady
 from traces.tunnels import IN_IP, LABELLED, LAYERS, NEED_IP, PLAIN_GRE, Layer, gre, vxlan, within
-from weirlab.trace import Trace, diagnose, read_trace
+from weirlab.traces import Trace, diagnose, read_trace
 
 MS = 1_000_000
 LOST = frozenset(range(20, 200, 15))

@@ -54,7 +54,7 @@ from weirlab.cli.link import (
 from weirlab.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from weirlab.bulk import Campaign, Plan, PointSummary
+    from weirlab.campaigns import Campaign, Plan, PointSummary
     from weirlab.scenario import Scenario
 
 __all__ = ["add_to"]
@@ -128,10 +128,10 @@ def bulk(
       weir bulk 192.0.2.7 --way both --report      'iperf3 -s' and 'iperf3 -s -p 5202' run there
       weir bulk bulk-streams --set testbed.kind=sim --advise --report
     """
-    from weirlab.bulk import NoAdviceError, check_advisable, plan_of, run_campaign, summaries
-    from weirlab.bulk import advise as find_advice
-    from weirlab.bulk.campaign import LOG
-    from weirlab.bulk.tables import interval_table, measurement_table
+    from weirlab.campaigns import NoAdviceError, check_advisable, plan_of, run_campaign, summaries
+    from weirlab.campaigns import advise as find_advice
+    from weirlab.campaigns.campaign import LOG
+    from weirlab.campaigns.tables import interval_table, measurement_table
     from weirlab.errors import InputError, Interrupted
     from weirlab.privileges import acquire
     from weirlab.records import save_tables
@@ -243,7 +243,7 @@ _LONG_S = 60.0
 
 def _warn_of_length(plan: Plan) -> None:
     """Say how long a simulation may take that takes long."""
-    from weirlab.bulk.causes import most_segments
+    from weirlab.campaigns.causes import most_segments
 
     segments = most_segments(plan)
     seconds = segments / _SEGMENTS_PER_S

@@ -13,7 +13,7 @@ import typer
 from weirlab.cli.link import Link, from_words, rate_text
 
 if TYPE_CHECKING:
-    from weirlab.bulk import Plan
+    from weirlab.campaigns import Plan
     from weirlab.scenario import Scenario
 
 __all__ = [
@@ -211,7 +211,7 @@ def _parted(word: str) -> tuple[str, str]:
 
 def host_words(plan: Plan) -> str:
     """Where a campaign between real hosts goes, in a line for people."""
-    from weirlab.bulk.real import ports_and_commands
+    from weirlab.campaigns.real import ports_and_commands
     from weirlab.scenario.testbeds import Iperf3, Ssh
 
     bed = plan.scenario.testbed

@@ -81,7 +81,7 @@ def _on_a_path(scenario: Scenario) -> bool:
 def _campaign_counts(scenario: Scenario) -> dict[str, int]:
     if scenario.campaign is None:
         return {}
-    from weirlab.bulk.plan import plan_of
+    from weirlab.campaigns.plan import plan_of
 
     plan = plan_of(scenario)
     return {"points": len(plan.levels), "measurements": len(plan.places())}
@@ -90,10 +90,10 @@ def _campaign_counts(scenario: Scenario) -> dict[str, int]:
 def _points(scenario: Scenario) -> int:
     if scenario.search is not None:
         from weirlab.scenario.combinations import combinations
-        from weirlab.search.build import build
+        from weirlab.searches.build import build
 
         return len(combinations(scenario, build))
-    from weirlab.study import points_of
+    from weirlab.studies import points_of
 
     return len(points_of(scenario))
 

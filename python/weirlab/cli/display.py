@@ -13,7 +13,7 @@ from weirlab.cli.frame import stderr_console, tell
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from weirlab.search import Progress, SearchGoal
+    from weirlab.searches import Progress, SearchGoal
     from weirlab.testbed import Trial
 
 __all__ = ["Display", "search_display"]

@@ -23,7 +23,7 @@ from weirlab.cli.frame import (
 from weirlab.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from weirlab.bulk.path import WayBack
+    from weirlab.campaigns.path import WayBack
 
 __all__ = ["add_to"]
 
@@ -77,7 +77,7 @@ def path(
       weir path 192.0.2.7 --precision 0.1 --time '1 min' --report
       weir path far.example.net --ssh me@far.example.net
     """
-    from weirlab.bulk.path import (
+    from weirlab.campaigns.path import (
         Effort,
         LiveProber,
         characterize,
@@ -158,8 +158,8 @@ def path(
 
 def _back(host: str, config: Path | None, target: str) -> WayBack | None:
     """The way back; without it the rest is worth something, too."""
-    from weirlab.bulk.hosts import SshEnd
-    from weirlab.bulk.path import way_back
+    from weirlab.campaigns.hosts import SshEnd
+    from weirlab.campaigns.path import way_back
     from weirlab.errors import TestbedError
 
     try:

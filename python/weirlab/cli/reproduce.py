@@ -30,7 +30,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def _complete_study(incomplete: str) -> list[str]:
-    from weirlab.reproduce import STUDIES
+    from weirlab.reproductions import STUDIES
 
     return [name for name in STUDIES if name.startswith(incomplete)]
 
@@ -56,7 +56,7 @@ def reproduce(
     takes long on real stacks is kept in --out DIR, and the same command goes on with it.
     """
     from weirlab.report.reproduce import claim_table, constant_table, row_table
-    from weirlab.reproduce import STUDIES, Effort, find
+    from weirlab.reproductions import STUDIES, Effort, find
     from weirlab.results import Provenance, claimed_directory
 
     if name is None:
@@ -89,7 +89,7 @@ def reproduce(
 
 
 def _list(*, as_json: bool) -> None:
-    from weirlab.reproduce import STUDIES
+    from weirlab.reproductions import STUDIES
 
     if as_json:
         print_json(

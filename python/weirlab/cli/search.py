@@ -28,7 +28,7 @@ from weirlab.cli.frame import (
 if TYPE_CHECKING:
     from weirlab.results import Status
     from weirlab.scenario import Scenario
-    from weirlab.search import SearchResult
+    from weirlab.searches import SearchResult
     from weirlab.units import FrameRate
 
 __all__ = ["add_to"]
@@ -95,7 +95,7 @@ def search(
       weir search router-ndr --from results/router-ndr-20260101-120000
     """
     from weirlab.errors import InputError, Interrupted
-    from weirlab.search import Ending
+    from weirlab.searches import Ending
 
     if file is None and resume is None:
         raise InputError(
@@ -192,8 +192,8 @@ def _search(
     from weirlab.report.search import result_json
     from weirlab.results import Manifest, Provenance, write_json
     from weirlab.runs import save_scenario
-    from weirlab.search import Ending, run_search
-    from weirlab.search.build import build
+    from weirlab.searches import Ending, run_search
+    from weirlab.searches.build import build
     from weirlab.testbed import open_testbed, warning
     from weirlab.units import Span
 
@@ -269,7 +269,7 @@ def _earlier(directory: Path) -> Scenario:
     from weirlab.report.search import kept_ending
     from weirlab.results import Manifest
     from weirlab.scenario import load
-    from weirlab.search.log import read_trials
+    from weirlab.searches.log import read_trials
 
     manifest = Manifest.read(directory)
     if manifest.kind not in ("search", "search-study"):

@@ -75,7 +75,7 @@ def search_lab(
     """
     from weirlab.cli.progress import progress_bar
     from weirlab.errors import InputError
-    from weirlab.search.lab import Experiment, compare, means, summary
+    from weirlab.searches.lab import Experiment, compare, means, summary
 
     names = _names(controllers)
     if baseline is not None and baseline not in names:
@@ -109,8 +109,8 @@ def search_lab(
 
 def _devices(listed: str, file: Path | None) -> list[str]:
     """Names of devices: those of the file and of the laboratory for `all`, the families for `drawn`."""
-    from weirlab.search.lab import known
-    from weirlab.search.lab_families import CHANGING, STEADY
+    from weirlab.searches.lab import known
+    from weirlab.searches.lab_families import CHANGING, STEADY
 
     drawn = [*STEADY, *CHANGING]
     if listed == "all":
@@ -144,7 +144,7 @@ def _tables(table: pl.DataFrame, baseline: str) -> list[Table]:
     import polars as pl
 
     from weirlab.report.page import Column, Table
-    from weirlab.search.lab import GAVE_UP, means
+    from weirlab.searches.lab import GAVE_UP, means
 
     goal_names = [name.removeprefix("error_") for name in table.columns if name.startswith("error_")]
     goal_names = [name for name in goal_names if not name.startswith("sd_")]

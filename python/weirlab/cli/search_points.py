@@ -14,8 +14,8 @@ from weirlab.cli.frame import print_json, show, show_place, tell, write_page
 if TYPE_CHECKING:
     from weirlab.results import Status
     from weirlab.scenario import Scenario
-    from weirlab.search import SearchResult
-    from weirlab.search.points import PointSearch
+    from weirlab.searches import SearchResult
+    from weirlab.searches.points import PointSearch
 
 __all__ = ["search_points"]
 
@@ -39,8 +39,8 @@ def search_points(
     from weirlab.report.search_points import evidence_tables, rate_table, terms_of_all
     from weirlab.results import Manifest, Provenance, write_json
     from weirlab.runs import save_scenario
-    from weirlab.search import Ending
-    from weirlab.search.points import (
+    from weirlab.searches import Ending
+    from weirlab.searches.points import (
         directions_table,
         point_searches,
         rates_table,
@@ -113,7 +113,7 @@ def search_points(
 def _finished(place: Path) -> SearchResult | None:
     """The result of an earlier sitting, if it came to its end."""
     from weirlab.report.search import replay
-    from weirlab.search import Ending
+    from weirlab.searches import Ending
 
     if not (place / "result.json").exists():
         return None

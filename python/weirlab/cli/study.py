@@ -14,7 +14,7 @@ from weirlab.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
-    from weirlab.study import Study
+    from weirlab.studies import Study
 
 __all__ = ["run_points"]
 
@@ -36,7 +36,7 @@ def run_points(
     from weirlab.report.sensitivity import sensitivity_of, sensitivity_table, without_weights
     from weirlab.report.study import effect_table
     from weirlab.results import new_directory, write_json
-    from weirlab.study import points_of, run_study
+    from weirlab.studies import points_of, run_study
 
     points = points_of(scenario)  # what cannot run is told before a directory is made
     continued = out is not None and (out / "points.jsonl").exists()

@@ -13,8 +13,8 @@ from weirlab.cli.frame import JsonFlag, OutOption, ReportFlag, print_json, show,
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from weirlab.trace import Finding, Trace
-    from weirlab.trace.coverage import Coverage
+    from weirlab.traces import Finding, Trace
+    from weirlab.traces.coverage import Coverage
 
 __all__ = ["add_to"]
 
@@ -81,7 +81,7 @@ def trace(
       weir trace dag.erf --stream-packets 80 --link-rate '1 Gbit/s' --json
     """
     from weirlab.report.trace import detail_tables, finding_table, flow_table
-    from weirlab.trace import diagnose as find
+    from weirlab.traces import diagnose as find
 
     found = _read(file, every, stream_packets, link_rate, connections)
     directory = _keep(found, file, out) if report or out is not None else None
@@ -139,7 +139,7 @@ def diagnose(
       weir diagnose capture.pcapng
       weir diagnose results/my-run --json
     """
-    from weirlab.trace import diagnose as find
+    from weirlab.traces import diagnose as find
 
     of_run = _of_run(file) if file.is_dir() else None
     capture = _capture_of(file, needed=of_run is None)
@@ -186,13 +186,13 @@ def diagnose(
 
 
 def _least_packets() -> int:
-    from weirlab.trace.findings import LEAST_PACKETS
+    from weirlab.traces.findings import LEAST_PACKETS
 
     return LEAST_PACKETS
 
 
 def _coverage(found: Trace) -> Coverage:
-    from weirlab.trace.coverage import coverage
+    from weirlab.traces.coverage import coverage
 
     return coverage(found)
 
@@ -217,7 +217,7 @@ def _by_reason(looked: Coverage) -> dict[str, list[str]]:
 
 def _not_found(findings: list[Finding], of_run: bool, found: Trace | None) -> dict[str, list[str]]:
     """What was looked for and found nowhere, by where it was looked for."""
-    from weirlab.trace import probing, simulated
+    from weirlab.traces import probing, simulated
 
     looked: dict[str, Sequence[str]] = {}
     if of_run:
@@ -239,7 +239,7 @@ def _not_found(findings: list[Finding], of_run: bool, found: Trace | None) -> di
 
 def _numbered(kind: str, place: str = " ({})") -> str:
     """A kind of finding, with the statement of the study of Rapid that it stands for."""
-    from weirlab.trace.model import STATEMENTS
+    from weirlab.traces.model import STATEMENTS
 
     return kind + place.format(STATEMENTS[kind]) if kind in STATEMENTS else kind
 
@@ -253,7 +253,7 @@ def _nothing_to_see(found: Trace) -> str:
 
 def _summaries(found: Trace) -> dict[str, Any]:
     """The short tables of a trace, and its series, for the directions with most bytes."""
-    from weirlab.trace.summary import gap_quantiles, limits, stream_shapes
+    from weirlab.traces.summary import gap_quantiles, limits, stream_shapes
 
     heavy = found.flows().head(_JSON_FLOWS).select("flow")
     tables = {
@@ -272,7 +272,7 @@ def _summaries(found: Trace) -> dict[str, Any]:
 def _of_run(directory: Path) -> list[Finding] | None:
     """What the records of a simulated run tell of its probing senders; None when there are none."""
     from weirlab.records import Records
-    from weirlab.trace import diagnose_records
+    from weirlab.traces import diagnose_records
 
     if not (directory / "tables" / "probe_streams.parquet").exists():
         return None
@@ -286,8 +286,8 @@ def _read(
     from weirlab._core import parse_quantity
     from weirlab.cli.progress import progress_bar
     from weirlab.errors import InputError
-    from weirlab.trace import read_trace
-    from weirlab.trace.reading import CONNECTIONS
+    from weirlab.traces import read_trace
+    from weirlab.traces.reading import CONNECTIONS
 
     def quantity(kind: str, option: str, text: str) -> int:
         try:
@@ -343,7 +343,7 @@ def _capture_of(path: Path, *, needed: bool) -> Path | None:
 
 def _keep(found: Trace, file: Path, out: Path | None) -> Path:
     from weirlab.results import Manifest, Provenance, claimed_directory
-    from weirlab.trace import save_trace
+    from weirlab.traces import save_trace
 
     manifest = Manifest(kind="trace", name=file.stem, provenance=Provenance.now())
     with claimed_directory(file.stem, out) as directory:

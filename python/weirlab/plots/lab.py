@@ -17,7 +17,7 @@ def lab_plots(searches: pl.DataFrame, baseline: str) -> list[Plot]:
     chance that a repetition at the lower bound fails.
 
     Args:
-        searches: The frame of `weirlab.search.lab.compare`.
+        searches: The frame of `weirlab.searches.lab.compare`.
     """
     controllers = searches["controller"].unique(maintain_order=True).to_list()
     cell = ["goals", "device"]

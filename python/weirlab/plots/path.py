@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from weirlab.bulk.path import Characterization, HopEstimate
-from weirlab.bulk.path.estimate import answered
+from weirlab.campaigns.path import Characterization, HopEstimate
+from weirlab.campaigns.path.estimate import answered
 from weirlab.plots.style import LIGHT, Plot, altair, finished, scaled, series_colors
 
 __all__ = ["path_plots"]

@@ -12,8 +12,8 @@ from typing import Any
 import polars as pl
 
 from weirlab.plots.style import LIGHT, WIDTH, Plot, altair, finished, rule, scaled
-from weirlab.search.base import GoalResult, SearchGoal, SearchState
-from weirlab.search.controlled import OFFER_TOLERANCE
+from weirlab.searches.base import GoalResult, SearchGoal, SearchState
+from weirlab.searches.controlled import OFFER_TOLERANCE
 from weirlab.testbed.base import Trial
 
 __all__ = ["loss_plots", "outcome", "progress_plot", "progress_plots"]

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from weirlab.plots.style import LIGHT, Plot, altair, finished, scaled, series_colors
-from weirlab.trace import Trace
+from weirlab.traces import Trace
 
 __all__ = ["FLOWS", "trace_plots"]
 

@@ -87,7 +87,7 @@ def _page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
             return run_page(Run.load(directory), manifest)
         case "study":
             from weirlab.report.study import study_page
-            from weirlab.study import Study
+            from weirlab.studies import Study
 
             return study_page(Study.load(directory), manifest)
         case "search-study":
@@ -99,13 +99,13 @@ def _page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
 
             return search_page(replay(directory), manifest)
         case "campaign":
-            from weirlab.bulk import Campaign
+            from weirlab.campaigns import Campaign
             from weirlab.report.bulk import bulk_page, kept_advice
 
             return bulk_page(Campaign.load(directory), manifest, kept_advice(directory))
         case "reproduce":
             from weirlab.report.reproduce import reproduce_page
-            from weirlab.reproduce import Findings
+            from weirlab.reproductions import Findings
 
             return reproduce_page(Findings.load(directory), manifest)
         case "trace":

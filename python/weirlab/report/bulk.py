@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from weirlab.bulk import Advice, Campaign, PointSummary, summaries
-from weirlab.bulk.tables import interval_table, measurement_table
+from weirlab.campaigns import Advice, Campaign, PointSummary, summaries
+from weirlab.campaigns.tables import interval_table, measurement_table
 from weirlab.errors import InputError
 from weirlab.plots.bulk import bulk_plots
 from weirlab.plots.style import Plot

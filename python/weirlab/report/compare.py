@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from weirlab.bulk import Campaign, summaries
-from weirlab.bulk.tables import INTERVALS, measurement_table
+from weirlab.campaigns import Campaign, summaries
+from weirlab.campaigns.tables import INTERVALS, measurement_table
 from weirlab.errors import InputError
 from weirlab.plots.bulk import bulk_plots, round_trips_plot
 from weirlab.plots.style import Plot

@@ -6,7 +6,7 @@ import polars as pl
 
 from weirlab.records import Records
 from weirlab.report.page import Block, Callout, Column, Section, Table, Text, number, percent
-from weirlab.trace import diagnose_records
+from weirlab.traces import diagnose_records
 
 __all__ = ["connection_sections"]
 

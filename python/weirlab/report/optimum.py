@@ -16,7 +16,7 @@ from weirlab.plots.style import Plot
 from weirlab.report.page import Block, Callout, Column, Section, Table, Text, figure, number, percent
 from weirlab.report.shared import display_unit
 from weirlab.scenario import Scenario
-from weirlab.study import Study
+from weirlab.studies import Study
 from weirlab.theory.bcn import BcnPoint
 
 _ENOUGH = 100

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from weirlab.bulk.path import Characterization, HopEstimate, WayBack, load_path
-from weirlab.bulk.path.characterize import is_settled
+from weirlab.campaigns.path import Characterization, HopEstimate, WayBack, load_path
+from weirlab.campaigns.path.characterize import is_settled
 from weirlab.plots.path import path_plots
 from weirlab.plots.style import Plot
 from weirlab.report.page import (

@@ -20,8 +20,8 @@ from weirlab.report.page import (
     number,
 )
 from weirlab.report.shared import footer, provenance_section, status_callouts
-from weirlab.reproduce import Findings, Row, Tally, Verdict
-from weirlab.reproduce.verdicts import About
+from weirlab.reproductions import Findings, Row, Tally, Verdict
+from weirlab.reproductions.verdicts import About
 from weirlab.results import Manifest
 
 __all__ = ["claim_table", "constant_table", "reproduce_page", "row_table"]

@@ -8,9 +8,9 @@ import polars as pl
 from weirlab.plots.bcn import queue_and_rates, range_plot
 from weirlab.plots.style import Plot
 from weirlab.report.page import Column, Section, Table, Text, figure
-from weirlab.reproduce import Findings
-from weirlab.reproduce.bcn.cases import CASES, LITERAL_CASES, TABLES, Case
-from weirlab.reproduce.bcn.tables import (
+from weirlab.reproductions import Findings
+from weirlab.reproductions.bcn.cases import CASES, LITERAL_CASES, TABLES, Case
+from weirlab.reproductions.bcn.tables import (
     PUBLISHED_RUNS,
     STATISTICS,
     Key,
@@ -19,7 +19,7 @@ from weirlab.reproduce.bcn.tables import (
     published_spreads,
     verdict_of,
 )
-from weirlab.reproduce.bcn.traces import PICTURES, WORST_PICTURE, Picture
+from weirlab.reproductions.bcn.traces import PICTURES, WORST_PICTURE, Picture
 
 __all__ = ["sections"]
 

@@ -7,12 +7,12 @@ import dataclasses
 
 import polars as pl
 
-from weirlab.bulk.tables import INTERVALS, MEASUREMENTS
+from weirlab.campaigns.tables import INTERVALS, MEASUREMENTS
 from weirlab.plots.bulk import bulk_plots
 from weirlab.plots.style import Plot
 from weirlab.report.page import Column, Section, Table, figure
-from weirlab.reproduce import Findings
-from weirlab.reproduce.published import read
+from weirlab.reproductions import Findings
+from weirlab.reproductions.published import read
 
 __all__ = ["sections"]
 

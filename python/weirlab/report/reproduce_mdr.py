@@ -11,11 +11,11 @@ from weirlab.plots.phases import phase_plot
 from weirlab.plots.search import progress_plot
 from weirlab.plots.style import Plot
 from weirlab.report.page import Column, Details, Section, Table, Text, figure, percent
-from weirlab.reproduce import Findings
-from weirlab.reproduce.mdr import phases
-from weirlab.reproduce.mdr.graphs import Graph, read_graph
-from weirlab.reproduce.mdr.searches import DURATIONS_S, PUBLISHED, SUITES
-from weirlab.reproduce.mdr.tables import published_time
+from weirlab.reproductions import Findings
+from weirlab.reproductions.mdr import phases
+from weirlab.reproductions.mdr.graphs import Graph, read_graph
+from weirlab.reproductions.mdr.searches import DURATIONS_S, PUBLISHED, SUITES
+from weirlab.reproductions.mdr.tables import published_time
 
 __all__ = ["sections"]
 

@@ -9,9 +9,9 @@ import polars as pl
 
 from weirlab.plots.style import LIGHT, Plot, altair, finished, series_colors
 from weirlab.report.page import Column, Section, Table, Text, figure, number
-from weirlab.reproduce import Findings
-from weirlab.reproduce.published import read
-from weirlab.reproduce.rapid.cases import ABLATION, BETTER, available_bps, goodput_bps
+from weirlab.reproductions import Findings
+from weirlab.reproductions.published import read
+from weirlab.reproductions.rapid.cases import ABLATION, BETTER, available_bps, goodput_bps
 
 __all__ = ["sections"]
 

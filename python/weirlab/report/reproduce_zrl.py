@@ -13,10 +13,10 @@ from weirlab.analysis.boundaries import ESCAPE, LASTS, STARVES
 from weirlab.plots.plane import AxisOf, Line, heat_map
 from weirlab.plots.style import LIGHT, Plot, altair, finished
 from weirlab.report.page import Column, Details, Section, Table, Text, figure, number
-from weirlab.reproduce import Findings
-from weirlab.reproduce.published import read
-from weirlab.reproduce.zrl.planes import GAINS, PLANES, SAMPLINGS, Plane
-from weirlab.reproduce.zrl.rows import TOLERANCE
+from weirlab.reproductions import Findings
+from weirlab.reproductions.published import read
+from weirlab.reproductions.zrl.planes import GAINS, PLANES, SAMPLINGS, Plane
+from weirlab.reproductions.zrl.rows import TOLERANCE
 from weirlab.theory.bcn import BcnPoint
 from weirlab.theory.large import (
     SharedMemory,

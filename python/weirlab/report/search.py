@@ -45,11 +45,11 @@ from weirlab.report.shared import (
 )
 from weirlab.results import Manifest, read_json
 from weirlab.scenario import Scenario, load
-from weirlab.search import Bound, Ending, GoalResult, SearchResult, SearchState, read_trials
-from weirlab.search.build import build
-from weirlab.search.controlled import OFFER_TOLERANCE
-from weirlab.search.forwarding import forwarding_cost
-from weirlab.search.sweep import swept
+from weirlab.searches import Bound, Ending, GoalResult, SearchResult, SearchState, read_trials
+from weirlab.searches.build import build
+from weirlab.searches.controlled import OFFER_TOLERANCE
+from weirlab.searches.forwarding import forwarding_cost
+from weirlab.searches.sweep import swept
 from weirlab.testbed import Trial
 
 __all__ = [

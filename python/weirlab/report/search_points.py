@@ -23,8 +23,8 @@ from weirlab.report.shared import (
 )
 from weirlab.results import Manifest
 from weirlab.scenario import load
-from weirlab.search.base import SearchResult
-from weirlab.search.points import PointSearch, point_searches, rates_table
+from weirlab.searches.base import SearchResult
+from weirlab.searches.points import PointSearch, point_searches, rates_table
 
 __all__ = ["evidence_tables", "found_so_far", "points_page", "rate_table", "terms_of_all"]
 

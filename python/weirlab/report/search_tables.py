@@ -10,10 +10,10 @@ from weirlab.report.page import Column, Table, Tone, number, percent
 from weirlab.report.search_terms import MARK, deviations, marked_name
 from weirlab.report.shared import seconds_text
 from weirlab.scenario import Scenario
-from weirlab.search import GoalResult, SearchResult
-from weirlab.search.forwarding import forwarding_cost
-from weirlab.search.points import OVERHEAD_BYTES
-from weirlab.search.sweep import swept
+from weirlab.searches import GoalResult, SearchResult
+from weirlab.searches.forwarding import forwarding_cost
+from weirlab.searches.points import OVERHEAD_BYTES
+from weirlab.searches.sweep import swept
 
 __all__ = [
     "bit_rates",

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from weirlab.report.page import Column, Table, number, percent
 from weirlab.scenario import Scenario
-from weirlab.search import SearchGoal, SearchResult
+from weirlab.searches import SearchGoal, SearchResult
 
 __all__ = ["MARK", "deviations", "marked_name", "meaning", "terms", "terms_table"]
 

@@ -36,7 +36,7 @@ from weirlab.report.shared import (
 )
 from weirlab.results import Manifest
 from weirlab.stats import mean_interval
-from weirlab.study import Study
+from weirlab.studies import Study
 
 __all__ = ["effect_table", "study_page"]
 

@@ -28,9 +28,9 @@ from weirlab.report.page import (
 )
 from weirlab.report.shared import footer, provenance_section, status_callouts, time_text
 from weirlab.results import Manifest
-from weirlab.trace import Finding, Trace, diagnose, load_trace
-from weirlab.trace.model import PROTOCOLS
-from weirlab.trace.summary import gap_quantiles, limits, stream_shapes
+from weirlab.traces import Finding, Trace, diagnose, load_trace
+from weirlab.traces.model import PROTOCOLS
+from weirlab.traces.summary import gap_quantiles, limits, stream_shapes
 
 __all__ = ["detail_tables", "finding_table", "flow_table", "trace_page"]
 

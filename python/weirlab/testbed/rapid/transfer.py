@@ -15,7 +15,7 @@ from weirlab import _core
 from weirlab.errors import InputError, MissingCapability, TestbedError
 from weirlab.testbed.account import MachineAccount, Reading
 from weirlab.testbed.rapid.settings import Settings
-from weirlab.trace import Finding, ProbingSender, diagnose_sender
+from weirlab.traces import Finding, ProbingSender, diagnose_sender
 
 __all__ = ["INTACT_SHARE", "LossEvent", "Transfer", "resolve", "send", "serve"]
 

@@ -1,0 +1,32 @@
+"""Campaigns of bulk transfers: loaded and unloaded measurements in cycles, resumable, real or simulated.
+
+Reading order: `plan` (what is measured, in which order), `measurement` (what one of them gives), `tools`
+(iperf3 and ping over an emulated path), `request_program` (both ends of small HTTP requests), `simulated`
+(the same in simulated time), `campaign` (the runner and its journal), `responsiveness` (what requests and
+loaded connections met), `summary` (what came out, by point), `causes` (what kept it from carrying more),
+`advice` (which point to take).
+"""
+
+from weirlab.campaigns.advice import Advice, NoAdviceError, advise, check_advisable
+from weirlab.campaigns.campaign import Campaign, run_campaign
+from weirlab.campaigns.measurement import Measurement
+from weirlab.campaigns.plan import Load, Place, Plan, Probe, RequestSeries, plan_of
+from weirlab.campaigns.summary import PointSummary, summaries
+
+__all__ = [
+    "Advice",
+    "Campaign",
+    "Load",
+    "Measurement",
+    "NoAdviceError",
+    "Place",
+    "Plan",
+    "PointSummary",
+    "Probe",
+    "RequestSeries",
+    "advise",
+    "check_advisable",
+    "plan_of",
+    "run_campaign",
+    "summaries",
+]

@@ -1,0 +1,345 @@
+"""What keeps a point of a campaign from carrying more: causes from what was measured, most certain first.
+
+A link that is full explains all: what was lost there was lost because of that. Then a busy processor and
+windows that are used up; what remains is told by what the path lost, and where.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from weirlab.campaigns.campaign import Campaign
+from weirlab.campaigns.measurement import Measurement, Stream, Transfer
+from weirlab.campaigns.plan import Load, Measured, Plan
+from weirlab.campaigns.summary import goodput_bps
+from weirlab.results import usable_cpus
+from weirlab.scenario.path import Line, PathPlan
+from weirlab.scenario.testbeds import Sim
+from weirlab.stats import effective_window, median
+
+__all__ = ["Limit", "ceiling_bps", "limits", "loss_bound_bps", "most_segments"]
+
+FULL_LINK = 0.95
+"""Share of what a path can carry from which on it is full."""
+_FULL = 0.9
+"""A window of which this share is under way, and a CPU that is busy for this share, limit a stream."""
+_FULL_EMULATOR = 0.85
+"""The same of the emulator, which rests for 8 % of the time that it works (`weir_live::host::Rest`), and is
+there for a little longer than the transfer."""
+_NEARLY_FULL = 0.8
+"""A share that is told where nothing else explains what is missing, such as a sender that keeps below."""
+_NO_MORE = 1.05
+"""Where it is not known what a path can carry: more streams or larger windows that bring less than this
+factor find it full."""
+_MUCH_MORE = 1.5
+"""Streams times windows that count as more; and random losses that would leave this factor of the goodput do
+not explain it."""
+_PART = 0.2
+"""Of the losses that overflows have to make up."""
+_ASKED_BYTES = (8 << 10, 16 << 10, 55 << 10, 64 << 10)
+_GRANTED = (1.05, 1.12, 1.13, 1.2)
+"""What Linux 6.18 grants of such windows, measured as rate times round-trip time; of larger ones as of the
+last. See the page on bulk transfers.
+"""
+_CUBIC_BETA, _CUBIC_C = 0.7, 0.4
+_LEAST_TIMEOUT_S = 0.2
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Something that keeps the goodput from being greater."""
+
+    what: str
+    """`bottleneck`, `cpu`, `window`, `start`, `loss` or `buffer`."""
+    evidence: str
+
+
+def limits(campaign: Campaign, point: int, carried_by_more_bps: float | None) -> list[Limit]:
+    """What keeps a point from carrying more, as far as the measurements tell.
+
+    Args: carried_by_more_bps: The greatest median goodput of points with larger or more windows; None: there
+    are none. It counts where it is not known what the path can carry.
+    """
+    plan = campaign.plan
+    made = [
+        (plan.measured(kept.place), kept.measurement)
+        for kept in campaign.kept
+        if kept.place.point == point and kept.measurement is not None
+        if kept.measurement.transfer is not None
+    ]
+    load = next((what.load for what, _ in made if what.load is not None), None)
+    if load is None:
+        return []
+    ceiling = _shared_ceiling_bps(plan, point, load, made)
+    cpus = list(_cpus(made))
+    full = _full(made, ceiling, FULL_LINK)
+    if full is not None:
+        return [full]
+    if ceiling is None and carried_by_more_bps is not None and not cpus:
+        own = median([goodput_bps(m.transfer) for _, m in made if m.transfer is not None])
+        if carried_by_more_bps < _NO_MORE * own:
+            text = f"larger or more windows carry {carried_by_more_bps / 1e6:.2f} Mbit/s; this"
+            return [Limit("bottleneck", f"{text} {own / 1e6:.2f}")]
+    window = _window(plan, load, made)
+    if window is not None:
+        return [*cpus, window]
+    start = _start(made, ceiling)
+    if start is not None:
+        return [*cpus, start]
+    found = [*cpus, *_losses(load, made, plan.paths[point], ceiling)]
+    if found:
+        return found
+    nearly = _full(made, ceiling, _NEARLY_FULL)
+    return list(_busy_host(made)) if nearly is None else [nearly]
+
+
+def ceiling_bps(path: PathPlan, load: Load, duration_s: float) -> float | None:
+    """The most goodput [bit/s] that a path's transmitters leave to a load, headers deducted; infinite without
+    any, None where that is not known: beside traffic of others, or where streams may share a transmitter.
+    """
+    lowest = math.inf
+    payload = _segment_bytes(path, load)
+    own = [] if load.host is None else [path.hosts[load.host]]
+    for hop in (*own, *path.hops.values()):
+        line = hop.forward if load.forward else hop.backward or hop.forward
+        rate_bps = _mean_rate_bps(line, duration_s)
+        if rate_bps is None:
+            continue
+        if line.cross or line.lanes > 1:
+            return None
+        lowest = min(lowest, rate_bps * payload / (path.mtu_bytes + line.framing.bytes))
+    return lowest
+
+
+def loss_bound_bps(load: Load, ratio: float, rtt_s: float, segment_bytes: int) -> float:
+    """The goodput [bit/s] that losses at random, of this share of the packets, leave to all streams of a load
+    where nothing else limits them; infinite for BBR, which they do not slow down below some per cent.
+
+    CUBIC has what Reno would have where that is more.
+    Source: PFTK 1998, the approximation with timeouts, each packet acknowledged; RFC 9438, section 5
+    """
+    if ratio <= 0 or load.congestion_control == "bbr":
+        return math.inf
+    timeout_s = max(_LEAST_TIMEOUT_S, 2 * rtt_s)
+    waits = timeout_s * min(1.0, 3 * math.sqrt(3 * ratio / 8)) * ratio * (1 + 32 * ratio**2)
+    packets_per_s = 1 / (rtt_s * math.sqrt(2 * ratio / 3) + waits)
+    if load.congestion_control == "cubic":
+        scale = (_CUBIC_C * (3 + _CUBIC_BETA) / (4 * (1 - _CUBIC_BETA))) ** 0.25
+        packets_per_s = max(packets_per_s, scale * (rtt_s / ratio) ** 0.75 / rtt_s)
+    return 8 * segment_bytes * load.streams * packets_per_s
+
+
+def most_segments(plan: Plan) -> float:
+    """How many segments a simulated campaign carries at most, over all measurements: as many as transmitters,
+    windows and random losses let through. What takes longest to simulate is a path without a rate.
+    """
+    return plan.cycles * math.fsum(
+        _most_segments(plan, path, what)
+        for path, steps in zip(plan.paths, plan.steps, strict=True)
+        for what in steps
+        if path is not None and what.load is not None
+    )
+
+
+def _most_segments(plan: Plan, path: PathPlan, what: Measured) -> float:
+    load = what.load
+    assert load is not None
+    lines = [line for hop in path.hops.values() for line in (hop.forward, hop.backward or hop.forward)]
+    rtt_s = math.fsum(line.least_delay.s for line in lines)
+    ceiling, segment = ceiling_bps(path, load, what.duration_s), _segment_bytes(path, load)
+    bounds = [math.inf if ceiling is None else ceiling]
+    if rtt_s > 0:
+        window = granted_bytes(plan, load.window_bytes or load.tcp.window.bytes)
+        bounds.append(8 * window * load.streams / rtt_s)
+        lost = 1 - math.prod(
+            1 - (hop.forward if load.forward else hop.backward or hop.forward).loss
+            for hop in path.hops.values()
+        )
+        bounds.append(loss_bound_bps(load, lost, rtt_s, segment))
+    return min(bounds) * load.seconds(what.duration_s) / 8 / segment
+
+
+def granted_bytes(plan: Plan, asked_bytes: int) -> float:
+    """The window that a connection gets when it asks for so much."""
+    bed = plan.scenario.testbed
+    factor = (
+        bed.window_factor if isinstance(bed, Sim) else float(np.interp(asked_bytes, _ASKED_BYTES, _GRANTED))
+    )
+    return asked_bytes * factor
+
+
+def _segment_bytes(path: PathPlan, load: Load) -> int:
+    """Payload of a full segment."""
+    headers = path.header_bytes + (12 if load.tcp.timestamps else 0)
+    return min(load.tcp.segment.bytes, path.mtu_bytes - headers)
+
+
+def _mean_rate_bps(line: Line, duration_s: float) -> float | None:
+    """Of its transmitter over a measurement, for which the path was made; None without one."""
+    if line.rate is not None:
+        return float(line.rate.bps)
+    if not line.steps:
+        return None
+    until_s = duration_s if line.repeat is None else line.repeat.s
+    times = [min(step.at.s, until_s) for step in line.steps] + [until_s]
+    bits = sum(
+        step.rate.bps * (end - start)
+        for step, start, end in zip(line.steps, times[:-1], times[1:], strict=True)
+    )
+    return bits / until_s
+
+
+def _shared_ceiling_bps(
+    plan: Plan, point: int, load: Load, made: Sequence[tuple[Measured, Measurement]]
+) -> float | None:
+    """What the path leaves to the load beside the others that go its way."""
+    path = plan.paths[point]
+    if path is None:
+        return None
+    ceiling = ceiling_bps(path, load, made[0][0].duration_s)
+    if ceiling is None or not math.isfinite(ceiling):
+        return ceiling
+    others = [
+        math.fsum(
+            goodput_bps(m.beside[name]) * other.seconds(what.duration_s) / load.seconds(what.duration_s)
+            for name, other in what.beside.items()
+            if other.forward == load.forward and name in m.beside
+        )
+        for what, m in made
+    ]
+    return max(0.0, ceiling - median(others))
+
+
+def _full(made: Sequence[tuple[Measured, Measurement]], ceiling: float | None, share: float) -> Limit | None:
+    """The link, where a load takes this share of what it can."""
+    if ceiling is None or not math.isfinite(ceiling):
+        return None
+    own = median([goodput_bps(m.transfer) for _, m in made if m.transfer is not None])
+    if own < share * ceiling:
+        return None
+    word = "full" if own >= FULL_LINK * ceiling else "nearly full"
+    text = f"the link is {word}: {own / 1e6:.2f} of the {ceiling / 1e6:.2f} Mbit/s of payload that fit"
+    return Limit("bottleneck", text)
+
+
+def _cpus(made: Sequence[tuple[Measured, Measurement]]) -> Iterable[Limit]:
+    """Programs of the measurement that keep a CPU busy, of which each has one thread."""
+    transfers = [m.transfer for _, m in made if m.transfer is not None]
+    for end, least, shares in (
+        ("sender", _FULL, [transfer.sender_cpu_percent.get("total", 0.0) for transfer in transfers]),
+        ("receiver", _FULL, [transfer.receiver_cpu_percent.get("total", 0.0) for transfer in transfers]),
+        ("emulator of the path", _FULL_EMULATOR, [100 * _emulator_cpus(m) for _, m in made]),
+    ):
+        if shares and median(shares) >= 100 * least:
+            yield Limit("cpu", f"the {end} keeps a CPU busy for {median(shares):.0f} % of the time")
+
+
+def _emulator_cpus(measured: Measurement) -> float:
+    """What is left of the busy CPUs without others and the ends."""
+    if measured.busy_cpus is None or measured.foreign_cpus is None or measured.joined is None:
+        return 0.0
+    transfers = [measured.transfer, *measured.beside.values()]
+    ends = sum(
+        share["total"]
+        for transfer in transfers
+        if transfer is not None
+        for share in (transfer.sender_cpu_percent, transfer.receiver_cpu_percent)
+        if "total" in share
+    )
+    return max(0.0, measured.busy_cpus - measured.foreign_cpus - ends / 100)
+
+
+def _busy_host(made: Sequence[tuple[Measured, Measurement]]) -> Iterable[Limit]:
+    """A host without a CPU to spare, where nothing else explains what was carried."""
+    busy = [m.busy_cpus for _, m in made if m.busy_cpus is not None]
+    if busy and median(busy) >= _FULL * usable_cpus():
+        foreign = median([m.foreign_cpus or 0.0 for _, m in made])
+        text = f"{median(busy):.1f} of {usable_cpus()} CPUs of the host are busy"
+        yield Limit("cpu", f"{text}, {foreign:.1f} with others' work")
+
+
+def _window(plan: Plan, load: Load, made: Sequence[tuple[Measured, Measurement]]) -> Limit | None:
+    flights = [
+        effective_window(8 * stream.received_bytes / stream.seconds, stream.mean_rtt_s)
+        for stream in _streams(made)
+        if stream.mean_rtt_s is not None
+    ]
+    if load.window_bytes is None or not flights:
+        return None
+    granted = granted_bytes(plan, load.window_bytes)
+    if median(flights) < _FULL * granted:
+        return None
+    text = f"a stream has {median(flights) / 1e3:.1f} kB under way, of {granted / 1e3:.1f} kB granted"
+    return Limit("window", f"{text} ({load.window_bytes / 1e3:.1f} kB asked for)")
+
+
+def _start(made: Sequence[tuple[Measured, Measurement]], ceiling: float | None) -> Limit | None:
+    """Transfers that fill the link as soon as they have got going, and are short beside that."""
+    if ceiling is None or not math.isfinite(ceiling):
+        return None
+    halves = [half for _, m in made if m.transfer is not None for half in _halves_bps(m.transfer)]
+    if not halves:
+        return None
+    first, second = (median([pair[side] for pair in halves]) for side in (0, 1))
+    if second < FULL_LINK * ceiling or first >= FULL_LINK * second:
+        return None
+    text = f"the link is full in the second half of a transfer ({second / 1e6:.2f} Mbit/s)"
+    return Limit("start", f"{text}, and not in the first ({first / 1e6:.2f}): longer transfers carry more")
+
+
+def _halves_bps(transfer: Transfer) -> list[tuple[float, float]]:
+    """Goodput in both halves of a transfer, as its receiver counted."""
+    received = [stream.received_bps or stream.rates_bps for stream in transfer.streams]
+    length = min(map(len, received), default=0)
+    if length < 2:
+        return []
+    rates = np.sum([each[:length] for each in received], axis=0)
+    return [(float(np.mean(rates[: length // 2])), float(np.mean(rates[(length + 1) // 2 :])))]
+
+
+def _losses(
+    load: Load,
+    made: Sequence[tuple[Measured, Measurement]],
+    path: PathPlan | None,
+    ceiling: float | None,
+) -> Iterable[Limit]:
+    """Whether losses at random, overflows, or both hold the streams back."""
+    streams = _streams(made)
+    resent = sum(stream.retransmits or 0 for stream in streams)
+    segment = 1448 if path is None else _segment_bytes(path, load)
+    segments = sum(stream.received_bytes for stream in streams) / segment
+    if not resent or not segments:
+        return
+    told = f"{100 * resent / segments:.2g} % of the segments were sent again"
+    lost, dropped = (sum(_that_way(m, what, load) for _, m in made) for what in ("lost", "dropped"))
+    if path is None:
+        yield Limit("loss", f"{told}; where they were lost is not known")
+        return
+    if not lost + dropped:
+        return
+    told += f"; the path lost {lost} packets at random and {dropped} in queues"
+    rtts = [stream.mean_rtt_s for stream in streams if stream.mean_rtt_s is not None]
+    own = median([goodput_bps(m.transfer) for _, m in made if m.transfer is not None])
+    bound = loss_bound_bps(load, lost / (segments + resent), median(rtts), segment) if rtts else math.inf
+    by_loss = lost > 0 and (not dropped or bound < (math.inf if ceiling is None else ceiling))
+    if by_loss:
+        leaves = f", which leave about {bound / 1e6:.2g} Mbit/s" if math.isfinite(bound) else ""
+        yield Limit("loss", told + leaves)
+    if dropped > _PART * (dropped + lost) and (not by_loss or bound > _MUCH_MORE * own):
+        yield Limit("buffer", told)
+
+
+def _that_way(measured: Measurement, what: str, load: Load) -> int:
+    """What was lost in the direction of a load; of both, in logs that do not tell."""
+    total, forward = getattr(measured, what), getattr(measured, f"{what}_forward")
+    if forward is None:
+        return int(total)
+    return int(forward if load.forward else total - forward)
+
+
+def _streams(made: Sequence[tuple[Measured, Measurement]]) -> list[Stream]:
+    return [stream for _, m in made if m.transfer is not None for stream in m.transfer.streams]

@@ -1,0 +1,470 @@
+"""What a campaign measures, and in which order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from weirlab.campaigns.request_program import MOST_WAITING
+from weirlab.errors import Problem, UnsupportedError
+from weirlab.scenario import Scenario
+from weirlab.scenario.combinations import Point, combinations
+from weirlab.scenario.network import Path
+from weirlab.scenario.path import PathPlan, path_plan
+from weirlab.scenario.resolve import selected_traffic
+from weirlab.scenario.testbeds import Hosts, Iperf3, Netns, Sim
+from weirlab.scenario.traffic import Bulk, Constant, Ping, Requests, Stamp, Tcp, Traffic, Udp
+from weirlab.units import Rate, Size, Span
+
+__all__ = [
+    "Datagrams",
+    "Load",
+    "Measured",
+    "Place",
+    "Plan",
+    "Probe",
+    "RequestSeries",
+    "StampSeries",
+    "plan_of",
+]
+
+
+@dataclass(frozen=True)
+class Load:
+    """A bulk transfer."""
+
+    forward: bool
+    """Whether it goes from the near end to the far one."""
+    streams: int
+    window_bytes: int | None
+    """Of each stream, as asked for; None: the system's choice."""
+    congestion_control: str
+    tcp: Tcp
+    """All settings, of which real stacks take these two."""
+    start_s: float = 0.0
+    """When it starts, since the step does."""
+    stop_s: float | None = None
+    """When it stops; None: with the step."""
+    host: str | None = None
+    """The host behind the near end that is its end there; None: the near end itself."""
+
+    def seconds(self, duration_s: float) -> float:
+        """How long it lasts in a step of this length."""
+        return _seconds(self, duration_s)
+
+
+@dataclass(frozen=True)
+class Datagrams:
+    """UDP at a rate of its own, whatever becomes of it."""
+
+    forward: bool
+    streams: int
+    rate_bps: float
+    """Of the payloads of all streams together."""
+    payload_bytes: int
+    start_s: float = 0.0
+    stop_s: float | None = None
+    host: str | None = None
+
+    def seconds(self, duration_s: float) -> float:
+        """How long it lasts in a step of this length."""
+        return _seconds(self, duration_s)
+
+
+def _seconds(load: Load | Datagrams, duration_s: float) -> float:
+    return min(duration_s, math.inf if load.stop_s is None else load.stop_s) - load.start_s
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Pings beside the transfer, or without one."""
+
+    forward: bool
+    every_s: float
+    payload_bytes: int
+    timeout_s: float
+
+    def count(self, duration_s: float) -> int:
+        """How many requests there are."""
+        return max(1, round(duration_s / self.every_s))
+
+
+@dataclass(frozen=True)
+class RequestSeries:
+    """Small requests beside the transfer, or without one, each on a new connection."""
+
+    forward: bool
+    every_s: float
+    timeout_s: float
+    tls: bool = False
+    """Whether they are made over TLS."""
+
+    def count(self, duration_s: float) -> int:
+        """How many requests there are."""
+        return max(1, round(duration_s / self.every_s))
+
+
+@dataclass(frozen=True)
+class StampSeries:
+    """Test packets beside the transfer, or without one, that tell one-way delays; from the near end and
+    back."""
+
+    every_s: float
+    payload_bytes: int
+    timeout_s: float
+
+    def count(self, duration_s: float) -> int:
+        """How many packets there are."""
+        return max(1, round(duration_s / self.every_s))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One step of a cycle at one point."""
+
+    name: str
+    duration_s: float
+    load: Load | None
+    probe: Probe | None
+    requests: RequestSeries | None = None
+    stamps: StampSeries | None = field(default=None, kw_only=True)
+    beside: Mapping[str, Load | Datagrams] = field(default_factory=dict)
+    """What else loads the path at the same time, by the name of its traffic; `load` is the first transfer."""
+    load_name: str = ""
+    """What the traffic of `load` is called."""
+
+    @property
+    def loads(self) -> tuple[Load | Datagrams, ...]:
+        """All that loads the path."""
+        return (*(() if self.load is None else (self.load,)), *self.beside.values())
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a measurement stands in a campaign; from 0."""
+
+    cycle: int
+    point: int
+    step: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A campaign."""
+
+    scenario: Scenario
+    cycles: int
+    random_order: bool
+    levels: Sequence[Mapping[str, str]]
+    """Name of the level by factor, of each point."""
+    paths: Sequence[PathPlan | None]
+    """Of each point; None between real hosts."""
+    steps: Sequence[Sequence[Measured]]
+    """Of a cycle, for each point."""
+
+    def places(self) -> list[Place]:
+        """All measurements in the order in which they are made; a cycle takes every point with all its
+        steps.
+        """
+        found = []
+        for cycle in range(self.cycles):
+            points = list(range(len(self.steps)))
+            if self.random_order:
+                np.random.default_rng([self.scenario.run.seed, cycle]).shuffle(points)
+            found += [Place(cycle, point, step) for point in points for step in range(len(self.steps[point]))]
+        return found
+
+    def measured(self, place: Place) -> Measured:
+        """What is measured there."""
+        return self.steps[place.point][place.step]
+
+    @property
+    def servers(self) -> int:
+        """How many servers of iperf3 a step needs at most: each serves one load at a time."""
+        return max((len(step.loads) for steps in self.steps for step in steps), default=0)
+
+    def seed(self, place: Place) -> int:
+        """Of the path's chance there: another one for each measurement, the same when it is made again."""
+        entropy = [self.scenario.run.seed, place.cycle, place.point, place.step]
+        return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0])
+
+
+_IN_KERNEL = ("bbr", "cubic", "reno")
+_SIMULATED = ("bbr", "cubic", "reno")
+_DEFAULT_WINDOW = Tcp.model_fields["window"].default
+_LEAST_EVERY = Span.from_s(0.01)
+"""Between requests. Source: IPPM responsiveness, section 4.2 (MPS)"""
+_LONGEST_S = 86_400
+_MOST_STREAMS = 128
+_LARGEST_WINDOW = Size(512 << 20)
+"""What iperf3 takes: MAX_TIME, MAX_STREAMS and MAX_TCP_BUFFER of its iperf.h and iperf_api.h."""
+_LEAST_PING, _LARGEST_PING = Size(16), Size(65_507)
+"""Payloads of ping: less has no room for the time that it puts there, and tells none; of more none leaves.
+Either would be told as lost."""
+_LEAST_DATAGRAM = Size(16)
+"""What iperf3 takes: MIN_UDP_BLOCKSIZE of its iperf_api.h. From memory."""
+_LEAST_STAMP, _LEAST_STAMPED = Span.from_s(0.001), Size(44)
+"""Between test packets, and their payload. Source: RFC 8762, section 4.3"""
+_OF_SIMULATOR = "is a setting of the simulator, which real stacks are not told; leave this out"
+
+
+def plan_of(scenario: Scenario) -> Plan:
+    """The campaign that a scenario describes.
+
+    Raises:
+        ScenarioError: A combination of levels is not legal.
+        UnsupportedError: A part has no form on real stacks; every such part with its place.
+    """
+    if scenario.campaign is None:
+        raise UnsupportedError([scenario.problem("", "has no 'campaign' section")])
+    if path_plan(scenario) is None and not isinstance(scenario.testbed, Hosts):
+        message = (
+            "a campaign needs a path: write 'path: emulator' for the network of this file, or 'hops', with "
+            "kind 'netns' (real stacks) or 'sim'"
+        )
+        raise UnsupportedError([scenario.problem("testbed", message)])
+    points = [Point(0, {}, scenario)] if scenario.study is None else combinations(scenario, _steps)
+    steps = [_steps(point.scenario) for point in points]
+    paths = [path_plan(point.scenario) for point in points]
+    return Plan(
+        scenario,
+        cycles=scenario.campaign.cycles,
+        random_order=scenario.campaign.order == "random",
+        levels=[dict(point.levels) for point in points],
+        paths=paths,
+        steps=steps,
+    )
+
+
+def _steps(scenario: Scenario) -> list[Measured]:
+    assert scenario.campaign is not None
+    problems: list[Problem] = []
+    names = list(scenario.traffic)
+    loads: dict[str, Load | Datagrams] = {}
+    probes: dict[str, Probe] = {}
+    series: dict[str, RequestSeries] = {}
+    stamps: dict[str, StampSeries] = {}
+    for name in names:
+        match _understood(scenario, name, problems):
+            case Load() | Datagrams() as load:
+                loads[name] = load
+            case Probe() as probe:
+                probes[name] = probe
+            case RequestSeries() as requests:
+                series[name] = requests
+            case StampSeries() as stamped:
+                stamps[name] = stamped
+    steps = []
+    for i, step in enumerate(scenario.campaign.cycle):
+        running = [names[place] for place in selected_traffic(step.run, names)]
+        where = ("campaign", "cycle", i)
+        simulated = isinstance(scenario.testbed, Sim)
+        loading = {name: loads[name] for name in running if name in loads}
+        for name, load in loading.items() if not simulated else ():
+            lasts, least = load.seconds(step.for_.s), load.seconds(step.for_.s) > 0
+            if not (least and lasts.is_integer() and lasts <= _LONGEST_S):
+                whole = load.start_s == 0 and load.stop_s is None
+                got = step.for_ if whole else f"{name}: {lasts:g} s of {step.for_}"
+                message = f"iperf3 takes whole seconds, a day at most (got {got})"
+                problems.append(scenario.problem_at((*where, "for"), message))
+        single: dict[str, Mapping[str, object]] = {"series of pings": probes, "series of requests": series}
+        single["series of test packets"] = stamps
+        if simulated:
+            single = {"bulk transfer": loads, **single}
+        for kind, of_kind in single.items():
+            if sum(name in of_kind for name in running) > 1:
+                place = "in simulated time" if of_kind is loads else "at a time"
+                problems.append(scenario.problem_at((*where, "run"), f"more than one {kind} {place}"))
+        first = next((name for name, load in loading.items() if isinstance(load, Load)), None)
+        main = None if first is None else loading[first]
+        steps.append(
+            Measured(
+                name=step.name,
+                duration_s=step.for_.s,
+                load=main if isinstance(main, Load) else None,
+                probe=next((probes[name] for name in running if name in probes), None),
+                requests=next((series[name] for name in running if name in series), None),
+                stamps=next((stamps[name] for name in running if name in stamps), None),
+                beside={name: load for name, load in loading.items() if name != first},
+                load_name=first or "",
+            )
+        )
+    if loads and isinstance(scenario.testbed, Sim) and not problems:
+        problems += _endless(scenario)
+    if problems:
+        raise UnsupportedError(problems)
+    return steps
+
+
+def _endless(scenario: Scenario) -> Iterator[Problem]:
+    """A path over which a window comes back at once carries more than any number in any time."""
+    path = path_plan(scenario)
+    if path is None:
+        return
+    lines = [line for hop in path.hops.values() for line in (hop.forward, hop.backward or hop.forward)]
+    if not any(line.least_delay.ps or line.rate is not None or line.steps for line in lines):
+        message = "a simulated path needs a delay or a rate: without both a transfer takes no time at all"
+        yield scenario.problem("testbed.hops" if scenario.testbed.kind == "sim" else "testbed", message)
+
+
+def _understood(
+    scenario: Scenario, name: str, problems: list[Problem]
+) -> Load | Datagrams | Probe | RequestSeries | StampSeries | None:
+    """The load or the probes that an entry of traffic is; what it cannot be is added to `problems`."""
+    traffic = scenario.traffic[name]
+
+    def refused(where: str, message: str) -> None:
+        problems.append(scenario.problem_at(("traffic", name, where), message))
+
+    near, far = _ends(scenario)
+    ends = (_only(traffic, "from_"), _only(traffic, "to"))
+    hosts = tuple(scenario.testbed.hosts) if isinstance(scenario.testbed, Netns) else ()
+    host = next((end for end in ends if end in hosts), None)
+    nears = (near, *hosts)
+    if not ((ends[0] in nears and ends[1] == far) or (ends[0] == far and ends[1] in nears)):
+        words = near if not hosts else f"{near}' or one of the hosts '{', '.join(hosts)}"
+        refused("from", f"goes from '{words}' to '{far}', or back")
+    forward = ends[0] in nears
+    if host is not None and not isinstance(traffic.source, Bulk | Constant):
+        refused("from", f"hosts have transfers and UDP; this starts at '{near}'")
+    if isinstance(scenario.testbed, Iperf3) and not forward and isinstance(traffic.source, Ping):
+        refused("from", f"pings start here, at '{near}': nothing runs at the other end but iperf3")
+    for where in ("pattern", "timing"):
+        if getattr(traffic, where) is not None:
+            refused(where, "has no form in a campaign; leave this out")
+    timed = isinstance(traffic.source, Bulk | Constant) and not isinstance(scenario.testbed, Sim)
+    for where, given in (("start", traffic.start.ps > 0), ("stop", traffic.stop is not None)):
+        if given and not timed:
+            refused(where, "is for transfers and UDP on real stacks; others run as long as their step")
+    times = (traffic.start.s, None if traffic.stop is None else traffic.stop.s)
+    match traffic.source, traffic.transport:
+        case Ping() as ping, _:
+            if traffic.streams != 1:
+                refused("streams", "of pings there is one")
+            if not isinstance(scenario.testbed, Sim) and not _LEAST_PING <= ping.payload <= _LARGEST_PING:
+                message = f"ping times requests of {_LEAST_PING} to {_LARGEST_PING} (got {ping.payload})"
+                problems.append(scenario.problem_at(("traffic", name, "source", "payload"), message))
+            return Probe(forward, ping.every.s, ping.payload.bytes, ping.timeout.s)
+        case Requests() as requests, _:
+            for where, message in _beyond_requests(scenario, traffic, requests):
+                refused(where, message)
+            return RequestSeries(forward, requests.every.s, requests.timeout.s, bool(requests.tls))
+        case Stamp() as stamp, _:
+            for place, message in _beyond_stamps(scenario, traffic, stamp, forward=forward):
+                problems.append(scenario.problem_at(("traffic", name, *place), message))
+            return StampSeries(stamp.every.s, stamp.payload.bytes, stamp.timeout.s)
+        case Bulk(stop=None), Tcp() as tcp:
+            simulated = isinstance(scenario.testbed, Sim)
+            whose, known = ("the simulator", _SIMULATED) if simulated else ("the kernel", _IN_KERNEL)
+            if tcp.congestion_control.kind not in known:
+                refused("transport", f"{whose} has {', '.join(known)}")
+            elif not simulated:
+                if traffic.streams > _MOST_STREAMS:
+                    refused("streams", f"iperf3 has at most {_MOST_STREAMS} (got {traffic.streams})")
+                if tcp.window > _LARGEST_WINDOW:
+                    message = f"iperf3 asks for at most {_LARGEST_WINDOW} (got {tcp.window})"
+                    problems.append(scenario.problem_at(("traffic", name, "transport", "window"), message))
+                for where in _beyond_the_kernel(tcp):
+                    problems.append(scenario.problem_at(("traffic", name, "transport", where), _OF_SIMULATOR))
+            window = None if tcp.window == _DEFAULT_WINDOW else tcp.window.bytes
+            return Load(forward, traffic.streams, window, tcp.congestion_control.kind, tcp, *times, host)
+        case Constant() as constant, Udp():
+            for place, message in _beyond_datagrams(scenario, constant):
+                problems.append(scenario.problem_at(("traffic", name, *place), message))
+            if constant.payload is None or constant.rate is None:
+                return None
+            payload = constant.payload.bytes
+            rate = constant.rate
+            rate_bps = float(rate.bps) if isinstance(rate, Rate) else rate.fps * 8 * payload
+            return Datagrams(forward, traffic.streams, rate_bps, payload, *times, host)
+        case Bulk(), _:
+            refused("transport", "a bulk transfer is 'transport: {kind: tcp, ...}', without 'source.stop'")
+        case _:
+            refused(
+                "source", "a campaign measures 'bulk', 'ping', 'requests', 'stamp', and 'constant' over UDP"
+            )
+    return None
+
+
+def _beyond_requests(scenario: Scenario, traffic: Traffic, requests: Requests) -> Iterator[tuple[str, str]]:
+    """Where and why a series of requests cannot be made."""
+    lack = ""
+    if isinstance(scenario.testbed, Sim):
+        lack = "the simulator's campaigns have no HTTP requests"
+    elif isinstance(scenario.testbed, Hosts):
+        lack = "between real hosts nothing but OpenSSH, iperf3 and ping is used, none of which makes requests"
+    if lack:
+        yield "source", f"{lack}; leave this entry out, or write 'testbed: {{kind: netns, ...}}'"
+    if traffic.streams != 1:
+        yield "streams", "of requests there is one series"
+    if requests.every < _LEAST_EVERY:
+        yield "source", f"'every' is {_LEAST_EVERY} or more (got {requests.every})"
+    elif requests.timeout.s / requests.every.s > MOST_WAITING:
+        message = (
+            f"unanswered, more than {MOST_WAITING} connections would wait at a time: lengthen 'every' or "
+            f"shorten 'timeout' (got {requests.timeout} of {requests.every} each)"
+        )
+        yield "source", message
+
+
+def _beyond_stamps(
+    scenario: Scenario, traffic: Traffic, source: Stamp, *, forward: bool
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Where and why one-way delays cannot be measured."""
+    if isinstance(scenario.testbed, Sim):
+        lack = "the simulator's campaigns have no test packets; write 'testbed: {kind: netns, ...}'"
+        yield ("source",), lack
+    elif isinstance(scenario.testbed, Hosts):
+        lack = "one-way delays need one clock at both ends, as those of an emulated path have; leave this out"
+        yield ("source",), lack
+    if not forward:
+        yield ("from",), "test packets start at the near end; their answers tell the way back"
+    if traffic.streams != 1:
+        yield ("streams",), "of test packets there is one series"
+    if source.every < _LEAST_STAMP:
+        yield ("source", "every"), f"is {_LEAST_STAMP} or more (got {source.every})"
+    if not _LEAST_STAMPED <= source.payload <= _LARGEST_PING:
+        got = f"test packets have {_LEAST_STAMPED} to {_LARGEST_PING} (got {source.payload})"
+        yield ("source", "payload"), got
+
+
+def _beyond_datagrams(scenario: Scenario, source: Constant) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Where and why UDP at a rate cannot be sent."""
+    if isinstance(scenario.testbed, Sim):
+        yield ("source",), "the simulator's campaigns have no UDP; write 'testbed: {kind: netns, ...}'"
+    if source.payload is None:
+        yield ("source",), "UDP of a campaign has a 'payload', such as 1200 B, and no 'frame_size' or 'mix'"
+    elif not _LEAST_DATAGRAM <= source.payload <= _LARGEST_PING:
+        got = f"iperf3 sends datagrams of {_LEAST_DATAGRAM} to {_LARGEST_PING} (got {source.payload})"
+        yield ("source", "payload"), got
+    if source.rate is None:
+        yield ("source",), "UDP of a campaign has a 'rate', in bit/s of its payload or in frames/s"
+
+
+def _ends(scenario: Scenario) -> tuple[str, str]:
+    if isinstance(scenario.network, Path):
+        return scenario.network.ends
+    return "sender", "receiver"
+
+
+def _beyond_the_kernel(tcp: Tcp) -> list[str]:
+    """Settings of a connection that are not as they are by default, and that a kernel is not told."""
+    told = {"kind", "congestion_control", "window"}
+    own = [name for name in type(tcp).model_fields if name not in told]
+    defaults = {name: type(tcp).model_fields[name].default for name in own}
+    changed = [name for name in own if getattr(tcp, name) != defaults[name]]
+    control = tcp.congestion_control
+    settings = [name for name in type(control).model_fields if name != "kind"]
+    plain = all(getattr(control, name) == type(control).model_fields[name].default for name in settings)
+    return changed if plain else [*changed, "congestion_control"]
+
+
+def _only(traffic: Traffic, field: str) -> str | None:
+    """The one node of a selector, as it is written."""
+    selector = getattr(traffic, field)
+    if isinstance(selector, str):
+        return selector
+    return selector[0] if selector is not None and len(selector) == 1 else None

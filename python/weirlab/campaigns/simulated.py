@@ -1,0 +1,135 @@
+"""A measurement in simulated time: TCP and path models of the compiled core in the place of real stacks."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from weirlab import _core
+from weirlab.campaigns.measurement import Measurement, Pings, Stream, Transfer
+from weirlab.campaigns.plan import Load, Measured, Probe
+from weirlab.scenario.path import Line, PathPlan, line_spec
+from weirlab.scenario.resolve_transport import tcp_spec
+
+__all__ = ["measure_simulated"]
+
+INTERVAL_S = 1.0
+"""How often the state of the connections is written down."""
+_IPV6_MORE_BYTES = 20
+"""Than the headers of IPv4. Source: RFC 8200, section 3; RFC 791, section 3.1"""
+_OPTIONS_BYTES = 12
+"""Time stamps in every segment. Source: RFC 7323, section 3.2."""
+
+
+def measure_simulated(
+    what: Measured, path: PathPlan | None, seed: int, *, window_factor: float = 1.0
+) -> Measurement:
+    """Make one measurement; the same one for the same seed.
+
+    Args:
+        window_factor: What connections get of the window that they ask for.
+    """
+    assert path is not None, "only real hosts have none"
+    probe = None if what.probe is None else _probe(what.probe, what.duration_s)
+    spec = {
+        "hops": [
+            {
+                "forward": _line(hop.forward, path),
+                "backward": _line(hop.backward or hop.forward, path),
+                "strips_window_scale": hop.strips_window_scale,
+            }
+            for hop in path.hops.values()
+        ],
+        "transfer": None if what.load is None else _transfer(what.load, path, window_factor),
+        "probe": probe,
+        "duration_ps": round(what.duration_s * 1e12),
+    }
+    told = _core.simulate_path(json.dumps(spec), seed)
+    lines = told["lines"]
+    return Measurement(
+        transfer=None if what.load is None else _told_transfer(told, what.duration_s),
+        pings=None if probe is None else _told_pings(told, probe["count"]),
+        began=0.0,
+        seconds=what.duration_s,
+        busy_cpus=0.0,
+        foreign_cpus=0.0,
+        degraded=(),
+        lateness_p99_s=None,
+        lost=sum(line["lost"] for line in lines),
+        dropped=sum(line["dropped"] for line in lines),
+        lost_forward=sum(line["lost"] for line in lines[::2]),
+        dropped_forward=sum(line["dropped"] for line in lines[::2]),
+    )
+
+
+def _line(line: Line, path: PathPlan) -> dict[str, Any]:
+    """A direction. The longer headers of IPv6 take their time at the transmitter; a buffer in bytes does not
+    see them."""
+    spec = line_spec(line)
+    return spec | {"framing_bytes": spec["framing_bytes"] + (_IPV6_MORE_BYTES if path.ipv6 else 0)}
+
+
+def _transfer(load: Load, path: PathPlan, window_factor: float) -> dict[str, Any]:
+    config = tcp_spec(load.tcp)
+    headers = path.header_bytes + (_OPTIONS_BYTES if load.tcp.timestamps else 0)
+    config["segment_bytes"] = min(config["segment_bytes"], path.mtu_bytes - headers)
+    config["receive_buffer_bytes"] = round(config["receive_buffer_bytes"] * window_factor)
+    return {
+        "forward": load.forward,
+        "streams": load.streams,
+        "config": config,
+        "every_ps": round(INTERVAL_S * 1e12),
+    }
+
+
+def _probe(probe: Probe, duration_s: float) -> dict[str, Any]:
+    return {
+        "forward": probe.forward,
+        "count": probe.count(duration_s),
+        "every_ps": round(probe.every_s * 1e12),
+        "payload_bytes": probe.payload_bytes,
+        "timeout_ps": round(probe.timeout_s * 1e12),
+    }
+
+
+def _told_transfer(told: Mapping[str, Any], duration_s: float) -> Transfer:
+    streams = tuple(_stream(each, duration_s) for each in told["streams"])
+    together = zip(*(stream.rates_bps for stream in streams), strict=True)
+    return Transfer(
+        streams=streams,
+        intervals_bps=tuple(float(sum(rates)) for rates in together),
+        sender_cpu_percent={},
+        receiver_cpu_percent={},
+    )
+
+
+def _stream(each: Mapping[str, Any], duration_s: float) -> Stream:
+    delivered = each["interval_delivered_bytes"].tolist()
+    resent = each["interval_retransmits"].tolist()
+    srtts = (each["interval_srtt_ps"] / 1e12).tolist()
+    windows = each["interval_window_bytes"].tolist()
+    return Stream(
+        received_bytes=each["delivered_bytes"],
+        seconds=duration_s,
+        retransmits=each["retransmits"],
+        mean_rtt_s=float(np.mean(srtts)) if srtts else None,
+        max_cwnd_bytes=max(windows, default=None),
+        rates_bps=tuple(8 * (b - a) / INTERVAL_S for a, b in itertools.pairwise([0, *delivered])),
+        rtts_s=tuple(srtts),
+        cwnds_bytes=tuple(windows),
+        interval_retransmits=tuple(b - a for a, b in itertools.pairwise([0, *resent])),
+    )
+
+
+def _told_pings(told: Mapping[str, Any], sent: int) -> Pings:
+    rtts = (told["rtt_ps"] / 1e12).tolist()
+    return Pings(
+        sent=sent,
+        rtts_s=tuple(rtts),
+        mean_s=float(np.mean(rtts)) if rtts else None,
+        min_s=min(rtts, default=None),
+    )

@@ -1,0 +1,16 @@
+"""The statements of the text, each checked on what was measured."""
+
+from __future__ import annotations
+
+from weirlab.reproductions.bulk.claims import cpu, delay, paths, since, sites, streams
+from weirlab.reproductions.bulk.work import Data
+from weirlab.reproductions.verdicts import Claim
+
+__all__ = ["claims"]
+
+
+def claims(data: Data) -> list[Claim]:
+    """All of them."""
+    return [
+        *(claim for part in (sites, streams, delay, paths, cpu, since) for claim in part.claims(data)),
+    ]

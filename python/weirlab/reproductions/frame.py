@@ -1,0 +1,270 @@
+"""Reproductions: published numbers and claims beside ours, with a verdict for each.
+
+A study gives rows and claims (`verdicts`). Where we know that we differ, the row says why and in which band
+our number lies instead: a known misfit. It does not fail the study, but its disappearance
+does, so that nobody keeps an excuse that is not needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from weirlab.errors import InputError
+from weirlab.records import Records, save_tables
+from weirlab.reproductions.judging import Constant, constants
+from weirlab.reproductions.verdicts import Claim, KnownMisfit, Row, Verdict
+from weirlab.results import Manifest, Provenance, read_json, write_json
+
+__all__ = ["STUDIES", "Effort", "Findings", "Reproduction", "Tally", "find"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How much work a reproduction may be."""
+
+    quick: bool = False
+    """Fewer repetitions, with tolerances that fit to them."""
+    seed: int = 1
+    threads: int | None = None
+    progress: Callable[[int, int], None] | None = None
+    directory: Path | None = None
+    """Where measurements that take long are kept, to be continued there."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many of one kind of rows or claims hold."""
+
+    kind: str
+    all: int
+    hold: int
+    discriminate: int
+    """Of those that hold, how many no straw man passes."""
+    free: int
+    """Of these, to how many nothing of ours was fitted."""
+
+    @classmethod
+    def of(cls, kind: str, judged: Iterable[tuple[str, Verdict, str, str]]) -> Tally:
+        """Count (about, verdict, straw man, what was fitted)."""
+        rows = list(judged)
+        held = [(straw, fitted) for _, verdict, straw, fitted in rows if verdict is Verdict.HOLDS]
+        told = [fitted for straw, fitted in held if not straw]
+        return cls(kind, len(rows), len(held), len(told), told.count(""))
+
+    @property
+    def detail(self) -> str:
+        """What those that hold are worth; nothing where there is nothing to say."""
+        parts = []
+        if self.discriminate < self.hold:
+            parts.append(f"{self.discriminate} that no straw man passes")
+        if self.free < self.discriminate:
+            parts.append(f"{self.free} {'of these ' if parts else ''}that nothing was fitted to")
+        return ", ".join(parts)
+
+    def __str__(self) -> str:
+        detail = f" ({self.detail})" if self.detail else ""
+        return f"{self.hold} of {self.all} {self.kind} hold{detail}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What a reproduction gave."""
+
+    name: str
+    title: str
+    source: str
+    quick: bool
+    rows: Sequence[Row]
+    claims: Sequence[Claim] = ()
+    remarks: Sequence[str] = ()
+    """What a reader must know to judge the numbers."""
+    tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    """The data behind the rows."""
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """Of all rows, then of all claims."""
+        return [row.verdict for row in self.rows] + [claim.verdict for claim in self.claims]
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing failed. A study without any row or claim has shown nothing, and fails."""
+        return bool(self.verdicts) and not any(verdict.fails for verdict in self.verdicts)
+
+    @cached_property
+    def constants(self) -> Sequence[Constant]:
+        """What the best constant scores in each group of rows."""
+        return constants(self.rows)
+
+    def straw(self, row: Row) -> str:
+        """The straw man that passes a row, or the constant that does; nothing where none does."""
+        if row.straw:
+            return row.straw
+        passed = (one for one in self.constants if one.group == row.group and row.name in one.passed)
+        return next((f"a constant: {one.value:.4g}" for one in passed), "")
+
+    @property
+    def tallies(self) -> Sequence[Tally]:
+        """The published numbers, the statements, published numbers judged again, and our own checks, as far
+        as there are any."""
+        of_rows = [(row.about, row.verdict, self.straw(row), row.fitted) for row in self.rows]
+        of_claims = [(claim.about, claim.verdict, claim.straw, "") for claim in self.claims]
+        own = ("identity", "own")
+        made = [
+            Tally.of("published numbers", [one for one in of_rows if one[0] == "published"]),
+            Tally.of("statements", [one for one in of_claims if one[0] == "published"]),
+            Tally.of("numbers judged again", [one for one in of_rows + of_claims if one[0] == "again"]),
+            Tally.of("own checks", [one for one in of_rows + of_claims if one[0] in own]),
+        ]
+        return [tally for tally in made if tally.all]
+
+    @property
+    def summary(self) -> str:
+        """The verdicts in one line."""
+        parts = [str(tally) for tally in self.tallies]
+        counts = {verdict: self.verdicts.count(verdict) for verdict in Verdict}
+        for verdict in (Verdict.KNOWN, Verdict.MISFIT, Verdict.GONE, Verdict.MISSING):
+            if counts[verdict]:
+                many = "s" if counts[verdict] > 1 and verdict in (Verdict.KNOWN, Verdict.MISFIT) else ""
+                parts.append(f"{counts[verdict]} {verdict}{many}")
+        end = "nothing unexpected" if self.holds else "UNEXPECTED, see the verdicts"
+        return f"{self.name}: {'; '.join(parts) or 'nothing compared'}: {end}" + (
+            " (quick)" if self.quick else ""
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values, verdicts included; `from_json` reads it back, but for the tables."""
+        return {
+            "kind": "reproduce",
+            "name": self.name,
+            "title": self.title,
+            "source": self.source,
+            "quick": self.quick,
+            "holds": self.holds,
+            "summary": self.summary,
+            "tallies": [asdict(tally) for tally in self.tallies],
+            "constants": [asdict(constant) for constant in self.constants],
+            "rows": [
+                {
+                    **asdict(row),
+                    "difference": row.difference,
+                    "straw_man": self.straw(row),
+                    "verdict": row.verdict,
+                }
+                for row in self.rows
+            ],
+            "claims": [{**asdict(claim), "verdict": claim.verdict} for claim in self.claims],
+            "remarks": list(self.remarks),
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], tables: Mapping[str, pl.DataFrame]) -> Findings:
+        """Read what `to_json` wrote. Verdicts are worked out anew."""
+
+        def without(entry: Mapping[str, Any], *names: str) -> dict[str, Any]:
+            return {name: value for name, value in entry.items() if name not in names}
+
+        rows = []
+        for entry in content["rows"]:
+            known = entry["known"]
+            fields = without(entry, "difference", "straw_man", "verdict", "known")
+            rows.append(Row(**fields, known=KnownMisfit(**known) if known else None))
+        return cls(
+            name=content["name"],
+            title=content["title"],
+            source=content["source"],
+            quick=content["quick"],
+            rows=rows,
+            claims=[Claim(**without(entry, "verdict")) for entry in content["claims"]],
+            remarks=content["remarks"],
+            tables=tables,
+        )
+
+    def save(self, directory: Path, provenance: Provenance) -> None:
+        """Write `result.json`, the tables and the manifest into `directory`."""
+        save_tables(self.tables, directory / "tables")
+        write_json(directory / "result.json", self.to_json())
+        Manifest(kind="reproduce", name=self.name, status="complete", provenance=provenance).write(directory)
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Findings:
+        """Read what `save` wrote. Raises InputError when the directory holds something else."""
+        directory = Path(directory)
+        manifest = Manifest.read(directory)
+        if manifest.kind != "reproduce":
+            raise InputError(f"{directory}: holds a {manifest.kind}, not a reproduction")
+        tables = directory / "tables"
+        records = dict(Records.load(tables)) if any(tables.glob("*.parquet")) else {}
+        try:
+            return cls.from_json(read_json(directory / "result.json"), records)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise InputError(
+                f"{directory / 'result.json'}: not the findings of a reproduction: {error}"
+            ) from error
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A published study that can be reproduced."""
+
+    title: str
+    source: str
+    home: str
+    """`module:function`; the function takes an Effort and returns Findings. Imported when it is run."""
+    keeps: str = ""
+    """The folder of the result's directory with measurements that the next sitting goes on with."""
+
+    def run(self, effort: Effort) -> Findings:
+        """Do the work."""
+        module, _, function = self.home.partition(":")
+        findings = getattr(import_module(module), function)(effort)
+        assert isinstance(findings, Findings), f"{self.home} must return Findings"
+        return findings
+
+
+STUDIES: Mapping[str, Reproduction] = {
+    "bcn": Reproduction(
+        title="BCN with PAUSE and drift",
+        source="BCN Calibration 2006",
+        home="weirlab.reproductions.bcn:reproduce",
+    ),
+    "bulk": Reproduction(
+        title="Bulk throughput: windows against streams",
+        source="SLAC 2000",
+        home="weirlab.reproductions.bulk:reproduce",
+        keeps="campaigns",
+    ),
+    "mdr": Reproduction(
+        title="MDR search and plain binary search",
+        source="CSIT MDR, sections 2.8.1, 2.8.4 and 2.8.5",
+        home="weirlab.reproductions.mdr:reproduce",
+    ),
+    "rapid": Reproduction(
+        title="Rapid under UDP cross traffic",
+        source="Rapid UDP",
+        home="weirlab.reproductions.rapid:reproduce",
+    ),
+    "zrl": Reproduction(
+        title="BCN under the ZRL congestion benchmark",
+        source="ZRL benchmark",
+        home="weirlab.reproductions.zrl:reproduce",
+    ),
+}
+"""The studies that `weir reproduce` knows, by name."""
+
+
+def find(name: str, studies: Mapping[str, Reproduction] = STUDIES) -> Reproduction:
+    """The study of that name. Raises InputError, which names the nearest."""
+    from weirlab.scenario.problems import did_you_mean
+
+    if name not in studies:
+        known = f"; there are {', '.join(studies)}" if studies else "; none is ready in this version"
+        raise InputError(f"no study is called '{name}'{did_you_mean(name, studies) or known}")
+    return studies[name]

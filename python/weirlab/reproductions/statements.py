@@ -1,0 +1,69 @@
+"""Statements of a publication, asked of its own numbers and of ours alike.
+
+A statement is a function of a view: the numbers that one side has. What they cannot tell stays open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Generic, NamedTuple, TypeVar
+
+from weirlab.reproductions.verdicts import Claim
+
+__all__ = ["Answer", "Statement", "claims_of"]
+
+View = TypeVar("View")
+
+
+class Answer(NamedTuple):
+    """Whether a statement holds; None where the numbers do not tell."""
+
+    holds: bool | None
+    evidence: str
+
+    def __str__(self) -> str:
+        word = {True: "holds", False: "does not hold", None: "open"}[self.holds]
+        return f"{word}: {self.evidence}"
+
+
+@dataclass(frozen=True)
+class Statement(Generic[View]):
+    """A statement of the text, with the criterion that we read it by."""
+
+    text: str
+    source: str
+    """The place in the publication."""
+    check: Callable[[View], Answer]
+    known: str = ""
+    """Why it is known not to hold here; nothing where it should."""
+
+
+def claims_of(
+    statements: Sequence[Statement[View]],
+    ours: View,
+    published: View,
+    *,
+    source: str,
+    lenient: bool = False,
+    straws: Mapping[str, View] = MappingProxyType({}),
+) -> list[Claim]:
+    """Every statement with what the published numbers and ours say; `source` stands before the place of each.
+    With `lenient`, what our numbers leave open does not count against it. A statement that holds of one of
+    `straws`, by name, does not discriminate."""
+    made = []
+    for statement in statements:
+        answer = statement.check(ours)
+        made.append(
+            Claim(
+                statement=statement.text,
+                holds=answer.holds is True or (lenient and answer.holds is None and not statement.known),
+                evidence=answer.evidence if answer.holds is not None else str(answer),
+                published=str(statement.check(published)),
+                source=f"{source} {statement.source}",
+                known=statement.known,
+                straw=next((name for name, view in straws.items() if statement.check(view).holds), ""),
+            )
+        )
+    return made

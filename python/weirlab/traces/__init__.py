@@ -1,0 +1,29 @@
+"""Packet traces: what is in a capture, what limited its flows, and what went wrong.
+
+    from weirlab.traces import diagnose, read_trace
+
+    trace = read_trace("capture.pcapng")
+    trace.flows()                 # one row per direction of each connection
+    for finding in diagnose(trace):
+        print(finding.verdict, finding.title)
+
+Captures of any source are read: pcap, pcapng and ERF, simulated or real. See docs/traces.md.
+"""
+
+from weirlab.traces.findings import diagnose
+from weirlab.traces.model import Finding, Trace, Verdict
+from weirlab.traces.reading import load_trace, read_trace, save_trace
+from weirlab.traces.simulated import ProbingSender, diagnose_records, diagnose_sender
+
+__all__ = [
+    "Finding",
+    "ProbingSender",
+    "Trace",
+    "Verdict",
+    "diagnose",
+    "diagnose_records",
+    "diagnose_sender",
+    "load_trace",
+    "read_trace",
+    "save_trace",
+]

@@ -1,0 +1,163 @@
+"""What detectors of findings share: rows of directions, the place of a capture, and words for numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from weirlab.traces.model import Finding, Trace
+
+__all__ = [
+    "EVIDENCE",
+    "LIMITED",
+    "Row",
+    "active_ps",
+    "application_ratio",
+    "bytes_text",
+    "capacity_bps",
+    "far_part",
+    "finding_of",
+    "interval_rows",
+    "ms_text",
+    "near_receiver",
+    "rate_text",
+    "round_trip_ps",
+    "share_of",
+    "wait_ps",
+    "waits",
+]
+
+EVIDENCE = 10
+"""Rows of evidence that a finding shows."""
+LIMITED = 0.5
+"""Share of its active time for which a sender must have been limited by one thing."""
+_NEAR_RECEIVER = 0.2
+"""A capture is near the receiver when acknowledgments come after less than this share of a round trip."""
+_LOCAL_PS = 1e9
+"""Handshakes that take less say as much of the hosts as of the network."""
+_FAST, _FASTER = (0.9, 0.75), 2.0
+"""Quantiles of the rates of trains, and by how much the higher one may exceed the other to count."""
+
+Row = Mapping[str, Any]
+"""A row of `Trace.flows`."""
+
+
+def finding_of(
+    row: Row,
+    kind: str,
+    verdict: Any,
+    title: str,
+    text: str,
+    values: Mapping[str, float],
+    evidence: Sequence[Mapping[str, Any]] = (),
+) -> Finding:
+    return Finding(kind, verdict, title, text, row["flow"], values, tuple(evidence))
+
+
+def near_receiver(trace: Trace, row: Row) -> bool:
+    """Whether the capture was made near the receiver of this direction.
+
+    By the parts of the handshake, which wait for no application; on a local network, where these are no
+    longer than a host takes to wake up, and without a handshake, by what is typical of the parts of the
+    round trip.
+    """
+    there, whole = row["handshake_there_ps"], row["handshake_ps"]
+    if there is not None and whole is not None and whole >= _LOCAL_PS:
+        ahead = there if row["client"] else whole - there
+        return bool(ahead < _NEAR_RECEIVER * whole)
+    typical = {part: _typical_ps(trace, row, part) for part in ("ahead", "behind")}
+    if typical["ahead"] is None or typical["behind"] is None:
+        return False
+    return bool(typical["ahead"] < _NEAR_RECEIVER * (typical["ahead"] + typical["behind"]))
+
+
+def _typical_ps(trace: Trace, row: Row, part: str) -> float | None:
+    least = row[f"{part}_min_ps"]
+    return None if least is None else least + (wait_ps(trace, row, part, 0.5) or 0.0)
+
+
+def wait_ps(trace: Trace, row: Row, part: str, at: float) -> float | None:
+    """A quantile of what a part of the round trip took beyond its least; None where nothing is known of
+    it."""
+    return _quantile(waits(trace, row["flow"], part), "low_ps", "samples", at)
+
+
+def waits(trace: Trace, flow: int, part: str) -> pl.DataFrame:
+    """What waited in a part of the round trip of a direction: bins of the excess over the least, by time."""
+    return trace["waits"].filter(pl.col("flow") == flow, pl.col("part") == part).sort("low_ps")
+
+
+def far_part(trace: Trace, row: Row) -> str:
+    """The part of the round trip that holds the path: `ahead` of the capture or, near the receiver,
+    `behind`."""
+    return "behind" if near_receiver(trace, row) else "ahead"
+
+
+def round_trip_ps(row: Row) -> float | None:
+    """The least round trip of the whole path."""
+    if row["round_trip_ps"]:
+        return float(row["round_trip_ps"])
+    parts = [row["ahead_min_ps"], row["behind_min_ps"]]
+    return sum(part for part in parts if part is not None) or None
+
+
+def capacity_bps(trace: Trace, row: Row) -> float | None:
+    """What the path carries while it is busy: the rate of trains of eight segments, a high quantile of it,
+    since most trains of a sender that waits have a pause in them.
+
+    Source: Dovrolis 2004, section III
+    DEVIATION: not the mode of all dispersions, but a quantile; not the largest, which compressed
+    acknowledgments make.
+    """
+    trains = trace["trains"].filter(pl.col("flow") == row["flow"]).sort("low_bps")
+    high, usual = (_quantile(trains, "low_bps", "trains", at) for at in _FAST)
+    return None if high is None or usual is None else min(high, _FASTER * usual)
+
+
+def share_of(bins: pl.DataFrame, chosen: pl.Expr, count: str) -> float:
+    """What share of all counted values lies in some bins."""
+    return float(bins.select(pl.col(count).filter(chosen).sum() / pl.col(count).sum()).item())
+
+
+def _quantile(bins: pl.DataFrame, value: str, count: str, at: float) -> float | None:
+    if bins.is_empty():
+        return None
+    reached = pl.col(count).cum_sum() >= at * pl.col(count).sum()
+    return float(bins.filter(reached).item(0, value))
+
+
+def active_ps(row: Row) -> float:
+    if row["first_data_ps"] is None:
+        return 0.0
+    return float(row["last_data_ps"] - row["first_data_ps"])
+
+
+def application_ratio(row: Row) -> float:
+    """Share of the active time in which the sender had nothing more to send."""
+    active = active_ps(row)
+    return min(max(row["idle_ps"], row["application_ps"]) / active, 1.0) if active else 0.0
+
+
+def interval_rows(rows: pl.DataFrame, *columns: str) -> list[dict[str, Any]]:
+    """Some intervals as evidence, spread over all."""
+    step = max(1, rows.height // EVIDENCE)
+    chosen = rows.gather_every(step).head(EVIDENCE)
+    return [
+        {"t_s": each["t_ps"] / 1e12, **{name: each[name] for name in columns}} for each in chosen.to_dicts()
+    ]
+
+
+def rate_text(bps: float | None) -> str:
+    if bps is None:
+        return "an unknown rate"
+    return f"{bps / 1e6:.4g} Mbit/s"
+
+
+def ms_text(ps: float | None) -> str:
+    return "an unknown time" if ps is None else f"{ps / 1e9:.3g} ms"
+
+
+def bytes_text(count: float) -> str:
+    return f"{count / 1e3:.4g} kB"

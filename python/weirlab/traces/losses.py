@@ -1,0 +1,404 @@
+"""Findings about lost packets: whether the path loses them, or a queue that somebody filled, and what that
+costs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from weirlab.traces.directions import (
+    EVIDENCE,
+    LIMITED,
+    Row,
+    active_ps,
+    application_ratio,
+    bytes_text,
+    capacity_bps,
+    finding_of,
+    ms_text,
+    rate_text,
+    round_trip_ps,
+    share_of,
+    waits,
+)
+from weirlab.traces.hazard import Blame, blame
+from weirlab.traces.model import Finding, Trace
+
+__all__ = ["loss_findings", "path_of"]
+
+_LOST = 0.001
+"""Share of packets sent again from which a cause is told; less is told where it is costly."""
+_COSTLY = 0.2
+"""Share of the goodput that losses take, from which they are a problem."""
+_EVENTS = 0.1
+"""Where a queue explains most events, this share of them at least must be left for the path to be blamed."""
+_QUEUE_SEGMENTS = 2
+"""Less than so many segments is no queue."""
+_BLUR_PS = 2e9
+"""Stamps of acknowledgments count milliseconds: behind a capture nothing shorter than two of them is seen."""
+_FEW = 4
+"""Fewer events than so many prove no path that loses at random."""
+_BACK = 0.05
+"""Share of the bytes that must go the other way for its queue to matter."""
+_PORT = r":\d+$"
+_PARTS = {0: "ahead", 1: "behind"}
+"""Where what waited is seen, by whether a packet was missed here or lost beyond."""
+
+
+@dataclass(frozen=True)
+class _Causes:
+    """The losses of a direction by cause, in packets and in events, of which each halves the window once."""
+
+    random: float
+    random_events: float
+    queued: float
+    queued_events: float
+    unknown: float
+    unknown_events: float
+    wait_ps: float | None
+    """What waited before the losses of the queue, in the median."""
+    rows: pl.DataFrame
+    """The losses, with their `cause`."""
+
+
+def loss_findings(trace: Trace, row: Row) -> Iterator[Finding]:
+    """Packets were lost: by the path, by a full queue, or for what cannot be told from here."""
+    causes = _causes(trace, row)
+    if causes is None:
+        return
+    events = max(causes.random_events + causes.queued_events + causes.unknown_events, 1.0)
+    cost = _cost(trace, row)
+    if _counts(row, causes.random, causes.random_events, cost):
+        yield _lossy_path(trace, row, causes, cost * causes.random_events / events)
+    if _counts(row, causes.queued, causes.queued_events, cost):
+        share = min(cost, _empty(trace, row, causes)) * causes.queued_events / events
+        yield _queue_overflow(trace, row, causes, share)
+    if _counts(row, causes.unknown, causes.unknown_events, cost):
+        yield _unknown(row, causes, cost * causes.unknown_events / events)
+
+
+def _counts(row: Row, packets: float, events: float, cost: float) -> bool:
+    """Whether losses of a cause matter: by their share, or by what all losses cost."""
+    return packets >= 2 and (packets >= _LOST * row["segments"] or (events >= 2 and cost >= _COSTLY))
+
+
+def _lossy_path(trace: Trace, row: Row, causes: _Causes, cost: float) -> Finding:
+    text = _again(row, causes.random, causes.random_events)
+    text += " that did not depend on what waited in queues."
+    bound = _square_root_bps(row)
+    if bound:
+        apart = row["segments"] / row["recoveries"]
+        text += (
+            f" A Reno flow reaches about {rate_text(bound)} at this round-trip time with a loss event in "
+            f"{apart:,.0f} packets; this one had {rate_text(row['goodput_bps'])}."
+        )
+    text += _cost_text(trace, row, cost)
+    if application_ratio(row) >= LIMITED:
+        text += " The application asked for no more: loss is not what limited it."
+    return finding_of(
+        row,
+        "lossy-path",
+        "problem" if cost >= _COSTLY else "notice",
+        "Packets were lost on the way",
+        text,
+        {
+            "retransmitted_ratio": causes.random / row["segments"],
+            "loss_event_ratio": causes.random_events / row["segments"],
+            "cost_ratio": cost,
+            **({} if bound is None else {"square_root_bps": bound}),
+        },
+        _evidence(trace, row, causes, "random"),
+    )
+
+
+def _queue_overflow(trace: Trace, row: Row, causes: _Causes, cost: float) -> Finding:
+    wait, capacity = causes.wait_ps or 0.0, capacity_bps(trace, row) or row["goodput_bps"] or 0.0
+    held = wait * capacity / 8e12
+    text = (
+        f"{_again(row, causes.queued, causes.queued_events)} that began when round trips had grown by "
+        f"{ms_text(wait)}: about {bytes_text(held)} waited at {rate_text(capacity)}. This flow, or others "
+        "beside "
+        "it, had filled the bottleneck. The path itself need not lose anything."
+    )
+    if cost >= _COSTLY:
+        round_trip = round_trip_ps(row) or 0.0
+        text += (
+            f"{_cost_text(trace, row, cost)} The buffer holds less than the "
+            f"{bytes_text(capacity * round_trip / 8e12)} "
+            "of a round trip: a larger one, or a sender that paces, would help."
+        )
+    return finding_of(
+        row,
+        "queue-overflow",
+        "problem" if cost >= _COSTLY else "notice",
+        "A queue overflowed",
+        text,
+        {
+            "retransmitted_ratio": causes.queued / row["segments"],
+            "loss_event_ratio": causes.queued_events / row["segments"],
+            "cost_ratio": cost,
+            "queued_bytes": held,
+            "queued_ms": wait / 1e9,
+        },
+        _evidence(trace, row, causes, "queue"),
+    )
+
+
+def _unknown(row: Row, causes: _Causes, cost: float) -> Finding:
+    return finding_of(
+        row,
+        "losses",
+        "problem" if cost >= _COSTLY else "notice",
+        "Packets were lost",
+        f"{_again(row, causes.unknown, causes.unknown_events)}. Whether the path lost them or a full queue "
+        "cannot be told from this capture: they were too few, or what waited is hidden by data that went the "
+        "other way, by a program that paused, or, near the receiver, by the steps of the clock of time "
+        "stamps. A longer capture at the sender would tell.",
+        {"retransmitted_ratio": causes.unknown / row["segments"], "cost_ratio": cost},
+    )
+
+
+def _again(row: Row, packets: float, events: float) -> str:
+    joined = row["segments"] > row["data_packets"]
+    all_of_them = (
+        f"about {row['segments']:,} packets on the wire (the host joins them: {row['data_packets']:,} were "
+        "captured)"
+        if joined
+        else f"{row['data_packets']:,} packets with data"
+    )
+    return (
+        f"{packets:,.0f} of {all_of_them} were lost and sent again ({packets / row['segments']:.2%}), in "
+        f"{events:,.0f} "
+        "events"
+    )
+
+
+def _cost_text(trace: Trace, row: Row, cost: float) -> str:
+    capacity = capacity_bps(trace, row)
+    if capacity is None or cost < _COSTLY:
+        return ""
+    return (
+        f" That costs about {cost:.0%} of the {rate_text(capacity)} that the path carries while it is busy."
+    )
+
+
+def _cost(trace: Trace, row: Row) -> float:
+    """Share of the goodput that losses take: what is missing to what the path carries, while nothing but the
+    congestion control holds the sender back."""
+    capacity, active = capacity_bps(trace, row), active_ps(row)
+    if not capacity or not active:
+        return 0.0
+    held = (
+        max(row["window_limited_ps"], row["application_ps"], row["idle_ps"], row["zero_window_ps"]) / active
+    )
+    grew = row["growing_ps"] / active
+    free = max(1.0 - held - grew, 0.0)
+    flows = path_of(trace, row)
+    goodput = float(flows.get_column("goodput_bps").fill_null(0.0).sum())
+    cost: float = free * max(0.0, 1.0 - goodput / (capacity * max(1.0 - held, 0.05)))
+    return cost
+
+
+def _empty(trace: Trace, row: Row, causes: _Causes) -> float:
+    """Share of the samples for which nothing waited: others may use what this flow does not, unless it is
+    empty."""
+    capacity = capacity_bps(trace, row)
+    missed_here = float(causes.rows.get_column("before").mean() or 0.0)  # type: ignore[arg-type]
+    bins = waits(trace, row["flow"], _PARTS[int(missed_here > 0.5)])
+    if not capacity or bins.is_empty():
+        return 1.0
+    empty = pl.col("low_ps") < _QUEUE_SEGMENTS * _segment_ps(row, capacity)
+    return share_of(bins, empty, "samples")
+
+
+def _segment_ps(row: Row, capacity: float) -> float:
+    mss: float = row["payload_bytes"] / max(row["segments"], 1)
+    return mss * 8e12 / capacity
+
+
+def path_of(trace: Trace, row: Row) -> pl.DataFrame:
+    """The TCP directions with data between the same hosts: they share what waits."""
+    host = [pl.col(end).str.replace(_PORT, "") == re.sub(_PORT, "", row[end]) for end in ("from", "to")]
+    return trace.flows().filter(pl.col("protocol") == 6, pl.col("data_packets") > 0, *host)
+
+
+def _causes(trace: Trace, row: Row) -> _Causes | None:
+    """The causes of the losses of a direction; None where nothing was lost.
+
+    What waited when the neighbours of a lost packet passed is compared with what waits at all (`hazard`), by
+    all flows between the same hosts together, since they share their queues. A packet that was missed where
+    the capture was made is judged by what waited behind it, one that was lost beyond by what waited ahead.
+    """
+    lost = trace["losses"].filter(pl.col("spurious") == 0)
+    if lost.filter(pl.col("flow") == row["flow"]).is_empty():
+        return None
+    flows = path_of(trace, row)
+    capacity = capacity_bps(trace, row) or row["goodput_bps"] or 1.0
+    least_ps = _QUEUE_SEGMENTS * _segment_ps(row, capacity)
+    events = _events(lost.join(flows.select("flow"), on="flow", how="semi"), flows)
+    found = [
+        _of_part(trace, flows, events.filter(pl.col("before") == side), side, least_ps) for side in _PARTS
+    ]
+    told = pl.concat([table for table, _ in found]).filter(pl.col("flow") == row["flow"])
+    # What is left for the path of several flows is shared as their events are.
+    shares = [
+        (judged, table.filter(pl.col("flow") == row["flow"]).height / max(table.height, 1))
+        for table, judged in found
+    ]
+    return _summed(row, told, shares)
+
+
+def _summed(row: Row, told: pl.DataFrame, shares: list[tuple[Blame, float]]) -> _Causes:
+    wire = float(row["retransmitted_segments"] / max(row["retransmitted"], 1)) or 1.0
+    packets = dict(told.group_by("cause").agg(pl.col("packets").sum()).iter_rows())
+    counts = dict(told.group_by("cause").len().iter_rows())
+    random_events = min(
+        sum(judged.at_random * share for judged, share in shares), float(sum(counts.values()))
+    )
+    queued_events = counts.get("queue", 0) + counts.get("random", 0) - random_events
+    if counts.get("queue") and random_events < max(2.0, _EVENTS * (random_events + queued_events)):
+        random_events, queued_events = 0.0, queued_events + random_events
+    # Those above the step that a constant explains are single packets.
+    above = max(random_events - counts.get("random", 0), 0.0)
+    random = min(packets.get("random", 0) + above, sum(packets.values())) if random_events else 0.0
+    queued = packets.get("queue", 0) + packets.get("random", 0) - random
+    known = random_events + queued_events
+    unknown, unknown_events = packets.get("unknown", 0), counts.get("unknown", 0)
+    if known >= unknown_events:
+        # Few of which nothing is known are as the others.
+        share = random_events / known if known else 0.0
+        random, queued = random + unknown * share, queued + unknown * (1 - share)
+        unknown = unknown_events = 0
+    of_queue = told.filter(pl.col("cause") == "queue").get_column("wait_ps")
+    wait = None if of_queue.is_empty() else float(of_queue.median() or 0.0)  # type: ignore[arg-type]
+    return _Causes(
+        random * wire, random_events, queued * wire, queued_events, unknown * wire, unknown_events, wait, told
+    )
+
+
+def _events(lost: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+    """Losses of a direction within a round trip of the first are one event: `flow`, `before`, `t_ps`,
+    `packets`, `wait_ps` (the upper median; null where it is unknown)."""
+    facts = {row["flow"]: row for row in flows.iter_rows(named=True)}
+    rows: list[dict[str, Any]] = []
+    starts: dict[tuple[int, int], float] = {}
+    groups: dict[tuple[int, int], int] = {}
+    for flow, before, sent, beside in (
+        lost.sort("sent_ps").select("flow", "before", "sent_ps", "beside_ps").iter_rows()
+    ):
+        apart = round_trip_ps(facts[flow]) or 1e11
+        key = (flow, before)
+        if key not in starts or sent - starts[key] > apart:
+            starts[key], groups[key] = sent, len(rows)
+            rows.append({"flow": flow, "before": before, "t_ps": sent, "packets": 0, "waits": []})
+        event = rows[groups[key]]
+        event["packets"] += 1
+        least = facts[flow][f"{_PARTS[before]}_min_ps"]
+        if beside is not None and least is not None:
+            event["waits"].append(max(beside - least, 0.0))
+    for event in rows:
+        known = event.pop("waits")
+        # Of a burst that a queue cut, the first neighbours passed a full one.
+        event["wait_ps"] = sorted(known)[len(known) // 2] if known else None
+    schema = {
+        "flow": pl.UInt32,
+        "before": pl.UInt32,
+        "t_ps": pl.Float64,
+        "packets": pl.Int64,
+        "wait_ps": pl.Float64,
+    }
+    return pl.DataFrame(rows, schema=schema)
+
+
+def _of_part(
+    trace: Trace, flows: pl.DataFrame, events: pl.DataFrame, side: int, least_ps: float
+) -> tuple[pl.DataFrame, Blame]:
+    """The events of one part of the round trip with their `cause`: `queue`, `random` or `unknown`."""
+    part = _PARTS[side]
+    column = f"{part}_min_ps"
+    known = events.filter(pl.col("wait_ps").is_not_null())
+    mins = flows.select("flow", least=pl.col(column)).drop_nulls()
+    base = mins.get_column("least").min()
+    shift = mins.with_columns(shift=pl.col("least") - pl.lit(base, pl.Float64)).select("flow", "shift")
+    bins = trace["waits"].filter(pl.col("part") == part).join(shift, on="flow")
+    seen = bins.select(wait=pl.col("low_ps") + pl.col("shift"), samples="samples")
+    known = known.join(shift, on="flow", how="left", maintain_order="left").with_columns(
+        wait_ps=pl.col("wait_ps") + pl.col("shift").fill_null(0.0)
+    )
+    waited = known.get_column("wait_ps").to_numpy()
+    judged = blame(
+        seen.get_column("wait").to_numpy(), seen.get_column("samples").to_numpy(), waited, least_ps
+    )
+    # Behind a capture a program that writes now and then shows as what waits.
+    paused = side == 1 and any(application_ratio(row) >= LIMITED for row in flows.iter_rows(named=True))
+    blurred = side == 1 and judged.step_ps is None and len(waited) and least_ps < waited.max() < _BLUR_PS
+    # Where data goes back, too, round trips hold the queue of the other way.
+    shared = judged.step_ps is None and _goes_back(trace, flows)
+    few = judged.step_ps is None and len(waited) < _FEW
+    hidden = blurred or paused or shared or few
+    if hidden:
+        judged = Blame(judged.queued, 0.0, None)
+    causes = ["unknown" if hidden else "queue" if queued else "random" for queued in judged.queued]
+    known = known.drop("shift").with_columns(cause=pl.Series(causes, dtype=pl.String))
+    rest = events.filter(pl.col("wait_ps").is_null()).with_columns(cause=pl.lit("unknown"))
+    return pl.concat([known, rest]), judged
+
+
+def _goes_back(trace: Trace, flows: pl.DataFrame) -> bool:
+    """Whether the other hosts of these directions send as a bulk transfer does."""
+    backward = path_of(trace, {"from": flows.item(0, "to"), "to": flows.item(0, "from")})
+    forward = float(flows.get_column("payload_bytes").sum())
+    return float(backward.get_column("payload_bytes").sum()) >= _BACK * forward
+
+
+def _square_root_bps(row: Row) -> float | None:
+    """The rate of a Reno flow with one loss event for so many packets.
+
+    Source: Mathis 1997, sqrt(3/2) MSS / (RTT sqrt(p)), p being events, each of which halves the window once.
+    """
+    parts = [row["ahead_min_ps"], row["behind_min_ps"]]
+    mean = row["rtt_mean_ps"] or 0.0
+    round_trip = max(mean, sum(part for part in parts if part is not None), row["handshake_ps"] or 0.0)
+    if not round_trip or not row["recoveries"]:
+        return None
+    mss = float(row["payload_bytes"]) / row["segments"]
+    bound: float = math.sqrt(1.5) * mss * 8e12 / (round_trip * math.sqrt(row["recoveries"] / row["segments"]))
+    return bound
+
+
+def _evidence(trace: Trace, row: Row, causes: _Causes, cause: str) -> list[dict[str, Any]]:
+    """The recoveries that losses of a cause began, those with most retransmissions first."""
+    recoveries = trace["recoveries"].filter(pl.col("flow") == row["flow"]).sort("t_ps")
+    starts = (
+        trace["losses"]
+        .filter(pl.col("flow") == row["flow"])
+        .sort("t_ps")
+        .select("t_ps", "sent_ps", "beside_ps")
+    )
+    first = recoveries.join_asof(
+        starts.rename({"t_ps": "at"}), left_on="t_ps", right_on="at", strategy="forward"
+    )
+    events = causes.rows.sort("t_ps").select(event_ps="t_ps", cause="cause")
+    found = (
+        first.drop_nulls("sent_ps")
+        .with_columns(pl.col("sent_ps").cast(pl.Float64))
+        .sort("sent_ps")
+        .join_asof(events, left_on="sent_ps", right_on="event_ps", strategy="backward")
+        .filter(pl.col("cause") == cause)
+    )
+    return [
+        {
+            "t_s": each["t_ps"] / 1e12,
+            "length_s": (each["end_ps"] - each["t_ps"]) / 1e12,
+            "retransmitted": each["retransmitted"],
+            "timeouts": each["timeouts"],
+            "flight_bytes": each["flight_bytes"],
+            **({} if each["beside_ps"] is None else {"rtt_before_ms": each["beside_ps"] / 1e9}),
+        }
+        for each in found.sort("retransmitted", descending=True).head(EVIDENCE).iter_rows(named=True)
+    ]
