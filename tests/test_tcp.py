@@ -82,8 +82,23 @@ def test_losses_by_time_bring_the_recovery_of_today() -> None:
     config = tcp(given)["config"]
     assert (config["recovery"], config["lost_retransmissions"]) == ("prr-9937", "detect")
     assert tcp(given | {"traffic.bulk.transport.recovery": "halving"})["config"]["recovery"] == "halving"
-    with pytest.raises(ScenarioError, match="rack-tlp finds lost retransmissions by time"):
-        loads(TEXT, assign=given | {"traffic.bulk.transport.lost_retransmissions": "timeout"}).resolve()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("lost_retransmissions", "timeout", "write 'detect'"),
+        ("recovery", "rate-halving", "write 'lost_retransmissions: detect', too"),
+        ("sack", False, "RFC 8985, section 4"),
+    ],
+)
+def test_what_losses_by_time_rule_out_is_told_at_its_field(field: str, value: Any, said: str) -> None:
+    transport = "traffic.bulk.transport"
+    with pytest.raises(ScenarioError) as caught:
+        loads(TEXT, assign={f"{transport}.loss_marking": "rack-tlp", f"{transport}.{field}": value})
+    (problem,) = caught.value.problems
+    assert problem.path == f"{transport}.{field}"
+    assert said in problem.message
 
 
 def test_a_reader_and_pacing_reach_the_core_and_pauses_are_checked_in_order() -> None:

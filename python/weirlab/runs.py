@@ -195,7 +195,7 @@ def resolve(scenario: Scenario) -> Resolved:
             [scenario.problem("testbed", "a path is loaded by a campaign, with  weir bulk")]
         )
     if isinstance(bed, Netns) and bed.on_path:
-        message = "an emulated path is for real programs: start them with  weir emulate"
+        message = f"an emulated path is for real programs: start them with  weir {scenario.command}"
         raise UnsupportedError([scenario.problem("testbed", message)])
     if not isinstance(bed, Sim):
         problem = scenario.problem("testbed", f"'{bed.kind}' measures searches, and runs no scenarios yet")

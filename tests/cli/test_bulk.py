@@ -57,7 +57,10 @@ def test_a_campaign_prints_its_points_keeps_them_and_goes_on_without_measuring_a
         (["--advise", "--most-delay", "10"], "--most-delay: write a duration with its unit"),
         (["--set", "traffic.bulk.transport.congestion_control.kind=vegas"], "unknown kind 'vegas'"),
         (["--set", "campaign="], "campaign: is missing"),
-        (["--advise", "--set", "campaign.cycles=2"], "advice needs 3 cycles or more (got 2)"),
+        (
+            ["--advise", "--set", "campaign.cycles=2"],
+            "advice needs 3 cycles or more (got 2): write '--cycles 3'",
+        ),
         (
             ["--advise", "--set", "campaign.cycle=[{name: loaded, run: [bulk, ping], for: 6 s}]"],
             "advice needs pings beside the transfers and alone",

@@ -14,6 +14,7 @@ from weirlab.report import write_report
 from weirlab.reproductions import STUDIES, Findings, Reproduction, Row
 from weirlab.results import Manifest
 from weirlab.runs import Run
+from weirlab.scenario import load
 from weirlab.scenario.ready import ready_made
 from weirlab.studies import Study
 
@@ -89,7 +90,21 @@ def test_the_version_is_that_of_the_core(weir):
         (("reproduce", "bulk", "--seed", "18446744073709551616"), "--seed"),
         (("emulate", "wan-path", "--report", "no/where.json", "--", "true"), "there is no directory no"),
         (("emulate", "wan-path", "--report", ".", "--", "true"), "this is a directory"),
-        (("run", "windows-against-streams"), "start it with 'weir bulk'"),
+        (("run", "windows-against-streams"), "start it with:  weir bulk windows-against-streams"),
+        (("study", "windows-against-streams"), "start it with:  weir bulk windows-against-streams"),
+        (("study", "wan-path"), "start it with:  weir emulate wan-path"),
+        (("search", "wan-path"), "start it with:  weir emulate wan-path"),
+        (("bulk", "incast"), "start it with:  weir run incast"),
+        (("bulk", "wan-path"), "start it with:  weir emulate wan-path"),
+        (("emulate", "incast", "--", "true"), "start it with:  weir run incast"),
+        (("run", "CSIT-search"), "ready-made are search-binary, "),
+        (("emulate", "--rate", "1mbit", "--write", "x.yaml", "--", "true"), "a command: --write keeps the"),
+        (
+            ("emulate", "--rate", "1mbit", "--write", "x.yaml", "--report", "r.json"),
+            "--report: --write keeps",
+        ),
+        (("emulate", "--rate", "1mbit", "--set", "testbed.kind=sim"), "weir bulk --set testbed.kind=sim"),
+        (("emulate", "--up", "trace=/dev/zero", "--", "true"), "--up trace: /dev/zero: not an ordinary"),
         (("report", "nowhere"), "no such directory"),
         (("report", "."), "it has no manifest.json"),
         (("scenarios", "incats"), "did you mean 'incast'"),
@@ -106,6 +121,31 @@ def test_a_mistake_of_the_user_is_a_message_and_exit_code_2(weir, place, words, 
     assert "Traceback" not in outcome.err
     assert {path.name for path in place.iterdir()} - {"results"} == before
     assert not (place / "results").exists() or results(place) == []
+
+
+def test_the_list_of_scenarios_names_the_command_that_starts_each(weir):
+    for listed in weir("scenarios", "--json").json["scenarios"]:
+        assert f"weir {load(listed['name']).command}" == listed["command"], listed["name"]
+
+
+def test_a_word_of_the_text_of_a_scenario_finds_it(weir):
+    assert "search-noisy" in weir("scenarios", "--search", "csit").out
+
+
+def test_help_names_every_controller_of_the_laboratory(weir):
+    from weirlab.search.lab import CONTROLLERS, PEERS
+
+    told = " ".join(weir("search-lab", "--help").out.split())
+    for name in (*CONTROLLERS, *PEERS):
+        assert re.search(rf"[ ,]{name}[ ,]", told), name
+
+
+def test_a_page_of_theory_that_is_written_already_is_told(weir, tmp_path):
+    page = tmp_path / "margins"
+    assert weir("stability", "bcn", "--out", str(page)).code == 0
+    outcome = weir("report", str(page))
+    assert outcome.code == 2
+    assert f"'weir stability' has written the page already: {page / 'report.html'}" in outcome.err
 
 
 def test_all_problems_of_a_file_are_told_at_once(weir, place):

@@ -1,12 +1,17 @@
 """A path in the words of a command line."""
 
+import math
+from pathlib import Path
+
 import pytest
 
 from weirlab.cli.emulate import _file_and_command
-from weirlab.cli.link import Link, link_words
+from weirlab.cli.link import Link, link_words, write_scenario
 from weirlab.cli.meters import DelayMeter, Gauge, delay_line, meter_line
 from weirlab.errors import InputError, ScenarioError
-from weirlab.scenario import loads
+from weirlab.scenario import load, loads
+from weirlab.scenario.path import path_plan
+from weirlab.testbed.netem import netem_refusals
 
 
 def line(scenario, direction):
@@ -42,6 +47,25 @@ def test_what_the_options_stand_for_can_be_kept_as_a_file():
     assert scenario["path"]["forward"]["delays"] == "{}"
     whole = Link.of(None, None, rate="20mbit", delay="40ms", queue="codel").scenario({})
     assert loads(whole.to_yaml()).testbed == whole.testbed
+
+
+def test_a_buffer_for_netem_is_counted_in_frames_of_the_greatest_size():
+    link = Link.of(["rate=100kbit"], None, rate="20mbit", delay="40ms")
+    plan = path_plan(link.scenario({}, in_frames=True))
+    assert plan is not None
+    assert netem_refusals(plan) == []
+    ways = plan.hops["path"]
+    assert ways.backward.buffer.count == math.ceil(200_000 / 1500)
+    assert ways.forward.buffer.count == 15
+
+
+def test_a_file_that_lies_elsewhere_means_the_same_trace(tmp_path, monkeypatch):
+    (tmp_path / "rate.trace").write_text("1\n2\n3\n")
+    (tmp_path / "kept").mkdir()
+    monkeypatch.chdir(tmp_path)
+    scenario = Link.of(["trace=rate.trace"], None, delay="5ms").scenario({})
+    write_scenario(scenario, Path("kept/path.yaml"))
+    assert path_plan(load("kept/path.yaml")) == path_plan(scenario)
 
 
 @pytest.mark.parametrize(

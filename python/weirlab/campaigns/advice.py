@@ -119,7 +119,8 @@ def check_advisable(plan: Plan) -> None:
     """
     if plan.cycles < _LEAST_CYCLES:
         raise InputError(
-            f"advice needs {_LEAST_CYCLES} cycles or more (got {plan.cycles}): set campaign.cycles"
+            f"advice needs {_LEAST_CYCLES} cycles or more (got {plan.cycles}): write "
+            f"'--cycles {_LEAST_CYCLES}', or set campaign.cycles in the file"
         )
     for steps in plan.steps:
         pinged = {bool(step.loads) for step in steps if step.probe is not None}

@@ -27,6 +27,7 @@ from weirlab.cli.frame import (
     ReportFlag,
     SetOption,
     assignments,
+    check_command,
     complete_scenario,
     overrides,
     print_json,
@@ -226,7 +227,9 @@ def _asked_for(
         )
     if words.cycles is not None:
         sets = [*(sets or []), f"campaign.cycles={words.cycles}"]
-    return read_scenario(file, sets), sets
+    scenario = read_scenario(file, sets)
+    check_command(scenario, file, "bulk")
+    return scenario, sets
 
 
 def _first_line(file: str | None, plan: Plan) -> str:

@@ -41,6 +41,7 @@ from weirlab.cli.programs import Ends, default_shell, run_at_ends, words_of
 from weirlab.errors import InputError
 
 if TYPE_CHECKING:
+    from weirlab.scenario import Scenario
     from weirlab.scenario.path import PathPlan
     from weirlab.testbed.path import EmulatedPath, PathReport, WayReport
 
@@ -167,10 +168,29 @@ def emulate(
     longest_s = None if timeout is None else _timeout_s(timeout)
     link = Link.of(up, down, rate=rate, delay=delay, loss=loss, jitter=jitter, buffer=buffer, queue=queue)
     file, command = _file_and_command(words or [], context.meta.get(_COMMAND), link)
-    scenario = read_scenario(file, sets) if file is not None else link.scenario(assignments(sets))
+    if write is not None:
+        idle = {
+            "a command": command,
+            "--far": far,
+            "--seed": seed,
+            "--timeout": timeout,
+            "--no-real-time": not real_time,
+            "--ipv6": ipv6,
+            "--internet": internet,
+            "--joined": joined is not None,
+            "--meters": meters is not None,
+            "--report": report,
+        }
+        for option, given in idle.items():
+            if given not in (None, False, []):
+                raise InputError(f"{option}: --write keeps the path and runs nothing; leave one of them out")
+    scenario = _asked_for(file, link, sets, in_frames=backend == "netem")
     plan = path_plan(scenario)
     if plan is None or scenario.testbed.kind != "netns":
-        raise InputError(f"{file}: no emulated path: write 'testbed: {{kind: netns, hops: ...}}'")
+        raise InputError(
+            f"{file}: has no emulated path; write 'testbed: {{kind: netns, hops: ...}}', or start it with:  "
+            f"weir {scenario.command} {file}"
+        )
     if write is not None:
         write_scenario(scenario, write)
         return
@@ -210,6 +230,19 @@ def emulate(
             if report is not None:
                 _keep(report, told.as_json())
     raise typer.Exit(code)
+
+
+def _asked_for(file: str | None, link: Link, sets: list[str] | None, *, in_frames: bool) -> Scenario:
+    """The scenario that a user means. Raises InputError."""
+    if file is not None:
+        return read_scenario(file, sets)
+    given = assignments(sets)
+    if (kind := given.get("testbed.kind", "netns")) != "netns":
+        raise InputError(
+            f"--set testbed.kind={kind}: programs run over an emulated path, 'netns'; transfers over a "
+            "simulated one:  weir bulk --set testbed.kind=sim"
+        )
+    return link.scenario(given, in_frames=in_frames)
 
 
 def _file_and_command(

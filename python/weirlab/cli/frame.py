@@ -28,6 +28,7 @@ __all__ = [
     "ScenarioArgument",
     "SetOption",
     "assignments",
+    "check_command",
     "complete_scenario",
     "overrides",
     "print_json",
@@ -127,6 +128,24 @@ def read_scenario(name: str, sets: Sequence[str] | None = None) -> Scenario:
     from weirlab.scenario import load
 
     return load(name, assignments(sets))
+
+
+_WHAT = {
+    "search": "a search",
+    "bulk": "a campaign",
+    "emulate": "an emulated path",
+    "run": "a run on the simulator",
+}
+"""What commands start."""
+
+
+def check_command(scenario: Scenario, file: str, asked: str) -> None:
+    """Raises InputError, with the command that fits, where another one starts the scenario."""
+    from weirlab.errors import InputError
+
+    fits = scenario.command
+    if fits != asked:
+        raise InputError(f"{file}: this scenario is {_WHAT[fits]}; start it with:  weir {fits} {file}")
 
 
 def quantity(option: str, kind: Any, text: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -133,11 +134,15 @@ class Link:
         sets: Mapping[str, Any],
         more: Mapping[str, Any] | None = None,
         option_of: Callable[[str], str] = str,
+        *,
+        in_frames: bool = False,
     ) -> Scenario:
         """The scenario that they stand for, with `more` sections and assignments of `--set`; where a rate is
         given, a line without a buffer has one of its rate times the round trip.
 
-        Args: option_of: The option in which a part of `more` stands, by its path.
+        Args:
+            option_of: The option in which a part of `more` stands, by its path.
+            in_frames: Whether such a buffer is counted in frames of the greatest size.
 
         Raises ScenarioError, in which the places are options.
         """
@@ -147,7 +152,7 @@ class Link:
             return option_of(self._option(path))
 
         scenario = from_words(sections, sets, option)
-        buffers = _default_buffers(scenario)
+        buffers = _default_buffers(scenario, in_frames=in_frames)
         return from_words(sections, {**buffers, **sets}, option) if buffers else scenario
 
     def _option(self, path: str) -> str:
@@ -171,23 +176,29 @@ def from_words(
     """
     from weirlab.errors import Problem, ScenarioError
     from weirlab.scenario import loads
+    from weirlab.scenario.path import path_plan
 
     try:
-        return loads("weirlab: 1\n", {**sections, **sets})
+        scenario = loads("weirlab: 1\n", {**sections, **sets})
+        path_plan(scenario)  # which reads traces
+        return scenario
     except ScenarioError as error:
         told = {(problem.message, option_of(problem.path)): None for problem in error.problems}
         raise ScenarioError([Problem(message, path=option) for message, option in told]) from None
 
 
 def write_scenario(scenario: Scenario, file: Path) -> None:
-    """Keep a scenario as a file. Raises InputError where there is one, and WeirlabError where none can be."""
+    """Keep a scenario as a file, from which it can be started wherever that lies. Raises InputError where
+    there is one, and WeirlabError where none can be.
+    """
     from weirlab.errors import InputError
     from weirlab.files import whole
+    from weirlab.scenario.moving import movable
 
     if file.exists():
         raise InputError(f"--write {file}: exists already; name a new file")
     with whole(file) as unfinished:
-        unfinished.write_text(scenario.as_written(), encoding="utf-8")
+        unfinished.write_text(movable(scenario).as_written(), encoding="utf-8")
     tell(f"written: {file}")
 
 
@@ -221,7 +232,7 @@ def rate_text(text: str) -> str:
     return f"{number} {prefix.lower() if prefix in 'kK' else prefix.upper()}bit/s"
 
 
-def _default_buffers(scenario: Scenario) -> dict[str, str]:
+def _default_buffers(scenario: Scenario, *, in_frames: bool) -> dict[str, str]:
     """Buffers for the lines that have a rate and none: their rate times the round trip."""
     from weirlab.scenario.testbeds import Netns, Sim
 
@@ -229,8 +240,12 @@ def _default_buffers(scenario: Scenario) -> dict[str, str]:
     hop = scenario.testbed.hops[HOP]
     lines = {"forward": hop.forward, "backward": hop.backward or hop.forward}
     rtt_s, mtu_bytes = sum(line.least_delay.s for line in lines.values()), scenario.testbed.mtu.bytes
+
+    def told(size_bytes: int) -> str:
+        return f"{math.ceil(size_bytes / mtu_bytes)} frames" if in_frames else f"{size_bytes} B"
+
     return {
-        f"testbed.hops.{HOP}.{direction}.buffer": f"{_product_bytes(line, rtt_s, mtu_bytes)} B"
+        f"testbed.hops.{HOP}.{direction}.buffer": told(_product_bytes(line, rtt_s, mtu_bytes))
         for direction, line in lines.items()
         if line.rate is not None and "buffer" not in line.model_fields_set
     }

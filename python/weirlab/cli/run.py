@@ -15,6 +15,7 @@ from weirlab.cli.frame import (
     ReportFlag,
     ScenarioArgument,
     SetOption,
+    check_command,
     overrides,
     print_json,
     read_scenario,
@@ -71,11 +72,9 @@ def run(
       weir run load-and-buffer --out results/first --report
     """
     from weirlab.analysis.notes import notes_of
-    from weirlab.errors import InputError
 
     scenario = read_scenario(file, sets)
-    if scenario.search is not None:
-        raise InputError(f"{file}: this scenario is a search; start it with:  weir search {file}")
+    check_command(scenario, file, "run")
     for note in notes_of(scenario):
         tell(f"note: {note}")
     start = run_points if scenario.study is not None else _run_once
@@ -87,7 +86,9 @@ def study(**options: Any) -> None:
     from weirlab.errors import InputError
 
     file = options["file"]
-    if read_scenario(file, options["sets"]).study is None:
+    scenario = read_scenario(file, options["sets"])
+    check_command(scenario, file, "run")
+    if scenario.study is None:
         raise InputError(f"{file}: has no section 'study'; run it with:  weir run {file}")
     run(**options)
 

@@ -57,7 +57,7 @@ def scenarios(
         typer.Option(
             "--search",
             metavar="WORD",
-            help="List only those with this word in name or description.",
+            help="List only those whose name or text has this word.",
             show_default=False,
         ),
     ] = None,
@@ -89,7 +89,8 @@ def scenarios(
             described = {
                 each: facts
                 for each, facts in described.items()
-                if word.lower() in f"{each} {facts['topic']} {facts['description']}".lower()
+                if word.lower()
+                in f"{each} {facts['topic']} {files[each].read_text(encoding='utf-8')}".lower()
             }
         if as_json:
             rows = [{"name": each, "file": str(files[each]), **facts} for each, facts in described.items()]

@@ -14,6 +14,7 @@ from weirlab.cli.frame import (
     OutOption,
     ReportFlag,
     SetOption,
+    check_command,
     complete_scenario,
     overrides,
     print_json,
@@ -117,10 +118,7 @@ def search(
         from weirlab.scenario.moving import movable
 
         scenario = movable(read_scenario(file, sets))
-        if scenario.search is None:
-            raise InputError(
-                f"{file}: this scenario has no section 'search'; start it with:  weir run {file}"
-            )
+        check_command(scenario, file, "search")
         hints = {} if earlier is None else _hints(scenario, earlier)
         scenario = scenario.assign(hints)
         _refuse_unfinished(out)

@@ -30,10 +30,19 @@ def search_lab(
         ),
     ] = None,
     controllers: Annotated[
-        str, typer.Option("--controllers", metavar="NAMES", help="What to compare, with commas.")
+        str,
+        typer.Option(
+            "--controllers",
+            metavar="NAMES",
+            help="What to compare, with commas: binary, mdr, mlr, weir, weir-no-guard, weir-no-stop, "
+            "mlrsearch-1.2.1, or controllers of the file.",
+        ),
     ] = "mdr,weir",
     devices: Annotated[
-        str, typer.Option("--devices", metavar="NAMES", help="On what, with commas; 'all' for all.")
+        str,
+        typer.Option(
+            "--devices", metavar="NAMES", help="On what, with commas; 'all' for all, 'drawn' for families."
+        ),
     ] = "knee,vhost,drops,buffer",
     goals: Annotated[
         str, typer.Option("--goals", metavar="SETS", help="Sets of goals: 10s, 30s, 60s, csit.")

@@ -46,6 +46,7 @@ def write_report(directory: str | Path, *, pictures: bool = True) -> Report:
     `weirlab[report]`.
     """
     directory = Path(directory)
+    _check_needed(directory)
     manifest = Manifest.read(directory)
     _check_result(directory, manifest)
     page, plots = _page(directory, manifest)
@@ -65,6 +66,19 @@ def write_comparison(directories: Sequence[str | Path], *, pictures: bool = True
     named = [replace(plot, name=f"comparison-{plot.name}") for plot in plots]
     files = [file for plot in named for file in plot.save(places[0] / "plots")] if pictures else []
     return Report(path, tuple(files))
+
+
+def _check_needed(directory: Path) -> None:
+    """What theory says of a scenario is written with its page, and keeps nothing to make it of again."""
+    page, result = directory / "report.html", directory / "result.json"
+    if (directory / "manifest.json").exists() or not page.exists() or not result.exists():
+        return
+    kind = read_json(result).get("kind")
+    if kind in ("stability", "rank"):
+        raise InputError(
+            f"{directory}: 'weir {kind}' has written the page already: {page}; the same command with another "
+            "--out writes it anew"
+        )
 
 
 def _check_result(directory: Path, manifest: Manifest) -> None:

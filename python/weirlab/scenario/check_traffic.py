@@ -145,5 +145,29 @@ def _transport(traffic: Traffic) -> Iterator[Fault]:
             yield ("pattern",), "an estimator has one receiver; write 'pairs', 'permutation' or a list"
     if isinstance(traffic.transport, Tcp) and isinstance(traffic.pattern, Uniform):
         yield ("pattern",), "a tcp connection has one receiver; write 'pairs', 'permutation' or a list"
+    if isinstance(traffic.transport, Tcp):
+        yield from (((("transport", *at)), message) for at, message in _recovery(traffic.transport))
     if traffic.streams > 1 and not isinstance(traffic.transport, Tcp):
         yield ("streams",), "only tcp has several connections; write more entries of traffic"
+
+
+def _recovery(tcp: Tcp) -> Iterator[Fault]:
+    if tcp.loss_marking != "rack-tlp":
+        return
+    if not tcp.sack:
+        yield (
+            ("sack",),
+            "rack-tlp finds losses by what arrived out of order, which selective acknowledgements tell (RFC "
+            "8985, section 4): leave this out, or write 'loss_marking: count' (got false)",
+        )
+    if tcp.lost_retransmissions == "timeout":
+        yield (
+            ("lost_retransmissions",),
+            "rack-tlp finds lost retransmissions, too; write 'detect', or leave this out (got 'timeout')",
+        )
+    elif tcp.lost_retransmissions is None and tcp.recovery == "rate-halving":
+        yield (
+            ("recovery",),
+            "'rate-halving' stands for 'lost_retransmissions: timeout', and rack-tlp finds these by time; "
+            "write 'lost_retransmissions: detect', too",
+        )

@@ -18,7 +18,7 @@ from weirlab.scenario.network import AnyNetwork, AnyQueue
 from weirlab.scenario.plan import Campaign, Run, Search, Study
 from weirlab.scenario.record import AnyRecord
 from weirlab.scenario.switching import Adapter
-from weirlab.scenario.testbeds import AnyTestbed, Sim
+from weirlab.scenario.testbeds import AnyTestbed, Netns, Sim
 from weirlab.scenario.traffic import Traffic
 
 if TYPE_CHECKING:
@@ -99,6 +99,15 @@ class Scenario(Model):
     def file(self) -> str:
         """The file that the scenario was read from, or nothing."""
         return self._origin.tree.place.file
+
+    @property
+    def command(self) -> Literal["search", "bulk", "emulate", "run"]:
+        """The command that starts it."""
+        if self.search is not None:
+            return "search"
+        if self.campaign is not None:
+            return "bulk"
+        return "emulate" if isinstance(self.testbed, Netns) and self.testbed.on_path else "run"
 
     def dump(self) -> dict[str, Any]:
         """The scenario in full, defaults included, as plain data that `Scenario` and YAML files take."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
+from weirlab.errors import InputError, Problem, ScenarioError
 from weirlab.scenario.aqm import AnyAqm, Managed, aqm_spec
 from weirlab.scenario.base import BY_KIND, Model, Named, Text
 from weirlab.scenario.delays import Delays, DelayStep, read_delay_trace
@@ -20,6 +22,7 @@ from weirlab.units import Frames, Rate, Size, Span
 
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
+    from weirlab.scenario.selecting import Where
 
 __all__ = [
     "CrossTraffic",
@@ -173,7 +176,7 @@ def path_plan(scenario: Scenario) -> PathPlan | None:
 
     A link's frames are Ethernet frames, and a path's are IP packets: with `framing: ethernet` a packet
     occupies what its frame would; the buffer counts the packets' bytes. None when it has none emulated.
-    Raises InputError for a trace that cannot be read.
+    Raises ScenarioError for traces that cannot be read.
     """
     from weirlab.scenario.network import FRAMING_BYTES, Path
     from weirlab.scenario.testbeds import Netns, Sim
@@ -184,9 +187,18 @@ def path_plan(scenario: Scenario) -> PathPlan | None:
     joined, ipv6 = not isinstance(bed, Netns) or bed.joined, bed.ip == "ipv6"
     if bed.hops:
         beside = FilePath(scenario.file).parent if scenario.file else FilePath()
-        hops = {name: _with_traces(hop, beside) for name, hop in bed.hops.items()}
-        hosts = bed.hosts if isinstance(bed, Netns) else {}
-        behind = {name: _with_traces(hop, beside) for name, hop in hosts.items()}
+        problems: list[Problem] = []
+
+        def told(section: str, hops: Mapping[str, Hop]) -> dict[str, Hop]:
+            return {
+                name: _with_traces(hop, beside, partial(_refused, scenario, problems, section, name))
+                for name, hop in hops.items()
+            }
+
+        hops = told("hops", bed.hops)
+        behind = told("hosts", bed.hosts if isinstance(bed, Netns) else {})
+        if problems:
+            raise ScenarioError(problems)
         return PathPlan(hops, bed.mtu.bytes, joined, behind, ipv6)
     if not isinstance(scenario.network, Path):
         return None
@@ -206,22 +218,37 @@ def path_plan(scenario: Scenario) -> PathPlan | None:
     return PathPlan({"link": Hop(forward=there, backward=back)}, bed.mtu.bytes, joined, ipv6=ipv6)
 
 
-def _with_traces(hop: Hop, beside: FilePath) -> Hop:
-    """The hop with steps in the place of traces."""
+def _refused(
+    scenario: Scenario, problems: list[Problem], section: str, hop: str, where: Where, fault: InputError
+) -> None:
+    """Keeps what is wrong with a trace, with the place that names it."""
+    problems.append(scenario.problem_at(("testbed", section, hop, *where), str(fault)))
 
-    def read(line: Line) -> Line:
+
+def _with_traces(hop: Hop, beside: FilePath, refused: Callable[[Where, InputError], None]) -> Hop:
+    """The hop with steps in the place of traces; those that cannot be read are refused and stay."""
+
+    def read(direction: str, line: Line) -> Line:
         if line.delays is not None and line.delays.trace is not None:
-            found = read_delay_trace(beside / line.delays.trace)
+            try:
+                found = read_delay_trace(beside / line.delays.trace)
+            except InputError as error:
+                refused((direction, "delays", "trace"), error)
+                return line
             delays = line.delays.model_copy(update={"trace": None, "steps": found})
             line = line.model_copy(update={"delays": delays})
         if line.trace is None:
             return line
-        steps, period = read_rate_trace(beside / line.trace, line.trace_bin.ps)
+        try:
+            steps, period = read_rate_trace(beside / line.trace, line.trace_bin.ps)
+        except InputError as error:
+            refused((direction, "trace"), error)
+            return line
         taken = tuple(RateStep(at=Span(at), rate=Rate(rate)) for at, rate in steps)
         return line.model_copy(update={"trace": None, "steps": taken, "repeat": Span(period)})
 
-    backward = None if hop.backward is None else read(hop.backward)
-    return hop.model_copy(update={"forward": read(hop.forward), "backward": backward})
+    backward = None if hop.backward is None else read("backward", hop.backward)
+    return hop.model_copy(update={"forward": read("forward", hop.forward), "backward": backward})
 
 
 def _queue(scenario: Scenario, port: str) -> dict[str, Any]:

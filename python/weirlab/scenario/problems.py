@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -13,7 +14,7 @@ from weirlab.errors import Problem
 from weirlab.scenario.base import Model, kind_of
 from weirlab.scenario.document import Node, join_path
 
-__all__ = ["did_you_mean", "explain", "fields_at", "listed", "names_at"]
+__all__ = ["did_you_mean", "explain", "fields_at", "listed", "names_at", "with_words_of"]
 
 Path = tuple[str | int, ...]
 
@@ -49,6 +50,12 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` when something known is near, else nothing."""
     near = _nearest(given, known)
     return f"; did you mean '{near}'?" if near else ""
+
+
+def with_words_of(given: str, known: Iterable[str]) -> list[str]:
+    """Those known that share a word with what was given, where words are parted by hyphens and the like."""
+    words = {word for word in re.split(r"[^a-z0-9]+", given.lower()) if len(word) > 2}
+    return [name for name in known if words & set(re.split(r"[^a-z0-9]+", name.lower()))]
 
 
 def _nearest(given: str, known: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from weirlab.errors import InputError
-from weirlab.scenario.problems import did_you_mean
+from weirlab.scenario.problems import did_you_mean, listed, with_words_of
 
 __all__ = ["needed_by", "ready_made", "scenario_file"]
 
@@ -43,5 +43,8 @@ def scenario_file(name: str | Path) -> Path:
         return files[path.name]
     if path.exists():
         return path
-    hint = did_you_mean(path.name, list(files)) or "; 'weir scenarios' lists the ready-made ones"
+    hint = did_you_mean(path.name, list(files))
+    if not hint and (near := with_words_of(path.name, files)):
+        hint = f"; ready-made are {listed(near)}"
+    hint = hint or "; 'weir scenarios' lists the ready-made ones"
     raise InputError(f"{name}: there is no such file, and no ready-made scenario of that name{hint}")
