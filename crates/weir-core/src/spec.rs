@@ -18,6 +18,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 
 /// A complete experiment, but for the seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
     /// Nodes and links, or a generator of them.
@@ -40,6 +41,7 @@ pub struct Spec {
 /// `core-0`; dumbbell: `left-0`, `right-0`, routers `left` and `right`; extended generalised fat tree: `level1-0`,
 /// `level2-3`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Network {
     /// Nodes and links, one by one.
@@ -99,6 +101,7 @@ pub enum Network {
 
 /// Which of several shortest paths is taken. See [`crate::routing`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Routing {
     /// A hash of the destination spreads destinations over the paths.
@@ -112,6 +115,7 @@ pub enum Routing {
 
 /// A node of a graph.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Node {
     /// Unique name.
@@ -124,6 +128,7 @@ pub struct Node {
 
 /// What a node does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeKind {
     /// Sends and receives.
@@ -144,6 +149,7 @@ impl NodeKind {
 
 /// A full-duplex link of a graph.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Link {
     /// One end: a place in `nodes`.
@@ -156,6 +162,7 @@ pub struct Link {
 
 /// Properties of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
     /// Line rate.
@@ -170,6 +177,7 @@ pub struct LinkSpec {
 
 /// Properties of a generated switch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SwitchSpec {
     /// See [`Node::latency_ps`].
@@ -178,6 +186,7 @@ pub struct SwitchSpec {
 
 /// A discipline for some ports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct QueueRule {
     /// Port ids.
@@ -198,6 +207,7 @@ impl QueueRule {
 
 /// A queue discipline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Discipline {
     /// First in, first out; a frame that would exceed the limit is dropped on arrival.
@@ -228,6 +238,7 @@ impl Discipline {
 /// Marks on ECN-capable frames that come to a queue and wait: never up to `k_min`, always above `k_max`, and with a
 /// probability that grows from 0 to `p_max` between. See [`crate::marking`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Marking {
     /// Lower threshold.
@@ -258,6 +269,7 @@ impl Marking {
 
 /// How much may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
     /// Sum of the frame sizes.
@@ -270,6 +282,7 @@ pub enum Limit {
 
 /// A named group of sources: one entry of `traffic` in a scenario file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
     /// Unique name.
@@ -293,6 +306,7 @@ impl Traffic {
 
 /// Frames that one host sends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Source {
     /// The sending host.
@@ -323,6 +337,7 @@ impl Source {
 
 /// Where the frames of a source go.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Destination {
     /// Always the same host.
@@ -335,6 +350,7 @@ pub enum Destination {
 /// A departure process. The first frame leaves one gap after the start, but for `Constant`, whose frame `n`
 /// (from 0) leaves at `start + n x gap`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Departures {
     /// Independent exponential gaps.
@@ -385,6 +401,7 @@ pub enum Departures {
 
 /// Frame sizes, without preamble and gap.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FrameSize {
     /// All alike.
@@ -395,6 +412,7 @@ pub enum FrameSize {
 
 /// Where a source's chance comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Stream {
     /// The run's seed and the name `traffic/NAME/HOST`.
@@ -408,6 +426,7 @@ pub enum Stream {
 
 /// How long a run lasts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Run {
     /// Events at this time or later do not count.
@@ -418,6 +437,7 @@ pub struct Run {
 
 /// What computes a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Engine {
     /// The general engine: any network, any frame sizes, event by event.
@@ -435,6 +455,7 @@ pub enum Engine {
 
 /// What a run writes down besides the totals of flows and ports.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Record {
     /// Series of ports.
@@ -459,6 +480,7 @@ pub struct Record {
 
 /// A capture file: the frames whose transmission begins at some ports, in order of time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Capture {
     /// Unique name.
@@ -475,6 +497,7 @@ pub struct Capture {
 
 /// Rows of the table `intervals`: queue, throughput and drops of a port.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PortProbe {
     /// Port id; at most one probe per port.
@@ -485,6 +508,7 @@ pub struct PortProbe {
 
 /// Rows of the table `deliveries` (what arrived of a traffic group) or `flow_deliveries` (of each of its flows).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TrafficProbe {
     /// Place in `traffic`; at most one probe per group and table.
@@ -495,6 +519,7 @@ pub struct TrafficProbe {
 
 /// Rows of the tables `probe_streams`, `probe_states` and `probe_packets`: what probing senders write down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StreamProbe {
     /// Place in `traffic`; at most one probe per group.
@@ -505,6 +530,7 @@ pub struct StreamProbe {
 
 /// Rows of the table `limiters`: the rate limiter of each flow of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LimiterProbe {
     /// A host that is a reaction point; at most one probe per host.
@@ -515,6 +541,7 @@ pub struct LimiterProbe {
 
 /// Rows of the table `queue_levels`: how long how much waited at a port.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LevelProbe {
     /// Port id; at most one probe per port.

@@ -254,6 +254,7 @@ pub trait CongestionControl {
 
 /// Which controller, with its parameters, as it crosses the boundary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "CongestionControl"))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Config {
     /// [`Reno`].
@@ -289,6 +290,7 @@ pub enum Config {
 
 /// Settings of [`Prague`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PragueConfig {
     /// Weight of the last round in the average share of marks: g.

@@ -7,6 +7,7 @@ use crate::units::{Bytes, Span};
 
 /// What ends the first slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum SlowStart {
     /// A loss or a mark.
     ///

@@ -34,6 +34,7 @@ pub use trend::{Trend, Verdict, trend};
 
 /// Settings of both ends, as they cross the boundary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ProberConfig"))]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// What is estimated, and how.
@@ -50,6 +51,7 @@ pub struct Config {
 
 /// How it is estimated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Method {
     /// The range of the available bandwidth: fleets of streams of constant rates, of which those above it see their

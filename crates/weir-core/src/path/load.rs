@@ -13,6 +13,7 @@ pub const MAX_STREAMS: u32 = 4096;
 
 /// A path between two ends, near and far, and what is sent over it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LoadedPath {
     /// From the near end to the far one.
@@ -27,6 +28,7 @@ pub struct LoadedPath {
 
 /// A part of a path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HopSpec {
     /// From near to far.
@@ -39,6 +41,7 @@ pub struct HopSpec {
 
 /// A bulk transfer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TransferSpec {
     /// Whether data goes from near to far.
@@ -53,6 +56,7 @@ pub struct TransferSpec {
 
 /// Echo requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ProbeSpec {
     /// Whether requests go from near to far.

@@ -7,6 +7,7 @@ use crate::rng::Stream;
 
 /// How frames are lost at random. Probabilities are per frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum LossModel {
     /// No frame is.

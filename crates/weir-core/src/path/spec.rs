@@ -15,6 +15,7 @@ pub const MAX_LANES: u32 = 256;
 /// One direction of a path between two ends: frames meet, in this order, loss, duplication, a transmitter with its
 /// queue, delay, jitter and reordering.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LineSpec {
     /// Losses at random, before the queue.
@@ -45,6 +46,7 @@ pub struct LineSpec {
 
 /// How fast a transmitter is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum RateSpec {
     /// Transmission takes no time, and nothing waits.
@@ -65,6 +67,7 @@ pub enum RateSpec {
 
 /// A propagation delay that changes: what counts for a frame is the delay when it leaves its transmitter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DelaySteps {
     /// From when on which delay; ascending, after 0.
@@ -75,6 +78,7 @@ pub struct DelaySteps {
 
 /// Frames of others, generated where they join and forgotten where they leave.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CrossSpec {
     /// When they come.
@@ -87,6 +91,7 @@ pub struct CrossSpec {
 
 /// Random delay beyond the propagation delay.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum JitterSpec {
     /// None.
@@ -109,6 +114,7 @@ pub enum JitterSpec {
 
 /// Frames that come later than their turn.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReorderSpec {
     /// Probability for each frame.

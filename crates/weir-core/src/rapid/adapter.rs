@@ -7,6 +7,7 @@ use crate::units::{Rate, Span};
 
 /// How the mean rate follows the estimates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Adaptation {
     /// Time constant of growth: tau.
@@ -29,6 +30,7 @@ pub struct Adaptation {
 
 /// A queue that the sender keeps at the bottleneck, so that it never runs dry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Backlog {
     /// The queueing delay that is aimed at.

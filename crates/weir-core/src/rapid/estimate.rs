@@ -9,6 +9,7 @@ use crate::units::{Rate, Span};
 
 /// How the available bandwidth is told from send and receive gaps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Estimator {
     /// The first run of `excursion` receive gaps that exceed their send gaps by more than `epsilon`: the rate just

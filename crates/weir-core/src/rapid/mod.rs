@@ -41,6 +41,7 @@ use crate::units::{Bytes, Rate};
 
 /// Settings of a probing sender, as they cross the boundary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "RapidConfig"))]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Gaps of a stream.

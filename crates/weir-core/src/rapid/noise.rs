@@ -8,6 +8,7 @@ use crate::units::Span;
 
 /// What is done about arrivals that a receiver has gathered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Denoising {
     /// Nothing.

@@ -12,6 +12,7 @@ use crate::units::{Bytes, PS_PER_S, Rate, Span};
 ///
 /// Source: Konda & Kaur 2009, III.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Ramp {
     /// N.
@@ -96,6 +97,7 @@ const MOST: u32 = 10_000;
 
 /// When the next packet is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Schedule {
     /// A gap after the previous one was due: what is late leaves back to back until that is made up for.

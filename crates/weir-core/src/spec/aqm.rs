@@ -11,6 +11,7 @@ pub const MAX_FLOW_QUEUES: u32 = 1 << 16;
 
 /// An active queue management.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Aqm {
     /// See [`Codel`].
@@ -27,6 +28,7 @@ pub enum Aqm {
 
 /// Drops when frames have waited for longer than `target_ps` all through `interval_ps`. See [`crate::queue::codel`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Codel {
     /// The wait that may stand.
@@ -39,6 +41,7 @@ pub struct Codel {
 
 /// Flows in queues of their own, served in turn, each under CoDel. See [`crate::queue::fq_codel`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FqCodel {
     /// As [`Codel::target_ps`].
@@ -55,6 +58,7 @@ pub struct FqCodel {
 
 /// Drops what arrives with a probability that a proportional integral controller sets. See [`crate::queue::pie`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Pie {
     /// The wait that the controller aims at.
@@ -74,6 +78,7 @@ pub struct Pie {
 /// Two queues, one for frames whose senders answer marks in proportion, with coupled marks. See
 /// [`crate::queue::dual_pi2`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DualPi2 {
     /// The wait that the controller aims at in the queue of the others.
@@ -98,6 +103,7 @@ pub struct DualPi2 {
 
 /// Which of two queues sends next.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum DualScheduler {
     /// The first one, but for a share of the bytes while both wait.

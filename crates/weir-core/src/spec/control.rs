@@ -11,6 +11,7 @@ use crate::units::{Bytes, Rate, Span};
 
 /// What the network does against congestion. At most one of `bcn`, `qcn` and `dcqcn`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Control {
     /// Backward congestion notification (2005 to 2006).
@@ -55,6 +56,7 @@ impl Control {
 
 /// Time between the end of reception of a control frame and its effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Response {
     /// Node ids.
@@ -67,6 +69,7 @@ pub struct Response {
 
 /// The frames that carry notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Notification {
     /// Their size, framing excluded.
@@ -79,6 +82,7 @@ pub struct Notification {
 
 /// Which queue of a port a notification takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum NotificationLane {
     /// It goes first, is never dropped, and PAUSE does not hold it.
@@ -91,6 +95,7 @@ pub enum NotificationLane {
 
 /// How far it is from one sample to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Sampling {
     /// Uniform in `mean x (1 - jitter .. 1 + jitter)`; with jitter 0 every distance is the mean.
@@ -106,6 +111,7 @@ pub enum Sampling {
 
 /// Which frames count towards the next sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Counted {
     /// All that arrive for the queue, also those that it drops.
@@ -116,6 +122,7 @@ pub enum Counted {
 
 /// The queue of a rate limiter, and what lies between it and the wire. All schemes have it in common.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Limiter {
     /// What may wait of a flow at its host; more is dropped.
@@ -137,6 +144,7 @@ pub struct Limiter {
 
 /// Backward congestion notification.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Bcn {
     /// The queues that measure.
@@ -148,6 +156,7 @@ pub struct Bcn {
 /// A queue that samples frames and notifies their senders of `Fb = Qoff - w Qdelta`, in units: `Qoff = q_eq - q`,
 /// `Qdelta = q - q at the sample before`, with `q` what waits after the frame was queued.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BcnCongestionPoint {
     /// Port ids.
@@ -180,6 +189,7 @@ pub struct BcnCongestionPoint {
 
 /// How a queue is counted in units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Counting {
     /// Fractions of a unit count.
@@ -190,6 +200,7 @@ pub enum Counting {
 
 /// Whether `Qoff` and `Qdelta` are limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Saturation {
     /// `Qoff` to `-q_eq .. q_eq`, `Qdelta` to `-2 q_eq .. 2 q_eq`.
@@ -201,6 +212,7 @@ pub enum Saturation {
 /// When a positive `Fb` is sent; only a frame that names a congestion point in its tag can earn one, and its sender's
 /// limiter put the tag there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Positive {
     /// If the tag names this congestion point.
@@ -213,6 +225,7 @@ pub enum Positive {
 
 /// When a negative `Fb` is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Negative {
     /// Always.
@@ -223,6 +236,7 @@ pub enum Negative {
 
 /// What is sent, instead of `Fb`, when a sample finds more waiting than a second threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Severe {
     /// The threshold, Qsc.
@@ -233,6 +247,7 @@ pub struct Severe {
 
 /// Feedback under severe congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SevereAction {
     /// `Fb` as ever.
@@ -245,6 +260,7 @@ pub enum SevereAction {
 
 /// A rate limiter for each flow: `R <- R (1 - gd |Fb|)`, `R <- R + gi Fb ru`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BcnReactionPoint {
     /// Host ids.
@@ -272,6 +288,7 @@ pub struct BcnReactionPoint {
 /// Growth of every limited rate without feedback, at all multiples of `every_ps` since the start of the run; not of
 /// a rate that is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Drift {
     /// Added each time.
@@ -282,6 +299,7 @@ pub struct Drift {
 
 /// What BCN(0,0) does to a limiter: the rate is 0 for a time uniform in `0 .. Tmax`, then the restart rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Stop {
     /// Tmax of the first stop.
@@ -304,6 +322,7 @@ pub struct Stop {
 
 /// When Tmax and Rmin are multiplied by their factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum BackOff {
     /// After they were used: the first stop has the values given.
@@ -314,6 +333,7 @@ pub enum BackOff {
 
 /// The rate after a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Restart {
     /// Rmin, to the letter.
@@ -326,6 +346,7 @@ pub enum Restart {
 
 /// When Tmax and Rmin are set back to their first values; with the removal of a limiter they always are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum StopReset {
     /// Never.
@@ -338,6 +359,7 @@ pub enum StopReset {
 
 /// What feedback does that comes while the rate is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Meanwhile {
     /// Nothing.
@@ -350,6 +372,7 @@ pub enum Meanwhile {
 
 /// Quantized congestion notification.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Qcn {
     /// The queues that measure.
@@ -361,6 +384,7 @@ pub struct Qcn {
 /// A queue that samples frames and notifies their senders of `-Fb = (q - q_eq) + w (q - q at the sample before)`,
 /// quantized to 6 bits, if it is positive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct QcnCongestionPoint {
     /// Port ids.
@@ -381,6 +405,7 @@ pub struct QcnCongestionPoint {
 
 /// A rate limiter for each flow that increases by itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct QcnReactionPoint {
     /// Host ids.
@@ -401,6 +426,7 @@ pub struct QcnReactionPoint {
 
 /// Which feedback makes the limiter of a flow that has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum NewLimiter {
     /// Any.
@@ -411,6 +437,7 @@ pub enum NewLimiter {
 
 /// Self-increase of a rate towards a target, in stages of a byte counter and a timer. QCN and DCQCN have it in common.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "RateRecovery"))]
 #[serde(deny_unknown_fields)]
 pub struct Recovery {
     /// Bytes sent in a stage of the byte counter; half of it beyond fast recovery, where `halve_stages`.
@@ -436,6 +463,7 @@ pub struct Recovery {
 /// Data center QCN. Queues mark by their discipline, see [`super::Marking`]: what sources at `hosts` of the reaction
 /// point send is ECN-capable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Dcqcn {
     /// Receivers notify the sender of a marked frame, at most once in this time for each flow.
@@ -448,6 +476,7 @@ pub struct Dcqcn {
 
 /// A rate limiter for each flow: a notification sets the target to the rate and takes `alpha / 2` of the rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DcqcnReactionPoint {
     /// Host ids.
@@ -466,6 +495,7 @@ pub struct DcqcnReactionPoint {
 
 /// PAUSE (IEEE 802.3, annex 31B): a switch stops all its neighbours while one of its output queues is too long.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Pause {
     /// Switch ids.

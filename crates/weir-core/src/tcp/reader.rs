@@ -7,6 +7,7 @@ use crate::units::{Rate, Span, Time};
 
 /// How the application at the receiver reads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Reading {
     /// Data, without headers, as a steady stream.

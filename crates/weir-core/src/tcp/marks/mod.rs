@@ -18,6 +18,7 @@ use crate::tcp::segment::Flags;
 
 /// What an end of a connection can do about marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum EcnSupport {
     /// Nothing.
@@ -38,6 +39,7 @@ pub enum EcnSupport {
 
 /// What the ends of a connection can do about marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EcnConfig {
     /// The end that sends data, and opens the connection.
