@@ -595,6 +595,24 @@ proptest! {
         }
     }
 
+    /// Without a queue no measured round trip is longer than that of the path and the receiver's delay, whatever is lost.
+    #[test]
+    fn no_repair_is_measured_as_a_round_trip(
+        config in any_config(), lost in prop::collection::vec(prop::bool::weighted(0.2), 1..300), bytes in 0u64..150_000,
+    ) {
+        let config = Config { reading: None, ..config };
+        let fate = |count: u64, segment: &Segment| {
+            let is_lost = segment.len > 0 && lost.get(count as usize).copied().unwrap_or(false);
+            if is_lost { Fate::IsLost } else { Fate::Passes }
+        };
+        let mut pair = Pair::transfer(&config, bytes, TEN_MS, fate);
+        let longest = TEN_MS * 2 + config.delayed_ack_timeout_ps;
+        for ms in 0..4_000 {
+            pair.run(Time::ZERO + Span::from_ms(ms));
+            prop_assert!(pair.sender.rtt().srtt().is_none_or(|srtt| srtt <= longest), "{:?}", pair.sender.rtt());
+        }
+    }
+
     /// Where data is lost and nothing is ever late or twice, every repair was needed.
     #[test]
     fn no_repair_of_a_loss_is_taken_for_needless(

@@ -14,7 +14,7 @@ impl Sender {
     pub(super) fn establish(&mut self, now: Time, answer: &Segment) {
         let mut news = Delivered::default();
         self.board.acknowledge(answer.ack, &mut news);
-        if self.sample(now, &news).is_none() {
+        if self.sample(now, news.last_once).is_none() {
             self.rtt.on_lost_syn();
             // Once may be in vain, as the timeout is one second.
             //
@@ -53,7 +53,7 @@ impl Sender {
         if segment.ack > self.board.una() {
             self.board.acknowledge(segment.ack, &mut news);
         }
-        let in_order = news.resent.take();
+        let (in_order, once_in_order) = (news.resent.take(), news.last_once);
         for (start, end) in segment.sacks.blocks(segment.ack) {
             self.board.sack(start, end, &mut news);
         }
@@ -69,7 +69,9 @@ impl Sender {
         }
         let window = u64::from(segment.window) << self.window_scale;
         self.window_end = self.window_end.max(segment.ack + window);
-        let rtt = self.sample(now, &news);
+        // What lies behind a repair has waited at the receiver for it, unless it is told of only now out of order.
+        let measures = in_order.is_none() || news.last_once > once_in_order;
+        let rtt = self.sample(now, news.last_once.filter(|_| measures));
         if news.acked > 0 {
             self.on_progress(now, news.acked);
             self.read_stamp(now, segment);
@@ -279,10 +281,12 @@ impl Sender {
         }
     }
 
+    /// `once`: of the segments that arrived now and were sent once, the last one, if it tells a round-trip time.
+    ///
     /// Source: RFC 6298, 3 (Karn's algorithm).
     #[inline]
-    pub(super) fn sample(&mut self, now: Time, news: &Delivered) -> Option<Span> {
-        let rtt = now.saturating_since(news.last_once?.0);
+    fn sample(&mut self, now: Time, once: Option<(Time, u64)>) -> Option<Span> {
+        let rtt = now.saturating_since(once?.0);
         self.rtt.on_sample(rtt);
         self.counters.rtt_samples += 1;
         Some(rtt)
