@@ -30,8 +30,15 @@ enum Kind {
 }
 
 impl Reduction {
-    /// From `window`, with `flight` bytes in flight (RecoverFS), down to `threshold`.
-    pub(crate) fn new(recovery: Recovery, window: u64, flight: u64, threshold: u64, segment: u64) -> Reduction {
+    /// From `window`, with `flight` bytes in flight at first (RecoverFS) and `pipe` left, down to `threshold`.
+    pub(crate) fn new(
+        recovery: Recovery,
+        window: u64,
+        flight: u64,
+        pipe: u64,
+        threshold: u64,
+        segment: u64,
+    ) -> Reduction {
         let prr = |is_safe| Kind::Prr { flight: flight.max(1), delivered: 0, sent: 0, is_safe };
         let (kind, window) = match recovery {
             Recovery::Halving => (Kind::Halving, threshold),
@@ -39,7 +46,19 @@ impl Reduction {
             Recovery::SafePrr => (prr(true), window),
             Recovery::RateHalving => (Kind::RateHalving { odd: false }, window),
         };
-        Reduction { kind, threshold, segment, window }
+        let mut reduction = Reduction { kind, threshold, segment, window };
+        reduction.on_lost(pipe);
+        reduction
+    }
+
+    /// Something was found lost though nothing has arrived, which left `pipe` in flight. What is lost makes no room: only what
+    /// arrives does.
+    pub(crate) fn on_lost(&mut self, pipe: u64) {
+        match &self.kind {
+            Kind::Halving => {}
+            Kind::Prr { .. } => self.follow(0, pipe, false),
+            Kind::RateHalving { .. } => self.window = self.window.min(pipe + self.segment).max(self.segment),
+        }
     }
 
     /// An acknowledgement told of `delivered_now` bytes and left `pipe` in flight. `goes_well`: it acknowledges in order, and
@@ -49,22 +68,7 @@ impl Reduction {
             Kind::Halving => {}
             // Source: RFC 9937, 6: what tells of nothing changes nothing.
             Kind::Prr { is_safe: true, .. } if delivered_now == 0 => {}
-            Kind::Prr { flight, delivered, sent, is_safe } => {
-                *delivered += delivered_now;
-                let allowed = if pipe > self.threshold {
-                    // Proportional rate reduction.
-                    let share = u128::from(*delivered) * u128::from(self.threshold);
-                    (share.div_ceil(u128::from(*flight)) as u64).saturating_sub(*sent)
-                } else {
-                    // Slow start reduction bound, or conservative reduction bound.
-                    let more = if goes_well || !*is_safe { self.segment } else { 0 };
-                    let limit = delivered.saturating_sub(*sent).max(delivered_now) + more;
-                    (self.threshold - pipe).min(limit)
-                };
-                // The first repair goes in any case.
-                let least = if *is_safe && *sent == 0 { self.segment } else { 0 };
-                self.window = pipe + allowed.max(least);
-            }
+            Kind::Prr { .. } => self.follow(delivered_now, pipe, goes_well),
             Kind::RateHalving { odd } => {
                 // The floor is half of the threshold, as Reno's `min_cwnd` had it.
                 if *odd && self.window > (self.threshold / 2).max(self.segment) {
@@ -74,6 +78,25 @@ impl Reduction {
                 self.window = self.window.min(pipe + self.segment).max(self.segment);
             }
         }
+    }
+
+    /// Proportional reduction: `delivered_now` bytes have arrived, and `pipe` is in flight.
+    fn follow(&mut self, delivered_now: u64, pipe: u64, goes_well: bool) {
+        let Kind::Prr { flight, delivered, sent, is_safe } = &mut self.kind else { return };
+        *delivered += delivered_now;
+        let allowed = if pipe > self.threshold {
+            // Proportional rate reduction.
+            let share = u128::from(*delivered) * u128::from(self.threshold);
+            (share.div_ceil(u128::from(*flight)) as u64).saturating_sub(*sent)
+        } else {
+            // Slow start reduction bound, or conservative reduction bound.
+            let more = if goes_well || !*is_safe { self.segment } else { 0 };
+            let limit = delivered.saturating_sub(*sent).max(delivered_now) + more;
+            (self.threshold - pipe).min(limit)
+        };
+        // The first repair goes in any case. So does one when nothing is left in flight: nothing more would arrive.
+        let least = if pipe == 0 || (*is_safe && *sent == 0) { self.segment } else { 0 };
+        self.window = pipe + allowed.max(least);
     }
 
     /// `bytes` were sent.
@@ -107,7 +130,7 @@ mod tests {
 
     /// One of 20 segments in flight is lost, and the others arrive one by one: how many are sent meanwhile.
     fn sent_while_repairing(recovery: Recovery) -> Vec<u64> {
-        let mut reduction = Reduction::new(recovery, 20 * SEGMENT, 20 * SEGMENT, 10 * SEGMENT, SEGMENT);
+        let mut reduction = Reduction::new(recovery, 20 * SEGMENT, 20 * SEGMENT, 17 * SEGMENT, 10 * SEGMENT, SEGMENT);
         let mut pipe = 17 * SEGMENT;
         let arrivals = (0..16).map(|_| {
             pipe -= SEGMENT;
@@ -147,7 +170,8 @@ mod tests {
         for (recovery, goes_well, expected) in
             [(Recovery::Prr, false, 2), (Recovery::SafePrr, true, 2), (Recovery::SafePrr, false, 1)]
         {
-            let mut reduction = Reduction::new(recovery, 20 * SEGMENT, 20 * SEGMENT, 10 * SEGMENT, SEGMENT);
+            let mut reduction =
+                Reduction::new(recovery, 20 * SEGMENT, 20 * SEGMENT, 2 * SEGMENT, 10 * SEGMENT, SEGMENT);
             reduction.on_ack(SEGMENT, SEGMENT, false);
             reduction.on_sent(SEGMENT);
             reduction.on_ack(SEGMENT, SEGMENT, goes_well);

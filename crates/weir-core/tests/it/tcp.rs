@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use weir_core::cc::{self, CongestionControl};
 use weir_core::tcp::{
     Config, Ecn, EcnConfig, EcnSupport, Flags, LossMarking, LostRetransmissions, Phase, Reading, Receiver, Recovery,
-    Segment, Sender,
+    Segment, Sender, SenderCounters,
 };
 use weir_core::units::{Bytes, Rate, Span, Time};
 
@@ -53,6 +53,8 @@ pub(crate) struct Pair<F> {
     /// What the sender sent with data, and when.
     pub(crate) sent: Vec<(Time, Segment)>,
     pub(crate) acks: Vec<(Time, Segment)>,
+    /// What the sender was about when it sent each of them.
+    pub(crate) when_sent: Vec<(Phase, SenderCounters)>,
     /// When reductions of the window were over, and the window then.
     pub(crate) recovered: Vec<(Time, Bytes)>,
     rate_halving: bool,
@@ -71,6 +73,7 @@ impl<F: FnMut(u64, &Segment) -> Fate> Pair<F> {
             fate,
             sent: vec![],
             acks: vec![],
+            when_sent: vec![],
             recovered: vec![],
             rate_halving: config.recovery == Recovery::RateHalving,
         }
@@ -87,9 +90,35 @@ impl<F: FnMut(u64, &Segment) -> Fate> Pair<F> {
     /// The same, on a path that does something else from now on.
     fn with_fate<G>(self, fate: G) -> Pair<G> {
         let Pair {
-            sender, receiver, delay, now, under_way, segments, count, sent, acks, recovered, rate_halving, ..
+            sender,
+            receiver,
+            delay,
+            now,
+            under_way,
+            segments,
+            count,
+            sent,
+            acks,
+            when_sent,
+            recovered,
+            rate_halving,
+            ..
         } = self;
-        Pair { sender, receiver, delay, now, under_way, segments, count, fate, sent, acks, recovered, rate_halving }
+        Pair {
+            sender,
+            receiver,
+            delay,
+            now,
+            under_way,
+            segments,
+            count,
+            fate,
+            sent,
+            acks,
+            when_sent,
+            recovered,
+            rate_halving,
+        }
     }
 
     /// Runs until nothing is left to do, or `until`.
@@ -153,6 +182,7 @@ impl<F: FnMut(u64, &Segment) -> Fate> Pair<F> {
                 );
             }
             self.sent.push((self.now, segment));
+            self.when_sent.push((self.sender.phase(), self.sender.counters()));
             self.post(true, segment);
         }
         while let Some(segment) = self.receiver.poll_transmit(self.now) {

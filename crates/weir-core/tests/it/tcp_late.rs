@@ -1,5 +1,6 @@
 //! Losses found by time, and probes of the tail: RFC 8985.
 
+use proptest::prelude::*;
 use weir_core::cc;
 use weir_core::tcp::{Config, LossMarking, Phase, Recovery, Segment, SenderCounters};
 use weir_core::units::{Bytes, Span, Time};
@@ -124,6 +125,64 @@ fn duplicates_that_are_told_of_widen_the_window_to_what_is_late() {
     let (by_count, _) = transfer(&config(), 4000, reorders(Span::from_ms(10)));
     assert!(counters.duplicates_told > 0 && counters.duplicates_told <= counters.retransmits, "{counters:?}");
     assert!(counters.retransmits < by_count.retransmits / 4, "{} {}", counters.retransmits, by_count.retransmits);
+}
+
+/// Where each acknowledgement tells of one segment: in a recovery no more is sent than the first repair, two segments for each that
+/// has arrived since, and one for each repair that was lost (RFC 6937, 3; RFC 9937, 6).
+fn check_bound<F: FnMut(u64, &Segment) -> Fate>(pair: &Pair<F>) {
+    let in_recovery: Vec<_> =
+        pair.when_sent.iter().filter(|sent| sent.0 == Phase::Recovery).map(|sent| sent.1).collect();
+    for recovery in in_recovery.chunk_by(|a, b| a.recoveries == b.recoveries) {
+        let first = recovery[0];
+        for (sent, now) in (1..).zip(recovery) {
+            // The first acknowledgement may be the one that begins the recovery.
+            let arrived = 1 + now.acks - first.acks;
+            let bound = 1 + 2 * arrived + now.lost_retransmits - first.lost_retransmits;
+            assert!(sent <= bound, "{sent} sent of {bound} in recovery {}", now.recoveries);
+        }
+    }
+}
+
+#[test]
+fn a_recovery_sends_no_more_when_the_timer_begins_it_than_when_an_acknowledgement_does() {
+    for recovery in [Recovery::Prr, Recovery::SafePrr, Recovery::RateHalving] {
+        for arrived in 1..5 {
+            let lost: Vec<u64> = (0..40 - arrived).collect();
+            let config = Config { initial_window_segments: 40, delayed_ack_segments: 1, recovery, ..by_time() };
+            let mut pair = Pair::transfer(&config, 400 * SEGMENT, TEN_MS, loses_once(&lost));
+            pair.run(LONG);
+            let begins = pair.when_sent.iter().position(|sent| sent.0 == Phase::Recovery).expect("much is lost");
+            let together = pair.sent[begins..].iter().filter(|sent| sent.0 == pair.sent[begins].0).count();
+            // One or two are overtaken by too little: the timer begins.
+            assert_eq!(pair.sent[begins].0 > Time::ZERO + Span::from_ms(40), arrived < 3, "{recovery:?}, {arrived}");
+            assert!(together <= if arrived < 3 { 1 } else { 4 }, "{recovery:?}, {arrived}: {together} at once");
+            if recovery != Recovery::RateHalving {
+                check_bound(&pair);
+            }
+            assert_eq!(pair.receiver.delivered(), Bytes::new(400 * SEGMENT));
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_recovery_sends_more_than_what_arrives_allows(
+        lost in prop::collection::vec(prop::bool::weighted(0.4), 0..60), behind in 0usize..60, is_safe in any::<bool>(),
+        by_count in any::<bool>(), initial_window_segments in 1u32..60,
+    ) {
+        let recovery = if is_safe { Recovery::SafePrr } else { Recovery::Prr };
+        let base = if by_count { config() } else { by_time() };
+        let config = Config { recovery, initial_window_segments, delayed_ack_segments: 1, ..base };
+        // A row of losses, and some behind it.
+        let fate = |count: u64, segment: &Segment| {
+            let place = count as usize;
+            let is_lost = place < behind || lost.get(place - behind).copied().unwrap_or(false);
+            if segment.len > 0 && is_lost { Fate::IsLost } else { Fate::Passes }
+        };
+        let mut pair = Pair::transfer(&config, 200 * SEGMENT, TEN_MS, fate);
+        pair.run(LONG);
+        check_bound(&pair);
+    }
 }
 
 #[test]

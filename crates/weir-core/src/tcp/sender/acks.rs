@@ -95,7 +95,11 @@ impl Sender {
         self.tell_marks(now, marks);
         if let Some(reduction) = &mut self.reduction {
             let goes_well = news.acked > 0 && !lost && self.counters.lost_retransmits == again_before;
-            reduction.on_ack(news.bytes, self.board.pipe(), goes_well);
+            if news.bytes == 0 && lost && self.rules.sack {
+                reduction.on_lost(self.board.pipe());
+            } else {
+                reduction.on_ack(news.bytes, self.board.pipe(), goes_well);
+            }
         }
         if by_time {
             self.settle(now, news.acked > 0);
@@ -251,7 +255,7 @@ impl Sender {
                 Recovery::SafePrr => self.board.outstanding() - self.board.sacked() + delivered,
                 _ => self.board.outstanding(),
             };
-            let reduction = Reduction::new(recovery, window, flight, threshold, self.segment);
+            let reduction = Reduction::new(recovery, window, flight, self.board.pipe(), threshold, self.segment);
             self.reduction = Some(Box::new(reduction));
         }
         self.phase = phase;

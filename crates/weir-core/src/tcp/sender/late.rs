@@ -55,6 +55,9 @@ impl Sender {
             let lost = self.find_late(now);
             self.tell_losses(now);
             self.change_phase(now, lost, false, 0);
+            if let Some(reduction) = self.reduction.as_mut().filter(|_| lost) {
+                reduction.on_lost(self.board.pipe());
+            }
         }
         if self.rack.as_ref().is_some_and(|rack| now >= rack.probe_at) {
             // Source: RFC 8985, 7.3.
