@@ -52,6 +52,8 @@ struct Sent {
     again: bool,
     /// From then to its selective acknowledgment, ps; 0 before that.
     took_ps: u64,
+    /// Up to where what waited is known of it: a host joins packets of the wire, which are acknowledged one by one.
+    told: u64,
 }
 
 /// A segment that was sent again.
@@ -283,7 +285,7 @@ impl Sender {
                 let behind_ps = before.or(self.newest_behind);
                 self.holes.jump(Hole { start: self.highest, end: start, since: now, behind_ps });
             }
-            self.extend(Sent { start, end, at: now, id, again: false, took_ps: 0 }, value);
+            self.extend(Sent { start, end, at: now, id, again: false, took_ps: 0, told: start }, value);
             return Data { jumped, ..Data::of(Kind::New, start, end - start) };
         }
         let below = end.min(self.highest);
@@ -309,11 +311,13 @@ impl Sender {
                 missed = (!self.repeats.contains_key(&start)).then(|| self.missed(start, hole));
                 self.again(now, start, below, id);
             }
-            Kind::Reordered => self.remember(Sent { start, end: below, at: now, id, again: true, took_ps: 0 }),
+            Kind::Reordered => {
+                self.remember(Sent { start, end: below, at: now, id, again: true, took_ps: 0, told: start })
+            }
             _ => {}
         }
         if beyond > 0 {
-            self.extend(Sent { start, end, at: now, id, again: true, took_ps: 0 }, value);
+            self.extend(Sent { start, end, at: now, id, again: true, took_ps: 0, told: start }, value);
         }
         Data { kind, start, new_bytes: filled + beyond, waited, missed, jumped: false }
     }
@@ -373,7 +377,7 @@ impl Sender {
     /// Data with the value `value` told at `now` that it came `ps` after the acknowledgment that let it go. If it `jumped`, it
     /// tells what waited where it jumped.
     pub(crate) fn let_go(&mut self, now: u64, value: Option<u32>, ps: u64, jumped: bool) {
-        self.behind.take(ps);
+        self.behind.take(ps, 1);
         self.newest_behind = Some(ps);
         self.tick = value.map(|value| (value, now));
         if jumped {
@@ -504,9 +508,14 @@ impl Sender {
         let right = self.place(right);
         let place = self.in_flight.partition_point(|sent| sent.end < right);
         let Some(sent) = self.in_flight.get_mut(place).filter(|sent| sent.start < right && !sent.again) else { return };
+        let took_ps = now.saturating_sub(sent.at).max(1);
+        if right > sent.told {
+            // A hole within it may count with what is beyond.
+            self.ahead.take(took_ps, (right - sent.told).div_ceil(u64::from(self.mss.max(1))));
+            sent.told = right;
+        }
         if sent.took_ps == 0 {
-            sent.took_ps = now.saturating_sub(sent.at).max(1);
-            self.ahead.take(sent.took_ps);
+            sent.took_ps = took_ps;
         }
     }
 
@@ -515,15 +524,29 @@ impl Sender {
     /// An acknowledgment that was `kept_back` until data beyond a hole came tells nothing of what waits in queues.
     fn pop_acked(&mut self, now: u64, waited: bool, kept_back: bool, counts: &mut Counts) -> Option<u64> {
         let mut last = None;
+        let mut packets = 0;
+        let full = u64::from(self.mss.max(1));
         while let Some(sent) = self.in_flight.front().copied().filter(|sent| sent.end <= self.una) {
             self.in_flight.pop_front();
+            if !sent.again {
+                packets += sent.end.saturating_sub(sent.told).div_ceil(full);
+            }
             last = Some(sent);
             self.acked_sent = sent.at;
         }
         // Up to here a packet that the host joined arrived.
-        if let Some(part) = self.in_flight.front().filter(|sent| sent.start < self.una && !sent.again && !waited) {
-            self.edge = Some((part.at, now.saturating_sub(part.at)));
+        let part = self.in_flight.front_mut().filter(|sent| sent.start < self.una && !sent.again && !waited);
+        if let Some(part) = part {
+            let took_ps = now.saturating_sub(part.at);
             self.acked_sent = part.at;
+            packets += self.una.saturating_sub(part.told).div_ceil(full);
+            part.told = part.told.max(self.una);
+            if !kept_back {
+                self.edge = Some((part.at, took_ps));
+                if packets > 0 {
+                    self.ahead.take(took_ps, packets);
+                }
+            }
         }
         let sent = last.filter(|sent| sent.end == self.una && !sent.again && !waited)?;
         let rtt = now.saturating_sub(sent.at);
@@ -531,8 +554,8 @@ impl Sender {
         if !kept_back {
             self.edge = Some((sent.at, rtt));
         }
-        if sent.took_ps == 0 && !kept_back {
-            self.ahead.take(rtt);
+        if packets > 0 && !kept_back {
+            self.ahead.take(rtt, packets);
         }
         self.smoothed.take(rtt);
         // What a queue let go at the rate of the path was not compressed, though it had left more slowly.

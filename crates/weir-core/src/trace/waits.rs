@@ -16,7 +16,8 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    pub(crate) fn take(&mut self, ps: u64) {
+    /// It took `ps` for `packets` of the wire, each of which might have been lost.
+    pub(crate) fn take(&mut self, ps: u64, packets: u64) {
         let least = self.min_ps.unwrap_or(ps);
         if ps < least {
             self.lower(least - ps);
@@ -24,7 +25,7 @@ impl Waits {
         self.min_ps = Some(least.min(ps));
         self.count += 1;
         self.last_ps = Some(ps);
-        self.histogram.count(Span::from_ps(coarse(ps.saturating_sub(least))));
+        self.histogram.count_many(Span::from_ps(coarse(ps.saturating_sub(least))), packets);
     }
 
     /// It took `ps`, as far as another sample tells: counted, and no sample itself.
@@ -66,8 +67,8 @@ mod tests {
     #[test]
     fn what_was_counted_before_a_shorter_round_trip_waited_longer_than_it_seemed() {
         let mut waits = Waits::default();
-        (0..5).for_each(|_| waits.take(50_000_000));
-        (0..3).for_each(|_| waits.take(20_000_000));
+        (0..5).for_each(|_| waits.take(50_000_000, 1));
+        (0..3).for_each(|_| waits.take(20_000_000, 1));
         let bins: Vec<_> = waits.bins().collect();
         assert_eq!((waits.min_ps, waits.count), (Some(20_000_000), 8));
         assert_eq!(bins.iter().map(|bin| bin.2).sum::<u64>(), 8);
