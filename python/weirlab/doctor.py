@@ -184,7 +184,8 @@ def _privileges() -> Iterator[Check]:
         lacks=bool(building),
         means=LIVE_ONLY
         if refused
-        else "no router testbed; emulated paths have a user namespace of their own",
+        else "no 'router: linux' or 'testpmd'; emulated paths and 'router: shaped' have a user namespace of "
+        "their own",
         remedy="run the command with sudo; in a container, grant CAP_SYS_ADMIN and CAP_NET_ADMIN",
     )
     yield _check(
@@ -192,7 +193,7 @@ def _privileges() -> Iterator[Check]:
         "user namespaces",
         refused or "made and left one",
         lacks=bool(refused),
-        means="'weir emulate' and 'weir bulk' over emulated paths need root",
+        means="'weir emulate', 'weir bulk' over emulated paths and 'weir search' on routers need root",
         remedy="see what refuses them, or run the command with sudo",
     )
     limit = _real_time_limit()
@@ -243,8 +244,8 @@ def _real_time_limit() -> int:
 FEATURES = {
     "veth pairs": ("no 'netns' testbed", "a kernel with CONFIG_VETH"),
     "receive steering": (
-        "the router shares the sender's CPU and hardly ever loses: no upper bound is seen",
-        "a kernel with CONFIG_RPS",
+        "'router: linux' and 'testpmd' would share the sender's CPU and hardly ever lose: they are not built",
+        "run the command with sudo; a kernel with CONFIG_RPS",
     ),
     "tun devices": ("no emulated paths in user space", "a kernel with CONFIG_TUN, and /dev/net/tun"),
     "qdisc tbf": ("links cannot be shaped by the kernel", "a kernel with CONFIG_NET_SCH_TBF"),

@@ -18,7 +18,15 @@ from typing import Any, NoReturn
 
 from weirlab.errors import MissingCapability
 
-__all__ = ["User", "acquire", "enter", "enter_if_started_again", "invoking_user", "may_make_namespaces"]
+__all__ = [
+    "BY_ROOT",
+    "User",
+    "acquire",
+    "enter",
+    "enter_if_started_again",
+    "invoking_user",
+    "may_make_namespaces",
+]
 
 _AGAIN = "WEIRLAB_STARTED_AGAIN"
 """Is in the environment of a command that runs itself once more."""
@@ -28,7 +36,8 @@ _SWITCHES = (
     ("kernel/apparmor_restrict_unprivileged_userns", "1", "kernel.apparmor_restrict_unprivileged_userns=0"),
 )
 """Settings that keep user namespaces from ordinary users: where, the value that does, and the remedy."""
-_BY_ROOT = "run the command with sudo, or in a container that has CAP_SYS_ADMIN and CAP_NET_ADMIN"
+BY_ROOT = "Run the command with sudo, or in a container that has CAP_SYS_ADMIN and CAP_NET_ADMIN"
+"""The remedy that always helps."""
 
 
 class _Process:
@@ -61,7 +70,7 @@ def enter() -> None:
         raise MissingCapability(
             "network namespaces need root, or a user namespace, which only a process with one thread can "
             "enter: set OPENBLAS_NUM_THREADS=1, or call weirlab.privileges.enter() before numpy is imported; "
-            f"or {_BY_ROOT}"
+            f"or {_by_root()}"
         )
     try:
         _core.enter_own_user_namespace()
@@ -107,13 +116,17 @@ def _threads() -> int:
     return len(list(Path("/proc/self/task").iterdir()))
 
 
+def _by_root() -> str:
+    return BY_ROOT[0].lower() + BY_ROOT[1:]
+
+
 def _remedy() -> str:
     """Which setting of this system is in the way."""
     for place, value, setting in _SWITCHES:
         with contextlib.suppress(OSError):
             if Path("/proc/sys", place).read_text(encoding="ascii").strip() == value:
-                return f"Allow them (as root: sysctl {setting}), or {_BY_ROOT}"
-    return _BY_ROOT[0].upper() + _BY_ROOT[1:]
+                return f"Allow them (as root: sysctl {setting}), or {_by_root()}"
+    return BY_ROOT
 
 
 @dataclass(frozen=True)

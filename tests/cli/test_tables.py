@@ -159,6 +159,44 @@ def test_sentences_as_names_and_numbers_with_others_in_brackets_are_not_cut(
     assert text.count("8123.5") == rows
 
 
+def test_programs_find_each_number_in_a_column_of_its_own_with_its_unit(capsys) -> None:
+    columns = [
+        Column("load", numeric=False),
+        Column("goodput", "Mbit/s"),
+        Column("95 % interval"),
+        Column("RTT", "ms, min / mean"),
+        Column("lost", "loaded / unloaded"),
+        Column("measured"),
+    ]
+    rows = [
+        ["15 %", "1\N{THIN SPACE}234.5 ± 0.5", "± 3e-05", "10.0 / 11.5", "2 % / 0.5 %", "3 (1 failed)"],
+        ["20 %", "–", "–", "–", "0 % / 0 %", "4"],
+    ]
+    with formatted("json"):
+        show(Table("T", columns, rows))
+    (told,) = json.loads(capsys.readouterr().out)
+    assert [f"{column['name']} [{column['unit']}]" for column in told["columns"]] == [
+        "load [%]",
+        "goodput [Mbit/s]",
+        "goodput ± [Mbit/s]",
+        "95 % interval ± []",
+        "RTT, min [ms]",
+        "RTT, mean [ms]",
+        "lost, loaded [%]",
+        "lost, unloaded [%]",
+        "measured []",
+        "measured, failed []",
+    ]
+    assert told["rows"] == [
+        [15, 1234.5, 0.5, 3e-05, 10.0, 11.5, 2, 0.5, 3, 1],
+        [20, None, None, None, None, None, 0, 0, 4, None],
+    ]
+    with formatted("csv"):
+        show(Table("T", columns, rows))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:] == ["15,1234.5,0.5,3e-05,10.0,11.5,2,0.5,3,1", "20,,,,,,0,0,4,"]
+
+
 def test_markdown_says_which_columns_are_numbers(capsys) -> None:
     with formatted("md"):
         show(Table("T", [Column("a|b", numeric=False), Column("n")], [["x|y", "1"]]))

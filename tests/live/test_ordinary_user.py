@@ -110,6 +110,26 @@ def test_an_ordinary_user_measures_a_campaign_over_an_emulated_path(nobody):
     assert (nobody.directory / "kept" / "tools.json").exists()
 
 
+def test_a_router_that_needs_root_is_refused_in_one_message_that_names_the_remedy(nobody):
+    done = nobody("search", "router-ndr")
+    if "two CPUs" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert "needs root of the machine" in done.stderr
+    assert "Run the command with sudo" in done.stderr
+    assert not list((nobody.directory / "results").glob("router-ndr*"))
+
+
+def test_an_ordinary_user_measures_the_router_whose_rate_is_known(nobody):
+    limits = ["--set", "search.trial.duration=0.2 s", "--set", "search.between=10 kframe/s .. 20 kframe/s"]
+    done = nobody("search", "router-shaped", *limits, "--timeout", "10 s", "--json")
+    log = Path(nobody.directory, json.loads(done.stdout)["directory"], "trials.jsonl").read_text()
+    first = json.loads(log.splitlines()[1])["trial"]
+    assert first["received_frames"] > 0, done.stderr
+    assert '"router_cpu":null' in log
+
+
 def test_a_path_inside_a_path_needs_nothing_either(nobody):
     inner = [*_python_for(nobody.uid), "-m", "weirlab", "emulate", "wan.yaml", "--", "id", "-u"]
     done = nobody("emulate", "wan.yaml", "--", *inner)

@@ -108,6 +108,7 @@ def search(
         if sets or out is not None or earlier is not None:
             raise InputError("--resume goes on with the search as it was; leave --set, --out and --from out")
         scenario, directory = _earlier(resume), resume
+        _may_build(scenario)
         if scenario.study is not None:
             _search_points(scenario, directory, timeout, {}, report=report, as_json=as_json)
             return
@@ -119,6 +120,7 @@ def search(
 
         scenario = movable(read_scenario(file, sets))
         check_command(scenario, file, "search")
+        _may_build(scenario)
         hints = {} if earlier is None else _hints(scenario, earlier)
         scenario = scenario.assign(hints)
         _refuse_unfinished(out)
@@ -162,6 +164,17 @@ def search(
         raise typer.Exit(Interrupted.exit_code)
     if not result.regular:
         raise typer.Exit(1)
+
+
+def _may_build(scenario: Scenario) -> None:
+    """Make sure that this command may build a router, where one is measured; nothing has been told or made
+    yet. Raises MissingCapability."""
+    from weirlab.privileges import acquire
+    from weirlab.scenario.testbeds import Netns
+    from weirlab.testbed import unhonoured
+
+    if isinstance(scenario.testbed, Netns) and not unhonoured(scenario):
+        acquire()
 
 
 def _search_points(

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import typer
 
+from weirlab.cli.columns import number_columns, plain
+
 if TYPE_CHECKING:
     from weirlab.report.page import Column, Table
 
@@ -106,8 +108,9 @@ def show(table: Table) -> None:
             if _Output.tables:
                 stream.write("\n")
             writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow([_headed(column) for column in table.columns])
-            writer.writerows([_plain(cell) for cell in row] for row in table.rows)
+            columns = number_columns(table)
+            writer.writerow([column.headed for column in columns])
+            writer.writerows(zip(*(column.cells for column in columns), strict=True))
         case "md":
             stream.write(_markdown(table))
     _Output.tables.append(table)
@@ -254,12 +257,7 @@ def _header(column: Column) -> str:
 
 
 def _headed(column: Column) -> str:
-    return _plain(f"{column.name} [{column.unit}]" if column.unit else column.name)
-
-
-def _plain(text: str) -> str:
-    """A cell as programs read it: in one line, thousands not apart."""
-    return " ".join(text.replace("\N{THIN SPACE}", "").replace("\N{NARROW NO-BREAK SPACE}", "").split())
+    return plain(f"{column.name} [{column.unit}]" if column.unit else column.name)
 
 
 def _markdown(table: Table) -> str:
@@ -273,10 +271,11 @@ def _markdown(table: Table) -> str:
 
 
 def _document(table: Table) -> dict[str, Any]:
+    columns = number_columns(table)
     return {
         "caption": table.caption,
-        "columns": [{"name": column.name, "unit": column.unit} for column in table.columns],
-        "rows": [[_plain(cell) for cell in row] for row in table.rows],
+        "columns": [{"name": column.name, "unit": column.unit} for column in columns],
+        "rows": [list(row) for row in zip(*(column.cells for column in columns), strict=True)],
     }
 
 

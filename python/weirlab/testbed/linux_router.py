@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from weirlab import _core
 from weirlab.errors import MissingCapability
+from weirlab.privileges import BY_ROOT
 from weirlab.testbed.namespaces import Namespace, set_sysctl, switch_off
 
 if TYPE_CHECKING:
@@ -112,6 +113,9 @@ class Losses:
 class LinuxRouter:
     """Three namespaces, two links, and forwarding between them. Needs root on Linux."""
 
+    needs_cpu = True
+    """Whether it loses frames only while senders do not wait for it."""
+
     def __init__(self, router_cpu: int | None) -> None:
         """Build it.
 
@@ -122,6 +126,7 @@ class LinuxRouter:
             MissingCapability: not Linux, not root, or the kernel lacks something.
         """
         self._namespaces = {role: Namespace() for role in ROLES}
+        self._cpu: int | None = None
         try:
             self._build(router_cpu)
         except BaseException:
@@ -132,6 +137,11 @@ class LinuxRouter:
     def namespaces(self) -> Mapping[str, Namespace]:
         """The namespaces of ``sender``, ``router`` and ``receiver``."""
         return self._namespaces
+
+    @property
+    def cpu(self) -> int | None:
+        """The CPU that does its work; None: whichever hands it a frame."""
+        return self._cpu
 
     @property
     def largest_frame_bytes(self) -> int:
@@ -164,6 +174,15 @@ class LinuxRouter:
             try:
                 for end in ("sender", "receiver"):
                     _core.steer_receive(self._namespaces["router"].path, end, [router_cpu])
+                self._cpu = router_cpu
+            except PermissionError as error:
+                if not self.needs_cpu:
+                    return
+                raise MissingCapability(
+                    "this router needs root of the machine, who alone may keep it off the senders' CPU "
+                    f"(receive packet steering); a user namespace is not enough. {BY_ROOT}. 'router: "
+                    "shaped' and simulated devices (weir search search-knee) need no root"
+                ) from error
             except OSError as error:
                 raise MissingCapability(
                     f"the router cannot be kept off the senders' CPU (receive packet steering): {error}"

@@ -11,6 +11,7 @@ import secrets
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NoReturn, Self
 
@@ -128,6 +129,7 @@ class NetnsTestbed:
         self._receive_buffer_bytes = receive_buffer_bytes or _receive_buffer_bytes()
         self._placement = placement or Placement.on(sorted(os.sched_getaffinity(0)))
         self._router = _ROUTERS[router](self._placement.router)
+        self._placement = replace(self._placement, router=self._router.cpu)
 
     def __enter__(self) -> Self:
         return self

@@ -32,7 +32,10 @@ def known_rate_fps(frame_size_bytes: float) -> float:
 
 
 class ShapedRouter(LinuxRouter):
-    """A Linux router that lets `known_rate_fps` through in each direction."""
+    """A Linux router that lets `known_rate_fps` through in each direction. An ordinary user may have it: its
+    buckets lose what is too much on any CPU."""
+
+    needs_cpu = False
 
     def __init__(self, router_cpu: int | None) -> None:
         """Build it. Raises MissingCapability when the kernel lacks the token bucket, or what a Linux router
