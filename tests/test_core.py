@@ -48,7 +48,15 @@ def spec(*, duration_ps: int = MILLISECOND, gap_ps: float = 2.4e6, **record: Any
         {
             "network": STAR,
             "queues": [
-                {"ports": [5], "discipline": {"kind": "drop-tail", "limit": {"frames": 16}, "marking": None}}
+                {
+                    "ports": [5],
+                    "discipline": {
+                        "kind": "drop-tail",
+                        "limit": {"frames": 16},
+                        "marking": None,
+                        "overrun": None,
+                    },
+                }
             ],
             "traffic": [{"name": "load", "sources": [source(0), source(1)], "tcp": None, "probers": None}],
             "run": {"duration_ps": duration_ps, "engine": {"kind": "event"}},
@@ -131,7 +139,13 @@ def test_frames_are_conserved_and_columns_have_one_length() -> None:
     assert delivered.sum() == tables["delays"]["frames"].sum() == tables["deliveries"]["frames"].sum()
     assert column(tables, "intervals", "t_ps")[:2] == [MILLISECOND // 10, MILLISECOND // 5]
     assert column(tables, "flow_names", "name") == ["load/host-0->host-2", "load/host-1->host-2"]
-    assert column(tables, "cause_names", "name") == ["queue-full", "link-loss", "limiter-full", "queue-early"]
+    assert column(tables, "cause_names", "name") == [
+        "queue-full",
+        "link-loss",
+        "limiter-full",
+        "queue-early",
+        "input-overrun",
+    ]
 
 
 def test_what_is_unknown_is_not_a_number() -> None:

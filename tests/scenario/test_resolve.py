@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -198,12 +198,41 @@ class TestSelectors:
         assert spec({"queues.q": rule})["queues"][1]["ports"] == ports
 
 
+class TestInputsThatOverrun:
+    RULE: Final = {"at": "switch-0->host-3", "kind": "drop-tail", "limit": "16 frames"}
+
+    def lost(self, overrun: dict[str, object]) -> dict[str, object]:
+        return {"queues.q": {**self.RULE, "overrun": overrun}}
+
+    def test_they_are_named_by_the_ports_that_lead_to_them(self) -> None:
+        made = spec(self.lost({"inputs": "host-[0-1]->switch-0", "frames": 360, "chance": "10 %"}))
+        overrun = made["queues"][1]["discipline"]["overrun"]
+        assert overrun == {"inputs": [0, 2], "probability": 0.1, "mean_frames": 360.0}
+
+    @pytest.mark.parametrize(
+        ("overrun", "message"),
+        [
+            ({"inputs": "switch-0->host-1", "frames": 10}, r"queues\.q\.overrun\.inputs: .*does not lead to"),
+            ({"inputs": "host-9->switch-0", "frames": 10}, r"queues\.q\.overrun\.inputs: no port is called"),
+            ({"inputs": "host-0->switch-0", "frames": 0.5}, r"queues\.q\.overrun\.frames: a run has 1 to"),
+        ],
+    )
+    def test_what_is_wrong_is_told_at_its_place(self, overrun: dict[str, object], message: str) -> None:
+        with pytest.raises(ScenarioError, match=message):
+            loads(TEXT, assign=self.lost(overrun))
+
+
 class TestDefaults:
     def test_switch_ports_drop_beyond_150_kilobytes_and_host_ports_never(self) -> None:
         (rule,) = spec()["queues"]
         assert rule == {
             "ports": [1, 3, 5, 7],
-            "discipline": {"kind": "drop-tail", "limit": {"bytes": 150_000}, "marking": None},
+            "discipline": {
+                "kind": "drop-tail",
+                "limit": {"bytes": 150_000},
+                "marking": None,
+                "overrun": None,
+            },
         }
 
     def test_traffic_lasts_as_long_as_the_run(self) -> None:

@@ -216,6 +216,8 @@ pub enum Discipline {
         limit: Limit,
         /// Marks on frames that it lets wait; absent: none.
         marking: Option<Marking>,
+        /// Frames lost before it after it was full; absent: none.
+        overrun: Option<Overrun>,
     },
     /// Drops or marks before the queue is full.
     Managed {
@@ -265,6 +267,19 @@ impl Marking {
         }
         Ok(())
     }
+}
+
+/// Frames that do not reach a queue after it was full: a ring at an input of the switch overruns. See
+/// [`crate::queue::Overrun`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Overrun {
+    /// The ports that lead to the inputs that lose frames.
+    pub inputs: Vec<u32>,
+    /// Probability that a frame that the queue has no room for starts a run, above 0.
+    pub probability: f64,
+    /// Mean length of a run of lost frames, at least 1.
+    pub mean_frames: f64,
 }
 
 /// How much may wait.

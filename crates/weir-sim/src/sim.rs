@@ -294,12 +294,13 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
                 let route = legs.map(|leg| (plan.route[leg], leg)).take_while(|row| row.0 != ARRIVED);
                 for (port, leg) in route {
                     let (limited, early) = (self.fabric.limiter_drops(leg), self.fabric.early_drops(leg));
-                    let lost = lost(leg);
+                    let (overrun, lost) = (self.fabric.overrun_drops(leg), lost(leg));
                     let causes = [
-                        (DropCause::QueueFull, self.fabric.drops[leg] - limited - early),
+                        (DropCause::QueueFull, self.fabric.drops[leg] - limited - early - overrun),
                         (DropCause::LimiterFull, limited),
                         (DropCause::QueueEarly, early),
                         (DropCause::LinkLoss, lost),
+                        (DropCause::InputOverrun, overrun),
                     ];
                     for (cause, frames) in causes.into_iter().filter(|row| row.1 > 0) {
                         dropped += frames;

@@ -206,11 +206,13 @@ pub enum DropCause {
     LimiterFull,
     /// The management of the queue dropped them before it was full.
     QueueEarly,
+    /// An input before the queue lost them after the queue had been full.
+    InputOverrun,
 }
 
 impl DropCause {
     /// The names of all causes; the id of a cause is its place.
-    pub const NAMES: [&str; 4] = ["queue-full", "link-loss", "limiter-full", "queue-early"];
+    pub const NAMES: [&str; 5] = ["queue-full", "link-loss", "limiter-full", "queue-early", "input-overrun"];
 
     /// The place of its name.
     pub fn id(self) -> u32 {

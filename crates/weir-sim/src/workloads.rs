@@ -123,7 +123,10 @@ pub fn dumbbell(flows: u32) -> Spec {
     let limit = Limit::Bytes(Bytes::new(2_500_000));
     Spec {
         network,
-        queues: vec![QueueRule { ports: vec![bottleneck], discipline: Discipline::DropTail { limit, marking: None } }],
+        queues: vec![QueueRule {
+            ports: vec![bottleneck],
+            discipline: Discipline::DropTail { limit, marking: None, overrun: None },
+        }],
         traffic: vec![
             Traffic { name: "tcp".into(), sources: vec![], tcp: Some(connections), probers: None },
             Traffic { name: "udp".into(), sources: vec![cross], tcp: None, probers: None },
@@ -155,7 +158,10 @@ fn spec(network: Network, sources: Vec<Source>, duration_ps: Span) -> Spec {
     let ports = of_switch.map(|(id, _)| id).collect();
     Spec {
         network,
-        queues: vec![QueueRule { ports, discipline: Discipline::DropTail { limit: BUFFER, marking: None } }],
+        queues: vec![QueueRule {
+            ports,
+            discipline: Discipline::DropTail { limit: BUFFER, marking: None, overrun: None },
+        }],
         traffic: vec![Traffic { name: "load".into(), sources, tcp: None, probers: None }],
         control: Control::default(),
         switching: Switching::default(),

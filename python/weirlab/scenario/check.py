@@ -14,7 +14,7 @@ from weirlab.scenario.check_plan import check_campaign, check_run, check_search,
 from weirlab.scenario.check_records import check_measures, check_records
 from weirlab.scenario.check_traffic import check_traffic
 from weirlab.scenario.layout import FIXED_NODES, Layout, layout_of, plan_network
-from weirlab.scenario.network import marking_of
+from weirlab.scenario.network import DropTail, marking_of
 from weirlab.scenario.resolve import resolve, unsupported
 from weirlab.scenario.selecting import Fault, Where, ports_amiss
 from weirlab.scenario.testbeds import Command, Gradual, Hosts, Netns, Sim, Trex, VhostPublished
@@ -139,6 +139,8 @@ def _queues(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
     for name, queue in scenario.queues.items():
         amiss = list(ports_amiss(layout, queue.at, ("queues", name, "at")))
         yield from amiss
+        if isinstance(queue, DropTail) and queue.overrun is not None:
+            yield from ports_amiss(layout, queue.overrun.inputs, ("queues", name, "overrun", "inputs"))
         marking = marking_of(queue)
         if marking is not None and not amiss:
             yield from marking_amiss(layout, queue.at, marking, ("queues", name))

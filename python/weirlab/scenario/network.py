@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -9,7 +10,7 @@ from pydantic import Field
 from weirlab.scenario.aqm import AnyManaged, Managed, Marking, aqm_spec, marking_spec
 from weirlab.scenario.base import BY_KIND, Model, Name, Named, PortSelector, Selector
 from weirlab.scenario.switching import AnyMemory
-from weirlab.scenario.values import Count, Fraction, Limit, PositiveRate
+from weirlab.scenario.values import Count, Fraction, Limit, Number, PositiveFraction, PositiveRate
 from weirlab.units import Frames, Size, Span
 
 __all__ = [
@@ -231,6 +232,18 @@ class Path(Model):
 AnyNetwork = Annotated[Graph | Star | Dumbbell | FatTree | Xgft | Path, BY_KIND]
 
 
+class InputOverrun(Model):
+    """Frames that are lost before a queue after it was full, as by a ring at an input of the switch that
+    overruns: an overflow starts a run of losses, and the counters of the port do not see them."""
+
+    inputs: PortSelector = Field(examples=["left-0->left"])
+    """The ports that lead to the inputs that lose frames; all together."""
+    frames: Number = Field(examples=[360])
+    """Mean length of a run in frames, at least 1; geometric."""
+    chance: PositiveFraction = 1.0
+    """Probability that a frame that the queue has no room for starts a run."""
+
+
 class DropTail(Model):
     """First in, first out; a frame that would exceed the limit is dropped on arrival."""
 
@@ -241,6 +254,8 @@ class DropTail(Model):
     """What may wait, the frame in transmission excluded."""
     marking: Marking | None = None
     """ECN: marks on frames that wait, at ports of switches. Absent: none."""
+    overrun: InputOverrun | None = None
+    """Frames lost before the queue after it was full, at ports of switches. Absent: none."""
 
 
 AnyQueue = Annotated[DropTail | AnyManaged, BY_KIND]
@@ -262,10 +277,17 @@ def marking_of(queue: DropTail | Managed) -> Marking | None:
     return queue.marking if isinstance(queue, DropTail) else None
 
 
-def discipline_spec(queue: DropTail | AnyManaged) -> dict[str, Any]:
-    """What a queue does, as the spec holds it."""
+def discipline_spec(
+    queue: DropTail | AnyManaged, port_ids: Callable[[Sequence[str]], list[int]]
+) -> dict[str, Any]:
+    """What a queue does, as the spec holds it. `port_ids` finds ports by their names."""
     limit = limit_spec(queue.limit)
-    if isinstance(queue, DropTail):
-        marking = None if queue.marking is None else marking_spec(queue.marking)
-        return {"kind": "drop-tail", "limit": limit, "marking": marking}
-    return {"kind": "managed", "limit": limit, "aqm": aqm_spec(queue)}
+    if not isinstance(queue, DropTail):
+        return {"kind": "managed", "limit": limit, "aqm": aqm_spec(queue)}
+    marking = None if queue.marking is None else marking_spec(queue.marking)
+    overrun = queue.overrun
+    lost = None
+    if overrun is not None:
+        runs = {"probability": overrun.chance, "mean_frames": overrun.frames}
+        lost = {"inputs": port_ids(overrun.inputs), **runs}
+    return {"kind": "drop-tail", "limit": limit, "marking": marking, "overrun": lost}

@@ -172,9 +172,15 @@ def _queues(scenario: Scenario, layout: Layout, origins: dict[str, Where]) -> li
         for field in ("k_min", "k_max", "p_max"):
             suffix = "" if field == "p_max" else "_bytes"
             origins[f"{at}/discipline/marking/{field}{suffix}"] = ("queues", name, "marking", field)
+        overrun = f"{at}/discipline/overrun"
+        origins[overrun] = ("queues", name, "overrun")
+        origins[f"{overrun}/inputs"] = ("queues", name, "overrun", "inputs")
+        origins[f"{overrun}/probability"] = ("queues", name, "overrun", "chance")
+        origins[f"{overrun}/mean_frames"] = ("queues", name, "overrun", "frames")
         of_aqm = {place: ("queues", name, *word.split("/")) for place, word in AQM_PLACES}
         origins.update({f"{at}/discipline/aqm/{place}": path for place, path in of_aqm.items()})
-        rules.append({"ports": layout.port_ids(queue.at), "discipline": discipline_spec(queue)})
+        discipline = discipline_spec(queue, layout.port_ids)
+        rules.append({"ports": layout.port_ids(queue.at), "discipline": discipline})
     return [*rules, *_marked_for_dcqcn(scenario, layout, rules, origins)]
 
 
@@ -208,7 +214,8 @@ def _limits(rules: list[dict[str, Any]]) -> dict[int, Any]:
 
 
 def _rule(ports: list[int], limit: Any, marking: dict[str, Any] | None) -> dict[str, Any]:
-    return {"ports": ports, "discipline": {"kind": "drop-tail", "limit": limit, "marking": marking}}
+    discipline = {"kind": "drop-tail", "limit": limit, "marking": marking, "overrun": None}
+    return {"ports": ports, "discipline": discipline}
 
 
 def _sources(

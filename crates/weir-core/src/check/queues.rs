@@ -3,7 +3,7 @@
 use super::check_port;
 use crate::error::SpecError;
 use crate::network::Topology;
-use crate::spec::{Discipline, Engine, Marking, QueueRule, Spec};
+use crate::spec::{Discipline, Engine, Marking, Overrun, QueueRule, Spec};
 
 pub(super) fn check_queues(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
     for (i, rule) in spec.queues.iter().enumerate() {
@@ -17,8 +17,10 @@ fn check_rule(rule: &QueueRule, spec: &Spec, topology: &Topology) -> Result<(), 
         check_port(port, topology).map_err(|error| error.under(format!("/ports/{j}")))?;
     }
     match &rule.discipline {
-        Discipline::DropTail { marking: None, .. } => Ok(()),
-        Discipline::DropTail { marking: Some(marking), .. } => check_marking(marking, rule, topology),
+        Discipline::DropTail { marking, overrun, .. } => {
+            marking.iter().try_for_each(|marking| check_marking(marking, rule, topology))?;
+            overrun.iter().try_for_each(|overrun| check_overrun(overrun, rule, spec, topology))
+        }
         Discipline::Managed { aqm, .. } => {
             aqm.check().map_err(|error| error.under("/discipline/aqm"))?;
             check_managed(rule, spec, topology)
@@ -36,6 +38,37 @@ fn check_marking(marking: &Marking, rule: &QueueRule, topology: &Topology) -> Re
     }
     marking.check().map_err(|error| error.under("/discipline/marking"))
 }
+
+fn check_overrun(overrun: &Overrun, rule: &QueueRule, spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
+    let at = |place: &str, message: String| Err(SpecError::new(format!("/discipline/overrun{place}"), message));
+    if !(1.0..=MOST_OVERRUN).contains(&overrun.mean_frames) {
+        return at("/mean_frames", format!("a run has 1 to {MOST_OVERRUN} frames (got {})", overrun.mean_frames));
+    }
+    if !(overrun.probability > 0.0 && overrun.probability <= 1.0) {
+        return at("/probability", format!("a probability above 0 and up to 1 (got {})", overrun.probability));
+    }
+    if spec.run.engine != Engine::Event || !spec.switching.is_plain() {
+        let message = "inputs lose frames in the event engine with flows that are counted, and only without shared \
+                       memories, adapters and slow outputs";
+        return at("", message.to_string());
+    }
+    if overrun.inputs.is_empty() {
+        return at("/inputs", "at least one input loses frames".to_string());
+    }
+    for (i, &input) in overrun.inputs.iter().enumerate() {
+        let place = format!("/inputs/{i}");
+        check_port(input, topology).map_err(|error| error.under(format!("/discipline/overrun{place}")))?;
+        let (name, to) = (&topology.ports[input as usize].name, topology.ports[input as usize].to);
+        if let Some(&port) = rule.ports.iter().find(|&&port| topology.ports[port as usize].from != to) {
+            let queue = &topology.ports[port as usize].name;
+            return at(&place, format!("'{name}' does not lead to where the queue of '{queue}' is"));
+        }
+    }
+    Ok(())
+}
+
+/// Most frames in the mean of a run.
+const MOST_OVERRUN: f64 = 1e9;
 
 /// What management of queues does not go together with.
 fn check_managed(rule: &QueueRule, spec: &Spec, topology: &Topology) -> Result<(), SpecError> {

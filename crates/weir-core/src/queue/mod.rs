@@ -35,6 +35,7 @@ pub mod dual_pi2;
 pub mod fq_codel;
 mod limit;
 mod managed;
+mod overrun;
 pub mod pie;
 mod stored;
 
@@ -45,6 +46,7 @@ pub use self::aqm::{Discarded, Label};
 pub use self::counters::{Counters, Pauses};
 pub use self::limit::Limit;
 pub use self::managed::Labeled;
+pub use self::overrun::Overrun;
 use crate::ring::Ring;
 use crate::units::{Bytes, PS_PER_S, Rate, Span, Time};
 

@@ -49,7 +49,7 @@ pub(crate) fn incast() -> Spec {
         network: Network::Star { hosts: 3, link: LINK, switch: SWITCH },
         queues: vec![QueueRule {
             ports: vec![5],
-            discipline: Discipline::DropTail { limit: Limit::Frames(16), marking: None },
+            discipline: Discipline::DropTail { limit: Limit::Frames(16), marking: None, overrun: None },
         }],
         traffic: vec![Traffic {
             name: "load".into(),

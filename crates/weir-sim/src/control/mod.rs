@@ -7,6 +7,7 @@ mod adapted;
 mod adapter;
 mod managed;
 mod marks;
+mod overruns;
 mod pausing;
 pub(crate) mod plan;
 mod point;
@@ -24,6 +25,7 @@ use weir_core::rng::Seed;
 use weir_core::units::{Bytes, Span, Time};
 
 use self::adapter::{Adapter, Bounds, Link, NO_POINT, Outlet};
+use self::overruns::Inputs;
 use self::plan::ControlPlan;
 use self::point::Point;
 pub(crate) use self::point::kind_of;
@@ -57,6 +59,9 @@ pub(crate) struct Control {
     /// Of the frames dropped at each place of [`Plan::route`], those that the management of a queue dropped early; empty
     /// if no queue is managed.
     early_drops: Vec<u64>,
+    /// Of the frames dropped at each place of [`Plan::route`], those that were lost before the queue; empty if no input
+    /// loses any.
+    overrun_drops: Vec<u64>,
     /// By flow, if there is DCQCN: when its receiver may notify its sender.
     receivers: Vec<NotificationPoint>,
     /// By node: its queues that are too long, and when XOFF is to be repeated.
@@ -79,6 +84,8 @@ struct Extra {
     hold: Hold,
     point: Option<Box<Point>>,
     marker: Option<Box<Marker>>,
+    /// The inputs that lose frames after the queue was full.
+    inputs: Option<Box<Inputs>>,
     /// Whether the queue is managed.
     is_managed: bool,
     guard: Option<Watermarks>,
@@ -138,6 +145,7 @@ impl Control {
             marked_at: Vec::new(),
             marks: vec![0; if shared.marks() { plan.route.len() } else { 0 }],
             early_drops: vec![0; if shared.managed.is_empty() { 0 } else { plan.route.len() }],
+            overrun_drops: vec![0; if shared.overruns.is_empty() { 0 } else { plan.route.len() }],
             limiter_drops: vec![0; if spec.limiter().is_some() { plan.route.len() } else { 0 }],
             receivers: vec![NotificationPoint::NEW; if spec.dcqcn.is_some() { plan.flows.len() } else { 0 }],
             long: vec![Long { queues: 0, refresh: Time::NEVER }; topology.nodes.len()],
@@ -157,6 +165,10 @@ impl Control {
         for (&port, marking) in &shared.markings {
             let stream = seed.stream(&format!("queue/marks/{}", topology.ports[port as usize].name));
             control.extras[port as usize].marker = Some(Box::new(Marker::new(marking, stream)));
+        }
+        for (&port, overrun) in &shared.overruns {
+            let stream = seed.stream(&format!("queue/overrun/{}", topology.ports[port as usize].name));
+            control.extras[port as usize].inputs = Some(Box::new(Inputs::new(overrun, stream)));
         }
         for &port in shared.managed.keys() {
             control.extras[port as usize].is_managed = true;
@@ -242,6 +254,7 @@ impl Extra {
         hold: Hold::NONE,
         point: None,
         marker: None,
+        inputs: None,
         is_managed: false,
         guard: None,
         levels: None,
@@ -251,6 +264,7 @@ impl Extra {
     fn is_special(&self) -> bool {
         self.point.is_some()
             || self.marker.is_some()
+            || self.inputs.is_some()
             || self.is_managed
             || self.guard.is_some()
             || self.levels.is_some()
@@ -297,7 +311,11 @@ impl Fabric<'_> {
             levels.settle(now, self.lines[port as usize].port.waiting_bytes());
         }
         let is_managed = extra.is_managed && lane == Lane::Data;
+        if extra.inputs.is_some() && self.overruns(port, id, lane) {
+            return;
+        }
         let frame = self.frames[id];
+        let Some(control) = &mut self.control else { return };
         let tag = if lane == Lane::Data { control.tag(self.plan, id, frame.flow) } else { NO_POINT };
         let became =
             if is_managed { self.offer_managed(port, id, size) } else { self.offer_watched(port, id, size, lane) };
@@ -307,6 +325,9 @@ impl Fabric<'_> {
         let waiting = self.lines[port as usize].port.waiting_bytes();
         let Some(control) = &mut self.control else { return };
         let extra = &mut control.extras[port as usize];
+        if let Some(inputs) = extra.inputs.as_mut().filter(|_| became == Offer::Dropped) {
+            inputs.overflowed();
+        }
         let waits = became != Offer::Dropped && waiting > Bytes::ZERO;
         let marks = waits && extra.marker.as_mut().is_some_and(|marker| marker.on_frame(waiting));
         if let Some(point) = &mut extra.point

@@ -6,7 +6,7 @@ use weir_core::network::Topology;
 use weir_core::path::LossModel;
 use weir_core::spec::aqm::Aqm;
 use weir_core::spec::control::{Notification, NotificationLane};
-use weir_core::spec::{Discipline, Engine, Marking, Spec};
+use weir_core::spec::{Discipline, Engine, Marking, Overrun, Spec};
 use weir_core::units::Span;
 
 use crate::plan::{ARRIVED, Flow};
@@ -27,6 +27,8 @@ pub(crate) struct ControlPlan {
     pub(crate) markings: BTreeMap<u32, Marking>,
     /// The queues that are managed, by port.
     pub(crate) managed: BTreeMap<u32, Aqm>,
+    /// The queues before which frames are lost, by port.
+    pub(crate) overruns: BTreeMap<u32, Overrun>,
     /// By node: until PAUSE takes effect, until a notification does.
     pub(crate) responses: Vec<(Span, Span)>,
     /// Where the way back of each flow begins in [`crate::plan::Plan::route`]: from its last node to its first.
@@ -44,12 +46,13 @@ impl ControlPlan {
     pub(crate) fn new(spec: &Spec, topology: &Topology) -> Option<ControlPlan> {
         let control = &spec.control;
         let nodes = topology.nodes.len();
-        let (markings, managed) = disciplines(spec);
+        let Disciplines { markings, managed, overruns } = Disciplines::of(spec);
         let watches =
             topology.ports.iter().any(|port| port.link.loss != LossModel::None) || !spec.record.captures.is_empty();
         let is_switched = is_switched(spec);
+        let is_plain = markings.is_empty() && managed.is_empty() && overruns.is_empty();
         let records = watches || !spec.record.queue_levels.is_empty();
-        if control.is_off() && markings.is_empty() && managed.is_empty() && !records && !is_switched {
+        if control.is_off() && is_plain && !records && !is_switched {
             return None;
         }
         let mut limited = vec![false; nodes];
@@ -77,6 +80,7 @@ impl ControlPlan {
             pausing,
             markings,
             managed,
+            overruns,
             responses,
             ways_back: Vec::new(),
             capable: Vec::new(),
@@ -126,22 +130,33 @@ pub(crate) fn is_switched(spec: &Spec) -> bool {
     !spec.switching.is_plain() || spec.run.engine == Engine::EventTotals
 }
 
-/// The marking of each port that marks, the management of each that is managed: of several rules for a port the last
-/// counts.
-fn disciplines(spec: &Spec) -> (BTreeMap<u32, Marking>, BTreeMap<u32, Aqm>) {
-    let (mut markings, mut managed) = (BTreeMap::new(), BTreeMap::new());
-    for rule in &spec.queues {
-        for &port in &rule.ports {
-            markings.remove(&port);
-            managed.remove(&port);
-            match rule.discipline {
-                Discipline::DropTail { marking: Some(marking), .. } => _ = markings.insert(port, marking),
-                Discipline::DropTail { marking: None, .. } => {}
-                Discipline::Managed { aqm, .. } => _ = managed.insert(port, aqm),
+/// What queues do beyond waiting, by port.
+#[derive(Default)]
+struct Disciplines {
+    markings: BTreeMap<u32, Marking>,
+    managed: BTreeMap<u32, Aqm>,
+    overruns: BTreeMap<u32, Overrun>,
+}
+
+impl Disciplines {
+    /// Of several rules for a port the last counts.
+    fn of(spec: &Spec) -> Disciplines {
+        let mut last: BTreeMap<u32, &Discipline> = BTreeMap::new();
+        for rule in &spec.queues {
+            last.extend(rule.ports.iter().map(|&port| (port, &rule.discipline)));
+        }
+        let mut of = Disciplines::default();
+        for (port, discipline) in last {
+            match discipline {
+                Discipline::DropTail { marking, overrun, .. } => {
+                    of.markings.extend(marking.map(|marking| (port, marking)));
+                    of.overruns.extend(overrun.clone().map(|overrun| (port, overrun)));
+                }
+                Discipline::Managed { aqm, .. } => _ = of.managed.insert(port, *aqm),
             }
         }
+        of
     }
-    (markings, managed)
 }
 
 /// The ports that measure.

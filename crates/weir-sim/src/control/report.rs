@@ -101,6 +101,11 @@ impl Fabric<'_> {
         self.control.as_ref().and_then(|control| control.early_drops.get(leg)).copied().unwrap_or(0)
     }
 
+    /// Frames dropped at a place of [`crate::plan::Plan::route`] that were lost before they reached the queue.
+    pub(crate) fn overrun_drops(&self, leg: usize) -> u64 {
+        self.control.as_ref().and_then(|control| control.overrun_drops.get(leg)).copied().unwrap_or(0)
+    }
+
     /// Control frames that were made and have not reached their end, and how many of them were dropped.
     pub(crate) fn control_frames(&self) -> (u64, u64) {
         let (Some(control), Some(shared)) = (&self.control, &self.plan.control) else { return (0, 0) };

@@ -44,7 +44,10 @@ pub fn calibration() -> Spec {
     let limit = Limit::Bytes(Bytes::new(150_000));
     Spec {
         network: Network::Graph { nodes, links },
-        queues: vec![QueueRule { ports: of_switches, discipline: Discipline::DropTail { limit, marking: None } }],
+        queues: vec![QueueRule {
+            ports: of_switches,
+            discipline: Discipline::DropTail { limit, marking: None, overrun: None },
+        }],
         traffic: vec![Traffic { name: "load".into(), sources: (0..4).map(source).collect(), tcp: None, probers: None }],
         control: Control {
             bcn: Some(bcn()),

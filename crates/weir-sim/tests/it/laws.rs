@@ -134,6 +134,8 @@ proptest! {
                     dropped[drop.port as usize] += drop.frames;
                 }
                 DropCause::LinkLoss => lost += drop.frames,
+                // Seen by no counter of a port.
+                DropCause::InputOverrun => {}
             }
             of_flow[drop.flow as usize] += drop.frames;
         }

@@ -8,6 +8,7 @@ mod laws;
 mod links;
 mod marks;
 mod odd_networks;
+mod overruns;
 mod path;
 mod probes;
 mod rapid;

@@ -27,7 +27,7 @@ fn above(above: u64) -> Marking {
 }
 
 fn marking(ports: Vec<u32>, limit: Limit, marking: Marking) -> QueueRule {
-    QueueRule { ports, discipline: Discipline::DropTail { limit, marking: Some(marking) } }
+    QueueRule { ports, discipline: Discipline::DropTail { limit, marking: Some(marking), overrun: None } }
 }
 
 /// DCQCN with the parameters of the paper, for these hosts.
@@ -179,7 +179,7 @@ fn tcp(ecn: bool, rule: Option<Marking>) -> Totals {
     let support = if ecn { EcnSupport::Classic } else { EcnSupport::None };
     (config.ecn, config.congestion_control) = (EcnConfig::both(support), weir_core::cc::Config::reno());
     for queue in &mut spec.queues {
-        let Discipline::DropTail { limit, marking } = &mut queue.discipline else { continue };
+        let Discipline::DropTail { limit, marking, .. } = &mut queue.discipline else { continue };
         (*limit, *marking) = (Limit::Unlimited, rule);
     }
     standard(&spec)

@@ -158,7 +158,8 @@ fn odd(seed: u64) -> Spec {
     if choices.one_in(4) {
         let ports = (0..hosts).map(|host| 2 * host + 1).collect();
         let limit = Limit::Frames(choices.below(9));
-        spec.queues = vec![QueueRule { ports, discipline: Discipline::DropTail { limit, marking: None } }];
+        spec.queues =
+            vec![QueueRule { ports, discipline: Discipline::DropTail { limit, marking: None, overrun: None } }];
     }
     if let Some(bcn) = &mut spec.control.bcn {
         let point = &mut bcn.congestion_point;

@@ -186,8 +186,11 @@ fn losses_turn_probing_off_and_their_repair_turns_it_on() {
         1_500,
         300,
     );
-    blind.queues[0].discipline =
-        weir_core::spec::Discipline::DropTail { limit: weir_core::spec::Limit::Frames(300), marking: None };
+    blind.queues[0].discipline = weir_core::spec::Discipline::DropTail {
+        limit: weir_core::spec::Limit::Frames(300),
+        marking: None,
+        overrun: None,
+    };
     let totals = run(blind);
     let counters = totals.connections[0].sender;
     let parts = counters.fast_retransmits

@@ -64,7 +64,7 @@ pub(crate) fn two_islands() -> Network {
 }
 
 pub(crate) fn drop_tail(ports: Vec<u32>, limit: Limit) -> QueueRule {
-    QueueRule { ports, discipline: Discipline::DropTail { limit, marking: None } }
+    QueueRule { ports, discipline: Discipline::DropTail { limit, marking: None, overrun: None } }
 }
 
 pub(crate) fn probe(port: u32, every_ps: Span) -> PortProbe {

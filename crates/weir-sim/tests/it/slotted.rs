@@ -88,8 +88,10 @@ fn both_engines_drop_the_same_frames_where_queues_are_short() {
     use weir_core::spec::{Discipline, Limit, QueueRule};
     let mut spec = slotted_switch(3_000, 1);
     let ports = (0..32).map(|host| 2 * host + 1).collect();
-    spec.queues =
-        vec![QueueRule { ports, discipline: Discipline::DropTail { limit: Limit::Frames(3), marking: None } }];
+    spec.queues = vec![QueueRule {
+        ports,
+        discipline: Discipline::DropTail { limit: Limit::Frames(3), marking: None, overrun: None },
+    }];
     let (event, slotted) = both(spec, 0);
     agree(&event, &slotted);
     assert!(slotted.drops.len() > 100);

@@ -89,9 +89,11 @@ def _count(resent: pl.DataFrame, times: int) -> int:
 
 
 def _drops(records: Records, drops: pl.DataFrame) -> dict[str, int]:
-    """Frames of the two flows that the router dropped."""
+    """Frames of the two flows that the router counted as dropped, and all that were lost."""
+    causes = records["cause_names"].filter(pl.col("name") == "input-overrun").select("cause")
+    seen = drops.join(causes, on="cause", how="anti")
     names = records["flow_names"].select("flow", "name")
-    named = drops.join(names, on="flow", how="left")
+    named = seen.join(names, on="flow", how="left")
     of = {
         key: int(named.filter(pl.col("name").str.starts_with(f"{name}/")).get_column("frames").sum())
         for key, name in (("dropped_tcp", "rapid"), ("dropped_udp", "cross"))
