@@ -272,6 +272,7 @@ impl Marking {
 /// Frames that do not reach a queue after it was full: a ring at an input of the switch overruns. See
 /// [`crate::queue::Overrun`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Overrun {
     /// The ports that lead to the inputs that lose frames.

@@ -127,6 +127,7 @@ __all__ = [
     "NodeKind",
     "Notification",
     "NotificationLane",
+    "Overrun",
     "Part",
     "Pause",
     "PauseScope",
@@ -682,6 +683,8 @@ class DisciplineDropTail(Part):
     """What may wait, the frame in transmission excluded."""
     marking: Marking | None
     """Marks on frames that it lets wait; absent: none."""
+    overrun: Overrun | None
+    """Frames lost before it after it was full; absent: none."""
 
 
 class DisciplineManaged(Part):
@@ -1267,6 +1270,19 @@ class Notification(Part):
     """Time from the sample until the notification is queued."""
     lane: NotificationLane
     """Which queue it takes on its way."""
+
+
+class Overrun(Part):
+    """Frames that do not reach a queue after it was full: a ring at an input of the switch overruns. See
+    `crate::queue::Overrun`.
+    """
+
+    inputs: Sequence[int]
+    """The ports that lead to the inputs that lose frames."""
+    probability: float
+    """Probability that a frame that the queue has no room for starts a run, above 0."""
+    mean_frames: float
+    """Mean length of a run of lost frames, at least 1."""
 
 
 class Pause(Part):
