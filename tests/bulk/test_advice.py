@@ -53,6 +53,19 @@ def test_the_window_of_a_path_decides_how_many_streams_fill_it(tmp_path):
     assert "The greatest goodput" in text or found.alternatives[0].streams == 4
 
 
+def test_advice_says_where_nothing_varied_and_where_there_was_nothing_to_choose(tmp_path):
+    found = advice(tmp_path, changes={"study": None, "campaign.cycles": 3})
+    still = dataclasses.replace(found.choice, goodputs_bps=(1e7,) * 3, delays_s=(0.01,) * 3)
+    text = advice_text(dataclasses.replace(found, choice=still, alternatives=(still,)))
+    assert "All cycles gave the same" in text
+    assert "No other point was measured" in text
+    assert "draws of cycles make" not in text
+    other = dataclasses.replace(still, point=1)
+    text = advice_text(dataclasses.replace(found, choice=still, alternatives=(still, other)))
+    assert "All cycles gave the same" in text
+    assert "The same choice in" not in text
+
+
 def test_where_windows_bind_the_advice_says_so(tmp_path):
     found = advice(tmp_path, changes={"study.factors": {"traffic.bulk.streams": ["1", "2"]}})
     assert found.choice.streams == 2

@@ -9,6 +9,7 @@ from made_campaigns import FILE, StopsAfter, measured
 from weirlab.campaigns import Campaign, run_campaign
 from weirlab.campaigns.campaign import LOG
 from weirlab.campaigns.measurement import Pings
+from weirlab.campaigns.summary import summaries
 from weirlab.campaigns.tables import INTERVALS, MEASUREMENTS, interval_table, measurement_table
 from weirlab.errors import Interrupted
 from weirlab.plots.bulk import bulk_plots
@@ -185,3 +186,47 @@ def test_the_page_of_a_campaign_tells_of_all_points_complete_or_not(tmp_path):
     cut = write_report(tmp_path / "cut", pictures=False).page.read_text()
     assert "1 of 12" in cut
     assert "interrupted" in cut
+
+
+SEVERAL = """weirlab: 1
+name: several
+testbed:
+  kind: netns
+  hosts: {desk: {forward: {delay: 1 ms}}, lap: {forward: {delay: 1 ms}}}
+  hops: {uplink: {forward: {rate: 20 Mbit/s, delay: 10 ms, buffer: 100 kB}}}
+traffic:
+  desk: {from: desk, to: receiver, streams: 2, source: {kind: bulk}, transport: TCP}
+  lap: {from: lap, to: receiver, source: {kind: bulk}, transport: TCP}
+  back: {from: receiver, to: sender, source: {kind: bulk}, transport: TCP}
+  ping: {from: sender, to: receiver, source: {kind: ping, every: 1 s}}
+campaign:
+  cycles: 1
+  cycle: [{name: loaded, run: [desk, lap, back, ping], for: 4 s}]
+""".replace("TCP", "{kind: tcp, congestion_control: cubic}")
+
+
+def test_every_transfer_of_a_point_is_on_its_page_and_in_its_plots(tmp_path):
+    def measure(what, path, seed):
+        found = measured(what, path, seed)
+        streams = tuple(dataclasses.replace(each, received_bps=(2e6,) * 4) for each in found.transfer.streams)
+        own, other = (dataclasses.replace(found.transfer, streams=part) for part in (streams, streams[:1]))
+        return dataclasses.replace(found, transfer=own, beside=dict.fromkeys(what.beside, other))
+
+    campaign = run_campaign(loads(SEVERAL), tmp_path, measure=measure)
+    rows, intervals = measurement_table(campaign), interval_table(campaign)
+    assert rows.get_column("traffic").to_list() == ["desk", "lap", "back"]
+    assert set(intervals.select("traffic", "goes").unique().rows()) == {
+        ("desk", "up"),
+        ("lap", "up"),
+        ("back", "down"),
+    }
+    plots = {plot.name: plot for plot in bulk_plots(rows, intervals, {0: "p"})}
+    drawn = {row["name"] for data in plots["streams-over-time-0"].spec["datasets"].values() for row in data}
+    assert drawn == {"desk 1", "desk 2", "lap 1"}
+    assert "streams-over-time-0-down" in plots
+    (point,) = summaries(campaign)
+    # Two streams of 2 MB in 8 s each, and one more; back another one.
+    assert point.together_bps == {"up": pytest.approx(6e6), "down": pytest.approx(2e6)}
+    page = write_report(tmp_path, pictures=False).page.read_text()
+    for words in ("all loads, up", "all loads, down", "goodput of desk"):
+        assert words in page

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from weirlab.campaigns.path import Effort
+from weirlab.cli.path import _length
+from weirlab.cli.programs import _tell_of_end
 from weirlab.results import Manifest
 from weirlab.studies import Study
 
@@ -194,3 +197,25 @@ main(["run"])
     command = [sys.executable, "-m", "interrupted"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (130, "weir: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (1, "weir: --far: 'false' ended with exit code 1 before the command at the near end did\n"),
+        (-9, "weir: --far: 'false' was ended by SIGKILL before the command at the near end did\n"),
+        (0, ""),
+        (None, ""),
+    ],
+)
+def test_a_far_end_that_fails_by_itself_is_told_with_its_status(capsys, code, said):
+    _tell_of_end(["false"], code)
+    assert capsys.readouterr().err == said
+
+
+def test_how_long_probes_take_is_told_with_a_shorter_way():
+    assert _length(Effort(), 8) == (
+        "probes for 5 min at most, less where each capacity is known to 3% before; --time '1 min' or "
+        "--precision 0.1 take less. Ctrl-C keeps what was measured"
+    )
+    assert "--time" not in _length(Effort(most_s=30.0), 8)

@@ -43,6 +43,8 @@ def test_a_page_has_each_campaign_in_a_colour_of_its_own_and_their_ratio(tmp_pat
     page = written.page.read_text()
     for words in ("reno and bbr", "Round-trip times under load", "Beside reno", "Goodput against streams"):
         assert words in page
+    for name in ("reno", "bbr"):
+        assert page.count(f"The whole scenario of {name}, with every default") == 1
     plain, plots = comparison_page([first, second])
     names = [plot.name for plot in plots]
     assert "streams-mbps" in names

@@ -114,13 +114,13 @@ def run_directory(tmp_path):
     return tmp_path / "run"
 
 
-def search(directory, text=SEARCH, timeout_s=None):
+def search(directory, text=SEARCH, timeout_s=None, testbed=None):
     """A search and its directory, as the command makes it."""
     scenario = loads(text)
     save_scenario(scenario, directory)
     manifest = Manifest(kind="search", name=scenario.name, provenance=Provenance.now())
     log = directory / "trials.jsonl"
-    result = run_search(build(scenario), open_testbed(scenario), log=log, timeout_s=timeout_s)
+    result = run_search(build(scenario), testbed or open_testbed(scenario), log=log, timeout_s=timeout_s)
     manifest.ended("complete" if result.ending is Ending.FINISHED else "interrupted").write(directory)
     return result
 
@@ -292,6 +292,36 @@ def test_the_page_of_a_search_shows_rates_bounds_and_the_trials_behind_them(tmp_
     assert {path.stem for path in report.plots} == {"search", "search-zoom", "loss"}
     # Every trial can be asked for its numbers without a script.
     assert content.count("<title>trial ") >= len(result.trials)
+
+
+def test_the_page_of_a_search_says_which_trials_at_a_bound_count_and_why(tmp_path):
+    class Disturbed:
+        """Loses some frames in each first attempt at a load, which something else explains."""
+
+        def __init__(self):
+            self.bed, self.seen = open_testbed(loads(SEARCH)), set()
+
+        def trial(self, spec):
+            trial = self.bed.trial(spec)
+            if spec.intended_load_fps in self.seen or trial.received_frames < trial.sent_frames:
+                return trial
+            self.seen.add(spec.intended_load_fps)
+            some = max(1, trial.sent_frames // 50)
+            return replace(
+                trial,
+                received_frames=trial.received_frames - some,
+                disturbed_frames=some,
+                disturbance="the neighbours had the CPU",
+            )
+
+        def close(self):
+            self.bed.close()
+
+    search(tmp_path / "s", SEARCH, testbed=Disturbed())
+    _, parsed = read(write_report(tmp_path / "s", pictures=False).page)
+    text = said(parsed)
+    assert re.search(r"no: made again as trial \d+: the neighbours had the CPU", text)
+    assert "counts" in text
 
 
 def test_the_page_of_a_search_tells_the_terms_of_each_goal_and_what_a_rate_is(tmp_path):

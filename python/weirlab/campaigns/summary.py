@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from weirlab.campaigns.campaign import Campaign, Kept
 from weirlab.campaigns.measurement import Measurement, Transfer
@@ -152,6 +152,9 @@ class PointSummary:
     receiver_cpu_percent: float
     loads: tuple[LoadSummary, ...]
     """Each load, where a step has several at a time; the figures above are of the first transfer of TCP."""
+    together_bps: Mapping[str, float] = field(default_factory=dict)
+    """Where a step has several loads: the median over the cycles of what all that go a way (`up`, `down`)
+    delivered together, each while it ran."""
     delays: tuple[DelaySummary, ...] = ()
     """One-way delays of both directions, unloaded and loaded, where they were measured."""
 
@@ -240,6 +243,7 @@ def _summary(plan: Plan, levels: Mapping[str, str], kept: Sequence[Kept]) -> Poi
         sender_cpu_percent=_median(_totals(transfer.sender_cpu_percent for transfer in transfers)),
         receiver_cpu_percent=_median(_totals(transfer.receiver_cpu_percent for transfer in transfers)),
         loads=_loads(plan, kept),
+        together_bps=_together(plan, kept),
         delays=tuple(_delays([m for _, m in made])),
     )
 
@@ -292,6 +296,26 @@ def _loads(plan: Plan, kept: Sequence[Kept]) -> tuple[LoadSummary, ...]:
     if not several:
         return ()
     return tuple(_load_summary(name, load, transfers) for name, (load, transfers) in found.items())
+
+
+def _together(plan: Plan, kept: Sequence[Kept]) -> dict[str, float]:
+    """By way, what all loads delivered together, where a step has several."""
+    sums: dict[str, list[float]] = {}
+    for each in kept:
+        what, made = plan.measured(each.place), each.measurement
+        if made is None or not what.beside:
+            continue
+        for way, forward in (("up", True), ("down", False)):
+            rates = [
+                goodput_bps(made.beside[name])
+                for name, load in what.beside.items()
+                if load.forward == forward and name in made.beside
+            ]
+            if what.load is not None and what.load.forward == forward and made.transfer is not None:
+                rates.append(goodput_bps(made.transfer))
+            if rates:
+                sums.setdefault(way, []).append(math.fsum(rates))
+    return {way: _median(rates) for way, rates in sums.items()}
 
 
 def _load_summary(name: str, load: Load | Datagrams, transfers: Sequence[Transfer]) -> LoadSummary:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import polars as pl
 
 from weirlab.campaigns.campaign import Campaign
-from weirlab.campaigns.measurement import Measurement, Pings
+from weirlab.campaigns.measurement import Measurement, Pings, Transfer
+from weirlab.campaigns.plan import Load, Measured
 from weirlab.campaigns.responsiveness import answered, loaded_responsiveness, requests_lost
 from weirlab.campaigns.summary import goodput_bps
 from weirlab.scenario.testbeds import Sim
@@ -18,6 +19,7 @@ __all__ = ["INTERVALS", "MEASUREMENTS", "interval_table", "measurement_table"]
 MEASUREMENTS = {
     "cycle": pl.Int64,
     "point": pl.Int64,
+    "traffic": pl.String,
     "streams": pl.Int64,
     "window_bytes": pl.Int64,
     "congestion_control": pl.String,
@@ -63,17 +65,21 @@ transfer those of its last four seconds. `stolen_s` and `softirq_wait_s` are ove
 INTERVALS = {
     "cycle": pl.Int64,
     "point": pl.Int64,
+    "traffic": pl.String,
+    "goes": pl.String,
     "stream": pl.Int64,
     "second": pl.Int64,
     "rate_bps": pl.Float64,
     "counted_by": pl.String,
 }
-"""Columns of `interval_table`. `counted_by` is `receiver` where `rate_bps` is goodput, and `sender` where it
+"""Columns of `interval_table`. `goes`: `up`, from the near end, or `down`; `stream`: from 1, of its
+traffic. `counted_by` is `receiver` where `rate_bps` is goodput, and `sender` where it
 is what the sender wrote into its buffer, because the receiver did not tell."""
 
 
 def measurement_table(campaign: Campaign) -> pl.DataFrame:
-    """Each loaded measurement, beside the unloaded one of its cycle and point: the columns `MEASUREMENTS`."""
+    """Each transfer of TCP of a loaded measurement, beside the unloaded one of its cycle and point: the
+    columns `MEASUREMENTS`. What pings and requests met is the same for all transfers of a measurement."""
     unloaded = {
         (kept.place.cycle, kept.place.point): (
             kept.measurement,
@@ -88,19 +94,18 @@ def measurement_table(campaign: Campaign) -> pl.DataFrame:
         if found is None or found.transfer is None or what.load is None:
             continue
         cycle, point = kept.place.cycle, kept.place.point
-        transfer = found.transfer
         idle, alone = unloaded.get((cycle, point), (None, None))
         beside = answered(found, what.duration_s)
         responsive = loaded_responsiveness(found, what.duration_s)
-        resent = [stream.retransmits for stream in transfer.streams if stream.retransmits is not None]
         means = (_mean(found), _mean(idle))
-        rows.append(
+        rows += [
             {
                 "cycle": cycle,
                 "point": point,
-                "streams": what.load.streams,
-                "window_bytes": what.load.window_bytes,
-                "congestion_control": what.load.congestion_control,
+                "traffic": name,
+                "streams": load.streams,
+                "window_bytes": load.window_bytes,
+                "congestion_control": load.congestion_control,
                 "duration_s": what.duration_s,
                 "goodput_bps": goodput_bps(transfer),
                 "loaded_rtt_s": means[0],
@@ -113,7 +118,7 @@ def measurement_table(campaign: Campaign) -> pl.DataFrame:
                 "unloaded_loss": None if idle is None else _loss(idle.pings),
                 "variability": _of_rtts(found.pings, min_max_variability),
                 "unloaded_variability": None if idle is None else _of_rtts(idle.pings, min_max_variability),
-                "retransmits": sum(resent),
+                "retransmits": sum(stream.retransmits or 0 for stream in transfer.streams),
                 "fairness": jain_index(
                     [stream.received_bytes / stream.seconds for stream in transfer.streams]
                 ),
@@ -138,7 +143,8 @@ def measurement_table(campaign: Campaign) -> pl.DataFrame:
                 "foreign_per_minute": None if beside is None else beside.per_minute,
                 "rpm": None if responsive is None else responsive.rpm,
             }
-        )
+            for name, load, transfer in _transfers(what, found)
+        ]
     return pl.DataFrame(rows, schema=MEASUREMENTS)
 
 
@@ -146,14 +152,33 @@ def interval_table(campaign: Campaign) -> pl.DataFrame:
     """The rate of each stream second by second: the columns `INTERVALS`; seconds from 1."""
     simulated = isinstance(campaign.plan.scenario.testbed, Sim)
     rows = [
-        (kept.place.cycle, kept.place.point, number, second, rate, counted_by)
+        (
+            kept.place.cycle,
+            kept.place.point,
+            name,
+            "up" if load.forward else "down",
+            number,
+            second,
+            rate,
+            counted_by,
+        )
         for kept in campaign.kept
-        if kept.measurement is not None and kept.measurement.transfer is not None
-        for number, stream in enumerate(kept.measurement.transfer.streams, 1)
+        if kept.measurement is not None
+        for name, load, transfer in _transfers(campaign.plan.measured(kept.place), kept.measurement)
+        for number, stream in enumerate(transfer.streams, 1)
         for counted_by in ("receiver" if simulated or stream.received_bps else "sender",)
         for second, rate in enumerate(stream.received_bps or stream.rates_bps, 1)
     ]
     return pl.DataFrame(rows, schema=INTERVALS, orient="row")
+
+
+def _transfers(what: Measured, found: Measurement) -> Iterator[tuple[str, Load, Transfer]]:
+    """The transfers of TCP of a measurement, by the name of their traffic, the first one first."""
+    if what.load is not None and found.transfer is not None:
+        yield what.load_name, what.load, found.transfer
+    for name, load in what.beside.items():
+        if isinstance(load, Load) and name in found.beside:
+            yield name, load, found.beside[name]
 
 
 def _mean(found: Measurement | None) -> float | None:

@@ -23,7 +23,7 @@ from weirlab.cli.frame import (
 from weirlab.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from weirlab.campaigns.path import WayBack
+    from weirlab.campaigns.path import Effort, WayBack
 
 __all__ = ["add_to"]
 
@@ -121,7 +121,9 @@ def path(
         except KeyboardInterrupt:
             raise Interrupted("interrupted while the route was looked for; nothing was measured") from None
         manifest.write(directory)
-        asked = f"{len(route.answering)} hops to {destination}"
+        count = len(route.answering)
+        asked = f"{count} hop{'s' * (count != 1)} to {destination}"
+        tell(f"weir: {asked}: {_length(effort, count)}")
         before = Reading.now()
         with progress_bar("probing", asked) as progress:
             found = characterize(prober, route, effort, seed=seed, progress=progress)
@@ -154,6 +156,21 @@ def path(
         show_place(directory, write_page(directory) if report else None)
     if interrupted:
         raise Interrupted(f"interrupted; what was measured is kept in {directory}")
+
+
+_A_MINUTE = 60.0
+
+
+def _length(effort: Effort, hops: int) -> str:
+    """How long the probes take, and what makes that less."""
+    most = min(effort.most_probes, effort.most_rounds * effort.sizes * max(1, hops))
+    seconds = min(effort.most_s, most * effort.gap_s)
+    told = f"{seconds:.0f} s" if seconds < 2 * _A_MINUTE else f"{seconds / _A_MINUTE:.0f} min"
+    shorter = "; --time '1 min' or --precision 0.1 take less" if seconds > _A_MINUTE else ""
+    return (
+        f"probes for {told} at most, less where each capacity is known to {effort.precision:.0%} before"
+        f"{shorter}. Ctrl-C keeps what was measured"
+    )
 
 
 def _back(host: str, config: Path | None, target: str) -> WayBack | None:

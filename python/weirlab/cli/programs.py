@@ -71,8 +71,9 @@ def run_at_ends(path: EmulatedPath, ends: Ends) -> int:
         environment |= {"WEIR_NEAR6": path.near_address6, "WEIR_FAR6": path.far_address6}
     with contextlib.ExitStack() as stack:
         if ends.far:
-            far = _started(path.far, ends.far, environment, session=True, resolver=ends.resolver)
-            stack.enter_context(far)
+            started = _started(path.far, ends.far, environment, session=True, resolver=ends.resolver)
+            far = stack.enter_context(started)
+            stack.callback(lambda: _tell_of_end(ends.far, far.poll()))  # before it is ended
         # A shell keeps the terminal, whose Ctrl-C is for what runs in it.
         terminal = sys.stdin.isatty()
         if terminal:
@@ -86,6 +87,14 @@ def run_at_ends(path: EmulatedPath, ends: Ends) -> int:
             tell(f"weir: ended the command after {ends.longest_s:g} s")
             return 124
         return code if code >= 0 else 128 - code
+
+
+def _tell_of_end(command: Sequence[str], code: int | None) -> None:
+    """Say that the far end failed by itself, where it did."""
+    if not code:
+        return
+    how = f"ended with exit code {code}" if code > 0 else f"was ended by {signal.Signals(-code).name}"
+    tell(f"weir: --far: '{shlex.join(command)}' {how} before the command at the near end did")
 
 
 @contextlib.contextmanager

@@ -51,7 +51,12 @@ def bulk_plots(
         idle_loss=100 * pl.col("unloaded_loss"),
         series=_series(rows),
     )
-    plots = [_stack(point, intervals, labels) for point in list(labels)[:_STACKS]]
+    first = shown.unique(
+        ["cycle", "point", *(["campaign"] if "campaign" in rows.columns else [])], keep="first"
+    )
+    plots = [
+        _stack(point, goes, intervals, labels) for point in list(labels)[:_STACKS] for goes in ("up", "down")
+    ]
     if shown.n_unique("streams") > 1:
         plots += [
             _against_streams(shown, column, title, unit)
@@ -63,9 +68,9 @@ def bulk_plots(
         _against_goodput(shown, "drtt", "dRTT", "ms"),
         _against_goodput(shown, "variability", "rate variability", "%"),
     ]
-    plots.append(_predictability(shown))
+    plots.append(_predictability(first))
     plots += [
-        _distribution(shown, "variability", "rate variability", "%", 2.0),
+        _distribution(first, "variability", "rate variability", "%", 2.0),
         _distribution(shown, "mbps", "goodput", "Mbit/s", None),
     ]
     if shown.n_unique("duration_s") > 1:
@@ -75,8 +80,8 @@ def bulk_plots(
 
 
 def _series(rows: pl.DataFrame) -> pl.Expr:
-    """What tells measurements apart that are drawn together: the campaign where there are several, the
-    window, and the congestion control if it differs."""
+    """What tells transfers apart that are drawn together: the campaign where there are several, the traffic
+    where there is more than one, the window, and the congestion control if it differs."""
     if "campaign" in rows.columns:
         own = _series(rows.drop("campaign"))
         return pl.col("campaign") + ", " + own if _differ(rows) else pl.col("campaign")
@@ -85,17 +90,17 @@ def _series(rows: pl.DataFrame) -> pl.Expr:
         .then(pl.lit("own window"))
         .otherwise((pl.col("window_bytes") / 1024).round(1).cast(pl.String).str.strip_suffix(".0") + " KiB")
     )
-    if rows.n_unique("congestion_control") > 1:
-        return pl.col("congestion_control") + ", " + window
-    return window
+    told = [
+        name for name in ("traffic", "congestion_control") if name in rows.columns and rows.n_unique(name) > 1
+    ]
+    return pl.concat_str([*map(pl.col, told), window], separator=", ")
 
 
 def _differ(rows: pl.DataFrame) -> bool:
-    """Whether one campaign has several windows or congestion controls."""
-    kinds = rows.group_by("campaign").agg(
-        (pl.col("window_bytes").n_unique() * pl.col("congestion_control").n_unique()).alias("kinds")
-    )
-    return bool((kinds.get_column("kinds") > 1).any())
+    """Whether one campaign has several kinds of traffic, windows or congestion controls."""
+    kinds = [name for name in ("traffic", "window_bytes", "congestion_control") if name in rows.columns]
+    counts = rows.group_by("campaign").agg(pl.struct(kinds).n_unique().alias("kinds"))
+    return bool((counts.get_column("kinds") > 1).any())
 
 
 def round_trips_plot(rows: pl.DataFrame) -> Plot | None:
@@ -135,21 +140,27 @@ def round_trips_plot(rows: pl.DataFrame) -> Plot | None:
     )
 
 
-def _stack(point: int, intervals: pl.DataFrame, labels: Mapping[int, str]) -> Plot | None:
-    """The streams of the first measurement of a point, one on top of the other."""
+def _stack(point: int, goes: str, intervals: pl.DataFrame, labels: Mapping[int, str]) -> Plot | None:
+    """The streams of the first measurement of a point that go one way, one on top of the other."""
     rows = intervals.filter(pl.col("point") == point)
+    ways = rows.n_unique("goes")
+    rows = rows.filter(pl.col("goes") == goes)
     if rows.is_empty():
         return None
     alt = altair()
+    several = rows.n_unique("traffic") > 1
+    number = pl.col("stream").cast(pl.String)
     rows = rows.filter(pl.col("cycle") == rows.get_column("cycle").min()).with_columns(
-        mbps=pl.col("rate_bps") / 1e6, name=pl.col("stream").cast(pl.String)
+        mbps=pl.col("rate_bps") / 1e6,
+        name=pl.col("traffic") + " " + number if several else number,
+        place=pl.struct("traffic", "stream").rank("dense"),
     )
     received = (rows.get_column("counted_by") == "receiver").all()
     rate = "goodput" if received else "written by the sender"
     names = rows.get_column("name").unique(maintain_order=True).to_list()
     legend = alt.Legend(title="stream", columns=10) if len(names) <= 20 else None
     # From its beginning each value holds to the next; the last one to the end of its second.
-    last = rows.filter(pl.col("second") == pl.col("second").max().over("stream"))
+    last = rows.filter(pl.col("second") == pl.col("second").max().over("name"))
     steps = pl.concat([rows.with_columns(second=pl.col("second") - 1), last])
     chart = (
         alt.Chart(steps)
@@ -158,13 +169,13 @@ def _stack(point: int, intervals: pl.DataFrame, labels: Mapping[int, str]) -> Pl
             x=alt.X("second:Q", title="time [s]", axis=alt.Axis(tickMinStep=1)),
             y=alt.Y("mbps:Q", stack="zero", title=f"{rate} [Mbit/s]"),
             color=alt.Color("name:N", scale=alt.Scale(**series_colors(names)), sort=names, legend=legend),
-            order=alt.Order("stream:Q"),
+            order=alt.Order("place:Q"),
         )
     )
     return finished(
         [chart],
-        name=f"streams-over-time-{point}",
-        title=f"Streams over time: {labels[point]}",
+        name=f"streams-over-time-{point}" + ("-down" if ways > 1 and goes == "down" else ""),
+        title=f"Streams over time: {labels[point]}" + (f", {goes}" if ways > 1 else ""),
         description=f"{_capital(rate)}: {len(names)} streams, stacked, in each second of the first cycle.",
         note="First cycle; each band is a stream."
         + ("" if received else " The sender fills its buffer first: what it wrote is no goodput."),

@@ -132,21 +132,29 @@ def _joined_text(transports: tuple[str, ...]) -> str:
 def _most(found: list[PointSummary], labels: Mapping[int, str]) -> Card:
     """The point with the greatest median goodput."""
     known = [
-        (point.goodput_bps, place) for place, point in enumerate(found) if math.isfinite(point.goodput_bps)
+        (rate, place, word)
+        for place, point in enumerate(found)
+        for word, rate in (point.together_bps or {"": point.goodput_bps}).items()
+        if math.isfinite(rate)
     ]
     if not known:
         return Card("Greatest goodput", "–", "nothing was measured")
-    most, place = max(known)
-    return Card("Greatest goodput", f"{number(most / 1e6, 3)} Mbit/s", f"median, {labels[place]}")
+    most, place, word = max(known)
+    of = f"all loads together, {word}; " if word else ""
+    return Card("Greatest goodput", f"{number(most / 1e6, 3)} Mbit/s", f"{of}median, {labels[place]}")
 
 
 def point_tables(found: list[PointSummary], name: str, cycles: int) -> tuple[Table, Table]:
     """A row for each point of a campaign: what was delivered and waited for; and how, and how well."""
     factors = _factor_columns(found)
+    ways = [way for way in ("up", "down") if any(way in each.together_bps for each in found)]
+    names = [load.name for each in found for load in each.loads if load.transport == "tcp"]
+    first = names[0] if ways and names else ""
     columns = [
         *factors,
         Column("measured"),
-        Column("goodput", "Mbit/s"),
+        *(Column(f"all loads, {way}", "Mbit/s") for way in ways),
+        Column(f"goodput of {first}" if first else "goodput", "Mbit/s"),
         Column("IQR", "Mbit/s"),
         Column("loaded RTT", "ms, min / mean"),
         Column("unloaded RTT", "ms, min / mean"),
@@ -157,6 +165,7 @@ def point_tables(found: list[PointSummary], name: str, cycles: int) -> tuple[Tab
         [
             *each.levels.values(),
             f"{each.transfers}" + (f" ({each.failed} failed)" if each.failed else ""),
+            *(fixed(each.together_bps.get(way, math.nan) / 1e6, 2) for way in ways),
             fixed(each.goodput_bps / 1e6, 2),
             fixed(each.goodput_iqr_bps / 1e6, 2) or "–",
             f"{fixed(1e3 * each.loaded_min_s, 1)} / {fixed(1e3 * each.loaded_mean_s, 1)}",
@@ -383,7 +392,7 @@ def advice_text(advice: Advice) -> str:
         f"Advice: {streams} of {window} ({choice.congestion_control}): {choice.goodput_bps / 1e6:.2f} Mbit/s "
         f"({low:.2f} to {high:.2f}); others wait {fixed(1e3 * choice.delay_s, 2)} ms longer "
         f"({fixed(least, 2)} to {fixed(most, 2)}).",
-        f"The same choice in {advice.certainty:.0%} of the draws of cycles; intervals hold 95 % of them.",
+        _certainty_text(advice),
         *(f"Limited by {limit.what}: {limit.evidence}." for limit in advice.limits),
     ]
     if not advice.limits:
@@ -395,6 +404,27 @@ def advice_text(advice: Advice) -> str:
             f"there others wait {fixed(1e3 * greatest.delay_s, 2)} ms longer."
         )
     return "\n".join(lines)
+
+
+def _certainty_text(advice: Advice) -> str:
+    """How sure the choice is, where cycles and points tell that."""
+    same = all(
+        len({value for value in values if math.isfinite(value)}) == 1
+        for each in advice.alternatives
+        for values in (each.goodputs_bps, each.delays_s)
+    )
+    if same:
+        sure = "All cycles gave the same, so that the intervals say nothing of a path that varies"
+    else:
+        sure = "The intervals hold 95 % of the draws of cycles"
+    if len(advice.alternatives) == 1:
+        return (
+            f"{sure}. No other point was measured, so that there was nothing to choose: compare streams, "
+            "windows or congestion controls (--streams 1,4,16)."
+        )
+    if same:
+        return f"{sure}; nor does it that all draws of cycles make the same choice."
+    return f"The same choice in {advice.certainty:.0%} of the draws of cycles; intervals hold 95 % of them."
 
 
 def kept_advice(directory: Path) -> str:

@@ -71,7 +71,10 @@ def comparison_page(directories: Sequence[Path]) -> tuple[Page, list[Plot]]:
     sections = [
         Section("Results", results),
         Section("Plots", drawn),
-        Section("Scenarios", [scenario_details(campaign.plan.scenario) for campaign in campaigns]),
+        Section(
+            "Scenarios",
+            [scenario_details(each.plan.scenario, name) for name, each in zip(names, campaigns, strict=True)],
+        ),
     ]
     page = Page(
         title=" and ".join(names),

@@ -149,7 +149,7 @@ def search_page(record: SearchRecord, manifest: Manifest) -> tuple[Page, list[Pl
             ],
         ),
         Section("How the search went", [figure(plot) for plot in plots] or [Text("No trial was made.")]),
-        Section("Evidence", _evidence(result)),
+        Section("Evidence", _evidence(record)),
         Section("Trials", [_trial_details(record)]),
         provenance_section(manifest, manifest.provenance),
         Section("Scenario", [scenario_details(scenario)]),
@@ -301,7 +301,35 @@ def _testbed(scenario: Scenario) -> str:
     return f"simulated device '{device.kind}'" if device is not None else f"testbed '{scenario.testbed.kind}'"
 
 
-def _evidence(result: SearchResult) -> Sequence[Block]:
+def _counted(record: SearchRecord) -> list[str]:
+    """Of each trial why it does not count; empty where it does."""
+    trials, search = record.result.trials, record.scenario.search
+    replaces = search is not None and search.algorithm.kind in ("binary", "mdr")
+    reasons = []
+    for place, trial in enumerate(trials):
+        later = trials[place + 1 :]
+        again = later[0] if later and later[0].spec.purpose == "repeat" else None
+        newer = [
+            each for each in later if _same_load(each, trial) and each.spec.purpose == trial.spec.purpose
+        ]
+        if trial.spec.purpose == "warm-up":
+            reasons.append("no: warm-up")
+        elif again is not None:
+            short = f"{percent(trial.unsent_ratio)} were not sent"
+            reasons.append(f"no: made again as trial {again.spec.index}: {trial.disturbance or short}")
+        elif replaces and newer:
+            reasons.append(f"no: trial {newer[-1].spec.index} of the same load replaces it")
+        else:
+            reasons.append("")
+    return reasons
+
+
+def _same_load(one: Trial, other: Trial) -> bool:
+    return one.spec.intended_load_fps == other.spec.intended_load_fps
+
+
+def _evidence(record: SearchRecord) -> Sequence[Block]:
+    result, reasons = record.result, _counted(record)
     summary = evidence_table(result)
     blocks: list[Block] = [table for table in (summary, direction_table(result)) if table.rows]
     if text := sweep_text(result):
@@ -309,14 +337,14 @@ def _evidence(result: SearchResult) -> Sequence[Block]:
     for goal in result.goals:
         rows, tones = [], []
         for side, bound in (("lower", goal.lower), ("upper", goal.upper)):
-            for trial in result.trials if bound is not None else ():
-                if bound is not None and trial.spec.intended_load_fps == bound.trial.spec.intended_load_fps:
-                    rows.append([side, *_trial_cells(trial, goal)])
-                    tones.append(_tone(trial, goal))
+            for trial, reason in zip(result.trials, reasons, strict=True) if bound is not None else ():
+                if bound is not None and _same_load(trial, bound.trial):
+                    rows.append([side, *_trial_cells(trial, goal), reason or "yes"])
+                    tones.append("" if reason else _tone(trial, goal))
         blocks.append(
             Table(
                 f"{goal.goal.name}: all trials at its bounds",
-                [Column("bound", numeric=False), *_TRIAL_COLUMNS],
+                [Column("bound", numeric=False), *_TRIAL_COLUMNS, Column("counts", numeric=False)],
                 rows,
                 tones=tones,
                 note="" if rows else "There is no bound.",

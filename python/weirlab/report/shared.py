@@ -98,9 +98,10 @@ def _duration_text(manifest: Manifest, sitting: Provenance) -> str:
     return "not known: it goes on, or was killed" if is_last else "not known: it was killed"
 
 
-def scenario_details(scenario: Scenario) -> Details:
-    """The scenario as a file that can be run again."""
-    return Details("The whole scenario, with every default", [Code(scenario.to_yaml())])
+def scenario_details(scenario: Scenario, of: str = "") -> Details:
+    """The scenario as a file that can be run again; `of`: whose it is, where a page has several."""
+    whose = f" of {of}" if of else ""
+    return Details(f"The whole scenario{whose}, with every default", [Code(scenario.to_yaml())])
 
 
 def footer(provenance: Provenance) -> str:
