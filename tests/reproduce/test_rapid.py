@@ -12,6 +12,7 @@ from weirlab.reproductions.published import read
 from weirlab.reproductions.rapid.bookkeeping import identities, published_offs
 from weirlab.reproductions.rapid.cases import (
     BETTER,
+    OVERRUNS,
     REPRODUCTION,
     Case,
     available_bps,
@@ -20,11 +21,11 @@ from weirlab.reproductions.rapid.cases import (
     records_of,
 )
 from weirlab.reproductions.rapid.facts import brought, off_times, smoothed
-from weirlab.reproductions.rapid.rows import KNOWN_COUNTERS, rows
+from weirlab.reproductions.rapid.rows import KNOWN_COUNTERS, overruns, rows
 from weirlab.reproductions.verdicts import Verdict
 
 PUBLISHED = read("rapid-udp-cross-traffic")
-CASES = {case.name: case for case in (*REPRODUCTION, *BETTER)}
+CASES = {case.name: case for case in (*REPRODUCTION, *OVERRUNS, *BETTER)}
 
 
 def test_the_leftover_capacity_allows_646_and_253_mbit_per_s() -> None:
@@ -82,6 +83,41 @@ def test_a_smoothed_estimate_follows_a_step_with_its_time_constant() -> None:
 @pytest.fixture(scope="module")
 def flawed() -> tuple[pl.DataFrame, pl.DataFrame]:
     return of_case(CASES["flawed-later"], [1, 2], None)
+
+
+@pytest.fixture(scope="module")
+def overrun() -> tuple[pl.DataFrame, pl.DataFrame]:
+    return of_case(CASES["overrun-tenth"], [1, 2], None)
+
+
+def test_the_router_counts_what_its_queue_drops_and_not_what_its_inputs_lose(
+    flawed: tuple[pl.DataFrame, pl.DataFrame], overrun: tuple[pl.DataFrame, pl.DataFrame]
+) -> None:
+    def ratio(runs: pl.DataFrame) -> float:
+        return float(runs.select(pl.col("retransmits").sum() / pl.col("dropped_tcp").sum()).item())
+
+    assert ratio(flawed[0]) < 1.1
+    assert ratio(overrun[0]) > 10
+    books = {claim.statement.split(",")[0]: claim.holds for claim in identities(PUBLISHED, overrun[0])}
+    assert [holds for statement, holds in books.items() if not statement.startswith("The router")] == [
+        True
+    ] * 4
+
+
+def test_variants_stand_beside_every_published_number_of_the_run(
+    flawed: tuple[pl.DataFrame, pl.DataFrame], overrun: tuple[pl.DataFrame, pl.DataFrame]
+) -> None:
+    made = [(case, *facts) for case, facts in (("flawed-later", flawed), ("overrun-tenth", overrun))]
+    made.append(("overrun", *overrun))
+    runs = pl.concat([table.with_columns(case=pl.lit(case)) for case, table, _ in made])
+    bins = pl.concat([table.with_columns(case=pl.lit(case)) for case, _, table in made])
+    table = overruns(PUBLISHED, runs, bins)
+    numbers = table.filter(pl.col("case") == "overrun")
+    assert numbers.height == 14 + 1 + 2 + 10 + 3
+    found = numbers.row(by_predicate=pl.col("number") == "retransmissions", named=True)
+    mine = overrun[0].get_column("retransmits").cast(pl.Float64)
+    assert (found["ours"], found["published"]) == (mine.mean(), 3174)
+    assert table.filter(pl.col("number") == "segments of the flow dropped").get_column("ours").n_unique() == 2
 
 
 def test_our_books_balance_in_every_run(flawed: tuple[pl.DataFrame, pl.DataFrame]) -> None:

@@ -14,10 +14,18 @@ import polars as pl
 from weirlab.reproductions.frame import STUDIES, Effort, Findings
 from weirlab.reproductions.published import read
 from weirlab.reproductions.rapid.bookkeeping import identities
-from weirlab.reproductions.rapid.cases import ABLATION, BETTER, REPRODUCTION, Case, of_case, records_of
+from weirlab.reproductions.rapid.cases import (
+    ABLATION,
+    BETTER,
+    OVERRUNS,
+    REPRODUCTION,
+    Case,
+    of_case,
+    records_of,
+)
 from weirlab.reproductions.rapid.claims import better_claims, text_claims
 from weirlab.reproductions.rapid.facts import brought, gap_distribution, smoothed
-from weirlab.reproductions.rapid.rows import rows
+from weirlab.reproductions.rapid.rows import overruns, rows
 
 __all__ = ["SEEDS", "reproduce"]
 
@@ -30,7 +38,7 @@ _SHOWN = ("ideal", "timely", "flawed", "better-constant-300")
 def reproduce(effort: Effort) -> Findings:
     """Simulate all variants, and compare."""
     seeds = [effort.seed + i for i in range(3 if effort.quick else SEEDS)]
-    cases = list({case.name: case for case in (*REPRODUCTION, *ABLATION, *BETTER)}.values())
+    cases = list({case.name: case for case in (*REPRODUCTION, *OVERRUNS, *ABLATION, *BETTER)}.values())
     tables, series = [], []
     for place, case in enumerate(cases):
         table, of_bins = of_case(case, seeds, effort.threads, _step(effort, place, len(cases)))
@@ -48,7 +56,12 @@ def reproduce(effort: Effort) -> Findings:
         rows=rows(published, runs, bins),
         claims=[*text_claims(runs), *identities(published, measured), *better_claims(runs)],
         remarks=_REMARKS,
-        tables={"measured": runs, "bins": bins, **_one_run(effort, cases)},
+        tables={
+            "measured": runs,
+            "bins": bins,
+            "overruns": overruns(published, runs, bins),
+            **_one_run(effort, cases),
+        },
     )
 
 
