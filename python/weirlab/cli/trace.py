@@ -112,7 +112,7 @@ def trace(
     if findings:
         show(finding_table(found, findings, most=30, where="what --json prints"))
     elif _coverage(found).directions:
-        typer.echo("Nothing was found that limited the flows or went wrong.")
+        typer.echo(_all_clear(_coverage(found)))
     if directory is not None:
         show_place(directory, write_page(directory) if report else None)
 
@@ -165,7 +165,8 @@ def diagnose(
     elif looked is not None and not looked.directions and not of_run:
         typer.echo(f"Nothing was judged: no TCP direction has {_least_packets()} segments of data.")
     elif not findings:
-        typer.echo("Nothing was found that limited the flows or went wrong.")
+        typer.echo(_all_clear(looked))
+    named = set()
     for finding in findings:
         typer.echo(f"{finding.verdict}: {finding.title} ({_numbered(finding.kind, ', {}')})")
         if finding.where:
@@ -175,6 +176,9 @@ def diagnose(
         typer.echo(f"  {finding.text}")
         for row in finding.evidence[:3]:
             typer.echo("    " + ", ".join(f"{name} {_short(value)}" for name, value in row.items()))
+        if finding.remedy and finding.kind not in named:
+            named.add(finding.kind)
+            typer.echo(f"  What to do: {finding.remedy}")
     for where, kinds in clear.items():
         if kinds:
             typer.echo(f"not found {where}: {', '.join(map(_numbered, kinds))}")
@@ -183,6 +187,13 @@ def diagnose(
             typer.echo(f"not looked for: {', '.join(kinds)}: {reason}")
         if looked.left_out:
             typer.echo(f"not looked at: {'; '.join(looked.left_out)}")
+
+
+def _all_clear(looked: Coverage | None) -> str:
+    """That nothing was found, and whether all was looked for."""
+    if looked is not None and looked.reasons:
+        return "Nothing was found, but the capture does not show enough to look for everything."
+    return "Nothing was found that limited the flows or went wrong."
 
 
 def _least_packets() -> int:

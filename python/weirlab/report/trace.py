@@ -157,10 +157,14 @@ def _finding_blocks(trace: Trace, findings: Sequence[Finding]) -> list[Block]:
     if not findings:
         return [Text("Nothing was found that limited the flows or went wrong.")]
     blocks: list[Block] = []
+    named: set[str] = set()
     for finding in findings[:40]:
         where = "" if finding.flow is None else f"{trace.flow_name(finding.flow)}: "
         tone: Tone = "bad" if finding.verdict == "problem" else "middling"
         blocks.append(Callout(f"{finding.title} ({finding.kind})", f"{where}{finding.text}", tone))
+        if finding.remedy and finding.kind not in named:
+            named.add(finding.kind)
+            blocks.append(Text(f"What to do: {finding.remedy}"))
         if finding.evidence:
             names = list(finding.evidence[0])
             rows = [[_cell(row[name]) for name in names] for row in finding.evidence]

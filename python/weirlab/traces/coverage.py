@@ -10,6 +10,7 @@ import polars as pl
 from weirlab.traces.capture import cut_text, merged_connections, opaque
 from weirlab.traces.directions import Row, round_trip_ps
 from weirlab.traces.findings import FLOWS, KINDS, LEAST_PACKETS, judged
+from weirlab.traces.limits import LEAST_ROUNDS, long_enough
 from weirlab.traces.model import PROTOCOLS, Trace
 
 __all__ = ["Coverage", "coverage"]
@@ -117,6 +118,18 @@ def _long(trace: Trace, row: Row) -> bool:
     return rows.filter((pl.col("rtts") >= 3) | (pl.col("behinds") >= 3)).height >= 5
 
 
+def _finished(_: Trace, row: Row) -> bool:
+    return bool(row["fin"])
+
+
+def _whole(_: Trace, row: Row) -> bool:
+    return row["whole_trip_ps"] is not None
+
+
+def _lasting(_: Trace, row: Row) -> bool:
+    return long_enough(row)
+
+
 _ANSWERED: Test = (_answered, "acknowledgments were not captured")
 _TIMED: Test = (_timed, "no round trip was seen")
 _SCALED: Test = (
@@ -125,16 +138,18 @@ _SCALED: Test = (
 )
 _GREETED: Test = (_greeted, "the handshake was not captured")
 _OPTIONED: Test = (_optioned, "options of TCP were cut off")
+_WHOLE: Test = (_whole, "the handshake and time stamps were not captured, which tell the whole round trip")
+_LASTING: Test = (_lasting, f"it lasted less than {LEAST_ROUNDS} round trips")
 _LONG: Test = (_long, "fewer than five intervals have round trips")
 _NEEDS: Mapping[str, tuple[Test, ...]] = {
-    "window-limited": (_ANSWERED, _SCALED),
-    "slow-reader": (_ANSWERED, _SCALED),
+    "window-limited": (_ANSWERED, _SCALED, _LASTING),
+    "slow-reader": (_ANSWERED, _SCALED, _LASTING),
     "zero-window": (_ANSWERED,),
     "bufferbloat": (_TIMED, _LONG),
     "stalls": (_ANSWERED,),
-    "application-limited": (_ANSWERED,),
-    "sender-limited": (_ANSWERED, (_known_trip, "no round trip was seen")),
-    "slow-start-limited": (_GREETED,),
+    "application-limited": (_ANSWERED, _WHOLE, _LASTING),
+    "sender-limited": (_ANSWERED, _SCALED, _GREETED, _LASTING, (_known_trip, "no round trip was seen")),
+    "slow-start-limited": (_GREETED, (_finished, "its end was not captured")),
     "ack-compression": (_TIMED,),
     "spurious-retransmissions": (_ANSWERED, _OPTIONED),
 }

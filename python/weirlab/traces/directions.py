@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from weirlab.traces.model import Finding, Trace
+from weirlab.traces.remedies import REMEDIES
 
 __all__ = [
     "EVIDENCE",
@@ -53,7 +54,9 @@ def finding_of(
     values: Mapping[str, float],
     evidence: Sequence[Mapping[str, Any]] = (),
 ) -> Finding:
-    return Finding(kind, verdict, title, text, row["flow"], values, tuple(evidence))
+    return Finding(
+        kind, verdict, title, text, row["flow"], values, tuple(evidence), remedy=REMEDIES.get(kind, "")
+    )
 
 
 def near_receiver(trace: Trace, row: Row) -> bool:

@@ -26,23 +26,29 @@ from weirlab.traces.directions import (
 )
 from weirlab.traces.model import Finding, Trace
 
-__all__ = ["limit_findings"]
+__all__ = ["LEAST_ROUNDS", "limit_findings", "long_enough"]
 
-_FILLED = 0.8
-"""A window is taken for filled when a round trip's bytes, or the flight, take this share of it."""
-_UNREAD, _HALF_READ = 0.8, 0.5
-"""A window of less than the first share of the largest before is what the receiver has not read; of less
-than the second one, it is so whatever is in flight."""
 _OFTEN = 0.25
-"""A window that is never read up must be full for this share of the time: what its reader takes sets the
-pace of its sender, too."""
+"""A window that is never read up must stop the sender for this share of the time: what its reader takes sets
+the pace of a sender that follows it, too, which is stopped less often."""
+LEAST_ROUNDS = 5
+"""Round trips below which no share of the time says what limited a flow."""
+_FULL, _QUEUED, _QUEUED_PS = 0.9, 0.2, 1e9
+"""A path is full that carries this share of its capacity while a queue of so much of the least round trip,
+and a millisecond, waits 95 % of the time: a larger window only makes the queue longer."""
 _FLAT, _FLAT_SHARE = 0.2, 0.7
 """A sender that keeps the same in flight sends within this share of the median in so many round trips."""
 _FLAT_LEAST, _FLAT_LEAST_PS = 10, 0.95e12
 """So many of them at least, and about a second: every sender sends the same for a moment."""
 _NO_QUEUE, _NO_QUEUE_PS = 0.25, 1e9
 """Round trips that grow by less than this share of the least, or by a millisecond, tell of no queue."""
-_NO_LOSS = 0.001
+_BURST = 0.8
+"""A burst that passes in less than this share of a round trip leaves the path idle for the rest of it."""
+_MARKED, _MARKS = 0.001, 3
+"""Marks of this share of the segments, and so many, tell a sender how fast it may send."""
+_REPAIRED_ROUNDS, _REPAIRED_PS = 100, 20e12
+"""So long, in round trips and at least, a window grows after a loss: CUBIC's for the cube root of 0.75 times
+its segments [s], Reno's for half of its segments [round trips]."""
 _GROWING = 0.5
 _ROUNDS = 3
 
@@ -51,72 +57,74 @@ def limit_findings(trace: Trace, row: Row) -> Iterator[Finding]:
     """What held the sender back for most of the time, if one thing did."""
     if not active_ps(row):
         return
-    window = _window(trace, row)
-    found = window or _application(row) or _slow_start(trace, row) or _sender(trace, row)
+    found = _slow_start(trace, row)
+    if long_enough(row):
+        found = _window(trace, row) or _application(row) or found or _sender(trace, row)
     if found is not None:
         yield found
 
 
+def long_enough(row: Row) -> bool:
+    """Whether a direction lasted for long enough to say what limited it."""
+    return active_ps(row) >= LEAST_ROUNDS * (round_trip_ps(row) or 0.0)
+
+
 def _window(trace: Trace, row: Row) -> Finding | None:
-    """The receiver's window was full for most of the time: it is small, or it is not read."""
-    rows = trace["intervals"].filter(
-        pl.col("flow") == row["flow"], pl.col("window_min_bytes").is_not_null(), pl.col("acked_bytes") > 0
-    )
+    """The receiver's window stopped the sender: it is small, or it is not read."""
     active = active_ps(row)
-    if rows.is_empty() or row["window_max_bytes"] is None:
+    held, unread = (min(row[name] / active, 1.0) for name in ("window_limited_ps", "unread_ps"))
+    if row["window_max_bytes"] is None or held < _OFTEN:
         return None
     near = near_receiver(trace, row)
-    rows = rows.sort("t_ps").with_columns(
-        open_ratio=pl.col("window_min_bytes") / pl.col("window_min_bytes").cum_max().clip(1)
-    )
-    unread = float(rows.select((pl.col("open_ratio") <= _UNREAD).mean()).item())
-    half_read = max(
-        float(rows.select((pl.col("open_ratio") <= _HALF_READ).mean()).item()), row["narrow_ps"] / active
-    )
+    rows = trace["intervals"].filter(pl.col("flow") == row["flow"], pl.col("window_min_bytes").is_not_null())
+    if rows.is_empty():
+        return None
     window = float(rows.select(pl.col("window_min_bytes").median()).item())
-    # The flight at the sender is not to be seen near the receiver: it is what arrives in one round trip.
-    filled = _rounds_filled(trace, row, window) if near else row["window_limited_ps"] / active
     evidence = interval_rows(rows, "acked_bytes" if near else "flight_max_bytes", "window_min_bytes")
     place = "near the receiver" if near else "at the sender"
-    if half_read >= LIMITED or (unread >= LIMITED and filled >= _OFTEN):
+    if unread >= LIMITED or (held >= LIMITED and unread >= held / 2):
         closed = row["zero_window_ps"] / active
         return finding_of(
             row,
             "slow-reader",
             "problem",
             "The receiving application reads too slowly",
-            f"For {max(unread, half_read):.0%} of the time the window was narrower than it had been, "
-            f"{bytes_text(window)} in the median of {bytes_text(row['window_max_bytes'])} (seen {place}), "
-            "since what had "
-            f"arrived was not read; it was closed for {closed:.0%}. The data moved as fast as it was read, "
-            f"{rate_text(row['goodput_bps'])}: neither the network nor a larger buffer would change that.",
-            {"unread_ratio": max(unread, half_read), "closed_ratio": closed, "window_bytes": window},
+            f"For {held:.0%} of the time the sender had filled the receiver's window (seen {place}), and for "
+            f"{unread:.0%} the window was narrower than it had been, since data had arrived that was not "
+            f"read: {bytes_text(window)} in the median of {bytes_text(row['window_max_bytes'])}; it was "
+            f"closed for {closed:.0%}. The data moved as fast as it was read, "
+            f"{rate_text(row['goodput_bps'])}.",
+            {
+                "limited_ratio": held,
+                "unread_ratio": unread,
+                "closed_ratio": closed,
+                "window_bytes": window,
+            },
             evidence,
         )
-    if filled - row["narrow_limited_ps"] / active < LIMITED:
+    if held < LIMITED or _is_full(trace, row):
         return None
-    round_trip = round_trip_ps(row)
-    bound = ""
-    if round_trip and window:
-        bound = f", so that at most {rate_text(window * 8e12 / round_trip)} can be reached"
     return finding_of(
         row,
         "window-limited",
         "problem",
         "Limited by the receiver's window",
-        f"For {filled:.0%} of the time all of the window was in flight (seen {place}). Its median is "
-        f"{bytes_text(window)} in {ms_text(round_trip)}{bound}. A larger receive buffer would help.",
-        {"limited_ratio": filled, "window_bytes": window},
+        f"For {held:.0%} of the time the sender had filled the receiver's window (seen {place}), though what "
+        f"arrived was read. Its median is {bytes_text(window)}, in round trips of "
+        f"{ms_text(round_trip_ps(row))} or more: {rate_text(row['goodput_bps'])}.",
+        {"limited_ratio": held, "window_bytes": window},
         evidence,
     )
 
 
-def _rounds_filled(trace: Trace, row: Row, window: float) -> float:
-    """Share of the round trips in which as much arrived as the window lets out."""
-    rounds = trace["rounds"].filter(pl.col("flow") == row["flow"])
-    if rounds.is_empty() or not window:
-        return 0.0
-    return share_of(rounds, pl.col("high_bytes") >= _FILLED * window, "rounds")
+def _is_full(trace: Trace, row: Row) -> bool:
+    """Whether the path carries what it can: a queue stands, at the rate of the path."""
+    round_trip, capacity = round_trip_ps(row), capacity_bps(trace, row)
+    waited = wait_ps(trace, row, far_part(trace, row), 0.05)
+    if not round_trip or not capacity or waited is None:
+        return False
+    queued = waited > max(_QUEUED * round_trip, _QUEUED_PS)
+    return bool(queued and row["goodput_bps"] >= _FULL * capacity)
 
 
 def _application(row: Row) -> Finding | None:
@@ -139,7 +147,7 @@ def _application(row: Row) -> Finding | None:
 def _slow_start(trace: Trace, row: Row) -> Finding | None:
     """It ended before its window had grown to what the path holds."""
     share, round_trip = min(row["growing_ps"] / active_ps(row), 1.0), round_trip_ps(row)
-    if share < _GROWING or not round_trip or row["retransmitted_segments"] >= 2:
+    if share < _GROWING or not round_trip or row["retransmitted_segments"] >= 2 or not row["fin"]:
         return None
     rounds = active_ps(row) / round_trip
     capacity = capacity_bps(trace, row)
@@ -154,28 +162,27 @@ def _slow_start(trace: Trace, row: Row) -> Finding | None:
         f"It carried {bytes_text(row['new_bytes'])} in {rounds:.1f} round trips of {ms_text(round_trip)}, "
         "and for "
         f"{share:.0%} of that time sent more in each than ever before: "
-        f"{rate_text(row['goodput_bps'])}{more}. A transfer "
-        "so short is bound by round trips: longer ones, connections that stay, or a larger initial window "
-        "go faster.",
+        f"{rate_text(row['goodput_bps'])}{more}. A transfer so short is bound by round trips.",
         {"growing_ratio": share, "round_trips": rounds},
     )
 
 
 def _sender(trace: Trace, row: Row) -> Finding | None:
-    """The sender kept the same amount in flight, though neither window nor losses nor a queue stopped it."""
-    if row["retransmitted_segments"] >= _NO_LOSS * row["segments"]:
+    """The sender kept the same amount in flight, though nothing that the trace shows stopped it: no window,
+    no loss, no mark, no queue."""
+    if (
+        row["window_max_bytes"] is None
+        or row["handshake_ps"] is None
+        or row["window_limited_ps"] >= _OFTEN * active_ps(row)
+        or _repairs(row)
+        or _is_marked(row)
+    ):
         return None
     least, part = round_trip_ps(row), far_part(trace, row)
     waited = wait_ps(trace, row, part, 0.95)
     rounds = trace["rounds"].filter(pl.col("flow") == row["flow"]).sort("low_bytes")
     count = int(rounds.get_column("rounds").sum())
-    if (
-        least is None
-        or waited is None
-        or waited > max(_NO_QUEUE * least, _NO_QUEUE_PS)
-        or count < _FLAT_LEAST
-        or active_ps(row) < _FLAT_LEAST_PS
-    ):
+    if least is None or waited is None or count < _FLAT_LEAST or active_ps(row) < _FLAT_LEAST_PS:
         return None
     middle = (pl.col("low_bytes") + pl.col("high_bytes")) / 2
     reached = rounds.filter(pl.col("rounds").cum_sum() >= count / 2)
@@ -183,9 +190,13 @@ def _sender(trace: Trace, row: Row) -> Finding | None:
     share = share_of(rounds, (middle - typical).abs() <= _FLAT * typical, "rounds")
     if share < _FLAT_SHARE or not typical:
         return None
-    window = row["window_max_bytes"]
-    room = "" if window is None else f", less than the receiver's window of {bytes_text(window)}"
     capacity = capacity_bps(trace, row)
+    # A burst waits for itself; a path that it keeps busy for a round trip is full.
+    burst_ps = typical * 8e12 / capacity if capacity else least
+    itself = (1 + _NO_QUEUE) * burst_ps if burst_ps <= _BURST * least else 0.0
+    if waited > max(_NO_QUEUE * least, _NO_QUEUE_PS, itself):
+        return None
+    room = f", less than the receiver's window of {bytes_text(row['window_max_bytes'])}"
     more = ""
     if capacity is not None and row["goodput_bps"] is not None and capacity > 1.25 * row["goodput_bps"]:
         more = f" Bursts passed at {rate_text(capacity)}, so that the path carries more."
@@ -194,9 +205,22 @@ def _sender(trace: Trace, row: Row) -> Finding | None:
         "sender-limited",
         "notice",
         "Limited by the sender",
-        f"In {share:.0%} of the round trips it sent the same, {bytes_text(typical)}{room}. Hardly anything "
-        f"was lost, and most round trips took {ms_text(least + waited)} at most, where {ms_text(least)} is "
-        "the least, so that no queue was in the way. Its send buffer holds no more, or its own pace, or that "
-        f"of its congestion control, is slower than the path: {rate_text(row['goodput_bps'])}.{more}",
+        f"In {share:.0%} of the round trips it sent the same, {bytes_text(typical)}{room}. No loss and no "
+        f"mark kept it small, and most round trips took {ms_text(least + waited)} at most, where "
+        f"{ms_text(least)} is the least, so that no queue was in the way. Its send buffer holds no more, or "
+        "its own pace, or that of its congestion control, is slower than the path: "
+        f"{rate_text(row['goodput_bps'])}.{more}",
         {"flight_bytes": typical, "flat_ratio": share},
     )
+
+
+def _repairs(row: Row) -> bool:
+    """Whether losses were so frequent that the window grew back after one of them most of the time."""
+    grows = max(_REPAIRED_ROUNDS * (round_trip_ps(row) or 0.0), _REPAIRED_PS)
+    return bool(row["recoveries"] * grows > active_ps(row))
+
+
+def _is_marked(row: Row) -> bool:
+    """Whether marks for congestion, or what tells of them, say how fast the sender may be."""
+    marks = max(row["congestion_marks"], row["echoed_marks"])
+    return bool(marks >= max(_MARKED * row["segments"], _MARKS))

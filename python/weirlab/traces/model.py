@@ -49,6 +49,8 @@ class Finding:
     """Where to look: rows with a time `t_s` [s] since the first frame, or since the begin of a run."""
     where: str = ""
     """The connection of a simulated run."""
+    remedy: str = ""
+    """What its reader can do, where that does not depend on the numbers."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ _QUANTILES = {"median_ps": 0.5, "p99_ps": 0.99}
 def limits(trace: Trace) -> pl.DataFrame:
     """Shares of the active time of each TCP direction that sent data, most bytes first.
 
-    Columns: `flow`, `name`, `window_limited` (less than a segment of the receiver's window was free),
+    Columns: `flow`, `name`, `window_limited` (less than a segment of the receiver's window was left),
     `window_closed` (it was 0), `idle` (all was acknowledged and the application sent nothing), `stalled`
     (nothing moved though data was outstanding), each in [0, 1] or null where nothing lasted; and
     `flight_max_bytes`, null where no acknowledgment was seen. Shares may overlap.

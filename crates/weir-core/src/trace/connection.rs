@@ -131,6 +131,11 @@ pub(crate) struct Tcp {
     pub(crate) timestamps: [bool; 2],
     /// The last window of each side, not scaled.
     windows: [Option<u16>; 2],
+    /// Whether marks are told by counters, as both SYN say. Source: RFC 9768, section 3.1.1.
+    accurate: bool,
+    asked_accurate: bool,
+    /// The last flags of each side that tell of marks.
+    told_marks: [Option<u8>; 2],
     recovering: [Option<Recovery>; 2],
 }
 
@@ -138,11 +143,18 @@ impl Tcp {
     /// The least time of a whole round trip, as far as it is known.
     pub(crate) fn round_trip_ps(&self, sides: &[Side; 2]) -> Option<u64> {
         let half = |side: &Side| side.tcp.as_ref().and_then(|sender| sender.rtt.min_ps);
-        match (self.handshake_ps, half(&sides[0]), half(&sides[1])) {
-            (Some(whole), _, _) => Some(whole),
-            (None, Some(there), Some(back)) => Some(there.saturating_add(back)),
-            (None, one, other) => one.or(other),
-        }
+        self.whole_trip_ps(sides).or_else(|| half(&sides[0]).or(half(&sides[1])))
+    }
+
+    /// The same, where both parts of it are known: that ahead of the point and that behind it.
+    pub(crate) fn whole_trip_ps(&self, sides: &[Side; 2]) -> Option<u64> {
+        let half = |side: &Side| side.tcp.as_ref().and_then(|sender| sender.rtt.min_ps);
+        let both = |side: &Side| {
+            let behind_ps = side.tcp.as_ref().and_then(|sender| sender.behind.min_ps)?;
+            half(side).map(|ahead_ps| ahead_ps.saturating_add(behind_ps))
+        };
+        let halves = || half(&sides[0]).zip(half(&sides[1])).map(|(there, back)| there.saturating_add(back));
+        self.handshake_ps.or_else(halves).or_else(|| both(&sides[0])).or_else(|| both(&sides[1]))
     }
 
     /// A side sent `segment`.
@@ -206,29 +218,44 @@ impl Tcp {
         }
         self.sack[from] |= segment.sack_permitted;
         if segment.has(Segment::ACK) {
+            self.accurate = self.asked_accurate && !matches!(segment.mark_counter(), 0 | 1 | 5 | 7);
             self.client = Some(1 - from);
             self.syn_ack_ps = Some(now);
             self.handshake_there_ps = self.syn_ps.map(|syn| now.saturating_sub(syn));
         } else {
             self.client = Some(from);
+            self.asked_accurate = segment.ae;
             self.syn_ps = Some(now); // of the last one, when it was sent again
+        }
+    }
+
+    /// By how much the windows of side `from` are shifted; `None` where that is not known. Scaling holds only when both
+    /// sides offered it, and a server offers it only to a client that did. Source: RFC 7323, section 2.2.
+    fn shift(&self, from: usize) -> Option<u8> {
+        match (self.shifts[from], self.shifts[1 - from]) {
+            (Some(None), _) | (_, Some(None)) => Some(0),
+            (Some(Some(shift)), Some(Some(_))) => Some(shift),
+            (Some(Some(shift)), None) if self.client == Some(1 - from) => Some(shift),
+            _ => None,
         }
     }
 
     /// Bytes of the window in `segment` of side `from`; `None` where its scale is not known. The window of a SYN is
     /// not scaled. Source: RFC 7323, section 2.2.
     fn window(&self, from: usize, segment: &Segment) -> Option<u64> {
-        if segment.has(Segment::SYN) {
-            return Some(u64::from(segment.window));
+        let window = u64::from(segment.window);
+        if segment.has(Segment::SYN) || window == 0 {
+            return Some(window);
         }
-        // Scaling holds only when both sides offered it.
-        let shift = match (self.shifts[from], self.shifts[1 - from]) {
-            (Some(None), _) | (_, Some(None)) => 0,
-            (Some(Some(shift)), _) => shift,
-            (None, _) if segment.window == 0 => 0,
-            (None, _) => return None,
-        };
-        Some(u64::from(segment.window) << shift)
+        self.shift(from).map(|shift| window << shift)
+    }
+
+    /// Whether `segment` of side `from` tells that data was marked for congestion: by the echo, or by a counter that
+    /// went on. Source: RFC 3168, section 6.1; RFC 9768, section 3.2.2.
+    fn tells_mark(&mut self, from: usize, segment: &Segment) -> bool {
+        let told = segment.mark_counter();
+        let last = self.told_marks[from].replace(told);
+        if self.accurate { last.is_some_and(|last| last != told) } else { segment.has(Segment::ECE) }
     }
 
     /// Until `now`, senders were in the state that the last packet left.
@@ -238,17 +265,8 @@ impl Tcp {
             let Some(sender) = &side.tcp else { continue };
             let Some(window) = sender.window else { continue };
             let counts = &mut side.counts;
-            let narrow = window <= sender.window_top / 2;
-            if narrow {
-                counts.narrow_ps = counts.narrow_ps.saturating_add(passed);
-            }
             if window == 0 {
                 counts.zero_window_ps = counts.zero_window_ps.saturating_add(passed);
-            } else if sender.outstanding() > 0 && sender.outstanding() + u64::from(sender.mss) > window {
-                counts.window_limited_ps = counts.window_limited_ps.saturating_add(passed);
-                if narrow {
-                    counts.narrow_limited_ps = counts.narrow_limited_ps.saturating_add(passed);
-                }
             }
         }
     }
@@ -271,18 +289,34 @@ impl Tcp {
         series: &mut Series,
     ) -> Data {
         let full = self.full_payload(segment);
+        // From an announcement to what answers it, as the handshake had it.
+        let answered_ps = self
+            .handshake_there_ps
+            .zip(self.handshake_ps)
+            .map(|(there, whole)| if self.client == Some(from) { whole.saturating_sub(there) } else { there });
+        let whole_trip = self.whole_trip_ps(sides);
         let side = &mut sides[from];
         let sender = sender(&mut side.tcp, segment.seq);
         let mut waited = 0;
         if let Some(since) = sender.empty_since.take() {
-            // Nothing was outstanding; a round trip of it is owed to the network, the rest to the application.
-            let idle = now.saturating_sub(since).saturating_sub(round_trip.unwrap_or(0));
+            // Nothing was outstanding; a round trip of it is owed to the network, the rest to the application, as far as
+            // the window was open.
+            let since = sender.room.open_since(now).max(since);
+            let idle = whole_trip.map_or(0, |whole| now.saturating_sub(since).saturating_sub(whole));
             if !segment.has(Segment::SYN | Segment::FIN) {
                 side.counts.idle_ps = side.counts.idle_ps.saturating_add(idle);
                 waited = idle;
             }
         }
         let data = sender.on_data(now, segment, id, step, round_trip);
+        if data.kind == Kind::New {
+            let least = u64::from(sender.mss.max(segment.payload.min(u32::from(self.mss[1 - from].unwrap_or(1460)))));
+            let behind_ps = sender.behind.min_ps.into_iter().chain(answered_ps).min().unwrap_or(0);
+            let echo = segment.timestamps.map(|(_, echo)| echo);
+            let held_ps = sender.edges.sent(now, echo, behind_ps, sender.highest, least);
+            let counts = &mut side.counts;
+            counts.window_limited_ps = counts.window_limited_ps.saturating_add(held_ps.saturating_sub(waited));
+        }
         let full = full.filter(|_| !segment.has(Segment::SYN));
         if data.kind == Kind::New && segment.payload > 0 {
             // After less than a full segment nothing more was there to send, until the next one.
@@ -291,7 +325,7 @@ impl Tcp {
             }
             side.counts.application_ps = side.counts.application_ps.saturating_add(waited);
             let part = full.is_some_and(|full| !segment.payload.is_multiple_of(full));
-            let room = sender.window.is_none_or(|window| sender.outstanding() + u64::from(sender.mss) <= window);
+            let room = sender.window.is_some_and(|window| sender.outstanding() + u64::from(sender.mss) <= window);
             sender.drained_since = (part && room).then_some(now);
         }
         sender.mss = sender.mss.max(segment.payload.min(u32::from(self.mss[1 - from].unwrap_or(1460))));
@@ -350,12 +384,21 @@ impl Tcp {
         let mut behind_ps = None;
         let window = self.window(from, segment);
         let changed = self.windows[from] != Some(segment.window);
+        let (scaled, syn) = (self.shift(from).is_some(), segment.has(Segment::SYN));
+        let marked = !syn && self.tells_mark(from, segment);
+        let round_trip = self.round_trip_ps(sides).unwrap_or(0);
         let data_side = &mut sides[other];
         let sender = sender(&mut data_side.tcp, segment.ack);
         let acked = sender.on_ack(now, segment, changed, &mut data_side.counts);
+        data_side.counts.echoed_marks += u64::from(marked);
         sender.window = window;
-        if let Some(window) = window.filter(|_| !segment.has(Segment::SYN)) {
-            sender.window_top = sender.window_top.max(window);
+        if let Some(window) = window.filter(|_| scaled && acked.place >= sender.una) {
+            sender.edges.told(now, segment.timestamps.map(|(value, _)| value), acked.place + window);
+        }
+        if !syn {
+            let slot_ps = round_trip.max(sender.smoothed.mean_ps().unwrap_or(0)).saturating_mul(2);
+            let unread_ps = sender.room.told(now, segment.window, window.filter(|_| scaled), slot_ps);
+            data_side.counts.unread_ps = data_side.counts.unread_ps.saturating_add(unread_ps);
         }
         for row in sender.spurious_rows.drain(..) {
             events.losses[row as usize].spurious = true;

@@ -40,15 +40,17 @@ pub(crate) struct Counts {
     pub(crate) acked_bytes: u64,
     pub(crate) flight_max: u64,
     pub(crate) idle_ps: u64,
+    /// Time after data that left less than a segment of the window that its sender knew of, until the next data.
     pub(crate) window_limited_ps: u64,
     pub(crate) zero_window_ps: u64,
-    /// Time in which the window was half of its largest until then, or less, and how much of that it limited.
-    pub(crate) narrow_ps: u64,
-    pub(crate) narrow_limited_ps: u64,
+    /// Time in which the window never came back to what it had been: see [`super::edges::Room`].
+    pub(crate) unread_ps: u64,
     pub(crate) recoveries: u64,
     pub(crate) compressions: u64,
     pub(crate) compressed_ps: u64,
     pub(crate) congestion_marks: u64,
+    /// Acknowledgments that tell of such marks.
+    pub(crate) echoed_marks: u64,
     /// TCP packets of which options were cut off.
     pub(crate) cut: u64,
     /// TCP packets that were cut off before their flags: their lengths and numbers do not fit.

@@ -17,6 +17,7 @@ mod compression;
 mod connection;
 mod counts;
 mod detail;
+mod edges;
 mod erf;
 mod fragments;
 pub mod frames;

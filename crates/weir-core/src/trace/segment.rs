@@ -68,6 +68,12 @@ impl Segment {
         self.flags & flags != 0
     }
 
+    /// The counter of marks that the flags AE, CWR and ECE are where both ends count. Source: RFC 9768, section 3.2.
+    #[inline]
+    pub fn mark_counter(&self) -> u8 {
+        u8::from(self.ae) << 2 | u8::from(self.has(Segment::CWR)) << 1 | u8::from(self.has(Segment::ECE))
+    }
+
     /// Numbers that the segment takes: payload, SYN and FIN.
     #[inline]
     pub fn length(&self) -> u32 {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::compression::Compression;
 use super::counts::Counts;
+use super::edges::{Edges, Room};
 use super::holes::{Hole, Holes};
 use super::ids::Ids;
 use super::losses::Missed;
@@ -186,8 +187,8 @@ pub(crate) struct Sender {
     pub(crate) compression: Compression,
     /// Window that the other side announced last, bytes, and whether its scale is known.
     pub(crate) window: Option<u64>,
-    /// The largest window until now: what it is less than that, the receiver has not read.
-    pub(crate) window_top: u64,
+    pub(crate) room: Room,
+    pub(crate) edges: Edges,
     pub(crate) mss: u32,
     /// Since when nothing is outstanding.
     pub(crate) empty_since: Option<u64>,
@@ -228,7 +229,8 @@ impl Sender {
             rounds: Rounds::default(),
             compression: Compression::default(),
             window: None,
-            window_top: 0,
+            room: Room::default(),
+            edges: Edges::default(),
             mss: 536, // RFC 9293, section 3.7.1
             empty_since: None,
             drained_since: None,
