@@ -20,7 +20,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "python" / "weirlab" / "spec" / "__init__.py"
 SCHEMA = ["cargo", "run", "--quiet", "--locked", "-p", "weir-core", "--features", "schema"]
-KEYWORDS = {"from"}
+KEYWORDS = {"class", "from"}
 PLAIN = {"integer": "int", "number": "float", "boolean": "bool", "string": "str"}
 HEAD = '''"""The resolved spec as the compiled core takes it: integers, ids instead of selectors, no defaults.
 

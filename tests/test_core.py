@@ -58,7 +58,9 @@ def spec(*, duration_ps: int = MILLISECOND, gap_ps: float = 2.4e6, **record: Any
                     },
                 }
             ],
-            "traffic": [{"name": "load", "sources": [source(0), source(1)], "tcp": None, "probers": None}],
+            "traffic": [
+                {"name": "load", "class": 0, "sources": [source(0), source(1)], "tcp": None, "probers": None}
+            ],
             "run": {"duration_ps": duration_ps, "engine": {"kind": "event"}},
             "switching": {"memories": [], "adapters": [], "services": [], "egress": []},
             "control": {"bcn": None, "qcn": None, "dcqcn": None, "pause": [], "responses": []},

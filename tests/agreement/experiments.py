@@ -29,6 +29,7 @@ __all__ = [
     "poisson",
     "port_ids",
     "run",
+    "run_groups",
     "source",
     "star",
     "transmission_ps",
@@ -134,13 +135,43 @@ def run(
     record: Spec | None = None,
 ) -> Tables:
     """A batch with the seeds 0, 1, ..."""
+    return run_groups(
+        network,
+        [(0, sources)],
+        duration_ps=duration_ps,
+        replicates=replicates,
+        queues=queues,
+        record=record,
+    )
+
+
+def run_groups(
+    network: Spec,
+    groups: Sequence[tuple[int, list[Spec]]],
+    *,
+    duration_ps: int,
+    replicates: int,
+    queues: Sequence[Spec] = (),
+    record: Spec | None = None,
+    switching: Spec = NO_SWITCHING,
+) -> Tables:
+    """As `run`, of groups of sources, each with its traffic class."""
     spec = {
         "network": network,
         "queues": list(queues),
-        "traffic": [{"name": "load", "sources": sources, "tcp": None, "probers": None}],
+        "traffic": [
+            {
+                "name": f"load-{i}" if i else "load",
+                "class": number,
+                "sources": sources,
+                "tcp": None,
+                "probers": None,
+            }
+            for i, (number, sources) in enumerate(groups)
+        ],
         "run": {"duration_ps": duration_ps, "engine": {"kind": "event"}},
         "control": NO_CONTROL,
-        "switching": NO_SWITCHING,
+        "switching": switching,
         "record": NO_RECORD | (record or {}),
     }
     columns = _core.simulate(json.dumps(spec), list(range(replicates)), 1, None)

@@ -159,7 +159,7 @@ def simulated() -> dict[str, Any]:
     spec = {
         "network": star(4),
         "queues": [],
-        "traffic": [{"name": "load", "sources": [source(host) for host in range(3)]}],
+        "traffic": [{"name": "load", "class": 0, "sources": [source(host) for host in range(3)]}],
         "control": NO_CONTROL
         | {
             "bcn": {"congestion_point": point, "reaction_point": reaction},

@@ -43,7 +43,15 @@ SPEC = {
         "links": [{"a": i, "b": 5 + i, "link": LINK} for i in range(5)]
         + [{"a": 5 + i, "b": 10, "link": LINK} for i in range(5)],
     },
-    "traffic": [{"name": "load", "sources": [source(i, 4) for i in range(4)], "tcp": None, "probers": None}],
+    "traffic": [
+        {
+            "name": "load",
+            "class": 0,
+            "sources": [source(i, 4) for i in range(4)],
+            "tcp": None,
+            "probers": None,
+        }
+    ],
     "control": {
         "bcn": {
             "congestion_point": {

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use crate::cc;
 use crate::error::SpecError;
 use crate::network::Topology;
+use crate::spec::classes::CLASSES;
 use crate::spec::{
     Capture, Departures, Destination, FrameSize, LevelProbe, Record, Run, Source, Spec, StreamProbe, Traffic,
 };
@@ -129,6 +130,10 @@ fn check_traffic(traffic: &[Traffic], topology: &Topology) -> Result<(), SpecErr
         if !taken.insert(&group.name) {
             let message = format!("two groups of traffic are called '{}'", group.name);
             return Err(SpecError::new(format!("{at}/name"), message));
+        }
+        if group.class >= CLASSES {
+            let message = format!("a traffic class is a number from 0 to {} (got {})", CLASSES - 1, group.class);
+            return Err(SpecError::new(format!("{at}/class"), message));
         }
         flows += group.flows();
         if flows > MAX_FLOWS {

@@ -6,6 +6,7 @@
 //! JSON pointer, which Python maps back to file, line and column.
 
 pub mod aqm;
+pub mod classes;
 pub mod control;
 pub mod switching;
 pub mod transport;
@@ -198,10 +199,7 @@ pub struct QueueRule {
 impl QueueRule {
     /// Whether its queues mark frames.
     pub fn marks(&self) -> bool {
-        match &self.discipline {
-            Discipline::DropTail { marking, .. } => marking.is_some(),
-            Discipline::Managed { aqm, .. } => aqm.marks(),
-        }
+        self.discipline.marks()
     }
 }
 
@@ -226,13 +224,25 @@ pub enum Discipline {
         /// What drops or marks.
         aqm: aqm::Aqm,
     },
+    /// A queue for each traffic class, and a scheduler.
+    Classes(classes::Classes),
 }
 
 impl Discipline {
-    /// What may wait.
+    /// What may wait in one queue; queues of classes have limits of their own.
     pub fn limit(&self) -> Limit {
         match self {
             Discipline::DropTail { limit, .. } | Discipline::Managed { limit, .. } => *limit,
+            Discipline::Classes(_) => Limit::Unlimited,
+        }
+    }
+
+    /// Whether it marks frames.
+    pub fn marks(&self) -> bool {
+        match self {
+            Discipline::DropTail { marking, .. } => marking.is_some(),
+            Discipline::Managed { aqm, .. } => aqm.marks(),
+            Discipline::Classes(classes) => classes.list.iter().any(|class| class.discipline.marks()),
         }
     }
 }
@@ -303,6 +313,8 @@ pub enum Limit {
 pub struct Traffic {
     /// Unique name.
     pub name: String,
+    /// The traffic class of its frames, 0 to 7: which queue they join where ports have several.
+    pub class: u8,
     /// Its sources.
     pub sources: Vec<Source>,
     /// Its TCP connections.

@@ -141,7 +141,8 @@ pub(crate) fn replay_line<'py>(
     if sizes.iter().any(|&size| size > 65_535) {
         return Err(PyValueError::new_err("arrivals: frames are at most 65535 bytes long"));
     }
-    let labels = flows.iter().zip(ecn).map(|(&flow, &ecn)| Label { flow, ecn: Ecn::from_bits(ecn as u8) });
+    let labels =
+        flows.iter().zip(ecn).map(|(&flow, &ecn)| Label { flow, ecn: Ecn::from_bits(ecn as u8), ..Label::default() });
     let arrivals: Vec<Arrived> = (times.iter().zip(sizes).zip(labels))
         .map(|((&at, &size), label)| Arrived { at: Time::from_ps(at), size: Bytes::new(size), label })
         .collect();

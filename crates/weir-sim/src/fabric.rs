@@ -10,6 +10,7 @@ use std::hint::black_box;
 use weir_core::network::PortSpec;
 use weir_core::queue::{Lane, Limit, Offer, Port};
 use weir_core::rng::Seed;
+use weir_core::spec::Discipline;
 use weir_core::units::{Bytes, Time};
 
 use crate::agenda::{Agenda, Entity};
@@ -65,10 +66,15 @@ impl<'p> Fabric<'p> {
         let ports = plan.topology.ports.iter().zip(&plan.limits).enumerate();
         let line = |(id, (port, limit)): (usize, (&PortSpec, &Limit))| {
             let limit = if plan.is_adapted(id as u32) { Limit::UNLIMITED } else { *limit };
-            let stream = || seed.stream(&format!("queue/aqm/{}", port.name));
+            let name = || format!("queue/aqm/{}", port.name);
             let port = Port::new(port.link.rate_bps, port.link.framing_bytes, limit);
-            let managed = plan.control.as_ref().and_then(|control| control.managed.get(&(id as u32)));
-            let port = if let Some(aqm) = managed { port.managed(aqm, stream()) } else { port };
+            let port = match plan.control.as_ref().and_then(|control| control.managed.get(&(id as u32))) {
+                Some(Discipline::Managed { aqm, .. }) => port.managed(aqm, seed.stream(&name())),
+                Some(Discipline::Classes(classes)) => {
+                    port.classed(classes, |class| seed.stream(&format!("{}/{class}", name())))
+                }
+                Some(Discipline::DropTail { .. }) | None => port,
+            };
             Line::new(if plan.is_stored(id as u32) { port.storing() } else { port }, plan.lag(id))
         };
         let lines: Vec<Line> = ports.map(line).collect();

@@ -192,11 +192,18 @@ impl Benchmark {
         vec![
             Traffic {
                 name: "background".into(),
+                class: 0,
                 sources: (0..hosts).map(background).collect(),
                 tcp: None,
                 probers: None,
             },
-            Traffic { name: "hot".into(), sources: (0..hot).map(hotspot).collect(), tcp: None, probers: None },
+            Traffic {
+                name: "hot".into(),
+                class: 0,
+                sources: (0..hot).map(hotspot).collect(),
+                tcp: None,
+                probers: None,
+            },
         ]
     }
 
@@ -222,7 +229,7 @@ impl Benchmark {
                 quanta: None,
                 refresh_ps: None,
             };
-            Memory { nodes: vec![node as u32], bytes: self.frame() * cells, pause: Some(pause) }
+            Memory { nodes: vec![node as u32], bytes: self.frame() * cells, alpha: None, pause: Some(pause) }
         };
         (hosts..topology.nodes.len()).map(memory).collect()
     }

@@ -54,7 +54,7 @@ pub use sim::{Sim, SimError};
 pub use tables::Tables;
 pub use tcp::{TcpReceiver, TcpSender};
 pub use totals::{
-    BurstTotals, CaptureFile, ConnectionInterval, ConnectionTotals, ControlFrames, ControlKind, ControlTotals,
-    DropCause, DropTotals, FlowTotals, LimiterInterval, MarkTotals, MemoryTotals, PortTotals, Totals,
+    BurstTotals, CaptureFile, ClassTotals, ConnectionInterval, ConnectionTotals, ControlFrames, ControlKind,
+    ControlTotals, DropCause, DropTotals, FlowTotals, LimiterInterval, MarkTotals, MemoryTotals, PortTotals, Totals,
 };
 pub use weir_core::columns::{Column, Table};

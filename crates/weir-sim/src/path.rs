@@ -288,7 +288,7 @@ impl<'a> Run<'a> {
             Packet::Reply(_) => self.echo(1),
         };
         let ecn = if let Packet::Data { segment, .. } = packet { segment.ecn } else { Ecn::NotEct };
-        let arrival = self.lines[line].arrive(self.now, packet, size, Label { flow, ecn });
+        let arrival = self.lines[line].arrive(self.now, packet, size, Label { flow, ecn, ..Label::default() });
         if let (Packet::Request(_) | Packet::Reply(_), Some(probe)) = (packet, &mut self.probe) {
             // It was one; of it there are now so many.
             probe.under_way = probe.under_way + u64::from(arrival.kept) - 1;

@@ -58,6 +58,8 @@ pub(crate) struct Flow {
     pub(crate) traffic: u32,
     pub(crate) from: u32,
     pub(crate) to: u32,
+    /// The traffic class of its frames.
+    pub(crate) class: u8,
     /// Where its ports begin in [`Plan::route`].
     pub(crate) first_leg: u32,
     /// Whether it carries only what comes back to the sender of another flow, the one before it.
@@ -590,7 +592,8 @@ fn list_flows(spec: &Spec, topology: &Topology) -> Listed {
             *count += 1;
             format!("traffic/{}/{}{}", traffic.name, topology.nodes[host as usize].name, numbered(*count))
         };
-        let flow = |from, to, returns| Flow { traffic: group as u32, from, to, first_leg: 0, returns };
+        let class = traffic.class;
+        let flow = |from, to, returns| Flow { traffic: group as u32, from, to, class, first_leg: 0, returns };
         for (place, source) in traffic.sources.iter().enumerate() {
             let (first_flow, stream) = (listed.flows.len() as u32, stream(source.from));
             listed.sources.push(PlannedSource { place: (group, place), first_flow, stream, pulled_by: None });

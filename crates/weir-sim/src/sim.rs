@@ -13,7 +13,7 @@ use crate::fabric::Fabric;
 use crate::frames::Kind;
 use crate::line::{FED, Line, UNKEPT};
 use crate::plan::{ARRIVED, Plan};
-use crate::totals::{ConnectionTotals, DropCause, DropTotals, FlowTotals, PortTotals, Totals};
+use crate::totals::{ClassTotals, ConnectionTotals, DropCause, DropTotals, FlowTotals, PortTotals, Totals};
 
 /// Why a run gave no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -221,6 +221,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
         let (drops, flows) = self.balance(&live)?;
         self.fabric.finish_intervals();
         let ports = self.port_totals();
+        let classes = self.class_totals();
         let intervals = std::mem::take(&mut self.fabric.port_probes).finish();
         let (mut deliveries, mut flow_deliveries, mut delays) = (Vec::new(), Vec::new(), Vec::new());
         if let Some(watch) = &mut self.fabric.watch {
@@ -243,6 +244,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             end_ps: self.fabric.end.ps(),
             flows,
             ports,
+            classes,
             drops,
             intervals,
             deliveries,
@@ -343,6 +345,15 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             }
         }
         Ok(())
+    }
+
+    fn class_totals(&mut self) -> Vec<ClassTotals> {
+        let end = self.fabric.end;
+        let of_port = |(port, line): (u32, &mut Line)| {
+            let classes = line.port.class_counters_at(end).into_iter();
+            classes.map(move |(class, counters)| ClassTotals { port, class, counters })
+        };
+        (0..).zip(&mut self.fabric.lines).flat_map(of_port).collect()
     }
 
     fn port_totals(&mut self) -> Vec<PortTotals> {

@@ -2,7 +2,7 @@
 
 use weir_core::estimation;
 use weir_core::ethernet::reaction::Meter;
-use weir_core::queue::{Counters, Pauses};
+use weir_core::queue::{ClassCounters, Counters, Pauses};
 use weir_core::rapid::Log;
 use weir_core::tcp::{ReceiverCounters, SenderCounters};
 use weir_core::units::{Span, Time};
@@ -25,6 +25,8 @@ pub struct Totals {
     pub flows: Vec<FlowTotals>,
     /// By port.
     pub ports: Vec<PortTotals>,
+    /// Queues of traffic classes, by port and class.
+    pub classes: Vec<ClassTotals>,
     /// Where frames of which flow were dropped, in order of port, flow and cause.
     pub drops: Vec<DropTotals>,
     /// Intervals of the recorded ports, in the order of the spec.
@@ -244,6 +246,17 @@ pub struct DropTotals {
     pub cause: DropCause,
     /// How many.
     pub frames: u64,
+}
+
+/// What a queue of a class at a port did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassTotals {
+    /// The port.
+    pub port: u32,
+    /// The traffic class.
+    pub class: u8,
+    /// What it counted.
+    pub counters: ClassCounters,
 }
 
 /// Frames of a flow that the queue of a port marked.

@@ -10,7 +10,7 @@ from weirlab.scenario import Scenario
 from weirlab.scenario.aqm import DualPi2, Managed, Threshold
 from weirlab.scenario.bcn import Bcn
 from weirlab.scenario.control import Control
-from weirlab.scenario.network import DropTail, marking_of
+from weirlab.scenario.network import ClassQueues, DropTail, marking_of
 from weirlab.scenario.qcn import Qcn
 from weirlab.scenario.resolve_control import in_bytes, unit_of
 from weirlab.scenario.resolve_transport import ecn_of
@@ -113,7 +113,14 @@ def missing_marks(scenario: Scenario) -> list[str]:
     return found
 
 
-def _can_mark(queue: DropTail | Managed) -> bool:
+def _can_mark(queue: DropTail | Managed | ClassQueues) -> bool:
+    if isinstance(queue, ClassQueues):
+        return any(
+            getattr(of_class, "marking", None) is not None
+            or isinstance(of_class, Threshold | DualPi2)
+            or getattr(of_class, "ecn", False)
+            for of_class in queue.classes.values()
+        )
     return (
         marking_of(queue) is not None
         or isinstance(queue, Threshold | DualPi2)
@@ -121,7 +128,7 @@ def _can_mark(queue: DropTail | Managed) -> bool:
     )
 
 
-def _asks_for_marks(queue: DropTail | Managed) -> bool:
+def _asks_for_marks(queue: DropTail | Managed | ClassQueues) -> bool:
     """Whether a management is told to mark; one that does so unasked needs nobody who listens."""
     return isinstance(queue, Managed) and "ecn" in queue.model_fields_set and getattr(queue, "ecn", False)
 

@@ -14,7 +14,7 @@ from weirlab.scenario.check_plan import check_campaign, check_run, check_search,
 from weirlab.scenario.check_records import check_measures, check_records
 from weirlab.scenario.check_traffic import check_traffic
 from weirlab.scenario.layout import FIXED_NODES, Layout, layout_of, plan_network
-from weirlab.scenario.network import DropTail, marking_of
+from weirlab.scenario.network import ClassQueues, DropTail, marking_of
 from weirlab.scenario.resolve import resolve, unsupported
 from weirlab.scenario.selecting import Fault, Where, ports_amiss
 from weirlab.scenario.testbeds import Command, Gradual, Hosts, Netns, Sim, Trex, VhostPublished
@@ -48,6 +48,7 @@ def faults(scenario: Scenario, broken: Collection[str] = ()) -> list[Problem]:
         found += _devices(scenario)
         found += check_run(scenario)
         found += _hotspots(scenario)
+        found += _classes(scenario)
     if "traffic" not in broken:
         found += check_search(scenario, layout)
         found += check_campaign(scenario)
@@ -126,6 +127,19 @@ def _testbed(scenario: Scenario) -> Iterator[Fault]:
         for section in ("queues", "record", "measure"):
             if getattr(scenario, section):
                 yield (section,), f"{own} has none that could be named; leave this out"
+
+
+def _classes(scenario: Scenario) -> Iterator[Fault]:
+    """Traffic classes are known to the simulator of networks alone."""
+    bed = scenario.testbed
+    if isinstance(bed, Sim) and not bed.on_path and bed.device is None:
+        return
+    for name, traffic in scenario.traffic.items():
+        if not traffic.has_default("class_"):
+            yield ("traffic", name, "class"), "means something in simulated networks only; leave this out"
+    for name, queue in scenario.queues.items():
+        if isinstance(queue, ClassQueues):
+            yield ("queues", name), "has queues for classes, which simulated networks alone have"
 
 
 def _hotspots(scenario: Scenario) -> Iterator[Fault]:

@@ -9,15 +9,17 @@ from pydantic import Field
 
 from weirlab.scenario.aqm import AnyManaged, Managed, Marking, aqm_spec, marking_spec
 from weirlab.scenario.base import BY_KIND, Model, Name, Named, PortSelector, Selector
+from weirlab.scenario.classes import ClassQueues, classes_spec, limit_spec
 from weirlab.scenario.switching import AnyMemory
 from weirlab.scenario.values import Count, Fraction, Limit, Number, PositiveFraction, PositiveRate
-from weirlab.units import Frames, Size, Span
+from weirlab.units import Span
 
 __all__ = [
     "FRAMING_BYTES",
     "AnyLoss",
     "AnyNetwork",
     "AnyQueue",
+    "ClassQueues",
     "DropTail",
     "Dumbbell",
     "FatTree",
@@ -258,29 +260,20 @@ class DropTail(Model):
     """Frames lost before the queue after it was full, at ports of switches. Absent: none."""
 
 
-AnyQueue = Annotated[DropTail | AnyManaged, BY_KIND]
+AnyQueue = Annotated[DropTail | AnyManaged | ClassQueues, BY_KIND]
 
 
-def limit_spec(limit: Size | Frames | str) -> Any:
-    """A limit as the spec holds it."""
-    match limit:
-        case Size():
-            return {"bytes": limit.bytes}
-        case Frames():
-            return {"frames": limit.count}
-        case _:
-            return "unlimited"
-
-
-def marking_of(queue: DropTail | Managed) -> Marking | None:
+def marking_of(queue: DropTail | Managed | ClassQueues) -> Marking | None:
     """The marks of a queue by its length."""
     return queue.marking if isinstance(queue, DropTail) else None
 
 
 def discipline_spec(
-    queue: DropTail | AnyManaged, port_ids: Callable[[Sequence[str]], list[int]]
+    queue: DropTail | AnyManaged | ClassQueues, port_ids: Callable[[Sequence[str]], list[int]]
 ) -> dict[str, Any]:
     """What a queue does, as the spec holds it. `port_ids` finds ports by their names."""
+    if isinstance(queue, ClassQueues):
+        return classes_spec(queue)
     limit = limit_spec(queue.limit)
     if not isinstance(queue, DropTail):
         return {"kind": "managed", "limit": limit, "aqm": aqm_spec(queue)}

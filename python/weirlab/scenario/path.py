@@ -14,7 +14,7 @@ from weirlab.errors import InputError, Problem, ScenarioError
 from weirlab.scenario.aqm import AnyAqm, Managed, aqm_spec
 from weirlab.scenario.base import BY_KIND, Model, Named, Text
 from weirlab.scenario.delays import Delays, DelayStep, read_delay_trace
-from weirlab.scenario.network import LossBursts, RandomLoss, loss_spec
+from weirlab.scenario.network import ClassQueues, LossBursts, RandomLoss, loss_spec
 from weirlab.scenario.rate_trace import read_rate_trace
 from weirlab.scenario.traffic import Constant, OnOff, Poisson
 from weirlab.scenario.values import Count, Flag, Fraction, Limit, Natural, PositiveRate, PositiveSpan
@@ -262,6 +262,8 @@ def _queue(scenario: Scenario, port: str) -> dict[str, Any]:
     fields: dict[str, Any] = {"buffer": "unlimited"}
     for queue in scenario.queues.values():
         if names.index(port) in layout.port_ids(queue.at):
+            if isinstance(queue, ClassQueues):
+                continue
             aqm = queue.model_dump(exclude={"at", "limit"}) if isinstance(queue, Managed) else None
             fields = {"buffer": queue.limit, "queue": aqm}
     return fields

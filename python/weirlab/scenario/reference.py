@@ -24,6 +24,7 @@ from weirlab.scenario import (
     aqm,
     base,
     bcn,
+    classes,
     control,
     dcqcn,
     delays,
@@ -52,6 +53,7 @@ __all__ = ["described_models", "rewritten"]
 _MODULES = (
     aqm,
     bcn,
+    classes,
     control,
     dcqcn,
     delays,

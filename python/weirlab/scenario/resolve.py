@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from weirlab import _core
 from weirlab.errors import Problem, ScenarioError, UnsupportedError
 from weirlab.scenario.aqm import AQM_PLACES, marking_spec
+from weirlab.scenario.classes import ClassQueues, class_origins
 from weirlab.scenario.flows import departures, flows_of, frame_sizes
 from weirlab.scenario.layout import Layout, layout_of, matches, plan_network
 from weirlab.scenario.network import discipline_spec, limit_spec
@@ -131,15 +132,20 @@ def _translated(scenario: Scenario) -> Resolved:
     traffic: list[dict[str, Any]] = []
     for i, (name, entry) in enumerate(scenario.traffic.items()):
         origins[f"/traffic/{i}"] = ("traffic", name)
+        origins[f"/traffic/{i}/class"] = ("traffic", name, "class")
         if isinstance(entry.transport, Tcp):
             tcp = connections(name, entry, layout, duration_ps, i, origins)
-            traffic.append({"name": name, "sources": [], "tcp": tcp, "probers": None})
+            traffic.append({"name": name, "class": entry.class_, "sources": [], "tcp": tcp, "probers": None})
         elif isinstance(entry.source, Probing):
             probing = probers(name, entry, layout, duration_ps, i, origins)
-            traffic.append({"name": name, "sources": [], "tcp": None, "probers": probing})
+            traffic.append(
+                {"name": name, "class": entry.class_, "sources": [], "tcp": None, "probers": probing}
+            )
         else:
             sources = _sources(name, entry, layout, duration_ps, i, origins)
-            traffic.append({"name": name, "sources": sources, "tcp": None, "probers": None})
+            traffic.append(
+                {"name": name, "class": entry.class_, "sources": sources, "tcp": None, "probers": None}
+            )
     services = add_hotspots(scenario, layout, traffic, duration_ps, origins)
     names = tuple(entry["name"] for entry in traffic)
     spec = {
@@ -179,6 +185,8 @@ def _queues(scenario: Scenario, layout: Layout, origins: dict[str, Where]) -> li
         origins[f"{overrun}/mean_frames"] = ("queues", name, "overrun", "frames")
         of_aqm = {place: ("queues", name, *word.split("/")) for place, word in AQM_PLACES}
         origins.update({f"{at}/discipline/aqm/{place}": path for place, path in of_aqm.items()})
+        if isinstance(queue, ClassQueues):
+            origins.update(class_origins(f"{at}/discipline", queue, ("queues", name)))
         discipline = discipline_spec(queue, layout.port_ids)
         rules.append({"ports": layout.port_ids(queue.at), "discipline": discipline})
     return [*rules, *_marked_for_dcqcn(scenario, layout, rules, origins)]
@@ -210,7 +218,7 @@ def queue_limits(scenario: Scenario, layout: Layout) -> dict[int, Any]:
 
 
 def _limits(rules: list[dict[str, Any]]) -> dict[int, Any]:
-    return {port: rule["discipline"]["limit"] for rule in rules for port in rule["ports"]}
+    return {port: rule["discipline"].get("limit", "unlimited") for rule in rules for port in rule["ports"]}
 
 
 def _rule(ports: list[int], limit: Any, marking: dict[str, Any] | None) -> dict[str, Any]:

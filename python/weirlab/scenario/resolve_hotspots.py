@@ -221,7 +221,7 @@ def _input(
                 "stream": {"kind": "named"},
             }
         )
-    traffic.append({"name": f"hotspot-{name}", "sources": sources, "tcp": None, "probers": None})
+    traffic.append({"name": f"hotspot-{name}", "class": 0, "sources": sources, "tcp": None, "probers": None})
 
 
 def _too_severe(severity: float, needed: float, senders: int, most: int) -> str:
@@ -347,7 +347,13 @@ def _pause_background(
         if later:
             origins[at] = ("hotspots", name)
             later_entries.append(
-                {"name": f"{entry['name']}-after-{name}", "sources": later, "tcp": None, "probers": None}
+                {
+                    "name": f"{entry['name']}-after-{name}",
+                    "class": entry["class"],
+                    "sources": later,
+                    "tcp": None,
+                    "probers": None,
+                }
             )
     traffic.extend(later_entries)
 

@@ -21,6 +21,7 @@ def resolve_switching(
 ) -> dict[str, Any]:
     """`switching` of the spec, with the `services` of hotspots. Raises ScenarioError."""
     origins["/switching/memories"] = ("network", "switch", "memory")
+    origins["/switching/memories/0/alpha"] = ("network", "switch", "memory", "alpha")
     origins["/switching/services"] = ("hotspots",)
     memory = getattr(getattr(scenario.network, "switch", None), "memory", None)
     try:
@@ -42,7 +43,12 @@ def _memories(memory: SharedMemory, layout: Layout) -> list[dict[str, Any]]:
             rate = max((port.rate_bps for port in ports), default=0)
             kinds.setdefault((len(ports), rate), []).append(node)
     return [
-        {"nodes": nodes, "bytes": size, "pause": _pause(memory, size, ports, rate, (*at, "pause"))}
+        {
+            "nodes": nodes,
+            "bytes": size,
+            "alpha": memory.alpha,
+            "pause": _pause(memory, size, ports, rate, (*at, "pause")),
+        }
         for (ports, rate), nodes in kinds.items()
     ]
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from weirlab.scenario.base import BY_KIND, Model, Selector
-from weirlab.scenario.values import Natural, PositiveSize, PositiveSpan, Threshold
+from weirlab.scenario.values import Natural, Number, PositiveSize, PositiveSpan, Threshold
 from weirlab.units import Span
 
 __all__ = ["Adapter", "AnyMemory", "EgressBuffer", "MemoryPause", "SharedMemory"]
@@ -45,6 +45,8 @@ class SharedMemory(Model):
     """All that may wait in the switch."""
     frame_size: PositiveSize | None = None
     """Size of the frames in which levels are given, and Lmax of the formula for watermarks."""
+    alpha: Number | None = None
+    """Dynamic threshold: a queue may grow to so many times what is free. Absent: as far as there is room."""
     pause: MemoryPause | None = Field(None, examples=[{"scope": "switch"}])
     """PAUSE by what waits in it. Absent: none."""
 

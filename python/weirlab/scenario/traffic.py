@@ -470,6 +470,9 @@ class Traffic(Model):
     """When frames are made, and how long they are; each sender is a source of its own."""
     transport: AnyTransport = Raw(kind="raw")
     """What carries them."""
+    class_: Natural = Field(0, alias="class")
+    """Traffic class of the frames, 0 to 7, those that come back to the senders included: which queue they
+    join where a port has `kind: classes`."""
     start: Span = Span(0)
     """Nothing is sent before."""
     stop: Span | None = None

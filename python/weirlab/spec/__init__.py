@@ -29,6 +29,7 @@ __all__ = [
     "BcnCongestionPoint",
     "BcnReactionPoint",
     "Capture",
+    "Class",
     "CongestionControl",
     "CongestionControlBbr",
     "CongestionControlCubic",
@@ -59,6 +60,7 @@ __all__ = [
     "DestinationNode",
     "DestinationUniform",
     "Discipline",
+    "DisciplineClasses",
     "DisciplineDropTail",
     "DisciplineManaged",
     "Drift",
@@ -127,6 +129,9 @@ __all__ = [
     "NodeKind",
     "Notification",
     "NotificationLane",
+    "Order",
+    "OrderArrival",
+    "OrderClass",
     "Overrun",
     "Part",
     "Pause",
@@ -389,6 +394,17 @@ class Capture(Part):
     """Its end."""
     frames: int
     """Most frames that are kept; the rest is counted."""
+
+
+class Class(Part):
+    """The queue of a class."""
+
+    class_: int
+    """Its number, 0 to 7."""
+    discipline: Discipline
+    """What waits there, and how."""
+    weight: int | None
+    """Its share; absent: strict priority."""
 
 
 class CongestionControlReno(Part):
@@ -695,6 +711,16 @@ class DisciplineManaged(Part):
     """What may wait, the frame in transmission excluded."""
     aqm: Aqm
     """What drops or marks."""
+
+
+class DisciplineClasses(Part):
+    """A queue for each traffic class, and a scheduler."""
+
+    kind: Literal["classes"] = "classes"
+    order: Order
+    """Which class sends next."""
+    list: Sequence[Class]
+    """The queues; one for each class whose frames come here."""
 
 
 class Drift(Part):
@@ -1113,6 +1139,10 @@ class Memory(Part):
     """Switch ids."""
     bytes: int
     """All that may wait in one switch."""
+    alpha: float | None
+    """A queue may grow to so many times what is free (see `crate::queue::SharedMemory`); absent: as far as
+    there is room.
+    """
     pause: MemoryPause | None
     """PAUSE by what waits in the memory; absent: none."""
 
@@ -1270,6 +1300,22 @@ class Notification(Part):
     """Time from the sample until the notification is queued."""
     lane: NotificationLane
     """Which queue it takes on its way."""
+
+
+class OrderArrival(Part):
+    """That whose first frame came first."""
+
+    kind: Literal["arrival"] = "arrival"
+
+
+class OrderClass(Part):
+    """Classes without a weight go first, the highest number before the others. Those with a weight share
+    what these leave by deficit weighted round-robin.
+    """
+
+    kind: Literal["class"] = "class"
+    quantum_bytes: int
+    """What a class of weight 1 may send in its turn."""
 
 
 class Overrun(Part):
@@ -1797,6 +1843,8 @@ class Traffic(Part):
 
     name: str
     """Unique name."""
+    class_: int
+    """The traffic class of its frames, 0 to 7: which queue they join where ports have several."""
     sources: Sequence[Source]
     """Its sources."""
     probers: Probers | None
@@ -1874,7 +1922,7 @@ Destination = DestinationNode | DestinationUniform
 """Where the frames of a source go."""
 
 
-Discipline = DisciplineDropTail | DisciplineManaged
+Discipline = DisciplineDropTail | DisciplineManaged | DisciplineClasses
 """A queue discipline."""
 
 
@@ -1955,6 +2003,10 @@ NodeKind = Literal["host", "switch"]
 
 NotificationLane = Literal["control", "data", "beside"]
 """Which queue of a port a notification takes."""
+
+
+Order = OrderArrival | OrderClass
+"""Which class sends next."""
 
 
 PauseScope = Literal["switch", "input"]

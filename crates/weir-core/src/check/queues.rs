@@ -3,6 +3,8 @@
 use super::check_port;
 use crate::error::SpecError;
 use crate::network::Topology;
+use crate::queue::ClassSet;
+use crate::spec::classes::{CLASSES, Classes, LEAST_QUANTUM, Order};
 use crate::spec::{Discipline, Engine, Marking, Overrun, QueueRule, Spec};
 
 pub(super) fn check_queues(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
@@ -23,8 +25,76 @@ fn check_rule(rule: &QueueRule, spec: &Spec, topology: &Topology) -> Result<(), 
         }
         Discipline::Managed { aqm, .. } => {
             aqm.check().map_err(|error| error.under("/discipline/aqm"))?;
+            if !spec.switching.is_plain() {
+                let message = "beside shared memories, adapters and slow outputs queues are drop-tail";
+                return Err(SpecError::new("/discipline", message));
+            }
             check_managed(rule, spec, topology)
         }
+        Discipline::Classes(classes) => {
+            check_classes(classes, spec).map_err(|error| error.under("/discipline"))?;
+            check_managed(rule, spec, topology)?;
+            check_services(rule, spec, topology)
+        }
+    }
+}
+
+fn check_classes(classes: &Classes, spec: &Spec) -> Result<(), SpecError> {
+    if let Order::Class { quantum_bytes } = classes.order
+        && quantum_bytes < LEAST_QUANTUM
+    {
+        let message = format!("a quantum of at least {LEAST_QUANTUM} (got {quantum_bytes})");
+        return Err(SpecError::new("/order/quantum_bytes", message));
+    }
+    let mut known = ClassSet::NONE;
+    for (i, class) in classes.list.iter().enumerate() {
+        let at = |field: &str| format!("/list/{i}{field}");
+        if class.class >= CLASSES {
+            let message = format!("a traffic class is a number from 0 to {} (got {})", CLASSES - 1, class.class);
+            return Err(SpecError::new(at("/class"), message));
+        }
+        if known.contains(class.class) {
+            return Err(SpecError::new(at("/class"), format!("class {} has two queues", class.class)));
+        }
+        known = known.with(ClassSet::of(class.class));
+        if class.weight == Some(0) {
+            let message = "a weight of at least 1 (got 0); a class without a weight has strict priority";
+            return Err(SpecError::new(at("/weight"), message));
+        }
+        if class.weight.is_some() && classes.order == Order::Arrival {
+            return Err(SpecError::new(at("/weight"), "frames leave in order of arrival: no class has a weight"));
+        }
+        let checked = match &class.discipline {
+            Discipline::DropTail { overrun: Some(_), .. } => {
+                Err(SpecError::new("/overrun", "inputs overrun before ports with one queue"))
+            }
+            Discipline::DropTail { marking, .. } => {
+                marking.map_or(Ok(()), |marking| marking.check().map_err(|error| error.under("/marking")))
+            }
+            Discipline::Managed { aqm, .. } => aqm.check().map_err(|error| error.under("/aqm")),
+            Discipline::Classes(_) => Err(SpecError::new("", "the queue of a class has no classes of its own")),
+        };
+        checked.map_err(|error| error.under(at("/discipline")))?;
+    }
+    match spec.traffic.iter().find(|group| !known.contains(group.class.min(CLASSES - 1))) {
+        Some(group) => {
+            let message = format!("traffic '{}' is of class {}, which has no queue here", group.name, group.class);
+            Err(SpecError::new("/list", message))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A slow output serves one queue.
+fn check_services(rule: &QueueRule, spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
+    let is_slow = |port: &u32| spec.switching.services.iter().any(|service| service.port == *port);
+    match rule.ports.iter().position(is_slow) {
+        Some(place) => {
+            let name = &topology.ports[rule.ports[place] as usize].name;
+            let message = format!("an output that is slower for a while has one queue (got '{name}')");
+            Err(SpecError::new(format!("/ports/{place}"), message))
+        }
+        None => Ok(()),
     }
 }
 
@@ -75,7 +145,6 @@ fn check_managed(rule: &QueueRule, spec: &Spec, topology: &Topology) -> Result<(
     let elsewhere = [
         (matches!(spec.run.engine, Engine::Slotted { .. }), "the slotted engine has drop-tail queues only"),
         (spec.run.engine == Engine::EventTotals, "without flows that are counted queues are drop-tail"),
-        (!spec.switching.is_plain(), "beside shared memories, adapters and slow outputs queues are drop-tail"),
     ];
     if let Some((_, message)) = elsewhere.iter().find(|row| row.0) {
         return Err(SpecError::new("/discipline", *message));
@@ -90,6 +159,8 @@ fn check_managed(rule: &QueueRule, spec: &Spec, topology: &Topology) -> Result<(
         let is_held = control.pause.iter().any(|pause| pause.nodes.contains(&found.to));
         let message = if points.contains(&port) {
             "a congestion point has a drop-tail queue"
+        } else if !spec.switching.is_plain() && topology.is_host(found.from) {
+            "beside shared memories, adapters and slow outputs a host keeps its frames in queues of its own"
         } else if limited.contains(&found.from) {
             "a host with rate limiters keeps its frames in queues of its own"
         } else if is_held && topology.is_host(found.from) {

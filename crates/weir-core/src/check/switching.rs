@@ -63,6 +63,9 @@ fn check_memory(memory: &Memory, topology: &Topology, listed: &mut BTreeSet<u32>
     if memory.bytes == Bytes::ZERO {
         return Err(SpecError::new("/bytes", "a memory of more than 0 B (got 0 B)"));
     }
+    if let Some(alpha) = memory.alpha.filter(|alpha| !(*alpha > 0.0 && alpha.is_finite())) {
+        return Err(SpecError::new("/alpha", format!("a number above 0 (got {alpha})")));
+    }
     memory.pause.map_or(Ok(()), |pause| check_pause(&pause, memory.bytes).map_err(|error| error.under("/pause")))
 }
 
@@ -302,6 +305,11 @@ fn check_slotted(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
         ("/control/qcn", spec.control.qcn.is_some(), "has no QCN"),
         ("/control/dcqcn", spec.control.dcqcn.is_some(), "has no DCQCN"),
         ("/queues", spec.queues.iter().any(|rule| rule.marks()), "marks no frames"),
+        (
+            "/switching/memories",
+            spec.switching.memories.iter().any(|memory| memory.alpha.is_some()),
+            "has memories without dynamic thresholds: leave 'alpha' out",
+        ),
         ("/record/delays", spec.record.delays, "records no distribution of delays"),
         ("/record/captures", !spec.record.captures.is_empty(), "writes no captures"),
         ("/record/queue_levels", !spec.record.queue_levels.is_empty(), "records no levels of queues"),

@@ -15,7 +15,6 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use super::loss::Loss;
 use super::spec::{CrossSpec, DelaySteps, JitterSpec, LineSpec, RateSpec};
-use crate::marking::Ecn;
 use crate::queue::{Counters, Label, Labeled, Lane as PortLane, Limit, Offer, Port};
 use crate::rng::{Seed, Stream};
 use crate::spec::{Destination, Source, Stream as StreamSpec};
@@ -240,7 +239,7 @@ impl<H: Copy> Line<H> {
             } else if delayed == next {
                 self.delay = self.delays.advance();
             } else {
-                let label = Label { flow: self.cross[cross].lane, ecn: Ecn::NotEct };
+                let label = Label { flow: self.cross[cross].lane, ..Label::default() };
                 let (_, size) = self.cross[cross].emissions.draw();
                 if !self.offer(next, Item::Others, size, label) {
                     self.counters.cross_dropped += 1;

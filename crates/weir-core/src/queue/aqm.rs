@@ -9,6 +9,7 @@ use super::limit::Limit;
 use super::pie::Pie;
 use crate::marking::{Ecn, Marker};
 use crate::rng::Stream;
+use crate::spec;
 use crate::spec::aqm::Aqm;
 use crate::units::{Bytes, Time};
 
@@ -19,6 +20,8 @@ pub struct Label {
     pub flow: u64,
     /// The ECN field of its header, as it arrives.
     pub ecn: Ecn,
+    /// Its traffic class, 0 to 7.
+    pub class: u8,
 }
 
 /// A frame that a port had taken, and then dropped. It may be the one that was just offered.
@@ -131,6 +134,7 @@ pub(super) struct Managed<H> {
 
 #[derive(Clone, Debug)]
 enum Discipline<H> {
+    DropTail(Fifo<H>),
     Codel { control: Codel, queue: Fifo<H> },
     Pie { control: Pie, queue: Fifo<H> },
     Threshold { marker: Marker, queue: Fifo<H> },
@@ -150,6 +154,19 @@ impl<H: Copy> Managed<H> {
         Managed { discipline, backlog: Backlog::new() }
     }
 
+    /// The queue of a class.
+    pub(super) fn of(discipline: &spec::Discipline, stream: Stream) -> Managed<H> {
+        match discipline {
+            spec::Discipline::DropTail { marking: Some(marking), .. } => {
+                Managed::new(&Aqm::Threshold(*marking), stream)
+            }
+            spec::Discipline::Managed { aqm, .. } => Managed::new(aqm, stream),
+            spec::Discipline::DropTail { marking: None, .. } | spec::Discipline::Classes(_) => {
+                Managed { discipline: Discipline::DropTail(Fifo::new()), backlog: Backlog::new() }
+            }
+        }
+    }
+
     /// A frame comes. With `serves` it will be asked for at once, so that it needs no room.
     pub(super) fn enqueue(&mut self, frame: Waiting<H>, limit: Limit, serves: bool) {
         let backlog = &mut self.backlog;
@@ -164,7 +181,7 @@ impl<H: Copy> Managed<H> {
                 }
             }
             _ if !has_room => backlog.drop_full(&frame),
-            Discipline::Codel { queue, .. } => {
+            Discipline::DropTail(queue) | Discipline::Codel { queue, .. } => {
                 backlog.enter(&frame);
                 queue.push(frame);
             }
@@ -197,7 +214,7 @@ impl<H: Copy> Managed<H> {
                 control.on_departure(now, &frame, backlog);
                 Some(frame)
             }
-            Discipline::Threshold { queue, .. } => backlog.take(queue),
+            Discipline::DropTail(queue) | Discipline::Threshold { queue, .. } => backlog.take(queue),
             Discipline::FqCodel(fq) => fq.dequeue(now, backlog),
             Discipline::DualPi2(dual) => dual.dequeue(now, backlog),
         }
@@ -223,9 +240,10 @@ impl<H: Copy> Managed<H> {
     /// All that waits.
     pub(super) fn waiting(&self) -> impl Iterator<Item = H> + '_ {
         let (some, flows) = match &self.discipline {
-            Discipline::Codel { queue, .. } | Discipline::Pie { queue, .. } | Discipline::Threshold { queue, .. } => {
-                ([Some(queue), None], None)
-            }
+            Discipline::DropTail(queue)
+            | Discipline::Codel { queue, .. }
+            | Discipline::Pie { queue, .. }
+            | Discipline::Threshold { queue, .. } => ([Some(queue), None], None),
             Discipline::DualPi2(dual) => (dual.queues().map(Some), None),
             Discipline::FqCodel(fq) => ([None, None], Some(fq.queues())),
         };

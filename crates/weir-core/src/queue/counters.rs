@@ -38,6 +38,15 @@ pub struct Pauses {
     pub last: Option<Time>,
 }
 
+impl Pauses {
+    /// With the current one, which began at `since` and was counted then, up to `now`.
+    pub(super) fn with(self, since: Time, now: Time) -> Pauses {
+        let span = now.saturating_since(since);
+        let (total, longest) = (self.total + span, self.longest.max(span));
+        Pauses { count: self.count, total, longest, last: Some(now) }
+    }
+}
+
 impl<H: Copy> Port<H> {
     /// When frames were dropped first and last.
     pub fn drop_times(&self) -> Option<(Time, Time)> {

@@ -1,8 +1,11 @@
-//! The side of a port that is under active queue management.
+//! The side of a port whose queue is under active management, or that has queues for traffic classes.
 
-use super::aqm::{Discarded, Label, Managed, Waiting};
+use super::aqm::{Discarded, Label, Waiting};
+use super::classes::{ClassCounters, Classes};
+use super::scheduler::ClassSet;
 use super::{Lane, MANAGED, Offer, PAUSED, Port, Sent, WAITING};
 use crate::rng::Stream;
+use crate::spec;
 use crate::spec::aqm::Aqm;
 use crate::units::{Bytes, Time};
 
@@ -20,9 +23,61 @@ impl<H: Copy> Port<H> {
     /// after each offer and each wake the caller asks for them with [`Port::take_discarded`].
     #[must_use]
     pub fn managed(mut self, aqm: &Aqm, stream: Stream) -> Port<H> {
+        let classes = Classes::one(aqm, self.limit(), stream);
         self.state |= MANAGED;
-        self.cold().managed = Some(Box::new(Managed::new(aqm, stream)));
+        self.cold().managed = Some(Box::new(classes));
         self
+    }
+
+    /// The same idle port with the queues of `classes`, which have passed their check; `stream` is the chance of the queue of a class.
+    /// As with [`Port::managed`], the caller asks for what was dropped. The limit of the port itself does not count.
+    #[must_use]
+    pub fn classed(mut self, classes: &spec::classes::Classes, stream: impl Fn(u8) -> Stream) -> Port<H> {
+        self.state |= MANAGED;
+        self.cold().managed = Some(Box::new(Classes::new(classes, stream)));
+        self
+    }
+
+    /// No frame of `classes` begins from `now` on; one in transmission ends. A hold of all classes is a pause, which holds
+    /// ports without queues for classes, too; others have no effect there.
+    pub fn hold(&mut self, now: Time, classes: ClassSet) {
+        if classes == ClassSet::ALL {
+            return self.pause(now);
+        }
+        self.settle_managed(now);
+        self.tell_managed(now, |managed| managed.hold(now, classes));
+    }
+
+    /// Frames of `classes` may go again from `now` on; [`Port::due`] tells when the first one does. As with [`Port::hold`], a
+    /// pause and holds of single classes do not know each other.
+    pub fn release(&mut self, now: Time, classes: ClassSet) {
+        if classes == ClassSet::ALL {
+            return self.resume(now);
+        }
+        self.settle_managed(now);
+        if self.tell_managed(now, |managed| managed.release(now, classes)).is_some() {
+            self.free_at = self.free_at.max(now);
+        }
+    }
+
+    /// As [`Port::count_drop`], of a frame of `class`.
+    pub fn count_drop_of(&mut self, now: Time, size: Bytes, class: u8) {
+        self.count_drop(now, size);
+        if let Some(classes) = self.cold.as_mut().and_then(|cold| cold.managed.as_mut()) {
+            classes.count_drop(class, size);
+        }
+    }
+
+    /// What the queues of its classes counted up to `now`, if it has any, each with the number of its class.
+    pub fn class_counters_at(&mut self, now: Time) -> Vec<(u8, ClassCounters)> {
+        let classes = self.cold.as_mut().and_then(|cold| cold.managed.as_mut());
+        classes.map_or(Vec::new(), |classes| classes.counters_at(now))
+    }
+
+    /// Sum of the sizes of the frames that wait in the queue that frames of `class` join.
+    pub fn waiting_bytes_of(&self, class: u8) -> Bytes {
+        let classes = self.cold.as_ref().and_then(|cold| cold.managed.as_ref());
+        classes.map_or(self.waiting_bytes(), |classes| Bytes::new(classes.bytes_of(class)))
     }
 
     /// As [`Port::offer`], with what a management wants to know of a frame.
@@ -42,14 +97,21 @@ impl<H: Copy> Port<H> {
     pub(super) fn offer_managed(&mut self, now: Time, handle: H, size: Bytes, label: Label) -> Labeled {
         let begins = self.is_free(now);
         self.settle_managed(now);
-        let limit = self.limit();
         let frame = Waiting { handle, size, label, since: now, marked: false };
-        self.tell_managed(now, |managed| managed.enqueue(frame, limit, begins));
+        self.tell_managed(now, |managed| managed.enqueue(frame, begins));
+        let begins = begins && self.state & WAITING != 0;
         self.sums.queue_max_bytes = self.sums.queue_max_bytes.max(if begins { 0 } else { self.waiting_bytes });
         match if begins { self.wake_managed(now) } else { None } {
             Some(sent) => Labeled { became: Offer::Sent { end: sent.end }, marked: sent.marked },
             None => Labeled { became: Offer::Waits, marked: false },
         }
+    }
+
+    /// A frame comes to a managed port, and is not served before all has come.
+    pub(super) fn store_managed(&mut self, now: Time, handle: H, size: Bytes, label: Label) {
+        self.settle_managed(now);
+        let frame = Waiting { handle, size, label, since: now, marked: false };
+        self.tell_managed(now, |managed| managed.enqueue(frame, false));
     }
 
     /// The next frame of the data lane begins.
@@ -67,12 +129,12 @@ impl<H: Copy> Port<H> {
     }
 
     /// Tells the management something, and takes over what has changed by that.
-    fn tell_managed<T>(&mut self, now: Time, tell: impl FnOnce(&mut Managed<H>) -> T) -> Option<T> {
+    fn tell_managed<T>(&mut self, now: Time, tell: impl FnOnce(&mut Classes<H>) -> T) -> Option<T> {
         let managed = self.cold.as_mut()?.managed.as_mut()?;
         let told = tell(managed);
         let dropped = managed.count_dropped();
         self.waiting_bytes = managed.bytes();
-        self.state = if managed.frames() == 0 { self.state & !WAITING } else { self.state | WAITING };
+        self.state = if managed.is_ready() { self.state | WAITING } else { self.state & !WAITING };
         if dropped.frames > 0 {
             self.sums.drops += dropped.frames;
             self.sums.dropped_bytes += dropped.bytes;

@@ -22,31 +22,39 @@
 //! ```
 
 //! A port under active queue management ([`codel`], [`pie`], [`fq_codel`], [`dual_pi2`]) drops frames that it has taken, and marks some:
-//! see [`Port::managed`].
+//! see [`Port::managed`]. A port may have queues for up to eight traffic classes, each with a discipline, and a [`scheduler`]:
+//! see [`Port::classed`].
 //!
 //! Reading order: this file (drop-tail), `counters` (what it counts), `ahead` (the same with fewer events), `stored` (frames of one instant
-//! come before any is served), `aqm` (what managements share).
+//! come before any is served), `memory` (what the ports of a switch share), `classes` and `scheduler` (traffic classes), `aqm` (what
+//! managements share).
 
 mod ahead;
 mod aqm;
+mod classes;
 pub mod codel;
 mod counters;
 pub mod dual_pi2;
 pub mod fq_codel;
 mod limit;
 mod managed;
+mod memory;
 mod overrun;
 pub mod pie;
+pub mod scheduler;
 mod stored;
 
 use std::collections::VecDeque;
 
-use self::aqm::Managed;
 pub use self::aqm::{Discarded, Label};
+pub use self::classes::ClassCounters;
+use self::classes::Classes;
 pub use self::counters::{Counters, Pauses};
 pub use self::limit::Limit;
 pub use self::managed::Labeled;
+pub use self::memory::SharedMemory;
 pub use self::overrun::Overrun;
+pub use self::scheduler::ClassSet;
 use crate::ring::Ring;
 use crate::units::{Bytes, PS_PER_S, Rate, Span, Time};
 
@@ -136,7 +144,7 @@ struct Cold<H> {
     control: VecDeque<(H, u32)>,
     paused_since: Time,
     pauses: Pauses,
-    managed: Option<Box<Managed<H>>>,
+    managed: Option<Box<Classes<H>>>,
 }
 
 /// Bits of `state`. Without those of HELD the port serves whatever comes.
@@ -437,13 +445,7 @@ impl<H: Copy> Port<H> {
 impl<H> Cold<H> {
     /// The pauses, if the current one ends at `now`.
     fn pauses_until(&self, now: Time) -> Pauses {
-        let span = now.saturating_since(self.paused_since);
-        Pauses {
-            count: self.pauses.count,
-            total: self.pauses.total + span,
-            longest: self.pauses.longest.max(span),
-            last: Some(now),
-        }
+        self.pauses.with(self.paused_since, now)
     }
 }
 

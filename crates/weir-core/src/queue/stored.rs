@@ -1,7 +1,8 @@
 //! A port whose frames are stored first and served when all has arrived that comes at an instant: those of switches with a
 //! shared memory.
 
-use super::{HELD, Lane, Port, STORING, Sent, WAITING};
+use super::aqm::Label;
+use super::{HELD, Lane, MANAGED, Port, STORING, Sent, WAITING};
 use crate::units::{Bytes, Time};
 
 impl<H: Copy> Port<H> {
@@ -14,9 +15,15 @@ impl<H: Copy> Port<H> {
 
     /// A frame arrives at `now` and is put into the data lane although the transmitter may be free: the caller owes a
     /// [`Port::serve`] when all has arrived that comes at this instant. A frame at the head that may begin now is not
-    /// held against the limit. Whether there was room.
-    pub fn store(&mut self, now: Time, handle: H, size: Bytes) -> bool {
+    /// held against the limit, unless the queue is managed or one of several. Whether there was room; a managed port says
+    /// what it drops by [`Port::take_discarded`], be it this frame.
+    pub fn store(&mut self, now: Time, handle: H, size: Bytes, label: Label) -> bool {
         self.free_at = self.free_at.max(now);
+        if self.state & MANAGED != 0 {
+            self.keep_maximum(now);
+            self.store_managed(now, handle, size, label);
+            return true;
+        }
         let begins = if self.free_at == now { self.queue.first().map(|(_, size)| u64::from(size)) } else { Some(0) };
         let has_room = begins.is_none_or(|bytes| {
             let frames = self.queue.len() as u64 + u64::from(bytes == 0);

@@ -35,6 +35,8 @@ pub struct Memory {
     pub nodes: Vec<u32>,
     /// All that may wait in one switch.
     pub bytes: Bytes,
+    /// A queue may grow to so many times what is free (see [`crate::queue::SharedMemory`]); absent: as far as there is room.
+    pub alpha: Option<f64>,
     /// PAUSE by what waits in the memory; absent: none.
     pub pause: Option<MemoryPause>,
 }

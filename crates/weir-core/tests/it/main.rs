@@ -3,6 +3,7 @@ mod aqm;
 mod bbr;
 mod bbr_hosts;
 mod check;
+mod classes;
 mod dual_pi2;
 mod ecn;
 mod ethernet;

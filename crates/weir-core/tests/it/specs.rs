@@ -53,6 +53,7 @@ pub(crate) fn incast() -> Spec {
         }],
         traffic: vec![Traffic {
             name: "load".into(),
+            class: 0,
             sources: vec![source(0, 2), source(1, 2)],
             tcp: None,
             probers: None,

@@ -24,7 +24,7 @@ fn slotted() -> Spec {
         quanta: None,
         refresh_ps: None,
     };
-    spec.switching.memories = vec![Memory { nodes: vec![3], bytes: Bytes::new(1280), pause: Some(pause) }];
+    spec.switching.memories = vec![Memory { nodes: vec![3], bytes: Bytes::new(1280), alpha: None, pause: Some(pause) }];
     spec.switching.adapters = vec![Adapter { hosts: vec![0, 1, 2], kind: AdapterKind::VoqRoundRobin }];
     spec.switching.services = vec![Service {
         port: 5,

@@ -200,7 +200,7 @@ impl<'a> Runner<'a> {
             if self.strips_window_scale {
                 self.stripped += u64::from(strip_window_scale(front, !incoming.needs_checksum()));
             }
-            let label = Label { flow: flow(front), ecn: ecn(front) };
+            let label = Label { flow: flow(front), ecn: ecn(front), ..Label::default() };
             turn.packet(incoming.length());
             self.whole += u64::from(incoming.stays_whole());
             let Some(slot) = pool.keep(&incoming, self.next) else {

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use weir_core::network::Topology;
 use weir_core::path::LossModel;
-use weir_core::spec::aqm::Aqm;
 use weir_core::spec::control::{Notification, NotificationLane};
 use weir_core::spec::{Discipline, Engine, Marking, Overrun, Spec};
 use weir_core::units::Span;
@@ -25,8 +24,8 @@ pub(crate) struct ControlPlan {
     pub(crate) pausing: Vec<Option<u32>>,
     /// The queues that mark, by port.
     pub(crate) markings: BTreeMap<u32, Marking>,
-    /// The queues that are managed, by port.
-    pub(crate) managed: BTreeMap<u32, Aqm>,
+    /// The ports whose queue is managed, or that have queues for classes.
+    pub(crate) managed: BTreeMap<u32, Discipline>,
     /// The queues before which frames are lost, by port.
     pub(crate) overruns: BTreeMap<u32, Overrun>,
     /// By node: until PAUSE takes effect, until a notification does.
@@ -115,7 +114,7 @@ impl ControlPlan {
 
     /// Whether any queue may mark.
     pub(crate) fn marks(&self) -> bool {
-        !self.markings.is_empty() || self.managed.values().any(Aqm::marks)
+        !self.markings.is_empty() || self.managed.values().any(Discipline::marks)
     }
 
     /// The ports of hosts that notify senders of marks.
@@ -134,7 +133,7 @@ pub(crate) fn is_switched(spec: &Spec) -> bool {
 #[derive(Default)]
 struct Disciplines {
     markings: BTreeMap<u32, Marking>,
-    managed: BTreeMap<u32, Aqm>,
+    managed: BTreeMap<u32, Discipline>,
     overruns: BTreeMap<u32, Overrun>,
 }
 
@@ -152,7 +151,7 @@ impl Disciplines {
                     of.markings.extend(marking.map(|marking| (port, marking)));
                     of.overruns.extend(overrun.clone().map(|overrun| (port, overrun)));
                 }
-                Discipline::Managed { aqm, .. } => _ = of.managed.insert(port, *aqm),
+                _ => _ = of.managed.insert(port, discipline.clone()),
             }
         }
         of

@@ -182,6 +182,7 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
         packet_hops: kernel.books.hops,
         end_ps: plan.spec.run.duration_ps.ps(),
         flows,
+        classes: Vec::new(),
         ports,
         drops,
         intervals: std::mem::take(&mut kernel.probes).finish(),

@@ -48,7 +48,13 @@ pub fn calibration() -> Spec {
             ports: of_switches,
             discipline: Discipline::DropTail { limit, marking: None, overrun: None },
         }],
-        traffic: vec![Traffic { name: "load".into(), sources: (0..4).map(source).collect(), tcp: None, probers: None }],
+        traffic: vec![Traffic {
+            name: "load".into(),
+            class: 0,
+            sources: (0..4).map(source).collect(),
+            tcp: None,
+            probers: None,
+        }],
         control: Control {
             bcn: Some(bcn()),
             responses: vec![Response { nodes: (0..5).collect(), pause_ps: LATENCY, notification_ps: LATENCY }],

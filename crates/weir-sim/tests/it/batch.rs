@@ -36,7 +36,8 @@ fn a_batch_without_seeds_has_all_tables_without_rows() {
     assert_eq!(batch, []);
     let Tables(tables) = Tables::new(&plan, &batch);
     let names: Vec<&str> = tables.iter().map(|table| table.name).collect();
-    let facts = ["runs", "flows", "ports", "drops", "marks", "intervals", "deliveries", "flow_deliveries"];
+    let facts =
+        ["runs", "flows", "ports", "port_classes", "drops", "marks", "intervals", "deliveries", "flow_deliveries"];
     let control = ["queue_levels", "bursts", "memories", "control_frames", "reaction_points", "limiters"];
     let tcp = ["connections", "resent", "tcp", "captures", "probe_streams", "probe_states", "probe_packets"];
     let estimates = ["bandwidth_estimates", "probe_trains", "prober_names"];

@@ -228,6 +228,7 @@ fn a_fault_in_the_settings_is_told_with_its_place() {
     let spec = Spec {
         traffic: vec![Traffic {
             name: "lost".into(),
+            class: 0,
             sources: vec![],
             tcp: Some(Connections { config, hosts: Hosts::default(), list }),
             probers: None,

@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 
 use weir_core::ethernet::pause::{Pause, length};
 use weir_core::ethernet::reaction::Rules;
+use weir_core::queue::SharedMemory;
 use weir_core::rng::Seed;
 use weir_core::spec::switching::{MemoryPause, PauseScope};
 use weir_core::units::{Bytes, Span, Time};
@@ -81,7 +82,10 @@ impl Switching {
         let (spec, topology) = (&plan.spec.switching, &plan.topology);
         let mut memories = vec![Memory::new(); topology.nodes.len()];
         for memory in &spec.memories {
-            memory.nodes.iter().for_each(|&node| memories[node as usize].limit(memory.bytes, memory.pause));
+            for &node in &memory.nodes {
+                let of_node = &mut memories[node as usize];
+                (of_node.shared, of_node.pause) = (SharedMemory::new(memory.bytes, memory.alpha), memory.pause);
+            }
         }
         for (id, port) in (0..).zip(&topology.ports) {
             memories[port.to as usize].inputs.push(id);
@@ -233,7 +237,7 @@ impl Fabric<'_> {
         let memory = &mut switching.memories[node as usize];
         let Some(marks) = memory.pause else { return };
         let (is_above, level) = match marks.scope {
-            PauseScope::Switch => (&mut memory.is_above, memory.level),
+            PauseScope::Switch => (&mut memory.is_above, memory.shared.level().count()),
             PauseScope::Input => (&mut switching.input_above[input as usize], switching.of_input[input as usize]),
         };
         if *is_above || level <= marks.xoff_bytes.count() {
@@ -254,7 +258,7 @@ impl Fabric<'_> {
         let memory = &mut switching.memories[node as usize];
         let Some(marks) = memory.pause else { return };
         let (is_above, level) = match marks.scope {
-            PauseScope::Switch => (&mut memory.is_above, memory.level),
+            PauseScope::Switch => (&mut memory.is_above, memory.shared.level().count()),
             PauseScope::Input => (&mut switching.input_above[input as usize], switching.of_input[input as usize]),
         };
         if !*is_above || level > marks.xon_bytes.count() {

@@ -1,10 +1,10 @@
 //! Ports of switches: what arrives is stored first, and served after all that arrives at the same instant.
 
-use weir_core::queue::{Lane, Offer};
+use weir_core::queue::{Label, Lane, Offer};
 use weir_core::units::{Bytes, Time};
 
 use crate::fabric::Fabric;
-use crate::frames::{FrameId, Kind};
+use crate::frames::{Frame, FrameId, Kind, NO_FRAME};
 use crate::line::ARMED;
 
 impl Fabric<'_> {
@@ -20,16 +20,27 @@ impl Fabric<'_> {
         let node = self.plan.topology.ports[port as usize].from;
         let Some(control) = &mut self.control else { return };
         let tag = control.tag(self.plan, id, frame.flow);
-        let Some(switching) = &mut control.switching else { return };
-        let memory = &mut switching.memories[node as usize];
+        let label = if control.extras[port as usize].is_managed { self.label(id) } else { Label::default() };
         let line = &mut self.lines[port as usize];
-        let is_taken = memory.has_room(size) && line.port.store(now, id, size);
-        let waiting = line.port.waiting_bytes();
-        if is_taken {
-            memory.add(now, size);
-            switching.of_input[input as usize] += size.count();
-        } else {
+        let Some(switching) = self.control.as_mut().and_then(|control| control.switching.as_mut()) else { return };
+        let memory = &mut switching.memories[node as usize].shared;
+        let has_room = memory.admits(line.port.waiting_bytes_of(label.class), size);
+        if !has_room {
+            line.port.count_drop_of(now, size, label.class);
+        }
+        let is_stored = has_room && line.port.store(now, id, size, label);
+        if has_room && !is_stored {
             line.port.count_drop(now, size);
+        }
+        // A frame that is gone has been dropped and counted.
+        let is_gone = is_stored && self.settle_discarded(port, id);
+        let is_taken = is_stored && !is_gone;
+        let waiting = self.lines[port as usize].port.waiting_bytes();
+        let Some(control) = &mut self.control else { return };
+        let Some(switching) = &mut control.switching else { return };
+        if is_taken {
+            switching.memories[node as usize].shared.add(now, size);
+            switching.of_input[input as usize] += size.count();
         }
         let extra = &mut control.extras[port as usize];
         let waits = is_taken && waiting > size;
@@ -39,7 +50,7 @@ impl Fabric<'_> {
         if is_taken {
             self.watch_growth(input);
             self.arm_stored(port, now);
-        } else {
+        } else if !is_gone {
             self.drop_frame(id);
         }
         if let Some(feedback) = feedback {
@@ -60,7 +71,12 @@ impl Fabric<'_> {
             self.lines[port as usize].flags |= ARMED;
             return self.agenda.push(start, self.port_service(port));
         }
-        if let Some(sent) = self.lines[port as usize].port.serve(now) {
+        let sent = self.lines[port as usize].port.serve(now);
+        self.settle_discarded(port, NO_FRAME);
+        if let Some(sent) = sent {
+            if sent.marked {
+                self.mark(port, sent.handle);
+            }
             match sent.lane {
                 Lane::Control => self.launch_control(port, sent.handle, sent.end),
                 Lane::Data => self.leave(port, sent.handle, sent.end),
@@ -80,15 +96,29 @@ impl Fabric<'_> {
 
     /// A frame begins to leave the memory.
     fn leave(&mut self, port: u32, id: FrameId, end: Time) {
-        let (now, size) = (self.now, self.frames[id].size());
-        let input = self.plan.route[self.frames[id].leg as usize - 1];
-        let node = self.plan.topology.ports[port as usize].from;
-        self.launch_watched(port, id, end);
-        let Some(switching) = self.control.as_mut().and_then(|control| control.switching.as_mut()) else { return };
-        if let Some(valve) = &mut switching.valves[port as usize] {
+        let now = self.now;
+        let switching = self.control.as_mut().and_then(|control| control.switching.as_mut());
+        if let Some(valve) = switching.and_then(|switching| switching.valves[port as usize].as_mut()) {
             valve.spend(now, end - now);
         }
-        switching.memories[node as usize].take(now, size);
+        let frame = self.frames[id];
+        self.launch_watched(port, id, end);
+        self.free_memory_of(port, &frame, end);
+    }
+
+    /// A frame that waited at `port` is dropped: the memory has its place again.
+    pub(in super::super) fn free_memory(&mut self, port: u32, id: FrameId, end: Time) {
+        let frame = self.frames[id];
+        self.free_memory_of(port, &frame, end);
+    }
+
+    /// The memory has the place of a frame again that waited at `port` and leaves it until `end`.
+    fn free_memory_of(&mut self, port: u32, frame: &Frame, end: Time) {
+        let (now, size) = (self.now, frame.size());
+        let input = self.plan.route[frame.leg as usize - 1];
+        let node = self.plan.topology.ports[port as usize].from;
+        let Some(switching) = self.control.as_mut().and_then(|control| control.switching.as_mut()) else { return };
+        switching.memories[node as usize].shared.take(now, size);
         switching.of_input[input as usize] -= size.count();
         self.watch_fall(port, input, end);
     }
