@@ -111,8 +111,9 @@ def _run(block: Block, page: Path, there: Path) -> None:
             check=False,
         )
         expected = [line for line in lines[start + 1 : end]]
+        assert done.returncode == 0, f"{page.relative_to(ROOT)}:{block.line + start}: {line}:\n{done.stdout}"
         assert _matches(expected, done.stdout.splitlines()), (
-            f"{page.relative_to(ROOT)}:{block.line + start}: {line}: exit code {done.returncode}, printed:\n{done.stdout}"
+            f"{page.relative_to(ROOT)}:{block.line + start}: {line} printed:\n{done.stdout}"
         )
 
 
@@ -156,6 +157,7 @@ EXECUTED = [
 
 @pytest.mark.parametrize("page", EXECUTED, ids=[str(page.relative_to(ROOT)) for page in EXECUTED])
 def test_a_page_shows_what_happens(page: Path, tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     assert _follow(page, tmp_path) > 0
 
 
