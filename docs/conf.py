@@ -1,5 +1,10 @@
 """Sphinx configuration: Markdown pages as they stand in docs/."""
 
+import runpy
+from pathlib import Path
+
+runpy.run_path(str(Path(__file__).parent.parent / "scripts/generate_commands.py"), run_name="__main__")
+
 project = "Weirlab"
 author = "The Weirlab developers"
 copyright = "The Weirlab developers, Apache-2.0"  # noqa: A001 - the name that Sphinx reads

@@ -1,9 +1,9 @@
 """What README and docs show is what happens: commands parse, consoles print what stands there, Python runs.
 
-A document may hold files (``{code-block} yaml`` with ``:caption: NAME``), consoles (``console``: lines ``$ weir ...``
-with the output that follows) and Python. They run in the order of the page, in one new directory, after those of the
-page that it names in CONTINUES. In an output ``...`` stands for anything within a line, and alone on a line for any
-number of lines.
+A document may hold files (``{code-block} yaml`` with ``:caption: NAME``), consoles (``console``: lines
+``$ weir ...`` with the output that follows) and Python (``python``; a fragment is ``py``). They run in the
+order of the page, in one new directory, after those of the page that CONTINUES names for it. In an output
+``...`` stands for anything within a line, and alone on a line for any number of lines.
 """
 
 import contextlib
@@ -21,7 +21,11 @@ import typer
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.name != "commands.md"),
+]
 CONTINUES = {"docs/tutorial/study.md": "docs/tutorial/simulate.md"}
 COLUMNS = "90"
 
@@ -90,7 +94,10 @@ def _matches(expected: list[str], printed: list[str]) -> bool:
             pattern += r"(?:.*\n)*?"
         else:
             pattern += ".*".join(re.escape(part) for part in line.rstrip().split("...")) + r"[ ]*\n"
-    return re.fullmatch(pattern, "".join(f"{line.rstrip()}\n" for line in printed).replace("\u202f", " ")) is not None
+    return (
+        re.fullmatch(pattern, "".join(f"{line.rstrip()}\n" for line in printed).replace("\u202f", " "))
+        is not None
+    )
 
 
 def _run(block: Block, page: Path, there: Path) -> None:
@@ -110,7 +117,7 @@ def _run(block: Block, page: Path, there: Path) -> None:
             timeout=300,
             check=False,
         )
-        expected = [line for line in lines[start + 1 : end]]
+        expected = lines[start + 1 : end]
         assert done.returncode == 0, f"{page.relative_to(ROOT)}:{block.line + start}: {line}:\n{done.stdout}"
         assert _matches(expected, done.stdout.splitlines()), (
             f"{page.relative_to(ROOT)}:{block.line + start}: {line} printed:\n{done.stdout}"

@@ -1,6 +1,6 @@
 //! A path between two ends, told in numbers: what it loses, how fast it transmits, how long it delays.
 //!
-//! Reading order: [`loss`] (frames lost at random), [`spec`] (one direction of a path), [`line`] (its model, which the
+//! Reading order: [`loss`] (frames lost at random), [`spec`] (one direction of a path), [`mod@line`] (its model, which the
 //! live emulator feeds with the monotonic clock), [`load`] (what is sent over a path of such lines), [`replay`] (what a
 //! line does with recorded arrivals).
 

@@ -1,7 +1,7 @@
 //! What a frame is: addresses, ports, and what TCP says, as far as the frame was kept.
 //!
 //! Lengths come from the headers and not from what was kept, so that snapped frames count whole. Source: RFC 791,
-//! RFC 8200, RFC 9293, RFC 768. What stands before the IP header is the business of [`super::layers`].
+//! RFC 8200, RFC 9293, RFC 768. What stands before the IP header is the business of `layers`.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};

@@ -74,7 +74,7 @@ fn read_ns(clock: ClockId) -> i64 {
 /// the others (fair server, `sched_rt_runtime_us`). A thread that rests in small pieces whenever it was on its CPU
 /// for more than 92 % of a millisecond leaves 8 % and is never stopped for long. What counts is time off the CPU, as
 /// the kernel accounts it: a sleep of a few microseconds often ends before the thread has left its CPU. What it left
-/// beyond that counts for the milliseconds that follow, up to [`Rest::CREDIT`].
+/// beyond that counts for the milliseconds that follow, up to `Rest::CREDIT`.
 #[derive(Clone, Copy, Debug)]
 pub struct Rest {
     since: Time,

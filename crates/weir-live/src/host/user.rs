@@ -17,7 +17,7 @@ const ADMINISTRATION: u32 = 21;
 
 /// Moves the calling process into a user namespace of its own, in which it has the same user and group as before, and
 /// all capabilities over what it makes there: network namespaces above all. Programs that it starts are the same user,
-/// too, and keep the capabilities over networks ([`KEPT`]). The process must have one thread only.
+/// too, and keep the capabilities over networks (`KEPT`). The process must have one thread only.
 ///
 /// # Errors
 /// What the system refused: a second thread, or user namespaces for ordinary users.

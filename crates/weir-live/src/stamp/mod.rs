@@ -55,15 +55,15 @@ pub struct Plan {
 /// What came of it; an entry for each packet.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// From the departure of a request to its arrival at the reflector [ns]; none: it did not arrive.
+    /// From the departure of a request to its arrival at the reflector, ns; none: it did not arrive.
     pub forward_ns: Vec<Option<i64>>,
-    /// From the departure of the answer to its arrival [ns]; none: there was none, or it did not arrive.
+    /// From the departure of the answer to its arrival, ns; none: there was none, or it did not arrive.
     pub backward_ns: Vec<Option<i64>>,
-    /// From the departure of a request to the arrival of its answer, less what the reflector took [ns].
+    /// From the departure of a request to the arrival of its answer, less what the reflector took, ns.
     pub round_trip_ns: Vec<Option<i64>>,
-    /// How far behind its time a request left [ns].
+    /// How far behind its time a request left, ns.
     pub late_ns: Vec<u64>,
-    /// How much the clock of the stamps moved against the monotonic one meanwhile [ns]; delays are only as good as
+    /// How much the clock of the stamps moved against the monotonic one meanwhile, ns; delays are only as good as
     /// this is small.
     pub clock_step_ns: i64,
 }
