@@ -192,10 +192,10 @@ def resolve(scenario: Scenario) -> Resolved:
     bed = scenario.testbed
     if isinstance(bed, Sim) and bed.on_path:
         raise UnsupportedError(
-            [scenario.problem("testbed", "a path is loaded by a campaign, with  weir bulk")]
+            [scenario.problem("testbed", "a path is loaded by a campaign; start it with:  weir bulk")]
         )
     if isinstance(bed, Netns) and bed.on_path:
-        message = f"an emulated path is for real programs: start them with  weir {scenario.command}"
+        message = f"an emulated path is for real programs; start it with:  weir {scenario.command}"
         raise UnsupportedError([scenario.problem("testbed", message)])
     if not isinstance(bed, Sim):
         problem = scenario.problem("testbed", f"'{bed.kind}' measures searches, and runs no scenarios yet")
