@@ -34,6 +34,7 @@ traffic:
 campaign: {cycles: 3, cycle: [{name: loaded, run: bulk, for: 30 s}]}
 """
 LINE = "testbed.hops.wan.forward"
+BACK = "testbed.hops.wan.backward.rate"
 TCP = "traffic.bulk.transport"
 WITHOUT_RATE = {f"{LINE}.rate": None, f"{LINE}.buffer": None}
 PATHS = {
@@ -70,6 +71,10 @@ PATHS = {
         {f"{LINE}.rate": None, f"{LINE}.buffer": None, f"{TCP}.window": "64 KiB"},
         {"window"},
     ),
+    "a way back with no room for more acknowledgements": (
+        {f"{LINE}.rate": "100 Mbit/s", f"{LINE}.buffer": "600 kB", BACK: "0.5 Mbit/s"},
+        {"way back"},
+    ),
     "a transfer that is short": (
         {
             f"{LINE}.delay": "250 ms",
@@ -85,8 +90,10 @@ REMEDIES = {
     "loss": {f"{LINE}.loss": None},
     "buffer": {f"{LINE}.buffer": "1 MB"},
     "window": {f"{TCP}.window": "4 MiB"},
+    "way back": {BACK: "100 Mbit/s"},
 }
 """What removes a cause."""
+RATE = {"rate": "10 Mbit/s", "frame_size": "1000 B"}
 MORE = 1.1
 """What a remedy has to bring, as a factor of the goodput."""
 
@@ -188,6 +195,29 @@ def test_a_path_without_rate_that_busy_processors_limit_has_no_bottleneck_but_a_
     host = with_transfer(quiet, busy_cpus=1000.0, foreign_cpus=1000.0, joined=())
     (found,) = limits(host, 0, goodput(campaign))
     assert (found.what, "with others' work" in found.evidence) == ("cpu", True)
+
+
+def test_streams_that_share_a_lane_fill_it_and_leave_others_empty():
+    lanes = {f"{LINE}.lanes": "4", f"{LINE}.rate": "10 Mbit/s", f"{LINE}.buffer": "60 kB"}
+    for streams, full in (("1", 1), ("4", 3), ("16", 4)):
+        campaign = made({**lanes, "traffic.bulk.streams": streams})
+        assert goodput(campaign) == pytest.approx(full * 9.65e6, rel=0.03)
+        (found,) = limits(campaign, 0, None)
+        assert found.what == "bottleneck"
+        assert (f"{full} of 4 lanes are full" in found.evidence) == (streams == "4")
+
+
+def test_larger_windows_that_carry_no_more_are_no_full_link_where_streams_lose_at_random():
+    """The most that such a path carries is not known: others use it, too."""
+    others = {f"{LINE}.cross": {"others": {"source": {"kind": "poisson", **RATE}}}}
+    losing = made({**others, f"{LINE}.loss": "2 %"})
+    assert [each.what for each in limits(losing, 0, None, goodput(losing))] == ["loss"]
+    assert [each.what for each in limits(losing, 0, 2 * goodput(losing), goodput(losing))] == ["loss"]
+    full = made({**others, "traffic.bulk.streams": "4"})
+    assert [each.what for each in limits(full, 0, goodput(full))] == ["bottleneck"]
+    used_up = made({**others, f"{TCP}.window": "64 KiB"})
+    assert [each.what for each in limits(used_up, 0, None, goodput(used_up))] == ["bottleneck"]
+    assert [each.what for each in limits(used_up, 0, None, 2 * goodput(used_up))] == ["window"]
 
 
 def test_between_real_hosts_the_bottleneck_is_where_more_brings_no_more(tmp_path):

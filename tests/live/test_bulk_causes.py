@@ -47,6 +47,14 @@ PATHS = {
     "Reno and losses": ({f"{LINE}.loss": "1 %"}, {"loss"}),
     "CUBIC and losses": ({f"{LINE}.loss": "1 %", f"{TCP}.congestion_control.kind": "cubic"}, {"loss"}),
     "losses on a path without a rate": ({**WITHOUT_RATE, f"{LINE}.loss": "1 %"}, {"loss"}),
+    "a way back with no room for more acknowledgements": (
+        {
+            f"{LINE}.rate": "100 Mbit/s",
+            "testbed.hops.wan.backward.rate": "150 kbit/s",
+            "testbed.joined": False,
+        },
+        {"way back"},
+    ),
     "a small buffer": ({f"{LINE}.buffer": "8 kB"}, {"buffer"}),
     "a small window": ({f"{TCP}.window": "32 KiB"}, {"window"}),
     "a small window and no rate": ({**WITHOUT_RATE, f"{TCP}.window": "64 KiB"}, {"window"}),

@@ -22,7 +22,7 @@ DRAWS = 1000
 CONFIDENCE = 0.95
 _LEAST_CYCLES = 3
 _MORE = 1.5
-"""Streams times windows that count as more."""
+"""Times the streams, or the window, that counts as more."""
 
 
 class NoAdviceError(InputError):
@@ -106,7 +106,7 @@ def advise(campaign: Campaign, *, most_delay_s: float | None = None, share: floa
     return Advice(
         choice=choice,
         alternatives=tuple(sorted(known, key=lambda each: -each.goodput_bps)),
-        limits=tuple(limits(campaign, choice.point, _by_more_bps(choice, known))),
+        limits=tuple(limits(campaign, choice.point, *_by_more_bps(choice, known))),
         goodput_interval_bps=_interval([_median(goodputs[best, draw]) for draw in draws]),
         delay_interval_s=_interval([_median(delays[best, draw]) for draw in draws]),
         certainty=float(np.mean(same)),
@@ -172,15 +172,22 @@ def _choices(campaign: Campaign) -> list[Choice]:
     return found
 
 
-def _by_more_bps(choice: Choice, known: Sequence[Choice]) -> float | None:
-    """The greatest goodput of points with larger or more windows; None where there are none."""
-    more = [each.goodput_bps for each in known if _load_of(each) > _MORE * _load_of(choice)]
-    return max(more, default=None)
+def _by_more_bps(choice: Choice, known: Sequence[Choice]) -> tuple[float | None, float | None]:
+    """The greatest goodput of points with more streams of no smaller windows, and of points with larger
+    windows of no fewer streams, all of the same congestion control; None where there are none."""
+    alike = [each for each in known if each.congestion_control == choice.congestion_control]
+    window, streams = _window_of(choice), choice.streams
+    more = [
+        each.goodput_bps for each in alike if each.streams > _MORE * streams and _window_of(each) >= window
+    ]
+    wider = [
+        each.goodput_bps for each in alike if _window_of(each) > _MORE * window and each.streams >= streams
+    ]
+    return max(more, default=None), max(wider, default=None)
 
 
-def _load_of(choice: Choice) -> float:
-    """Streams times window."""
-    return choice.streams * (math.inf if choice.window_bytes is None else choice.window_bytes)
+def _window_of(choice: Choice) -> float:
+    return math.inf if choice.window_bytes is None else choice.window_bytes
 
 
 def _median(values: Sequence[float] | np.ndarray) -> float:

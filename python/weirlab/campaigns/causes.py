@@ -6,6 +6,7 @@ windows that are used up; what remains is told by what the path lost, and where.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,10 @@ factor find it full."""
 _MUCH_MORE = 1.5
 """Streams times windows that count as more; and random losses that would leave this factor of the goodput do
 not explain it."""
+_WAITING = 1.1
+"""A round trip is longer by packets that wait from this factor of the least one on."""
+_MOST_LANES = 8
+"""Of more than these, what is carried is near to a whole number of lanes by chance."""
 _PART = 0.2
 """Of the losses that overflows have to make up."""
 _ASKED_BYTES = (8 << 10, 16 << 10, 55 << 10, 64 << 10)
@@ -54,15 +59,24 @@ class Limit:
     """Something that keeps the goodput from being greater."""
 
     what: str
-    """`bottleneck`, `cpu`, `window`, `start`, `loss` or `buffer`."""
+    """`bottleneck`, `cpu`, `way back`, `window`, `start`, `loss` or `buffer`."""
     evidence: str
 
 
-def limits(campaign: Campaign, point: int, carried_by_more_bps: float | None) -> list[Limit]:
+def limits(
+    campaign: Campaign,
+    point: int,
+    carried_by_more_bps: float | None,
+    carried_by_wider_bps: float | None = None,
+) -> list[Limit]:
     """What keeps a point from carrying more, as far as the measurements tell.
 
-    Args: carried_by_more_bps: The greatest median goodput of points with larger or more windows; None: there
-    are none. It counts where it is not known what the path can carry.
+    Args:
+        carried_by_more_bps: The greatest median goodput of points with more streams, of windows that are not
+            smaller; None: there are none. Where it is not known what the path can carry, a link that is full
+            is told from losses by these: of streams that lose at random more carry more.
+        carried_by_wider_bps: The same of points with larger windows. Those carry no more where losses hold
+            the streams back, either, so that they tell of a full link only beside packets that wait.
     """
     plan = campaign.plan
     made = [
@@ -79,12 +93,23 @@ def limits(campaign: Campaign, point: int, carried_by_more_bps: float | None) ->
     full = _full(made, ceiling, FULL_LINK)
     if full is not None:
         return [full]
-    if ceiling is None and carried_by_more_bps is not None and not cpus:
-        own = median([goodput_bps(m.transfer) for _, m in made if m.transfer is not None])
-        if carried_by_more_bps < _NO_MORE * own:
-            text = f"larger or more windows carry {carried_by_more_bps / 1e6:.2f} Mbit/s; this"
-            return [Limit("bottleneck", f"{text} {own / 1e6:.2f}")]
+    lanes = _full_lanes(plan.paths[point], load, made)
+    if lanes is not None:
+        return [lanes]
     window = _window(plan, load, made)
+    if ceiling is None and not cpus:
+        own = median([goodput_bps(m.transfer) for _, m in made if m.transfer is not None])
+        waits = window is not None or _packets_wait(campaign, point, made)
+        for what, carried_bps, tells in (
+            ("more streams", carried_by_more_bps, True),
+            ("larger windows", carried_by_wider_bps, waits),
+        ):
+            if carried_bps is not None and carried_bps < _NO_MORE * own and tells:
+                text = f"{what} carry {carried_bps / 1e6:.2f} Mbit/s; this {own / 1e6:.2f}"
+                return [Limit("bottleneck", text)]
+    way_back = _way_back(plan.paths[point], load, made, ceiling)
+    if way_back is not None:
+        return [*cpus, way_back]
     if window is not None:
         return [*cpus, window]
     start = _start(made, ceiling)
@@ -99,7 +124,8 @@ def limits(campaign: Campaign, point: int, carried_by_more_bps: float | None) ->
 
 def ceiling_bps(path: PathPlan, load: Load, duration_s: float) -> float | None:
     """The most goodput [bit/s] that a path's transmitters leave to a load, headers deducted; infinite without
-    any, None where that is not known: beside traffic of others, or where streams may share a transmitter.
+    any, None where that is not known: beside traffic of others. Of several lanes there are as many as
+    streams, at most.
     """
     lowest = math.inf
     payload = _segment_bytes(path, load)
@@ -109,9 +135,10 @@ def ceiling_bps(path: PathPlan, load: Load, duration_s: float) -> float | None:
         rate_bps = _mean_rate_bps(line, duration_s)
         if rate_bps is None:
             continue
-        if line.cross or line.lanes > 1:
+        if line.cross:
             return None
-        lowest = min(lowest, rate_bps * payload / (path.mtu_bytes + line.framing.bytes))
+        lanes = min(line.lanes, load.streams)
+        lowest = min(lowest, lanes * rate_bps * payload / (path.mtu_bytes + line.framing.bytes))
     return lowest
 
 
@@ -224,6 +251,85 @@ def _full(made: Sequence[tuple[Measured, Measurement]], ceiling: float | None, s
     word = "full" if own >= FULL_LINK * ceiling else "nearly full"
     text = f"the link is {word}: {own / 1e6:.2f} of the {ceiling / 1e6:.2f} Mbit/s of payload that fit"
     return Limit("bottleneck", text)
+
+
+def _full_lanes(
+    path: PathPlan | None, load: Load, made: Sequence[tuple[Measured, Measurement]]
+) -> Limit | None:
+    """Lanes that are full though others are not: streams that share a lane leave another one empty."""
+    if path is None:
+        return None
+    for hop in path.hops.values():
+        line = hop.forward if load.forward else hop.backward or hop.forward
+        if line.lanes < 2 or line.cross or not sum(_that_way(m, "dropped", load) for _, m in made):
+            continue
+        rate_bps = _mean_rate_bps(line, made[0][0].duration_s)
+        if rate_bps is None:
+            continue
+        lane_bps = rate_bps * _segment_bytes(path, load) / (path.mtu_bytes + line.framing.bytes)
+        own = median([goodput_bps(m.transfer) for _, m in made if m.transfer is not None])
+        full = math.ceil(own / lane_bps - 1e-9)
+        if full < _MOST_LANES and FULL_LINK * full * lane_bps <= own:
+            text = f"{full} of {line.lanes} lanes are full: {own / 1e6:.2f} of"
+            text += f" {full * lane_bps / 1e6:.2f} Mbit/s"
+            return Limit("bottleneck", f"{text}, and a stream stays with its lane")
+    return None
+
+
+def _packets_wait(campaign: Campaign, point: int, made: Sequence[tuple[Measured, Measurement]]) -> bool:
+    """Whether round trips of the streams are longer than those of pings without a load."""
+    alone = [
+        kept.measurement.pings.min_s
+        for kept in campaign.kept
+        if kept.place.point == point and kept.measurement is not None and not kept.measurement.loaded
+        if kept.measurement.pings is not None and kept.measurement.pings.min_s is not None
+    ]
+    rtts = [stream.mean_rtt_s for stream in _streams(made) if stream.mean_rtt_s is not None]
+    return bool(alone and rtts) and median(rtts) >= _WAITING * min(alone)
+
+
+def _way_back(
+    path: PathPlan | None,
+    load: Load,
+    made: Sequence[tuple[Measured, Measurement]],
+    ceiling: float | None,
+) -> Limit | None:
+    """A way back that is full of acknowledgements, or of others' data before them."""
+    if path is None:
+        return None
+    own = median([goodput_bps(m.transfer) for _, m in made if m.transfer is not None])
+    back = dataclasses.replace(load, forward=not load.forward)
+    against = [
+        goodput_bps(m.beside[name])
+        for what, m in made
+        for name, other in what.beside.items()
+        if other.forward != load.forward and name in m.beside
+    ]
+    room = ceiling_bps(path, back, made[0][0].duration_s)
+    if room is not None and against and median(against) >= _FULL * room:
+        text = f"the way back is full of other transfers ({median(against) / 1e6:.2f} Mbit/s)"
+        return Limit("way back", f"{text}, behind which acknowledgements wait")
+    headers = path.header_bytes + (12 if load.tcp.timestamps else 0)
+    bound = math.inf
+    for hop in path.hops.values():
+        line = hop.backward or hop.forward if load.forward else hop.forward
+        rate_bps = _mean_rate_bps(line, made[0][0].duration_s)
+        if rate_bps is not None:
+            left_bps = max(0.0, rate_bps - _probes_bps(path, line, made[0][0]))
+            acks_per_s = left_bps / 8 / (headers + line.framing.bytes)
+            bound = min(bound, 8 * acks_per_s * load.tcp.delayed_ack * _segment_bytes(path, load))
+    if bound >= (math.inf if ceiling is None else ceiling) or not _FULL * bound <= own <= bound / _FULL:
+        return None
+    text = f"the way back has room for acknowledgements of {bound / 1e6:.2f} Mbit/s; this carries"
+    return Limit("way back", f"{text} {own / 1e6:.2f}")
+
+
+def _probes_bps(path: PathPlan, line: Line, what: Measured) -> float:
+    """What pings and test packets beside a load, or their answers, take of a line. Headers of UDP and of echo
+    requests have 8 B."""
+    headers = path.header_bytes - 20 + 8 + line.framing.bytes
+    series = [each for each in (what.probe, what.stamps) if each is not None]
+    return math.fsum(8 * (each.payload_bytes + headers) / each.every_s for each in series)
 
 
 def _cpus(made: Sequence[tuple[Measured, Measurement]]) -> Iterable[Limit]:
