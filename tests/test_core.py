@@ -59,7 +59,15 @@ def spec(*, duration_ps: int = MILLISECOND, gap_ps: float = 2.4e6, **record: Any
                 }
             ],
             "traffic": [
-                {"name": "load", "class": 0, "sources": [source(0), source(1)], "tcp": None, "probers": None}
+                {
+                    "name": "load",
+                    "class": 0,
+                    "sources": [source(0), source(1)],
+                    "tcp": None,
+                    "probers": None,
+                    "hotspot": None,
+                    "continues": None,
+                }
             ],
             "run": {"duration_ps": duration_ps, "engine": {"kind": "event"}},
             "switching": {"memories": [], "adapters": [], "services": [], "egress": []},
@@ -103,6 +111,12 @@ def test_checking_a_checked_spec_changes_nothing() -> None:
             "a run lasts more than 0 s",
         ),
         ("record", {"ports": []}, "/record", "missing field `traffic`"),
+        (
+            "traffic",
+            [{"name": "rest", "class": 0, "sources": [], "continues": 0}],
+            "/traffic/0/continues",
+            "a group continues one that stands before it, at place 0 (got 0)",
+        ),
     ],
 )
 def test_a_fault_is_told_with_its_place(

@@ -240,7 +240,7 @@ def test_dual_pi2_does_what_the_pseudo_code_says(
     assert done["marked"].tolist() == reference.marked
 
 
-RFC = aqm_spec(DualPi2(kind="dual-pi2"))
+RFC = json.loads(aqm_spec(DualPi2(kind="dual-pi2")).json())
 
 
 def test_the_defaults_are_those_of_the_rfc() -> None:

@@ -9,6 +9,7 @@ from weirlab.analysis.hotspots import hotspot_facts
 from weirlab.errors import ScenarioError
 from weirlab.scenario import Scenario, load, loads
 from weirlab.scenario.resolve import translated
+from weirlab.spec import origin_of
 
 SWITCH = (
     switch(32)
@@ -24,6 +25,26 @@ def scenario(hotspots: str) -> Scenario:
 
 def spec(hotspots: str) -> dict:
     return json.loads(translated(scenario(hotspots)).spec_json)
+
+
+def test_what_hotspots_make_of_traffic_says_so_itself():
+    made = translated(
+        scenario(
+            "  a: {kind: input-generated, at: host-0, flows: [{from: 'host-[1-8]'}], "
+            "window: 512 us .. 1536 us}\n"
+            "  b: {kind: input-generated, at: host-9, flows: [{from: 'host-[1-2]'}], "
+            "window: 768 us .. 1280 us}"
+        )
+    ).spec
+    assert [(entry.name, entry.hotspot, entry.continues) for entry in made.traffic] == [
+        ("background", None, None),
+        ("background-after-a", None, 0),
+        ("hotspot-a", "a", None),
+        ("hotspot-a-after-b", "a", 2),
+        ("hotspot-b", "b", None),
+    ]
+    assert origin_of(made, "/traffic/3/sources/0/start_ps") == ("hotspots", "b", "window")
+    assert origin_of(made, "/traffic/1/sources/0/departures/load") == ("traffic", "background", "source")
 
 
 def problems(hotspots: str) -> str:
@@ -350,10 +371,10 @@ def test_a_window_that_outlasts_the_run_is_cut_to_it():
     assert service["to_ps"] == 3_276_800_000
 
 
-def test_traffic_that_cannot_be_kept_off_a_hot_output_is_told():
-    incast = (
-        '  incast: {from: "host-[8-9]", to: host-0, source: {kind: bursts, load: 5 %, frame_size: 64 B}}\n'
-    )
+@pytest.mark.parametrize("name", ["incast", "hotspot-cold", "hotspot-hot-after-noon"])
+def test_traffic_that_cannot_be_kept_off_a_hot_output_is_told_whatever_it_is_called(name):
+    source = "{kind: bursts, load: 5 %, frame_size: 64 B}"
+    incast = f'  {name}: {{from: "host-[8-9]", to: host-0, source: {source}}}\n'
     text = SWITCH.replace("run: {", f"{incast}run: {{")
     hot = "hotspots:\n  hot: {kind: output-generated, at: host-0, service: 5 %, sources: 'host-[1-3]'}"
     (fact,) = hotspot_facts(loads(text + hot))

@@ -1,101 +1,71 @@
 """Queues that measure: what a spec says of them, and their stability."""
 
-import copy
-
 import pytest
 
+from weirlab import spec as core
 from weirlab.analysis import controlled_queues, hot_ones, over_plane, read_axes
 from weirlab.analysis.hotspots import hotspot_facts
 from weirlab.analysis.queues import queues_in
 from weirlab.analysis.ranking import rank_queues
 from weirlab.analysis.stability import loops_of
 from weirlab.errors import InputError
-from weirlab.scenario import load
+from weirlab.scenario import load, loads
+from weirlab.scenario.layout import layout_of
+from weirlab.scenario.resolve import translated
 from weirlab.theory.bcn import BcnPoint
 from weirlab.theory.qcn import QcnPoint
 
-US = 10**6  # ps
-LINK = {"rate_bps": 10**10, "delay_ps": US // 2, "framing_bytes": 0, "loss": {"kind": "none"}}
-NOTIFICATION = {"frame_bytes": 64, "delay_ps": US, "lane": "control"}
-
-
-def node(name: str, kind: str) -> dict:
-    return {"name": name, "kind": kind, "latency_ps": 0 if kind == "host" else US}
-
-
-def source(sender: int, receiver: int) -> dict:
-    return {
-        "from": sender,
-        "to": {"node": receiver},
-        "departures": {"kind": "bernoulli", "slot_ps": 1_200_000, "probability": 0.49},
-        "frame_size": {"fixed": 1500},
-    }
-
-
-# Hosts 0 to 4, each behind an edge switch (5 to 9), all of them at the core switch (10): the network of the
-# calibration. Ports: 2 i from host i, 10 + 2 i from edge switch i to the core, 10 + 2 i + 1 back.
-SPEC = {
-    "network": {
-        "kind": "graph",
-        "nodes": [node(f"ep-{i}", "host") for i in range(5)]
-        + [node(f"es-{i}", "switch") for i in range(5)]
-        + [node("cs", "switch")],
-        "links": [{"a": i, "b": 5 + i, "link": LINK} for i in range(5)]
-        + [{"a": 5 + i, "b": 10, "link": LINK} for i in range(5)],
+# Hosts behind an edge switch each, all of these at the core switch: the network of the calibration.
+CALIBRATION = """\
+weirlab: 1
+name: calibration
+network:
+  kind: graph
+  link: {rate: 10 Gbit/s, delay: 500 ns, framing: none}
+  switch: {latency: 1 us}
+  nodes: {ep: {kind: host, count: 5, response: 1 us}, es: {kind: switch, count: 5}, cs: {kind: switch}}
+  links: {edge: {join: ["ep-*", "es-*"], pair: by-index}, core: {join: ["es-*", cs]}}
+traffic:
+  load: {from: "ep-[0-3]", to: ep-4, source: {kind: bernoulli, load: 49 %, frame_size: 1500 B}}
+run: {duration: 1 ms}
+"""
+BCN = {
+    "congestion_point": {
+        "at": "cs->es-4",
+        "q_eq": "24 kB",
+        "unit": "1500 B",
+        "w": 2,
+        "sample_every": "150 kB",
+        "notification": {"frame_size": "64 B", "delay": "1 us"},
     },
-    "traffic": [
-        {
-            "name": "load",
-            "class": 0,
-            "sources": [source(i, 4) for i in range(4)],
-            "tcp": None,
-            "probers": None,
-        }
-    ],
-    "control": {
-        "bcn": {
-            "congestion_point": {
-                "ports": [19],
-                "q_eq_bytes": 24_000,
-                "unit_bytes": 1500,
-                "w": 2.0,
-                "sample_every_bytes": 150_000,
-                "notification": NOTIFICATION,
-            },
-            "reaction_point": {"hosts": [0, 1, 2, 3], "gi": 12.42, "gd": 6.09e-3, "ru_bps": 10**6},
-        },
-        "qcn": None,
-        "responses": [{"nodes": [0, 1, 2, 3], "pause_ps": US, "notification_ps": US}],
+    "reaction_point": {
+        "at": "ep-[0-3]",
+        "gi": 12.42,
+        "gd": 6.09e-3,
+        "ru": "1 Mbit/s",
+        "min_rate": "1 Mbit/s",
     },
-    "switching": {"services": []},
 }
 QCN = {
     "congestion_point": {
-        "ports": [19],
-        "q_eq_bytes": 33_000,
-        "w": 2.0,
-        "sample_every_bytes": 150_000,
-        "notification": NOTIFICATION,
+        "at": "cs->es-4",
+        "q_eq": "33 kB",
+        "w": 2,
+        "sample_every": "150 kB",
+        "notification": {"frame_size": "64 B", "delay": "1 us"},
     },
-    "reaction_point": {
-        "hosts": [0, 1, 2, 3],
-        "gd": 1 / 128,
-        "recovery": {
-            "byte_counter_bytes": 150_000,
-            "timer_ps": 15 * 10**9,
-            "fast_recovery_stages": 5,
-            "halve_stages": True,
-            "r_ai_bps": 5 * 10**6,
-            "r_hai_bps": 50 * 10**6,
-        },
-    },
+    "reaction_point": {"at": "ep-[0-3]", "gd": 1 / 128},
 }
 
 
-def changed(**control: object) -> dict:
-    spec = copy.deepcopy(SPEC)
-    spec["control"] |= control
-    return spec
+def spec_with(control: dict, **changes: object) -> core.Spec:
+    """The spec of the calibration under a scheme, with changes to it by path."""
+    (scheme,) = control
+    of_scheme = {f"control.{scheme}.{path}": value for path, value in changes.items()}
+    return translated(loads(CALIBRATION, {"control": control, **of_scheme})).spec
+
+
+SPEC = spec_with({"bcn": BCN})
 
 
 def test_the_queue_of_the_calibration_has_the_parameters_of_the_deck():
@@ -119,9 +89,8 @@ def test_the_delay_of_the_loop_is_the_way_of_a_notification_and_of_a_frame():
 
 
 def test_gains_per_page_are_gains_per_frame_of_as_many_pages():
-    spec = copy.deepcopy(SPEC)
-    spec["control"]["bcn"]["congestion_point"]["unit_bytes"] = 64
-    spec["control"]["bcn"]["reaction_point"] |= {"gi": 12.42 * 64 / 1500, "gd": 6.09e-3 * 64 / 1500}
+    gains = {"reaction_point.gi": 12.42 * 64 / 1500, "reaction_point.gd": 6.09e-3 * 64 / 1500}
+    spec = spec_with({"bcn": BCN}, **gains, **{"congestion_point.unit": "64 B"})
     (pages,), (frames,) = queues_in(spec), queues_in(SPEC)
     assert pages.point.gi == pytest.approx(frames.point.gi)
     assert pages.point.gd == pytest.approx(frames.point.gd)
@@ -139,22 +108,21 @@ def test_both_loops_of_the_calibration_are_stable_with_their_known_margins():
 
 
 def test_a_port_that_no_limited_flow_passes_is_left_out():
-    spec = copy.deepcopy(SPEC)
-    spec["control"]["bcn"]["congestion_point"]["ports"] = [19, 18, 11]
+    spec = spec_with({"bcn": BCN}, **{"congestion_point.at": ["cs->es-4", "es-4->cs", "cs->es-0"]})
     assert [queue.port for queue in queues_in(spec)] == ["cs->es-4"]
 
 
 def test_an_output_that_serves_less_is_hotter():
-    spec = copy.deepcopy(SPEC)
-    spec["switching"]["services"] = [{"port": 19, "rate_bps": 2 * 10**9, "from_ps": 0, "to_ps": US}]
-    (queue,) = queues_in(spec)
+    port = [each.name for each in layout_of(SPEC.network).ports].index("cs->es-4")
+    slow = core.Service(port=port, rate_bps=2 * 10**9, from_ps=0, to_ps=10**6)
+    switching = core.Switching(memories=[], adapters=[], services=[slow], egress=[])
+    (queue,) = queues_in(core.Spec(**{**vars(SPEC), "switching": switching}))
     assert queue.severity == pytest.approx(5 * 4 * 0.49)
     assert queue.classes == "moderate, large"
 
 
 def test_an_upstream_queue_sees_the_flows_of_its_own_host_only():
-    spec = copy.deepcopy(SPEC)
-    spec["control"]["bcn"]["congestion_point"]["ports"] = [10]
+    spec = spec_with({"bcn": BCN}, **{"congestion_point.at": "es-0->cs"})
     (queue,) = queues_in(spec)
     assert queue.port == "es-0->cs"
     assert queue.point.flows == 1
@@ -162,7 +130,7 @@ def test_an_upstream_queue_sees_the_flows_of_its_own_host_only():
 
 
 def test_the_queue_of_qcn_has_the_parameters_of_the_standard():
-    (queue,) = queues_in(changed(bcn=None, qcn=QCN))
+    (queue,) = queues_in(spec_with({"qcn": QCN}))
     point = queue.point
     assert isinstance(point, QcnPoint)
     assert point.q_eq_frames == 22
@@ -212,7 +180,7 @@ def test_levels_stand_at_equal_ratios_over_a_decade():
 
 
 def test_a_parameter_that_the_scheme_lacks_is_refused():
-    (queue,) = queues_in(changed(bcn=None, qcn=QCN))
+    (queue,) = queues_in(spec_with({"qcn": QCN}))
     with pytest.raises(InputError, match="QCN has no parameter 'ru'"):
         over_plane(queue, read_axes("ru=1 Mbit/s..2 Mbit/s:2,p=0.01..0.02:2"))
 

@@ -1,10 +1,9 @@
 """Links of trees carry what the routing of the network sends over them."""
 
-import json
-
 import pytest
 
 from weirlab import _core, run
+from weirlab import spec as core
 from weirlab.analysis import controlled_queues, hot_ones
 from weirlab.scenario import Scenario, load
 from weirlab.scenario.layout import layout_of
@@ -85,9 +84,9 @@ def test_links_are_asked_for_what_a_run_carries(tree, routing):
 def test_hashes_of_the_destination_bring_all_over_one_top_switch_and_those_of_flows_over_several(tree):
     tops = {}
     for routing in ROUTINGS:
-        network = resolved(tree(**{"network.routing": routing}))["network"]
+        network = network_of(tree(**{"network.routing": routing}))
         layout = layout_of(network)
-        ways = _core.paths(json.dumps(network), [(sender, 14) for sender in range(12)])
+        ways = _core.paths(network.json(), [(sender, 14) for sender in range(12)])
         assert all(len(way) == 4 for way in ways)
         tops[routing] = {
             layout.ports[port].source
@@ -101,8 +100,8 @@ def test_hashes_of_the_destination_bring_all_over_one_top_switch_and_those_of_fl
 
 
 def test_a_host_with_several_links_takes_one_to_itself(tree):
-    network = {**resolved(tree())["network"], "children": [3], "parents": [2]}
-    (way,) = _core.paths(json.dumps(network), [(1, 1)])
+    network = core.NetworkXgft(**{**vars(network_of(tree())), "children": [3], "parents": [2]})
+    (way,) = _core.paths(network.json(), [(1, 1)])
     names = [layout_of(network).ports[port] for port in way]
     assert [(port.source, port.target) for port in names] == [("host-1", "level1-1"), ("level1-1", "host-1")]
 
@@ -110,8 +109,8 @@ def test_a_host_with_several_links_takes_one_to_itself(tree):
 @pytest.mark.parametrize("pair", [(0, 18), (15, 0), (0, 10**6)])
 def test_ways_lead_from_host_to_host(tree, pair):
     with pytest.raises(ValueError, match=f"no way joins hosts {pair[0]} and {pair[1]}"):
-        _core.paths(json.dumps(resolved(tree())["network"]), [pair])
+        _core.paths(network_of(tree()).json(), [pair])
 
 
-def resolved(scenario: Scenario) -> dict:
-    return json.loads(translated(scenario).spec_json)
+def network_of(scenario: Scenario) -> core.Network:
+    return translated(scenario).spec.network

@@ -1,7 +1,5 @@
 """The same campaign in simulated time, from the same file."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -83,7 +81,7 @@ def test_traffic_of_others_comes_and_goes_as_on_an_emulated_path_with_the_same_s
     assert found.pings.sent == len(found.pings.rtts_s) == 500
     sent_ps = np.arange(500, dtype=np.uint64) * 20_000_000_000
     again = _core.replay_line(
-        json.dumps(line_spec(path.hops["access"].forward)),
+        line_spec(path.hops["access"].forward).json(),
         seed=seed,
         name="hop-0/forward",
         t_ps=sent_ps,

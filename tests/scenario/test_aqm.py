@@ -94,6 +94,6 @@ queues: {there: {at: a->b, kind: codel, limit: 50 frames, ecn: true}}
     assert plan is not None
     hop = plan.hops["link"]
     assert hop.backward is not None
-    assert line_spec(hop.forward)["aqm"]["kind"] == "codel"
-    assert line_spec(hop.forward)["limit"] == {"frames": 50}
-    assert line_spec(hop.backward)["aqm"] is None
+    assert line_spec(hop.forward).aqm.kind == "codel"
+    assert line_spec(hop.forward).limit.frames == 50
+    assert line_spec(hop.backward).aqm is None

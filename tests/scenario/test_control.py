@@ -54,7 +54,8 @@ control:
 def resolved(scenario: Scenario) -> dict[str, Any]:
     """The section `control` of the spec."""
     assert scenario.network is not None
-    return resolve_control(scenario, layout_of(plan_network(scenario.network).spec), {})
+    spec = resolve_control(scenario, layout_of(plan_network(scenario.network).spec))
+    return dict(json.loads(spec.json()))
 
 
 def complaints(text: str, assign: dict[str, Any] | None = None) -> list[str]:

@@ -1,7 +1,5 @@
 """Propagation delays that change."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -31,7 +29,7 @@ def delays_at(line, times_ms):
     sent = np.array([at * 10**9 for at in times_ms], dtype=np.uint64)
     zeros = np.zeros(len(sent), dtype=np.uint64)
     told = _core.replay_line(
-        json.dumps(line_spec(line)),
+        line_spec(line).json(),
         seed=1,
         name="x",
         t_ps=sent,

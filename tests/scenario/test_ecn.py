@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from weirlab import spec as core
 from weirlab.analysis.notes import notes_of
 from weirlab.errors import ScenarioError
 from weirlab.scenario import Scenario, loads
@@ -93,6 +94,6 @@ queues:
     assert plan is not None
     hop = plan.hops["link"]
     assert hop.backward is not None
-    marks = line_spec(hop.forward)["aqm"]
-    assert marks == {"kind": "threshold", "k_min_bytes": 30_000, "k_max_bytes": 30_000, "p_max": 1.0}
-    assert line_spec(hop.backward)["aqm"]["kind"] == "dual-pi2"
+    marks = core.AqmThreshold(k_min_bytes=30_000, k_max_bytes=30_000, p_max=1.0)
+    assert line_spec(hop.forward).aqm == marks
+    assert line_spec(hop.backward).aqm.kind == "dual-pi2"

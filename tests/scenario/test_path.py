@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weirlab import _core
+from weirlab import spec as core
 from weirlab.errors import InputError, ScenarioError
 from weirlab.scenario import load, loads
 from weirlab.scenario.path import line_spec, path_plan
@@ -79,7 +80,7 @@ def complaint(text):
     ],
 )
 def test_a_line_means_this_to_the_core(text, part, meaning):
-    spec = line_spec(line(text))
+    spec = json.loads(line_spec(line(text)).json())
     assert spec[part] == meaning
     assert json.loads(_core.check_line(json.dumps(spec)))[part] == meaning
 
@@ -119,7 +120,7 @@ def traced(tmp_path, times, line="trace: link.trace, trace_bin: 10 ms"):
 
 def test_a_trace_becomes_the_rates_of_its_bins(tmp_path):
     # Ten packets in the first 10 ms, none in the second, one in the rest of 25 ms.
-    spec = line_spec(traced(tmp_path, [*range(1, 11), 25]))
+    spec = json.loads(line_spec(traced(tmp_path, [*range(1, 11), 25])).json())
     bits = 1504 * 8
     rates = [[0, bits * 1000], [10 * 10**9, 0], [20 * 10**9, bits * 200]]
     assert spec["rate"] == {"kind": "steps", "steps": rates, "period_ps": 25 * 10**9}
@@ -193,10 +194,10 @@ def test_a_network_of_two_hosts_is_a_path_of_one_hop():
     path = path_plan(loads(NETWORK))
     (hop,) = path.hops.values()
     there, back = line_spec(hop.forward), line_spec(hop.backward)
-    assert (there["limit"], back["limit"]) == ({"bytes": 120_000}, "unlimited")
-    assert there["framing_bytes"] == 38
-    assert there["rate"] == back["rate"] == {"kind": "constant", "rate_bps": 30_000_000}
-    assert there["loss"] == back["loss"] == {"kind": "random", "probability": 3e-4}
+    assert (there.limit, back.limit) == (core.LimitBytes(bytes=120_000), "unlimited")
+    assert there.framing_bytes == 38
+    assert there.rate == back.rate == core.RateSpecConstant(rate_bps=30_000_000)
+    assert there.loss == back.loss == core.LossModelRandom(probability=3e-4)
 
 
 def test_another_network_is_not_emulated():

@@ -135,6 +135,10 @@ fn check_traffic(traffic: &[Traffic], topology: &Topology) -> Result<(), SpecErr
             let message = format!("a traffic class is a number from 0 to {} (got {})", CLASSES - 1, group.class);
             return Err(SpecError::new(format!("{at}/class"), message));
         }
+        if let Some(before) = group.continues.filter(|&before| before as usize >= i) {
+            let message = format!("a group continues one that stands before it, at place {i} (got {before})");
+            return Err(SpecError::new(format!("{at}/continues"), message));
+        }
         flows += group.flows();
         if flows > MAX_FLOWS {
             let message = format!("{flows} or more pairs of a source and a destination; at most {MAX_FLOWS}");

@@ -321,9 +321,18 @@ pub struct Traffic {
     pub tcp: Option<transport::Connections>,
     /// Its estimators of bandwidth.
     pub probers: Option<transport::Probers>,
+    /// The hotspot that it makes; absent: traffic of its own.
+    pub hotspot: Option<String>,
+    /// The group of which it is the rest after an interruption: a place in `traffic`, before its own. Absent: none.
+    pub continues: Option<u32>,
 }
 
 impl Traffic {
+    /// Traffic of sources alone.
+    pub fn of_sources(name: impl Into<String>, sources: Vec<Source>) -> Traffic {
+        Traffic { name: name.into(), class: 0, sources, tcp: None, probers: None, hotspot: None, continues: None }
+    }
+
     /// How many flows it has.
     pub fn flows(&self) -> u64 {
         let connections = self.tcp.as_ref().map_or(0, |tcp| tcp.list.len() as u64);

@@ -190,20 +190,8 @@ impl Benchmark {
         };
         let hotspot = |from| source(from, Destination::Node(0), 1.0, start, Time::NEVER);
         vec![
-            Traffic {
-                name: "background".into(),
-                class: 0,
-                sources: (0..hosts).map(background).collect(),
-                tcp: None,
-                probers: None,
-            },
-            Traffic {
-                name: "hot".into(),
-                class: 0,
-                sources: (0..hot).map(hotspot).collect(),
-                tcp: None,
-                probers: None,
-            },
+            Traffic::of_sources("background", (0..hosts).map(background).collect()),
+            Traffic::of_sources("hot", (0..hot).map(hotspot).collect()),
         ]
     }
 

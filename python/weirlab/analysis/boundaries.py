@@ -7,7 +7,6 @@ network.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from weirlab import spec as core
 from weirlab.analysis.hotspots import utilisation_measures
 from weirlab.analysis.queues import ControlledQueue, queues_in
 from weirlab.analysis.stability import loops_of
@@ -110,7 +110,7 @@ def _ratios(base: Scenario, changes: Mapping[str, Any]) -> Iterator[tuple[str, f
     """What is needed over what there is, by name of the limit; nothing where the combination cannot be."""
     try:
         scenario = base.assign(dict(changes))
-        spec = json.loads(translated(scenario).spec_json)
+        spec = translated(scenario).spec
         queue = _queue(scenario, spec)
     except (ScenarioError, UnsupportedError):
         return
@@ -135,12 +135,12 @@ def _instability(point: BcnPoint | QcnPoint) -> float:
     return max(ratios, default=math.inf)
 
 
-def _queue(scenario: Scenario, spec: Mapping[str, Any]) -> ControlledQueue | None:
+def _queue(scenario: Scenario, spec: core.Spec) -> ControlledQueue | None:
     """The severest queue, or that of the hotspot."""
     if len(scenario.hotspots) != 1:
         return next(iter(queues_in(spec)), None)
     (hotspot,) = scenario.hotspots.values()
-    ports = [q for q, port in enumerate(layout_of(spec["network"]).ports) if port.target == hotspot.at]
+    ports = [q for q, port in enumerate(layout_of(spec.network).ports) if port.target == hotspot.at]
     return next(iter(queues_in(spec, ports, middle_ps(hotspot, spec))), None)
 
 
@@ -151,7 +151,7 @@ def _is_output_generated(scenario: Scenario) -> bool:
 
 
 def _large(
-    scenario: Scenario, spec: Mapping[str, Any], queue: ControlledQueue, point: BcnPoint
+    scenario: Scenario, spec: core.Spec, queue: ControlledQueue, point: BcnPoint
 ) -> Iterator[tuple[str, float]]:
     memory = _memory(spec, queue)
     window_s = _until_the_window_s(scenario)
@@ -164,15 +164,15 @@ def _large(
     yield LASTS, point.sampling / limit if limit > 0 else math.inf
 
 
-def _memory(spec: Mapping[str, Any], queue: ControlledQueue) -> SharedMemory | None:
+def _memory(spec: core.Spec, queue: ControlledQueue) -> SharedMemory | None:
     """The memory of the only switch, where its PAUSE stops all inputs."""
-    layout, memories = layout_of(spec["network"]), spec["switching"]["memories"]
+    layout, memories = layout_of(spec.network), spec.switching.memories
     if len(layout.nodes) - len(layout.hosts) != 1 or len(memories) != 1:
         return None
-    pause = memories[0]["pause"]
-    if pause is None or pause["scope"] != "switch":
+    pause = memories[0].pause
+    if pause is None or pause.scope != "switch":
         return None
-    return SharedMemory(pause["xoff_bytes"] / queue.frame_bytes, queue.offered_fps)
+    return SharedMemory(pause.xoff_bytes / queue.frame_bytes, queue.offered_fps)
 
 
 def _until_the_window_s(scenario: Scenario) -> float | None:

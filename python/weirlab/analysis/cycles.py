@@ -15,11 +15,10 @@ Source: IEEE 802.3, annex 31B (PAUSE)
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
+from weirlab import spec as core
 from weirlab.analysis.headroom import PortsInUse, data_pairs
 from weirlab.scenario import Scenario
 from weirlab.scenario.layout import Layout, layout_of
@@ -28,8 +27,6 @@ from weirlab.scenario.resolve import translated
 
 __all__ = ["pause_cycles"]
 
-_TREES = frozenset({"star", "dumbbell", "fat-tree", "xgft"})
-"""Networks whose shortest paths go up and then down, so that frames cannot wait for each other in a cycle."""
 _ANY, _SAME_WAY = "any", "same-way"
 
 
@@ -41,14 +38,14 @@ def pause_cycles(scenario: Scenario) -> list[str]:
     memory = getattr(getattr(scenario.network, "switch", None), "memory", None)
     if not (scenario.control is not None and scenario.control.pause) and memory is None:
         return []
-    spec = json.loads(translated(scenario).spec_json)
-    layout = layout_of(spec["network"])
+    spec = translated(scenario).spec
+    layout = layout_of(spec.network)
     rules = _rules(spec, layout)
     cycle = _shortest(_waits(spec, layout, rules))
     if not cycle:
         return []
     names = [layout.ports[port].name for port in cycle]
-    by_queue = bool(spec["control"]["pause"])
+    by_queue = bool(spec.control.pause)
     is_any = any(rules[layout.ports[port].target] == _ANY for port in cycle)
     path = "control.pause" if by_queue else "network.switch.memory.pause"
     why = (
@@ -69,23 +66,23 @@ def pause_cycles(scenario: Scenario) -> list[str]:
     ]
 
 
-def _rules(spec: Mapping[str, Any], layout: Layout) -> dict[str, str]:
+def _rules(spec: core.Spec, layout: Layout) -> dict[str, str]:
     """How each switch that sends PAUSE holds its neighbours, where pauses do not end by themselves."""
     rules = {
         layout.nodes[node]: _ANY
-        for rule in spec["control"]["pause"]
-        if rule["quanta"] is None or rule["refresh_ps"] is not None
-        for node in rule["nodes"]
+        for rule in spec.control.pause
+        if rule.quanta is None or rule.refresh_ps is not None
+        for node in rule.nodes
     }
-    for memory in spec["switching"]["memories"]:
-        pause = memory["pause"]
-        if pause is not None and (pause["quanta"] is None or pause["refresh_ps"] is not None):
-            how = _ANY if pause["scope"] == "switch" else _SAME_WAY
-            rules |= {layout.nodes[node]: how for node in memory["nodes"]}
+    for memory in spec.switching.memories:
+        pause = memory.pause
+        if pause is not None and (pause.quanta is None or pause.refresh_ps is not None):
+            how = _ANY if pause.scope == "switch" else _SAME_WAY
+            rules |= {layout.nodes[node]: how for node in memory.nodes}
     return rules
 
 
-def _waits(spec: Mapping[str, Any], layout: Layout, rules: Mapping[str, str]) -> dict[int, set[int]]:
+def _waits(spec: core.Spec, layout: Layout, rules: Mapping[str, str]) -> dict[int, set[int]]:
     """For each port between switches that send PAUSE the ports that it can wait for."""
     between = [p for p, port in enumerate(layout.ports) if {port.source, port.target} <= rules.keys()]
     if not between:
@@ -100,7 +97,8 @@ def _waits(spec: Mapping[str, Any], layout: Layout, rules: Mapping[str, str]) ->
         target = layout.ports[p].target
         if rules[target] == _ANY:
             waits[p].update(leaving.get(target, ()))
-    if _SAME_WAY in rules.values() and spec["network"]["kind"] not in _TREES:
+    # In generated networks shortest paths go up and then down: frames cannot wait for each other in a cycle.
+    if _SAME_WAY in rules.values() and isinstance(spec.network, core.NetworkGraph):
         for before, after in _consecutive(passed, leaving, used, layout):
             if rules[layout.ports[before].target] == _SAME_WAY:
                 waits[before].add(after)

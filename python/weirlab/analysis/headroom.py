@@ -20,22 +20,22 @@ Source: IEEE 802.3, annex 31B (that a frame in transmission ends, and responses 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from weirlab.analysis.routes import Routes
+from weirlab import spec as core
+from weirlab.analysis.routes import Routes, latency_ps, link_of
 from weirlab.scenario import Scenario
 from weirlab.scenario.layout import Layout, layout_of
 from weirlab.scenario.resolve import translated
+from weirlab.scenario.resolve_hotspots import targets_of
+from weirlab.spec import origin_of
 from weirlab.units import Size
 
 __all__ = [
     "Headroom",
     "PortsInUse",
     "data_pairs",
-    "link_of",
     "longest_data",
     "longest_frame",
     "senders_and_receivers",
@@ -85,26 +85,25 @@ def short_headrooms(scenario: Scenario) -> list[Headroom]:
     control = scenario.control
     if control is None or not control.pause or scenario.network is None or scenario.run.duration is None:
         return []
-    resolved = translated(scenario)
-    spec = json.loads(resolved.spec_json)
-    layout = layout_of(spec["network"])
+    spec = translated(scenario).spec
+    layout = layout_of(spec.network)
     ids = {name: i for i, name in enumerate(layout.nodes)}
     longest = longest_data(spec)
     notifications = dict(_notifications(spec))
     longest_of_all = max(longest, *notifications.values()) if notifications else longest
-    limits = {port: rule["discipline"]["limit"] for rule in spec["queues"] for port in rule["ports"]}
+    limits = {port: rule.discipline.limit for rule in spec.queues for port in rule.ports}
     used = PortsInUse(spec, layout)
     found = []
-    for i, rule in enumerate(spec["control"]["pause"]):
+    for rule in spec.control.pause:
         short = []
-        for p in (p for p, port in enumerate(layout.ports) if ids[port.source] in set(rule["nodes"])):
-            room = _room(limits.get(p, "unlimited"), longest, rule["xoff_bytes"])
+        for p in (p for p, port in enumerate(layout.ports) if ids[port.source] in set(rule.nodes)):
+            room = _room(limits.get(p, "unlimited"), longest, rule.xoff_bytes)
             need = _need(spec, layout, ids, p, rule, longest_of_all)
             if room is not None and room < need and p in used:
                 short.append((need - room, layout.ports[p].name, need, room))
         if short:
             _, name, need, room = max(short)
-            rule_name = str(resolved.origin(f"/control/pause/{i}")[-1])
+            rule_name = str(origin_of(rule, "")[-1])
             found.append(Headroom(rule_name, name, need, room, len(short), "control" in notifications))
     return found
 
@@ -114,11 +113,11 @@ class PortsInUse:
 
     def __init__(
         self,
-        spec: Mapping[str, Any],
+        spec: core.Spec,
         layout: Layout,
         pairs: Iterable[tuple[int, int]] | None = None,
     ) -> None:
-        self._routes = Routes(layout, spec["network"])
+        self._routes = Routes(layout, spec.network)
         # By receiver.
         self._senders: dict[str, set[str]] = {}
         for sender, receiver in senders_and_receivers(spec) if pairs is None else pairs:
@@ -140,111 +139,86 @@ class PortsInUse:
         }
 
 
-def data_pairs(spec: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
+def data_pairs(spec: core.Spec) -> Iterator[tuple[int, int]]:
     """Who sends data to whom, as `senders_and_receivers` without acknowledgements."""
-    for traffic in spec["traffic"]:
+    for traffic in spec.traffic:
         yield from _pairs_of(traffic)
-        for connection in traffic["tcp"]["list"] if traffic["tcp"] is not None else ():
-            yield connection["from"], connection["to"]
+        for connection in traffic.tcp.list if traffic.tcp is not None else ():
+            yield connection.from_, connection.to
 
 
-def senders_and_receivers(spec: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
+def senders_and_receivers(spec: core.Spec) -> Iterator[tuple[int, int]]:
     """Who sends to whom, acknowledgements too: ids of nodes of a resolved scenario."""
-    for traffic in spec["traffic"]:
+    for traffic in spec.traffic:
         yield from _pairs_of(traffic)
-        for connection in traffic["tcp"]["list"] if traffic["tcp"] is not None else ():
-            yield connection["from"], connection["to"]
-            yield connection["to"], connection["from"]
+        for connection in traffic.tcp.list if traffic.tcp is not None else ():
+            yield connection.from_, connection.to
+            yield connection.to, connection.from_
 
 
-def _pairs_of(traffic: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
+def _pairs_of(traffic: core.Traffic) -> Iterator[tuple[int, int]]:
     """Who sends frames of no transport to whom."""
-    for source in traffic["sources"]:
-        match source["to"]:
-            case {"node": int(receiver)}:
-                yield source["from"], receiver
-            case {"uniform": receivers}:
-                yield from ((source["from"], receiver) for receiver in receivers)
+    for source in traffic.sources:
+        yield from ((source.from_, receiver) for receiver in targets_of(source))
 
 
-def _room(limit: Any, longest: int, xoff: int) -> int | None:
+def _room(limit: core.Limit, longest: int, xoff: int) -> int | None:
     match limit:
-        case {"bytes": int(size)}:
-            return max(size - xoff, 0)
-        case {"frames": int(count)}:
-            return max(count * longest - xoff, 0)
+        case core.LimitBytes():
+            return max(limit.bytes - xoff, 0)
+        case core.LimitFrames():
+            return max(limit.frames * longest - xoff, 0)
         case _:
             return None
 
 
 def _need(
-    spec: Mapping[str, Any], layout: Layout, ids: Mapping[str, int], p: int, rule: Any, longest: int
+    spec: core.Spec, layout: Layout, ids: Mapping[str, int], p: int, rule: core.Pause, longest: int
 ) -> int:
     """Bytes that can come to the queue of port `p` after XOFF is called for."""
     node = layout.ports[p].source
-    pauses = {n: response["pause_ps"] for response in spec["control"]["responses"] for n in response["nodes"]}
+    pauses = {n: response.pause_ps for response in spec.control.responses for n in response.nodes}
     need = longest
     for q, port in enumerate(layout.ports):
         if port.source != node or q == p:
             continue
-        link = link_of(spec["network"], layout, q)
-        time_ps = rule["delay_ps"] + port.wire_ps(longest) + port.wire_ps(rule["frame_bytes"])
-        time_ps += 2 * link["delay_ps"] + pauses.get(ids[port.target], 0)
-        time_ps += _latency_ps(spec["network"], ids[node])
+        time_ps = rule.delay_ps + port.wire_ps(longest) + port.wire_ps(rule.frame_bytes)
+        time_ps += 2 * link_of(spec.network, layout, q).delay_ps + pauses.get(ids[port.target], 0)
+        time_ps += latency_ps(spec.network, ids[node])
         share = longest / (longest + port.framing_bytes)
         need += -(-int(port.rate_bps * time_ps * share) // (8 * 10**12)) + longest
     return need
-
-
-def link_of(network: Mapping[str, Any], layout: Layout, q: int) -> Mapping[str, Any]:
-    """The link of a resolved network at port `q`; links make two ports each."""
-    found: Mapping[str, Any]
-    match network["kind"]:
-        case "graph":
-            found = network["links"][q // 2]["link"]
-        case "dumbbell":
-            ends = {layout.ports[q].source, layout.ports[q].target}
-            found = network["bottleneck" if ends == {"left", "right"} else "access"]
-        case _:
-            found = network["link"]
-    return found
-
-
-def _latency_ps(network: Mapping[str, Any], node: int) -> int:
-    if network["kind"] == "graph":
-        return int(network["nodes"][node]["latency_ps"])
-    return int(network["switch"]["latency_ps"])
 
 
 def longest_frame(scenario: Scenario) -> int | None:
     """The longest frame that the traffic of a scenario sends [B]; None where none is known."""
     if scenario.network is None or scenario.run.duration is None:
         return None
-    return max(_frames(json.loads(translated(scenario).spec_json)), default=None)
+    return max(_frames(translated(scenario).spec), default=None)
 
 
-def longest_data(spec: Mapping[str, Any]) -> int:
+def longest_data(spec: core.Spec) -> int:
     """The longest frame of the traffic of a resolved scenario [B]; 1518 B where none is known."""
     return max(_frames(spec), default=1518)
 
 
-def _notifications(spec: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+def _notifications(spec: core.Spec) -> Iterator[tuple[str, int]]:
     """Lane and size [B] of the notifications that are frames on the links."""
-    for scheme in ("bcn", "qcn", "dcqcn"):
-        part = spec["control"][scheme]
-        if part is not None:
-            told = part["notification"] if scheme == "dcqcn" else part["congestion_point"]["notification"]
-            if told["lane"] != "beside":
-                yield told["lane"], told["frame_bytes"]
+    control = spec.control
+    schemes = [each.congestion_point.notification for each in (control.bcn, control.qcn) if each is not None]
+    schemes += [] if control.dcqcn is None else [control.dcqcn.notification]
+    for notification in schemes:
+        if notification.lane != "beside":
+            yield notification.lane, notification.frame_bytes
 
 
-def _frames(spec: Mapping[str, Any]) -> Iterator[int]:
-    for traffic in spec["traffic"]:
-        for source in traffic["sources"]:
-            match source["frame_size"]:
-                case {"fixed": int(size)}:
+def _frames(spec: core.Spec) -> Iterator[int]:
+    for traffic in spec.traffic:
+        for source in traffic.sources:
+            match source.frame_size:
+                case core.FrameSizeFixed(fixed=size):
                     yield size
-                case {"mix": parts}:
+                case core.FrameSizeMix(mix=parts):
                     yield from (size for size, _ in parts)
-        if traffic["tcp"] is not None:
-            yield int(traffic["tcp"]["config"]["segment_bytes"]) + _TCP_OVERHEAD_BYTES
+        if traffic.tcp is not None:
+            yield traffic.tcp.config.segment_bytes + _TCP_OVERHEAD_BYTES

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from weirlab import spec as core
 from weirlab.scenario import Scenario
 from weirlab.scenario.demands import demands, middle_ps, services, window_ps
 from weirlab.scenario.hotspots import AnyHotspot, InputGenerated, OutputGenerated
@@ -74,8 +73,8 @@ def hotspot_facts(scenario: Scenario) -> list[HotspotFacts]:
     one count for it. Raises what resolving the scenario raises."""
     if not scenario.hotspots:
         return []
-    spec = json.loads(translated(scenario).spec_json)
-    layout = layout_of(spec["network"])
+    spec = translated(scenario).spec
+    layout = layout_of(spec.network)
     return [_facts(name, scenario.hotspots, spec, layout) for name in scenario.hotspots]
 
 
@@ -97,9 +96,7 @@ def utilisation_measures(scenario: Scenario) -> tuple[str | None, str | None]:
     return throughput, hot
 
 
-def _facts(
-    name: str, hotspots: Mapping[str, AnyHotspot], spec: Mapping[str, Any], layout: Layout
-) -> HotspotFacts:
+def _facts(name: str, hotspots: Mapping[str, AnyHotspot], spec: core.Spec, layout: Layout) -> HotspotFacts:
     hotspot = hotspots[name]
     middle = middle_ps(hotspot, spec)
     hosts = [i for i, node in enumerate(layout.nodes) if node in layout.hosts]
@@ -110,7 +107,7 @@ def _facts(
     offered = np.zeros(len(hosts))
     makers: set[int] = set()
     for own, targets, load in demands(spec, layout, middle):
-        at = places[targets]
+        at = places[list(targets)]
         np.add.at(offered, at, load)
         if rows is not None:
             np.add.at(rows[places[own]], at, load)
@@ -118,13 +115,12 @@ def _facts(
             makers.add(own)
     if isinstance(hotspot, InputGenerated):
         # Hosts that a later hotspot has for itself then send nothing for this one.
-        hot_entry = f"hotspot-{name}"
         makers = {
-            source["from"]
-            for entry in spec["traffic"]
-            if entry["name"] == hot_entry or entry["name"].startswith(f"{hot_entry}-after-")
-            for source in entry["sources"]
-            if source["start_ps"] <= middle < source["stop_ps"]
+            source.from_
+            for entry in spec.traffic
+            if entry.hotspot == name
+            for source in entry.sources
+            if source.start_ps <= middle < source.stop_ps
         }
     served = np.array(services(spec, layout, hosts, middle))
     hot = int(places[hot_host])
@@ -137,7 +133,7 @@ def _facts(
         without = spot.throughput_without_control
     carried = np.minimum(offered, served)
     changes = _changes(window_ps(hotspot, spec), spec)
-    streams = [entry["name"] for entry in spec["traffic"] if entry["tcp"] is not None]
+    streams = [entry.name for entry in spec.traffic if entry.tcp is not None]
     named = {each.at for each in hotspots.values()}
     innocent = [place for place, host in enumerate(hosts) if layout.nodes[host] not in named]
     return HotspotFacts(
@@ -176,22 +172,22 @@ def _facts(
     )
 
 
-def _changes(window: tuple[int, int], spec: Mapping[str, Any]) -> list[int]:
+def _changes(window: tuple[int, int], spec: core.Spec) -> list[int]:
     """When traffic or services begin or end inside of a window [ps]; the end of the run is none."""
     sources = [
-        (source["start_ps"], source["stop_ps"])
-        for entry in spec["traffic"]
-        for source in entry["sources"]
-        if source["start_ps"] < source["stop_ps"]
+        (source.start_ps, source.stop_ps)
+        for entry in spec.traffic
+        for source in entry.sources
+        if source.start_ps < source.stop_ps
     ]
-    slow = [(each["from_ps"], each["to_ps"]) for each in spec["switching"]["services"]]
-    end = min(window[1], spec["run"]["duration_ps"])
+    slow = [(each.from_ps, each.to_ps) for each in spec.switching.services]
+    end = min(window[1], spec.run.duration_ps)
     return sorted({edge for pair in (*sources, *slow) for edge in pair if window[0] < edge < end})
 
 
-def _pauses(spec: Mapping[str, Any]) -> bool:
+def _pauses(spec: core.Spec) -> bool:
     """Whether switches have a shared memory that stops their neighbors by PAUSE."""
-    return any(memory["pause"] for memory in spec["switching"]["memories"])
+    return any(memory.pause is not None for memory in spec.switching.memories)
 
 
 def _degree(hotspot: AnyHotspot, makers: set[int], hosts: list[int]) -> float:
@@ -242,7 +238,7 @@ def _asked_and_got(
 
 
 def _not_kept_off(
-    hotspot: AnyHotspot, makers: set[int], hosts: list[int], spec: Mapping[str, Any], layout: Layout
+    hotspot: AnyHotspot, makers: set[int], hosts: list[int], spec: core.Spec, layout: Layout
 ) -> Iterator[str]:
     """Hosts that send to an output-generated hotspot although they are not named."""
     if isinstance(hotspot, InputGenerated) or (hotspot.sources is None and hotspot.degree is None):
@@ -253,10 +249,7 @@ def _not_kept_off(
         assert hotspot.degree is not None
         named = set(hosts[: degree_hosts(layout, hotspot.degree)])
     rushing = {
-        source["from"]
-        for entry in spec["traffic"]
-        if entry["name"].startswith("hotspot-")
-        for source in entry["sources"]
+        source.from_ for entry in spec.traffic if entry.hotspot is not None for source in entry.sources
     }
     if others := sorted(makers - named - rushing):
         names = listed([layout.nodes[host] for host in others], 3)
@@ -266,9 +259,9 @@ def _not_kept_off(
         )
 
 
-def _own_words(name: str, hotspot: AnyHotspot, spec: Mapping[str, Any], layout: Layout) -> Iterator[str]:
+def _own_words(name: str, hotspot: AnyHotspot, spec: core.Spec, layout: Layout) -> Iterator[str]:
     """What an entry says that may not be meant."""
-    end = spec["run"]["duration_ps"]
+    end = spec.run.duration_ps
     if hotspot.window is not None and hotspot.window.high.ps > end:
         yield f"its window goes on to {hotspot.window.high}, and the run ends at {Span(end)}"
     if not isinstance(hotspot, InputGenerated):
@@ -300,7 +293,7 @@ def _own_words(name: str, hotspot: AnyHotspot, spec: Mapping[str, Any], layout: 
             )
 
 
-def _company(name: str, hotspots: Mapping[str, AnyHotspot], spec: Mapping[str, Any]) -> Iterator[str]:
+def _company(name: str, hotspots: Mapping[str, AnyHotspot], spec: core.Spec) -> Iterator[str]:
     """Other hotspots that share the output, or hosts that send, at the same time."""
     hotspot = hotspots[name]
     mine, senders = window_ps(hotspot, spec), _loads(name, spec)
@@ -332,7 +325,12 @@ def _company(name: str, hotspots: Mapping[str, AnyHotspot], spec: Mapping[str, A
             )
 
 
-def _loads(name: str, spec: Mapping[str, Any]) -> dict[int, float]:
+def _loads(name: str, spec: core.Spec) -> dict[int, float]:
     """What each host sends of the traffic that an input-generated hotspot adds, in line rates."""
-    entries = (entry for entry in spec["traffic"] if entry["name"] == f"hotspot-{name}")
-    return {source["from"]: source["departures"]["load"] for entry in entries for source in entry["sources"]}
+    return {
+        source.from_: source.departures.load
+        for entry in spec.traffic
+        if entry.hotspot == name and entry.continues is None
+        for source in entry.sources
+        if isinstance(source.departures, core.DeparturesBursts)
+    }

@@ -3,11 +3,10 @@ to, rates that have no room to fall, limiters that go at once, pauses that end b
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from weirlab import spec as core
 from weirlab.analysis.headroom import PortsInUse, longest_data, senders_and_receivers
 from weirlab.scenario import Scenario
 from weirlab.scenario.bcn import Bcn
@@ -29,7 +28,7 @@ class _Resolved:
     """A scenario as the engines get it."""
 
     control: Control
-    spec: dict[str, Any]
+    spec: core.Spec
     layout: Layout
 
 
@@ -40,8 +39,8 @@ def idle_control(scenario: Scenario) -> list[str]:
     control = scenario.control
     if control is None or scenario.network is None or scenario.run.duration is None:
         return []
-    spec = json.loads(translated(scenario).spec_json)
-    run = _Resolved(control, spec, layout_of(spec["network"]))
+    spec = translated(scenario).spec
+    run = _Resolved(control, spec, layout_of(spec.network))
     found = [*_short_pauses(run)]
     for name, scheme in (("bcn", control.bcn), ("qcn", control.qcn), ("dcqcn", control.dcqcn)):
         if scheme is not None:

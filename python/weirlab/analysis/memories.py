@@ -11,10 +11,10 @@ wait for a frame in front of it, and takes time itself. Source: ZRL benchmark, '
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
-from weirlab.analysis.headroom import link_of, longest_frame
+from weirlab.analysis.headroom import longest_frame
+from weirlab.analysis.routes import link_of
 from weirlab.scenario import Scenario
 from weirlab.scenario.layout import layout_of
 from weirlab.scenario.resolve import translated
@@ -53,20 +53,20 @@ def short_memories(scenario: Scenario) -> list[ShortMemory]:
     longest = longest_frame(scenario)
     if memory is None or memory.pause is None or longest is None:
         return []
-    spec = json.loads(translated(scenario).spec_json)
-    layout = layout_of(spec["network"])
+    spec = translated(scenario).spec
+    layout = layout_of(spec.network)
     ids = {name: i for i, name in enumerate(layout.nodes)}
-    responses = {
-        node: response["pause_ps"] for response in spec["control"]["responses"] for node in response["nodes"]
-    }
+    responses = {node: response.pause_ps for response in spec.control.responses for node in response.nodes}
     short = []
-    for entry in spec["switching"]["memories"]:
-        pause = entry["pause"]
-        for node in entry["nodes"]:
+    for entry in spec.switching.memories:
+        pause = entry.pause
+        if pause is None:
+            continue
+        for node in entry.nodes:
             ports = layout.ports_at.get(layout.nodes[node], ())
             times = [
-                pause["delay_ps"]
-                + 2 * link_of(spec["network"], layout, port)["delay_ps"]
+                pause.delay_ps
+                + 2 * link_of(spec.network, layout, port).delay_ps
                 + responses.get(ids[layout.ports[port].target], 0)
                 for port in ports
             ]
@@ -74,9 +74,9 @@ def short_memories(scenario: Scenario) -> list[ShortMemory]:
                 layout.ports[port].rate_bps * time // (8 * 10**12) + longest
                 for port, time in zip(ports, times, strict=True)
             ]
-            need, room = sum(needs), entry["bytes"] - pause["xoff_bytes"]
-            if pause["scope"] == "input":
-                need, room = max(needs), entry["bytes"] // len(ports) - pause["xoff_bytes"]
+            need, room = sum(needs), entry.bytes - pause.xoff_bytes
+            if pause.scope == "input":
+                need, room = max(needs), entry.bytes // len(ports) - pause.xoff_bytes
             if room < need:
                 short.append((need - room, layout.nodes[node], need, max(0, room), max(times)))
     if not short:

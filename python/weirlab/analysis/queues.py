@@ -5,12 +5,12 @@ All is read from the resolved spec, as the simulator gets it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from weirlab import _core
+from weirlab import spec as core
 from weirlab.analysis.routes import Routes
 from weirlab.errors import ScenarioError
 from weirlab.scenario import Scenario
@@ -91,8 +91,9 @@ def controlled_queues(
     Raises ScenarioError, with the place in the file and `why` a scheme is needed, where there is none, and
     UnsupportedError for what has no form in the simulator.
     """
-    spec = json.loads(translated(scenario).spec_json)
-    scheme = next((name for name in schemes if spec["control"][name] is not None), None)
+    spec = translated(scenario).spec
+    there = {"bcn": spec.control.bcn, "qcn": spec.control.qcn}
+    scheme = next((name for name in schemes if there[name] is not None), None)
     if scheme is None:
         where = "" if scenario.control is None else "control"
         needed = " or ".join(f"'control.{name}'" for name in schemes)
@@ -116,47 +117,46 @@ def hot_ones(queues: list[ControlledQueue]) -> list[ControlledQueue]:
 
 
 def queues_in(
-    spec: Mapping[str, Any], among: Collection[int] | None = None, at_ps: float | None = None
+    spec: core.Spec, among: Collection[int] | None = None, at_ps: float | None = None
 ) -> list[ControlledQueue]:
     """All such queues of a resolved spec; with `among` those of these ports, and with `at_ps` as they are at
     that time, not while all senders are on."""
-    control = spec["control"]
-    scheme = control["bcn"] or control["qcn"]
+    scheme = spec.control.bcn or spec.control.qcn
     if scheme is None:
         return []
-    routes = Routes(layout_of(spec["network"]), spec["network"])
+    routes = Routes(layout_of(spec.network), spec.network)
     streams = list(_streams(spec, at_ps))
-    ways = _ways(spec["network"], routes, streams)
+    ways = _ways(spec.network, routes, streams)
     slower = {
-        service["port"]: service["rate_bps"]
-        for service in spec["switching"]["services"]
-        if at_ps is None or service["from_ps"] <= at_ps < service["to_ps"]
+        service.port: service.rate_bps
+        for service in spec.switching.services
+        if at_ps is None or service.from_ps <= at_ps < service.to_ps
     }
     queues = [
         queue
-        for port in scheme["congestion_point"]["ports"]
+        for port in scheme.congestion_point.ports
         if among is None or port in among
-        if (queue := _queue(control, scheme, routes, ways, port, slower.get(port), streams)) is not None
+        if (queue := _queue(spec.control, scheme, routes, ways, port, slower.get(port), streams)) is not None
     ]
     return sorted(queues, key=lambda queue: -queue.severity)
 
 
-def _streams(spec: Mapping[str, Any], at_ps: float | None) -> Iterator[_Stream]:
+def _streams(spec: core.Spec, at_ps: float | None) -> Iterator[_Stream]:
     """What the open-loop sources send at a time, or when all of them are on."""
-    for traffic in spec["traffic"]:
-        for source in traffic["sources"]:
-            if at_ps is not None and not source["start_ps"] <= at_ps < source["stop_ps"]:
+    for traffic in spec.traffic:
+        for source in traffic.sources:
+            if at_ps is not None and not source.start_ps <= at_ps < source.stop_ps:
                 continue
             targets = targets_of(source)
-            rate = mean_rate_fps(source["departures"]) / len(targets)
+            rate = mean_rate_fps(source.departures) / len(targets)
             size = mean_size_bytes(source)
             for target in targets:
-                yield _Stream(source["from"], target, rate, size)
+                yield _Stream(source.from_, target, rate, size)
 
 
 def _queue(
-    control: Mapping[str, Any],
-    scheme: Mapping[str, Any],
+    control: core.Control,
+    scheme: core.Bcn | core.Qcn,
     routes: Routes,
     ways: Mapping[Pair, Collection[int]],
     port: int,
@@ -166,7 +166,7 @@ def _queue(
     """`service_bps`: what an output-generated hotspot leaves of the line rate."""
     layout, here = routes.layout, routes.layout.ports[port]
     passing = [(stream, share) for stream in streams if (share := _share(routes, ways, stream, port)) > 0]
-    obeying = set(scheme["reaction_point"]["hosts"])
+    obeying = set(scheme.reaction_point.hosts)
     limited = [stream for stream, _ in passing if stream.source in obeying]
     if not limited:
         return None
@@ -180,12 +180,16 @@ def _queue(
     held = _held_back(passing, service_fps)
     others = {stream.source for stream in streams} - {layout.nodes.index(here.target)}
     makers = {source for source, _ in held}
-    common = {
+    common: _Common = {
         "service_fps": service_fps,
         "flows": float(len([flow for flow in held if flow[0] in obeying]) or len(limited)),
         "delay_s": _delay_s(control, scheme, routes, here.source, senders, size),
     }
-    point = _bcn_point(scheme, size, line_fps, common) if control["bcn"] else _qcn_point(scheme, size, common)
+    point = (
+        _bcn_point(scheme, size, line_fps, common)
+        if isinstance(scheme, core.Bcn)
+        else _qcn_point(scheme, size, common)
+    )
     return ControlledQueue(
         port=here.name,
         point=point,
@@ -198,7 +202,7 @@ def _queue(
 
 
 def _ways(
-    network: Mapping[str, Any], routes: Routes, streams: Sequence[_Stream]
+    network: core.Network, routes: Routes, streams: Sequence[_Stream]
 ) -> Mapping[Pair, Collection[int]]:
     """The ports of the ways of flows that have several shortest paths, as the simulator lays them."""
     nodes = routes.layout.nodes
@@ -206,7 +210,7 @@ def _ways(
     several = [pair for pair in pairs if routes.paths(nodes[pair[0]], nodes[pair[1]]) > 1]
     # The router is faster where receivers come one after the other.
     several.sort(key=lambda pair: (pair[1], pair[0]))
-    ways = _core.paths(json.dumps(network), several)
+    ways = _core.paths(network.json(), several)
     return {pair: frozenset(way) for pair, way in zip(several, ways, strict=True)}
 
 
@@ -235,48 +239,54 @@ def _held_back(passing: Sequence[tuple[_Stream, float]], service_fps: float) -> 
     return held or set(asked)
 
 
-def _bcn_point(bcn: Mapping[str, Any], size: float, line_fps: float, common: dict[str, float]) -> BcnPoint:
+class _Common(TypedDict):
+    """What the points of both schemes have."""
+
+    service_fps: float
+    flows: float
+    delay_s: float
+
+
+def _bcn_point(bcn: core.Bcn, size: float, line_fps: float, common: _Common) -> BcnPoint:
     """Gains are given per unit of feedback: here they become gains per frame."""
-    measuring, reacting = bcn["congestion_point"], bcn["reaction_point"]
-    units_per_frame = size / measuring["unit_bytes"]
+    measuring, reacting = bcn.congestion_point, bcn.reaction_point
+    units_per_frame = size / measuring.unit_bytes
     return BcnPoint(
         **common,
         line_fps=line_fps,
-        sampling=min(1.0, size / measuring["sample_every_bytes"]),
-        w=measuring["w"],
-        gi=reacting["gi"] * units_per_frame,
-        gd=reacting["gd"] * units_per_frame,
-        ru_fps=reacting["ru_bps"] / (8 * size),
-        q_eq_frames=measuring["q_eq_bytes"] / size,
+        sampling=min(1.0, size / measuring.sample_every_bytes),
+        w=measuring.w,
+        gi=reacting.gi * units_per_frame,
+        gd=reacting.gd * units_per_frame,
+        ru_fps=reacting.ru_bps / (8 * size),
+        q_eq_frames=measuring.q_eq_bytes / size,
     )
 
 
-def _qcn_point(qcn: Mapping[str, Any], size: float, common: dict[str, float]) -> QcnPoint:
+def _qcn_point(qcn: core.Qcn, size: float, common: _Common) -> QcnPoint:
     """Feedback is quantised to 0 .. 63; the gain becomes one per frame."""
-    measuring, reacting = qcn["congestion_point"], qcn["reaction_point"]
-    recovery = reacting["recovery"]
-    q_eq, sampling = measuring["q_eq_bytes"] / size, size / measuring["sample_every_bytes"]
+    measuring, reacting = qcn.congestion_point, qcn.reaction_point
+    recovery = reacting.recovery
+    q_eq, sampling = measuring.q_eq_bytes / size, size / measuring.sample_every_bytes
     return QcnPoint(
-        service_fps=common["service_fps"],
-        flows=common["flows"],
-        delay_s=common["delay_s"],
+        **common,
         sampling=min(1.0, sampling),
         most_sampling=QCN_FASTEST,
-        w=measuring["w"],
-        gd=reacting["gd"] * QCN_LEVELS / ((1 + 2 * measuring["w"]) * q_eq),
+        w=measuring.w,
+        gd=reacting.gd * QCN_LEVELS / ((1 + 2 * measuring.w) * q_eq),
         q_eq_frames=q_eq,
-        increase_fps=recovery["r_ai_bps"] / (8 * size),
-        hyper_increase_fps=recovery["r_hai_bps"] / (8 * size),
-        counter_frames=recovery["byte_counter_bytes"] / size,
-        timer_s=recovery["timer_ps"] / 1e12,
-        recovery_stages=recovery["fast_recovery_stages"],
-        active_part=0.5 if recovery["halve_stages"] else 1.0,
+        increase_fps=recovery.r_ai_bps / (8 * size),
+        hyper_increase_fps=recovery.r_hai_bps / (8 * size),
+        counter_frames=recovery.byte_counter_bytes / size,
+        timer_s=recovery.timer_ps / 1e12,
+        recovery_stages=recovery.fast_recovery_stages,
+        active_part=0.5 if recovery.halve_stages else 1.0,
     )
 
 
 def _delay_s(
-    control: Mapping[str, Any],
-    scheme: Mapping[str, Any],
+    control: core.Control,
+    scheme: core.Bcn | core.Qcn,
     routes: Routes,
     switch: str,
     senders: set[int],
@@ -284,14 +294,12 @@ def _delay_s(
 ) -> float:
     """From a sample to the first frame at the other rate, for the farthest sender: the way of the
     notification, the response of the host, and the way of a frame."""
-    notification = scheme["congestion_point"]["notification"]
-    responses = {
-        node: response["notification_ps"] for response in control["responses"] for node in response["nodes"]
-    }
+    notification = scheme.congestion_point.notification
+    responses = {node: response.notification_ps for response in control.responses for node in response.nodes}
     longest = 0
     for sender in senders:
         name = routes.layout.nodes[sender]
-        back = routes.time_ps(switch, name, notification["frame_bytes"])
+        back = routes.time_ps(switch, name, notification.frame_bytes)
         forth = routes.time_ps(name, switch, round(size))
         longest = max(longest, back + forth + responses.get(sender, 0))
-    return float(notification["delay_ps"] + longest) / 1e12
+    return float(notification.delay_ps + longest) / 1e12

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections import deque
-from typing import Any
 
+from weirlab import spec as core
 from weirlab.scenario.layout import Layout
 
-__all__ = ["Routes"]
+__all__ = ["Routes", "latency_ps", "link_of"]
 
 
 class Routes:
@@ -18,7 +18,7 @@ class Routes:
     its router tells (`_core.paths`).
     """
 
-    def __init__(self, layout: Layout, network: dict[str, Any]) -> None:
+    def __init__(self, layout: Layout, network: core.Network) -> None:
         self.layout = layout
         self._network = network
         self._leaving: dict[str, list[int]] = {}
@@ -26,9 +26,7 @@ class Routes:
         for i, port in enumerate(layout.ports):
             self._leaving.setdefault(port.source, []).append(i)
             self._entering.setdefault(port.target, []).append(i)
-        self._latencies = {
-            node["name"]: node["latency_ps"] for node in network.get("nodes", ()) if "latency_ps" in node
-        }
+        self._ids = {name: node for node, name in enumerate(layout.nodes)}
 
     def share(self, source: str, target: str, port: int) -> float:
         """The part of all shortest paths from `source` to `target` that leads through a port: 0 to 1."""
@@ -84,18 +82,24 @@ class Routes:
         return distances, ways
 
     def _latency(self, node: str) -> int:
-        if node in self.layout.hosts:
-            return 0
-        if self._latencies:
-            return int(self._latencies[node])
-        return int(self._network["switch"]["latency_ps"])
+        return 0 if node in self.layout.hosts else latency_ps(self._network, self._ids[node])
 
     def _delay_ps(self, port: int) -> int:
-        network = self._network
-        if "links" in network:
-            return int(network["links"][port // 2]["link"]["delay_ps"])
-        if "link" in network:
-            return int(network["link"]["delay_ps"])
-        ends = {self.layout.ports[port].source, self.layout.ports[port].target}
-        which = "access" if ends & self.layout.hosts else "bottleneck"
-        return int(network[which]["delay_ps"])
+        return link_of(self._network, self.layout, port).delay_ps
+
+
+def link_of(network: core.Network, layout: Layout, port: int) -> core.LinkSpec:
+    """The link of a network at a port; links make two ports each."""
+    match network:
+        case core.NetworkGraph():
+            return network.links[port // 2].link
+        case core.NetworkDumbbell():
+            ends = {layout.ports[port].source, layout.ports[port].target}
+            return network.access if ends & layout.hosts else network.bottleneck
+        case _:
+            return network.link
+
+
+def latency_ps(network: core.Network, switch: int) -> int:
+    """The time between the end of reception at a switch and the earliest start of transmission."""
+    return (network.nodes[switch] if isinstance(network, core.NetworkGraph) else network.switch).latency_ps

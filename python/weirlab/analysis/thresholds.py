@@ -5,15 +5,15 @@ Thresholds above what a queue holds are refused when a file is read (`weirlab.sc
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from weirlab import spec as core
 from weirlab.analysis.headroom import longest_data
 from weirlab.scenario import Scenario
 from weirlab.scenario.layout import Layout, layout_of
 from weirlab.scenario.resolve import translated
+from weirlab.spec import origin_of
 from weirlab.units import Size
 
 __all__ = ["unmet_thresholds"]
@@ -36,11 +36,10 @@ def unmet_thresholds(scenario: Scenario) -> list[str]:
     Nothing without a network or a time to run. Raises ScenarioError where the scenario is no network."""
     if scenario.network is None or scenario.run.duration is None:
         return []
-    resolved = translated(scenario)
-    spec = json.loads(resolved.spec_json)
-    layout = layout_of(spec["network"])
+    spec = translated(scenario).spec
+    layout = layout_of(spec.network)
     thresholds = [*_of_control(spec), *_of_marks(scenario, layout)]
-    pauses = [*_pauses_of_queues(spec, layout, resolved.origin)]
+    pauses = [*_pauses_of_queues(spec, layout)]
     found = [*_without_frames(spec, layout, [*thresholds, *pauses])]
     pauses += _pauses_of_memories(spec, layout)
     for threshold in thresholds:
@@ -53,7 +52,7 @@ def unmet_thresholds(scenario: Scenario) -> list[str]:
     return found
 
 
-def _without_frames(spec: Mapping[str, Any], layout: Layout, thresholds: list[_Threshold]) -> Iterator[str]:
+def _without_frames(spec: core.Spec, layout: Layout, thresholds: list[_Threshold]) -> Iterator[str]:
     """Of queues that hold less than a frame: nothing ever waits there."""
     longest = longest_data(spec)
     limits = _limits(spec, layout)
@@ -67,31 +66,29 @@ def _without_frames(spec: Mapping[str, Any], layout: Layout, thresholds: list[_T
             )
 
 
-def _limits(spec: Mapping[str, Any], layout: Layout) -> dict[int, int]:
+def _limits(spec: core.Spec, layout: Layout) -> dict[int, int]:
     """What can wait at each port with a limit in bytes; a later rule replaces an earlier one. A limit in
     frames is 0 or holds a frame."""
-    rules: dict[int, Any] = {}
-    for rule in spec["queues"]:
-        rules |= dict.fromkeys(rule["ports"], rule["discipline"].get("limit"))
-    limits = {p: limit["bytes"] for p, limit in rules.items() if isinstance(limit, dict) and "bytes" in limit}
-    limits |= {p: 0 for p, limit in rules.items() if limit == {"frames": 0}}
-    for memory in spec["switching"]["memories"]:
-        switches = {layout.nodes[node] for node in memory["nodes"]}
+    rules = {port: rule.discipline.limit for rule in spec.queues for port in rule.ports}
+    limits = {port: limit.bytes for port, limit in rules.items() if isinstance(limit, core.LimitBytes)}
+    limits |= {port: 0 for port, limit in rules.items() if limit == core.LimitFrames(frames=0)}
+    for memory in spec.switching.memories:
+        switches = {layout.nodes[node] for node in memory.nodes}
         ports = [p for p, port in enumerate(layout.ports) if port.source in switches]
-        limits |= {p: min(memory["bytes"], limits.get(p, memory["bytes"])) for p in ports}
+        limits |= {p: min(memory.bytes, limits.get(p, memory.bytes)) for p in ports}
     return limits
 
 
-def _of_control(spec: Mapping[str, Any]) -> Iterator[_Threshold]:
-    for name in ("bcn", "qcn"):
-        if spec["control"][name] is None:
+def _of_control(spec: core.Spec) -> Iterator[_Threshold]:
+    for name, scheme in (("bcn", spec.control.bcn), ("qcn", spec.control.qcn)):
+        if scheme is None:
             continue
-        point = spec["control"][name]["congestion_point"]
-        ports = frozenset(point["ports"])
-        yield _Threshold(f"control.{name}.congestion_point.q_eq", point["q_eq_bytes"], ports)
-        severe = point.get("severe")
-        if severe is not None and severe["action"] != "none":
-            yield _Threshold(f"control.{name}.severe.above", severe["above_bytes"], ports)
+        point = scheme.congestion_point
+        ports = frozenset(point.ports)
+        yield _Threshold(f"control.{name}.congestion_point.q_eq", point.q_eq_bytes, ports)
+        severe = point.severe if isinstance(point, core.BcnCongestionPoint) else None
+        if severe is not None and severe.action != "none":
+            yield _Threshold(f"control.{name}.severe.above", severe.above_bytes, ports)
 
 
 def _of_marks(scenario: Scenario, layout: Layout) -> Iterator[_Threshold]:
@@ -106,20 +103,20 @@ def _of_marks(scenario: Scenario, layout: Layout) -> Iterator[_Threshold]:
             yield _Threshold(f"queues.{name}.marking.k_min", marking.k_min.bytes, ports)
 
 
-def _pauses_of_queues(spec: Mapping[str, Any], layout: Layout, origin: Any) -> Iterator[_Threshold]:
-    for i, rule in enumerate(spec["control"]["pause"]):
-        switches = {layout.nodes[node] for node in rule["nodes"]}
+def _pauses_of_queues(spec: core.Spec, layout: Layout) -> Iterator[_Threshold]:
+    for rule in spec.control.pause:
+        switches = {layout.nodes[node] for node in rule.nodes}
         ports = frozenset(p for p, port in enumerate(layout.ports) if port.source in switches)
-        path = ".".join(map(str, origin(f"/control/pause/{i}")))
-        yield _Threshold(f"{path}.xoff", rule["xoff_bytes"], ports)
+        path = ".".join(map(str, origin_of(rule, "")))
+        yield _Threshold(f"{path}.xoff", rule.xoff_bytes, ports)
 
 
-def _pauses_of_memories(spec: Mapping[str, Any], layout: Layout) -> Iterator[_Threshold]:
+def _pauses_of_memories(spec: core.Spec, layout: Layout) -> Iterator[_Threshold]:
     """Of memories as a whole: one queue is never longer than what waits in its switch. An input's share says
     nothing of a queue, which many inputs fill."""
-    for memory in spec["switching"]["memories"]:
-        pause = memory["pause"]
-        if pause is not None and pause["scope"] == "switch":
-            switches = {layout.nodes[node] for node in memory["nodes"]}
+    for memory in spec.switching.memories:
+        pause = memory.pause
+        if pause is not None and pause.scope == "switch":
+            switches = {layout.nodes[node] for node in memory.nodes}
             ports = frozenset(p for p, port in enumerate(layout.ports) if port.source in switches)
-            yield _Threshold("network.switch.memory.pause.xoff", pause["xoff_bytes"], ports)
+            yield _Threshold("network.switch.memory.pause.xoff", pause.xoff_bytes, ports)

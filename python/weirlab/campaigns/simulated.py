@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from weirlab import _core
+from weirlab import spec as core
 from weirlab.campaigns.measurement import Measurement, Pings, Stream, Transfer
 from weirlab.campaigns.plan import Load, Measured, Probe
 from weirlab.scenario.path import Line, PathPlan, line_spec
 from weirlab.scenario.resolve_transport import tcp_spec
+from weirlab.units import Size
 
 __all__ = ["measure_simulated"]
 
@@ -35,24 +36,24 @@ def measure_simulated(
     """
     assert path is not None, "only real hosts have none"
     probe = None if what.probe is None else _probe(what.probe, what.duration_s)
-    spec = {
-        "hops": [
-            {
-                "forward": _line(hop.forward, path),
-                "backward": _line(hop.backward or hop.forward, path),
-                "strips_window_scale": hop.strips_window_scale,
-            }
+    spec = core.LoadedPath(
+        hops=[
+            core.HopSpec(
+                forward=_line(hop.forward, path),
+                backward=_line(hop.backward or hop.forward, path),
+                strips_window_scale=hop.strips_window_scale,
+            )
             for hop in path.hops.values()
         ],
-        "transfer": None if what.load is None else _transfer(what.load, path, window_factor),
-        "probe": probe,
-        "duration_ps": round(what.duration_s * 1e12),
-    }
-    told = _core.simulate_path(json.dumps(spec), seed)
+        transfer=None if what.load is None else _transfer(what.load, path, window_factor),
+        probe=probe,
+        duration_ps=round(what.duration_s * 1e12),
+    )
+    told = _core.simulate_path(spec.json(), seed)
     lines = told["lines"]
     return Measurement(
         transfer=None if what.load is None else _told_transfer(told, what.duration_s),
-        pings=None if probe is None else _told_pings(told, probe["count"]),
+        pings=None if probe is None else _told_pings(told, probe.count),
         began=0.0,
         seconds=what.duration_s,
         busy_cpus=0.0,
@@ -66,34 +67,36 @@ def measure_simulated(
     )
 
 
-def _line(line: Line, path: PathPlan) -> dict[str, Any]:
+def _line(line: Line, path: PathPlan) -> core.LineSpec:
     """A direction. The longer headers of IPv6 take their time at the transmitter; a buffer in bytes does not
     see them."""
-    spec = line_spec(line)
-    return spec | {"framing_bytes": spec["framing_bytes"] + (_IPV6_MORE_BYTES if path.ipv6 else 0)}
+    if path.ipv6:
+        line = line.model_copy(update={"framing": Size(line.framing.bytes + _IPV6_MORE_BYTES)})
+    return line_spec(line)
 
 
-def _transfer(load: Load, path: PathPlan, window_factor: float) -> dict[str, Any]:
-    config = tcp_spec(load.tcp)
+def _transfer(load: Load, path: PathPlan, window_factor: float) -> core.TransferSpec:
     headers = path.header_bytes + (_OPTIONS_BYTES if load.tcp.timestamps else 0)
-    config["segment_bytes"] = min(config["segment_bytes"], path.mtu_bytes - headers)
-    config["receive_buffer_bytes"] = round(config["receive_buffer_bytes"] * window_factor)
-    return {
-        "forward": load.forward,
-        "streams": load.streams,
-        "config": config,
-        "every_ps": round(INTERVAL_S * 1e12),
+    fitting = {
+        "segment": Size(min(load.tcp.segment.bytes, path.mtu_bytes - headers)),
+        "window": Size(round(load.tcp.window.bytes * window_factor)),
     }
+    return core.TransferSpec(
+        forward=load.forward,
+        streams=load.streams,
+        config=tcp_spec(load.tcp.model_copy(update=fitting)),
+        every_ps=round(INTERVAL_S * 1e12),
+    )
 
 
-def _probe(probe: Probe, duration_s: float) -> dict[str, Any]:
-    return {
-        "forward": probe.forward,
-        "count": probe.count(duration_s),
-        "every_ps": round(probe.every_s * 1e12),
-        "payload_bytes": probe.payload_bytes,
-        "timeout_ps": round(probe.timeout_s * 1e12),
-    }
+def _probe(probe: Probe, duration_s: float) -> core.ProbeSpec:
+    return core.ProbeSpec(
+        forward=probe.forward,
+        count=probe.count(duration_s),
+        every_ps=round(probe.every_s * 1e12),
+        payload_bytes=probe.payload_bytes,
+        timeout_ps=round(probe.timeout_s * 1e12),
+    )
 
 
 def _told_transfer(told: Mapping[str, Any], duration_s: float) -> Transfer:

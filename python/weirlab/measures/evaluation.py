@@ -41,7 +41,7 @@ from weirlab.measures.ports import (
     utilisation,
 )
 from weirlab.records import Records
-from weirlab.scenario.demands import ideal_shares, traffic_names
+from weirlab.scenario.demands import ideal_shares, interrupted_traffic, traffic_names
 from weirlab.scenario.layout import layout_of, plan_network
 from weirlab.scenario.measure import (
     AnyMeasure,
@@ -74,7 +74,7 @@ from weirlab.scenario.measure import (
     TimeToConverge,
     Utilisation,
 )
-from weirlab.scenario.resolve import interrupted_traffic, selected_traffic
+from weirlab.scenario.resolve import selected_traffic
 from weirlab.stats import mean_interval
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _evaluated(records: Records, measure: AnyMeasure, scenario: Scenario) -> tup
     limits = getattr(measure, "window", None)
     window = None if limits is None else (limits.low.ps, limits.high.ps)
     if isinstance(measure, JainFairness | RmsFairness | RateError | TimeToConverge | DelayFairness):
-        parts = interrupted_traffic(scenario, traffic_names(scenario))
+        parts = interrupted_traffic(scenario)
         if parts:
             records, of = joined(records, parts), [place for place in of if place not in parts]
     match measure:
@@ -218,7 +218,7 @@ def _ids(measure: AnyMeasure, scenario: Scenario) -> list[int]:
     if not isinstance(measure, PortMeasure):
         names = traffic_names(scenario)
         chosen = selected_traffic(measure.of, names)
-        parts = interrupted_traffic(scenario, names)
+        parts = interrupted_traffic(scenario)
         return sorted({*chosen, *(part for part, whole in parts.items() if whole in chosen)})
     assert scenario.network is not None, "a loaded scenario has the network that its measures name"
     return layout_of(plan_network(scenario.network).spec).port_ids(measure.of)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
+from weirlab import spec as core
 from weirlab.scenario.base import BY_KIND, Model, PortSelector
 from weirlab.scenario.values import (
     Count,
@@ -15,10 +16,10 @@ from weirlab.scenario.values import (
     PositiveSize,
     PositiveSpan,
 )
+from weirlab.spec import At, Where
 from weirlab.units import Frames, Size, Span
 
 __all__ = [
-    "AQM_PLACES",
     "AnyAqm",
     "AnyManaged",
     "Codel",
@@ -149,21 +150,6 @@ class DualPi2(Model):
     """Which queue sends next."""
 
 
-AQM_PLACES = (
-    ("target_ps", "target"),
-    ("interval_ps", "interval"),
-    ("queues", "queues"),
-    ("quantum_bytes", "quantum"),
-    ("update_ps", "update"),
-    ("alpha", "alpha"),
-    ("beta", "beta"),
-    ("k_max_bytes", "k_max"),
-    ("p_max", "p_max"),
-    ("coupling", "coupling"),
-    ("scheduler/classic", "scheduler/classic"),
-)
-"""Names of fields in the spec, and in a file."""
-
 AnyAqm = Annotated[Codel | FqCodel | Pie | Threshold | DualPi2, BY_KIND]
 
 
@@ -208,49 +194,86 @@ class DualPi2Queue(DualPi2, Managed):
 AnyManaged = CodelQueue | FqCodelQueue | PieQueue | ThresholdQueue | DualPi2Queue
 
 
-def aqm_spec(aqm: Codel | FqCodel | Pie | Threshold | DualPi2) -> dict[str, Any]:
-    """A management as the spec holds it."""
+def aqm_spec(aqm: Codel | FqCodel | Pie | Threshold | DualPi2, *at: str) -> core.Aqm:
+    """A management as the spec holds it; it stands `at` that place in the scenario."""
     match aqm:
         case Codel():
-            return {"kind": "codel", "interval_ps": aqm.interval.ps, **_waits(aqm)}
+            return core.AqmCodel(
+                target_ps=aqm.target.ps,
+                interval_ps=aqm.interval.ps,
+                ecn=aqm.ecn,
+                origin=At(*at, target_ps="target", interval_ps="interval"),
+            )
         case FqCodel():
-            turns = {"queues": aqm.queues, "quantum_bytes": aqm.quantum.bytes}
-            return {"kind": "fq-codel", "interval_ps": aqm.interval.ps, **turns, **_waits(aqm)}
+            return core.AqmFqCodel(
+                target_ps=aqm.target.ps,
+                interval_ps=aqm.interval.ps,
+                ecn=aqm.ecn,
+                queues=aqm.queues,
+                quantum_bytes=aqm.quantum.bytes,
+                origin=At(
+                    *at, target_ps="target", interval_ps="interval", queues="queues", quantum_bytes="quantum"
+                ),
+            )
         case Pie():
-            times = {"update_ps": aqm.update.ps, "max_burst_ps": aqm.max_burst.ps}
-            return {"kind": "pie", **times, "alpha": aqm.alpha, "beta": aqm.beta, **_waits(aqm)}
+            return core.AqmPie(
+                target_ps=aqm.target.ps,
+                update_ps=aqm.update.ps,
+                max_burst_ps=aqm.max_burst.ps,
+                alpha=aqm.alpha,
+                beta=aqm.beta,
+                ecn=aqm.ecn,
+                origin=At(*at, target_ps="target", update_ps="update", alpha="alpha", beta="beta"),
+            )
         case Threshold():
-            return {"kind": "threshold", **marking_spec(aqm)}
+            return core.AqmThreshold(
+                k_min_bytes=aqm.k_min.bytes,
+                k_max_bytes=_k_max_bytes(aqm),
+                p_max=aqm.p_max,
+                origin=_of_marks(at),
+            )
         case DualPi2():
-            return _dual_spec(aqm)
+            return _dual_spec(aqm, at)
 
 
-def _waits(aqm: Codel | FqCodel | Pie) -> dict[str, Any]:
-    return {"target_ps": aqm.target.ps, "ecn": aqm.ecn}
-
-
-def _dual_spec(dual: DualPi2) -> dict[str, Any]:
+def _dual_spec(dual: DualPi2, at: Where) -> core.AqmDualPi2:
     """Source: RFC 9332, appendix A.1 (the constants that follow from others)."""
     update = min(dual.target.ps, dual.rtt_max.ps // 3) if dual.update is None else dual.update.ps
     rtt_max_s = dual.rtt_max.ps / 1e12
     scheduler = dual.scheduler
-    return {
-        "kind": "dual-pi2",
-        "target_ps": dual.target.ps,
-        "update_ps": update,
-        "alpha": 0.1 * update / 1e12 / rtt_max_s**2 if dual.alpha is None else dual.alpha,
-        "beta": 0.3 / rtt_max_s if dual.beta is None else dual.beta,
-        "coupling": dual.coupling,
-        "ramp_start_ps": dual.ramp_start.ps,
-        "ramp_range_ps": dual.ramp_range.ps,
-        "ramp_frames": dual.ramp_frames,
-        "scheduler": {"kind": "wrr", "classic": scheduler.classic}
+    return core.AqmDualPi2(
+        target_ps=dual.target.ps,
+        update_ps=update,
+        alpha=0.1 * update / 1e12 / rtt_max_s**2 if dual.alpha is None else dual.alpha,
+        beta=0.3 / rtt_max_s if dual.beta is None else dual.beta,
+        coupling=dual.coupling,
+        ramp_start_ps=dual.ramp_start.ps,
+        ramp_range_ps=dual.ramp_range.ps,
+        ramp_frames=dual.ramp_frames,
+        scheduler=core.DualSchedulerWrr(
+            classic=scheduler.classic, origin=At(*at, classic=("scheduler", "classic"))
+        )
         if isinstance(scheduler, Wrr)
-        else {"kind": "time-shifted-fifo", "shift_ps": scheduler.shift.ps},
-    }
+        else core.DualSchedulerTimeShiftedFifo(shift_ps=scheduler.shift.ps),
+        origin=At(
+            *at, target_ps="target", update_ps="update", alpha="alpha", beta="beta", coupling="coupling"
+        ),
+    )
 
 
-def marking_spec(marking: Marking) -> dict[str, Any]:
-    """Marks as the spec holds them."""
-    k_max = marking.k_min if marking.k_max is None else marking.k_max
-    return {"k_min_bytes": marking.k_min.bytes, "k_max_bytes": k_max.bytes, "p_max": marking.p_max}
+def marking_spec(marking: Marking, *at: str) -> core.Marking:
+    """Marks as the spec holds them; they stand `at` that place in the scenario."""
+    return core.Marking(
+        k_min_bytes=marking.k_min.bytes,
+        k_max_bytes=_k_max_bytes(marking),
+        p_max=marking.p_max,
+        origin=_of_marks(at),
+    )
+
+
+def _k_max_bytes(marking: Marking) -> int:
+    return (marking.k_min if marking.k_max is None else marking.k_max).bytes
+
+
+def _of_marks(at: Where) -> At:
+    return At(*at, k_min_bytes="k_min", k_max_bytes="k_max", p_max="p_max")

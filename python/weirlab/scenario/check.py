@@ -18,6 +18,7 @@ from weirlab.scenario.network import ClassQueues, DropTail, marking_of
 from weirlab.scenario.resolve import resolve, unsupported
 from weirlab.scenario.selecting import Fault, Where, ports_amiss
 from weirlab.scenario.testbeds import Command, Gradual, Hosts, Netns, Sim, Trex, VhostPublished
+from weirlab.spec import origin_of
 
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
@@ -87,10 +88,7 @@ def _network(scenario: Scenario) -> tuple[Layout | None, list[Fault]]:
         return layout_of(plan.spec), []
     except _core.SpecError as error:
         message, pointer = error.args
-        at = f"/network{pointer}" if not pointer.startswith("/network") else pointer
-        while at and at not in plan.origins:
-            at = at.rpartition("/")[0]
-        return None, [(plan.origins.get(at, ("network",)), message)]
+        return None, [(origin_of(plan.spec, pointer.removeprefix("/network")), message)]
 
 
 def _testbed(scenario: Scenario) -> Iterator[Fault]:

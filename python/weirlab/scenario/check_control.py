@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from weirlab import spec as core
 from weirlab.scenario.aqm import Managed, Marking, Threshold
 from weirlab.scenario.bcn import Bcn, BcnReactionPoint
 from weirlab.scenario.control import Control, Pause
@@ -233,7 +234,7 @@ def _never_exceeded(
     threshold: Size | Frames,
     frame_size: Size | None,
     ports: Sequence[int],
-    limits: Mapping[int, Any],
+    limits: Mapping[int, core.Limit],
     path: Where,
 ) -> Iterator[Fault]:
     """Only where every queue has a limit, in bytes or in frames of a known size."""
@@ -248,11 +249,11 @@ def _never_exceeded(
         yield path, f"is never exceeded: {which} of {layout.ports[port].name}{comma} holds {Size(size)}"
 
 
-def _bytes_held(limit: Any, frame_size: Size | None) -> int | None:
+def _bytes_held(limit: core.Limit, frame_size: Size | None) -> int | None:
     match limit:
-        case {"bytes": int(size)}:
-            return size
-        case {"frames": int(count)} if frame_size is not None:
-            return count * frame_size.bytes
+        case core.LimitBytes():
+            return limit.bytes
+        case core.LimitFrames() if frame_size is not None:
+            return limit.frames * frame_size.bytes
         case _:
             return None

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from weirlab import _core
-from weirlab.scenario.aqm import AQM_PLACES
 from weirlab.scenario.network import Path
 from weirlab.scenario.path import Line, line_spec
 from weirlab.scenario.selecting import EntryFault, Fault, Where
 from weirlab.scenario.testbeds import Netns, Sim
+from weirlab.spec import origin_of
 from weirlab.units import Rate
 
 if TYPE_CHECKING:
@@ -21,17 +20,6 @@ __all__ = ["check_emulated"]
 
 MAX_HOPS = 100
 """Each hop costs two devices and a namespace."""
-
-_PLACES = {
-    "/rate/steps": ("steps",),
-    "/rate/period_ps": ("repeat",),
-    "/loss": ("bursts",),
-    "/lanes": ("lanes",),
-    "/delays/steps": ("delays", "steps"),
-    "/delays/period_ps": ("delays", "repeat"),
-    **{f"/aqm/{place}": ("queue", *word.split("/")) for place, word in AQM_PLACES},
-}
-"""Where in a file the places of the core's messages are."""
 
 
 def check_emulated(scenario: Scenario, bed: Netns | Sim) -> Iterator[Fault]:
@@ -92,17 +80,16 @@ def _line(line: Line, at: Where) -> Iterator[Fault]:
     if line.trace is not None:  # as well
         line = line.model_copy(update={"rate": Rate(1)})
     try:
-        _core.check_line(json.dumps(line_spec(line)))
+        spec = line_spec(line)
     except EntryFault as fault:
         yield (*at, "cross"), str(fault)
+        return
+    try:
+        _core.check_line(spec.json())
     except _core.SpecError as error:
         message, pointer = error.args
-        known = (place for start, place in _PLACES.items() if pointer.startswith(start))
-        place: Where = next(known, ())
-        if pointer.startswith("/cross/") and not fast:
-            place = ("cross", list(line.cross)[int(pointer.split("/")[2])])
         if not (fast and pointer.startswith(("/cross", "/aqm"))):
-            yield (*at, *place), message
+            yield (*at, *origin_of(spec, pointer)), message
 
 
 def _delays(line: Line, at: Where) -> Iterator[Fault]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from weirlab import spec as core
 from weirlab.scenario.flows import Flow, departures, flows_of, frame_sizes
 from weirlab.scenario.layout import Layout
 from weirlab.scenario.probing import Probing
@@ -16,7 +17,6 @@ from weirlab.scenario.traffic import (
     Bulk,
     Bursts,
     Departing,
-    OnOff,
     Ping,
     Raw,
     Requests,
@@ -62,9 +62,9 @@ def _gaps(traffic: Traffic, flows: list[Flow], layout: Layout) -> None:
     for flow in flows:
         port = layout.host_port(flow.source)
         process = departures(source, port)
-        if isinstance(source, OnOff) and process is not None and port is not None:
+        if isinstance(process, core.DeparturesOnOff) and port is not None:
             wire = sum(port.wire_ps(size) * weight for size, weight in frame_sizes(source))
-            share = wire / sum(weight for _, weight in frame_sizes(source)) / process["gap_ps"]
+            share = wire / sum(weight for _, weight in frame_sizes(source)) / process.gap_ps
             if share > 1 + 1e-9:
                 message = f"while on, it would send at {share:.4g} times the line rate; lengthen 'mean_on'"
                 raise EntryFault(message, "source")

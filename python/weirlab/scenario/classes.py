@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from weirlab import spec as core
 from weirlab.scenario.aqm import (
-    AQM_PLACES,
     Codel,
     DualPi2,
     FqCodel,
@@ -19,6 +19,7 @@ from weirlab.scenario.aqm import (
 )
 from weirlab.scenario.base import BY_KIND, Model, Named, PortSelector
 from weirlab.scenario.values import Limit, Natural, PositiveSize
+from weirlab.spec import At
 from weirlab.units import Frames, Size
 
 __all__ = [
@@ -30,7 +31,6 @@ __all__ = [
     "FqCodelClass",
     "PieClass",
     "ThresholdClass",
-    "class_origins",
     "classes_spec",
     "limit_spec",
 ]
@@ -110,56 +110,33 @@ class ClassQueues(Model):
     """What a class of weight 1 may send in its turn."""
 
 
-def limit_spec(limit: Size | Frames | str) -> Any:
+def limit_spec(limit: Size | Frames | str) -> core.Limit:
     """A limit as the spec holds it."""
     match limit:
         case Size():
-            return {"bytes": limit.bytes}
+            return core.LimitBytes(bytes=limit.bytes)
         case Frames():
-            return {"frames": limit.count}
+            return core.LimitFrames(frames=limit.count)
         case _:
             return "unlimited"
 
 
-def classes_spec(queues: ClassQueues) -> dict[str, Any]:
-    """The queues of a port, as the spec holds them."""
-    order: dict[str, Any] = {"kind": "arrival"}
+def classes_spec(queues: ClassQueues, *at: str) -> core.DisciplineClasses:
+    """The queues of a port, as the spec holds them; they stand `at` that place in the scenario."""
+    order: core.Order = core.OrderArrival()
     if queues.order == "class":
-        order = {"kind": "class", "quantum_bytes": queues.quantum.bytes}
-    return {
-        "kind": "classes",
-        "order": order,
-        "list": [_class_spec(queue) for queue in queues.classes.values()],
-    }
+        order = core.OrderClass(quantum_bytes=queues.quantum.bytes, origin=At(*at, quantum_bytes="quantum"))
+    found = [_class_spec(queue, *at, "classes", name) for name, queue in queues.classes.items()]
+    return core.DisciplineClasses(order=order, list=found, origin=At(*at, list="classes"))
 
 
-def class_origins(
-    at: str, queues: ClassQueues, where: tuple[str | int, ...]
-) -> dict[str, tuple[str | int, ...]]:
-    """The parts of the queues that stand at ``where`` by the pointers of what they become, below ``at``."""
-    places: dict[str, tuple[str | int, ...]] = {
-        f"{at}/order/quantum_bytes": (*where, "quantum"),
-        f"{at}/list": (*where, "classes"),
-    }
-    for i, name in enumerate(queues.classes):
-        of_class = (*where, "classes", name)
-        places[f"{at}/list/{i}"] = places[f"{at}/list/{i}/discipline"] = of_class
-        for field in ("class", "weight"):
-            places[f"{at}/list/{i}/{field}"] = (*of_class, field)
-        for field in ("k_min", "k_max", "p_max"):
-            suffix = "" if field == "p_max" else "_bytes"
-            places[f"{at}/list/{i}/discipline/marking/{field}{suffix}"] = (*of_class, "marking", field)
-        for place, word in AQM_PLACES:
-            places[f"{at}/list/{i}/discipline/aqm/{place}"] = (*of_class, *word.split("/"))
-    return places
-
-
-def _class_spec(queue: AnyClassQueue) -> dict[str, Any]:
+def _class_spec(queue: AnyClassQueue, *at: str) -> core.Class:
     limit = limit_spec(queue.limit)
-    discipline: dict[str, Any]
+    discipline: core.Discipline
     if isinstance(queue, DropTailClass):
-        marking = None if queue.marking is None else marking_spec(queue.marking)
-        discipline = {"kind": "drop-tail", "limit": limit, "marking": marking, "overrun": None}
+        marking = None if queue.marking is None else marking_spec(queue.marking, *at, "marking")
+        discipline = core.DisciplineDropTail(limit=limit, marking=marking, overrun=None)
     else:
-        discipline = {"kind": "managed", "limit": limit, "aqm": aqm_spec(queue)}
-    return {"class": queue.class_, "weight": queue.weight, "discipline": discipline}
+        discipline = core.DisciplineManaged(limit=limit, aqm=aqm_spec(queue, *at))
+    origin = At(*at, class_="class", weight="weight")
+    return core.Class(class_=queue.class_, weight=queue.weight, discipline=discipline, origin=origin)

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any
 
+from weirlab import spec as core
 from weirlab.scenario.layout import Layout, NoMatchError, Port
 from weirlab.scenario.selecting import EntryFault
 from weirlab.scenario.traffic import (
@@ -31,9 +31,10 @@ from weirlab.scenario.traffic import (
     Traffic,
     Uniform,
 )
+from weirlab.spec import At
 from weirlab.units import Rate
 
-__all__ = ["Flow", "departures", "flows_of", "frame_sizes", "mean_gap_ps"]
+__all__ = ["Flow", "departures", "flows_of", "frame_sizes", "mean_gap_ps", "sizes_spec"]
 
 MIN_FRAME_BYTES = 64
 """Shortest Ethernet frame, with FCS.
@@ -206,35 +207,46 @@ def _port(port: Port | None) -> Port:
     return port
 
 
-def departures(source: Departing, port: Port | None) -> dict[str, Any] | None:
-    """The departure process of one sender as the spec holds it; None when it sends nothing."""
+def sizes_spec(source: Departing, *at: str) -> core.FrameSize:
+    """Frame sizes as the spec holds them; their source stands `at` that place in the scenario."""
+    sizes = frame_sizes(source)
+    if len(sizes) == 1:
+        return core.FrameSizeFixed(fixed=sizes[0][0], origin=At(*at))
+    return core.FrameSizeMix(mix=sizes, origin=At(*at))
+
+
+def departures(source: Departing, port: Port | None, *at: str) -> core.Departures | None:
+    """The departure process of one sender as the spec holds it; None when it sends nothing. The source stands
+    `at` that place in the scenario."""
     gap = mean_gap_ps(source, port)
     if gap is None:
         return None
+    origin = At(*at)
     match source:
         case Constant():
-            return {"kind": "constant", "gap_ps": gap}
+            return core.DeparturesConstant(gap_ps=gap, origin=origin)
         case Poisson():
-            return {"kind": "poisson", "mean_gap_ps": gap}
+            return core.DeparturesPoisson(mean_gap_ps=gap, origin=origin)
         case Bernoulli():
             slot = _slot_ps(source, port, gap)
-            return {"kind": "bernoulli", "slot_ps": slot, "probability": slot / gap}
+            return core.DeparturesBernoulli(slot_ps=slot, probability=slot / gap, origin=origin)
         case Bursts(mean_burst=mean, starts=starts):
-            return {
-                "kind": "bursts",
-                "slot_ps": (slot := _slot_ps(source, port, gap)),
-                "load": slot / gap,
-                "mean_frames": mean,
-                "starts_by_chance": starts == "chance",
-            }
+            slot = _slot_ps(source, port, gap)
+            return core.DeparturesBursts(
+                slot_ps=slot,
+                load=slot / gap,
+                mean_frames=mean,
+                starts_by_chance=starts == "chance",
+                origin=origin,
+            )
         case OnOff(mean_on=on, mean_off=off, starts=starts):
-            return {
-                "kind": "on-off",
-                "gap_ps": gap * on.ps / (on.ps + off.ps),
-                "mean_on_ps": on.ps,
-                "mean_off_ps": off.ps,
-                "starts_by_chance": starts == "chance",
-            }
+            return core.DeparturesOnOff(
+                gap_ps=gap * on.ps / (on.ps + off.ps),
+                mean_on_ps=on.ps,
+                mean_off_ps=off.ps,
+                starts_by_chance=starts == "chance",
+                origin=origin,
+            )
     raise AssertionError(f"{type(source).__name__} is no departure process")
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from weirlab import _core
+from weirlab import spec as core
 from weirlab.scenario.network import (
     FRAMING_BYTES,
     AnyNetwork,
@@ -24,6 +23,7 @@ from weirlab.scenario.network import (
     loss_spec,
 )
 from weirlab.scenario.problems import did_you_mean, listed
+from weirlab.spec import At, Where
 
 __all__ = [
     "FIXED_NODES",
@@ -45,7 +45,7 @@ MAX_NODES = 1 << 20
 
 _RANGE = re.compile(r"\[(\d+)-(\d+)\]")
 
-Fault = tuple[tuple[str | int, ...], str]
+Fault = tuple[Where, str]
 """Where in the scenario, and what is wrong."""
 
 
@@ -220,16 +220,15 @@ def bracket_hint(pattern: str) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """A network as the spec holds it; where its parts stand in the scenario; what is wrong with it."""
+    """A network as the spec holds it, and what is wrong with it."""
 
-    spec: dict[str, Any]
-    origins: dict[str, tuple[str | int, ...]]
+    spec: core.Network
     faults: list[Fault]
 
 
-def layout_of(spec: dict[str, Any]) -> Layout:
+def layout_of(network: core.Network) -> Layout:
     """Nodes and ports of a network. Raises `_core.SpecError` when the network is none."""
-    return _layout(json.dumps(spec))
+    return _layout(network.json())
 
 
 @functools.lru_cache(maxsize=16)
@@ -248,67 +247,69 @@ def plan_network(network: AnyNetwork) -> Plan:
     """The spec of `network`."""
     match network:
         case Star():
-            spec = {"kind": "star", "hosts": network.hosts, **_shared(network)}
+            spec: core.Network = core.NetworkStar(
+                hosts=network.hosts,
+                link=_link(network.link, "link"),
+                switch=_switch(network),
+                origin=At("network", link="link", switch="switch"),
+            )
         case FatTree():
-            spec = {"kind": "fat-tree", "k": network.k, **_shared(network)}
+            spec = core.NetworkFatTree(
+                k=network.k,
+                link=_link(network.link, "link"),
+                switch=_switch(network),
+                origin=At("network", link="link", switch="switch"),
+            )
         case Xgft():
-            spec = {
-                "kind": "xgft",
-                "children": list(network.children),
-                "parents": list(network.parents),
-                "routing": network.routing,
-                **_shared(network),
-            }
+            spec = core.NetworkXgft(
+                children=network.children,
+                parents=network.parents,
+                routing=network.routing,
+                link=_link(network.link, "link"),
+                switch=_switch(network),
+                origin=At("network", link="link", switch="switch", parents="parents"),
+            )
         case Dumbbell():
-            spec = {
-                "kind": "dumbbell",
-                "pairs": network.pairs,
-                "access": _link(network.access),
-                "bottleneck": _link(network.bottleneck),
-                "switch": {"latency_ps": network.switch.latency.ps},
-            }
+            spec = core.NetworkDumbbell(
+                pairs=network.pairs,
+                access=_link(network.access, "access"),
+                bottleneck=_link(network.bottleneck, "bottleneck"),
+                switch=_switch(network),
+                origin=At("network"),
+            )
         case Path():
-            nodes = [{"name": end, "kind": "host", "latency_ps": 0} for end in network.ends]
-            spec = {"kind": "graph", "nodes": nodes, "links": [{"a": 0, "b": 1, "link": _link(network.link)}]}
+            nodes = [core.Node(name=end, kind="host", latency_ps=0) for end in network.ends]
+            link = core.Link(a=0, b=1, link=_link(network.link, "link"))
+            spec = core.NetworkGraph(nodes=nodes, links=[link], origin=At("network"))
         case Graph():
             return _plan_graph(network)
-    return Plan(spec, _ORIGINS, [])
+    return Plan(spec, [])
 
 
-_ORIGINS: dict[str, tuple[str | int, ...]] = {
-    "/network": ("network",),
-    "/network/link": ("network", "link"),
-    "/network/link/delay_ps": ("network", "link", "delay"),
-    "/network/link/loss": ("network", "link", "loss"),
-    "/network/parents": ("network", "parents"),
-    "/network/switch": ("network", "switch"),
-    "/network/switch/latency_ps": ("network", "switch", "latency"),
-}
-"""Of networks that a generator makes."""
+def _switch(network: Star | FatTree | Xgft | Dumbbell) -> core.SwitchSpec:
+    return core.SwitchSpec(
+        latency_ps=network.switch.latency.ps, origin=At("network", "switch", latency_ps="latency")
+    )
 
 
-def _shared(network: Star | FatTree | Xgft) -> dict[str, Any]:
-    return {"link": _link(network.link), "switch": {"latency_ps": network.switch.latency.ps}}
-
-
-def _link(link: Link) -> dict[str, Any]:
-    framing = FRAMING_BYTES[link.framing]
-    return {
-        "rate_bps": link.rate.bps,
-        "delay_ps": link.delay.ps,
-        "framing_bytes": framing,
-        "loss": loss_spec(link.loss),
-    }
+def _link(link: Link, field: str | None = None) -> core.LinkSpec:
+    """A link; of several groups of links it may be that of none."""
+    return core.LinkSpec(
+        rate_bps=link.rate.bps,
+        delay_ps=link.delay.ps,
+        framing_bytes=FRAMING_BYTES[link.framing],
+        loss=loss_spec(link.loss),
+        origin=None if field is None else At("network", field, delay_ps="delay", loss="loss"),
+    )
 
 
 def _plan_graph(network: Graph) -> Plan:
     faults: list[Fault] = []
-    origins: dict[str, tuple[str | int, ...]] = {"/network": ("network",)}
     total = sum(group.count or 1 for group in network.nodes.values())
     if total > MAX_NODES:
         message = f"{total} nodes are more than a network has ({MAX_NODES})"
-        return Plan({}, origins, [(("network", "nodes"), message)])
-    nodes: list[dict[str, Any]] = []
+        return Plan(core.NetworkGraph(nodes=(), links=()), [(("network", "nodes"), message)])
+    nodes: list[core.Node] = []
     taken: set[str] = set()
     for name, group in network.nodes.items():
         path = ("network", "nodes", name)
@@ -318,28 +319,29 @@ def _plan_graph(network: Graph) -> Plan:
             faults.append(((*path, "response"), "a switch has no response time; it belongs to hosts"))
         latency = group.latency or network.switch.latency
         latency_ps = latency.ps if group.kind == "switch" else 0
+        origin = At(*path)
         for node in [name] if group.count is None else [f"{name}-{i}" for i in range(group.count)]:
-            origins[f"/network/nodes/{len(nodes)}"] = path
             if node in taken:
                 faults.append((path, f"two nodes would be called '{node}'"))
             taken.add(node)
-            nodes.append({"name": node, "kind": group.kind, "latency_ps": latency_ps})
-    hosts = frozenset(node["name"] for node in nodes if node["kind"] == "host")
-    known = Layout(tuple(node["name"] for node in nodes), hosts, ())
-    links: list[dict[str, Any]] = []
+            nodes.append(core.Node(name=node, kind=group.kind, latency_ps=latency_ps, origin=origin))
+    hosts = frozenset(node.name for node in nodes if node.kind == "host")
+    known = Layout(tuple(node.name for node in nodes), hosts, ())
+    links: list[core.Link] = []
     for name, joint in network.links.items():
         path = ("network", "links", name)
         link = _group_link(joint, network.link)
         if link is None:
             faults.append((path, "has no rate; write it here, or for all links as 'network.link.rate'"))
             continue
-        for a, b in _joined(joint, path, known, faults):
-            origins[f"/network/links/{len(links)}"] = path
-            links.append({"a": a, "b": b, "link": link})
-    return Plan({"kind": "graph", "nodes": nodes, "links": links}, origins, faults)
+        origin = At(*path)
+        links += [
+            core.Link(a=a, b=b, link=link, origin=origin) for a, b in _joined(joint, path, known, faults)
+        ]
+    return Plan(core.NetworkGraph(nodes=nodes, links=links, origin=At("network")), faults)
 
 
-def _group_link(group: LinkGroup, common: Link | None) -> dict[str, Any] | None:
+def _group_link(group: LinkGroup, common: Link | None) -> core.LinkSpec | None:
     own = {
         name: value
         for name in ("rate", "delay", "framing", "loss")
@@ -350,9 +352,7 @@ def _group_link(group: LinkGroup, common: Link | None) -> dict[str, Any] | None:
     return _link(Link(**own)) if "rate" in own else None
 
 
-def _joined(
-    group: LinkGroup, path: tuple[str | int, ...], known: Layout, faults: list[Fault]
-) -> list[tuple[int, int]]:
+def _joined(group: LinkGroup, path: Where, known: Layout, faults: list[Fault]) -> list[tuple[int, int]]:
     """Pairs of node ids that a group of links joins; each pair once, no node with itself."""
     sides = []
     for i, selector in enumerate(group.join):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from weirlab import spec as core
 from weirlab.scenario.aqm import AnyManaged, Managed, Marking, aqm_spec, marking_spec
 from weirlab.scenario.base import BY_KIND, Model, Name, Named, PortSelector, Selector
 from weirlab.scenario.classes import ClassQueues, classes_spec, limit_spec
 from weirlab.scenario.switching import AnyMemory
 from weirlab.scenario.values import Count, Fraction, Limit, Number, PositiveFraction, PositiveRate
+from weirlab.spec import At
 from weirlab.units import Span
 
 __all__ = [
@@ -79,15 +81,17 @@ class GilbertElliottLoss(LossBursts):
 AnyLoss = Annotated[RandomLoss | GilbertElliottLoss, BY_KIND]
 
 
-def loss_spec(loss: RandomLoss | LossBursts | None) -> dict[str, Any]:
+def loss_spec(loss: RandomLoss | LossBursts | None) -> core.LossModel:
     """Losses as the spec holds them."""
     match loss:
         case None:
-            return {"kind": "none"}
+            return core.LossModelNone()
         case RandomLoss():
-            return {"kind": "random", "probability": loss.ratio}
+            return core.LossModelRandom(probability=loss.ratio)
         case LossBursts():
-            return {"kind": "gilbert-elliott", **loss.model_dump(exclude={"kind"})}
+            return core.LossModelGilbertElliott(
+                to_bad=loss.to_bad, to_good=loss.to_good, loss_good=loss.loss_good, loss_bad=loss.loss_bad
+            )
 
 
 class Link(Model):
@@ -269,18 +273,25 @@ def marking_of(queue: DropTail | Managed | ClassQueues) -> Marking | None:
 
 
 def discipline_spec(
-    queue: DropTail | AnyManaged | ClassQueues, port_ids: Callable[[Sequence[str]], list[int]]
-) -> dict[str, Any]:
-    """What a queue does, as the spec holds it. `port_ids` finds ports by their names."""
+    queue: DropTail | AnyManaged | ClassQueues, port_ids: Callable[[Sequence[str]], list[int]], *at: str
+) -> core.Discipline:
+    """What a queue does, as the spec holds it; it stands `at` that place in the scenario. `port_ids` finds
+    ports by their names."""
     if isinstance(queue, ClassQueues):
-        return classes_spec(queue)
+        return classes_spec(queue, *at)
     limit = limit_spec(queue.limit)
     if not isinstance(queue, DropTail):
-        return {"kind": "managed", "limit": limit, "aqm": aqm_spec(queue)}
-    marking = None if queue.marking is None else marking_spec(queue.marking)
-    overrun = queue.overrun
-    lost = None
-    if overrun is not None:
-        runs = {"probability": overrun.chance, "mean_frames": overrun.frames}
-        lost = {"inputs": port_ids(overrun.inputs), **runs}
-    return {"kind": "drop-tail", "limit": limit, "marking": marking, "overrun": lost}
+        return core.DisciplineManaged(limit=limit, aqm=aqm_spec(queue, *at))
+    marking, overrun = queue.marking, queue.overrun
+    return core.DisciplineDropTail(
+        limit=limit,
+        marking=None if marking is None else marking_spec(marking, *at, "marking"),
+        overrun=None
+        if overrun is None
+        else core.Overrun(
+            inputs=port_ids(overrun.inputs),
+            probability=overrun.chance,
+            mean_frames=overrun.frames,
+            origin=At(*at, "overrun", inputs="inputs", probability="chance", mean_frames="frames"),
+        ),
+    )

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
+from weirlab import spec as core
 from weirlab.errors import InputError, Problem, ScenarioError
 from weirlab.scenario.aqm import AnyAqm, Managed, aqm_spec
 from weirlab.scenario.base import BY_KIND, Model, Named, Text
 from weirlab.scenario.delays import Delays, DelayStep, read_delay_trace
-from weirlab.scenario.network import ClassQueues, LossBursts, RandomLoss, loss_spec
+from weirlab.scenario.network import ClassQueues, LossBursts, RandomLoss, limit_spec, loss_spec
 from weirlab.scenario.rate_trace import read_rate_trace
 from weirlab.scenario.traffic import Constant, OnOff, Poisson
 from weirlab.scenario.values import Count, Flag, Fraction, Limit, Natural, PositiveRate, PositiveSpan
-from weirlab.units import Frames, Rate, Size, Span
+from weirlab.spec import At
+from weirlab.units import Rate, Size, Span
 
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
@@ -269,71 +271,61 @@ def _queue(scenario: Scenario, port: str) -> dict[str, Any]:
     return fields
 
 
-def line_spec(line: Line) -> dict[str, Any]:
-    """A direction as the compiled core takes it.
+def line_spec(line: Line) -> core.LineSpec:
+    """A direction as the compiled core takes it. Its parts come from places below the line.
 
     Raises EntryFault for cross traffic without a rate of its own.
     """
-    return {
-        "loss": loss_spec(line.bursts or (RandomLoss(kind="random", ratio=line.loss) if line.loss else None)),
-        "duplicate": line.duplicate,
-        "rate": _rate(line),
-        "lanes": line.lanes,
-        "framing_bytes": line.framing.bytes,
-        "limit": _limit(line.buffer),
-        "aqm": None if line.queue is None else aqm_spec(line.queue),
-        "cross": [spec for cross in line.cross.values() for spec in _cross(cross)],
-        **_delays(line),
-        "jitter": _jitter(line.jitter),
-        "reorder": line.reorder and {"probability": line.reorder.share, "later_ps": line.reorder.later.ps},
-    }
-
-
-def _delays(line: Line) -> dict[str, Any]:
     start, *changes = line.delay_steps()
     repeat = None if line.delays is None else line.delays.repeat
-    steps = [[step.at.ps, step.delay.ps] for step in changes]
-    return {
-        "delay_ps": start.delay.ps,
-        "delays": {"steps": steps, "period_ps": repeat.ps if repeat is not None and changes else None},
-    }
+    reorder = line.reorder
+    return core.LineSpec(
+        loss=loss_spec(line.bursts or (RandomLoss(kind="random", ratio=line.loss) if line.loss else None)),
+        duplicate=line.duplicate,
+        rate=_rate(line),
+        lanes=line.lanes,
+        framing_bytes=line.framing.bytes,
+        limit=limit_spec(line.buffer),
+        aqm=None if line.queue is None else aqm_spec(line.queue, "queue"),
+        cross=[spec for name, cross in line.cross.items() for spec in _cross(name, cross)],
+        delay_ps=start.delay.ps,
+        delays=core.DelaySteps(
+            steps=[(step.at.ps, step.delay.ps) for step in changes],
+            period_ps=repeat.ps if repeat is not None and changes else None,
+            origin=At(steps=("delays", "steps"), period_ps=("delays", "repeat")),
+        ),
+        jitter=_jitter(line.jitter),
+        reorder=None
+        if reorder is None
+        else core.ReorderSpec(probability=reorder.share, later_ps=reorder.later.ps),
+        origin=At(loss="bursts", lanes="lanes"),
+    )
 
 
-def _rate(line: Line) -> dict[str, Any]:
+def _rate(line: Line) -> core.RateSpec:
     if line.steps:
-        return {
-            "kind": "steps",
-            "steps": [[step.at.ps, step.rate.bps] for step in line.steps],
-            "period_ps": None if line.repeat is None else line.repeat.ps,
-        }
-    return {"kind": "unlimited"} if line.rate is None else {"kind": "constant", "rate_bps": line.rate.bps}
+        return core.RateSpecSteps(
+            steps=[(step.at.ps, step.rate.bps) for step in line.steps],
+            period_ps=None if line.repeat is None else line.repeat.ps,
+            origin=At(steps="steps", period_ps="repeat"),
+        )
+    return core.RateSpecUnlimited() if line.rate is None else core.RateSpecConstant(rate_bps=line.rate.bps)
 
 
-def _limit(limit: Size | Frames | str) -> Any:
-    match limit:
-        case Size():
-            return {"bytes": limit.bytes}
-        case Frames():
-            return {"frames": limit.count}
-        case _:
-            return "unlimited"
-
-
-def _jitter(jitter: Jitter | None) -> dict[str, Any]:
+def _jitter(jitter: Jitter | None) -> core.JitterSpec:
     if jitter is None:
-        return {"kind": "none"}
-    size = "most_ps" if jitter.distribution == "uniform" else "mean_ps"
-    return {"kind": jitter.distribution, size: jitter.size.ps, "keeps_order": jitter.keeps_order}
+        return core.JitterSpecNone()
+    if jitter.distribution == "uniform":
+        return core.JitterSpecUniform(most_ps=jitter.size.ps, keeps_order=jitter.keeps_order)
+    return core.JitterSpecExponential(mean_ps=jitter.size.ps, keeps_order=jitter.keeps_order)
 
 
-def _cross(cross: CrossTraffic) -> list[dict[str, Any]]:
+def _cross(name: str, cross: CrossTraffic) -> list[core.CrossSpec]:
     """One source, or none where the rate is 0."""
-    from weirlab.scenario.flows import departures, frame_sizes
+    from weirlab.scenario.flows import departures, sizes_spec
 
     when = departures(cross.source, None)
     if when is None:
         return []
-    sizes = frame_sizes(cross.source)
-    fixed = len(sizes) == 1
-    spec = {"fixed": sizes[0][0]} if fixed else {"mix": [[size, weight] for size, weight in sizes]}
-    return [{"departures": when, "frame_size": spec, "lane": cross.lane}]
+    size, at = sizes_spec(cross.source), At("cross", name)
+    return [core.CrossSpec(departures=when, frame_size=size, lane=cross.lane, origin=at)]

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from weirlab.scenario.bcn import Bcn, BcnCongestionPoint, BcnReactionPoint
+from weirlab import spec as core
+from weirlab.scenario.bcn import (
+    Bcn,
+    BcnCongestionPoint,
+    BcnReactionPoint,
+    ExponentialSampling,
+    PerFrameSampling,
+    UniformSampling,
+)
 from weirlab.scenario.control import Control, Response
 from weirlab.scenario.dcqcn import Dcqcn
 from weirlab.scenario.layout import Layout
 from weirlab.scenario.limiter import LimiterQueue, Notification
 from weirlab.scenario.network import Graph, limit_spec
-from weirlab.scenario.qcn import Qcn, QcnCongestionPoint, Recovery
+from weirlab.scenario.qcn import Qcn, QcnCongestionPoint, QcnReactionPoint, Recovery
+from weirlab.spec import At, Where
 from weirlab.units import Frames, Rate, Size, Span
 
 if TYPE_CHECKING:
@@ -18,58 +27,18 @@ if TYPE_CHECKING:
 
 __all__ = ["in_bytes", "resolve_control", "unit_of"]
 
-Origins = dict[str, tuple[str | int, ...]]
 
-
-def resolve_control(scenario: Scenario, layout: Layout, origins: Origins) -> dict[str, Any]:
-    """The section `control` of the spec; `origins` is told where its parts come from."""
+def resolve_control(scenario: Scenario, layout: Layout) -> core.Control:
+    """The section `control` of the spec."""
     control = scenario.control or Control()
-    origins["/control"] = ("control",)
-    for scheme in ("bcn", "qcn", "dcqcn"):
-        _origins_of(scheme, origins)
-    return {
-        "bcn": None if control.bcn is None else _bcn(control.bcn, layout),
-        "qcn": None if control.qcn is None else _qcn(control.qcn, layout),
-        "dcqcn": None if control.dcqcn is None else _dcqcn(control.dcqcn, layout),
-        "pause": _pause(control, layout, origins),
-        "responses": _responses(scenario, layout, origins),
-    }
-
-
-_FIELDS = {
-    "ports": "at",
-    "hosts": "at",
-    "q_eq_bytes": "q_eq",
-    "unit_bytes": "unit",
-    "sample_every_bytes": "sample_every",
-    "ru_bps": "ru",
-    "min_rate_bps": "min_rate",
-    "initial_rate_bps": "initial_rate",
-    "removal_rate_bps": "removal_rate",
-    "alpha_timer_ps": "alpha_timer",
-}
-"""Fields of the spec that have another name in a scenario."""
-
-
-def _origins_of(scheme: str, origins: Origins) -> None:
-    at = f"/control/{scheme}"
-    origins[at] = ("control", scheme)
-    for part in ("congestion_point", "reaction_point", "notification"):
-        origins[f"{at}/{part}"] = ("control", scheme, part)
-        for field in ("w", "gi", "gd", "g", "sampling", "drift", "stop", "recovery", "notification"):
-            origins[f"{at}/{part}/{field}"] = ("control", scheme, part, field)
-        for field, name in _FIELDS.items():
-            origins[f"{at}/{part}/{field}"] = ("control", scheme, part, name)
-        for field, name in (("queue", "queue"), ("pacing_jitter", "pacing_jitter"), ("fifo_frames", "fifo")):
-            origins[f"{at}/{part}/limiter/{field}"] = ("control", scheme, part, name)
-        for field, name in (("initial_credit", "initial"), ("most_credit", "cap")):
-            origins[f"{at}/{part}/limiter/{field}"] = ("control", scheme, part, "credit", name)
-        for field in ("t_max", "r_min"):
-            for suffix in ("_ps", "_bps", "_factor"):
-                name = field + suffix if suffix == "_factor" else field
-                origins[f"{at}/{part}/stop/{field}{suffix}"] = ("control", scheme, part, "stop", name)
-    origins[f"{at}/congestion_point/severe"] = ("control", scheme, "severe")
-    origins[f"{at}/notify_every_ps"] = ("control", scheme, "notify_every")
+    return core.Control(
+        bcn=None if control.bcn is None else _bcn(control.bcn, layout),
+        qcn=None if control.qcn is None else _qcn(control.qcn, layout),
+        dcqcn=None if control.dcqcn is None else _dcqcn(control.dcqcn, layout),
+        pause=_pause(control, layout),
+        responses=_responses(scenario, layout),
+        origin=At("control", bcn="bcn", qcn="qcn", dcqcn="dcqcn"),
+    )
 
 
 def unit_of(point: BcnCongestionPoint) -> Size | None:
@@ -85,163 +54,249 @@ def in_bytes(amount: Size | Frames, frame_size: Size | None) -> int:
     return amount.count * frame_size.bytes
 
 
-def _bcn(bcn: Bcn, layout: Layout) -> dict[str, Any]:
-    point = bcn.congestion_point
+def _bcn(bcn: Bcn, layout: Layout) -> core.Bcn:
+    return core.Bcn(
+        congestion_point=_bcn_congestion_point(bcn, layout),
+        reaction_point=_bcn_reaction_point(bcn.reaction_point, layout),
+        origin=At("control", "bcn"),
+    )
+
+
+def _bcn_congestion_point(bcn: Bcn, layout: Layout) -> core.BcnCongestionPoint:
+    point, severe = bcn.congestion_point, bcn.severe
     unit = unit_of(point)
     assert unit is not None, "checked: Fb has a unit"
-    severe = bcn.severe
-    return {
-        "congestion_point": {
-            **_measuring(point, layout),
-            "unit_bytes": unit.bytes,
-            "counting": point.counting,
-            "saturation": point.saturation,
-            "positive": point.positive,
-            "negative": point.negative,
-            "severe": None
-            if severe is None
-            else {"above_bytes": in_bytes(severe.above, point.frame_size), "action": severe.action},
-        },
-        "reaction_point": _bcn_reaction_point(bcn.reaction_point, layout),
-    }
+    at = ("control", "bcn", "congestion_point")
+    return core.BcnCongestionPoint(
+        ports=layout.port_ids(point.at),
+        q_eq_bytes=in_bytes(point.q_eq, point.frame_size),
+        unit_bytes=unit.bytes,
+        counting=point.counting,
+        saturation=point.saturation,
+        w=point.w,
+        sample_every_bytes=point.sample_every.bytes,
+        sampling=_sampling(point),
+        counted=point.counted,
+        positive=point.positive,
+        negative=point.negative,
+        severe=None
+        if severe is None
+        else core.Severe(
+            above_bytes=in_bytes(severe.above, point.frame_size),
+            action=severe.action,
+            origin=At("control", "bcn", "severe"),
+        ),
+        notification=_notification(point.notification, *at, "notification"),
+        origin=At(
+            *at,
+            ports="at",
+            q_eq_bytes="q_eq",
+            unit_bytes="unit",
+            w="w",
+            sample_every_bytes="sample_every",
+            sampling="sampling",
+        ),
+    )
 
 
-def _bcn_reaction_point(point: BcnReactionPoint, layout: Layout) -> dict[str, Any]:
+def _bcn_reaction_point(point: BcnReactionPoint, layout: Layout) -> core.BcnReactionPoint:
     stop, drift = point.stop, point.drift
-    return {
-        "hosts": layout.host_ids(point.at),
-        "gi": point.gi,
-        "gd": point.gd,
-        "ru_bps": point.ru.bps,
-        "min_rate_bps": point.min_rate.bps,
-        "initial_rate_bps": _rate(point.initial_rate),
-        "removal_rate_bps": _rate(point.removal_rate),
-        "drift": None if drift is None else {"step_bps": drift.step.bps, "every_ps": drift.every.ps},
-        "stop": {
-            "t_max_ps": stop.t_max.ps,
-            "r_min_bps": stop.r_min.bps,
-            "t_max_factor": stop.t_max_factor,
-            "r_min_factor": stop.r_min_factor,
-            "back_off": stop.back_off,
-            "restart": stop.restart,
-            "reset": stop.reset,
-            "meanwhile": stop.meanwhile,
-        },
-        "limiter": _limiter(point),
-    }
+    at = ("control", "bcn", "reaction_point")
+    return core.BcnReactionPoint(
+        hosts=layout.host_ids(point.at),
+        gi=point.gi,
+        gd=point.gd,
+        ru_bps=point.ru.bps,
+        min_rate_bps=point.min_rate.bps,
+        initial_rate_bps=_rate(point.initial_rate),
+        removal_rate_bps=_rate(point.removal_rate),
+        drift=None
+        if drift is None
+        else core.Drift(step_bps=drift.step.bps, every_ps=drift.every.ps, origin=At(*at, "drift")),
+        stop=core.Stop(
+            t_max_ps=stop.t_max.ps,
+            r_min_bps=stop.r_min.bps,
+            t_max_factor=stop.t_max_factor,
+            r_min_factor=stop.r_min_factor,
+            back_off=stop.back_off,
+            restart=stop.restart,
+            reset=stop.reset,
+            meanwhile=stop.meanwhile,
+            origin=At(
+                *at,
+                "stop",
+                t_max_ps="t_max",
+                r_min_bps="r_min",
+                t_max_factor="t_max_factor",
+                r_min_factor="r_min_factor",
+            ),
+        ),
+        limiter=_limiter(point, at),
+        origin=At(
+            *at,
+            hosts="at",
+            gi="gi",
+            gd="gd",
+            ru_bps="ru",
+            min_rate_bps="min_rate",
+            initial_rate_bps="initial_rate",
+            removal_rate_bps="removal_rate",
+        ),
+    )
 
 
-def _measuring(point: BcnCongestionPoint | QcnCongestionPoint, layout: Layout) -> dict[str, Any]:
-    """What the congestion points of BCN and QCN have in common."""
-    return {
-        "ports": layout.port_ids(point.at),
-        "q_eq_bytes": in_bytes(point.q_eq, point.frame_size),
-        "w": point.w,
-        "sample_every_bytes": point.sample_every.bytes,
-        "sampling": point.sampling.model_dump(),
-        "counted": point.counted,
-        "notification": _notification(point.notification),
-    }
+def _sampling(point: BcnCongestionPoint | QcnCongestionPoint) -> core.Sampling:
+    match point.sampling:
+        case UniformSampling(jitter=jitter):
+            return core.SamplingUniform(jitter=jitter)
+        case ExponentialSampling():
+            return core.SamplingExponential()
+        case PerFrameSampling():
+            return core.SamplingPerFrame()
 
 
-def _notification(notification: Notification) -> dict[str, Any]:
-    return {
-        "frame_bytes": notification.frame_size.bytes,
-        "delay_ps": notification.delay.ps,
-        "lane": notification.lane,
-    }
+def _notification(notification: Notification, *at: str) -> core.Notification:
+    return core.Notification(
+        frame_bytes=notification.frame_size.bytes,
+        delay_ps=notification.delay.ps,
+        lane=notification.lane,
+        origin=At(*at),
+    )
 
 
-def _limiter(point: LimiterQueue) -> dict[str, Any]:
-    return {
-        "queue": limit_spec(point.queue),
-        "pacing_jitter": point.pacing_jitter,
-        "fifo_frames": point.fifo,
-        "initial_credit": point.credit.initial,
-        "most_credit": point.credit.cap,
-    }
+def _limiter(point: LimiterQueue, at: Where) -> core.Limiter:
+    """The queue of a limiter, whose fields stand `at` a reaction point."""
+    return core.Limiter(
+        queue=limit_spec(point.queue),
+        pacing_jitter=point.pacing_jitter,
+        fifo_frames=point.fifo,
+        initial_credit=point.credit.initial,
+        most_credit=point.credit.cap,
+        origin=At(
+            *at,
+            queue="queue",
+            pacing_jitter="pacing_jitter",
+            fifo_frames="fifo",
+            initial_credit=("credit", "initial"),
+            most_credit=("credit", "cap"),
+        ),
+    )
 
 
 def _rate(rate: Rate | None) -> int | None:
     return None if rate is None else rate.bps
 
 
-def _qcn(qcn: Qcn, layout: Layout) -> dict[str, Any]:
-    point = qcn.reaction_point
-    return {
-        "congestion_point": _measuring(qcn.congestion_point, layout),
-        "reaction_point": {
-            "hosts": layout.host_ids(point.at),
-            "gd": point.gd,
-            "min_decrease_factor": point.min_decrease_factor,
-            "recovery": _recovery(point.recovery),
-            "min_rate_bps": point.min_rate.bps,
-            "new_limiter": point.new_limiter,
-            "limiter": _limiter(point),
-        },
-    }
+def _qcn(qcn: Qcn, layout: Layout) -> core.Qcn:
+    measuring, reacting = qcn.congestion_point, qcn.reaction_point
+    at = ("control", "qcn", "congestion_point")
+    return core.Qcn(
+        congestion_point=core.QcnCongestionPoint(
+            ports=layout.port_ids(measuring.at),
+            q_eq_bytes=in_bytes(measuring.q_eq, measuring.frame_size),
+            w=measuring.w,
+            sample_every_bytes=measuring.sample_every.bytes,
+            sampling=_sampling(measuring),
+            counted=measuring.counted,
+            notification=_notification(measuring.notification, *at, "notification"),
+            origin=At(
+                *at,
+                ports="at",
+                q_eq_bytes="q_eq",
+                w="w",
+                sample_every_bytes="sample_every",
+                sampling="sampling",
+            ),
+        ),
+        reaction_point=_qcn_reaction_point(reacting, layout),
+        origin=At("control", "qcn"),
+    )
 
 
-def _recovery(recovery: Recovery) -> dict[str, Any]:
-    return {
-        "byte_counter_bytes": recovery.byte_counter.bytes,
-        "timer_ps": recovery.timer.ps,
-        "jitter": recovery.jitter,
-        "halve_stages": recovery.halve_stages,
-        "fast_recovery_stages": recovery.fast_recovery,
-        "r_ai_bps": recovery.r_ai.bps,
-        "r_hai_bps": recovery.r_hai.bps,
-        "target_cut_above": recovery.target_cut_above,
-        "target_cut": recovery.target_cut,
-    }
+def _qcn_reaction_point(point: QcnReactionPoint, layout: Layout) -> core.QcnReactionPoint:
+    at = ("control", "qcn", "reaction_point")
+    return core.QcnReactionPoint(
+        hosts=layout.host_ids(point.at),
+        gd=point.gd,
+        min_decrease_factor=point.min_decrease_factor,
+        recovery=_recovery(point.recovery, at),
+        min_rate_bps=point.min_rate.bps,
+        new_limiter=point.new_limiter,
+        limiter=_limiter(point, at),
+        origin=At(*at, hosts="at", gd="gd", min_rate_bps="min_rate"),
+    )
 
 
-def _dcqcn(dcqcn: Dcqcn, layout: Layout) -> dict[str, Any]:
+def _recovery(recovery: Recovery, at: Where) -> core.RateRecovery:
+    return core.RateRecovery(
+        byte_counter_bytes=recovery.byte_counter.bytes,
+        timer_ps=recovery.timer.ps,
+        jitter=recovery.jitter,
+        halve_stages=recovery.halve_stages,
+        fast_recovery_stages=recovery.fast_recovery,
+        r_ai_bps=recovery.r_ai.bps,
+        r_hai_bps=recovery.r_hai.bps,
+        target_cut_above=recovery.target_cut_above,
+        target_cut=recovery.target_cut,
+        origin=At(*at, "recovery"),
+    )
+
+
+def _dcqcn(dcqcn: Dcqcn, layout: Layout) -> core.Dcqcn:
     point = dcqcn.reaction_point
-    return {
-        "notify_every_ps": dcqcn.notify_every.ps,
-        "notification": _notification(dcqcn.notification),
-        "reaction_point": {
-            "hosts": layout.host_ids(point.at),
-            "g": point.g,
-            "alpha_timer_ps": point.alpha_timer.ps,
-            "recovery": _recovery(point.recovery),
-            "min_rate_bps": point.min_rate.bps,
-            "limiter": _limiter(point),
-        },
-    }
+    at = ("control", "dcqcn", "reaction_point")
+    return core.Dcqcn(
+        notify_every_ps=dcqcn.notify_every.ps,
+        notification=_notification(dcqcn.notification, "control", "dcqcn", "notification"),
+        reaction_point=core.DcqcnReactionPoint(
+            hosts=layout.host_ids(point.at),
+            g=point.g,
+            alpha_timer_ps=point.alpha_timer.ps,
+            recovery=_recovery(point.recovery, at),
+            min_rate_bps=point.min_rate.bps,
+            limiter=_limiter(point, at),
+            origin=At(*at, hosts="at", g="g", alpha_timer_ps="alpha_timer", min_rate_bps="min_rate"),
+        ),
+        origin=At("control", "dcqcn", notify_every_ps="notify_every"),
+    )
 
 
-def _pause(control: Control, layout: Layout, origins: Origins) -> list[dict[str, Any]]:
+def _pause(control: Control, layout: Layout) -> list[core.Pause]:
     """Rules of PAUSE; a switch obeys the last one that names it."""
     last = {node: name for name, rule in control.pause.items() for node in layout.node_ids(rule.at)}
-    rules: list[dict[str, Any]] = []
+    rules: list[core.Pause] = []
     for name, rule in control.pause.items():
         nodes = [node for node in layout.node_ids(rule.at) if last[node] == name]
         if not nodes:
             continue
-        at = f"/control/pause/{len(rules)}"
-        origins[at] = ("control", "pause", name)
-        for field in ("xoff_bytes", "xon_bytes", "quanta", "refresh_ps", "frame_bytes", "delay_ps"):
-            field_name = {"frame_bytes": "frame_size"}.get(field, field.partition("_")[0])
-            origins[f"{at}/{field}"] = ("control", "pause", name, field_name)
         rules.append(
-            {
-                "nodes": nodes,
-                "xoff_bytes": rule.xoff.bytes,
-                "xon_bytes": rule.xon.bytes,
-                "frame_bytes": rule.frame_size.bytes,
-                "delay_ps": rule.delay.ps,
-                "quanta": rule.quanta,
-                "refresh_ps": None if rule.refresh is None else rule.refresh.ps,
-            }
+            core.Pause(
+                nodes=nodes,
+                xoff_bytes=rule.xoff.bytes,
+                xon_bytes=rule.xon.bytes,
+                frame_bytes=rule.frame_size.bytes,
+                delay_ps=rule.delay.ps,
+                quanta=rule.quanta,
+                refresh_ps=None if rule.refresh is None else rule.refresh.ps,
+                origin=At(
+                    "control",
+                    "pause",
+                    name,
+                    xoff_bytes="xoff",
+                    xon_bytes="xon",
+                    frame_bytes="frame_size",
+                    delay_ps="delay",
+                    quanta="quanta",
+                    refresh_ps="refresh",
+                ),
+            )
         )
     return rules
 
 
-def _responses(scenario: Scenario, layout: Layout, origins: Origins) -> list[dict[str, Any]]:
+def _responses(scenario: Scenario, layout: Layout) -> list[core.Response]:
     """How fast nodes act: what the nodes of a graph say of themselves, then the entries of `control`."""
-    times: dict[int, tuple[Span, Span, tuple[str | int, ...]]] = {}
+    times: dict[int, tuple[Span, Span, Where]] = {}
     if isinstance(scenario.network, Graph):
         for name, group in scenario.network.nodes.items():
             if group.response is not None:
@@ -252,11 +307,10 @@ def _responses(scenario: Scenario, layout: Layout, origins: Origins) -> list[dic
     for name, entry in entries.items():
         for node in layout.node_ids(entry.at):
             times[node] = (entry.pause, entry.notification, ("control", "responses", name))
-    groups: dict[tuple[Span, Span, tuple[str | int, ...]], list[int]] = {}
+    groups: dict[tuple[Span, Span, Where], list[int]] = {}
     for node, key in times.items():
         groups.setdefault(key, []).append(node)
-    responses: list[dict[str, Any]] = []
-    for (pause, notification, origin), nodes in groups.items():
-        origins[f"/control/responses/{len(responses)}"] = origin
-        responses.append({"nodes": nodes, "pause_ps": pause.ps, "notification_ps": notification.ps})
-    return responses
+    return [
+        core.Response(nodes=nodes, pause_ps=pause.ps, notification_ps=notification.ps, origin=At(*at))
+        for (pause, notification, at), nodes in groups.items()
+    ]

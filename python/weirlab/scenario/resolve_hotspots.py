@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
+from weirlab import spec as core
 from weirlab.errors import ScenarioError
 from weirlab.scenario.hotspots import AnyHotspot, HotFlow, InputGenerated, OutputGenerated
 from weirlab.scenario.layout import Layout, NoMatchError, Port
-from weirlab.scenario.selecting import EntryFault, Where
+from weirlab.scenario.selecting import EntryFault
+from weirlab.spec import At, Where
 
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
 
 __all__ = [
     "add_hotspots",
+    "continuations",
     "degree_hosts",
     "hosts_of_flows",
     "mean_rate_fps",
@@ -25,18 +28,14 @@ __all__ = [
 
 
 def add_hotspots(
-    scenario: Scenario,
-    layout: Layout,
-    traffic: list[dict[str, Any]],
-    duration_ps: int,
-    origins: dict[str, Where],
-) -> list[dict[str, Any]]:
+    scenario: Scenario, layout: Layout, traffic: list[core.Traffic], duration_ps: int
+) -> list[core.Service]:
     """Put the hotspots of a scenario into its resolved `traffic`, and return the services of its outputs.
 
-    `origins` is told where they come from. Raises ScenarioError, with the place, for what cannot be: more
+    Raises ScenarioError, with the place, for what cannot be: more
     than a host can send, a host that is none, a hotspot of which another leaves nothing.
     """
-    services: list[dict[str, Any]] = []
+    services: list[core.Service] = []
     problems = []
     outputs: list[str] = []
     lasting: set[str] = set()
@@ -46,13 +45,12 @@ def add_hotspots(
             host, port = _place(layout, hotspot.at)
             window = within_run(hotspot, duration_ps)
             if isinstance(hotspot, OutputGenerated):
-                origins[f"/switching/services/{len(services)}"] = (*at, "window")
-                services.append(_output(hotspot, layout, host, port, traffic, window))
+                services.append(_output(name, hotspot, layout, host, port, traffic, window))
                 outputs.append(name)
                 without = {outputs[place] for place in _covered(services)}
                 how = f"says what {hotspot.at} serves in all that is left of its time: leave one of them out"
             else:
-                _input(name, hotspot, layout, host, traffic, window, origins)
+                _input(name, hotspot, layout, host, traffic, window)
                 still = {each for each in [*lasting, name] if _lasts(each, traffic)}
                 without, lasting = lasting - still, still
                 how = f"has all of its hosts send to {hotspot.at} alone in all of its time: name other hosts "
@@ -80,34 +78,29 @@ def within_run(hotspot: AnyHotspot, duration_ps: int) -> tuple[int, int]:
     return low, max(low, min(hotspot.window.high.ps, duration_ps))
 
 
-def _covered(services: Sequence[Mapping[str, Any]]) -> Iterator[int]:
+def _covered(services: Sequence[core.Service]) -> Iterator[int]:
     """Places of the services of which the last one leaves nothing, and those before it left something."""
     for place, service in enumerate(services[:-1]):
-        later = [each for each in services[place + 1 :] if each["port"] == service["port"]]
+        later = [each for each in services[place + 1 :] if each.port == service.port]
         before = [each for each in later if each is not services[-1]]
         if _is_left(service, before) and not _is_left(service, later):
             yield place
 
 
-def _is_left(service: Mapping[str, Any], later: Sequence[Mapping[str, Any]]) -> bool:
+def _is_left(service: core.Service, later: Sequence[core.Service]) -> bool:
     """Whether a service holds at any time at which none of the `later` ones does."""
-    reached, end = int(service["from_ps"]), int(service["to_ps"])
-    for each in sorted(later, key=lambda each: each["from_ps"]):
-        if each["from_ps"] > reached:
+    reached, end = service.from_ps, service.to_ps
+    for each in sorted(later, key=lambda each: each.from_ps):
+        if each.from_ps > reached:
             break
-        reached = max(reached, each["to_ps"])
+        reached = max(reached, each.to_ps)
     return reached < end
 
 
-def _lasts(name: str, traffic: Sequence[Mapping[str, Any]]) -> bool:
+def _lasts(name: str, traffic: Sequence[core.Traffic]) -> bool:
     """Whether hosts send for an input-generated hotspot at any time."""
-    own = f"hotspot-{name}"
-    return any(
-        source["start_ps"] < source["stop_ps"]
-        for entry in traffic
-        if entry["name"] == own or entry["name"].startswith(f"{own}-after-")
-        for source in entry["sources"]
-    )
+    own = (entry for entry in traffic if entry.hotspot == name)
+    return any(source.start_ps < source.stop_ps for entry in own for source in entry.sources)
 
 
 def _place(layout: Layout, name: str) -> tuple[int, int]:
@@ -123,13 +116,14 @@ def _place(layout: Layout, name: str) -> tuple[int, int]:
 
 
 def _output(
+    name: str,
     hotspot: OutputGenerated,
     layout: Layout,
     host: int,
     port: int,
-    traffic: list[dict[str, Any]],
+    traffic: list[core.Traffic],
     window: tuple[int, int],
-) -> dict[str, Any]:
+) -> core.Service:
     if (hotspot.service is None) == (hotspot.severity is None):
         raise EntryFault("write either 'service' or 'severity'", "service" if hotspot.service else "severity")
     if hotspot.sources is not None and hotspot.degree is not None:
@@ -155,12 +149,13 @@ def _output(
         if share > 1:
             message = f"{arrivals:.4g} line rates are offered: write at least {arrivals:.4g}"
             raise EntryFault(f"{message} (got {hotspot.severity:g})", "severity")
-    return {
-        "port": port,
-        "rate_bps": max(1, round(share * line.rate_bps)),
-        "from_ps": window[0],
-        "to_ps": window[1],
-    }
+    return core.Service(
+        port=port,
+        rate_bps=max(1, round(share * line.rate_bps)),
+        from_ps=window[0],
+        to_ps=window[1],
+        origin=At("hotspots", name, "window"),
+    )
 
 
 def _input(
@@ -168,9 +163,8 @@ def _input(
     hotspot: InputGenerated,
     layout: Layout,
     host: int,
-    traffic: list[dict[str, Any]],
+    traffic: list[core.Traffic],
     window: tuple[int, int],
-    origins: dict[str, Where],
 ) -> None:
     loads = _hot_loads(hotspot, layout, host)
     _, port = _place(layout, hotspot.at)
@@ -181,7 +175,7 @@ def _input(
         message = f"a burst has at least one frame: write 1 for single frames (got {mean_burst:g})"
         raise EntryFault(message, "mean_burst")
     if hotspot.background == "stops":
-        _pause_background(name, traffic, set(loads), window, origins)
+        _pause_background(name, traffic, set(loads), window)
     if hotspot.severity is not None:
         if hotspot.flows is not None:
             raise EntryFault("stands beside 'flows'; write one of them", "severity")
@@ -196,32 +190,40 @@ def _input(
             )
             raise EntryFault(message, "severity")
         loads = dict.fromkeys(loads, each)
-    sources: list[dict[str, Any]] = []
-    entry = f"/traffic/{len(traffic)}"
-    origins[entry] = ("hotspots", name)
+    sources: list[core.Source] = []
+    origin = At("hotspots", name, start_ps="window")
+    frames = core.FrameSizeFixed(fixed=size, origin=At("hotspots", name, "frame_size"))
     for sender, load in loads.items():
         own = layout.host_port(sender)
         assert own is not None, "a host that sends has a port"
-        place = f"{entry}/sources/{len(sources)}"
-        origins[f"{place}/start_ps"] = ("hotspots", name, "window")
-        origins[f"{place}/frame_size"] = ("hotspots", name, "frame_size")
         sources.append(
-            {
-                "from": sender,
-                "to": {"uniform": [host]} if sender == host else {"node": host},
-                "start_ps": window[0],
-                "stop_ps": window[1],
-                "departures": {
-                    "kind": "bursts",
-                    "slot_ps": own.wire_ps(size),
-                    "load": load,
-                    "mean_frames": mean_burst,
-                },
-                "frame_size": {"fixed": size},
-                "stream": {"kind": "named"},
-            }
+            core.Source(
+                from_=sender,
+                to=core.DestinationUniform(uniform=[host])
+                if sender == host
+                else core.DestinationNode(node=host),
+                start_ps=window[0],
+                stop_ps=window[1],
+                departures=core.DeparturesBursts(
+                    slot_ps=own.wire_ps(size), load=load, mean_frames=mean_burst
+                ),
+                frame_size=frames,
+                stream=core.StreamNamed(),
+                origin=origin,
+            )
         )
-    traffic.append({"name": f"hotspot-{name}", "class": 0, "sources": sources, "tcp": None, "probers": None})
+    traffic.append(
+        core.Traffic(
+            name=f"hotspot-{name}",
+            class_=0,
+            sources=sources,
+            tcp=None,
+            probers=None,
+            hotspot=name,
+            continues=None,
+            origin=At("hotspots", name),
+        )
+    )
 
 
 def _too_severe(severity: float, needed: float, senders: int, most: int) -> str:
@@ -268,21 +270,20 @@ def hosts_of_flows(flows: Sequence[HotFlow], layout: Layout) -> list[list[int]]:
     return [_hosts(layout, flow.from_, "flows", i, "from") for i, flow in enumerate(flows)]
 
 
-def _hot_size(hotspot: InputGenerated, traffic: list[dict[str, Any]]) -> int:
+def _hot_size(hotspot: InputGenerated, traffic: list[core.Traffic]) -> int:
     if hotspot.frame_size is not None:
         return hotspot.frame_size.bytes
-    for entry in traffic:
-        for source in entry["sources"]:
-            if "fixed" in source["frame_size"]:
-                return int(source["frame_size"]["fixed"])
+    for source in _all_sources(traffic):
+        if isinstance(source.frame_size, core.FrameSizeFixed):
+            return source.frame_size.fixed
     raise EntryFault("how long are the hot frames? write 'frame_size: 64 B'", "frame_size")
 
 
-def _mean_burst(hotspot: InputGenerated, traffic: list[dict[str, Any]]) -> float:
+def _mean_burst(hotspot: InputGenerated, traffic: list[core.Traffic]) -> float:
     if hotspot.mean_burst is not None:
         return hotspot.mean_burst
-    found = (source["departures"].get("mean_frames") for source in _all_sources(traffic))
-    return next((mean for mean in found if mean is not None), 1.0)
+    found = (source.departures for source in _all_sources(traffic))
+    return next((each.mean_frames for each in found if isinstance(each, core.DeparturesBursts)), 1.0)
 
 
 def _hosts(layout: Layout, selector: tuple[str, ...], *path: str | int) -> list[int]:
@@ -310,98 +311,141 @@ def _severity(hotspot: OutputGenerated | InputGenerated) -> float:
     return hotspot.severity
 
 
-def _avoid(traffic: list[dict[str, Any]], host: int, senders: set[int]) -> None:
+def _avoid(traffic: list[core.Traffic], host: int, senders: set[int]) -> None:
     """Take `host` from the destinations of all that are not among the senders."""
-    for source in _all_sources(traffic):
-        if source["from"] in senders or "uniform" not in source["to"]:
-            continue
-        others = [target for target in source["to"]["uniform"] if target != host]
-        if others:
-            source["to"] = {"uniform": others}
+
+    def avoiding(source: core.Source) -> core.Source:
+        if source.from_ in senders or not isinstance(source.to, core.DestinationUniform):
+            return source
+        others = [target for target in source.to.uniform if target != host]
+        if len(others) in (0, len(source.to.uniform)):
+            return source
+        return _changed(source, to=core.DestinationUniform(uniform=others))
+
+    for place, entry in enumerate(traffic):
+        traffic[place] = _with_sources(entry, [avoiding(source) for source in entry.sources])
 
 
 def _pause_background(
-    name: str,
-    traffic: list[dict[str, Any]],
-    hosts: set[int],
-    window: tuple[int, int],
-    origins: dict[str, Where],
+    name: str, traffic: list[core.Traffic], hosts: set[int], window: tuple[int, int]
 ) -> None:
     """Interrupt the sources of some hosts; what follows the hotspot is traffic of its own."""
     begin, end = window
-    later_entries: list[dict[str, Any]] = []
-    for i, entry in enumerate(traffic):
-        later: list[dict[str, Any]] = []
-        at = f"/traffic/{len(traffic) + len(later_entries)}"
-        for j, source in enumerate(entry["sources"]):
-            if source["from"] not in hosts or source["stop_ps"] <= begin or source["start_ps"] >= end:
+    later_entries: list[core.Traffic] = []
+    origin = At("hotspots", name, start_ps="window")
+    for place, entry in enumerate(traffic):
+        sooner: list[core.Source] = []
+        later: list[core.Source] = []
+        for source in entry.sources:
+            if source.from_ not in hosts or source.stop_ps <= begin or source.start_ps >= end:
+                sooner.append(source)
                 continue
-            if source["stop_ps"] > end:
-                place = f"{at}/sources/{len(later)}"
-                origins[f"{place}/start_ps"] = ("hotspots", name, "window")
-                for part in ("departures", "frame_size"):
-                    if (origin := origins.get(f"/traffic/{i}/sources/{j}/{part}")) is not None:
-                        origins[f"{place}/{part}"] = origin
-                later.append({**source, "start_ps": end})
-            source["stop_ps"] = max(begin, source["start_ps"])
+            if source.stop_ps > end:
+                later.append(_changed(source, start_ps=end, origin=origin))
+            sooner.append(_changed(source, stop_ps=max(begin, source.start_ps)))
+        traffic[place] = _with_sources(entry, sooner)
         if later:
-            origins[at] = ("hotspots", name)
             later_entries.append(
-                {
-                    "name": f"{entry['name']}-after-{name}",
-                    "class": entry["class"],
-                    "sources": later,
-                    "tcp": None,
-                    "probers": None,
-                }
+                core.Traffic(
+                    name=f"{entry.name}-after-{name}",
+                    class_=entry.class_,
+                    sources=later,
+                    tcp=None,
+                    probers=None,
+                    hotspot=entry.hotspot,
+                    continues=place,
+                    origin=At("hotspots", name),
+                )
             )
     traffic.extend(later_entries)
 
 
-def _arrivals(traffic: list[dict[str, Any]], line: Port, host: int, window: tuple[int, int]) -> float:
+def _changed(
+    source: core.Source,
+    *,
+    to: core.Destination | None = None,
+    start_ps: int | None = None,
+    stop_ps: int | None = None,
+    origin: At | None = None,
+) -> core.Source:
+    """The same source with other destinations, or at another time."""
+    return core.Source(
+        from_=source.from_,
+        to=source.to if to is None else to,
+        start_ps=source.start_ps if start_ps is None else start_ps,
+        stop_ps=source.stop_ps if stop_ps is None else stop_ps,
+        departures=source.departures,
+        frame_size=source.frame_size,
+        stream=source.stream,
+        origin=origin or source.origin,
+    )
+
+
+def _with_sources(entry: core.Traffic, sources: Sequence[core.Source]) -> core.Traffic:
+    """The same entry of traffic with other sources."""
+    return core.Traffic(
+        name=entry.name,
+        class_=entry.class_,
+        sources=sources,
+        tcp=entry.tcp,
+        probers=entry.probers,
+        hotspot=entry.hotspot,
+        continues=entry.continues,
+        origin=entry.origin,
+    )
+
+
+def continuations(traffic: Sequence[core.Traffic]) -> dict[int, int]:
+    """Places of the entries that are the rest of another, which hotspots have interrupted, each with the
+    place of that one."""
+    wholes: dict[int, int] = {}
+    for place, entry in enumerate(traffic):
+        if entry.continues is not None:
+            wholes[place] = wholes.get(entry.continues, entry.continues)
+    return wholes
+
+
+def _arrivals(traffic: list[core.Traffic], line: Port, host: int, window: tuple[int, int]) -> float:
     """What is offered to a host in the middle of the window, in line rates of the port towards it."""
     middle = (window[0] + window[1]) / 2
     total = 0.0
     for source in _all_sources(traffic):
         targets = targets_of(source)
-        if host in targets and source["start_ps"] <= middle < source["stop_ps"]:
+        if host in targets and source.start_ps <= middle < source.stop_ps:
             size = mean_size_bytes(source)
-            total += mean_rate_fps(source["departures"]) / len(targets) * line.wire_ps(round(size)) / 1e12
+            total += mean_rate_fps(source.departures) / len(targets) * line.wire_ps(round(size)) / 1e12
     return total
 
 
-def _all_sources(traffic: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _all_sources(traffic: Sequence[core.Traffic]) -> Iterator[core.Source]:
     for entry in traffic:
-        yield from entry["sources"]
+        yield from entry.sources
 
 
-def targets_of(source: Mapping[str, Any]) -> list[int]:
+def targets_of(source: core.Source) -> Sequence[int]:
     """Ids of the hosts that a source of a spec sends to, all alike."""
-    to = source["to"]
-    return [to["node"]] if "node" in to else list(to["uniform"])
+    return [source.to.node] if isinstance(source.to, core.DestinationNode) else source.to.uniform
 
 
-def mean_size_bytes(source: Mapping[str, Any]) -> float:
+def mean_size_bytes(source: core.Source) -> float:
     """Mean frame size of a source of a spec."""
-    kind, sizes = next(iter(source["frame_size"].items()))
-    if kind == "fixed":
-        return float(sizes)
-    return float(sum(size * weight for size, weight in sizes) / sum(weight for _, weight in sizes))
+    if isinstance(source.frame_size, core.FrameSizeFixed):
+        return float(source.frame_size.fixed)
+    sizes = source.frame_size.mix
+    return sum(size * weight for size, weight in sizes) / sum(weight for _, weight in sizes)
 
 
-def mean_rate_fps(departures: Mapping[str, Any]) -> float:
+def mean_rate_fps(departures: core.Departures) -> float:
     """Mean rate of a departure process of a spec, in frames/s."""
-    match departures["kind"]:
-        case "poisson":
-            return 1e12 / float(departures["mean_gap_ps"])
-        case "constant":
-            return 1e12 / float(departures["gap_ps"])
-        case "bernoulli":
-            return 1e12 * float(departures["probability"]) / float(departures["slot_ps"])
-        case "bursts":
-            return 1e12 * float(departures["load"]) / float(departures["slot_ps"])
-        case "on-off":
-            on, off = departures["mean_on_ps"], departures["mean_off_ps"]
-            return float(1e12 / departures["gap_ps"] * on / (on + off))
-        case kind:
-            raise AssertionError(f"'{kind}' has no mean rate here")
+    match departures:
+        case core.DeparturesPoisson():
+            return 1e12 / departures.mean_gap_ps
+        case core.DeparturesConstant():
+            return 1e12 / departures.gap_ps
+        case core.DeparturesBernoulli():
+            return 1e12 * departures.probability / departures.slot_ps
+        case core.DeparturesBursts():
+            return 1e12 * departures.load / departures.slot_ps
+        case core.DeparturesOnOff():
+            on, off = departures.mean_on_ps, departures.mean_off_ps
+            return 1e12 / departures.gap_ps * on / (on + off)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from weirlab import spec as core
 from weirlab.errors import ScenarioError
 from weirlab.scenario.layout import Layout, NoMatchError
-from weirlab.scenario.selecting import EntryFault, Where
+from weirlab.scenario.selecting import EntryFault
 from weirlab.scenario.switching import Adapter, MemoryPause, SharedMemory
-from weirlab.units import Size
+from weirlab.spec import At, Where
+from weirlab.units import Frames, Size
 
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
@@ -16,23 +18,24 @@ if TYPE_CHECKING:
 __all__ = ["resolve_switching"]
 
 
-def resolve_switching(
-    scenario: Scenario, layout: Layout, services: list[dict[str, Any]], origins: dict[str, Where]
-) -> dict[str, Any]:
+def resolve_switching(scenario: Scenario, layout: Layout, services: list[core.Service]) -> core.Switching:
     """`switching` of the spec, with the `services` of hotspots. Raises ScenarioError."""
-    origins["/switching/memories"] = ("network", "switch", "memory")
-    origins["/switching/memories/0/alpha"] = ("network", "switch", "memory", "alpha")
-    origins["/switching/services"] = ("hotspots",)
     memory = getattr(getattr(scenario.network, "switch", None), "memory", None)
     try:
         memories = [] if memory is None else _memories(memory, layout)
-        adapters, egress = _adapters(scenario, layout, origins)
+        adapters, egress = _adapters(scenario, layout)
     except EntryFault as fault:
         raise ScenarioError([scenario.problem_at(fault.path, str(fault))]) from None
-    return {"memories": memories, "adapters": adapters, "services": services, "egress": egress}
+    return core.Switching(
+        memories=memories,
+        adapters=adapters,
+        services=services,
+        egress=egress,
+        origin=At(memories=("network", "switch", "memory"), services="hotspots"),
+    )
 
 
-def _memories(memory: SharedMemory, layout: Layout) -> list[dict[str, Any]]:
+def _memories(memory: SharedMemory, layout: Layout) -> list[core.Memory]:
     """One entry for all switches that have as many ports, of the same rate."""
     at: Where = ("network", "switch", "memory")
     size = _bytes(memory.size, memory, (*at, "size"))
@@ -43,17 +46,18 @@ def _memories(memory: SharedMemory, layout: Layout) -> list[dict[str, Any]]:
             rate = max((port.rate_bps for port in ports), default=0)
             kinds.setdefault((len(ports), rate), []).append(node)
     return [
-        {
-            "nodes": nodes,
-            "bytes": size,
-            "alpha": memory.alpha,
-            "pause": _pause(memory, size, ports, rate, (*at, "pause")),
-        }
+        core.Memory(
+            nodes=nodes,
+            bytes=size,
+            alpha=memory.alpha,
+            pause=_pause(memory, size, ports, rate, (*at, "pause")),
+            origin=At(*at, alpha="alpha"),
+        )
         for (ports, rate), nodes in kinds.items()
     ]
 
 
-def _pause(memory: SharedMemory, size: int, ports: int, rate_bps: int, at: Where) -> dict[str, Any] | None:
+def _pause(memory: SharedMemory, size: int, ports: int, rate_bps: int, at: Where) -> core.MemoryPause | None:
     pause = memory.pause
     if pause is None:
         return None
@@ -61,14 +65,14 @@ def _pause(memory: SharedMemory, size: int, ports: int, rate_bps: int, at: Where
     xon = xoff // 2 if pause.xon is None else _bytes(pause.xon, memory, (*at, "xon"))
     if xon >= xoff:
         raise EntryFault(f"is not below 'xoff' ({Size(xoff)})", *at, "xon")
-    return {
-        "scope": pause.scope,
-        "xoff_bytes": xoff,
-        "xon_bytes": xon,
-        "delay_ps": pause.delay.ps,
-        "quanta": pause.quanta,
-        "refresh_ps": None if pause.refresh is None else pause.refresh.ps,
-    }
+    return core.MemoryPause(
+        scope=pause.scope,
+        xoff_bytes=xoff,
+        xon_bytes=xon,
+        delay_ps=pause.delay.ps,
+        quanta=pause.quanta,
+        refresh_ps=None if pause.refresh is None else pause.refresh.ps,
+    )
 
 
 def _xoff(memory: SharedMemory, pause: MemoryPause, size: int, ports: int, rate_bps: int, at: Where) -> int:
@@ -91,17 +95,15 @@ def _xoff(memory: SharedMemory, pause: MemoryPause, size: int, ports: int, rate_
     return level
 
 
-def _bytes(level: Any, memory: SharedMemory, at: Where) -> int:
+def _bytes(level: Size | Frames, memory: SharedMemory, at: Where) -> int:
     if isinstance(level, Size):
         return level.bytes
     if memory.frame_size is None:
         raise EntryFault("frames of which size? write 'frame_size' beside it", *at)
-    return int(level.count) * memory.frame_size.bytes
+    return level.count * memory.frame_size.bytes
 
 
-def _adapters(
-    scenario: Scenario, layout: Layout, origins: dict[str, Where]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _adapters(scenario: Scenario, layout: Layout) -> tuple[list[core.Adapter], list[core.Egress]]:
     """Adapters and egress buffers; of several entries for one host the last one counts."""
     chosen: dict[int, tuple[str, Adapter]] = {}
     for name, adapter in scenario.adapters.items():
@@ -110,23 +112,22 @@ def _adapters(
         except NoMatchError as error:
             raise EntryFault(str(error), "adapters", name, "at") from None
         chosen |= dict.fromkeys(hosts, (name, adapter))
-    adapters: list[dict[str, Any]] = []
-    egress: list[dict[str, Any]] = []
+    adapters: list[core.Adapter] = []
+    egress: list[core.Egress] = []
     for name, adapter in scenario.adapters.items():
         hosts = sorted(host for host, (owner, _) in chosen.items() if owner == name)
         if hosts and adapter.queues != "fifo":
-            origins[f"/switching/adapters/{len(adapters)}"] = ("adapters", name)
-            adapters.append({"hosts": hosts, "kind": adapter.queues})
+            adapters.append(core.Adapter(hosts=hosts, kind=adapter.queues, origin=At("adapters", name)))
         if hosts and adapter.egress is not None:
             if adapter.egress.xon >= adapter.egress.xoff:
                 below = f"is not below 'xoff' ({adapter.egress.xoff})"
                 raise EntryFault(below, "adapters", name, "egress", "xon")
-            origins[f"/switching/egress/{len(egress)}"] = ("adapters", name, "egress")
             egress.append(
-                {
-                    "hosts": hosts,
-                    "xoff_bytes": adapter.egress.xoff.bytes,
-                    "xon_bytes": adapter.egress.xon.bytes,
-                }
+                core.Egress(
+                    hosts=hosts,
+                    xoff_bytes=adapter.egress.xoff.bytes,
+                    xon_bytes=adapter.egress.xon.bytes,
+                    origin=At("adapters", name, "egress"),
+                )
             )
     return adapters, egress

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import assert_never
 
-from weirlab.scenario.base import Model
-from weirlab.scenario.flows import departures, flows_of, frame_sizes
+from weirlab import spec as core
+from weirlab.scenario.flows import departures, flows_of, sizes_spec
 from weirlab.scenario.layout import Layout, Port
 from weirlab.scenario.probing import Pathload, PbProbe, Probing
-from weirlab.scenario.rapid import Rapid
+from weirlab.scenario.rapid import (
+    Batches,
+    ChirpEstimator,
+    FluidEstimator,
+    GapEstimator,
+    NoDenoising,
+    Rapid,
+    SmoothEstimator,
+    Spikes,
+    TrendEstimator,
+)
 from weirlab.scenario.traffic import (
     UDP_HEADERS_BYTES,
     Bbr,
@@ -22,191 +31,130 @@ from weirlab.scenario.traffic import (
     Tcp,
     Traffic,
 )
-from weirlab.units import Rate, Span
+from weirlab.spec import At, Where
 
 __all__ = ["connections", "ecn_of", "probers", "tcp_spec"]
 
-Where = tuple[str | int, ...]
 
-
-def connections(
-    name: str, traffic: Traffic, layout: Layout, duration_ps: int, index: int, origins: dict[str, Where]
-) -> dict[str, Any]:
+def connections(name: str, traffic: Traffic, layout: Layout, duration_ps: int) -> core.Connections:
     """The connections of an entry of traffic that TCP carries: `streams` of each sender to its receiver."""
     assert isinstance(traffic.transport, Tcp)
-    at = f"/traffic/{index}/tcp"
-    _note_origins(origins, at, ("traffic", name, "transport"), name, _OF_TCP)
     links: list[Port] = []
-    listed: list[dict[str, Any]] = []
+    listed: list[core.Connection] = []
+    origin = _ends(name, traffic)
     for flow in flows_of(traffic, layout):
         port = layout.host_port(flow.source)
         links += [] if port is None else [port]
-        load = _load(traffic, layout, flow.source)
+        load = _load(name, traffic, layout, flow.source)
         if load is None:
             continue
-        for _ in range(traffic.streams):
-            _note_ends(origins, f"{at}/list/{len(listed)}", traffic, name)
-            listed.append(
-                {
-                    "from": flow.source,
-                    "to": flow.targets[0],
-                    "start_ps": traffic.start.ps,
-                    "stop_ps": _stop_ps(traffic, duration_ps),
-                    "load": load,
-                }
-            )
+        connection = core.Connection(
+            from_=flow.source,
+            to=flow.targets[0],
+            start_ps=traffic.start.ps,
+            stop_ps=_stop_ps(traffic, duration_ps),
+            load=load,
+            origin=origin,
+        )
+        listed += [connection] * traffic.streams
     slowest = min(links, key=lambda link: link.rate_bps, default=None)
-    return {"config": tcp_spec(traffic.transport, slowest), "hosts": _hosts(traffic), "list": listed}
+    return core.Connections(
+        config=tcp_spec(traffic.transport, slowest, "traffic", name, "transport"),
+        hosts=_hosts(name, traffic),
+        list=listed,
+        origin=At("traffic", name),
+    )
 
 
-_OF_TCP = {
-    "segment_bytes": "segment",
-    "initial_window_segments": "initial_window",
-    "receive_buffer_bytes": "window",
-    "send_buffer_bytes": "send_buffer",
-    "delayed_ack_segments": "delayed_ack",
-    "delayed_ack_timeout_ps": "delayed_ack_timeout",
-    "min_rto_ps": "min_rto",
-    "arrival_stamps_ps": "congestion_control/stamps",
-    "congestion_control": "congestion_control",
-    "congestion_control/c": "congestion_control/c",
-    "congestion_control/beta": "congestion_control/beta",
-    "congestion_control/ramp/packets": "congestion_control/n",
-    "congestion_control/ramp/rho": "congestion_control/rho",
-    "congestion_control/ramp/rates": "congestion_control/rates",
-    "congestion_control/denoising": "congestion_control/denoising",
-    "congestion_control/denoising/within_ps": "congestion_control/denoising/within",
-    "congestion_control/estimator": "congestion_control/estimator",
-    **{
-        f"congestion_control/estimator/{field}": f"congestion_control/estimator/{field}"
-        for field in ("excursion", "sum", "weight", "factor", "tolerance_gaps")
-    },
-    "congestion_control/estimator/bottleneck_bps": "congestion_control/estimator/bottleneck",
-    "congestion_control/rate/tau_ps": "congestion_control/tau",
-    "congestion_control/rate/eta": "congestion_control/eta",
-    "congestion_control/rate/beta": "congestion_control/beta",
-    "congestion_control/rate/initial_bps": "congestion_control/initial_rate",
-    "congestion_control/rate/least_bps": "congestion_control/least_rate",
-    "congestion_control/rate/most_bps": "congestion_control/most_rate",
-    "congestion_control/rate/start_packets": "congestion_control/start",
-    "congestion_control/rate/backlog": "congestion_control/backlog",
-    "congestion_control/rate/backlog/elasticity": "congestion_control/backlog/elasticity",
-    "congestion_control/repair_bps": "congestion_control/repair_rate",
-}
-"""Fields of a transport by the parts of the settings of a connection that they become."""
-_OF_PROBERS = {
-    "frame_bytes": "payload",
-    "measurements": "measurements",
-    "method/packets": "packets",
-    "method/streams": "streams",
-    "method/gap_ps": "gap",
-    "method/share": "share",
-    "method/resolution_bps": "resolution",
-    "method/most_bps": "most_rate",
-    "method/bulks": "bulks",
-    "method/stable": "stable",
-    "method/dispersion_ps": "dispersion",
-}
-"""Fields of an estimator by the parts of its settings that they become."""
-_OF_HOSTS = {
-    "adapter_frames": ("adapter", "queue"),
-    "coalescing_ps": ("adapter", "coalescing"),
-    "timers": ("timing",),
-    "timers/late": ("timing", "late"),
-}
-
-
-def _note_origins(
-    origins: dict[str, Where], at: str, config: Where, name: str, fields: Mapping[str, str]
-) -> None:
-    """Where the settings `at` come from: from `config`, and its `fields`."""
-    origins[at] = ("traffic", name)
-    origins[f"{at}/config"] = config
-    for part, field in fields.items():
-        origins[f"{at}/config/{part}"] = (*config, *field.split("/"))
-    for part, path in _OF_HOSTS.items():
-        origins[f"{at}/hosts/{part}"] = ("traffic", name, *path)
-
-
-def _note_ends(origins: dict[str, Where], at: str, traffic: Traffic, name: str) -> None:
+def _ends(name: str, traffic: Traffic) -> At:
     """Where the ends, the times and the load of a connection or an estimator come from."""
     of_bulk = isinstance(traffic.source, Bulk) and traffic.source.stop is not None and traffic.stop is None
-    parts: dict[str, Where] = {
-        "from": ("from",),
-        "to": ("to",),
-        "start_ps": ("start",),
-        "stop_ps": ("source", "stop") if of_bulk else ("stop",),
-        "load": ("source",),
-        "load/bytes": ("source", "size"),
-        "load/write_size/fixed": ("source", "payload"),
-    }
-    for part, path in parts.items():
-        origins[f"{at}/{part}"] = ("traffic", name, *path)
+    stop: Where = ("source", "stop") if of_bulk else ("stop",)
+    return At("traffic", name, from_="from", to="to", start_ps="start", stop_ps=stop)
 
 
-def probers(
-    name: str, traffic: Traffic, layout: Layout, duration_ps: int, index: int, origins: dict[str, Where]
-) -> dict[str, Any]:
+def probers(name: str, traffic: Traffic, layout: Layout, duration_ps: int) -> core.Probers:
     """The estimators of an entry of traffic: one for each sender and its receiver."""
     source = traffic.source
     assert isinstance(source, Probing)
-    at = f"/traffic/{index}/probers"
-    _note_origins(origins, at, ("traffic", name, "source"), name, _OF_PROBERS)
     flows = flows_of(traffic, layout)
-    for place in range(len(flows)):
-        _note_ends(origins, f"{at}/list/{place}", traffic, name)
     ports = [port for flow in flows if (port := layout.host_port(flow.source)) is not None]
     slowest = min(ports, key=lambda port: port.rate_bps, default=None)
     link_bps = 10**9 if slowest is None else slowest.rate_bps
-    ends = {"start_ps": traffic.start.ps, "stop_ps": _stop_ps(traffic, duration_ps)}
-    return {
-        "config": {
-            "method": _method(source, link_bps),
-            "frame_bytes": max(64, source.payload.bytes + UDP_HEADERS_BYTES),
-            "framing_bytes": 20 if slowest is None else slowest.framing_bytes,
-            "link_bps": link_bps,
-            "measurements": source.measurements,
-        },
-        "hosts": _hosts(traffic),
-        "list": [{"from": flow.source, "to": flow.targets[0], **ends} for flow in flows],
-    }
+    start_ps, stop_ps, origin = traffic.start.ps, _stop_ps(traffic, duration_ps), _ends(name, traffic)
+    at = ("traffic", name, "source")
+    return core.Probers(
+        config=core.ProberConfig(
+            method=_method(source, link_bps, at),
+            frame_bytes=max(64, source.payload.bytes + UDP_HEADERS_BYTES),
+            framing_bytes=20 if slowest is None else slowest.framing_bytes,
+            link_bps=link_bps,
+            measurements=source.measurements,
+            origin=At(*at, frame_bytes="payload", measurements="measurements"),
+        ),
+        hosts=_hosts(name, traffic),
+        list=[
+            core.Prober(
+                from_=flow.source, to=flow.targets[0], start_ps=start_ps, stop_ps=stop_ps, origin=origin
+            )
+            for flow in flows
+        ],
+        origin=At("traffic", name),
+    )
 
 
-def _method(source: Probing, link_bps: int) -> dict[str, Any]:
+def _method(source: Probing, link_bps: int, at: Where) -> core.Method:
     match source:
         case Pathload():
-            return {
-                "kind": "pathload",
-                "packets": source.packets,
-                "streams": source.streams,
-                "gap_ps": source.gap.ps,
-                "share": source.share,
-                "resolution_bps": None if source.resolution is None else source.resolution.bps,
-                "most_bps": link_bps if source.most_rate is None else source.most_rate.bps,
-                "batch_ps": source.batch.ps,
-                "stamps_ps": source.stamps.ps,
-            }
+            return core.MethodPathload(
+                packets=source.packets,
+                streams=source.streams,
+                gap_ps=source.gap.ps,
+                share=source.share,
+                resolution_bps=None if source.resolution is None else source.resolution.bps,
+                most_bps=link_bps if source.most_rate is None else source.most_rate.bps,
+                batch_ps=source.batch.ps,
+                stamps_ps=source.stamps.ps,
+                origin=At(
+                    *at,
+                    packets="packets",
+                    streams="streams",
+                    gap_ps="gap",
+                    share="share",
+                    resolution_bps="resolution",
+                    most_bps="most_rate",
+                ),
+            )
         case PbProbe():
-            return {
-                "kind": "pb-probe",
-                "bulks": source.bulks,
-                "stable": source.stable,
-                "dispersion_ps": source.dispersion.ps,
-                "share": source.share,
-            }
+            return core.MethodPbProbe(
+                bulks=source.bulks,
+                stable=source.stable,
+                dispersion_ps=source.dispersion.ps,
+                share=source.share,
+                origin=At(*at, bulks="bulks", stable="stable", dispersion_ps="dispersion", share="share"),
+            )
     raise AssertionError(f"no estimator: {source}")
 
 
-def _hosts(traffic: Traffic) -> dict[str, Any]:
+def _hosts(name: str, traffic: Traffic) -> core.Hosts:
     """How the hosts are imperfect."""
     timing, adapter = traffic.timing, traffic.adapter
-    return {
-        "timers": None
+    at = ("traffic", name)
+    return core.Hosts(
+        timers=None
         if timing is None
-        else {"tick_ps": timing.tick.ps, "late": timing.late, "by_ps": timing.by.ps},
-        "adapter_frames": None if adapter is None or adapter.queue is None else adapter.queue.count,
-        "coalescing_ps": None if adapter is None or adapter.coalescing is None else adapter.coalescing.ps,
-    }
+        else core.Timing(
+            tick_ps=timing.tick.ps,
+            late=timing.late,
+            by_ps=timing.by.ps,
+            origin=At(*at, "timing", late="late"),
+        ),
+        adapter_frames=None if adapter is None or adapter.queue is None else adapter.queue.count,
+        coalescing_ps=None if adapter is None or adapter.coalescing is None else adapter.coalescing.ps,
+        origin=At(
+            *at, adapter_frames=("adapter", "queue"), coalescing_ps=("adapter", "coalescing"), timers="timing"
+        ),
+    )
 
 
 def _stop_ps(traffic: Traffic, duration_ps: int) -> int:
@@ -218,78 +166,153 @@ def _stop_ps(traffic: Traffic, duration_ps: int) -> int:
     return min(stops)
 
 
-def _load(traffic: Traffic, layout: Layout, sender: int) -> dict[str, Any] | None:
+def _load(name: str, traffic: Traffic, layout: Layout, sender: int) -> core.Load | None:
     """What the application of a connection writes; None if that is nothing."""
-    source = traffic.source
+    source, at = traffic.source, ("traffic", name, "source")
     if isinstance(source, Bulk):
         if source.size is None:
-            return {"kind": "endless"}
-        return {"kind": "transfer", "bytes": source.size.bytes}
+            return core.LoadEndless(origin=At(*at))
+        return core.LoadTransfer(bytes=source.size.bytes, origin=At(*at, bytes="size"))
     assert isinstance(source, Departing)
     process = departures(source, layout.host_port(sender))
     if process is None:
         return None
-    sizes = frame_sizes(source)
-    size: dict[str, Any] = (
-        {"fixed": sizes[0][0]} if len(sizes) == 1 else {"mix": [list(part) for part in sizes]}
-    )
+    size = sizes_spec(source)
     if source.payload is not None:
-        size = {"fixed": source.payload.bytes}
-    return {"kind": "writes", "departures": process, "write_size": size, "stream": {"kind": "named"}}
+        size = core.FrameSizeFixed(fixed=source.payload.bytes, origin=At(*at, fixed="payload"))
+    return core.LoadWrites(departures=process, write_size=size, stream=core.StreamNamed(), origin=At(*at))
 
 
-def _fields(part: Model) -> dict[str, Any]:
-    """The fields of a part that are given: times in ps, rates in bit/s."""
-    fields: dict[str, Any] = {}
-    for name in type(part).model_fields:
-        match getattr(part, name):
-            case None:
-                pass
-            case Span(ps=ps):
-                fields[f"{name}_ps"] = ps
-            case Rate(bps=bps):
-                fields[f"{name}_bps"] = bps
-            case value:
-                fields[name] = value
-    return fields
+def _denoising(rapid: Rapid, at: Where) -> core.Denoising:
+    match rapid.denoising:
+        case NoDenoising():
+            return core.DenoisingNone(origin=At(*at))
+        case Spikes(rise=rise, fall=fall):
+            return core.DenoisingSpikes(rise_ps=rise.ps, fall_ps=fall.ps, origin=At(*at))
+        case Batches(within=within):
+            return core.DenoisingBatches(within_ps=within.ps, origin=At(*at, within_ps="within"))
 
 
-def _rapid(rapid: Rapid, link: Port | None) -> dict[str, Any]:
+def _estimator(rapid: Rapid, at: Where) -> core.Estimator:
+    match rapid.estimator:
+        case GapEstimator() as gap:
+            return core.EstimatorGap(
+                epsilon_ps=gap.epsilon.ps,
+                excursion=gap.excursion,
+                sum=gap.sum,
+                scheduled=gap.scheduled,
+                origin=At(*at, excursion="excursion", sum="sum"),
+            )
+        case SmoothEstimator() as smooth:
+            return core.EstimatorSmooth(
+                weight=smooth.weight,
+                epsilon_ps=smooth.epsilon.ps,
+                excursion=smooth.excursion,
+                origin=At(*at, weight="weight", excursion="excursion"),
+            )
+        case ChirpEstimator() as chirp:
+            return core.EstimatorChirp(
+                factor=chirp.factor,
+                excursion=chirp.excursion,
+                origin=At(*at, factor="factor", excursion="excursion"),
+            )
+        case TrendEstimator() as trend:
+            return core.EstimatorTrend(
+                tolerance_ps=trend.tolerance.ps,
+                tolerance_gaps=trend.tolerance_gaps,
+                origin=At(*at, tolerance_gaps="tolerance_gaps"),
+            )
+        case FluidEstimator() as fluid:
+            return core.EstimatorFluid(
+                bottleneck_bps=None if fluid.bottleneck is None else fluid.bottleneck.bps,
+                origin=At(*at, bottleneck_bps="bottleneck"),
+            )
+
+
+def _rapid(rapid: Rapid, link: Port | None, at: Where) -> core.CongestionControlRapid:
     """Settings of a probing sender at `link`."""
     link_bps = 10**9 if link is None else link.rate_bps
-    return {
-        "kind": "rapid",
-        "ramp": {"packets": rapid.n, "rho": rapid.rho, "rates": rapid.rates, "clip": rapid.clip},
-        "schedule": rapid.schedule,
-        "denoising": _fields(rapid.denoising),
-        "estimator": _fields(rapid.estimator),
-        "rate": {
-            "tau_ps": rapid.tau.ps,
-            "eta": rapid.eta,
-            "initial_bps": rapid.initial_rate.bps,
-            "least_bps": rapid.least_rate.bps,
-            "most_bps": link_bps if rapid.most_rate is None else rapid.most_rate.bps,
-            "beta": rapid.beta,
-            "start_packets": rapid.start,
-            "backlog": None
+    return core.CongestionControlRapid(
+        ramp=core.Ramp(
+            packets=rapid.n,
+            rho=rapid.rho,
+            rates=rapid.rates,
+            clip=rapid.clip,
+            origin=At(*at, packets="n", rho="rho", rates="rates"),
+        ),
+        schedule=rapid.schedule,
+        denoising=_denoising(rapid, (*at, "denoising")),
+        estimator=_estimator(rapid, (*at, "estimator")),
+        rate=core.Adaptation(
+            tau_ps=rapid.tau.ps,
+            eta=rapid.eta,
+            initial_bps=rapid.initial_rate.bps,
+            least_bps=rapid.least_rate.bps,
+            most_bps=link_bps if rapid.most_rate is None else rapid.most_rate.bps,
+            beta=rapid.beta,
+            start_packets=rapid.start,
+            backlog=None
             if rapid.backlog is None
-            else {
-                "target_ps": rapid.backlog.target.ps,
-                "within_ps": rapid.backlog.within.ps,
-                "elasticity": rapid.backlog.elasticity,
-            },
-        },
-        "link_bps": link_bps,
-        "framing_bytes": 20 if link is None else link.framing_bytes,
-        "repair_bps": None if rapid.repair_rate is None else rapid.repair_rate.bps,
-    }
+            else core.Backlog(
+                target_ps=rapid.backlog.target.ps,
+                within_ps=rapid.backlog.within.ps,
+                elasticity=rapid.backlog.elasticity,
+                origin=At(*at, "backlog", elasticity="elasticity"),
+            ),
+            origin=At(
+                *at,
+                tau_ps="tau",
+                eta="eta",
+                beta="beta",
+                initial_bps="initial_rate",
+                least_bps="least_rate",
+                most_bps="most_rate",
+                start_packets="start",
+                backlog="backlog",
+            ),
+        ),
+        link_bps=link_bps,
+        framing_bytes=20 if link is None else link.framing_bytes,
+        repair_bps=None if rapid.repair_rate is None else rapid.repair_rate.bps,
+        origin=At(*at, repair_bps="repair_rate"),
+    )
 
 
-def ecn_of(tcp: Tcp) -> str:
+def _congestion_control(tcp: Tcp, link: Port | None, at: Where) -> core.CongestionControl:
+    match tcp.congestion_control:
+        case Reno() as reno:
+            return core.CongestionControlReno(slow_start=reno.slow_start or "standard", origin=At(*at))
+        case Cubic() as cubic:
+            return core.CongestionControlCubic(
+                c=cubic.c,
+                beta=cubic.beta,
+                fast_convergence=cubic.fast_convergence,
+                slow_start=cubic.slow_start or "hystart++",
+                origin=At(*at, c="c", beta="beta"),
+            )
+        case Rapid() as rapid:
+            return _rapid(rapid, link, at)
+        case Bbr():
+            return core.CongestionControlBbr(origin=At(*at))
+        case Dctcp() as dctcp:
+            return core.CongestionControlDctcp(gain=dctcp.gain, slow_start=dctcp.slow_start, origin=At(*at))
+        case Prague() as prague:
+            return core.CongestionControlPrague(
+                gain=prague.gain,
+                virtual_rtt_ps=prague.virtual_rtt.ps,
+                transition_rounds=prague.transition,
+                slow_start=prague.slow_start,
+                origin=At(*at),
+            )
+        case never:
+            assert_never(never)
+
+
+def ecn_of(tcp: Tcp) -> core.EcnSupport:
     """How the receiver tells of marks, as far as the sender is concerned."""
     match tcp.congestion_control:
         case Dctcp():
-            default = "dctcp"
+            default: core.EcnSupport = "dctcp"
         case Prague():
             default = "accurate"
         case _:
@@ -297,63 +320,47 @@ def ecn_of(tcp: Tcp) -> str:
     return tcp.ecn or default
 
 
-def tcp_spec(tcp: Tcp, link: Port | None = None) -> dict[str, Any]:
-    """The settings of a connection as the compiled core takes them; `link` is that of its sender."""
+def tcp_spec(tcp: Tcp, link: Port | None = None, *at: str) -> core.TcpConfig:
+    """The settings of a connection as the compiled core takes them; `link` is that of its sender, and the
+    transport stands `at` that place in the scenario."""
     old = tcp.recovery == "rate-halving"
-    stamps: int | None = None
-    match tcp.congestion_control:
-        case Reno() as reno:
-            control: dict[str, Any] = {"kind": "reno", "slow_start": reno.slow_start or "standard"}
-        case Cubic() as cubic:
-            control = {
-                "kind": "cubic",
-                "c": cubic.c,
-                "beta": cubic.beta,
-                "fast_convergence": cubic.fast_convergence,
-                "slow_start": cubic.slow_start or "hystart++",
-            }
-        case Rapid() as rapid:
-            control = _rapid(rapid, link)
-            stamps = rapid.stamps.ps
-        case Bbr():
-            control = {"kind": "bbr"}
-        case Dctcp() as dctcp:
-            control = {"kind": "dctcp", "gain": dctcp.gain, "slow_start": dctcp.slow_start}
-        case Prague() as prague:
-            control = {
-                "kind": "prague",
-                "gain": prague.gain,
-                "virtual_rtt_ps": prague.virtual_rtt.ps,
-                "transition_rounds": prague.transition,
-                "slow_start": prague.slow_start,
-            }
-    return {
-        "congestion_control": control,
-        "recovery": tcp.recovery or ("prr-9937" if tcp.loss_marking == "rack-tlp" else "prr"),
-        "loss_marking": tcp.loss_marking or ("fack" if old else "count"),
-        "lost_retransmissions": tcp.lost_retransmissions or ("timeout" if old else "detect"),
-        "segment_bytes": tcp.segment.bytes,
-        "initial_window_segments": tcp.initial_window,
-        "receive_buffer_bytes": tcp.window.bytes,
-        "send_buffer_bytes": None if tcp.send_buffer is None else tcp.send_buffer.bytes,
-        "window_scaling": tcp.window_scaling,
-        "sack": tcp.sack,
-        "timestamps": tcp.timestamps,
-        "ecn": {
-            "sender": ecn_of(tcp),
-            "receiver": tcp.receiver_ecn or ecn_of(tcp),
-            "options": tcp.accecn_option,
-        },
-        "delayed_ack_segments": tcp.delayed_ack,
-        "delayed_ack_timeout_ps": tcp.delayed_ack_timeout.ps,
-        "min_rto_ps": tcp.min_rto.ps,
-        "slow_start_after_idle": tcp.slow_start_after_idle,
-        "pacing": tcp.pacing,
-        "reading": None
+    control = tcp.congestion_control
+    return core.TcpConfig(
+        congestion_control=_congestion_control(tcp, link, (*at, "congestion_control")),
+        recovery=tcp.recovery or ("prr-9937" if tcp.loss_marking == "rack-tlp" else "prr"),
+        loss_marking=tcp.loss_marking or ("fack" if old else "count"),
+        lost_retransmissions=tcp.lost_retransmissions or ("timeout" if old else "detect"),
+        segment_bytes=tcp.segment.bytes,
+        initial_window_segments=tcp.initial_window,
+        receive_buffer_bytes=tcp.window.bytes,
+        send_buffer_bytes=None if tcp.send_buffer is None else tcp.send_buffer.bytes,
+        window_scaling=tcp.window_scaling,
+        sack=tcp.sack,
+        timestamps=tcp.timestamps,
+        ecn=core.EcnConfig(
+            sender=ecn_of(tcp), receiver=tcp.receiver_ecn or ecn_of(tcp), options=tcp.accecn_option
+        ),
+        delayed_ack_segments=tcp.delayed_ack,
+        delayed_ack_timeout_ps=tcp.delayed_ack_timeout.ps,
+        min_rto_ps=tcp.min_rto.ps,
+        slow_start_after_idle=tcp.slow_start_after_idle,
+        pacing=tcp.pacing,
+        reading=None
         if tcp.reading is None
-        else {
-            "rate_bps": tcp.reading.rate.bps,
-            "pauses_ps": [[pause.start.ps, pause.stop.ps] for pause in tcp.reading.pauses],
-        },
-        "arrival_stamps_ps": stamps,
-    }
+        else core.Reading(
+            rate_bps=tcp.reading.rate.bps,
+            pauses_ps=[(pause.start.ps, pause.stop.ps) for pause in tcp.reading.pauses],
+        ),
+        arrival_stamps_ps=control.stamps.ps if isinstance(control, Rapid) else None,
+        origin=At(
+            *at,
+            segment_bytes="segment",
+            initial_window_segments="initial_window",
+            receive_buffer_bytes="window",
+            send_buffer_bytes="send_buffer",
+            delayed_ack_segments="delayed_ack",
+            delayed_ack_timeout_ps="delayed_ack_timeout",
+            min_rto_ps="min_rto",
+            arrival_stamps_ps=("congestion_control", "stamps"),
+        ),
+    )

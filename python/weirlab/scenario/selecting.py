@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from weirlab.scenario.layout import Layout, NoMatchError, bracket_hint, matches
 from weirlab.scenario.problems import did_you_mean, listed
+from weirlab.spec import Where
 
 __all__ = ["EntryFault", "Fault", "Where", "nodes_amiss", "ports_amiss", "traffic_amiss"]
 
-Where = tuple[str | int, ...]
-"""A path in the scenario."""
 Fault = tuple[Where, str]
 """Where, and what is wrong."""
 

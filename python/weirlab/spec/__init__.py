@@ -1847,6 +1847,12 @@ class Traffic(Part):
     """The traffic class of its frames, 0 to 7: which queue they join where ports have several."""
     sources: Sequence[Source]
     """Its sources."""
+    continues: int | None
+    """The group of which it is the rest after an interruption: a place in `traffic`, before its own.
+    Absent: none.
+    """
+    hotspot: str | None
+    """The hotspot that it makes; absent: traffic of its own."""
     probers: Probers | None
     """Its estimators of bandwidth."""
     tcp: Connections | None

@@ -11,7 +11,6 @@ device is called after the end that it leads to.
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
 import threading
@@ -458,8 +457,8 @@ class EmulatedPath:
 
     def _hop(self, name: str, ends: tuple[int, int]) -> dict[str, Any]:
         hop = self._path.hops[name] if name in self._path.hops else self._path.hosts[name]
-        forward = json.dumps(line_spec(hop.forward))
-        backward = forward if hop.backward is None else json.dumps(line_spec(hop.backward))
+        forward = line_spec(hop.forward).json()
+        backward = forward if hop.backward is None else line_spec(hop.backward).json()
         return {
             "near": ends[0],
             "far": ends[1],

@@ -48,13 +48,7 @@ pub fn calibration() -> Spec {
             ports: of_switches,
             discipline: Discipline::DropTail { limit, marking: None, overrun: None },
         }],
-        traffic: vec![Traffic {
-            name: "load".into(),
-            class: 0,
-            sources: (0..4).map(source).collect(),
-            tcp: None,
-            probers: None,
-        }],
+        traffic: vec![Traffic::of_sources("load", (0..4).map(source).collect())],
         control: Control {
             bcn: Some(bcn()),
             responses: vec![Response { nodes: (0..5).collect(), pause_ps: LATENCY, notification_ps: LATENCY }],

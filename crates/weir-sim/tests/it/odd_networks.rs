@@ -122,7 +122,7 @@ fn odd(seed: u64) -> Spec {
         if group == 0 {
             spec.traffic.clear();
         }
-        spec.traffic.push(Traffic { name: format!("group-{group}"), class: 0, sources, tcp: None, probers: None });
+        spec.traffic.push(Traffic::of_sources(format!("group-{group}"), sources));
     }
     spec.switching.adapters[0].hosts.retain(|_| !choices.one_in(4));
     if choices.one_in(2) {

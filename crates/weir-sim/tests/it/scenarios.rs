@@ -33,7 +33,7 @@ pub(crate) fn spec(hosts: u32, sources: Vec<Source>, duration_ps: Span) -> Spec 
     Spec {
         network: Network::Star { hosts, link: LINK, switch: SWITCH },
         queues: vec![],
-        traffic: vec![Traffic { name: "load".into(), class: 0, sources, tcp: None, probers: None }],
+        traffic: vec![Traffic::of_sources("load", sources)],
         control: Control::default(),
         switching: Switching::default(),
         run: Run { duration_ps, engine: Engine::Event },
@@ -151,9 +151,7 @@ fn any_traffic(switches: u32, hosts: u32) -> impl Strategy<Value = Vec<Traffic>>
     let group = prop::collection::vec(any_source(switches, hosts), 0..4);
     prop::collection::vec(group, 1..4).prop_map(|groups| {
         let named = groups.into_iter().enumerate();
-        named
-            .map(|(i, sources)| Traffic { name: format!("group-{i}"), class: 0, sources, tcp: None, probers: None })
-            .collect()
+        named.map(|(i, sources)| Traffic::of_sources(format!("group-{i}"), sources)).collect()
     })
 }
 

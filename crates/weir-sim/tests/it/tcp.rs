@@ -227,11 +227,8 @@ fn a_fault_in_the_settings_is_told_with_its_place() {
     let list = vec![Connection { from: 0, to: 1, start_ps: Time::ZERO, stop_ps: Time::NEVER, load: Load::Endless {} }];
     let spec = Spec {
         traffic: vec![Traffic {
-            name: "lost".into(),
-            class: 0,
-            sources: vec![],
             tcp: Some(Connections { config, hosts: Hosts::default(), list }),
-            probers: None,
+            ..Traffic::of_sources("lost", vec![])
         }],
         network: crate::scenarios::two_islands(),
         queues: vec![],

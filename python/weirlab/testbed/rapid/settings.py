@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -128,7 +127,7 @@ class Settings(Model):
         """The transport as the compiled core takes it."""
         around = self.around + (_MORE_OF_IPV6_BYTES if ipv6 else 0)
         port = Port("link", "sender", "receiver", self.link.bps, around)
-        return json.dumps(tcp_spec(self.transport(ipv6=ipv6), port))
+        return tcp_spec(self.transport(ipv6=ipv6), port).json()
 
     @property
     def most_goodput_bps(self) -> float:
