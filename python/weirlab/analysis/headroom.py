@@ -27,7 +27,7 @@ from weirlab import spec as core
 from weirlab.analysis.routes import Routes, latency_ps, link_of
 from weirlab.scenario import Scenario
 from weirlab.scenario.layout import Layout, layout_of
-from weirlab.scenario.resolve import translated
+from weirlab.scenario.resolve import limit_of, translated
 from weirlab.scenario.resolve_hotspots import targets_of
 from weirlab.spec import origin_of
 from weirlab.units import Size
@@ -91,7 +91,7 @@ def short_headrooms(scenario: Scenario) -> list[Headroom]:
     longest = longest_data(spec)
     notifications = dict(_notifications(spec))
     longest_of_all = max(longest, *notifications.values()) if notifications else longest
-    limits = {port: rule.discipline.limit for rule in spec.queues for port in rule.ports}
+    limits = {port: limit_of(rule.discipline) for rule in spec.queues for port in rule.ports}
     used = PortsInUse(spec, layout)
     found = []
     for rule in spec.control.pause:

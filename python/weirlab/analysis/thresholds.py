@@ -12,7 +12,7 @@ from weirlab import spec as core
 from weirlab.analysis.headroom import longest_data
 from weirlab.scenario import Scenario
 from weirlab.scenario.layout import Layout, layout_of
-from weirlab.scenario.resolve import translated
+from weirlab.scenario.resolve import limit_of, translated
 from weirlab.spec import origin_of
 from weirlab.units import Size
 
@@ -69,7 +69,7 @@ def _without_frames(spec: core.Spec, layout: Layout, thresholds: list[_Threshold
 def _limits(spec: core.Spec, layout: Layout) -> dict[int, int]:
     """What can wait at each port with a limit in bytes; a later rule replaces an earlier one. A limit in
     frames is 0 or holds a frame."""
-    rules = {port: rule.discipline.limit for rule in spec.queues for port in rule.ports}
+    rules = {port: limit_of(rule.discipline) for rule in spec.queues for port in rule.ports}
     limits = {port: limit.bytes for port, limit in rules.items() if isinstance(limit, core.LimitBytes)}
     limits |= {port: 0 for port, limit in rules.items() if limit == core.LimitFrames(frames=0)}
     for memory in spec.switching.memories:
