@@ -8,21 +8,30 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from weirlab.cli import app
 from weirlab.runs import run
 from weirlab.scenario import loads
 from weirlab.traces import diagnose, read_trace
 from weirlab.traces.coverage import coverage
 from weirlab.traces.findings import KINDS
+from weirlab.traces.remedies import HARMLESS, REMEDIES, STALL_REMEDIES
 
 LIMITS = {"window-limited", "slow-reader", "application-limited", "sender-limited", "slow-start-limited"}
 ENDS = ("sender", "receiver")
 
 
 def captured(
-    place: Path, transport: str, *, rate: str, delay: str, queue: str = "{kind: drop-tail, limit: 300 kB}"
+    place: Path,
+    transport: str,
+    *,
+    rate: str,
+    delay: str,
+    queue: str = "{kind: drop-tail, limit: 300 kB}",
+    streams: int = 1,
 ) -> dict[str, Path]:
-    """Captures at both ends of a transfer of 5 s over one bottleneck."""
+    """Captures at both ends of transfers of 5 s over one bottleneck."""
     text = f"""\
 weirlab: 1
 name: limits
@@ -33,7 +42,8 @@ network:
   bottleneck: {{rate: {rate}, delay: {delay}}}
 queues: {{bottleneck: {{at: left->right, {queue[1:]}}}
 traffic:
-  main: {{from: left-0, to: right-0, source: {{kind: bulk}}, transport: {{kind: tcp, {transport}}}}}
+  main: {{from: left-0, to: right-0, source: {{kind: bulk}}, streams: {streams},
+         transport: {{kind: tcp, {transport}}}}}
 run: {{duration: 5 s}}
 record:
   sender: {{frames: [left-0->left, left->left-0], as: pcapng}}
@@ -91,6 +101,16 @@ def test_a_sender_that_marks_hold_back_is_not_blamed(tmp_path: Path, transport: 
         assert row["echoed_marks"] > 3
         assert (row["congestion_marks"] > 3) == (end == "receiver")
         assert limits(file) == set(), end
+
+
+def test_every_finding_says_what_to_do_and_each_kind_once(tmp_path: Path) -> None:
+    assert {*REMEDIES, "stalls"} == {*KINDS}
+    assert {*HARMLESS} <= {*REMEDIES}
+    file = captured(tmp_path, FLOWS["slow-reader"], rate="40 Mbit/s", delay="15 ms", streams=2)["sender"]
+    trace = read_trace(file)
+    assert {*STALL_REMEDIES} == {*trace["cause_names"].get_column("name")}
+    assert [finding.kind for finding in diagnose(trace)].count("slow-reader") == 2
+    assert CliRunner().invoke(app, ["diagnose", str(file)]).output.count(REMEDIES["slow-reader"]) == 1
 
 
 LACKS: Mapping[str, Mapping[str, int]] = {

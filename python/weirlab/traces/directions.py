@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from weirlab.traces.model import Finding, Trace
-from weirlab.traces.remedies import REMEDIES
+from weirlab.traces.remedies import HARMLESS, REMEDIES
 
 __all__ = [
     "EVIDENCE",
@@ -53,10 +53,10 @@ def finding_of(
     text: str,
     values: Mapping[str, float],
     evidence: Sequence[Mapping[str, Any]] = (),
+    remedy: str = "",
 ) -> Finding:
-    return Finding(
-        kind, verdict, title, text, row["flow"], values, tuple(evidence), remedy=REMEDIES.get(kind, "")
-    )
+    remedy = remedy or (verdict == "notice" and HARMLESS.get(kind)) or REMEDIES.get(kind, "")
+    return Finding(kind, verdict, title, text, row["flow"], values, tuple(evidence), remedy=remedy)
 
 
 def near_receiver(trace: Trace, row: Row) -> bool:
@@ -159,7 +159,9 @@ def rate_text(bps: float | None) -> str:
 
 
 def ms_text(ps: float | None) -> str:
-    return "an unknown time" if ps is None else f"{ps / 1e9:.3g} ms"
+    if ps is None:
+        return "an unknown time"
+    return f"{ps / 1e9:.3g} ms" if ps < 1e12 else f"{ps / 1e12:.3g} s"
 
 
 def bytes_text(count: float) -> str:

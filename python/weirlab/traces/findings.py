@@ -24,10 +24,11 @@ from weirlab.traces.directions import (
     ms_text,
     round_trip_ps,
 )
-from weirlab.traces.limits import limit_findings
+from weirlab.traces.limits import limit_findings, reads_slowly
 from weirlab.traces.losses import loss_findings
 from weirlab.traces.model import Finding, Trace
 from weirlab.traces.probing import probing_findings
+from weirlab.traces.remedies import STALL_REMEDIES
 
 __all__ = ["FLOWS", "KINDS", "LEAST_PACKETS", "diagnose", "judged"]
 
@@ -96,7 +97,8 @@ def _bufferbloat(trace: Trace, row: Row) -> Iterator[Finding]:
     limit = max(_STANDING_PS, round_trip)
     excess = pl.col(shortest) - least
     share = float(rows.select((excess > limit).mean()).item())
-    if share < _STANDING_SHARE or application_ratio(row) >= LIMITED:
+    # A program that reads slowly makes its host keep acknowledgments back; the path has no queue then.
+    if share < _STANDING_SHARE or application_ratio(row) >= LIMITED or reads_slowly(row):
         return
     standing = float(rows.select(excess.median()).item())
     yield finding_of(
@@ -125,7 +127,8 @@ def _ack_compression(row: Row) -> Finding | None:
         "Acknowledgments came in bunches",
         f"{row['compressions']:,} groups of acknowledgments arrived closer together than the data that they "
         f"acknowledge had left, by {row['compressed_ps'] / row['compressions'] / 1e9:.3g} ms each on "
-        "average: a queue on the way back, or a receiver that collects. Senders that follow send in bursts.",
+        "average: a queue on the way back, or a receiver that collects. A sender that follows sends in "
+        "bursts.",
         {"compressions": float(row["compressions"]), "compressed_ratio": row["compressed_ps"] / active},
     )
 
@@ -143,18 +146,20 @@ def _stalls(trace: Trace, row: Row) -> Iterator[Finding]:
         causes.group_by("name").agg(pl.len(), pl.col("length_ps").sum()).sort("length_ps", descending=True)
     )
     words = ", ".join(f"{name} {count}" for name, count, _ in by_cause.iter_rows())
+    silences = "1 silence" if stalls.height == 1 else f"{stalls.height:,} silences"
     yield finding_of(
         row,
         "stalls",
         "problem" if share >= _STALLED_PROBLEM else "notice",
         "It stood still",
-        f"For {share:.1%} of the time nothing moved although data was outstanding: {stalls.height:,} "
-        f"silences ({words}), the longest {ms_text(float(stalls.select(pl.col('length_ps').max()).item()))}.",
+        f"For {share:.1%} of the time nothing moved although data was outstanding: {silences} "
+        f"({words}), the longest {ms_text(float(stalls.select(pl.col('length_ps').max()).item()))}.",
         {"stalled_ratio": share, "stalls": float(stalls.height)},
         [
             {"t_s": each["t_ps"] / 1e12, "length_s": each["length_ps"] / 1e12, "cause": each["name"]}
             for each in causes.sort("length_ps", descending=True).head(EVIDENCE).iter_rows(named=True)
         ],
+        STALL_REMEDIES[str(by_cause.item(0, "name"))],
     )
 
 

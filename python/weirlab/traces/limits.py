@@ -26,7 +26,7 @@ from weirlab.traces.directions import (
 )
 from weirlab.traces.model import Finding, Trace
 
-__all__ = ["LEAST_ROUNDS", "limit_findings", "long_enough"]
+__all__ = ["LEAST_ROUNDS", "limit_findings", "long_enough", "reads_slowly"]
 
 _OFTEN = 0.25
 """A window that is never read up must stop the sender for this share of the time: what its reader takes sets
@@ -71,8 +71,7 @@ def long_enough(row: Row) -> bool:
 
 def _window(trace: Trace, row: Row) -> Finding | None:
     """The receiver's window stopped the sender: it is small, or it is not read."""
-    active = active_ps(row)
-    held, unread = (min(row[name] / active, 1.0) for name in ("window_limited_ps", "unread_ps"))
+    held, unread = _held(row), min(row["unread_ps"] / active_ps(row), 1.0)
     if row["window_max_bytes"] is None or held < _OFTEN:
         return None
     near = near_receiver(trace, row)
@@ -82,8 +81,8 @@ def _window(trace: Trace, row: Row) -> Finding | None:
     window = float(rows.select(pl.col("window_min_bytes").median()).item())
     evidence = interval_rows(rows, "acked_bytes" if near else "flight_max_bytes", "window_min_bytes")
     place = "near the receiver" if near else "at the sender"
-    if unread >= LIMITED or (held >= LIMITED and unread >= held / 2):
-        closed = row["zero_window_ps"] / active
+    if reads_slowly(row):
+        closed = row["zero_window_ps"] / active_ps(row)
         return finding_of(
             row,
             "slow-reader",
@@ -115,6 +114,19 @@ def _window(trace: Trace, row: Row) -> Finding | None:
         {"limited_ratio": held, "window_bytes": window},
         evidence,
     )
+
+
+def reads_slowly(row: Row) -> bool:
+    """Whether the window stopped the sender because what had arrived was not read."""
+    if not active_ps(row):
+        return False
+    held, unread = _held(row), row["unread_ps"] / active_ps(row)
+    return bool(held >= _OFTEN and (unread >= LIMITED or (held >= LIMITED and unread >= held / 2)))
+
+
+def _held(row: Row) -> float:
+    """Share of the time for which the window stopped the sender."""
+    return min(float(row["window_limited_ps"]) / active_ps(row), 1.0)
 
 
 def _is_full(trace: Trace, row: Row) -> bool:
@@ -173,7 +185,7 @@ def _sender(trace: Trace, row: Row) -> Finding | None:
     if (
         row["window_max_bytes"] is None
         or row["handshake_ps"] is None
-        or row["window_limited_ps"] >= _OFTEN * active_ps(row)
+        or _held(row) >= _OFTEN
         or _repairs(row)
         or _is_marked(row)
     ):

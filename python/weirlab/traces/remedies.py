@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["REMEDIES"]
+__all__ = ["HARMLESS", "REMEDIES", "STALL_REMEDIES"]
 
 REMEDIES: Mapping[str, str] = {
     "window-limited": (
@@ -39,11 +39,6 @@ REMEDIES: Mapping[str, str] = {
     "bufferbloat": (
         "Make the buffer of the bottleneck smaller, or let it manage its queue (CoDel, FQ-CoDel, PIE)."
     ),
-    "stalls": (
-        "Look at the causes and times above: a timeout points to lost packets, zero-window to the receiving "
-        "program, late-data to the sending host, late-ack to the receiving host or the path, held-up to the "
-        "path."
-    ),
     "ack-compression": "Look for traffic that shares the way back, or a receiver that collects packets.",
     "reordering": "Look for parallel links or queues that share packets of one flow.",
     "spurious-retransmissions": (
@@ -51,3 +46,32 @@ REMEDIES: Mapping[str, str] = {
     ),
 }
 """By kind of finding. What depends on the numbers stands in the text."""
+
+HARMLESS: Mapping[str, str] = {
+    "queue-overflow": (
+        "Nothing, if the rate is as expected: a sender that seeks the rate of a path fills its queue now "
+        "and then."
+    ),
+    "lossy-path": (
+        "Nothing, if the rate is as expected. A longer path, or a faster one, would suffer from the same "
+        "losses."
+    ),
+    "losses": "Nothing, if the rate is as expected. A longer capture at the sender shows the cause.",
+}
+"""The same of notices, by kind, where less is to be done."""
+
+STALL_REMEDIES: Mapping[str, str] = {
+    "timeout": (
+        "Look for what lost the packets before it, and for an outage of the path; a sender with RACK (RFC "
+        "8985) waits less."
+    ),
+    "zero-window": (
+        "Find out why the receiving program pauses: its processor, its disk, or what it waits for."
+    ),
+    "late-ack": (
+        "Look at the receiving host and at the path for what delays packets: an outage, a long queue."
+    ),
+    "late-data": "Look at the sending host: its program, its processor, what paces its packets.",
+    "held-up": "Look at the path for an outage: the sender went on meanwhile.",
+}
+"""Of silences, by the cause of most of their time."""
