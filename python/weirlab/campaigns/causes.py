@@ -107,7 +107,7 @@ def limits(
             if carried_bps is not None and carried_bps < _NO_MORE * own and tells:
                 text = f"{what} carry {carried_bps / 1e6:.2f} Mbit/s; this {own / 1e6:.2f}"
                 return [Limit("bottleneck", text)]
-    way_back = _way_back(plan.paths[point], load, made, ceiling)
+    way_back = _way_back(plan.paths[point], load, made, ceiling, _FULL)
     if way_back is not None:
         return [*cpus, way_back]
     if window is not None:
@@ -118,7 +118,9 @@ def limits(
     found = [*cpus, *_losses(load, made, plan.paths[point], ceiling)]
     if found:
         return found
-    nearly = _full(made, ceiling, _NEARLY_FULL)
+    nearly = _full(made, ceiling, _NEARLY_FULL) or _way_back(
+        plan.paths[point], load, made, ceiling, _NEARLY_FULL
+    )
     return list(_busy_host(made)) if nearly is None else [nearly]
 
 
@@ -293,8 +295,9 @@ def _way_back(
     load: Load,
     made: Sequence[tuple[Measured, Measurement]],
     ceiling: float | None,
+    share: float,
 ) -> Limit | None:
-    """A way back that is full of acknowledgements, or of others' data before them."""
+    """A way back of which acknowledgements take this share, or that is full of others' data before them."""
     if path is None:
         return None
     own = median([goodput_bps(m.transfer) for _, m in made if m.transfer is not None])
@@ -318,7 +321,7 @@ def _way_back(
             left_bps = max(0.0, rate_bps - _probes_bps(path, line, made[0][0]))
             acks_per_s = left_bps / 8 / (headers + line.framing.bytes)
             bound = min(bound, 8 * acks_per_s * load.tcp.delayed_ack * _segment_bytes(path, load))
-    if bound >= (math.inf if ceiling is None else ceiling) or not _FULL * bound <= own <= bound / _FULL:
+    if bound >= (math.inf if ceiling is None else ceiling) or not share * bound <= own <= bound / _FULL:
         return None
     text = f"the way back has room for acknowledgements of {bound / 1e6:.2f} Mbit/s; this carries"
     return Limit("way back", f"{text} {own / 1e6:.2f}")
