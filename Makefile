@@ -47,6 +47,7 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python scripts/check_sources.py
+	$(BIN)/typos
 	$(BIN)/python scripts/generate_spec.py --check
 
 # Neither the test tools nor a report is needed; ns-3 is, to compare with: apt-get install libns3-dev g++
