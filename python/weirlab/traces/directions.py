@@ -107,8 +107,10 @@ def round_trip_ps(row: Row) -> float | None:
 
 
 def capacity_bps(trace: Trace, row: Row) -> float | None:
-    """What the path carries while it is busy: the rate of trains of eight segments, a high quantile of it,
-    since most trains of a sender that waits have a pause in them.
+    """What the path carries while it is busy: in times in which something waited all along, the rate that
+    three quarters of the segments do not exceed, as a host that pauses makes some slower. Where few such
+    times are known, as near a receiver, a high quantile of trains of eight segments, since most of a sender
+    that waits have a pause in them.
 
     Source: Dovrolis 2004, section III
     DEVIATION: not the mode of all dispersions, but a quantile; not the largest, which compressed
@@ -116,7 +118,9 @@ def capacity_bps(trace: Trace, row: Row) -> float | None:
     """
     trains = trace["trains"].filter(pl.col("flow") == row["flow"]).sort("low_bps")
     high, usual = (_quantile(trains, "low_bps", "trains", at) for at in _FAST)
-    return None if high is None or usual is None else min(high, _FASTER * usual)
+    if high is None or usual is None:
+        return None
+    return usual if trains.item(0, "busy") else min(high, _FASTER * usual)
 
 
 def share_of(bins: pl.DataFrame, chosen: pl.Expr, count: str) -> float:

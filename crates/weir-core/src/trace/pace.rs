@@ -6,6 +6,13 @@ use crate::units::{PS_PER_S, Span};
 
 /// Full segments of a train. Source: Dovrolis 2004, section III: long trains show what a path carries, and short ones noise.
 const TRAIN: u64 = 8;
+/// A busy time is cut into pieces of this length: the rate of a path may vary, ps.
+const PIECE_PS: u64 = 2_000_000_000;
+/// Full segments of a busy time that count: fewer than of a train, as no pause can hide among them.
+const LEAST_BUSY: u64 = 2;
+/// Segments of busy times from which the trains no longer count, if there are so many for each train, too.
+const ENOUGH: u64 = 64;
+const FOR_EACH: f64 = 0.125;
 /// Rounds shorter than this say more of the host than of the network, ps.
 const LEAST_ROUND_PS: u64 = 5_000_000_000;
 /// A round in which the sender sent this much more than in any before is one of growth: slow start multiplies by 1.5 with
@@ -15,42 +22,89 @@ const GROWTH: f64 = 1.35;
 /// The rates of trains of segments: over the time that their acknowledgments took, or that they took to leave if that was
 /// longer, since acknowledgments that were held up come closer together than any path lets data pass.
 ///
+/// Where it is known that something waited all the time, only these times count: what waited at least as long as the
+/// acknowledgment before it is ago was in the queue when that was let go, so that the path was busy between the two.
+///
 /// Source: Cheng 2021, section 3.2 (the larger of both times).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trains {
-    /// When the acknowledgment before the train came, what it acknowledged, and when that had left.
-    since: Option<(u64, u64, u64)>,
+    /// The acknowledgment before the train.
+    since: Option<Mark>,
+    /// The first acknowledgment of the time since which the path is busy, and the last one.
+    busy: Option<(Mark, Mark)>,
     /// Bits per second.
     rates: SparseHistogram,
+    /// The same of busy times.
+    busy_rates: SparseHistogram,
+}
+
+/// An acknowledgment: when it came, what is acknowledged with it, and when the last of that had left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    pub(crate) now: u64,
+    pub(crate) place: u64,
+    pub(crate) sent: u64,
+}
+
+impl Mark {
+    /// Bytes since `before`, and the time that they took to be acknowledged, or to leave if that was longer.
+    fn since(&self, before: &Mark) -> (u64, u64) {
+        let took = self.now.saturating_sub(before.now).max(self.sent.saturating_sub(before.sent));
+        (self.place.saturating_sub(before.place), took)
+    }
 }
 
 impl Trains {
-    /// All below `place`, the last of which had left at `sent`, is acknowledged at `now`. `mss` are the bytes of a full segment.
-    pub(crate) fn acknowledged(&mut self, now: u64, place: u64, sent: u64, mss: u32) {
-        let Some((since, start, sent_since)) = self.since else {
-            self.since = Some((now, place, sent));
+    /// An acknowledgment came, before which the last of what it acknowledges `waited_ps`. `mss` are the bytes of a full segment.
+    pub(crate) fn acknowledged(&mut self, mark: Mark, waited_ps: u64, mss: u32) {
+        let mss = u64::from(mss);
+        let least = TRAIN * mss;
+        self.busy = Some(match self.busy.take() {
+            Some((start, last)) if mark.now.saturating_sub(last.now) <= waited_ps => {
+                if last.since(&start).0 >= least && last.now - start.now >= PIECE_PS {
+                    self.close(start, last, mss);
+                    (last, mark)
+                } else {
+                    (start, mark)
+                }
+            }
+            Some((start, last)) => {
+                self.close(start, last, mss);
+                (mark, mark)
+            }
+            None => (mark, mark),
+        });
+        let Some(since) = self.since else {
+            self.since = Some(mark);
             return;
         };
-        let bytes = place.saturating_sub(start);
-        if bytes < TRAIN * u64::from(mss) || now <= since {
-            return;
+        let (bytes, took) = mark.since(&since);
+        if bytes >= least && mark.now > since.now {
+            self.rates.count(Span::from_ps(rate(bytes, took)));
+            self.since = Some(mark);
         }
-        let took = (now - since).max(sent.saturating_sub(sent_since));
-        let bits = u128::from(bytes) * 8 * u128::from(PS_PER_S) / u128::from(took);
-        self.rates.count(Span::from_ps(u64::try_from(bits).unwrap_or(u64::MAX / 2)));
-        self.since = Some((now, place, sent));
+    }
+
+    /// A busy time, or a piece of one, has ended: its rate counts as often as it had segments.
+    fn close(&mut self, start: Mark, last: Mark, mss: u64) {
+        let (bytes, took) = last.since(&start);
+        let segments = bytes / mss.max(1);
+        if segments >= LEAST_BUSY && took > 0 {
+            self.busy_rates.count_many(Span::from_ps(rate(bytes, took)), segments);
+        }
     }
 
     /// What comes next follows nothing: acknowledgments that had waited for a repair tell no rate.
     pub(crate) fn broken(&mut self) {
         self.since = None;
+        self.busy = None;
     }
 
     /// Whether `bytes` in `took_ps` are more than 4/3 of what three quarters of the trains had.
     pub(crate) fn slower_than(&self, bytes: u64, took_ps: u64) -> bool {
-        let all: u64 = self.rates.bins().map(|bin| bin.2).sum();
+        let all: u64 = self.bins().map(|bin| bin.2).sum();
         let mut reached = 0;
-        let usual = self.rates.bins().find(|bin| {
+        let usual = self.bins().find(|bin| {
             reached += bin.2;
             reached * 4 >= all * 3
         });
@@ -58,10 +112,22 @@ impl Trains {
         usual.is_none_or(|(_, high, _)| bits * 3 > u128::from(high) * 4 * u128::from(took_ps))
     }
 
-    /// Rates in bit/s, with the trains that had them.
+    /// Rates in bit/s, with the trains that had them; of busy times, with their segments.
     pub(crate) fn bins(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        self.rates.bins()
+        if self.are_of_busy_times() { self.busy_rates.bins() } else { self.rates.bins() }
     }
+
+    /// Whether enough is known of times in which something waited: the rates are of these alone, then.
+    pub(crate) fn are_of_busy_times(&self) -> bool {
+        let [busy, all] = [&self.busy_rates, &self.rates].map(|rates| rates.bins().map(|bin| bin.2).sum::<u64>());
+        busy >= ENOUGH && busy as f64 >= FOR_EACH * all as f64
+    }
+}
+
+/// Bits per second.
+fn rate(bytes: u64, took_ps: u64) -> u64 {
+    let bits = u128::from(bytes) * 8 * u128::from(PS_PER_S) / u128::from(took_ps.max(1));
+    u64::try_from(bits).unwrap_or(u64::MAX / 2)
 }
 
 /// What a sender sent in each round trip.
@@ -117,7 +183,8 @@ mod tests {
         for burst in 0..10u64 {
             for each in 0..40u64 {
                 place += 1250;
-                trains.acknowledged(burst * 100 * MS + each * MS, place, burst * 100 * MS, 1250);
+                let sent = burst * 100 * MS;
+                trains.acknowledged(Mark { now: sent + each * MS, place, sent }, 0, 1250);
             }
         }
         let bins: Vec<_> = trains.bins().collect();
@@ -127,12 +194,33 @@ mod tests {
     }
 
     #[test]
+    fn where_something_waited_only_the_time_in_which_it_did_tells_the_rate() {
+        let mut trains = Trains::default();
+        let mut place = 0;
+        // Bursts of 12 segments that leave at once, 1 ms apart on the path, and long pauses.
+        for sent in (0..20u64).map(|burst| burst * 40 * MS) {
+            for each in 1..=12u64 {
+                place += 1250;
+                trains.acknowledged(Mark { now: sent + each * MS, place, sent }, (each - 1) * MS, 1250);
+            }
+        }
+        trains.broken();
+        assert!(
+            trains.bins().all(|bin| bin.0 <= 10_000_000 && 10_000_000 < bin.1),
+            "{:?}",
+            trains.bins().collect::<Vec<_>>()
+        );
+        assert_eq!(trains.bins().map(|bin| bin.2).sum::<u64>(), 19 * 11 + 8);
+    }
+
+    #[test]
     fn acknowledgments_that_were_held_up_tell_no_rate_that_their_data_did_not_have() {
         let mut trains = Trains::default();
         for bunch in 0..10u64 {
             for each in 0..16u64 {
                 let place = (bunch * 16 + each + 1) * 1250;
-                trains.acknowledged((bunch + 2) * 16 * MS + each * MS / 100, place, (bunch * 16 + each) * MS, 1250);
+                let (now, sent) = ((bunch + 2) * 16 * MS + each * MS / 100, (bunch * 16 + each) * MS);
+                trains.acknowledged(Mark { now, place, sent }, 0, 1250);
             }
         }
         assert!(trains.bins().all(|bin| bin.0 <= 10_000_000), "{:?}", trains.bins().collect::<Vec<_>>());

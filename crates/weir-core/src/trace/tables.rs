@@ -149,12 +149,16 @@ impl Analysis {
                 rounds: U64 = count,
             ),
             table!("trains": each_side(connections)
-                .flat_map(|(flow, _, side)| side.tcp.iter().flat_map(move |sender| sender.trains.bins().map(move |bin| (flow, bin))))
-                => |(flow, (low, high, count))|
+                .flat_map(|(flow, _, side)| side.tcp.iter().flat_map(move |sender| {
+                    let busy = u32::from(sender.trains.are_of_busy_times());
+                    sender.trains.bins().map(move |bin| (flow, busy, bin))
+                }))
+                => |(flow, busy, (low, high, count))|
                 flow: U32 = flow,
                 low_bps: U64 = low,
                 high_bps: U64 = high,
                 trains: U64 = count,
+                busy: U32 = busy,
             ),
             table!("repeats": repeats => |(flow, (times, segments, spurious))|
                 flow: U32 = flow,
