@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -297,6 +298,44 @@ def _reordered_overflow(chance: random.Random, control: str) -> Drawn:
     return path, transfers, facts
 
 
+def _wide(chance: random.Random, control: str, cause: str) -> Drawn:
+    """From 10 Mbit/s to 1 Gbit/s and from 2 to 160 ms, at losses so rare that hosts join much."""
+    while True:
+        rate_bps, rtt_s = log_uniform(chance, 10e6, 1e9), log_uniform(chance, 0.002, 0.16)
+        bdp, share = rate_bps * rtt_s / 8, log_uniform(chance, 0.0005, 0.03)
+        # What a Reno flow holds on average (Mathis 1997), and the packets that it sends.
+        window = math.sqrt(1.5 / share) * _MSS
+        seconds = min(8 + 25 * rtt_s, 3e9 / rate_bps + 3)
+        sent = (rate_bps if control == "bbr" else min(rate_bps, 8 * window / rtt_s)) * seconds / 8 / _MSS
+        rounds = window / bdp
+        enough = share * sent >= 8 or cause == "overflow"
+        fits = (cause == "overflow") or (0.5 <= rounds <= 1.2 if cause == "both" else rounds <= 1.2)
+        if 15e3 <= bdp <= 2e6 and enough and fits:
+            break
+    if cause == "lossy":
+        buffer = chance.choice([max(bdp, 500e3) * log_uniform(chance, 1, 4), 2 * bdp, None])
+    else:
+        buffer = max(bdp * log_uniform(chance, 0.1, 0.9 if cause == "overflow" else 0.4), 20 * 1514)
+    more = {} if cause == "overflow" else {"loss": f"{100 * share:.4f} %"}
+    path = {"forward": _line(rate_bps, rtt_s, buffer, **more), "backward": _line(rate_bps, rtt_s)}
+    if buffer is None:
+        path["forward"]["buffer"] = "unlimited"
+    facts = {"rate_bps": rate_bps, "rtt_s": rtt_s, "bdp_bytes": bdp, "buffer": buffer, "loss": share}
+    return path, (Transfer({"cc": control, "seconds": round(seconds, 2)}),), facts
+
+
+def _wide_lossy(chance: random.Random, control: str) -> Drawn:
+    return _wide(chance, control, "lossy")
+
+
+def _wide_overflow(chance: random.Random, control: str) -> Drawn:
+    return _wide(chance, control, "overflow")
+
+
+def _wide_both(chance: random.Random, control: str) -> Drawn:
+    return _wide(chance, control, "both")
+
+
 _LOSS_BASED = ("reno", "cubic")
 _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[str, ...], Draw], ...] = (
     ("lossy", ("lossy-path",), CONTROLS, _lossy),
@@ -328,6 +367,9 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[str, ...], Draw], ...] = (
     ("lossy+writer", ("lossy-path", "application-limited"), ("cubic",), _lossy_writer),
     ("lossy+slow", ("lossy-path", "slow-reader"), ("bbr",), _lossy_slow),
     ("lossy+bloat", ("lossy-path", "bufferbloat"), ("cubic",), _lossy_bloat),
+    ("wide-lossy", ("lossy-path",), CONTROLS, _wide_lossy),
+    ("wide-overflow", ("queue-overflow",), CONTROLS, _wide_overflow),
+    ("wide-both", ("lossy-path", "queue-overflow"), CONTROLS, _wide_both),
     ("reordered+overflow", ("reordering", "queue-overflow"), ("cubic",), _reordered_overflow),
 )
 """Name, what it is made for, the congestion controls of its senders, and how it is drawn."""

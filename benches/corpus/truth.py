@@ -26,8 +26,8 @@ _STANDING_S = 0.005
 """RFC 8289, section 4.2."""
 _SILENT = 0.01
 """Share of the time in which the emulator saw nothing: hosts may stand still, too."""
-_ALWAYS = frozenset({"capture-of-joined-segments"})
-"""Facts of captures on hosts that leave segmentation to their cards."""
+_ALWAYS = frozenset({"capture-of-joined-segments", "capture-out-of-order"})
+"""Facts of captures on hosts that leave segmentation to their cards, or stamp on several processors."""
 
 
 def truth(made: Made) -> tuple[frozenset[str], frozenset[str]]:
