@@ -16,16 +16,25 @@ __all__ = ["Blame", "blame", "coarse_ps"]
 _EVIDENCE = 5.0
 """Logarithm of the likelihood ratio from which a step is believed: by chance it is reached in less than 1 %
 of the traces of a constant (the step is free, and each place of it is another chance)."""
+_MORE = 3.0
+"""Gain in that logarithm from which bursts and single losses are judged apart."""
 _RATIO = 10.0
 """A full queue loses so many times as often at least as one that is not. What varies with the load, as delays
 of a radio link do, goes along with random losses by less."""
+_BURST = 3
+"""Packets of a burst: so many, and so many times the median of all events."""
 _RARE = 0.5
 """A step lies where less than this share of all samples waited longer: what is usual proves nothing."""
+_FEW = 4
+"""Events below a step that prove no constant chance of their own."""
 _BELOW = 0.5
 """Events that waited less than this share of the step are no blurred ones of the queue."""
 _LEVEL, _BAND, _STRAY = 0.75, 0.7, 0.1
 """A queue that loses when it is full has a level, of which this quantile of the events tells; what waited
 this share of it is as much, and at most this share of the events strays."""
+_LIKELIER = 3.0
+"""Logarithm of the likelihood ratio (20 to 1) from which a full queue is believed without a step, and from
+which a step is too likely for a constant to be believed."""
 _USUAL = 0.95
 """The quantile of all samples that stands for what often waits: single ones waited for the host."""
 _HIGH = 0.3
@@ -43,14 +52,25 @@ class Blame:
     """How many events a constant chance explains: those below the step, and their share of those above."""
     step_ps: float | None
     """What waited at least when the queue lost; None: losses do not depend on what waits."""
+    decided: bool = True
+    """Whether it is known: a step may be likely that is not proven."""
 
 
-def blame(waits_ps: np.ndarray, samples: np.ndarray, events_ps: np.ndarray, least_ps: float) -> Blame:
+def blame(
+    waits_ps: np.ndarray,
+    samples: np.ndarray,
+    events_ps: np.ndarray,
+    least_ps: float,
+    packets: np.ndarray | None = None,
+) -> Blame:
     """Compare what waited when something was lost (`events_ps`) with what waits at all (`waits_ps`, of which
-    there are so many `samples`). Less than `least_ps` is no queue.
+    there are so many `samples`). Less than `least_ps` is no queue. An event lost so many `packets`; None:
+    one each.
 
     The likelihood is that of a Poisson process whose rate is one constant below a step and another, larger
-    one, above; the step is where it is greatest.
+    one, above; the step is where it is greatest. Single losses and bursts have rates of their own, since a
+    queue that overflows mostly loses several packets at once and a path one here and there: a path that loses
+    at random hides no full queue beside it.
 
     Source: Cox 1955, Poisson processes whose rates differ
     DEVIATION: where the ratio decides nothing, as when a queue was full nearly always, or when few events are
@@ -59,53 +79,115 @@ def blame(waits_ps: np.ndarray, samples: np.ndarray, events_ps: np.ndarray, leas
     events = coarse_ps(events_ps)
     if not len(events):
         return Blame(np.zeros(0, bool), 0.0, None)
-    order = np.argsort(waits_ps)
-    waits = np.asarray(waits_ps, float)[order]
-    reached = np.concatenate([[0.0], np.cumsum(np.asarray(samples, float)[order])])
-    total = float(reached[-1]) + len(events)
-
-    def above(step: float) -> tuple[int, float]:
-        count = int((events >= step).sum())
-        return count, float(reached[-1] - reached[np.searchsorted(waits, step)]) + count
-
-    def quantile(at: float) -> float:
-        place = int(np.searchsorted(reached[1:], at * reached[-1])) if len(waits) else 0
-        return float(waits[min(place, len(waits) - 1)]) if len(waits) else 0.0
-
-    best, found = 0.0, None
-    lowest = max(least_ps, _HIGH * quantile(_USUAL))
-    for step in np.unique(events[events >= lowest]):
-        count, time = above(float(step))
-        below = len(events) - count
-        gain = _log_rate(count, time) + _log_rate(below, total - time) - _log_rate(len(events), total)
-        if time <= _RARE * total and count * (total - time) > _RATIO * below * time and gain > best:
-            best, found = gain, float(step)
+    seen = _Seen(waits_ps, samples, len(events))
+    lowest = max(least_ps, _HIGH * seen.quantile(_USUAL))
+    kinds = [np.ones(len(events), bool)]
+    step, gain = _best(events, kinds, lowest, seen)
+    apart = _kinds(packets, len(events))
+    step_apart, gain_apart = _best(events, apart, lowest, seen)
+    if gain_apart >= max(gain, _EVIDENCE) + _MORE:
+        kinds, step, gain = apart, step_apart, gain_apart
     told = None
-    if found is not None and best >= _EVIDENCE:
-        _, time = above(_BELOW * found)
-        stray = int((events < _BELOW * found).sum())
-        # One standard error less than what was counted: few events prove no constant.
-        constant = max(stray - stray**0.5, 0.0) / max(total - time, 1.0)
-        at_random = min(stray + constant * time, float(len(events)))
-        told = Blame(events >= _BELOW * found, at_random, found)
-        if stray <= _BELOW * len(events):
+    if step is not None and gain >= _EVIDENCE:
+        told = _by_step(events, kinds, step, seen)
+        if (~told.queued).sum() <= _BELOW * len(events):
             return told
     # It explains few, or none.
-    full = max(_BAND * float(np.quantile(events, _LEVEL)), least_ps)
-    count, time = above(full)
+    level = float(np.quantile(events, _LEVEL))
+    full = max(_BAND * level, least_ps)
+    count = int((events >= full).sum())
     outside = len(events) - count
-    share = min(max(time / total, 1e-9), 1 - 1e-9)
+    share = min(max((seen.above(full) + count) / seen.total, 1e-9), 1 - 1e-9)
     stray_share = min(_STRAY, (outside + 0.5) / (len(events) + 1))
     ratio = count * np.log((1 - stray_share) / share) + outside * np.log(stray_share / (1 - share))
-    if count and ratio > 0:
+    # No more than what fills it can wait in a queue.
+    fills = level >= _BAND * seen.quantile(_USUAL)
+    if count and fills and ratio > (gain if told else _LIKELIER):
         return Blame(np.ones(len(events), bool), 0.0, full)
-    return told or Blame(np.zeros(len(events), bool), float(len(events)), None)
+    most = step is not None and (events >= step).sum() > _BELOW * len(events)
+    decided = not (most and gain >= _LIKELIER)
+    return told or Blame(np.zeros(len(events), bool), float(len(events)), None, decided)
+
+
+class _Seen:
+    """What waits at all, with that at events: a loss is a sample, too."""
+
+    def __init__(self, waits_ps: np.ndarray, samples: np.ndarray, events: int) -> None:
+        order = np.argsort(waits_ps)
+        self._waits = np.asarray(waits_ps, float)[order]
+        self._reached = np.concatenate([[0.0], np.cumsum(np.asarray(samples, float)[order])])
+        self.total = float(self._reached[-1]) + events
+
+    def above(self, wait_ps: float) -> float:
+        """Samples that waited so long, without those at events."""
+        return float(self._reached[-1] - self._reached[np.searchsorted(self._waits, wait_ps)])
+
+    def quantile(self, at: float) -> float:
+        if not len(self._waits):
+            return 0.0
+        place = int(np.searchsorted(self._reached[1:], at * self._reached[-1]))
+        return float(self._waits[min(place, len(self._waits) - 1)])
+
+
+def _best(
+    events: np.ndarray, kinds: list[np.ndarray], lowest: float, seen: _Seen
+) -> tuple[float | None, float]:
+    """The likeliest step, common to all kinds, and its gain over constants."""
+    step, best = None, 0.0
+    for place in np.unique(events[events >= lowest]):
+        time = seen.above(float(place)) + int((events >= place).sum())
+        gain = sum(_gain(events[kind], float(place), time, seen.total) for kind in kinds)
+        if time <= _RARE * seen.total and gain > best:
+            step, best = float(place), gain
+    return step, best
+
+
+def _kinds(packets: np.ndarray | None, events: int) -> list[np.ndarray]:
+    """Bursts and single losses, if there are both; else all events."""
+    if packets is not None:
+        bursts = packets >= max(_BURST, _BURST * float(np.median(packets)))
+        if bursts.any():
+            return [bursts, ~bursts]
+    return [np.ones(events, bool)]
+
+
+def _stepped(events: np.ndarray, step: float, time: float, total: float) -> bool:
+    """Whether events above a step are so much more frequent than below."""
+    count = int((events >= step).sum())
+    return count * (total - time) > _RATIO * (len(events) - count) * time
+
+
+def _gain(events: np.ndarray, step: float, time: float, total: float) -> float:
+    """Logarithm of the likelihood ratio of a step, of which there were `time` of `total` samples above."""
+    if not _stepped(events, step, time, total):
+        return 0.0
+    count = int((events >= step).sum())
+    below = len(events) - count
+    return _log_rate(count, time) + _log_rate(below, total - time) - _log_rate(len(events), total)
+
+
+def _by_step(events: np.ndarray, kinds: list[np.ndarray], step: float, seen: _Seen) -> Blame:
+    queued, at_random = np.zeros(len(events), bool), 0.0
+    time = seen.above(step) + int((events >= step).sum())
+    blurred = seen.above(_BELOW * step) + int((events >= _BELOW * step).sum())
+    for kind in kinds:
+        above = kind & (events >= _BELOW * step)
+        stray = int((kind & ~above).sum())
+        if stray and not _stepped(events[kind], step, time, seen.total):
+            at_random += float(kind.sum())
+            continue
+        queued |= above
+        # Few events prove no constant: one standard error less than what was counted.
+        proven = stray if stray > _FEW else max(stray - stray**0.5, 0.0)
+        constant = proven / max(seen.total - blurred, 1.0)
+        at_random += min(stray + constant * blurred, float(kind.sum()))
+    return Blame(queued, at_random, step)
 
 
 def coarse_ps(waits_ps: np.ndarray) -> np.ndarray:
-    """The lower ends of the bins of the table `waits`: eight to an octave."""
+    """The lower ends of the bins of the table `waits`: 32 to an octave."""
     waits = np.maximum(np.asarray(waits_ps, float), 0.0)
-    width = 2.0 ** np.maximum(np.floor(np.log2(np.maximum(waits, 1.0))) - 3, 0)
+    width = 2.0 ** np.maximum(np.floor(np.log2(np.maximum(waits, 1.0))) - 5, 0)
     return np.asarray(np.floor(waits / width) * width)
 
 

@@ -88,7 +88,7 @@ def _counts(row: Row, packets: float, events: float, cost: float) -> bool:
 
 
 def _lossy_path(trace: Trace, row: Row, causes: _Causes, cost: float) -> Finding:
-    text = _again(row, causes.random, causes.random_events)
+    text = _again(row, causes, causes.random, causes.random_events)
     text += " that did not depend on what waited in queues."
     bound = _square_root_bps(row)
     if bound:
@@ -120,10 +120,14 @@ def _queue_overflow(trace: Trace, row: Row, causes: _Causes, cost: float) -> Fin
     wait, capacity = causes.wait_ps or 0.0, capacity_bps(trace, row) or row["goodput_bps"] or 0.0
     held = wait * capacity / 8e12
     text = (
-        f"{_again(row, causes.queued, causes.queued_events)} that began when round trips had grown by "
-        f"{ms_text(wait)}: about {bytes_text(held)} waited at {rate_text(capacity)}. This flow, or others "
-        "beside "
-        "it, had filled the bottleneck. The path itself need not lose anything."
+        f"{_again(row, causes, causes.queued, causes.queued_events)} that began when round trips had grown "
+        f"by {ms_text(wait)}: about {bytes_text(held)} waited at {rate_text(capacity)}. This flow, or others "
+        "beside it, had filled the bottleneck."
+    )
+    text += (
+        " The other losses did not depend on that."
+        if round(causes.random_events)
+        else " The path itself need not lose anything."
     )
     if cost >= _COSTLY:
         round_trip = round_trip_ps(row) or 0.0
@@ -155,15 +159,15 @@ def _unknown(row: Row, causes: _Causes, cost: float) -> Finding:
         "losses",
         "problem" if cost >= _COSTLY else "notice",
         "Packets were lost",
-        f"{_again(row, causes.unknown, causes.unknown_events)}. Whether the path lost them or a full queue "
-        "cannot be told from this capture: they were too few, or what waited is hidden by data that went the "
-        "other way, by a program that paused, or, near the receiver, by the steps of the clock of time "
-        "stamps. A longer capture at the sender would tell.",
+        f"{_again(row, causes, causes.unknown, causes.unknown_events)}. Whether the path lost them or a full "
+        "queue cannot be told from this capture: they were too few, or what waited is hidden by data that "
+        "went the other way, by a program that paused, or, near the receiver, by the steps of the clock of "
+        "time stamps. A longer capture at the sender would tell.",
         {"retransmitted_ratio": causes.unknown / row["segments"], "cost_ratio": cost},
     )
 
 
-def _again(row: Row, packets: float, events: float) -> str:
+def _again(row: Row, causes: _Causes, packets: float, events: float) -> str:
     joined = row["segments"] > row["data_packets"]
     all_of_them = (
         f"about {row['segments']:,} packets on the wire (the host joins them: {row['data_packets']:,} were "
@@ -171,10 +175,12 @@ def _again(row: Row, packets: float, events: float) -> str:
         if joined
         else f"{row['data_packets']:,} packets with data"
     )
+    counts = (causes.random_events, causes.queued_events, causes.unknown_events)
+    others = round(sum(counts)) - round(events)
+    of_all = f" of {sum(counts):,.0f}" if others else ""
     return (
         f"{packets:,.0f} of {all_of_them} were lost and sent again ({packets / row['segments']:.2%}), in "
-        f"{events:,.0f} "
-        "events"
+        f"{events:,.0f}{of_all} events"
     )
 
 
@@ -283,7 +289,7 @@ def _summed(row: Row, told: pl.DataFrame, shares: list[tuple[Blame, float]]) -> 
 
 def _events(lost: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     """Losses of a direction within a round trip of the first are one event: `flow`, `before`, `t_ps`,
-    `packets`, `wait_ps` (the upper median; null where it is unknown)."""
+    `packets`, `wait_ps` (the upper quartile; null where it is unknown)."""
     facts = {row["flow"]: row for row in flows.iter_rows(named=True)}
     rows: list[dict[str, Any]] = []
     starts: dict[tuple[int, int], float] = {}
@@ -304,7 +310,7 @@ def _events(lost: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     for event in rows:
         known = event.pop("waits")
         # Of a burst that a queue cut, the first neighbours passed a full one.
-        event["wait_ps"] = sorted(known)[len(known) // 2] if known else None
+        event["wait_ps"] = sorted(known)[3 * len(known) // 4] if known else None
     schema = {
         "flow": pl.UInt32,
         "before": pl.UInt32,
@@ -332,7 +338,11 @@ def _of_part(
     )
     waited = known.get_column("wait_ps").to_numpy()
     judged = blame(
-        seen.get_column("wait").to_numpy(), seen.get_column("samples").to_numpy(), waited, least_ps
+        seen.get_column("wait").to_numpy(),
+        seen.get_column("samples").to_numpy(),
+        waited,
+        least_ps,
+        known.get_column("packets").to_numpy(),
     )
     # Behind a capture a program that writes now and then shows as what waits.
     paused = side == 1 and any(application_ratio(row) >= LIMITED for row in flows.iter_rows(named=True))
@@ -340,7 +350,7 @@ def _of_part(
     # Where data goes back, too, round trips hold the queue of the other way.
     shared = judged.step_ps is None and _goes_back(trace, flows)
     few = judged.step_ps is None and len(waited) < _FEW
-    hidden = blurred or paused or shared or few
+    hidden = blurred or paused or shared or few or not judged.decided
     if hidden:
         judged = Blame(judged.queued, 0.0, None)
     causes = ["unknown" if hidden else "queue" if queued else "random" for queued in judged.queued]

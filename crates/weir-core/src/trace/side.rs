@@ -8,7 +8,7 @@ use super::edges::{Edges, Room};
 use super::holes::{Hole, Holes};
 use super::ids::Ids;
 use super::losses::Missed;
-use super::pace::{Rounds, Trains};
+use super::pace::{Mark, Rounds, Trains};
 use super::rtt::{Echo, Echoes, Samples, Smoothed, Stamped};
 use super::segment::Segment;
 use super::series::Open;
@@ -470,11 +470,16 @@ impl Sender {
             let waited = self.una < self.disturbed;
             self.una = place;
             self.advanced = now;
-            acked.rtt_ps = self.pop_acked(now, waited, self.brings_more(segment), counts);
+            // Two segments are acknowledged at once (RFC 5681, section 4.2), also those that the receiver's card joins.
+            let kept_back = acked.bytes <= 2 * u64::from(self.mss) && self.brings_more(segment);
+            acked.rtt_ps = self.pop_acked(now, waited, kept_back, counts);
             if waited {
                 self.trains.broken()
             } else if self.acked_sent > 0 {
-                self.trains.acknowledged(now, place, self.acked_sent, self.mss)
+                let sent = self.acked_sent;
+                let took_ps = now.saturating_sub(sent);
+                let waited_ps = took_ps.saturating_sub(self.ahead.min_ps.unwrap_or(took_ps));
+                self.trains.acknowledged(Mark { now, place, sent }, waited_ps, self.mss);
             }
             if self.outstanding() == 0 {
                 self.empty_since = Some(now);

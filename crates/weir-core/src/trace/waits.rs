@@ -4,7 +4,7 @@ use crate::histogram::SparseHistogram;
 use crate::units::Span;
 
 /// Octaves are cut into so many bins, as a power of two: a queue is not known any better.
-const FINENESS: u32 = 3;
+const FINENESS: u32 = 5;
 
 /// Samples of a round trip or of a part of it, by their excess over the least.
 #[derive(Clone, Debug, Default)]
@@ -74,6 +74,6 @@ mod tests {
         assert_eq!(bins.iter().map(|bin| bin.2).sum::<u64>(), 8);
         assert_eq!((bins[0].0, bins[0].2), (0, 3));
         assert!(bins[1].0 <= 30_000_000 && 30_000_000 <= bins[1].1 && bins[1].2 == 5, "{bins:?}");
-        assert!(bins[1].1 - bins[1].0 <= bins[1].0 / 8);
+        assert!(bins[1].1 - bins[1].0 <= bins[1].0 / 32);
     }
 }
