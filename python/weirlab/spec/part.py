@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
 __all__ = ["At", "Part", "Where", "origin_of"]
 
@@ -41,26 +41,29 @@ class At:
 class _Frozen:
     """Fields by name alone, which do not change."""
 
+    # Where it comes from lies beside the fields, so that these are the JSON as they are.
+    __slots__ = ("__dict__", "origin")
+
     _defaults: ClassVar[Mapping[str, Any]] = {}
     _names: ClassVar[frozenset[str]] = frozenset()
     _renamed: ClassVar[bool] = False
-    origin: At | None
 
-    def __init__(self, **fields: Any) -> None:
+    def __init__(self, *, origin: At | None = None, **fields: Any) -> None:
         """Raises TypeError for a field that is missing, or that there is not."""
         cls = type(self)
-        values = {**cls._defaults, **fields}
-        origin = values["origin"]
+        if cls._defaults:
+            fields = {**cls._defaults, **fields}
         names = cls._names
-        if values.keys() != names or (origin is not None and not origin.fields.keys() <= names):
-            given = set(values) | (set() if origin is None else set(origin.fields))
+        if fields.keys() != names or (origin is not None and not origin.fields.keys() <= names):
+            given = set(fields) | (set() if origin is None else set(origin.fields))
             what, amiss = ("has no", given - names) if given - names else ("lacks", names - given)
             raise TypeError(f"{cls.__name__} {what} {', '.join(sorted(amiss))}")
-        self.__dict__.update(values)
+        object.__setattr__(self, "origin", origin)
+        self.__dict__.update(fields)
 
     def __init_subclass__(cls) -> None:
         own = vars(cls)
-        names = [name for name in own.get("__annotations__", ()) if not name.startswith("_")]
+        names = own.get("__annotations__", ())
         cls._names |= frozenset(names)
         cls._defaults = {**cls._defaults, **{name: own[name] for name in names if name in own}}
         cls._renamed |= any(name.endswith("_") for name in names)
@@ -75,24 +78,21 @@ class _Frozen:
 class Part(_Frozen):
     """A part of a spec. Parts are equal when their fields are, wherever they come from."""
 
-    origin: At | None = None
-    """Where it comes from; None: from what it is a part of."""
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        origin: At | None = None
+        """Where it comes from; None: from what it is a part of."""
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and isinstance(other, Part) and self.as_dict() == other.as_dict()
+        return type(self) is type(other) and vars(self) == vars(other)
 
     def __hash__(self) -> int:
-        return hash((type(self), *self.as_dict().values()))
+        return hash((type(self), *vars(self).values()))
 
     def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={value!r}" for name, value in vars(self).items() if name != "origin")
+        fields = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
         return f"{type(self).__name__}({fields})"
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields as they are called in JSON, one level deep."""
-        fields = dict(vars(self))
-        del fields["origin"]
-        return {name.rstrip("_"): value for name, value in fields.items()} if self._renamed else fields
 
     def json(self) -> str:
         """The part as the compiled core takes it."""
@@ -100,9 +100,11 @@ class Part(_Frozen):
 
 
 def _fields(part: object) -> dict[str, Any]:
-    if isinstance(part, Part):
-        return part.as_dict()
-    raise TypeError(f"{part!r} has no form in a spec")
+    """The fields of a part as they are called in JSON."""
+    if not isinstance(part, Part):
+        raise TypeError(f"{part!r} has no form in a spec")
+    fields = vars(part)
+    return {name.rstrip("_"): value for name, value in fields.items()} if part._renamed else fields
 
 
 def origin_of(part: Part, pointer: str) -> Where:
