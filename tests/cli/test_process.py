@@ -213,6 +213,14 @@ def test_a_far_end_that_fails_by_itself_is_told_with_its_status(capsys, code, sa
     assert capsys.readouterr().err == said
 
 
+def test_a_host_that_ssh_does_not_reach_is_told_before_minutes_of_probes(weir, tmp_path):
+    missing = str(tmp_path / "missing")
+    outcome = weir("path", "127.0.0.1", "--ssh", "far", "--ssh-config", missing)
+    assert outcome.code == 1
+    assert outcome.err.startswith("weir: --ssh far: ")
+    assert "probes for" not in outcome.err
+
+
 def test_how_long_probes_take_is_told_with_a_shorter_way():
     assert _length(Effort(), 8) == (
         "probes for 5 min at most, less where each capacity is known to 3% before; --time '1 min' or "

@@ -106,6 +106,8 @@ def path(
     )
     effort.check()
     destination = resolve(host, 4 if ipv4 else 6 if ipv6 else 0)
+    if ssh is not None:
+        _reach(ssh, ssh_config)
     prober = LiveProber(destination, port=port)
     manifest = Manifest(kind="path", name=host, seed=seed, provenance=Provenance.now())
     with claimed_directory(f"path-{host}", out) as directory:
@@ -171,6 +173,20 @@ def _length(effort: Effort, hops: int) -> str:
         f"probes for {told} at most, less where each capacity is known to {effort.precision:.0%} before"
         f"{shorter}. Ctrl-C keeps what was measured"
     )
+
+
+_REACHED_S = 20.0
+
+
+def _reach(host: str, config: Path | None) -> None:
+    """Raise TestbedError, before minutes of probing, where ssh does not get there."""
+    from weirlab.campaigns.hosts import SshEnd, output
+    from weirlab.errors import TestbedError
+
+    try:
+        output(SshEnd(host, None if config is None else str(config)), ["true"], _REACHED_S)
+    except (TestbedError, OSError) as error:
+        raise TestbedError(f"--ssh {host}: {error}") from error
 
 
 def _back(host: str, config: Path | None, target: str) -> WayBack | None:
