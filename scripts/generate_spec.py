@@ -31,7 +31,7 @@ comes from.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from weirlab.spec.part import At, Part, Where, origin_of
@@ -132,6 +132,8 @@ class Generator:
             return f"tuple[{', '.join(self._type(each) for each in schema['prefixItems'])}]"
         if kind == "array":
             return f"Sequence[{self._type(schema['items'])}]"
+        if kind == "object":
+            return f"Mapping[str, {self._type(schema['additionalProperties'])}]"
         return PLAIN[kind]
 
     def _is_plain(self, name: str) -> bool:

@@ -3,11 +3,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use weir_core::cc::Controller;
+use weir_core::cc::{Controller, Controllers, Setup};
 use weir_core::path::{Line, LineCounters, LoadedPath, ProbeSpec, TransferSpec};
 use weir_core::queue::Label;
-use weir_core::rng::Seed;
-use weir_core::tcp::{Ecn, HEADERS, Receiver, ReceiverCounters, Segment, Sender, SenderCounters};
+use weir_core::rapid::LogWriter;
+use weir_core::rng::{self, Seed};
+use weir_core::tcp::{self, Ecn, HEADERS, Receiver, ReceiverCounters, Segment, Sender, SenderCounters};
 use weir_core::units::{Bytes, Span, Time};
 
 /// What came of it.
@@ -142,6 +143,11 @@ pub fn simulate_path(spec: &LoadedPath, seed: Seed, cancelled: &AtomicBool) -> O
     Some(run.totals())
 }
 
+fn control(connection: &tcp::Config, chance: rng::Stream) -> Controller {
+    let setup = Setup { connection, chance, log: LogWriter::none() };
+    Controllers::new().make(setup).expect("the spec was checked")
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Line,
@@ -185,16 +191,13 @@ impl<'a> Run<'a> {
             let mut config = transfer.config.clone();
             config.window_scaling &= !strips;
             let mut stream = Stream {
-                sender: Sender::new(&config),
+                sender: Sender::new(&config, control(&config, seed.stream(&format!("path/probes/{i}")))),
                 receiver: Receiver::new(&config),
                 sender_due: Time::ZERO,
                 receiver_due: Time::NEVER,
                 flows: flows(),
                 totals: StreamTotals::default(),
             };
-            if let Controller::Bbr(bbr) = stream.sender.control() {
-                bbr.set_chance(seed.stream(&format!("path/probes/{i}")));
-            }
             stream.sender.open(Time::ZERO);
             stream
         };

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use weir_core::SpecError;
+use weir_core::cc::{Controller, Controllers, Setup};
 use weir_core::network::Topology;
 use weir_core::queue::Limit;
+use weir_core::rapid::LogWriter;
 use weir_core::rng::{Seed, Stream};
 use weir_core::routing::Router;
 use weir_core::spec::control::NotificationLane;
@@ -41,6 +43,8 @@ pub struct Plan {
     is_switched: bool,
     /// Where the frames of sources go, where flows are not counted.
     pairs: Option<Pairs>,
+    /// What makes the controllers of senders.
+    controllers: Controllers,
 }
 
 /// Where the frames of each source go to each of its destinations.
@@ -111,7 +115,15 @@ impl Plan {
     /// # Errors
     /// The first fault of the spec, such as a destination that cannot be reached.
     pub fn new(spec: Spec) -> Result<Plan, SpecError> {
-        Plan::with_feeding(spec, Feeding::Pulled)
+        Plan::with_controllers(spec, Controllers::new())
+    }
+
+    /// As [`Plan::new`], with congestion controls that the program has beside those of the core.
+    ///
+    /// # Errors
+    /// As [`Plan::new`]; a controller that the program does not have, or that refuses its settings.
+    pub fn with_controllers(spec: Spec, controllers: Controllers) -> Result<Plan, SpecError> {
+        Plan::lay(spec, Feeding::Pulled, controllers)
     }
 
     /// As [`Plan::new`], with sources fed as said.
@@ -119,7 +131,17 @@ impl Plan {
     /// # Errors
     /// As [`Plan::new`].
     pub fn with_feeding(spec: Spec, feeding: Feeding) -> Result<Plan, SpecError> {
+        Plan::lay(spec, feeding, Controllers::new())
+    }
+
+    fn lay(spec: Spec, feeding: Feeding, controllers: Controllers) -> Result<Plan, SpecError> {
         let topology = spec.check()?;
+        for (i, group) in spec.traffic.iter().enumerate() {
+            if let Some(tcp) = &group.tcp {
+                let at = format!("/traffic/{i}/tcp/config/congestion_control");
+                controllers.make(Setup::plain(&tcp.config)).map_err(|error| error.under(at))?;
+            }
+        }
         let is_slotted = matches!(spec.run.engine, Engine::Slotted { .. });
         let mut limits = vec![Limit::UNLIMITED; topology.ports.len()];
         for rule in &spec.queues {
@@ -147,6 +169,7 @@ impl Plan {
             control,
             is_switched,
             pairs,
+            controllers,
         };
         if is_slotted {
             plan.refuse_connections()?;
@@ -261,9 +284,11 @@ impl Plan {
         seed.stream(&format!("timers/{}", connection.stream))
     }
 
-    /// Chance of the times at which `connection` probes for bandwidth.
-    pub(crate) fn probe_chance(&self, connection: &PlannedConnection, seed: Seed) -> Stream {
-        seed.stream(&format!("probes/{}", connection.stream))
+    /// The congestion control of `connection` in the run with `seed`, which writes to `log`.
+    pub(crate) fn controller(&self, connection: &PlannedConnection, seed: Seed, log: LogWriter) -> Controller {
+        let chance = seed.stream(&format!("probes/{}", connection.stream));
+        let setup = Setup { connection: self.connection(connection).0, chance, log };
+        self.controllers.make(setup).expect("it was made when the plan was")
     }
 
     /// Ports of hosts whose senders ask how many frames wait there.

@@ -1,7 +1,8 @@
 //! TCP connections as agents: they carry segments between the machines of [`weir_core::tcp`] and the network.
 
-use weir_core::cc::Controller;
+use weir_core::cc::CongestionControl;
 use weir_core::queue::Lane;
+use weir_core::rapid::{LogReader, LogWriter};
 use weir_core::rng::Seed;
 use weir_core::spec::StreamProbe;
 use weir_core::spec::transport::Load;
@@ -33,6 +34,8 @@ pub struct TcpSender {
     stop: Time,
     load: Application,
     series: Option<Box<Series>>,
+    /// What its controller writes down.
+    log: Option<Box<LogReader>>,
     /// Frames that may wait in its adapter.
     adapter: usize,
     machine: Sender,
@@ -88,23 +91,19 @@ impl Plan {
                 _ => Application::Endless,
             };
             let hosts = self.hosts(connection);
-            let mut machine = Sender::new(config);
+            let (writer, log) = match self.stream_probe(connection.place.0) {
+                Some(probe) => {
+                    let (writer, log) = LogWriter::new(probe.packets);
+                    (writer, Some(Box::new(log)))
+                }
+                None => (LogWriter::none(), None),
+            };
+            let control = self.controller(connection, seed, writer);
+            let is_timed = control.needs().departures;
+            let mut machine = Sender::new(config, control);
             if let Some(timing) = &hosts.timers {
                 machine.set_timers(Timers::new(timing, self.timer_chance(connection, seed)));
             }
-            let is_timed = match machine.control() {
-                Controller::Rapid(rapid) => {
-                    if let Some(probe) = self.stream_probe(connection.place.0) {
-                        rapid.probing().keep_log(probe.packets);
-                    }
-                    true
-                }
-                Controller::Bbr(bbr) => {
-                    bbr.set_chance(self.probe_chance(connection, seed));
-                    false
-                }
-                _ => false,
-            };
             let sender = TcpSender {
                 machine,
                 is_timed,
@@ -116,6 +115,7 @@ impl Plan {
                 load,
                 sent: 0,
                 series: self.series_of(connection.place.0),
+                log,
             };
             let gather = |time| Box::new(Gathered { time, segments: vec![], interrupt: Time::NEVER });
             let gathered = hosts.coalescing_ps.map(gather);
@@ -252,10 +252,8 @@ impl Agent for TcpSender {
             series.advance(end, &self.machine);
             totals.tcp.push((connection, std::mem::take(&mut series.rows)));
         }
-        if let Controller::Rapid(rapid) = self.machine.control()
-            && let Some(log) = rapid.probing().take_log()
-        {
-            totals.probing.push((connection, log));
+        if let Some(log) = &self.log {
+            totals.probing.push((connection, log.take()));
         }
         totals.connections.push(ConnectionTotals {
             flow: self.flow,

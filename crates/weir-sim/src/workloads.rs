@@ -12,11 +12,10 @@ use weir_core::spec::{
 };
 use weir_core::units::{Bytes, Rate, Span, Time};
 
-use weir_core::cc;
 use weir_core::network::Topology;
 use weir_core::path::LossModel;
 use weir_core::spec::transport::{Connection, Connections, Hosts, Load};
-use weir_core::tcp::{self, EcnConfig, LossMarking, LostRetransmissions, Recovery};
+use weir_core::tcp::{self, LostRetransmissions};
 
 pub use calibration::{CORE, HOT_PORT, calibration, calibration_pause};
 
@@ -88,25 +87,10 @@ pub fn dumbbell(flows: u32) -> Spec {
         load: Load::Endless {},
     };
     let config = tcp::Config {
-        congestion_control: cc::Config::reno(),
-        recovery: Recovery::Prr,
-        loss_marking: LossMarking::Count,
         lost_retransmissions: LostRetransmissions::Timeout,
-        segment_bytes: Bytes::new(1448),
-        initial_window_segments: 10,
         receive_buffer_bytes: Bytes::new(1 << 26),
-        send_buffer_bytes: None,
-        window_scaling: true,
-        sack: true,
-        timestamps: true,
-        ecn: EcnConfig::NONE,
-        delayed_ack_segments: 2,
         delayed_ack_timeout_ps: Span::from_ms(200),
-        min_rto_ps: Span::from_ms(200),
-        slow_start_after_idle: true,
-        pacing: false,
-        reading: None,
-        arrival_stamps_ps: None,
+        ..tcp::Config::default()
     };
     let connections = Connections { config, hosts: Hosts::default(), list: (0..flows).map(connection).collect() };
     let cross = Source {

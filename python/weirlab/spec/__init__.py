@@ -7,7 +7,7 @@ comes from.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from weirlab.spec.part import At, Part, Where, origin_of
@@ -33,6 +33,7 @@ __all__ = [
     "CongestionControl",
     "CongestionControlBbr",
     "CongestionControlCubic",
+    "CongestionControlCustom",
     "CongestionControlDctcp",
     "CongestionControlPrague",
     "CongestionControlRapid",
@@ -408,29 +409,35 @@ class Class(Part):
 
 
 class CongestionControlReno(Part):
-    """`Reno`."""
+    """NewReno (RFC 5681, RFC 6582)."""
 
     kind: Literal["reno"] = "reno"
     slow_start: SlowStart
-    """What ends the first slow start."""
+    """What ends the first slow start: a loss or a mark, or round-trip times that grow, too (`hystart++`,
+    RFC 9406).
+    """
 
 
 class CongestionControlCubic(Part):
-    """`Cubic`."""
+    """CUBIC (RFC 9438)."""
 
     kind: Literal["cubic"] = "cubic"
     c: float
-    """How fast the window grows, segments/s^3."""
+    """How fast the window grows [segments/s^3]."""
     beta: float
-    """What is left of the window after a reduction."""
+    """What is left of the window after a loss."""
     fast_convergence: bool
-    """Whether the window of the last reduction is forgotten faster while windows shrink."""
+    """Whether the plateau is lowered further while windows shrink."""
     slow_start: SlowStart
-    """What ends the first slow start."""
+    """What ends the first slow start: a loss or a mark, or round-trip times that grow, too (`hystart++`,
+    RFC 9406).
+    """
 
 
 class CongestionControlRapid(Part):
-    """`Rapid`."""
+    """Rapid: all packets leave in probe streams, whose rates grow exponentially about the mean rate (Konda
+    & Kaur 2009).
+    """
 
     kind: Literal["rapid"] = "rapid"
     ramp: Ramp
@@ -452,33 +459,47 @@ class CongestionControlRapid(Part):
 
 
 class CongestionControlBbr(Part):
-    """`Bbr`."""
+    """BBR: in the simulator version 3 (draft-ietf-ccwg-bbr-06); on real stacks that of the kernel, which
+    in Linux is version 1.
+    """
 
     kind: Literal["bbr"] = "bbr"
 
 
 class CongestionControlDctcp(Part):
-    """`Dctcp`."""
+    """DCTCP (RFC 8257): marks take half of their average share of the window."""
 
     kind: Literal["dctcp"] = "dctcp"
     gain: float
-    """Weight of the last window in the average share of marks: g."""
+    """g: weight of the last window of data in the average share of marks."""
     slow_start: SlowStart
     """What ends the first slow start beside marks and losses."""
 
 
 class CongestionControlPrague(Part):
-    """`Prague`."""
+    """Prague (draft-briscoe-iccrg-prague-congestion-control-04): DCTCP for the Internet, paced, with
+    ECT(1). Where there is no accurate feedback, Reno takes its place.
+    """
 
     kind: Literal["prague"] = "prague"
     gain: float
-    """Weight of the last round in the average share of marks: g."""
+    """g: weight of the last round in the average share of marks."""
     virtual_rtt_ps: int
-    """What a round trip counts as at least."""
+    """What a round trip counts as at least, once it is independent of round-trip times."""
     transition_rounds: int
-    """Rounds after slow start from which on it does so."""
+    """Rounds after slow start from which on it is."""
     slow_start: SlowStart
     """What ends the first slow start beside marks and losses."""
+
+
+class CongestionControlCustom(Part):
+    """One that the program has beside these; see `Controllers`."""
+
+    kind: Literal["custom"] = "custom"
+    name: str
+    """The name under which the program knows it: `Controllers::add`."""
+    settings: Mapping[str, float]
+    """Its settings."""
 
 
 class Connection(Part):
@@ -1902,6 +1923,7 @@ CongestionControl = (
     | CongestionControlBbr
     | CongestionControlDctcp
     | CongestionControlPrague
+    | CongestionControlCustom
 )
 """Which controller, with its parameters, as it crosses the boundary."""
 

@@ -1,9 +1,57 @@
 //! CUBIC.
 
+use serde::{Deserialize, Serialize};
+
 use crate::cc::reno::is_limiting;
 use crate::cc::slow_start::Growth;
-use crate::cc::{Acked, Allowance, CongestionControl, SenderEvent, SlowStart};
+use crate::cc::{Acked, Allowance, CongestionControl, SenderEvent, Settings, Setup, SlowStart};
+use crate::error::SpecError;
 use crate::units::{Bytes, Span, Time};
+
+/// Settings of [`Cubic`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct CubicConfig {
+    /// How fast the window grows [segments/s^3].
+    pub c: f64,
+    /// What is left of the window after a loss.
+    pub beta: f64,
+    /// Whether the plateau is lowered further while windows shrink.
+    pub fast_convergence: bool,
+    /// What ends the first slow start: a loss or a mark, or round-trip times that grow, too (`hystart++`, RFC 9406).
+    pub slow_start: SlowStart,
+}
+
+/// The constants of RFC 9438, and HyStart++, which it asks for (4.10).
+impl Default for CubicConfig {
+    fn default() -> CubicConfig {
+        CubicConfig { c: 0.4, beta: 0.7, fast_convergence: true, slow_start: SlowStart::HyStart }
+    }
+}
+
+impl Settings for CubicConfig {
+    type Control = Cubic;
+
+    fn preset() -> Option<CubicConfig> {
+        Some(CubicConfig::default())
+    }
+
+    fn check(&self) -> Result<(), SpecError> {
+        let (c, beta) = (self.c, self.beta);
+        if !(c > 0.0 && c <= 1000.0) {
+            return Err(SpecError::new("/c", format!("a number above 0 and at most 1000 (got {c})")));
+        }
+        if !(beta > 0.0 && beta < 1.0) {
+            return Err(SpecError::new("/beta", format!("a number between 0 and 1 (got {beta})")));
+        }
+        Ok(())
+    }
+
+    fn make(&self, setup: Setup<'_>) -> Cubic {
+        Cubic::new(setup.connection.segment_bytes, setup.connection.initial_window(), self)
+    }
+}
 
 /// The window grows as a cubic function of the time since the last congestion, flat where that happened; at least as
 /// fast as Reno would.
@@ -63,15 +111,9 @@ impl Epoch {
 const LEAST: u64 = 2;
 
 impl Cubic {
-    /// Full segments of `segment`; starts with the window `initial`. `c` in segments/s^3.
-    pub fn new(
-        segment: Bytes,
-        initial: Bytes,
-        c: f64,
-        beta: f64,
-        fast_convergence: bool,
-        slow_start: SlowStart,
-    ) -> Cubic {
+    /// Full segments of `segment`; starts with the window `initial`.
+    pub fn new(segment: Bytes, initial: Bytes, config: &CubicConfig) -> Cubic {
+        let CubicConfig { c, beta, fast_convergence, slow_start } = *config;
         let cwnd = initial.count() as f64 / segment.count() as f64;
         Cubic {
             segment: segment.count(),
@@ -149,6 +191,16 @@ impl Cubic {
         self.epoch = None;
         self.growth.on_congestion();
     }
+
+    /// The next stage begins where congestion avoidance does.
+    ///
+    /// Source: RFC 5681, 4.1.
+    fn on_long_idle(&mut self) {
+        self.growth.on_long_idle();
+        if self.cwnd > self.initial {
+            (self.cwnd, self.epoch) = (self.initial, None);
+        }
+    }
 }
 
 impl CongestionControl for Cubic {
@@ -163,32 +215,16 @@ impl CongestionControl for Cubic {
                 (self.cwnd, self.w_max, self.epoch) = (1.0, 0.0, None);
                 self.growth.on_collapse();
             }
+            // Source: RFC 5681, 3.1; RFC 6928, 2.
+            SenderEvent::LostSyn => self.cwnd = 1.0,
+            SenderEvent::LongIdle => self.on_long_idle(),
+            _ => {}
         }
     }
 
     #[inline]
     fn allowance(&self) -> Allowance {
-        Allowance { window: Bytes::new(self.window()), pacing: None }
-    }
-
-    #[inline]
-    fn threshold(&self) -> Bytes {
-        Bytes::new(self.threshold)
-    }
-
-    /// Source: RFC 5681, 3.1; RFC 6928, 2.
-    fn on_lost_syn(&mut self) {
-        self.cwnd = 1.0;
-    }
-
-    /// The next stage begins where congestion avoidance does.
-    ///
-    /// Source: RFC 5681, 4.1.
-    fn on_long_idle(&mut self) {
-        self.growth.on_long_idle();
-        if self.cwnd > self.initial {
-            (self.cwnd, self.epoch) = (self.initial, None);
-        }
+        Allowance::of_window(Bytes::new(self.window()), Bytes::new(self.threshold))
     }
 }
 
@@ -201,7 +237,8 @@ mod tests {
     const RTT: Span = Span::from_ms(100);
 
     fn cubic(initial: Bytes) -> Cubic {
-        Cubic::new(Bytes::new(SEGMENT), initial, 0.4, 0.7, true, SlowStart::Standard)
+        let config = CubicConfig { slow_start: SlowStart::Standard, ..CubicConfig::default() };
+        Cubic::new(Bytes::new(SEGMENT), initial, &config)
     }
 
     /// An acknowledgement of `bytes` while as much as the window is in flight, or `flight`.
@@ -222,7 +259,7 @@ mod tests {
         let initial = Bytes::new((window * SEGMENT as f64) as u64);
         let mut cubic = cubic(initial);
         cubic.on_event(Time::ZERO, &SenderEvent::Congestion { cause: Cause::Loss, flight: initial });
-        cubic.on_event(Time::ZERO, &SenderEvent::Recovered { window: cubic.threshold() });
+        cubic.on_event(Time::ZERO, &SenderEvent::Recovered { window: cubic.allowance().threshold });
         let round = |round: u64| {
             let acks = cubic.cwnd as u64;
             for place in 0..acks {
@@ -262,7 +299,7 @@ mod tests {
             flight: Bytes::new((flight * SEGMENT as f64) as u64),
         };
         cubic.on_event(Time::ZERO, &loss(100.0));
-        assert_eq!((cubic.w_max, cubic.threshold()), (100.0, Bytes::new(70 * SEGMENT)));
+        assert_eq!((cubic.w_max, cubic.allowance().threshold), (100.0, Bytes::new(70 * SEGMENT)));
         cubic.on_event(Time::ZERO, &SenderEvent::Recovered { window: Bytes::new(70 * SEGMENT) });
         cubic.on_event(Time::ZERO, &loss(70.0));
         assert!((cubic.w_max - 59.5).abs() < 1e-9, "{}", cubic.w_max);
@@ -274,7 +311,7 @@ mod tests {
             let mut cubic = cubic(Bytes::new(1000 * SEGMENT));
             let flight = Bytes::new(1000 * SEGMENT);
             cubic.on_event(Time::ZERO, &SenderEvent::Congestion { cause: Cause::Loss, flight });
-            cubic.on_event(Time::ZERO, &SenderEvent::Recovered { window: cubic.threshold() });
+            cubic.on_event(Time::ZERO, &SenderEvent::Recovered { window: cubic.allowance().threshold });
             let mut now = Time::ZERO;
             for round in 0..30 {
                 for _ in 0..10 {
@@ -302,7 +339,7 @@ mod tests {
 
     #[test]
     fn it_leaves_slow_start_without_a_loss_on_a_plateau_where_it_is() {
-        let mut cubic = Cubic::new(Bytes::new(SEGMENT), Bytes::new(100 * SEGMENT), 0.4, 0.7, true, SlowStart::HyStart);
+        let mut cubic = Cubic::new(Bytes::new(SEGMENT), Bytes::new(100 * SEGMENT), &CubicConfig::default());
         let (mut now, mut number, mut next) = (Time::ZERO, 1, 1 + 100 * SEGMENT);
         let mut ends = vec![];
         // Round-trip times grow to what a full queue adds.

@@ -1,8 +1,50 @@
 //! DCTCP: the window comes down by as much as there are marks.
 
+use serde::{Deserialize, Serialize};
+
 use crate::cc::reno::Reno;
-use crate::cc::{Acked, Allowance, CongestionControl, Marks, SenderEvent, SlowStart};
+use crate::cc::{
+    Acked, Allowance, CongestionControl, Marks, Metrics, Needs, SenderEvent, Settings, Setup, SlowStart, check_gain,
+};
+use crate::error::SpecError;
+use crate::tcp::EcnSupport;
 use crate::units::{Bytes, Time};
+
+/// Settings of [`Dctcp`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct DctcpConfig {
+    /// g: weight of the last window of data in the average share of marks.
+    pub gain: f64,
+    /// What ends the first slow start beside marks and losses.
+    pub slow_start: SlowStart,
+}
+
+/// The constants of RFC 8257.
+impl Default for DctcpConfig {
+    fn default() -> DctcpConfig {
+        DctcpConfig { gain: 1.0 / 16.0, slow_start: SlowStart::Standard }
+    }
+}
+
+impl Settings for DctcpConfig {
+    type Control = Dctcp;
+
+    const ECN: EcnSupport = EcnSupport::Dctcp;
+
+    fn preset() -> Option<DctcpConfig> {
+        Some(DctcpConfig::default())
+    }
+
+    fn check(&self) -> Result<(), SpecError> {
+        check_gain(self.gain)
+    }
+
+    fn make(&self, setup: Setup<'_>) -> Dctcp {
+        Dctcp::new(setup.connection.segment_bytes, setup.connection.initial_window(), self)
+    }
+}
 
 /// Reno, but for marks: a moving average of the share of the data that is marked, alpha, takes alpha / 2 of the window, once per
 /// window of data. Losses count as for Reno. What is acknowledged without a mark lets the window grow, also while others are marked.
@@ -15,6 +57,8 @@ pub struct Dctcp {
     share: MarkedShare,
     /// The window is not reduced again before this number is passed.
     recover: u64,
+    /// Whether the last marks reduced it.
+    has_reduced: bool,
     /// Bytes that the acknowledgement under way tells to be marked.
     withheld: u64,
 }
@@ -25,54 +69,22 @@ pub struct Dctcp {
 pub(super) const LEAST: u64 = 2;
 
 impl Dctcp {
-    /// Full segments of `segment`; starts with the window `initial`. `gain` is the weight of the last window in the average.
-    pub fn new(segment: Bytes, initial: Bytes, gain: f64, slow_start: SlowStart) -> Dctcp {
+    /// Full segments of `segment`; starts with the window `initial`.
+    pub fn new(segment: Bytes, initial: Bytes, config: &DctcpConfig) -> Dctcp {
         Dctcp {
-            reno: Reno::new(segment, initial, slow_start),
+            reno: Reno::new(segment, initial, config.slow_start),
             segment: segment.count(),
-            share: MarkedShare::new(gain, Some(1.0)),
+            share: MarkedShare::new(config.gain, Some(1.0)),
             recover: 0,
+            has_reduced: false,
             withheld: 0,
         }
     }
-}
 
-impl CongestionControl for Dctcp {
-    #[inline]
-    fn on_event(&mut self, now: Time, event: &SenderEvent) {
-        match *event {
-            SenderEvent::Ack(ack) => {
-                let bytes = ack.bytes - ack.bytes.min(Bytes::new(std::mem::take(&mut self.withheld)));
-                self.reno.on_event(now, &SenderEvent::Ack(Acked { bytes, ..ack }));
-            }
-            _ => self.reno.on_event(now, event),
-        }
-    }
-
-    #[inline]
-    fn allowance(&self) -> Allowance {
-        self.reno.allowance()
-    }
-
-    #[inline]
-    fn threshold(&self) -> Bytes {
-        self.reno.threshold()
-    }
-
-    fn on_lost_syn(&mut self) {
-        self.reno.on_lost_syn();
-    }
-
-    fn on_long_idle(&mut self) {
-        self.reno.on_long_idle();
-    }
-
-    fn answers_marks(&self) -> bool {
-        true
-    }
-
+    /// Whether the window was reduced.
+    ///
     /// Source: RFC 8257, 3.3.
-    fn on_marks(&mut self, _: Time, marks: &Marks) -> bool {
+    fn on_marks(&mut self, marks: &Marks) -> bool {
         self.withheld = marks.marked.count();
         self.share.count(marks);
         if self.share.is_round_over(marks) {
@@ -87,9 +99,36 @@ impl CongestionControl for Dctcp {
         }
         reduces
     }
+}
 
-    fn marked_share(&self) -> Option<f64> {
-        self.share.alpha()
+impl CongestionControl for Dctcp {
+    #[inline]
+    fn on_event(&mut self, now: Time, event: &SenderEvent) {
+        match *event {
+            SenderEvent::Ack(ack) => {
+                let bytes = ack.bytes - ack.bytes.min(Bytes::new(std::mem::take(&mut self.withheld)));
+                self.reno.on_event(now, &SenderEvent::Ack(Acked { bytes, ..ack }));
+            }
+            SenderEvent::Marks(ref marks) => self.has_reduced = self.on_marks(marks),
+            _ => self.reno.on_event(now, event),
+        }
+    }
+
+    #[inline]
+    fn allowance(&self) -> Allowance {
+        self.reno.allowance()
+    }
+
+    fn has_reduced(&self) -> bool {
+        self.has_reduced
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { marks: true, ..Needs::PLAIN }
+    }
+
+    fn metrics(&self) -> Metrics {
+        Metrics { marked_share: self.share.alpha(), ..Metrics::default() }
     }
 }
 
@@ -164,50 +203,51 @@ pub(super) mod tests {
     }
 
     fn dctcp() -> Dctcp {
-        Dctcp::new(Bytes::new(SEGMENT), Bytes::new(100 * SEGMENT), 1.0 / 16.0, SlowStart::Standard)
+        Dctcp::new(Bytes::new(SEGMENT), Bytes::new(100 * SEGMENT), &DctcpConfig::default())
     }
 
     #[test]
     fn alpha_is_the_average_of_the_shares_of_windows_and_begins_with_all() {
         let mut dctcp = dctcp();
-        assert_eq!(dctcp.marked_share(), Some(1.0));
+        assert_eq!(dctcp.metrics().marked_share, Some(1.0));
         // Windows of 100 segments of which 20 are marked, acknowledged by twos: the first is a window of its own.
         let mut alpha = 1.0;
-        dctcp.on_marks(Time::ZERO, &marks(2, 0, 2, 102));
+        dctcp.on_marks(&marks(2, 0, 2, 102));
         alpha *= 15.0 / 16.0;
         for round in 1..=3 {
             for place in 1..=50 {
                 let number = 2 + 100 * (round - 1) + 2 * place;
-                dctcp.on_marks(Time::ZERO, &marks(2, u64::from(place <= 20), number, number + 100));
+                dctcp.on_marks(&marks(2, u64::from(place <= 20), number, number + 100));
             }
             // The window under way ends with the first acknowledgement that passes its end.
             alpha = if round == 1 { alpha } else { alpha + (0.2 - alpha) / 16.0 };
         }
-        let found = dctcp.marked_share().expect("it has one");
+        let found = dctcp.metrics().marked_share.expect("it has one");
         assert!((found - alpha).abs() < 0.002, "{found} {alpha}");
     }
 
     #[test]
     fn marks_take_half_of_alpha_once_per_window_and_losses_take_half() {
         let mut dctcp = dctcp();
-        assert!(dctcp.on_marks(Time::ZERO, &marks(2, 2, 2, 102)));
+        assert!(dctcp.on_marks(&marks(2, 2, 2, 102)));
         // Alpha was 1 before, and the first round had all of its two segments marked.
         assert_eq!(dctcp.allowance().window, Bytes::new(50 * SEGMENT));
-        assert!(!dctcp.on_marks(Time::ZERO, &marks(2, 2, 4, 102)), "not again");
-        assert!(!dctcp.on_marks(Time::ZERO, &marks(2, 2, 102, 152)), "up to the end of the window");
-        assert!(dctcp.on_marks(Time::ZERO, &marks(2, 2, 104, 152)));
+        assert!(!dctcp.on_marks(&marks(2, 2, 4, 102)), "not again");
+        assert!(!dctcp.on_marks(&marks(2, 2, 102, 152)), "up to the end of the window");
+        assert!(dctcp.on_marks(&marks(2, 2, 104, 152)));
         let flight = Bytes::new(20 * SEGMENT);
         let cause = crate::cc::Cause::Loss;
         dctcp.on_event(Time::ZERO, &SenderEvent::Congestion { cause, flight });
-        assert_eq!(dctcp.threshold(), Bytes::new(10 * SEGMENT));
+        assert_eq!(dctcp.allowance().threshold, Bytes::new(10 * SEGMENT));
     }
 
     #[test]
     fn nothing_is_reduced_twice_while_losses_are_repaired_and_two_segments_stay() {
-        let mut dctcp = Dctcp::new(Bytes::new(SEGMENT), Bytes::new(3 * SEGMENT), 0.5, SlowStart::Standard);
-        assert!(!dctcp.on_marks(Time::ZERO, &Marks { may_reduce: false, ..marks(2, 2, 2, 5) }));
+        let config = DctcpConfig { gain: 0.5, ..DctcpConfig::default() };
+        let mut dctcp = Dctcp::new(Bytes::new(SEGMENT), Bytes::new(3 * SEGMENT), &config);
+        assert!(!dctcp.on_marks(&Marks { may_reduce: false, ..marks(2, 2, 2, 5) }));
         assert_eq!(dctcp.allowance().window, Bytes::new(3 * SEGMENT));
-        assert!(dctcp.on_marks(Time::ZERO, &marks(2, 2, 2, 5)));
+        assert!(dctcp.on_marks(&marks(2, 2, 2, 5)));
         assert_eq!(dctcp.allowance().window, Bytes::new(2 * SEGMENT));
     }
 
@@ -223,16 +263,16 @@ pub(super) mod tests {
             rtt: None,
             may_grow: true,
         };
-        dctcp.on_marks(Time::ZERO, &marks(2, 2, 2, 102));
+        dctcp.on_marks(&marks(2, 2, 2, 102));
         dctcp.on_event(Time::ZERO, &SenderEvent::Ack(ack(2)));
         // Reduced to 50, in congestion avoidance: fifty more that are not marked make it 51.
         for place in 0..25 {
-            dctcp.on_marks(Time::ZERO, &marks(2, 1, 4 + 2 * place, 102));
+            dctcp.on_marks(&marks(2, 1, 4 + 2 * place, 102));
             dctcp.on_event(Time::ZERO, &SenderEvent::Ack(ack(2)));
         }
         assert_eq!(dctcp.allowance().window, Bytes::new(50 * SEGMENT));
         for place in 0..13 {
-            dctcp.on_marks(Time::ZERO, &marks(2, 0, 54 + 2 * place, 102));
+            dctcp.on_marks(&marks(2, 0, 54 + 2 * place, 102));
             dctcp.on_event(Time::ZERO, &SenderEvent::Ack(ack(2)));
         }
         assert_eq!(dctcp.allowance().window, Bytes::new(51 * SEGMENT));

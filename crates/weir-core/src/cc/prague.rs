@@ -1,12 +1,63 @@
 //! Prague: DCTCP for the Internet.
 
+use serde::{Deserialize, Serialize};
+
 use crate::cc::dctcp::{LEAST, MarkedShare};
 use crate::cc::reno::is_limiting;
 use crate::cc::slow_start::Growth;
-use crate::cc::{Acked, Allowance, Cause, CongestionControl, Marks, Pacing, PragueConfig, SenderEvent};
+use crate::cc::{
+    Acked, Allowance, Cause, CongestionControl, Marks, Metrics, Needs, Pace, SenderEvent, Settings, Setup, SlowStart,
+    check_gain,
+};
+use crate::error::SpecError;
 use crate::marking::Ecn;
-use crate::tcp;
+use crate::tcp::{self, EcnSupport};
 use crate::units::{Bytes, Rate, Span, Time};
+
+/// Settings of [`Prague`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PragueConfig {
+    /// g: weight of the last round in the average share of marks.
+    pub gain: f64,
+    /// What a round trip counts as at least, once it is independent of round-trip times.
+    pub virtual_rtt_ps: Span,
+    /// Rounds after slow start from which on it is.
+    pub transition_rounds: u32,
+    /// What ends the first slow start beside marks and losses.
+    pub slow_start: SlowStart,
+}
+
+/// The constants of the draft.
+impl Default for PragueConfig {
+    fn default() -> PragueConfig {
+        PragueConfig {
+            gain: 1.0 / 16.0,
+            virtual_rtt_ps: Span::from_ms(25),
+            transition_rounds: 500,
+            slow_start: SlowStart::Standard,
+        }
+    }
+}
+
+impl Settings for PragueConfig {
+    type Control = Prague;
+
+    const ECN: EcnSupport = EcnSupport::Accurate;
+
+    fn preset() -> Option<PragueConfig> {
+        Some(PragueConfig::default())
+    }
+
+    fn check(&self) -> Result<(), SpecError> {
+        check_gain(self.gain)
+    }
+
+    fn make(&self, setup: Setup<'_>) -> Prague {
+        Prague::new(self, setup.connection)
+    }
+}
 
 /// As DCTCP, but paced, with fractions of segments in its window, and less unfair to those with longer round trips: some rounds
 /// after slow start it grows, and averages marks, as if a round trip took a virtual time at least. Its packets bear ECT(1), and it
@@ -34,6 +85,8 @@ pub struct Prague {
     reduced_at: Time,
     reduced_from: f64,
     recover: u64,
+    /// Whether the last marks reduced the window.
+    has_reduced: bool,
     /// Bytes that the acknowledgement under way tells to be marked.
     withheld: u64,
 }
@@ -62,6 +115,7 @@ impl Prague {
             reduced_at: Time::ZERO,
             reduced_from: 0.0,
             recover: 0,
+            has_reduced: false,
             withheld: 0,
         }
     }
@@ -120,41 +174,6 @@ impl Prague {
         let taken = if is_same_round { (self.reduced_from - self.window).max(0.0) } else { 0.0 };
         flight.count() as f64 + taken
     }
-}
-
-impl CongestionControl for Prague {
-    #[inline]
-    fn on_event(&mut self, now: Time, event: &SenderEvent) {
-        match *event {
-            SenderEvent::Ack(ref ack) => self.on_ack(ack),
-            SenderEvent::Congestion { cause, flight } => {
-                let flight =
-                    if cause == Cause::Loss { self.flight_before_marks(now, flight) } else { flight.count() as f64 };
-                self.threshold = (flight / 2.0).max(LEAST as f64 * self.segment);
-                self.reduced_from = 0.0;
-                self.growth.on_congestion();
-            }
-            // Of whole bytes: the window is not below a threshold that has a part of one, or it would be in slow start.
-            SenderEvent::Recovered { window } => {
-                let is_threshold = window == self.threshold();
-                self.window = if is_threshold { self.threshold } else { window.count() as f64 };
-            }
-            SenderEvent::Collapse => self.window = self.segment,
-        }
-    }
-
-    #[inline]
-    fn allowance(&self) -> Allowance {
-        let window = Bytes::new(self.window as u64);
-        let Some(srtt) = self.srtt.filter(|&srtt| srtt > Span::ZERO) else {
-            return Allowance { window, pacing: None };
-        };
-        let gain = if self.window < self.threshold / 2.0 { 2.0 } else { 1.0 };
-        let bytes_per_s = gain * self.window / srtt.as_secs_f64();
-        let rate = Rate::from_bps(((8.0 * bytes_per_s * self.frame / self.segment) as u64).max(1));
-        let quantum = Bytes::new((bytes_per_s * BURST.as_secs_f64()) as u64);
-        Allowance { window, pacing: Some(Pacing { rate, quantum }) }
-    }
 
     #[inline]
     fn threshold(&self) -> Bytes {
@@ -162,32 +181,15 @@ impl CongestionControl for Prague {
         Bytes::new(self.threshold as u64)
     }
 
-    fn on_established(&mut self, _: Time, rtt: Option<Span>) {
-        self.srtt = rtt;
+    fn on_congestion(&mut self, now: Time, cause: Cause, flight: Bytes) {
+        let flight = if cause == Cause::Loss { self.flight_before_marks(now, flight) } else { flight.count() as f64 };
+        self.threshold = (flight / 2.0).max(LEAST as f64 * self.segment);
+        self.reduced_from = 0.0;
+        self.growth.on_congestion();
     }
 
-    /// Source: RFC 5681, 3.1; RFC 6928, 2.
-    fn on_lost_syn(&mut self) {
-        self.window = self.segment;
-    }
-
-    /// Source: RFC 5681, 4.1.
-    fn on_long_idle(&mut self) {
-        self.window = self.window.min(self.initial);
-    }
-
-    fn codepoint(&self) -> Ecn {
-        Ecn::Ect1
-    }
-
-    fn answers_marks(&self) -> bool {
-        true
-    }
-
-    fn needs_counters(&self) -> bool {
-        true
-    }
-
+    /// Whether the window was reduced.
+    ///
     /// Source: Prague draft, 2.4.1 and 2.4.2.
     fn on_marks(&mut self, now: Time, marks: &Marks) -> bool {
         self.srtt = marks.srtt.or(self.srtt);
@@ -213,29 +215,66 @@ impl CongestionControl for Prague {
         reduces
     }
 
-    fn marked_share(&self) -> Option<f64> {
-        self.share.alpha()
+    #[inline]
+    fn pace(&self) -> Pace {
+        let Some(srtt) = self.srtt.filter(|&srtt| srtt > Span::ZERO) else { return Pace::AtOnce };
+        let gain = if self.window < self.threshold / 2.0 { 2.0 } else { 1.0 };
+        let bytes_per_s = gain * self.window / srtt.as_secs_f64();
+        let rate = Rate::from_bps(((8.0 * bytes_per_s * self.frame / self.segment) as u64).max(1));
+        Pace::Rate { rate, quantum: Bytes::new((bytes_per_s * BURST.as_secs_f64()) as u64) }
+    }
+}
+
+impl CongestionControl for Prague {
+    #[inline]
+    fn on_event(&mut self, now: Time, event: &SenderEvent) {
+        match *event {
+            SenderEvent::Ack(ref ack) => self.on_ack(ack),
+            SenderEvent::Marks(ref marks) => self.has_reduced = self.on_marks(now, marks),
+            SenderEvent::Congestion { cause, flight } => self.on_congestion(now, cause, flight),
+            // Of whole bytes: the window is not below a threshold that has a part of one, or it would be in slow start.
+            SenderEvent::Recovered { window } => {
+                let is_threshold = window == self.threshold();
+                self.window = if is_threshold { self.threshold } else { window.count() as f64 };
+            }
+            SenderEvent::Established { rtt } => self.srtt = rtt,
+            // Source: RFC 5681, 3.1; RFC 6928, 2.
+            SenderEvent::Collapse | SenderEvent::LostSyn => self.window = self.segment,
+            // Source: RFC 5681, 4.1.
+            SenderEvent::LongIdle => self.window = self.window.min(self.initial),
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn allowance(&self) -> Allowance {
+        let window = Bytes::new(self.window as u64);
+        Allowance { pace: self.pace(), ..Allowance::of_window(window, self.threshold()) }
+    }
+
+    fn has_reduced(&self) -> bool {
+        self.has_reduced
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { marks: true, counters: true, codepoint: Ecn::Ect1, ..Needs::PLAIN }
+    }
+
+    fn metrics(&self) -> Metrics {
+        Metrics { marked_share: self.share.alpha(), ..Metrics::default() }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cc::SlowStart;
     use crate::cc::dctcp::tests::marks;
-    use crate::tcp::example;
 
     const SEGMENT: u64 = 1000;
-    const CONFIG: PragueConfig = PragueConfig {
-        gain: 1.0 / 16.0,
-        virtual_rtt_ps: Span::from_ms(25),
-        transition_rounds: 3,
-        slow_start: SlowStart::Standard,
-    };
-
     fn prague(initial: u32) -> Prague {
-        let config = tcp::Config { segment_bytes: Bytes::new(SEGMENT), initial_window_segments: initial, ..example() };
-        Prague::new(&CONFIG, &config)
+        let segment_bytes = Bytes::new(SEGMENT);
+        let config = tcp::Config { segment_bytes, initial_window_segments: initial, ..tcp::Config::default() };
+        Prague::new(&PragueConfig { transition_rounds: 3, ..PragueConfig::default() }, &config)
     }
 
     fn at(ms: u64) -> Time {
@@ -258,15 +297,15 @@ mod tests {
     fn the_first_mark_takes_half_and_begins_the_average() {
         let mut prague = prague(100);
         assert!(!prague.on_marks(at(10), &marks(2, 0, 2, 102)));
-        assert_eq!(prague.marked_share(), None);
+        assert_eq!(prague.metrics().marked_share, None);
         assert!(prague.on_marks(at(10), &marks(2, 1, 4, 104)));
-        assert_eq!((prague.marked_share(), prague.window), (Some(1.0), 50_000.0));
+        assert_eq!((prague.metrics().marked_share, prague.window), (Some(1.0), 50_000.0));
         // The round ends behind the segment that was next when the last one ended.
         prague.on_marks(at(20), &marks(98, 0, 102, 152));
-        assert_eq!(prague.marked_share(), Some(1.0));
+        assert_eq!(prague.metrics().marked_share, Some(1.0));
         prague.on_marks(at(20), &marks(2, 0, 104, 152));
         let share = 1.0 / 102.0;
-        let alpha = prague.marked_share().expect("it has begun");
+        let alpha = prague.metrics().marked_share.expect("it has begun");
         assert!((alpha - (1.0 + (share - 1.0) / 16.0)).abs() < 1e-12, "{alpha}");
     }
 
@@ -305,9 +344,12 @@ mod tests {
     #[test]
     fn it_is_paced_at_its_window_per_round_trip_and_twice_that_in_slow_start() {
         let mut prague = prague(100);
-        assert_eq!(prague.allowance().pacing, None, "nothing is known");
-        prague.on_established(at(10), Some(Span::from_ms(10)));
-        let rate = |prague: &Prague| prague.allowance().pacing.map(|pacing| (pacing.rate.bps(), pacing.quantum));
+        assert_eq!(prague.allowance().pace, Pace::AtOnce, "nothing is known");
+        prague.on_event(at(10), &SenderEvent::Established { rtt: Some(Span::from_ms(10)) });
+        let rate = |prague: &Prague| match prague.allowance().pace {
+            Pace::Rate { rate, quantum } => Some((rate.bps(), quantum)),
+            _ => None,
+        };
         // 100 kB in 10 ms: 80 Mbit/s of data, in frames of 1070 B for 1000 B; 250 us of it are 2.5 kB.
         assert_eq!(rate(&prague), Some((171_200_000, Bytes::new(5_000))));
         prague.on_marks(at(10), &marks(2, 2, 2, 102));

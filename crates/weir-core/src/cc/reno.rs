@@ -1,8 +1,37 @@
 //! Reno: slow start and congestion avoidance.
 
+use serde::{Deserialize, Serialize};
+
 use crate::cc::slow_start::Growth;
-use crate::cc::{Acked, Allowance, CongestionControl, SenderEvent, SlowStart};
+use crate::cc::{Acked, Allowance, CongestionControl, SenderEvent, Settings, Setup, SlowStart};
 use crate::units::{Bytes, Time};
+
+/// Settings of [`Reno`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RenoConfig {
+    /// What ends the first slow start: a loss or a mark, or round-trip times that grow, too (`hystart++`, RFC 9406).
+    pub slow_start: SlowStart,
+}
+
+impl Default for RenoConfig {
+    fn default() -> RenoConfig {
+        RenoConfig { slow_start: SlowStart::Standard }
+    }
+}
+
+impl Settings for RenoConfig {
+    type Control = Reno;
+
+    fn preset() -> Option<RenoConfig> {
+        Some(RenoConfig::default())
+    }
+
+    fn make(&self, setup: Setup<'_>) -> Reno {
+        Reno::new(setup.connection.segment_bytes, setup.connection.initial_window(), self.slow_start)
+    }
+}
 
 /// Slow start, then a segment more for each window of data that is acknowledged; half of the window after congestion.
 ///
@@ -88,29 +117,21 @@ impl CongestionControl for Reno {
                 self.window = self.segment;
                 self.growth.on_collapse();
             }
+            // Source: RFC 5681, 3.1; RFC 6928, 2.
+            SenderEvent::LostSyn => self.window = self.segment,
+            // Source: RFC 5681, 4.1.
+            SenderEvent::LongIdle => {
+                self.window = self.window.min(self.initial);
+                self.counted = 0;
+                self.growth.on_long_idle();
+            }
+            _ => {}
         }
     }
 
     #[inline]
     fn allowance(&self) -> Allowance {
-        Allowance { window: Bytes::new(self.window), pacing: None }
-    }
-
-    #[inline]
-    fn threshold(&self) -> Bytes {
-        Bytes::new(self.threshold)
-    }
-
-    /// Source: RFC 5681, 3.1; RFC 6928, 2.
-    fn on_lost_syn(&mut self) {
-        self.window = self.segment;
-    }
-
-    /// Source: RFC 5681, 4.1.
-    fn on_long_idle(&mut self) {
-        self.window = self.window.min(self.initial);
-        self.counted = 0;
-        self.growth.on_long_idle();
+        Allowance::of_window(Bytes::new(self.window), Bytes::new(self.threshold))
     }
 }
 
@@ -146,7 +167,7 @@ mod tests {
         let mut reno = reno();
         let congestion = SenderEvent::Congestion { cause: Cause::Loss, flight: Bytes::new(20 * SEGMENT) };
         reno.on_event(Time::ZERO, &congestion);
-        reno.on_event(Time::ZERO, &SenderEvent::Recovered { window: reno.threshold() });
+        reno.on_event(Time::ZERO, &SenderEvent::Recovered { window: reno.allowance().threshold });
         let windows: Vec<u64> = (0..21).map(|_| ack(&mut reno, 1)).collect();
         assert_eq!((windows[8], windows[9], windows[19], windows[20]), (10, 11, 11, 12));
     }

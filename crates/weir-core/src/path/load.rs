@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::spec::LineSpec;
+use crate::cc::{Controllers, Setup};
 use crate::check::parse;
 use crate::error::SpecError;
 use crate::tcp;
@@ -102,6 +103,8 @@ impl LoadedPath {
             }
             positive("/transfer/every_ps", transfer.every_ps)?;
             transfer.config.check().map_err(|error| error.under("/transfer/config"))?;
+            let made = Controllers::new().make(Setup::plain(&transfer.config));
+            made.map_err(|error| error.under("/transfer/config/congestion_control"))?;
         }
         if let Some(probe) = &self.probe {
             positive("/probe/every_ps", probe.every_ps)?;

@@ -1,6 +1,7 @@
 //! What a probing sender writes down of its streams.
 
 use std::collections::VecDeque;
+use std::sync::mpsc;
 
 use crate::units::{PS_PER_S, Rate, Span, Time};
 
@@ -77,6 +78,11 @@ pub enum ProbeState {
 impl ProbeState {
     /// The names of all states; the id of one is its place.
     pub const NAMES: [&str; 3] = ["on", "off-recovery", "off-timeout"];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        ProbeState::NAMES[self as usize]
+    }
 }
 
 /// A packet of a p-stream.
@@ -94,7 +100,7 @@ pub struct PacketRow {
     pub received: Option<Time>,
 }
 
-/// Everything that a sender writes down, if it is asked to.
+/// Everything that a sender has written down.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Log {
     /// Streams in the order in which they ended.
@@ -103,8 +109,79 @@ pub struct Log {
     pub states: Vec<(Time, ProbeState)>,
     /// Packets of streams, if these are asked for.
     pub packets: Vec<PacketRow>,
-    /// Whether they are.
-    pub keeps_packets: bool,
+}
+
+#[derive(Debug)]
+enum Row {
+    Stream(Box<StreamRow>),
+    State(Time, ProbeState),
+    Packet(PacketRow),
+}
+
+/// Where a sender writes down what it does, as far as anybody reads it.
+#[derive(Clone, Debug)]
+pub struct LogWriter {
+    rows: Option<mpsc::Sender<Row>>,
+    packets: bool,
+}
+
+/// Where that is read.
+#[derive(Debug)]
+pub struct LogReader {
+    rows: mpsc::Receiver<Row>,
+}
+
+impl LogWriter {
+    /// Nobody reads.
+    pub fn none() -> LogWriter {
+        LogWriter { rows: None, packets: false }
+    }
+
+    /// A log of streams and states, and of packets, too, if asked.
+    pub fn new(packets: bool) -> (LogWriter, LogReader) {
+        let (writer, reader) = mpsc::channel();
+        (LogWriter { rows: Some(writer), packets }, LogReader { rows: reader })
+    }
+
+    pub(super) fn is_read(&self) -> bool {
+        self.rows.is_some()
+    }
+
+    pub(super) fn stream(&self, row: StreamRow) {
+        self.write(Row::Stream(Box::new(row)));
+    }
+
+    pub(super) fn state(&self, at: Time, state: ProbeState) {
+        self.write(Row::State(at, state));
+    }
+
+    pub(super) fn packets(&self, rows: impl Iterator<Item = PacketRow>) {
+        if self.packets {
+            rows.for_each(|row| self.write(Row::Packet(row)));
+        }
+    }
+
+    fn write(&self, row: Row) {
+        if let Some(rows) = &self.rows {
+            // A reader that is gone wants no more.
+            let _ = rows.send(row);
+        }
+    }
+}
+
+impl LogReader {
+    /// What was written since this was asked last.
+    pub fn take(&self) -> Log {
+        let mut log = Log::default();
+        for row in self.rows.try_iter() {
+            match row {
+                Row::Stream(row) => log.streams.push(*row),
+                Row::State(at, state) => log.states.push((at, state)),
+                Row::Packet(row) => log.packets.push(row),
+            }
+        }
+        log
+    }
 }
 
 /// The least delay of the last ten to eleven seconds.

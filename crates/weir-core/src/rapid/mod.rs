@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 
 pub use adapter::{Adaptation, Backlog, RateAdapter};
 pub use estimate::{Estimate, Estimator, Terms};
-pub use log::{Log, Outcome, PacketRow, ProbeState, StreamRow};
+pub use log::{Log, LogReader, LogWriter, Outcome, PacketRow, ProbeState, StreamRow};
 pub use noise::Denoising;
 pub use probing::Probing;
 pub use ramp::{Ramp, Schedule};

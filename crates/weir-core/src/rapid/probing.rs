@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::Config;
 use super::adapter::RateAdapter;
 use super::estimate::{Estimate, Terms};
-use super::log::{LeastDelay, Log, Outcome, PacketRow, ProbeState, StreamRow};
+use super::log::{LeastDelay, LogWriter, Outcome, PacketRow, ProbeState, StreamRow};
 use super::ramp::{Ramp, Schedule};
 use super::sample::{Sample, delays};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -36,7 +36,7 @@ pub struct Probing {
     least_delay: LeastDelay,
     /// The stream whose denoising begins with these samples of the one before.
     carried: (u64, Vec<Sample>),
-    log: Option<Box<Log>>,
+    log: LogWriter,
 }
 
 /// A stream that is under way.
@@ -63,8 +63,8 @@ struct Packet {
 }
 
 impl Probing {
-    /// A sender of full packets that take `packet` on the wire.
-    pub fn new(config: &Config, packet: Bytes) -> Probing {
+    /// A sender of full packets that take `packet` on the wire; it writes streams, states and packets to `log`.
+    pub fn new(config: &Config, packet: Bytes, log: LogWriter) -> Probing {
         let adapter = RateAdapter::new(&config.rate);
         Probing {
             config: config.clone(),
@@ -79,21 +79,8 @@ impl Probing {
             doubled: Time::ZERO,
             least_delay: LeastDelay::default(),
             carried: (u64::MAX, Vec::new()),
-            log: None,
+            log,
         }
-    }
-
-    /// Writes down streams and states from now on, and packets, too, if asked.
-    pub fn keep_log(&mut self, packets: bool) {
-        self.log = Some(Box::new(Log { keeps_packets: packets, ..Log::default() }));
-    }
-
-    /// What was written down.
-    pub fn take_log(&mut self) -> Option<Log> {
-        self.log.as_deref_mut().map(|log| {
-            let keeps_packets = log.keeps_packets;
-            std::mem::replace(log, Log { keeps_packets, ..Log::default() })
-        })
     }
 
     /// Whether p-streams are sent.
@@ -195,9 +182,7 @@ impl Probing {
 
     fn enter(&mut self, now: Time, state: ProbeState) {
         self.state = state;
-        if let Some(log) = &mut self.log {
-            log.states.push((now, state));
-        }
+        self.log.state(now, state);
     }
 
     /// A stream begins, at the rate of now unless its first gap was already waited for.
@@ -297,21 +282,20 @@ impl Probing {
     fn close(&mut self, now: Time, outcome: Outcome, estimate: Option<Estimate>) {
         let Some(stream) = self.open.pop_front() else { return };
         let next_rate = self.adapter.rate();
-        let Some(log) = &mut self.log else { return };
-        if log.keeps_packets {
-            let rows = (0..).zip(&stream.packets).map(|(place, packet)| PacketRow {
-                stream: stream.number,
-                place,
-                due: packet.due,
-                left: packet.left,
-                received: packet.received,
-            });
-            log.packets.extend(rows);
+        if !self.log.is_read() {
+            return;
         }
+        self.log.packets((0..).zip(&stream.packets).map(|(place, packet)| PacketRow {
+            stream: stream.number,
+            place,
+            due: packet.due,
+            left: packet.left,
+            received: packet.received,
+        }));
         let (low, high) = Ramp::ends(&stream.gaps, self.packet);
         let (Some(first), Some(last)) = (stream.packets.first(), stream.packets.last()) else { return };
         let (fitting, spilt) = stream.shape(self.packet / self.config.link_bps);
-        log.streams.push(StreamRow {
+        self.log.stream(StreamRow {
             stream: stream.number,
             started: first.left,
             ended: last.left,

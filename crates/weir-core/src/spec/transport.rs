@@ -27,7 +27,7 @@ impl Connections {
     /// Whether the senders ask the port of their host what waits there: they send no more than their adapter holds, or stamp
     /// what they send with the time at which it leaves.
     pub fn asks_its_port(&self) -> bool {
-        self.hosts.adapter_frames.is_some() || matches!(self.config.congestion_control, crate::cc::Config::Rapid(_))
+        self.hosts.adapter_frames.is_some() || self.config.congestion_control.times_segments()
     }
 }
 

@@ -137,6 +137,33 @@ const MAX_SEGMENT: u64 = 65_000;
 const MAX_BUFFER: u64 = 65_535 << MAX_SCALE;
 const MAX_SCALE: u8 = 14;
 
+/// Reno with selective acknowledgements, time stamps and large windows, without ECN.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            congestion_control: cc::Config::reno(),
+            recovery: Recovery::Prr,
+            loss_marking: LossMarking::Count,
+            lost_retransmissions: LostRetransmissions::Detect,
+            segment_bytes: Bytes::new(1448),
+            initial_window_segments: 10,
+            receive_buffer_bytes: Bytes::new(16 << 20),
+            send_buffer_bytes: None,
+            window_scaling: true,
+            sack: true,
+            timestamps: true,
+            ecn: EcnConfig::NONE,
+            delayed_ack_segments: 2,
+            delayed_ack_timeout_ps: Span::from_ms(40),
+            min_rto_ps: Span::from_ms(200),
+            slow_start_after_idle: true,
+            pacing: false,
+            reading: None,
+            arrival_stamps_ps: None,
+        }
+    }
+}
+
 impl Config {
     /// Shift of the windows that the receiver tells: the least that its buffer needs.
     pub fn window_scale(&self) -> Option<u8> {
@@ -215,48 +242,23 @@ impl Config {
 const LONGEST: Span = Span::from_ms(60_000);
 
 #[cfg(test)]
-pub(crate) fn example() -> Config {
-    Config {
-        congestion_control: cc::Config::reno(),
-        recovery: Recovery::Prr,
-        loss_marking: LossMarking::Count,
-        lost_retransmissions: LostRetransmissions::Detect,
-        segment_bytes: Bytes::new(1448),
-        initial_window_segments: 10,
-        receive_buffer_bytes: Bytes::new(4 << 20),
-        send_buffer_bytes: None,
-        window_scaling: true,
-        sack: true,
-        timestamps: true,
-        ecn: EcnConfig::NONE,
-        delayed_ack_segments: 2,
-        delayed_ack_timeout_ps: Span::from_ms(40),
-        min_rto_ps: Span::from_ms(200),
-        slow_start_after_idle: true,
-        pacing: false,
-        reading: None,
-        arrival_stamps_ps: None,
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_scale_is_the_least_that_the_buffer_needs() {
-        let scale = |bytes| Config { receive_buffer_bytes: Bytes::new(bytes), ..example() }.window_scale();
+        let scale = |bytes| Config { receive_buffer_bytes: Bytes::new(bytes), ..Config::default() }.window_scale();
         assert_eq!(
             (scale(65_535), scale(65_536), scale(4 << 20), scale(1 << 30)),
             (Some(0), Some(1), Some(7), Some(14))
         );
-        assert_eq!(Config { window_scaling: false, ..example() }.window_scale(), None);
+        assert_eq!(Config { window_scaling: false, ..Config::default() }.window_scale(), None);
     }
 
     #[test]
     fn a_fault_is_told_with_its_place_and_value() {
-        example().check().expect("the example is legal");
-        let faulty = Config { delayed_ack_segments: 0, ..example() }.check().expect_err("0 segments");
+        Config::default().check().expect("the default is legal");
+        let faulty = Config { delayed_ack_segments: 0, ..Config::default() }.check().expect_err("0 segments");
         assert_eq!(faulty.pointer, "/delayed_ack_segments");
         assert!(faulty.message.contains("(got 0)"), "{}", faulty.message);
     }

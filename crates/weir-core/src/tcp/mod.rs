@@ -33,8 +33,6 @@ mod sender;
 mod stamps;
 mod timers;
 
-#[cfg(test)]
-pub(crate) use config::example;
 pub use config::{Config, DUP_THRESHOLD, LossMarking, LostRetransmissions, Recovery};
 pub use counters::{ReceiverCounters, SenderCounters};
 pub use marks::{EcnConfig, EcnSupport, Feedback};

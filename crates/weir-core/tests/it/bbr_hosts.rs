@@ -1,18 +1,18 @@
 //! BBR as hosts run it: segments that leave together, and losses that were none; and beside CUBIC.
 
-use weir_core::cc::{self, BbrState, CongestionControl};
+use weir_core::cc::{self, CongestionControl};
 use weir_core::path::LineSpec;
 use weir_core::path::spec::ReorderSpec;
 use weir_core::tcp::Config;
 use weir_core::units::{Bytes, Span, Time};
 
-use crate::tcp_line::{FRAME, Network, RTT, SEGMENT, at, bbr, config, goodput_share, line, mbit, nothing};
+use crate::tcp_line::{FRAME, Network, RTT, SEGMENT, at, config, goodput_share, line, mbit, nothing, stage};
 
 #[test]
 fn segments_leave_together_for_a_millisecond() {
     // 64 kB at most and two segments at least: 5.6.3 of the draft.
     for (mbps, window) in [(5, 1 << 24), (100, 1 << 24), (1_000, 1 << 26)] {
-        let config = Config { receive_buffer_bytes: Bytes::new(window), ..config(cc::Config::Bbr {}) };
+        let config = Config { receive_buffer_bytes: Bytes::new(window), ..config(cc::Config::bbr()) };
         let bdp = (mbit(mbps) * RTT).count();
         let mut network = Network::new(&[config], &line(mbit(mbps), 4 * bdp), nothing);
         network.bulk(&[Time::ZERO], at(6_000));
@@ -35,7 +35,7 @@ fn frames_that_others_overtake_cost_next_to_nothing() {
     let reorder = Some(ReorderSpec { probability: 0.01, later_ps: Span::from_ms(5) });
     let late = LineSpec { reorder, ..line(mbit(50), 500_000) };
     for (timestamps, least) in [(false, 0.9), (true, 0.8)] {
-        let config = Config { timestamps, ..config(cc::Config::Bbr {}) };
+        let config = Config { timestamps, ..config(cc::Config::bbr()) };
         let mut network = Network::new(&[config], &late, nothing);
         network.bulk(&[Time::ZERO], at(30_000));
         let share = goodput_share(network.delivered()[0], mbit(50), Span::from_ms(30_000));
@@ -62,41 +62,41 @@ fn tell_mark(network: &mut Network, now: Time) {
 #[test]
 fn a_probe_that_losses_ended_begins_again_when_they_were_none() {
     for is_needless in [true, false] {
-        let mut network = Network::new(&[config(cc::Config::Bbr {})], &line(mbit(50), 1_000_000), nothing);
+        let mut network = Network::new(&[config(cc::Config::bbr())], &line(mbit(50), 1_000_000), nothing);
         network.bulk(&[Time::ZERO], at(100));
-        assert_eq!(bbr(&mut network.ends[0].0).state(), BbrState::Startup);
+        assert_eq!(stage(&mut network.ends[0].0), "startup");
         tell_mark(&mut network, at(100));
         network.run(at(130));
-        assert_ne!(bbr(&mut network.ends[0].0).state(), BbrState::Startup);
+        assert_ne!(stage(&mut network.ends[0].0), "startup");
         let control = network.ends[0].0.control();
         if is_needless {
-            control.on_spurious(at(130));
+            control.on_event(at(130), &cc::SenderEvent::Spurious);
         }
-        control.on_repaired(at(130));
-        assert_eq!(bbr(&mut network.ends[0].0).state() == BbrState::Startup, is_needless);
+        control.on_event(at(130), &cc::SenderEvent::Repaired);
+        assert_eq!(stage(&mut network.ends[0].0) == "startup", is_needless);
         // The next probe for bandwidth.
         let mut now = 130;
-        while bbr(&mut network.ends[0].0).state() != BbrState::ProbeBwUp {
+        while stage(&mut network.ends[0].0) != "probe-bw-up" {
             now += 1;
             assert!(now < 10_000, "bandwidth is never probed");
             network.run(at(now));
         }
         tell_mark(&mut network, at(now));
-        assert_eq!(bbr(&mut network.ends[0].0).state(), BbrState::ProbeBwDown);
+        assert_eq!(stage(&mut network.ends[0].0), "probe-bw-down");
         let control = network.ends[0].0.control();
         if is_needless {
-            control.on_spurious(at(now));
+            control.on_event(at(now), &cc::SenderEvent::Spurious);
         }
-        control.on_repaired(at(now));
-        let expected = if is_needless { BbrState::ProbeBwRefill } else { BbrState::ProbeBwDown };
-        assert_eq!(bbr(&mut network.ends[0].0).state(), expected);
+        control.on_event(at(now), &cc::SenderEvent::Repaired);
+        let expected = if is_needless { "probe-bw-refill" } else { "probe-bw-down" };
+        assert_eq!(stage(&mut network.ends[0].0), expected);
     }
 }
 
 /// Shares of the line of BBR and of `other` over a minute, where the queue holds `bdps` times what the path does.
 fn beside(other: cc::Config, bdps: f64) -> (f64, f64) {
     let bdp = (mbit(50) * RTT).count() as f64;
-    let both = [config(cc::Config::Bbr {}), config(other)];
+    let both = [config(cc::Config::bbr()), config(other)];
     let mut network = Network::new(&both, &line(mbit(50), (bdps * bdp) as u64), nothing);
     network.bulk(&[Time::ZERO, Time::ZERO], at(10_000));
     let before = network.delivered();

@@ -195,7 +195,7 @@ const HALF: Span = Span::from_ms(50);
 
 impl Pipe {
     fn new(config: &Config, probability: f64, chance: Option<Stream>) -> Pipe {
-        let mut sender = Sender::new(config);
+        let mut sender = Sender::plain(config);
         sender.open(Time::ZERO);
         sender.write_endlessly();
         let (there, back) = (VecDeque::new(), VecDeque::new());

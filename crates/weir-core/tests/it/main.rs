@@ -4,6 +4,7 @@ mod bbr;
 mod bbr_hosts;
 mod check;
 mod classes;
+mod controllers;
 mod dual_pi2;
 mod ecn;
 mod ethernet;

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use weir_core::rapid::{
-    self, Adaptation, Config, Denoising, Estimator, ProbeState, Probing, Ramp, Sample, Schedule, Terms,
+    self, Adaptation, Config, Denoising, Estimator, LogWriter, ProbeState, Probing, Ramp, Sample, Schedule, Terms,
 };
 use weir_core::rng::Seed;
 use weir_core::units::{Bytes, Rate, Span, Time};
@@ -327,10 +327,10 @@ fn drive(probing: &mut Probing, count: u64, delay: Span) -> Vec<Time> {
 #[test]
 fn streams_follow_each_other_without_a_pause_and_the_rate_grows_as_theory_says() {
     let config = Config { ramp: Ramp { clip: true, ..ramp() }, ..config(trend()) };
-    let mut probing = Probing::new(&config, PACKET);
-    probing.keep_log(false);
+    let (writer, log) = LogWriter::new(false);
+    let mut probing = Probing::new(&config, PACKET, writer);
     let departures = drive(&mut probing, 20_000, Span::from_us(750));
-    let log = probing.take_log().expect("a log is kept");
+    let log = log.take();
     assert!(log.streams.len() >= 240);
     for pair in log.streams.windows(2) {
         let first_gap = PACKET / pair[1].low;
@@ -353,8 +353,8 @@ fn streams_follow_each_other_without_a_pause_and_the_rate_grows_as_theory_says()
 #[test]
 fn losses_end_all_streams_until_they_are_repaired_and_halve_the_rate() {
     let config = Config { rate: Adaptation { initial_bps: mbps(400.0), ..config(trend()).rate }, ..config(trend()) };
-    let mut probing = Probing::new(&config, PACKET);
-    probing.keep_log(false);
+    let (writer, log) = LogWriter::new(false);
+    let mut probing = Probing::new(&config, PACKET, writer);
     drive(&mut probing, 200, Span::from_ms(50));
     let now = Time::ZERO + Span::from_ms(60);
     probing.on_off(now, ProbeState::OffRecovery);
@@ -363,7 +363,7 @@ fn losses_end_all_streams_until_they_are_repaired_and_halve_the_rate() {
     probing.on_off(now + Span::from_ms(200), ProbeState::OffTimeout);
     probing.on_on(now + Span::from_ms(203));
     assert_eq!(probing.rate(), mbps(100.0));
-    let log = probing.take_log().expect("a log is kept");
+    let log = log.take();
     let states: Vec<ProbeState> = log.states.iter().map(|state| state.1).collect();
     assert_eq!(states, [ProbeState::OffRecovery, ProbeState::OffTimeout, ProbeState::On]);
     assert!(log.streams.iter().all(|row| row.outcome == rapid::Outcome::Recovery && row.available_bps.is_none()));
@@ -378,7 +378,7 @@ fn what_is_late_is_made_up_for_or_not_as_the_schedule_says() {
             rate: Adaptation { initial_bps: mbps(100.0), ..config(trend()).rate },
             ..config(trend())
         };
-        let mut probing = Probing::new(&config, PACKET);
+        let mut probing = Probing::new(&config, PACKET, LogWriter::none());
         probing.on_sent(Time::ZERO, 1, PACKET);
         let late = Time::ZERO + Span::from_ms(10);
         (2..=20).for_each(|number| probing.on_sent(late, number, PACKET));
@@ -399,8 +399,8 @@ proptest! {
     ) {
         let rate = Adaptation { start_packets: start, ..config(trend()).rate };
         let config = Config { ramp: Ramp { packets, ..ramp() }, rate, ..config(trend()) };
-        let mut probing = Probing::new(&config, PACKET);
-        probing.keep_log(true);
+        let (writer, log) = LogWriter::new(true);
+        let mut probing = Probing::new(&config, PACKET, writer);
         let (mut now, mut number, mut acked, mut told) = (Time::ZERO, 0, 0, 0);
         for (what, size) in steps {
             now += Span::from_us(size);
@@ -421,7 +421,7 @@ proptest! {
             prop_assert!(probing.rate() >= config.rate.least_bps && probing.rate() <= config.rate.most_bps);
         }
         probing.on_off(now, ProbeState::OffTimeout);
-        let log = probing.take_log().expect("a log is kept");
+        let log = log.take();
         prop_assert_eq!(log.packets.len() as u64, told);
         prop_assert_eq!(log.streams.iter().map(|row| u64::from(row.packets)).sum::<u64>(), told);
         let mut streams: Vec<u64> = log.streams.iter().map(|row| row.stream).collect();

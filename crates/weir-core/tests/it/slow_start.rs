@@ -18,12 +18,12 @@ fn after(control: cc::Config, bdps: f64, round_trips: u64) -> (SenderCounters, f
 }
 
 fn cubic(slow_start: SlowStart) -> cc::Config {
-    cc::Config::Cubic { c: 0.4, beta: 0.7, fast_convergence: true, slow_start }
+    cc::Config::Cubic(cc::CubicConfig { slow_start, ..cc::CubicConfig::default() })
 }
 
 #[test]
 fn slow_start_that_looks_at_round_trip_times_loses_less_where_queues_hold_much() {
-    let of: [fn(SlowStart) -> cc::Config; 2] = [cubic, |slow_start| cc::Config::Reno { slow_start }];
+    let of: [fn(SlowStart) -> cc::Config; 2] = [cubic, |slow_start| cc::Config::Reno(cc::RenoConfig { slow_start })];
     for control in of {
         for bdps in [2.0, 4.0] {
             let (lost, slow) = after(control(SlowStart::Standard), bdps, 50);

@@ -63,7 +63,7 @@ pub(crate) struct Pair<F> {
 impl<F: FnMut(u64, &Segment) -> Fate> Pair<F> {
     pub(crate) fn new(config: &Config, delay: Span, fate: F) -> Pair<F> {
         Pair {
-            sender: Sender::new(config),
+            sender: Sender::plain(config),
             receiver: Receiver::new(config),
             delay,
             now: Time::ZERO,
@@ -147,7 +147,7 @@ impl<F: FnMut(u64, &Segment) -> Fate> Pair<F> {
     fn hand_to_sender(&mut self, segment: &Segment) {
         let before = self.sender.phase();
         self.sender.handle_segment(self.now, segment);
-        let reduced = matches!(before, Phase::Recovery | Phase::Reduced) && !self.sender.control().keeps_model();
+        let reduced = matches!(before, Phase::Recovery | Phase::Reduced) && !self.sender.control().needs().model;
         if reduced && self.sender.phase() == Phase::Open {
             let (window, threshold) = (self.sender.window(), self.sender.threshold());
             let may_be_less = self.rate_halving || before == Phase::Reduced;
@@ -529,13 +529,8 @@ fn any_config() -> impl Strategy<Value = Config> {
         (LossMarking::RackTlp, detect),
         (LossMarking::RackTlp, detect),
     ]);
-    let control = prop::sample::select(vec![
-        cc::Config::reno(),
-        cc::Config::cubic(),
-        cc::Config::Bbr {},
-        cc::Config::dctcp(),
-        cc::Config::prague(),
-    ]);
+    let presets: Vec<cc::Config> = cc::Config::kinds().into_iter().filter_map(|kind| kind.preset).collect();
+    let control = prop::sample::select(presets);
     let options = (any::<bool>(), any::<bool>(), any_ecn(), any::<bool>(), any::<bool>(), any_reading());
     (recovery, marking, control, options, (1u32..12, 4u64..60, 1u32..5)).prop_map(
         |(recovery, (loss_marking, lost_retransmissions), congestion_control, options, sizes)| Config {

@@ -1,12 +1,12 @@
 //! Connections that share a line, for tests of what they do to it and to each other.
 
-use weir_core::cc::{self, Bbr, BbrState, Controller};
+use weir_core::cc::{self, CongestionControl, Controllers, Setup};
 use weir_core::path::spec::RateSpec;
 use weir_core::path::{Line, LineSpec};
 use weir_core::queue::Label;
 use weir_core::rng::Seed;
 use weir_core::spec::Limit;
-use weir_core::tcp::{Config, Ecn, EcnConfig, LossMarking, LostRetransmissions, Receiver, Recovery, Segment, Sender};
+use weir_core::tcp::{Config, Ecn, Receiver, Segment, Sender};
 use weir_core::units::{Bytes, Rate, Span, Time};
 
 /// Payload of a full segment, and its frame.
@@ -17,27 +17,7 @@ pub(crate) const RTT: Span = Span::from_ms(40);
 
 /// A connection of today, with segments of `segment` bytes.
 pub(crate) fn connection(congestion_control: cc::Config, segment: u64) -> Config {
-    Config {
-        congestion_control,
-        recovery: Recovery::Prr,
-        loss_marking: LossMarking::Count,
-        lost_retransmissions: LostRetransmissions::Detect,
-        segment_bytes: Bytes::new(segment),
-        initial_window_segments: 10,
-        receive_buffer_bytes: Bytes::new(1 << 24),
-        send_buffer_bytes: None,
-        window_scaling: true,
-        sack: true,
-        timestamps: true,
-        ecn: EcnConfig::NONE,
-        delayed_ack_segments: 2,
-        delayed_ack_timeout_ps: Span::from_ms(40),
-        min_rto_ps: Span::from_ms(200),
-        slow_start_after_idle: true,
-        pacing: false,
-        reading: None,
-        arrival_stamps_ps: None,
-    }
+    Config { congestion_control, segment_bytes: Bytes::new(segment), ..Config::default() }
 }
 
 /// The same with full segments.
@@ -85,7 +65,7 @@ pub(crate) struct Network {
 #[derive(Default)]
 pub(crate) struct Seen {
     /// Each state, and when it began.
-    pub(crate) states: Vec<(BbrState, Time)>,
+    pub(crate) states: Vec<(&'static str, Time)>,
     /// Round-trip times beyond that of the path, in seconds.
     pub(crate) queueing: Vec<f64>,
     /// The most in flight while the round-trip time was probed for longer than a round trip.
@@ -103,24 +83,27 @@ impl Seen {
     }
 }
 
-/// The controller of a sender that has BBR.
-pub(crate) fn bbr(sender: &mut Sender) -> &mut Bbr {
-    match sender.control() {
-        Controller::Bbr(bbr) => bbr,
-        other => panic!("{other:?}"),
-    }
+/// What a sender with BBR does to learn about the path.
+pub(crate) fn stage(sender: &mut Sender) -> &'static str {
+    sender.control().metrics().stage.expect("BBR says so")
+}
+
+/// The rate that a sender with BBR takes the path for.
+pub(crate) fn bandwidth(sender: &mut Sender) -> Rate {
+    sender.control().metrics().rate.expect("BBR knows one")
 }
 
 /// Follows the states.
 pub(crate) fn states(sender: &mut Sender, now: Time, seen: &mut Seen) {
-    let state = bbr(sender).state();
+    let state = stage(sender);
     if seen.states.last().map(|last| last.0) != Some(state) {
         seen.states.push((state, now));
     }
     let (_, since) = *seen.states.last().expect("just added");
-    if state == BbrState::ProbeRtt && now > since + RTT * 2 {
+    if state == "probe-rtt" && now > since + RTT * 2 {
         let flight = sender.bytes_in_flight();
-        let bdp = bbr(sender).max_bandwidth() * bbr(sender).min_rtt().expect("a sample");
+        let known = sender.control().metrics();
+        let bdp = bandwidth(sender) * known.min_rtt.expect("a sample");
         seen.probe_rtt_flight = Some((flight.max(seen.probe_rtt_flight.map_or(flight, |most| most.0)), bdp));
     }
 }
@@ -142,11 +125,9 @@ impl Network {
         let backward = LineSpec { delay_ps: Span::from_ps(RTT.ps() / 2), ..LineSpec::transparent() };
         let seed = Seed::new(1);
         let end = |(flow, config): (usize, &Config)| {
-            let mut sender = Sender::new(config);
-            if let Controller::Bbr(bbr) = sender.control() {
-                bbr.set_chance(seed.stream(&format!("bbr/{flow}")));
-            }
-            (sender, Receiver::new(config))
+            let chance = seed.stream(&format!("bbr/{flow}"));
+            let control = Controllers::new().make(Setup { chance, ..Setup::plain(config) }).expect("it is built in");
+            (Sender::new(config, control), Receiver::new(config))
         };
         Network {
             now: Time::ZERO,

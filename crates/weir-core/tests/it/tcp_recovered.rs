@@ -9,8 +9,8 @@ use crate::tcp::{Fate, Pair, SEGMENT, TEN_MS, config, loses_once};
 use crate::tcp_line::at;
 
 fn controllers() -> [cc::Config; 3] {
-    let steep = cc::Config::Cubic { c: 0.4, beta: 0.853, fast_convergence: false, slow_start: SlowStart::Standard };
-    [cc::Config::reno(), cc::Config::cubic(), steep]
+    let steep = cc::CubicConfig { c: 0.4, beta: 0.853, fast_convergence: false, slow_start: SlowStart::Standard };
+    [cc::Config::reno(), cc::Config::cubic(), cc::Config::Cubic(steep)]
 }
 
 /// Each segment is acknowledged, and the receiver's window is large.

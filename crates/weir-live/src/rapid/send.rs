@@ -8,8 +8,8 @@ use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use weir_core::cc::{CongestionControl, Controller};
-use weir_core::rapid::{Log, ProbeState};
+use weir_core::cc::{CongestionControl, Controllers, Pace, Setup};
+use weir_core::rapid::{Log, LogReader, LogWriter, ProbeState};
 use weir_core::tcp::{Config, Flags, Segment, Sender, SenderCounters};
 use weir_core::units::{Bytes, Rate, Span, Time};
 
@@ -167,6 +167,7 @@ pub struct Report {
 /// No session is opened, or the system refuses something.
 pub fn send(plan: &Plan, watch: &Watch) -> Result<Report, LiveError> {
     plan.config.check().map_err(|error| LiveError::Plan(error.to_string()))?;
+    Controllers::new().make(Setup::plain(&plan.config)).map_err(|error| LiveError::Plan(error.to_string()))?;
     if plan.config.segment_bytes.count() > MOST_PAYLOAD {
         let got = plan.config.segment_bytes.count();
         return Err(LiveError::Plan(format!("a payload is at most {MOST_PAYLOAD} bytes (got {got})")));
@@ -192,6 +193,21 @@ pub fn send(plan: &Plan, watch: &Watch) -> Result<Report, LiveError> {
     Ok(Report { waited, ..work.report(ending?, seated, elapsed, far) })
 }
 
+impl Plan {
+    /// The sender, and what it writes down.
+    fn machine(&self) -> (Sender, LogReader) {
+        let make = |log| {
+            let setup = Setup { log, ..Setup::plain(&self.config) };
+            Controllers::new().make(setup).expect("the plan was checked")
+        };
+        let starts_at = make(LogWriter::none()).metrics().rate.unwrap_or_default();
+        let most = self.config.segment_bytes.count().max(1) as f64 * 8.0 * MOST_PACKETS as f64;
+        let fits = starts_at.bps() as f64 * self.lasts.as_secs_f64() < most;
+        let (writer, log) = LogWriter::new(self.packets && fits);
+        (Sender::new(&self.config, make(writer)), log)
+    }
+}
+
 /// A sender at work.
 struct Work<'a> {
     plan: &'a Plan,
@@ -199,6 +215,8 @@ struct Work<'a> {
     clock: Clock,
     session: &'a Session,
     machine: Sender,
+    /// What its controller writes down.
+    log: LogReader,
     /// The number behind the last byte that was sent.
     sent: u64,
     series: Series,
@@ -214,19 +232,14 @@ struct Work<'a> {
 
 impl<'a> Work<'a> {
     fn new(plan: &'a Plan, socket: &'a UdpSocket, clock: Clock, session: &'a Session) -> Work<'a> {
-        let mut machine = Sender::new(&plan.config);
-        if let Controller::Rapid(rapid) = machine.control() {
-            let seconds = plan.lasts.as_secs_f64();
-            let most = plan.config.segment_bytes.count().max(1) as f64 * 8.0 * MOST_PACKETS as f64;
-            let fits = rapid.probing().rate().bps() as f64 * seconds < most;
-            rapid.probing().keep_log(plan.packets && fits);
-        }
+        let (machine, log) = plan.machine();
         Work {
             plan,
             socket,
             clock,
             session,
             machine,
+            log,
             sent: 0,
             series: Series::new(plan.every),
             timing: Timing::default(),
@@ -320,7 +333,10 @@ impl<'a> Work<'a> {
     /// Sends what may be sent; whether there may be more.
     fn transmit(&mut self) -> Result<bool, LiveError> {
         for _ in 0..BURST {
-            let due = self.machine.control().departure();
+            let due = match self.machine.control().allowance().pace {
+                Pace::At(due) => Some(due),
+                Pace::AtOnce | Pace::Rate { .. } => None,
+            };
             let now = self.clock.now();
             let Some(segment) = self.machine.poll_transmit(now) else { return Ok(false) };
             let is_new = segment.end() > self.sent;
@@ -391,11 +407,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    fn report(mut self, ending: Ending, seated: Seated, elapsed: Span, far: Option<Closed>) -> Report {
-        let log = match self.machine.control() {
-            Controller::Rapid(rapid) => rapid.probing().take_log().unwrap_or_default(),
-            _ => Log::default(),
-        };
+    fn report(self, ending: Ending, seated: Seated, elapsed: Span, far: Option<Closed>) -> Report {
         Report {
             ending,
             seated,
@@ -404,7 +416,7 @@ impl<'a> Work<'a> {
             waited: None,
             counters: self.machine.counters(),
             rtt: (self.machine.rtt().min(), self.machine.rtt().srtt()),
-            log,
+            log: self.log.take(),
             intervals: self.series.rows,
             kept: self.timing.kept(),
             blocked: self.blocked,
@@ -461,11 +473,9 @@ impl Series {
 
     /// Writes the intervals that have ended by `now`.
     fn advance(&mut self, now: Time, machine: &mut Sender) {
-        let mut probes = false;
-        if let Controller::Rapid(rapid) = machine.control() {
-            self.rate = rapid.probing().rate();
-            probes = rapid.probing().state() == ProbeState::On;
-        }
+        let metrics = machine.control().metrics();
+        self.rate = metrics.rate.unwrap_or(self.rate);
+        let probes = metrics.stage == Some(ProbeState::On.name());
         while self.due <= now {
             let counts = (machine.acked().count(), self.sent, machine.retransmits());
             let before = std::mem::replace(&mut self.told, counts);

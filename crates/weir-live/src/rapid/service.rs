@@ -477,25 +477,12 @@ pub fn session_keys(secret: &Key, nonce: &Nonce, other: &Nonce) -> (Key, Key) {
 fn receiver_config(open: &Open, buffer: Bytes) -> Option<tcp::Config> {
     let is_bounded = open.payload.count() <= MOST_PAYLOAD && open.lasts > Span::ZERO;
     let config = tcp::Config {
-        congestion_control: weir_core::cc::Config::reno(),
-        recovery: tcp::Recovery::Prr,
-        loss_marking: tcp::LossMarking::Count,
-        lost_retransmissions: tcp::LostRetransmissions::Detect,
         segment_bytes: open.payload,
-        initial_window_segments: 10,
         receive_buffer_bytes: buffer,
-        send_buffer_bytes: None,
-        window_scaling: true,
-        sack: true,
-        timestamps: true,
-        ecn: tcp::EcnConfig::NONE,
         delayed_ack_segments: open.every,
         delayed_ack_timeout_ps: open.patience,
-        min_rto_ps: Span::from_ms(200),
-        slow_start_after_idle: true,
-        pacing: false,
-        reading: None,
         arrival_stamps_ps: Some(open.unit),
+        ..tcp::Config::default()
     };
     (is_bounded && open.every <= MOST_EVERY && config.check().is_ok()).then_some(config)
 }

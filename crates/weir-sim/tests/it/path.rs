@@ -3,37 +3,16 @@
 use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
-use weir_core::cc;
 use weir_core::path::spec::RateSpec;
 use weir_core::path::{HopSpec, LineSpec, LoadedPath, LossModel, ProbeSpec, TransferSpec};
 use weir_core::rng::Seed;
 use weir_core::spec::Limit;
-use weir_core::tcp::{Config, EcnConfig, LossMarking, LostRetransmissions, Recovery};
+use weir_core::tcp::Config;
 use weir_core::units::{Bytes, Rate, Span};
 use weir_sim::path::{PathTotals, simulate_path};
 
 fn config(window: u64) -> Config {
-    Config {
-        congestion_control: cc::Config::reno(),
-        recovery: Recovery::Prr,
-        loss_marking: LossMarking::Count,
-        lost_retransmissions: LostRetransmissions::Detect,
-        segment_bytes: Bytes::new(1448),
-        initial_window_segments: 10,
-        receive_buffer_bytes: Bytes::new(window),
-        send_buffer_bytes: None,
-        window_scaling: true,
-        sack: true,
-        timestamps: true,
-        ecn: EcnConfig::NONE,
-        delayed_ack_segments: 2,
-        delayed_ack_timeout_ps: Span::from_ms(40),
-        min_rto_ps: Span::from_ms(200),
-        slow_start_after_idle: true,
-        pacing: false,
-        reading: None,
-        arrival_stamps_ps: None,
-    }
+    Config { receive_buffer_bytes: Bytes::new(window), ..Config::default() }
 }
 
 fn line(mbps: u64, delay_ms: u64, limit: Limit) -> LineSpec {

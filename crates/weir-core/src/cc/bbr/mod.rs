@@ -12,8 +12,10 @@ mod filters;
 mod model;
 mod undo;
 
-use crate::cc::{Allowance, Cause, CongestionControl, Pacing, SenderEvent};
-use crate::rng::{Seed, Stream};
+use serde::{Deserialize, Serialize};
+
+use crate::cc::{Allowance, Cause, CongestionControl, Metrics, Needs, Pace, SenderEvent, Settings, Setup};
+use crate::rng::Stream;
 use crate::tcp::Config;
 use crate::tcp::rate::{Loss, Sample};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -23,9 +25,27 @@ use filters::FullPipe;
 use model::Model;
 use undo::Undo;
 
+/// Settings of [`Bbr`]: none.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct BbrConfig {}
+
+impl Settings for BbrConfig {
+    type Control = Bbr;
+
+    fn preset() -> Option<BbrConfig> {
+        Some(BbrConfig {})
+    }
+
+    fn make(&self, setup: Setup<'_>) -> Bbr {
+        Bbr::new(setup.connection, setup.chance)
+    }
+}
+
 /// What the sender does to learn about the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+enum State {
     /// It doubles its rate in each round trip.
     Startup,
     /// It drains the queue that start-up left.
@@ -40,6 +60,20 @@ pub enum State {
     ProbeBwUp,
     /// It keeps little in flight, to see the round-trip time without queues.
     ProbeRtt,
+}
+
+impl State {
+    fn name(self) -> &'static str {
+        match self {
+            State::Startup => "startup",
+            State::Drain => "drain",
+            State::ProbeBwDown => "probe-bw-down",
+            State::ProbeBwCruise => "probe-bw-cruise",
+            State::ProbeBwRefill => "probe-bw-refill",
+            State::ProbeBwUp => "probe-bw-up",
+            State::ProbeRtt => "probe-rtt",
+        }
+    }
 }
 
 /// BBR, version 3.
@@ -132,8 +166,8 @@ const OFFLOAD_QUANTA: u64 = 3;
 const UNBOUNDED: u64 = u64::MAX;
 
 impl Bbr {
-    /// For a connection with the settings `config`.
-    pub fn new(config: &Config) -> Bbr {
+    /// For a connection with the settings `config`; draws the times between probes from `chance`.
+    pub fn new(config: &Config, chance: Stream) -> Bbr {
         let initial_window = config.initial_window().count();
         let mut bbr = Bbr {
             segment: config.segment_bytes.count(),
@@ -158,30 +192,10 @@ impl Bbr {
             probe_rtt_round_done: false,
             window_limited: [false; 2],
             lost_ranges: 0,
-            chance: Seed::new(0).stream("bbr"),
+            chance,
         };
         bbr.init_pacing(None);
         bbr
-    }
-
-    /// Draws the times between probes from `chance`.
-    pub fn set_chance(&mut self, chance: Stream) {
-        self.chance = chance;
-    }
-
-    /// What it does to learn about the path.
-    pub fn state(&self) -> State {
-        self.state
-    }
-
-    /// The highest rate that the network has delivered lately, of data without headers.
-    pub fn max_bandwidth(&self) -> Rate {
-        self.model.max_bw()
-    }
-
-    /// The least round-trip time lately, once there was one.
-    pub fn min_rtt(&self) -> Option<Span> {
-        self.model.min_rtt()
     }
 
     /// Source: BBR draft, 5.6.1, the table.
@@ -370,58 +384,20 @@ impl Bbr {
         self.model.advance_latest(sample);
         self.model.bound_bw();
     }
-}
-
-impl CongestionControl for Bbr {
-    fn on_event(&mut self, now: Time, event: &SenderEvent) {
-        match *event {
-            SenderEvent::Ack(_)
-            | SenderEvent::Recovered { .. }
-            | SenderEvent::Congestion { cause: Cause::Timeout, .. } => {}
-            SenderEvent::Congestion { cause: Cause::EcnEcho, flight } => self.on_mark(now, flight),
-            SenderEvent::Congestion { cause: Cause::Loss, .. } => {
-                self.save_state();
-                self.repairs = true;
-            }
-            SenderEvent::Collapse => {
-                self.save_state();
-                (self.repairs, self.cwnd) = (true, self.segment);
-            }
-        }
-    }
-
-    #[inline]
-    fn allowance(&self) -> Allowance {
-        let pacing = Pacing { rate: self.frame_pacing, quantum: Bytes::new(self.send_quantum) };
-        Allowance { window: Bytes::new(self.cwnd), pacing: Some(pacing) }
-    }
-
-    /// There is none.
-    fn threshold(&self) -> Bytes {
-        Bytes::new(u64::MAX)
-    }
-
-    fn on_spurious(&mut self, _: Time) {
-        self.undo_losses();
-    }
-
-    fn on_repaired(&mut self, _: Time) {
-        self.undo = None;
-        if self.repairs {
-            self.repairs = false;
-            self.restore_cwnd();
-        }
-    }
-
-    fn keeps_model(&self) -> bool {
-        true
-    }
 
     /// Source: BBR draft, 5.2.1.
     fn on_established(&mut self, now: Time, rtt: Option<Span>) {
         self.model.start(now, rtt);
         if rtt.is_some() {
             self.init_pacing(rtt);
+        }
+    }
+
+    fn on_repaired(&mut self) {
+        self.undo = None;
+        if self.repairs {
+            self.repairs = false;
+            self.restore_cwnd();
         }
     }
 
@@ -446,14 +422,53 @@ impl CongestionControl for Bbr {
         }
     }
 
-    fn on_sample(&mut self, now: Time, sample: &Sample) -> bool {
+    fn on_sample(&mut self, now: Time, sample: &Sample) {
         if !self.has_rtt && sample.rtt.is_some() {
             self.init_pacing(sample.rtt);
         }
         self.update_model_and_state(now, sample);
         self.set_pacing(self.pacing_gain());
         self.set_cwnd(sample);
-        self.state == State::ProbeRtt
+    }
+}
+
+impl CongestionControl for Bbr {
+    fn on_event(&mut self, now: Time, event: &SenderEvent) {
+        match *event {
+            SenderEvent::Sample(ref sample) => self.on_sample(now, sample),
+            SenderEvent::Lost(ref loss) => self.on_lost(now, loss),
+            SenderEvent::Congestion { cause: Cause::EcnEcho, flight } => self.on_mark(now, flight),
+            SenderEvent::Congestion { cause: Cause::Loss, .. } => {
+                self.save_state();
+                self.repairs = true;
+            }
+            SenderEvent::Collapse => {
+                self.save_state();
+                (self.repairs, self.cwnd) = (true, self.segment);
+            }
+            SenderEvent::Spurious => self.undo_losses(),
+            SenderEvent::Repaired => self.on_repaired(),
+            SenderEvent::Established { rtt } => self.on_established(now, rtt),
+            SenderEvent::Restart => self.on_restart(now),
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn allowance(&self) -> Allowance {
+        let pace = Pace::Rate { rate: self.frame_pacing, quantum: Bytes::new(self.send_quantum) };
+        let holds_back = self.state == State::ProbeRtt;
+        // There is no threshold.
+        Allowance { pace, holds_back, ..Allowance::of_window(Bytes::new(self.cwnd), Bytes::new(u64::MAX)) }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { model: true, ..Needs::PLAIN }
+    }
+
+    fn metrics(&self) -> Metrics {
+        let rate = Some(self.model.max_bw());
+        Metrics { stage: Some(self.state.name()), rate, min_rtt: self.model.min_rtt(), marked_share: None }
     }
 }
 

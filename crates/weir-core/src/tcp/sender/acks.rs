@@ -20,7 +20,7 @@ impl Sender {
             //
             // Source: RFC 6928, 2.
             if self.counters.retransmits > 1 {
-                self.control.on_lost_syn();
+                self.tell_rarely(now, &SenderEvent::LostSyn);
             }
         }
         self.state = State::Established;
@@ -34,14 +34,14 @@ impl Sender {
             self.ts_recent = answer.ts_val;
         }
         self.agree_on_marks(answer);
-        if self.control.keeps_model() {
+        if self.control.needs().model {
             self.sampler = Some(Box::new(Sampler::new(now, self.board.first())));
             self.board.keep_losses();
         }
         if let Some(rack) = &mut self.rack {
             rack.on_established(self.rtt.srtt());
         }
-        self.control.on_established(now, self.rtt.srtt());
+        self.tell_rarely(now, &SenderEvent::Established { rtt: self.rtt.srtt() });
     }
 
     #[inline]
@@ -141,7 +141,9 @@ impl Sender {
             && segment.sacks.is_empty()
         {
             let received = stamps.read(now, segment.ts_val);
-            self.control.on_arrival(now, segment.ack, received);
+            if self.times_segments {
+                self.tell_rarely(now, &SenderEvent::Arrived { number: segment.ack, received });
+            }
         }
     }
 
@@ -209,9 +211,9 @@ impl Sender {
             self.phase = Phase::Open;
             if self.doubt.take().is_some_and(|doubt| doubt.is_confirmed()) {
                 self.counters.spurious_recoveries += 1;
-                self.control.on_spurious(now);
+                self.tell_rarely(now, &SenderEvent::Spurious);
             }
-            self.control.on_repaired(now);
+            self.tell_rarely(now, &SenderEvent::Repaired);
         }
         match self.phase {
             Phase::Open | Phase::Reduced if lost || (self.phase == Phase::Open && self.board.has_lost()) => {
@@ -221,7 +223,7 @@ impl Sender {
                 self.forced = Some(Forced::First);
                 self.rescued = false;
             }
-            Phase::Open if echo && !self.control.answers_marks() => {
+            Phase::Open if echo && !self.control.needs().marks => {
                 self.note_reduction();
                 self.reduce(now, Phase::Reduced, Cause::EcnEcho, delivered);
             }
@@ -232,7 +234,7 @@ impl Sender {
     /// The window is again that of the controller, as large as the reduction has left it.
     pub(super) fn end_reduction(&mut self, now: Time) {
         if let Some(reduction) = self.reduction.take() {
-            self.tell(now, &SenderEvent::Recovered { window: Bytes::new(reduction.last_window()) });
+            self.tell_rarely(now, &SenderEvent::Recovered { window: Bytes::new(reduction.last_window()) });
         }
     }
 
@@ -242,10 +244,10 @@ impl Sender {
         // A reduction that is under way is not made twice.
         if self.phase == Phase::Open {
             let flight = self.flight();
-            self.tell(now, &SenderEvent::Congestion { cause, flight });
+            self.tell_rarely(now, &SenderEvent::Congestion { cause, flight });
         }
-        if !self.control.keeps_model() {
-            let threshold = self.control.threshold().count();
+        if !self.control.needs().model {
+            let threshold = self.threshold().count();
             let recovery = match (phase, self.rules.recovery) {
                 (Phase::Reduced, Recovery::Halving | Recovery::RateHalving) => Recovery::Prr,
                 (_, recovery) => recovery,

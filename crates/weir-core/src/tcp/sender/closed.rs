@@ -1,6 +1,5 @@
 //! A receiver that has no room, and pacing.
 
-use crate::cc::CongestionControl;
 use crate::tcp::MAX_RTO;
 use crate::tcp::segment::Segment;
 use crate::tcp::sender::{Forced, Sender};
@@ -114,7 +113,7 @@ impl Sender {
     pub(super) fn pace_window(&mut self, now: Time, segment: &Segment) {
         let Some(srtt) = self.rtt.srtt().filter(|_| self.counters.segments > UNPACED) else { return };
         let window = self.window().count();
-        let percent = if window < self.control.threshold().count() / 2 { IN_SLOW_START } else { LATER };
+        let percent = if window < self.threshold().count() / 2 { IN_SLOW_START } else { LATER };
         let most = u128::from(window.max(self.board.outstanding()).max(1)) * percent;
         let takes = |bytes: u64| Span::from_ps((u128::from(bytes) * u128::from(srtt.ps()) * 100 / most) as u64);
         let per_ms = most * u128::from(QUANTUM.ps()) / (u128::from(srtt.ps().max(1)) * 100);

@@ -25,11 +25,11 @@ impl Sender {
         if let Some(flight) = flight.filter(|_| has_repaired) {
             // Source: RFC 8985, 7.4.2.
             self.counters.loss_probe_recoveries += 1;
-            self.tell(now, &SenderEvent::Congestion { cause: Cause::Loss, flight });
-            if !self.control.keeps_model() {
-                self.tell(now, &SenderEvent::Recovered { window: self.control.threshold() });
+            self.tell_rarely(now, &SenderEvent::Congestion { cause: Cause::Loss, flight });
+            if !self.control.needs().model {
+                self.tell_rarely(now, &SenderEvent::Recovered { window: self.threshold() });
             }
-            self.control.on_repaired(now);
+            self.tell_rarely(now, &SenderEvent::Repaired);
         }
         (self.find_late(now), has_repaired)
     }

@@ -1,6 +1,6 @@
 //! What a sender is told of marks, and tells its controller.
 
-use crate::cc::{CongestionControl, Marks};
+use crate::cc::{CongestionControl, Marks, SenderEvent};
 use crate::tcp::marks::{Feedback, News, SenderMarks};
 use crate::tcp::scoreboard::Delivered;
 use crate::tcp::segment::{Ecn, Flags, Segment};
@@ -11,10 +11,11 @@ impl Sender {
     /// The receiver has answered: how it will tell of marks.
     pub(super) fn agree_on_marks(&mut self, answer: &Segment) {
         self.feedback = self.rules.ecn.conclude(answer.flags);
-        if self.control.needs_counters() && self.feedback != Feedback::Accurate {
+        if self.control.needs().counters && self.feedback != Feedback::Accurate {
             self.control.fall_back(Bytes::new(self.segment));
+            (self.times_segments, self.has_timer) = (false, false);
         }
-        self.codepoint = if self.feedback == Feedback::None { Ecn::NotEct } else { self.control.codepoint() };
+        self.codepoint = if self.feedback == Feedback::None { Ecn::NotEct } else { self.control.needs().codepoint };
         if self.feedback == Feedback::Accurate {
             self.marks = Some(Box::new(SenderMarks::new(self.segment)));
         }
@@ -53,6 +54,9 @@ impl Sender {
             return;
         }
         self.counters.marked_bytes += marks.marked.count();
+        if !self.control.needs().marks {
+            return;
+        }
         let marks = Marks {
             number: self.board.una(),
             next: self.board.nxt(),
@@ -60,7 +64,8 @@ impl Sender {
             may_reduce: self.phase == Phase::Open,
             ..marks
         };
-        if self.control.on_marks(now, &marks) {
+        self.tell_rarely(now, &SenderEvent::Marks(marks));
+        if self.control.has_reduced() {
             self.note_reduction();
         }
     }

@@ -7,7 +7,7 @@ mod marks;
 mod model;
 mod transmit;
 
-use crate::cc::{Cause, CongestionControl, Controller, SenderEvent};
+use crate::cc::{Cause, CongestionControl, Controller, Controllers, SenderEvent, Setup};
 use crate::tcp::config::{Config, LossMarking, LostRetransmissions, Recovery};
 use crate::tcp::counters::SenderCounters;
 use crate::tcp::doubt::Doubt;
@@ -46,6 +46,9 @@ pub struct Sender {
     closed: bool,
     /// Whether the last segment was sent again in this recovery.
     rescued: bool,
+    /// Whether the controller times each segment by itself, and whether it has a timer.
+    times_segments: bool,
+    has_timer: bool,
     /// The receiver is to be told that the window was reduced.
     owes_cwr: bool,
     /// How the receiver tells of marks, and what packets say about them.
@@ -154,8 +157,8 @@ enum Forced {
 const ENDLESS: u64 = 1 << 62;
 
 impl Sender {
-    /// A sender that has nothing to do until it is opened.
-    pub fn new(config: &Config) -> Sender {
+    /// A sender that has nothing to do until it is opened, and sends as `control` lets it.
+    pub fn new(config: &Config, control: Controller) -> Sender {
         Sender {
             rules: Rules {
                 recovery: config.recovery,
@@ -173,6 +176,8 @@ impl Sender {
             doubt: None,
             closed: false,
             rescued: false,
+            times_segments: control.needs().departures,
+            has_timer: control.needs().timer,
             owes_cwr: false,
             feedback: Feedback::None,
             codepoint: Ecn::NotEct,
@@ -194,7 +199,7 @@ impl Sender {
             stamps: config.arrival_stamps_ps.map(|unit| Box::new(StampReader::new(unit))),
             sampler: None,
             rtt: RttEstimator::new(config.min_rto_ps),
-            control: Controller::new(config),
+            control,
             board: Scoreboard::new(),
             rack: config.has_rack().then(|| Box::new(Rack::new(config.delayed_ack_timeout_ps))),
             persist: None,
@@ -212,6 +217,15 @@ impl Sender {
         }
     }
 
+    /// The same with a controller of this crate that leaves nothing to chance and writes nothing down.
+    ///
+    /// # Panics
+    /// The controller is not one of this crate.
+    pub fn plain(config: &Config) -> Sender {
+        let control = Controllers::new().make(Setup::plain(config));
+        Sender::new(config, control.expect("a controller of this crate"))
+    }
+
     /// The timers that hold segments back until their time run out as `timers` say.
     pub fn set_timers(&mut self, timers: Timers) {
         self.timers = Some(timers);
@@ -224,7 +238,7 @@ impl Sender {
 
     /// The segment that [`Sender::poll_transmit`] gave last leaves at `at`, later than it was given.
     pub fn note_departure(&mut self, at: Time) {
-        self.control.on_left(at);
+        self.tell_rarely(at, &SenderEvent::Left { at });
     }
 
     /// Begins the connection.
@@ -285,6 +299,9 @@ impl Sender {
         if now >= self.early_at {
             self.on_early(now);
         }
+        if self.has_timer && now >= self.control.poll_timeout() {
+            self.tell_rarely(now, &SenderEvent::Timer);
+        }
         if now < self.rto_at {
             return;
         }
@@ -303,9 +320,9 @@ impl Sender {
         //
         // Source: RFC 5681, 3.1; RFC 6298, 5.
         if matches!(self.phase, Phase::Open | Phase::Reduced) {
-            self.tell(now, &SenderEvent::Congestion { cause: Cause::Timeout, flight: self.flight() });
+            self.tell_rarely(now, &SenderEvent::Congestion { cause: Cause::Timeout, flight: self.flight() });
         }
-        self.tell(now, &SenderEvent::Collapse);
+        self.tell_rarely(now, &SenderEvent::Collapse);
         self.lose_at_timeout(now);
         self.tell_losses(now);
         self.phase = Phase::Loss;
@@ -335,7 +352,8 @@ impl Sender {
     /// When [`Sender::handle_timeout`] is due; [`Time::NEVER`] if not at all.
     #[inline]
     pub fn poll_timeout(&self) -> Time {
-        self.rto_at.min(self.early_at)
+        let due = self.rto_at.min(self.early_at);
+        if self.has_timer { due.min(self.control.poll_timeout()) } else { due }
     }
 
     /// When the next segment may go that waits for its time; [`Time::NEVER`] if none does.
@@ -355,7 +373,7 @@ impl Sender {
 
     /// Where the last reduction of the window was to end; the largest number before the first.
     pub fn threshold(&self) -> Bytes {
-        self.control.threshold()
+        self.control.allowance().threshold
     }
 
     /// What is in flight, as far as the sender can know.
@@ -406,7 +424,7 @@ impl Sender {
 
     /// The average share of marks, if the controller keeps one: alpha.
     pub fn marked_share(&self) -> Option<f64> {
-        self.control.marked_share()
+        self.control.metrics().marked_share
     }
 
     /// Segments sent again so far.
@@ -422,6 +440,12 @@ impl Sender {
     #[inline]
     fn tell(&mut self, now: Time, event: &SenderEvent) {
         self.control.on_event(now, event);
+    }
+
+    /// The same, where it does not happen with each segment.
+    #[inline(never)]
+    fn tell_rarely(&mut self, now: Time, event: &SenderEvent) {
+        self.tell(now, event);
     }
 
     /// The number of the FIN, once it is known.

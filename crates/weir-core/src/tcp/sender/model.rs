@@ -1,6 +1,6 @@
 //! What a sender tells a controller that keeps a model of the path.
 
-use crate::cc::CongestionControl;
+use crate::cc::{CongestionControl, SenderEvent};
 use crate::tcp::rate::Left;
 use crate::tcp::scoreboard::Delivered;
 use crate::tcp::sender::Sender;
@@ -41,7 +41,7 @@ impl Sender {
     pub(super) fn tell_if_restarts(&mut self, now: Time) {
         let after_gap = self.sampler.as_ref().is_some_and(|sampler| sampler.is_app_limited());
         if after_gap && self.board.pipe() == 0 {
-            self.control.on_restart(now);
+            self.tell_rarely(now, &SenderEvent::Restart);
         }
     }
 
@@ -71,7 +71,7 @@ impl Sender {
         if let Some(sampler) = &mut self.sampler {
             for (place, len) in self.board.take_losses() {
                 if let Some(loss) = sampler.on_lost(place, len) {
-                    self.control.on_lost(now, &loss);
+                    self.control.on_event(now, &SenderEvent::Lost(loss));
                 }
             }
         }
@@ -87,9 +87,11 @@ impl Sender {
         };
         if let Some(sampler) = &mut self.sampler
             && let Some(sample) = sampler.sample(now, news, &left)
-            && self.control.on_sample(now, &sample)
         {
-            sampler.limit(left.in_flight);
+            self.control.on_event(now, &SenderEvent::Sample(sample));
+            if self.control.allowance().holds_back {
+                sampler.limit(left.in_flight);
+            }
         }
     }
 }

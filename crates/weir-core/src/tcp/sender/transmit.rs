@@ -1,6 +1,6 @@
 //! What a sender sends: which segment next, and what it says.
 
-use crate::cc::{Allowance, CongestionControl, Departed};
+use crate::cc::{CongestionControl, Departed, Pace, SenderEvent};
 use crate::tcp::config::Recovery;
 use crate::tcp::marks::{FIRST_PACKETS, Feedback};
 use crate::tcp::segment::{Flags, Segment};
@@ -49,7 +49,7 @@ impl Sender {
         let window = self.window().count();
         if pipe >= window {
             self.note_full_window();
-            self.control.on_idle(now);
+            self.tell_if_idle(now);
             return None;
         }
         if self.release > now && (self.board.has_lost() || self.sendable() > 0) {
@@ -71,7 +71,7 @@ impl Sender {
         if len > 0 && len <= room {
             return (!self.must_wait(now)).then(|| self.send_new(now, len));
         }
-        self.control.on_idle(now);
+        self.tell_if_idle(now);
         if len > 0 {
             self.note_full_window();
             return None;
@@ -85,10 +85,20 @@ impl Sender {
         None
     }
 
+    #[inline]
+    fn tell_if_idle(&mut self, now: Time) {
+        if self.times_segments {
+            self.tell_rarely(now, &SenderEvent::Idle);
+        }
+    }
+
     /// Whether the next new segment has a time of its own that has not come.
     #[inline]
     fn must_wait(&mut self, now: Time) -> bool {
-        let Some(due) = self.control.departure() else { return false };
+        if !self.times_segments {
+            return false;
+        }
+        let Pace::At(due) = self.control.allowance().pace else { return false };
         if self.timer.0 != due {
             let at = match &mut self.timers {
                 // What is due already waits for no timer.
@@ -149,7 +159,10 @@ impl Sender {
         segment.flags = segment.flags.with_if(cwr, Flags::CWR);
         segment.ecn = self.codepoint;
         self.after_sending(now, &segment);
-        self.control.on_sent(now, &Departed { number: segment.end(), frame: segment.frame_size() });
+        if self.times_segments {
+            let sent = Departed { number: segment.end(), frame: segment.frame_size() };
+            self.tell_rarely(now, &SenderEvent::Sent(sent));
+        }
         segment
     }
 
@@ -190,7 +203,7 @@ impl Sender {
         if self.rules.slow_start_after_idle && now.saturating_since(self.last_sent) > self.rtt.rto() {
             // A reduction after marks goes on until something more is acknowledged, which never came.
             self.end_reduction(now);
-            self.control.on_long_idle();
+            self.tell_rarely(now, &SenderEvent::LongIdle);
         }
     }
 
@@ -202,8 +215,8 @@ impl Sender {
         if let Some(reduction) = &mut self.reduction {
             reduction.on_sent(segment.end() - segment.seq);
         }
-        if let Allowance { pacing: Some(pacing), .. } = self.control.allowance() {
-            self.pace_for(now, segment, segment.frame_size() / pacing.rate, pacing.quantum.count());
+        if let Pace::Rate { rate, quantum } = self.control.allowance().pace {
+            self.pace_for(now, segment, segment.frame_size() / rate, quantum.count());
         } else if self.rules.paces {
             self.pace_window(now, segment);
         }

@@ -285,7 +285,7 @@ fn the_machines_of_the_core_carry_a_stream_over_it_through_losses() {
     let (session, up, down) = opened(&mut service, 0, address(9), [1; 16]);
     let challenge = Challenge { nonce: [1; 16], made_ms: 0, cookie: [0; TAG] };
     let config = receiver_config(&opening(challenge), BOUNDS.buffer).expect("legal");
-    let mut sender = Sender::new(&config);
+    let mut sender = Sender::plain(&config);
     sender.open(Time::ZERO);
     sender.write(Bytes::new(500_000));
     sender.close();
@@ -366,7 +366,7 @@ proptest! {
         let challenge = Challenge { nonce: [1; 16], made_ms: 0, cookie: [0; TAG] };
         let mut config = receiver_config(&opening(challenge), BOUNDS.buffer).expect("legal");
         config.congestion_control = weir_core::cc::Config::Rapid(Box::new(probing()));
-        let mut sender = Sender::new(&config);
+        let mut sender = Sender::plain(&config);
         sender.open(Time::ZERO);
         sender.write_endlessly();
         let mut sent = 0;

@@ -1,0 +1,153 @@
+//! What a controller is, and how it is made.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cc::{Allowance, Config, Controller, Metrics, Needs, SenderEvent};
+use crate::error::SpecError;
+use crate::rapid::LogWriter;
+use crate::rng::{Seed, Stream};
+use crate::tcp::{self, EcnSupport};
+use crate::units::Time;
+
+/// What sets a sender's window and rate.
+///
+/// *Tell an event, then ask for the allowance.* Only the first two methods are needed; a controller that answers marks, paces or
+/// keeps a model says so in [`CongestionControl::needs`].
+pub trait CongestionControl: fmt::Debug + Send {
+    /// Something happened at `now`.
+    fn on_event(&mut self, now: Time, event: &SenderEvent);
+
+    /// What may be done now.
+    fn allowance(&self) -> Allowance;
+
+    /// When [`SenderEvent::Timer`] is due, for a controller with [`Needs::timer`]; [`Time::NEVER`] if not at all.
+    fn poll_timeout(&self) -> Time {
+        Time::NEVER
+    }
+
+    /// Whether the last [`SenderEvent::Marks`] reduced the window, of which a receiver that echoes marks is told.
+    fn has_reduced(&self) -> bool {
+        false
+    }
+
+    /// What it is told, and asks of the connection.
+    fn needs(&self) -> Needs {
+        Needs::PLAIN
+    }
+
+    /// What it shows of its state.
+    fn metrics(&self) -> Metrics {
+        Metrics::default()
+    }
+}
+
+/// What a controller is made with.
+#[derive(Debug)]
+pub struct Setup<'a> {
+    /// The settings of its connection.
+    pub connection: &'a tcp::Config,
+    /// Its chance.
+    pub chance: Stream,
+    /// Where it writes down what it does, if anybody reads that.
+    pub log: LogWriter,
+}
+
+impl<'a> Setup<'a> {
+    /// For a connection that leaves nothing to chance, and of which nothing is written down.
+    pub fn plain(connection: &'a tcp::Config) -> Setup<'a> {
+        Setup { connection, chance: Seed::new(0).stream("congestion control"), log: LogWriter::none() }
+    }
+}
+
+/// Settings of a controller, as they cross the boundary, from which it is made.
+pub trait Settings: Sized {
+    /// The controller.
+    type Control: CongestionControl;
+
+    /// Whether it times each segment by itself, as [`Needs::departures`] says.
+    const TIMES_SEGMENTS: bool = false;
+    /// How the receiver is to tell of marks, unless a scenario says so.
+    const ECN: EcnSupport = EcnSupport::None;
+
+    /// Those of a scenario that gives none; none: a scenario's fields are others than these.
+    fn preset() -> Option<Self>;
+
+    /// Checks what no type can express.
+    ///
+    /// # Errors
+    /// The first fault found.
+    fn check(&self) -> Result<(), SpecError> {
+        Ok(())
+    }
+
+    /// The controller of a connection.
+    fn make(&self, setup: Setup<'_>) -> Self::Control;
+}
+
+/// A controller that is not among those here, as it crosses the boundary.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Custom {
+    /// The name under which the program knows it: [`Controllers::add`].
+    pub name: String,
+    /// Its settings.
+    pub settings: BTreeMap<String, f64>,
+}
+
+/// Makes a controller with such settings for a connection.
+type Maker = Arc<dyn Fn(&Custom, Setup<'_>) -> Result<Box<dyn CongestionControl>, SpecError> + Send + Sync>;
+
+/// The controllers that a program has beside those of this crate.
+#[derive(Clone, Default)]
+pub struct Controllers {
+    makers: BTreeMap<String, Maker>,
+}
+
+impl fmt::Debug for Controllers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.makers.keys()).finish()
+    }
+}
+
+impl Controllers {
+    /// None beside those of this crate.
+    pub fn new() -> Controllers {
+        Controllers::default()
+    }
+
+    /// Connections with `kind: custom` and this name have the controller that `make` makes. It says which setting is wrong.
+    #[must_use]
+    pub fn add(
+        mut self,
+        name: &str,
+        make: impl Fn(&Custom, Setup<'_>) -> Result<Box<dyn CongestionControl>, SpecError> + Send + Sync + 'static,
+    ) -> Controllers {
+        self.makers.insert(name.to_owned(), Arc::new(make));
+        self
+    }
+
+    /// The controller of a connection, from its settings.
+    ///
+    /// # Errors
+    /// Nobody has added the controller, or it refuses its settings.
+    pub fn make(&self, setup: Setup<'_>) -> Result<Controller, SpecError> {
+        let connection = setup.connection;
+        let Config::Custom(custom) = &connection.congestion_control else {
+            return Ok(Controller::built_in(&connection.congestion_control, setup));
+        };
+        let Some(make) = self.makers.get(&custom.name) else {
+            let known: Vec<&str> = self.makers.keys().map(String::as_str).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(SpecError::new(
+                "/name",
+                format!("a controller of this program: {known} (got {})", custom.name),
+            ));
+        };
+        make(custom, setup).map(Controller::Custom)
+    }
+}
