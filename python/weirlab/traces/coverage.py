@@ -10,7 +10,7 @@ import polars as pl
 from weirlab.traces.capture import cut_text, merged_connections, opaque
 from weirlab.traces.directions import Row, round_trip_ps
 from weirlab.traces.findings import FLOWS, KINDS, LEAST_PACKETS, judged
-from weirlab.traces.limits import LEAST_ROUNDS, long_enough
+from weirlab.traces.limits import LEAST_MS, LEAST_ROUNDS, long_enough
 from weirlab.traces.model import PROTOCOLS, Trace
 
 __all__ = ["Coverage", "coverage"]
@@ -139,7 +139,7 @@ _SCALED: Test = (
 _GREETED: Test = (_greeted, "the handshake was not captured")
 _OPTIONED: Test = (_optioned, "options of TCP were cut off")
 _WHOLE: Test = (_whole, "the handshake and time stamps were not captured, which tell the whole round trip")
-_LASTING: Test = (_lasting, f"it lasted less than {LEAST_ROUNDS} round trips")
+_LASTING: Test = (_lasting, f"it lasted less than {LEAST_ROUNDS} round trips or {LEAST_MS} ms")
 _LONG: Test = (_long, "fewer than five intervals have round trips")
 _NEEDS: Mapping[str, tuple[Test, ...]] = {
     "window-limited": (_ANSWERED, _SCALED, _LASTING),

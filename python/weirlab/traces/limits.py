@@ -26,13 +26,14 @@ from weirlab.traces.directions import (
 )
 from weirlab.traces.model import Finding, Trace
 
-__all__ = ["LEAST_ROUNDS", "limit_findings", "long_enough", "reads_slowly"]
+__all__ = ["LEAST_MS", "LEAST_ROUNDS", "limit_findings", "long_enough", "reads_slowly"]
 
 _OFTEN = 0.25
 """A window that is never read up must stop the sender for this share of the time: what its reader takes sets
 the pace of a sender that follows it, too, which is stopped less often."""
-LEAST_ROUNDS = 5
-"""Round trips below which no share of the time says what limited a flow."""
+LEAST_ROUNDS, LEAST_MS = 10, 50
+"""Round trips, and time, below which no share of the time says what limited a flow: windows and buffers grow
+first, and programs start."""
 _FULL, _QUEUED, _QUEUED_PS = 0.9, 0.2, 1e9
 """A path is full that carries this share of its capacity while a queue of so much of the least round trip,
 and a millisecond, waits 95 % of the time: a larger window only makes the queue longer."""
@@ -66,7 +67,7 @@ def limit_findings(trace: Trace, row: Row) -> Iterator[Finding]:
 
 def long_enough(row: Row) -> bool:
     """Whether a direction lasted for long enough to say what limited it."""
-    return active_ps(row) >= LEAST_ROUNDS * (round_trip_ps(row) or 0.0)
+    return active_ps(row) >= max(LEAST_ROUNDS * (round_trip_ps(row) or 0.0), LEAST_MS * 1e9)
 
 
 def _window(trace: Trace, row: Row) -> Finding | None:
