@@ -55,7 +55,7 @@ def test_a_file_that_ends_early_is_read_and_told(weir, place: Path) -> None:
 
 
 def test_diagnosis_says_when_there_is_nothing_to_say(weir, place: Path) -> None:
-    outcome = weir("diagnose", str(pcap(place / "steady.pcap", steady(60))))
+    outcome = weir("diagnose", str(pcap(place / "steady.pcap", steady(300))))
     assert outcome.code == 0
     first, looked, *lacks = outcome.out.splitlines()
     assert first == "Nothing was found, but the capture does not show enough to look for everything."
