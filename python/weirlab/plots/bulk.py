@@ -51,9 +51,11 @@ def bulk_plots(
         idle_loss=100 * pl.col("unloaded_loss"),
         series=_series(rows),
     )
-    first = shown.unique(
-        ["cycle", "point", *(["campaign"] if "campaign" in rows.columns else [])], keep="first"
-    )
+    keys = [key for key in ("site", "campaign", "cycle", "point") if key in rows.columns]
+    several = "traffic" in rows.columns and rows.n_unique("traffic") > 1
+    first = shown.unique(keys, keep="first", maintain_order=True) if several else shown
+    if "goes" not in intervals.columns:  # kept by an earlier version
+        intervals = intervals.with_columns(goes=pl.lit("up"), traffic=pl.lit(""))
     plots = [
         _stack(point, goes, intervals, labels) for point in list(labels)[:_STACKS] for goes in ("up", "down")
     ]
