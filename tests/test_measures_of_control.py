@@ -174,6 +174,21 @@ def test_control_frames_are_counted_by_kind_and_by_the_queue_that_caused_them():
     assert values(measures.control_frames(made, [0], "cnp")) == [0, 0]
 
 
+def test_control_frames_of_a_window_are_those_of_its_intervals():
+    frames = pl.DataFrame(
+        {"replicate": [0, 0, 0, 1], "queue_port": [0, 0, 0, 0], "kind": [0, 1, 1, 1],
+         "t_ps": [MS, MS, 3 * MS, 2 * MS], "frames": [5, 7, 2, 4]}
+    )  # fmt: skip
+    kinds = pl.DataFrame({"kind": [0, 1], "name": ["bcn-", "xoff"]})
+    made = records(control_intervals=frames, kind_names=kinds, intervals=intervals([1, 1, 1]))
+    assert values(measures.control_frames(made, [0], window=(0, 3 * MS))) == [14, 4]
+    assert values(measures.control_frames(made, [0], "xoff", (0, MS))) == [7, 0]
+    assert values(measures.control_frames(made, [0], "xoff", (MS, 3 * MS))) == [2, 4]
+    assert values(measures.control_frames(made, [0], "bcn-", (MS, 2 * MS))) == [0, 0]
+    with pytest.raises(MissingRecordError, match="series of b->a"):
+        measures.control_frames(made, [1], window=(0, MS))
+
+
 def test_drops_are_told_by_cause():
     drops = pl.DataFrame(
         {

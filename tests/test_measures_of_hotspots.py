@@ -61,6 +61,39 @@ def test_the_delay_of_bursts_is_weighted_by_bursts():
     assert values(measures.burst_delay(records, [0], longest=True)) == [50.0]
 
 
+def test_the_delay_of_bursts_in_a_window_is_that_of_those_that_end_in_it():
+    # Intervals of 10 ps: bursts of flow 0 end in the first and third, of flow 1 in the second and third.
+    by_interval = pl.DataFrame(
+        {
+            "replicate": [0, 0, 0, 0],
+            "flow": [0, 0, 1, 1],
+            "t_ps": [10, 30, 20, 30],
+            "bursts": [2, 1, 1, 3],
+            "delay_sum_ps": [8.0, 5.0, 9.0, 21.0],
+        },
+        schema_overrides={"replicate": pl.UInt32},
+    )
+    series = pl.DataFrame(
+        [
+            {"replicate": 0, "flow": flow, "t_ps": t_ps, "frames": 0, "bytes": 0}
+            for flow in (0, 1, 2)
+            for t_ps in (10, 20, 30)
+        ],
+        schema_overrides={"replicate": pl.UInt32},
+    )
+    totals = bursts([3, 4, 0], [13.0, 30.0, 0.0], [5.0, 9.0, None])
+    records = made(bursts=totals, burst_intervals=by_interval, flow_deliveries=series)
+    assert values(measures.burst_delay(records, [0])) == [43 / 7]
+    assert values(measures.burst_delay(records, [0], window=(0, 30))) == [43 / 7]
+    assert values(measures.burst_delay(records, [0], window=(10, 30))) == [35 / 5]
+    assert values(measures.burst_delay(records, [0], window=(10, 20))) == [9.0]
+    assert values(measures.burst_delay(records, [0], window=(0, 10))) == [4.0]
+    with pytest.raises(MissingRecordError, match="does not begin and end"):
+        measures.burst_delay(records, [0], window=(5, 30))
+    with pytest.raises(MissingRecordError, match="of the whole run only"):
+        measures.burst_delay(records, [0], longest=True, window=(0, 30))
+
+
 def test_flows_without_a_whole_burst_do_not_count_for_the_fairness_of_delays():
     records = made(bursts=bursts([3, 1, 0], [30.0, 30.0, 0.0], [12.0, 30.0, None]))
     # Means 10 and 30: 40^2 / (2 (100 + 900)).

@@ -85,6 +85,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     ),
     "deliveries": ("replicate", "traffic", "t_ps", "frames", "bytes"),
     "flow_deliveries": ("replicate", "flow", "t_ps", "frames", "bytes"),
+    "burst_intervals": ("replicate", "flow", "t_ps", "bursts", "delay_sum_ps"),
     "limiters": (
         "replicate",
         "flow",
@@ -97,6 +98,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     ),
     "queue_levels": ("replicate", "port", "low_bytes", "high_bytes", "time_ps"),
     "control_frames": ("replicate", "port", "queue_port", "kind", "frames", "bytes"),
+    "control_intervals": ("replicate", "queue_port", "kind", "t_ps", "frames"),
     "reaction_points": (
         "replicate",
         "flow",

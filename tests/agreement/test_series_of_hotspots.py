@@ -7,8 +7,9 @@ import polars as pl
 import pytest
 
 import weirlab
+from weirlab.errors import ScenarioError
 from weirlab.measures import evaluate
-from weirlab.scenario import Scenario, load
+from weirlab.scenario import Scenario, load, loads
 
 SHORT = {
     "run.duration": "512 us",
@@ -98,3 +99,93 @@ def test_fairness_over_a_window_is_that_of_what_was_delivered_in_it(engine: str)
     sums = late.group_by("flow").agg(pl.col("bytes").sum()).get_column("bytes").to_numpy().astype(float)
     assert sums.size == 7
     assert found["late"] == pytest.approx(sums.sum() ** 2 / (7 * (sums**2).sum()), rel=1e-9)
+
+
+WINDOWS = {"first": "0 us .. 256 us", "second": "256 us .. 512 us"}
+
+
+def in_windows(engine: str) -> dict[str, float]:
+    """Feedback and delays of bursts over a run and its halves, with samples that are not left to chance."""
+    asked = {
+        "positive": {"kind": "control-frames", "of": "switch-0->*", "type": "bcn+"},
+        "negative": {"kind": "control-frames", "of": "switch-0->*", "type": "bcn-"},
+        "stops": {"kind": "control-frames", "of": "switch-0->*", "type": "xoff"},
+        "delay": {"kind": "burst-delay", "of": "*"},
+    }
+    halves = {
+        f"{name}-{half}": {**measure, "window": window}
+        for name, measure in asked.items()
+        for half, window in WINDOWS.items()
+    }
+    changes = {
+        "run.engine": engine,
+        "run.duration": "512 us",
+        "hotspots.hot.window": "51.2 us .. 512 us",
+        "control.bcn.congestion_point.sampling": {"kind": "uniform", "jitter": 0},
+        "control.bcn.congestion_point.notification": {"lane": "beside"},
+        "traffic.background.source.mean_burst": 10,
+        "network.switch.memory.size": "512 frames",
+        "record": {
+            "outputs": {"queue": "switch-0->*", "every": "25.6 us"},
+            "flows": {"flow": "background", "by": "flow", "every": "25.6 us"},
+        },
+        "measure": {**asked, **halves},
+    }
+    return dict(
+        evaluate(weirlab.run(load("zrl-og-8").assign(changes))).select("measure", "value").iter_rows()
+    )
+
+
+def test_feedback_and_bursts_of_the_halves_are_those_of_the_run_in_both_engines() -> None:
+    slotted, event = in_windows("slotted"), in_windows("event")
+    assert slotted == event
+    for kind in ("positive", "negative", "stops"):
+        assert slotted[f"{kind}-first"] + slotted[f"{kind}-second"] == slotted[kind]
+    assert 10 < slotted["negative-first"] < slotted["negative"] - 10
+    assert slotted["stops"] > 0
+    early, late = sorted((slotted["delay-first"], slotted["delay-second"]))
+    assert early < slotted["delay"] < late
+
+
+BURSTS = """
+weirlab: 1
+name: bursts
+network:
+  kind: star
+  hosts: 2
+  link: {rate: 10 Gbit/s, framing: none}
+  switch: {memory: {kind: shared, size: 64 frames, frame_size: 64 B}}
+traffic:
+  load: {from: host-0, to: host-1, source: {kind: bursts, load: 50 %, frame_size: 64 B, mean_burst: 1}}
+run: {duration: 5.12 us}
+record: {flows: {flow: load, by: flow, every: 512 ns}}
+measure:
+  all: {kind: burst-delay, of: load}
+  part: {kind: burst-delay, of: load, window: 1024 ns .. 2048 ns}
+"""
+
+
+@pytest.mark.parametrize("engine", ["slotted", "event"])
+def test_a_burst_of_one_frame_counts_when_its_frame_arrives(engine: str) -> None:
+    """All frames wait alike, so that the mean of any part is that of the run."""
+    run = weirlab.run(loads(BURSTS, assign={"run.engine": engine}))
+    found = dict(evaluate(run).select("measure", "value").iter_rows())
+    assert found["part"] == found["all"] > 0
+    rows = run.records["burst_intervals"]
+    arrived = run.records["flow_deliveries"].filter(pl.col("frames") > 0)
+    assert rows.height > 5
+    assert rows.get_column("t_ps").to_list() == arrived.get_column("t_ps").to_list()
+    assert rows.get_column("bursts").to_list() == arrived.get_column("frames").to_list()
+
+
+@pytest.mark.parametrize(
+    ("measure", "message"),
+    [
+        ({"kind": "burst-delay", "of": "*", "window": "0 us .. 256 us"}, "by: flow"),
+        ({"kind": "burst-delay", "of": "*", "take": "longest", "window": "0 us .. 256 us"}, "whole run only"),
+        ({"kind": "control-frames", "of": "host-1->*", "window": "0 us .. 256 us"}, "over time"),
+    ],
+)
+def test_what_a_window_needs_is_asked_for(measure: dict[str, str], message: str) -> None:
+    with pytest.raises(ScenarioError, match=message):
+        load("zrl-og-8").assign({"measure": {"late": measure}})

@@ -5,6 +5,7 @@ import pytest
 from benchmark_switch import switch
 from weirlab import runs
 from weirlab.analysis.outcome import HotspotOutcome, hot_ports, hotspot_outcomes, outcome_json
+from weirlab.measures import evaluate
 from weirlab.scenario import load, loads
 
 SWITCH = (
@@ -168,6 +169,34 @@ def test_flows_to_the_hot_port_wait_longer_than_those_to_others():
         found, "burst delay of other flows", "run"
     )
     assert 0 < mean(found, "RJFI", "run") <= 1
+
+
+def test_fairness_and_delays_of_the_second_half_are_told_where_each_flow_is_recorded():
+    short = {
+        "run.duration": "1024 us",
+        "hotspots.hot.window": "0 us .. 1024 us",
+        "measure": {
+            "late": {
+                "kind": "relative-fairness",
+                "of": "*",
+                "hotspot": "hot",
+                "window": "512 us .. 1024 us",
+            }
+        },
+        "record.flows": {"flow": "*", "by": "flow", "every": "51.2 us"},
+    }
+    run = runs.run(load("zrl-og-8").assign(short), threads=1)
+    (found,) = hotspot_outcomes(run)
+    assert mean(found, "RJFI", "second half") == evaluate(run).get_column("value").item()
+    assert mean(found, "RJFI", "second half") < mean(found, "RJFI", "run")
+    assert mean(found, "burst delay of hot flows", "second half") > mean(
+        found, "burst delay of hot flows", "run"
+    )
+    sent = "BCN frames, negative"
+    assert 0 < mean(found, sent, "second half") < mean(found, sent, "run")
+    bare = {key: value for key, value in short.items() if not key.startswith(("record", "measure"))}
+    (bare_found,) = hotspot_outcomes(runs.run(load("zrl-og-8").assign({**bare, "measure": {}}), threads=1))
+    assert [each.span for each in bare_found.quantities if each.name == "RJFI"] == ["run"]
 
 
 def test_a_run_without_totals_of_flows_has_all_that_ports_tell():

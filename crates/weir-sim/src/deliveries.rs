@@ -5,6 +5,7 @@ use weir_core::spec::{Departures, Source};
 use weir_core::units::{Bytes, Span, Time};
 
 use crate::fabric::Fabric;
+use crate::noticed::BurstInterval;
 use crate::plan::{Flow, Plan};
 use crate::probes::Boundaries;
 use crate::totals::BurstTotals;
@@ -74,6 +75,8 @@ pub(crate) struct Watch {
     pub(crate) flows: Vec<Option<TrafficProbe>>,
     /// One for each flow, if there are bursts of more than a frame.
     bursts: Vec<Bursts>,
+    /// Whether bursts are told of.
+    tells_bursts: bool,
 }
 
 /// The bursts of a flow.
@@ -96,27 +99,33 @@ impl Bursts {
         delay_max: Span::ZERO,
     };
 
-    /// A frame that was generated at `born` arrived at `now`.
-    fn on_frame(&mut self, now: Time, born: Time, ends_burst: bool) {
+    /// A frame that was generated at `born` arrived at `now`. Returns the delay of the burst that it ends.
+    fn on_frame(&mut self, now: Time, born: Time, ends_burst: bool) -> Option<Span> {
         self.born = self.born.min(born);
-        if ends_burst {
-            let delay = now - self.born;
-            self.born = Time::NEVER;
-            self.count += 1;
-            self.delay_sum_ps += u128::from(delay.ps());
-            self.delay_min = self.delay_min.min(delay);
-            self.delay_max = self.delay_max.max(delay);
+        if !ends_burst {
+            return None;
         }
+        let delay = now - self.born;
+        self.born = Time::NEVER;
+        self.count += 1;
+        self.delay_sum_ps += u128::from(delay.ps());
+        self.delay_min = self.delay_min.min(delay);
+        self.delay_max = self.delay_max.max(delay);
+        Some(delay)
     }
+}
+
+/// Whether bursts are told of: in networks with shared memories, adapters or slow outputs; not with DCQCN, where frames
+/// carry marks instead.
+fn tells_bursts(plan: &Plan) -> bool {
+    plan.is_switched() && plan.spec.control.dcqcn.is_none()
 }
 
 /// Whether a source of `plan` sends bursts of more than a frame that are told apart.
 fn has_bursts(plan: &Plan) -> bool {
     let is_long =
         |source: &Source| matches!(source.departures, Departures::Bursts { mean_frames, .. } if mean_frames > 1.0);
-    plan.is_switched()
-        && plan.spec.control.dcqcn.is_none()
-        && plan.spec.traffic.iter().flat_map(|group| &group.sources).any(is_long)
+    tells_bursts(plan) && plan.spec.traffic.iter().flat_map(|group| &group.sources).any(is_long)
 }
 
 impl Watch {
@@ -138,7 +147,7 @@ impl Watch {
         let flows = if record.flows.is_empty() { Vec::new() } else { plan.flows.iter().map(of_flow).collect() };
         let histograms = if record.delays { plan.flows.len() } else { 0 };
         let (delays, bursts) = (vec![Histogram::default(); histograms], vec![Bursts::NEW; bursts]);
-        Some(Watch { delays, traffic, flows, bursts })
+        Some(Watch { delays, traffic, flows, bursts, tells_bursts: tells_bursts(plan) })
     }
 
     /// A frame of `flow`, which counts for the group `traffic`, arrived at `now`; whether it `ends` its burst.
@@ -152,9 +161,10 @@ impl Watch {
         delay: Span,
         ends: bool,
     ) {
-        if let Some(bursts) = self.bursts.get_mut(flow as usize) {
-            bursts.on_frame(now, Time::from_ps(now.ps() - delay.ps()), ends);
-        }
+        let burst = match self.bursts.get_mut(flow as usize) {
+            Some(bursts) => bursts.on_frame(now, Time::from_ps(now.ps() - delay.ps()), ends),
+            None => self.tells_bursts.then_some(delay),
+        };
         if let Some(histogram) = self.delays.get_mut(flow as usize) {
             histogram.count(delay);
         }
@@ -165,6 +175,9 @@ impl Watch {
         }
         if let Some(Some(probe)) = self.flows.get_mut(flow as usize) {
             probe.on_delivery(now, size.count());
+            if let Some(delay) = burst {
+                BurstInterval::count(&mut probe.bursts, probe.current.t_ps, delay);
+            }
         }
     }
 }
@@ -176,13 +189,15 @@ pub(crate) struct TrafficProbe {
     /// The interval under way.
     current: Delivery,
     pub(crate) rows: Vec<Delivery>,
+    /// Of one flow: the bursts that arrived whole.
+    pub(crate) bursts: Vec<BurstInterval>,
 }
 
 impl TrafficProbe {
     pub(crate) fn new(every: Span, end: Time) -> TrafficProbe {
         let boundaries = Boundaries::new(every, end);
         let current = Delivery { t_ps: boundaries.at(1).ps(), frames: 0, bytes: 0 };
-        TrafficProbe { boundaries, current, rows: Vec::new() }
+        TrafficProbe { boundaries, current, rows: Vec::new(), bursts: Vec::new() }
     }
 
     /// Writes the intervals that ended up to `now`.
@@ -202,10 +217,9 @@ impl TrafficProbe {
 }
 
 impl Fabric<'_> {
-    /// The bursts that arrived whole, by flow: a frame is a burst where no source sends longer ones. In networks with
-    /// shared memories, adapters or slow outputs; not with DCQCN, where frames carry marks instead.
+    /// The bursts that arrived whole, by flow: a frame is a burst where no source sends longer ones.
     pub(crate) fn burst_totals(&self) -> Vec<BurstTotals> {
-        if !self.plan.is_switched() || self.plan.spec.control.dcqcn.is_some() {
+        if !tells_bursts(self.plan) {
             return Vec::new();
         }
         let single = |flow: &FlowCounters| Bursts {

@@ -224,7 +224,13 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
         let classes = self.class_totals();
         let intervals = std::mem::take(&mut self.fabric.port_probes).finish();
         let (mut deliveries, mut flow_deliveries, mut delays) = (Vec::new(), Vec::new(), Vec::new());
+        let mut burst_intervals = Vec::new();
         if let Some(watch) = &mut self.fabric.watch {
+            for (id, probe) in (0..).zip(&mut watch.flows) {
+                if let Some(probe) = probe {
+                    burst_intervals.push((id, std::mem::take(&mut probe.bursts)));
+                }
+            }
             for (probes, written) in [(&mut watch.traffic, &mut deliveries), (&mut watch.flows, &mut flow_deliveries)] {
                 for (id, probe) in (0..).zip(probes) {
                     if let Some(probe) = probe {
@@ -249,6 +255,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             intervals,
             deliveries,
             flow_deliveries,
+            burst_intervals,
             delays,
             control: self.fabric.control_totals(),
             bursts: self.fabric.burst_totals(),

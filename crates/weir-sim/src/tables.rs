@@ -124,6 +124,17 @@ impl Tables {
                 frames: U64 = row.frames,
                 bytes: U64 = row.bytes,
             ),
+            table!("burst_intervals":
+                each(batch, |run| {
+                    run.burst_intervals.iter().flat_map(|(id, rows)| rows.iter().map(move |row| (*id, row)))
+                })
+                => |(i, (id, row))|
+                replicate: U32 = i,
+                flow: U32 = id,
+                t_ps: U64 = row.t_ps,
+                bursts: U64 = row.bursts,
+                delay_sum_ps: F64 = row.delay_sum_ps as f64,
+            ),
             table!("queue_levels": each(batch, |run| &run.control.queue_levels) => |(i, &(id, low, high, time))|
                 replicate: U32 = i,
                 port: U32 = id,
@@ -153,6 +164,13 @@ impl Tables {
                 kind: U32 = row.kind.id(),
                 frames: U64 = row.frames,
                 bytes: U64 = row.bytes,
+            ),
+            table!("control_intervals": each(batch, |run| &run.control.intervals) => |(i, row)|
+                replicate: U32 = i,
+                queue_port: U32 = row.queue_port,
+                kind: U32 = row.kind.id(),
+                t_ps: U64 = row.t_ps,
+                frames: U64 = row.frames,
             ),
             table!("reaction_points": each(batch, |run| &run.control.reaction_points) => |(i, (id, row))|
                 replicate: U32 = i,

@@ -8,6 +8,7 @@ use weir_core::tcp::{ReceiverCounters, SenderCounters};
 use weir_core::units::{Span, Time};
 
 use crate::deliveries::Delivery;
+use crate::noticed::{BurstInterval, ControlInterval};
 use crate::probes::Intervals;
 
 /// What a run counted.
@@ -35,6 +36,8 @@ pub struct Totals {
     pub deliveries: Vec<(u32, Vec<Delivery>)>,
     /// Intervals of the recorded flows, in their order.
     pub flow_deliveries: Vec<(u32, Vec<Delivery>)>,
+    /// The bursts of the recorded flows, in their order; see [`Totals::bursts`].
+    pub burst_intervals: Vec<(u32, Vec<BurstInterval>)>,
     /// Bins of the delay of each flow: flow, lower bound (included) and upper bound in ps, frames.
     pub delays: Vec<(u32, u64, u64, u64)>,
     /// What congestion management did.
@@ -90,6 +93,8 @@ pub struct MemoryTotals {
 pub struct ControlTotals {
     /// Control frames, in order of port, queue and kind.
     pub frames: Vec<ControlFrames>,
+    /// Those that the queues of recorded ports caused, by interval; in order of port, kind and time.
+    pub intervals: Vec<ControlInterval>,
     /// Where frames of which flow were marked, in order of port and flow.
     pub marks: Vec<MarkTotals>,
     /// What the reaction point of each flow that has one did.

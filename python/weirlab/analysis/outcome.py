@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -11,8 +12,8 @@ import polars as pl
 from weirlab.analysis.hotspots import HotspotFacts, hotspot_facts
 from weirlab.analysis.recovery import queue_return, throughput_recovery
 from weirlab.measures.hotspots import burst_delay, delay_fairness, drops, relative_fairness
-from weirlab.measures.ports import max_queue, mean_queue, utilisation
-from weirlab.measures.rows import Window
+from weirlab.measures.ports import control_frames, max_queue, mean_queue, utilisation
+from weirlab.measures.rows import MissingRecordError, Window
 from weirlab.records import Records
 from weirlab.runs import Run
 from weirlab.scenario import Scenario
@@ -80,7 +81,9 @@ def hotspot_outcomes(run: Run) -> list[HotspotOutcome]:
     """All hotspots of the scenario of a run, in the order of the file; none where there is none.
 
     Throughput and queues are those of the window of the hotspot where the queues of all outputs were
-    recorded, or of the whole run. Fairness, delays, frames of control and drops are those of the whole run.
+    recorded, or of the whole run. Fairness, delays, frames of control and drops are those of the whole run;
+    where each flow was recorded, fairness and delays are also those of the second half of the hotspot, and
+    where the queues of outputs were, notifications are.
     """
     scenario, records = run.scenario, run.records
     facts = hotspot_facts(scenario)
@@ -102,8 +105,8 @@ def hotspot_outcomes(run: Run) -> list[HotspotOutcome]:
         quantities = [
             *_carried(records, fact, port, outputs, innocent, spans),
             *recovered,
-            *(_fairness(run, fact) if scenario.run.flows else []),
-            *_control(records),
+            *(_fairness(run, fact, spans) if scenario.run.flows else []),
+            *_control(records, outputs, spans),
         ]
         found.append(
             HotspotOutcome(
@@ -275,13 +278,19 @@ def set_point_bytes(scenario: Scenario) -> int | None:
     return in_bytes(point.q_eq, point.frame_size)
 
 
-def _fairness(run: Run, fact: HotspotFacts) -> Iterator[Quantity]:
-    records = run.records
+_HALF = "second half"
+
+
+def _fairness(run: Run, fact: HotspotFacts, spans: Mapping[str, Window | None]) -> Iterator[Quantity]:
+    records, half = run.records, spans.get(_HALF)
     traffic = records["traffic_names"].get_column("traffic").to_list()
     shares = ideal_shares(run.scenario, fact.name)
     if shares and fact.steady:
         values = _values(relative_fairness(records, traffic, fact.at, shares))
         yield Quantity("RJFI", "run", "1", values, 1.0)
+        if half is not None:
+            late = _known_of(partial(relative_fairness, records, traffic, fact.at, shares, half))
+            yield from (Quantity("RJFI", _HALF, "1", values, 1.0) for values in late)
     if "bursts" not in records or records["bursts"].is_empty():
         return
     to_hot = records["flow_names"].filter(pl.col("to") == fact.at).select("flow")
@@ -293,12 +302,27 @@ def _fairness(run: Run, fact: HotspotFacts) -> Iterator[Quantity]:
     for name, part in parts.items():
         if part.is_empty():
             continue
-        some = Records({"runs": records["runs"], "flow_names": records["flow_names"], "bursts": part})
+        mine = records["flow_names"].join(part, on="flow", how="semi", maintain_order="left")
+        series = {table: records[table] for table in ("flow_deliveries", "burst_intervals")}
+        some = Records({"runs": records["runs"], "flow_names": mine, "bursts": part, **series})
         yield Quantity(f"burst delay of {name}", "run", "ps", _values(burst_delay(some, traffic)))
+        if half is not None:
+            late = _known_of(partial(burst_delay, some, traffic, window=half))
+            yield from (Quantity(f"burst delay of {name}", _HALF, "ps", values) for values in late)
         yield Quantity(f"fairness of delays, {name}", "run", "1", _values(delay_fairness(some, traffic)), 1.0)
 
 
-def _control(records: Records) -> Iterator[Quantity]:
+def _known_of(measure: Callable[[], pl.DataFrame]) -> Iterator[list[float | None]]:
+    """The values of a measure, if the run recorded what it needs."""
+    try:
+        yield _values(measure())
+    except MissingRecordError:
+        return
+
+
+def _control(
+    records: Records, outputs: Sequence[int], spans: Mapping[str, Window | None]
+) -> Iterator[Quantity]:
     kinds: dict[str, int] = dict(records["kind_names"].select("name", "kind").iter_rows())
     replicates = records["runs"].select("replicate")
     sent = records["control_frames"].group_by("replicate", "kind").agg(pl.col("frames").sum())
@@ -307,6 +331,11 @@ def _control(records: Records) -> Iterator[Quantity]:
         counts = mine.sort("replicate").get_column("frames").fill_null(0).cast(pl.Float64).to_list()
         if name in ("xoff", "xon") or any(counts):
             yield Quantity(_KINDS.get(name, name), "run", "frames", counts)
+        causes = records["control_frames"].filter(pl.col("kind") == kind).get_column("queue_port")
+        half = spans.get(_HALF)
+        if half is not None and any(counts) and set(causes) <= set(outputs):
+            late = _known_of(partial(control_frames, records, outputs, name, half))
+            yield from (Quantity(_KINDS.get(name, name), _HALF, "frames", values) for values in late)
     ports = records["port_names"].get_column("port").to_list()
     yield Quantity("dropped frames", "run", "frames", _values(drops(records, ports)), 0.0)
 

@@ -185,9 +185,9 @@ def _evaluated(records: Records, measure: AnyMeasure, scenario: Scenario) -> tup
         case PauseTime():
             return pause_time(records, of, measure.take), "ps"
         case ControlFrames():
-            return control_frames(records, of, measure.type), "1"
+            return control_frames(records, of, measure.type, window), "1"
         case BurstDelay():
-            return burst_delay(records, of, longest=measure.take == "longest"), "ps"
+            return burst_delay(records, of, longest=measure.take == "longest", window=window), "ps"
         case DelayFairness():
             return delay_fairness(records, of), "1"
         case RelativeFairness():

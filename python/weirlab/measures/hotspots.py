@@ -13,19 +13,31 @@ from weirlab.measures.rows import (
     flow_intervals,
     jain_index,
     recorded,
+    windowed,
 )
 from weirlab.records import Records
 
 __all__ = ["burst_delay", "delay_fairness", "drops", "recovery_time", "relative_fairness"]
 
 
-def burst_delay(records: Records, traffic: Sequence[int], *, longest: bool = False) -> pl.DataFrame:
+def burst_delay(
+    records: Records, traffic: Sequence[int], *, longest: bool = False, window: Window | None = None
+) -> pl.DataFrame:
     """Time [ps] from the first frame of a burst, when it is made, to its last one, when it arrives: the mean
-    over all bursts that arrived whole, or the `longest`. Null where none did.
+    over all bursts that arrived whole, in the window if there is one, or the `longest` of the run. Null where
+    none did. Raises MissingRecordError where the series of a flow is missing, and for the longest of a
+    window.
 
     Source: ZRL benchmark, 'Simulation Overview' (latency measured per burst).
     """
     rows = _bursts(records, traffic)
+    if window is not None:
+        if longest:
+            raise MissingRecordError("the longest delay of bursts is recorded of the whole run only")
+        chosen = records["flow_names"].filter(pl.col("traffic").is_in(list(traffic))).get_column("flow")
+        windowed(records, "flow_deliveries", "flow", chosen.to_list(), window)
+        inside = (pl.col("t_ps") > window[0]) & (pl.col("t_ps") <= window[1])
+        rows = records["burst_intervals"].filter(pl.col("flow").is_in(chosen.to_list()) & inside)
     if longest:
         return by_replicate(records, rows, pl.col("delay_max_ps").max())
     count = pl.col("bursts").sum()

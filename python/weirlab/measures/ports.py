@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from weirlab.measures.rows import MissingRecordError, Window, by_replicate, port_rows, recorded
+from weirlab.measures.rows import MissingRecordError, Window, by_replicate, port_rows, recorded, windowed
 from weirlab.records import Records
 
 __all__ = [
@@ -148,9 +148,18 @@ def pause_time(records: Records, ports: Sequence[int], take: str = "total") -> p
     return by_replicate(records, rows, values[take])
 
 
-def control_frames(records: Records, ports: Sequence[int], kind: str | None = None) -> pl.DataFrame:
-    """Control frames of a kind, or all, that the queues of the ports caused to be sent."""
-    rows = records["control_frames"].filter(pl.col("queue_port").is_in(list(ports)))
+def control_frames(
+    records: Records, ports: Sequence[int], kind: str | None = None, window: Window | None = None
+) -> pl.DataFrame:
+    """Control frames of a kind, or all, that the queues of the ports caused to be sent, in the window if
+    there is one. Raises MissingRecordError where a window needs a series that was not recorded."""
+    if window is None:
+        rows = records["control_frames"]
+    else:
+        windowed(records, "intervals", "port", ports, window)
+        inside = (pl.col("t_ps") > window[0]) & (pl.col("t_ps") <= window[1])
+        rows = records["control_intervals"].filter(inside)
+    rows = rows.filter(pl.col("queue_port").is_in(list(ports)))
     if kind is not None:
         rows = rows.join(records["kind_names"].filter(pl.col("name") == kind), on="kind", how="semi")
     counts = by_replicate(records, rows, pl.col("frames").cast(pl.Float64).sum())

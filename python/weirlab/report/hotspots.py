@@ -60,9 +60,9 @@ def outcome_table(outcome: HotspotOutcome) -> Table:
         f"outputs together carry {RECOVERED:.0%} of the throughput at most, or of what they settle at, and "
         "keep it; hot queue at its set point: until it is back there; recovery: the later of both; a dash "
         "where they are not. RJFI: "
-        "Jain's index of what each sender got of the hot output in the whole run, over its max-min fair "
-        "share during the hotspot, background flows included. Fairness of delays: Jain's index of the mean "
-        "burst delays of flows, our own."
+        "Jain's index of what each sender got of the hot output in the whole run, and in the second half "
+        "where each flow is recorded, over its max-min fair share during the hotspot, background flows "
+        "included. Fairness of delays: Jain's index of the mean burst delays of flows, our own."
     )
     note = " ".join([note, *outcome.remarks])
     return Table(

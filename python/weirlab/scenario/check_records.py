@@ -9,6 +9,7 @@ from weirlab.scenario.flows import flows_of
 from weirlab.scenario.hotspots import InputGenerated
 from weirlab.scenario.layout import Layout
 from weirlab.scenario.measure import (
+    BurstDelay,
     CompletionTime,
     DelayPercentile,
     DeliveredRate,
@@ -225,10 +226,16 @@ def _flow_data(scenario: Scenario, layout: Layout, measure: FlowMeasure, path: W
     window = getattr(measure, "window", None)
     if window is None and not isinstance(measure, TimeToConverge):
         return
+    if isinstance(measure, BurstDelay) and measure.take == "longest":
+        told = "the longest is known of the whole run only; take the mean, or leave this out"
+        yield (*path, "window"), told
+        return
     at: Where = (*path, "window") if window is not None else path
     by_flow = not isinstance(measure, DeliveredRate)
     for i in chosen:
-        several = by_flow and _flow_count(scenario.traffic[names[i]], layout) > 1
+        several = isinstance(measure, BurstDelay) or (
+            by_flow and _flow_count(scenario.traffic[names[i]], layout) > 1
+        )
         record = next(
             (
                 r

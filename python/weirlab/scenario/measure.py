@@ -178,6 +178,9 @@ class BurstDelay(FlowMeasure):
     kind: Literal["burst-delay"]
     take: Literal["mean", "longest"] = "mean"
     """Of all bursts that arrived whole: their mean, or the longest."""
+    window: Window | None = None
+    """Time in which their last frames arrive; needs a `flow` record by flow, and takes the mean. Absent: the
+    whole run."""
 
 
 class DelayFairness(FlowMeasure):
@@ -283,7 +286,7 @@ class PauseTime(PortMeasure):
     ends."""
 
 
-class ControlFrames(PortMeasure):
+class ControlFrames(WindowedPortMeasure):
     """Control frames that the queues of the ports cause to be sent."""
 
     kind: Literal["control-frames"]

@@ -36,6 +36,7 @@ use crate::fabric::Fabric;
 use crate::feed::Feed;
 use crate::frames::{Body, FrameId, Kind};
 use crate::line::{ADAPTED, FED, SPECIAL};
+use crate::noticed::ControlProbes;
 use crate::plan::{ARRIVED, Plan};
 use crate::probes::Boundaries;
 use crate::totals::ControlKind;
@@ -68,6 +69,7 @@ pub(crate) struct Control {
     long: Vec<Long>,
     /// Frames and bytes by first port, cause and kind.
     sent: BTreeMap<(u32, u32, ControlKind), (u64, u64)>,
+    probes: ControlProbes,
     /// Shared memories, adapters, slow outputs, if there are any.
     switching: Option<Box<Switching>>,
     /// Control frames that were made, and that reached their end.
@@ -150,6 +152,7 @@ impl Control {
             receivers: vec![NotificationPoint::NEW; if spec.dcqcn.is_some() { plan.flows.len() } else { 0 }],
             long: vec![Long { queues: 0, refresh: Time::NEVER }; topology.nodes.len()],
             sent: BTreeMap::new(),
+            probes: ControlProbes::new(&plan.spec.record.ports, end),
             switching: Switching::new(plan, shared, seed),
             made: 0,
             ended: 0,
@@ -432,6 +435,7 @@ impl Fabric<'_> {
         let (frames, bytes) = control.sent.entry((port, queue_port, kind)).or_default();
         *frames += 1;
         *bytes += size.count();
+        control.probes.note(queue_port, kind, self.now);
     }
 
     /// A control frame is queued at `port`.

@@ -139,6 +139,7 @@ impl Fabric<'_> {
         for (&(port, queue_port, kind), &(frames, bytes)) in &control.sent {
             totals.frames.push(ControlFrames { port, queue_port, kind, frames, bytes });
         }
+        totals.intervals.extend(control.probes.rows());
         for (port, extra) in (0..).zip(&mut control.extras) {
             if let Some(levels) = &extra.levels {
                 totals.queue_levels.extend(levels.bins().map(|(low, high, time)| (port, low, high, time)));

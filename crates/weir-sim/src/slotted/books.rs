@@ -1,6 +1,9 @@
 //! What is counted.
 
+use weir_core::units::Span;
+
 use crate::deliveries::Delivery;
+use crate::noticed::BurstInterval;
 use crate::probes::Boundaries;
 use crate::slotted::cell::Cell;
 
@@ -58,6 +61,9 @@ pub(super) struct Series {
     pub(super) number: u32,
     pub(super) before: u64,
     pub(super) rows: Vec<Delivery>,
+    /// Of one flow: how many bursts had arrived whole, and the slots that they took.
+    pub(super) whole: (u32, u64),
+    pub(super) bursts: Vec<BurstInterval>,
 }
 
 /// The flows of a source: to host `to` it is `first + to`, and one less behind the `gap`.
@@ -233,10 +239,21 @@ impl Series {
         self.number > self.boundaries.count()
     }
 
-    /// Ends the interval whose turn it is, with `delivered` cells of `size` bytes in all so far.
-    pub(super) fn end_interval(&mut self, delivered: u64, size: u64) {
+    /// Ends the interval whose turn it is, with cells of `size` bytes and slots of `slot`.
+    pub(super) fn end_interval(&mut self, books: &Books, size: u64, slot: Span) {
+        let delivered = books.delivered(self.of);
         let frames = delivered - self.before;
         let t_ps = self.boundaries.at(self.number).ps();
+        if let Of::Flow(flow) = self.of {
+            let (whole, before) = (books.bursts(flow as usize), self.whole);
+            let (count, sum) = (whole.count, whole.sum);
+            if count != before.0 {
+                let slots = u128::from(sum.wrapping_sub(before.1));
+                let bursts = count.wrapping_sub(before.0).into();
+                self.bursts.push(BurstInterval { t_ps, bursts, delay_sum_ps: slots * u128::from(slot.ps()) });
+                self.whole = (count, sum);
+            }
+        }
         self.rows.push(Delivery { t_ps, frames, bytes: frames * size });
         self.before = delivered;
         self.number += 1;

@@ -4,7 +4,9 @@ use weir_core::queue::Pauses;
 use weir_core::spec::switching::{MemoryPause, PauseScope};
 use weir_core::units::{Bytes, Span, Time};
 
+use crate::noticed::ControlProbes;
 use crate::slotted::switches::Lanes;
+use crate::totals::ControlKind;
 
 /// The watermarks of a switch, in cells and slots.
 #[derive(Clone, Copy, Debug)]
@@ -47,10 +49,11 @@ pub(super) struct Holds {
     /// PAUSE frames to each: stop, go on.
     frames: Vec<(u32, u32)>,
     slot: Span,
+    pub(super) probes: ControlProbes,
 }
 
 impl Holds {
-    pub(super) fn new(lanes: Lanes, slot: Span) -> Holds {
+    pub(super) fn new(lanes: Lanes, slot: Span, probes: ControlProbes) -> Holds {
         let links = lanes.links();
         Holds {
             lanes,
@@ -62,6 +65,7 @@ impl Holds {
             asked: vec![None; links],
             frames: vec![(0, 0); links],
             slot,
+            probes,
         }
     }
 
@@ -69,6 +73,7 @@ impl Holds {
     pub(super) fn ask(&mut self, link: u32, now: u32, stop: bool, refresh: Option<u32>) {
         let place = link as usize;
         self.repeat(place, now);
+        self.note(place, now, if stop { ControlKind::Xoff } else { ControlKind::Xon });
         if stop {
             self.asked[place] = Some((now, refresh));
             self.frames[place].0 += 1;
@@ -81,8 +86,16 @@ impl Holds {
     /// Counts the repetitions up to `now`.
     fn repeat(&mut self, place: usize, now: u32) {
         if let Some((since, Some(every))) = self.asked[place] {
-            self.frames[place].0 += (now - since) / every;
+            let times = (now - since) / every;
+            self.frames[place].0 += times;
+            (1..=times).for_each(|number| self.note(place, since + number * every, ControlKind::Xoff));
         }
+    }
+
+    /// A PAUSE frame to the transmitter of a link, from the port at its other end.
+    fn note(&mut self, place: usize, slot: u32, kind: ControlKind) {
+        let at = Time::ZERO + self.slot * u64::from(slot);
+        self.probes.note(self.lanes.port(place as u32) ^ 1, kind, at);
     }
 
     /// A PAUSE frame takes effect.

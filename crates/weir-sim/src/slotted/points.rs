@@ -5,8 +5,9 @@ use weir_core::ethernet::reaction::Feedback;
 use weir_core::rng::{Seed, Stream};
 use weir_core::spec::control::{BcnCongestionPoint, Counted, Sampling};
 use weir_core::traffic::Geometric;
-use weir_core::units::{Bytes, Span};
+use weir_core::units::{Bytes, Span, Time};
 
+use crate::noticed::ControlProbes;
 use crate::slotted::switches::{Lanes, NONE};
 use crate::totals::ControlKind;
 
@@ -29,6 +30,10 @@ enum Pace {
     Asked,
 }
 
+/// What feedback says, in the order of [`Point::sent`].
+const KINDS: [ControlKind; 4] =
+    [ControlKind::BcnPositive, ControlKind::BcnNegative, ControlKind::BcnStop, ControlKind::BcnMax];
+
 #[derive(Debug)]
 struct Point {
     core: CongestionPoint,
@@ -49,6 +54,7 @@ pub(super) struct Points {
     notices: Vec<Notice>,
     free: Vec<u32>,
     delays: Delays,
+    pub(super) probes: ControlProbes,
 }
 
 /// Time from a sample until its feedback takes effect.
@@ -83,6 +89,7 @@ impl Points {
         seed: Seed,
         name: impl Fn(u32) -> String,
         delays: Delays,
+        probes: ControlProbes,
     ) -> Points {
         let mut of_lane = vec![NONE; lanes.count];
         let point = |(place, &port): (u32, &u32)| {
@@ -102,7 +109,7 @@ impl Points {
         let points = (0..).zip(&spec.ports).map(point).collect();
         let counts_drops = spec.counted == Counted::Received;
         let (notices, free) = (Vec::new(), Vec::new());
-        Points { of_lane, ports: spec.ports.clone(), points, size, counts_drops, notices, free, delays }
+        Points { of_lane, ports: spec.ports.clone(), points, size, counts_drops, notices, free, delays, probes }
     }
 
     /// How many cells that come to `lane` the congestion point passes over until it is asked again, if there is one.
@@ -131,6 +138,7 @@ impl Points {
         queue: Bytes,
         tag: Option<u32>,
         (host, to): (u32, u16),
+        now: Time,
     ) -> Option<(Span, u32)> {
         let place = self.of_lane[lane as usize];
         let point = &mut self.points[place as usize];
@@ -147,6 +155,7 @@ impl Points {
             bcn::Feedback::Max(_) => 3,
         };
         point.sent[kind] += 1;
+        self.probes.note(self.ports[place as usize], KINDS[kind], now);
         let delay = self.delays.between(switch, host);
         let notice = Notice { host, to, lane, feedback: Feedback::Bcn(feedback) };
         let id = match self.free.pop() {
@@ -170,9 +179,8 @@ impl Points {
 
     /// Feedback that was sent: port, kind, frames.
     pub(super) fn sent(&self) -> impl Iterator<Item = (u32, ControlKind, u64)> + '_ {
-        let kinds = [ControlKind::BcnPositive, ControlKind::BcnNegative, ControlKind::BcnStop, ControlKind::BcnMax];
         self.ports.iter().zip(&self.points).flat_map(move |(&port, point)| {
-            kinds.into_iter().zip(point.sent).map(move |(kind, frames)| (port, kind, frames))
+            KINDS.into_iter().zip(point.sent).map(move |(kind, frames)| (port, kind, frames))
         })
     }
 }

@@ -8,6 +8,7 @@ use super::books::Of;
 use super::cell::Cell;
 use super::switches::NONE;
 use super::{Kernel, Recorded};
+use crate::noticed::ControlInterval;
 use crate::plan::Plan;
 use crate::probes::Mark;
 use crate::sim::SimError;
@@ -93,7 +94,7 @@ impl Kernel {
         let at = self.time(next);
         for series in &mut self.series {
             while series.boundaries.at(series.number) <= at && !series.is_over() {
-                series.end_interval(self.books.delivered(series.of), self.size.count());
+                series.end_interval(&self.books, self.size.count(), self.slot);
             }
         }
         self.next_series = self.first_series();
@@ -131,7 +132,7 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
     let size = kernel.size.count();
     for series in &mut kernel.series {
         while !series.is_over() {
-            series.end_interval(kernel.books.delivered(series.of), size);
+            series.end_interval(&kernel.books, size, kernel.slot);
         }
     }
     let flows = balance(&kernel, plan, seed)?;
@@ -142,15 +143,19 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
         .iter()
         .map(|(&(port, flow), &frames)| DropTotals { port, flow, cause: DropCause::QueueFull, frames })
         .collect();
-    let (mut deliveries, mut flow_deliveries) = (Vec::new(), Vec::new());
+    let (mut deliveries, mut flow_deliveries, mut burst_intervals) = (Vec::new(), Vec::new(), Vec::new());
     for series in std::mem::take(&mut kernel.series) {
         match series.of {
             Of::Group(group) => deliveries.push((group, series.rows)),
-            Of::Flow(flow) => flow_deliveries.push((flow, series.rows)),
+            Of::Flow(flow) => {
+                flow_deliveries.push((flow, series.rows));
+                burst_intervals.push((flow, series.bursts));
+            }
         }
     }
     let control = ControlTotals {
         frames: control_frames(&kernel, plan),
+        intervals: control_intervals(&kernel),
         reaction_points: reaction_points(&mut kernel, plan),
         limiters: limiter_rows(&mut kernel, plan),
         ..ControlTotals::default()
@@ -188,6 +193,7 @@ pub(super) fn close(mut kernel: Kernel, plan: &Plan, seed: u64) -> Result<Totals
         intervals: std::mem::take(&mut kernel.probes).finish(),
         deliveries,
         flow_deliveries,
+        burst_intervals,
         delays: Vec::new(),
         control,
         bursts,
@@ -301,6 +307,14 @@ fn control_frames(kernel: &Kernel, plan: &Plan) -> Vec<ControlFrames> {
         rows.push(row(port ^ 1, port ^ 1, ControlKind::Xon, xon.into(), CONTROL_BYTES));
     }
     rows.retain(|row| row.frames > 0);
+    rows.sort_unstable();
+    rows
+}
+
+/// The control frames of recorded ports by interval.
+fn control_intervals(kernel: &Kernel) -> Vec<ControlInterval> {
+    let feedback = kernel.points.iter().flat_map(|points| points.probes.rows());
+    let mut rows: Vec<ControlInterval> = feedback.chain(kernel.holds.probes.rows()).collect();
     rows.sort_unstable();
     rows
 }

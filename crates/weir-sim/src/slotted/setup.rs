@@ -19,6 +19,7 @@ use super::switches::{Input, Lanes, Memory, NONE, Queues, Turn};
 use super::{Kernel, Lags, Recorded};
 use crate::credit::Savings;
 use crate::limiting::HostSeries;
+use crate::noticed::ControlProbes;
 use crate::plan::Plan;
 use crate::probes::{Boundaries, PortProbes};
 
@@ -104,6 +105,8 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
         number: 1,
         before: 0,
         rows: Vec::new(),
+        whole: (0, 0),
+        bursts: Vec::new(),
     };
     let of_group = |probe| series(probe, Of::Group(probe.traffic));
     let mut all: Vec<Series> = spec.record.traffic.iter().map(of_group).collect();
@@ -135,7 +138,7 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
         queues,
         routes: Routes::new(&spec.network, topology, lanes),
         outlets,
-        holds: Holds::new(lanes, slot),
+        holds: Holds::new(lanes, slot, ControlProbes::new(&spec.record.ports, duration)),
         books,
         points,
         lags,
@@ -237,7 +240,8 @@ fn points(bcn: &Bcn, plan: &Plan, size: Bytes, seed: Seed, lanes: Lanes) -> Poin
     response.truncate(hosts);
     let delays = Delays { first: bcn.congestion_point.notification.delay_ps, link, switch, links, hosts, response };
     let name = |port: u32| topology.ports[port as usize].name.clone();
-    Points::new(&bcn.congestion_point, lanes, size, seed, name, delays)
+    let probes = ControlProbes::new(&plan.spec.record.ports, Time::ZERO + plan.spec.run.duration_ps);
+    Points::new(&bcn.congestion_point, lanes, size, seed, name, delays, probes)
 }
 
 /// Links between each switch and each host, on a shortest way.

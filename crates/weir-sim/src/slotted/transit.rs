@@ -1,5 +1,7 @@
 //! The way of the cells through a slot: switches serve, hosts send, what was sent arrives.
 
+use weir_core::units::Time;
+
 use super::bits;
 use super::cell::Flight;
 use super::switches::{Arrival, NONE, News, Uplinks};
@@ -203,7 +205,8 @@ impl Kernel {
         let (queue, switch) = (self.size * u64::from(output.len()), output.switch);
         let host = self.adapters.host_of(cell.source()).into();
         let tag = self.adapters.tag(cell, lane < self.lanes.first);
-        if let Some((delay, place)) = points.sample((lane as u32, switch), queue, tag, (host, cell.to())) {
+        let at = Time::ZERO + self.slot * u64::from(now);
+        if let Some((delay, place)) = points.sample((lane as u32, switch), queue, tag, (host, cell.to()), at) {
             self.later(now, delay, Message::Feedback { place });
         }
     }

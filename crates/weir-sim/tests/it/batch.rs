@@ -36,9 +36,11 @@ fn a_batch_without_seeds_has_all_tables_without_rows() {
     assert_eq!(batch, []);
     let Tables(tables) = Tables::new(&plan, &batch);
     let names: Vec<&str> = tables.iter().map(|table| table.name).collect();
-    let facts =
-        ["runs", "flows", "ports", "port_classes", "drops", "marks", "intervals", "deliveries", "flow_deliveries"];
-    let control = ["queue_levels", "bursts", "memories", "control_frames", "reaction_points", "limiters"];
+    let traffic = ["runs", "flows", "ports", "port_classes", "drops", "marks"];
+    let series = ["intervals", "deliveries", "flow_deliveries", "burst_intervals"];
+    let facts = [&traffic[..], &series[..]].concat();
+    let control =
+        ["queue_levels", "bursts", "memories", "control_frames", "control_intervals", "reaction_points", "limiters"];
     let tcp = ["connections", "resent", "tcp", "captures", "probe_streams", "probe_states", "probe_packets"];
     let estimates = ["bandwidth_estimates", "probe_trains", "prober_names"];
     let probing = ["quantity_names", "ending_names", "trend_names", "fleet_names", "outcome_names", "state_names"];

@@ -192,6 +192,7 @@ fn what_is_recorded_and_counted_changes_no_frame() {
         let mut spec = odd(seed);
         let mut recorded = both(spec.clone(), 7).1;
         recorded.control.limiters.clear();
+        recorded.control.intervals.clear();
         spec.run.engine = Engine::Slotted { flows: true };
         spec.record = Default::default();
         let bare = run(spec.clone(), 7);

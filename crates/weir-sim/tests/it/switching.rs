@@ -1,6 +1,8 @@
 //! Shared memories, hosts with a queue for each destination, slow outputs and buffers behind them in the event engine: the same
 //! frames as in the slotted engine, and what only the event engine can do.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 use weir_core::spec::control::{Limiter, NotificationLane, Sampling};
 use weir_core::spec::switching::{Egress, PauseScope, Service};
@@ -9,7 +11,7 @@ use weir_core::spec::{
 };
 use weir_core::units::{Bytes, Rate, Time};
 use weir_sim::hotspots::{Benchmark, Hotspot, SLOT};
-use weir_sim::{Plan, Progress, Totals, simulate};
+use weir_sim::{ControlKind, Plan, Progress, Totals, simulate};
 
 pub(crate) const CELL: Bytes = Bytes::new(64);
 
@@ -46,6 +48,9 @@ pub(crate) fn agree(event: &Totals, slotted: &Totals) {
     assert_eq!(slotted.bursts, event.bursts);
     assert_eq!(slotted.memories, event.memories);
     assert_eq!(slotted.control.frames, event.control.frames);
+    assert_eq!(slotted.control.intervals, event.control.intervals);
+    assert_eq!(slotted.burst_intervals, event.burst_intervals);
+    intervals_add_up(event);
     assert_eq!(slotted.flow_deliveries.len(), event.flow_deliveries.len());
     for (slotted, event) in slotted.flow_deliveries.iter().zip(&event.flow_deliveries) {
         assert_eq!(slotted, event);
@@ -64,6 +69,29 @@ pub(crate) fn agree(event: &Totals, slotted: &Totals) {
     let differs = slotted.intervals.rows().zip(event.intervals.rows()).find(|(slotted, event)| slotted != event);
     assert_eq!(differs, None);
     assert_eq!(slotted.intervals.rows().count(), event.intervals.rows().count());
+}
+
+/// Every port and flow is recorded: the intervals of bursts and of control frames hold all of them.
+fn intervals_add_up(totals: &Totals) {
+    let mut frames = BTreeMap::<(u32, ControlKind), (u64, u64)>::new();
+    for row in &totals.control.frames {
+        frames.entry((row.queue_port, row.kind)).or_default().0 += row.frames;
+    }
+    for row in &totals.control.intervals {
+        assert!(0 < row.t_ps && row.t_ps <= totals.end_ps && row.frames > 0, "{row:?}");
+        frames.entry((row.queue_port, row.kind)).or_default().1 += row.frames;
+    }
+    assert!(frames.values().all(|(in_all, by_interval)| in_all == by_interval), "{frames:?}");
+    let mut bursts = BTreeMap::<u32, (u64, u128)>::new();
+    for (flow, rows) in &totals.burst_intervals {
+        assert!(rows.is_sorted_by_key(|row| row.t_ps) && rows.iter().all(|row| row.bursts > 0), "flow {flow}");
+        let sums = rows.iter().fold((0, 0), |sum, row| (sum.0 + row.bursts, sum.1 + row.delay_sum_ps));
+        if !rows.is_empty() {
+            bursts.insert(*flow, sums);
+        }
+    }
+    let in_all = totals.bursts.iter().map(|row| (row.flow, (row.bursts, row.delay_sum_ps)));
+    assert_eq!(bursts, in_all.collect());
 }
 
 /// A small benchmark, so short that queues fill, empty and fill again.
