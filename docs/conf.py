@@ -8,7 +8,12 @@ runpy.run_path(str(Path(__file__).parent.parent / "scripts/generate_commands.py"
 project = "Weirlab"
 author = "The Weirlab developers"
 copyright = "The Weirlab developers, Apache-2.0"  # noqa: A001 - the name that Sphinx reads
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+autodoc_preserve_defaults = True
+autodoc_class_signature = "separated"
+autodoc_default_options = {"undoc-members": False, "exclude-members": "__init__, __new__"}
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["site"]
 html_theme = "furo"

@@ -175,7 +175,7 @@ def test_every_measure_of_a_scenario_is_evaluated_and_obeys_theory(tmp_path):
     file = tmp_path / "m.yaml"
     file.write_text(SCENARIO)
     run = weirlab.run(file, replicates=3)
-    table = weirlab.evaluate(run)
+    table = run.measures
     assert table.columns == ["measure", "replicate", "value", "unit"]
     assert table.get_column("measure").unique(maintain_order=True).to_list() == list(run.scenario.measure)
     by_name = {name: group for (name,), group in table.group_by("measure")}

@@ -85,7 +85,7 @@ def test_a_lost_frame_fails_the_run_and_is_named(scenario):
 
 def test_what_is_saved_is_what_is_loaded(scenario, tmp_path):
     run = weirlab.run(scenario, replicates=2)
-    run.save(tmp_path, overrides={"run.seed": "7"})
+    run.run.save(tmp_path, overrides={"run.seed": "7"})
     loaded = Run.load(tmp_path)
     assert loaded.scenario == run.scenario
     assert loaded.seeds == run.seeds
@@ -96,12 +96,12 @@ def test_what_is_saved_is_what_is_loaded(scenario, tmp_path):
 
 def test_the_saved_scenario_runs_again_to_the_same_records(scenario, tmp_path):
     run = weirlab.run(scenario)
-    run.save(tmp_path)
+    run.run.save(tmp_path)
     same(weirlab.run(tmp_path / "scenario.yaml").records, run.records)
 
 
 def test_a_run_that_did_not_end_is_not_loaded(scenario, tmp_path):
-    weirlab.run(scenario).save(tmp_path)
+    weirlab.run(scenario).run.save(tmp_path)
     manifest = (tmp_path / "manifest.json").read_text().replace('"complete"', '"running"')
     (tmp_path / "manifest.json").write_text(manifest)
     with pytest.raises(InputError, match=r"did not end \(running\)"):
@@ -112,7 +112,7 @@ def test_a_crash_while_saving_leaves_no_manifest(scenario, tmp_path, monkeypatch
     run = weirlab.run(scenario)
     monkeypatch.setattr(runs.Records, "save", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
     with pytest.raises(OSError, match="No space left"):
-        run.save(tmp_path)
+        run.run.save(tmp_path)
     assert not (tmp_path / "manifest.json").exists()
 
 
@@ -175,10 +175,10 @@ STUDY = "study: {replicates: 2}\nrun: {duration: 1 ms}\n"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (SEND + SEARCH, "is a search; see weirlab.searches.run_search"),
+        (SEND + SEARCH, "is a search; start it with weirlab.search"),
         (
             SEND.replace("constant,", "constant, load: 10 %,") + STUDY,
-            "is a study; see weirlab.studies.run_study",
+            "is a study; start it with weirlab.study",
         ),
     ],
     ids=["search", "study"],
@@ -190,4 +190,4 @@ def test_a_search_or_a_study_is_not_run_as_if_it_were_a_single_run(text, message
 
 def test_a_ready_made_scenario_is_run_by_its_name():
     result = runs.run("slotted-switch")
-    assert repr(result).startswith("<Run of slotted-switch: seed 1, Records(")
+    assert repr(result).startswith("<Run of slotted-switch: seed 1, <")

@@ -53,7 +53,7 @@ def test_points_are_all_combinations_and_the_last_factor_varies_fastest(scenario
 def test_a_point_of_a_study_is_what_the_point_alone_is(scenario):
     study = run_study(scenario)
     point = points_of(scenario)[5]
-    alone = weirlab.evaluate(weirlab.run(point.scenario, seed=7, replicates=3))
+    alone = weirlab.run(point.scenario, seed=7, replicates=3).measures
     among = study.measures.filter(study.measures["point"] == 5).drop("point")
     assert_frame_equal(among, alone, check_dtypes=False)
 

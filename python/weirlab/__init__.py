@@ -2,11 +2,17 @@
 
     import weirlab
 
-    run = weirlab.run("incast.yaml", replicates=10)
-    run.records["flows"]          # facts, as polars frames
-    weirlab.evaluate(run)         # the measures that the scenario asks for
+    run = weirlab.run("incast", replicates=10)      # a ready-made scenario, a file, a dict or a Scenario
+    run.summary()                                   # what happened, in sentences
+    run.tables.flows                                # facts, as Polars frames
+    run.plot()                                      # an Altair chart
+    run.report()                                    # a page
 
-Names are loaded when they are first used, so that `import weirlab` costs next to nothing.
+    weirlab.search("search-knee").rates             # NDR and PDR of a device [frames/s]
+    weirlab.scenarios()                             # what is ready to run
+
+The functions are the words of the command line; errors are those of `weirlab.errors`. Names are loaded when
+they are first used, so that `import weirlab` costs next to nothing.
 """
 
 from __future__ import annotations
@@ -15,25 +21,53 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from weirlab.api.captured import diagnose, trace
+    from weirlab.api.catalogue import scenarios
+    from weirlab.api.columns import bit_rates, seconds
+    from weirlab.api.measured import bulk, path
+    from weirlab.api.published import reproduce
+    from weirlab.api.reading import plot, read
+    from weirlab.api.searched import search
+    from weirlab.api.simulated import run, study
     from weirlab.errors import WeirlabError
-    from weirlab.measures import evaluate
-    from weirlab.records import Records
-    from weirlab.runs import Run, run
     from weirlab.scenario import Scenario, load
-    from weirlab.studies import Study, run_study
 
-__all__ = ["Records", "Run", "Scenario", "Study", "WeirlabError", "evaluate", "load", "run", "run_study"]
+__all__ = [
+    "Scenario",
+    "WeirlabError",
+    "bit_rates",
+    "bulk",
+    "diagnose",
+    "load",
+    "path",
+    "plot",
+    "read",
+    "reproduce",
+    "run",
+    "scenarios",
+    "search",
+    "seconds",
+    "study",
+    "trace",
+]
 
 _HOMES = {
-    "Records": "weirlab.records",
-    "Run": "weirlab.runs",
     "Scenario": "weirlab.scenario",
-    "Study": "weirlab.studies",
     "WeirlabError": "weirlab.errors",
-    "evaluate": "weirlab.measures",
+    "bit_rates": "weirlab.api.columns",
+    "bulk": "weirlab.api.measured",
+    "diagnose": "weirlab.api.captured",
     "load": "weirlab.scenario",
-    "run": "weirlab.runs",
-    "run_study": "weirlab.studies",
+    "path": "weirlab.api.measured",
+    "plot": "weirlab.api.reading",
+    "read": "weirlab.api.reading",
+    "reproduce": "weirlab.api.published",
+    "run": "weirlab.api.simulated",
+    "scenarios": "weirlab.api.catalogue",
+    "search": "weirlab.api.searched",
+    "seconds": "weirlab.api.columns",
+    "study": "weirlab.api.simulated",
+    "trace": "weirlab.api.captured",
 }
 
 
@@ -48,4 +82,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__, "__version__"])
+    return [*__all__, "__version__"]

@@ -300,8 +300,7 @@ class Records(Mapping[str, pl.DataFrame]):
         return len(self._columns or self._tables)
 
     def __repr__(self) -> str:
-        rows = ", ".join(f"{name} {frame.height}" for name, frame in self.items())
-        return f"Records({rows})"
+        return f"<{len(self)} tables of records>"
 
     def named(self, table: str) -> pl.DataFrame:
         """`table` with a column `port_name`, `flow_name`, ... for each id, and what else is known of it."""

@@ -130,9 +130,9 @@ def run(
     if not isinstance(scenario, Scenario):
         scenario = load(scenario)
     if scenario.search is not None:
-        raise InputError(f"{scenario.name}: this scenario is a search; see weirlab.searches.run_search")
+        raise InputError(f"{scenario.name}: this scenario is a search; start it with weirlab.search")
     if scenario.study is not None:
-        raise InputError(f"{scenario.name}: this scenario is a study; see weirlab.studies.run_study")
+        raise InputError(f"{scenario.name}: this scenario is a study; start it with weirlab.study")
     seeds = replicate_seeds(
         scenario.run.seed if seed is None else seed, 1 if replicates is None else replicates
     )

@@ -73,7 +73,7 @@ def control(scheme: str) -> dict[str, object]:
 
 
 def values(run: Run) -> dict[str, float]:
-    return dict(weirlab.evaluate(run).select("measure", "value").iter_rows())
+    return dict(run.measures.select("measure", "value").iter_rows())
 
 
 def counts(run: Run) -> dict[str, int]:

@@ -55,7 +55,7 @@ def test_a_device_without_a_knee_in_reach_is_irregular_and_fails(weir):
     assert not outcome.json["regular"]
     assert outcome.json["goals"][0]["irregularities"] == ["no upper bound seen"]
     outcome = weir("search", "search.yaml", "--set", "testbed.device.capacity=9 Mframe/s")
-    assert "NDR is irregular: no upper bound seen" in outcome.err
+    assert "NDR is irregular: no upper bound seen" in outcome.out
 
 
 def test_a_search_begins_at_the_rates_of_an_earlier_one(weir, place):

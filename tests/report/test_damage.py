@@ -43,7 +43,7 @@ SEARCHES = SEARCH + "study: {factors: {traffic.offered.source.frame_size: [64 B,
 def whole(tmp_path_factory):
     """A whole result of each kind."""
     root = tmp_path_factory.mktemp("whole")
-    weirlab.run(loads(RUN), replicates=2).save(root / "run")
+    weirlab.run(loads(RUN), replicates=2).run.save(root / "run")
     run_study(loads(STUDY), directory=root / "study")
     for name, text in (("commanded-run", RUN), ("search", SEARCH), ("search-study", SEARCHES)):
         (root / f"{name}.yaml").write_text(text)

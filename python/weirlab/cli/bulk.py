@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import nullcontext
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -33,8 +31,7 @@ from weirlab.cli.frame import (
     print_json,
     quantity,
     read_scenario,
-    show,
-    show_place,
+    show_result,
     tell,
     write_page,
 )
@@ -55,7 +52,7 @@ from weirlab.cli.link import (
 from weirlab.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from weirlab.campaigns import Campaign, Plan, PointSummary
+    from weirlab.campaigns import Campaign, Plan
     from weirlab.scenario import Scenario
 
 __all__ = ["add_to"]
@@ -129,15 +126,12 @@ def bulk(
       weir bulk 192.0.2.7 --way both --report      'iperf3 -s' and 'iperf3 -s -p 5202' run there
       weir bulk bulk-streams --set testbed.kind=sim --advise --report
     """
-    from weirlab.campaigns import NoAdviceError, check_advisable, plan_of, run_campaign, summaries
-    from weirlab.campaigns import advise as find_advice
+    from weirlab.api.measured import bulk as measure
+    from weirlab.campaigns import check_advisable, plan_of
     from weirlab.campaigns.campaign import LOG
-    from weirlab.campaigns.tables import interval_table, measurement_table
     from weirlab.errors import InputError, Interrupted
     from weirlab.privileges import acquire
-    from weirlab.records import save_tables
-    from weirlab.report.bulk import advice_text, delays_table, loads_table, point_tables, responsiveness_table
-    from weirlab.results import claimed_directory, write_json
+    from weirlab.results import claimed_directory, read_json
     from weirlab.scenario.testbeds import Netns, Sim
     from weirlab.testbed import warning
     from weirlab.units import Span
@@ -169,35 +163,24 @@ def bulk(
     place = nullcontext(out) if continued and out is not None else claimed_directory(scenario.name, out)
     try:
         with place as directory, progress_bar("measuring", f"{len(plan.places())} measurements") as progress:
-            campaign = run_campaign(scenario, directory, overrides=overrides(sets), progress=progress)
+            result = measure(
+                scenario,
+                advice=advise,
+                most_delay_s=most_delay_s,
+                out=directory,
+                overrides=overrides(sets),
+                progress=progress,
+            )
     except Interrupted as error:
         raise Interrupted(f"{error}. Continue with the same command and --out {directory}") from None
-    found = summaries(campaign)
-    document = _document(campaign, directory, found)
-    if advise:
-        try:
-            advice = find_advice(campaign, most_delay_s=most_delay_s)
-            document |= {"advice": asdict(advice), "advice_text": advice_text(advice)}
-        except NoAdviceError as error:  # what was measured is told all the same
-            document |= {"advice": None, "advice_text": f"No advice: {error}."}
-    write_json(directory / "result.json", document)
-    tables = {"measurements": measurement_table(campaign), "intervals": interval_table(campaign)}
-    save_tables(tables, directory / "tables")
     if as_json:
-        print_json(document)
-        _end_with_failures(campaign, directory)
+        print_json(read_json(directory / "result.json"))
+        _end_with_failures(result.campaign, directory)
         return
     if continued:
         tell(f"continued {directory}")
-    for table in point_tables(found, scenario.name, plan.cycles):
-        show(table)
-    for further in (loads_table(found), delays_table(found), responsiveness_table(found)):
-        if further is not None:
-            show(further)
-    if advise:
-        typer.echo(document["advice_text"])
-    show_place(directory, write_page(directory) if report else None)
-    _end_with_failures(campaign, directory)
+    show_result(result, write_page(directory) if report else None)
+    _end_with_failures(result.campaign, directory)
 
 
 def _asked_for(
@@ -270,22 +253,3 @@ def _end_with_failures(campaign: Campaign, directory: Path) -> None:
         f"{reason}{others}\n      The same command with --out {directory} tries them again."
     )
     raise typer.Exit(1)
-
-
-def _document(campaign: Campaign, directory: Path, found: list[PointSummary]) -> dict[str, Any]:
-    """The campaign as JSON values; what is unknown is null."""
-    rows = [
-        {
-            key: None if isinstance(value, float) and math.isnan(value) else value
-            for key, value in asdict(each).items()
-        }
-        for each in found
-    ]
-    return {
-        "kind": "campaign",
-        "failures": campaign.failures,
-        "name": campaign.plan.scenario.name,
-        "directory": str(directory),
-        "joined": campaign.joined,
-        "points": rows,
-    }

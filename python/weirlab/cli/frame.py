@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weirlab.cli.tables import show
+from weirlab.cli.tables import say, show
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from weirlab.api.result import Result
     from weirlab.scenario import Scenario
 
 __all__ = [
@@ -30,11 +31,13 @@ __all__ = [
     "assignments",
     "check_command",
     "complete_scenario",
+    "conclude",
     "overrides",
     "print_json",
     "read_scenario",
     "show",
     "show_place",
+    "show_result",
     "stderr_console",
     "tell",
     "write_page",
@@ -177,9 +180,30 @@ def stderr_console() -> Console:
     return Console(stderr=True, highlight=False)
 
 
+def show_result(result: Result, page: Path | None) -> None:
+    """Print the tables of a result, what it says, the one sentence that matters first, and where it is."""
+    from weirlab.report.page import Table, Text
+
+    for block in result.blocks():
+        if isinstance(block, Table):
+            show(block)
+        elif isinstance(block, Text):
+            say(block.text)
+    conclude(result.summary())
+    if result.directory is not None:
+        show_place(result.directory, page)
+
+
+def conclude(sentences: Sequence[str]) -> None:
+    """End a command with what it found: the sentence that matters in bold, the others after it."""
+    say("")
+    for place, sentence in enumerate(sentences):
+        say(sentence, "bold" if place == 0 else "")
+
+
 def show_place(directory: Path, page: Path | None) -> None:
     """Say where the result is, and how to see it."""
-    typer.echo(f"\nResult: {directory}")
+    typer.echo(f"Result: {directory}")
     typer.echo(f"Report: {page}" if page else f"Report: weir report {directory}")
 
 

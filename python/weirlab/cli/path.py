@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,8 +14,7 @@ from weirlab.cli.frame import (
     ReportFlag,
     print_json,
     quantity,
-    show,
-    show_place,
+    show_result,
     tell,
     write_page,
 )
@@ -77,90 +75,54 @@ def path(
       weir path 192.0.2.7 --precision 0.1 --time '1 min' --report
       weir path far.example.net --ssh me@far.example.net
     """
-    from weirlab.campaigns.path import (
-        Effort,
-        LiveProber,
-        characterize,
-        find_route,
-        path_document,
-        resolve,
-        save_path,
-    )
+    from weirlab.api.measured import path as measure
     from weirlab.errors import InputError, Interrupted
-    from weirlab.report.path import back_table, ending_text, hop_table, stamped_text
-    from weirlab.results import Manifest, Provenance, claimed_directory
-    from weirlab.testbed.account import Reading
+    from weirlab.results import claimed_directory
     from weirlab.units import Span
 
     if ipv4 and ipv6:
         raise InputError("--ipv4 and --ipv6: one of them")
-    effort = Effort(
-        precision=precision,
-        share=share,
-        sizes=sizes,
-        gap_s=quantity("--gap", Span, gap).s,
-        timeout_s=quantity("--timeout", Span, timeout).s,
-        most_rounds=rounds,
-        most_probes=probes,
-        most_s=quantity("--time", Span, time).s,
-    )
-    effort.check()
-    destination = resolve(host, 4 if ipv4 else 6 if ipv6 else 0)
+    for option, text in (("--gap", gap), ("--timeout", timeout), ("--time", time)):
+        quantity(option, Span, text)
     if ssh is not None:
         _reach(ssh, ssh_config)
-    prober = LiveProber(destination, port=port)
-    manifest = Manifest(kind="path", name=host, seed=seed, provenance=Provenance.now())
-    with claimed_directory(f"path-{host}", out) as directory:
-        try:
-            route = find_route(
-                prober,
-                destination,
-                mtu_bytes=mtu,
-                most_hops=hops,
-                gap_s=effort.gap_s,
-                timeout_s=effort.timeout_s,
-            )
-        except KeyboardInterrupt:
-            raise Interrupted("interrupted while the route was looked for; nothing was measured") from None
-        manifest.write(directory)
-        count = len(route.answering)
-        asked = f"{count} hop{'s' * (count != 1)} to {destination}"
-        tell(f"weir: {asked}: {_length(effort, count)}")
-        before = Reading.now()
-        with progress_bar("probing", asked) as progress:
-            found = characterize(prober, route, effort, seed=seed, progress=progress)
-        account = (Reading.now() - before).with_waits({"the prober": prober.waited_s})
-        found = replace(found, disturbance=account.disturbance, account=account.facts())
-        interrupted = found.ending == "interrupted"
-        save_path(found, None, directory)  # before anything else can fail
-        back = None if ssh is None or interrupted else _back(ssh, ssh_config, back_to or route.source)
-        if back is not None:
-            save_path(found, back, directory)
-        manifest.ended("interrupted" if interrupted else "complete").write(directory)
-    if as_json:
-        print_json({**path_document(found, back), "directory": str(directory)})
-        if report:
-            write_page(directory)
-    else:
-        show(hop_table(found))
-        for note in (*route.notes, *found.notes, *found.doubts()):
-            typer.echo(f"Note: {note}.")
-        if not route.reached:
-            typer.echo(f"The destination does not answer: {route.ending}.")
-        typer.echo(
-            f"{found.probes.height} probes in {found.seconds:.0f} s{stamped_text(found)}; ended because "
-            f"{ending_text(found)}."
+    with claimed_directory(f"path-{host}", out) as directory, progress_bar("probing", host) as progress:
+        result = measure(
+            host,
+            family=4 if ipv4 else 6 if ipv6 else 0,
+            precision=precision,
+            gap=gap,
+            time=time,
+            probes=probes,
+            rounds=rounds,
+            sizes=sizes,
+            share=share,
+            mtu=mtu,
+            hops=hops,
+            timeout=timeout,
+            port=port,
+            seed=seed,
+            out=directory,
+            progress=progress,
+            on_route=lambda route, effort: _tell_length(host, len(route.answering), effort),
+            way_back=None if ssh is None else lambda source: _back(ssh, ssh_config, back_to or source),
         )
-        if found.disturbance:
-            tell(f"weir: disturbed: {found.disturbance}")
-        if back is not None:
-            show(back_table(back))
-        show_place(directory, write_page(directory) if report else None)
-    if interrupted:
+    page = write_page(directory) if report else None
+    if as_json:
+        print_json({**result.document, "directory": str(directory)})
+    else:
+        if result.found.disturbance:
+            tell(f"weir: disturbed: {result.found.disturbance}")
+        show_result(result, page)
+    if result.found.ending == "interrupted":
         raise Interrupted(f"interrupted; what was measured is kept in {directory}")
 
 
 _A_MINUTE = 60.0
+
+
+def _tell_length(host: str, hops: int, effort: Effort) -> None:
+    tell(f"weir: {hops} hop{'s' * (hops != 1)} to {host}: {_length(effort, hops)}")
 
 
 def _length(effort: Effort, hops: int) -> str:

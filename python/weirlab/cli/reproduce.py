@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,9 +13,7 @@ from weirlab.cli.frame import (
     OutOption,
     ReportFlag,
     print_json,
-    show,
-    show_place,
-    tell,
+    show_result,
     write_page,
 )
 from weirlab.cli.progress import progress_bar
@@ -55,37 +52,27 @@ def reproduce(
     Exit code 0 when everything holds, 1 otherwise, also when a misfit that was known has disappeared. What
     takes long on real stacks is kept in --out DIR, and the same command goes on with it.
     """
-    from weirlab.report.reproduce import claim_table, constant_table, row_table
-    from weirlab.reproductions import STUDIES, Effort, find
-    from weirlab.results import Provenance, claimed_directory
+    from weirlab.api.published import reproduce as compare
+    from weirlab.reproductions import STUDIES, find
+    from weirlab.results import claimed_directory
 
     if name is None:
         _list(as_json=as_json)
         return
     study = find(name, STUDIES)
-    provenance = Provenance.now()
     begun = out if out is not None and study.keeps and (out / study.keeps).is_dir() else None
     with (
-        nullcontext(begun) if begun is not None else claimed_directory(f"reproduce-{name}", out) as directory
+        nullcontext(begun) if begun is not None else claimed_directory(f"reproduce-{name}", out) as directory,
+        progress_bar(f"reproducing {name}") as progress,
     ):
-        with progress_bar(f"reproducing {name}") as progress:
-            findings = study.run(
-                Effort(quick=quick, seed=seed, threads=threads, progress=progress, directory=directory)
-            )
-        findings.save(directory, provenance.ended())
-    page: Path | None = write_page(directory) if report else None
+        result = compare(name, quick=quick, seed=seed, threads=threads, out=directory, progress=progress)
+    page = write_page(directory) if report else None
     if as_json:
-        print_json({**findings.to_json(), "directory": str(directory)})
+        print_json({**result.document, "directory": str(directory)})
     else:
-        typer.echo(f"{findings.title}\n{findings.source}\n")
-        for table in (row_table(findings), constant_table(findings), claim_table(findings)):
-            if table.rows:
-                show(table)
-        for remark in findings.remarks:
-            tell(f"Note: {remark}")
-        show_place(directory, page)
-        typer.echo(findings.summary)
-    raise typer.Exit(0 if findings.holds else 1)
+        typer.echo(f"{result.findings.title}\n{result.findings.source}\n")
+        show_result(result, page)
+    raise typer.Exit(0 if result.holds else 1)
 
 
 def _list(*, as_json: bool) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,8 +18,7 @@ from weirlab.cli.frame import (
     overrides,
     print_json,
     read_scenario,
-    show,
-    show_place,
+    show_result,
     tell,
     write_page,
 )
@@ -28,10 +26,7 @@ from weirlab.cli.progress import progress_bar
 from weirlab.cli.study import run_points
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from weirlab.analysis.outcome import HotspotOutcome
-    from weirlab.runs import Run
+    from weirlab.api.simulated import RunResult
     from weirlab.scenario import Scenario
 
 __all__ = ["add_to"]
@@ -117,71 +112,34 @@ def _run_once(
     as_json: bool,
 ) -> None:
     from weirlab import runs
-    from weirlab.analysis.outcome import hotspot_outcomes, outcome_json
-    from weirlab.measures import evaluate, summary
-    from weirlab.report.theory import hotspot_json
-    from weirlab.results import claimed_directory, write_json
+    from weirlab.api.simulated import run
+    from weirlab.results import claimed_directory
 
     runs.resolve(scenario)  # what cannot run is told before a directory is made
-    began = time.monotonic()
     with claimed_directory(scenario.name, out) as directory:
         with progress_bar("simulating", f"{replicates or 1} replicates") as progress:
-            result = runs.run(scenario, seed=seed, replicates=replicates, threads=threads, progress=progress)
-        seconds = time.monotonic() - began
-        values = evaluate(result)
-        outcomes = hotspot_outcomes(result)
-        document = {
-            "kind": "run",
-            "name": scenario.name,
-            "directory": str(directory),
-            "seeds": list(result.seeds),
-            "seconds": round(seconds, 3),
-            "totals": totals(result),
-            "measures": summary(values),
-        }
-        if outcomes:
-            document["hotspots"] = hotspot_json([outcome.facts for outcome in outcomes])
-            document["outcomes"] = outcome_json(outcomes)
-        write_json(directory / "result.json", document)
-        result.save(directory, overrides=overrides)
+            result = run(
+                scenario,
+                seed=seed,
+                replicates=replicates,
+                threads=threads,
+                overrides=overrides,
+                progress=progress,
+            )
+        result.save(directory)
     page = write_page(directory) if report else None
     if as_json:
-        print_json(document)
+        print_json(result.document)
         return
-    _show(result, document, values, outcomes)
-    show_place(directory, page)
+    typer.echo(_headline(result))
+    show_result(result, page)
 
 
-def totals(result: Run) -> dict[str, int | None]:
-    """Sums over all replicates. None where the run kept no totals of flows."""
-    flows, engine = result.records["flows"], result.records["runs"]
-    names = ("sent_frames", "delivered_frames", "dropped_frames", "live_frames")
-    kept = result.scenario.run.flows
-    return {
-        **{name: int(flows.get_column(name).sum()) if kept else None for name in names},
-        **{name: int(engine.get_column(name).sum()) for name in ("events", "packet_hops")},
-    }
-
-
-def _show(
-    result: Run, document: dict[str, Any], values: pl.DataFrame, outcomes: list[HotspotOutcome]
-) -> None:
-    from weirlab.report.control import held_in_a_cycle
-    from weirlab.report.hotspots import outcome_table
-    from weirlab.report.run import measure_table, traffic_table
-    from weirlab.report.theory import hotspot_table
-
-    sums, seconds = document["totals"], document["seconds"]
+def _headline(result: RunResult) -> str:
+    """What was run, and how fast."""
+    sums, seconds = result.totals, result.seconds or 0.0
     many = f"{len(result.seeds)} replicates from seed" if len(result.seeds) > 1 else "seed"
-    line = f"{result.scenario.name}: {many} {result.seeds[0]}, {sums['events']:,} events in {seconds:.2f} s"
+    line = f"{result.name}: {many} {result.seeds[0]}, {sums['events']:,} events in {seconds:.2f} s"
     if seconds >= 1:  # below, starting and collecting take most of it
-        line += f" ({sums['packet_hops'] / seconds / 1e6:.1f} M packet-hops/s)"
-    typer.echo(line)
-    tables = [traffic_table(result.records)] if result.scenario.run.flows else []
-    tables += [measure_table(values)] if not values.is_empty() else []
-    facts = [outcome.facts for outcome in outcomes]
-    tables += [hotspot_table(facts)] if facts else []
-    for table in [*tables, *map(outcome_table, outcomes)]:
-        show(table)
-    for sentence in held_in_a_cycle(result.records):
-        typer.echo(f"\n{sentence}")
+        line += f" ({(sums['packet_hops'] or 0) / seconds / 1e6:.1f} M packet-hops/s)"
+    return line

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Mapping
-from itertools import takewhile
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from weirlab.cli.frame import JsonFlag, complete_scenario, print_json, tell
 from weirlab.cli.tables import width
 
+if TYPE_CHECKING:
+    from weirlab.api.catalogue import Catalogue
+
 __all__ = ["add_to"]
 
 Kind = Literal["run", "search", "bulk", "emulate"]
-
-_LOSSES = "Loads, queues and losses"
-_TCP = "TCP and Rapid"
-_CONTROL = "Congestion notification and PAUSE"
-_HOTSPOTS = "Hotspots"
-_OF_KIND = {
-    "search": "The rates that a device carries",
-    "bulk": "Bulk data over a path",
-    "emulate": "Real programs over an emulated path",
-}
-_TOPICS = (_LOSSES, _OF_KIND["search"], _TCP, _OF_KIND["bulk"], _OF_KIND["emulate"], _CONTROL, _HOTSPOTS)
-"""What scenarios show, in the order of the list."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -73,6 +62,7 @@ def scenarios(
       weir scenarios incast
       weir scenarios incast --copy mine.yaml
     """
+    from weirlab.api.catalogue import scenarios as catalogue
     from weirlab.errors import InputError
     from weirlab.scenario.ready import needed_by, ready_made, scenario_file
 
@@ -80,25 +70,21 @@ def scenarios(
     if name is None:
         if copy is not None:
             raise InputError("--copy needs the NAME of a scenario")
-        described = {each: _facts(file) for each, file in files.items()}
-        if kind is not None:
-            described = {
-                each: facts for each, facts in described.items() if facts["command"] == f"weir {kind}"
-            }
-        if word is not None:
-            described = {
-                each: facts
-                for each, facts in described.items()
-                if word.lower()
-                in f"{each} {facts['topic']} {files[each].read_text(encoding='utf-8')}".lower()
-            }
+        found = catalogue(kind=kind, search=word)
         if as_json:
-            rows = [{"name": each, "file": str(files[each]), **facts} for each, facts in described.items()]
+            rows = [
+                {
+                    "name": each.name,
+                    "file": str(each.file),
+                    "command": f"weir {each.kind}",
+                    "topic": each.topic,
+                    "description": each.description,
+                }
+                for each in found.values()
+            ]
             print_json({"scenarios": rows})
             return
-        if not described:
-            raise InputError("no ready-made scenario is like that; 'weir scenarios' lists all")
-        _list(described)
+        _list(found)
         return
     if name not in files:
         scenario_file(Path(name).name)  # says what is near
@@ -133,89 +119,15 @@ def _copy(targets: Mapping[Path, Path]) -> None:
             tell(f"written: {target}")
 
 
-def _list(described: Mapping[str, Mapping[str, str]]) -> None:
+def _list(found: Catalogue) -> None:
     """A line each, by what they show."""
     columns = width()
-    longest = max(len(each) for each in described)
-    for topic in _TOPICS:
-        names = [each for each, facts in described.items() if facts["topic"] == topic]
-        if not names:
-            continue
-        typer.echo(f"\n{topic}: {described[names[0]]['command']} NAME")
-        for each in names:
+    longest = max(len(each) for each in found)
+    for topic, group in found.by_topic().items():
+        typer.echo(f"\n{topic}: weir {group[0].kind} NAME")
+        for each in group:
             room = columns - longest - 4
-            text = described[each]["description"]
+            text = each.description
             shown = text if len(text) <= room else textwrap.shorten(text, room, placeholder=" ...")
-            typer.echo(f"  {each:<{longest}}  {shown}")
+            typer.echo(f"  {each.name:<{longest}}  {shown}")
     typer.echo("\nweir scenarios NAME prints one, with --copy FILE it is yours to change.")
-
-
-def _facts(file: Path) -> dict[str, str]:
-    """Description, command and topic, without the validation that a list does not need.
-
-    A file without a description is described by the first sentence of the comment that it starts with.
-    """
-    import yaml
-
-    text = file.read_text(encoding="utf-8")
-    # BaseLoader makes text, lists and mappings only.
-    content = yaml.load(text, Loader=yaml.BaseLoader)
-    comment = " ".join(line.removeprefix("#").strip() for line in takewhile(_is_comment, text.splitlines()))
-    description = content.get("description") or re.split(r"(?<=\.)\s", comment, maxsplit=1)[0]
-    merged = _merged(file, content)
-    kind = _kind(merged)
-    return {
-        "command": f"weir {kind}",
-        "topic": _topic(kind, merged),
-        "description": " ".join(description.split()),
-    }
-
-
-def _merged(file: Path, content: Mapping[str, Any]) -> dict[str, Any]:
-    """The sections of a file and of those that it extends."""
-    import yaml
-
-    merged: Any = content
-    while "extends" in content:
-        file = file.parent / content["extends"]
-        content = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
-        merged = _over(merged, content)
-    return dict(merged)
-
-
-def _over(mine: Any, below: Any) -> Any:
-    """What is written, over what is written below it."""
-    if not isinstance(mine, Mapping) or not isinstance(below, Mapping):
-        return mine
-    return {**below, **{name: _over(value, below.get(name)) for name, value in mine.items()}}
-
-
-def _kind(merged: Mapping[str, Any]) -> Kind:
-    """The command that starts it."""
-    bed = merged.get("testbed")
-    if "search" in merged:
-        return "search"
-    if "campaign" in merged:
-        return "bulk"
-    return "emulate" if isinstance(bed, Mapping) and _word(bed) == "netns" and "hops" in bed else "run"
-
-
-def _topic(kind: Kind, merged: Mapping[str, Any]) -> str:
-    """What it shows."""
-    if kind != "run":
-        return _OF_KIND[kind]
-    if "hotspots" in merged:
-        return _HOTSPOTS
-    traffic = [each for each in merged.get("traffic", {}).values() if isinstance(each, Mapping)]
-    if {_word(each.get("transport")) for each in traffic} & {"tcp", "rapid"}:
-        return _TCP
-    return _CONTROL if "control" in merged else _LOSSES
-
-
-def _word(section: Any) -> Any:
-    """The kind of a section, which may be all that is written."""
-    return section.get("kind") if isinstance(section, Mapping) else section
-
-
-def _is_comment(line: str) -> bool:
-    return line.startswith("#")

@@ -24,7 +24,7 @@ from weirlab.cli.columns import number_columns, plain
 if TYPE_CHECKING:
     from weirlab.report.page import Column, Table
 
-__all__ = ["Format", "formatted", "show", "spell_out", "width"]
+__all__ = ["Format", "formatted", "say", "show", "spell_out", "width"]
 
 Format = Literal["table", "csv", "json", "md"]
 
@@ -114,6 +114,14 @@ def show(table: Table) -> None:
         case "md":
             stream.write(_markdown(table))
     _Output.tables.append(table)
+
+
+def say(text: str, style: str = "") -> None:
+    """Print a sentence, broken at words."""
+    from rich.console import Console
+    from rich.text import Text
+
+    Console(highlight=False, width=width()).print(Text(text, style=style))
 
 
 def width() -> int:

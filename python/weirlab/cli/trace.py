@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weirlab.cli.frame import JsonFlag, OutOption, ReportFlag, print_json, show, show_place, tell, write_page
+from weirlab.cli.frame import (
+    JsonFlag,
+    OutOption,
+    ReportFlag,
+    conclude,
+    print_json,
+    show_result,
+    tell,
+    write_page,
+)
+from weirlab.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from weirlab.traces import Finding, Trace
+    from weirlab.traces import Trace
     from weirlab.traces.coverage import Coverage
 
 __all__ = ["add_to"]
@@ -80,12 +88,24 @@ def trace(
       weir trace capture.pcap --every '10 ms' --report
       weir trace dag.erf --stream-packets 80 --link-rate '1 Gbit/s' --json
     """
-    from weirlab.report.trace import detail_tables, finding_table, flow_table
-    from weirlab.traces import diagnose as find
+    from weirlab.api.captured import trace as read
 
-    found = _read(file, every, stream_packets, link_rate, connections)
-    directory = _keep(found, file, out) if report or out is not None else None
-    findings = find(found)
+    with progress_bar("reading", file.name) as progress:
+        result = read(
+            file,
+            every=every,
+            stream_packets=stream_packets,
+            link_rate=link_rate,
+            connections=connections,
+            progress=progress,
+        )
+    if report or out is not None:
+        from weirlab.results import claimed_directory
+
+        with claimed_directory(file.stem, out) as directory:
+            result.save(directory)
+    page = write_page(result.directory) if report and result.directory is not None else None
+    found = result.trace
     if as_json:
         print_json(
             {
@@ -94,27 +114,13 @@ def trace(
                 "flows": found.flows().to_dicts(),
                 "points": found["points"].to_dicts(),
                 **_summaries(found),
-                "findings": [asdict(finding) for finding in findings],
-                "result": None if directory is None else str(directory),
+                "findings": [asdict(finding) for finding in result.findings],
+                "result": None if result.directory is None else str(result.directory),
             }
         )
-        if report and directory is not None:
-            write_page(directory)
         return
     _tell_ending(found)
-    if found.flows().is_empty():
-        typer.echo(_nothing_to_see(found))
-    else:
-        kept = "tables/{} with '--out DIR'" if directory is None else "tables/{}"
-        show(flow_table(found, kept=kept))
-        for table in detail_tables(found, most=10, kept=kept):
-            show(table)
-    if findings:
-        show(finding_table(found, findings, most=30, where="what --json prints"))
-    elif _coverage(found).directions:
-        typer.echo(_all_clear(_coverage(found)))
-    if directory is not None:
-        show_place(directory, write_page(directory) if report else None)
+    show_result(result, page)
 
 
 def diagnose(
@@ -139,35 +145,26 @@ def diagnose(
       weir diagnose capture.pcapng
       weir diagnose results/my-run --json
     """
-    from weirlab.traces import diagnose as find
+    from weirlab.api.captured import diagnose as find
 
-    of_run = _of_run(file) if file.is_dir() else None
-    capture = _capture_of(file, needed=of_run is None)
-    found = None if capture is None else _read(capture, every, stream_packets, link_rate, connections)
-    findings = [*(of_run or ()), *(() if found is None else find(found))]
-    clear = _not_found(findings, of_run is not None, found)
-    looked = None if found is None else _coverage(found)
-    if as_json:
-        print_json(
-            {
-                "trace": None if found is None else dict(found.facts),
-                "findings": [asdict(finding) for finding in findings],
-                "not_found": clear,
-                "not_looked_for": {} if looked is None else _lacks(looked),
-                "not_looked_at": [] if looked is None else list(looked.left_out),
-            }
+    with progress_bar("reading", file.name) as progress:
+        result = find(
+            file,
+            every=every,
+            stream_packets=stream_packets,
+            link_rate=link_rate,
+            connections=connections,
+            progress=progress,
         )
+    if as_json:
+        print_json(result.document)
         return
+    found = None if result.trace is None else result.trace.trace
+    looked = result.coverage
     if found is not None:
         _tell_ending(found)
-    if found is not None and found.flows().is_empty():
-        typer.echo(_nothing_to_see(found))
-    elif looked is not None and not looked.directions and not of_run:
-        typer.echo(f"Nothing was judged: no TCP direction has {_least_packets()} segments of data.")
-    elif not findings:
-        typer.echo(_all_clear(looked))
     named = set()
-    for finding in findings:
+    for finding in result.findings:
         typer.echo(f"{finding.verdict}: {finding.title} ({_numbered(finding.kind, ', {}')})")
         if finding.where:
             typer.echo(f"  {finding.where}")
@@ -179,7 +176,7 @@ def diagnose(
         if finding.remedy and finding.kind not in named:
             named.add(finding.kind)
             typer.echo(f"  What to do: {finding.remedy}")
-    for where, kinds in clear.items():
+    for where, kinds in result.not_found.items():
         if kinds:
             typer.echo(f"not found {where}: {', '.join(map(_numbered, kinds))}")
     if looked is not None:
@@ -187,33 +184,7 @@ def diagnose(
             typer.echo(f"not looked for: {', '.join(kinds)}: {reason}")
         if looked.left_out:
             typer.echo(f"not looked at: {'; '.join(looked.left_out)}")
-
-
-def _all_clear(looked: Coverage | None) -> str:
-    """That nothing was found, and whether all was looked for."""
-    if looked is not None and looked.reasons:
-        return "Nothing was found, but the capture does not show enough to look for everything."
-    return "Nothing was found that limited the flows or went wrong."
-
-
-def _least_packets() -> int:
-    from weirlab.traces.findings import LEAST_PACKETS
-
-    return LEAST_PACKETS
-
-
-def _coverage(found: Trace) -> Coverage:
-    from weirlab.traces.coverage import coverage
-
-    return coverage(found)
-
-
-def _lacks(looked: Coverage) -> dict[str, dict[str, Any]]:
-    """Kinds that were not looked for in every direction that was judged: in how many, and why."""
-    return {
-        kind: {"directions": looked.directions - looked.looked_for[kind], "reason": reason}
-        for kind, reason in looked.reasons.items()
-    }
+    conclude(result.summary())
 
 
 def _by_reason(looked: Coverage) -> dict[str, list[str]]:
@@ -226,40 +197,11 @@ def _by_reason(looked: Coverage) -> dict[str, list[str]]:
     return lines
 
 
-def _not_found(findings: list[Finding], of_run: bool, found: Trace | None) -> dict[str, list[str]]:
-    """What was looked for and found nowhere, by where it was looked for."""
-    from weirlab.traces import probing, simulated
-
-    looked: dict[str, Sequence[str]] = {}
-    if of_run:
-        looked["in the records of probing senders"] = simulated.KINDS
-    if found is not None and (kinds := _coverage(found).everywhere):
-        looked["in the trace"] = kinds
-    if found is not None and not found["p_streams"].is_empty():
-        looked["in the probe streams of the trace"] = probing.KINDS
-    # A finding of a run names its connection, one of a trace its flow.
-    seen = {(finding.kind, bool(finding.where)) for finding in findings}
-    if ("losses", False) in seen:
-        # Which of both it was is not known.
-        seen |= {("lossy-path", False), ("queue-overflow", False)}
-    return {
-        where: [kind for kind in kinds if (kind, where.startswith("in the records")) not in seen]
-        for where, kinds in looked.items()
-    }
-
-
 def _numbered(kind: str, place: str = " ({})") -> str:
     """A kind of finding, with the statement of the study of Rapid that it stands for."""
     from weirlab.traces.model import STATEMENTS
 
     return kind + place.format(STATEMENTS[kind]) if kind in STATEMENTS else kind
-
-
-def _nothing_to_see(found: Trace) -> str:
-    facts = found.facts
-    if facts["short_frames"] == facts["frames"]:
-        return f"{found.name}: {facts['frames']:,} frames, cut so short that none shows an address"
-    return f"{found.name}: {facts['frames']:,} frames, and none of IP among them"
 
 
 def _summaries(found: Trace) -> dict[str, Any]:
@@ -278,90 +220,6 @@ def _summaries(found: Trace) -> dict[str, Any]:
         name: table.join(heavy, on="flow", how="semi", maintain_order="left").to_dicts()
         for name, table in tables.items()
     }
-
-
-def _of_run(directory: Path) -> list[Finding] | None:
-    """What the records of a simulated run tell of its probing senders; None when there are none."""
-    from weirlab.records import Records
-    from weirlab.traces import diagnose_records
-
-    if not (directory / "tables" / "probe_streams.parquet").exists():
-        return None
-    records = Records.load(directory / "tables")
-    return None if records["probe_streams"].is_empty() else diagnose_records(records)
-
-
-def _read(
-    file: Path, every: str, stream_packets: int | None, link_rate: str | None, connections: int | None
-) -> Trace:
-    from weirlab._core import parse_quantity
-    from weirlab.cli.progress import progress_bar
-    from weirlab.errors import InputError
-    from weirlab.traces import read_trace
-    from weirlab.traces.reading import CONNECTIONS
-
-    def quantity(kind: str, option: str, text: str) -> int:
-        try:
-            value = parse_quantity(kind, text)
-        except ValueError as error:
-            raise InputError(f"{option}: {error}") from error
-        if value <= 0:
-            raise InputError(f"{option}: more than 0 (got {text})")
-        return value
-
-    every_ps = quantity("span", "--every", every)
-    rate = None if link_rate is None else quantity("rate", "--link-rate", link_rate)
-    with progress_bar("reading", file.name) as progress:
-        found = read_trace(
-            file,
-            every_ps=every_ps,
-            stream_packets=stream_packets,
-            link_rate_bps=rate,
-            connections=connections or CONNECTIONS,
-            watch=progress,
-        )
-    if not found.facts["frames"]:
-        ending = found.facts["ending"]
-        raise InputError(
-            f"{file}: holds no frame" + ("" if ending == "whole" else f" that can be read: {ending}")
-        )
-    return found
-
-
-def _capture_of(path: Path, *, needed: bool) -> Path | None:
-    """The capture that is meant: a file, or the only one in a result; None where there is none and none is
-    needed."""
-    from weirlab.errors import InputError
-
-    if not path.is_dir():
-        return path
-    found = sorted(path.glob("*.pcapng"))
-    if not found and not needed:
-        return None
-    if not found:
-        raise InputError(
-            f"{path}: holds no capture; a scenario records one with "
-            "'record: {wire: {frames: PORTS, as: pcapng}}', and probe streams with "
-            "'record: {streams: {p_streams: TRAFFIC}}'"
-        )
-    if len(found) > 1 and not needed:
-        return None
-    if len(found) > 1:
-        names = ", ".join(file.name for file in found)
-        raise InputError(f"{path}: holds {len(found)} captures: name one of {names}")
-    return found[0]
-
-
-def _keep(found: Trace, file: Path, out: Path | None) -> Path:
-    from weirlab.results import Manifest, Provenance, claimed_directory
-    from weirlab.traces import save_trace
-
-    manifest = Manifest(kind="trace", name=file.stem, provenance=Provenance.now())
-    with claimed_directory(file.stem, out) as directory:
-        manifest.write(directory)
-        save_trace(found, directory / "tables")
-        manifest.ended("complete").write(directory)
-    return directory
 
 
 def _tell_ending(found: Trace) -> None:

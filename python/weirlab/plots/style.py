@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,10 +94,20 @@ class Plot:
     title: str
     description: str
     """What the picture shows, for people who cannot see it."""
-    spec: Mapping[str, Any]
-    """Vega-Lite specification, data included."""
+    drawing: Any
+    """The chart of Altair, without its style."""
     note: str = ""
     """What was left out or summarised."""
+
+    @cached_property
+    def spec(self) -> Mapping[str, Any]:
+        """Vega-Lite specification, data included."""
+        return {**self.drawing.to_dict(), "config": _CONFIG}
+
+    @property
+    def chart(self) -> Any:
+        """The chart of Altair with its style, to be shown in a notebook or changed."""
+        return self.drawing.configure(**_CONFIG)
 
     def svg(self) -> str:
         """A standalone SVG document on white."""
@@ -147,7 +158,7 @@ def finished(
     height = height if len(rows) == 1 else max(80, min(height, 480 // len(rows)))
     sized = [chart.properties(width=WIDTH, height=height) for chart in rows]
     chart = sized[0] if len(sized) == 1 else altair().vconcat(*sized, spacing=12)
-    return Plot(name, title, description, {**chart.to_dict(), "config": _CONFIG}, note)
+    return Plot(name, title, description, chart, note)
 
 
 def level_marks(levels: Sequence[float]) -> dict[str, Any]:

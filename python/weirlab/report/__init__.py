@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from weirlab.plots.style import Plot
     from weirlab.report.page import Page
 
-__all__ = ["Report", "require_packages", "write_comparison", "write_report"]
+__all__ = ["Report", "page_of", "require_packages", "write_comparison", "write_report"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def write_report(directory: str | Path, *, pictures: bool = True) -> Report:
     _check_needed(directory)
     manifest = Manifest.read(directory)
     _check_result(directory, manifest)
-    page, plots = _page(directory, manifest)
+    page, plots = page_of(directory, manifest)
     path = page.write(directory / "report.html")
     files = [file for plot in plots for file in plot.save(directory / "plots")] if pictures else []
     return Report(path, tuple(files))
@@ -92,7 +92,8 @@ def _check_result(directory: Path, manifest: Manifest) -> None:
         raise InputError(f"{path}: of a {kind}, but manifest.json says {manifest.kind}")
 
 
-def _page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
+def page_of(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
+    """The report of the result in a directory, and its plots."""
     match manifest.kind:
         case "run":
             from weirlab.report.run import run_page
@@ -124,8 +125,9 @@ def _page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
             return reproduce_page(Findings.load(directory), manifest)
         case "trace":
             from weirlab.report.trace import trace_page
+            from weirlab.traces import load_trace
 
-            return trace_page(directory, manifest)
+            return trace_page(load_trace(directory / "tables"), manifest)
         case "path":
             from weirlab.report.path import path_page
 

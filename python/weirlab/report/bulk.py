@@ -32,6 +32,7 @@ from weirlab.units import Size
 __all__ = [
     "advice_text",
     "bulk_page",
+    "campaign_sentences",
     "delays_table",
     "kept_advice",
     "loads_table",
@@ -100,6 +101,19 @@ def bulk_page(campaign: Campaign, manifest: Manifest, advice: str = "") -> tuple
         footer=footer(manifest.provenance),
     )
     return page, plots
+
+
+def campaign_sentences(campaign: Campaign, found: list[PointSummary]) -> list[str]:
+    """The point that carries most, how much was measured, and why some of it failed."""
+    most = _most(found, {point: _label(levels) for point, levels in enumerate(campaign.plan.levels)})
+    made, planned = len(campaign.kept), len(campaign.plan.places())
+    of = "" if campaign.complete else f" of {planned}"
+    sentences = [f"{most.label}: {most.value} ({most.detail}).", f"{made}{of} measurements."]
+    if doubtful := sum(point.degraded for point in found):
+        sentences.append(f"{doubtful} of them met a degraded path.")
+    if failed := len(campaign.failed):
+        sentences.append(f"{failed} failed, most of them so: {next(iter(campaign.failures))}.")
+    return sentences
 
 
 def _label(levels: Mapping[str, str]) -> str:

@@ -132,12 +132,25 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing with its caption."""
+    """A drawing with its caption. It is drawn when the page is written."""
 
-    title: str
-    svg: str
-    note: str = ""
+    plot: Plot
     kind: str = "figure"
+
+    @property
+    def title(self) -> str:
+        """What the drawing is called."""
+        return self.plot.title
+
+    @property
+    def note(self) -> str:
+        """What was left out or summarised."""
+        return self.plot.note
+
+    @property
+    def svg(self) -> str:
+        """The drawing."""
+        return self.plot.inline_svg()
 
 
 @dataclass(frozen=True)
@@ -205,7 +218,7 @@ class Page:
 
 def figure(plot: Plot) -> Figure:
     """A plot for a page."""
-    return Figure(plot.title, plot.inline_svg(), plot.note)
+    return Figure(plot)
 
 
 def number(value: float | None, digits: int = 4) -> str:

@@ -27,7 +27,7 @@ from weirlab.report.page import (
 from weirlab.report.shared import footer, provenance_section, seconds_text, status_callouts
 from weirlab.results import Manifest
 
-__all__ = ["back_table", "ending_text", "hop_table", "path_page", "stamped_text"]
+__all__ = ["back_table", "ending_text", "hop_table", "path_page", "path_sentences", "stamped_text"]
 
 _ENDINGS = {
     "settled": "each link is known well enough",
@@ -43,9 +43,7 @@ def path_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
     found, back = load_path(directory)
     estimates = found.estimates()
     plots = path_plots(found)
-    bottleneck = min(estimates, key=_capacity_bps, default=None)
-    if bottleneck is not None and math.isinf(_capacity_bps(bottleneck)):
-        bottleneck = None
+    bottleneck = _bottleneck(estimates)
     lead: list[Block] = [*status_callouts(manifest), _cards(found, estimates, bottleneck)]
     if not found.route.reached:
         lead.append(Callout("The destination does not answer", found.route.ending))
@@ -67,6 +65,26 @@ def path_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
         footer=footer(manifest.provenance),
     )
     return page, plots
+
+
+def path_sentences(found: Characterization) -> list[str]:
+    """The narrowest link, whether the destination answers, and how much was probed."""
+    estimates = found.estimates()
+    narrowest = _cards(found, estimates, _bottleneck(estimates)).cards[0]
+    sentences = [f"{narrowest.label}: {narrowest.value} ({narrowest.detail})."]
+    if not found.route.reached:
+        sentences.append(f"The destination does not answer: {found.route.ending}.")
+    sentences.append(
+        f"{found.probes.height} probes in {found.seconds:.0f} s{stamped_text(found)}; ended because "
+        f"{ending_text(found)}."
+    )
+    return sentences
+
+
+def _bottleneck(estimates: tuple[HopEstimate, ...]) -> HopEstimate | None:
+    """The hop behind the link of least capacity; None where no capacity is known."""
+    least = min(estimates, key=_capacity_bps, default=None)
+    return None if least is None or math.isinf(_capacity_bps(least)) else least
 
 
 def _capacity_bps(each: HopEstimate) -> float:

@@ -37,7 +37,7 @@ from weirlab.results import Manifest
 from weirlab.runs import Run
 from weirlab.stats import mean_interval
 
-__all__ = ["measure_table", "run_page", "traffic_table"]
+__all__ = ["measure_table", "run_page", "run_sentences", "traffic_table"]
 
 _PORTS = 60
 _FLOWS = 120
@@ -82,6 +82,64 @@ def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
         footer=footer(run.provenance),
     )
     return page, [*hotspot_plots, *plots]
+
+
+def run_sentences(records: Records, *, kept: bool) -> list[str]:
+    """What was delivered and lost, where most was lost and waited, and which ports hold each other. `kept`:
+    whether the run kept totals of flows."""
+    end_ps = _total_ps(records)
+    replicates = records["runs"].height
+    time = f"{time_text(end_ps / replicates)} of simulated time"
+    each = f" in each of {replicates} replicates" if replicates > 1 else ""
+    sentences = [f"{time[0].upper()}{time[1:]}{each}; no totals of flows were kept."]
+    if kept:
+        flows = _data(records)
+        sent, dropped = (int(flows.get_column(f"{what}_frames").sum()) for what in ("sent", "dropped"))
+        bits = 8e12 * float(flows.get_column("delivered_bytes").cast(pl.Float64).sum()) / end_ps
+        factor, unit = scaled(bits, "rate")
+        lost = f"{percent(dropped / sent)} of the frames were lost" if dropped else "Nothing was lost"
+        rate = f"{number(bits * factor)} {unit} delivered in {time}{each}."
+        sentences = [f"{lost}: {rate}" if sent else "Nothing was sent before the run ended."]
+    sentences += _worst_ports(records)
+    return sentences + held_in_a_cycle(records)
+
+
+def _worst_ports(records: Records) -> list[str]:
+    """Where most frames were dropped, and where the queue grew longest."""
+    ports = (
+        records.named("ports")
+        .group_by("port_name", maintain_order=True)
+        .agg(pl.col("drops").sum(), pl.col("queue_max_bytes").max())
+    )
+    drops = int(ports.get_column("drops").sum())
+    sentences = []
+    if drops:
+        worst = ports.sort("drops", descending=True, maintain_order=True).row(0, named=True)
+        share = "All" if worst["drops"] == drops else f"{percent(worst['drops'] / drops)}"
+        sentences.append(f"{share} of the drops were at {worst['port_name']}.")
+    queues = ports.filter(~pl.col("port_name").is_in(_host_ports(records)))
+    if not queues.is_empty() and queues.get_column("queue_max_bytes").max():
+        longest = queues.sort("queue_max_bytes", descending=True, maintain_order=True).row(0, named=True)
+        factor, unit = scaled(float(longest["queue_max_bytes"]), "bytes")
+        where = longest["port_name"]
+        sentences.append(
+            f"The longest queue was {number(longest['queue_max_bytes'] * factor)} {unit}, at {where}."
+        )
+    return sentences
+
+
+def _host_ports(records: Records) -> list[str]:
+    """Ports of hosts, whose queues are the backlog of their own senders."""
+    names = records["port_names"]
+    if "from_kind" not in names.columns:
+        return []
+    return names.filter(pl.col("from_kind") == "host").get_column("name").to_list()
+
+
+def _data(records: Records) -> pl.DataFrame:
+    """Flows without what only comes back to senders."""
+    flows = records.named("flows")
+    return flows.filter(pl.col("carries") == "data") if "carries" in flows.columns else flows
 
 
 def measure_table(values: pl.DataFrame) -> Table:

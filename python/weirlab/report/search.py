@@ -57,6 +57,7 @@ __all__ = [
     "replay",
     "result_json",
     "search_page",
+    "search_sentences",
 ]
 
 _TRIALS = 300
@@ -163,6 +164,25 @@ def search_page(record: SearchRecord, manifest: Manifest) -> tuple[Page, list[Pl
         footer=footer(manifest.provenance),
     )
     return page, plots
+
+
+def search_sentences(result: SearchResult, scenario: Scenario) -> list[str]:
+    """The rates, the reason of each that is irregular, and what they cost."""
+    frame_size, _ = shape(result, scenario)
+    found, remarks = [], []
+    for goal in result.goals:
+        if goal.lower is None:
+            found.append(f"{goal.goal.name}: none found")
+        else:
+            load = goal.lower.offered_fps
+            factor, unit = scaled(load, "frame_rate")
+            bits = bit_rates(load, frame_size)[1]
+            found.append(f"{goal.goal.name} {number(load * factor, 4)} {unit} ({bits} Gbit/s on the wire)")
+        if not goal.regular:
+            found[-1] += ", irregular"
+            remarks.append(f"{goal.goal.name} is irregular: {goal.remark}.")
+    cost = f"{len(result.trials)} trials, {seconds_text(result.time_s)} of trial time."
+    return ["; ".join(found) + ".", *remarks, cost]
 
 
 def result_json(result: SearchResult, scenario: Scenario) -> dict[str, Any]:

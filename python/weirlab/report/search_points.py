@@ -26,7 +26,7 @@ from weirlab.scenario import load
 from weirlab.searches.base import SearchResult
 from weirlab.searches.points import PointSearch, point_searches, rates_table
 
-__all__ = ["evidence_tables", "found_so_far", "points_page", "rate_table", "terms_of_all"]
+__all__ = ["evidence_tables", "found_so_far", "points_page", "points_sentences", "rate_table", "terms_of_all"]
 
 
 def found_so_far(directory: Path) -> list[tuple[PointSearch, SearchResult]]:
@@ -94,6 +94,19 @@ def points_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
         footer=footer(manifest.provenance),
     )
     return page, plots
+
+
+def points_sentences(rates: pl.DataFrame, searches: int) -> list[str]:
+    """Between which values the rate of each goal lies, and which are irregular."""
+    factor, unit = scaled(_largest(rates), "frame_rate")
+    ranges = []
+    for (goal,), rows in rates.group_by("goal", maintain_order=True):
+        known = rows.get_column("lower_fps").drop_nulls().to_list()
+        ends = " … ".join(number(each * factor, 4) for each in (min(known), max(known))) if known else "none"
+        ranges.append(f"{goal} {ends} {unit if known else 'found'}")
+    irregular = rates.filter(~pl.col("regular")).height
+    doubt = f"{irregular} of {rates.height} rates are irregular" if irregular else "all rates are regular"
+    return [f"{'; '.join(ranges) or 'Nothing was found'}; {doubt}.", f"{searches} searches."]
 
 
 def rate_table(rates: pl.DataFrame) -> Table:

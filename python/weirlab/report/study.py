@@ -38,7 +38,7 @@ from weirlab.results import Manifest
 from weirlab.stats import mean_interval
 from weirlab.studies import Study
 
-__all__ = ["effect_table", "study_page"]
+__all__ = ["effect_table", "study_page", "study_sentences"]
 
 _CARDS = 3
 """Measures shown at the head of the page."""
@@ -100,6 +100,22 @@ def study_page(study: Study, manifest: Manifest) -> tuple[Page, list[Plot]]:
         footer=footer(study.provenance),
     )
     return page, [*plots, *maps, *effects]
+
+
+def study_sentences(study: Study) -> list[str]:
+    """How much was run and lost, and between which values the first measures lie."""
+    points = f"{study.points.height}" + ("" if study.complete else f" of {study.planned}")
+    losses = _losses(study)
+    many = f"{points} points of {len(study.seeds)} replicates"
+    sentences = [f"{card.label}: {card.value}, {card.detail}." for card in _extremes(study)]
+    lost = f"{losses.value} dropped frames {losses.detail}" if losses.tone != "good" else losses.detail
+    sentences.insert(0, f"{many}: {lost}.")
+    if study.impossible:
+        sentences.append(
+            f"Combinations that cannot be: {len(study.impossible)}; see impossible.json in the directory of "
+            "the result."
+        )
+    return sentences
 
 
 def _has_design(study: Study) -> bool:

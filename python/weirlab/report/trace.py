@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -28,19 +27,27 @@ from weirlab.report.page import (
 )
 from weirlab.report.shared import footer, provenance_section, status_callouts, time_text
 from weirlab.results import Manifest
-from weirlab.traces import Finding, Trace, diagnose, load_trace
+from weirlab.traces import Finding, Trace, diagnose
+from weirlab.traces.coverage import Coverage
+from weirlab.traces.findings import LEAST_PACKETS
 from weirlab.traces.model import PROTOCOLS
 from weirlab.traces.summary import gap_quantiles, limits, stream_shapes
 
-__all__ = ["detail_tables", "finding_table", "flow_table", "trace_page"]
+__all__ = [
+    "detail_tables",
+    "diagnosis_sentences",
+    "finding_table",
+    "flow_table",
+    "trace_page",
+    "trace_sentences",
+]
 
 _REPEATED = 10
 """Directions of which it is told how often segments were sent again."""
 
 
-def trace_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
+def trace_page(trace: Trace, manifest: Manifest) -> tuple[Page, list[Plot]]:
     """The page, and its plots."""
-    trace = load_trace(directory / "tables")
     findings = diagnose(trace)
     plots = trace_plots(trace)
     facts = trace.facts
@@ -82,6 +89,38 @@ def trace_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
         footer=footer(manifest.provenance),
     )
     return page, plots
+
+
+def trace_sentences(trace: Trace, findings: Sequence[Finding], looked: Coverage) -> list[str]:
+    """What was found, and what the capture holds."""
+    facts = trace.facts
+    if trace.flows().is_empty():
+        cut = facts["short_frames"] == facts["frames"]
+        why = "cut so short that none shows an address" if cut else "and none of IP among them"
+        return [f"{trace.name}: {facts['frames']:,} frames, {why}."]
+    connections = trace.flows().get_column("connection").n_unique()
+    time = time_text(float(facts["end_ps"]))
+    held = f"{number(facts['frames'])} frames of {connections} connections in {time}."
+    return [*diagnosis_sentences(findings, looked), held]
+
+
+def diagnosis_sentences(findings: Sequence[Finding], looked: Coverage | None) -> list[str]:
+    """The findings in a sentence, problems first. `looked`: what was looked for in a capture; None of the
+    records of a run."""
+    if not findings:
+        if looked is not None and not looked.directions:
+            return [f"Nothing was judged: no TCP direction has {LEAST_PACKETS} segments of data."]
+        if looked is not None and looked.reasons:
+            return ["Nothing was found, but the capture does not show enough to look for everything."]
+        return ["Nothing was found that limited the flows or went wrong."]
+    problems = list(dict.fromkeys(each.title for each in findings if each.verdict == "problem"))
+    notices = list(dict.fromkeys(each.title for each in findings if each.verdict != "problem"))
+    parts = [
+        f"{name}: {', '.join(titles[:3])}{f' and {len(titles) - 3} more' if len(titles) > 3 else ''}"
+        for name, titles in (("Problems", problems), ("Notices", notices))
+        if titles
+    ]
+    return [f"{part}." for part in parts]
 
 
 def flow_table(trace: Trace, most: int = 30, kept: str = "tables/{}") -> Table:

@@ -53,6 +53,8 @@ class Node:
     def of(cls, value: Any, place: Place = NOWHERE) -> Node:
         """Plain data as a tree of which every node stands at `place`. Other scalars become text."""
         match value:
+            case _ if hasattr(value, "model_dump"):
+                return cls.of(value.model_dump(mode="json", by_alias=True, exclude_none=True), place)
             case Mapping():
                 return cls({str(key): cls.of(item, place) for key, item in value.items()}, place)
             case list() | tuple():

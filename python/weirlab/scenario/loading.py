@@ -17,7 +17,7 @@ from weirlab.scenario.model import VERSION, Origin, Scenario, split_path
 from weirlab.scenario.problems import explain
 from weirlab.scenario.ready import ready_made, scenario_file
 
-__all__ = ["assigned", "load", "loads"]
+__all__ = ["assigned", "build", "load", "loads"]
 
 MAX_ANCESTORS = 20
 
@@ -42,6 +42,17 @@ def assigned(scenario: Scenario, assignments: Mapping[str, Any]) -> Scenario:
     if not tree.value:
         tree = Node.of(scenario.dump())
     return _scenario(tree, assignments)
+
+
+def build(scenario: Scenario, sections: Mapping[str, Any]) -> None:
+    """Give a scenario that is being made in Python its sections. Raises ScenarioError."""
+    try:
+        Scenario.__pydantic_validator__.validate_python(dict(sections), self_instance=scenario)
+    except ValidationError as error:
+        tree = Node.of(sections)
+        raise ScenarioError(explain(error, Scenario, tree) + _further(tree, error)) from None
+    if problems := faults(scenario):
+        raise ScenarioError(problems)
 
 
 def _scenario(tree: Node, assignments: Mapping[str, Any]) -> Scenario:
@@ -69,7 +80,8 @@ def _scenario(tree: Node, assignments: Mapping[str, Any]) -> Scenario:
 
 
 def _validated(tree: Node) -> Scenario:
-    scenario = Scenario.model_validate(tree.plain())
+    scenario = Scenario.__new__(Scenario)
+    Scenario.__pydantic_validator__.validate_python(tree.plain(), self_instance=scenario)
     scenario._origin = Origin(tree)
     return scenario
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
 from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema
 
 from weirlab.errors import Problem, UnitError
+from weirlab.files import whole
 from weirlab.scenario.base import Model, Name, Named, Text
 from weirlab.scenario.control import Control
 from weirlab.scenario.document import NOWHERE, Node, join_path
@@ -95,6 +98,16 @@ class Scenario(Model):
 
     _origin: Origin = PrivateAttr(default_factory=lambda: Origin(Node({}, NOWHERE)))
 
+    def __init__(self, **sections: Any) -> None:
+        """Made in Python as a file is written: sections as dicts and quantities as text, or as the types of
+        `weirlab.scenario.parts` and `weirlab.units`. `weirlab` may be left out.
+
+        Raises ScenarioError with every problem.
+        """
+        from weirlab.scenario.loading import build
+
+        build(self, {"weirlab": VERSION, **sections})
+
     @property
     def file(self) -> str:
         """The file that the scenario was read from, or nothing."""
@@ -115,8 +128,22 @@ class Scenario(Model):
         return {key: _kind_first(value) for key, value in plain.items()}
 
     def to_yaml(self) -> str:
-        """The scenario in full as a file that `loads` reads back."""
+        """The scenario in full as a file that `loads` reads back equal."""
         return yaml.safe_dump(self.dump(), sort_keys=False, allow_unicode=True, width=110)
+
+    def save(self, file: str | Path) -> Path:
+        """Write the scenario, no longer than it was written, into a file that `weir` and `load` take."""
+        path = Path(file)
+        with whole(path) as unfinished:
+            unfinished.write_text(self.as_written(), encoding="utf-8")
+        return path
+
+    def __repr__(self) -> str:
+        sections = [name for name in type(self).model_fields if not self.has_default(name)]
+        return f"<Scenario {self.name}: {', '.join(sections[2:])}>"
+
+    def _repr_html_(self) -> str:
+        return f"<b>{html.escape(self.name)}</b><pre>{html.escape(self.as_written())}</pre>"
 
     def as_written(self) -> str:
         """The scenario as a file that says no more than what it was read from, all parents and assignments
@@ -137,10 +164,16 @@ class Scenario(Model):
         place = self._origin.tree.nearest(path).place
         return Problem(message, path=join_path(path), file=place.file, line=place.line, column=place.column)
 
+    def replace(self, **sections: Any) -> Scenario:
+        """This scenario with other sections, such as `replace(name="longer", run={"duration": "20 ms"})`. To
+        change one value within a section, see `assign`. Raises ScenarioError."""
+        return self.assign(sections)
+
     def assign(self, assignments: Mapping[str, Any]) -> Scenario:
         """This scenario with other values at some dotted paths; None removes what is there.
 
-        Values are what a file would hold: text such as `20 ms`, numbers, lists, mappings. Raises
+        Values are what a file would hold: text such as `20 ms`, numbers, lists, mappings, or the types that
+        a scenario is made of. Raises
         ScenarioError, whose problems name the paths.
         """
         from weirlab.scenario.loading import assigned

@@ -1,0 +1,109 @@
+"""`weirlab.reproduce`: published numbers compared with ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weirlab.api.kept import Temporary, place_for
+from weirlab.api.result import Result, Shelf
+from weirlab.reproductions import STUDIES, Effort, Findings, find
+from weirlab.results import Manifest, Provenance, claimed_directory
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from weirlab.plots.style import Plot
+    from weirlab.report.page import Block, Page
+
+__all__ = ["ReproduceResult", "reproduce"]
+
+
+class ReproduceResult(Result):
+    """Published numbers and claims compared with ours, with a verdict for each."""
+
+    kind = "reproduce"
+
+    def __init__(self, found: Findings, directory: Path, kept: Temporary | None = None) -> None:
+        super().__init__(Manifest.read(directory), directory, kept=kept)
+        self.findings = found
+        """The findings themselves."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing failed."""
+        return self.findings.holds
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """What `result.json` holds."""
+        return self.findings.to_json()
+
+    @cached_property
+    def tables(self) -> Shelf[pl.DataFrame]:
+        """The data behind the rows, `rows` and `claims`; see `Result.tables`."""
+        import polars as pl
+
+        document, tables = self.document, self.findings.tables
+        plain = {
+            name: partial(
+                pl.DataFrame,
+                [{key: value for key, value in row.items() if key != "known"} for row in document[name]],
+                infer_schema_length=None,
+                strict=False,
+            )
+            for name in ("rows", "claims")
+        }
+        return Shelf(plain | {name: partial(tables.__getitem__, name) for name in tables})
+
+    def _sentences(self) -> Sequence[str]:
+        return [self.findings.summary, *(f"Note: {remark}" for remark in self.findings.remarks)]
+
+    def blocks(self) -> list[Block]:
+        """The numbers, what constants would score, and the claims."""
+        from weirlab.report.reproduce import claim_table, constant_table, row_table
+
+        found = self.findings
+        return [each for each in (row_table(found), constant_table(found), claim_table(found)) if each.rows]
+
+    def _page(self) -> tuple[Page, list[Plot]]:
+        from weirlab.report.reproduce import reproduce_page
+
+        return reproduce_page(self.findings, self._manifest)
+
+
+def reproduce(
+    name: str,
+    *,
+    quick: bool = False,
+    seed: int = 1,
+    threads: int | None = None,
+    out: str | Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> ReproduceResult:
+    """Reproduce a published study, as `weir reproduce` does: its numbers compared with ours.
+
+    Args:
+        name: One of `weirlab.reproductions.STUDIES`: bcn, bulk, mdr, rapid, zrl.
+        quick: Fewer repetitions, with wider tolerances.
+        seed: Where all chance comes from.
+        threads: Default: one per CPU.
+        out: A new or empty directory, or one in which the same study has begun, which then goes on. Default:
+            one that is removed with the result, unless that is saved.
+        progress: Told how much of how much is done.
+
+    Raises:
+        InputError: There is no such study, or `out` holds something else.
+    """
+    study = find(name, STUDIES)
+    provenance = Provenance.now()
+    place, kept = place_for(out)
+    begun = bool(study.keeps) and (place / study.keeps).is_dir()
+    with nullcontext(place) if begun else claimed_directory(f"reproduce-{name}", place) as directory:
+        effort = Effort(quick=quick, seed=seed, threads=threads, progress=progress, directory=directory)
+        findings = study.run(effort)
+        findings.save(directory, provenance.ended())
+    return ReproduceResult(findings, directory, kept)

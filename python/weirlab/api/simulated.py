@@ -1,0 +1,366 @@
+"""`weirlab.run` and `weirlab.study`: scenarios on the packet-level simulator."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from weirlab import runs, studies
+from weirlab.api.kept import AnyScenario, Temporary, place_for, scenario_of
+from weirlab.api.result import Result, Shelf
+from weirlab.measures import evaluate
+from weirlab.measures import summary as measures_json
+from weirlab.records import save_tables
+from weirlab.results import Manifest, Provenance, write_json
+
+if TYPE_CHECKING:
+    from weirlab.analysis.outcome import HotspotOutcome
+    from weirlab.plots.style import Plot
+    from weirlab.records import Records
+    from weirlab.report.page import Block, Page
+    from weirlab.scenario import Scenario
+
+__all__ = ["RunResult", "StudyResult", "run", "study"]
+
+
+class RunResult(Result):
+    """A scenario that was executed, once per seed."""
+
+    kind = "run"
+
+    def __init__(
+        self,
+        found: runs.Run,
+        *,
+        directory: str | Path | None = None,
+        seconds: float | None = None,
+        overrides: Mapping[str, str] | None = None,
+    ) -> None:
+        manifest = Manifest(
+            kind="run",
+            name=found.scenario.name,
+            status="complete",
+            seed=found.seeds[0],
+            replicates=len(found.seeds),
+            overrides=overrides or {},
+            provenance=found.provenance,
+        )
+        super().__init__(manifest, directory)
+        self.run = found
+        """The run itself."""
+        self.seconds = found.provenance.duration_s if seconds is None else seconds
+        """How long the simulation took [s]."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """What was run."""
+        return self.run.scenario
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """One per replicate."""
+        return self.run.seeds
+
+    @property
+    def records(self) -> Records:
+        """What was recorded: tables with ids, as `tables` has them with names."""
+        return self.run.records
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where, when and with what it was run."""
+        return self.run.provenance
+
+    @property
+    def captures(self) -> Mapping[str, bytes]:
+        """Capture files that the scenario asks for, by name."""
+        return self.run.captures
+
+    @cached_property
+    def measures(self) -> pl.DataFrame:
+        """The measures that the scenario asks for: columns `measure replicate value unit`."""
+        return evaluate(self.run)
+
+    @cached_property
+    def tables(self) -> Shelf[pl.DataFrame]:
+        """The records, with names beside ids, and `measures`; see `Result.tables`."""
+        named = {name: partial(self.records.named, name) for name in self.records}
+        return Shelf({"measures": lambda: self.measures, **named})
+
+    @cached_property
+    def _outcomes(self) -> list[HotspotOutcome]:
+        from weirlab.analysis.outcome import hotspot_outcomes
+
+        return hotspot_outcomes(self.run)
+
+    @property
+    def totals(self) -> dict[str, int | None]:
+        """Sums over all replicates; None where the run kept no totals of flows."""
+        flows, engine = self.records["flows"], self.records["runs"]
+        names = ("sent_frames", "delivered_frames", "dropped_frames", "live_frames")
+        kept = self.scenario.run.flows
+        return {
+            **{name: int(flows.get_column(name).sum()) if kept else None for name in names},
+            **{name: int(engine.get_column(name).sum()) for name in ("events", "packet_hops")},
+        }
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """What `result.json` holds."""
+        from weirlab.analysis.outcome import outcome_json
+        from weirlab.report.theory import hotspot_json
+
+        document: dict[str, Any] = {
+            "kind": "run",
+            "name": self.name,
+            "directory": None if self.directory is None else str(self.directory),
+            "seeds": list(self.seeds),
+            "seconds": None if self.seconds is None else round(self.seconds, 3),
+            "totals": self.totals,
+            "measures": measures_json(self.measures),
+        }
+        if self._outcomes:
+            document["hotspots"] = hotspot_json([outcome.facts for outcome in self._outcomes])
+            document["outcomes"] = outcome_json(self._outcomes)
+        return document
+
+    def _sentences(self) -> Sequence[str]:
+        from weirlab.report.run import run_sentences
+
+        return run_sentences(self.records, kept=self.scenario.run.flows)
+
+    def blocks(self) -> list[Block]:
+        """Frames by traffic, the measures, and what hotspots did."""
+        from weirlab.report.hotspots import outcome_table
+        from weirlab.report.run import measure_table, traffic_table
+        from weirlab.report.theory import hotspot_table
+
+        blocks: list[Block] = [traffic_table(self.records)] if self.scenario.run.flows else []
+        blocks += [measure_table(self.measures)] if not self.measures.is_empty() else []
+        facts = [outcome.facts for outcome in self._outcomes]
+        blocks += [hotspot_table(facts)] if facts else []
+        return [*blocks, *map(outcome_table, self._outcomes)]
+
+    def _page(self) -> tuple[Page, list[Plot]]:
+        from weirlab.report.run import run_page
+
+        return run_page(self.run, self._manifest)
+
+    def _undrawn(self) -> str:
+        return "record something over time, such as  record: {ports: {queue: '@switches->*', every: 1 ms}}"
+
+    def _save(self, place: Path) -> None:
+        self.directory = place
+        write_json(place / "result.json", self.document)
+        self.run.save(place, overrides=self._manifest.overrides)
+
+    def __repr__(self) -> str:
+        return repr(self.run)
+
+
+def run(
+    scenario: AnyScenario,
+    *,
+    assign: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    replicates: int | None = None,
+    threads: int | None = None,
+    out: str | Path | None = None,
+    overrides: Mapping[str, str] | None = None,
+    progress: runs.Progress | None = None,
+) -> RunResult:
+    """Execute a scenario on the packet-level simulator, as `weir run` does.
+
+    Records depend on scenario and seeds alone, not on the number of threads or the machine.
+
+    Args:
+        scenario: A file, the name of a ready-made scenario, a dict of what a file would hold, or a Scenario.
+        assign: Other values at dotted paths, such as `{"run.duration": "5 ms"}`.
+        seed: Of the first replicate. Default: that of the scenario.
+        replicates: How often to run, each with the next seed. Default: 1.
+        threads: How many replicates to run at once. Default: one per CPU that this process may use.
+        out: A new or empty directory to keep it in. Default: in memory alone, until it is saved.
+        overrides: The changes of a command line, to be noted.
+        progress: Told about every 50 ms how much of how much is done.
+
+    Raises:
+        ScenarioError: The scenario is not legal.
+        InputError: It is a search, or a study.
+        UnsupportedError: The simulator cannot honour a part of it.
+        RunFailed: Frames were lost or made out of nothing, or a quantity overflowed.
+    """
+    began = time.monotonic()
+    asked = scenario_of(scenario, assign)
+    found = runs.run(asked, seed=seed, replicates=replicates, threads=threads, progress=progress)
+    result = RunResult(found, seconds=time.monotonic() - began, overrides=overrides)
+    if out is not None:
+        result.save(out)
+    return result
+
+
+class StudyResult(Result):
+    """A scenario at every combination of the levels of its factors."""
+
+    kind = "study"
+
+    def __init__(
+        self,
+        found: studies.Study,
+        directory: Path,
+        *,
+        seconds: float | None = None,
+        kept: Temporary | None = None,
+    ) -> None:
+        super().__init__(Manifest.read(directory), directory, kept=kept)
+        self.study = found
+        """The study itself."""
+        self.seconds = seconds
+        """How long this sitting took [s]; None of a study that was read."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """What was run."""
+        return self.study.scenario
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """One per replicate, the same for all points."""
+        return self.study.seeds
+
+    @property
+    def points(self) -> pl.DataFrame:
+        """Columns `point` and one per factor, with the names of the levels."""
+        return self.study.points
+
+    @property
+    def measures(self) -> pl.DataFrame:
+        """Columns `point measure replicate value unit`."""
+        return self.study.measures
+
+    @cached_property
+    def sensitivity(self) -> pl.DataFrame | None:
+        """How much each parameter of a design matters; None where the study has none."""
+        from weirlab.report.sensitivity import sensitivity_of
+
+        return sensitivity_of(self.study)
+
+    @cached_property
+    def tables(self) -> Shelf[pl.DataFrame]:
+        """`points`, `runs`, `measures`, and `measures_by_level` with the levels beside each value."""
+        found = self.study
+        makers = {
+            "points": lambda: found.points,
+            "runs": lambda: found.runs,
+            "measures": lambda: found.measures,
+            "measures_by_level": lambda: found.measures.join(
+                found.points, on="point", how="left", maintain_order="left"
+            ),
+        }
+        if self.sensitivity is not None:
+            table = self.sensitivity
+            makers["sensitivity"] = lambda: table
+        return Shelf(makers)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """What `result.json` holds: one entry per point."""
+        found = self.study
+        by_point = {point: group for (point,), group in found.measures.group_by("point", maintain_order=True)}
+        factors = [column for column in found.points.columns if column != "point"]
+        document: dict[str, Any] = {
+            "kind": "study",
+            "name": self.name,
+            "directory": None if self.directory is None else str(self.directory),
+            "seeds": list(found.seeds),
+            "seconds": None if self.seconds is None else round(self.seconds, 3),
+            "kept_points": found.kept,
+            "points": [
+                {
+                    "point": row["point"],
+                    "levels": {factor: row[factor] for factor in factors},
+                    "measures": measures_json(by_point[row["point"]]) if row["point"] in by_point else [],
+                }
+                for row in found.points.iter_rows(named=True)
+            ],
+            "impossible": [asdict(each) for each in found.impossible],
+        }
+        if self.sensitivity is not None:
+            document["sensitivity"] = self.sensitivity.to_dicts()
+        return document
+
+    def _sentences(self) -> Sequence[str]:
+        from weirlab.report.study import study_sentences
+
+        return study_sentences(self.study)
+
+    def blocks(self) -> list[Block]:
+        """The measures by point, or how much each parameter matters."""
+        from weirlab.report.page import Text
+        from weirlab.report.sensitivity import sensitivity_table, without_weights
+        from weirlab.report.study import effect_table
+
+        if self.sensitivity is None:
+            return [effect_table(self.study)]
+        texts = [Text(sentence) for sentence in without_weights(self.sensitivity)]
+        return [sensitivity_table(self.study, self.sensitivity), *texts]
+
+    def _page(self) -> tuple[Page, list[Plot]]:
+        from weirlab.report.study import study_page
+
+        return study_page(self.study, self._manifest)
+
+    def _undrawn(self) -> str:
+        return "add a section 'measure' to the scenario"
+
+    def __repr__(self) -> str:
+        found = self.study
+        return f"<Study of {self.name}: {found.points.height} points of {len(found.seeds)} replicates>"
+
+
+def study(
+    scenario: AnyScenario,
+    *,
+    assign: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    replicates: int | None = None,
+    threads: int | None = None,
+    out: str | Path | None = None,
+    overrides: Mapping[str, str] | None = None,
+    progress: runs.Progress | None = None,
+) -> StudyResult:
+    """Run every point of the study in a scenario on the simulator, as `weir study` does.
+
+    Args:
+        scenario, assign, seed, threads, overrides, progress: As of `weirlab.run`.
+        replicates: Of every point. Default: those of the study.
+        out: An empty directory, or one of the same study, which is then continued. Default: one that is
+            removed with the result, unless that is saved.
+
+    Raises:
+        ScenarioError, UnsupportedError: A point is not legal, or cannot be run. Nothing was run then.
+        InputError: It has no section `study`, or the directory holds something else.
+        Interrupted: Ctrl-C. In a directory, finished points are kept.
+    """
+    began = time.monotonic()
+    asked = scenario_of(scenario, assign)
+    directory, kept = place_for(out)
+    found = studies.run_study(
+        asked,
+        directory=directory,
+        seed=seed,
+        replicates=replicates,
+        threads=threads,
+        overrides=overrides,
+        progress=progress,
+    )
+    result = StudyResult(found, directory, seconds=time.monotonic() - began, kept=kept)
+    if result.sensitivity is not None:
+        save_tables({"sensitivity": result.sensitivity}, directory / "tables")
+    write_json(directory / "result.json", result.document)
+    return result
