@@ -95,7 +95,7 @@ def test_plots_are_altair_charts_that_can_be_changed(run):
 
 def test_nothing_to_draw_says_what_to_record():
     bare = weirlab.run({key: value for key, value in INCAST.items() if key != "record"})
-    with pytest.raises(InputError, match=r"nothing to draw; record something over time, such as  record"):
+    with pytest.raises(InputError, match=r"nothing to draw; record something over time, such as record"):
         bare.plot()
 
 

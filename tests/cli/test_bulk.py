@@ -163,7 +163,9 @@ def test_another_campaign_is_not_continued(weir, file, tmp_path):
 
 def test_a_simulation_that_takes_minutes_says_so_before_it_starts(weir, tmp_path, monkeypatch):
     started = []
-    monkeypatch.setattr("weirlab.api.measured.run_campaign", lambda *given, **_: started.append(given) or 1 / 0)
+    monkeypatch.setattr(
+        "weirlab.api.measured.run_campaign", lambda *given, **_: started.append(given) or 1 / 0
+    )
     words = ["--delay", "10ms", "--streams", "16", "--window", "4MiB", "--for", "120 s"]
     outcome = weir("bulk", *words, "--set", "testbed.kind=sim", "--out", str(tmp_path / "kept"))
     # 16 windows of 4 MiB in 20 ms for 120 s, of 1448 B: 278 million.

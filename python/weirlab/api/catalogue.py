@@ -80,11 +80,10 @@ class Catalogue(Mapping[str, ReadyMade]):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        parts = []
+        parts, left = [], '<td style="text-align:left">'
         for topic, group in self.by_topic().items():
             rows = "".join(
-                f'<tr><td style="text-align:left"><code>{each.name}</code></td>'
-                f'<td style="text-align:left">{html.escape(each.description)}</td></tr>'
+                f"<tr>{left}<code>{each.name}</code></td>{left}{html.escape(each.description)}</td></tr>"
                 for each in group
             )
             call = f"<code>weirlab.{group[0].kind}(NAME)</code>"

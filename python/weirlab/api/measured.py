@@ -106,7 +106,7 @@ class BulkResult(Result):
     def _sentences(self) -> Sequence[str]:
         from weirlab.report.bulk import campaign_sentences
 
-        return [*campaign_sentences(self.campaign, self.points), *self.advice.splitlines()]
+        return [*self.advice.splitlines(), *campaign_sentences(self.campaign, self.points)]
 
     def blocks(self) -> list[Block]:
         """What each point delivered and met, and where there are any: loads, delays, responsiveness."""

@@ -153,7 +153,7 @@ class RunResult(Result):
         return run_page(self.run, self._manifest)
 
     def _undrawn(self) -> str:
-        return "record something over time, such as  record: {ports: {queue: '@switches->*', every: 1 ms}}"
+        return "record something over time, such as record: {ports: {queue: '@switches->*', every: 1 ms}}"
 
     def _save(self, place: Path) -> None:
         self.directory = place

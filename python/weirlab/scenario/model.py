@@ -100,7 +100,8 @@ class Scenario(Model):
 
     def __init__(self, **sections: Any) -> None:
         """Made in Python as a file is written: sections as dicts and quantities as text, or as the types of
-        `weirlab.scenario.parts` and `weirlab.units`. `weirlab` may be left out.
+        the modules of `weirlab.scenario` (such as `network.Star`) and of `weirlab.units`. `weirlab` may be
+        left out.
 
         Raises ScenarioError with every problem.
         """
