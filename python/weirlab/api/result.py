@@ -197,7 +197,8 @@ def as_html(blocks: Sequence[Block]) -> str:
 def _table(table: Table) -> str:
     def cell(tag: str, text: str, *, numeric: bool) -> str:
         shown = html.escape(text).replace("\n", "<br>")
-        return f'<{tag} style="text-align:{"right" if numeric else "left"}">{shown}</{tag}>'
+        side = "right" if numeric else "left"
+        return f'<{tag} style="text-align:{side};padding:0 .6em">{shown}</{tag}>'
 
     head = "".join(
         cell("th", f"{each.name}\n[{each.unit}]" if each.unit else each.name, numeric=each.numeric)
@@ -209,11 +210,9 @@ def _table(table: Table) -> str:
     ]
     total = max(len(table.rows), table.total)
     more = f"<small>The first {len(rows)} of {total:,} rows.</small>" if total > len(rows) else ""
-    return (
-        f'<table><caption style="text-align:left;font-weight:600">{html.escape(table.caption)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{''.join(f'<tr>{row}</tr>' for row in rows)}</tbody></table>"
-        f"{more}"
-    )
+    caption = f'<caption style="text-align:left;font-weight:600">{html.escape(table.caption)}</caption>'
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
 
 def stored_tables(directory: Path) -> dict[str, Callable[[], pl.DataFrame]]:

@@ -8,10 +8,33 @@ Reading order: `document` (YAML with places), `model` (the sections, one module 
 (what is wrong, in words), `flows` and `resolve` (what the simulator is told).
 """
 
-from weirlab.scenario.loading import load, loads
-from weirlab.scenario.model import Scenario
-from weirlab.scenario.offered import Offered
-from weirlab.scenario.resolve import Resolved, unsupported
-from weirlab.scenario.schema import json_schema
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from weirlab.scenario.loading import load, loads
+    from weirlab.scenario.model import Scenario
+    from weirlab.scenario.offered import Offered
+    from weirlab.scenario.resolve import Resolved, unsupported
+    from weirlab.scenario.schema import json_schema
 
 __all__ = ["Offered", "Resolved", "Scenario", "json_schema", "load", "loads", "unsupported"]
+
+_HOMES = {
+    "Offered": "offered",
+    "Resolved": "resolve",
+    "Scenario": "model",
+    "json_schema": "schema",
+    "load": "loading",
+    "loads": "loading",
+    "unsupported": "resolve",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Loads a name when it is first used: the shell completes names of scenarios without their models."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'weirlab.scenario' has no attribute {name!r}")
+    return getattr(import_module(f"weirlab.scenario.{_HOMES[name]}"), name)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Literal
 
 from weirlab.errors import InputError
-from weirlab.scenario.problems import did_you_mean, listed, with_words_of
 
-__all__ = ["needed_by", "ready_made", "scenario_file"]
+__all__ = ["Starts", "needed_by", "ready_made", "scenario_file", "started_by"]
+
+Starts = Literal["run", "study", "search", "bulk", "emulate"]
+"""The command that starts a scenario; `run` starts studies, too."""
 
 _PLACE = Path(__file__).resolve().parent.parent / "scenarios"
 
@@ -29,6 +32,27 @@ def needed_by(scenario: Path) -> list[Path]:
     return found
 
 
+def started_by(file: Path) -> Starts:
+    """The command that starts a ready-made scenario, by its sections and those of the files that it extends;
+    the shell asks for all of them on Tab, so that YAML would take too long."""
+    sections: dict[str, str] = {}
+    while True:
+        text = file.read_text(encoding="utf-8")
+        for found in re.finditer(r"^(\w+):(.*(?:\n[ #].*|\n)*)", text, re.MULTILINE):
+            sections.setdefault(found[1], found[2])
+        if (extended := re.search(r"^extends: *(\S+)", text, re.MULTILINE)) is None:
+            break
+        file = file.parent / extended[1]
+    sections = {name: content for name, content in sections.items() if content.strip() != "null"}
+    if "search" in sections:
+        return "search"
+    if "campaign" in sections:
+        return "bulk"
+    if re.search(r"\bnetns\b", sections.get("testbed", "")) and "hops" in sections["testbed"]:
+        return "emulate"
+    return "study" if "study" in sections else "run"
+
+
 def scenario_file(name: str | Path) -> Path:
     """The file that a user means: a path that exists, or the name of a ready-made scenario. A directory of
     such a name, as of results, does not hide the scenario.
@@ -43,6 +67,8 @@ def scenario_file(name: str | Path) -> Path:
         return files[path.name]
     if path.exists():
         return path
+    from weirlab.scenario.problems import did_you_mean, listed, with_words_of
+
     hint = did_you_mean(path.name, list(files))
     if not hint and (near := with_words_of(path.name, files)):
         hint = f"; ready-made are {listed(near)}"
