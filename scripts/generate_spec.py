@@ -1,10 +1,11 @@
 """Generate the classes of `weirlab.spec` from the Rust types that they stand for.
 
-    python scripts/generate_spec.py            # write python/weirlab/spec/__init__.py
-    python scripts/generate_spec.py --check    # fail where that file is not current
+    python scripts/generate_spec.py            # write spec/__init__.py and scenario/controllers.py
+    python scripts/generate_spec.py --check    # fail where these files are not current
 
 The Rust types are the source: `cargo run --example schema` prints their JSON schema, and every object in it
-becomes a class, every set of words a `Literal`, every choice a union.
+becomes a class, every set of words a `Literal`, every choice a union. Congestion controls of TCP have classes
+of scenarios, too, from the same list.
 """
 
 from __future__ import annotations
@@ -17,8 +18,12 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import controllers
+
 ROOT = Path(__file__).resolve().parent.parent
-TARGET = ROOT / "python" / "weirlab" / "spec" / "__init__.py"
+PACKAGE = ROOT / "python" / "weirlab"
+SPEC = PACKAGE / "spec" / "__init__.py"
+CONTROLLERS = PACKAGE / "scenario" / "controllers.py"
 SCHEMA = ["cargo", "run", "--quiet", "--locked", "-p", "weir-core", "--features", "schema"]
 KEYWORDS = {"class", "from"}
 PLAIN = {"integer": "int", "number": "float", "boolean": "bool", "string": "str"}
@@ -150,24 +155,29 @@ class Generator:
         return f"{HEAD}__all__ = [\n{exported}]\n\n\n" + "\n\n\n".join([*self.classes, *self.aliases]) + "\n"
 
 
-def formatted(source: str) -> str:
+def formatted(source: str, target: Path) -> str:
     ruff = Path(sys.executable).parent / "ruff"
-    for arguments in (["check", "--fix", "--select", "I,RUF022", "--quiet"], ["format"]):
-        command = [ruff, *arguments, "--stdin-filename", str(TARGET), "-"]
+    for arguments in (["check", "--fix", "--select", "I,RUF022,F401", "--quiet"], ["format"]):
+        command = [ruff, *arguments, "--stdin-filename", str(target), "-"]
         done = subprocess.run(command, input=source, capture_output=True, text=True, check=True, cwd=ROOT)
         source = done.stdout
     return source
 
 
 def main() -> None:
-    printed = subprocess.run(
-        [*SCHEMA, "--example", "schema"], stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT
-    ).stdout
-    source = formatted(Generator(json.loads(printed)["$defs"]).source())
-    if "--check" not in sys.argv[1:]:
-        TARGET.write_text(source, encoding="utf-8")
-    elif not TARGET.is_file() or TARGET.read_text(encoding="utf-8") != source:
-        raise SystemExit(f"{TARGET.relative_to(ROOT)} is not current: run scripts/generate_spec.py")
+    command = [*SCHEMA, "--example", "schema"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+    printed = json.loads(done.stdout)
+    sources = {
+        SPEC: Generator(printed["schema"]["$defs"]).source(),
+        CONTROLLERS: controllers.source(printed, text),
+    }
+    for target, source in sources.items():
+        now = formatted(source, target)
+        if "--check" not in sys.argv[1:]:
+            target.write_text(now, encoding="utf-8")
+        elif not target.is_file() or target.read_text(encoding="utf-8") != now:
+            raise SystemExit(f"{target.relative_to(ROOT)} is not current: run scripts/generate_spec.py")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
-//! Prints the JSON schema of everything that crosses the boundary from Python, for `scripts/generate_spec.py`.
+//! Prints the JSON schema of everything that crosses the boundary from Python, and what is known of congestion controls, for
+//! `scripts/generate_spec.py`.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Value, json};
+use weir_core::cc;
 use weir_core::path::LoadedPath;
 use weir_core::spec::Spec;
 
@@ -15,5 +18,10 @@ struct Boundary {
 
 fn main() {
     let schema = schemars::schema_for!(Boundary);
-    println!("{}", serde_json::to_string_pretty(&schema).expect("it has text keys only"));
+    let controllers: Vec<Value> = cc::Config::kinds()
+        .into_iter()
+        .map(|kind| json!({"name": kind.name, "about": kind.about, "ecn": kind.ecn, "preset": kind.preset}))
+        .collect();
+    let whole = json!({"schema": schema, "controllers": controllers});
+    println!("{}", serde_json::to_string_pretty(&whole).expect("it has text keys only"));
 }

@@ -10,6 +10,7 @@ from weirlab.scenario import Scenario
 from weirlab.scenario.aqm import DualPi2, Managed, Threshold
 from weirlab.scenario.bcn import Bcn
 from weirlab.scenario.control import Control
+from weirlab.scenario.controllers import ECN
 from weirlab.scenario.network import ClassQueues, DropTail, marking_of
 from weirlab.scenario.qcn import Qcn
 from weirlab.scenario.resolve_control import in_bytes, unit_of
@@ -102,13 +103,13 @@ def missing_marks(scenario: Scenario) -> list[str]:
         return []
     if any(_can_mark(queue) for queue in scenario.queues.values()) or getattr(scenario.testbed, "hops", None):
         return []
-    wanted = {"dctcp": "kind: threshold", "prague": "kind: dual-pi2"}
     found = []
     for name, entry in scenario.traffic.items():
-        if isinstance(entry.transport, Tcp) and (kind := entry.transport.congestion_control.kind) in wanted:
+        if isinstance(entry.transport, Tcp) and (kind := entry.transport.congestion_control.kind) in ECN:
+            wanted = "kind: dual-pi2" if ECN[kind] == "accurate" else "kind: threshold"
             found.append(
                 f"traffic.{name}.transport: no queue marks, so that {kind} answers losses alone; "
-                f"add to 'queues' one of '{wanted[kind]}'"
+                f"add to 'queues' one of '{wanted}'"
             )
     return found
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import assert_never
-
 from weirlab import spec as core
+from weirlab.scenario.controllers import ECN
 from weirlab.scenario.flows import departures, flows_of, sizes_spec
 from weirlab.scenario.layout import Layout, Port
 from weirlab.scenario.probing import Pathload, PbProbe, Probing
@@ -21,13 +20,8 @@ from weirlab.scenario.rapid import (
 )
 from weirlab.scenario.traffic import (
     UDP_HEADERS_BYTES,
-    Bbr,
     Bulk,
-    Cubic,
-    Dctcp,
     Departing,
-    Prague,
-    Reno,
     Tcp,
     Traffic,
 )
@@ -278,55 +272,20 @@ def _rapid(rapid: Rapid, link: Port | None, at: Where) -> core.CongestionControl
     )
 
 
-def _congestion_control(tcp: Tcp, link: Port | None, at: Where) -> core.CongestionControl:
-    match tcp.congestion_control:
-        case Reno() as reno:
-            return core.CongestionControlReno(slow_start=reno.slow_start or "standard", origin=At(*at))
-        case Cubic() as cubic:
-            return core.CongestionControlCubic(
-                c=cubic.c,
-                beta=cubic.beta,
-                fast_convergence=cubic.fast_convergence,
-                slow_start=cubic.slow_start or "hystart++",
-                origin=At(*at, c="c", beta="beta"),
-            )
-        case Rapid() as rapid:
-            return _rapid(rapid, link, at)
-        case Bbr():
-            return core.CongestionControlBbr(origin=At(*at))
-        case Dctcp() as dctcp:
-            return core.CongestionControlDctcp(gain=dctcp.gain, slow_start=dctcp.slow_start, origin=At(*at))
-        case Prague() as prague:
-            return core.CongestionControlPrague(
-                gain=prague.gain,
-                virtual_rtt_ps=prague.virtual_rtt.ps,
-                transition_rounds=prague.transition,
-                slow_start=prague.slow_start,
-                origin=At(*at),
-            )
-        case never:
-            assert_never(never)
-
-
 def ecn_of(tcp: Tcp) -> core.EcnSupport:
     """How the receiver tells of marks, as far as the sender is concerned."""
-    match tcp.congestion_control:
-        case Dctcp():
-            default: core.EcnSupport = "dctcp"
-        case Prague():
-            default = "accurate"
-        case _:
-            default = "none"
-    return tcp.ecn or default
+    return tcp.ecn or ECN.get(tcp.congestion_control.kind, "none")
 
 
 def tcp_spec(tcp: Tcp, link: Port | None = None, *at: str) -> core.TcpConfig:
     """The settings of a connection as the compiled core takes them; `link` is that of its sender, and the
     transport stands `at` that place in the scenario."""
     old = tcp.recovery == "rate-halving"
-    control = tcp.congestion_control
+    control, control_at = tcp.congestion_control, (*at, "congestion_control")
     return core.TcpConfig(
-        congestion_control=_congestion_control(tcp, link, (*at, "congestion_control")),
+        congestion_control=_rapid(control, link, control_at)
+        if isinstance(control, Rapid)
+        else control.resolved(control_at),
         recovery=tcp.recovery or ("prr-9937" if tcp.loss_marking == "rack-tlp" else "prr"),
         loss_marking=tcp.loss_marking or ("fack" if old else "count"),
         lost_retransmissions=tcp.lost_retransmissions or ("timeout" if old else "detect"),

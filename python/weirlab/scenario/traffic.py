@@ -8,8 +8,8 @@ from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from weirlab.errors import UnitError
 from weirlab.scenario.base import BY_KIND, Model, Selector
+from weirlab.scenario.controllers import AnyController
 from weirlab.scenario.probing import Pathload, PbProbe
-from weirlab.scenario.rapid import Rapid
 from weirlab.scenario.values import (
     AnyRate,
     Count,
@@ -17,7 +17,6 @@ from weirlab.scenario.values import (
     Fraction,
     Natural,
     Number,
-    PositiveFraction,
     PositiveRate,
     PositiveSize,
     PositiveSpan,
@@ -35,8 +34,6 @@ __all__ = [
     "Bulk",
     "Bursts",
     "Constant",
-    "Cubic",
-    "Dctcp",
     "Departing",
     "HostAdapter",
     "Incast",
@@ -48,10 +45,7 @@ __all__ = [
     "Permutation",
     "Ping",
     "Poisson",
-    "Prague",
-    "Rapid",
     "Raw",
-    "Reno",
     "Requests",
     "SplitMix64",
     "Tcp",
@@ -238,62 +232,6 @@ class Udp(Model):
     kind: Literal["udp"]
 
 
-class Reno(Model):
-    """NewReno (RFC 5681, RFC 6582)."""
-
-    kind: Literal["reno"]
-    slow_start: Literal["standard", "hystart++"] | None = None
-    """The first one ends with a loss or a mark (`standard`, if nothing is given), or when round-trip times
-    grow (`hystart++`, RFC 9406)."""
-
-
-class Cubic(Model):
-    """CUBIC (RFC 9438)."""
-
-    kind: Literal["cubic"]
-    c: Number = 0.4
-    """How fast the window grows [segments/s^3]."""
-    beta: Number = 0.7
-    """What is left of the window after a loss."""
-    fast_convergence: Flag = True
-    """Whether the plateau is lowered further while windows shrink."""
-    slow_start: Literal["standard", "hystart++"] | None = None
-    """The first one ends with a loss or a mark (`standard`), or when round-trip times grow (`hystart++`,
-    RFC 9406, if nothing is given)."""
-
-
-class Bbr(Model):
-    """BBR: in the simulator version 3 (draft-ietf-ccwg-bbr-06); on real stacks that of the kernel, which in
-    Linux is version 1."""
-
-    kind: Literal["bbr"]
-
-
-class Dctcp(Model):
-    """DCTCP (RFC 8257): marks take half of their average share of the window."""
-
-    kind: Literal["dctcp"]
-    gain: PositiveFraction = 0.0625
-    """g: weight of the last window of data in the average share of marks."""
-    slow_start: Literal["standard", "hystart++"] = "standard"
-    """What ends the first one beside marks and losses."""
-
-
-class Prague(Model):
-    """Prague (draft-briscoe-iccrg-prague-congestion-control-04): DCTCP for the Internet, paced, with ECT(1).
-    Where there is no accurate feedback, Reno takes its place."""
-
-    kind: Literal["prague"]
-    gain: PositiveFraction = 0.0625
-    """g: weight of the last round in the average share of marks."""
-    virtual_rtt: PositiveSpan = Span.from_s(0.025)
-    """What a round trip counts as at least, once it is independent of round-trip times."""
-    transition: Natural = 500
-    """Rounds after slow start from which on it is."""
-    slow_start: Literal["standard", "hystart++"] = "standard"
-    """What ends the first one beside marks and losses."""
-
-
 def _read_ecn(value: object) -> Any:
     return {"true": "classic", "false": "none"}.get(str(value).lower(), value)
 
@@ -327,7 +265,7 @@ class Tcp(Model):
     """TCP."""
 
     kind: Literal["tcp"]
-    congestion_control: Annotated[Reno | Cubic | Bbr | Dctcp | Prague | Rapid, BY_KIND]
+    congestion_control: AnyController
     """What sets the sending rate."""
     recovery: Literal["halving", "prr", "prr-9937", "rate-halving"] | None = None
     """While losses are repaired: `halving` (RFC 6675), `prr` (RFC 6937), `prr-9937` (RFC 9937) or

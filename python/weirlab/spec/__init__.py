@@ -434,30 +434,6 @@ class CongestionControlCubic(Part):
     """
 
 
-class CongestionControlRapid(Part):
-    """Rapid: all packets leave in probe streams, whose rates grow exponentially about the mean rate (Konda
-    & Kaur 2009).
-    """
-
-    kind: Literal["rapid"] = "rapid"
-    ramp: Ramp
-    """Gaps of a stream."""
-    schedule: Schedule
-    """When the next packet is due."""
-    denoising: Denoising
-    """What is done about arrivals that were gathered."""
-    estimator: Estimator
-    """How the available bandwidth is told."""
-    rate: Adaptation
-    """How the rate follows it."""
-    link_bps: int
-    """Rate of the link that the sender is at."""
-    framing_bytes: int
-    """What a frame takes on it beside its bytes."""
-    repair_bps: int | None
-    """Rate of frames while losses are repaired; null: as the window lets them."""
-
-
 class CongestionControlBbr(Part):
     """BBR: in the simulator version 3 (draft-ietf-ccwg-bbr-06); on real stacks that of the kernel, which
     in Linux is version 1.
@@ -490,6 +466,30 @@ class CongestionControlPrague(Part):
     """Rounds after slow start from which on it is."""
     slow_start: SlowStart
     """What ends the first slow start beside marks and losses."""
+
+
+class CongestionControlRapid(Part):
+    """Rapid: all packets leave in probe streams, whose rates grow exponentially about the mean rate (Konda
+    & Kaur 2009).
+    """
+
+    kind: Literal["rapid"] = "rapid"
+    ramp: Ramp
+    """Gaps of a stream."""
+    schedule: Schedule
+    """When the next packet is due."""
+    denoising: Denoising
+    """What is done about arrivals that were gathered."""
+    estimator: Estimator
+    """How the available bandwidth is told."""
+    rate: Adaptation
+    """How the rate follows it."""
+    link_bps: int
+    """Rate of the link that the sender is at."""
+    framing_bytes: int
+    """What a frame takes on it beside its bytes."""
+    repair_bps: int | None
+    """Rate of frames while losses are repaired; null: as the window lets them."""
 
 
 class CongestionControlCustom(Part):
@@ -1919,10 +1919,10 @@ BackOff = Literal["after", "before"]
 CongestionControl = (
     CongestionControlReno
     | CongestionControlCubic
-    | CongestionControlRapid
     | CongestionControlBbr
     | CongestionControlDctcp
     | CongestionControlPrague
+    | CongestionControlRapid
     | CongestionControlCustom
 )
 """Which controller, with its parameters, as it crosses the boundary."""

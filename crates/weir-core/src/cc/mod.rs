@@ -64,7 +64,7 @@ macro_rules! controllers {
                 vec![$({
                     let preset = <$settings as Settings>::preset().map(Config::$kind);
                     let about = concat!($($doc, "\n"),+).trim();
-                    Kind { about, ecn: <$settings as Settings>::ECN, preset }
+                    Kind { name: stringify!($kind), about, ecn: <$settings as Settings>::ECN, preset }
                 },)+]
             }
 
@@ -151,8 +151,6 @@ controllers! {
     Reno(RenoConfig) as Reno;
     /// CUBIC (RFC 9438).
     Cubic(CubicConfig) as Cubic;
-    /// Rapid: all packets leave in probe streams, whose rates grow exponentially about the mean rate (Konda & Kaur 2009).
-    Rapid(Box<crate::rapid::Config>) as Box<Rapid>;
     /// BBR: in the simulator version 3 (draft-ietf-ccwg-bbr-06); on real stacks that of the kernel, which in Linux is version 1.
     Bbr(BbrConfig) as Box<Bbr>;
     /// DCTCP (RFC 8257): marks take half of their average share of the window.
@@ -160,11 +158,15 @@ controllers! {
     /// Prague (draft-briscoe-iccrg-prague-congestion-control-04): DCTCP for the Internet, paced, with ECT(1). Where there is no
     /// accurate feedback, Reno takes its place.
     Prague(PragueConfig) as Box<Prague>;
+    /// Rapid: all packets leave in probe streams, whose rates grow exponentially about the mean rate (Konda & Kaur 2009).
+    Rapid(Box<crate::rapid::Config>) as Box<Rapid>;
 }
 
 /// What is known of a kind of controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kind {
+    /// As its type is called.
+    pub name: &'static str,
     /// What it is, and after which document.
     pub about: &'static str,
     /// How the receiver is to tell of marks, unless a scenario says so.

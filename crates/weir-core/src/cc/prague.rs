@@ -20,6 +20,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 #[serde(deny_unknown_fields)]
 pub struct PragueConfig {
     /// g: weight of the last round in the average share of marks.
+    #[cfg_attr(feature = "schema", schemars(range(min = 0.0, max = 1.0)))]
     pub gain: f64,
     /// What a round trip counts as at least, once it is independent of round-trip times.
     pub virtual_rtt_ps: Span,
