@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from weirlab.campaigns.campaign import Campaign, Kept
 from weirlab.campaigns.measurement import Measurement, Transfer
@@ -152,11 +152,19 @@ class PointSummary:
     receiver_cpu_percent: float
     loads: tuple[LoadSummary, ...]
     """Each load, where a step has several at a time; the figures above are of the first transfer of TCP."""
-    together_bps: Mapping[str, float] = field(default_factory=dict)
-    """Where a step has several loads: the median over the cycles of what all that go a way (`up`, `down`)
-    delivered together, each while it ran."""
+    together_up_bps: float = math.nan
+    """Where a step has several loads: the median over the cycles of what all from the near end delivered
+    together, each while it ran."""
+    together_down_bps: float = math.nan
+    """The same of all to it."""
     delays: tuple[DelaySummary, ...] = ()
     """One-way delays of both directions, unloaded and loaded, where they were measured."""
+
+    @property
+    def together_bps(self) -> dict[str, float]:
+        """What all loads delivered together, by the way that they go; empty where there are not several."""
+        both = {"up": self.together_up_bps, "down": self.together_down_bps}
+        return {way: rate for way, rate in both.items() if math.isfinite(rate)}
 
 
 def goodput_bps(transfer: Transfer) -> float:
@@ -203,6 +211,7 @@ def _summary(plan: Plan, levels: Mapping[str, str], kept: Sequence[Kept]) -> Poi
     loaded_requests = [request for m, _ in timed if m.loaded and m.requests for request in m.requests]
     responsive = [loaded_responsiveness(m, duration_s) for m, duration_s in timed]
     rtts = [[rtt for _, pings in part for rtt in pings.rtts_s] for part in (loaded, unloaded)]
+    together = _together(plan, kept)
     return PointSummary(
         levels=levels,
         transfers=len(transfers),
@@ -243,7 +252,8 @@ def _summary(plan: Plan, levels: Mapping[str, str], kept: Sequence[Kept]) -> Poi
         sender_cpu_percent=_median(_totals(transfer.sender_cpu_percent for transfer in transfers)),
         receiver_cpu_percent=_median(_totals(transfer.receiver_cpu_percent for transfer in transfers)),
         loads=_loads(plan, kept),
-        together_bps=_together(plan, kept),
+        together_up_bps=together.get("up", math.nan),
+        together_down_bps=together.get("down", math.nan),
         delays=tuple(_delays([m for _, m in made])),
     )
 
