@@ -76,6 +76,50 @@ def test_bursts_that_start_by_chance_send_their_load_from_the_first_slots_on() -
 
 
 @pytest.mark.parametrize("engine", ["slotted", "event"])
+def test_hot_traffic_that_starts_by_chance_has_the_same_load_in_the_first_interval_as_in_the_last(
+    engine: str,
+) -> None:
+    """4 hosts send bursts of 30 frames to one, with a load of 60 %: each is a chain of two states, with 20
+    idle slots between two bursts in the mean, geometric from none on.
+
+    The mean of W slots of a stationary chain has at most the variance load (1 - load) / W (1 + r) / (1 - r);
+    here r = 1 - s/B - (1 - s), where s/(1 - s) is the mean number of idle slots.
+    """
+    share, burst, slots, seeds, senders = 0.6, 30.0, 100, 60, 4
+    idle = burst * (1 - share) / share
+    gap = idle / (1 + idle)
+    correlation = 1 - gap / burst - (1 - gap)
+    variance = share * (1 - share) / slots * (1 + correlation) / (1 - correlation)
+    error = (variance / (seeds * senders)) ** 0.5
+
+    def sent(starts: str, until: int) -> float:
+        hot = {
+            "kind": "input-generated",
+            "at": "host-0",
+            "flows": [{"from": f"host-[1-{senders}]", "load": share}],
+            "mean_burst": burst,
+            "frame_size": "64 B",
+            "starts": starts,
+        }
+        changes = {
+            "run": {"duration": f"{until * 51.2:.1f} ns", "engine": engine, "seed": 5},
+            "traffic": {},
+            "hotspots": {"hot": hot},
+            "record": {},
+            "measure": {},
+        }
+        flows = weirlab.run(load("zrl-none").assign(changes), replicates=seeds).records["flows"]
+        return float(flows.get_column("sent_frames").sum()) / (seeds * senders)
+
+    # The first frame is generated at the end of the first slot.
+    first = sent("chance", slots + 1) / slots
+    last = (sent("chance", 20 * slots + 1) - sent("chance", 19 * slots + 1)) / slots
+    assert first == pytest.approx(share, abs=3 * error)
+    assert first == pytest.approx(last, abs=3 * 2**0.5 * error)
+    assert sent("between", slots + 1) / slots < share - 3 * error
+
+
+@pytest.mark.parametrize("engine", ["slotted", "event"])
 def test_fairness_over_a_window_is_that_of_what_was_delivered_in_it(engine: str) -> None:
     """What waits in the hot queue leaves it alike for all: the whole run is fairer than its end."""
     rjfi = {"kind": "relative-fairness", "of": "*", "hotspot": "hot"}

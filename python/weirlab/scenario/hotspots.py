@@ -62,6 +62,10 @@ class InputGenerated(Hotspot):
     mean_burst: Number | None = None
     """Mean burst of the hot traffic, in frames, geometric. Absent: that of the first other traffic that comes
     in bursts, or 1: each frame by itself."""
+    starts: Literal["between", "chance"] | None = None
+    """How the hot traffic begins: between two bursts, or with a burst or a gap under way, with the
+    probability that it is so at any time. Absent: as the first other traffic that comes in bursts, or
+    `between`."""
     frame_size: PositiveSize | None = None
     """Of the hot traffic. Absent: that of the first other traffic."""
     background: Literal["stops", "continues"] = "stops"

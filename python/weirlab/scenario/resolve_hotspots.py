@@ -174,6 +174,7 @@ def _input(
     if mean_burst < 1:
         message = f"a burst has at least one frame: write 1 for single frames (got {mean_burst:g})"
         raise EntryFault(message, "mean_burst")
+    by_chance = _starts_by_chance(hotspot, traffic)
     if hotspot.background == "stops":
         _pause_background(name, traffic, set(loads), window)
     if hotspot.severity is not None:
@@ -205,7 +206,7 @@ def _input(
                 start_ps=window[0],
                 stop_ps=window[1],
                 departures=core.DeparturesBursts(
-                    slot_ps=own.wire_ps(size), load=load, mean_frames=mean_burst
+                    slot_ps=own.wire_ps(size), load=load, mean_frames=mean_burst, starts_by_chance=by_chance
                 ),
                 frame_size=frames,
                 stream=core.StreamNamed(),
@@ -282,8 +283,18 @@ def _hot_size(hotspot: InputGenerated, traffic: list[core.Traffic]) -> int:
 def _mean_burst(hotspot: InputGenerated, traffic: list[core.Traffic]) -> float:
     if hotspot.mean_burst is not None:
         return hotspot.mean_burst
+    return next((each.mean_frames for each in _bursts_of(traffic)), 1.0)
+
+
+def _starts_by_chance(hotspot: InputGenerated, traffic: list[core.Traffic]) -> bool:
+    if hotspot.starts is not None:
+        return hotspot.starts == "chance"
+    return next((each.starts_by_chance for each in _bursts_of(traffic)), False)
+
+
+def _bursts_of(traffic: list[core.Traffic]) -> Iterator[core.DeparturesBursts]:
     found = (source.departures for source in _all_sources(traffic))
-    return next((each.mean_frames for each in found if isinstance(each, core.DeparturesBursts)), 1.0)
+    return (each for each in found if isinstance(each, core.DeparturesBursts))
 
 
 def _hosts(layout: Layout, selector: tuple[str, ...], *path: str | int) -> list[int]:
