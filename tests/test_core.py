@@ -71,6 +71,7 @@ def spec(*, duration_ps: int = MILLISECOND, gap_ps: float = 2.4e6, **record: Any
             ],
             "run": {"duration_ps": duration_ps, "engine": {"kind": "event"}},
             "switching": {"memories": [], "adapters": [], "services": [], "egress": []},
+            "events": [],
             "control": {"bcn": None, "qcn": None, "dcqcn": None, "pause": [], "responses": []},
             "record": {**NO_RECORD, **record},
         }
@@ -161,6 +162,7 @@ def test_frames_are_conserved_and_columns_have_one_length() -> None:
         "limiter-full",
         "queue-early",
         "input-overrun",
+        "link-down",
     ]
 
 

@@ -384,8 +384,8 @@ def test_all_problems_come_at_once_in_the_order_of_the_file() -> None:
         "f.yaml:8:14: traffic.load.source.kind: unknown kind 'poison'; did you mean 'poisson'?; "
         "kinds: constant, poisson, bernoulli, on-off, bursts, bulk, ping, requests, stamp, pathload, pbprobe",
         "f.yaml:9:1: rubbish: unknown field (got '1'); fields here: weirlab, name, description, testbed, "
-        "network, queues, control, adapters, traffic, hotspots, run, record, measure, search, campaign, "
-        "study, extends",
+        "network, queues, control, adapters, traffic, hotspots, events, run, record, measure, search, "
+        "campaign, study, extends",
         "f.yaml:10:7: run.duration: write a duration with its unit, such as '0.5 us' (got '10')",
     ]
 
@@ -408,7 +408,6 @@ def test_a_file_of_another_version_is_not_judged_further() -> None:
     ("section", "words"),
     [
         ("pfc: {}", "'control: {pause: ...}' holds all frames of a link"),
-        ("events: {a: {}}", "traffic starts and stops by 'start' and 'stop'"),
         ("queues: {a: {at: switch-0->*, kind: RED}}", "'control: {dcqcn: {marking: ...}}' marks frames"),
         ("queues: {a: {at: switch-0->*, kind: dwrr}}", "'fq-codel' serves flows in turns"),
         ("control: {a: {kind: pfc}}", "'control: {pause: ...}' holds all frames of a link"),

@@ -1,6 +1,7 @@
 //! Legality that no type can express.
 
 mod control;
+mod events;
 mod queues;
 mod switching;
 mod transport;
@@ -57,6 +58,7 @@ impl Spec {
         switching::check_switching(self, &topology)?;
         control::check_control(&self.control, &topology).map_err(|error| error.under("/control"))?;
         transport::check_beside_control(self, &topology)?;
+        events::check_events(self, &topology)?;
         check_record(&self.record, self, &topology)?;
         Ok(topology)
     }

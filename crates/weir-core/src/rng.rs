@@ -123,7 +123,7 @@ pub(crate) fn unit(word: u64) -> f64 {
 }
 
 /// The first output of SplitMix64 from `state`: a bijection that spreads every bit.
-pub(crate) fn mix(state: u64) -> u64 {
+pub fn mix(state: u64) -> u64 {
     Rng::next_u64(&mut SplitMix64::from_seed(state.to_le_bytes()))
 }
 

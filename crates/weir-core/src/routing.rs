@@ -46,17 +46,22 @@ const FAR: u32 = u32::MAX;
 impl Router {
     /// A router for `topology`.
     pub fn new(topology: &Topology) -> Router {
+        Router::over(topology, |_| true)
+    }
+
+    /// A router for `topology` with those of its ports alone that are `usable`.
+    pub fn over(topology: &Topology, usable: impl Fn(u32) -> bool) -> Router {
         let nodes = topology.nodes.len();
         let mut first = vec![0; nodes + 1];
-        for port in &topology.ports {
+        for (_, port) in (0..).zip(&topology.ports).filter(|row| usable(row.0)) {
             first[port.from as usize + 1] += 1;
         }
         for node in 0..nodes {
             first[node + 1] += first[node];
         }
         let mut cursor = first.clone();
-        let mut outgoing = vec![Outgoing::default(); topology.ports.len()];
-        for (id, port) in (0..).zip(&topology.ports) {
+        let mut outgoing = vec![Outgoing::default(); first[nodes] as usize];
+        for (id, port) in (0..).zip(&topology.ports).filter(|row| usable(row.0)) {
             let place = &mut cursor[port.from as usize];
             outgoing[*place as usize] = Outgoing { port: id, to: port.to };
             *place += 1;
@@ -91,6 +96,12 @@ impl Router {
             }
             node = next.to;
         }
+    }
+
+    /// The ports of `node`, a switch, that lie on a shortest path to host `to`, in order.
+    pub fn ports_towards(&mut self, node: u32, to: u32) -> Vec<u32> {
+        self.measure(to);
+        self.candidates(node, to).into_iter().map(|outgoing| outgoing.port).collect()
     }
 
     /// Ports of `node` that lie on a shortest path to `to`.

@@ -8,6 +8,7 @@
 pub mod aqm;
 pub mod classes;
 pub mod control;
+pub mod events;
 pub mod switching;
 pub mod transport;
 
@@ -32,6 +33,9 @@ pub struct Spec {
     pub control: control::Control,
     /// Shared memories, adapters, slow outputs.
     pub switching: switching::Switching,
+    /// What happens in the course of the run; of several at one time the first comes first.
+    #[serde(default)]
+    pub events: Vec<events::Event>,
     /// How long.
     pub run: Run,
     /// What to write down besides the totals.

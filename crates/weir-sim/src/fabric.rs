@@ -18,10 +18,12 @@ use crate::agent::{Alarm, Received, Timer};
 use crate::control::Control;
 use crate::deliveries::{FlowCounters, Watch};
 use crate::feed::Feed;
+use crate::forwarding::{ASK, Forwarding, LOST};
 use crate::frames::{Body, Frame, FrameId, Kind, NO_FRAME, Pool};
 use crate::line::{ADAPTED, ARMED, FED, Line, SPECIAL, WATCHED};
 use crate::plan::{ARRIVED, Plan};
 use crate::probes::PortProbes;
+use crate::script::Script;
 use crate::wire::Wires;
 
 /// A network of ports and links under a scenario's load.
@@ -36,7 +38,9 @@ pub struct Fabric<'p> {
     ports: Entity,
     pub(crate) frames: Pool,
     pub(crate) flows: Vec<FlowCounters>,
-    /// Frames dropped at each place of [`Plan::route`].
+    pub(crate) forwarding: Forwarding,
+    pub(crate) script: Option<Script>,
+    /// Frames dropped at each place of the ways.
     pub(crate) drops: Vec<u64>,
     /// Frames received over a link.
     pub(crate) hops: u64,
@@ -83,17 +87,22 @@ impl<'p> Fabric<'p> {
             Some(_) if !plan.is_switched() => 3,
             Some(_) => 5,
         };
+        let forwarding = Forwarding::new(plan);
+        let script = Script::new(plan);
+        let ports = lines.len() * classes + usize::from(script.is_some());
         let mut fabric = Fabric {
             plan,
             now: Time::ZERO,
             end,
-            agenda: Agenda::new(classes * lines.len() + agents),
+            agenda: Agenda::new(ports + agents),
             ports: lines.len() as Entity,
-            first_agent: (classes * lines.len()) as Entity,
+            first_agent: ports as Entity,
             lines,
             frames: Pool::new(),
             flows: vec![FlowCounters::NEW; plan.flows.len()],
-            drops: vec![0; plan.route.len()],
+            drops: vec![0; forwarding.route.len()],
+            forwarding,
+            script,
             hops: 0,
             patience: 0,
             draws: 0,
@@ -114,6 +123,7 @@ impl<'p> Fabric<'p> {
         }
         fabric.add_feeds(seed);
         fabric.start_control();
+        fabric.await_script();
         fabric.go_ahead();
         fabric
     }
@@ -143,7 +153,7 @@ impl<'p> Fabric<'p> {
         self.flows[flow as usize].send(size);
         let leg = self.plan.flows[flow as usize].first_leg;
         let frame = self.frames.put(Frame::new(self.now, flow, leg, size, lane));
-        self.offer(self.plan.route[leg as usize], frame, size, lane);
+        self.offer(self.forwarding.route[leg as usize], frame, size, lane);
     }
 
     /// A frame of `flow` that carries `body` leaves its host now. The agent that receives the flow will be told of it.
@@ -152,13 +162,13 @@ impl<'p> Fabric<'p> {
         let leg = self.plan.flows[flow as usize].first_leg;
         let frame = Frame::new(self.now, flow, leg, size, lane).of_kind(Kind::Loaded);
         let frame = self.frames.put_loaded(frame, body);
-        self.offer(self.plan.route[leg as usize], frame, size, lane);
+        self.offer(self.forwarding.route[leg as usize], frame, size, lane);
     }
 
     /// The port through which the frames of `flow` leave their host.
     pub(crate) fn outlet(&self, flow: u32) -> &Port<FrameId> {
         let leg = self.plan.flows[flow as usize].first_leg;
-        &self.lines[self.plan.route[leg as usize] as usize].port
+        &self.lines[self.forwarding.route[leg as usize] as usize].port
     }
 
     /// No frame begins at `port` from now on, but for control frames; one in transmission ends. Not for a port that
@@ -181,9 +191,13 @@ impl<'p> Fabric<'p> {
         if self.lines[port as usize].has(ADAPTED) {
             return self.release(port);
         }
-        let line = &mut self.lines[port as usize];
-        line.port.resume(self.now);
-        if let Some(due) = line.arm() {
+        self.lines[port as usize].port.resume(self.now);
+        self.arm(port);
+    }
+
+    /// Enters the wake of a port, if it is owed and not entered.
+    pub(crate) fn arm(&mut self, port: u32) {
+        if let Some(due) = self.lines[port as usize].arm() {
             self.agenda.push(due, port);
         }
     }
@@ -215,7 +229,7 @@ impl<'p> Fabric<'p> {
                 continue;
             }
             let frame = &self.frames[line.head];
-            if let Some(onward) = self.lines.get(self.plan.route[frame.leg as usize + 1] as usize) {
+            if let Some(onward) = self.lines.get(self.forwarding.route[frame.leg as usize + 1] as usize) {
                 seen ^= onward.head ^ onward.port.waiting_bytes().count() as u32;
             }
         }
@@ -270,10 +284,19 @@ impl<'p> Fabric<'p> {
         4 * self.ports + port
     }
 
+    /// The entity of the events of the scenario: the last before agents.
+    pub(crate) fn script_entity(&self) -> Entity {
+        self.first_agent - 1
+    }
+
     /// An event of a port that is neither its wake nor an arrival. Returns the agent that is to be told.
     #[cold]
     fn on_port_event(&mut self, entity: Entity) -> Option<u32> {
         let ports = self.ports;
+        if self.script.is_some() && entity + 2 * ports == self.script_entity() {
+            self.run_script();
+            return None;
+        }
         if entity < ports {
             return self.on_port_timer(entity);
         }
@@ -438,8 +461,9 @@ impl<'p> Fabric<'p> {
             self.pull(port);
         }
         self.hops += 1;
-        match self.plan.route[leg as usize] {
+        match self.forwarding.route[leg as usize] {
             ARRIVED => return self.deliver(id),
+            ASK | LOST => self.arrive_unknown(id, leg),
             onward => self.offer(onward, id, size, lane),
         }
         None
@@ -453,8 +477,9 @@ impl<'p> Fabric<'p> {
         frame.leg += 1;
         let (leg, size, lane) = (frame.leg, frame.size(), frame.lane);
         self.hops += 1;
-        match self.plan.route[leg as usize] {
+        match self.forwarding.route[leg as usize] {
             ARRIVED => return self.deliver(id),
+            ASK | LOST => self.arrive_unknown(id, leg),
             onward => self.offer(onward, id, size, lane),
         }
         None

@@ -157,6 +157,7 @@ impl Benchmark {
                 services,
                 egress: Vec::new(),
             },
+            events: Vec::new(),
             run: Run { duration_ps, engine: self.engine() },
             record: Record { ports: vec![PortProbe { port: 1, every_ps: self.slot() * 1000 }], ..Record::default() },
         }

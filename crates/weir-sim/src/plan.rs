@@ -1,6 +1,7 @@
 //! A spec made ready: everything that all replicates share and none changes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use weir_core::SpecError;
 use weir_core::cc::{Controller, Controllers, Setup};
@@ -34,7 +35,7 @@ pub struct Plan {
     pub(crate) limits: Vec<Limit>,
     pub(crate) flows: Vec<Flow>,
     /// The ports of all flows, one after the other, [`ARRIVED`] behind each.
-    pub(crate) route: Vec<u32>,
+    pub(crate) route: Arc<Vec<u32>>,
     pub(crate) sources: Vec<PlannedSource>,
     pub(crate) connections: Vec<PlannedConnection>,
     pub(crate) probers: Vec<PlannedConnection>,
@@ -154,7 +155,7 @@ impl Plan {
             flows = Vec::new();
         }
         let control = ControlPlan::new(&spec, &topology);
-        let (route, none) = (Vec::new(), Vec::new());
+        let (route, none) = (Arc::default(), Vec::new());
         let is_switched = control::plan::is_switched(&spec);
         let (sources_of, pairs) = (none, None);
         let mut plan = Plan {
@@ -422,12 +423,12 @@ impl Plan {
                 (connection.flow..connection.flow + 2).for_each(|flow| control.capable[flow as usize] = false);
             }
             let capable = control.capable.clone();
-            control.lay_ways_back(&self.flows, &mut self.route, |flow, _| capable[flow]);
+            control.lay_ways_back(&self.flows, Arc::make_mut(&mut self.route), |flow, _| capable[flow]);
         } else if control::plan::notification(&self.spec).is_some_and(|how| how.lane != NotificationLane::Beside) {
             let mut measured = vec![false; self.topology.ports.len()];
             control::plan::points(&self.spec).iter().for_each(|&port| measured[port as usize] = true);
             let passes = |_: usize, route: &[u32]| route.iter().any(|&port| measured[port as usize]);
-            control.lay_ways_back(&self.flows, &mut self.route, passes);
+            control.lay_ways_back(&self.flows, Arc::make_mut(&mut self.route), passes);
         }
         if !self.spec.control.limited_hosts().is_empty() && !self.is_switched {
             control.names = self.flow_names();
@@ -450,33 +451,35 @@ impl Plan {
         let egress = self.spec.switching.egress.iter();
         egress.flat_map(|egress| &egress.hosts).for_each(|&host| buffered[host as usize] = true);
         let mut known = KnownWays::new(&self.topology);
+        let mut route = Vec::new();
         for flow in order {
             let Flow { from, to, .. } = self.flows[flow];
-            let first_leg = self.route.len();
+            let first_leg = route.len();
             self.flows[flow].first_leg = first_leg as u32;
             if let Some((port, leg)) = known.way(from, to) {
-                let way = &self.route[leg as usize..];
+                let way = &route[leg as usize..];
                 let ports = way.iter().position(|&port| port == ARRIVED).unwrap_or(way.len());
-                self.route.extend_from_within(leg as usize..leg as usize + ports + 1);
-                self.route[first_leg] = port;
+                route.extend_from_within(leg as usize..leg as usize + ports + 1);
+                route[first_leg] = port;
                 continue;
             }
             let Some(path) = router.path(from, to) else {
                 return Err(self.unreachable(flow, sources));
             };
             known.keep(from, to, first_leg as u32);
-            self.route.extend(path);
+            route.extend(path);
             if buffered[to as usize]
-                && let Some(&last) = self.route.last()
+                && let Some(&last) = route.last()
             {
-                self.route.push(last ^ 1);
+                route.push(last ^ 1);
             }
-            self.route.push(ARRIVED);
-            if self.route.len() > MAX_LEGS {
+            route.push(ARRIVED);
+            if route.len() > MAX_LEGS {
                 let message = format!("the paths of {} flows are too long to be kept", self.flows.len());
                 return Err(SpecError::new("/traffic", message));
             }
         }
+        self.route = Arc::new(route);
         Ok(())
     }
 
@@ -525,6 +528,9 @@ impl Plan {
             (connection.flow..connection.flow + 2).for_each(|flow| shared[first_port(flow) as usize] = true);
         }
         for port in self.control.iter().flat_map(|control| control.managed.keys()) {
+            shared[*port as usize] = true;
+        }
+        for port in self.spec.events.iter().flat_map(|event| event.change.ports()) {
             shared[*port as usize] = true;
         }
         for port in self.control.iter().flat_map(|control| control.notifiers(&self.route)) {

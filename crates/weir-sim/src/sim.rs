@@ -301,15 +301,17 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             for pair in plan.pairs_of(id) {
                 let legs = plan.first_leg(pair) as usize..;
                 let route = legs.map(|leg| (plan.route[leg], leg)).take_while(|row| row.0 != ARRIVED);
-                for (port, leg) in route {
+                for (port, leg) in route.chain(self.fabric.legs_of(id)) {
                     let (limited, early) = (self.fabric.limiter_drops(leg), self.fabric.early_drops(leg));
                     let (overrun, lost) = (self.fabric.overrun_drops(leg), lost(leg));
+                    let down = self.fabric.down_drops(leg);
                     let causes = [
-                        (DropCause::QueueFull, self.fabric.drops[leg] - limited - early - overrun),
+                        (DropCause::QueueFull, self.fabric.drops[leg] - limited - early - overrun - down),
                         (DropCause::LimiterFull, limited),
                         (DropCause::QueueEarly, early),
                         (DropCause::LinkLoss, lost),
                         (DropCause::InputOverrun, overrun),
+                        (DropCause::LinkDown, down),
                     ];
                     for (cause, frames) in causes.into_iter().filter(|row| row.1 > 0) {
                         dropped += frames;
@@ -338,6 +340,11 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
             return Ok((Vec::new(), Vec::new()));
         }
         drops.sort_unstable();
+        drops.dedup_by(|row, kept| {
+            let is_same = (row.port, row.flow, row.cause) == (kept.port, kept.flow, kept.cause);
+            kept.frames += if is_same { row.frames } else { 0 };
+            is_same
+        });
         Ok((drops, flows))
     }
 

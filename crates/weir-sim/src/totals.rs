@@ -215,11 +215,14 @@ pub enum DropCause {
     QueueEarly,
     /// An input before the queue lost them after the queue had been full.
     InputOverrun,
+    /// The link behind the port was down, or went down.
+    LinkDown,
 }
 
 impl DropCause {
     /// The names of all causes; the id of a cause is its place.
-    pub const NAMES: [&str; 5] = ["queue-full", "link-loss", "limiter-full", "queue-early", "input-overrun"];
+    pub const NAMES: [&str; 6] =
+        ["queue-full", "link-loss", "limiter-full", "queue-early", "input-overrun", "link-down"];
 
     /// The place of its name.
     pub fn id(self) -> u32 {

@@ -80,6 +80,11 @@ impl Wires {
         self.lost[leg]
     }
 
+    /// There are so many places of the ways now.
+    pub(crate) fn make_room(&mut self, legs: usize) {
+        self.lost.resize(legs.max(self.lost.len()), 0);
+    }
+
     /// The files of all captures.
     pub(crate) fn captures(&mut self, plan: &Plan) -> Vec<CaptureFile> {
         std::mem::take(&mut self.taps).into_iter().map(|tap| tap.file(plan)).collect()

@@ -117,6 +117,7 @@ pub fn dumbbell(flows: u32) -> Spec {
         ],
         control: Control::default(),
         switching: Switching::default(),
+        events: Vec::new(),
         run: Run { duration_ps: Span::from_ms(10_000), engine: Engine::Event },
         record: Record::default(),
     }
@@ -149,6 +150,7 @@ fn spec(network: Network, sources: Vec<Source>, duration_ps: Span) -> Spec {
         traffic: vec![Traffic::of_sources("load", sources)],
         control: Control::default(),
         switching: Switching::default(),
+        events: Vec::new(),
         run: Run { duration_ps, engine: Engine::Event },
         record: Record::default(),
     }

@@ -39,6 +39,7 @@ def faults(scenario: Scenario, broken: Collection[str] = ()) -> list[Problem]:
         layout, found = _network(scenario)
     if layout is not None:
         found += _queues(scenario, layout)
+        found += _events(scenario, layout)
         found += check_control(scenario, layout)
         found += check_traffic(scenario, layout, searched="search" not in broken)
         if not {"traffic", "record", "control", "hotspots"} & set(broken):
@@ -127,8 +128,15 @@ def _testbed(scenario: Scenario) -> Iterator[Fault]:
                 yield (section,), f"{own} has none that could be named; leave this out"
 
 
+def _events(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
+    for name, event in scenario.events.items():
+        yield from ports_amiss(layout, event.at, ("events", name, "at"))
+        if event.until is not None and event.until <= event.when:
+            yield ("events", name, "until"), f"is not after 'when' ({event.when})"
+
+
 def _classes(scenario: Scenario) -> Iterator[Fault]:
-    """Traffic classes are known to the simulator of networks alone."""
+    """Traffic classes and events are known to the simulator of networks alone."""
     bed = scenario.testbed
     if isinstance(bed, Sim) and not bed.on_path and bed.device is None:
         return
@@ -138,6 +146,8 @@ def _classes(scenario: Scenario) -> Iterator[Fault]:
     for name, queue in scenario.queues.items():
         if isinstance(queue, ClassQueues):
             yield ("queues", name), "has queues for classes, which simulated networks alone have"
+    if scenario.events:
+        yield ("events",), "happen in simulated networks only; leave this out"
 
 
 def _hotspots(scenario: Scenario) -> Iterator[Fault]:

@@ -15,6 +15,7 @@ from weirlab.files import whole
 from weirlab.scenario.base import Model, Name, Named, Text
 from weirlab.scenario.control import Control
 from weirlab.scenario.document import NOWHERE, Node, join_path
+from weirlab.scenario.events import AnyEvent
 from weirlab.scenario.hotspots import AnyHotspot
 from weirlab.scenario.measure import AnyMeasure
 from weirlab.scenario.network import AnyNetwork, AnyQueue
@@ -83,6 +84,8 @@ class Scenario(Model):
     """Who sends what to whom."""
     hotspots: Named[AnyHotspot] = Named()
     """Outputs that are asked for more than they serve, beside or out of `traffic`."""
+    events: Named[AnyEvent] = Named()
+    """What happens to links and queues in the course of the run, by a name of your own."""
     run: Run = Run()
     """How long, and the seed."""
     record: Named[AnyRecord] = Named()

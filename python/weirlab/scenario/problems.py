@@ -20,14 +20,14 @@ Path = tuple[str | int, ...]
 
 INSTEAD: Mapping[str, str] = {
     "throughput": "throughput is what a search finds (RFC 1242); the rate that arrives is 'delivered-rate'",
-    "pfc": "PFC is not modelled: there is one class of traffic; 'control: {pause: ...}' holds all frames of "
-    "a link (IEEE 802.3 Annex 31B)",
+    "pfc": "PFC frames are not modelled; 'control: {pause: ...}' holds all frames of a link (IEEE 802.3 "
+    "Annex 31B), and an event of the kind 'hold' single classes",
     "red": "RED is not modelled; 'codel', 'fq-codel' and 'pie' manage a queue, and 'control: {dcqcn: "
     "{marking: ...}}' marks frames between two levels of it",
-    "drr": "there is one class of traffic, so queues have no scheduler; 'fq-codel' serves flows in turns by "
-    "deficit round robin",
-    "events": "nothing changes while a scenario runs; traffic starts and stops by 'start' and 'stop' of its "
-    "entries, and a factor of 'study' runs it with other values",
+    "drr": "queues of the kind 'classes' serve traffic classes by priority and weights (deficit round "
+    "robin); 'fq-codel' serves flows in turns",
+    "events": "what happens in the course of a run stands in 'events': links that go down, rates, buffers "
+    "and holds that change",
 }
 """What there is instead of fields and kinds that people look for, by their word."""
 _SYNONYMS: Mapping[str, str] = {

@@ -27,6 +27,7 @@ from weirlab.scenario.record import (
     TcpRecord,
 )
 from weirlab.scenario.resolve_control import resolve_control
+from weirlab.scenario.resolve_events import resolve_events
 from weirlab.scenario.resolve_hotspots import add_hotspots, continuations
 from weirlab.scenario.resolve_switching import resolve_switching
 from weirlab.scenario.resolve_transport import connections, probers
@@ -124,17 +125,19 @@ def _translated(scenario: Scenario) -> Resolved:
     duration_ps = scenario.run.duration.ps
     traffic = [_traffic(name, entry, layout, duration_ps) for name, entry in scenario.traffic.items()]
     services = add_hotspots(scenario, layout, traffic, duration_ps)
+    queues = _queues(scenario, layout)
     spec = core.Spec(
         network=plan.spec,
-        queues=_queues(scenario, layout),
+        queues=queues,
         traffic=traffic,
         control=resolve_control(scenario, layout),
         switching=resolve_switching(scenario, layout, services),
+        events=resolve_events(scenario, layout, queues),
         run=core.Run(
             duration_ps=duration_ps, engine=_engine(scenario), origin=At("run", duration_ps="duration")
         ),
         record=_record(scenario, layout, duration_ps, traffic),
-        origin=At(queues="queues"),
+        origin=At(queues="queues", events="events"),
     )
     ports = tuple(port.name for port in layout.ports)
     return Resolved(spec, layout.nodes, ports, tuple(entry.name for entry in traffic))

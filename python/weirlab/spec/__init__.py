@@ -29,6 +29,14 @@ __all__ = [
     "BcnCongestionPoint",
     "BcnReactionPoint",
     "Capture",
+    "Change",
+    "ChangeDown",
+    "ChangeHold",
+    "ChangeLimit",
+    "ChangeRate",
+    "ChangeRelease",
+    "ChangeReroute",
+    "ChangeUp",
     "Class",
     "CongestionControl",
     "CongestionControlBbr",
@@ -81,6 +89,7 @@ __all__ = [
     "EstimatorGap",
     "EstimatorSmooth",
     "EstimatorTrend",
+    "Event",
     "FrameSize",
     "FrameSizeFixed",
     "FrameSizeMix",
@@ -395,6 +404,74 @@ class Capture(Part):
     """Its end."""
     frames: int
     """Most frames that are kept; the rest is counted."""
+
+
+class ChangeDown(Part):
+    """The links behind the ports carry nothing: what is on them and what waits before them is lost, and
+    what comes.
+    """
+
+    kind: Literal["down"] = "down"
+    ports: Sequence[int]
+    """Port ids."""
+
+
+class ChangeUp(Part):
+    """The links carry frames again."""
+
+    kind: Literal["up"] = "up"
+    ports: Sequence[int]
+    """Port ids."""
+
+
+class ChangeReroute(Part):
+    """From now on switches know which links are down and which are up, and forward over the shortest ways
+    that are left.
+    """
+
+    kind: Literal["reroute"] = "reroute"
+
+
+class ChangeRate(Part):
+    """Frames that begin later take another rate."""
+
+    kind: Literal["rate"] = "rate"
+    ports: Sequence[int]
+    """Port ids."""
+    rate_bps: int
+    """The rate."""
+
+
+class ChangeLimit(Part):
+    """What may wait. Frames that wait already stay."""
+
+    kind: Literal["limit"] = "limit"
+    ports: Sequence[int]
+    """Port ids."""
+    limit: Limit
+    """What may wait."""
+    class_: int | None
+    """The traffic class, where ports have queues for classes."""
+
+
+class ChangeHold(Part):
+    """No frame of some classes begins."""
+
+    kind: Literal["hold"] = "hold"
+    ports: Sequence[int]
+    """Port ids."""
+    classes: Sequence[int]
+    """The traffic classes; all eight hold ports with one queue, too."""
+
+
+class ChangeRelease(Part):
+    """They may go again."""
+
+    kind: Literal["release"] = "release"
+    ports: Sequence[int]
+    """Port ids."""
+    classes: Sequence[int]
+    """The traffic classes."""
 
 
 class Class(Part):
@@ -889,6 +966,15 @@ class EstimatorFluid(Part):
     kind: Literal["fluid"] = "fluid"
     bottleneck_bps: int | None
     """Rate of the bottleneck; none: that of the sender's link. What is above that counts as it."""
+
+
+class Event(Part):
+    """A change at a time. It takes effect after all else that happens then but for the timers of agents."""
+
+    at_ps: int
+    """When."""
+    change: Change
+    """What."""
 
 
 class FrameSizeFixed(Part):
@@ -1710,6 +1796,8 @@ class Spec(Part):
     """How long."""
     record: Record
     """What to write down besides the totals."""
+    events: Sequence[Event] = []
+    """What happens in the course of the run; of several at one time the first comes first."""
 
 
 class Stop(Part):
@@ -1914,6 +2002,10 @@ Aqm = AqmCodel | AqmFqCodel | AqmPie | AqmThreshold | AqmDualPi2
 
 BackOff = Literal["after", "before"]
 """When Tmax and Rmin are multiplied by their factors."""
+
+
+Change = ChangeDown | ChangeUp | ChangeReroute | ChangeRate | ChangeLimit | ChangeHold | ChangeRelease
+"""What changes, at some ports."""
 
 
 CongestionControl = (

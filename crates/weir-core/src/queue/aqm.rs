@@ -233,6 +233,28 @@ impl<H: Copy> Managed<H> {
         std::mem::take(&mut self.backlog.dropped)
     }
 
+    /// Drops all that waits; the caller has it.
+    pub(super) fn clear(&mut self) -> Vec<H> {
+        let backlog = &mut self.backlog;
+        let mut gone = Vec::new();
+        let mut empty = |queue: &mut Fifo<H>| {
+            while let Some(frame) = backlog.take(queue) {
+                backlog.dropped.frames += 1;
+                backlog.dropped.bytes += frame.size.count();
+                gone.push(frame.handle);
+            }
+        };
+        match &mut self.discipline {
+            Discipline::DropTail(queue)
+            | Discipline::Codel { queue, .. }
+            | Discipline::Pie { queue, .. }
+            | Discipline::Threshold { queue, .. } => empty(queue),
+            Discipline::DualPi2(dual) => dual.queues_mut().into_iter().for_each(empty),
+            Discipline::FqCodel(fq) => fq.queues_mut().for_each(empty),
+        }
+        gone
+    }
+
     pub(super) fn take_discarded(&mut self) -> Option<Discarded<H>> {
         self.backlog.discarded.pop_front()
     }

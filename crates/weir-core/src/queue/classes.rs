@@ -174,6 +174,18 @@ impl<H: Copy> Classes<H> {
         self.held = self.held.without(classes);
     }
 
+    /// What may wait of `class` from now on.
+    pub(super) fn set_limit(&mut self, class: u8, limit: Limit) {
+        self.list[usize::from(self.places[usize::from(class)])].limit = limit;
+    }
+
+    /// Drops all that waits; the caller has it.
+    pub(super) fn clear(&mut self, now: Time) -> Vec<H> {
+        self.settle(now);
+        self.list.iter_mut().for_each(|class| class.arrivals.clear());
+        self.list.iter_mut().flat_map(|class| class.queue.clear()).collect()
+    }
+
     /// Whether a frame waits that is not held.
     pub(super) fn is_ready(&self) -> bool {
         let may_go = |class: &Class<H>| self.scheduler.is_none() || !self.held.contains(class.number);

@@ -161,6 +161,11 @@ impl<H: Copy> DualPi2<H> {
         self.wait_before = longest;
     }
 
+    /// The two queues, to be emptied.
+    pub(super) fn queues_mut(&mut self) -> [&mut Fifo<H>; 2] {
+        [&mut self.low, &mut self.classic]
+    }
+
     /// The two queues.
     pub(super) fn queues(&self) -> [&Fifo<H>; 2] {
         [&self.low, &self.classic]

@@ -105,6 +105,11 @@ impl<H: Copy> FqCodel<H> {
         }
     }
 
+    /// The queues, to be emptied.
+    pub(super) fn queues_mut(&mut self) -> impl Iterator<Item = &mut Fifo<H>> {
+        self.flows.iter_mut().map(|flow| &mut flow.queue)
+    }
+
     /// The queues, one by one.
     pub(super) fn queues(&self) -> impl Iterator<Item = &Fifo<H>> {
         self.flows.iter().map(|flow| &flow.queue)

@@ -60,6 +60,12 @@ impl<H: Copy> Port<H> {
         }
     }
 
+    /// Drops all that waits in a managed data lane.
+    pub(super) fn purge_managed(&mut self, now: Time) -> Vec<H> {
+        self.settle_managed(now);
+        self.tell_managed(now, |managed| managed.clear(now)).unwrap_or_default()
+    }
+
     /// As [`Port::count_drop`], of a frame of `class`.
     pub fn count_drop_of(&mut self, now: Time, size: Bytes, class: u8) {
         self.count_drop(now, size);

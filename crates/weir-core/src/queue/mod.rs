@@ -287,6 +287,38 @@ impl<H: Copy> Port<H> {
         self.last_tx = self.reckon(Bytes::new(self.last_size.into()));
     }
 
+    /// The rate of frames that begin from now on; not zero. As with [`Port::change_rate`], nothing is sent ahead.
+    pub fn set_rate(&mut self, rate: Rate) {
+        debug_assert!(self.state & AHEAD == 0, "keep what was sent ahead before changing the rate");
+        self.fold();
+        (self.rate, self.byte_time) = (rate, byte_time(rate));
+        self.last_tx = self.reckon(Bytes::new(self.last_size.into()));
+    }
+
+    /// What may wait from now on, of `class` where there are queues for classes. Frames that wait already stay.
+    pub fn set_limit(&mut self, limit: Limit, class: Option<u8>) {
+        if let Some(classes) = self.cold.as_mut().and_then(|cold| cold.managed.as_mut()) {
+            return classes.set_limit(class.unwrap_or(0), limit);
+        }
+        self.limit = limit.most;
+        self.state = self.state & !IN_FRAMES | if limit.in_frames { IN_FRAMES } else { 0 };
+    }
+
+    /// Drops all that waits in the data lane, and gives it back. Nothing is sent ahead.
+    pub fn purge(&mut self, now: Time) -> Vec<H> {
+        debug_assert!(self.state & AHEAD == 0, "keep what was sent ahead before dropping it");
+        if self.state & MANAGED != 0 {
+            return self.purge_managed(now);
+        }
+        self.settle(now);
+        self.sums.queue_max_bytes = self.sums.queue_max_bytes.max(self.waiting_bytes);
+        let frames: Vec<(H, u32)> = std::iter::from_fn(|| self.queue.pop()).collect();
+        self.waiting_bytes = 0;
+        self.state &= !WAITING;
+        frames.iter().for_each(|&(_, size)| self.count_drop(now, Bytes::new(size.into())));
+        frames.into_iter().map(|(handle, _)| handle).collect()
+    }
+
     /// A frame that has waited since `since` outside of this port, at the head of a queue that is not limited, not
     /// paused and not kept here, begins as soon as it can. The port itself keeps no such frame.
     #[inline(always)]

@@ -54,6 +54,7 @@ pub(crate) fn incast() -> Spec {
         traffic: vec![Traffic::of_sources("load", vec![source(0, 2), source(1, 2)])],
         control: Control::default(),
         switching: Switching::default(),
+        events: Vec::new(),
         run: Run { duration_ps: Span::from_ms(1), engine: Engine::Event },
         record: Record::default(),
     }

@@ -63,6 +63,8 @@ pub(crate) struct Control {
     /// Of the frames dropped at each place of [`Plan::route`], those that were lost before the queue; empty if no input
     /// loses any.
     overrun_drops: Vec<u64>,
+    /// Of the frames dropped at each place of the ways, those that a link lost that went down; empty if none does.
+    down_drops: Vec<u64>,
     /// By flow, if there is DCQCN: when its receiver may notify its sender.
     receivers: Vec<NotificationPoint>,
     /// By node: its queues that are too long, and when XOFF is to be repeated.
@@ -90,6 +92,8 @@ struct Extra {
     inputs: Option<Box<Inputs>>,
     /// Whether the queue is managed.
     is_managed: bool,
+    /// Whether events of the scenario change it.
+    has_events: bool,
     guard: Option<Watermarks>,
     levels: Option<Box<Levels>>,
     adapter: Option<Box<Adapter>>,
@@ -148,6 +152,7 @@ impl Control {
             marks: vec![0; if shared.marks() { plan.route.len() } else { 0 }],
             early_drops: vec![0; if shared.managed.is_empty() { 0 } else { plan.route.len() }],
             overrun_drops: vec![0; if shared.overruns.is_empty() { 0 } else { plan.route.len() }],
+            down_drops: Vec::new(),
             limiter_drops: vec![0; if spec.limiter().is_some() { plan.route.len() } else { 0 }],
             receivers: vec![NotificationPoint::NEW; if spec.dcqcn.is_some() { plan.flows.len() } else { 0 }],
             long: vec![Long { queues: 0, refresh: Time::NEVER }; topology.nodes.len()],
@@ -179,8 +184,27 @@ impl Control {
         for probe in &plan.spec.record.queue_levels {
             control.extras[probe.port as usize].levels = Some(Box::new(Levels::new(probe)));
         }
+        for port in plan.spec.events.iter().flat_map(|event| event.change.ports()) {
+            control.extras[*port as usize].has_events = true;
+        }
         control.add_adapters(plan, shared, seed, end);
         control
+    }
+
+    /// Counts a frame that a link lost at a place of the ways when it went down.
+    pub(crate) fn count_down(&mut self, leg: usize) {
+        if self.down_drops.len() <= leg {
+            self.down_drops.resize(leg + 1, 0);
+        }
+        self.down_drops[leg] += 1;
+    }
+
+    /// There are so many places of the ways now.
+    pub(crate) fn make_room(&mut self, legs: usize) {
+        let counts = [&mut self.marks, &mut self.limiter_drops, &mut self.early_drops, &mut self.overrun_drops];
+        for counts in counts.into_iter().filter(|counts| !counts.is_empty()) {
+            counts.resize(legs.max(counts.len()), 0);
+        }
     }
 
     /// The tag of a frame. Only what leaves through an adapter is tagged; the place of another frame may hold what an
@@ -259,6 +283,7 @@ impl Extra {
         marker: None,
         inputs: None,
         is_managed: false,
+        has_events: false,
         guard: None,
         levels: None,
         adapter: None,
@@ -269,6 +294,7 @@ impl Extra {
             || self.marker.is_some()
             || self.inputs.is_some()
             || self.is_managed
+            || self.has_events
             || self.guard.is_some()
             || self.levels.is_some()
             || self.adapter.is_some()
@@ -314,6 +340,11 @@ impl Fabric<'_> {
             levels.settle(now, self.lines[port as usize].port.waiting_bytes());
         }
         let is_managed = extra.is_managed && lane == Lane::Data;
+        if extra.has_events && self.is_down(port) {
+            return self.offer_down(port, id, size);
+        }
+        let Some(control) = &mut self.control else { return };
+        let extra = &mut control.extras[port as usize];
         if extra.inputs.is_some() && self.overruns(port, id, lane) {
             return;
         }
@@ -343,6 +374,15 @@ impl Fabric<'_> {
             self.mark(port, id);
         }
         self.watch_level(port, waiting);
+    }
+
+    /// What waits at a special line is about to change: how long it was so is counted.
+    pub(crate) fn settle_levels_of(&mut self, port: u32) {
+        let (now, waiting) = (self.now, self.lines[port as usize].port.waiting_bytes());
+        let levels = self.control.as_mut().and_then(|control| control.extras[port as usize].levels.as_mut());
+        if let Some(levels) = levels {
+            levels.settle(now, waiting);
+        }
     }
 
     /// The transmitter of a special line is free.

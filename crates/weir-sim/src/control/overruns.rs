@@ -36,7 +36,7 @@ impl Fabric<'_> {
             return false;
         }
         // A queue of a switch is never where a frame of a flow sets out.
-        let came_by = self.plan.route[leg - 1];
+        let came_by = self.forwarding.input(self.plan, leg as u32);
         if !inputs.ports.contains(&came_by) || !inputs.overrun.loses() {
             return false;
         }

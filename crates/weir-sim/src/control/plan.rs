@@ -49,7 +49,7 @@ impl ControlPlan {
         let watches =
             topology.ports.iter().any(|port| port.link.loss != LossModel::None) || !spec.record.captures.is_empty();
         let is_switched = is_switched(spec);
-        let is_plain = markings.is_empty() && managed.is_empty() && overruns.is_empty();
+        let is_plain = spec.events.is_empty() && markings.is_empty() && managed.is_empty() && overruns.is_empty();
         let records = watches || !spec.record.queue_levels.is_empty();
         if control.is_off() && is_plain && !records && !is_switched {
             return None;

@@ -106,6 +106,11 @@ impl Fabric<'_> {
         self.control.as_ref().and_then(|control| control.overrun_drops.get(leg)).copied().unwrap_or(0)
     }
 
+    /// Frames that a link lost at a place of the ways when it went down.
+    pub(crate) fn down_drops(&self, leg: usize) -> u64 {
+        self.control.as_ref().and_then(|control| control.down_drops.get(leg)).copied().unwrap_or(0)
+    }
+
     /// Control frames that were made and have not reached their end, and how many of them were dropped.
     pub(crate) fn control_frames(&self) -> (u64, u64) {
         let (Some(control), Some(shared)) = (&self.control, &self.plan.control) else { return (0, 0) };
@@ -121,11 +126,17 @@ impl Fabric<'_> {
         };
         let of_flow = |(flow, planned): (u32, &Flow)| {
             let legs = (planned.first_leg as usize..).map(|leg| (self.plan.route[leg], marks[leg]));
-            let of_ports = legs.take_while(|&(port, _)| port != ARRIVED).filter(|&(_, frames)| frames > 0);
+            let added = self.legs_of(flow).map(|(port, leg)| (port, marks[leg]));
+            let of_ports = legs.take_while(|&(port, _)| port != ARRIVED).chain(added).filter(|row| row.1 > 0);
             of_ports.map(move |(port, frames)| MarkTotals { port, flow, frames })
         };
         let mut totals: Vec<MarkTotals> = (0..).zip(&self.plan.flows).flat_map(of_flow).collect();
         totals.sort_unstable();
+        totals.dedup_by(|row, kept| {
+            let is_same = (row.port, row.flow) == (kept.port, kept.flow);
+            kept.frames += if is_same { row.frames } else { 0 };
+            is_same
+        });
         totals
     }
 

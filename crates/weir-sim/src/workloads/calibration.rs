@@ -55,6 +55,7 @@ pub fn calibration() -> Spec {
             ..Control::default()
         },
         switching: Switching::default(),
+        events: Vec::new(),
         run: Run { duration_ps: Span::from_ms(80), engine: Engine::Event },
         record: Record::default(),
     }

@@ -135,7 +135,7 @@ proptest! {
                 }
                 DropCause::LinkLoss => lost += drop.frames,
                 // Seen by no counter of a port.
-                DropCause::InputOverrun => {}
+                DropCause::InputOverrun | DropCause::LinkDown => {}
             }
             of_flow[drop.flow as usize] += drop.frames;
         }

@@ -4,6 +4,7 @@ mod aqm;
 mod batch;
 mod control;
 mod counts;
+mod events;
 mod laws;
 mod links;
 mod marks;

@@ -36,6 +36,7 @@ pub(crate) fn spec(hosts: u32, sources: Vec<Source>, duration_ps: Span) -> Spec 
         traffic: vec![Traffic::of_sources("load", sources)],
         control: Control::default(),
         switching: Switching::default(),
+        events: Vec::new(),
         run: Run { duration_ps, engine: Engine::Event },
         record: Record::default(),
     }
@@ -91,7 +92,16 @@ pub(crate) fn any_scenario() -> impl Strategy<Value = Spec> {
     .prop_map(|(network, queues, traffic, mut record, duration_us)| {
         record.traffic.retain(|probe| (probe.traffic as usize) < traffic.len());
         let run = Run { duration_ps: Span::from_us(duration_us), engine: Engine::Event };
-        Spec { network, queues, traffic, control: Control::default(), switching: Switching::default(), run, record }
+        Spec {
+            network,
+            queues,
+            traffic,
+            control: Control::default(),
+            switching: Switching::default(),
+            events: Vec::new(),
+            run,
+            record,
+        }
     })
 }
 

@@ -11,7 +11,7 @@ impl Fabric<'_> {
     /// A frame arrives at a port of a switch.
     pub(in super::super) fn offer_stored(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
         let now = self.now;
-        self.settle_levels(port);
+        self.settle_levels_of(port);
         if lane == Lane::Control {
             return self.offer_control(port, id, size);
         }
@@ -66,7 +66,7 @@ impl Fabric<'_> {
         let now = self.now;
         self.lines[port as usize].flags &= !ARMED;
         self.look_special(port);
-        self.settle_levels(port);
+        self.settle_levels_of(port);
         if let Some(start) = self.valve_opens(port).filter(|&start| start > now) {
             self.lines[port as usize].flags |= ARMED;
             return self.agenda.push(start, self.port_service(port));
@@ -147,14 +147,6 @@ impl Fabric<'_> {
             Offer::Sent { end } => self.launch_control(port, id, end),
             Offer::Waits | Offer::Dropped if self.is_station(port) => self.call_station(port, self.now),
             Offer::Waits | Offer::Dropped => self.arm_stored(port, self.now),
-        }
-    }
-
-    fn settle_levels(&mut self, port: u32) {
-        let (now, waiting) = (self.now, self.lines[port as usize].port.waiting_bytes());
-        let levels = self.control.as_mut().and_then(|control| control.extras[port as usize].levels.as_mut());
-        if let Some(levels) = levels {
-            levels.settle(now, waiting);
         }
     }
 }

@@ -1,0 +1,102 @@
+//! Legality of what happens in the course of a run.
+
+use std::collections::BTreeMap;
+
+use super::{MAX_DURATION, check_port};
+use crate::error::SpecError;
+use crate::network::Topology;
+use crate::spec::classes::CLASSES;
+use crate::spec::events::{Change, Event};
+use crate::spec::{Discipline, Engine, Spec};
+use crate::units::Time;
+
+pub(super) fn check_events(spec: &Spec, topology: &Topology) -> Result<(), SpecError> {
+    if spec.events.is_empty() {
+        return Ok(());
+    }
+    if spec.run.engine != Engine::Event {
+        return Err(SpecError::new("/events", "only the event engine that counts flows has events"));
+    }
+    if !spec.switching.is_plain() {
+        let message = "networks with shared memories, adapters or slow outputs have no events";
+        return Err(SpecError::new("/events", message));
+    }
+    let mut last: BTreeMap<u32, &Discipline> = BTreeMap::new();
+    for rule in &spec.queues {
+        last.extend(rule.ports.iter().map(|&port| (port, &rule.discipline)));
+    }
+    for (i, event) in spec.events.iter().enumerate() {
+        check_event(event, spec, topology, &last).map_err(|error| error.under(format!("/events/{i}")))?;
+    }
+    Ok(())
+}
+
+fn check_event(
+    event: &Event,
+    spec: &Spec,
+    topology: &Topology,
+    disciplines: &BTreeMap<u32, &Discipline>,
+) -> Result<(), SpecError> {
+    if event.at_ps > Time::ZERO + MAX_DURATION {
+        return Err(SpecError::new("/at_ps", format!("an event within {MAX_DURATION} (got {})", event.at_ps)));
+    }
+    if event.change.is_of_links() && !spec.control.is_off() {
+        let message = "links go down in networks without BCN, QCN, DCQCN and PAUSE only";
+        return Err(SpecError::new("/change", message));
+    }
+    let limited = spec.control.limited_hosts();
+    for (j, &port) in event.change.ports().iter().enumerate() {
+        let at = format!("/change/ports/{j}");
+        check_port(port, topology).map_err(|error| error.under(&at))?;
+        let found = &topology.ports[port as usize];
+        let is_held = spec.control.pause.iter().any(|pause| pause.nodes.contains(&found.to));
+        if topology.is_host(found.from) && (is_held || limited.contains(&found.from)) {
+            let message = "a host that has rate limiters or can be paused keeps its frames in queues of its own";
+            return Err(SpecError::new(at, format!("{message} (got '{}')", found.name)));
+        }
+    }
+    match &event.change {
+        Change::Rate { rate_bps, .. } if rate_bps.bps() == 0 => {
+            Err(SpecError::new("/change/rate_bps", "a rate above 0 (got 0 bit/s); a link that carries nothing is down"))
+        }
+        Change::Limit { ports, class, .. } => ports.iter().try_for_each(|port| {
+            let error = |message: String| Err(SpecError::new("/change/class", message));
+            let name = &topology.ports[*port as usize].name;
+            match (disciplines.get(port), class) {
+                (Some(Discipline::Classes(classes)), Some(class)) => {
+                    match classes.list.iter().any(|known| known.class == *class) {
+                        true => Ok(()),
+                        false => error(format!("port '{name}' has no queue for class {class}")),
+                    }
+                }
+                (Some(Discipline::Classes(_)), None) => {
+                    error(format!("port '{name}' has queues for classes: of which?"))
+                }
+                (_, Some(class)) => error(format!("port '{name}' has one queue for all classes (got {class})")),
+                (_, None) => Ok(()),
+            }
+        }),
+        Change::Hold { ports, classes } | Change::Release { ports, classes } => {
+            let error = |message: String| Err(SpecError::new("/change/classes", message));
+            if classes.is_empty() {
+                return error("which classes? name one at least".into());
+            }
+            if let Some(class) = classes.iter().find(|class| **class >= CLASSES) {
+                return error(format!("a traffic class is a number from 0 to {} (got {class})", CLASSES - 1));
+            }
+            let is_all = (0..CLASSES).all(|class| classes.contains(&class));
+            if is_all && !spec.control.pause.is_empty() {
+                return error("ports that PAUSE may hold are held for single classes only".into());
+            }
+            let is_classed = |port: &&u32| matches!(disciplines.get(port), Some(Discipline::Classes(_)));
+            match ports.iter().find(|port| !is_all && !is_classed(port)) {
+                Some(&port) => error(format!(
+                    "port '{}' has one queue for all classes, which are held together",
+                    topology.ports[port as usize].name
+                )),
+                None => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
+}

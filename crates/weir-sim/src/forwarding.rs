@@ -1,0 +1,128 @@
+//! Where frames go next.
+//!
+//! A frame of a flow with a fixed way knows it: its `leg` is a place in [`Forwarding::route`], where the ports of all flows stand one
+//! after the other, and what stands behind is its next port. Where [`ASK`] stands instead, the node is asked for each
+//! frame ([`Forwarding::next`]); the leg that the frame gets then is one of a port that it came by, the port that it
+//! takes, and [`ASK`] again.
+//!
+//! Ports that frames take in the same way share a leg, so that what happens to frames is counted by flow, port and the port before.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use weir_core::network::Topology;
+use weir_core::rng::mix;
+use weir_core::routing::Router;
+use weir_core::spec::Routing;
+
+use crate::plan::{ARRIVED, Plan};
+
+/// Behind a port: the node that it leads to is asked.
+pub(crate) const ASK: u32 = u32::MAX - 1;
+/// Behind a port whose link went down with the frame on it.
+pub(crate) const LOST: u32 = u32::MAX - 2;
+
+/// The ways of all flows.
+#[derive(Debug)]
+pub(crate) struct Forwarding {
+    /// The ports of all flows, [`ARRIVED`] behind each; shared with other replicates until something changes.
+    pub(crate) route: Arc<Vec<u32>>,
+    /// Where frames are put whose link went down.
+    pub(crate) lost: u32,
+    /// By flow: its legs behind those of the plan, with their ports.
+    added: BTreeMap<u32, Vec<(u32, u32)>>,
+    /// The leg of a flow that came by a port and takes another.
+    known: BTreeMap<(u32, u32, u32), u32>,
+    /// Paths over the links of which nodes know that they are up.
+    router: Option<Router>,
+    /// By port: whether nodes know that its link is down.
+    down: Vec<bool>,
+    /// By node and destination: the ports that lie on a shortest way.
+    candidates: BTreeMap<(u32, u32), Vec<u32>>,
+}
+
+impl Forwarding {
+    /// The fixed ways of `plan`.
+    pub(crate) fn new(plan: &Plan) -> Forwarding {
+        let mut forwarding = Forwarding {
+            route: Arc::clone(&plan.route),
+            lost: 0,
+            added: BTreeMap::new(),
+            known: BTreeMap::new(),
+            router: None,
+            down: Vec::new(),
+            candidates: BTreeMap::new(),
+        };
+        if plan.spec.events.iter().any(|event| event.change.is_of_links()) {
+            let route = Arc::make_mut(&mut forwarding.route);
+            forwarding.lost = route.len() as u32;
+            route.extend([LOST, LOST]);
+            forwarding.down = vec![false; plan.topology.ports.len()];
+        }
+        forwarding
+    }
+
+    /// Whether nodes know that the link behind `port` is down.
+    pub(crate) fn is_down(&self, port: u32) -> bool {
+        self.down.get(port as usize).is_some_and(|&down| down)
+    }
+
+    /// The port by which a frame came whose place in the ways is `leg`: on a fixed way that of the plan, whatever became of the way
+    /// since.
+    pub(crate) fn input(&self, plan: &Plan, leg: u32) -> u32 {
+        let before = leg as usize - 1;
+        plan.route.get(before).copied().unwrap_or_else(|| self.route[before])
+    }
+
+    /// The port by which `node` sends a frame of `flow` on; none if it knows no way.
+    pub(crate) fn next(&mut self, plan: &Plan, node: u32, flow: u32) -> Option<u32> {
+        let (from, to) = (plan.flows[flow as usize].from, plan.flows[flow as usize].to);
+        let router = self.router.as_mut()?;
+        let candidates = self.candidates.entry((node, to)).or_insert_with(|| router.ports_towards(node, to));
+        let place = choice(&plan.topology, from, to, node).checked_rem(candidates.len() as u64)?;
+        Some(candidates[place as usize])
+    }
+
+    /// The leg of a frame of `flow` that came by `input` and goes on by `output`.
+    pub(crate) fn leg(&mut self, topology: &Topology, flow: u32, input: u32, output: u32, to: u32) -> u32 {
+        *self.known.entry((flow, input, output)).or_insert_with(|| {
+            let route = Arc::make_mut(&mut self.route);
+            let leg = route.len() as u32 + 1;
+            let ends = topology.ports[output as usize].to == to;
+            route.extend([input, output, if ends { ARRIVED } else { ASK }]);
+            self.added.entry(flow).or_default().push((leg, output));
+            leg
+        })
+    }
+
+    /// The legs of `flow` behind those of the plan: their places and ports.
+    pub(crate) fn added(&self, flow: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.added.get(&flow).into_iter().flatten().copied()
+    }
+
+    /// Nodes know from now on that the links behind the ports that are `down` carry nothing. Flows whose way leads over one of these
+    /// are forwarded anew from their first switch on; all others keep or get back the way of the plan.
+    pub(crate) fn learn(&mut self, plan: &Plan, down: &[bool]) {
+        self.down.copy_from_slice(down);
+        self.router = Some(Router::over(&plan.topology, |port| !down[port as usize]));
+        self.candidates.clear();
+        let route = Arc::make_mut(&mut self.route);
+        for flow in &plan.flows {
+            let second = flow.first_leg as usize + 1;
+            let behind = plan.route[second..].iter().take_while(|&&port| port != ARRIVED);
+            let is_cut = behind.clone().any(|&port| down[port as usize]);
+            route[second] = if is_cut { ASK } else { plan.route[second] };
+        }
+    }
+}
+
+/// A number that chooses among equal ways at a node.
+///
+/// DEVIATION: rerouted flows choose by a hash at each node, whatever the rule of the fixed ways is; with `FlowHash` the sender counts, too.
+fn choice(topology: &Topology, from: u32, to: u32, node: u32) -> u64 {
+    let state = match topology.routing {
+        Routing::FlowHash => u64::from(from) << 32 | u64::from(to),
+        Routing::DestinationHash | Routing::DModK => u64::from(to),
+    };
+    mix(mix(state) ^ u64::from(node))
+}
