@@ -46,7 +46,7 @@ def test_importing_the_package_loads_nothing_heavy():
 
 
 def test_the_command_loads_typer_and_nothing_heavy():
-    modules = loaded_after("import weirlab.cli")
+    modules = loaded_after("import weirlab.cli.app")
     assert "typer" in modules
     assert not modules.intersection(HEAVY)
 

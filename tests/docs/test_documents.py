@@ -71,7 +71,7 @@ SHOWN = [(page, line, arguments) for page in PAGES for line, arguments in comman
 def test_a_command_on_a_page_is_one_that_the_program_takes(
     page: Path, line: int, arguments: list[str]
 ) -> None:
-    from weirlab.cli import app
+    from weirlab.cli.app import app
 
     command, parent = typer.main.get_command(app), None
     if arguments[0] == "COMMAND":

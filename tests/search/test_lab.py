@@ -14,7 +14,7 @@ import pytest
 from polars.testing import assert_frame_equal
 from typer.testing import CliRunner
 
-from weirlab.cli import app
+from weirlab.cli.app import app
 from weirlab.errors import ImpossibleTrial, InputError, MissingCapability
 from weirlab.searches import LoadRange, SearchGoal
 from weirlab.searches.lab import Experiment, compare, goal_sets, known, means, summary, truth_fps

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from weirlab.cli import app
+from weirlab.cli.app import app
 from weirlab.runs import run
 from weirlab.scenario import loads
 from weirlab.traces import diagnose, read_trace

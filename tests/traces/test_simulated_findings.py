@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from weirlab.cli import app
+from weirlab.cli.app import app
 from weirlab.records import Records
 from weirlab.runs import run, simulate
 from weirlab.scenario import load

@@ -1,9 +1,26 @@
 """The command `weir`.
 
-This package and its modules import typer and the standard library when they load, nothing else: help and
-completion answer at once, and a command pays only for what it uses.
+Modules import typer and the standard library when they load, nothing else: a command pays only for what it
+uses. What the shell asks for on Tab is answered before even that, where it is a scenario, a path or a device.
 """
 
-from weirlab.cli.app import app, main
+from __future__ import annotations
 
-__all__ = ["app", "main"]
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command and leave the process with its exit code."""
+    if "_WEIR_COMPLETE" in os.environ:
+        from weirlab.cli.completion import answered
+
+        if answered():
+            sys.exit(0)
+    from weirlab.cli.app import main as run
+
+    run(arguments)

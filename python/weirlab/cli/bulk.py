@@ -19,6 +19,7 @@ from weirlab.cli.campaign_words import (
     host_of,
     host_words,
 )
+from weirlab.cli.completion import complete_scenario
 from weirlab.cli.frame import (
     JsonFlag,
     OutOption,
@@ -26,7 +27,6 @@ from weirlab.cli.frame import (
     SetOption,
     assignments,
     check_command,
-    complete_scenario,
     overrides,
     print_json,
     quantity,

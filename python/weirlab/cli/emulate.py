@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand
 
+from weirlab.cli.completion import complete_scenario
 from weirlab.cli.frame import (
     MOST_SEED,
     SetOption,
     assignments,
-    complete_scenario,
     quantity,
     read_scenario,
     tell,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weirlab.cli.completion import complete_scenario
 from weirlab.cli.tables import say, show
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ __all__ = [
     "SetOption",
     "assignments",
     "check_command",
-    "complete_scenario",
     "conclude",
     "overrides",
     "print_json",
@@ -42,13 +42,6 @@ __all__ = [
     "tell",
     "write_page",
 ]
-
-
-def complete_scenario(incomplete: str) -> list[str]:
-    """Names of ready-made scenarios, for the shell; files are completed by the shell itself."""
-    from weirlab.scenario.ready import ready_made
-
-    return [name for name in ready_made() if name.startswith(incomplete)]
 
 
 ScenarioArgument = Annotated[

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from weirlab.cli.frame import JsonFlag, complete_scenario, print_json, tell
+from weirlab.cli.completion import complete_scenario
+from weirlab.cli.frame import JsonFlag, print_json, tell
 from weirlab.cli.tables import width
 
 if TYPE_CHECKING:

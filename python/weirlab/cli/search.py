@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weirlab.cli.completion import complete_scenario
 from weirlab.cli.display import search_display
 from weirlab.cli.frame import (
     JsonFlag,
@@ -16,7 +17,6 @@ from weirlab.cli.frame import (
     ReportFlag,
     SetOption,
     check_command,
-    complete_scenario,
     overrides,
     print_json,
     quantity,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weirlab.cli.completion import complete_controllers, complete_devices
 from weirlab.cli.frame import JsonFlag, print_json, show, tell
 
 if TYPE_CHECKING:
@@ -36,12 +37,16 @@ def search_lab(
             metavar="NAMES",
             help="What to compare, with commas: binary, mdr, mlr, weir, weir-no-guard, weir-no-stop, "
             "mlrsearch-1.2.1, or controllers of the file.",
+            autocompletion=complete_controllers,
         ),
     ] = "mdr,weir",
     devices: Annotated[
         str,
         typer.Option(
-            "--devices", metavar="NAMES", help="On what, with commas; 'all' for all, 'drawn' for families."
+            "--devices",
+            metavar="NAMES",
+            help="On what, with commas; 'all' for all, 'drawn' for families.",
+            autocompletion=complete_devices,
         ),
     ] = "knee,vhost,drops,buffer",
     goals: Annotated[
