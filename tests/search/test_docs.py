@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def blocks(page: str) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
+    return re.findall(r"```py(?:thon)?\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
 
 
 def run(code: str, tmp_path: Path, **names: object) -> dict[str, object]:
