@@ -10,10 +10,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import typer
+from typing import Any
 
 __all__ = [
     "answered",
@@ -105,9 +102,12 @@ def _offers(words: Sequence[str], incomplete: str) -> list[str]:
     return _scenarios(command, incomplete)
 
 
-def complete_scenario(context: typer.Context, incomplete: str) -> list[str]:
-    """Names of the ready-made scenarios that the command starts; the shell completes files itself."""
-    return _scenarios(context.info_name or "", incomplete)
+def complete_scenario(ctx: Any, incomplete: str) -> list[str]:
+    """Names of the ready-made scenarios that the command starts; the shell completes files itself.
+
+    `ctx` is the context of typer, which knows it by its name: this module does without typer.
+    """
+    return _scenarios(ctx.info_name or "", incomplete)
 
 
 def _scenarios(command: str, incomplete: str) -> list[str]:
