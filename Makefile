@@ -1,6 +1,6 @@
 # make demo    set everything up and find NDR and PDR of a simulated device and of a real Linux router
 # make test    set everything up and pass all tests
-# make check   formatting, lints, types, layers, sources, generated files
+# make check   formatting, lints, types, layers, imports, sources, generated files
 # make bench   packet-hops per second beside ns-3
 # make docs    the documentation as HTML in docs/site
 SHELL := /bin/sh
@@ -47,6 +47,7 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python scripts/check_sources.py
+	$(BIN)/python scripts/check_imports.py
 	$(BIN)/typos
 	$(BIN)/python scripts/generate_spec.py --check
 

@@ -11,10 +11,9 @@ use weir_core::trace::frames::{Carried, Sketch};
 use weir_core::trace::{self, Writer};
 use weir_core::units::{Bytes, Time};
 
-use crate::control::kind_of;
 use crate::frames::{Body, Frame, Kind};
 use crate::plan::Plan;
-use crate::totals::CaptureFile;
+use crate::totals::{CaptureFile, ControlKind};
 
 /// A capture in the making.
 #[derive(Debug)]
@@ -173,7 +172,9 @@ impl Noted {
                 let measures = plan.topology.ports.get(point as usize).map_or(link.from, |port| port.from);
                 (from, to) = (if feedback == Feedback::Cnp { to } else { measures }, from);
                 let value = value(feedback).to_bits();
-                Carried::Control { words: [kind_of(feedback).id(), point, (value >> 32) as u32, value as u32] }
+                Carried::Control {
+                    words: [ControlKind::from(feedback).id(), point, (value >> 32) as u32, value as u32],
+                }
             }
         };
         let flow = if returns { self.flow - 1 } else { self.flow };

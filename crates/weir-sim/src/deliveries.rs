@@ -4,22 +4,10 @@ use weir_core::histogram::Histogram;
 use weir_core::spec::{Departures, Source};
 use weir_core::units::{Bytes, Span, Time};
 
-use crate::fabric::Fabric;
-use crate::noticed::BurstInterval;
-use crate::plan::{Flow, Plan};
-use crate::probes::Boundaries;
-use crate::totals::BurstTotals;
-
-/// One interval of a group of traffic, or of a flow: a row of the table `deliveries` or `flow_deliveries`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivery {
-    /// End of the interval, ps.
-    pub t_ps: u64,
-    /// Frames delivered.
-    pub frames: u64,
-    /// Bytes delivered.
-    pub bytes: u64,
-}
+use crate::boundaries::Boundaries;
+use crate::plan::Plan;
+use crate::route::Flow;
+use crate::totals::{BurstInterval, Delivery};
 
 /// What became of the frames of one flow.
 #[derive(Clone, Copy, Debug)]
@@ -74,24 +62,24 @@ pub(crate) struct Watch {
     /// One for each flow, or none.
     pub(crate) flows: Vec<Option<TrafficProbe>>,
     /// One for each flow, if there are bursts of more than a frame.
-    bursts: Vec<Bursts>,
+    pub(crate) bursts: Vec<Bursts>,
     /// Whether bursts are told of.
-    tells_bursts: bool,
+    pub(crate) tells_bursts: bool,
 }
 
 /// The bursts of a flow.
 #[derive(Clone, Copy, Debug)]
-struct Bursts {
+pub(crate) struct Bursts {
     /// When the first frame of the burst that arrives was generated; [`Time::NEVER`] between two bursts.
-    born: Time,
-    count: u64,
-    delay_sum_ps: u128,
-    delay_min: Span,
-    delay_max: Span,
+    pub(crate) born: Time,
+    pub(crate) count: u64,
+    pub(crate) delay_sum_ps: u128,
+    pub(crate) delay_min: Span,
+    pub(crate) delay_max: Span,
 }
 
 impl Bursts {
-    const NEW: Bursts = Bursts {
+    pub(crate) const NEW: Bursts = Bursts {
         born: Time::NEVER,
         count: 0,
         delay_sum_ps: 0,
@@ -100,7 +88,7 @@ impl Bursts {
     };
 
     /// A frame that was generated at `born` arrived at `now`. Returns the delay of the burst that it ends.
-    fn on_frame(&mut self, now: Time, born: Time, ends_burst: bool) -> Option<Span> {
+    pub(crate) fn on_frame(&mut self, now: Time, born: Time, ends_burst: bool) -> Option<Span> {
         self.born = self.born.min(born);
         if !ends_burst {
             return None;
@@ -117,12 +105,12 @@ impl Bursts {
 
 /// Whether bursts are told of: in networks with shared memories, adapters or slow outputs; not with DCQCN, where frames
 /// carry marks instead.
-fn tells_bursts(plan: &Plan) -> bool {
+pub(crate) fn tells_bursts(plan: &Plan) -> bool {
     plan.is_switched() && plan.spec.control.dcqcn.is_none()
 }
 
 /// Whether a source of `plan` sends bursts of more than a frame that are told apart.
-fn has_bursts(plan: &Plan) -> bool {
+pub(crate) fn has_bursts(plan: &Plan) -> bool {
     let is_long =
         |source: &Source| matches!(source.departures, Departures::Bursts { mean_frames, .. } if mean_frames > 1.0);
     tells_bursts(plan) && plan.spec.traffic.iter().flat_map(|group| &group.sources).any(is_long)
@@ -185,9 +173,9 @@ impl Watch {
 /// Writes down the intervals of one group of traffic, or of one flow.
 #[derive(Debug)]
 pub(crate) struct TrafficProbe {
-    boundaries: Boundaries,
+    pub(crate) boundaries: Boundaries,
     /// The interval under way.
-    current: Delivery,
+    pub(crate) current: Delivery,
     pub(crate) rows: Vec<Delivery>,
     /// Of one flow: the bursts that arrived whole.
     pub(crate) bursts: Vec<BurstInterval>,
@@ -213,34 +201,5 @@ impl TrafficProbe {
         self.advance(now);
         self.current.frames += 1;
         self.current.bytes += bytes;
-    }
-}
-
-impl Fabric<'_> {
-    /// The bursts that arrived whole, by flow: a frame is a burst where no source sends longer ones.
-    pub(crate) fn burst_totals(&self) -> Vec<BurstTotals> {
-        if !tells_bursts(self.plan) {
-            return Vec::new();
-        }
-        let single = |flow: &FlowCounters| Bursts {
-            born: Time::NEVER,
-            count: flow.delivered_frames,
-            delay_sum_ps: flow.delay_sum_ps,
-            delay_min: flow.delay_min,
-            delay_max: flow.delay_max,
-        };
-        let of_flow = |flow: usize| match self.watch.as_ref().map(|watch| &watch.bursts) {
-            Some(bursts) if !bursts.is_empty() => bursts[flow],
-            _ => single(&self.flows[flow]),
-        };
-        let rows = (0..self.plan.counted_flows().len()).map(|flow| (flow as u32, of_flow(flow)));
-        let total = |(flow, bursts): (u32, Bursts)| BurstTotals {
-            flow,
-            bursts: bursts.count,
-            delay_sum_ps: bursts.delay_sum_ps,
-            delay_min: bursts.delay_min,
-            delay_max: bursts.delay_max,
-        };
-        rows.filter(|(_, bursts)| bursts.count > 0).map(total).collect()
     }
 }

@@ -2,8 +2,9 @@
 
 use weir_core::units::Time;
 
-use crate::agent::{Agent, PushedSource, Received};
+use crate::agent::{Agent, PushedSource};
 use crate::fabric::Fabric;
+use crate::frames::Received;
 use crate::probing::{ProbeReceiver, ProbeSender};
 use crate::tcp::{TcpReceiver, TcpSender};
 use crate::totals::Totals;

@@ -2,8 +2,27 @@
 //!
 //! Every transmitter owns the frames in flight on its link, in order of arrival; only the first of them is an event.
 //! A port has an event only while something waits.
+//!
+//! Reading order: this file, the way of a frame over plain ports; `fed`, ports that pull their sources; `special`, ports at which more happens:
+//! `managed`, `marks`, `overruns`, `notifying`, `pausing`, `wire`, `adapted` (hosts with queues for flows); with shared memories `stores`,
+//! `stations`, `memories`, `buffers`; `script`, what happens in the course of a run. The parts of which ports and hosts consist are in
+//! [`crate::control`]: they know no fabric.
 
+mod adapted;
+mod buffers;
 mod fed;
+mod managed;
+mod marks;
+mod memories;
+mod notifying;
+mod overruns;
+mod pausing;
+mod report;
+mod script;
+mod special;
+mod stations;
+mod stores;
+mod wire;
 
 use std::hint::black_box;
 
@@ -14,16 +33,18 @@ use weir_core::spec::Discipline;
 use weir_core::units::{Bytes, Time};
 
 use crate::agenda::{Agenda, Entity};
-use crate::agent::{Alarm, Received, Timer};
 use crate::control::Control;
 use crate::deliveries::{FlowCounters, Watch};
 use crate::feed::Feed;
-use crate::forwarding::{ASK, Forwarding, LOST};
-use crate::frames::{Body, Frame, FrameId, Kind, NO_FRAME, Pool};
+use crate::forwarding::Forwarding;
+use crate::frames::{Body, Frame, FrameId, Kind, NO_FRAME, Pool, Received};
 use crate::line::{ADAPTED, ARMED, FED, Line, SPECIAL, WATCHED};
-use crate::plan::{ARRIVED, Plan};
+use crate::plan::Plan;
 use crate::probes::PortProbes;
+use crate::route::ARRIVED;
+use crate::route::{ASK, LOST};
 use crate::script::Script;
+use crate::timer::{Alarm, Timer};
 use crate::wire::Wires;
 
 /// A network of ports and links under a scenario's load.

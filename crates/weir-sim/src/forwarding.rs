@@ -15,12 +15,8 @@ use weir_core::rng::mix;
 use weir_core::routing::Router;
 use weir_core::spec::Routing;
 
-use crate::plan::{ARRIVED, Plan};
-
-/// Behind a port: the node that it leads to is asked.
-pub(crate) const ASK: u32 = u32::MAX - 1;
-/// Behind a port whose link went down with the frame on it.
-pub(crate) const LOST: u32 = u32::MAX - 2;
+use crate::plan::Plan;
+use crate::route::{ARRIVED, ASK, LOST};
 
 /// The ways of all flows.
 #[derive(Debug)]

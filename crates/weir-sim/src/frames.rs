@@ -74,6 +74,17 @@ pub enum Body {
     Ask(Ask),
 }
 
+/// A frame with a body that arrived at the end of its flow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Received {
+    /// The flow.
+    pub flow: u32,
+    /// Its size.
+    pub size: Bytes,
+    /// What it carries.
+    pub body: Body,
+}
+
 impl Frame {
     #[inline]
     pub(crate) fn new(born: Time, flow: u32, leg: u32, size: Bytes, lane: Lane) -> Frame {

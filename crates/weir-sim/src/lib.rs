@@ -18,6 +18,7 @@
 mod agenda;
 mod agent;
 mod batch;
+mod boundaries;
 mod capture;
 mod control;
 mod credit;
@@ -36,29 +37,30 @@ mod plan;
 mod probes;
 mod probing;
 mod reckoning;
+mod route;
 mod script;
 mod sim;
 mod slotted;
 mod tables;
 mod tcp;
+mod timer;
 mod totals;
 mod wire;
 pub mod workloads;
 
-pub use agent::{Agent, PushedSource, Received};
+pub use agent::{Agent, PushedSource};
 pub use batch::{Progress, simulate};
-pub use deliveries::Delivery;
 pub use endpoint::Endpoint;
 pub use fabric::Fabric;
-pub use frames::Body;
-pub use noticed::{BurstInterval, ControlInterval};
+pub use frames::{Body, Received};
 pub use plan::{Feeding, Plan};
 pub use probes::{Intervals, PortInterval};
 pub use sim::{Sim, SimError};
 pub use tables::Tables;
 pub use tcp::{TcpReceiver, TcpSender};
 pub use totals::{
-    BurstTotals, CaptureFile, ClassTotals, ConnectionInterval, ConnectionTotals, ControlFrames, ControlKind,
-    ControlTotals, DropCause, DropTotals, FlowTotals, LimiterInterval, MarkTotals, MemoryTotals, PortTotals, Totals,
+    BurstInterval, BurstTotals, CaptureFile, ClassTotals, ConnectionInterval, ConnectionTotals, ControlFrames,
+    ControlInterval, ControlKind, ControlTotals, Delivery, DropCause, DropTotals, FlowTotals, LimiterInterval,
+    MarkTotals, MemoryTotals, PortTotals, Totals,
 };
 pub use weir_core::columns::{Column, Table};

@@ -3,7 +3,7 @@
 use weir_core::ethernet::reaction::{Allowance, Meter, ReactionPoint, Rules};
 use weir_core::units::Time;
 
-use crate::probes::Boundaries;
+use crate::boundaries::Boundaries;
 use crate::totals::LimiterInterval;
 
 /// The intervals of what limits one flow, or one pair of hosts.

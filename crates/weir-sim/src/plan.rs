@@ -17,11 +17,9 @@ use weir_core::tcp;
 use weir_core::traffic::Emissions;
 use weir_core::units::Span;
 
-use crate::control::{self, plan::ControlPlan};
+use crate::control::plan::{self as control, ControlPlan};
 use crate::feed::{Feed, Source};
-
-/// Behind the last port of a route.
-pub(crate) const ARRIVED: u32 = u32::MAX;
+use crate::route::{ARRIVED, Flow};
 
 /// Most ports of all routes together.
 const MAX_LEGS: usize = 1 << 25;
@@ -55,20 +53,6 @@ struct Pairs {
     legs: Vec<u32>,
     /// The destination.
     to: Vec<u32>,
-}
-
-/// Frames of one source to one destination.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Flow {
-    pub(crate) traffic: u32,
-    pub(crate) from: u32,
-    pub(crate) to: u32,
-    /// The traffic class of its frames.
-    pub(crate) class: u8,
-    /// Where its ports begin in [`Plan::route`].
-    pub(crate) first_leg: u32,
-    /// Whether it carries only what comes back to the sender of another flow, the one before it.
-    pub(crate) returns: bool,
 }
 
 #[derive(Debug)]
@@ -156,7 +140,7 @@ impl Plan {
         }
         let control = ControlPlan::new(&spec, &topology);
         let (route, none) = (Arc::default(), Vec::new());
-        let is_switched = control::plan::is_switched(&spec);
+        let is_switched = control::is_switched(&spec);
         let (sources_of, pairs) = (none, None);
         let mut plan = Plan {
             spec,
@@ -424,9 +408,9 @@ impl Plan {
             }
             let capable = control.capable.clone();
             control.lay_ways_back(&self.flows, Arc::make_mut(&mut self.route), |flow, _| capable[flow]);
-        } else if control::plan::notification(&self.spec).is_some_and(|how| how.lane != NotificationLane::Beside) {
+        } else if control::notification(&self.spec).is_some_and(|how| how.lane != NotificationLane::Beside) {
             let mut measured = vec![false; self.topology.ports.len()];
-            control::plan::points(&self.spec).iter().for_each(|&port| measured[port as usize] = true);
+            control::points(&self.spec).iter().for_each(|&port| measured[port as usize] = true);
             let passes = |_: usize, route: &[u32]| route.iter().any(|&port| measured[port as usize]);
             control.lay_ways_back(&self.flows, Arc::make_mut(&mut self.route), passes);
         }

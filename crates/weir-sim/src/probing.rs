@@ -8,10 +8,9 @@ use weir_core::rng::Seed;
 use weir_core::tcp::{LEAST_FRAME, Timers};
 use weir_core::units::{Bytes, Span, Time};
 
-use crate::agent::{Agent, Received};
-use crate::endpoint::Endpoint;
+use crate::agent::Agent;
 use crate::fabric::Fabric;
-use crate::frames::Body;
+use crate::frames::{Body, Received};
 use crate::plan::{Plan, PlannedConnection};
 use crate::totals::Totals;
 
@@ -52,7 +51,7 @@ pub struct ProbeReceiver {
 
 impl Plan {
     /// The two agents of every estimator, in the run with `seed`.
-    pub(crate) fn probing_ends(&self, seed: Seed) -> Vec<Endpoint> {
+    pub(crate) fn probing_ends(&self, seed: Seed) -> Vec<(ProbeSender, ProbeReceiver)> {
         let ends = |planned: &PlannedConnection| {
             let (probers, spec) = self.prober(planned);
             let hosts = &probers.hosts;
@@ -71,9 +70,9 @@ impl Plan {
                 gathered: VecDeque::new(),
                 interrupt: Time::NEVER,
             };
-            [Endpoint::Prober(Box::new(sender)), Endpoint::Estimator(Box::new(receiver))]
+            (sender, receiver)
         };
-        self.probers.iter().flat_map(ends).collect()
+        self.probers.iter().map(ends).collect()
     }
 }
 

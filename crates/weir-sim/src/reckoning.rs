@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use weir_core::units::{Bytes, Span, Time};
 
-use crate::probes::{Boundaries, Mark};
+use crate::boundaries::{Boundaries, Mark};
 
 #[derive(Debug)]
 pub(crate) struct Reckoning {

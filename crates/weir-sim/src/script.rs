@@ -2,24 +2,20 @@
 
 use std::sync::Arc;
 
-use weir_core::queue::ClassSet;
-use weir_core::spec::events::{Change, Event};
-use weir_core::units::{Bytes, Time};
+use weir_core::spec::events::Event;
+use weir_core::units::Time;
 
-use crate::fabric::Fabric;
-use crate::forwarding::LOST;
-use crate::frames::FrameId;
 use crate::plan::Plan;
 
 /// The events of a scenario.
 #[derive(Debug)]
 pub(crate) struct Script {
     /// In order of time.
-    events: Arc<[Event]>,
+    pub(crate) events: Arc<[Event]>,
     /// The next one.
-    next: usize,
+    pub(crate) next: usize,
     /// By port: whether its link is down.
-    down: Vec<bool>,
+    pub(crate) down: Vec<bool>,
 }
 
 impl Script {
@@ -34,173 +30,5 @@ impl Script {
     /// When the next event happens.
     pub(crate) fn due(&self) -> Option<Time> {
         self.events.get(self.next).map(|event| event.at_ps)
-    }
-}
-
-impl Fabric<'_> {
-    /// The events that are due happen.
-    #[cold]
-    pub(crate) fn run_script(&mut self) {
-        let Some(script) = &mut self.script else { return };
-        let events = Arc::clone(&script.events);
-        let due = events[script.next..].iter().take_while(|event| event.at_ps <= self.now).count();
-        let first = script.next;
-        script.next += due;
-        for event in &events[first..first + due] {
-            self.change(&event.change);
-        }
-        self.await_script();
-    }
-
-    /// Enters the next event of the script.
-    pub(crate) fn await_script(&mut self) {
-        if let Some(at) = self.script.as_ref().and_then(|script| script.due()) {
-            let entity = self.script_entity();
-            self.agenda.push(at, entity);
-        }
-    }
-
-    fn change(&mut self, change: &Change) {
-        for &port in change.ports() {
-            self.look(port);
-            self.settle_levels_of(port);
-        }
-        match change {
-            Change::Down { ports } => ports.iter().for_each(|&port| self.take_down(port)),
-            Change::Up { ports } => ports.iter().for_each(|&port| self.set_down(port, false)),
-            Change::Reroute => self.learn(),
-            Change::Rate { ports, rate_bps } => ports.iter().for_each(|&port| {
-                let line = &mut self.lines[port as usize];
-                line.keep(&mut self.frames, self.now);
-                line.port.set_rate(*rate_bps);
-                self.arm(port);
-            }),
-            Change::Limit { ports, limit, class } => {
-                ports.iter().for_each(|&port| self.lines[port as usize].port.set_limit((*limit).into(), *class));
-            }
-            Change::Hold { ports, classes } => {
-                let classes: ClassSet = classes.iter().copied().collect();
-                ports.iter().for_each(|&port| {
-                    let line = &mut self.lines[port as usize];
-                    line.keep(&mut self.frames, self.now);
-                    line.port.hold(self.now, classes);
-                });
-            }
-            Change::Release { ports, classes } => {
-                let classes: ClassSet = classes.iter().copied().collect();
-                ports.iter().for_each(|&port| {
-                    self.lines[port as usize].port.release(self.now, classes);
-                    self.arm(port);
-                });
-            }
-        }
-    }
-
-    fn set_down(&mut self, port: u32, down: bool) {
-        if let Some(script) = &mut self.script {
-            script.down[port as usize] = down;
-        }
-    }
-
-    /// Whether the link behind `port` is down.
-    pub(crate) fn is_down(&self, port: u32) -> bool {
-        self.script.as_ref().is_some_and(|script| script.down[port as usize])
-    }
-
-    /// The link behind `port` goes down: what is on it and what waits before it is lost.
-    fn take_down(&mut self, port: u32) {
-        self.set_down(port, true);
-        let line = &mut self.lines[port as usize];
-        line.keep(&mut self.frames, self.now);
-        let flying: Vec<FrameId> = line.in_flight(&self.frames).collect();
-        let waiting = line.port.purge(self.now);
-        for id in flying {
-            let frame = &mut self.frames[id];
-            // Its place in the ways is kept where its birth was, which counts no more.
-            if frame.leg != self.forwarding.lost {
-                (frame.born, frame.leg) = (Time::from_ps(frame.leg.into()), self.forwarding.lost);
-            }
-        }
-        for id in waiting {
-            self.drop_as_down(id);
-        }
-    }
-
-    /// A frame that was on a link when it went down would have arrived.
-    #[cold]
-    pub(crate) fn lose_flying(&mut self, id: FrameId) {
-        debug_assert_eq!(self.forwarding.route[self.frames[id].leg as usize], LOST);
-        self.hops -= 1;
-        self.frames[id].leg = self.frames[id].born.ps() as u32;
-        self.drop_as_down(id);
-    }
-
-    fn drop_as_down(&mut self, id: FrameId) {
-        let leg = self.frames[id].leg as usize;
-        if let Some(control) = &mut self.control {
-            control.count_down(leg);
-        }
-        self.drop_frame(id);
-    }
-
-    /// A frame comes to a port whose link is down: its node forwards it, if it knows, or loses it.
-    pub(crate) fn offer_down(&mut self, port: u32, id: FrameId, size: Bytes) {
-        let frame = self.frames[id];
-        let is_at_host = frame.leg == self.plan.flows[frame.flow as usize].first_leg;
-        if !is_at_host && self.forwarding.is_down(port) {
-            let input = self.forwarding.input(self.plan, frame.leg);
-            if let Some(onward) = self.forward(id, input) {
-                return self.offer(onward, id, size, frame.lane);
-            }
-        }
-        self.lines[port as usize].port.count_drop(self.now, size);
-        self.drop_as_down(id);
-    }
-
-    /// The node behind port `input` is asked where a frame goes on; none if it knows no way.
-    fn forward(&mut self, id: FrameId, input: u32) -> Option<u32> {
-        let (topology, flow) = (&self.plan.topology, self.frames[id].flow);
-        let node = topology.ports[input as usize].to;
-        let onward = self.forwarding.next(self.plan, node, flow)?;
-        let leg = self.forwarding.leg(topology, flow, input, onward, self.plan.flows[flow as usize].to);
-        let legs = self.forwarding.route.len();
-        self.drops.resize(legs.max(self.drops.len()), 0);
-        if let Some(control) = &mut self.control {
-            control.make_room(legs);
-        }
-        if let Some(wires) = &mut self.wires {
-            wires.make_room(legs);
-        }
-        self.frames[id].leg = leg;
-        Some(onward)
-    }
-
-    /// A frame has arrived whose way does not go on: its node is asked, or it was lost on its link.
-    #[cold]
-    pub(crate) fn arrive_unknown(&mut self, id: FrameId, leg: u32) {
-        if self.forwarding.route[leg as usize] == LOST {
-            return self.lose_flying(id);
-        }
-        let input = self.forwarding.input(self.plan, leg);
-        let (size, lane) = (self.frames[id].size(), self.frames[id].lane);
-        match self.forward(id, input) {
-            Some(onward) => self.offer(onward, id, size, lane),
-            None => {
-                self.frames[id].leg = leg - 1;
-                self.drop_as_down(id);
-            }
-        }
-    }
-
-    /// Nodes come to know which links are down.
-    fn learn(&mut self) {
-        if let Some(script) = &self.script {
-            self.forwarding.learn(self.plan, &script.down);
-        }
-    }
-
-    /// The places of the ways at which frames of `flow` were counted, each with its port.
-    pub(crate) fn legs_of(&self, flow: u32) -> impl Iterator<Item = (u32, usize)> + '_ {
-        self.forwarding.added(flow).map(|(leg, port)| (port, leg as usize))
     }
 }

@@ -12,7 +12,8 @@ use crate::endpoint::Endpoint;
 use crate::fabric::Fabric;
 use crate::frames::Kind;
 use crate::line::{FED, Line, UNKEPT};
-use crate::plan::{ARRIVED, Plan};
+use crate::plan::Plan;
+use crate::route::ARRIVED;
 use crate::totals::{ClassTotals, ConnectionTotals, DropCause, DropTotals, FlowTotals, PortTotals, Totals};
 
 /// Why a run gave no result.
@@ -106,7 +107,13 @@ pub(crate) const PATIENCE: i64 = 1 << 16;
 impl<'p> Sim<'p, Endpoint> {
     /// The scenario of `plan` with `seed`, with all that it asks for.
     pub fn standard(plan: &'p Plan, seed: u64) -> Sim<'p, Endpoint> {
-        let ends = plan.ends(Seed::new(seed)).into_iter().chain(plan.probing_ends(Seed::new(seed)));
+        let connections = plan.ends(Seed::new(seed)).into_iter();
+        let connections = connections
+            .flat_map(|(sender, receiver)| [Endpoint::Sender(sender.into()), Endpoint::Receiver(receiver.into())]);
+        let probers = plan.probing_ends(Seed::new(seed)).into_iter();
+        let probers = probers
+            .flat_map(|(sender, receiver)| [Endpoint::Prober(sender.into()), Endpoint::Estimator(receiver.into())]);
+        let ends = connections.chain(probers);
         Sim::new(plan, seed, ends)
     }
 }

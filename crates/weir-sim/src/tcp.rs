@@ -10,12 +10,11 @@ use weir_core::tcp::{Phase, Receiver, Segment, Sender, Timers};
 use weir_core::traffic::Emissions;
 use weir_core::units::{Bytes, Span, Time};
 
-use crate::agent::{Agent, Received};
-use crate::endpoint::Endpoint;
+use crate::agent::Agent;
+use crate::boundaries::Boundaries;
 use crate::fabric::Fabric;
-use crate::frames::Body;
+use crate::frames::{Body, Received};
 use crate::plan::{Plan, PlannedConnection};
-use crate::probes::Boundaries;
 use crate::totals::{ConnectionInterval, ConnectionTotals, Totals};
 
 /// The sending end, and the application above it: a cache line, and what its machine needs next behind it.
@@ -82,7 +81,7 @@ struct Series {
 
 impl Plan {
     /// The two agents of every connection, in the run with `seed`.
-    pub(crate) fn ends(&self, seed: Seed) -> Vec<Endpoint> {
+    pub(crate) fn ends(&self, seed: Seed) -> Vec<(TcpSender, TcpReceiver)> {
         let ends = |connection: &PlannedConnection| {
             let (config, spec) = self.connection(connection);
             let load = match (&spec.load, self.writes(connection, seed)) {
@@ -120,9 +119,9 @@ impl Plan {
             let gather = |time| Box::new(Gathered { time, segments: vec![], interrupt: Time::NEVER });
             let gathered = hosts.coalescing_ps.map(gather);
             let receiver = TcpReceiver { machine: Receiver::new(config), flow: connection.flow, sent: 0, gathered };
-            [Endpoint::Sender(Box::new(sender)), Endpoint::Receiver(Box::new(receiver))]
+            (sender, receiver)
         };
-        self.connections.iter().flat_map(ends).collect()
+        self.connections.iter().map(ends).collect()
     }
 
     fn stream_probe(&self, group: usize) -> Option<&StreamProbe> {

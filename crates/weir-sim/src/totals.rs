@@ -1,14 +1,14 @@
 //! What a run counted.
 
 use weir_core::estimation;
-use weir_core::ethernet::reaction::Meter;
+use weir_core::ethernet::bcn;
+use weir_core::ethernet::pause::Pause;
+use weir_core::ethernet::reaction::{Feedback, Meter};
 use weir_core::queue::{ClassCounters, Counters, Pauses};
 use weir_core::rapid::Log;
 use weir_core::tcp::{ReceiverCounters, SenderCounters};
 use weir_core::units::{Span, Time};
 
-use crate::deliveries::Delivery;
-use crate::noticed::{BurstInterval, ControlInterval};
 use crate::probes::Intervals;
 
 /// What a run counted.
@@ -324,4 +324,74 @@ pub struct ConnectionInterval {
     pub marked_bytes: u64,
     /// The average share of marks, of a sender that keeps one.
     pub alpha: Option<f64>,
+}
+
+/// One interval of a group of traffic, or of a flow: a row of the table `deliveries` or `flow_deliveries`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// End of the interval, ps.
+    pub t_ps: u64,
+    /// Frames delivered.
+    pub frames: u64,
+    /// Bytes delivered.
+    pub bytes: u64,
+}
+
+/// The bursts of a flow that arrived whole in an interval: a row of the table `burst_intervals`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BurstInterval {
+    /// End of the interval, ps.
+    pub t_ps: u64,
+    /// How many.
+    pub bursts: u64,
+    /// Sum of their delays, ps.
+    pub delay_sum_ps: u128,
+}
+
+impl BurstInterval {
+    /// Counts a burst in the last of `rows`, if that is of the interval that ends at `t_ps`, or in a new one.
+    pub(crate) fn count(rows: &mut Vec<BurstInterval>, t_ps: u64, delay: Span) {
+        if rows.last().is_none_or(|row| row.t_ps != t_ps) {
+            rows.push(BurstInterval { t_ps, ..BurstInterval::default() });
+        }
+        if let Some(row) = rows.last_mut() {
+            row.bursts += 1;
+            row.delay_sum_ps += u128::from(delay.ps());
+        }
+    }
+}
+
+/// Control frames that a queue caused in an interval: a row of the table `control_intervals`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ControlInterval {
+    /// The port whose queue is the cause.
+    pub queue_port: u32,
+    /// What they say.
+    pub kind: ControlKind,
+    /// End of the interval, ps.
+    pub t_ps: u64,
+    /// How many.
+    pub frames: u64,
+}
+
+impl From<Feedback> for ControlKind {
+    fn from(feedback: Feedback) -> ControlKind {
+        match feedback {
+            Feedback::Bcn(bcn::Feedback::Stop) => ControlKind::BcnStop,
+            Feedback::Bcn(bcn::Feedback::Max(_)) => ControlKind::BcnMax,
+            Feedback::Bcn(bcn::Feedback::Change(fb)) if fb < 0.0 => ControlKind::BcnNegative,
+            Feedback::Bcn(bcn::Feedback::Change(_)) => ControlKind::BcnPositive,
+            Feedback::Qcn(_) => ControlKind::Qcn,
+            Feedback::Cnp => ControlKind::Cnp,
+        }
+    }
+}
+
+impl From<Pause> for ControlKind {
+    fn from(pause: Pause) -> ControlKind {
+        match pause {
+            Pause::Xoff => ControlKind::Xoff,
+            Pause::Xon => ControlKind::Xon,
+        }
+    }
 }

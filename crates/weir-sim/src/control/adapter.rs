@@ -9,14 +9,14 @@ use weir_core::ethernet::reaction::{Allowance, Feedback, Pacer, ReactionPoint, R
 use weir_core::queue::Limit;
 use weir_core::units::{Bytes, Rate, Span, Time};
 
-use crate::agent::Timer;
+use crate::boundaries::Boundaries;
 use crate::feed::Feed;
 use crate::frames::FrameId;
 use crate::limiting::LimiterSeries;
-use crate::probes::Boundaries;
+use crate::timer::Timer;
 
 /// No frame is longer.
-const LONGEST: Bytes = Bytes::new(u16::MAX as u64);
+pub(crate) const LONGEST: Bytes = Bytes::new(u16::MAX as u64);
 
 /// No congestion point.
 pub(crate) const NO_POINT: u32 = u32::MAX;
@@ -26,51 +26,51 @@ pub(crate) const NO_POINT: u32 = u32::MAX;
 pub(crate) struct Adapter {
     pub(crate) feed: Option<Feed>,
     /// The one flow of the feed, if it has but one: its place in `outlets`.
-    sole: Option<u32>,
+    pub(crate) sole: Option<u32>,
     pub(crate) outlets: Vec<Outlet>,
     /// Outlets where frames wait, the one that was served last at the end.
-    turns: VecDeque<u32>,
+    pub(crate) turns: VecDeque<u32>,
     pub(crate) rules: Option<Rules>,
     /// What may wait of flows without a limiter, all together, and of each with one.
-    open_limit: Limit,
-    limited_limit: Limit,
+    pub(crate) open_limit: Limit,
+    pub(crate) limited_limit: Limit,
     /// Frames that limiters pass on to the port before it is free.
-    fifo: usize,
-    open: Load,
-    all: Load,
+    pub(crate) fifo: usize,
+    pub(crate) open: Load,
+    pub(crate) all: Load,
     /// When the port is to be looked at next: nothing happens here before.
     pub(crate) next: Time,
     /// The event of the link: the next frame arrives then, or not before.
     pub(crate) timer: Timer,
-    link: Link,
+    pub(crate) link: Link,
     /// The size of the shortest frame that may leave, and the time from the begin of its transmission to its arrival.
-    least: u64,
+    pub(crate) least: u64,
     pub(crate) lead: Span,
     /// Integrals of what waits here, up to `settled`, and the most that waited since it was asked for.
-    settled: Time,
+    pub(crate) settled: Time,
     pub(crate) byte_ps: u128,
     pub(crate) wait_ps: u128,
-    most: u64,
-    peak: u64,
+    pub(crate) most: u64,
+    pub(crate) peak: u64,
     /// When the current interval of the limiters ends.
     pub(crate) boundary: Time,
     pub(crate) boundaries: Option<Boundaries>,
-    number: u32,
+    pub(crate) number: u32,
 }
 
 /// Frames that wait.
 #[derive(Clone, Copy, Debug, Default)]
-struct Load {
-    frames: u64,
-    bytes: u64,
+pub(crate) struct Load {
+    pub(crate) frames: u64,
+    pub(crate) bytes: u64,
 }
 
 impl Load {
-    fn add(&mut self, frames: u64, bytes: u64) {
+    pub(crate) fn add(&mut self, frames: u64, bytes: u64) {
         (self.frames, self.bytes) = (self.frames + frames, self.bytes + bytes);
     }
 
-    fn take(&mut self, frames: u64, bytes: u64) {
+    pub(crate) fn take(&mut self, frames: u64, bytes: u64) {
         (self.frames, self.bytes) = (self.frames - frames, self.bytes - bytes);
     }
 }
@@ -79,15 +79,15 @@ impl Load {
 #[derive(Debug)]
 pub(crate) struct Outlet {
     pub(crate) flow: u32,
-    queue: VecDeque<(FrameId, u32)>,
-    bytes: u64,
+    pub(crate) queue: VecDeque<(FrameId, u32)>,
+    pub(crate) bytes: u64,
     pub(crate) reaction: ReactionPoint,
-    pacer: Pacer,
+    pub(crate) pacer: Pacer,
     /// When the next frame may begin, as things are, and when that may change.
-    begin: Time,
-    change: Time,
+    pub(crate) begin: Time,
+    pub(crate) change: Time,
     /// Whether the flow has a limiter.
-    limited: bool,
+    pub(crate) limited: bool,
     /// The congestion point that limits the flow.
     pub(crate) point: u32,
     pub(crate) series: LimiterSeries,
@@ -111,13 +111,13 @@ impl Outlet {
 
     /// When the next frame may begin, as things are, and when that may change.
     #[inline]
-    fn not_before(&self) -> Time {
+    pub(crate) fn not_before(&self) -> Time {
         self.begin.min(self.change)
     }
 
     /// Asks anew what may be sent; whether the flow has a limiter.
     #[inline]
-    fn ask(&mut self) -> bool {
+    pub(crate) fn ask(&mut self) -> bool {
         let allowance = self.reaction.allowance();
         self.begin = self.pacer.not_before(allowance);
         self.change = self.reaction.poll_timeout();
@@ -146,7 +146,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    fn lead(&self, size: Bytes) -> Span {
+    pub(crate) fn lead(&self, size: Bytes) -> Span {
         (size + self.framing) / self.rate + self.lag
     }
 }
@@ -330,7 +330,7 @@ impl Adapter {
 
     /// Does what the limiter of an outlet was to do by itself up to `now`.
     #[inline]
-    fn advance(&mut self, now: Time, place: u32) {
+    pub(crate) fn advance(&mut self, now: Time, place: u32) {
         let outlet = &mut self.outlets[place as usize];
         if let Some(rules) = &self.rules
             && outlet.reaction.advance(now, rules)
@@ -341,7 +341,7 @@ impl Adapter {
 
     /// Takes over what the limiter and the pacer of an outlet allow now.
     #[inline]
-    fn know(&mut self, place: u32) {
+    pub(crate) fn know(&mut self, place: u32) {
         let outlet = &mut self.outlets[place as usize];
         let limited = outlet.ask();
         if limited != outlet.limited {

@@ -1,107 +1,100 @@
-//! Congestion management in motion: what happens at the ports that measure, hold or are held.
+//! What ports and hosts are beyond plain ones: queues that measure, hold and mark, hosts with queues for flows, shared memories.
 //!
-//! A special line is looked at whenever it is touched, as one whose interval has ended: so all others cost nothing.
-//! What is to happen at a port later is a task of its timer.
+//! These are states and models, which know no fabric; it moves them (`fabric::special` and its neighbours).
 
-mod adapted;
-mod adapter;
-mod managed;
-mod marks;
-mod overruns;
-mod pausing;
+pub(crate) mod adapter;
+pub(crate) mod overruns;
 pub(crate) mod plan;
-mod point;
-mod report;
-mod switching;
+pub(crate) mod point;
+pub(crate) mod report;
+pub(crate) mod switching;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use weir_core::ethernet::dcqcn::NotificationPoint;
 use weir_core::ethernet::pause::{Hold, Pause, Watermarks};
 use weir_core::ethernet::reaction::{Feedback, Pacer, ReactionPoint, Rules};
 use weir_core::marking::Marker;
-use weir_core::queue::{Lane, Limit, Offer};
+use weir_core::queue::Limit;
 use weir_core::rng::Seed;
-use weir_core::units::{Bytes, Span, Time};
+use weir_core::units::{Span, Time};
 
 use self::adapter::{Adapter, Bounds, Link, NO_POINT, Outlet};
 use self::overruns::Inputs;
 use self::plan::ControlPlan;
 use self::point::Point;
-pub(crate) use self::point::kind_of;
 use self::report::Levels;
 pub(crate) use self::report::Waited;
+use self::switching::station::Station;
 use self::switching::{Role, Switching};
-use crate::fabric::Fabric;
+use crate::boundaries::Boundaries;
 use crate::feed::Feed;
-use crate::frames::{Body, FrameId, Kind};
-use crate::line::{ADAPTED, FED, SPECIAL};
+use crate::frames::FrameId;
 use crate::noticed::ControlProbes;
-use crate::plan::{ARRIVED, Plan};
-use crate::probes::Boundaries;
+use crate::plan::Plan;
 use crate::totals::ControlKind;
 
 /// All that is beyond plain ports.
 #[derive(Debug)]
 pub(crate) struct Control {
     /// By port.
-    extras: Vec<Extra>,
+    pub(crate) extras: Vec<Extra>,
     /// By flow: the place of its outlet in the adapter of its first port.
-    places: Vec<u32>,
+    pub(crate) places: Vec<u32>,
     /// By frame: the congestion point that limited its flow when it was sent.
-    tags: Vec<u32>,
+    pub(crate) tags: Vec<u32>,
     /// By frame: the port whose queue marked it.
-    marked_at: Vec<u32>,
+    pub(crate) marked_at: Vec<u32>,
     /// Frames marked at each place of [`Plan::route`]; empty if no queue marks.
-    marks: Vec<u64>,
+    pub(crate) marks: Vec<u64>,
     /// Of the frames dropped at each place of [`Plan::route`], those that limiters had no room for; empty if there are
     /// no limiters.
-    limiter_drops: Vec<u64>,
+    pub(crate) limiter_drops: Vec<u64>,
     /// Of the frames dropped at each place of [`Plan::route`], those that the management of a queue dropped early; empty
     /// if no queue is managed.
-    early_drops: Vec<u64>,
+    pub(crate) early_drops: Vec<u64>,
     /// Of the frames dropped at each place of [`Plan::route`], those that were lost before the queue; empty if no input
     /// loses any.
-    overrun_drops: Vec<u64>,
+    pub(crate) overrun_drops: Vec<u64>,
     /// Of the frames dropped at each place of the ways, those that a link lost that went down; empty if none does.
-    down_drops: Vec<u64>,
+    pub(crate) down_drops: Vec<u64>,
     /// By flow, if there is DCQCN: when its receiver may notify its sender.
-    receivers: Vec<NotificationPoint>,
+    pub(crate) receivers: Vec<NotificationPoint>,
     /// By node: its queues that are too long, and when XOFF is to be repeated.
-    long: Vec<Long>,
+    pub(crate) long: Vec<Long>,
     /// Frames and bytes by first port, cause and kind.
-    sent: BTreeMap<(u32, u32, ControlKind), (u64, u64)>,
-    probes: ControlProbes,
+    pub(crate) sent: BTreeMap<(u32, u32, ControlKind), (u64, u64)>,
+    pub(crate) probes: ControlProbes,
     /// Shared memories, adapters, slow outputs, if there are any.
-    switching: Option<Box<Switching>>,
+    pub(crate) switching: Option<Box<Switching>>,
     /// Control frames that were made, and that reached their end.
-    made: u64,
-    ended: u64,
+    pub(crate) made: u64,
+    pub(crate) ended: u64,
 }
 
 /// What a port is beyond a plain one.
 #[derive(Debug)]
-struct Extra {
+pub(crate) struct Extra {
     /// When the current interval of a special line ends, if intervals are written down.
-    boundary: Time,
-    tasks: Vec<(Time, Task)>,
-    hold: Hold,
-    point: Option<Box<Point>>,
-    marker: Option<Box<Marker>>,
+    pub(crate) boundary: Time,
+    pub(crate) tasks: Vec<(Time, Task)>,
+    pub(crate) hold: Hold,
+    pub(crate) point: Option<Box<Point>>,
+    pub(crate) marker: Option<Box<Marker>>,
     /// The inputs that lose frames after the queue was full.
-    inputs: Option<Box<Inputs>>,
+    pub(crate) inputs: Option<Box<Inputs>>,
     /// Whether the queue is managed.
-    is_managed: bool,
+    pub(crate) is_managed: bool,
     /// Whether events of the scenario change it.
-    has_events: bool,
-    guard: Option<Watermarks>,
-    levels: Option<Box<Levels>>,
-    adapter: Option<Box<Adapter>>,
+    pub(crate) has_events: bool,
+    pub(crate) guard: Option<Watermarks>,
+    pub(crate) levels: Option<Box<Levels>>,
+    pub(crate) adapter: Option<Box<Adapter>>,
 }
 
 /// Keeps what is to be known of a frame at its place in `of_frames`.
 #[inline]
-fn keep(of_frames: &mut Vec<u32>, id: FrameId, known: u32) {
+pub(crate) fn keep(of_frames: &mut Vec<u32>, id: FrameId, known: u32) {
     if of_frames.len() <= id as usize {
         of_frames.resize((id as usize + 1).next_power_of_two(), NO_POINT);
     }
@@ -110,14 +103,14 @@ fn keep(of_frames: &mut Vec<u32>, id: FrameId, known: u32) {
 
 /// The queues of a node.
 #[derive(Clone, Copy, Debug)]
-struct Long {
-    queues: u32,
-    refresh: Time,
+pub(crate) struct Long {
+    pub(crate) queues: u32,
+    pub(crate) refresh: Time,
 }
 
 /// What is to happen at a port.
 #[derive(Clone, Copy, Debug)]
-enum Task {
+pub(crate) enum Task {
     /// A notification for `flow` sets out, at this leg of its way.
     Notify { flow: u32, leg: u32, point: u32, feedback: Feedback },
     /// A PAUSE frame sets out, because of the queue at a port.
@@ -210,7 +203,7 @@ impl Control {
     /// The tag of a frame. Only what leaves through an adapter is tagged; the place of another frame may hold what an
     /// earlier one left there.
     #[inline]
-    fn tag(&self, plan: &Plan, id: FrameId, flow: u32) -> u32 {
+    pub(crate) fn tag(&self, plan: &Plan, id: FrameId, flow: u32) -> u32 {
         if self.switching.is_none() {
             let outlet = plan.route[plan.flows[flow as usize].first_leg as usize];
             if self.extras[outlet as usize].adapter.is_none() {
@@ -220,7 +213,7 @@ impl Control {
         self.tags.get(id as usize).copied().unwrap_or(NO_POINT)
     }
 
-    fn add_adapters(&mut self, plan: &Plan, shared: &ControlPlan, seed: Seed, end: Time) {
+    pub(crate) fn add_adapters(&mut self, plan: &Plan, shared: &ControlPlan, seed: Seed, end: Time) {
         let mut outlets: BTreeMap<u32, Vec<Outlet>> = BTreeMap::new();
         let jitter = plan.spec.control.limiter().map_or(0.0, |limiter| limiter.pacing_jitter);
         for (id, flow) in (0..).zip(&plan.flows) {
@@ -274,8 +267,26 @@ impl Control {
     }
 }
 
+impl Control {
+    /// What `port` is.
+    pub(crate) fn role(&self, port: u32) -> Role {
+        match &self.switching {
+            None => Role::Plain,
+            Some(switching) if switching.stations[port as usize].is_some() => Role::Station,
+            Some(_) => Role::Stored,
+        }
+    }
+}
+
+impl Control {
+    /// The station of a port, if it has one.
+    pub(crate) fn station(&mut self, port: u32) -> Option<&mut Station> {
+        self.switching.as_mut()?.stations[port as usize].as_deref_mut()
+    }
+}
+
 impl Extra {
-    const NEW: Extra = Extra {
+    pub(crate) const NEW: Extra = Extra {
         boundary: Time::NEVER,
         tasks: Vec::new(),
         hold: Hold::NONE,
@@ -289,7 +300,7 @@ impl Extra {
         adapter: None,
     };
 
-    fn is_special(&self) -> bool {
+    pub(crate) fn is_special(&self) -> bool {
         self.point.is_some()
             || self.marker.is_some()
             || self.inputs.is_some()
@@ -298,229 +309,5 @@ impl Extra {
             || self.guard.is_some()
             || self.levels.is_some()
             || self.adapter.is_some()
-    }
-}
-
-impl Fabric<'_> {
-    /// Takes over what special lines need: they are looked at whenever they are touched.
-    pub(crate) fn start_control(&mut self) {
-        let Some(control) = &mut self.control else { return };
-        // A port that pulls its sources looks at its transmissions itself.
-        let is_touched = |&port: &u32| !self.lines[port as usize].has(FED);
-        let watched = self.wires.iter().flat_map(|wires| wires.ports()).filter(is_touched);
-        let special: BTreeSet<u32> = control.special().chain(watched).collect();
-        for &port in &special {
-            let line = &mut self.lines[port as usize];
-            line.flags |= SPECIAL;
-            control.extras[port as usize].boundary = std::mem::replace(&mut line.boundary, Time::ZERO);
-        }
-        let adapted: Vec<u32> = control.adapted().collect();
-        for port in adapted {
-            self.lines[port as usize].flags |= ADAPTED;
-            self.run_adapter(port);
-        }
-        self.start_stations();
-    }
-
-    /// A frame arrives at the queue of a special line.
-    pub(crate) fn offer_special(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
-        let now = self.now;
-        self.look_special(port);
-        let Some(control) = &mut self.control else { return };
-        match control.role(port) {
-            Role::Plain => {}
-            Role::Station => return self.offer_station(port, id, size, lane),
-            Role::Stored => return self.offer_stored(port, id, size, lane),
-        }
-        let extra = &mut control.extras[port as usize];
-        if extra.adapter.is_some() {
-            return self.offer_adapter(port, id, size, lane);
-        }
-        if let Some(levels) = &mut extra.levels {
-            levels.settle(now, self.lines[port as usize].port.waiting_bytes());
-        }
-        let is_managed = extra.is_managed && lane == Lane::Data;
-        if extra.has_events && self.is_down(port) {
-            return self.offer_down(port, id, size);
-        }
-        let Some(control) = &mut self.control else { return };
-        let extra = &mut control.extras[port as usize];
-        if extra.inputs.is_some() && self.overruns(port, id, lane) {
-            return;
-        }
-        let frame = self.frames[id];
-        let Some(control) = &mut self.control else { return };
-        let tag = if lane == Lane::Data { control.tag(self.plan, id, frame.flow) } else { NO_POINT };
-        let became =
-            if is_managed { self.offer_managed(port, id, size) } else { self.offer_watched(port, id, size, lane) };
-        if lane == Lane::Control {
-            return;
-        }
-        let waiting = self.lines[port as usize].port.waiting_bytes();
-        let Some(control) = &mut self.control else { return };
-        let extra = &mut control.extras[port as usize];
-        if let Some(inputs) = extra.inputs.as_mut().filter(|_| became == Offer::Dropped) {
-            inputs.overflowed();
-        }
-        let waits = became != Offer::Dropped && waiting > Bytes::ZERO;
-        let marks = waits && extra.marker.as_mut().is_some_and(|marker| marker.on_frame(waiting));
-        if let Some(point) = &mut extra.point
-            && frame.kind != Kind::Notification
-            && let Some(feedback) = point.on_frame(size, became != Offer::Dropped, waiting, tag, port)
-        {
-            self.notify(port, frame.flow, frame.leg, feedback);
-        }
-        if marks {
-            self.mark(port, id);
-        }
-        self.watch_level(port, waiting);
-    }
-
-    /// What waits at a special line is about to change: how long it was so is counted.
-    pub(crate) fn settle_levels_of(&mut self, port: u32) {
-        let (now, waiting) = (self.now, self.lines[port as usize].port.waiting_bytes());
-        let levels = self.control.as_mut().and_then(|control| control.extras[port as usize].levels.as_mut());
-        if let Some(levels) = levels {
-            levels.settle(now, waiting);
-        }
-    }
-
-    /// The transmitter of a special line is free.
-    pub(crate) fn wake_special(&mut self, port: u32) {
-        let now = self.now;
-        self.look_special(port);
-        let waiting = self.lines[port as usize].port.waiting_bytes();
-        let Some(control) = &mut self.control else { return };
-        if let Some(levels) = &mut control.extras[port as usize].levels {
-            levels.settle(now, waiting);
-        }
-        if control.extras[port as usize].is_managed {
-            self.wake_managed(port);
-        } else {
-            self.wake_watched(port);
-        }
-        let waiting = self.lines[port as usize].port.waiting_bytes();
-        self.watch_level(port, waiting);
-    }
-
-    /// The transmission of a frame from the control lane begins.
-    #[cold]
-    pub(crate) fn launch_control(&mut self, port: u32, id: FrameId, end: Time) {
-        if !self.sets_out(port, id, end) {
-            return;
-        }
-        if self.frames[id].kind != Kind::Pause {
-            return self.launch(port, id, end);
-        }
-        if let Body::Pause(pause) = self.frames.body(id) {
-            self.pause_peer(port, pause, end);
-        }
-        self.end_control(id);
-    }
-
-    /// A control frame has reached its end.
-    pub(crate) fn end_control(&mut self, id: FrameId) {
-        self.frames.free(id);
-        if let Some(control) = &mut self.control {
-            control.ended += 1;
-        }
-    }
-
-    /// Enters a task of the timer of `port`.
-    fn plan_task(&mut self, port: u32, at: Time, task: Task) {
-        let Some(control) = &mut self.control else { return };
-        control.extras[port as usize].tasks.push((at, task));
-        self.agenda.push(at, self.port_timer(port));
-    }
-
-    /// The timer of a port runs out: does its tasks that are due, in the order in which they were entered, until an agent is
-    /// to be told of a frame, which is returned.
-    #[cold]
-    pub(crate) fn on_port_timer(&mut self, port: u32) -> Option<u32> {
-        let now = self.now;
-        loop {
-            let tasks = &mut self.control.as_mut()?.extras[port as usize].tasks;
-            let place = tasks.iter().position(|&(at, _)| at <= now)?;
-            match tasks.remove(place).1 {
-                Task::Notify { flow, leg, point, feedback } => self.send_notification(port, flow, leg, point, feedback),
-                Task::Send { pause, queue_port } => self.send_pause(port, pause, queue_port),
-                Task::Hold { pause, length } => self.hold(port, pause, length),
-                Task::Expire => self.expire(port),
-                Task::Refresh => self.refresh(port),
-                Task::Obey { flow, point, feedback } => self.obey(port, flow, point, feedback),
-                Task::Heed { to, point, feedback } => self.heed(port, to, point, feedback),
-                Task::Limiter { id } => self.change_limiter(port, id),
-                Task::Repeat => self.repeat(port),
-                Task::Empty => {
-                    if let Some(agent) = self.empty_buffer(port) {
-                        self.agenda.push(now, self.port_timer(port));
-                        return Some(agent);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Counts a control frame that sets out at `port`.
-    fn count_control(&mut self, port: u32, queue_port: u32, kind: ControlKind, size: Bytes) {
-        if let Some(control) = &mut self.control {
-            control.made += 1;
-        }
-        self.note_control(port, queue_port, kind, size);
-    }
-
-    /// Counts a control frame that travels beside the others.
-    fn note_control(&mut self, port: u32, queue_port: u32, kind: ControlKind, size: Bytes) {
-        let Some(control) = &mut self.control else { return };
-        let (frames, bytes) = control.sent.entry((port, queue_port, kind)).or_default();
-        *frames += 1;
-        *bytes += size.count();
-        control.probes.note(queue_port, kind, self.now);
-    }
-
-    /// A control frame is queued at `port`.
-    fn offer_control(&mut self, port: u32, id: FrameId, size: Bytes) {
-        self.look(port);
-        let line = &mut self.lines[port as usize];
-        line.keep(&mut self.frames, self.now);
-        let became = line.port.offer(self.now, id, size, Lane::Control);
-        if self.plan.is_switched() {
-            return self.offer_control_stored(port, became, id);
-        }
-        match became {
-            Offer::Sent { end } => self.launch_control(port, id, end),
-            Offer::Waits | Offer::Dropped => {
-                if let Some(due) = line.arm() {
-                    self.agenda.push(due, port);
-                }
-            }
-        }
-    }
-
-    /// The intervals of a special line that ended are written.
-    pub(crate) fn look_special(&mut self, port: u32) {
-        let now = self.now;
-        let Some(control) = &mut self.control else { return };
-        if control.role(port) == Role::Station {
-            return self.draw_station(port, now);
-        }
-        let extra = &mut control.extras[port as usize];
-        if extra.adapter.is_some() {
-            return self.look_adapter(port);
-        }
-        if extra.boundary <= now {
-            extra.boundary = self.port_probes.mark(port, now, &mut self.lines[port as usize].port);
-        }
-    }
-
-    /// Where the route of `flow` begins, and how many ports it has up to `leg`.
-    fn ports_before(&self, flow: u32, leg: u32) -> u32 {
-        leg - self.plan.flows[flow as usize].first_leg
-    }
-
-    /// How many ports the route of `flow` has.
-    fn route_length(&self, flow: u32) -> u32 {
-        let first = self.plan.flows[flow as usize].first_leg as usize;
-        (0..).find(|&n| self.plan.route[first + n as usize] == ARRIVED).unwrap_or(0)
     }
 }

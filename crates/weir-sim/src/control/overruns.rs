@@ -1,47 +1,24 @@
 //! Inputs of switches that lose frames after a queue behind them was full.
 
-use weir_core::queue::{Lane, Overrun};
+use weir_core::queue::Overrun;
 use weir_core::rng::Stream;
 use weir_core::spec;
 
-use crate::fabric::Fabric;
-use crate::frames::{FrameId, Kind};
-
 /// The inputs before a queue that lose frames, together.
 #[derive(Debug)]
-pub(super) struct Inputs {
+pub(crate) struct Inputs {
     /// The ports that lead to them.
-    ports: Vec<u32>,
-    overrun: Overrun,
+    pub(crate) ports: Vec<u32>,
+    pub(crate) overrun: Overrun,
 }
 
 impl Inputs {
-    pub(super) fn new(spec: &spec::Overrun, stream: Stream) -> Inputs {
+    pub(crate) fn new(spec: &spec::Overrun, stream: Stream) -> Inputs {
         Inputs { ports: spec.inputs.clone(), overrun: Overrun::new(spec, stream) }
     }
 
     /// The queue had no room for a frame.
-    pub(super) fn overflowed(&mut self) {
+    pub(crate) fn overflowed(&mut self) {
         self.overrun.overflowed();
-    }
-}
-
-impl Fabric<'_> {
-    /// Whether a frame that arrives at the queue of `port` was lost before it; such a one is gone.
-    pub(super) fn overruns(&mut self, port: u32, id: FrameId, lane: Lane) -> bool {
-        let leg = self.frames[id].leg as usize;
-        let Some(control) = self.control.as_mut().filter(|_| lane == Lane::Data) else { return false };
-        let Some(inputs) = &mut control.extras[port as usize].inputs else { return false };
-        if self.frames[id].kind == Kind::Notification {
-            return false;
-        }
-        // A queue of a switch is never where a frame of a flow sets out.
-        let came_by = self.forwarding.input(self.plan, leg as u32);
-        if !inputs.ports.contains(&came_by) || !inputs.overrun.loses() {
-            return false;
-        }
-        control.overrun_drops[leg] += 1;
-        self.drop_frame(id);
-        true
     }
 }

@@ -8,7 +8,7 @@ use weir_core::spec::control::{Notification, NotificationLane};
 use weir_core::spec::{Discipline, Engine, Marking, Overrun, Spec};
 use weir_core::units::Span;
 
-use crate::plan::{ARRIVED, Flow};
+use crate::route::{ARRIVED, Flow};
 
 /// No way back.
 pub(crate) const NO_WAY: u32 = u32::MAX;

@@ -4,25 +4,21 @@ use weir_core::ethernet::bcn::{self, Fate, Tag};
 use weir_core::ethernet::qcn;
 use weir_core::ethernet::reaction::Feedback;
 use weir_core::rng::Stream;
-use weir_core::spec::control::{self, NotificationLane};
+use weir_core::spec::control::{self};
 use weir_core::units::Bytes;
 
-use super::plan::{NO_WAY, lane, notification};
-use super::{NO_POINT, Task};
-use crate::fabric::Fabric;
-use crate::frames::{Body, Frame, FrameId, Kind};
-use crate::totals::ControlKind;
+use super::adapter::NO_POINT;
 
 /// A queue that measures, whatever its scheme.
 #[derive(Debug)]
-pub(super) enum Point {
+pub(crate) enum Point {
     Bcn(bcn::CongestionPoint),
     Qcn(qcn::CongestionPoint),
 }
 
 impl Point {
     /// The congestion point of the scheme of `control`.
-    pub(super) fn new(control: &control::Control, stream: Stream) -> Option<Point> {
+    pub(crate) fn new(control: &control::Control, stream: Stream) -> Option<Point> {
         if let Some(bcn) = &control.bcn {
             return Some(Point::Bcn(bcn::CongestionPoint::new(&bcn.congestion_point, stream)));
         }
@@ -32,7 +28,7 @@ impl Point {
 
     /// A frame with the tag `tag` came to the queue of `port`, `waiting` waits now: the feedback, if it is sampled.
     #[inline]
-    pub(super) fn on_frame(
+    pub(crate) fn on_frame(
         &mut self,
         size: Bytes,
         accepted: bool,
@@ -60,81 +56,5 @@ impl Point {
                 point.sample(waiting).map(Feedback::Qcn)
             }
         }
-    }
-}
-
-impl Fabric<'_> {
-    /// The queue of `port` has feedback for `flow`, of which a frame came there on `leg`.
-    pub(super) fn notify(&mut self, port: u32, flow: u32, leg: u32, feedback: Feedback) {
-        let (Some(shared), Some(notification)) = (&self.plan.control, notification(&self.plan.spec)) else { return };
-        if notification.lane == NotificationLane::Beside {
-            return self.notify_beside(port, flow, leg, feedback);
-        }
-        let way_back = shared.ways_back[flow as usize];
-        if way_back == NO_WAY {
-            return;
-        }
-        // The way back begins at the end of the route; the port before this one is the first to be passed back.
-        let leg = way_back + self.route_length(flow) - self.ports_before(flow, leg);
-        let task = Task::Notify { flow, leg, point: port, feedback };
-        self.plan_task(self.plan.route[leg as usize], self.now + notification.delay_ps, task);
-    }
-
-    /// As [`Fabric::notify`], for a notification that is no frame: it takes the delays of links and switches on its way back.
-    fn notify_beside(&mut self, port: u32, flow: u32, leg: u32, feedback: Feedback) {
-        let plan = self.plan;
-        let (Some(shared), Some(notification)) = (&plan.control, notification(&plan.spec)) else { return };
-        self.note_control(port, port, kind_of(feedback), notification.frame_bytes);
-        let first = plan.start_of_route(leg);
-        let outlet = plan.route[first as usize];
-        let host = plan.topology.ports[outlet as usize].from;
-        if !shared.limited[host as usize] {
-            return;
-        }
-        let back = plan.route[first as usize..leg as usize].iter().map(|&port| plan.lag(port as usize ^ 1));
-        let response = shared.responses[host as usize].1;
-        let at = back.fold(self.now + notification.delay_ps + response, |at, lag| at + lag);
-        let task = if plan.is_switched() {
-            Task::Heed { to: plan.end_of_route(leg), point: port, feedback }
-        } else {
-            Task::Obey { flow, point: port, feedback }
-        };
-        self.plan_task(outlet, at, task);
-    }
-
-    /// A notification sets out at `port`.
-    pub(super) fn send_notification(&mut self, port: u32, flow: u32, leg: u32, point: u32, feedback: Feedback) {
-        let Some(notification) = notification(&self.plan.spec) else { return };
-        let (size, lane) = (notification.frame_bytes, lane(notification));
-        self.count_control(port, point, kind_of(feedback), size);
-        let frame = Frame::new(self.now, flow, leg, size, lane).of_kind(Kind::Notification);
-        let id = self.frames.put_loaded(frame, Body::Notification { point, feedback });
-        self.offer(port, id, size, lane);
-    }
-
-    /// A notification has come back to the host of its flow.
-    pub(crate) fn receive_notification(&mut self, id: FrameId) {
-        let flow = self.frames[id].flow;
-        let body = self.frames.body(id);
-        self.end_control(id);
-        let (Some(shared), Body::Notification { point, feedback }) = (&self.plan.control, body) else { return };
-        let sent = &self.plan.flows[flow as usize];
-        let port = self.plan.route[sent.first_leg as usize];
-        if shared.limited[sent.from as usize] {
-            let response = shared.responses[sent.from as usize].1;
-            self.plan_task(port, self.now + response, Task::Obey { flow, point, feedback });
-        }
-    }
-}
-
-/// What a notification with this feedback is called.
-pub(crate) fn kind_of(feedback: Feedback) -> ControlKind {
-    match feedback {
-        Feedback::Bcn(bcn::Feedback::Stop) => ControlKind::BcnStop,
-        Feedback::Bcn(bcn::Feedback::Max(_)) => ControlKind::BcnMax,
-        Feedback::Bcn(bcn::Feedback::Change(fb)) if fb < 0.0 => ControlKind::BcnNegative,
-        Feedback::Bcn(bcn::Feedback::Change(_)) => ControlKind::BcnPositive,
-        Feedback::Qcn(_) => ControlKind::Qcn,
-        Feedback::Cnp => ControlKind::Cnp,
     }
 }

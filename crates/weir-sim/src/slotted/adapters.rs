@@ -8,8 +8,8 @@ use weir_core::units::Span;
 
 use crate::slotted::bits::{self, Ready};
 use crate::slotted::cell::Cell;
+use crate::slotted::lanes::NONE;
 use crate::slotted::sources::Sources;
-use crate::slotted::switches::NONE;
 use limiters::Limiter;
 pub(super) use limiters::Obedience;
 

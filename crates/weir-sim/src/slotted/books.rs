@@ -2,10 +2,9 @@
 
 use weir_core::units::Span;
 
-use crate::deliveries::Delivery;
-use crate::noticed::BurstInterval;
-use crate::probes::Boundaries;
+use crate::boundaries::Boundaries;
 use crate::slotted::cell::Cell;
+use crate::totals::{BurstInterval, Delivery};
 
 /// Delays in slots: their sum, number and extremes.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@ use weir_core::spec::switching::{MemoryPause, PauseScope};
 use weir_core::units::{Bytes, Span, Time};
 
 use crate::noticed::ControlProbes;
-use crate::slotted::switches::Lanes;
+use crate::slotted::lanes::Lanes;
 use crate::totals::ControlKind;
 
 /// The watermarks of a switch, in cells and slots.

@@ -17,6 +17,7 @@ mod bits;
 mod books;
 mod cell;
 mod holds;
+mod lanes;
 mod outlets;
 mod points;
 mod report;
@@ -42,10 +43,11 @@ use adapters::Adapters;
 use books::{Books, Series};
 use cell::{Cell, Flight};
 use holds::{Holds, Watermarks};
+use lanes::{Lanes, NONE};
 use outlets::Outlets;
 use points::Points;
 use routes::Routes;
-use switches::{Lanes, NONE, Queues, Turn};
+use switches::{Queues, Turn};
 
 /// One run of `plan`, whose engine is the slotted one, on one thread or two, which changes nothing but the time it takes.
 /// `ask` is told the time now and then and says whether to go on.

@@ -8,7 +8,7 @@ use weir_core::units::{Rate, Span};
 
 use crate::credit::needed;
 use crate::slotted::cell::Cell;
-use crate::slotted::switches::NONE;
+use crate::slotted::lanes::NONE;
 
 /// An output that is slower for a while: a share of a cell each slot, saved up to a whole one.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use weir_core::traffic::Geometric;
 use weir_core::units::{Bytes, Span, Time};
 
 use crate::noticed::ControlProbes;
-use crate::slotted::switches::{Lanes, NONE};
+use crate::slotted::lanes::{Lanes, NONE};
 use crate::totals::ControlKind;
 
 /// Feedback on its way.

@@ -6,12 +6,12 @@ use weir_core::units::Time;
 
 use super::books::Of;
 use super::cell::Cell;
-use super::switches::NONE;
+use super::lanes::NONE;
 use super::{Kernel, Recorded};
-use crate::noticed::ControlInterval;
+use crate::boundaries::Mark;
 use crate::plan::Plan;
-use crate::probes::Mark;
 use crate::sim::SimError;
+use crate::totals::ControlInterval;
 use crate::totals::{
     BurstTotals, ControlFrames, ControlKind, ControlTotals, DropCause, DropTotals, FlowTotals, LimiterInterval,
     MemoryTotals, PortTotals, Totals,

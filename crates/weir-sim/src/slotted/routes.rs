@@ -7,7 +7,7 @@ use weir_core::network::Topology;
 use weir_core::routing::Router;
 use weir_core::spec::{Network, Routing};
 
-use crate::slotted::switches::{Lanes, NONE};
+use crate::slotted::lanes::{Lanes, NONE};
 
 #[derive(Debug)]
 pub(super) struct Routes {

@@ -15,13 +15,15 @@ use super::outlets::Outlets;
 use super::points::{Delays, Points};
 use super::routes::Routes;
 use super::sources::{PlacedSource, Sources};
-use super::switches::{Input, Lanes, Memory, NONE, Queues, Turn};
 use super::{Kernel, Lags, Recorded};
+use crate::boundaries::Boundaries;
 use crate::credit::Savings;
 use crate::limiting::HostSeries;
 use crate::noticed::ControlProbes;
 use crate::plan::Plan;
-use crate::probes::{Boundaries, PortProbes};
+use crate::probes::PortProbes;
+use crate::slotted::lanes::{Lanes, NONE};
+use crate::slotted::switches::{Input, Memory, Queues, Turn};
 
 /// A checked spec for the slotted engine has traffic, and frames of one size.
 const CHECKED: &str = "the spec is checked";

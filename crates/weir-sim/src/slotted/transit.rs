@@ -4,9 +4,10 @@ use weir_core::units::Time;
 
 use super::bits;
 use super::cell::Flight;
-use super::switches::{Arrival, NONE, News, Uplinks};
 use super::{Kernel, Message};
 use crate::slotted::cell::Cell;
+use crate::slotted::lanes::NONE;
+use crate::slotted::switches::{Arrival, News, Uplinks};
 
 impl Kernel {
     /// Outputs of switches serve.

@@ -3,91 +3,27 @@
 use std::collections::VecDeque;
 
 use weir_core::spec::switching::Egress;
-use weir_core::units::{Span, Time};
+use weir_core::units::Time;
 
-use super::super::{Pause, Task};
 use super::valve::Valve;
-use crate::fabric::Fabric;
 use crate::frames::FrameId;
 
 /// The buffer of a host.
 #[derive(Debug)]
-pub(super) struct Buffer {
-    pub(super) frames: VecDeque<FrameId>,
-    bytes: u64,
-    valve: Valve,
-    xoff: u64,
-    xon: u64,
-    is_above: bool,
+pub(crate) struct Buffer {
+    pub(crate) frames: VecDeque<FrameId>,
+    pub(crate) bytes: u64,
+    pub(crate) valve: Valve,
+    pub(crate) xoff: u64,
+    pub(crate) xon: u64,
+    pub(crate) is_above: bool,
     /// When the first frame is to be taken, as entered last.
-    due: Time,
+    pub(crate) due: Time,
 }
 
 impl Buffer {
-    pub(super) fn new(egress: &Egress, valve: Valve) -> Buffer {
+    pub(crate) fn new(egress: &Egress, valve: Valve) -> Buffer {
         let (xoff, xon) = (egress.xoff_bytes.count(), egress.xon_bytes.count());
         Buffer { frames: VecDeque::new(), bytes: 0, valve, xoff, xon, is_above: false, due: Time::NEVER }
-    }
-}
-
-impl Fabric<'_> {
-    /// A frame has come over the link into the buffer of the host whose own port is `port`. It is looked at when all has
-    /// arrived that comes at this instant.
-    pub(super) fn keep_in_buffer(&mut self, port: u32, id: FrameId) {
-        let size = self.frames[id].size().count();
-        if let Some(buffer) = self.buffer(port) {
-            buffer.frames.push_back(id);
-            buffer.bytes += size;
-        }
-        self.plan_task(port, self.now, Task::Empty);
-    }
-
-    /// The host may take a frame out of its buffer; returns the agent that is to be told of it.
-    pub(in super::super) fn empty_buffer(&mut self, port: u32) -> Option<u32> {
-        let now = self.now;
-        let taken = self.first_due(port).filter(|&(at, ..)| at <= now).map(|(_, start, tx, id)| {
-            let size = self.frames[id].size().count();
-            if let Some(buffer) = self.buffer(port) {
-                buffer.frames.pop_front();
-                buffer.bytes -= size;
-                buffer.valve.spend(start, tx);
-            }
-            id
-        });
-        let next = self.first_due(port).map(|(at, ..)| at.max(now));
-        let buffer = self.buffer(port)?;
-        let mut asked = None;
-        if !buffer.is_above && buffer.bytes > buffer.xoff {
-            (buffer.is_above, asked) = (true, Some(Pause::Xoff));
-        } else if buffer.is_above && buffer.bytes <= buffer.xon {
-            (buffer.is_above, asked) = (false, Some(Pause::Xon));
-        }
-        let is_new = next.is_some_and(|next| buffer.due != next || buffer.due <= now);
-        if let Some(next) = next.filter(|_| is_new) {
-            buffer.due = next;
-            self.plan_task(port, next, Task::Empty);
-        }
-        if let Some(pause) = asked {
-            let delay = self.hold_delay(port ^ 1);
-            self.note_control(port, port, pause.into(), super::PAUSE_BYTES);
-            self.plan_task(port ^ 1, now + delay, Task::Hold { pause, length: None });
-        }
-        self.deliver(taken?)
-    }
-
-    /// When the first frame of a buffer is taken and when its service begins, what it takes on the line, and which it is.
-    /// It may be taken when its service ends.
-    fn first_due(&self, port: u32) -> Option<(Time, Time, Span, FrameId)> {
-        let link = self.plan.topology.ports[port as usize ^ 1].link;
-        let buffer = self.control.as_ref()?.switching.as_ref()?.buffers[port as usize].as_ref()?;
-        let id = *buffer.frames.front()?;
-        let tx = (self.frames[id].size() + link.framing_bytes) / link.rate_bps;
-        let arrived = self.frames[id].arrives;
-        let start = buffer.valve.ready(Time::from_ps(arrived.ps().saturating_sub(tx.ps())), tx);
-        Some((start + tx, start, tx, id))
-    }
-
-    fn buffer(&mut self, port: u32) -> Option<&mut Buffer> {
-        self.control.as_mut()?.switching.as_mut()?.buffers[port as usize].as_deref_mut()
     }
 }

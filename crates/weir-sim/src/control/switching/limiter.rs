@@ -9,43 +9,43 @@ use crate::credit::{Savings, needed};
 
 /// What the limiters of a host have in common.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Manner {
+pub(crate) struct Manner {
     /// Random share of what a frame costs.
-    pub(super) jitter: f64,
-    pub(super) savings: Savings,
+    pub(crate) jitter: f64,
+    pub(crate) savings: Savings,
 }
 
 #[derive(Debug)]
-pub(super) struct Limiter {
+pub(crate) struct Limiter {
     /// Place of the destination.
-    pub(super) place: u32,
-    pub(super) point: ReactionPoint,
+    pub(crate) place: u32,
+    pub(crate) point: ReactionPoint,
     /// The congestion point that last asked for less.
-    pub(super) cause: u32,
+    pub(crate) cause: u32,
     /// None while nothing is limited.
-    pub(super) rate: Option<Rate>,
+    pub(crate) rate: Option<Rate>,
     /// What it may send, in bit/s times ps, at `at`.
-    credit: i128,
-    line: Rate,
-    savings: Savings,
+    pub(crate) credit: i128,
+    pub(crate) line: Rate,
+    pub(crate) savings: Savings,
     /// Credit that a new limiter has, as soon as the size of a frame is known; a frame's worth is the line rate.
-    owed: i128,
-    at: Time,
+    pub(crate) owed: i128,
+    pub(crate) at: Time,
     /// What the frame that waits first takes on the line, or the last one took, and the most that any took; 0 before any.
-    tx: Span,
-    longest: Span,
+    pub(crate) tx: Span,
+    pub(crate) longest: Span,
     /// When the credit will be whole; only while gated.
-    pub(super) due: Time,
-    pub(super) is_gated: bool,
+    pub(crate) due: Time,
+    pub(crate) is_gated: bool,
     /// When the change that is entered next happens by itself.
-    planned: Time,
+    pub(crate) planned: Time,
     /// Random share of what a frame costs.
-    jitter: f64,
-    chance: Stream,
+    pub(crate) jitter: f64,
+    pub(crate) chance: Stream,
 }
 
 impl Limiter {
-    pub(super) fn new(place: u32, stream: Stream, outlet: Rate, how: Manner, chance: Stream, now: Time) -> Limiter {
+    pub(crate) fn new(place: u32, stream: Stream, outlet: Rate, how: Manner, chance: Stream, now: Time) -> Limiter {
         Limiter {
             place,
             point: ReactionPoint::new(stream),
@@ -67,7 +67,7 @@ impl Limiter {
     }
 
     /// Takes over what the reaction point allows from `now` on.
-    pub(super) fn settle(&mut self, now: Time) {
+    pub(crate) fn settle(&mut self, now: Time) {
         self.accrue(now);
         let before = self.rate;
         self.rate = match self.point.allowance() {
@@ -85,14 +85,14 @@ impl Limiter {
     }
 
     /// When the rate changes by itself, if that is not entered yet.
-    pub(super) fn plan(&mut self) -> Option<Time> {
+    pub(crate) fn plan(&mut self) -> Option<Time> {
         let timeout = self.point.poll_timeout();
         let before = std::mem::replace(&mut self.planned, timeout);
         (timeout != Time::NEVER && timeout != before).then_some(timeout)
     }
 
     /// Adds what the rate gave since the last look, up to the most that is saved of the largest frame.
-    pub(super) fn accrue(&mut self, now: Time) {
+    pub(crate) fn accrue(&mut self, now: Time) {
         if let Some(rate) = self.rate {
             self.credit += i128::from(rate.bps()) * i128::from((now - self.at).ps());
             if self.longest > Span::ZERO {
@@ -103,32 +103,32 @@ impl Limiter {
     }
 
     /// A frame that takes `tx` waits first, or is sent.
-    fn know(&mut self, tx: Span) {
+    pub(crate) fn know(&mut self, tx: Span) {
         (self.tx, self.longest) = (tx, self.longest.max(tx));
         self.pay();
     }
 
     /// Credits what a new limiter has, of the largest frame so far.
-    fn pay(&mut self) {
+    pub(crate) fn pay(&mut self) {
         if self.longest > Span::ZERO {
             self.credit += std::mem::take(&mut self.owed) * i128::from(self.longest.ps());
         }
     }
 
     /// What the frame that waits first is worth.
-    fn whole(&self) -> i128 {
+    pub(crate) fn whole(&self) -> i128 {
         i128::from(self.line.bps()) * i128::from(self.tx.ps())
     }
 
     /// Whether a frame that takes `tx` may be sent.
-    pub(super) fn may_send(&mut self, now: Time, tx: Span) -> bool {
+    pub(crate) fn may_send(&mut self, now: Time, tx: Span) -> bool {
         self.know(tx);
         self.accrue(now);
         self.rate.is_none() || self.credit >= needed(self.whole())
     }
 
     /// A frame that takes `tx` is sent.
-    pub(super) fn spend(&mut self, now: Time, tx: Span) {
+    pub(crate) fn spend(&mut self, now: Time, tx: Span) {
         self.know(tx);
         self.accrue(now);
         if self.rate.is_some() {
@@ -139,13 +139,13 @@ impl Limiter {
     }
 
     /// The next frame waits for its credit.
-    pub(super) fn gate(&mut self, now: Time) {
+    pub(crate) fn gate(&mut self, now: Time) {
         self.is_gated = true;
         self.due = self.when_whole(now);
     }
 
     /// When there will be a whole frame's worth: after a number of times that the frame takes on the line.
-    fn when_whole(&self, now: Time) -> Time {
+    pub(crate) fn when_whole(&self, now: Time) -> Time {
         let missing = needed(self.whole()) - self.credit;
         match self.rate {
             None => now,
@@ -161,4 +161,4 @@ impl Limiter {
 }
 
 /// Nobody waits for longer.
-const MOST_TIMES: i128 = 1 << 31;
+pub(crate) const MOST_TIMES: i128 = 1 << 31;

@@ -8,24 +8,24 @@ use crate::totals::MemoryTotals;
 
 /// What waits in a switch.
 #[derive(Clone, Debug)]
-pub(super) struct Memory {
-    pub(super) shared: SharedMemory,
-    pub(super) pause: Option<MemoryPause>,
+pub(crate) struct Memory {
+    pub(crate) shared: SharedMemory,
+    pub(crate) pause: Option<MemoryPause>,
     /// Whether all neighbours were asked to stop.
-    pub(super) is_above: bool,
-    pub(super) xoffs: u64,
+    pub(crate) is_above: bool,
+    pub(crate) xoffs: u64,
     /// The ports that lead to the switch.
-    pub(super) inputs: Vec<u32>,
+    pub(crate) inputs: Vec<u32>,
 }
 
 impl Memory {
     /// An empty memory without a limit.
-    pub(super) fn new() -> Memory {
+    pub(crate) fn new() -> Memory {
         Memory { shared: SharedMemory::UNLIMITED, pause: None, is_above: false, xoffs: 0, inputs: Vec::new() }
     }
 
     /// What it held up to `end`.
-    pub(super) fn totals(&mut self, node: u32, end: Time) -> MemoryTotals {
+    pub(crate) fn totals(&mut self, node: u32, end: Time) -> MemoryTotals {
         let (most, byte_ps) = self.shared.totals_at(end);
         MemoryTotals { node, max_bytes: most.count(), byte_ps, xoffs: self.xoffs }
     }

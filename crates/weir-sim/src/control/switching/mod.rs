@@ -8,23 +8,18 @@
 //!
 //! PAUSE by a shared memory travels beside the frames and takes no time of a line.
 
-mod buffer;
-mod hosts;
-mod limiter;
-mod memory;
-mod report;
-mod station;
-mod stores;
-mod valve;
+pub(crate) mod buffer;
+pub(crate) mod limiter;
+pub(crate) mod memory;
+pub(crate) mod station;
+pub(crate) mod valve;
 
 use std::collections::BTreeMap;
 
-use weir_core::ethernet::pause::{Pause, length};
 use weir_core::ethernet::reaction::Rules;
 use weir_core::queue::SharedMemory;
 use weir_core::rng::Seed;
-use weir_core::spec::switching::{MemoryPause, PauseScope};
-use weir_core::units::{Bytes, Span, Time};
+use weir_core::units::{Bytes, Time};
 
 use self::buffer::Buffer;
 use self::limiter::Manner;
@@ -32,21 +27,18 @@ use self::memory::Memory;
 use self::station::{Obedience, Outlet, Station};
 use self::valve::Valve;
 use super::plan::ControlPlan;
-use super::{Control, Task};
+use crate::boundaries::Boundaries;
 use crate::credit::Savings;
-use crate::fabric::Fabric;
 use crate::feed::Feed;
 use crate::limiting::HostSeries;
 use crate::plan::Plan;
-use crate::probes::Boundaries;
-use crate::totals::ControlKind;
 
 /// A PAUSE frame: the least there is.
-const PAUSE_BYTES: Bytes = Bytes::new(64);
+pub(crate) const PAUSE_BYTES: Bytes = Bytes::new(64);
 
 /// What a port is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(crate) enum Role {
     /// One of a network without shared memories, adapters and slow outputs.
     Plain,
     /// Of a host.
@@ -57,25 +49,25 @@ pub(super) enum Role {
 
 /// All that is beyond plain queues.
 #[derive(Debug)]
-pub(super) struct Switching {
+pub(crate) struct Switching {
     /// By port.
-    stations: Vec<Option<Box<Station>>>,
-    valves: Vec<Option<Box<Valve>>>,
+    pub(crate) stations: Vec<Option<Box<Station>>>,
+    pub(crate) valves: Vec<Option<Box<Valve>>>,
     /// By the port of the host.
-    buffers: Vec<Option<Box<Buffer>>>,
+    pub(crate) buffers: Vec<Option<Box<Buffer>>>,
     /// By node.
-    memories: Vec<Memory>,
+    pub(crate) memories: Vec<Memory>,
     /// By port: bytes that came over it and wait.
-    of_input: Vec<u64>,
+    pub(crate) of_input: Vec<u64>,
     /// By port: whether it was asked to stop for what came over it.
-    input_above: Vec<bool>,
+    pub(crate) input_above: Vec<bool>,
     /// By port: when it is asked again to stop.
-    repeats: Vec<Time>,
+    pub(crate) repeats: Vec<Time>,
 }
 
 impl Switching {
     /// The state of `plan` at time zero, if it has any.
-    pub(super) fn new(plan: &Plan, shared: &ControlPlan, seed: Seed) -> Option<Box<Switching>> {
+    pub(crate) fn new(plan: &Plan, shared: &ControlPlan, seed: Seed) -> Option<Box<Switching>> {
         if !plan.is_switched() {
             return None;
         }
@@ -106,7 +98,7 @@ impl Switching {
     }
 
     /// A slow port with a buffer behind it is as fast as ever: it is the buffer that is slow.
-    fn add_valves(&mut self, plan: &Plan) {
+    pub(crate) fn add_valves(&mut self, plan: &Plan) {
         let spec = &plan.spec.switching;
         let mut of_port: BTreeMap<u32, Vec<_>> = BTreeMap::new();
         spec.services.iter().for_each(|service| of_port.entry(service.port).or_default().push(*service));
@@ -122,7 +114,7 @@ impl Switching {
         }
     }
 
-    fn add_stations(&mut self, plan: &Plan, shared: &ControlPlan, seed: Seed) {
+    pub(crate) fn add_stations(&mut self, plan: &Plan, shared: &ControlPlan, seed: Seed) {
         let topology = &plan.topology;
         let mut in_turn = vec![false; topology.nodes.len()];
         let adapters = plan.spec.switching.adapters.iter();
@@ -157,128 +149,6 @@ impl Switching {
                 station.series = Some(Box::new(HostSeries::new(boundaries, station.places())));
             }
             self.stations[id as usize] = Some(Box::new(station));
-        }
-    }
-}
-
-impl Control {
-    /// What `port` is.
-    pub(super) fn role(&self, port: u32) -> Role {
-        match &self.switching {
-            None => Role::Plain,
-            Some(switching) if switching.stations[port as usize].is_some() => Role::Station,
-            Some(_) => Role::Stored,
-        }
-    }
-}
-
-impl From<Pause> for ControlKind {
-    fn from(pause: Pause) -> ControlKind {
-        match pause {
-            Pause::Xoff => ControlKind::Xoff,
-            Pause::Xon => ControlKind::Xon,
-        }
-    }
-}
-
-impl Fabric<'_> {
-    /// Time until the transmitter `port` obeys PAUSE that the other end of its link sent.
-    fn hold_delay(&self, port: u32) -> Span {
-        let link = &self.plan.topology.ports[port as usize];
-        let response = self.plan.control.as_ref().map_or(Span::ZERO, |shared| shared.responses[link.from as usize].0);
-        link.link.delay_ps + response
-    }
-
-    /// A memory asks the transmitter `port` to stop or to go on. One of a switch that goes on at once begins no frame
-    /// before `after`.
-    fn ask(&mut self, port: u32, pause: Pause, marks: &MemoryPause, after: Time) {
-        let Some(switching) = self.control.as_mut().and_then(|control| control.switching.as_mut()) else { return };
-        let repeat = match (pause, marks.refresh_ps) {
-            (Pause::Xoff, Some(every)) => self.now + every,
-            _ => Time::NEVER,
-        };
-        switching.repeats[port as usize] = repeat;
-        if repeat != Time::NEVER {
-            self.plan_task(port, repeat, Task::Repeat);
-        }
-        self.send_beside(port, pause, marks, after);
-    }
-
-    fn send_beside(&mut self, port: u32, pause: Pause, marks: &MemoryPause, after: Time) {
-        self.note_control(port ^ 1, port ^ 1, pause.into(), PAUSE_BYTES);
-        let rate = self.plan.topology.ports[port as usize].link.rate_bps;
-        let length = marks.quanta.map(|quanta| length(quanta, rate));
-        let delay = marks.delay_ps + self.hold_delay(port);
-        if delay > Span::ZERO {
-            self.plan_task(port, self.now + delay, Task::Hold { pause, length });
-        } else if pause == Pause::Xon && after > self.now {
-            self.release_after(port, after);
-        } else {
-            self.hold(port, pause, length);
-        }
-    }
-
-    /// XOFF is repeated, unless XON or another XOFF was sent since it was entered.
-    pub(super) fn repeat(&mut self, port: u32) {
-        let node = self.plan.topology.ports[port as usize].to;
-        let Some(switching) = self.control.as_mut().and_then(|control| control.switching.as_mut()) else { return };
-        if switching.repeats[port as usize] != self.now {
-            return;
-        }
-        if let Some(marks) = switching.memories[node as usize].pause {
-            self.ask(port, Pause::Xoff, &marks, self.now);
-        }
-    }
-
-    /// A frame was stored that came over `input`: the memory at its end may be too full now.
-    fn watch_growth(&mut self, input: u32) {
-        let node = self.plan.topology.ports[input as usize].to;
-        let Some(switching) = self.control.as_mut().and_then(|control| control.switching.as_mut()) else { return };
-        let memory = &mut switching.memories[node as usize];
-        let Some(marks) = memory.pause else { return };
-        let (is_above, level) = match marks.scope {
-            PauseScope::Switch => (&mut memory.is_above, memory.shared.level().count()),
-            PauseScope::Input => (&mut switching.input_above[input as usize], switching.of_input[input as usize]),
-        };
-        if *is_above || level <= marks.xoff_bytes.count() {
-            return;
-        }
-        *is_above = true;
-        memory.xoffs += 1;
-        match marks.scope {
-            PauseScope::Input => self.ask(input, Pause::Xoff, &marks, self.now),
-            PauseScope::Switch => self.ask_all(node, Pause::Xoff, &marks, self.now),
-        }
-    }
-
-    /// A frame that came over `input` began to leave by `port`, until `end`: the memory may be empty enough now.
-    fn watch_fall(&mut self, port: u32, input: u32, end: Time) {
-        let node = self.plan.topology.ports[port as usize].from;
-        let Some(switching) = self.control.as_mut().and_then(|control| control.switching.as_mut()) else { return };
-        let memory = &mut switching.memories[node as usize];
-        let Some(marks) = memory.pause else { return };
-        let (is_above, level) = match marks.scope {
-            PauseScope::Switch => (&mut memory.is_above, memory.shared.level().count()),
-            PauseScope::Input => (&mut switching.input_above[input as usize], switching.of_input[input as usize]),
-        };
-        if !*is_above || level > marks.xon_bytes.count() {
-            return;
-        }
-        *is_above = false;
-        match marks.scope {
-            // Ports are served in order: a later one still is at this instant.
-            PauseScope::Input => self.ask(input, Pause::Xon, &marks, if input > port { self.now } else { end }),
-            PauseScope::Switch => self.ask_all(node, Pause::Xon, &marks, end),
-        }
-    }
-
-    fn ask_all(&mut self, node: u32, pause: Pause, marks: &MemoryPause, after: Time) {
-        let inputs = |fabric: &Fabric<'_>| {
-            let switching = fabric.control.as_ref()?.switching.as_ref()?;
-            Some(switching.memories[node as usize].inputs.clone())
-        };
-        for input in inputs(self).unwrap_or_default() {
-            self.ask(input, pause, marks, after);
         }
     }
 }

@@ -10,55 +10,55 @@ use weir_core::units::{Bytes, Rate, Span, Time};
 
 use super::super::adapter::NO_POINT;
 use super::limiter::{Limiter, Manner};
-use crate::agent::Timer;
 use crate::feed::Feed;
 use crate::frames::{FrameId, NO_FRAME, Pool};
 use crate::limiting::HostSeries;
+use crate::timer::Timer;
 
-const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// A queue of a host.
 #[derive(Clone, Copy, Debug)]
-struct Queue {
-    head: FrameId,
-    tail: FrameId,
+pub(crate) struct Queue {
+    pub(crate) head: FrameId,
+    pub(crate) tail: FrameId,
 }
 
-const EMPTY: Queue = Queue { head: NO_FRAME, tail: NO_FRAME };
+pub(crate) const EMPTY: Queue = Queue { head: NO_FRAME, tail: NO_FRAME };
 
 /// What the limiters of a host have in common.
 #[derive(Debug)]
-pub(super) struct Obedience {
-    pub(super) rules: Rules,
-    pub(super) how: Manner,
-    pub(super) seed: Seed,
+pub(crate) struct Obedience {
+    pub(crate) rules: Rules,
+    pub(crate) how: Manner,
+    pub(crate) seed: Seed,
 }
 
 /// The line of a host.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Outlet {
-    pub(super) host: u32,
-    pub(super) rate: Rate,
-    pub(super) framing: Bytes,
+pub(crate) struct Outlet {
+    pub(crate) host: u32,
+    pub(crate) rate: Rate,
+    pub(crate) framing: Bytes,
     /// What may wait in all queues together.
-    pub(super) limit: Limit,
+    pub(crate) limit: Limit,
 }
 
 /// What waits, and for how long it did.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Load {
-    pub(super) frames: u64,
-    pub(super) bytes: u64,
-    settled: Time,
-    pub(super) byte_ps: u128,
-    pub(super) wait_ps: u128,
-    most: u64,
-    peak: u64,
+pub(crate) struct Load {
+    pub(crate) frames: u64,
+    pub(crate) bytes: u64,
+    pub(crate) settled: Time,
+    pub(crate) byte_ps: u128,
+    pub(crate) wait_ps: u128,
+    pub(crate) most: u64,
+    pub(crate) peak: u64,
 }
 
 impl Load {
     /// Counts the integrals up to `now`; what waits only for an instant does not count as the most.
-    pub(super) fn settle(&mut self, now: Time) {
+    pub(crate) fn settle(&mut self, now: Time) {
         let span = now.saturating_since(self.settled).ps();
         if span > 0 {
             self.settled = now;
@@ -69,45 +69,45 @@ impl Load {
     }
 
     /// The most that waited since this was asked last.
-    pub(super) fn restart_most(&mut self) -> u64 {
+    pub(crate) fn restart_most(&mut self) -> u64 {
         self.peak = self.peak.max(self.most);
         std::mem::take(&mut self.most)
     }
 
     /// The most that ever waited.
-    pub(super) fn peak(&self) -> u64 {
+    pub(crate) fn peak(&self) -> u64 {
         self.peak.max(self.most)
     }
 }
 
 /// The queues of a host, and its limiters.
 #[derive(Debug)]
-pub(super) struct Station {
-    pub(super) feed: Option<Feed>,
-    pub(super) outlet: Outlet,
+pub(crate) struct Station {
+    pub(crate) feed: Option<Feed>,
+    pub(crate) outlet: Outlet,
     /// All destinations, in order of node ids.
-    destinations: Vec<u32>,
+    pub(crate) destinations: Vec<u32>,
     /// One for each destination and one for notifications, or one.
-    queues: Vec<Queue>,
-    ready: Vec<u64>,
+    pub(crate) queues: Vec<Queue>,
+    pub(crate) ready: Vec<u64>,
     /// The queue whose turn it is, or the first after it.
-    turn: usize,
-    pub(super) load: Load,
-    pub(super) timer: Timer,
-    limiters: Vec<Limiter>,
+    pub(crate) turn: usize,
+    pub(crate) load: Load,
+    pub(crate) timer: Timer,
+    pub(crate) limiters: Vec<Limiter>,
     /// By destination; empty where nothing is obeyed.
-    limiter_of: Vec<u32>,
+    pub(crate) limiter_of: Vec<u32>,
     /// Limiters that wait for credit, and when the first of them has it, at the earliest.
-    gated: Vec<u32>,
-    next_due: Time,
-    obedience: Option<Obedience>,
+    pub(crate) gated: Vec<u32>,
+    pub(crate) next_due: Time,
+    pub(crate) obedience: Option<Obedience>,
     /// Of the limiters, where they are recorded.
-    pub(super) series: Option<Box<HostSeries>>,
+    pub(crate) series: Option<Box<HostSeries>>,
 }
 
 impl Station {
     /// `destinations` may be in any order, and named more than once.
-    pub(super) fn new(
+    pub(crate) fn new(
         outlet: Outlet,
         feed: Option<Feed>,
         mut destinations: Vec<u32>,
@@ -138,65 +138,65 @@ impl Station {
     }
 
     /// When the next frame is generated.
-    pub(super) fn generated(&self) -> Time {
+    pub(crate) fn generated(&self) -> Time {
         self.feed.as_ref().map_or(Time::NEVER, Feed::peek)
     }
 
     /// The place of a destination, which is one of the host's.
-    pub(super) fn place(&self, to: u32) -> u32 {
+    pub(crate) fn place(&self, to: u32) -> u32 {
         self.destinations.partition_point(|&other| other < to) as u32
     }
 
     /// The place of notifications among the data, whoever they are for: behind those of all destinations, without a limiter.
-    pub(super) fn place_of_notifications(&self) -> u32 {
+    pub(crate) fn place_of_notifications(&self) -> u32 {
         self.destinations.len() as u32
     }
 
     /// How many destinations there are.
-    pub(super) fn places(&self) -> usize {
+    pub(crate) fn places(&self) -> usize {
         self.destinations.len()
     }
 
     /// The destination with this place.
-    pub(super) fn destination(&self, place: u32) -> u32 {
+    pub(crate) fn destination(&self, place: u32) -> u32 {
         self.destinations[place as usize]
     }
 
     /// Whether one more frame has room; one that need not wait always has.
-    pub(super) fn has_room(&self, size: Bytes, begins: bool) -> bool {
+    pub(crate) fn has_room(&self, size: Bytes, begins: bool) -> bool {
         begins || self.outlet.limit.admits(self.load.frames + 1, self.load.bytes + size.count())
     }
 
     /// Whether a frame to `place` that comes now could pass all that waits: nothing waits, and nothing limits it.
-    pub(super) fn is_open(&self, place: u32) -> bool {
+    pub(crate) fn is_open(&self, place: u32) -> bool {
         self.load.frames == 0 && self.limiter(place).is_none_or(|limiter| limiter.rate.is_none())
     }
 
-    fn limiter(&self, place: u32) -> Option<&Limiter> {
+    pub(crate) fn limiter(&self, place: u32) -> Option<&Limiter> {
         self.limiters.get(*self.limiter_of.get(place as usize)? as usize)
     }
 
     /// The congestion point that limits the frames to `place`, if there is one.
-    pub(super) fn tag(&self, place: u32) -> u32 {
+    pub(crate) fn tag(&self, place: u32) -> u32 {
         self.limiter(place).filter(|limiter| limiter.rate.is_some()).map_or(NO_POINT, |limiter| limiter.cause)
     }
 
     /// A frame to `place` is sent without waiting.
-    pub(super) fn pass(&mut self, place: u32) {
+    pub(crate) fn pass(&mut self, place: u32) {
         self.turn = self.queue_of(place) + 1;
     }
 
-    fn queue_of(&self, place: u32) -> usize {
+    pub(crate) fn queue_of(&self, place: u32) -> usize {
         if self.queues.len() == 1 { 0 } else { place as usize }
     }
 
     /// What a frame takes on the line.
-    fn tx(&self, size: Bytes) -> Span {
+    pub(crate) fn tx(&self, size: Bytes) -> Span {
         (size + self.outlet.framing) / self.outlet.rate
     }
 
     /// A frame to `place` begins to wait at `now`.
-    pub(super) fn push(&mut self, now: Time, frames: &mut Pool, id: FrameId, place: u32) {
+    pub(crate) fn push(&mut self, now: Time, frames: &mut Pool, id: FrameId, place: u32) {
         self.load.settle(now);
         self.load.frames += 1;
         self.load.bytes += frames[id].size().count();
@@ -212,7 +212,7 @@ impl Station {
     }
 
     /// A queue has a new first frame: it is ready, or waits for its limiter.
-    fn admit(&mut self, queue: usize, now: Time, frames: &Pool) {
+    pub(crate) fn admit(&mut self, queue: usize, now: Time, frames: &Pool) {
         let head = self.queues[queue].head;
         let place = frames.kept(head);
         let tx = self.tx(frames[head].size());
@@ -229,7 +229,7 @@ impl Station {
     }
 
     /// Makes the queues ready whose limiters have a whole frame's worth.
-    pub(super) fn open_gates(&mut self, now: Time) {
+    pub(crate) fn open_gates(&mut self, now: Time) {
         if self.next_due > now {
             return;
         }
@@ -252,12 +252,12 @@ impl Station {
     }
 
     /// When a frame may be ready to be sent: nothing changes before.
-    pub(super) fn next(&self, now: Time) -> Time {
+    pub(crate) fn next(&self, now: Time) -> Time {
         if self.ready.iter().any(|&word| word != 0) { now } else { self.next_due.min(self.generated()) }
     }
 
     /// Takes the first frame of the next queue in turn that is ready, and its destination's place.
-    pub(super) fn take(&mut self, now: Time, frames: &Pool) -> Option<(FrameId, Bytes, u32)> {
+    pub(crate) fn take(&mut self, now: Time, frames: &Pool) -> Option<(FrameId, Bytes, u32)> {
         let queue = next_set(&self.ready, self.turn)?;
         let id = self.queues[queue].head;
         let (size, place, next) = (frames[id].size(), frames.kept(id), frames[id].next);
@@ -291,7 +291,7 @@ impl Station {
 
     /// Feedback of the congestion point `cause` about frames to `place` takes effect. Returns the limiter and when it
     /// changes by itself, if it does.
-    pub(super) fn on_feedback(
+    pub(crate) fn on_feedback(
         &mut self,
         now: Time,
         place: u32,
@@ -320,14 +320,14 @@ impl Station {
     }
 
     /// A change of limiter `id` is due.
-    pub(super) fn on_timeout(&mut self, now: Time, id: u32, frames: &Pool) -> Option<(u32, Time)> {
+    pub(crate) fn on_timeout(&mut self, now: Time, id: u32, frames: &Pool) -> Option<(u32, Time)> {
         let obedience = self.obedience.as_ref()?;
         self.limiters[id as usize].point.advance(now, &obedience.rules);
         self.settle(id, now, frames)
     }
 
     /// Takes over the rate of a limiter.
-    fn settle(&mut self, id: u32, now: Time, frames: &Pool) -> Option<(u32, Time)> {
+    pub(crate) fn settle(&mut self, id: u32, now: Time, frames: &Pool) -> Option<(u32, Time)> {
         let limiter = &mut self.limiters[id as usize];
         limiter.settle(now);
         let (place, timeout) = (limiter.place, limiter.plan());
@@ -346,14 +346,14 @@ impl Station {
     }
 
     /// The frames that wait.
-    pub(super) fn waiting<'a>(&'a self, frames: &'a Pool) -> impl Iterator<Item = FrameId> + 'a {
+    pub(crate) fn waiting<'a>(&'a self, frames: &'a Pool) -> impl Iterator<Item = FrameId> + 'a {
         let known = |id: FrameId| Some(id).filter(|&id| id != NO_FRAME);
         let queue = move |queue: &Queue| std::iter::successors(known(queue.head), move |&id| known(frames[id].next));
         self.queues.iter().flat_map(queue)
     }
 
     /// Writes down the intervals of the limiters that ended up to `now`; nothing has happened since.
-    pub(super) fn write_rows(&mut self, now: Time, frames: &Pool) {
+    pub(crate) fn write_rows(&mut self, now: Time, frames: &Pool) {
         let (Some(mut series), Some(obedience)) = (self.series.take(), &self.obedience) else { return };
         if series.boundary() <= now {
             let mut waiting = vec![0; self.destinations.len()];
@@ -374,7 +374,7 @@ impl Station {
     }
 
     /// What each limiter did up to `end`: the place of its destination and its meter.
-    pub(super) fn meters(&mut self, end: Time) -> Vec<(u32, Meter)> {
+    pub(crate) fn meters(&mut self, end: Time) -> Vec<(u32, Meter)> {
         let Some(obedience) = &self.obedience else { return Vec::new() };
         let meter = |limiter: &mut Limiter| {
             limiter.point.advance(end, &obedience.rules);
@@ -385,7 +385,7 @@ impl Station {
 }
 
 /// The first set bit from `turn` on, round about.
-fn next_set(words: &[u64], turn: usize) -> Option<usize> {
+pub(crate) fn next_set(words: &[u64], turn: usize) -> Option<usize> {
     let (first, bit) = (turn / 64, turn % 64);
     if let Some(&word) = words.get(first) {
         let rest = word & (u64::MAX << bit);

@@ -11,41 +11,41 @@ use crate::credit::needed;
 
 /// Service of one port, or of the host behind it.
 #[derive(Clone, Debug)]
-pub(super) struct Valve {
+pub(crate) struct Valve {
     /// Start and rate of each phase, in order of time; without a rate the output serves all it can.
-    phases: Vec<(Time, Option<Rate>)>,
+    pub(crate) phases: Vec<(Time, Option<Rate>)>,
     /// The rate of a phase that has none; absent: credit stands still meanwhile.
-    open: Option<Rate>,
-    line: Rate,
+    pub(crate) open: Option<Rate>,
+    pub(crate) line: Rate,
     /// In bit ps / s, at `at`.
-    credit: i128,
-    at: Time,
+    pub(crate) credit: i128,
+    pub(crate) at: Time,
     /// Worth of the largest frame so far.
-    largest: i128,
+    pub(crate) largest: i128,
     /// When the frame before began.
-    last: Option<(Time, Span)>,
+    pub(crate) last: Option<(Time, Span)>,
 }
 
 impl Valve {
     /// The valve of a port with these services; the last of several at a time counts.
-    pub(super) fn of_port(services: &[Service], line: Rate) -> Valve {
+    pub(crate) fn of_port(services: &[Service], line: Rate) -> Valve {
         Valve { phases: phases(services), open: None, line, credit: 0, at: Time::ZERO, largest: 0, last: None }
     }
 
     /// The valve of a buffer: what takes from it is slower while there is a service, and otherwise as fast as the line.
-    pub(super) fn of_buffer(services: &[Service], line: Rate) -> Valve {
+    pub(crate) fn of_buffer(services: &[Service], line: Rate) -> Valve {
         Valve { open: Some(line), ..Valve::of_port(services, line) }
     }
 
     /// The phase at `now`: its place, start and rate.
-    fn phase(&self, now: Time) -> (usize, Time, Option<Rate>) {
+    pub(crate) fn phase(&self, now: Time) -> (usize, Time, Option<Rate>) {
         let place = self.phases.partition_point(|phase| phase.0 <= now) - 1;
         let (start, rate) = self.phases[place];
         (place, start, rate)
     }
 
     /// The credit at `now`, not before `at`, without a bound.
-    fn credit_at(&self, now: Time) -> i128 {
+    pub(crate) fn credit_at(&self, now: Time) -> i128 {
         let mut credit = self.credit;
         let (mut place, _, mut rate) = self.phase(self.at);
         let mut from = self.at;
@@ -61,7 +61,7 @@ impl Valve {
     }
 
     /// When a frame that takes `tx` on the line may begin, at `from` or later.
-    pub(super) fn ready(&self, from: Time, tx: Span) -> Time {
+    pub(crate) fn ready(&self, from: Time, tx: Span) -> Time {
         let whole = product(self.line, tx);
         let from = self.last.map_or(from, |(last, lasted)| from.max(last + lasted));
         let mut from = from.max(self.at);
@@ -89,7 +89,7 @@ impl Valve {
     }
 
     /// A frame that takes `tx` on the line began at `now`.
-    pub(super) fn spend(&mut self, now: Time, tx: Span) {
+    pub(crate) fn spend(&mut self, now: Time, tx: Span) {
         self.last = Some((now, tx));
         if self.phase(now).2.is_none() && self.open.is_none() {
             // The output is not slow: what it may send does not count.
@@ -101,12 +101,12 @@ impl Valve {
     }
 }
 
-fn product(rate: Rate, span: Span) -> i128 {
+pub(crate) fn product(rate: Rate, span: Span) -> i128 {
     i128::from(rate.bps()) * i128::from(span.ps())
 }
 
 /// When the rate changes, and to what.
-fn phases(services: &[Service]) -> Vec<(Time, Option<Rate>)> {
+pub(crate) fn phases(services: &[Service]) -> Vec<(Time, Option<Rate>)> {
     let mut times: Vec<Time> = services.iter().flat_map(|service| [service.from_ps, service.to_ps]).collect();
     times.push(Time::ZERO);
     times.sort_unstable();

@@ -8,7 +8,7 @@ use super::{Adapters, Host};
 use crate::credit::{Savings, needed};
 use crate::limiting::HostSeries;
 use crate::slotted::cell::Cell;
-use crate::slotted::switches::NONE;
+use crate::slotted::lanes::NONE;
 
 /// The limiter of a pair of hosts. It outlives its removal: what it did is told at the end.
 #[derive(Debug)]

@@ -3,13 +3,13 @@
 use weir_core::queue::{Label, Lane, Offer};
 use weir_core::units::{Bytes, Time};
 
-use crate::fabric::Fabric;
+use super::Fabric;
 use crate::frames::{Frame, FrameId, Kind, NO_FRAME};
 use crate::line::ARMED;
 
 impl Fabric<'_> {
     /// A frame arrives at a port of a switch.
-    pub(in super::super) fn offer_stored(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
+    pub(crate) fn offer_stored(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
         let now = self.now;
         self.settle_levels_of(port);
         if lane == Lane::Control {
@@ -86,7 +86,7 @@ impl Fabric<'_> {
     }
 
     /// When a slow port may begin the frame that waits, if it is slow and one may go as far as everything else is concerned.
-    fn valve_opens(&self, port: u32) -> Option<Time> {
+    pub(super) fn valve_opens(&self, port: u32) -> Option<Time> {
         let valve = self.control.as_ref()?.switching.as_ref()?.valves[port as usize].as_ref()?;
         let line = &self.lines[port as usize];
         let id = line.port.next_waiting().filter(|_| line.port.begins_data(self.now))?;
@@ -95,7 +95,7 @@ impl Fabric<'_> {
     }
 
     /// A frame begins to leave the memory.
-    fn leave(&mut self, port: u32, id: FrameId, end: Time) {
+    pub(super) fn leave(&mut self, port: u32, id: FrameId, end: Time) {
         let now = self.now;
         let switching = self.control.as_mut().and_then(|control| control.switching.as_mut());
         if let Some(valve) = switching.and_then(|switching| switching.valves[port as usize].as_mut()) {
@@ -107,13 +107,13 @@ impl Fabric<'_> {
     }
 
     /// A frame that waited at `port` is dropped: the memory has its place again.
-    pub(in super::super) fn free_memory(&mut self, port: u32, id: FrameId, end: Time) {
+    pub(crate) fn free_memory(&mut self, port: u32, id: FrameId, end: Time) {
         let frame = self.frames[id];
         self.free_memory_of(port, &frame, end);
     }
 
     /// The memory has the place of a frame again that waited at `port` and leaves it until `end`.
-    fn free_memory_of(&mut self, port: u32, frame: &Frame, end: Time) {
+    pub(super) fn free_memory_of(&mut self, port: u32, frame: &Frame, end: Time) {
         let (now, size) = (self.now, frame.size());
         let input = self.plan.route[frame.leg as usize - 1];
         let node = self.plan.topology.ports[port as usize].from;
@@ -124,14 +124,14 @@ impl Fabric<'_> {
     }
 
     /// Enters the service of a port, if it is owed and not entered, at `from` or later.
-    pub(super) fn arm_stored(&mut self, port: u32, from: Time) {
+    pub(crate) fn arm_stored(&mut self, port: u32, from: Time) {
         if let Some(due) = self.lines[port as usize].arm() {
             self.agenda.push(due.max(from), self.port_service(port));
         }
     }
 
     /// A pause of `port` has ended; a port of a switch begins no frame before `after`.
-    pub(in super::super) fn release_after(&mut self, port: u32, after: Time) {
+    pub(crate) fn release_after(&mut self, port: u32, after: Time) {
         let now = self.now;
         self.look(port);
         if let Some(control) = &mut self.control {
@@ -142,7 +142,7 @@ impl Fabric<'_> {
     }
 
     /// A control frame waits at `port`, or began.
-    pub(in super::super) fn offer_control_stored(&mut self, port: u32, became: Offer, id: FrameId) {
+    pub(crate) fn offer_control_stored(&mut self, port: u32, became: Offer, id: FrameId) {
         match became {
             Offer::Sent { end } => self.launch_control(port, id, end),
             Offer::Waits | Offer::Dropped if self.is_station(port) => self.call_station(port, self.now),

@@ -6,15 +6,15 @@
 use weir_core::ethernet::reaction::Feedback;
 use weir_core::marking::Ecn;
 
-use super::Task;
-use super::plan::NO_WAY;
-use crate::fabric::Fabric;
+use super::Fabric;
+use crate::control::Task;
+use crate::control::plan::NO_WAY;
 use crate::frames::{Body, FrameId, Kind};
 
 impl Fabric<'_> {
     /// A frame has just been queued at `port`, whose queue marks it: so it does, if the frame is ECN-capable and bears
     /// no mark yet.
-    pub(super) fn mark(&mut self, port: u32, id: FrameId) {
+    pub(crate) fn mark(&mut self, port: u32, id: FrameId) {
         let frame = &mut self.frames[id];
         let (flow, leg) = (frame.flow, frame.leg);
         match frame.kind {
@@ -27,7 +27,7 @@ impl Fabric<'_> {
         }
         let Some(control) = &mut self.control else { return };
         control.marks[leg as usize] += 1;
-        super::keep(&mut control.marked_at, id, port);
+        crate::control::keep(&mut control.marked_at, id, port);
     }
 
     /// A marked frame of `flow` has come to its end, where it was freed: the receiver notifies the sender, if it has

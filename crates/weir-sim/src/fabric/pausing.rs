@@ -4,15 +4,15 @@ use weir_core::ethernet::pause::{self, Pause};
 use weir_core::queue::Lane;
 use weir_core::units::{Bytes, Span, Time};
 
-use super::Task;
-use crate::fabric::Fabric;
+use super::Fabric;
+use crate::control::Task;
 use crate::frames::{Body, Frame, Kind};
 use crate::totals::ControlKind;
 
 impl Fabric<'_> {
     /// So much waits at a port now: its node may have to stop or release its neighbours.
     #[inline]
-    pub(super) fn watch_level(&mut self, port: u32, waiting: Bytes) {
+    pub(crate) fn watch_level(&mut self, port: u32, waiting: Bytes) {
         let Some(control) = &mut self.control else { return };
         let Some(guard) = &mut control.extras[port as usize].guard else { return };
         if let Some(crossing) = guard.on_level(waiting) {
@@ -22,7 +22,7 @@ impl Fabric<'_> {
 
     /// The queue of `port` has become too long, or short enough again.
     #[cold]
-    fn on_crossing(&mut self, port: u32, crossing: Pause) {
+    pub(super) fn on_crossing(&mut self, port: u32, crossing: Pause) {
         let node = self.plan.topology.ports[port as usize].from;
         let Some(control) = &mut self.control else { return };
         let long = &mut control.long[node as usize];
@@ -42,7 +42,7 @@ impl Fabric<'_> {
     }
 
     /// The node of `port` sends PAUSE frames to all its neighbours because of the queue there.
-    fn pause_neighbours(&mut self, port: u32, pause: Pause) {
+    pub(super) fn pause_neighbours(&mut self, port: u32, pause: Pause) {
         let Some(rule) = self.pause_rule(port) else { return };
         let (delay, refresh) = (rule.delay_ps, rule.refresh_ps);
         let ports = &self.plan.topology.ports;
@@ -63,7 +63,7 @@ impl Fabric<'_> {
     }
 
     /// XOFF is repeated, unless XON or another XOFF was sent since it was entered.
-    pub(super) fn refresh(&mut self, port: u32) {
+    pub(crate) fn refresh(&mut self, port: u32) {
         let node = self.plan.topology.ports[port as usize].from;
         let Some(control) = &self.control else { return };
         if control.long[node as usize].refresh == self.now {
@@ -72,7 +72,7 @@ impl Fabric<'_> {
     }
 
     /// A PAUSE frame sets out at `port`, unless one that says the same waits there as the last.
-    pub(super) fn send_pause(&mut self, port: u32, pause: Pause, queue_port: u32) {
+    pub(crate) fn send_pause(&mut self, port: u32, pause: Pause, queue_port: u32) {
         let Some(rule) = self.pause_rule(port) else { return };
         let control = self.lines[port as usize].port.waiting().take_while(|&id| self.frames[id].lane == Lane::Control);
         let last = control.filter(|&id| self.frames[id].kind == Kind::Pause).last();
@@ -91,7 +91,7 @@ impl Fabric<'_> {
     }
 
     /// The transmission of a PAUSE frame at `port` ends at `end`: it will hold the transmitter at the other end.
-    pub(super) fn pause_peer(&mut self, port: u32, pause: Pause, end: Time) {
+    pub(crate) fn pause_peer(&mut self, port: u32, pause: Pause, end: Time) {
         let (Some(shared), Some(rule)) = (&self.plan.control, self.pause_rule(port)) else { return };
         let link = &self.plan.topology.ports[port as usize];
         let response = shared.responses[link.to as usize].0;
@@ -100,7 +100,7 @@ impl Fabric<'_> {
     }
 
     /// A PAUSE frame takes effect at the transmitter of `port`.
-    pub(super) fn hold(&mut self, port: u32, pause: Pause, length: Option<Span>) {
+    pub(crate) fn hold(&mut self, port: u32, pause: Pause, length: Option<Span>) {
         let now = self.now;
         let Some(control) = &mut self.control else { return };
         let hold = &mut control.extras[port as usize].hold;
@@ -122,7 +122,7 @@ impl Fabric<'_> {
     }
 
     /// A pause may have run out.
-    pub(super) fn expire(&mut self, port: u32) {
+    pub(crate) fn expire(&mut self, port: u32) {
         let Some(control) = &self.control else { return };
         if control.extras[port as usize].hold.until() <= self.now {
             self.release(port);
@@ -145,7 +145,7 @@ impl Fabric<'_> {
     }
 
     /// The rule of the node that `port` belongs to.
-    fn pause_rule(&self, port: u32) -> Option<&weir_core::spec::control::Pause> {
+    pub(super) fn pause_rule(&self, port: u32) -> Option<&weir_core::spec::control::Pause> {
         let node = self.plan.topology.ports[port as usize].from;
         let rule = self.plan.control.as_ref()?.pausing[node as usize]?;
         Some(&self.plan.spec.control.pause[rule as usize])

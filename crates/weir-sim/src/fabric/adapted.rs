@@ -4,10 +4,10 @@ use weir_core::ethernet::reaction::Feedback;
 use weir_core::queue::{Lane, Offer};
 use weir_core::units::{Bytes, Span, Time};
 
-use super::adapter::Adapter;
-use crate::agent::Alarm;
-use crate::fabric::Fabric;
+use super::Fabric;
+use crate::control::adapter::Adapter;
 use crate::frames::{Frame, FrameId, Kind, NO_FRAME};
+use crate::timer::Alarm;
 
 /// The shortest time there is.
 const INSTANT: Span = Span::from_ps(1);
@@ -15,7 +15,7 @@ const INSTANT: Span = Span::from_ps(1);
 impl Fabric<'_> {
     /// A frame that an agent sends, or a notification, comes to the port of its host. A notification is of the flow of
     /// another host: it waits with what has been passed on to the port.
-    pub(super) fn offer_adapter(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
+    pub(crate) fn offer_adapter(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
         if lane == Lane::Control || self.frames[id].kind == Kind::Notification {
             let line = &mut self.lines[port as usize];
             if let Offer::Sent { end } = line.port.offer(self.now, id, size, lane) {
@@ -28,7 +28,7 @@ impl Fabric<'_> {
     }
 
     /// A notification takes effect.
-    pub(super) fn obey(&mut self, port: u32, flow: u32, point: u32, feedback: Feedback) {
+    pub(crate) fn obey(&mut self, port: u32, flow: u32, point: u32, feedback: Feedback) {
         if self.plan.is_switched() {
             return self.heed(port, self.plan.target(flow), point, feedback);
         }
@@ -42,14 +42,14 @@ impl Fabric<'_> {
     }
 
     /// The port is about to be touched: does what was to happen up to now.
-    pub(super) fn look_adapter(&mut self, port: u32) {
+    pub(crate) fn look_adapter(&mut self, port: u32) {
         let now = self.now;
         self.catch_up(port, (now + INSTANT).min(self.end));
         self.draw_adapter(port, now, now);
     }
 
     /// Does what was to happen at `port` before `bound` and was left until it matters.
-    pub(super) fn catch_up(&mut self, port: u32, bound: Time) {
+    pub(crate) fn catch_up(&mut self, port: u32, bound: Time) {
         while self.adapter(port).next < bound {
             let next = self.adapter(port).next;
             self.work_adapter(port, next);
@@ -57,7 +57,7 @@ impl Fabric<'_> {
     }
 
     /// Something has changed at `port`: begins what may begin now, and works out what comes next.
-    pub(super) fn run_adapter(&mut self, port: u32) {
+    pub(crate) fn run_adapter(&mut self, port: u32) {
         self.work_adapter(port, self.now);
         self.await_adapter(port);
     }
@@ -91,7 +91,7 @@ impl Fabric<'_> {
     }
 
     /// Enters when the next frame arrives, or may arrive at the earliest.
-    fn await_adapter(&mut self, port: u32) {
+    pub(super) fn await_adapter(&mut self, port: u32) {
         let line = &self.lines[port as usize];
         let (head, now) = (line.head, self.now);
         // What waits in the port may be a control frame, which are shorter than others.
@@ -110,14 +110,14 @@ impl Fabric<'_> {
 
     /// The adapter of `port`, which has one.
     #[inline]
-    fn adapter(&mut self, port: u32) -> &mut Adapter {
+    pub(super) fn adapter(&mut self, port: u32) -> &mut Adapter {
         let extra = self.control.as_mut().map(|control| &mut control.extras[port as usize]);
         extra.and_then(|extra| extra.adapter.as_deref_mut()).expect("an adapted line has an adapter")
     }
 
     /// Begins what may begin at `port` at `now`, and works out when it is to be looked at again. As everywhere, what
     /// leaves at an instant leaves before what comes then.
-    fn work_adapter(&mut self, port: u32, now: Time) {
+    pub(super) fn work_adapter(&mut self, port: u32, now: Time) {
         self.draw_adapter(port, now, now);
         self.serve_adapter(port, now);
         if self.adapter(port).generated() == now {
@@ -139,7 +139,7 @@ impl Fabric<'_> {
     }
 
     #[inline]
-    fn serve_adapter(&mut self, port: u32, now: Time) {
+    pub(super) fn serve_adapter(&mut self, port: u32, now: Time) {
         loop {
             let line = &mut self.lines[port as usize];
             if line.port.due() <= now
@@ -155,7 +155,7 @@ impl Fabric<'_> {
                 break;
             }
             let Some((id, size, place)) = adapter.take(now) else { break };
-            super::keep(&mut control.tags, id, adapter.tag(place));
+            crate::control::keep(&mut control.tags, id, adapter.tag(place));
             if let Offer::Sent { end } = line.port.offer(now, id, size, Lane::Data) {
                 self.append_watched(port, id, end);
             }
@@ -210,7 +210,7 @@ impl Fabric<'_> {
     }
 
     /// A frame of an agent comes to the queue of its flow.
-    fn push_outlet(&mut self, port: u32, id: FrameId, size: Bytes) {
+    pub(super) fn push_outlet(&mut self, port: u32, id: FrameId, size: Bytes) {
         let (now, line) = (self.now, &mut self.lines[port as usize]);
         let Some(control) = &mut self.control else { return };
         let place = control.places[self.frames[id].flow as usize];

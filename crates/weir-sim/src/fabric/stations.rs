@@ -4,20 +4,21 @@ use weir_core::ethernet::reaction::Feedback;
 use weir_core::queue::{Lane, Offer};
 use weir_core::units::{Bytes, Time};
 
-use super::super::{NO_POINT, Task};
-use super::station::Station;
-use crate::agent::Alarm;
-use crate::fabric::Fabric;
+use super::Fabric;
+use crate::control::Task;
+use crate::control::adapter::NO_POINT;
+use crate::control::switching::station::Station;
 use crate::frames::{Frame, FrameId, Kind};
+use crate::timer::Alarm;
 
 impl Fabric<'_> {
     /// Whether `port` is that of a station.
-    pub(super) fn is_station(&self, port: u32) -> bool {
-        self.control.as_ref().is_some_and(|control| control.role(port) == super::Role::Station)
+    pub(crate) fn is_station(&self, port: u32) -> bool {
+        self.control.as_ref().is_some_and(|control| control.role(port) == crate::control::switching::Role::Station)
     }
 
     /// Enters when a station is looked at next.
-    pub(super) fn call_station(&mut self, port: u32, at: Time) {
+    pub(crate) fn call_station(&mut self, port: u32, at: Time) {
         let entity = self.port_service_of_host(port);
         if let Some(station) = self.station(port)
             && let Some(at) = station.timer.set(at)
@@ -27,7 +28,7 @@ impl Fabric<'_> {
     }
 
     /// Enters when each station is looked at first.
-    pub(in super::super) fn start_stations(&mut self) {
+    pub(crate) fn start_stations(&mut self) {
         for port in 0..self.lines.len() as u32 {
             if let Some(station) = self.station(port) {
                 let first = station.generated();
@@ -48,7 +49,7 @@ impl Fabric<'_> {
     }
 
     /// A frame comes to the port of a host: from an agent, or over the link into the buffer of the host.
-    pub(in super::super) fn offer_station(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
+    pub(crate) fn offer_station(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
         let leg = self.frames[id].leg as usize;
         if leg > 0 && self.plan.route[leg - 1] == port ^ 1 {
             return self.keep_in_buffer(port, id);
@@ -71,7 +72,7 @@ impl Fabric<'_> {
     }
 
     /// Feedback about the frames of a station to host `to` takes effect.
-    pub(in super::super) fn heed(&mut self, port: u32, to: u32, point: u32, feedback: Feedback) {
+    pub(crate) fn heed(&mut self, port: u32, to: u32, point: u32, feedback: Feedback) {
         let now = self.now;
         self.draw_station(port, now);
         let Some(station) = self.control.as_mut().and_then(|control| control.station(port)) else { return };
@@ -81,7 +82,7 @@ impl Fabric<'_> {
     }
 
     /// A change of a limiter that was due.
-    pub(in super::super) fn change_limiter(&mut self, port: u32, id: u32) {
+    pub(crate) fn change_limiter(&mut self, port: u32, id: u32) {
         let now = self.now;
         self.draw_station(port, now);
         let Some(station) = self.control.as_mut().and_then(|control| control.station(port)) else { return };
@@ -89,7 +90,7 @@ impl Fabric<'_> {
         self.after_change(port, next);
     }
 
-    fn after_change(&mut self, port: u32, next: Option<(u32, Time)>) {
+    pub(super) fn after_change(&mut self, port: u32, next: Option<(u32, Time)>) {
         if let Some((id, at)) = next {
             self.plan_task(port, at.max(self.now), Task::Limiter { id });
         }
@@ -97,7 +98,7 @@ impl Fabric<'_> {
     }
 
     /// Generates what is due, sends a frame if one may go, and enters when that is to be asked again.
-    fn run_station(&mut self, port: u32) {
+    pub(super) fn run_station(&mut self, port: u32) {
         let now = self.now;
         self.draw_station(port, now);
         if self.lines[port as usize].port.due() <= now
@@ -118,7 +119,7 @@ impl Fabric<'_> {
         self.call_station(port, next.min(owed));
     }
 
-    fn send_waiting(&mut self, port: u32) {
+    pub(super) fn send_waiting(&mut self, port: u32) {
         let now = self.now;
         let Some(station) = self.control.as_mut().and_then(|control| control.station(port)) else { return };
         station.open_gates(now);
@@ -128,11 +129,11 @@ impl Fabric<'_> {
     }
 
     /// A frame of a station begins.
-    fn send_from(&mut self, port: u32, id: FrameId, size: Bytes, place: u32) {
+    pub(super) fn send_from(&mut self, port: u32, id: FrameId, size: Bytes, place: u32) {
         let Some(control) = &mut self.control else { return };
         let tag = control.station(port).map_or(NO_POINT, |station| station.tag(place));
         if tag != NO_POINT || (id as usize) < control.tags.len() {
-            super::super::keep(&mut control.tags, id, tag);
+            crate::control::keep(&mut control.tags, id, tag);
         }
         if let Offer::Sent { end } = self.lines[port as usize].port.offer(self.now, id, size, Lane::Data) {
             self.launch_watched(port, id, end);
@@ -140,7 +141,7 @@ impl Fabric<'_> {
     }
 
     /// Draws what the sources of a station generated before `bound`, and writes down the intervals that ended.
-    pub(in super::super) fn draw_station(&mut self, port: u32, bound: Time) {
+    pub(crate) fn draw_station(&mut self, port: u32, bound: Time) {
         let bound = bound.min(self.end);
         loop {
             let Some(station) = self.station(port) else { return };
@@ -154,7 +155,7 @@ impl Fabric<'_> {
     }
 
     /// Writes down the intervals that ended up to `now`: of the port, and of the limiters.
-    fn mark_station(&mut self, port: u32, now: Time) {
+    pub(super) fn mark_station(&mut self, port: u32, now: Time) {
         let Some(control) = &mut self.control else { return };
         if let Some(station) = control.station(port) {
             station.write_rows(now, &self.frames);
@@ -178,7 +179,7 @@ impl Fabric<'_> {
     }
 
     /// Generates the next frame of a station; one that need not wait `begins` at once, if it may.
-    fn draw_frame(&mut self, port: u32, begins: bool) {
+    pub(super) fn draw_frame(&mut self, port: u32, begins: bool) {
         let Some(station) = self.control.as_mut().and_then(|control| control.station(port)) else { return };
         let at = station.generated();
         let Some(drawn) = station.feed.as_mut().map(|feed| feed.draw()) else { return };
@@ -207,14 +208,7 @@ impl Fabric<'_> {
         }
     }
 
-    fn station(&mut self, port: u32) -> Option<&mut Station> {
-        self.control.as_mut()?.station(port)
-    }
-}
-
-impl super::Control {
-    /// The station of a port, if it has one.
     pub(super) fn station(&mut self, port: u32) -> Option<&mut Station> {
-        self.switching.as_mut()?.stations[port as usize].as_deref_mut()
+        self.control.as_mut()?.station(port)
     }
 }

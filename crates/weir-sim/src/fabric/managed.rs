@@ -4,13 +4,13 @@ use weir_core::marking::Ecn;
 use weir_core::queue::{Label, Labeled, Lane, Offer};
 use weir_core::units::Bytes;
 
-use crate::fabric::Fabric;
+use super::Fabric;
 use crate::frames::{Body, FrameId, Kind, NO_FRAME};
 use crate::line::ARMED;
 
 impl Fabric<'_> {
     /// A frame arrives at a queue that is managed.
-    pub(super) fn offer_managed(&mut self, port: u32, id: FrameId, size: Bytes) -> Offer {
+    pub(crate) fn offer_managed(&mut self, port: u32, id: FrameId, size: Bytes) -> Offer {
         let label = self.label(id);
         let line = &mut self.lines[port as usize];
         let Labeled { became, marked } = line.port.offer_labeled(self.now, id, size, Lane::Data, label);
@@ -31,7 +31,7 @@ impl Fabric<'_> {
     }
 
     /// The transmitter of a port is free whose queue is managed.
-    pub(super) fn wake_managed(&mut self, port: u32) {
+    pub(crate) fn wake_managed(&mut self, port: u32) {
         let line = &mut self.lines[port as usize];
         line.flags &= !ARMED;
         let sent = line.port.wake(self.now);
@@ -51,13 +51,13 @@ impl Fabric<'_> {
     }
 
     /// What the queues of a port want to know of a frame.
-    pub(super) fn label(&self, id: FrameId) -> Label {
+    pub(crate) fn label(&self, id: FrameId) -> Label {
         let flow = self.frames[id].flow;
         Label { flow: flow.into(), ecn: self.ecn_of(id), class: self.plan.flows[flow as usize].class }
     }
 
     /// What the header of a frame says about marks.
-    fn ecn_of(&self, id: FrameId) -> Ecn {
+    pub(super) fn ecn_of(&self, id: FrameId) -> Ecn {
         let frame = &self.frames[id];
         match frame.kind {
             Kind::Data | Kind::InBurst if self.plan.is_capable(frame.flow) => Ecn::Ect0,
@@ -71,7 +71,7 @@ impl Fabric<'_> {
     }
 
     /// The frames that the queues of a port have dropped are gone; whether `came`, which was not stored yet, is among them.
-    pub(super) fn settle_discarded(&mut self, port: u32, came: FrameId) -> bool {
+    pub(crate) fn settle_discarded(&mut self, port: u32, came: FrameId) -> bool {
         let mut is_gone = false;
         while let Some(discarded) = self.lines[port as usize].port.take_discarded() {
             let leg = self.frames[discarded.handle].leg as usize;

@@ -1,0 +1,26 @@
+//! Frames that inputs of switches lose after a queue behind them was full.
+
+use weir_core::queue::Lane;
+
+use super::Fabric;
+use crate::frames::{FrameId, Kind};
+
+impl Fabric<'_> {
+    /// Whether a frame that arrives at the queue of `port` was lost before it; such a one is gone.
+    pub(crate) fn overruns(&mut self, port: u32, id: FrameId, lane: Lane) -> bool {
+        let leg = self.frames[id].leg as usize;
+        let Some(control) = self.control.as_mut().filter(|_| lane == Lane::Data) else { return false };
+        let Some(inputs) = &mut control.extras[port as usize].inputs else { return false };
+        if self.frames[id].kind == Kind::Notification {
+            return false;
+        }
+        // A queue of a switch is never where a frame of a flow sets out.
+        let came_by = self.forwarding.input(self.plan, leg as u32);
+        if !inputs.ports.contains(&came_by) || !inputs.overrun.loses() {
+            return false;
+        }
+        control.overrun_drops[leg] += 1;
+        self.drop_frame(id);
+        true
+    }
+}

@@ -1,0 +1,242 @@
+//! Special lines: what happens at the ports that measure, hold or are held.
+//!
+//! A special line is looked at whenever it is touched, as one whose interval has ended: so all others cost nothing.
+//! What is to happen at a port later is a task of its timer.
+
+use std::collections::BTreeSet;
+
+use weir_core::queue::{Lane, Offer};
+use weir_core::units::{Bytes, Time};
+
+use super::Fabric;
+use crate::control::Task;
+use crate::control::adapter::NO_POINT;
+use crate::control::switching::Role;
+use crate::frames::{Body, FrameId, Kind};
+use crate::line::{ADAPTED, FED, SPECIAL};
+use crate::route::ARRIVED;
+use crate::totals::ControlKind;
+
+impl Fabric<'_> {
+    /// Takes over what special lines need: they are looked at whenever they are touched.
+    pub(crate) fn start_control(&mut self) {
+        let Some(control) = &mut self.control else { return };
+        // A port that pulls its sources looks at its transmissions itself.
+        let is_touched = |&port: &u32| !self.lines[port as usize].has(FED);
+        let watched = self.wires.iter().flat_map(|wires| wires.ports()).filter(is_touched);
+        let special: BTreeSet<u32> = control.special().chain(watched).collect();
+        for &port in &special {
+            let line = &mut self.lines[port as usize];
+            line.flags |= SPECIAL;
+            control.extras[port as usize].boundary = std::mem::replace(&mut line.boundary, Time::ZERO);
+        }
+        let adapted: Vec<u32> = control.adapted().collect();
+        for port in adapted {
+            self.lines[port as usize].flags |= ADAPTED;
+            self.run_adapter(port);
+        }
+        self.start_stations();
+    }
+
+    /// A frame arrives at the queue of a special line.
+    pub(crate) fn offer_special(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
+        let now = self.now;
+        self.look_special(port);
+        let Some(control) = &mut self.control else { return };
+        match control.role(port) {
+            Role::Plain => {}
+            Role::Station => return self.offer_station(port, id, size, lane),
+            Role::Stored => return self.offer_stored(port, id, size, lane),
+        }
+        let extra = &mut control.extras[port as usize];
+        if extra.adapter.is_some() {
+            return self.offer_adapter(port, id, size, lane);
+        }
+        if let Some(levels) = &mut extra.levels {
+            levels.settle(now, self.lines[port as usize].port.waiting_bytes());
+        }
+        let is_managed = extra.is_managed && lane == Lane::Data;
+        if extra.has_events && self.is_down(port) {
+            return self.offer_down(port, id, size);
+        }
+        let Some(control) = &mut self.control else { return };
+        let extra = &mut control.extras[port as usize];
+        if extra.inputs.is_some() && self.overruns(port, id, lane) {
+            return;
+        }
+        let frame = self.frames[id];
+        let Some(control) = &mut self.control else { return };
+        let tag = if lane == Lane::Data { control.tag(self.plan, id, frame.flow) } else { NO_POINT };
+        let became =
+            if is_managed { self.offer_managed(port, id, size) } else { self.offer_watched(port, id, size, lane) };
+        if lane == Lane::Control {
+            return;
+        }
+        let waiting = self.lines[port as usize].port.waiting_bytes();
+        let Some(control) = &mut self.control else { return };
+        let extra = &mut control.extras[port as usize];
+        if let Some(inputs) = extra.inputs.as_mut().filter(|_| became == Offer::Dropped) {
+            inputs.overflowed();
+        }
+        let waits = became != Offer::Dropped && waiting > Bytes::ZERO;
+        let marks = waits && extra.marker.as_mut().is_some_and(|marker| marker.on_frame(waiting));
+        if let Some(point) = &mut extra.point
+            && frame.kind != Kind::Notification
+            && let Some(feedback) = point.on_frame(size, became != Offer::Dropped, waiting, tag, port)
+        {
+            self.notify(port, frame.flow, frame.leg, feedback);
+        }
+        if marks {
+            self.mark(port, id);
+        }
+        self.watch_level(port, waiting);
+    }
+
+    /// What waits at a special line is about to change: how long it was so is counted.
+    pub(crate) fn settle_levels_of(&mut self, port: u32) {
+        let (now, waiting) = (self.now, self.lines[port as usize].port.waiting_bytes());
+        let levels = self.control.as_mut().and_then(|control| control.extras[port as usize].levels.as_mut());
+        if let Some(levels) = levels {
+            levels.settle(now, waiting);
+        }
+    }
+
+    /// The transmitter of a special line is free.
+    pub(crate) fn wake_special(&mut self, port: u32) {
+        let now = self.now;
+        self.look_special(port);
+        let waiting = self.lines[port as usize].port.waiting_bytes();
+        let Some(control) = &mut self.control else { return };
+        if let Some(levels) = &mut control.extras[port as usize].levels {
+            levels.settle(now, waiting);
+        }
+        if control.extras[port as usize].is_managed {
+            self.wake_managed(port);
+        } else {
+            self.wake_watched(port);
+        }
+        let waiting = self.lines[port as usize].port.waiting_bytes();
+        self.watch_level(port, waiting);
+    }
+
+    /// The transmission of a frame from the control lane begins.
+    #[cold]
+    pub(crate) fn launch_control(&mut self, port: u32, id: FrameId, end: Time) {
+        if !self.sets_out(port, id, end) {
+            return;
+        }
+        if self.frames[id].kind != Kind::Pause {
+            return self.launch(port, id, end);
+        }
+        if let Body::Pause(pause) = self.frames.body(id) {
+            self.pause_peer(port, pause, end);
+        }
+        self.end_control(id);
+    }
+
+    /// A control frame has reached its end.
+    pub(crate) fn end_control(&mut self, id: FrameId) {
+        self.frames.free(id);
+        if let Some(control) = &mut self.control {
+            control.ended += 1;
+        }
+    }
+
+    /// Enters a task of the timer of `port`.
+    pub(super) fn plan_task(&mut self, port: u32, at: Time, task: Task) {
+        let Some(control) = &mut self.control else { return };
+        control.extras[port as usize].tasks.push((at, task));
+        self.agenda.push(at, self.port_timer(port));
+    }
+
+    /// The timer of a port runs out: does its tasks that are due, in the order in which they were entered, until an agent is
+    /// to be told of a frame, which is returned.
+    #[cold]
+    pub(crate) fn on_port_timer(&mut self, port: u32) -> Option<u32> {
+        let now = self.now;
+        loop {
+            let tasks = &mut self.control.as_mut()?.extras[port as usize].tasks;
+            let place = tasks.iter().position(|&(at, _)| at <= now)?;
+            match tasks.remove(place).1 {
+                Task::Notify { flow, leg, point, feedback } => self.send_notification(port, flow, leg, point, feedback),
+                Task::Send { pause, queue_port } => self.send_pause(port, pause, queue_port),
+                Task::Hold { pause, length } => self.hold(port, pause, length),
+                Task::Expire => self.expire(port),
+                Task::Refresh => self.refresh(port),
+                Task::Obey { flow, point, feedback } => self.obey(port, flow, point, feedback),
+                Task::Heed { to, point, feedback } => self.heed(port, to, point, feedback),
+                Task::Limiter { id } => self.change_limiter(port, id),
+                Task::Repeat => self.repeat(port),
+                Task::Empty => {
+                    if let Some(agent) = self.empty_buffer(port) {
+                        self.agenda.push(now, self.port_timer(port));
+                        return Some(agent);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Counts a control frame that sets out at `port`.
+    pub(super) fn count_control(&mut self, port: u32, queue_port: u32, kind: ControlKind, size: Bytes) {
+        if let Some(control) = &mut self.control {
+            control.made += 1;
+        }
+        self.note_control(port, queue_port, kind, size);
+    }
+
+    /// Counts a control frame that travels beside the others.
+    pub(super) fn note_control(&mut self, port: u32, queue_port: u32, kind: ControlKind, size: Bytes) {
+        let Some(control) = &mut self.control else { return };
+        let (frames, bytes) = control.sent.entry((port, queue_port, kind)).or_default();
+        *frames += 1;
+        *bytes += size.count();
+        control.probes.note(queue_port, kind, self.now);
+    }
+
+    /// A control frame is queued at `port`.
+    pub(super) fn offer_control(&mut self, port: u32, id: FrameId, size: Bytes) {
+        self.look(port);
+        let line = &mut self.lines[port as usize];
+        line.keep(&mut self.frames, self.now);
+        let became = line.port.offer(self.now, id, size, Lane::Control);
+        if self.plan.is_switched() {
+            return self.offer_control_stored(port, became, id);
+        }
+        match became {
+            Offer::Sent { end } => self.launch_control(port, id, end),
+            Offer::Waits | Offer::Dropped => {
+                if let Some(due) = line.arm() {
+                    self.agenda.push(due, port);
+                }
+            }
+        }
+    }
+
+    /// The intervals of a special line that ended are written.
+    pub(crate) fn look_special(&mut self, port: u32) {
+        let now = self.now;
+        let Some(control) = &mut self.control else { return };
+        if control.role(port) == Role::Station {
+            return self.draw_station(port, now);
+        }
+        let extra = &mut control.extras[port as usize];
+        if extra.adapter.is_some() {
+            return self.look_adapter(port);
+        }
+        if extra.boundary <= now {
+            extra.boundary = self.port_probes.mark(port, now, &mut self.lines[port as usize].port);
+        }
+    }
+
+    /// Where the route of `flow` begins, and how many ports it has up to `leg`.
+    pub(super) fn ports_before(&self, flow: u32, leg: u32) -> u32 {
+        leg - self.plan.flows[flow as usize].first_leg
+    }
+
+    /// How many ports the route of `flow` has.
+    pub(super) fn route_length(&self, flow: u32) -> u32 {
+        let first = self.plan.flows[flow as usize].first_leg as usize;
+        (0..).find(|&n| self.plan.route[first + n as usize] == ARRIVED).unwrap_or(0)
+    }
+}
