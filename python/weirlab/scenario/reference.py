@@ -4,7 +4,7 @@
 
 writes anew what stands between a mark and `<!-- end -->`, for every mark in the page:
 
-- `<!-- fields: Run -->`: the fields of some models
+- `<!-- fields: Run AnySource -->`: the fields of some models, or of those of a union
 - `<!-- kinds: AnySource -->`: what a union of models offers, and the fields of each
 """
 
@@ -208,9 +208,15 @@ def _summary(described: type[Model]) -> str:
     return " ".join((described.__doc__ or "").split())
 
 
-def _field_block(names: str) -> Iterator[str]:
+def _named(names: str) -> Iterator[type[Model]]:
+    models = _models()
     for name in names.split():
-        described = _models()[name]
+        yield from [models[name]] if name in models else _members(name)
+
+
+def _field_block(names: str) -> Iterator[str]:
+    for described in _named(names):
+        name = described.__name__
         kind = f" (`kind: {kind_of(described)}`)" if "kind" in described.model_fields else ""
         yield f'<a id="fields-of-{name.lower()}"></a>**{name}**{kind}: {_summary(described)}'
         yield ""
@@ -255,7 +261,7 @@ def described_models(page: str) -> set[str]:
     """Names of the models that the page describes."""
     found: set[str] = set()
     for _, mark, what, _ in _MARKED.findall(page):
-        found |= set(what.split()) if mark == "fields" else {m.__name__ for m in _members(what)}
+        found |= {model.__name__ for model in (_named(what) if mark == "fields" else _members(what))}
     return found
 
 
