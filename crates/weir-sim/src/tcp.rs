@@ -344,15 +344,15 @@ impl Series {
     fn advance(&mut self, now: Time, machine: &Sender) {
         while self.due <= now {
             self.rows.push(ConnectionInterval {
-                t_ps: self.due.ps(),
-                window_bytes: machine.window().count(),
-                threshold_bytes: Some(machine.threshold().count()).filter(|&threshold| threshold != u64::MAX),
+                at: self.due,
+                window: machine.window(),
+                threshold: Some(machine.threshold()).filter(|&threshold| threshold < Bytes::new(u64::MAX)),
                 srtt: machine.rtt().srtt(),
-                flight_bytes: machine.bytes_in_flight().count(),
-                acked_bytes: machine.acked().count(),
+                flight: machine.bytes_in_flight(),
+                acked: machine.acked(),
                 retransmits: machine.retransmits(),
                 repairs: machine.phase() != Phase::Open,
-                marked_bytes: machine.marked(),
+                marked: machine.marked(),
                 alpha: machine.marked_share(),
             });
             self.number += 1;

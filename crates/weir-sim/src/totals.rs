@@ -304,24 +304,24 @@ pub struct ConnectionTotals {
 /// A sender at the end of an interval: a row of the table `tcp`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ConnectionInterval {
-    /// End of the interval, ps.
-    pub t_ps: u64,
+    /// End of the interval.
+    pub at: Time,
     /// What may be in flight.
-    pub window_bytes: u64,
+    pub window: Bytes,
     /// Where slow start ends; none before the first reduction.
-    pub threshold_bytes: Option<u64>,
+    pub threshold: Option<Bytes>,
     /// Smoothed round-trip time, once there was a sample.
     pub srtt: Option<Span>,
     /// What is in flight.
-    pub flight_bytes: u64,
-    /// Bytes acknowledged in order so far.
-    pub acked_bytes: u64,
+    pub flight: Bytes,
+    /// What was acknowledged in order so far.
+    pub acked: Bytes,
     /// Segments sent again so far.
     pub retransmits: u64,
     /// Whether the sender repairs losses or reduces its window.
     pub repairs: bool,
-    /// Bytes of which the receiver has told that they were marked, so far.
-    pub marked_bytes: u64,
+    /// Data of which the receiver has told that it was marked, so far.
+    pub marked: Bytes,
     /// The average share of marks, of a sender that keeps one.
     pub alpha: Option<f64>,
 }

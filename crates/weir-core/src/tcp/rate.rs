@@ -113,15 +113,15 @@ impl Sampler {
     }
 
     /// Segment `place` was sent, for the first time or again, which changed what is in flight from `before` to `after`.
-    pub(crate) fn on_sent(&mut self, now: Time, place: u64, before: u64, after: u64) {
-        if before == 0 {
+    pub(crate) fn on_sent(&mut self, now: Time, place: u64, before: Bytes, after: Bytes) {
+        if before == Bytes::ZERO {
             (self.first_sent, self.delivered_at) = (now, now);
         }
         let remembered = Remembered {
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             first_sent: self.first_sent,
-            in_flight: after,
+            in_flight: after.count(),
             lost: self.lost,
             is_app_limited: self.app_limited > 0,
         };
@@ -137,8 +137,8 @@ impl Sampler {
     }
 
     /// What is sent from now on until all `in_flight` has arrived is sent too late to tell the rate of the network.
-    pub(crate) fn limit(&mut self, in_flight: u64) {
-        self.app_limited = (self.delivered + in_flight).max(1);
+    pub(crate) fn limit(&mut self, in_flight: Bytes) {
+        self.app_limited = (self.delivered + in_flight.count()).max(1);
     }
 
     /// Whether the application had nothing to send for a while.
@@ -195,7 +195,7 @@ impl Sampler {
             newly_delivered: Bytes::new(news.bytes),
             newly_lost: Bytes::new(std::mem::take(&mut self.newly_lost)),
             total_delivered: Bytes::new(self.delivered),
-            in_flight: Bytes::new(left.in_flight),
+            in_flight: left.in_flight,
             is_window_limited: std::mem::take(&mut self.window_limited),
             rtt: left.rtt,
         })
@@ -208,7 +208,7 @@ pub(crate) struct Left {
     /// The first segment that is not acknowledged in order.
     pub(crate) first: u64,
     /// Bytes in flight.
-    pub(crate) in_flight: u64,
+    pub(crate) in_flight: Bytes,
     /// Least round-trip time of the connection.
     pub(crate) least_rtt: Span,
     /// The round-trip time that this acknowledgement gave.
@@ -227,14 +227,14 @@ mod tests {
 
     /// Sends segment `place` at `ms`, with `before` segments in flight.
     fn send(sampler: &mut Sampler, ms: u64, place: u64, before: u64) {
-        sampler.on_sent(at(ms), place, before * LEN, (before + 1) * LEN);
+        sampler.on_sent(at(ms), place, Bytes::new(before * LEN), Bytes::new((before + 1) * LEN));
     }
 
     /// At `ms`, `segments` arrive up to `place`, which was sent at `sent_ms`.
     fn arrive(sampler: &mut Sampler, ms: u64, segments: u64, place: u64, sent_ms: u64) -> Sample {
         let news = Delivered { bytes: segments * LEN, last_once: Some((at(sent_ms), place)), ..Delivered::default() };
         sampler.on_delivered(at(ms), &news);
-        let left = Left { first: place + 1, in_flight: 0, least_rtt: Span::from_ms(10), rtt: None };
+        let left = Left { first: place + 1, in_flight: Bytes::ZERO, least_rtt: Span::from_ms(10), rtt: None };
         sampler.sample(at(ms), &news, &left).expect("something has arrived")
     }
 
@@ -267,7 +267,7 @@ mod tests {
     fn samples_are_application_limited_until_what_was_in_flight_has_arrived() {
         let mut sampler = Sampler::new(Time::ZERO, 1);
         send(&mut sampler, 0, 1, 0);
-        sampler.limit(LEN);
+        sampler.limit(Bytes::new(LEN));
         send(&mut sampler, 1, 2, 1);
         assert!(!arrive(&mut sampler, 20, 1, 1, 0).is_app_limited, "it was sent before");
         assert!(sampler.is_app_limited());

@@ -1,6 +1,7 @@
 //! How the window comes down while losses are repaired.
 
 use crate::tcp::config::Recovery;
+use crate::units::Bytes;
 
 /// The window of a sender that repairs losses, in place of that of its congestion control.
 #[derive(Clone, Debug)]
@@ -29,31 +30,38 @@ enum Kind {
     },
 }
 
+/// What a reduction begins with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start {
+    pub(crate) window: Bytes,
+    /// What was in flight at first: RecoverFS.
+    pub(crate) flight: Bytes,
+    /// What is left of it.
+    pub(crate) pipe: Bytes,
+    /// Where the window is to end.
+    pub(crate) threshold: Bytes,
+}
+
 impl Reduction {
-    /// From `window`, with `flight` bytes in flight at first (RecoverFS) and `pipe` left, down to `threshold`.
-    pub(crate) fn new(
-        recovery: Recovery,
-        window: u64,
-        flight: u64,
-        pipe: u64,
-        threshold: u64,
-        segment: u64,
-    ) -> Reduction {
-        let prr = |is_safe| Kind::Prr { flight: flight.max(1), delivered: 0, sent: 0, is_safe };
+    /// Of a sender with full segments of `segment`.
+    pub(crate) fn new(recovery: Recovery, segment: Bytes, start: &Start) -> Reduction {
+        let (window, threshold) = (start.window.count(), start.threshold.count());
+        let prr = |is_safe| Kind::Prr { flight: start.flight.count().max(1), delivered: 0, sent: 0, is_safe };
         let (kind, window) = match recovery {
             Recovery::Halving => (Kind::Halving, threshold),
             Recovery::Prr => (prr(false), window),
             Recovery::SafePrr => (prr(true), window),
             Recovery::RateHalving => (Kind::RateHalving { odd: false }, window),
         };
-        let mut reduction = Reduction { kind, threshold, segment, window };
-        reduction.on_lost(pipe);
+        let mut reduction = Reduction { kind, threshold, segment: segment.count(), window };
+        reduction.on_lost(start.pipe);
         reduction
     }
 
     /// Something was found lost though nothing has arrived, which left `pipe` in flight. What is lost makes no room: only what
     /// arrives does.
-    pub(crate) fn on_lost(&mut self, pipe: u64) {
+    pub(crate) fn on_lost(&mut self, pipe: Bytes) {
+        let pipe = pipe.count();
         match &self.kind {
             Kind::Halving => {}
             Kind::Prr { .. } => self.follow(0, pipe, false),
@@ -61,9 +69,10 @@ impl Reduction {
         }
     }
 
-    /// An acknowledgement told of `delivered_now` bytes and left `pipe` in flight. `goes_well`: it acknowledges in order, and
+    /// An acknowledgement told of `delivered` and left `pipe` in flight. `goes_well`: it acknowledges in order, and
     /// shows no further loss.
-    pub(crate) fn on_ack(&mut self, delivered_now: u64, pipe: u64, goes_well: bool) {
+    pub(crate) fn on_ack(&mut self, delivered: Bytes, pipe: Bytes, goes_well: bool) {
+        let (delivered_now, pipe) = (delivered.count(), pipe.count());
         match &mut self.kind {
             Kind::Halving => {}
             // Source: RFC 9937, 6: what tells of nothing changes nothing.
@@ -101,24 +110,24 @@ impl Reduction {
 
     /// `bytes` were sent.
     #[inline]
-    pub(crate) fn on_sent(&mut self, bytes: u64) {
+    pub(crate) fn on_sent(&mut self, bytes: Bytes) {
         if let Kind::Prr { sent, .. } = &mut self.kind {
-            *sent += bytes;
+            *sent += bytes.count();
         }
     }
 
     /// What may be in flight.
     #[inline]
-    pub(crate) fn window(&self) -> u64 {
-        self.window
+    pub(crate) fn window(&self) -> Bytes {
+        Bytes::new(self.window)
     }
 
     /// The window that is left when all is repaired.
-    pub(crate) fn last_window(&self) -> u64 {
-        match self.kind {
+    pub(crate) fn last_window(&self) -> Bytes {
+        Bytes::new(match self.kind {
             Kind::Halving | Kind::Prr { .. } => self.threshold,
             Kind::RateHalving { .. } => self.window.min(self.threshold),
-        }
+        })
     }
 }
 
@@ -126,18 +135,25 @@ impl Reduction {
 mod tests {
     use super::*;
 
-    const SEGMENT: u64 = 1000;
+    const SEGMENT: Bytes = Bytes::new(1000);
+
+    /// With 20 segments in flight, of which `left` are, down to half.
+    fn reduction(recovery: Recovery, left: u64) -> Reduction {
+        let twenty = SEGMENT * 20;
+        let start = Start { window: twenty, flight: twenty, pipe: SEGMENT * left, threshold: SEGMENT * 10 };
+        Reduction::new(recovery, SEGMENT, &start)
+    }
 
     /// One of 20 segments in flight is lost, and the others arrive one by one: how many are sent meanwhile.
     fn sent_while_repairing(recovery: Recovery) -> Vec<u64> {
-        let mut reduction = Reduction::new(recovery, 20 * SEGMENT, 20 * SEGMENT, 17 * SEGMENT, 10 * SEGMENT, SEGMENT);
-        let mut pipe = 17 * SEGMENT;
+        let mut reduction = reduction(recovery, 17);
+        let mut pipe = SEGMENT * 17;
         let arrivals = (0..16).map(|_| {
-            pipe -= SEGMENT;
+            pipe = pipe - SEGMENT;
             reduction.on_ack(SEGMENT, pipe, false);
             let mut sent = 0;
             while pipe + SEGMENT <= reduction.window() {
-                pipe += SEGMENT;
+                pipe = pipe + SEGMENT;
                 reduction.on_sent(SEGMENT);
                 sent += 1;
             }
@@ -170,12 +186,11 @@ mod tests {
         for (recovery, goes_well, expected) in
             [(Recovery::Prr, false, 2), (Recovery::SafePrr, true, 2), (Recovery::SafePrr, false, 1)]
         {
-            let mut reduction =
-                Reduction::new(recovery, 20 * SEGMENT, 20 * SEGMENT, 2 * SEGMENT, 10 * SEGMENT, SEGMENT);
+            let mut reduction = reduction(recovery, 2);
             reduction.on_ack(SEGMENT, SEGMENT, false);
             reduction.on_sent(SEGMENT);
             reduction.on_ack(SEGMENT, SEGMENT, goes_well);
-            assert_eq!(reduction.window(), SEGMENT + expected * SEGMENT, "{recovery:?} {goes_well}");
+            assert_eq!(reduction.window(), SEGMENT + SEGMENT * expected, "{recovery:?} {goes_well}");
         }
     }
 

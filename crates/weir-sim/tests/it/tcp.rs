@@ -56,7 +56,7 @@ fn a_connection_that_its_window_limits_carries_a_window_in_each_round_trip() {
         // acknowledgement likewise.
         let rtt = RTT + (FRAME + 70) as f64 * 8.0 * (1e-9 + 2.0 * 1e-10);
         let expected = (buffer.count() as f64 / rtt * 3.0).min(3e9 / 8.0 * SEGMENT as f64 / FRAME as f64);
-        let ratio = (rows[3].acked_bytes - rows[0].acked_bytes) as f64 / expected;
+        let ratio = (rows[3].acked - rows[0].acked).count() as f64 / expected;
         // A window more or less at either end; windows are told in steps of the scale.
         assert!((ratio - 1.0).abs() < 0.01, "{segments} segments: {ratio}");
         assert_eq!(totals.connections[0].sender.retransmits, 0);
@@ -86,11 +86,12 @@ fn reno_saws_between_half_and_all_of_pipe_and_queue() {
     let mut spec = dumbbell(1, Span::from_ms(120_000));
     spec.record.connections = vec![TrafficProbe { traffic: 0, every_ps: Span::from_ms(10) }];
     let totals = run(&spec);
-    let rows: Vec<_> = totals.tcp[0].1.iter().filter(|row| row.t_ps > 10_000_000_000_000 && !row.repairs).collect();
+    let rows: Vec<_> =
+        totals.tcp[0].1.iter().filter(|row| row.at > Time::ZERO + Span::from_ms(10_000) && !row.repairs).collect();
     // Pipe and queue together hold 2.5 MB each, in frames.
     let full = (1e9 / 8.0 * RTT + 2.5e6) / FRAME as f64 * SEGMENT as f64;
-    let highest = rows.iter().map(|row| row.window_bytes).max().expect("rows") as f64;
-    let lowest = rows.iter().map(|row| row.window_bytes).min().expect("rows") as f64;
+    let highest = rows.iter().map(|row| row.window.count()).max().expect("rows") as f64;
+    let lowest = rows.iter().map(|row| row.window.count()).min().expect("rows") as f64;
     assert!((highest / full - 1.0).abs() < 0.02, "highest {}", highest / full);
     assert!((lowest / full - 0.5).abs() < 0.02, "lowest {}", lowest / full);
     // The window grows by a segment in each round trip: full / 2 segments, of 20 to 40 ms.

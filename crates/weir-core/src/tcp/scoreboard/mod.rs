@@ -16,7 +16,7 @@ mod tests;
 use std::collections::VecDeque;
 
 use crate::tcp::config::DUP_THRESHOLD;
-use crate::units::Time;
+use crate::units::{Bytes, Time};
 
 /// A segment that is not acknowledged.
 #[derive(Clone, Copy, Debug)]
@@ -183,8 +183,8 @@ impl Scoreboard {
     ///
     /// Source: RFC 6675, 4, `Pipe`.
     #[inline]
-    pub(crate) fn pipe(&self) -> u64 {
-        self.outstanding() - self.sacked - self.assumed - self.lost + self.resent
+    pub(crate) fn pipe(&self) -> Bytes {
+        Bytes::new(self.outstanding() - self.sacked - self.assumed - self.lost + self.resent)
     }
 
     /// How many segments were sent again once, twice, ..., those that are not acknowledged included.

@@ -4,7 +4,7 @@ use crate::cc::{Acked, Cause, CongestionControl, SenderEvent};
 use crate::tcp::config::{LostRetransmissions, Recovery};
 use crate::tcp::doubt::{Arrivals, Doubt};
 use crate::tcp::rate::Sampler;
-use crate::tcp::reduction::Reduction;
+use crate::tcp::reduction::{Reduction, Start};
 use crate::tcp::scoreboard::Delivered;
 use crate::tcp::segment::Segment;
 use crate::tcp::sender::{Forced, Phase, Sender, State};
@@ -98,7 +98,7 @@ impl Sender {
             if news.bytes == 0 && lost && self.rules.sack {
                 reduction.on_lost(self.board.pipe());
             } else {
-                reduction.on_ack(news.bytes, self.board.pipe(), goes_well);
+                reduction.on_ack(Bytes::new(news.bytes), self.board.pipe(), goes_well);
             }
         }
         if by_time {
@@ -234,31 +234,30 @@ impl Sender {
     /// The window is again that of the controller, as large as the reduction has left it.
     pub(super) fn end_reduction(&mut self, now: Time) {
         if let Some(reduction) = self.reduction.take() {
-            self.tell_rarely(now, &SenderEvent::Recovered { window: Bytes::new(reduction.last_window()) });
+            self.tell_rarely(now, &SenderEvent::Recovered { window: reduction.last_window() });
         }
     }
 
     /// `delivered` bytes are newly known to have arrived.
     fn reduce(&mut self, now: Time, phase: Phase, cause: Cause, delivered: u64) {
-        let window = self.window().count();
+        let window = self.window();
         // A reduction that is under way is not made twice.
         if self.phase == Phase::Open {
             let flight = self.flight();
             self.tell_rarely(now, &SenderEvent::Congestion { cause, flight });
         }
         if !self.control.needs().model {
-            let threshold = self.threshold().count();
             let recovery = match (phase, self.rules.recovery) {
                 (Phase::Reduced, Recovery::Halving | Recovery::RateHalving) => Recovery::Prr,
                 (_, recovery) => recovery,
             };
             // Source: RFC 6937, 3; RFC 9937, 6.
-            let flight = match recovery {
+            let flight = Bytes::new(match recovery {
                 Recovery::SafePrr => self.board.outstanding() - self.board.sacked() + delivered,
                 _ => self.board.outstanding(),
-            };
-            let reduction = Reduction::new(recovery, window, flight, self.board.pipe(), threshold, self.segment);
-            self.reduction = Some(Box::new(reduction));
+            });
+            let start = Start { window, flight, pipe: self.board.pipe(), threshold: self.threshold() };
+            self.reduction = Some(Box::new(Reduction::new(recovery, Bytes::new(self.segment), &start)));
         }
         self.phase = phase;
         self.recover = self.board.nxt();

@@ -3,7 +3,7 @@
 use crate::tcp::MAX_RTO;
 use crate::tcp::segment::Segment;
 use crate::tcp::sender::{Forced, Sender};
-use crate::units::{Span, Time};
+use crate::units::{Bytes, Span, Time};
 
 /// While the window of the receiver is closed.
 #[derive(Clone, Copy, Debug)]
@@ -117,7 +117,7 @@ impl Sender {
         let most = u128::from(window.max(self.board.outstanding()).max(1)) * percent;
         let takes = |bytes: u64| Span::from_ps((u128::from(bytes) * u128::from(srtt.ps()) * 100 / most) as u64);
         let per_ms = most * u128::from(QUANTUM.ps()) / (u128::from(srtt.ps().max(1)) * 100);
-        let quantum = (per_ms as u64).min(MOST_TOGETHER).max(2 * self.segment);
+        let quantum = Bytes::new((per_ms as u64).min(MOST_TOGETHER).max(2 * self.segment));
         self.pace_for(now, segment, takes(segment.end() - segment.seq), quantum);
     }
 }

@@ -366,7 +366,7 @@ impl Sender {
     #[inline]
     pub fn window(&self) -> Bytes {
         match &self.reduction {
-            Some(reduction) => Bytes::new(reduction.window()),
+            Some(reduction) => reduction.window(),
             None => self.control.allowance().window,
         }
     }
@@ -379,7 +379,7 @@ impl Sender {
     /// What is in flight, as far as the sender can know.
     #[inline]
     pub fn bytes_in_flight(&self) -> Bytes {
-        Bytes::new(self.board.pipe())
+        self.board.pipe()
     }
 
     /// What the receiver may still be sent, from the first number that is not acknowledged.
@@ -417,9 +417,9 @@ impl Sender {
         Bytes::new(self.counters.acked_bytes)
     }
 
-    /// Bytes of data of which the receiver has told that they were marked.
-    pub fn marked(&self) -> u64 {
-        self.counters.marked_bytes
+    /// Data of which the receiver has told that it was marked.
+    pub fn marked(&self) -> Bytes {
+        Bytes::new(self.counters.marked_bytes)
     }
 
     /// The average share of marks, if the controller keeps one: alpha.

@@ -4,7 +4,7 @@ use crate::cc::{CongestionControl, SenderEvent};
 use crate::tcp::rate::Left;
 use crate::tcp::scoreboard::Delivered;
 use crate::tcp::sender::Sender;
-use crate::units::{Span, Time};
+use crate::units::{Bytes, Span, Time};
 
 impl Sender {
     /// When the window and the application leave nothing to send but the window would allow it, what is sent next comes
@@ -22,7 +22,7 @@ impl Sender {
     fn look_for_gap(&mut self) {
         if let Some(sampler) = &mut self.sampler {
             let pipe = self.board.pipe();
-            let window = self.control.allowance().window.count();
+            let window = self.control.allowance().window;
             let has_unsent = self.written.saturating_sub(self.board.nxt()) > 0;
             if !has_unsent && pipe < window && self.board.next_lost().is_none() {
                 sampler.limit(pipe);
@@ -40,20 +40,20 @@ impl Sender {
     /// Something new is about to be sent.
     pub(super) fn tell_if_restarts(&mut self, now: Time) {
         let after_gap = self.sampler.as_ref().is_some_and(|sampler| sampler.is_app_limited());
-        if after_gap && self.board.pipe() == 0 {
+        if after_gap && self.board.pipe() == Bytes::ZERO {
             self.tell_rarely(now, &SenderEvent::Restart);
         }
     }
 
     /// What is in flight, if anybody takes samples.
     #[inline]
-    pub(super) fn sampled_pipe(&self) -> u64 {
-        if self.sampler.is_some() { self.board.pipe() } else { 0 }
+    pub(super) fn sampled_pipe(&self) -> Bytes {
+        if self.sampler.is_some() { self.board.pipe() } else { Bytes::ZERO }
     }
 
     /// Segment `place` was sent, while `before` was in flight.
     #[inline]
-    pub(super) fn remember_sent(&mut self, now: Time, place: u64, before: u64) {
+    pub(super) fn remember_sent(&mut self, now: Time, place: u64, before: Bytes) {
         if let Some(sampler) = &mut self.sampler {
             sampler.on_sent(now, place, before, self.board.pipe());
         }

@@ -6,7 +6,7 @@ use crate::tcp::marks::{FIRST_PACKETS, Feedback};
 use crate::tcp::segment::{Flags, Segment};
 use crate::tcp::sender::{Forced, Phase, Sender};
 use crate::tcp::ticks;
-use crate::units::{Span, Time};
+use crate::units::{Bytes, Span, Time};
 
 impl Sender {
     pub(super) fn syn(&mut self, now: Time) -> Option<Segment> {
@@ -45,8 +45,7 @@ impl Sender {
                 return Some(self.send_again(now, place, len, why));
             }
         }
-        let pipe = self.board.pipe();
-        let window = self.window().count();
+        let (pipe, window) = (self.board.pipe().count(), self.window().count());
         if pipe >= window {
             self.note_full_window();
             self.tell_if_idle(now);
@@ -213,10 +212,10 @@ impl Sender {
         self.counters.segments += 1;
         self.counters.bytes += u64::from(segment.len);
         if let Some(reduction) = &mut self.reduction {
-            reduction.on_sent(segment.end() - segment.seq);
+            reduction.on_sent(Bytes::new(segment.end() - segment.seq));
         }
         if let Pace::Rate { rate, quantum } = self.control.allowance().pace {
-            self.pace_for(now, segment, segment.frame_size() / rate, quantum.count());
+            self.pace_for(now, segment, segment.frame_size() / rate, quantum);
         } else if self.rules.paces {
             self.pace_window(now, segment);
         }
@@ -225,9 +224,9 @@ impl Sender {
     /// A segment, which `takes` so long at the pacing rate, leaves as part of a quantum: the next one begins when this one would
     /// be over.
     #[inline(never)]
-    pub(super) fn pace_for(&mut self, now: Time, segment: &Segment, takes: Span, quantum: u64) {
+    pub(super) fn pace_for(&mut self, now: Time, segment: &Segment, takes: Span, quantum: Bytes) {
         if self.quantum_left == 0 {
-            (self.quantum_left, self.quantum_over) = (quantum, self.release.max(now));
+            (self.quantum_left, self.quantum_over) = (quantum.count(), self.release.max(now));
         }
         self.quantum_over += takes;
         self.quantum_left = self.quantum_left.saturating_sub(segment.end() - segment.seq);
