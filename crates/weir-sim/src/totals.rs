@@ -7,7 +7,7 @@ use weir_core::ethernet::reaction::{Feedback, Meter};
 use weir_core::queue::{ClassCounters, Counters, Pauses};
 use weir_core::rapid::Log;
 use weir_core::tcp::{ReceiverCounters, SenderCounters};
-use weir_core::units::{Span, Time};
+use weir_core::units::{Bytes, Span, Time};
 
 use crate::probes::Intervals;
 

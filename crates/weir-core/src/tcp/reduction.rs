@@ -149,11 +149,11 @@ mod tests {
         let mut reduction = reduction(recovery, 17);
         let mut pipe = SEGMENT * 17;
         let arrivals = (0..16).map(|_| {
-            pipe = pipe - SEGMENT;
+            pipe -= SEGMENT;
             reduction.on_ack(SEGMENT, pipe, false);
             let mut sent = 0;
             while pipe + SEGMENT <= reduction.window() {
-                pipe = pipe + SEGMENT;
+                pipe += SEGMENT;
                 reduction.on_sent(SEGMENT);
                 sent += 1;
             }
