@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cc::{Allowance, Config, Controller, Metrics, Needs, SenderEvent};
+use crate::cc::{Allowance, Metrics, Needs, SenderEvent};
 use crate::error::SpecError;
 use crate::rapid::LogWriter;
 use crate::rng::{Seed, Stream};
@@ -131,15 +131,11 @@ impl Controllers {
         self
     }
 
-    /// The controller of a connection, from its settings.
-    ///
-    /// # Errors
-    /// Nobody has added the controller, or it refuses its settings.
-    pub fn make(&self, setup: Setup<'_>) -> Result<Controller, SpecError> {
-        let connection = setup.connection;
-        let Config::Custom(custom) = &connection.congestion_control else {
-            return Ok(Controller::built_in(&connection.congestion_control, setup));
-        };
+    pub(super) fn make_custom(
+        &self,
+        custom: &Custom,
+        setup: Setup<'_>,
+    ) -> Result<Box<dyn CongestionControl>, SpecError> {
         let Some(make) = self.makers.get(&custom.name) else {
             let known: Vec<&str> = self.makers.keys().map(String::as_str).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
@@ -148,6 +144,6 @@ impl Controllers {
                 format!("a controller of this program: {known} (got {})", custom.name),
             ));
         };
-        make(custom, setup).map(Controller::Custom)
+        make(custom, setup)
     }
 }

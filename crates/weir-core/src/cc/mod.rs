@@ -88,11 +88,15 @@ macro_rules! controllers {
             }
         }
 
-        impl Controller {
-            fn built_in(config: &Config, setup: Setup<'_>) -> Controller {
-                match config {
-                    $(Config::$kind(settings) => Controller::$kind(settings.make(setup).into()),)+
-                    Config::Custom(_) => unreachable!("Controllers::make makes these"),
+        impl Controllers {
+            /// The controller of a connection, from its settings.
+            ///
+            /// # Errors
+            /// Nobody has added the controller, or it refuses its settings.
+            pub fn make(&self, setup: Setup<'_>) -> Result<Controller, SpecError> {
+                match &setup.connection.congestion_control {
+                    $(Config::$kind(settings) => Ok(Controller::$kind(settings.make(setup).into())),)+
+                    Config::Custom(custom) => self.make_custom(custom, setup).map(Controller::Custom),
                 }
             }
         }
