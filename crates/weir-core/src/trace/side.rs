@@ -25,6 +25,8 @@ const MOST_REPEATS: usize = 1 << 16;
 const REORDERING_PS: u64 = 3_000_000_000;
 /// Segments beside a lost one that may tell how long round trips took.
 const BESIDE: usize = 16;
+/// The newest acknowledgments that tell of one place in a packet that a host joined.
+const PLACES: usize = 32;
 /// How long a sender must have been seen before its clock is believed, ps.
 const CLOCK_PS: u64 = 200_000_000_000;
 /// Sequence spaces begin here, so that numbers before the first one seen exist.
@@ -173,6 +175,8 @@ pub(crate) struct Sender {
     pub(crate) behind: Waits,
     /// When the segment was sent whose acknowledgment told a round trip last, and that round trip.
     edge: Option<(u64, u64)>,
+    /// Where the newest parts of packets end whose acknowledgments told how long they took, when these left, and how long.
+    places: VecDeque<(u64, u64, u64)>,
     /// When the newest data left that is acknowledged.
     acked_sent: u64,
     /// The value of the timestamps option of the data that told the part behind last, and when it came.
@@ -194,6 +198,8 @@ pub(crate) struct Sender {
     pub(crate) empty_since: Option<u64>,
     /// When the newest data was sent, if less than a full segment: nothing more was there to send.
     pub(crate) drained_since: Option<u64>,
+    /// The byte that was sent alone last, if nothing was sent since: it may have probed a window.
+    probed: Option<u64>,
     /// Rows of the table of losses that tell of what was sent again for nothing.
     pub(crate) spurious_rows: Vec<u32>,
 }
@@ -220,6 +226,7 @@ impl Sender {
             ahead: Waits::default(),
             behind: Waits::default(),
             edge: None,
+            places: VecDeque::new(),
             acked_sent: 0,
             tick: None,
             first_tick: None,
@@ -234,6 +241,7 @@ impl Sender {
             mss: 536, // RFC 9293, section 3.7.1
             empty_since: None,
             drained_since: None,
+            probed: None,
             spurious_rows: Vec::new(),
         }
     }
@@ -269,6 +277,10 @@ impl Sender {
         let start = self.place(segment.seq);
         let end = start + u64::from(segment.length());
         let plain = !segment.has(Segment::SYN | Segment::FIN | Segment::RST);
+        // What follows a probed byte that was taken, and left before that was known, repeats it.
+        let probed = self.probed == Some(start) && self.una == start + 1 && self.highest == start + 1;
+        self.probed = (plain && segment.payload == 1).then_some(start);
+        let start = if probed && end > start + 1 { start + 1 } else { start };
         if plain && segment.payload == 1 && (start + 1 == self.highest || self.window == Some(0)) {
             // A keep-alive, or a probe of a closed window; the byte comes again as data.
             return Data::of(Kind::Probe, start, 0);
@@ -358,7 +370,11 @@ impl Sender {
         let after = self.in_flight.range(place..).take(BESIDE).find_map(took);
         let before = self.in_flight.range(..place).rev().take(BESIDE).find_map(took);
         // Of those on both sides, the one that was sent nearest in time saw the same queue.
-        let beside = [after, before, self.edge].into_iter().flatten().min_by_key(|(at, _)| at.abs_diff(sent_ps));
+        let whole = [after, before, self.edge].into_iter().flatten().map(|(at, took_ps)| (at, took_ps, u64::MAX));
+        // Of parts of a packet that the host joined, the nearest did.
+        let parts = self.places.iter().map(|&(end, at, took_ps)| (at, took_ps, end.abs_diff(start)));
+        let nearest = parts.chain(whole).min_by_key(|&(at, _, apart)| (at.abs_diff(sent_ps), apart));
+        let beside = nearest.map(|(at, took_ps, _)| (at, took_ps));
         // One that was sent a round trip before or after it saw another.
         let near = beside.filter(|(at, took_ps)| at.abs_diff(sent_ps) <= *took_ps);
         Missed { sent_ps, before: false, beside_ps: near.map(|(_, took_ps)| took_ps) }
@@ -380,7 +396,10 @@ impl Sender {
     /// tells what waited where it jumped.
     pub(crate) fn let_go(&mut self, now: u64, value: Option<u32>, ps: u64, jumped: bool) {
         self.behind.take(ps, 1);
-        self.newest_behind = Some(ps);
+        // What is sent again during a recovery is no neighbour of what was lost behind the newest data.
+        if value.is_none() || value == self.highest_value {
+            self.newest_behind = Some(ps);
+        }
         self.tick = value.map(|value| (value, now));
         if jumped {
             self.holes.told_last(ps);
@@ -403,6 +422,14 @@ impl Sender {
             .is_some_and(|sent| sent.start == start && sent.end == end && id.is_some() && sent.id == id && !sent.again);
         let same_again = id.is_some() && self.repeats.get(&start).is_some_and(|repeat| repeat.id == id);
         if same || same_again { Kind::Duplicate } else { Kind::Retransmitted }
+    }
+
+    /// What ends at `end` and left at `at` took `took_ps`.
+    fn told_at(&mut self, end: u64, at: u64, took_ps: u64) {
+        if self.places.len() == PLACES {
+            self.places.pop_front();
+        }
+        self.places.push_back((end, at, took_ps));
     }
 
     fn extend(&mut self, sent: Sent, value: Option<u32>) {
@@ -516,13 +543,16 @@ impl Sender {
         let place = self.in_flight.partition_point(|sent| sent.end < right);
         let Some(sent) = self.in_flight.get_mut(place).filter(|sent| sent.start < right && !sent.again) else { return };
         let took_ps = now.saturating_sub(sent.at).max(1);
+        if sent.took_ps == 0 {
+            sent.took_ps = took_ps;
+        }
+        // The block that a repair joins to others ends where one ended before: that is no news.
         if right > sent.told {
             // A hole within it may count with what is beyond.
             self.ahead.take(took_ps, (right - sent.told).div_ceil(u64::from(self.mss.max(1))));
             sent.told = right;
-        }
-        if sent.took_ps == 0 {
-            sent.took_ps = took_ps;
+            let at = sent.at;
+            self.told_at(right, at, took_ps);
         }
     }
 
@@ -549,7 +579,9 @@ impl Sender {
             packets += self.una.saturating_sub(part.told).div_ceil(full);
             part.told = part.told.max(self.una);
             if !kept_back {
-                self.edge = Some((part.at, took_ps));
+                let at = part.at;
+                self.edge = Some((at, took_ps));
+                self.told_at(self.una, at, took_ps);
                 if packets > 0 {
                     self.ahead.take(took_ps, packets);
                 }
@@ -560,6 +592,7 @@ impl Sender {
         self.rtt.take(rtt);
         if !kept_back {
             self.edge = Some((sent.at, rtt));
+            self.told_at(self.una, sent.at, rtt);
         }
         if packets > 0 && !kept_back {
             self.ahead.take(rtt, packets);
