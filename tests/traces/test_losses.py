@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,6 +91,27 @@ def test_a_few_losses_at_what_usually_waits_prove_no_queue() -> None:
     assert not judged(waits, events).queued.any()
 
 
+def test_losses_at_a_queue_that_is_full_nearly_always_are_blamed_on_it() -> None:
+    chance = np.random.default_rng(6)
+    waits = MS_PS * (20 - chance.exponential(0.5, 20_000)).clip(0)
+    events = MS_PS * chance.uniform(19.2, 20, 200)
+    blamed = judged(waits, events)
+    assert blamed.queued.all()
+    assert blamed.at_random < 1
+    assert not judged(waits, chance.choice(waits, 200)).queued.any()
+
+
+def test_what_stamps_blur_is_no_random_loss_beside_a_queue() -> None:
+    chance = np.random.default_rng(7)
+    waits = (MS_PS * (1.5 * chance.random(20_000) + chance.normal(0, 0.2, 20_000))).clip(0)
+    events = MS_PS * np.concatenate([chance.normal(1.6, 0.05, 60), chance.uniform(0.1, 0.7, 6)])
+    sharp, blurred = (blame(waits, np.ones(len(waits)), events, 1e7, None, blur) for blur in (0.0, 2 * MS_PS))
+    assert sharp.step_ps == blurred.step_ps is not None
+    assert sharp.at_random > 4
+    assert blurred.queued.all()
+    assert blurred.at_random == 0
+
+
 def joined_bursts(seed: int, *, chance_of_loss: float, rounds: int = 250) -> Talk:
     """Each round trip the host hands its card bursts of up to 16 segments as one packet each, which a path of
     100 Mbit/s lets pass one by one. Of these some are lost at random; the receiver acknowledges each pair,
@@ -157,6 +179,72 @@ def test_what_waits_counts_by_packets_of_the_wire(tmp_path: Path) -> None:
     usual = waits.filter(pl.col("low_ps") > 0)
     assert usual.get_column("samples").sum() == 600
     assert waits.get_column("samples").sum() == 1002  # SYN and the last of the handshake, too
+
+
+def test_a_loss_has_for_its_neighbour_what_lay_beside_it_in_the_packet_that_the_host_joined(
+    tmp_path: Path,
+) -> None:
+    talk = Talk()
+    talk.shake_hands(10 * MS)
+    start = talk.now + MS
+    talk.now = start
+    talk.say(True, 1000, 5000, payload=16 * MSS)
+    for at, below, sack in ((2, 2, None), (4, 2, (3, 5)), (14, 2, (3, 14)), (16, 2, (15, 16))):
+        talk.now = start + 10 * MS + at * MS // 10
+        talk.ack(below, sack=sack)
+    talk.data(2)
+    talk.data(14)
+    losses = read_trace(pcap(tmp_path / "joined.pcap", talk))["losses"]
+    assert losses.get_column("beside_ps").to_list() == [10.2 * MS_PS, 11.4 * MS_PS]
+
+
+def test_what_is_sent_again_is_no_neighbour_of_the_tail_that_was_lost_before(tmp_path: Path) -> None:
+    """Near the receiver: the last of a burst is missed when the next new data come, after a recovery."""
+    talk = Talk()
+    talk.shake_hands(MS)
+
+    def acknowledges(number: int, value: int) -> None:
+        talk.say(False, 5000, 1000 + number * MSS, options=stamps(value, 0))
+
+    def sends(number: int, value: int, echo: int) -> None:
+        talk.say(True, 1000 + number * MSS, 5000, payload=MSS, options=stamps(value, echo))
+
+    acknowledges(0, 1)
+    talk.now += 8 * MS
+    sends(0, 100, 1)
+    acknowledges(1, 10)
+    talk.now += 20 * MS
+    sends(2, 120, 10)  # 1 is missed, and so is 3
+    acknowledges(1, 30)
+    talk.now += 10 * MS
+    sends(1, 140, 30)
+    sends(4, 140, 30)
+    acknowledges(3, 41)
+    talk.now += 10 * MS
+    sends(3, 150, 41)
+    losses = read_trace(pcap(tmp_path / "tail.pcap", talk))["losses"]
+    assert losses.get_column("beside_ps").to_list()[-1] == 20 * MS_PS
+
+
+def stamps(value: int, echo: int) -> bytes:
+    return struct.pack(">BBBBII", 1, 1, 8, 10, value, echo)
+
+
+def test_data_that_repeat_a_byte_which_probed_the_window_were_not_lost(tmp_path: Path) -> None:
+    talk = Talk()
+    talk.shake_hands(MS)
+    talk.data(0)
+    talk.ack(1, window=0)
+    talk.now += 200 * MS
+    talk.ack(1, window=500)
+    talk.say(True, 1000 + MSS, 5000, payload=1)
+    talk.say(False, 5000, 1001 + MSS, window=500)
+    talk.now += 40 * MS
+    talk.data(1)
+    talk.ack(2)
+    row = read_trace(pcap(tmp_path / "probed.pcap", talk)).flows().row(0, named=True)
+    assert row["retransmitted"] == 0
+    assert row["new_bytes"] == 2 * MSS
 
 
 def test_the_rate_while_busy_is_that_of_the_path_though_it_is_mostly_idle(tmp_path: Path) -> None:

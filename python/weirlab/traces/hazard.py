@@ -25,6 +25,8 @@ _BURST = 3
 """Packets of a burst: so many, and so many times the median of all events."""
 _RARE = 0.5
 """A step lies where less than this share of all samples waited longer: what is usual proves nothing."""
+_TOP = 0.9
+"""But for a queue that is full nearly always: a step at this share of the usual wait, or more, is its end."""
 _FEW = 4
 """Events below a step that prove no constant chance of their own."""
 _BELOW = 0.5
@@ -62,10 +64,11 @@ def blame(
     events_ps: np.ndarray,
     least_ps: float,
     packets: np.ndarray | None = None,
+    blur_ps: float = 0.0,
 ) -> Blame:
     """Compare what waited when something was lost (`events_ps`) with what waits at all (`waits_ps`, of which
     there are so many `samples`). Less than `least_ps` is no queue. An event lost so many `packets`; None:
-    one each.
+    one each. What waited is known to `blur_ps`.
 
     The likelihood is that of a Poisson process whose rate is one constant below a step and another, larger
     one, above; the step is where it is greatest. Single losses and bursts have rates of their own, since a
@@ -89,7 +92,7 @@ def blame(
         kinds, step, gain = apart, step_apart, gain_apart
     told = None
     if step is not None and gain >= _EVIDENCE:
-        told = _by_step(events, kinds, step, seen)
+        told = _by_step(events, kinds, step, seen, blur_ps)
         if (~told.queued).sum() <= _BELOW * len(events):
             return told
     # It explains few, or none.
@@ -134,10 +137,11 @@ def _best(
 ) -> tuple[float | None, float]:
     """The likeliest step, common to all kinds, and its gain over constants."""
     step, best = None, 0.0
+    top = _TOP * seen.quantile(_USUAL)
     for place in np.unique(events[events >= lowest]):
         time = seen.above(float(place)) + int((events >= place).sum())
         gain = sum(_gain(events[kind], float(place), time, seen.total) for kind in kinds)
-        if time <= _RARE * seen.total and gain > best:
+        if (time <= _RARE * seen.total or place >= top) and gain > best:
             step, best = float(place), gain
     return step, best
 
@@ -166,12 +170,18 @@ def _gain(events: np.ndarray, step: float, time: float, total: float) -> float:
     return _log_rate(count, time) + _log_rate(below, total - time) - _log_rate(len(events), total)
 
 
-def _by_step(events: np.ndarray, kinds: list[np.ndarray], step: float, seen: _Seen) -> Blame:
+def _by_step(events: np.ndarray, kinds: list[np.ndarray], step: float, seen: _Seen, blur_ps: float) -> Blame:
     queued, at_random = np.zeros(len(events), bool), 0.0
     time = seen.above(step) + int((events >= step).sum())
-    blurred = seen.above(_BELOW * step) + int((events >= _BELOW * step).sum())
+    edge = _BELOW * step
+    if (events >= edge).sum() > _BELOW * len(events):
+        edge = min(edge, step - blur_ps)
+    if edge <= 0:
+        # The queue is shorter than what can be told of any.
+        return Blame(np.ones(len(events), bool), 0.0, step)
+    blurred = seen.above(edge) + int((events >= edge).sum())
     for kind in kinds:
-        above = kind & (events >= _BELOW * step)
+        above = kind & (events >= edge)
         stray = int((kind & ~above).sum())
         if stray and not _stepped(events[kind], step, time, seen.total):
             at_random += float(kind.sum())

@@ -40,7 +40,10 @@ _EVENTS = 0.1
 _QUEUE_SEGMENTS = 2
 """Less than so many segments is no queue."""
 _BLUR_PS = 2e9
-"""Stamps of acknowledgments count milliseconds: behind a capture nothing shorter than two of them is seen."""
+"""Stamps of acknowledgments count milliseconds: behind a capture what is shorter than two of them is known
+of the first packet of each alone."""
+_SHOWN = 8
+"""Losses from which a queue that short would show nevertheless."""
 _FEW = 4
 """Fewer events than so many prove no path that loses at random."""
 _BACK = 0.05
@@ -310,7 +313,8 @@ def _events(lost: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     for event in rows:
         known = event.pop("waits")
         # Of a burst that a queue cut, the first neighbours passed a full one.
-        event["wait_ps"] = sorted(known)[3 * len(known) // 4] if known else None
+        place = max(len(known) // 2, 3 * (len(known) - 1) // 4)
+        event["wait_ps"] = sorted(known)[place] if known else None
     schema = {
         "flow": pl.UInt32,
         "before": pl.UInt32,
@@ -343,10 +347,12 @@ def _of_part(
         waited,
         least_ps,
         known.get_column("packets").to_numpy(),
+        _BLUR_PS * side,
     )
     # Behind a capture a program that writes now and then shows as what waits.
     paused = side == 1 and any(application_ratio(row) >= LIMITED for row in flows.iter_rows(named=True))
-    blurred = side == 1 and judged.step_ps is None and len(waited) and least_ps < waited.max() < _BLUR_PS
+    seldom = side == 1 and judged.step_ps is None and 0 < len(waited) < _SHOWN
+    blurred = seldom and least_ps < waited.max() < _BLUR_PS
     # Where data goes back, too, round trips hold the queue of the other way.
     shared = judged.step_ps is None and _goes_back(trace, flows)
     few = judged.step_ps is None and len(waited) < _FEW
