@@ -34,8 +34,8 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from weirlab import spec as core
-from weirlab.scenario.base import BY_KIND, Model
-{by_hand}from weirlab.scenario.values import (
+from weirlab.fields.base import BY_KIND, Model
+{by_hand}from weirlab.fields.values import (
     Flag,
     Natural,
     Number,

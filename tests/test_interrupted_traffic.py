@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from benchmark_switch import switch
-from weirlab.measures.evaluation import evaluate
+from weirlab.evaluation import evaluate
 from weirlab.runs import Run, run
 from weirlab.scenario import loads
 

@@ -10,10 +10,10 @@ import pytest
 
 from weirlab import run
 from weirlab.errors import ScenarioError
+from weirlab.evaluation import evaluate
 from weirlab.measures import (
     delay_percentile,
     delivered_rate,
-    evaluate,
     goodput,
     jain_fairness,
     loss_ratio,

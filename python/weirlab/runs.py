@@ -11,11 +11,11 @@ import polars as pl
 
 from weirlab import _core
 from weirlab.errors import InputError, RunFailed, UnsupportedError
+from weirlab.fields.base import Named
 from weirlab.files import whole
 from weirlab.records import TABLES, Records
 from weirlab.results import Manifest, Provenance, usable_cpus, write_text
 from weirlab.scenario import Resolved, Scenario, load
-from weirlab.scenario.base import Named
 from weirlab.scenario.record import FrameRecord
 from weirlab.scenario.testbeds import Netns, Sim
 

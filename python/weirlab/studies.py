@@ -23,8 +23,8 @@ from typing import Any
 import polars as pl
 
 from weirlab.errors import InputError, Interrupted, UnsupportedError, WeirlabError
+from weirlab.evaluation import measured
 from weirlab.journal import Journal, JournalKind, read_journal
-from weirlab.measures import measured
 from weirlab.measures.rows import FRAMES, frame_counts
 from weirlab.records import Records, save_tables
 from weirlab.results import Manifest, Provenance, Status, read_json, usable_cpus, write_json

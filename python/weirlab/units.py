@@ -12,7 +12,7 @@ Parsing and printing of times, sizes and rates is that of the compiled core: one
 
 All are immutable and compare by value; `str` of a quantity is text that parses back to it. As pydantic fields
 they take text or the type itself, and in a JSON schema they are text with a pattern and examples. What else
-the fields of scenario files hold (fractions, counts, limits, ranges) stands in `weirlab.scenario.values`.
+the fields of scenario files hold (fractions, counts, limits, ranges) stands in `weirlab.fields.values`.
 """
 
 from __future__ import annotations

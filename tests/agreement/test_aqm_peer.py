@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from weirlab.measures import evaluate
+from weirlab.evaluation import evaluate
 from weirlab.runs import run
 from weirlab.scenario import loads
 

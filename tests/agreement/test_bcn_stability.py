@@ -10,7 +10,7 @@ import functools
 
 import pytest
 
-from weirlab.measures import measured
+from weirlab.evaluation import measured
 from weirlab.runs import simulate
 from weirlab.scenario import Scenario, load
 from weirlab.theory import BcnPoint

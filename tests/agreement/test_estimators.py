@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from weirlab.errors import ScenarioError
-from weirlab.measures import measured
+from weirlab.evaluation import measured
 from weirlab.measures.estimates import estimates
 from weirlab.records import Records
 from weirlab.runs import simulate

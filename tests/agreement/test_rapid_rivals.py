@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from weirlab.measures import evaluate
+from weirlab.evaluation import evaluate
 from weirlab.runs import run
 from weirlab.scenario import load
 

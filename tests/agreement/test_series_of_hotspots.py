@@ -8,7 +8,7 @@ import pytest
 
 import weirlab
 from weirlab.errors import ScenarioError
-from weirlab.measures import evaluate
+from weirlab.evaluation import evaluate
 from weirlab.scenario import Scenario, load, loads
 
 SHORT = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weirlab.measures import evaluate
+from weirlab.evaluation import evaluate
 from weirlab.runs import run
 from weirlab.scenario import load
 

@@ -5,7 +5,7 @@ import pytest
 from benchmark_switch import switch
 from weirlab import runs
 from weirlab.analysis.outcome import HotspotOutcome, hot_ports, hotspot_outcomes, outcome_json
-from weirlab.measures import evaluate
+from weirlab.evaluation import evaluate
 from weirlab.scenario import load, loads
 
 SWITCH = (

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from weirlab.measures import evaluate, summary
+from weirlab.evaluation import evaluate, summary
 from weirlab.measures.rows import frame_counts
 from weirlab.report.page import half_width_text, percent
 from weirlab.report.run import measure_table, traffic_table

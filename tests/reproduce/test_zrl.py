@@ -5,7 +5,7 @@ import math
 import polars as pl
 import pytest
 
-from weirlab.measures import measured
+from weirlab.evaluation import measured
 from weirlab.report.reproduce_zrl import spread_table, theory_lines
 from weirlab.reproductions.frame import Effort
 from weirlab.reproductions.verdicts import Claim

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from weirlab.scenario.values import per_cent
+from weirlab.fields.values import per_cent
 from weirlab.units import FrameRate, Frames, Rate, Size, Span
 
 Plain = dict[str, Any]

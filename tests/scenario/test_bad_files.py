@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import pytest
 
 from bad_files import GOOD, SEARCH, complaints
+from weirlab.fields.base import kind_of
+from weirlab.measures.registry import MEASURES
 from weirlab.scenario import loads
-from weirlab.scenario.base import kind_of
-from weirlab.scenario.measure import AnyMeasure
 
 
 def test_the_files_that_are_spoilt_here_are_good() -> None:
@@ -306,7 +304,7 @@ ADDITIONS = {
         "measure: {a: {kind: throughput, of: load}}",
         "f.yaml:10:15: measure.a.kind: unknown kind 'throughput'; throughput is what a search finds "
         "(RFC 1242); the rate that arrives is 'delivered-rate'; kinds: "
-        + ", ".join(kind_of(model) for model in get_args(get_args(AnyMeasure)[0])),
+        + ", ".join(kind_of(model) for model in MEASURES),
     ),
     "a measure of what is not recorded": (
         "measure: {a: {kind: utilisation, of: switch-0->host-3, window: 1 ms .. 5 ms}}",

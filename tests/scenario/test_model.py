@@ -10,8 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from weirlab.errors import ScenarioError
+from weirlab.fields.base import Named
 from weirlab.scenario import Scenario, load, loads, unsupported
-from weirlab.scenario.base import Named
 from weirlab.scenario.layout import Layout, NoMatchError
 from weirlab.scenario.model import split_path
 

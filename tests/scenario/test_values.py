@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from weirlab.scenario.values import (
+from weirlab.fields.values import (
     AnyLoad,
     AnyRate,
     Count,

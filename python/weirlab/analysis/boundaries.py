@@ -20,11 +20,11 @@ from weirlab.analysis.hotspots import utilisation_measures
 from weirlab.analysis.queues import ControlledQueue, queues_in
 from weirlab.analysis.stability import loops_of
 from weirlab.errors import InputError, ScenarioError, UnsupportedError
+from weirlab.measures.utilisation import Utilisation
 from weirlab.scenario import Scenario
 from weirlab.scenario.demands import middle_ps
 from weirlab.scenario.hotspots import OutputGenerated
 from weirlab.scenario.layout import layout_of
-from weirlab.scenario.measure import Utilisation
 from weirlab.scenario.resolve import translated
 from weirlab.theory.bcn import BcnPoint
 from weirlab.theory.large import SharedMemory, escape_ratio, starvation_gain, starvation_sampling

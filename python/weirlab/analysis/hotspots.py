@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from weirlab import spec as core
+from weirlab.measures.utilisation import Utilisation
 from weirlab.scenario import Scenario
 from weirlab.scenario.demands import demands, middle_ps, services, window_ps
 from weirlab.scenario.hotspots import AnyHotspot, InputGenerated, OutputGenerated
 from weirlab.scenario.layout import Layout, layout_of, plan_network
-from weirlab.scenario.measure import Utilisation
 from weirlab.scenario.problems import listed
 from weirlab.scenario.resolve import translated
 from weirlab.scenario.resolve_hotspots import degree_hosts, hosts_of_flows

@@ -11,9 +11,18 @@ import polars as pl
 
 from weirlab.analysis.hotspots import HotspotFacts, hotspot_facts
 from weirlab.analysis.recovery import queue_return, throughput_recovery
-from weirlab.measures.hotspots import burst_delay, delay_fairness, drops, relative_fairness
-from weirlab.measures.ports import control_frames, max_queue, mean_queue, utilisation
-from weirlab.measures.rows import MissingRecordError, Window
+from weirlab.measures import (
+    MissingRecordError,
+    Window,
+    burst_delay,
+    control_frames,
+    delay_fairness,
+    drops,
+    max_queue,
+    mean_queue,
+    relative_fairness,
+    utilisation,
+)
 from weirlab.records import Records
 from weirlab.runs import Run
 from weirlab.scenario import Scenario

@@ -14,8 +14,8 @@ import polars as pl
 from weirlab import runs, studies
 from weirlab.api.kept import AnyScenario, Temporary, place_for, scenario_of
 from weirlab.api.result import Result, Shelf
-from weirlab.measures import evaluate
-from weirlab.measures import summary as measures_json
+from weirlab.evaluation import evaluate
+from weirlab.evaluation import summary as measures_json
 from weirlab.records import save_tables
 from weirlab.results import Manifest, Provenance, write_json
 

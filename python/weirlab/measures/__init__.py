@@ -10,40 +10,16 @@ similar.
 means the whole run.
 """
 
-from weirlab.measures.evaluation import evaluate, measured, summary
-from weirlab.measures.flows import (
-    completion_time,
-    delay_percentile,
-    delivered_rate,
-    goodput,
-    jain_fairness,
-    loss_ratio,
-    max_delay,
-    mean_delay,
-    rate_error,
-    rms_fairness,
-    time_to_converge,
-)
-from weirlab.measures.hotspots import (
-    burst_delay,
-    delay_fairness,
-    drops,
-    recovery_time,
-    relative_fairness,
-)
-from weirlab.measures.ports import (
-    control_frames,
-    drop_time,
-    last_drop,
-    marks,
-    max_queue,
-    mean_queue,
-    pause_time,
-    queue_percentile,
-    queue_spread,
-    utilisation,
-)
+from weirlab.measures.bursts import burst_delay, delay_fairness
+from weirlab.measures.delays import delay_percentile, max_delay, mean_delay
+from weirlab.measures.fairness import jain_fairness, rate_error, rms_fairness, time_to_converge
+from weirlab.measures.hotspots import recovery_time, relative_fairness
+from weirlab.measures.losses import drop_time, drops, last_drop, loss_ratio
+from weirlab.measures.queues import max_queue, mean_queue, queue_percentile, queue_spread
+from weirlab.measures.rates import completion_time, delivered_rate, goodput
 from weirlab.measures.rows import MissingRecordError, Window
+from weirlab.measures.signals import control_frames, marks, pause_time
+from weirlab.measures.utilisation import utilisation
 
 __all__ = [
     "MissingRecordError",
@@ -56,7 +32,6 @@ __all__ = [
     "delivered_rate",
     "drop_time",
     "drops",
-    "evaluate",
     "goodput",
     "jain_fairness",
     "last_drop",
@@ -66,7 +41,6 @@ __all__ = [
     "max_queue",
     "mean_delay",
     "mean_queue",
-    "measured",
     "pause_time",
     "queue_percentile",
     "queue_spread",
@@ -74,7 +48,6 @@ __all__ = [
     "recovery_time",
     "relative_fairness",
     "rms_fairness",
-    "summary",
     "time_to_converge",
     "utilisation",
 ]

@@ -1,18 +1,58 @@
-"""Measures of estimators: what they tell of a path."""
+"""Estimators: what they report of a path."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-import polars as pl
-
+from weirlab.fields.values import PositiveRate
+from weirlab.fields.values import Window as Limits
+from weirlab.measures.base import Estimates, FlowMeasure, Need, Subject
+from weirlab.measures.lazy import pl
 from weirlab.measures.rows import MissingRecordError, Window, by_replicate
-from weirlab.records import Records
 
-__all__ = ["estimate", "estimates"]
+if TYPE_CHECKING:
+    from weirlab.records import Records
+
+__all__ = [
+    "Estimate",
+    "estimate",
+    "estimates",
+]
+
 
 Take = Literal["mean", "median", "low", "high", "spread"]
+
+
+class Estimate(FlowMeasure):
+    """What estimators report of the path: ranges of `pathload` and `pbprobe`, or values of the probe streams
+    of `rapid` (needs a `p_streams` record). Of those that ended in the window."""
+
+    UNIT: ClassVar[str] = "bit/s"
+
+    kind: Literal["estimate"]
+    take: Literal["mean", "median", "low", "high", "spread"] = "mean"
+    """Mean or median of their middles; the tenth part of their lower ends is less than `low`, that of their
+    upper ends more than `high`; `spread`: standard deviation of the middles."""
+    target: PositiveRate | None = None
+    """The true value: results are then relative to it, all but `spread` less 1. Absent: rates."""
+    window: Limits | None = None
+    """Absent: the whole run."""
+
+    @property
+    def limits(self) -> Limits | None:
+        return self.window
+
+    @property
+    def unit(self) -> str:
+        return "bit/s" if self.target is None else "1"
+
+    def needs(self) -> Iterator[Need]:
+        yield Estimates()
+
+    def values(self, subject: Subject) -> pl.DataFrame:
+        target = None if self.target is None else float(self.target.bps)
+        return estimate(subject.records, subject.ids, self.take, target_bps=target, window=self.window_ps)
 
 
 def estimate(

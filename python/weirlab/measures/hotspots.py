@@ -1,60 +1,59 @@
-"""Measures of hotspots: bursts, fairness against a fair share, recovery."""
+"""Hotspots: fairness against a fair share, and recovery."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-import polars as pl
-
+from weirlab.fields.base import Name
+from weirlab.fields.values import PositiveFraction
+from weirlab.fields.values import Window as Limits
+from weirlab.measures.base import FlowMeasure, FlowSeries, Hotspot, Need, PortMeasure, PortSeries, Subject
+from weirlab.measures.lazy import pl
 from weirlab.measures.rows import (
-    MissingRecordError,
     Window,
     by_replicate,
     flow_intervals,
     jain_index,
     recorded,
-    windowed,
 )
-from weirlab.records import Records
 
-__all__ = ["burst_delay", "delay_fairness", "drops", "recovery_time", "relative_fairness"]
+if TYPE_CHECKING:
+    from weirlab.records import Records
 
-
-def burst_delay(
-    records: Records, traffic: Sequence[int], *, longest: bool = False, window: Window | None = None
-) -> pl.DataFrame:
-    """Time [ps] from the first frame of a burst, when it is made, to its last one, when it arrives: the mean
-    over all bursts that arrived whole, in the window if there is one, or the `longest` of the run. Null where
-    none did. Raises MissingRecordError where the series of a flow is missing, and for the longest of a
-    window.
-
-    Source: ZRL benchmark, 'Simulation Overview' (latency measured per burst).
-    """
-    rows = _bursts(records, traffic)
-    if window is not None:
-        if longest:
-            raise MissingRecordError("the longest delay of bursts is recorded of the whole run only")
-        chosen = records["flow_names"].filter(pl.col("traffic").is_in(list(traffic))).get_column("flow")
-        windowed(records, "flow_deliveries", "flow", chosen.to_list(), window)
-        inside = (pl.col("t_ps") > window[0]) & (pl.col("t_ps") <= window[1])
-        rows = records["burst_intervals"].filter(pl.col("flow").is_in(chosen.to_list()) & inside)
-    if longest:
-        return by_replicate(records, rows, pl.col("delay_max_ps").max())
-    count = pl.col("bursts").sum()
-    mean = pl.col("delay_sum_ps").cast(pl.Float64).sum() / count
-    return by_replicate(records, rows, pl.when(count > 0).then(mean))
+__all__ = [
+    "RecoveryTime",
+    "RelativeFairness",
+    "recovery_time",
+    "relative_fairness",
+]
 
 
-def delay_fairness(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
-    """Jain's index of the mean burst delays of flows, in [1/n, 1]; 1 is fair. See `jain_index`.
+class RelativeFairness(FlowMeasure):
+    """RJFI: Jain's index of what flows through a hot output delivered, each over its max-min fair share; 1 is
+    fair."""
 
-    Flows without a whole burst do not count. This index is our own: the benchmark names a latency fairness
-    index, ALFI, which is defined nowhere that we know.
-    """
-    whole = _bursts(records, traffic).filter(pl.col("bursts") > 0)
-    mean = pl.col("delay_sum_ps").cast(pl.Float64) / pl.col("bursts")
-    rows = whole.select("replicate", delay=mean)
-    return by_replicate(records, rows, jain_index("delay"))
+    kind: Literal["relative-fairness"]
+    hotspot: Name
+    """The hotspot, whose output and whose middle of the window count."""
+    window: Limits | None = None
+    """Time measured over; needs a `flow` record by flow. Absent: the whole run."""
+
+    @property
+    def limits(self) -> Limits | None:
+        return self.window
+
+    def needs(self) -> Iterator[Need]:
+        yield Hotspot(self.hotspot)
+        if self.window is not None:
+            yield FlowSeries()
+
+    def values(self, subject: Subject) -> pl.DataFrame:
+        receiver, shares = (
+            subject.experiment.hot_receiver(self.hotspot),
+            subject.experiment.ideal_shares(self.hotspot),
+        )
+        return relative_fairness(subject.records, subject.ids, receiver, shares, self.window_ps)
 
 
 def relative_fairness(
@@ -90,6 +89,31 @@ def relative_fairness(
     return by_replicate(records, rows, jain_index("x"))
 
 
+class RecoveryTime(PortMeasure):
+    """Time from the start of a hotspot until the ports together carry a share of their line rates, and keep
+    doing so for at least as long as their longest interruption; needs a `queue` record of the ports."""
+
+    UNIT: ClassVar[str] = "ps"
+
+    kind: Literal["recovery-time"]
+    hotspot: Name
+    """The hotspot; what follows the end of its window does not count."""
+    share: PositiveFraction
+    """That share of the sum of their line rates."""
+
+    def needs(self) -> Iterator[Need]:
+        yield Hotspot(self.hotspot)
+        yield PortSeries()
+
+    def values(self, subject: Subject) -> pl.DataFrame:
+        rate, window = (
+            subject.experiment.line_rate_bps(subject.ids),
+            subject.experiment.hotspot_window(self.hotspot),
+        )
+        start = 0 if window is None else window[0]
+        return recovery_time(subject.records, subject.ids, self.share * rate / 8e12, start, window=window)
+
+
 def recovery_time(
     records: Records, ports: Sequence[int], bytes_per_ps: float, start_ps: int, *, window: Window | None
 ) -> pl.DataFrame:
@@ -113,21 +137,3 @@ def recovery_time(
     kept = (pl.col("t_ps").max() - last).cast(pl.Float64)
     value = pl.when(kept > 0, kept >= pl.col("lacked").max()).then((last - start_ps).cast(pl.Float64))
     return by_replicate(records, sums, value)
-
-
-def drops(records: Records, ports: Sequence[int], cause: str | None = None) -> pl.DataFrame:
-    """Frames dropped at the ports, or those of data for this cause; 0 where operation was lossless."""
-    if cause is not None:
-        rows = records.named("drops").filter(pl.col("port").is_in(list(ports)), pl.col("cause_name") == cause)
-        counts = by_replicate(records, rows, pl.col("frames").cast(pl.Float64).sum())
-        return counts.with_columns(pl.col("value").fill_null(0.0))
-    rows = records["ports"].filter(pl.col("port").is_in(list(ports)))
-    return by_replicate(records, rows, pl.col("drops").sum().cast(pl.Float64))
-
-
-def _bursts(records: Records, traffic: Sequence[int]) -> pl.DataFrame:
-    """Rows of `bursts` of these entries of traffic. Raises MissingRecordError where there are none."""
-    flows = records["flow_names"].filter(pl.col("traffic").is_in(list(traffic))).select("flow")
-    if "bursts" not in records or records["bursts"].is_empty():
-        raise MissingRecordError("bursts were not recorded: they need sources of the kind 'bursts'")
-    return records["bursts"].join(flows, on="flow", how="inner", maintain_order="left")

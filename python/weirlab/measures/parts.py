@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import polars as pl
-import polars.selectors as cs
-
+from weirlab.measures.lazy import cs, pl
 from weirlab.records import Records
 
 __all__ = ["joined"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import polars as pl
+from typing import TYPE_CHECKING
 
 from weirlab.errors import InputError
-from weirlab.records import Records
+from weirlab.measures.lazy import pl
+
+if TYPE_CHECKING:
+    from weirlab.records import Records
 
 __all__ = [
     "FRAMES",
@@ -20,6 +22,7 @@ __all__ = [
     "jain_index",
     "port_rows",
     "recorded",
+    "summed_series",
     "traffic_intervals",
     "windowed",
 ]
@@ -109,6 +112,23 @@ def recorded(
         names = records[f"{key}_names"].filter(pl.col(key).is_in(absent)).get_column("name").to_list()
         raise MissingRecordError(f"this needs a series of {', '.join(names)}: add an entry to 'record'")
     return rows
+
+
+def summed_series(records: Records, ports: Sequence[int], window: Window | None) -> pl.DataFrame:
+    """Columns `replicate t_ps length_ps queue_bytes drops`: recorded intervals of ports, summed over them.
+
+    Raises MissingRecordError when a port was not recorded, or in other intervals than the first."""
+    rows = recorded(records, "intervals", "port", ports, window)
+    levels = (
+        rows.group_by("replicate", "t_ps")
+        .agg(pl.col("queue_bytes").cast(pl.Float64).sum(), pl.col("drops").sum(), ports=pl.len())
+        .sort("replicate", "t_ps")
+    )
+    if levels.filter(pl.col("ports") != len(set(ports))).height:
+        names = records["port_names"].filter(pl.col("port").is_in(list(ports))).get_column("name").to_list()
+        raise MissingRecordError(f"{', '.join(names)} are not recorded in the same intervals")
+    before = pl.col("t_ps").shift(1).over("replicate").fill_null(0 if window is None else window[0])
+    return levels.with_columns(length_ps=(pl.col("t_ps") - before).cast(pl.Float64))
 
 
 def flow_intervals(records: Records, traffic: Sequence[int], window: Window | None = None) -> pl.DataFrame:

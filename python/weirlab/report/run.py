@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from weirlab.analysis.outcome import hot_ports, hotspot_outcomes
-from weirlab.measures import evaluate
+from weirlab.evaluation import evaluate
 from weirlab.measures.rows import frame_counts
 from weirlab.plots.series import connection_plots, delay_plots, delivery_plots, limiter_plots, port_plots
 from weirlab.plots.style import Plot, scaled

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from weirlab import spec as core
-from weirlab.scenario.base import BY_KIND, Model, PortSelector
-from weirlab.scenario.values import (
+from weirlab.fields.base import BY_KIND, Model, PortSelector
+from weirlab.fields.values import (
     Count,
     Flag,
     Limit,

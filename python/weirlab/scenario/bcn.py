@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from weirlab.scenario.base import BY_KIND, Model, PortSelector, Selector
+from weirlab.fields.base import BY_KIND, Model, PortSelector, Selector
+from weirlab.fields.values import Fraction, Number, PositiveRate, PositiveSize, PositiveSpan, Threshold
 from weirlab.scenario.limiter import LimiterQueue, Notification
-from weirlab.scenario.values import Fraction, Number, PositiveRate, PositiveSize, PositiveSpan, Threshold
 from weirlab.units import Rate, Size, Span
 
 __all__ = [

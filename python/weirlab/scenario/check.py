@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from weirlab import _core
 from weirlab.errors import Problem, ScenarioError
 from weirlab.scenario.check_control import check_control, marking_amiss
+from weirlab.scenario.check_measures import check_measures
 from weirlab.scenario.check_path import check_emulated
 from weirlab.scenario.check_plan import check_campaign, check_run, check_search, check_study
-from weirlab.scenario.check_records import check_measures, check_records
+from weirlab.scenario.check_records import check_records
 from weirlab.scenario.check_traffic import check_traffic
 from weirlab.scenario.layout import FIXED_NODES, Layout, layout_of, plan_network
 from weirlab.scenario.network import ClassQueues, DropTail, marking_of

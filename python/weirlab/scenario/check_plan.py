@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from weirlab.errors import Problem, ScenarioError
+from weirlab.measures.base import FlowMeasure
 from weirlab.scenario.hotspots import InputGenerated
 from weirlab.scenario.layout import Layout
-from weirlab.scenario.measure import FlowMeasure
 from weirlab.scenario.plan import Binary, Goal, Mdr, Mlr, Search, Study, Weir
 from weirlab.scenario.presets import PRESETS
 from weirlab.scenario.problems import did_you_mean, listed

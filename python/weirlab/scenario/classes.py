@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from weirlab import spec as core
+from weirlab.fields.base import BY_KIND, Model, Named, PortSelector
+from weirlab.fields.values import Limit, Natural, PositiveSize
 from weirlab.scenario.aqm import (
     Codel,
     DualPi2,
@@ -17,8 +19,6 @@ from weirlab.scenario.aqm import (
     aqm_spec,
     marking_spec,
 )
-from weirlab.scenario.base import BY_KIND, Model, Named, PortSelector
-from weirlab.scenario.values import Limit, Natural, PositiveSize
 from weirlab.spec import At
 from weirlab.units import Frames, Size
 

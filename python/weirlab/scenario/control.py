@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from weirlab.scenario.base import Model, Named, Selector
+from weirlab.fields.base import Model, Named, Selector
+from weirlab.fields.values import Natural, PositiveSize, PositiveSpan
 from weirlab.scenario.bcn import Bcn
 from weirlab.scenario.dcqcn import Dcqcn
 from weirlab.scenario.qcn import Qcn
-from weirlab.scenario.values import Natural, PositiveSize, PositiveSpan
 from weirlab.units import Size, Span
 
 __all__ = ["Control", "Pause", "Response"]

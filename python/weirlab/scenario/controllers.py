@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from weirlab import spec as core
-from weirlab.scenario.base import BY_KIND, Model
-from weirlab.scenario.rapid import Rapid
-from weirlab.scenario.values import (
+from weirlab.fields.base import BY_KIND, Model
+from weirlab.fields.values import (
     Flag,
     Natural,
     Number,
     PositiveFraction,
     PositiveSpan,
 )
+from weirlab.scenario.rapid import Rapid
 from weirlab.spec import At, Where
 from weirlab.units import Span
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from weirlab.scenario.aqm import Marking
-from weirlab.scenario.base import Model, PortSelector, Selector
-from weirlab.scenario.limiter import LimiterQueue, Notification
-from weirlab.scenario.qcn import Recovery
-from weirlab.scenario.values import (
+from weirlab.fields.base import Model, PortSelector, Selector
+from weirlab.fields.values import (
     Flag,
     Fraction,
     Number,
@@ -15,6 +12,9 @@ from weirlab.scenario.values import (
     PositiveSize,
     PositiveSpan,
 )
+from weirlab.scenario.aqm import Marking
+from weirlab.scenario.limiter import LimiterQueue, Notification
+from weirlab.scenario.qcn import Recovery
 from weirlab.units import Rate, Size, Span
 
 __all__ = ["Dcqcn", "DcqcnMarking", "DcqcnReactionPoint", "DcqcnRecovery"]

@@ -6,8 +6,8 @@ import stat
 from pathlib import Path
 
 from weirlab.errors import InputError, UnitError
-from weirlab.scenario.base import Model, Text
-from weirlab.scenario.values import PositiveSpan
+from weirlab.fields.base import Model, Text
+from weirlab.fields.values import PositiveSpan
 from weirlab.units import Span
 
 __all__ = ["DelayStep", "Delays", "read_delay_trace"]

@@ -19,8 +19,8 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from weirlab.errors import MissingCapability, UnitError
-from weirlab.scenario.base import BY_KIND, Model, Named
-from weirlab.scenario.values import Count, Natural
+from weirlab.fields.base import BY_KIND, Model, Named
+from weirlab.fields.values import Count, Natural
 
 __all__ = ["AnyDesign", "LatinHypercube", "Morris", "ParameterRange", "Sobol", "design_rows"]
 

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from weirlab.scenario.base import BY_KIND, Model, PortSelector
-from weirlab.scenario.values import Limit, Natural, PositiveRate
+from weirlab.fields.base import BY_KIND, Model, PortSelector
+from weirlab.fields.values import Limit, Natural, PositiveRate
 from weirlab.units import Span
 
 __all__ = ["AnyEvent", "BufferChange", "Happening", "Hold", "LinkDown", "RateChange"]

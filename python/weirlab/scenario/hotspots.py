@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from weirlab.scenario.base import BY_KIND, Model, Name, Selector
-from weirlab.scenario.values import Flag, Number, PositiveFraction, PositiveSize, Window
+from weirlab.fields.base import BY_KIND, Model, Name, Selector
+from weirlab.fields.values import Flag, Number, PositiveFraction, PositiveSize, Window
 
 __all__ = ["AnyHotspot", "HotFlow", "Hotspot", "InputGenerated", "OutputGenerated"]
 

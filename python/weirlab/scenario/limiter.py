@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from weirlab.scenario.base import Model
-from weirlab.scenario.values import Fraction, FrameCount, Limit, Number, PositiveSize
+from weirlab.fields.base import Model
+from weirlab.fields.values import Fraction, FrameCount, Limit, Number, PositiveSize
 from weirlab.units import Size, Span
 
 __all__ = ["Credit", "LimiterQueue", "Notification"]

@@ -11,13 +11,13 @@ import yaml
 from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema
 
 from weirlab.errors import Problem, UnitError
+from weirlab.fields.base import Model, Name, Named, Text
 from weirlab.files import whole
-from weirlab.scenario.base import Model, Name, Named, Text
+from weirlab.measures.registry import AnyMeasure
 from weirlab.scenario.control import Control
 from weirlab.scenario.document import NOWHERE, Node, join_path
 from weirlab.scenario.events import AnyEvent
 from weirlab.scenario.hotspots import AnyHotspot
-from weirlab.scenario.measure import AnyMeasure
 from weirlab.scenario.network import AnyNetwork, AnyQueue
 from weirlab.scenario.plan import Campaign, Run, Search, Study
 from weirlab.scenario.record import AnyRecord

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from weirlab import spec as core
+from weirlab.fields.base import BY_KIND, Model, Name, Named, PortSelector, Selector
+from weirlab.fields.values import Count, Fraction, Limit, Number, PositiveFraction, PositiveRate
 from weirlab.scenario.aqm import AnyManaged, Managed, Marking, aqm_spec, marking_spec
-from weirlab.scenario.base import BY_KIND, Model, Name, Named, PortSelector, Selector
 from weirlab.scenario.classes import ClassQueues, classes_spec, limit_spec
 from weirlab.scenario.switching import AnyMemory
-from weirlab.scenario.values import Count, Fraction, Limit, Number, PositiveFraction, PositiveRate
 from weirlab.spec import At
 from weirlab.units import Span
 

@@ -12,13 +12,13 @@ from pydantic import Field
 
 from weirlab import spec as core
 from weirlab.errors import InputError, Problem, ScenarioError
+from weirlab.fields.base import BY_KIND, Model, Named, Text
+from weirlab.fields.values import Count, Flag, Fraction, Limit, Natural, PositiveRate, PositiveSpan
 from weirlab.scenario.aqm import AnyAqm, Managed, aqm_spec
-from weirlab.scenario.base import BY_KIND, Model, Named, Text
 from weirlab.scenario.delays import Delays, DelayStep, read_delay_trace
 from weirlab.scenario.network import ClassQueues, LossBursts, RandomLoss, limit_spec, loss_spec
 from weirlab.scenario.rate_trace import read_rate_trace
 from weirlab.scenario.traffic import Constant, OnOff, Poisson
-from weirlab.scenario.values import Count, Flag, Fraction, Limit, Natural, PositiveRate, PositiveSpan
 from weirlab.spec import At
 from weirlab.units import Rate, Size, Span
 

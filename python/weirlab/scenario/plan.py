@@ -12,11 +12,8 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from weirlab.errors import UnitError
-from weirlab.scenario.base import BY_KIND, Model, Name, Named, Text, TrafficSelector
-from weirlab.scenario.design import AnyDesign
-from weirlab.scenario.presets import PRESETS, Terms
-from weirlab.scenario.strict import strictly
-from weirlab.scenario.values import (
+from weirlab.fields.base import BY_KIND, Model, Name, Named, Text, TrafficSelector
+from weirlab.fields.values import (
     Count,
     Flag,
     Fraction,
@@ -25,6 +22,9 @@ from weirlab.scenario.values import (
     PositiveFrameRate,
     PositiveSpan,
 )
+from weirlab.scenario.design import AnyDesign
+from weirlab.scenario.presets import PRESETS, Terms
+from weirlab.scenario.strict import strictly
 from weirlab.units import Span
 
 __all__ = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from weirlab.scenario.base import Model
-from weirlab.scenario.values import Count, PositiveFraction, PositiveRate, PositiveSize, PositiveSpan
+from weirlab.fields.base import Model
+from weirlab.fields.values import Count, PositiveFraction, PositiveRate, PositiveSize, PositiveSpan
 from weirlab.units import Size, Span
 
 __all__ = ["Pathload", "PbProbe", "Probing"]

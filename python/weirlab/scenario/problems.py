@@ -11,7 +11,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import ValidationError
 
 from weirlab.errors import Problem
-from weirlab.scenario.base import Model, kind_of
+from weirlab.fields.base import Model, OpenKinds, kind_of
 from weirlab.scenario.document import Node, join_path
 
 __all__ = ["did_you_mean", "explain", "fields_at", "listed", "names_at", "with_words_of"]
@@ -272,10 +272,16 @@ def _annotation_at(root: type[Model], loc: Path) -> Any:
     for item in loc:
         if _is_tag(item):
             chosen = [m for m in _models(current) if f"<{kind_of(m)}>" == item]
-            current = chosen[0] if chosen else current
+            current = chosen[0] if chosen else _added(current, str(item)) or current
             continue
         current = _step(current, item)
     return current
+
+
+def _added(annotation: Any, tag: str) -> type[Model] | None:
+    """The model that another package adds to a union."""
+    opened = (mark for mark in get_args(annotation) if isinstance(mark, OpenKinds))
+    return next((mark.model(tag.strip("<>")) for mark in opened), None)
 
 
 def _step(annotation: Any, item: str | int) -> Any:

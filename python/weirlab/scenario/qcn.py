@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from weirlab.scenario.base import BY_KIND, Model, PortSelector, Selector
-from weirlab.scenario.bcn import ExponentialSampling, PerFrameSampling, UniformSampling
-from weirlab.scenario.limiter import LimiterQueue, Notification
-from weirlab.scenario.values import (
+from weirlab.fields.base import BY_KIND, Model, PortSelector, Selector
+from weirlab.fields.values import (
     Count,
     Flag,
     Fraction,
@@ -21,6 +19,8 @@ from weirlab.scenario.values import (
     PositiveSpan,
     Threshold,
 )
+from weirlab.scenario.bcn import ExponentialSampling, PerFrameSampling, UniformSampling
+from weirlab.scenario.limiter import LimiterQueue, Notification
 from weirlab.units import Rate, Size, Span
 
 __all__ = ["Qcn", "QcnCongestionPoint", "QcnReactionPoint", "QcnUniformSampling", "Recovery"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from weirlab.scenario.base import BY_KIND, Model
-from weirlab.scenario.values import (
+from weirlab.fields.base import BY_KIND, Model
+from weirlab.fields.values import (
     Count,
     Flag,
     Fraction,

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from weirlab.scenario.base import BY_FIELD, Model, PortSelector, Selector, TrafficSelector
-from weirlab.scenario.values import Count, Flag, PositiveSize, PositiveSpan, Window
+from weirlab.fields.base import BY_FIELD, Model, PortSelector, Selector, TrafficSelector
+from weirlab.fields.values import Count, Flag, PositiveSize, PositiveSpan, Window
 from weirlab.units import Size
 
 __all__ = [

@@ -1,11 +1,12 @@
 """The tables of the documentation of scenario files, made from the models.
 
-    python -m weirlab.scenario.reference docs/scenarios.md
+    python -m weirlab.scenario.reference docs/scenarios.md docs/using.md
 
 writes anew what stands between a mark and `<!-- end -->`, for every mark in the page:
 
 - `<!-- fields: Run AnySource -->`: the fields of some models, or of those of a union
 - `<!-- kinds: AnySource -->`: what a union of models offers, and the fields of each
+- `<!-- units: AnyMeasure -->`: measures with their units
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from pydantic.fields import FieldInfo
 
 from weirlab import units
+from weirlab.fields import base, values
+from weirlab.fields.base import Model, Named, kind_of
+from weirlab.measures import base as measures
+from weirlab.measures import registry
 from weirlab.scenario import (
     aqm,
-    base,
     bcn,
     classes,
     control,
@@ -33,7 +37,6 @@ from weirlab.scenario import (
     events,
     hotspots,
     limiter,
-    measure,
     model,
     network,
     path,
@@ -45,9 +48,7 @@ from weirlab.scenario import (
     switching,
     testbeds,
     traffic,
-    values,
 )
-from weirlab.scenario.base import Model, Named, kind_of
 from weirlab.scenario.plan import Level
 
 __all__ = ["described_models", "rewritten"]
@@ -64,7 +65,7 @@ _MODULES = (
     events,
     hotspots,
     limiter,
-    measure,
+    measures,
     model,
     network,
     path,
@@ -73,6 +74,7 @@ _MODULES = (
     qcn,
     rapid,
     record,
+    registry,
     switching,
     testbeds,
     traffic,
@@ -205,7 +207,7 @@ def _parent(described: type[Model]) -> type[Model]:
 
 
 def _summary(described: type[Model]) -> str:
-    return " ".join((described.__doc__ or "").split())
+    return " ".join((described.__doc__ or "").split()).replace("|", r"\|")
 
 
 def _named(names: str) -> Iterator[type[Model]]:
@@ -244,12 +246,20 @@ def _kind_block(alias: str) -> Iterator[str]:
             yield from rows
 
 
+def _unit_block(alias: str) -> Iterator[str]:
+    yield from ("| kind | unit | definition |", "|---|---|---|")
+    for measure in _members(alias):
+        assert issubclass(measure, measures.Measure), "only measures have units"
+        yield f"| `{kind_of(measure)}` | {measure.UNIT} | {_summary(measure)} |"
+    yield ""
+
+
 def _block(mark: str, what: str) -> str:
-    lines = _field_block(what) if mark == "fields" else _kind_block(what)
-    return "\n".join(lines)
+    blocks = {"fields": _field_block, "kinds": _kind_block, "units": _unit_block}
+    return "\n".join(blocks[mark](what))
 
 
-_MARKED = re.compile(r"(<!-- (fields|kinds): ([\w ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_MARKED = re.compile(r"(<!-- (fields|kinds|units): ([\w ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def rewritten(page: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from weirlab.scenario.base import Model
+from weirlab.fields.base import Model
 from weirlab.scenario.model import Scenario
 from weirlab.units import FrameRate, Rate, Size, Span
 

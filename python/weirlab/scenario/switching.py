@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from weirlab.scenario.base import BY_KIND, Model, Selector
-from weirlab.scenario.values import Natural, Number, PositiveSize, PositiveSpan, Threshold
+from weirlab.fields.base import BY_KIND, Model, Selector
+from weirlab.fields.values import Natural, Number, PositiveSize, PositiveSpan, Threshold
 from weirlab.units import Span
 
 __all__ = ["Adapter", "AnyMemory", "EgressBuffer", "MemoryPause", "SharedMemory"]

@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from weirlab.errors import UnitError
-from weirlab.scenario.base import BY_KIND, Model, Named, Text
-from weirlab.scenario.path import Hop
-from weirlab.scenario.values import (
+from weirlab.fields.base import BY_KIND, Model, Named, Text
+from weirlab.fields.values import (
     Count,
     Flag,
     Fraction,
@@ -21,6 +20,7 @@ from weirlab.scenario.values import (
     PositiveFrameRate,
     PositiveSpan,
 )
+from weirlab.scenario.path import Hop
 from weirlab.units import FrameRate, Frames, Size, Span
 
 __all__ = [

@@ -7,10 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from weirlab.errors import UnitError
-from weirlab.scenario.base import BY_KIND, Model, Selector
-from weirlab.scenario.controllers import AnyController
-from weirlab.scenario.probing import Pathload, PbProbe
-from weirlab.scenario.values import (
+from weirlab.fields.base import BY_KIND, Model, Selector
+from weirlab.fields.values import (
     AnyRate,
     Count,
     Flag,
@@ -21,6 +19,8 @@ from weirlab.scenario.values import (
     PositiveSize,
     PositiveSpan,
 )
+from weirlab.scenario.controllers import AnyController
+from weirlab.scenario.probing import Pathload, PbProbe
 from weirlab.units import Frames, Size, Span
 
 __all__ = [

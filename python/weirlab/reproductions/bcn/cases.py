@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from weirlab.measures import measured
+from weirlab.evaluation import measured
 from weirlab.records import Records
 from weirlab.runs import simulate
 from weirlab.scenario import Scenario, load

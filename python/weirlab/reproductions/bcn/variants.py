@@ -22,7 +22,7 @@ from typing import Any
 
 import polars as pl
 
-from weirlab.measures import measured
+from weirlab.evaluation import measured
 from weirlab.reproductions.bcn.cases import CASES, Case, scenario_of
 from weirlab.reproductions.bcn.tables import published_spreads, spread
 from weirlab.runs import replicate_seeds, simulate

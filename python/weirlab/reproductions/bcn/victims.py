@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from weirlab.measures import measured
+from weirlab.evaluation import measured
 from weirlab.runs import simulate
 from weirlab.scenario import load
 

@@ -11,7 +11,7 @@ import polars as pl
 from weirlab.campaigns import plan_of
 from weirlab.campaigns.simulated import measure_simulated
 from weirlab.campaigns.summary import goodput_bps
-from weirlab.measures import measured
+from weirlab.evaluation import measured
 from weirlab.reproductions.frame import Effort
 from weirlab.runs import simulate
 from weirlab.scenario import load

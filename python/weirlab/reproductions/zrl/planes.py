@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from weirlab.measures import measured
+from weirlab.evaluation import measured
 from weirlab.records import Records
 from weirlab.reproductions.frame import Effort
 from weirlab.runs import replicate_seeds, simulate

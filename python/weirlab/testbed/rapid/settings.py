@@ -10,14 +10,14 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Field, ValidationError, model_validator
 
 from weirlab.errors import InputError
+from weirlab.fields.base import Model
+from weirlab.fields.values import Flag, PositiveRate, PositiveSpan
 from weirlab.scenario import Scenario, load
-from weirlab.scenario.base import Model
 from weirlab.scenario.layout import Port
 from weirlab.scenario.rapid import Rapid
 from weirlab.scenario.ready import ready_made
 from weirlab.scenario.resolve_transport import tcp_spec
 from weirlab.scenario.traffic import Tcp
-from weirlab.scenario.values import Flag, PositiveRate, PositiveSpan
 from weirlab.units import Rate, Size, Span
 
 __all__ = ["DEFAULT_PORT", "VARIANTS", "Settings", "Variant", "transport_of", "what_is_wrong"]

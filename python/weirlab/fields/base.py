@@ -18,6 +18,9 @@ from pydantic import (
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     PlainSerializer,
+    SerializationInfo,
+    TypeAdapter,
+    ValidatorFunctionWrapHandler,
     WithJsonSchema,
 )
 from pydantic.json_schema import JsonSchemaValue
@@ -31,6 +34,7 @@ __all__ = [
     "Model",
     "Name",
     "Named",
+    "OpenKinds",
     "PortSelector",
     "Selector",
     "Text",
@@ -119,7 +123,7 @@ class _Chosen:
         choices = {
             f"<{kind}>": handler.generate_schema(model) for kind, model in zip(kinds, models, strict=True)
         }
-        union = core_schema.tagged_union_schema(choices, choose)
+        union: CoreSchema = core_schema.tagged_union_schema(choices, choose)
         if not self._has_short(models):
             return union
         return core_schema.no_info_before_validator_function(
@@ -163,6 +167,74 @@ BY_KIND = _Chosen(by_field=False)
 """Marks a union of models that `kind` tells apart."""
 BY_FIELD = _Chosen(by_field=True)
 """Marks a union of models that are told apart by the first field of each."""
+
+
+class OpenKinds(_Chosen):
+    """Marks a union of models that `kind` tells apart, to which other packages add: the entry points of a
+    group name their models by kind. They are looked for when a kind is unknown, and only then."""
+
+    def __init__(self, group: str, base: type[Model]) -> None:
+        super().__init__(by_field=False)
+        self.group, self.base = group, base
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        known = {kind_of(model): model for model in get_args(source)}
+        union = super().__get_pydantic_core_schema__(source, handler)
+
+        def read(value: Any, own: ValidatorFunctionWrapHandler) -> Any:
+            kind = kind_of(type(value)) if isinstance(value, self.base) else _kind_in(value)
+            if kind is None or kind in known or (reader := self._reader(kind)) is None:
+                return own(value)
+            return reader.validate_python(value)
+
+        def write(model: Model, info: SerializationInfo) -> Any:
+            return model.model_dump(mode=info.mode, by_alias=info.by_alias, exclude_none=info.exclude_none)
+
+        return core_schema.no_info_wrap_validator_function(
+            read,
+            union,
+            serialization=core_schema.plain_serializer_function_ser_schema(write, info_arg=True),
+        )
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return super().__get_pydantic_json_schema__(schema["schema"], handler)
+
+    def model(self, kind: str) -> type[Model] | None:
+        """The model of a kind that another package adds. Raises UnitError where it is none."""
+        return _added(self.group, self.base, kind)
+
+    def _reader(self, kind: str) -> TypeAdapter[Any] | None:
+        model = self.model(kind)
+        return None if model is None else _reader(model)
+
+
+def _kind_in(value: Any) -> str | None:
+    kind = value.get("kind") if isinstance(value, Mapping) else value
+    return kind if isinstance(kind, str) else None
+
+
+@cache
+def _added(group: str, base: type[Model], kind: str) -> type[Model] | None:
+    from importlib.metadata import entry_points  # takes 20 ms to load
+
+    for point in entry_points(group=group, name=kind):
+        source = f"'{point.value}', which an entry point of the group '{group}' names,"
+        try:
+            model = point.load()
+        except (ImportError, AttributeError) as error:
+            raise UnitError(f"{source} cannot be loaded: {error}") from error
+        if not (isinstance(model, type) and issubclass(model, base) and kind_of(model) == kind):
+            raise UnitError(f"{source} is no {base.__name__} of the kind '{kind}'")
+        return model
+    return None
+
+
+@cache
+def _reader(model: type[Model]) -> TypeAdapter[Any]:
+    tagged: Any = Annotated[model, BY_KIND]
+    return TypeAdapter(tagged)
 
 
 class Named(Mapping[str, V]):

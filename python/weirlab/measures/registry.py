@@ -1,0 +1,62 @@
+"""All measures of Weirlab, in the order in which documentation and messages list them.
+
+A package of your own adds to them: its entry points of the group `weirlab.measures` name classes by their
+kind.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Union
+
+from weirlab.fields.base import OpenKinds
+from weirlab.measures.base import Measure
+from weirlab.measures.bursts import BurstDelay, DelayFairness
+from weirlab.measures.delays import DelayPercentile, MaxDelay, MeanDelay
+from weirlab.measures.estimates import Estimate
+from weirlab.measures.fairness import JainFairness, RateError, RmsFairness, TimeToConverge
+from weirlab.measures.hotspots import RecoveryTime, RelativeFairness
+from weirlab.measures.losses import Drops, DropTime, LastDrop, LossRatio
+from weirlab.measures.queues import MaxQueue, MeanQueue, QueuePercentile, QueueSpread
+from weirlab.measures.rates import CompletionTime, DeliveredRate, Goodput
+from weirlab.measures.signals import ControlFrames, Marks, PauseTime
+from weirlab.measures.utilisation import Utilisation
+
+__all__ = ["GROUP", "MEASURES", "AnyMeasure"]
+
+GROUP = "weirlab.measures"
+"""Group of entry points of measures from other packages."""
+
+MEASURES: tuple[type[Measure], ...] = (
+    RmsFairness,
+    JainFairness,
+    RateError,
+    TimeToConverge,
+    DeliveredRate,
+    LossRatio,
+    MeanDelay,
+    MaxDelay,
+    Goodput,
+    CompletionTime,
+    Estimate,
+    DelayPercentile,
+    BurstDelay,
+    DelayFairness,
+    RelativeFairness,
+    Drops,
+    Marks,
+    RecoveryTime,
+    Utilisation,
+    MeanQueue,
+    MaxQueue,
+    QueueSpread,
+    QueuePercentile,
+    DropTime,
+    LastDrop,
+    PauseTime,
+    ControlFrames,
+)
+
+if TYPE_CHECKING:
+    AnyMeasure = Measure
+else:
+    AnyMeasure = Annotated[Union[MEASURES], OpenKinds(GROUP, Measure)]  # noqa: UP007 (a union of a tuple)

@@ -1,0 +1,124 @@
+"""Packages of other people add measures and search controllers, without a change of Weirlab."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def installed(example: str, site: Path) -> None:
+    """What `pip install` leaves of a package of pure Python in `site`: the modules, and what they offer."""
+    project = tomllib.loads((ROOT / "examples" / example / "pyproject.toml").read_text())["project"]
+    shutil.copytree(ROOT / "examples" / example / "src", site, dirs_exist_ok=True)
+    info = site / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    )
+    groups = project["entry-points"].items()
+    lines = [
+        f"[{group}]\n" + "\n".join(f"{name} = {home}" for name, home in points.items())
+        for group, points in groups
+    ]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+
+
+def weir(site: Path, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(site), str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, "-m", "weirlab", *words],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+SCENARIO = """
+weirlab: 1
+name: two
+network: {kind: star, hosts: 3, link: {rate: 1 Gbit/s}}
+traffic:
+  small: {from: host-0, to: host-2, source: {kind: constant, rate: 100 Mbit/s, frame_size: 1250 B}}
+  large: {from: host-1, to: host-2, source: {kind: constant, rate: 300 Mbit/s, frame_size: 1250 B}}
+run: {duration: 10 ms}
+record: {all: {flow: "*", every: 1 ms}}
+measure: {slowest: {kind: slowest-flow, of: "*", window: 5 ms .. 10 ms}}
+"""
+
+
+@pytest.fixture
+def with_measure(tmp_path):
+    site = tmp_path / "site"
+    installed("measure", site)
+    (tmp_path / "two.yaml").write_text(SCENARIO)
+    return site
+
+
+def test_a_measure_of_another_package_is_evaluated(with_measure, tmp_path):
+    done = weir(with_measure, "run", "two.yaml", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (measure,) = json.loads(done.stdout)["measures"]
+    assert measure["unit"] == "bit/s"
+    # One frame more or less in 5 ms are 2 Mbit/s.
+    assert measure["mean"] == pytest.approx(100e6, abs=2.1e6)
+
+
+def test_its_fields_are_checked_with_their_places(with_measure, tmp_path):
+    spoilt = tmp_path / "spoilt.yaml"
+    spoilt.write_text(SCENARIO.replace("window: 5", "windwo: 5"))
+    done = weir(with_measure, "check", "spoilt.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "spoilt.yaml:10:50: measure.slowest.windwo: unknown field" in done.stderr
+    assert "did you mean 'window'" in done.stderr
+
+
+def test_its_needs_are_checked_when_the_file_is_loaded(with_measure, tmp_path):
+    bare = tmp_path / "bare.yaml"
+    bare.write_text(SCENARIO.replace('record: {all: {flow: "*", every: 1 ms}}\n', ""))
+    done = weir(with_measure, "check", "bare.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "add an entry such as {flow: small, every: 1 ms} to 'record'" in done.stderr
+
+
+def test_without_the_package_the_kind_is_unknown(tmp_path):
+    (tmp_path / "two.yaml").write_text(SCENARIO)
+    done = weir(tmp_path / "nothing", "check", "two.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "unknown kind 'slowest-flow'" in done.stderr
+
+
+def test_an_entry_point_that_is_no_measure_is_told_where_it_is_used(with_measure, tmp_path):
+    (with_measure / "slowest_flow" / "__init__.py").write_text("SlowestFlow = 5\n")
+    done = weir(with_measure, "check", "two.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "is no Measure of the kind 'slowest-flow'" in done.stderr
+
+
+def test_entry_points_are_not_looked_for_where_every_kind_is_known(tmp_path):
+    code = (
+        "import importlib.metadata\n"
+        "look = importlib.metadata.entry_points\n"
+        "def never(**chosen):\n"
+        "    assert not chosen['group'].startswith('weirlab')\n"
+        "    return look(**chosen)\n"
+        "importlib.metadata.entry_points = never\n"
+        "from weirlab.scenario import load\n"
+        "assert load('incast').measure"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=60)
+
+
+def test_a_scenario_with_measures_loads_without_polars():
+    code = "import sys\nfrom weirlab.scenario import load\nload('incast')\nassert 'polars' not in sys.modules"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=60)
