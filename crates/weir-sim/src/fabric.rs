@@ -346,18 +346,8 @@ impl<'p> Fabric<'p> {
     #[inline(always)]
     pub(crate) fn offer(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
         if self.lines[port as usize].boundary <= self.now {
-            return self.offer_looking(port, id, size, lane);
-        }
-        self.offer_plain(port, id, size, lane);
-    }
-
-    /// As [`Fabric::offer`], where there is something to look at.
-    #[cold]
-    fn offer_looking(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
-        if self.lines[port as usize].has(SPECIAL) {
             return self.offer_special(port, id, size, lane);
         }
-        self.write_intervals(port, self.now);
         self.offer_plain(port, id, size, lane);
     }
 
@@ -420,18 +410,8 @@ impl<'p> Fabric<'p> {
     #[inline(always)]
     fn wake(&mut self, port: u32) {
         if self.lines[port as usize].boundary <= self.now {
-            return self.wake_looking(port);
-        }
-        self.wake_plain(port);
-    }
-
-    /// As [`Fabric::wake`], where there is something to look at.
-    #[cold]
-    fn wake_looking(&mut self, port: u32) {
-        if self.lines[port as usize].has(SPECIAL) {
             return self.wake_special(port);
         }
-        self.write_intervals(port, self.now);
         self.wake_plain(port);
     }
 

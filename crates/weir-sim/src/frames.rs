@@ -1,6 +1,8 @@
 //! Frames, in a pool: named by index, 32 bytes each, the one freed last is used next. What a frame carries beyond its
 //! size lies in a second pool, which frames without a body never touch.
 
+use std::collections::BTreeMap;
+
 use weir_core::estimation::{Ask, Packet};
 use weir_core::ethernet::pause::Pause;
 use weir_core::ethernet::reaction::Feedback;
@@ -111,8 +113,11 @@ struct Place(Body);
 #[derive(Debug)]
 pub(crate) struct Pool {
     frames: Vec<Frame>,
-    /// The bodies of the frames that have one, at the places of their frames.
+    /// The bodies of the frames that agents send, at the places of their frames.
     bodies: Vec<Place>,
+    /// Those of control frames, which are few: what waits without a body pays for none. A place may hold what an earlier frame left
+    /// there.
+    control: BTreeMap<FrameId, Body>,
     free: FrameId,
     /// Frames in use.
     pub(crate) alive: usize,
@@ -122,7 +127,14 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub(crate) fn new() -> Pool {
-        Pool { frames: Vec::new(), bodies: Vec::new(), free: NO_FRAME, alive: 0, limit: MAX_FRAMES }
+        Pool {
+            frames: Vec::new(),
+            bodies: Vec::new(),
+            control: BTreeMap::new(),
+            free: NO_FRAME,
+            alive: 0,
+            limit: MAX_FRAMES,
+        }
     }
 
     #[inline]
@@ -141,6 +153,10 @@ impl Pool {
     pub(crate) fn put_loaded(&mut self, frame: Frame, body: Body) -> FrameId {
         debug_assert!(!matches!(frame.kind, Kind::Data | Kind::InBurst), "data without a body");
         let id = self.put(frame);
+        if frame.kind != Kind::Loaded {
+            self.control.insert(id, body);
+            return id;
+        }
         if self.bodies.len() <= id as usize {
             self.bodies.resize(self.frames.len().next_power_of_two(), Place(body));
         }
@@ -148,9 +164,14 @@ impl Pool {
         id
     }
 
-    /// The body of a frame that has one, to be changed.
+    /// The body of a frame that an agent sent, to be changed.
     pub(crate) fn body_mut(&mut self, id: FrameId) -> &mut Body {
         &mut self.bodies[id as usize].0
+    }
+
+    /// A control frame has come to its end.
+    pub(crate) fn forget_control(&mut self, id: FrameId) {
+        self.control.remove(&id);
     }
 
     /// A frame begins to wait at its host, behind all that go to the same `place`: until it is on a link, `next` names the one
@@ -160,6 +181,12 @@ impl Pool {
         (frame.next, frame.arrives) = (NO_FRAME, Time::from_ps(place.into()));
     }
 
+    /// The frames that are linked from `first` on.
+    pub(crate) fn linked(&self, first: FrameId) -> impl Iterator<Item = FrameId> + '_ {
+        let known = |id: FrameId| Some(id).filter(|&id| id != NO_FRAME);
+        std::iter::successors(known(first), move |&id| known(self[id].next))
+    }
+
     /// The place of a frame that waits at its host.
     pub(crate) fn kept(&self, id: FrameId) -> u32 {
         self[id].arrives.ps() as u32
@@ -167,7 +194,7 @@ impl Pool {
 
     /// The body of a frame that has one.
     pub(crate) fn body(&self, id: FrameId) -> Body {
-        self.bodies[id as usize].0
+        if self[id].kind == Kind::Loaded { self.bodies[id as usize].0 } else { self.control[&id] }
     }
 
     #[inline]

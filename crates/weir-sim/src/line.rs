@@ -87,8 +87,7 @@ impl Line {
 
     /// The frames in flight.
     pub(crate) fn in_flight<'a>(&self, frames: &'a Pool) -> impl Iterator<Item = FrameId> + 'a {
-        let known = |id: FrameId| Some(id).filter(|&id| id != NO_FRAME);
-        std::iter::successors(known(self.head), move |&id| known(frames[id].next))
+        frames.linked(self.head)
     }
 }
 

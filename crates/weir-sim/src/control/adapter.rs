@@ -11,7 +11,7 @@ use weir_core::units::{Bytes, Rate, Span, Time};
 
 use crate::boundaries::Boundaries;
 use crate::feed::Feed;
-use crate::frames::FrameId;
+use crate::frames::{FrameId, NO_FRAME, Pool};
 use crate::limiting::LimiterSeries;
 use crate::timer::Timer;
 
@@ -79,7 +79,10 @@ impl Load {
 #[derive(Debug)]
 pub(crate) struct Outlet {
     pub(crate) flow: u32,
-    pub(crate) queue: VecDeque<(FrameId, u32)>,
+    /// The frames that wait, linked through the pool.
+    pub(crate) head: FrameId,
+    pub(crate) tail: FrameId,
+    pub(crate) frames: u64,
     pub(crate) bytes: u64,
     pub(crate) reaction: ReactionPoint,
     pub(crate) pacer: Pacer,
@@ -97,7 +100,9 @@ impl Outlet {
     pub(crate) fn new(flow: u32, reaction: ReactionPoint, pacer: Pacer) -> Outlet {
         Outlet {
             flow,
-            queue: VecDeque::new(),
+            head: NO_FRAME,
+            tail: NO_FRAME,
+            frames: 0,
             bytes: 0,
             reaction,
             pacer,
@@ -206,8 +211,8 @@ impl Adapter {
     }
 
     /// The frames that wait here.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = FrameId> + '_ {
-        self.outlets.iter().flat_map(|outlet| outlet.queue.iter().map(|&(id, _)| id))
+    pub(crate) fn waiting<'a>(&'a self, frames: &'a Pool) -> impl Iterator<Item = FrameId> + 'a {
+        self.outlets.iter().flat_map(|outlet| frames.linked(outlet.head))
     }
 
     /// Whether a frame of the flow of outlet `place` that comes at `now`, while the port is `free` or not, is taken.
@@ -216,7 +221,7 @@ impl Adapter {
         self.advance(now, place);
         let outlet = &self.outlets[place as usize];
         let (waits, limit) = match outlet.limited {
-            true => (Load { frames: outlet.queue.len() as u64, bytes: outlet.bytes }, self.limited_limit),
+            true => (Load { frames: outlet.frames, bytes: outlet.bytes }, self.limited_limit),
             false => (self.open, self.open_limit),
         };
         // As at a port, a frame that need not wait is not held against the limit.
@@ -231,13 +236,18 @@ impl Adapter {
 
     /// A frame of the flow of outlet `place` comes at `now`; `beyond` waits in the port.
     #[inline]
-    pub(crate) fn push(&mut self, now: Time, place: u32, id: FrameId, size: Bytes, beyond: Bytes) {
+    pub(crate) fn push(&mut self, now: Time, frames: &mut Pool, place: u32, id: FrameId, beyond: Bytes) {
         let outlet = &mut self.outlets[place as usize];
-        let size = size.count();
-        if outlet.queue.is_empty() {
+        let size = frames[id].size().count();
+        frames.keep(id, place);
+        let before = std::mem::replace(&mut outlet.tail, id);
+        if before == NO_FRAME {
+            outlet.head = id;
             self.turns.push_back(place);
+        } else {
+            frames[before].next = id;
         }
-        outlet.queue.push_back((id, size as u32));
+        outlet.frames += 1;
         outlet.bytes += size;
         if !outlet.limited {
             self.open.add(1, size);
@@ -268,7 +278,7 @@ impl Adapter {
     }
 
     /// The next frame that may begin at `now`, and the outlet that it comes from.
-    pub(crate) fn take(&mut self, now: Time) -> Option<(FrameId, Bytes, u32)> {
+    pub(crate) fn take(&mut self, now: Time, frames: &Pool) -> Option<(FrameId, Bytes, u32)> {
         for turn in 0..self.turns.len() {
             let place = self.turns[turn];
             self.advance(now, place);
@@ -276,10 +286,13 @@ impl Adapter {
             if outlet.begin > now {
                 continue;
             }
-            let (id, size) = outlet.queue.pop_front()?;
-            let bytes = Bytes::new(size.into());
-            outlet.bytes -= u64::from(size);
-            if outlet.queue.is_empty() {
+            let (id, bytes) = (outlet.head, frames[outlet.head].size());
+            let size = bytes.count();
+            outlet.head = frames[id].next;
+            outlet.frames -= 1;
+            outlet.bytes -= size;
+            if outlet.head == NO_FRAME {
+                outlet.tail = NO_FRAME;
                 self.turns.remove(turn);
             } else if self.turns.len() > 1 {
                 self.turns.remove(turn);
@@ -290,11 +303,11 @@ impl Adapter {
                 outlet.reaction.on_sent(now, bytes, rules);
             }
             if !outlet.limited {
-                self.open.take(1, size.into());
+                self.open.take(1, size);
             }
             self.know(place);
             self.settle(now);
-            self.all.take(1, size.into());
+            self.all.take(1, size);
             return Some((id, bytes, place));
         }
         None
@@ -346,7 +359,7 @@ impl Adapter {
         let limited = outlet.ask();
         if limited != outlet.limited {
             outlet.limited = limited;
-            let (frames, bytes) = (outlet.queue.len() as u64, outlet.bytes);
+            let (frames, bytes) = (outlet.frames, outlet.bytes);
             if limited { self.open.take(frames, bytes) } else { self.open.add(frames, bytes) }
         }
     }

@@ -5,7 +5,7 @@ use weir_core::queue::{Lane, Offer};
 use weir_core::units::{Bytes, Span, Time};
 
 use super::Fabric;
-use crate::control::adapter::Adapter;
+use crate::control::adapter::{Adapter, NO_POINT};
 use crate::frames::{Frame, FrameId, Kind, NO_FRAME};
 use crate::timer::Alarm;
 
@@ -154,8 +154,11 @@ impl Fabric<'_> {
             if !adapter.may_pass(free, queued) {
                 break;
             }
-            let Some((id, size, place)) = adapter.take(now) else { break };
-            crate::control::keep(&mut control.tags, id, adapter.tag(place));
+            let Some((id, size, place)) = adapter.take(now, &self.frames) else { break };
+            let tag = adapter.tag(place);
+            if tag != NO_POINT || (id as usize) < control.tags.len() {
+                crate::control::keep(&mut control.tags, id, tag);
+            }
             if let Offer::Sent { end } = line.port.offer(now, id, size, Lane::Data) {
                 self.append_watched(port, id, end);
             }
@@ -205,7 +208,7 @@ impl Fabric<'_> {
                 continue;
             }
             let id = self.frames.put(Frame::new(generated, flow, leg, size, Lane::Data));
-            adapter.push(generated, place, id, size, line.port.waiting_bytes());
+            adapter.push(generated, &mut self.frames, place, id, line.port.waiting_bytes());
         }
     }
 
@@ -216,7 +219,7 @@ impl Fabric<'_> {
         let place = control.places[self.frames[id].flow as usize];
         let Some(adapter) = &mut control.extras[port as usize].adapter else { return };
         if adapter.has_room(now, place, size, line.port.is_free(now)) {
-            adapter.push(now, place, id, size, line.port.waiting_bytes());
+            adapter.push(now, &mut self.frames, place, id, line.port.waiting_bytes());
         } else {
             line.port.count_drop(now, size);
             if adapter.is_limited(place) {

@@ -1,55 +1,12 @@
 //! Ports whose queue is managed, or that have queues for traffic classes: they drop frames that they have taken, and mark some.
 
 use weir_core::marking::Ecn;
-use weir_core::queue::{Label, Labeled, Lane, Offer};
-use weir_core::units::Bytes;
+use weir_core::queue::Label;
 
 use super::Fabric;
-use crate::frames::{Body, FrameId, Kind, NO_FRAME};
-use crate::line::ARMED;
+use crate::frames::{Body, FrameId, Kind};
 
 impl Fabric<'_> {
-    /// A frame arrives at a queue that is managed.
-    pub(crate) fn offer_managed(&mut self, port: u32, id: FrameId, size: Bytes) -> Offer {
-        let label = self.label(id);
-        let line = &mut self.lines[port as usize];
-        let Labeled { became, marked } = line.port.offer_labeled(self.now, id, size, Lane::Data, label);
-        self.settle_discarded(port, id);
-        if marked {
-            self.mark(port, id);
-        }
-        match became {
-            Offer::Sent { end } => self.launch_watched(port, id, end),
-            Offer::Waits => {
-                if let Some(due) = self.lines[port as usize].arm() {
-                    self.agenda.push(due, port);
-                }
-            }
-            Offer::Dropped => self.drop_frame(id),
-        }
-        became
-    }
-
-    /// The transmitter of a port is free whose queue is managed.
-    pub(crate) fn wake_managed(&mut self, port: u32) {
-        let line = &mut self.lines[port as usize];
-        line.flags &= !ARMED;
-        let sent = line.port.wake(self.now);
-        self.settle_discarded(port, NO_FRAME);
-        if let Some(sent) = sent {
-            if sent.marked {
-                self.mark(port, sent.handle);
-            }
-            match sent.lane {
-                Lane::Data => self.launch_watched(port, sent.handle, sent.end),
-                Lane::Control => self.launch_control(port, sent.handle, sent.end),
-            }
-        }
-        if let Some(due) = self.lines[port as usize].arm() {
-            self.agenda.push(due, port);
-        }
-    }
-
     /// What the queues of a port want to know of a frame.
     pub(crate) fn label(&self, id: FrameId) -> Label {
         let flow = self.frames[id].flow;

@@ -38,7 +38,7 @@ impl Fabric<'_> {
     /// The frames that wait in the adapter of a port.
     pub(crate) fn waiting_in_adapter(&self, port: usize) -> impl Iterator<Item = u32> + '_ {
         let adapter = self.control.as_ref().and_then(|control| control.extras[port].adapter.as_deref());
-        adapter.into_iter().flat_map(|adapter| adapter.waiting()).chain(self.waiting_at_host(port))
+        adapter.into_iter().flat_map(|adapter| adapter.waiting(&self.frames)).chain(self.waiting_at_host(port))
     }
 
     /// What waited in the adapter of a port, if it has one.

@@ -5,15 +5,15 @@
 
 use std::collections::BTreeSet;
 
-use weir_core::queue::{Lane, Offer};
+use weir_core::queue::{Label, Labeled, Lane, Offer};
 use weir_core::units::{Bytes, Time};
 
 use super::Fabric;
 use crate::control::Task;
 use crate::control::adapter::NO_POINT;
 use crate::control::switching::Role;
-use crate::frames::{Body, FrameId, Kind};
-use crate::line::{ADAPTED, FED, SPECIAL};
+use crate::frames::{Body, FrameId, Kind, NO_FRAME};
+use crate::line::{ADAPTED, ARMED, FED, SPECIAL};
 use crate::route::ARRIVED;
 use crate::totals::ControlKind;
 
@@ -38,9 +38,15 @@ impl Fabric<'_> {
         self.start_stations();
     }
 
-    /// A frame arrives at the queue of a special line.
-    pub(crate) fn offer_special(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
+    /// A frame arrives at the queue of a line where there is something to look at.
+    #[cold]
+    pub(super) fn offer_special(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
         let now = self.now;
+        if !self.lines[port as usize].has(SPECIAL) {
+            self.write_intervals(port, now);
+            self.offer_plain(port, id, size, lane);
+            return;
+        }
         self.look_special(port);
         let Some(control) = &mut self.control else { return };
         match control.role(port) {
@@ -55,20 +61,17 @@ impl Fabric<'_> {
         if let Some(levels) = &mut extra.levels {
             levels.settle(now, self.lines[port as usize].port.waiting_bytes());
         }
-        let is_managed = extra.is_managed && lane == Lane::Data;
-        if extra.has_events && self.is_down(port) {
-            return self.offer_down(port, id, size);
-        }
-        let Some(control) = &mut self.control else { return };
-        let extra = &mut control.extras[port as usize];
+        let (is_managed, has_events) = (extra.is_managed && lane == Lane::Data, extra.has_events);
         if extra.inputs.is_some() && self.overruns(port, id, lane) {
             return;
+        }
+        if has_events && self.is_down(port) {
+            return self.offer_down(port, id, size);
         }
         let frame = self.frames[id];
         let Some(control) = &mut self.control else { return };
         let tag = if lane == Lane::Data { control.tag(self.plan, id, frame.flow) } else { NO_POINT };
-        let became =
-            if is_managed { self.offer_managed(port, id, size) } else { self.offer_watched(port, id, size, lane) };
+        let became = self.admit(port, id, size, lane, is_managed);
         if lane == Lane::Control {
             return;
         }
@@ -92,6 +95,48 @@ impl Fabric<'_> {
         self.watch_level(port, waiting);
     }
 
+    /// A frame joins the queue of a special line, begins at once, or is dropped; a queue that `is_managed` may drop and mark others, too.
+    fn admit(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane, is_managed: bool) -> Offer {
+        let label = if is_managed { self.label(id) } else { Label::default() };
+        let line = &mut self.lines[port as usize];
+        if lane == Lane::Control && line.port.is_ahead() {
+            line.keep(&mut self.frames, self.now);
+        }
+        let Labeled { became, marked } = line.port.offer_labeled(self.now, id, size, lane, label);
+        if is_managed {
+            self.settle_discarded(port, id);
+        }
+        if marked {
+            self.mark(port, id);
+        }
+        match became {
+            Offer::Sent { end } => self.launch_watched(port, id, end),
+            Offer::Waits => self.arm(port),
+            Offer::Dropped => self.drop_frame(id),
+        }
+        became
+    }
+
+    /// The next frame of a special line begins, if one may.
+    fn serve(&mut self, port: u32, is_managed: bool) {
+        let line = &mut self.lines[port as usize];
+        line.flags &= !ARMED;
+        let sent = line.port.wake(self.now);
+        if is_managed {
+            self.settle_discarded(port, NO_FRAME);
+        }
+        if let Some(sent) = sent {
+            if sent.marked {
+                self.mark(port, sent.handle);
+            }
+            match sent.lane {
+                Lane::Data => self.launch_watched(port, sent.handle, sent.end),
+                Lane::Control => self.launch_control(port, sent.handle, sent.end),
+            }
+        }
+        self.arm(port);
+    }
+
     /// What waits at a special line is about to change: how long it was so is counted.
     pub(crate) fn settle_levels_of(&mut self, port: u32) {
         let (now, waiting) = (self.now, self.lines[port as usize].port.waiting_bytes());
@@ -101,20 +146,22 @@ impl Fabric<'_> {
         }
     }
 
-    /// The transmitter of a special line is free.
-    pub(crate) fn wake_special(&mut self, port: u32) {
+    /// The transmitter of a line is free where there is something to look at.
+    #[cold]
+    pub(super) fn wake_special(&mut self, port: u32) {
         let now = self.now;
+        if !self.lines[port as usize].has(SPECIAL) {
+            self.write_intervals(port, now);
+            return self.wake_plain(port);
+        }
         self.look_special(port);
         let waiting = self.lines[port as usize].port.waiting_bytes();
         let Some(control) = &mut self.control else { return };
         if let Some(levels) = &mut control.extras[port as usize].levels {
             levels.settle(now, waiting);
         }
-        if control.extras[port as usize].is_managed {
-            self.wake_managed(port);
-        } else {
-            self.wake_watched(port);
-        }
+        let is_managed = control.extras[port as usize].is_managed;
+        self.serve(port, is_managed);
         let waiting = self.lines[port as usize].port.waiting_bytes();
         self.watch_level(port, waiting);
     }
@@ -136,6 +183,7 @@ impl Fabric<'_> {
 
     /// A control frame has reached its end.
     pub(crate) fn end_control(&mut self, id: FrameId) {
+        self.frames.forget_control(id);
         self.frames.free(id);
         if let Some(control) = &mut self.control {
             control.ended += 1;
@@ -200,16 +248,11 @@ impl Fabric<'_> {
         let line = &mut self.lines[port as usize];
         line.keep(&mut self.frames, self.now);
         let became = line.port.offer(self.now, id, size, Lane::Control);
-        if self.plan.is_switched() {
-            return self.offer_control_stored(port, became, id);
-        }
         match became {
             Offer::Sent { end } => self.launch_control(port, id, end),
-            Offer::Waits | Offer::Dropped => {
-                if let Some(due) = line.arm() {
-                    self.agenda.push(due, port);
-                }
-            }
+            Offer::Waits | Offer::Dropped if !self.plan.is_switched() => self.arm(port),
+            Offer::Waits | Offer::Dropped if self.is_station(port) => self.call_station(port, self.now),
+            Offer::Waits | Offer::Dropped => self.arm_stored(port, self.now),
         }
     }
 

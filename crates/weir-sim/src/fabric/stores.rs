@@ -1,6 +1,6 @@
 //! Ports of switches: what arrives is stored first, and served after all that arrives at the same instant.
 
-use weir_core::queue::{Label, Lane, Offer};
+use weir_core::queue::{Label, Lane};
 use weir_core::units::{Bytes, Time};
 
 use super::Fabric;
@@ -139,14 +139,5 @@ impl Fabric<'_> {
         }
         self.lines[port as usize].port.resume(now);
         if self.is_station(port) { self.call_station(port, now) } else { self.arm_stored(port, after) }
-    }
-
-    /// A control frame waits at `port`, or began.
-    pub(crate) fn offer_control_stored(&mut self, port: u32, became: Offer, id: FrameId) {
-        match became {
-            Offer::Sent { end } => self.launch_control(port, id, end),
-            Offer::Waits | Offer::Dropped if self.is_station(port) => self.call_station(port, self.now),
-            Offer::Waits | Offer::Dropped => self.arm_stored(port, self.now),
-        }
     }
 }

@@ -1,12 +1,11 @@
 //! Transmissions over lines that lose frames or are captured.
 
 use weir_core::path::Loss;
-use weir_core::queue::{Lane, Offer};
-use weir_core::units::{Bytes, Time};
+use weir_core::units::Time;
 
 use super::Fabric;
 use crate::frames::{FrameId, Kind};
-use crate::line::{ARMED, WATCHED};
+use crate::line::WATCHED;
 
 impl Fabric<'_> {
     /// The transmission of a frame begins, and ends at `end`. Whether the frame will arrive; a lost one is gone.
@@ -48,43 +47,6 @@ impl Fabric<'_> {
     pub(crate) fn append_watched(&mut self, port: u32, id: FrameId, end: Time) {
         if self.sets_out(port, id, end) {
             self.lines[port as usize].append(&mut self.frames, id, end);
-        }
-    }
-
-    /// As [`Fabric::offer_plain`], where the line may be watched.
-    pub(crate) fn offer_watched(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) -> Offer {
-        if !self.lines[port as usize].has(WATCHED) {
-            return self.offer_plain(port, id, size, lane);
-        }
-        let line = &mut self.lines[port as usize];
-        let became = line.port.offer(self.now, id, size, lane);
-        match became {
-            Offer::Sent { end } => self.launch_watched(port, id, end),
-            Offer::Waits => {
-                if let Some(due) = line.arm() {
-                    self.agenda.push(due, port);
-                }
-            }
-            Offer::Dropped => self.drop_frame(id),
-        }
-        became
-    }
-
-    /// As [`Fabric::wake_plain`], where the line may be watched.
-    pub(crate) fn wake_watched(&mut self, port: u32) {
-        if !self.lines[port as usize].has(WATCHED) {
-            return self.wake_plain(port);
-        }
-        let line = &mut self.lines[port as usize];
-        line.flags &= !ARMED;
-        if let Some(sent) = line.port.wake(self.now) {
-            match sent.lane {
-                Lane::Data => self.launch_watched(port, sent.handle, sent.end),
-                Lane::Control => self.launch_control(port, sent.handle, sent.end),
-            }
-        }
-        if let Some(due) = self.lines[port as usize].arm() {
-            self.agenda.push(due, port);
         }
     }
 }

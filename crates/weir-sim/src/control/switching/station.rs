@@ -347,9 +347,7 @@ impl Station {
 
     /// The frames that wait.
     pub(crate) fn waiting<'a>(&'a self, frames: &'a Pool) -> impl Iterator<Item = FrameId> + 'a {
-        let known = |id: FrameId| Some(id).filter(|&id| id != NO_FRAME);
-        let queue = move |queue: &Queue| std::iter::successors(known(queue.head), move |&id| known(frames[id].next));
-        self.queues.iter().flat_map(queue)
+        self.queues.iter().flat_map(|queue| frames.linked(queue.head))
     }
 
     /// Writes down the intervals of the limiters that ended up to `now`; nothing has happened since.
