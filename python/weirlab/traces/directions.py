@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,11 +19,14 @@ __all__ = [
     "application_ratio",
     "bytes_text",
     "capacity_bps",
+    "capacity_is_known",
     "far_part",
     "finding_of",
+    "goes_back",
     "interval_rows",
     "ms_text",
     "near_receiver",
+    "path_of",
     "rate_text",
     "round_trip_ps",
     "share_of",
@@ -38,8 +42,16 @@ _NEAR_RECEIVER = 0.2
 """A capture is near the receiver when acknowledgments come after less than this share of a round trip."""
 _LOCAL_PS = 1e9
 """Handshakes that take less say as much of the hosts as of the network."""
-_FAST, _FASTER = (0.9, 0.75), 2.0
-"""Quantiles of the rates of trains, and by how much the higher one may exceed the other to count."""
+_FAST, _FASTER = (0.75, 0.9, 0.95, 0.99), 2.0
+"""Quantiles of the rates of trains, and by how much the second one may exceed the first to count."""
+_SAME, _AGREE, _TRAINS = 1.1, 1.3, 100
+"""Rates of the fastest trains that are the same, of so many at least; and rates of busy times that agree."""
+_FASTER_THAN_ALL, _TRAIN = 1.5, 8
+"""A sender that paces goes as fast as its pace on the whole, within this factor; less than a train that waits
+is its own burst."""
+_BACK = 0.05
+"""Share of the bytes that must go the other way for its queue to matter."""
+_PORT = r":\d+$"
 
 Row = Mapping[str, Any]
 """A row of `Trace.flows`."""
@@ -107,20 +119,73 @@ def round_trip_ps(row: Row) -> float | None:
 
 
 def capacity_bps(trace: Trace, row: Row) -> float | None:
-    """What the path carries while it is busy: in times in which something waited all along, the rate that
-    three quarters of the segments do not exceed, as a host that pauses makes some slower. Where few such
-    times are known, as near a receiver, a high quantile of trains of eight segments, since most of a sender
-    that waits have a pause in them.
+    """What the path carries while it is busy, or where that does not show (`capacity_is_known`) what it
+    carried now and then.
+
+    In times in which something waited all along, it is the rate that three quarters of the segments do not
+    exceed, as a host that pauses makes some slower. Where few such times are known, as near a receiver, most
+    trains of eight segments from a sender that waits have a pause in them, and it is a high quantile: that
+    which the fastest share, if there is one.
 
     Source: Dovrolis 2004, section III
     DEVIATION: not the mode of all dispersions, but a quantile; not the largest, which compressed
     acknowledgments make.
     """
-    trains = trace["trains"].filter(pl.col("flow") == row["flow"]).sort("low_bps")
-    high, usual = (_quantile(trains, "low_bps", "trains", at) for at in _FAST)
-    if high is None or usual is None:
+    trains = _trains(trace, row)
+    usual, high, higher, _ = (_quantile(trains, "low_bps", "trains", at) for at in _FAST)
+    if usual is None or high is None or higher is None:
         return None
-    return usual if trains.item(0, "busy") else min(high, _FASTER * usual)
+    if trains.item(0, "busy"):
+        return usual
+    if _has_ceiling(trains):
+        return high if higher <= _SAME * high else higher
+    return min(high, _FASTER * usual)
+
+
+def capacity_is_known(trace: Trace, row: Row) -> bool:
+    """Whether `capacity_bps` is that of the path: busy times agree about it, as they do not where jitter or
+    data of the other way passes for a queue; or the fastest trains share a rate that is no pace of the
+    sender, since it goes more slowly on the whole, or something waits.
+
+    Its limits are those of captures whose path is known: paces of senders are taken for paths otherwise.
+    """
+    trains = _trains(trace, row)
+    capacity = capacity_bps(trace, row)
+    if capacity is None:
+        return False
+    if trains.item(0, "busy"):
+        higher = _quantile(trains, "low_bps", "trains", _FAST[2]) or 0.0
+        return higher <= _AGREE * capacity and not goes_back(trace, row)
+    waited = wait_ps(trace, row, far_part(trace, row), 0.5) or 0.0
+    segment_bits = 8.0 * row["payload_bytes"] / max(row["segments"], 1)
+    stands = waited * capacity / 1e12 >= _TRAIN * segment_bits
+    return _has_ceiling(trains) and (stands or capacity >= _FASTER_THAN_ALL * (row["goodput_bps"] or 0.0))
+
+
+def goes_back(trace: Trace, row: Row) -> bool:
+    """Whether the other hosts of a direction send as a bulk transfer does."""
+    forward, backward = (
+        path_of(trace, {"from": row[start], "to": row[end]}).get_column("payload_bytes").sum()
+        for start, end in (("from", "to"), ("to", "from"))
+    )
+    return float(backward) >= _BACK * float(forward)
+
+
+def path_of(trace: Trace, row: Row) -> pl.DataFrame:
+    """The TCP directions with data between the same hosts: they share what waits."""
+    host = [pl.col(end).str.replace(_PORT, "") == re.sub(_PORT, "", row[end]) for end in ("from", "to")]
+    return trace.flows().filter(pl.col("protocol") == 6, pl.col("data_packets") > 0, *host)
+
+
+def _trains(trace: Trace, row: Row) -> pl.DataFrame:
+    return trace["trains"].filter(pl.col("flow") == row["flow"]).sort("low_bps")
+
+
+def _has_ceiling(trains: pl.DataFrame) -> bool:
+    """Whether the fastest trains share a rate."""
+    _, _, higher, highest = (_quantile(trains, "low_bps", "trains", at) for at in _FAST)
+    enough = trains.get_column("trains").sum() >= _TRAINS
+    return bool(enough and higher and highest and highest <= _SAME * higher)
 
 
 def share_of(bins: pl.DataFrame, chosen: pl.Expr, count: str) -> float:

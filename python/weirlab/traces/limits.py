@@ -14,6 +14,7 @@ from weirlab.traces.directions import (
     application_ratio,
     bytes_text,
     capacity_bps,
+    capacity_is_known,
     far_part,
     finding_of,
     interval_rows,
@@ -166,7 +167,8 @@ def _slow_start(trace: Trace, row: Row) -> Finding | None:
     capacity = capacity_bps(trace, row)
     if rounds < _ROUNDS:
         return None
-    more = "" if capacity is None else f", where the path showed {rate_text(capacity)} while it was busy"
+    known = capacity is not None and capacity_is_known(trace, row)
+    more = "" if not known else f", where the path showed {rate_text(capacity)} while it was busy"
     return finding_of(
         row,
         "slow-start-limited",

@@ -4,7 +4,6 @@ costs."""
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -19,8 +18,11 @@ from weirlab.traces.directions import (
     application_ratio,
     bytes_text,
     capacity_bps,
+    capacity_is_known,
     finding_of,
+    goes_back,
     ms_text,
+    path_of,
     rate_text,
     round_trip_ps,
     share_of,
@@ -29,7 +31,7 @@ from weirlab.traces.directions import (
 from weirlab.traces.hazard import Blame, blame
 from weirlab.traces.model import Finding, Trace
 
-__all__ = ["loss_findings", "path_of"]
+__all__ = ["loss_findings"]
 
 _LOST = 0.001
 """Share of packets sent again from which a cause is told; less is told where it is costly."""
@@ -46,9 +48,6 @@ _SHOWN = 8
 """Losses from which a queue that short would show nevertheless."""
 _FEW = 4
 """Fewer events than so many prove no path that loses at random."""
-_BACK = 0.05
-"""Share of the bytes that must go the other way for its queue to matter."""
-_PORT = r":\d+$"
 _PARTS = {0: "ahead", 1: "behind"}
 """Where what waited is seen, by whether a packet was missed here or lost beyond."""
 
@@ -121,11 +120,13 @@ def _lossy_path(trace: Trace, row: Row, causes: _Causes, cost: float) -> Finding
 
 def _queue_overflow(trace: Trace, row: Row, causes: _Causes, cost: float) -> Finding:
     wait, capacity = causes.wait_ps or 0.0, capacity_bps(trace, row) or row["goodput_bps"] or 0.0
+    known = capacity_is_known(trace, row)
     held = wait * capacity / 8e12
     text = (
         f"{_again(row, causes, causes.queued, causes.queued_events)} that began when round trips had grown "
-        f"by {ms_text(wait)}: about {bytes_text(held)} waited at {rate_text(capacity)}. This flow, or others "
-        "beside it, had filled the bottleneck."
+        f"by {ms_text(wait)}"
+        f"{f': about {bytes_text(held)} waited at {rate_text(capacity)}' if known else ''}. This flow, or "
+        "others beside it, had filled the bottleneck."
     )
     text += (
         " The other losses did not depend on that."
@@ -134,11 +135,10 @@ def _queue_overflow(trace: Trace, row: Row, causes: _Causes, cost: float) -> Fin
     )
     if cost >= _COSTLY:
         round_trip = round_trip_ps(row) or 0.0
-        text += (
-            f"{_cost_text(trace, row, cost)} The buffer holds less than the "
-            f"{bytes_text(capacity * round_trip / 8e12)} "
-            "of a round trip: a larger one, or a sender that paces, would help."
-        )
+        trip = bytes_text(capacity * round_trip / 8e12)
+        text += _cost_text(trace, row, cost)
+        text += f" The buffer holds less than the {trip} of a round trip: a" if known else " A"
+        text += " larger one, or a sender that paces, would help."
     return finding_of(
         row,
         "queue-overflow",
@@ -149,7 +149,7 @@ def _queue_overflow(trace: Trace, row: Row, causes: _Causes, cost: float) -> Fin
             "retransmitted_ratio": causes.queued / row["segments"],
             "loss_event_ratio": causes.queued_events / row["segments"],
             "cost_ratio": cost,
-            "queued_bytes": held,
+            **({"queued_bytes": held} if known else {}),
             "queued_ms": wait / 1e9,
         },
         _evidence(trace, row, causes, "queue"),
@@ -191,6 +191,11 @@ def _cost_text(trace: Trace, row: Row, cost: float) -> str:
     capacity = capacity_bps(trace, row)
     if capacity is None or cost < _COSTLY:
         return ""
+    if not capacity_is_known(trace, row):
+        return (
+            f" That costs {cost:.0%} at least: of {rate_text(capacity)}, at which some passed. What the path "
+            "carries while it is busy does not show."
+        )
     return (
         f" That costs about {cost:.0%} of the {rate_text(capacity)} that the path carries while it is busy."
     )
@@ -228,12 +233,6 @@ def _empty(trace: Trace, row: Row, causes: _Causes) -> float:
 def _segment_ps(row: Row, capacity: float) -> float:
     mss: float = row["payload_bytes"] / max(row["segments"], 1)
     return mss * 8e12 / capacity
-
-
-def path_of(trace: Trace, row: Row) -> pl.DataFrame:
-    """The TCP directions with data between the same hosts: they share what waits."""
-    host = [pl.col(end).str.replace(_PORT, "") == re.sub(_PORT, "", row[end]) for end in ("from", "to")]
-    return trace.flows().filter(pl.col("protocol") == 6, pl.col("data_packets") > 0, *host)
 
 
 def _causes(trace: Trace, row: Row) -> _Causes | None:
@@ -354,7 +353,7 @@ def _of_part(
     seldom = side == 1 and judged.step_ps is None and 0 < len(waited) < _SHOWN
     blurred = seldom and least_ps < waited.max() < _BLUR_PS
     # Where data goes back, too, round trips hold the queue of the other way.
-    shared = judged.step_ps is None and _goes_back(trace, flows)
+    shared = judged.step_ps is None and goes_back(trace, flows.row(0, named=True))
     few = judged.step_ps is None and len(waited) < _FEW
     hidden = blurred or paused or shared or few or not judged.decided
     if hidden:
@@ -363,13 +362,6 @@ def _of_part(
     known = known.drop("shift").with_columns(cause=pl.Series(causes, dtype=pl.String))
     rest = events.filter(pl.col("wait_ps").is_null()).with_columns(cause=pl.lit("unknown"))
     return pl.concat([known, rest]), judged
-
-
-def _goes_back(trace: Trace, flows: pl.DataFrame) -> bool:
-    """Whether the other hosts of these directions send as a bulk transfer does."""
-    backward = path_of(trace, {"from": flows.item(0, "to"), "to": flows.item(0, "from")})
-    forward = float(flows.get_column("payload_bytes").sum())
-    return float(backward.get_column("payload_bytes").sum()) >= _BACK * forward
 
 
 def _square_root_bps(row: Row) -> float | None:
