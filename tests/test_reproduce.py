@@ -1,6 +1,7 @@
 """Reproductions: a verdict for each row, with a small made-up study."""
 
 import math
+from importlib import import_module
 
 import polars as pl
 import pytest
@@ -176,3 +177,11 @@ def test_an_unknown_study_names_the_nearest():
         reproductions.find("zzz", studies)
     with pytest.raises(InputError, match="none is ready"):
         reproductions.find("zzz", {})
+
+
+@pytest.mark.parametrize("name", reproductions.STUDIES)
+def test_what_the_registry_names_exists(name):
+    study = reproductions.STUDIES[name]
+    for place in filter(None, [study.rows, study.page]):
+        module, _, function = place.partition(":")
+        assert callable(getattr(import_module(module), function)), place

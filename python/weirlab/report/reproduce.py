@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from weirlab.plots.style import Plot
-from weirlab.report import reproduce_bcn, reproduce_bulk, reproduce_mdr, reproduce_rapid, reproduce_zrl
 from weirlab.report.page import (
     Block,
     Callout,
@@ -20,7 +19,7 @@ from weirlab.report.page import (
     number,
 )
 from weirlab.report.shared import footer, provenance_section, status_callouts
-from weirlab.reproductions import Findings, Row, Tally, Verdict
+from weirlab.reproductions import STUDIES, Findings, Row, Tally, Verdict
 from weirlab.reproductions.verdicts import About
 from weirlab.results import Manifest
 
@@ -36,8 +35,11 @@ _TONES: dict[Verdict, Tone] = {
 
 
 def reproduce_page(findings: Findings, manifest: Manifest) -> tuple[Page, list[Plot]]:
-    """The page, and its plots: those of the study, see `_MORE`."""
-    before, after, plots = _MORE.get(findings.name, _nothing)(findings)
+    """The page, and its plots: those of the study."""
+    study = STUDIES.get(findings.name)
+    more: tuple[list[Section], list[Section], list[Plot]]
+    more = study.sections(findings) if study is not None else ([], [], [])
+    before, after, plots = more
     verdicts = findings.verdicts
     count = {verdict: verdicts.count(verdict) for verdict in Verdict}
     failed = sum(verdict.fails for verdict in verdicts)
@@ -101,20 +103,6 @@ _CONSTANTS = Text(
 def _card(tally: Tally) -> Card:
     detail = ", ".join(filter(None, [f"of {tally.all} hold", tally.detail]))
     return Card(tally.kind.capitalize(), str(tally.hold), detail, tone="good")
-
-
-def _nothing(findings: Findings) -> tuple[list[Section], list[Section], list[Plot]]:  # noqa: ARG001 (of `_MORE`)
-    return [], [], []
-
-
-_MORE: Mapping[str, Callable[[Findings], tuple[list[Section], list[Section], list[Plot]]]] = {
-    "bcn": reproduce_bcn.sections,
-    "bulk": reproduce_bulk.sections,
-    "mdr": reproduce_mdr.sections,
-    "rapid": reproduce_rapid.sections,
-    "zrl": reproduce_zrl.sections,
-}
-"""What a study shows besides verdicts: sections before and after its claims, and plots."""
 
 
 def row_table(findings: Findings) -> Table:

@@ -88,6 +88,12 @@ class Findings:
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     """The data behind the rows."""
 
+    @classmethod
+    def of(cls, name: str, effort: Effort, **found: Any) -> Findings:
+        """What the study of this name found; `found` are the fields from `rows` on."""
+        study = STUDIES[name]
+        return cls(name=name, title=study.title, source=study.source, quick=effort.quick, **found)
+
     @property
     def verdicts(self) -> list[Verdict]:
         """Of all rows, then of all claims."""
@@ -212,52 +218,70 @@ class Findings:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A published study that can be reproduced."""
+    """A published study that can be reproduced. `rows` and `page` are `module:function`, imported when they
+    are used."""
 
     title: str
     source: str
-    home: str
-    """`module:function`; the function takes an Effort and returns Findings. Imported when it is run."""
+    rows: str
+    """Takes an Effort and returns Findings."""
+    page: str = ""
+    """Takes Findings and returns what the page of the study shows besides verdicts: sections before and
+    after its claims, and plots. Absent: nothing."""
     keeps: str = ""
     """The folder of the result's directory with measurements that the next sitting goes on with."""
 
     def run(self, effort: Effort) -> Findings:
         """Do the work."""
-        module, _, function = self.home.partition(":")
-        findings = getattr(import_module(module), function)(effort)
-        assert isinstance(findings, Findings), f"{self.home} must return Findings"
+        findings = _named(self.rows)(effort)
+        assert isinstance(findings, Findings), f"{self.rows} must return Findings"
         return findings
+
+    def sections(self, findings: Findings) -> Any:
+        """What `page` gives; nothing where there is none."""
+        return _named(self.page)(findings) if self.page else ([], [], [])
+
+
+def _named(place: str) -> Callable[..., Any]:
+    module, _, function = place.partition(":")
+    named: Callable[..., Any] = getattr(import_module(module), function)
+    return named
 
 
 STUDIES: Mapping[str, Reproduction] = {
     "bcn": Reproduction(
         title="BCN with PAUSE and drift",
         source="BCN Calibration 2006",
-        home="weirlab.reproductions.bcn:reproduce",
+        rows="weirlab.reproductions.bcn:reproduce",
+        page="weirlab.report.reproduce_bcn:sections",
     ),
     "bulk": Reproduction(
         title="Bulk throughput: windows against streams",
         source="SLAC 2000",
-        home="weirlab.reproductions.bulk:reproduce",
+        rows="weirlab.reproductions.bulk:reproduce",
+        page="weirlab.report.reproduce_bulk:sections",
         keeps="campaigns",
     ),
     "mdr": Reproduction(
         title="MDR search and plain binary search",
         source="CSIT MDR, sections 2.8.1, 2.8.4 and 2.8.5",
-        home="weirlab.reproductions.mdr:reproduce",
+        rows="weirlab.reproductions.mdr:reproduce",
+        page="weirlab.report.reproduce_mdr:sections",
     ),
     "rapid": Reproduction(
         title="Rapid under UDP cross traffic",
         source="Rapid UDP",
-        home="weirlab.reproductions.rapid:reproduce",
+        rows="weirlab.reproductions.rapid:reproduce",
+        page="weirlab.report.reproduce_rapid:sections",
     ),
     "zrl": Reproduction(
         title="BCN under the ZRL congestion benchmark",
         source="ZRL benchmark",
-        home="weirlab.reproductions.zrl:reproduce",
+        rows="weirlab.reproductions.zrl:reproduce",
+        page="weirlab.report.reproduce_zrl:sections",
     ),
 }
-"""The studies that `weir reproduce` knows, by name."""
+"""The studies that `weir reproduce` knows, by name. Commands, pages and plots go by this list alone."""
 
 
 def find(name: str, studies: Mapping[str, Reproduction] = STUDIES) -> Reproduction:

@@ -15,7 +15,7 @@ from weirlab.reproductions.bcn.claims import claims_of, our_view
 from weirlab.reproductions.bcn.tables import PUBLISHED_RUNS, drift_row, our_values, table_rows
 from weirlab.reproductions.bcn.traces import PICTURES, WORST_PICTURE, series_of, worst_run
 from weirlab.reproductions.bcn.victims import VARIANTS, of_variant
-from weirlab.reproductions.frame import STUDIES, Effort, Findings
+from weirlab.reproductions.frame import Effort, Findings
 from weirlab.runs import replicate_seeds
 
 __all__ = ["reproduce"]
@@ -40,12 +40,9 @@ def reproduce(effort: Effort) -> Findings:
     drawn = [series_of(picture, effort.seed) for picture in PICTURES]
     drawn.append(series_of(WORST_PICTURE, worst_run(made)))
     values = our_values(made)
-    study = STUDIES["bcn"]
-    return Findings(
-        name="bcn",
-        title=study.title,
-        source=study.source,
-        quick=effort.quick,
+    return Findings.of(
+        "bcn",
+        effort,
         rows=[*table_rows(values), drift_row(values)],
         claims=claims_of(our_view(made, victims), quick=effort.quick),
         remarks=_REMARKS,

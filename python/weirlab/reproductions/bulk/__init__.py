@@ -12,7 +12,7 @@ from weirlab.campaigns import PointSummary
 from weirlab.reproductions.bulk.claims import claims
 from weirlab.reproductions.bulk.rows import rows
 from weirlab.reproductions.bulk.work import Data, measure_all
-from weirlab.reproductions.frame import STUDIES, Effort, Findings
+from weirlab.reproductions.frame import Effort, Findings
 
 __all__ = ["reproduce"]
 
@@ -20,15 +20,12 @@ __all__ = ["reproduce"]
 def reproduce(effort: Effort) -> Findings:
     """Make all measurements, and compare."""
     data = measure_all(effort)
-    study = STUDIES["bulk"]
     remarks = list(_REMARKS)
     if data.why_not_live:
         remarks.insert(0, f"Nothing was measured on real stacks: {data.why_not_live}.")
-    return Findings(
-        name="bulk",
-        title=study.title,
-        source=study.source,
-        quick=effort.quick,
+    return Findings.of(
+        "bulk",
+        effort,
         rows=rows(data),
         claims=claims(data),
         remarks=remarks,

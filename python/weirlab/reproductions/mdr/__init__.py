@@ -12,7 +12,7 @@ from functools import partial
 
 import polars as pl
 
-from weirlab.reproductions.frame import STUDIES, Effort, Findings
+from weirlab.reproductions.frame import Effort, Findings
 from weirlab.reproductions.mdr import phases
 from weirlab.reproductions.mdr.claims import claims, our_view
 from weirlab.reproductions.mdr.graphs import trial_table
@@ -52,12 +52,9 @@ def reproduce(effort: Effort) -> Findings:
     table, phase_table = made.head(len(of_tables)), made.tail(len(of_phases))
     table_cells = cells(table)
     compared = phases.compared(cells(phase_table))
-    study = STUDIES["mdr"]
-    return Findings(
-        name="mdr",
-        title=study.title,
-        source=study.source,
-        quick=effort.quick,
+    return Findings.of(
+        "mdr",
+        effort,
         rows=[*time_rows(table_cells), *trace_rows()],
         claims=claims(our_view(table_cells, table, compared)),
         remarks=[*_REMARKS, f"Intermediate phases: {phases.says(compared)}"],

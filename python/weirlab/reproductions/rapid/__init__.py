@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from weirlab.reproductions.frame import STUDIES, Effort, Findings
+from weirlab.reproductions.frame import Effort, Findings
 from weirlab.reproductions.published import read
 from weirlab.reproductions.rapid.bookkeeping import identities
 from weirlab.reproductions.rapid.cases import (
@@ -46,13 +46,10 @@ def reproduce(effort: Effort) -> Findings:
         series.append(of_bins)
     runs, bins = pl.concat(tables, how="diagonal_relaxed"), pl.concat(series)
     published = read("rapid-udp-cross-traffic")
-    study = STUDIES["rapid"]
     measured = runs.filter(pl.col("case").is_in(["flawed", "flawed-later"]))
-    return Findings(
-        name="rapid",
-        title=study.title,
-        source=study.source,
-        quick=effort.quick,
+    return Findings.of(
+        "rapid",
+        effort,
         rows=rows(published, runs, bins),
         claims=[*text_claims(runs), *identities(published, measured), *better_claims(runs)],
         remarks=_REMARKS,

@@ -5,7 +5,7 @@ Every number is simulated on the slotted engine; theory stands beside it.
 
 from __future__ import annotations
 
-from weirlab.reproductions.frame import STUDIES, Effort, Findings
+from weirlab.reproductions.frame import Effort, Findings
 from weirlab.reproductions.zrl.claims import claims
 from weirlab.reproductions.zrl.planes import (
     PLANES,
@@ -26,12 +26,9 @@ def reproduce(effort: Effort) -> Findings:
     cells = simulated_planes(planes, work)
     single = simulated_single(work)
     series = simulated_series(work)
-    study = STUDIES["zrl"]
-    return Findings(
-        name="zrl",
-        title=study.title,
-        source=study.source,
-        quick=effort.quick,
+    return Findings.of(
+        "zrl",
+        effort,
         rows=rows(cells, single),
         claims=claims(cells, single),
         remarks=_REMARKS,
