@@ -122,3 +122,44 @@ def test_a_scenario_with_measures_loads_without_polars():
     code = "import sys\nfrom weirlab.scenario import load\nload('incast')\nassert 'polars' not in sys.modules"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=60)
+
+
+SEARCH = """
+weirlab: 1
+name: knee
+testbed: {kind: sim, device: {kind: knee, capacity: 10.6 Mframe/s}}
+traffic:
+  offered:
+    pattern: {kind: list, flows: [sender->receiver]}
+    source: {kind: constant, frame_size: 64 B}
+search:
+  vary: traffic.offered.source.rate
+  between: [20 kframe/s, 14.880952 Mframe/s]
+  goals: {NDR: {loss: 0 %, width: 5 %}}
+  trial: {duration: 1 s}
+  algorithm: {kind: descend, step: 4 %}
+"""
+
+
+def test_a_search_controller_of_another_package_brackets_the_truth(tmp_path):
+    site = tmp_path / "site"
+    installed("search", site)
+    (tmp_path / "knee.yaml").write_text(SEARCH)
+    done = weir(site, "search", "knee.yaml", "--json", "--out", "made", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (goal,) = json.loads(done.stdout)["goals"]
+    lower, upper = goal["lower"]["load_fps"], goal["upper"]["load_fps"]
+    assert lower < 10.6e6 <= upper
+    assert lower == pytest.approx(0.96 * upper)
+    assert "'descend' is an algorithm of another package" in goal["rfc9971_deviations"]
+    again = weir(site, "report", "made", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+
+
+def test_a_field_of_that_controller_is_checked_with_its_place(tmp_path):
+    site = tmp_path / "site"
+    installed("search", site)
+    (tmp_path / "knee.yaml").write_text(SEARCH.replace("step: 4 %", "step: 0 %"))
+    done = weir(site, "check", "knee.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "knee.yaml:14:30: search.algorithm.step:" in done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
+from weirlab.fields.base import kind_of
 from weirlab.report.page import Column, Table, number, percent
 from weirlab.scenario import Scenario
 from weirlab.searches import SearchGoal, SearchResult
@@ -36,6 +37,8 @@ def deviations(goal: SearchGoal, result: SearchResult, scenario: Scenario) -> li
         return []
     found = []
     algorithm = scenario.search.algorithm
+    if not isinstance(algorithm, plan.Binary | plan.Mdr | plan.Mlr | plan.Weir):
+        found.append(f"'{kind_of(type(algorithm))}' is an algorithm of another package")
     if isinstance(algorithm, plan.Binary | plan.Mdr):
         found.append("one trial decides a load")
     if isinstance(algorithm, plan.Mdr):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from weirlab.errors import UnitError
-from weirlab.fields.base import BY_KIND, Model, Name, Named, Text, TrafficSelector
+from weirlab.fields.base import Model, Name, Named, OpenKinds, Text, TrafficSelector
 from weirlab.fields.values import (
     Count,
     Flag,
@@ -28,6 +28,7 @@ from weirlab.scenario.strict import strictly
 from weirlab.units import Span
 
 __all__ = [
+    "Algorithm",
     "AnyAlgorithm",
     "Binary",
     "Campaign",
@@ -106,7 +107,25 @@ class TrialPlan(Model):
     """Frames that the tester failed to send: `excluded` from the loss ratio, or `lost` (RFC 9971)."""
 
 
-class Binary(Model):
+class Algorithm(Model):
+    """How a search chooses loads."""
+
+    TAKES_HINTS: ClassVar[bool] = False
+    """Whether the hints of goals decide where it starts."""
+
+    def controller(self, goals: Sequence[Any], loads: Any, hints_fps: Mapping[str, float]) -> Any:
+        """The controller, a `weirlab.searches.controller.Controller`; algorithms of other packages make it
+        here.
+
+        Args:
+            goals: What it looks for, as `weirlab.searches.SearchGoal`.
+            loads: Where it looks, a `weirlab.searches.LoadRange` [frames/s].
+            hints_fps: Loads [frames/s] that the scenario expects, by goal; empty without `TAKES_HINTS`.
+        """
+        raise NotImplementedError(type(self).__name__)
+
+
+class Binary(Algorithm):
     """Plain binary search: one goal after the other, all trials of the final duration."""
 
     kind: Literal["binary"]
@@ -114,7 +133,7 @@ class Binary(Model):
     """Ends when two loads in a row differ by less, whatever the goals' width. Absent: their width rules."""
 
 
-class Mdr(Model):
+class Mdr(Algorithm):
     """Multiple drop rates: NDR and PDR in one search, trials geometrically longer from phase to phase."""
 
     kind: Literal["mdr"]
@@ -126,8 +145,10 @@ class Mdr(Model):
     """Longest time of a phase."""
 
 
-class Mlr(Model):
+class Mlr(Algorithm):
     """MLRsearch after RFC 9971: any goals at once, every trial to its end."""
+
+    TAKES_HINTS: ClassVar[bool] = True
 
     kind: Literal["mlr"]
     initial_duration: PositiveSpan | None = None
@@ -138,8 +159,10 @@ class Mlr(Model):
     """What a trial adds to `duration_sum`: its duration, or that and the waits around it."""
 
 
-class Weir(Model):
+class Weir(Algorithm):
     """The default: `mlr` that stops trials whose outcome is decided, and tests its upper bound again."""
+
+    TAKES_HINTS: ClassVar[bool] = True
 
     kind: Literal["weir"]
     initial_duration: PositiveSpan | None = None
@@ -159,7 +182,8 @@ class Weir(Model):
     """What a trial adds to `duration_sum`: its duration, or that and the waits around it."""
 
 
-AnyAlgorithm = Annotated[Binary | Mdr | Mlr | Weir, BY_KIND]
+AnyAlgorithm = Annotated[Binary | Mdr | Mlr | Weir, OpenKinds("weirlab.controllers", Algorithm)]
+"""Packages of other people add to them: entry points of the group name subclasses of `Algorithm` by kind."""
 
 
 class Search(Model):

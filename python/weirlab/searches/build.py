@@ -1,5 +1,5 @@
 """The search that a scenario describes. A new algorithm is a controller, a model in `weirlab.scenario.plan`,
-and a case here."""
+and a case here; one of another package is a controller and a model that makes it."""
 
 from __future__ import annotations
 
@@ -81,6 +81,10 @@ def _controller(search: Search, loads: LoadRange) -> Controller:
                 effective=weir.effective,
                 hints_fps=_hints_fps(search),
             )
+        case plan.Algorithm() as other:
+            hints = _hints_fps(search) if other.TAKES_HINTS else {}
+            controller: Controller = other.controller(_goals(search, DEFAULT_WIDTH), loads, hints)
+            return controller
 
 
 def _hints_fps(search: Search) -> dict[str, float]:
@@ -89,7 +93,7 @@ def _hints_fps(search: Search) -> dict[str, float]:
 
 def _refuse_idle_hints(scenario: Scenario, search: Search) -> None:
     """Raise ScenarioError for hints that the algorithm would not take."""
-    if search.algorithm.kind in ("weir", "mlr"):
+    if search.algorithm.TAKES_HINTS:
         return
     problems = [
         scenario.problem(
