@@ -3,7 +3,8 @@
 import runpy
 from pathlib import Path
 
-runpy.run_path(str(Path(__file__).parent.parent / "scripts/generate_commands.py"), run_name="__main__")
+for page in ("commands", "tables"):
+    runpy.run_path(str(Path(__file__).parent.parent / f"scripts/generate_{page}.py"), run_name="__main__")
 
 project = "Weirlab"
 author = "The Weirlab developers"

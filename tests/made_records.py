@@ -20,7 +20,15 @@ def records(**tables):
             }
         ),
         "port_names": pl.DataFrame(
-            {"port": [0, 1], "name": ["a->b", "b->a"], "rate_bps": [10**9] * 2, "framing_bytes": [20] * 2}
+            {
+                "port": [0, 1],
+                "name": ["a->b", "b->a"],
+                "from": ["a", "b"],
+                "to": ["b", "a"],
+                "from_kind": ["host", "host"],
+                "rate_bps": [10**9] * 2,
+                "framing_bytes": [20] * 2,
+            }
         ),
         "flow_names": pl.DataFrame(
             {
@@ -29,6 +37,7 @@ def records(**tables):
                 "traffic": [0, 1],
                 "from": ["a", "b"],
                 "to": ["b", "a"],
+                "carries": ["data", "data"],
             }
         ),
         "traffic_names": pl.DataFrame({"traffic": [0, 1], "name": ["x", "y"]}),

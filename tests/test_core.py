@@ -9,8 +9,10 @@ import threading
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
+from core_columns import columns
 from weirlab import _core
 
 LINK = {"rate_bps": 10_000_000_000, "delay_ps": 500_000, "framing_bytes": 0, "loss": {"kind": "none"}}
@@ -145,9 +147,9 @@ def test_a_destination_that_cannot_be_reached_is_a_fault() -> None:
 def test_frames_are_conserved_and_columns_have_one_length() -> None:
     probe = {"port": 5, "every_ps": MILLISECOND // 10}
     text = spec(ports=[probe], traffic=[{"traffic": 0, "every_ps": MILLISECOND // 4}], delays=True)
-    tables = _core.simulate(text, [1, 2])
-    for name, columns in tables.items():
-        assert len({len(values) for values in columns.values()}) == 1, name
+    tables = columns(_core.simulate(text, [1, 2]))
+    for name, found in tables.items():
+        assert len({len(values) for values in found.values()}) == 1, name
     sent, delivered, dropped, live = (
         np.asarray(tables["flows"][f"{what}_frames"]) for what in ("sent", "delivered", "dropped", "live")
     )
@@ -166,17 +168,17 @@ def test_frames_are_conserved_and_columns_have_one_length() -> None:
     ]
 
 
-def test_what_is_unknown_is_not_a_number() -> None:
-    flows = _core.simulate(spec(duration_ps=1000), [1])["flows"]
-    assert list(flows["delivered_frames"]) == [0, 0]
-    assert np.isnan(flows["delay_min_ps"]).all()
-    assert np.isnan(flows["delay_max_ps"]).all()
+def test_what_is_unknown_is_null() -> None:
+    flows = pl.DataFrame(_core.simulate(spec(duration_ps=1000), [1])["flows"])
+    assert flows["delivered_frames"].to_list() == [0, 0]
+    assert flows["delay_min_ps"].to_list() == flows["delay_max_ps"].to_list() == [None, None]
+    assert flows["delay_min_ps"].dtype == pl.UInt64
 
 
 def test_the_number_of_threads_does_not_matter() -> None:
-    one, two, all_of_them = (_core.simulate(spec(), range(5), threads) for threads in (1, 2, None))
-    for table, columns in one.items():
-        for name, values in columns.items():
+    one, two, all_of_them = (columns(_core.simulate(spec(), range(5), threads)) for threads in (1, 2, None))
+    for table, found in one.items():
+        for name, values in found.items():
             for other in (two, all_of_them):
                 unknown = isinstance(values, np.ndarray) and values.dtype.kind == "f"
                 assert np.array_equal(values, other[table][name], equal_nan=unknown), (table, name)

@@ -138,9 +138,7 @@ def test_jains_index_lies_between_one_nth_and_one_whatever_the_scale(counts):
 
 
 def test_fairness_in_a_window_needs_a_series_for_each_flow():
-    names = pl.DataFrame(
-        {"flow": [0, 1], "name": ["p", "q"], "traffic": [0, 0], "from": ["a", "b"], "to": ["b", "a"]}
-    )
+    names = records()["flow_names"].with_columns(traffic=pl.lit(0))
     made = records(flows=flows([1] * 4, [1] * 4, [0] * 4), flow_names=names)
     with pytest.raises(MissingRecordError, match="needs a series of each flow"):
         measures.jain_fairness(made, [0], (0, MS))

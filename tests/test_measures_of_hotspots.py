@@ -26,6 +26,7 @@ def made(**tables: pl.DataFrame) -> Records:
             "traffic": [0, 0, 0, 1],
             "from": ["h1", "h2", "h3", "h1"],
             "to": ["h0", "h0", "h4", "h0"],
+            "carries": ["data"] * 4,
         }
     )
     return Records({"runs": runs, "flow_names": names, **tables})

@@ -5,16 +5,54 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from weirlab import _core
 from weirlab.errors import InputError, WeirlabError
-from weirlab.records import TABLES, Records
+from weirlab.records import Records, columns_of
+from weirlab.scenario import loads
 
-RUNS = {name: np.arange(2, dtype=np.uint64) for name in TABLES["runs"]}
+SILENT = """\
+weirlab: 1
+name: silent
+network: {kind: star, hosts: 2, link: {rate: 1 Gbit/s}}
+traffic: {t: {from: host-0, to: host-1, source: {kind: constant, load: 10 %, frame_size: 64 B}}}
+run: {duration: 1 ps}
+"""
+
+RUNS = pl.DataFrame({name: np.arange(2, dtype=np.uint64) for name in columns_of()["runs"]})
 
 
-def test_columns_become_frames_and_what_is_not_a_number_becomes_null():
-    records = Records.from_columns({"runs": RUNS, "more": {"x_ps": np.array([1.0, np.nan])}})
-    assert records["more"].get_column("x_ps").to_list() == [1.0, None]
-    assert list(records) == ["runs", "more"]
+def test_what_the_core_made_is_read_without_a_copy_and_with_its_nulls():
+    tables = _core.simulate(loads(SILENT).resolve().spec_json, [1])
+    records = Records.made(tables)
+    assert list(records) == list(tables)
+    flows = records["flows"]
+    assert flows["delay_min_ps"].to_list() == [None]
+    assert flows["delay_min_ps"].dtype == pl.UInt64
+    # As often as it is asked for, it is the same memory.
+    column = [pl.DataFrame(tables["flows"])["sent_frames"].to_numpy(allow_copy=False) for _ in range(2)]
+    assert np.shares_memory(*column)
+    assert np.shares_memory(column[0], flows["sent_frames"].to_numpy(allow_copy=False))
+
+
+def test_every_column_says_what_it_means_and_in_which_unit():
+    for name, table in _core.table_schemas().items():
+        assert table["about"].endswith("."), name
+        for column in table["columns"]:
+            assert column["meaning"].endswith("."), (name, column)
+            ends = [end for end in ("_ps", "_bytes", "_bps") if column["name"].endswith(end)]
+            assert (column["unit"] is not None) >= bool(ends), (name, column)
+
+
+def test_tables_have_the_columns_that_the_schemas_name():
+    tables = _core.simulate(loads(SILENT).resolve().spec_json, [1])
+    schemas = _core.table_schemas()
+    assert list(schemas) == list(tables)
+    kinds = {"u32": pl.UInt32, "u64": pl.UInt64, "f64": pl.Float64, "text": pl.String, "binary": pl.Binary}
+    for name, table in tables.items():
+        frame = pl.DataFrame(table)
+        assert frame.schema == {each["name"]: kinds[each["type"]] for each in schemas[name]["columns"]}
+        known = [each["name"] for each in schemas[name]["columns"] if not each["nullable"]]
+        assert sum(frame[column].null_count() for column in known) == 0, name
 
 
 def test_a_table_without_its_columns_is_refused():
@@ -27,7 +65,15 @@ def test_names_stand_beside_ids_and_the_order_of_rows_is_kept():
         {"replicate": [0, 0, 0], "port": [1, 0, 1], "flow": [0, 0, 0], "cause": [0] * 3, "frames": [3, 2, 1]}
     )
     ports = pl.DataFrame(
-        {"port": [0, 1], "name": ["a->b", "b->a"], "rate_bps": [10, 10], "framing_bytes": [20, 20]}
+        {
+            "port": [0, 1],
+            "name": ["a->b", "b->a"],
+            "from": ["a", "b"],
+            "to": ["b", "a"],
+            "from_kind": ["host", "host"],
+            "rate_bps": [10, 10],
+            "framing_bytes": [20, 20],
+        }
     )
     named = Records({"drops": drops, "port_names": ports}).named("drops")
     assert named.get_column("port_name").to_list() == ["b->a", "a->b", "b->a"]
@@ -35,7 +81,7 @@ def test_names_stand_beside_ids_and_the_order_of_rows_is_kept():
 
 
 def test_what_is_saved_is_what_is_loaded(tmp_path):
-    records = Records.from_columns({"runs": RUNS, "more": {"x": [1.5, None], "name": ["a", "b"]}})
+    records = Records({"runs": RUNS, "more": pl.DataFrame({"x": [1.5, None], "name": ["a", "b"]})})
     records.save(tmp_path)
     loaded = Records.load(tmp_path)
     assert set(loaded) == set(records)
@@ -57,7 +103,7 @@ def test_a_directory_without_tables_is_no_record(tmp_path):
 
 def test_a_table_that_there_is_not_is_named_with_those_that_there_are():
     with pytest.raises(KeyError, match="no table 'nosuch'; there are runs"):
-        Records({"runs": pl.DataFrame({name: [0] for name in TABLES["runs"]})})["nosuch"]
+        Records({"runs": RUNS})["nosuch"]
 
 
 def test_a_table_for_which_there_is_no_room_is_named_with_the_reason_and_leaves_nothing(

@@ -10,6 +10,7 @@ __all__ = [
     "Meters",
     "SimulationError",
     "SpecError",
+    "Table",
     "check",
     "check_line",
     "clock_quality",
@@ -32,6 +33,7 @@ __all__ = [
     "simulate",
     "simulate_path",
     "steer_receive",
+    "table_schemas",
     "udp_trial",
     "version",
 ]
@@ -40,6 +42,28 @@ class SpecError(Exception):
     """A resolved spec is not legal. `args` are the message and the place as a JSON pointer."""
 
     args: tuple[str, str]
+
+class Table:
+    """A table in memory, for whoever reads Arrow by its PyCapsule interface: `polars.DataFrame(table)`."""
+
+    def __len__(self) -> int: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+class _ColumnSchema(TypedDict):
+    """What a column is. `type`: `u32`, `u64`, `f64`, `text` or `binary`."""
+
+    name: str
+    type: str
+    nullable: bool
+    unit: str | None
+    meaning: str
+
+class _TableSchema(TypedDict):
+    """What a row of a table is, and its columns."""
+
+    about: str
+    columns: list[_ColumnSchema]
 
 class SimulationError(Exception):
     """A run broke a law or could not finish."""
@@ -54,7 +78,8 @@ def simulate(
     seeds: Sequence[int],
     threads: int | None = None,
     watch: Callable[[int, int], object] | None = None,
-) -> dict[str, dict[str, NDArray[Any] | list[str]]]: ...
+) -> dict[str, Table]: ...
+def table_schemas() -> dict[str, _TableSchema]: ...
 def simulate_path(spec_json: str, seed: int) -> _LoadedPath: ...
 def read_trace(
     path: str | Path,
@@ -68,7 +93,7 @@ def read_trace(
     stream_packets: int | None = None,
     link_rate_bps: int | None = None,
     watch: Callable[[int, int], object] | None = None,
-) -> dict[str, dict[str, NDArray[Any] | list[str]]]: ...
+) -> dict[str, Table]: ...
 def parse_quantity(kind: str, text: str) -> int: ...
 def format_quantity(kind: str, value: int) -> str: ...
 def clock_quality() -> _ClockQuality: ...

@@ -13,7 +13,7 @@ from weirlab import _core
 from weirlab.errors import InputError, RunFailed, UnsupportedError
 from weirlab.fields.base import Named
 from weirlab.files import whole
-from weirlab.records import TABLES, Records
+from weirlab.records import Records, columns_of
 from weirlab.results import Manifest, Provenance, usable_cpus, write_text
 from weirlab.scenario import Resolved, Scenario, load
 from weirlab.scenario.record import FrameRecord
@@ -85,7 +85,7 @@ class Run:
             raise InputError(f"{directory}: holds a {manifest.kind}, not a run")
         if manifest.status != "complete":
             raise InputError(f"{directory}: this run did not end ({manifest.status})")
-        records = Records.load(directory / "tables", needed=TABLES)
+        records = Records.load(directory / "tables", needed=columns_of())
         seeds = tuple(records["runs"].get_column("seed").to_list())
         if seeds != replicate_seeds(manifest.seed or 0, len(seeds)) or len(seeds) != manifest.replicates:
             raise InputError(
@@ -176,15 +176,15 @@ def _simulate(
     resolved = resolve(scenario)
     threads = usable_cpus() if threads is None else threads
     try:
-        columns = _core.simulate(resolved.spec_json, list(seeds), threads, progress)
+        tables = _core.simulate(resolved.spec_json, list(seeds), threads, progress)
     except _core.SimulationError as error:
         raise RunFailed(f"{scenario.name}: {error}") from error
-    contents = columns["captures"].pop("content")
-    records = Records.from_columns(columns)
+    captures = pl.DataFrame(tables["captures"])
+    records = Records.made(tables, captures=captures.drop("content"))
     check_conservation(records)
-    rows = records["captures"].select("name", "replicate").rows()
-    names = [f"{name}-{replicate}.pcapng" for name, replicate in rows]
-    return records, dict(zip(names, contents, strict=True))
+    rows = captures.select("name", "replicate", "content").rows()
+    files = {f"{name}-{replicate}.pcapng": content for name, replicate, content in rows}
+    return records, files
 
 
 def resolve(scenario: Scenario) -> Resolved:

@@ -112,11 +112,11 @@ def port_ids(network: Spec, *, of: str) -> list[int]:
 class Tables:
     """The tables of a batch."""
 
-    columns: dict[str, Any]
+    made: dict[str, _core.Table]
     replicates: int
 
     def __getitem__(self, table: str) -> pl.DataFrame:
-        return pl.DataFrame(self.columns[table])
+        return pl.DataFrame(self.made[table])
 
     def sums(self, table: str, column: str, *where: pl.Expr) -> np.ndarray:
         """The sum of a column in each replicate."""
@@ -174,8 +174,7 @@ def run_groups(
         "switching": switching,
         "record": NO_RECORD | (record or {}),
     }
-    columns = _core.simulate(json.dumps(spec), list(range(replicates)), 1, None)
-    return Tables(columns, replicates)
+    return Tables(_core.simulate(json.dumps(spec), list(range(replicates)), 1, None), replicates)
 
 
 def confidence_interval(samples: ArrayLike) -> tuple[float, float]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from agreement.experiments import NO_CONTROL, NO_RECORD, NO_SWITCHING, star
+from core_columns import columns
 from weirlab import _core
 
 FRAME_BYTES = 1500
@@ -169,7 +170,7 @@ def simulated() -> dict[str, Any]:
         "run": {"duration_ps": END_PS, "engine": {"kind": "event"}},
         "record": NO_RECORD,
     }
-    return _core.simulate(json.dumps(spec), [0], 1, None)
+    return columns(_core.simulate(json.dumps(spec), [0], 1, None))
 
 
 def test_a_naive_simulator_sends_delivers_and_notifies_the_same() -> None:

@@ -127,12 +127,16 @@ def made_up_records(*, ports: int = 2, intervals: int = 50, replicates: int = 1,
                     "traffic": (np.arange(flows) % 2).astype(np.uint32),
                     "from": names[:-1],
                     "to": [names[-1]] * flows,
+                    "carries": ["data"] * flows,
                 }
             ),
             "port_names": pl.DataFrame(
                 {
                     "port": np.arange(ports, dtype=np.uint32),
                     "name": [f"switch-0->host-{place}" for place in range(ports)],
+                    "from": ["switch-0"] * ports,
+                    "to": [f"host-{place}" for place in range(ports)],
+                    "from_kind": ["switch"] * ports,
                     "rate_bps": np.full(ports, RATE_BPS, np.uint64),
                     "framing_bytes": np.full(ports, FRAMING, np.uint64),
                 }

@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 import yaml
 
+from core_columns import columns
 from weirlab import _core
 from weirlab.errors import ScenarioError
 from weirlab.scenario import Scenario, json_schema, load, loads
@@ -27,7 +28,7 @@ def names(paths: list[Path]) -> list[str]:
 
 
 def simulated(scenario: Scenario) -> dict[str, int]:
-    flows = _core.simulate(scenario.resolve().spec_json, [1])["flows"]
+    flows = columns(_core.simulate(scenario.resolve().spec_json, [1]))["flows"]
     fates = ("sent", "delivered", "dropped", "live")
     return {fate: int(sum(flows[f"{fate}_frames"])) for fate in fates}
 

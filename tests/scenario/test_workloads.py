@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from core_columns import columns
 from weirlab import _core
 from weirlab.scenario import loads
 
@@ -55,7 +56,7 @@ run: {duration: 2 ms}
 def test_the_file_of_a_known_workload_gives_its_counts(
     text: str, sent: int, delivered: int, dropped: int, packet_hops: int
 ) -> None:
-    tables = _core.simulate(loads(text).resolve().spec_json, [1])
+    tables = columns(_core.simulate(loads(text).resolve().spec_json, [1]))
     flows = tables["flows"]
     counts = [int(sum(flows[f"{fate}_frames"])) for fate in ("sent", "delivered", "dropped")]
     assert counts == [sent, delivered, dropped]

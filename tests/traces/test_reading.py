@@ -173,9 +173,9 @@ def test_a_capture_too_large_to_keep_gives_the_same_tables_in_two_passes(tmp_pat
     once = read_columns(file, **options)
     twice = read_columns(file, **options, kept_rows=0, watch=lambda *progress: told.append(progress))
     assert told[-1] == (2 * file.stat().st_size, 2 * file.stat().st_size)
-    assert len(once["packets"]["t_ps"]) > 0
+    assert len(once["packets"]) > 0
     for name, table in once.items():
-        assert pl.DataFrame(dict(table)).equals(pl.DataFrame(dict(twice[name])))
+        assert pl.DataFrame(table).equals(pl.DataFrame(twice[name]))
 
 
 def test_what_was_saved_is_loaded_again(tmp_path: Path, talk: Talk) -> None:

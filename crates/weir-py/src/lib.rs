@@ -1,5 +1,6 @@
 //! The Python extension `weirlab._core`: translation, the one error map, and nothing else.
 
+mod arrow;
 mod emulate;
 mod errors;
 mod live;
@@ -20,6 +21,8 @@ mod _core {
     use super::*;
 
     #[pymodule_export]
+    use crate::arrow::ArrowTable;
+    #[pymodule_export]
     use crate::emulate::{Meters, check_line, create_device, emulate, replay_line};
     #[pymodule_export]
     use crate::errors::{SimulationError, SpecError};
@@ -34,7 +37,7 @@ mod _core {
     #[pymodule_export]
     use crate::rapid::{send_rapid, serve_rapid};
     #[pymodule_export]
-    use crate::simulate::{check, expand, paths, simulate};
+    use crate::simulate::{check, expand, paths, simulate, table_schemas};
     #[pymodule_export]
     use crate::stamp::one_way_delays;
     #[pymodule_export]

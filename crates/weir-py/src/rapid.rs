@@ -136,9 +136,9 @@ mod live {
     use weir_live::rapid::wire::{Closed, Reason};
 
     use super::*;
+    use crate::arrow::tables_to_python;
     use crate::errors::live_error;
     use crate::live::{ns, percentiles};
-    use crate::simulate::tables_to_python;
     use crate::watch::watched;
 
     /// Below an emulator of paths, and the sender before the receiver, whose datagrams wait in its socket.
@@ -314,18 +314,17 @@ mod live {
     }
 
     fn tables_of<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
-        let unknown = |span: Option<weir_core::units::Span>| span.map_or(f64::NAN, |span| span.ps() as f64);
         let tables = vec![
             tables::streams(&report.log.streams),
             tables::states(&report.log.states),
             tables::packets(&report.log.packets),
-            table!("rates": &report.intervals => |row|
+            table!("rates", "An interval of a live transfer.": &report.intervals => |row|
                 end_ps: U64 = row.end.ps(),
                 acked_bytes: U64 = row.acked,
                 sent_bytes: U64 = row.sent,
                 retransmits: U64 = row.retransmits,
                 rate_bps: U64 = row.rate.bps(),
-                srtt_ps: F64 = unknown(row.srtt),
+                srtt_ps: MaybeU64 = row.srtt.map(weir_core::units::Span::ps),
                 flight_bytes: U64 = row.flight.count(),
                 probes: U32 = u32::from(row.probes),
             ),

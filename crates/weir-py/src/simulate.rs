@@ -3,15 +3,15 @@
 use std::num::NonZero;
 use std::thread;
 
-use numpy::IntoPyArray;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyDict, PyList};
 use weir_core::network::Topology;
 use weir_core::routing::Router;
 use weir_core::spec::{Network, Spec};
-use weir_sim::{Column, Plan, Progress, Table, Tables};
+use weir_sim::{Plan, Progress, Tables};
 
+use crate::arrow::{schemas_to_python, tables_to_python};
 use crate::errors::{simulation_error, spec_error};
 use crate::watch::watched;
 
@@ -101,26 +101,8 @@ pub(crate) fn simulate<'py>(
     tables_to_python(py, tables.0)
 }
 
-/// A dictionary of tables, each a dictionary of columns.
-pub(crate) fn tables_to_python(py: Python<'_>, tables: Vec<Table>) -> PyResult<Bound<'_, PyDict>> {
-    let answer = PyDict::new(py);
-    for Table { name, columns } in tables {
-        let table = PyDict::new(py);
-        for (name, column) in columns {
-            table.set_item(name, column_to_python(py, column)?)?;
-        }
-        answer.set_item(name, table)?;
-    }
-    Ok(answer)
-}
-
-/// The values move; only texts are copied.
-fn column_to_python(py: Python<'_>, column: Column) -> PyResult<Bound<'_, PyAny>> {
-    Ok(match column {
-        Column::U32(values) => values.into_pyarray(py).into_any(),
-        Column::U64(values) => values.into_pyarray(py).into_any(),
-        Column::F64(values) => values.into_pyarray(py).into_any(),
-        Column::Text(values) => PyList::new(py, values)?.into_any(),
-        Column::Blob(values) => PyList::new(py, values.iter().map(|bytes| PyBytes::new(py, bytes)))?.into_any(),
-    })
+/// The tables that a run has, without rows: what they and their columns are called and mean.
+#[pyfunction]
+pub(crate) fn table_schemas(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    schemas_to_python(py, &Tables::of_no_run().0)
 }

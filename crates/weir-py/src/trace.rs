@@ -9,8 +9,8 @@ use pyo3::types::PyDict;
 use weir_core::trace::{Analysis, Capture, Choices, Options, StreamOptions, Told, TraceError};
 use weir_core::units::{Rate, Span};
 
+use crate::arrow::tables_to_python;
 use crate::errors::trace_error;
-use crate::simulate::tables_to_python;
 use crate::watch::watched;
 
 /// The flows of a capture, as tables of columns, and the packets of the `detailed` connections with most payload. The file is

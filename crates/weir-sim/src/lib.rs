@@ -63,4 +63,4 @@ pub use totals::{
     ControlInterval, ControlKind, ControlTotals, Delivery, DropCause, DropTotals, FlowTotals, LimiterInterval,
     MarkTotals, MemoryTotals, PortTotals, Totals,
 };
-pub use weir_core::columns::{Column, Table};
+pub use weir_core::columns::{Column, Table, Values};

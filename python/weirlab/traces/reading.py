@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
-from polars import selectors as cs
 
 from weirlab._core import read_trace as read_columns
 from weirlab.errors import InputError, WeirlabError
@@ -66,8 +65,7 @@ def read_trace(
         raise InputError(f"{path}: there is no such file") from error
     except OSError as error:
         raise WeirlabError(f"{path}: {error.strerror or error}") from error
-    frames = {name: pl.DataFrame(dict(table)) for name, table in columns.items()}
-    tables = {name: frame.with_columns(cs.float().fill_nan(None)) for name, frame in frames.items()}
+    tables = {name: pl.DataFrame(table) for name, table in columns.items()}
     trace = Trace(path.name, tables, every_ps)
     facts = trace.facts
     if facts["frames"] and facts["unknown_link_frames"] == facts["frames"]:

@@ -177,7 +177,7 @@ def _blind(where: str, streams: pl.DataFrame, link_bps: float, wire_bytes: int) 
     """II: queues grow during streams, and the estimator sees no excursion."""
     packet_ps = wire_bytes * 8e12 / link_bps
     told = streams.filter(pl.col("available_bps").is_not_null(), pl.col("backlog_ps").is_not_null())
-    told = told.with_columns(grown_ps=pl.col("backlog_ps") - pl.col("backlog_ps").shift(1))
+    told = told.with_columns(grown_ps=pl.col("backlog_ps").cast(pl.Float64).diff())
     # A queue that grew by more than a packet over a stream: more was sent than the path had left.
     loaded = told.filter(pl.col("grown_ps") > packet_ps)
     if loaded.height < _LEAST_STREAMS:

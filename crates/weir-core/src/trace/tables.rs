@@ -1,7 +1,7 @@
 //! The results of an analysis as named columns.
 //!
 //! A connection has two flows, one for each direction: its number times two, and one more for the way back. Times
-//! are in ps since the first frame. What is unknown is not-a-number.
+//! are in ps since the first frame. What is unknown is null.
 
 use super::analysis::{Analysis, Connection};
 use super::capture::{Capture, Ending, Interface, Link};
@@ -32,8 +32,8 @@ impl Analysis {
         let totals = &self.totals;
         let ending = capture.ending().unwrap_or(&Ending::Whole);
         let place = match ending {
-            Ending::Whole => f64::NAN,
-            Ending::Truncated { place } | Ending::Damaged { place, .. } => *place as f64,
+            Ending::Whole => None,
+            Ending::Truncated { place } | Ending::Damaged { place, .. } => Some(*place),
         };
         let mut repeats = Vec::new();
         for (id, connection) in (0u32..).zip(&mut self.connections) {
@@ -50,10 +50,10 @@ impl Analysis {
             .map(|(flow, detail)| (flow, detail, p_streams::find(&detail.data, streams)))
             .collect();
         vec![
-            table!("trace": [()] => |()|
+            table!("trace", "The file as a whole; one row.": [()] => |()|
                 format: Text = capture.format().to_string(),
                 ending: Text = ending.to_string(),
-                ending_byte: F64 = place,
+                ending_byte: MaybeU64 = place,
                 origin_s: F64 = origin.seconds as f64,
                 origin_ps: U64 = origin.ps,
                 end_ps: U64 = totals.end_ps,
@@ -76,7 +76,7 @@ impl Analysis {
                 untracked_packets: U64 = totals.untracked,
                 left_out_rows: U64 = self.log.series.left_out + self.log.events.left_out,
             ),
-            table!("interfaces": (0u32..).zip(capture.interfaces()) => |(id, interface)|
+            table!("interfaces", "An interface of the file.": (0u32..).zip(capture.interfaces()) => |(id, interface)|
                 interface: U32 = id,
                 name: Text = interface.name.clone(),
                 link: Text = interface.link.to_string(),
@@ -85,12 +85,12 @@ impl Analysis {
                 frames: U64 = self.interface_frames.get(id as usize).copied().unwrap_or(0),
                 lost_frames: U64 = interface.lost,
             ),
-            table!("unknown": &totals.unknown => |(kind, frames)|
+            table!("unknown", "Frames of an Ethernet type that is not looked into.": &totals.unknown => |(kind, frames)|
                 ethertype: U32 = u32::from(*kind),
                 frames: U64 = *frames,
             ),
             flows(connections),
-            table!("intervals": &self.log.series.rows => |row|
+            table!("intervals", "An interval of a flow that carried something.": &self.log.series.rows => |row|
                 flow: U32 = row.flow,
                 t_ps: U64 = (row.interval + 1).saturating_mul(every),
                 packets: U64 = row.packets,
@@ -102,21 +102,21 @@ impl Analysis {
                 dup_acks: U64 = row.dup_acks,
                 acked_bytes: U64 = row.acked_bytes,
                 flight_max_bytes: U64 = row.flight_max,
-                window_min_bytes: F64 = row.window_min.map_or(f64::NAN, |window| window as f64),
+                window_min_bytes: MaybeU64 = row.window_min,
                 rtts: U64 = row.rtts,
                 rtt_sum_ps: F64 = row.rtt_sum_ps as f64,
-                rtt_min_ps: F64 = if row.rtts > 0 { row.rtt_min_ps as f64 } else { f64::NAN },
-                rtt_max_ps: F64 = if row.rtts > 0 { row.rtt_max_ps as f64 } else { f64::NAN },
+                rtt_min_ps: MaybeU64 = (row.rtts > 0).then_some(row.rtt_min_ps),
+                rtt_max_ps: MaybeU64 = (row.rtts > 0).then_some(row.rtt_max_ps),
                 behinds: U64 = row.behinds,
-                behind_min_ps: F64 = if row.behinds > 0 { row.behind_min_ps as f64 } else { f64::NAN },
+                behind_min_ps: MaybeU64 = (row.behinds > 0).then_some(row.behind_min_ps),
             ),
-            table!("points": self.points(capture.interfaces()) => |row|
+            table!("points", "A point of the network at which a flow was captured.": self.points(capture.interfaces()) => |row|
                 flow: U32 = row.flow,
                 point: Text = row.name,
                 packets: U64 = row.packets,
                 judged: U32 = u32::from(row.judged),
             ),
-            table!("gaps": each_side(connections)
+            table!("gaps", "A bin of the gaps between packets with data.": each_side(connections)
                 .flat_map(|(flow, _, side)| side.gaps.bins().map(move |bin| (flow, bin)))
                 => |(flow, (low, high, count))|
                 flow: U32 = flow,
@@ -124,7 +124,7 @@ impl Analysis {
                 high_ps: U64 = high,
                 gaps: U64 = count,
             ),
-            table!("rtts": each_side(connections).flat_map(|(flow, _, side)| rtt_bins(flow, side))
+            table!("rtts", "A bin of the round-trip times of a flow, by how they were found.": each_side(connections).flat_map(|(flow, _, side)| rtt_bins(flow, side))
                 => |(flow, source, (low, high, count))|
                 flow: U32 = flow,
                 source: Text = source.to_string(),
@@ -132,7 +132,7 @@ impl Analysis {
                 high_ps: U64 = high,
                 samples: U64 = count,
             ),
-            table!("waits": each_side(connections).flat_map(|(flow, _, side)| wait_bins(flow, side))
+            table!("waits", "A bin of the times for which acknowledgements were kept back, ahead of or behind the capture.": each_side(connections).flat_map(|(flow, _, side)| wait_bins(flow, side))
                 => |(flow, part, (low, high, count))|
                 flow: U32 = flow,
                 part: Text = part.to_string(),
@@ -140,7 +140,7 @@ impl Analysis {
                 high_ps: U64 = high,
                 samples: U64 = count,
             ),
-            table!("rounds": each_side(connections)
+            table!("rounds", "A bin of the bytes of a round trip.": each_side(connections)
                 .flat_map(|(flow, _, side)| side.tcp.iter().flat_map(move |sender| sender.rounds.bins().map(move |bin| (flow, bin))))
                 => |(flow, (low, high, count))|
                 flow: U32 = flow,
@@ -148,7 +148,7 @@ impl Analysis {
                 high_bytes: U64 = high,
                 rounds: U64 = count,
             ),
-            table!("trains": each_side(connections)
+            table!("trains", "A bin of the rates of packets back to back.": each_side(connections)
                 .flat_map(|(flow, _, side)| side.tcp.iter().flat_map(move |sender| {
                     let busy = u32::from(sender.trains.are_of_busy_times());
                     sender.trains.bins().map(move |bin| (flow, busy, bin))
@@ -160,13 +160,13 @@ impl Analysis {
                 trains: U64 = count,
                 busy: U32 = busy,
             ),
-            table!("repeats": repeats => |(flow, (times, segments, spurious))|
+            table!("repeats", "Segments of a flow that were sent again equally often.": repeats => |(flow, (times, segments, spurious))|
                 flow: U32 = flow,
                 times: U32 = times,
                 segments: U64 = segments,
                 spurious_segments: U64 = spurious,
             ),
-            table!("recoveries": &self.log.events.recoveries => |row|
+            table!("recoveries", "A recovery of a flow: from the first segment sent again until all is acknowledged.": &self.log.events.recoveries => |row|
                 flow: U32 = row.flow,
                 t_ps: U64 = row.start_ps,
                 end_ps: U64 = row.end_ps,
@@ -175,23 +175,23 @@ impl Analysis {
                 timeouts: U64 = row.timeouts,
                 flight_bytes: U64 = row.flight_bytes,
                 acked_bytes: U64 = row.acked_bytes,
-                rtt_ps: F64 = row.rtt_ps.map_or(f64::NAN, |rtt| rtt as f64),
+                rtt_ps: MaybeU64 = row.rtt_ps,
             ),
-            table!("losses": &self.log.events.losses => |row|
+            table!("losses", "A segment sent again, with what spoke for a loss.": &self.log.events.losses => |row|
                 flow: U32 = row.flow,
                 t_ps: U64 = row.again_ps,
                 sent_ps: U64 = row.sent_ps,
                 before: U32 = u32::from(row.before),
-                beside_ps: F64 = row.beside_ps.map_or(f64::NAN, |beside| beside as f64),
+                beside_ps: MaybeU64 = row.beside_ps,
                 spurious: U32 = u32::from(row.spurious),
             ),
-            table!("stalls": &self.log.events.stalls => |row|
+            table!("stalls", "A time in which a flow with data to send sent nothing.": &self.log.events.stalls => |row|
                 flow: U32 = row.flow,
                 t_ps: U64 = row.start_ps,
                 length_ps: U64 = row.length_ps,
                 cause: U32 = row.cause,
             ),
-            table!("packets": found.iter().flat_map(|(flow, detail, _)| detail.data.iter().map(move |row| (*flow, row)))
+            table!("packets", "A packet with data of a detailed connection.": found.iter().flat_map(|(flow, detail, _)| detail.data.iter().map(move |row| (*flow, row)))
                 => |(flow, row)|
                 flow: U32 = flow,
                 t_ps: U64 = row.t_ps,
@@ -200,21 +200,21 @@ impl Analysis {
                 frame_bytes: U32 = row.frame_bytes,
                 kind: U32 = row.kind as u32,
             ),
-            table!("acks": found.iter().flat_map(|(flow, detail, _)| detail.acks.iter().map(move |row| (*flow, row)))
+            table!("acks", "An acknowledgement of a detailed connection.": found.iter().flat_map(|(flow, detail, _)| detail.acks.iter().map(move |row| (*flow, row)))
                 => |(flow, row)|
                 flow: U32 = flow,
                 t_ps: U64 = row.t_ps,
                 ack: U64 = row.ack,
-                edge: F64 = row.edge.map_or(f64::NAN, |edge| edge as f64),
+                edge: MaybeU64 = row.edge,
             ),
-            table!("details": &found => |(flow, detail, streams)|
+            table!("details", "A flow of a detailed connection.": &found => |(flow, detail, streams)|
                 flow: U32 = *flow,
                 packets: U64 = detail.data.len() as u64,
                 left_out_packets: U64 = detail.left_out,
-                stream_packets: F64 = streams.packets.map_or(f64::NAN, f64::from),
-                line_gap_ps_per_byte: F64 = streams.line_ps_per_byte.unwrap_or(f64::NAN),
+                stream_packets: MaybeU32 = streams.packets,
+                line_gap_ps_per_byte: MaybeF64 = streams.line_ps_per_byte,
             ),
-            table!("p_streams": found.iter().flat_map(|(flow, _, streams)| {
+            table!("p_streams", "A probe stream found in a detailed connection.": found.iter().flat_map(|(flow, _, streams)| {
                 (0u32..).zip(&streams.streams).map(move |(number, row)| (*flow, number, row))
             }) => |(flow, number, row)|
                 flow: U32 = flow,
@@ -222,22 +222,22 @@ impl Analysis {
                 t_ps: U64 = row.t_ps,
                 packets: U32 = row.packets,
                 kind: U32 = row.kind as u32,
-                first_gap_ps: F64 = row.first_gap_ps,
-                last_gap_ps: F64 = row.last_gap_ps,
-                mean_gap_ps: F64 = row.mean_gap_ps,
+                first_gap_ps: MaybeF64 = known(row.first_gap_ps),
+                last_gap_ps: MaybeF64 = known(row.last_gap_ps),
+                mean_gap_ps: MaybeF64 = known(row.mean_gap_ps),
                 median_gap_ps: U64 = row.median_gap_ps,
                 max_gap_ps: U64 = row.max_gap_ps,
-                fitting: F64 = row.fitting,
+                fitting: MaybeF64 = known(row.fitting),
                 head_at_line_rate: U32 = row.head_at_line_rate,
-                late: F64 = match row.lateness {
-                    Lateness::Unknown => f64::NAN,
-                    Lateness::OnTime => 0.0,
-                    Lateness::Late => 1.0,
+                late: MaybeU32 = match row.lateness {
+                    Lateness::Unknown => None,
+                    Lateness::OnTime => Some(0),
+                    Lateness::Late => Some(1),
                 },
             ),
-            table!("kind_names": (0u32..).zip(KINDS) => |(id, name)| kind: U32 = id, name: Text = name.to_string()),
-            table!("cause_names": (0u32..).zip(CAUSES) => |(id, name)| cause: U32 = id, name: Text = name.to_string()),
-            table!("stream_kind_names": (0u32..).zip(STREAM_KINDS) => |(id, name)|
+            table!("kind_names", "A kind of packet.": (0u32..).zip(KINDS) => |(id, name)| kind: U32 = id, name: Text = name.to_string()),
+            table!("cause_names", "Why a flow stalled.": (0u32..).zip(CAUSES) => |(id, name)| cause: U32 = id, name: Text = name.to_string()),
+            table!("stream_kind_names", "A kind of probe stream.": (0u32..).zip(STREAM_KINDS) => |(id, name)|
                 kind: U32 = id,
                 name: Text = name.to_string(),
             ),
@@ -323,19 +323,23 @@ fn wait_bins(flow: u32, side: &Side) -> Vec<(u32, &'static str, (u64, u64, u64))
     parts.into_iter().flat_map(|(part, waits)| waits.bins().map(move |bin| (flow, part, bin))).collect()
 }
 
+/// Nothing where there is no number, as of streams without gaps.
+fn known(value: f64) -> Option<f64> {
+    (!value.is_nan()).then_some(value)
+}
+
 /// One row for each direction.
 fn flows(connections: &[Connection]) -> Table {
-    let known = |value: Option<u64>| value.map_or(f64::NAN, |value| value as f64);
-    table!("flows": each_side(connections) => |(flow, connection, side)|
+    table!("flows", "A direction of a connection: its number times two, and one more for the way back.": each_side(connections) => |(flow, connection, side)|
         flow: U32 = flow,
         connection: U32 = flow / 2,
         protocol: U32 = u32::from(connection.key.protocol),
         from: Text = ends(connection, flow % 2).0,
         to: Text = ends(connection, flow % 2).1,
-        first_ps: F64 = known(side.first_ps),
-        last_ps: F64 = known(side.first_ps.map(|_| side.last_ps)),
-        first_data_ps: F64 = known(side.first_data_ps),
-        last_data_ps: F64 = known(side.last_data_ps),
+        first_ps: MaybeU64 = side.first_ps,
+        last_ps: MaybeU64 = side.first_ps.map(|_| side.last_ps),
+        first_data_ps: MaybeU64 = side.first_data_ps,
+        last_data_ps: MaybeU64 = side.last_data_ps,
         packets: U64 = side.counts.packets,
         frame_bytes: U64 = side.counts.frame_bytes,
         ip_bytes: U64 = side.counts.ip_bytes,
@@ -365,12 +369,12 @@ fn flows(connections: &[Connection]) -> Table {
         idle_ps: U64 = side.counts.idle_ps,
         application_ps: U64 = side.counts.application_ps,
         window_limited_ps: U64 = side.counts.window_limited_ps,
-        window_max_bytes: F64 = known(side.tcp.as_ref().and_then(|sender| sender.room.top())),
+        window_max_bytes: MaybeU64 = side.tcp.as_ref().and_then(|sender| sender.room.top()),
         unread_ps: U64 = side.counts.unread_ps,
         zero_window_ps: U64 = side.counts.zero_window_ps,
         growing_ps: U64 = side.tcp.as_ref().map_or(0, |sender| sender.rounds.growing_ps),
-        gap_min_ps: F64 = known(side.gap_range_ps.map(|(least, _)| least)),
-        gap_max_ps: F64 = known(side.gap_range_ps.map(|(_, most)| most)),
+        gap_min_ps: MaybeU64 = side.gap_range_ps.map(|(least, _)| least),
+        gap_max_ps: MaybeU64 = side.gap_range_ps.map(|(_, most)| most),
         recoveries: U64 = side.counts.recoveries,
         compressions: U64 = side.counts.compressions,
         compressed_ps: U64 = side.counts.compressed_ps,
@@ -381,30 +385,30 @@ fn flows(connections: &[Connection]) -> Table {
         syn: U64 = side.counts.syn,
         fin: U64 = side.counts.fin,
         rst: U64 = side.counts.rst,
-        client: F64 = tcp(connection, |tcp| tcp.client.map(|client| u64::from(client == (flow % 2) as usize))),
-        handshake_ps: F64 = tcp(connection, |tcp| tcp.handshake_ps),
-        handshake_there_ps: F64 = tcp(connection, |tcp| tcp.handshake_there_ps),
-        round_trip_ps: F64 = tcp(connection, |tcp| tcp.round_trip_ps(&connection.sides)),
-        whole_trip_ps: F64 = tcp(connection, |tcp| tcp.whole_trip_ps(&connection.sides)),
-        mss_bytes: F64 = tcp(connection, |tcp| tcp.mss[(flow % 2) as usize].map(u64::from)),
-        sack_permitted: F64 = tcp(connection, |tcp| Some(u64::from(tcp.sack[(flow % 2) as usize]))),
-        timestamps: F64 = tcp(connection, |tcp| Some(u64::from(tcp.timestamps[(flow % 2) as usize]))),
-        ended: F64 = tcp(connection, |_| Some(u64::from(connection.life.ended()))),
+        client: MaybeU64 = tcp(connection, |tcp| tcp.client.map(|client| u64::from(client == (flow % 2) as usize))),
+        handshake_ps: MaybeU64 = tcp(connection, |tcp| tcp.handshake_ps),
+        handshake_there_ps: MaybeU64 = tcp(connection, |tcp| tcp.handshake_there_ps),
+        round_trip_ps: MaybeU64 = tcp(connection, |tcp| tcp.round_trip_ps(&connection.sides)),
+        whole_trip_ps: MaybeU64 = tcp(connection, |tcp| tcp.whole_trip_ps(&connection.sides)),
+        mss_bytes: MaybeU64 = tcp(connection, |tcp| tcp.mss[(flow % 2) as usize].map(u64::from)),
+        sack_permitted: MaybeU64 = tcp(connection, |tcp| Some(u64::from(tcp.sack[(flow % 2) as usize]))),
+        timestamps: MaybeU64 = tcp(connection, |tcp| Some(u64::from(tcp.timestamps[(flow % 2) as usize]))),
+        ended: MaybeU64 = tcp(connection, |_| Some(u64::from(connection.life.ended()))),
         rtts: U64 = side.tcp.as_ref().map_or(0, |sender| sender.rtt.count),
         rtt_sum_ps: F64 = side.tcp.as_ref().map_or(0.0, |sender| sender.rtt.sum_ps as f64),
-        rtt_min_ps: F64 = known(side.tcp.as_ref().and_then(|sender| sender.rtt.min_ps)),
-        rtt_max_ps: F64 = known(side.tcp.as_ref().filter(|sender| sender.rtt.count > 0).map(|sender| sender.rtt.max_ps)),
+        rtt_min_ps: MaybeU64 = side.tcp.as_ref().and_then(|sender| sender.rtt.min_ps),
+        rtt_max_ps: MaybeU64 = side.tcp.as_ref().filter(|sender| sender.rtt.count > 0).map(|sender| sender.rtt.max_ps),
         aheads: U64 = side.tcp.as_ref().map_or(0, |sender| sender.ahead.count),
-        ahead_min_ps: F64 = known(side.tcp.as_ref().and_then(|sender| sender.ahead.min_ps)),
+        ahead_min_ps: MaybeU64 = side.tcp.as_ref().and_then(|sender| sender.ahead.min_ps),
         behinds: U64 = side.tcp.as_ref().map_or(0, |sender| sender.behind.count),
-        behind_min_ps: F64 = known(side.tcp.as_ref().and_then(|sender| sender.behind.min_ps)),
+        behind_min_ps: MaybeU64 = side.tcp.as_ref().and_then(|sender| sender.behind.min_ps),
         echoes: U64 = side.tcp.as_ref().map_or(0, |sender| sender.echo.count),
-        echo_min_ps: F64 = known(side.tcp.as_ref().and_then(|sender| sender.echo.min_ps)),
+        echo_min_ps: MaybeU64 = side.tcp.as_ref().and_then(|sender| sender.echo.min_ps),
     )
 }
 
-fn tcp(connection: &Connection, fact: impl Fn(&super::connection::Tcp) -> Option<u64>) -> f64 {
-    connection.tcp.as_ref().and_then(fact).map_or(f64::NAN, |value| value as f64)
+fn tcp(connection: &Connection, fact: impl Fn(&super::connection::Tcp) -> Option<u64>) -> Option<u64> {
+    connection.tcp.as_ref().and_then(fact)
 }
 
 fn ends(connection: &Connection, way: u32) -> (String, String) {

@@ -315,7 +315,7 @@ def _explained(error: Exception) -> Exception:
 
 def _tables(told: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
     """The tables of a transfer, with times in seconds since data was first sent."""
-    raw = {name: pl.DataFrame(columns) for name, columns in told["tables"].items()}
+    raw = {name: pl.DataFrame(table) for name, table in told["tables"].items()}
     streams = raw["probe_streams"].select(
         "stream",
         _seconds("t_ps").alias("start_s"),
@@ -327,11 +327,11 @@ def _tables(told: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
         "low_rate_bps",
         "high_rate_bps",
         _named("outcome", told["outcomes"]),
-        _known("available_bps"),
-        _known("excursion_start").cast(pl.UInt32),
-        _known("excursion_gaps").cast(pl.UInt32),
+        "available_bps",
+        "excursion_start",
+        "excursion_gaps",
         "next_rate_bps",
-        (_known("backlog_ps") / 1e12).alias("backlog_s"),
+        (pl.col("backlog_ps") / 1e12).alias("backlog_s"),
         "fitting_gaps",
         "spilt_gaps",
         (pl.col("fitting_gaps") >= INTACT_SHARE * (pl.col("packets").cast(pl.Int64) - 1)).alias("intact"),
@@ -342,7 +342,7 @@ def _tables(told: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
         "sent_bytes",
         "retransmits",
         "rate_bps",
-        (_known("srtt_ps") / 1e12).alias("smoothed_rtt_s"),
+        (pl.col("srtt_ps") / 1e12).alias("smoothed_rtt_s"),
         "flight_bytes",
         (pl.col("probes") == 1).alias("sends_streams"),
     )
@@ -351,7 +351,7 @@ def _tables(told: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
         pl.col("packet").alias("place"),
         _seconds("due_ps").alias("due_s"),
         _seconds("sent_ps").alias("left_s"),
-        (_known("received_ps") / 1e12).alias("received_s"),
+        (pl.col("received_ps") / 1e12).alias("received_s"),
     )
     gaps = pl.DataFrame(
         {"quantile": told["gaps"]["quantiles"], "error_s": [ns / 1e9 for ns in told["gaps"]["error_ns"]]}
@@ -365,10 +365,6 @@ def _tables(told: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
 
 def _seconds(column: str) -> pl.Expr:
     return pl.col(column) / 1e12
-
-
-def _known(column: str) -> pl.Expr:
-    return pl.col(column).fill_nan(None)
 
 
 def _named(column: str, names: Sequence[str]) -> pl.Expr:

@@ -1,0 +1,73 @@
+//! Tables of congestion management.
+
+use weir_core::columns::Table;
+use weir_core::table;
+
+use super::each;
+use crate::totals::Totals;
+
+pub(super) fn tables(batch: &[Totals]) -> Vec<Table> {
+    vec![
+        table!("control_frames", "Control frames of one kind that a port was the first to send because of a queue.": each(batch, |run| &run.control.frames) => |(i, row)|
+            replicate: U32 = i,
+            /// Id of the port that sent them first.
+            port: U32 = row.port,
+            /// Id of the port whose queue is the cause.
+            queue_port: U32 = row.queue_port,
+            /// Id of the kind.
+            kind: U32 = row.kind.id(),
+            /// How many.
+            frames: U64 = row.frames,
+            /// Their bytes.
+            bytes: U64 = row.bytes,
+        ),
+        table!("control_intervals", "Control frames of one kind because of a recorded queue, in an interval; intervals without one have no row.":
+            each(batch, |run| &run.control.intervals) => |(i, row)|
+            replicate: U32 = i,
+            /// Id of the port whose queue is the cause.
+            queue_port: U32 = row.queue_port,
+            /// Id of the kind.
+            kind: U32 = row.kind.id(),
+            t_ps: U64 = row.t_ps,
+            /// How many.
+            frames: U64 = row.frames,
+        ),
+        table!("reaction_points", "The rate limiters of a flow of a host that obeys congestion management.": each(batch, |run| &run.control.reaction_points) => |(i, (id, row))|
+            replicate: U32 = i,
+            flow: U32 = *id,
+            /// Limiters that notifications made.
+            made: U64 = row.made,
+            /// Limiters that were removed.
+            removed: U64 = row.removed,
+            /// Increases of a rate.
+            increases: U64 = row.increases,
+            /// Decreases of a rate.
+            decreases: U64 = row.decreases,
+            /// Stops, by BCN(0,0).
+            stops: U64 = row.stops,
+            /// Time with a limiter.
+            limited_ps: U64 = row.limited_ps,
+            /// Time in which it was stopped.
+            stopped_ps: U64 = row.stopped_ps,
+        ),
+        table!("limiters", "An interval of the rate limiter of a flow; with shared memories, adapters and slow outputs, of a pair of hosts, with its first flow.":
+            each(batch, |run| {
+                run.control.limiters.iter().flat_map(|(id, rows)| rows.iter().map(move |row| (*id, row)))
+            })
+            => |(i, (id, row))|
+            replicate: U32 = i,
+            flow: U32 = id,
+            t_ps: U64 = row.t_ps,
+            /// Rate at the end of the interval; unknown without a limiter.
+            rate_bps: MaybeU64 = row.rate_bps,
+            /// Integral of the rate over the limited time.
+            rate_bit: F64 = row.rate_bit,
+            /// Time of the interval with a limiter.
+            limited_ps: U64 = row.limited_ps,
+            /// Time of the interval in which it was stopped.
+            stopped_ps: U64 = row.stopped_ps,
+            /// Bytes that waited in it at the end of the interval.
+            queue_bytes: U64 = row.queue_bytes,
+        ),
+    ]
+}

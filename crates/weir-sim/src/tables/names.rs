@@ -1,0 +1,118 @@
+//! Tables of names: what the ids in the others stand for.
+
+use weir_core::columns::Table;
+use weir_core::estimation::{Aggregate, Ending, Quantity, Verdict};
+use weir_core::rapid::{Outcome, ProbeState};
+use weir_core::table;
+
+use super::numbered;
+use crate::plan::Plan;
+use crate::totals::{ControlKind, DropCause};
+
+/// Where nothing was told.
+const NONE: [&str; 1] = ["none"];
+
+pub(super) fn tables(plan: &Plan) -> Vec<Table> {
+    let topology = &plan.topology;
+    let node = |id: u32| topology.nodes[id as usize].name.clone();
+    let names = plan.flow_names();
+    vec![
+        table!("prober_names", "An estimator of bandwidth.": numbered(&plan.probers) => |(id, row)|
+            prober: U32 = id,
+            /// `FROM->TO` of its hosts with the entry of traffic.
+            name: Text = names[row.flow as usize].clone(),
+            /// Id of the flow of its trains.
+            flow: U32 = row.flow,
+            /// Id of its entry of traffic.
+            traffic: U32 = plan.flows[row.flow as usize].traffic,
+        ),
+        table!("quantity_names", "What an estimator measures.": numbered(&Quantity::NAMES) => |(id, text)|
+            /// Id.
+            quantity: U32 = id,
+            /// What it is called.
+            name: Text = (*text).to_string(),
+        ),
+        table!("ending_names", "How a measurement of an estimator ended.": numbered(&Ending::NAMES) => |(id, text)|
+            /// Id.
+            ending: U32 = id,
+            /// What it is called.
+            name: Text = (*text).to_string(),
+        ),
+        table!("trend_names", "What the delays of a train do.": (0..).zip(Verdict::NAMES.iter().chain(&NONE)) => |(id, text)|
+            /// Id.
+            trend: U32 = id,
+            /// What it is called.
+            name: Text = (*text).to_string(),
+        ),
+        table!("fleet_names", "What the trains of a fleet say together.": (0..).zip(Aggregate::NAMES.iter().chain(&NONE)) => |(id, text)|
+            /// Id.
+            fleet: U32 = id,
+            /// What it is called.
+            name: Text = (*text).to_string(),
+        ),
+        table!("outcome_names", "What a probe stream came to.": numbered(&Outcome::NAMES) => |(id, text)|
+            /// Id.
+            outcome: U32 = id,
+            /// What it is called.
+            name: Text = (*text).to_string(),
+        ),
+        table!("state_names", "A state of a sender by Rapid.": numbered(&ProbeState::NAMES) => |(id, text)|
+            /// Id.
+            state: U32 = id,
+            /// What it is called.
+            name: Text = (*text).to_string(),
+        ),
+        table!("connection_names", "A TCP connection.": numbered(&plan.connections) => |(id, row)|
+            connection: U32 = id,
+            /// Name of the flow of its data.
+            name: Text = names[row.flow as usize].clone(),
+            /// Id of the flow of its data.
+            flow: U32 = row.flow,
+            traffic: U32 = plan.flows[row.flow as usize].traffic,
+        ),
+        table!("flow_names", "A flow.": numbered(plan.counted_flows()).zip(names.clone()) => |((id, row), text)|
+            flow: U32 = id,
+            /// Name.
+            name: Text = text,
+            traffic: U32 = row.traffic,
+            /// Host that sends.
+            from: Text = node(row.from),
+            /// Host that receives; of frames that draw theirs, each is a flow.
+            to: Text = node(row.to),
+            /// `data` or `acknowledgements`.
+            carries: Text = if row.returns { "acknowledgements" } else { "data" }.to_string(),
+        ),
+        table!("port_names", "A port.": numbered(&topology.ports) => |(id, row)|
+            port: U32 = id,
+            /// `FROM->TO`.
+            name: Text = row.name.clone(),
+            /// Node that transmits.
+            from: Text = node(row.from),
+            /// Node at the other end of the link.
+            to: Text = node(row.to),
+            /// `host` or `switch`.
+            from_kind: Text = topology.nodes[row.from as usize].kind.word().to_string(),
+            /// Line rate.
+            rate_bps: U64 = row.link.rate_bps.bps(),
+            /// What a frame occupies beyond its size.
+            framing_bytes: U64 = row.link.framing_bytes.count(),
+        ),
+        table!("traffic_names", "An entry of traffic.": numbered(&plan.spec.traffic) => |(id, row)|
+            traffic: U32 = id,
+            /// Name in the scenario; what a hotspot adds or interrupts has names of its own.
+            name: Text = row.name.clone(),
+        ),
+        table!("cause_names", "Why frames are dropped.": numbered(&DropCause::NAMES) => |(id, text)|
+            /// Id.
+            cause: U32 = id,
+            /// What it is called.
+            name: Text = (*text).to_string(),
+        ),
+        table!("kind_names", "A kind of control frame.": numbered(&ControlKind::NAMES) => |(id, text)|
+            /// Id.
+            kind: U32 = id,
+            /// What it is called.
+            name: Text = (*text).to_string(),
+        ),
+    ]
+}
