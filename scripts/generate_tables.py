@@ -11,8 +11,8 @@ from weirlab import _core
 PAGE = Path(__file__).resolve().parent.parent / "docs/tables.md"
 HEAD = """# Tables of a run
 
-A run writes these tables down: `run.records["flows"]` in Python, `tables/flows.parquet` in its directory, and
-`weir show` prints them. Facts only: counts, sums, integrals, extremes, stamps; [measures](scenarios.md) are
+A run writes these tables down: `run.records["flows"]` in Python, `tables/flows.parquet` in its
+[directory](using.md). Facts only: counts, sums, integrals, extremes, stamps; [measures](scenarios.md) are
 worked out of them.
 
 - Every table but those of names has a column `replicate`. Ids are places in the tables of names: `port` in
@@ -24,7 +24,8 @@ worked out of them.
   belongs to the next one, what happens at the end of the run to none.
 
 The same words stand in the schema of the Arrow tables that the compiled core hands over (`about` of a table,
-`unit` and `meaning` of a column). Tables of captures are listed under [traces](traces.md).
+`unit` and `meaning` of a column), and in the metadata of saved files under `weirlab`. Tables of captures are
+listed under [traces](traces.md).
 """
 
 

@@ -1,5 +1,7 @@
 """Records: tables in memory and on disk."""
 
+import json
+
 import numpy as np
 import polars as pl
 import pytest
@@ -87,6 +89,8 @@ def test_what_is_saved_is_what_is_loaded(tmp_path):
     assert set(loaded) == set(records)
     for name in records:
         assert_frame_equal(loaded[name], records[name])
+    described = json.loads(pl.read_parquet_metadata(tmp_path / "runs.parquet")["weirlab"])
+    assert described["columns"][-1]["unit"] == "ps"
     assert not list(tmp_path.glob("*.part"))
 
 

@@ -10,6 +10,7 @@ Limits: a table is held in memory as a whole.
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from io import BytesIO
 from pathlib import Path
@@ -23,14 +24,16 @@ from weirlab.files import whole
 __all__ = ["Records", "columns_of", "dimensions", "save_table", "save_tables"]
 
 
+_schemas = functools.cache(_core.table_schemas)
+
+
 @functools.cache
 def columns_of() -> Mapping[str, tuple[str, ...]]:
     """The columns of each table that a run has, in their order. A testbed may know more. Whole files are no
     part of saved tables."""
-    schemas = _core.table_schemas()
     return {
         name: tuple(column["name"] for column in table["columns"] if column["type"] != "binary")
-        for name, table in schemas.items()
+        for name, table in _schemas().items()
     }
 
 
@@ -93,8 +96,12 @@ class Records(Mapping[str, pl.DataFrame]):
         return frame
 
     def save(self, directory: Path) -> None:
-        """Write each table as `directory/NAME.parquet`."""
-        save_tables(self, directory)
+        """Write each table as `directory/NAME.parquet`. What is known of its columns stands in the metadata
+        of the file, under `weirlab`."""
+        for name, frame in self.items():
+            known = _schemas().get(name)
+            metadata = {} if known is None else {"weirlab": json.dumps(known)}
+            save_table(frame, directory / f"{name}.parquet", metadata=metadata)
 
     @classmethod
     def load(cls, directory: Path, *, needed: Iterable[str] = ()) -> Records:
@@ -131,14 +138,15 @@ def save_tables(tables: Mapping[str, pl.DataFrame], directory: Path) -> None:
         save_table(frame, directory / f"{name}.parquet")
 
 
-def save_table(frame: pl.DataFrame, path: Path) -> None:
-    """Write a table as a file that appears whole or not at all. Raises WeirlabError when it cannot be
-    written."""
+def save_table(frame: pl.DataFrame, path: Path, *, metadata: Mapping[str, str] | None = None) -> None:
+    """Write a table as a file that appears whole or not at all, with some `metadata`. Raises WeirlabError
+    when it cannot be written."""
+    told = dict(metadata or {})
     with whole(path) as unfinished:
         try:
-            frame.write_parquet(unfinished, compression="zstd")
+            frame.write_parquet(unfinished, compression="zstd", metadata=told)
         except pl.exceptions.PolarsError:
             # It does not tell what the system said, as of a full disk: ask again, without it in between.
             content = BytesIO()
-            frame.write_parquet(content, compression="zstd")
+            frame.write_parquet(content, compression="zstd", metadata=told)
             unfinished.write_bytes(content.getbuffer())
