@@ -57,9 +57,10 @@ def test_tables_have_the_columns_that_the_schemas_name():
         assert sum(frame[column].null_count() for column in known) == 0, name
 
 
-def test_a_table_without_its_columns_is_refused():
-    with pytest.raises(ValueError, match="'runs' lacks the columns seed, end_ps"):
-        Records({"runs": pl.DataFrame({"replicate": [0], "events": [1], "packet_hops": [1]})})
+def test_a_file_without_the_columns_of_its_table_is_refused(tmp_path):
+    Records({"runs": RUNS.drop("seed", "end_ps")}).save(tmp_path)
+    with pytest.raises(InputError, match=r"runs\.parquet: table 'runs' lacks the columns end_ps, seed"):
+        Records.load(tmp_path)
 
 
 def test_names_stand_beside_ids_and_the_order_of_rows_is_kept():

@@ -51,9 +51,6 @@ class Records(Mapping[str, pl.DataFrame]):
     """
 
     def __init__(self, tables: Mapping[str, pl.DataFrame]) -> None:
-        """Raises ValueError when a known table lacks a column."""
-        for name, frame in tables.items():
-            _check_columns(name, frame.columns)
         self._tables = dict(tables)
         self._made: dict[str, _core.Table] = {}
         self._names = list(tables)
@@ -114,21 +111,17 @@ class Records(Mapping[str, pl.DataFrame]):
         for file in files:
             try:
                 tables[file.stem] = pl.read_parquet(file)
-                cls({file.stem: tables[file.stem]})
             except (pl.exceptions.PolarsError, OSError) as error:
                 raise InputError(f"{file}: not a table that can be read: {error}") from error
-            except ValueError as error:
-                raise InputError(f"{file}: {error}") from error
+            missing = set(columns_of().get(file.stem, ())) - set(tables[file.stem].columns)
+            if missing:
+                raise InputError(
+                    f"{file}: table '{file.stem}' lacks the columns {', '.join(sorted(missing))}"
+                )
         for name in needed:
             if name not in tables:
                 raise InputError(f"{directory / name}.parquet: this table is missing")
         return cls(tables)
-
-
-def _check_columns(table: str, columns: Iterable[str]) -> None:
-    missing = [column for column in columns_of().get(table, ()) if column not in columns]
-    if missing:
-        raise ValueError(f"table '{table}' lacks the columns {', '.join(missing)}")
 
 
 def save_tables(tables: Mapping[str, pl.DataFrame], directory: Path) -> None:
