@@ -1,6 +1,6 @@
 """Backward congestion notification: the queues that measure, and the senders that obey.
 
-Everything that the published texts leave open is a field of its own; docs/bcn.md tells what each choice
+Everything that the published texts leave open is a field of its own; docs/bcn.md says what each choice
 changes."""
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ AnySampling = Annotated[UniformSampling | ExponentialSampling | PerFrameSampling
 
 
 class BcnCongestionPoint(Model):
-    """A queue that samples frames and tells their senders Fb = Qoff - w Qdelta, where Qoff = q_eq - q, Qdelta
+    """A queue that samples frames and sends their senders Fb = Qoff - w Qdelta, where Qoff = q_eq - q, Qdelta
     = q - q at the sample before, and q is what waits after the frame was queued, in units."""
 
     at: PortSelector
@@ -75,17 +75,17 @@ class BcnCongestionPoint(Model):
     counted: Literal["received", "accepted"] = "received"
     """Frames that count towards the next sample: all that arrive for the queue, or those that it takes."""
     positive: Literal["tagged", "tagged-below-set-point", "any-tag"] = "tagged"
-    """Who is told a positive Fb: the sender of a frame that bears the tag of this queue; only while the queue
-    is not above its set point; or of any queue."""
+    """Who receives a positive Fb: the sender of a frame that bears the tag of this queue; only while the
+    queue is not above its set point; or of any queue."""
     negative: Literal["always", "untagged-above-set-point"] = "always"
-    """Who is told a negative Fb: every sender; or those without the tag of this queue only above the set
+    """Who receives a negative Fb: every sender; or those without the tag of this queue only above the set
     point."""
     notification: Notification = Notification()
     """The frames that carry Fb."""
 
 
 class Severe(Model):
-    """What a sample tells above a second threshold."""
+    """What a sample sends above a second threshold."""
 
     above: Threshold
     """Queue from which congestion is severe (Qsc)."""

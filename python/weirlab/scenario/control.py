@@ -18,7 +18,7 @@ class Pause(Model):
     at: Selector
     """Switches that send them. A later rule replaces an earlier one."""
     xoff: PositiveSize
-    """Level above which the neighbours are told to stop."""
+    """Level above which the neighbours are asked to stop."""
     xon: PositiveSize
     """Level below which they may go on, when all queues of the switch have fallen below it."""
     frame_size: PositiveSize = Size(64)
@@ -27,9 +27,9 @@ class Pause(Model):
     """Time from the change of the queue until the PAUSE frame is queued."""
     quanta: Natural | None = None
     """How long neighbours stop, in units of 512 bit times of the link; at most 65535. Absent: until they are
-    told."""
+    released."""
     refresh: PositiveSpan | None = None
-    """Time after which neighbours are told again to stop while a queue stays too long. Absent: never."""
+    """Time after which neighbours are asked again to stop while a queue stays too long. Absent: never."""
 
 
 class Response(Model):

@@ -86,7 +86,7 @@ class Dctcp(Model):
     gain: PositiveFraction = 0.0625
     """g: weight of the last window of data in the average share of marks."""
     slow_start: Literal["standard", "hystart++"] | None = None
-    """What ends the first slow start beside marks and losses. Absent: `standard`."""
+    """What ends the first slow start, apart from marks and losses. Absent: `standard`."""
 
     def resolved(self, at: Where) -> core.CongestionControlDctcp:
         """As the core takes it; it stands `at` that place in the scenario."""
@@ -110,7 +110,7 @@ class Prague(Model):
     transition: Natural = 500
     """Rounds after slow start from which on it is."""
     slow_start: Literal["standard", "hystart++"] | None = None
-    """What ends the first slow start beside marks and losses. Absent: `standard`."""
+    """What ends the first slow start, apart from marks and losses. Absent: `standard`."""
 
     def resolved(self, at: Where) -> core.CongestionControlPrague:
         """As the core takes it; it stands `at` that place in the scenario."""

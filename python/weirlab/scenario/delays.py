@@ -30,7 +30,7 @@ class Delays(Model):
     steps: tuple[DelayStep, ...] = ()
     """When it changes, and to what; the first step is at 0 s."""
     trace: Text | None = None
-    """A file of such steps, a time and a delay in ms on each line; beside the scenario file. Instead of
+    """A file of such steps, a time and a delay in ms on each line; relative to the scenario file. Instead of
     `steps`."""
     repeat: PositiveSpan | None = None
     """After which time the steps begin anew. Absent: the last delay stays."""

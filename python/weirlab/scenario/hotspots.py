@@ -27,7 +27,7 @@ class Hotspot(Model):
     window: Window | None = None
     """From when until when. Absent: the whole run."""
     called: SeverityClass | None = None
-    """What the source of the scenario calls it; it is told when its own classes say otherwise."""
+    """What the source of the scenario calls it; a note appears if its own classes say otherwise."""
 
 
 class OutputGenerated(Hotspot):

@@ -21,8 +21,8 @@ class Notification(Model):
     """Time from the sample until the notification is queued."""
     lane: Literal["control", "data", "beside"] = "control"
     """Queue that they take: `control` goes first, is never dropped, and PAUSE does not hold it; `data`: that
-    of all frames; `beside`: none, they take the delays of links and switches alone. In the slotted engine
-    they always travel beside the frames."""
+    of all frames; `beside`: none, they only have the delays of links and switches. In the slotted engine
+    they always travel apart from the frames."""
 
 
 class Credit(Model):

@@ -83,7 +83,7 @@ class Scenario(Model):
     traffic: Named[Traffic] = Named()
     """Who sends what to whom."""
     hotspots: Named[AnyHotspot] = Named()
-    """Outputs that are asked for more than they serve, beside or out of `traffic`."""
+    """Outputs that are asked for more than they serve, in addition to `traffic` or by it."""
     events: Named[AnyEvent] = Named()
     """What happens to links and queues in the course of the run, by a name of your own."""
     run: Run = Run()

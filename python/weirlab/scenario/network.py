@@ -65,7 +65,7 @@ class LossBursts(Model):
     to_bad: Fraction
     """Probability of the change from good to bad."""
     to_good: Fraction
-    """Probability of the change back; bad times last 1 / `to_good` frames in the mean."""
+    """Probability of the change back; bad times last 1 / `to_good` frames on average."""
     loss_good: Fraction = 0.0
     """Share of the frames that are lost in the good state."""
     loss_bad: Fraction = 1.0

@@ -45,8 +45,8 @@ class Pathload(Probing):
 
 
 class PbProbe(Probing):
-    """The capacity of the slowest link, by bulks of packets back to back: the one that waited least tells it
-    (Chen et al.; as PBProbe 3.0)."""
+    """The capacity of the slowest link, by bulks of packets back to back, taken from the one that waited
+    least (Chen et al.; as PBProbe 3.0)."""
 
     kind: Literal["pbprobe"]
     bulks: Count = 200

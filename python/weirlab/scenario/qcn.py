@@ -63,7 +63,7 @@ AnyQcnSampling = Annotated[QcnUniformSampling | ExponentialSampling | PerFrameSa
 
 
 class QcnCongestionPoint(Model):
-    """A queue that samples frames and tells their senders -Fb = (q - q_eq) + w (q - q at the sample before),
+    """A queue that samples frames and sends their senders -Fb = (q - q_eq) + w (q - q at the sample before),
     quantized to 6 bits, where it is positive."""
 
     at: PortSelector

@@ -147,7 +147,7 @@ class Rapid(Model):
     schedule: Literal["absolute", "resync"] = "absolute"
     """The next packet is due a gap after the last one was due (`absolute`), or was sent (`resync`)."""
     estimator: AnyEstimator
-    """How the available bandwidth is told from the gaps."""
+    """How the available bandwidth is estimated from the gaps."""
     denoising: AnyDenoising = NoDenoising(kind="none")
     """What is done about arrivals that the receiver has gathered."""
     tau: PositiveSpan = Span(200 * 10**9)
@@ -169,4 +169,4 @@ class Rapid(Model):
     repair_rate: PositiveRate | None = None
     """Rate of frames while losses are repaired. Absent: as the window lets them."""
     stamps: PositiveSpan = Span(1_000)
-    """Unit in which the receiver tells when segments arrived."""
+    """Unit in which the receiver reports arrival times."""

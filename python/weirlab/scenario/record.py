@@ -89,7 +89,7 @@ class PStreamRecord(Model):
 
 
 class FrameRecord(Model):
-    """The frames themselves, as a capture file `NAME-REPLICATE.pcapng` beside the tables of the run: each
+    """The frames themselves, as a capture file `NAME-REPLICATE.pcapng` next to the tables of the run: each
     when its transmission begins, its headers without its payload."""
 
     frames: PortSelector
@@ -99,7 +99,7 @@ class FrameRecord(Model):
     window: Window | None = None
     """Time that counts. Absent: the whole run."""
     at_most: Count = 1_000_000
-    """Most frames that are kept. The file tells how many it has no room for."""
+    """Most frames that are kept. The file says how many were left out."""
 
 
 AnyRecord = Annotated[

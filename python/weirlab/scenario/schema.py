@@ -24,7 +24,7 @@ _QUANTITIES = {
 
 _EXTENDS = {
     "type": "string",
-    "description": "Another scenario file, beside this one, into which this one is merged; null removes.",
+    "description": "Another scenario file, relative to this one, that this one is merged into; null removes.",
 }
 
 

@@ -24,17 +24,17 @@ class MemoryPause(Model):
     """`switch`: all that waits counts, and all neighbours are paused; between switches it can lock up.
     `input`: what came from one neighbour counts, and that neighbour is paused."""
     xoff: Threshold | None = None
-    """Level above which neighbours are told to stop. Absent: see above."""
+    """Level above which neighbours are asked to stop. Absent: see above."""
     xon: Threshold | None = None
-    """Level down to which they are not told to go on. Absent: half of `xoff`."""
+    """Level down to which they stay stopped. Absent: half of `xoff`."""
     round_trip: Span = Span(0)
     """RTT of the formula: from the decision to stop until nothing more comes."""
     delay: Span = Span(0)
     """Time from the change of the level until the PAUSE frame leaves."""
     quanta: Natural | None = None
-    """How long neighbours stop, in units of 512 bit times; at most 65535. Absent: until they are told."""
+    """How long neighbours stop, in units of 512 bit times; at most 65535. Absent: until they are released."""
     refresh: PositiveSpan | None = None
-    """Time after which they are told again while the level stays above. Absent: never."""
+    """Time after which they are asked again while the level stays above. Absent: never."""
 
 
 class SharedMemory(Model):

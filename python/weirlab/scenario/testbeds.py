@@ -99,7 +99,7 @@ class VhostPublished(Device):
     ndr_knee: PositiveFrameRate = FrameRate.from_fps(3.66e6)
     """Mean of the load at which small losses have the hazard that `burst_every` gives."""
     ndr_knee_spread: FrameRate = FrameRate.from_fps(0.109e6)
-    """Its standard deviation between searches, beside what it shares with the PDR knee."""
+    """Its standard deviation between searches, in addition to what it shares with the PDR knee."""
     shared_spread: Fraction = 0.65
     """Share of the PDR knee's deviation that the NDR knee follows."""
     burst_every: PositiveSpan = Span.from_s(1 / 0.0693)
@@ -310,14 +310,14 @@ class Trex(Model):
     timeout: PositiveSpan = Span.from_s(3)
     """How long to wait for an answer of the server."""
     retries: Natural = 2
-    """How often a question that got no answer is asked again."""
+    """How often a request without an answer is repeated."""
     stable: PositiveSpan = Span.from_s(0.25)
     """How long all counters must stand still, after the time to settle, before they are believed."""
     ramp_up: Span = Span(0)
     """How long the load grows before each trial. Its frames do not count."""
     count: Literal["ports", "groups"] = "ports"
-    """`ports`: all frames that the ports see. `groups`: those of the trial alone, where the server can
-    tell."""
+    """`ports`: all frames that the ports see. `groups`: only those of the trial, if the server can
+    distinguish them."""
     stray_frames: Natural = 10
     """Frames of others that a port may receive in a trial; more are a fault."""
     latency: PositiveFrameRate | None = None
@@ -354,7 +354,7 @@ class Ssh(Model):
     near_address: Host | None = None
     """The same for the near end, for traffic that goes there."""
     config: Text | None = None
-    """A configuration file of ssh in the place of the user's; beside the scenario file."""
+    """A configuration file of ssh instead of the user's; relative to the scenario file."""
     port: PortNumber = 5201
     """Of the iperf3 server."""
     listen: Literal["address", "everywhere"] = "address"

@@ -202,7 +202,7 @@ class Requests(Model):
 
 
 class Stamp(Model):
-    """Test packets with the times of their departures and arrivals (STAMP, RFC 8762), which tell the delay of
+    """Test packets with the times of their departures and arrivals (STAMP, RFC 8762), which give the delay of
     each direction; for campaigns over an emulated path."""
 
     kind: Literal["stamp"]
@@ -284,21 +284,21 @@ class Tcp(Model):
     window: PositiveSize = Size(16 << 20)
     """Receive buffer: bound of the bytes in flight of each connection."""
     window_scaling: Flag = True
-    """Whether windows above 65 535 B can be told."""
+    """Whether windows above 65 535 B can be advertised."""
     send_buffer: PositiveSize | None = None
     """What a bulk sender holds ready, and still sends after its end. Absent: nothing."""
     sack: Flag = True
-    """Whether the receiver tells what arrived out of order."""
+    """Whether the receiver reports what arrived out of order."""
     timestamps: Flag = True
     """Whether segments carry time stamps, which cost 12 B."""
     ecn: Ecn | None = None
-    """How the receiver tells of marks: not at all (`none`, or false), by an echo until the window is reduced
+    """How the receiver reports marks: not at all (`none`, or false), by an echo until the window is reduced
     (`classic`, RFC 3168, or true), by the state of each run of packets (`dctcp`, RFC 8257), by counters
     (`accurate`, RFC 9768). Absent: `dctcp` with DCTCP, `accurate` with Prague, else `none`."""
     receiver_ecn: Ecn | None = None
     """What the receiver can do of it; the ends agree on what both can. Absent: the same."""
     accecn_option: Flag = True
-    """Whether a receiver that counts tells bytes in an option, too, which costs 8 B."""
+    """Whether a receiver that counts also reports bytes in an option, too, which costs 8 B."""
     delayed_ack: Count = 2
     """Segments per acknowledgement."""
     delayed_ack_timeout: PositiveSpan = Span(40 * 10**9)
