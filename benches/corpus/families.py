@@ -336,6 +336,83 @@ def _wide_both(chance: random.Random, control: str) -> Drawn:
     return _wide(chance, control, "both")
 
 
+def _reader(share: float, *, fixed: bool) -> Draw:
+    """A program that reads so much of what the path carries, with a buffer of its own or one that grows."""
+
+    def draw(chance: random.Random, control: str) -> Drawn:
+        path, facts = _path(chance, rate=(10e6, 80e6), rtt=(0.004, 0.12))
+        part = share * chance.uniform(0.95, 1.05)
+        receiver: dict[str, Any] = {
+            "read_bps": facts["rate_bps"] * part,
+            "read_block": round(log_uniform(chance, 2e3, 64e3)),
+        }
+        if fixed:
+            receiver["rcvbuf"] = round(log_uniform(chance, 40e3, 400e3))
+        return path, (_bulk(facts, control, receiver=receiver),), {**facts, **receiver, "share": part}
+
+    return draw
+
+
+def _pausing(chance: random.Random, control: str) -> Drawn:
+    """A program that reads all there is, then rests, again and again."""
+    path, facts = _path(chance, rate=(10e6, 80e6), rtt=(0.004, 0.12))
+    period, share = chance.uniform(0.3, 1.0), chance.uniform(0.5, 0.9)
+    receiver: dict[str, Any] = {
+        "pauses": [[round(turn * period + 0.2, 3), round(share * period, 3)] for turn in range(40)]
+    }
+    if chance.random() < 0.7:
+        receiver["rcvbuf"] = round(log_uniform(chance, 40e3, 300e3))
+    return path, (_bulk(facts, control, receiver=receiver),), {**facts, "pause_share": share}
+
+
+def _small_rcvbuf(chance: random.Random, control: str) -> Drawn:
+    path, facts = _path(chance, rtt=(0.01, 0.15), bdp_bytes=(60e3, 1.5e6))
+    rcvbuf = round(facts["bdp_bytes"] * chance.uniform(0.1, 0.45))
+    return path, (_bulk(facts, control, receiver={"rcvbuf": rcvbuf}),), {**facts, "rcvbuf": rcvbuf}
+
+
+def _small_sndbuf(chance: random.Random, control: str) -> Drawn:
+    path, facts = _path(chance, rtt=(0.01, 0.15), bdp_bytes=(60e3, 1.5e6))
+    sndbuf = round(max(facts["bdp_bytes"] * chance.uniform(0.1, 0.4), 5000))
+    return path, (_bulk(facts, control, sndbuf=sndbuf),), {**facts, "sndbuf": sndbuf}
+
+
+def _part_writer(chance: random.Random, control: str) -> Drawn:
+    """A program that writes a part of what the path carries, often or seldom."""
+    path, facts = _path(chance, rate=(10e6, 80e6), rtt=(0.004, 0.12))
+    every_s, share = chance.choice([0.01, 0.03, 0.1, 0.4]), chance.uniform(0.1, 0.5)
+    chunk = max(round(facts["rate_bps"] / 8 * every_s * share), 300)
+    sender = {"cc": control, "seconds": 6.0, "chunk": chunk, "every_s": every_s}
+    return path, (Transfer(sender),), {**facts, "chunk": chunk, "every_s": every_s, "share": share}
+
+
+def _pacer(chance: random.Random, control: str) -> Drawn:
+    path, facts = _path(chance, rate=(10e6, 80e6))
+    pace_bps = facts["rate_bps"] * chance.uniform(0.2, 0.7)
+    return path, (_bulk(facts, control, pace_bps=pace_bps),), {**facts, "pace_bps": pace_bps}
+
+
+def _marked(chance: random.Random, control: str) -> Drawn:
+    """A queue that marks instead of dropping."""
+    kind = chance.choice(["codel", "fq-codel"])
+    queue = {"kind": kind, "ecn": True}
+    path, facts = _path(chance, rate=(10e6, 80e6), rtt=(0.004, 0.12), buffer=(4, 8), queue=queue)
+    return path, (_bulk(facts, control),), {**facts, "ecn": kind}
+
+
+def _rare(chance: random.Random, control: str) -> Drawn:
+    share = log_uniform(chance, 0.0003, 0.01)
+    path, facts = _path(
+        chance, rate=(20e6, 80e6), rtt=(0.01, 0.12), bdp_bytes=(100e3, 1.5e6), loss=f"{100 * share:.4f} %"
+    )
+    return path, (_bulk(facts, control),), {**facts, "loss": share}
+
+
+def _unlimited(chance: random.Random, control: str) -> Drawn:
+    path, facts = _path(chance, rtt=(0.004, 0.12), buffer=(0.9, 1.5), bdp_bytes=(15e3, 800e3))
+    return path, (_bulk(facts, control),), facts
+
+
 _LOSS_BASED = ("reno", "cubic")
 _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[str, ...], Draw], ...] = (
     ("lossy", ("lossy-path",), CONTROLS, _lossy),
@@ -370,6 +447,20 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[str, ...], Draw], ...] = (
     ("wide-lossy", ("lossy-path",), CONTROLS, _wide_lossy),
     ("wide-overflow", ("queue-overflow",), CONTROLS, _wide_overflow),
     ("wide-both", ("lossy-path", "queue-overflow"), CONTROLS, _wide_both),
+    ("limit-read20", ("slow-reader",), CONTROLS, _reader(0.2, fixed=True)),
+    ("limit-read50", ("slow-reader",), CONTROLS, _reader(0.5, fixed=True)),
+    ("limit-read90", ("slow-reader",), CONTROLS, _reader(0.9, fixed=True)),
+    ("limit-auto20", ("slow-reader",), CONTROLS, _reader(0.2, fixed=False)),
+    ("limit-auto50", ("slow-reader",), CONTROLS, _reader(0.5, fixed=False)),
+    ("limit-auto90", ("slow-reader",), CONTROLS, _reader(0.9, fixed=False)),
+    ("limit-pauses", ("slow-reader",), CONTROLS, _pausing),
+    ("limit-rcvbuf", ("window-limited",), CONTROLS, _small_rcvbuf),
+    ("limit-sndbuf", ("sender-limited",), CONTROLS, _small_sndbuf),
+    ("limit-writer", ("application-limited",), CONTROLS, _part_writer),
+    ("limit-paced", ("sender-limited",), CONTROLS, _pacer),
+    ("limit-marked", (), CONTROLS, _marked),
+    ("limit-lossy", ("lossy-path",), CONTROLS, _rare),
+    ("limit-none", (), CONTROLS, _unlimited),
     ("reordered+overflow", ("reordering", "queue-overflow"), ("cubic",), _reordered_overflow),
 )
 """Name, what it is made for, the congestion controls of its senders, and how it is drawn."""

@@ -59,6 +59,9 @@ def made(case: Case, directory: Path) -> tuple[dict[str, Path], dict[str, Any]]:
     plan = path_plan(loads(text))
     assert plan is not None
     with alone_on_this_machine(), EmulatedPath(plan, seed=case.seed, record=_RECORDED) as path:
+        if case.facts.get("ecn"):
+            for namespace in (path.near, path.far):
+                namespace.inside(_ask_for_marks)
         with _captured(path, case.name, directory) as files:
             senders = _transferred(path, case)
         counters = {"sender": path.near.inside(_counters), "receiver": path.far.inside(_counters)}
@@ -145,6 +148,10 @@ def _transferred(path: EmulatedPath, case: Case) -> list[dict[str, Any]]:
                 process.kill()
             process.wait()
     return found
+
+
+def _ask_for_marks() -> None:
+    Path("/proc/sys/net/ipv4/tcp_ecn").write_text("1")
 
 
 def _counters() -> dict[str, int]:

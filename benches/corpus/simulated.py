@@ -72,6 +72,7 @@ def made(case: Case, directory: Path) -> tuple[dict[str, Path], dict[str, Any]]:
 
     connections = records["connections"].filter(pl.col("flow").is_in(data.implode()))
     lost, dropped = of("link-loss"), of("queue-full", "queue-early")
+    delivered = float(connections.get_column("delivered_bytes").sum())
     events = int(connections.get_column("recoveries").sum())
     # Losses at random are events of their own; those of queues come together, and share what is left.
     return files, {
@@ -80,6 +81,7 @@ def made(case: Case, directory: Path) -> tuple[dict[str, Path], dict[str, Any]]:
         "loss_episodes": min(lost, events),
         "dropped": dropped,
         "drop_episodes": min(dropped, max(events - lost, 1 if dropped else 0)),
+        "goodput_bps": 8 * delivered / case.facts.get("seconds", 1.0),
         "timeouts": int(connections.get_column("timeouts").sum()),
         "wait_s": _waits(records),
     }
@@ -229,6 +231,72 @@ def _lossy_bloat(chance: random.Random, control: str) -> Drawn:
     return _dumbbell(chance, control, buffer=(6, 20), bdp_bytes=(6e3, 60e3), rtt=(0.004, 0.04), loss=loss)
 
 
+def _limit(chance: random.Random, control: str) -> Drawn:
+    scenario, facts = _dumbbell(chance, control, buffer=(1, 2), bdp_bytes=(20e3, 1.2e6), rtt=(0.004, 0.12))
+    seconds = float(scenario["run"]["duration"].removesuffix(" s"))
+    return scenario, {**facts, "seconds": seconds}
+
+
+def _reader(share: float) -> Any:
+    """A program that reads so much of what the path carries."""
+
+    def draw(chance: random.Random, control: str) -> Drawn:
+        scenario, facts = _limit(chance, control)
+        part, window = share * chance.uniform(0.95, 1.05), log_uniform(chance, 40e3, 600e3)
+        read_bps = facts["rate_bps"] * part
+        transport = scenario["traffic"]["main"]["transport"]
+        transport |= {"window": f"{window:.0f} B", "reading": {"rate": f"{read_bps:.0f} bit/s"}}
+        return scenario, {**facts, "share": part, "window": window, "read_bps": read_bps}
+
+    return draw
+
+
+def _pausing(chance: random.Random, control: str) -> Drawn:
+    scenario, facts = _limit(chance, control)
+    period, share = chance.uniform(0.3, 1.0), chance.uniform(0.5, 0.9)
+    window = log_uniform(chance, 40e3, 600e3)
+    pauses = [
+        {"start": f"{0.2 + turn * period:.3f} s", "stop": f"{0.2 + (turn + share) * period:.3f} s"}
+        for turn in range(int(facts["seconds"] / period))
+    ]
+    transport = scenario["traffic"]["main"]["transport"]
+    transport |= {"window": f"{window:.0f} B", "reading": {"rate": "2 Gbit/s", "pauses": pauses}}
+    return scenario, {**facts, "window": window, "pause_share": share}
+
+
+def _small_window(chance: random.Random, control: str) -> Drawn:
+    scenario, facts = _limit(chance, control)
+    window = max(facts["bdp_bytes"] * chance.uniform(0.15, 0.7), 3000)
+    scenario["traffic"]["main"]["transport"]["window"] = f"{window:.0f} B"
+    return scenario, {**facts, "window": window}
+
+
+def _marked(kind: str) -> Any:
+    """A queue that marks instead of dropping."""
+
+    def draw(chance: random.Random, control: str) -> Drawn:
+        scenario, facts = _limit(chance, control)
+        queue: dict[str, Any] = {
+            "at": "left->right",
+            "kind": kind,
+            "limit": f"{6 * facts['bdp_bytes'] + 60e3:.0f} B",
+        }
+        if kind == "threshold":
+            queue["k_min"] = f"{max(facts['bdp_bytes'] * chance.uniform(0.17, 0.6), 12e3):.0f} B"
+        elif kind == "codel":
+            queue["ecn"] = True
+        if control in _LOSS_BASED:
+            scenario["traffic"]["main"]["transport"]["ecn"] = True
+        scenario["queues"]["bottleneck"] = queue
+        return scenario, {**facts, "ecn": kind}
+
+    return draw
+
+
+def _unlimited(chance: random.Random, control: str) -> Drawn:
+    return _limit(chance, control)
+
+
 _LOSS_BASED = ("reno", "cubic")
 _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[str, ...], Any], ...] = (
     ("lossy", ("lossy-path",), _CONTROLS, _lossy),
@@ -242,6 +310,15 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[str, ...], Any], ...] = (
     ("bunched", ("ack-compression",), ("reno",), _bunched),
     ("lossy+shallow", ("lossy-path", "queue-overflow"), ("cubic",), _lossy_shallow),
     ("lossy+bloat", ("lossy-path", "bufferbloat"), ("reno",), _lossy_bloat),
+    ("limit-read20", ("slow-reader",), _CONTROLS, _reader(0.2)),
+    ("limit-read50", ("slow-reader",), (*_CONTROLS, "dctcp"), _reader(0.5)),
+    ("limit-read90", ("slow-reader",), _CONTROLS, _reader(0.9)),
+    ("limit-pauses", ("slow-reader",), _CONTROLS, _pausing),
+    ("limit-window", ("window-limited",), _CONTROLS, _small_window),
+    ("limit-marked", (), (*_LOSS_BASED, "dctcp"), _marked("threshold")),
+    ("limit-codel", (), _LOSS_BASED, _marked("codel")),
+    ("limit-l4s", (), ("prague",), _marked("dual-pi2")),
+    ("limit-none", (), _CONTROLS, _unlimited),
 )
 _OF_PROBING = ("lossy-path", "queue-overflow", "stalls", "bufferbloat", "repeated-recovery")
 """What else may be true of probing senders, whose losses are not what these cases are for."""

@@ -6,7 +6,8 @@ A cause is *expected* where it is strong enough that a person who knew the count
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from corpus.case import Made
 
@@ -18,6 +19,9 @@ overflows drops several packets each time; what is lost at random tells nothing 
 times."""
 _READS = 0.7
 """A program limits what is read where a full window would carry more than so: else both do."""
+_PAYLOAD, _AS_READ, _FILLS, _NARROW = 0.93, 1.03, 0.25, 0.75
+"""Of a simulated path: the payload of its rate; how much more may arrive than is read, and in which share of
+the time a window must fill that is to be found; a window that carries less than this share limits."""
 _MAIN = 0.2
 """Share of all losses that a cause must have to be one that must be found."""
 _FULL, _FULL_BBR, _FULL_BUFFER, _SOME = 0.6, 0.3, 0.4, 0.15
@@ -81,7 +85,11 @@ def _live(made: Made) -> Iterator[Rule]:
     # BBR paces after what the window has let through: its kernel counts that as its own pace.
     full = _FULL_BBR if drawn["cc"] == "bbr" else _FULL
     reader = made.family.removeprefix("lossy+")
-    if reader in ("slow", "stalled"):
+    if reader.startswith(("limit-read", "limit-auto")):
+        yield from _reader(drawn, by_window >= full)
+    elif reader == "limit-pauses":
+        yield from ((kind, False, True) for kind in (*_OF_READERS, "window-limited"))
+    elif reader in ("slow", "stalled"):
         # Linux takes twice the receive buffer that is asked for, half of it for payload.
         reads = reader == "slow" and drawn["read_bps"] < _READS * 8 * drawn["rcvbuf"] / rtt_s
         yield "slow-reader", reads and by_window >= full, True
@@ -96,8 +104,9 @@ def _live(made: Made) -> Iterator[Rule]:
         yield "window-limited", by_window >= full, by_window >= _SOME
     slept = sender.get("slept_s", 0.0) / max(sender.get("took_s", 0.0), 1e-9)
     yield "application-limited", slept >= _FULL, slept >= _SOME
-    paced = made.family in ("paced", "jittery")
-    strong = made.family == "paced" or (made.family == "sndbuf" and by_buffer >= _FULL_BUFFER)
+    family = made.family.removeprefix("limit-")
+    paced = family in ("paced", "jittery")
+    strong = family == "paced" or (family == "sndbuf" and by_buffer >= _FULL_BUFFER)
     yield "sender-limited", strong, paced or by_buffer >= _SOME
     quiet = way["lost"] == dropped == 0
     yield "slow-start-limited", made.family == "short" and quiet, made.family == "short"
@@ -115,6 +124,18 @@ def _live(made: Made) -> Iterator[Rule]:
     yield "spurious-retransmissions", double >= 8 and double >= 0.3 * again, double >= 3
 
 
+_OF_READERS = ("slow-reader", "zero-window", "stalls")
+
+
+def _reader(drawn: Mapping[str, Any], held: bool) -> Iterator[Rule]:
+    """A program that reads at a rate, with a window of its own (`window`, or half of `rcvbuf`) or one that
+    grows."""
+    window = drawn.get("window", drawn.get("rcvbuf"))
+    reads = window is None or drawn["read_bps"] < _READS * 8 * window / drawn["rtt_s"]
+    yield from ((kind, kind == "slow-reader" and reads and held, True) for kind in _OF_READERS)
+    yield "window-limited", False, not reads
+
+
 def _simulated(made: Made) -> Iterator[Rule]:
     counted = made.counted
     yield from _losses(
@@ -129,7 +150,30 @@ def _simulated(made: Made) -> Iterator[Rule]:
     limit_s = max(_STANDING_S, rtt_s)
     yield "bufferbloat", low_s > 1.3 * limit_s, high_s > 0.7 * limit_s
     yield "stalls", False, counted["timeouts"] > 0
+    if made.family.startswith("limit-"):
+        yield from _simulated_limit(made)
+        return
     for kind in made.causes:
         if kind not in ("lossy-path", "queue-overflow", "bufferbloat"):
             yield kind, kind != "ack-compression" or made.place == "sender", True
     yield from ((kind, False, True) for kind in made.drawn.get("companions", ()))
+
+
+def _simulated_limit(made: Made) -> Iterator[Rule]:
+    """What was set says what limits, where what arrived agrees: a reader that empties its window is none."""
+    drawn, goodput_bps = made.drawn, made.counted["goodput_bps"]
+    family = made.family.removeprefix("limit-")
+    if family.startswith("read"):
+        share, read_bps, held_bits = drawn["share"], drawn["read_bps"], 8 * drawn["window"]
+        fills_s = held_bits / ((_PAYLOAD - share) * drawn["rate_bps"]) if share < _PAYLOAD else float("inf")
+        as_read = (
+            0.9 * read_bps < goodput_bps < _AS_READ * read_bps + held_bits / drawn["seconds"]
+            and fills_s < _FILLS * drawn["seconds"]
+        )
+        yield from _reader(drawn, as_read)
+        # What arrives more slowly than it is read was held back by the window alone.
+        yield "window-limited", False, goodput_bps <= 0.9 * read_bps
+    elif family == "window":
+        yield "window-limited", 8 * drawn["window"] / drawn["rtt_s"] < _NARROW * drawn["rate_bps"], True
+    elif family == "pauses":
+        yield from ((kind, False, True) for kind in _OF_READERS)
