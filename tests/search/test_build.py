@@ -10,8 +10,9 @@ from weirlab.scenario import load, loads
 from weirlab.scenario.presets import PRESETS
 from weirlab.scenario.schema import json_schema
 from weirlab.searches import build, run_search
-from weirlab.testbed import device_of, devices, open_testbed
+from weirlab.testbed import devices, open_testbed
 from weirlab.testbed.command import CommandTestbed
+from weirlab.testbed.modelled import device_of
 
 TEXT = """
 weirlab: 1

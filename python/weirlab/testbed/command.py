@@ -39,7 +39,7 @@ from typing import IO, TYPE_CHECKING, Any
 from weirlab.errors import ImpossibleTrial, InputError, Problem, TestbedError, TrialTimeout, UnsupportedError
 from weirlab.files import held_locks
 from weirlab.testbed.base import Direction, Trial, TrialSpec
-from weirlab.testbed.mixes import Mix, mix_text
+from weirlab.testbed.mixes import Mix, mix_of, mix_text, settle_s_of
 from weirlab.testbed.refusals import COMMAND, only_the_load
 from weirlab.testbed.watchdog import Watchdog
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from weirlab.runs import Run
     from weirlab.scenario import Scenario
 
-__all__ = ["CommandTestbed", "directory_of", "refusals"]
+__all__ = ["CommandTestbed", "directory_of", "opened", "refusals"]
 
 MOST_OUTPUT_BYTES = 1_000_000
 """Standard output beyond this ends the trial."""
@@ -179,6 +179,20 @@ def refusals(scenario: Scenario) -> list[Problem]:
     with _told_at(scenario, ("testbed", "run", 0), problems):
         _found(testbed.run[0], directory)
     return problems
+
+
+def opened(scenario: Scenario) -> CommandTestbed:
+    """The program, ready to be started for each trial."""
+    from weirlab.scenario.testbeds import Command
+
+    assert isinstance(scenario.testbed, Command)
+    return CommandTestbed(
+        scenario.testbed.run,
+        directory=directory_of(scenario),
+        settle_s=settle_s_of(scenario),
+        grace_s=scenario.testbed.timeout.s,
+        mix=mix_of(scenario),
+    )
 
 
 def directory_of(scenario: Scenario) -> Path:

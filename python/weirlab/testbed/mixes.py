@@ -11,13 +11,18 @@ from weirlab.errors import InputError
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
 
-__all__ = ["Mix", "mix_of", "mix_text", "runs"]
+__all__ = ["Mix", "mix_of", "mix_text", "runs", "settle_s_of"]
 
 Mix = Sequence[tuple[int, int]]
 """L2 sizes with FCS [bytes], and their weights."""
 
 MOST_ROUNDS = 1000
 """Weights without a common factor are at least this fine already when the least of them is as large."""
+
+
+def settle_s_of(scenario: Scenario) -> float:
+    """How long the search of ``scenario`` waits after the last frame; 0 without a search."""
+    return 0.0 if scenario.search is None else scenario.search.trial.settle.s
 
 
 def mix_of(scenario: Scenario) -> Mix | None:

@@ -38,7 +38,7 @@ from weirlab.testbed.linux_router import (
     Way,
     softnet_drops,
 )
-from weirlab.testbed.mixes import Mix, mix_of, runs
+from weirlab.testbed.mixes import Mix, mix_of, runs, settle_s_of
 from weirlab.testbed.namespaces import Namespace
 from weirlab.testbed.refusals import MOST_FRAME_BYTES, only_the_load
 from weirlab.testbed.shaped import ShapedRouter
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from weirlab.runs import Run
     from weirlab.scenario import Scenario
 
-__all__ = ["NetnsTestbed", "Placement", "Router", "refusals"]
+__all__ = ["NetnsTestbed", "Placement", "Router", "opened", "refusals"]
 
 Router = Literal["linux", "shaped", "testpmd"]
 _ROUTERS: Mapping[Router, type[LinuxRouter]] = {
@@ -426,6 +426,15 @@ def refusals(scenario: Scenario) -> list[Problem]:
         return [scenario.problem("testbed", message)]
     found = only_the_load(scenario, "a router")
     return found + [scenario.problem_at(path, message) for path, message in _own_refusals(scenario)]
+
+
+def opened(scenario: Scenario) -> NetnsTestbed:
+    """A router between two ends."""
+    from weirlab.scenario.testbeds import Netns
+
+    assert isinstance(scenario.testbed, Netns)
+    router = scenario.testbed.router or "linux"
+    return NetnsTestbed(router=router, settle_s=settle_s_of(scenario), mix=mix_of(scenario))
 
 
 def _own_refusals(scenario: Scenario) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -6,6 +6,6 @@ calls names, `counters` reads what can be believed, `stretch` sends, `testbed` m
 
 from weirlab.testbed.trex.settings import TrexSettings, settings_of
 from weirlab.testbed.trex.streams import FrameMix
-from weirlab.testbed.trex.testbed import TrexTestbed, refusals
+from weirlab.testbed.trex.testbed import TrexTestbed, opened, refusals
 
-__all__ = ["FrameMix", "TrexSettings", "TrexTestbed", "refusals", "settings_of"]
+__all__ = ["FrameMix", "TrexSettings", "TrexTestbed", "opened", "refusals", "settings_of"]

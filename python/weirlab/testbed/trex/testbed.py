@@ -17,11 +17,12 @@ from weirlab.errors import (
 from weirlab.scenario.flows import flows_of
 from weirlab.scenario.layout import FIXED_NODES, Layout
 from weirlab.testbed.base import Direction, Trial, TrialSpec
+from weirlab.testbed.mixes import settle_s_of
 from weirlab.testbed.refusals import only_the_load
 from weirlab.testbed.trex.connection import Connection
 from weirlab.testbed.trex.counters import Clock, MonotonicClock
 from weirlab.testbed.trex.server import Server
-from weirlab.testbed.trex.settings import TrexSettings, plan
+from weirlab.testbed.trex.settings import TrexSettings, plan, settings_of
 from weirlab.testbed.trex.streams import WIRE_OVERHEAD_BYTES, Traffic
 from weirlab.testbed.trex.stretch import Budget, Stretch, Tester
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from weirlab.runs import Run
     from weirlab.scenario import Scenario
 
-__all__ = ["TrexTestbed", "refusals"]
+__all__ = ["TrexTestbed", "opened", "refusals"]
 
 _WHAT = "a TRex server"
 
@@ -233,6 +234,14 @@ def refusals(scenario: Scenario) -> list[Problem]:
         message = f"{_WHAT} sends from 'sender' to 'receiver', or both ways"
         problems.append(scenario.problem_at(("traffic", name), message))
     return problems
+
+
+def opened(scenario: Scenario) -> TrexTestbed:
+    """The server, which is asked for nothing yet."""
+    from weirlab.scenario.testbeds import Trex
+
+    assert isinstance(scenario.testbed, Trex)
+    return TrexTestbed(settings_of(scenario.testbed, scenario, settle_s=settle_s_of(scenario)))
 
 
 def _intended_frames(spec: TrialSpec, stretch: Stretch, sent: int) -> int:
