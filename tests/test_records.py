@@ -9,7 +9,7 @@ from polars.testing import assert_frame_equal
 
 from weirlab import _core
 from weirlab.errors import InputError, WeirlabError
-from weirlab.records import Records, columns_of
+from weirlab.records import Records, columns_of, save_tables
 from weirlab.scenario import loads
 
 SILENT = """\
@@ -59,7 +59,7 @@ def test_tables_have_the_columns_that_the_schemas_name():
 
 def test_a_file_without_the_columns_of_its_table_is_refused(tmp_path):
     Records({"runs": RUNS.drop("seed", "end_ps")}).save(tmp_path)
-    with pytest.raises(InputError, match=r"runs\.parquet: table 'runs' lacks the columns end_ps, seed"):
+    with pytest.raises(InputError, match=r"runs\.parquet: table 'runs' lacks the columns seed, end_ps"):
         Records.load(tmp_path)
 
 
@@ -87,12 +87,29 @@ def test_what_is_saved_is_what_is_loaded(tmp_path):
     records = Records({"runs": RUNS, "more": pl.DataFrame({"x": [1.5, None], "name": ["a", "b"]})})
     records.save(tmp_path)
     loaded = Records.load(tmp_path)
-    assert set(loaded) == set(records)
+    assert set(loaded) == set(records) | set(columns_of())
     for name in records:
         assert_frame_equal(loaded[name], records[name])
     described = json.loads(pl.read_parquet_metadata(tmp_path / "runs.parquet")["weirlab"])
     assert described["columns"][-1]["unit"] == "ps"
     assert not list(tmp_path.glob("*.part"))
+
+
+def test_tables_that_an_older_version_saved_are_read_with_nulls_for_what_it_did_not_know(tmp_path):
+    save_tables({"runs": RUNS.drop("packet_hops")}, tmp_path)
+    loaded = Records.load(tmp_path)
+    assert loaded["runs"]["packet_hops"].to_list() == [None, None]
+    assert loaded["runs"].columns == RUNS.columns
+    assert set(loaded) == set(columns_of())
+    assert loaded["port_names"].is_empty()
+    assert loaded["port_names"].columns == list(columns_of()["port_names"])
+
+
+def test_a_table_that_was_saved_with_others_is_missed(tmp_path):
+    Records({"runs": RUNS, "more": pl.DataFrame({"x": [1]})}).save(tmp_path)
+    (tmp_path / "more.parquet").unlink()
+    with pytest.raises(InputError, match=r"more\.parquet: this table is missing"):
+        Records.load(tmp_path)
 
 
 def test_a_table_that_cannot_be_read_is_named(tmp_path):

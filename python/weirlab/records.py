@@ -94,34 +94,54 @@ class Records(Mapping[str, pl.DataFrame]):
 
     def save(self, directory: Path) -> None:
         """Write each table as `directory/NAME.parquet`. What is known of its columns stands in the metadata
-        of the file, under `weirlab`."""
+        of the file, under `weirlab`, and the names of all tables under `tables`."""
         for name, frame in self.items():
-            known = _schemas().get(name)
-            metadata = {} if known is None else {"weirlab": json.dumps(known)}
+            metadata = {"tables": json.dumps(list(self)), "weirlab": json.dumps(_schemas().get(name))}
             save_table(frame, directory / f"{name}.parquet", metadata=metadata)
 
     @classmethod
     def load(cls, directory: Path, *, needed: Iterable[str] = ()) -> Records:
-        """Read what `save` wrote. Raises InputError with the file when there is nothing or something else, or
-        when one of the tables `needed` is missing."""
+        """Read what `save` wrote. In results of older versions a table that these did not have has no rows,
+        and a column only nulls.
+
+        Raises InputError with the file when there is nothing or something else, or when one of the tables
+        `needed`, or one that was saved with others, is missing.
+        """
         files = sorted(directory.glob("*.parquet"))
         if not files:
             raise InputError(f"{directory}: no tables here")
         tables = {}
+        together = set(needed)
         for file in files:
             try:
-                tables[file.stem] = pl.read_parquet(file)
+                frame = pl.read_parquet(file)
+                told = pl.read_parquet_metadata(file)
             except (pl.exceptions.PolarsError, OSError) as error:
                 raise InputError(f"{file}: not a table that can be read: {error}") from error
-            missing = set(columns_of().get(file.stem, ())) - set(tables[file.stem].columns)
-            if missing:
-                raise InputError(
-                    f"{file}: table '{file.stem}' lacks the columns {', '.join(sorted(missing))}"
-                )
-        for name in needed:
+            together |= set(json.loads(told.get("tables", "[]")))
+            empty = _empty(file.stem)
+            if missing := [column for column in empty.columns if column not in frame.columns]:
+                if "weirlab" in told:
+                    raise InputError(f"{file}: table '{file.stem}' lacks the columns {', '.join(missing)}")
+                frame = pl.concat([empty, frame], how="diagonal_relaxed")
+            tables[file.stem] = frame
+        for name in sorted(together):
             if name not in tables:
                 raise InputError(f"{directory / name}.parquet: this table is missing")
+        if "runs" in tables:
+            tables |= {name: _empty(name) for name in columns_of() if name not in tables}
         return cls(tables)
+
+
+_TYPES = {"u32": pl.UInt32, "u64": pl.UInt64, "f64": pl.Float64, "text": pl.String}
+
+
+def _empty(table: str) -> pl.DataFrame:
+    """A known table without rows; of another, nothing."""
+    columns = _schemas()[table]["columns"] if table in _schemas() else []
+    return pl.DataFrame(
+        schema={each["name"]: _TYPES[each["type"]] for each in columns if each["type"] in _TYPES}
+    )
 
 
 def save_tables(tables: Mapping[str, pl.DataFrame], directory: Path) -> None:

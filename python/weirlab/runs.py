@@ -13,7 +13,7 @@ from weirlab import _core
 from weirlab.errors import InputError, RunFailed, UnsupportedError
 from weirlab.fields.base import Named
 from weirlab.files import whole
-from weirlab.records import Records, columns_of
+from weirlab.records import Records
 from weirlab.results import Manifest, Provenance, usable_cpus, write_text
 from weirlab.scenario import Resolved, Scenario, load
 from weirlab.scenario.record import FrameRecord
@@ -85,7 +85,7 @@ class Run:
             raise InputError(f"{directory}: holds a {manifest.kind}, not a run")
         if manifest.status != "complete":
             raise InputError(f"{directory}: this run did not end ({manifest.status})")
-        records = Records.load(directory / "tables", needed=columns_of())
+        records = Records.load(directory / "tables", needed=["runs"])
         seeds = tuple(records["runs"].get_column("seed").to_list())
         if seeds != replicate_seeds(manifest.seed or 0, len(seeds)) or len(seeds) != manifest.replicates:
             raise InputError(

@@ -142,7 +142,11 @@ def with_fewer_replicates(directory: Path) -> None:
             rewrite("result.json", '"kind": "run"', '"kind": "study"'),
             "of a study, but manifest",
         ),
-        ("study", rewrite("manifest.json", '"kind": "study"', '"kind": "run"'), "no tables|is missing|lacks"),
+        (
+            "study",
+            rewrite("manifest.json", '"kind": "study"', '"kind": "run"'),
+            "no tables|is missing|lacks|but manifest",
+        ),
         ("study", rewrite("manifest.json", '"replicates": 2', '"replicates": 0'), "replicates: at least 1"),
         ("search", remove("trials.jsonl"), r"trials\.jsonl: missing, but manifest\.json says"),
         ("search", without_last_lines("trials.jsonl"), r"trials\.jsonl: ends after \d+ trials, but"),
