@@ -101,9 +101,29 @@ macro_rules! controllers {
             }
         }
 
-        // Each is asked directly, and inlined: most segments concern one that is plain.
+        // What every segment asks is a part of the allowance, of which the rest is not worked out.
+        impl Controller {
+            /// What may be in flight.
+            #[inline(always)]
+            pub(crate) fn window(&self) -> Bytes {
+                match self {
+                    $(Controller::$kind(controller) => controller.allowance().window,)+
+                    Controller::Custom(controller) => controller.allowance().window,
+                }
+            }
+
+            /// How it is spread over time.
+            #[inline(always)]
+            pub(crate) fn pace(&self) -> Pace {
+                match self {
+                    $(Controller::$kind(controller) => controller.allowance().pace,)+
+                    Controller::Custom(controller) => controller.allowance().pace,
+                }
+            }
+        }
+
         impl CongestionControl for Controller {
-            #[inline]
+            #[inline(always)]
             fn on_event(&mut self, now: Time, event: &SenderEvent) {
                 match self {
                     $(Controller::$kind(controller) => controller.on_event(now, event),)+

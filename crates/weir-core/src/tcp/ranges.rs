@@ -23,7 +23,7 @@ impl Ranges {
         let (mut low, mut high) = (start, end);
         while let Some(&(from, to)) = self.ranges.get(behind).filter(|range| range.0 <= end) {
             if from <= start && end <= to {
-                self.remember(start);
+                self.remember(start, (from, to));
                 return false;
             }
             (low, high) = (low.min(from), high.max(to));
@@ -37,7 +37,7 @@ impl Ranges {
                 self.ranges.drain(first + 1..behind);
             }
         }
-        self.remember(start);
+        self.remember(start, (low, high));
         true
     }
 
@@ -65,6 +65,9 @@ impl Ranges {
         let mut sacks = Sacks::default();
         let mut told = [u64::MAX; MAX_SACKS];
         for (place, &number) in self.recent.iter().enumerate() {
+            if number < ack {
+                continue;
+            }
             let Some((start, end)) = self.around(number) else { continue };
             if !told.contains(&start) {
                 told[place] = start;
@@ -79,12 +82,11 @@ impl Ranges {
         self.ranges.get(place).copied().filter(|range| range.0 <= number)
     }
 
-    fn remember(&mut self, number: u64) {
+    /// `range` holds `number`, and grew last.
+    fn remember(&mut self, number: u64, range: (u64, u64)) {
         let mut shifted = [number; MAX_SACKS];
         // The others, without those of the same range.
-        let range = self.around(number);
-        let other = |recent: &u64| !range.is_some_and(|range| range.0 <= *recent && *recent < range.1);
-        let mut others = self.recent.iter().filter(|recent| other(recent));
+        let mut others = self.recent.iter().filter(|&&recent| recent < range.0 || recent >= range.1);
         for place in &mut shifted[1..] {
             *place = others.next().copied().unwrap_or(0);
         }

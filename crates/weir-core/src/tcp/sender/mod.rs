@@ -367,7 +367,7 @@ impl Sender {
     pub fn window(&self) -> Bytes {
         match &self.reduction {
             Some(reduction) => reduction.window(),
-            None => self.control.allowance().window,
+            None => self.control.window(),
         }
     }
 

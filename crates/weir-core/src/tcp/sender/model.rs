@@ -22,7 +22,7 @@ impl Sender {
     fn look_for_gap(&mut self) {
         if let Some(sampler) = &mut self.sampler {
             let pipe = self.board.pipe();
-            let window = self.control.allowance().window;
+            let window = self.control.window();
             let has_unsent = self.written.saturating_sub(self.board.nxt()) > 0;
             if !has_unsent && pipe < window && self.board.next_lost().is_none() {
                 sampler.limit(pipe);

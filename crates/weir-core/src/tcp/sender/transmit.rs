@@ -1,6 +1,6 @@
 //! What a sender sends: which segment next, and what it says.
 
-use crate::cc::{CongestionControl, Departed, Pace, SenderEvent};
+use crate::cc::{Departed, Pace, SenderEvent};
 use crate::tcp::config::Recovery;
 use crate::tcp::marks::{FIRST_PACKETS, Feedback};
 use crate::tcp::segment::{Flags, Segment};
@@ -97,7 +97,7 @@ impl Sender {
         if !self.times_segments {
             return false;
         }
-        let Pace::At(due) = self.control.allowance().pace else { return false };
+        let Pace::At(due) = self.control.pace() else { return false };
         if self.timer.0 != due {
             let at = match &mut self.timers {
                 // What is due already waits for no timer.
@@ -214,7 +214,7 @@ impl Sender {
         if let Some(reduction) = &mut self.reduction {
             reduction.on_sent(Bytes::new(segment.end() - segment.seq));
         }
-        if let Pace::Rate { rate, quantum } = self.control.allowance().pace {
+        if let Pace::Rate { rate, quantum } = self.control.pace() {
             self.pace_for(now, segment, segment.frame_size() / rate, quantum);
         } else if self.rules.paces {
             self.pace_window(now, segment);
