@@ -80,7 +80,7 @@ def simulate(
     watch: Callable[[int, int], object] | None = None,
 ) -> dict[str, Table]: ...
 def table_schemas() -> dict[str, _TableSchema]: ...
-def simulate_path(spec_json: str, seed: int) -> _LoadedPath: ...
+def simulate_path(spec_json: str, seed: int) -> LoadedPath: ...
 def read_trace(
     path: str | Path,
     *,
@@ -115,7 +115,7 @@ def replay_line(
 ) -> dict[str, NDArray[Any]]: ...
 def emulate(
     *,
-    hops: Sequence[_Hop],
+    hops: Sequence[Hop],
     seed: int,
     stop: int,
     real_time: bool = True,
@@ -235,7 +235,7 @@ class _Answers(TypedDict):
     clock_step_ns: int
     real_time: bool
 
-class _PathStream(TypedDict):
+class PathStream(TypedDict):
     delivered_bytes: int
     retransmits: int
     timeouts: int
@@ -245,10 +245,10 @@ class _PathStream(TypedDict):
     interval_flight_bytes: NDArray[Any]
     interval_srtt_ps: NDArray[Any]
 
-class _LoadedPath(TypedDict):
+class LoadedPath(TypedDict):
     began_ps: int | None
     counted_ps: int
-    streams: list[_PathStream]
+    streams: list[PathStream]
     answers: NDArray[Any]
     rtt_ps: NDArray[Any]
     lines: list[dict[str, int]]
@@ -263,7 +263,7 @@ class _Way(TypedDict):
     sender_cpu: int | None
     receiver_cpu: int | None
 
-class _Hop(TypedDict):
+class Hop(TypedDict):
     near: int
     far: int
     forward: str

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -99,7 +97,7 @@ def _probe(probe: Probe, duration_s: float) -> core.ProbeSpec:
     )
 
 
-def _told_transfer(told: Mapping[str, Any], duration_s: float) -> Transfer:
+def _told_transfer(told: _core.LoadedPath, duration_s: float) -> Transfer:
     streams = tuple(_stream(each, duration_s) for each in told["streams"])
     together = zip(*(stream.rates_bps for stream in streams), strict=True)
     return Transfer(
@@ -110,7 +108,7 @@ def _told_transfer(told: Mapping[str, Any], duration_s: float) -> Transfer:
     )
 
 
-def _stream(each: Mapping[str, Any], duration_s: float) -> Stream:
+def _stream(each: _core.PathStream, duration_s: float) -> Stream:
     delivered = each["interval_delivered_bytes"].tolist()
     resent = each["interval_retransmits"].tolist()
     srtts = (each["interval_srtt_ps"] / 1e12).tolist()
@@ -128,7 +126,7 @@ def _stream(each: Mapping[str, Any], duration_s: float) -> Stream:
     )
 
 
-def _told_pings(told: Mapping[str, Any], sent: int) -> Pings:
+def _told_pings(told: _core.LoadedPath, sent: int) -> Pings:
     rtts = (told["rtt_ps"] / 1e12).tolist()
     return Pings(
         sent=sent,

@@ -16,6 +16,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -254,21 +255,23 @@ class EmulatedPath:
             self._steered = others if others and self._steer(others) else ()
             stop, self._stop = os.pipe()
             stack.callback(os.close, stop)
-            options = {
-                "hops": [self._hop(name, ends) for name, ends in zip(self._names, devices, strict=True)],
-                "seed": seed,
-                "stop": stop,
-                "real_time": real_time,
-                "cpu": self._cpu,
-                "spin_ps": round(SPIN_S * 1e12),
-                "mtu": path.mtu_bytes,
-                "joined": bool(self._joined),
-                "record": record,
-                "edges_ps": [round(edge * 1e12) for edge in LATENESS_EDGES_S],
-                "meters": self._meters,
-            }
+            self._hops = [self._hop(name, ends) for name, ends in zip(self._names, devices, strict=True)]
+            emulate = partial(
+                _core.emulate,
+                hops=self._hops,
+                seed=seed,
+                stop=stop,
+                real_time=real_time,
+                cpu=self._cpu,
+                spin_ps=round(SPIN_S * 1e12),
+                mtu=path.mtu_bytes,
+                joined=bool(self._joined),
+                record=record,
+                edges_ps=[round(edge * 1e12) for edge in LATENESS_EDGES_S],
+                meters=self._meters,
+            )
             self._before = Reading.now()
-            self._thread = threading.Thread(target=self._emulate, args=(options,), name="path", daemon=True)
+            self._thread = threading.Thread(target=self._emulate, args=(emulate,), name="path", daemon=True)
             self._thread.start()
             self._stack = stack.pop_all()
 
@@ -455,7 +458,7 @@ class EmulatedPath:
             return False
         return True
 
-    def _hop(self, name: str, ends: tuple[int, int]) -> dict[str, Any]:
+    def _hop(self, name: str, ends: tuple[int, int]) -> _core.Hop:
         hop = self._path.hops[name] if name in self._path.hops else self._path.hosts[name]
         forward = line_spec(hop.forward).json()
         backward = forward if hop.backward is None else line_spec(hop.backward).json()
@@ -467,10 +470,9 @@ class EmulatedPath:
             "strips_window_scale": hop.strips_window_scale,
         }
 
-    def _emulate(self, options: dict[str, Any]) -> None:
+    def _emulate(self, emulate: Callable[[], dict[str, Any]]) -> None:
         try:
-            self._options = options
-            self._outcome = _core.emulate(**options)
+            self._outcome = emulate()
         except BaseException as error:
             self._failure = error
 
@@ -491,7 +493,7 @@ class EmulatedPath:
                     hop=self._names[hop],
                     direction=direction,
                     name=way["name"],
-                    line=self._options["hops"][hop][direction],
+                    line=self._hops[hop]["forward" if direction == "forward" else "backward"],
                     counts={**counts, "device_drops": device_drops, "stack_drops": stack_drops},
                     transmitters=tuple(way["transmitters"]),
                     lateness_s=lateness and {name: value / 1e9 for name, value in lateness.items()},
