@@ -10,8 +10,9 @@ Limits: a table is held in memory as a whole.
 from __future__ import annotations
 
 import functools
+import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -80,6 +81,29 @@ class Records(Mapping[str, pl.DataFrame]):
 
     def __repr__(self) -> str:
         return f"<{len(self)} tables of records>"
+
+    @classmethod
+    def joined(cls, parts: Sequence[Records], replicates: Sequence[int]) -> Records:
+        """The records of several batches of so many replicates of one scenario, as if they were one."""
+        if len(parts) == 1:
+            return parts[0]
+        firsts = [0, *itertools.accumulate(replicates)]
+        tables = {}
+        for name in parts[0]:
+            frames = [part[name] for part in parts]
+            if "replicate" in frames[0].columns:
+                shifted = [
+                    frame.with_columns(pl.col("replicate") + pl.lit(first, frame.schema["replicate"]))
+                    for frame, first in zip(frames, firsts, strict=False)
+                ]
+                tables[name] = pl.concat(shifted, rechunk=True)
+            else:
+                tables[name] = frames[0]
+        return cls(tables)
+
+    def size_bytes(self) -> int:
+        """Memory of the tables, without those of names."""
+        return sum(int(frame.estimated_size()) for frame in self.values() if "replicate" in frame.columns)
 
     def named(self, table: str) -> pl.DataFrame:
         """`table` with a column `port_name`, `flow_name`, ... for each id, and what else is known of it."""

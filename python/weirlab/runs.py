@@ -3,14 +3,16 @@ ran."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
+import psutil
 
 from weirlab import _core
-from weirlab.errors import InputError, RunFailed, UnsupportedError
+from weirlab.errors import InputError, Interrupted, RunFailed, UnsupportedError
 from weirlab.fields.base import Named
 from weirlab.files import whole
 from weirlab.records import Records
@@ -20,9 +22,13 @@ from weirlab.scenario.record import FrameRecord
 from weirlab.scenario.testbeds import Netns, Sim
 
 __all__ = [
+    "Estimate",
+    "Judge",
     "Progress",
     "Run",
+    "RunInterrupted",
     "check_conservation",
+    "estimated",
     "replicate_seeds",
     "resolve",
     "run",
@@ -48,6 +54,8 @@ class Run:
     captures: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     """Capture files that the scenario asks for, by name: `NAME-REPLICATE.pcapng`. A loaded run has none in
     memory; they lie in its directory."""
+    remark: str = ""
+    """Why there are fewer replicates than were asked for; empty where there are all."""
 
     def __repr__(self) -> str:
         many = f"{len(self.seeds)} replicates from seed" if len(self.seeds) > 1 else "seed"
@@ -68,7 +76,8 @@ class Run:
         manifest = Manifest(
             kind="run",
             name=self.scenario.name,
-            status="complete",
+            status="interrupted" if self.remark else "complete",
+            remark=self.remark,
             seed=self.seeds[0],
             replicates=len(self.seeds),
             overrides=overrides or {},
@@ -83,7 +92,7 @@ class Run:
         manifest = Manifest.read(directory)
         if manifest.kind != "run":
             raise InputError(f"{directory}: holds a {manifest.kind}, not a run")
-        if manifest.status != "complete":
+        if manifest.status != "complete" and not (manifest.status == "interrupted" and manifest.remark):
             raise InputError(f"{directory}: this run did not end ({manifest.status})")
         records = Records.load(directory / "tables", needed=["runs"])
         seeds = tuple(records["runs"].get_column("seed").to_list())
@@ -98,6 +107,7 @@ class Run:
             seeds=seeds,
             records=records,
             provenance=manifest.provenance,
+            remark=manifest.remark,
         )
 
 
@@ -108,6 +118,7 @@ def run(
     replicates: int | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
+    judge: Judge | None = None,
 ) -> Run:
     """Execute a scenario on the packet-level simulator.
 
@@ -119,10 +130,12 @@ def run(
         replicates: How often to run, each with the next seed. Default: 1.
         threads: How many replicates to run at once. Default: one per CPU that this process may use.
         progress: Told about every 50 ms how much of how much is done.
+        judge: Told after the first replicates what all of them will need, where there are more; may raise.
 
     Raises:
         ScenarioError: The file is not legal.
-        InputError: It is a search, or a study.
+        InputError: It is a search, or a study; or the replicates do not fit into memory.
+        RunInterrupted: Ctrl-C after some of the replicates; it holds these.
         UnsupportedError: The simulator cannot honour a part of it.
         RunFailed: Frames were lost or made out of nothing, or a quantity overflowed.
     """
@@ -133,13 +146,162 @@ def run(
         raise InputError(f"{scenario.name}: this scenario is a search; start it with weirlab.search")
     if scenario.study is not None:
         raise InputError(f"{scenario.name}: this scenario is a study; start it with weirlab.study")
-    seeds = replicate_seeds(
-        scenario.run.seed if seed is None else seed, 1 if replicates is None else replicates
+    first = scenario.run.seed if seed is None else seed
+    if not 0 <= first < _SEEDS:
+        replicate_seeds(first, 1)  # says so
+    many = 1 if replicates is None else replicates
+    parts: list[_Part] = []
+    remark = ""
+    try:
+        for part in _batches(scenario, first, many, threads, progress, judge):
+            parts.append(part)
+    except KeyboardInterrupt:
+        if not parts:
+            raise
+        done = sum(len(part.seeds) for part in parts)
+        remark = f"interrupted after {done} of {many} replicates"
+    made = Run(
+        scenario=scenario,
+        seeds=tuple(seed for part in parts for seed in part.seeds),
+        records=Records.joined([part.records for part in parts], [len(part.seeds) for part in parts]),
+        provenance=provenance.ended(),
+        captures={name: content for part in parts for name, content in part.captures.items()},
+        remark=remark,
     )
-    records, captures = _simulate(scenario, seeds, threads, progress)
-    return Run(
-        scenario=scenario, seeds=seeds, records=records, provenance=provenance.ended(), captures=captures
+    if remark:
+        raise RunInterrupted(made)
+    return made
+
+
+class RunInterrupted(Interrupted):
+    """Ctrl-C ended a run of several replicates, of which some had ended."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run.remark)
+        self.run = run
+        """What was finished."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What replicates will need, from the first of them."""
+
+    runs: int
+    seconds: float
+    """Wall-clock time."""
+    memory_bytes: int
+    """Of the records in memory, at most."""
+    disk_bytes: int
+    """Of the tables, at most."""
+
+    def __str__(self) -> str:
+        time = (
+            f"{self.seconds:.0f} s"
+            if self.seconds < 120
+            else f"{self.seconds / 60:.0f} min"
+            if self.seconds < 7200
+            else f"{self.seconds / 3600:.0f} h"
+        )
+        memory, disk = (_size_text(size) for size in (self.memory_bytes, self.disk_bytes))
+        return f"{self.runs:,} runs take about {time}, {memory} of memory and {disk} on disk"
+
+    def refuse(self) -> None:
+        """Raise InputError when they need more memory than is free."""
+        free = psutil.virtual_memory().available
+        if self.memory_bytes > free:
+            raise InputError(
+                f"{self}, but {_size_text(free)} of memory are free; run fewer replicates, or record less"
+            )
+
+
+Judge = Callable[[Estimate], None]
+"""Told what the work will need, before most of it; may raise to stop it."""
+
+
+def _size_text(size: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}"
+        size /= 1000
+    return f"{size:,.0f} TB"
+
+
+def estimated(scenario: Scenario, seed: int, replicates: int, threads: int | None, points: int) -> Estimate:
+    """What `points` of so many replicates need if all are like a few of this scenario, which are run."""
+    cpus = usable_cpus() if threads is None else threads
+    seeds = replicate_seeds(seed, min(replicates, cpus))
+    began = time.monotonic()
+    records = simulate(scenario, seeds, threads=threads)
+    seconds = time.monotonic() - began
+    size = records.size_bytes() / len(seeds)
+    # A point of few replicates leaves CPUs to other points.
+    at_once = max(1, cpus // min(cpus, replicates))
+    return Estimate(
+        runs=points * replicates,
+        seconds=seconds * points * replicates / cpus,
+        memory_bytes=round(_COPIES * size * replicates * min(at_once, points)),
+        disk_bytes=0,
     )
+
+
+_COPIES = 3
+"""Records in memory, of which columns, tables and measures are made."""
+_BATCH_S = 2.0
+"""Time of a batch of replicates, which an interruption loses."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A batch of replicates."""
+
+    seeds: tuple[int, ...]
+    records: Records
+    captures: Mapping[str, bytes]
+
+
+def _batches(
+    scenario: Scenario,
+    seed: int,
+    many: int,
+    threads: int | None,
+    progress: Progress | None,
+    judge: Judge | None,
+) -> Iterator[_Part]:
+    """The replicates in batches, the first of one for each CPU. After that it is known what all of them
+    need."""
+    if many < 1:
+        raise InputError(f"at least 1 replicate is needed (got {many})")
+    cpus = max(1, usable_cpus() if threads is None else threads)
+    done, size = 0, cpus
+    while done < many:
+        seeds = replicate_seeds((seed + done) % _SEEDS, min(size, many - done))
+
+        def share(part: int, whole: int, before: int = done, count: int = len(seeds)) -> None:
+            if progress is not None:
+                progress(before * _STEPS + count * _STEPS * part // max(1, whole), many * _STEPS)
+
+        began = time.monotonic()
+        records, captures = _simulate(scenario, seeds, threads, share, first=done)
+        seconds = max(time.monotonic() - began, 1e-3)
+        if done == 0 and many > len(seeds):
+            per_replicate = records.size_bytes() / len(seeds)
+            content = sum(map(len, captures.values())) / len(seeds)
+            estimate = Estimate(
+                runs=many,
+                seconds=seconds / len(seeds) * many,
+                memory_bytes=round((_COPIES * per_replicate + content) * many),
+                disk_bytes=round((per_replicate + content) * many),
+            )
+            estimate.refuse()
+            if judge is not None:
+                judge(estimate)
+        done += len(seeds)
+        size = cpus * max(1, round(len(seeds) * _BATCH_S / seconds / cpus))
+        yield _Part(seeds, records, captures)
+
+
+_STEPS = 1000
+"""Of a replicate, for progress."""
 
 
 def replicate_seeds(seed: int, replicates: int) -> tuple[int, ...]:
@@ -168,9 +330,14 @@ def simulate(
 
 
 def _simulate(
-    scenario: Scenario, seeds: Sequence[int], threads: int | None, progress: Progress | None
+    scenario: Scenario,
+    seeds: Sequence[int],
+    threads: int | None,
+    progress: Progress | None,
+    *,
+    first: int = 0,
 ) -> tuple[Records, dict[str, bytes]]:
-    """Records, and the capture files by name."""
+    """Records, and the capture files by name; `first` is the number of the first replicate in these."""
     if threads is not None and threads < 1:
         raise InputError(f"at least 1 thread is needed (got {threads})")
     resolved = resolve(scenario)
@@ -183,7 +350,7 @@ def _simulate(
     records = Records.made(tables, captures=captures.drop("content"))
     check_conservation(records)
     rows = captures.select("name", "replicate", "content").rows()
-    files = {f"{name}-{replicate}.pcapng": content for name, replicate, content in rows}
+    files = {f"{name}-{first + replicate}.pcapng": content for name, replicate, content in rows}
     return records, files
 
 

@@ -28,7 +28,7 @@ from weirlab.journal import Journal, JournalKind, read_journal
 from weirlab.measures.rows import FRAMES, frame_counts
 from weirlab.records import Records, save_tables
 from weirlab.results import Manifest, Provenance, Status, read_json, usable_cpus, write_json
-from weirlab.runs import Progress, replicate_seeds, resolve, save_scenario, simulate
+from weirlab.runs import Judge, Progress, estimated, replicate_seeds, resolve, save_scenario, simulate
 from weirlab.scenario import Scenario, load
 from weirlab.scenario.combinations import Impossible, Point, level_names, possible
 
@@ -39,6 +39,8 @@ FORMAT = 1
 _LOG = "points.jsonl"
 _IMPOSSIBLE = "impossible.json"
 _KIND = JournalKind("weirlab_points", FORMAT, "log of points", "study")
+_MANY = 100
+"""Runs from which it is worth a few to know what they need."""
 _STEPS = 1_000_000
 """Progress of one point."""
 
@@ -133,6 +135,7 @@ def run_study(
     threads: int | None = None,
     overrides: Mapping[str, str] | None = None,
     progress: Progress | None = None,
+    judge: Judge | None = None,
 ) -> Study:
     """Run every point of a study on all cores, and return what was found.
 
@@ -144,6 +147,7 @@ def run_study(
         threads: How many replicates to run at once. Default: one per CPU that this process may use.
         overrides: The changes of a command line, to be noted.
         progress: Told how much of how much is done.
+        judge: Told before the first point what a large study will need, from a few runs of it; may raise.
 
     Raises:
         ScenarioError, UnsupportedError: A point is not legal, or cannot be run. Nothing was run then.
@@ -155,10 +159,14 @@ def run_study(
         scenario = load(scenario)
     points, impossible = planned(scenario)
     assert scenario.study is not None
-    seeds = replicate_seeds(
-        scenario.run.seed if seed is None else seed,
-        scenario.study.replicates if replicates is None else replicates,
-    )
+    first = scenario.run.seed if seed is None else seed
+    many = scenario.study.replicates if replicates is None else replicates
+    if many * len(points) >= _MANY:
+        needed = estimated(points[0].scenario, first, many, threads, len(points))
+        needed.refuse()
+        if judge is not None:
+            judge(needed)
+    seeds = replicate_seeds(first, many)
     if directory is None:
         outcomes = _Sitting(points, seeds, threads, progress, {}).run()
         return _study(scenario, seeds, outcomes, provenance.ended(), len(points), impossible)

@@ -27,7 +27,7 @@ def offered(words: str, *, shell: str = "zsh", count: int | None = None) -> list
     text = done.stdout
     if shell == "zsh":
         return [part.split('"')[0].replace("\\:", ":") for part in text.split('"')[1::2]]
-    return text.splitlines()
+    return [line for line in text.splitlines() if line]
 
 
 @pytest.mark.parametrize(

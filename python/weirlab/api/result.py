@@ -188,7 +188,8 @@ def as_html(blocks: Sequence[Block]) -> str:
     parts = []
     for block in blocks:
         if isinstance(block, Text):
-            parts.append(f"<p>{html.escape(block.text)}</p>")
+            tag = "pre" if "\n" in block.text else "p"
+            parts.append(f"<{tag}>{html.escape(block.text)}</{tag}>")
         elif isinstance(block, Table) and block.rows:
             parts.append(_table(block))
     return "".join(parts)

@@ -45,7 +45,8 @@ class RunResult(Result):
         manifest = Manifest(
             kind="run",
             name=found.scenario.name,
-            status="complete",
+            status="interrupted" if found.remark else "complete",
+            remark=found.remark,
             seed=found.seeds[0],
             replicates=len(found.seeds),
             overrides=overrides or {},
@@ -133,19 +134,23 @@ class RunResult(Result):
     def _sentences(self) -> Sequence[str]:
         from weirlab.report.run import run_sentences
 
-        return run_sentences(self.records, kept=self.scenario.run.flows)
+        said = run_sentences(self.records, kept=self.scenario.run.flows)
+        remark = self.run.remark
+        return [*said[:1], *([f"{remark[0].upper()}{remark[1:]}."] if remark else []), *said[1:]]
 
     def blocks(self) -> list[Block]:
         """Frames by traffic, the measures, and what hotspots did."""
         from weirlab.report.hotspots import outcome_table
-        from weirlab.report.run import measure_table, traffic_table
+        from weirlab.report.page import Text
+        from weirlab.report.run import measure_table, sparklines, traffic_table
         from weirlab.report.theory import hotspot_table
 
         blocks: list[Block] = [traffic_table(self.records)] if self.scenario.run.flows else []
         blocks += [measure_table(self.measures)] if not self.measures.is_empty() else []
         facts = [outcome.facts for outcome in self._outcomes]
         blocks += [hotspot_table(facts)] if facts else []
-        return [*blocks, *map(outcome_table, self._outcomes)]
+        lines = sparklines(self.records)
+        return [*blocks, *map(outcome_table, self._outcomes), *([Text("\n".join(lines))] if lines else [])]
 
     def _page(self) -> tuple[Page, list[Plot]]:
         from weirlab.report.run import run_page
@@ -174,6 +179,7 @@ def run(
     out: str | Path | None = None,
     overrides: Mapping[str, str] | None = None,
     progress: runs.Progress | None = None,
+    judge: runs.Judge | None = None,
 ) -> RunResult:
     """Execute a scenario on the packet-level simulator, as `weir run` does.
 
@@ -188,16 +194,27 @@ def run(
         out: A new or empty directory to keep it in. Default: in memory alone, until it is saved.
         overrides: The changes of a command line, to be noted.
         progress: Told about every 50 ms how much of how much is done.
+        judge: Told after the first replicates what all of them will need; may raise to stop.
 
     Raises:
         ScenarioError: The scenario is not legal.
-        InputError: It is a search, or a study.
+        InputError: It is a search, or a study; or the replicates do not fit into memory.
+        Interrupted: Ctrl-C. Replicates that had ended are kept in `out`, or are `error.run`.
         UnsupportedError: The simulator cannot honour a part of it.
         RunFailed: Frames were lost or made out of nothing, or a quantity overflowed.
     """
     began = time.monotonic()
     asked = scenario_of(scenario, assign)
-    found = runs.run(asked, seed=seed, replicates=replicates, threads=threads, progress=progress)
+    try:
+        found = runs.run(
+            asked, seed=seed, replicates=replicates, threads=threads, progress=progress, judge=judge
+        )
+    except runs.RunInterrupted as interruption:
+        if out is not None:
+            result = RunResult(interruption.run, seconds=time.monotonic() - began, overrides=overrides)
+            place = result.save(out)
+            interruption.args = (f"{interruption}; they are kept in {place}",)
+        raise
     result = RunResult(found, seconds=time.monotonic() - began, overrides=overrides)
     if out is not None:
         result.save(out)
@@ -333,11 +350,12 @@ def study(
     out: str | Path | None = None,
     overrides: Mapping[str, str] | None = None,
     progress: runs.Progress | None = None,
+    judge: runs.Judge | None = None,
 ) -> StudyResult:
     """Run every point of the study in a scenario on the simulator, as `weir study` does.
 
     Args:
-        scenario, assign, seed, threads, overrides, progress: As of `weirlab.run`.
+        scenario, assign, seed, threads, overrides, progress, judge: As of `weirlab.run`.
         replicates: Of every point. Default: those of the study.
         out: An empty directory, or one of the same study, which is then continued. Default: one that is
             removed with the result, unless that is saved.
@@ -358,6 +376,7 @@ def study(
         threads=threads,
         overrides=overrides,
         progress=progress,
+        judge=judge,
     )
     result = StudyResult(found, directory, seconds=time.monotonic() - began, kept=kept)
     if result.sensitivity is not None:

@@ -181,7 +181,7 @@ def show_result(result: Result, page: Path | None) -> None:
         if isinstance(block, Table):
             show(block)
         elif isinstance(block, Text):
-            say(block.text)
+            say(f"\n{block.text}" if "\n" in block.text else block.text)
     conclude(result.summary())
     if result.directory is not None:
         show_place(result.directory, page)

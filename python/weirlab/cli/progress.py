@@ -2,15 +2,53 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
 
 from weirlab.cli.frame import stderr_console, tell
 
-__all__ = ["progress_bar"]
+if TYPE_CHECKING:
+    from weirlab.runs import Estimate
+
+__all__ = ["judge_in", "progress_bar"]
 
 _LINE_EVERY_S = 10.0
+_LONG_S = 10.0
+"""What takes longer is said before."""
+_VERY_LONG_S = 3600.0
+"""What takes longer is asked for at a terminal."""
+
+
+def judge_in(directory: Path, progress: object) -> Callable[[Estimate], None]:
+    """What says how long work will take, refuses what the disk cannot hold, and asks before hours of it."""
+
+    def judge(estimate: Estimate) -> None:
+        from weirlab.errors import InputError, Interrupted
+
+        free = shutil.disk_usage(directory).free
+        if estimate.disk_bytes > free:
+            raise InputError(
+                f"{estimate}, but {free / 1e9:.1f} GB are free in {directory}; run fewer replicates, record "
+                "less, or name another place with --out"
+            )
+        if estimate.seconds <= _LONG_S:
+            return
+        pause, go_on = (getattr(progress, name, lambda: None) for name in ("stop", "start"))
+        pause()
+        tell(f"weir: {estimate}; Ctrl-C keeps what has ended")
+        asks = estimate.seconds > _VERY_LONG_S and sys.stdin.isatty() and sys.stderr.isatty()
+        if asks and not typer.confirm("Go on?", err=True):
+            raise Interrupted("not started")
+        go_on()
+
+    return judge
 
 
 @contextmanager
@@ -46,6 +84,7 @@ def progress_bar(what: str, detail: str = "") -> Iterator[Callable[[int, int], N
         def update(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
+        update.stop, update.start = bar.stop, bar.start  # type: ignore[attr-defined]
         yield update
 
 

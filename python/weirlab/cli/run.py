@@ -22,7 +22,7 @@ from weirlab.cli.frame import (
     tell,
     write_page,
 )
-from weirlab.cli.progress import progress_bar
+from weirlab.cli.progress import judge_in, progress_bar
 from weirlab.cli.study import run_points
 
 if TYPE_CHECKING:
@@ -116,17 +116,20 @@ def _run_once(
     from weirlab.results import claimed_directory
 
     runs.resolve(scenario)  # what cannot run is told before a directory is made
-    with claimed_directory(scenario.name, out) as directory:
-        with progress_bar("simulating", f"{replicates or 1} replicates") as progress:
-            result = run(
-                scenario,
-                seed=seed,
-                replicates=replicates,
-                threads=threads,
-                overrides=overrides,
-                progress=progress,
-            )
-        result.save(directory)
+    with (
+        claimed_directory(scenario.name, out) as directory,
+        progress_bar("simulating", f"{replicates or 1} replicates") as progress,
+    ):
+        result = run(
+            scenario,
+            seed=seed,
+            replicates=replicates,
+            threads=threads,
+            overrides=overrides,
+            out=directory,
+            progress=progress,
+            judge=judge_in(directory, progress),
+        )
     page = write_page(directory) if report else None
     if as_json:
         print_json(result.document)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from weirlab.cli.frame import print_json, show_result, tell, write_page
-from weirlab.cli.progress import progress_bar
+from weirlab.cli.progress import judge_in, progress_bar
 
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
@@ -46,6 +46,7 @@ def run_points(
                 threads=threads,
                 overrides=overrides,
                 progress=progress,
+                judge=judge_in(directory, progress),
             )
     except Interrupted as error:
         raise Interrupted(f"{error}. Continue with the same command and --out {directory}") from None

@@ -57,6 +57,7 @@ _SPELLED = str.maketrans(
         "\N{SUPERSCRIPT TWO}": "^2",
         "\N{HORIZONTAL ELLIPSIS}": "...",
         "\N{RIGHTWARDS ARROW}": "->",
+        **dict(zip("▁▂▃▄▅▆▇█", "_.,:-=+#", strict=True)),
     }
 )
 """How terminals show characters that they do not have."""

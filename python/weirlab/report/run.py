@@ -32,12 +32,19 @@ from weirlab.report.page import (
     number,
     percent,
 )
-from weirlab.report.shared import display_unit, footer, provenance_section, scenario_details, time_text
+from weirlab.report.shared import (
+    display_unit,
+    footer,
+    provenance_section,
+    scenario_details,
+    status_callouts,
+    time_text,
+)
 from weirlab.results import Manifest
 from weirlab.runs import Run
 from weirlab.stats import mean_interval
 
-__all__ = ["measure_table", "run_page", "run_sentences", "traffic_table"]
+__all__ = ["measure_table", "run_page", "run_sentences", "sparkline", "sparklines", "traffic_table"]
 
 _PORTS = 60
 _FLOWS = 120
@@ -77,7 +84,7 @@ def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
         title=run.scenario.name,
         kind="Run",
         subtitle=run.scenario.description or f"{time_text(end_ps)} of simulated time{each}",
-        lead=_lead(records, end_ps, count, kept=run.scenario.run.flows),
+        lead=[*status_callouts(manifest), *_lead(records, end_ps, count, kept=run.scenario.run.flows)],
         sections=sections,
         footer=footer(run.provenance),
     )
@@ -126,6 +133,41 @@ def _worst_ports(records: Records) -> list[str]:
             f"The longest queue was {number(longest['queue_max_bytes'] * factor)} {unit}, at {where}."
         )
     return sentences
+
+
+def sparklines(records: Records) -> list[str]:
+    """Queue and rate over time of the port with the longest queue, of those that were recorded, in the first
+    replicate; nothing where none was."""
+    rows = records.named("intervals").filter(pl.col("replicate") == 0)
+    if rows.is_empty():
+        return []
+    most = rows.group_by("port", maintain_order=True).agg(pl.col("queue_max_bytes").max())
+    port = most.sort("queue_max_bytes", descending=True, maintain_order=True).get_column("port")[0]
+    rows = rows.filter(pl.col("port") == port).sort("t_ps")
+    name, end_ps = rows.get_column("port_name")[0], int(rows.get_column("t_ps")[-1])
+    length_s = pl.col("t_ps").diff().fill_null(pl.col("t_ps").first()).cast(pl.Float64) / 1e12
+    bits = 8 * (pl.col("bytes") + pl.col("frames") * pl.col("framing_bytes")).cast(pl.Float64)
+    series = rows.select(
+        queue=pl.col("queue_max_bytes").cast(pl.Float64), rate=bits / length_s, cell=pl.int_range(pl.len())
+    ).with_columns(cell=pl.col("cell") * min(_BARS, rows.height) // rows.height)
+    cells = series.group_by("cell", maintain_order=True).agg(pl.col("queue").max(), pl.col("rate").mean())
+    lines = []
+    for what, kind in (("queue", "bytes"), ("rate", "rate")):
+        values = cells.get_column(what).to_list()
+        factor, unit = scaled(max(values), kind)
+        most_text = f"{number(max(values) * factor)} {unit}"
+        lines.append(f"{what:<5} {sparkline(values)} up to {most_text}")
+    return [f"{name}, from 0 to {time_text(end_ps)}:", *lines]
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Values as bars, from none to the largest."""
+    largest = max(values, default=0.0)
+    return "".join(_MARKS[round(value / largest * (len(_MARKS) - 1)) if largest else 0] for value in values)
+
+
+_MARKS = "▁▂▃▄▅▆▇█"
+_BARS = 50
 
 
 def _host_ports(records: Records) -> list[str]:
