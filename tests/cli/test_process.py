@@ -184,6 +184,7 @@ def test_an_interruption_while_a_class_is_made_has_the_exit_code_of_one(tmp_path
     """'python -m' would end by the signal instead, after the message."""
     (tmp_path / "interrupted.py").write_text("""
 import sys
+import weirlab.cli.app
 from weirlab.cli import main
 
 try:
