@@ -113,7 +113,7 @@ def bulk(
     over an emulated path; or with testbed.kind=sim in simulated time.
 
     Without a file, options describe the path (--rate, --delay ...), or a HOST is the far end of a real one;
-    pings run alone, then beside a transfer.
+    pings run alone, then during a transfer.
 
     Each measurement is on disk when it ends; the same command with --out DIR goes on after an interruption,
     tries again what failed, and adds cycles where --cycles is larger. The exit code is 1 when a measurement

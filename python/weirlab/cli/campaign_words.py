@@ -62,7 +62,9 @@ WayOption = Annotated[
 UdpOption = Annotated[
     str | None,
     typer.Option(
-        metavar="RATE", help="UDP at this rate beside the transfers, the same way.", show_default=False
+        metavar="RATE",
+        help="UDP at this rate during the transfers, in the same direction.",
+        show_default=False,
     ),
 ]
 ForOption = Annotated[

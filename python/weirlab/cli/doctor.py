@@ -26,7 +26,7 @@ def doctor(
     ] = True,
     as_json: JsonFlag = False,
 ) -> None:
-    """Say what this machine can do for Weirlab, what each lack means, and how to mend it.
+    """Report what this machine can do for Weirlab, what is missing, and how to fix it.
 
     Nothing is changed. Exit code 0, whatever is lacking: simulations, searches on simulated devices and
     reports need nothing of it.

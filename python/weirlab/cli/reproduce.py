@@ -1,4 +1,4 @@
-"""`weir reproduce`: published numbers beside ours."""
+"""`weir reproduce`: published numbers compared with ours."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ __all__ = ["add_to"]
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("reproduce", short_help="Reproduce a published study: its numbers beside ours.")(reproduce)
+    app.command("reproduce", short_help="Reproduce a published study: its numbers compared with ours.")(
+        reproduce
+    )
 
 
 def _complete_study(incomplete: str) -> list[str]:
@@ -46,8 +48,8 @@ def reproduce(
     report: ReportFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Reproduce a published study: its numbers beside ours, with a verdict for each; without NAME, list
-    what there is.
+    """Reproduce a published study: its numbers compared with ours, with a verdict for each; without NAME,
+    list what there is.
 
     Exit code 0 when everything holds, 1 otherwise, also when a misfit that was known has disappeared. What
     takes long on real stacks is kept in --out DIR, and the same command goes on with it.

@@ -184,7 +184,7 @@ def _print(table: Table) -> None:
 
 
 def _naming(rows: Sequence[Sequence[str]]) -> int:
-    """How many of the first columns it takes to tell the rows apart; 1 where all of them do not."""
+    """How many of the first columns it takes to distinguish the rows; 1 where all of them do not."""
     columns = len(rows[0]) if rows else 1
     return next(
         (count for count in range(1, columns) if len({tuple(r[:count]) for r in rows}) == len(rows)), 1

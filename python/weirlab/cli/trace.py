@@ -57,7 +57,7 @@ _ConnectionsOption = Annotated[
         "--connections",
         min=1,
         max=1 << 30,
-        help="Connections that are told apart, of about 4 kB of memory each. Default: 262144.",
+        help="Most connections that are kept, at about 4 kB of memory each. Default: 262144.",
         show_default=False,
     ),
 ]

@@ -91,7 +91,7 @@ class Line(Model):
     repeat: PositiveSpan | None = None
     """After which time the steps begin anew. Absent: the last rate stays."""
     trace: Text | None = None
-    """A file of times in ms at which 1504 B can leave (Mahimahi's format), repeated for ever; relative to the
+    """A file of times in ms at which 1504 B can leave (Mahimahi's format), repeated forever; relative to the
     scenario file. Instead of `rate`.
     """
     trace_bin: PositiveSpan = Span.from_s(0.02)

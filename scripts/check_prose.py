@@ -1,0 +1,79 @@
+"""Check prose for words that are never right here, and say what to write instead.
+
+Reads docs/*.md, README.md and CONTRIBUTING.md without code, and of the commands (python/weirlab/cli) the
+docstrings and the texts of ``help=``. Generated pages are left out. The tables of docs/scenarios.md come from
+docstrings of python/weirlab/scenario: edit these.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+GENERATED = {ROOT / "docs/commands.md", ROOT / "docs/tables.md"}
+INSTEAD = {
+    r"beside": "compared with, next to, during, with, in addition to",
+    r"in the mean": "on average",
+    r"in the place of": "instead of",
+    r"(from|at|since|before|after|until|by) the begin": "start",
+    r"foretell|foretold": "predict, predicted",
+    r"(is|are|was|were|be|not|nothing is) told": "reported, given, noted, sent",
+    r"told apart|tells? \w+( \w+)? apart": "distinguish",
+    r"tells? of": "report, name",
+    r"mend(s|ed|ing)?": "fix, correct",
+    r"(whereof|thereof|wherein|heeds?|heeded)": "of which; obey, respond to",
+    r"of one's own|that one has": "your own",
+    r"dear and|and dear|(is|are) dear": "expensive",
+    r"reckon(s|ed|ing)?": "compute, estimate",
+    r"for ever": "forever, permanently",
+    r"hardly ever": "rarely",
+    r"(is|are) no matter (of|for)": "does not concern",
+    r"neither of both": "neither",
+    r"of whomever|of whoever": "from anybody",
+}
+WORDS = {re.compile(rf"\b(?:{words})\b", re.IGNORECASE): instead for words, instead in INSTEAD.items()}
+FENCE = re.compile(r"^(?P<mark>```+|~~~+).*?^(?P=mark)\s*$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"^(?: {4,}|\t)(?![-*\d]).*$|`[^`\n]*`|\]\([^)\n]*\)|<[^>\n]*>", re.MULTILINE)
+QUOTED = re.compile(r'"[^"\n]*"|“[^”\n]*”')
+
+
+def blank(found: re.Match[str]) -> str:
+    return re.sub(r"\S", "_", found[0])
+
+
+def prose_of_page(text: str) -> Iterator[tuple[int, str]]:
+    for pattern in (FENCE, CODE, QUOTED):
+        text = pattern.sub(blank, text)
+    yield 1, text
+
+
+def prose_of_commands(text: str) -> Iterator[tuple[int, str]]:
+    """Docstrings, and the texts of help= and short_help=."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            if ast.get_docstring(node) and isinstance(first := node.body[0], ast.Expr):
+                yield first.lineno, CODE.sub(blank, ast.literal_eval(first.value))
+        elif isinstance(node, ast.keyword) and node.arg in ("help", "short_help"):
+            for part in ast.walk(node.value):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield part.lineno, CODE.sub(blank, part.value)
+
+
+def main() -> int:
+    pages = {*ROOT.glob("docs/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"} - GENERATED
+    found = []
+    for file in sorted({*pages, *ROOT.glob("python/weirlab/cli/*.py")}):
+        prose = prose_of_page if file in pages else prose_of_commands
+        for start, text in prose(file.read_text(encoding="utf-8")):
+            for pattern, instead in WORDS.items():
+                for match in pattern.finditer(text):
+                    line = start + text.count("\n", 0, match.start())
+                    found.append(f"{file.relative_to(ROOT)}:{line}: '{match[0]}': write {instead}")
+    print(*found, sep="\n")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
