@@ -519,7 +519,7 @@ def test_a_full_disk_is_a_message(weir, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device", "results/x.parquet")
 
-    monkeypatch.setattr("weirlab.records.save_tables", full)
+    monkeypatch.setattr("weirlab.records.save_table", full)
     outcome = weir("run", "run.yaml")
     assert outcome.code == 1
     assert "results/x.parquet: No space left on device" in outcome.err

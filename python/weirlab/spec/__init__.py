@@ -526,7 +526,7 @@ class CongestionControlDctcp(Part):
     gain: float
     """g: weight of the last window of data in the average share of marks."""
     slow_start: SlowStart
-    """What ends the first slow start beside marks and losses."""
+    """What ends the first slow start, apart from marks and losses."""
 
 
 class CongestionControlPrague(Part):
@@ -542,7 +542,7 @@ class CongestionControlPrague(Part):
     transition_rounds: int
     """Rounds after slow start from which on it is."""
     slow_start: SlowStart
-    """What ends the first slow start beside marks and losses."""
+    """What ends the first slow start, apart from marks and losses."""
 
 
 class CongestionControlRapid(Part):

@@ -18,7 +18,7 @@ pub struct DctcpConfig {
     /// g: weight of the last window of data in the average share of marks.
     #[cfg_attr(feature = "schema", schemars(range(min = 0.0, max = 1.0)))]
     pub gain: f64,
-    /// What ends the first slow start beside marks and losses.
+    /// What ends the first slow start, apart from marks and losses.
     pub slow_start: SlowStart,
 }
 

@@ -26,7 +26,7 @@ pub struct PragueConfig {
     pub virtual_rtt_ps: Span,
     /// Rounds after slow start from which on it is.
     pub transition_rounds: u32,
-    /// What ends the first slow start beside marks and losses.
+    /// What ends the first slow start, apart from marks and losses.
     pub slow_start: SlowStart,
 }
 
