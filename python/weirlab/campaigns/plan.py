@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -263,33 +263,28 @@ def _steps(scenario: Scenario) -> list[Measured]:
         where = ("campaign", "cycle", i)
         simulated = isinstance(scenario.testbed, Sim)
         loading = {name: loads[name] for name in running if name in loads}
-        for name, load in loading.items() if not simulated else ():
-            lasts, least = load.seconds(step.for_.s), load.seconds(step.for_.s) > 0
-            if not (least and lasts.is_integer() and lasts <= _LONGEST_S):
-                whole = load.start_s == 0 and load.stop_s is None
-                got = step.for_ if whole else f"{name}: {lasts:g} s of {step.for_}"
-                message = f"iperf3 takes whole seconds, a day at most (got {got})"
-                problems.append(scenario.problem_at((*where, "for"), message))
+        for message in () if simulated else _odd_times(loading, step.for_):
+            problems.append(scenario.problem_at((*where, "for"), message))
         single: dict[str, Mapping[str, object]] = {"series of pings": probes, "series of requests": series}
         single["series of test packets"] = stamps
         if simulated:
             single = {"bulk transfer": loads, **single}
-        for kind, of_kind in single.items():
-            if sum(name in of_kind for name in running) > 1:
-                place = "in simulated time" if of_kind is loads else "at a time"
-                problems.append(scenario.problem_at((*where, "run"), f"more than one {kind} {place}"))
-        first = next((name for name, load in loading.items() if isinstance(load, Load)), None)
-        main = None if first is None else loading[first]
+        crowded = [kind for kind, known in single.items() if sum(name in known for name in running) > 1]
+        for kind in crowded:
+            place = "in simulated time" if single[kind] is loads else "at a time"
+            problems.append(scenario.problem_at((*where, "run"), f"more than one {kind} {place}"))
+        transfers = {name: load for name, load in loading.items() if isinstance(load, Load)}
+        first = next(iter(transfers), "")
         steps.append(
             Measured(
                 name=step.name,
                 duration_s=step.for_.s,
-                load=main if isinstance(main, Load) else None,
+                load=transfers.get(first),
                 probe=next((probes[name] for name in running if name in probes), None),
                 requests=next((series[name] for name in running if name in series), None),
                 stamps=next((stamps[name] for name in running if name in stamps), None),
                 beside={name: load for name, load in loading.items() if name != first},
-                load_name=first or "",
+                load_name=first,
             )
         )
     if loads and isinstance(scenario.testbed, Sim) and not problems:
@@ -297,6 +292,16 @@ def _steps(scenario: Scenario) -> list[Measured]:
     if problems:
         raise UnsupportedError(problems)
     return steps
+
+
+def _odd_times(loading: Mapping[str, Load | Datagrams], step: Span) -> Iterator[str]:
+    """What is wrong with the times of loads that iperf3 makes."""
+    for name, load in loading.items():
+        lasts = load.seconds(step.s)
+        if not (0 < lasts <= _LONGEST_S and lasts.is_integer()):
+            whole = load.start_s == 0 and load.stop_s is None
+            got = step if whole else f"{name}: {lasts:g} s of {step}"
+            yield f"iperf3 takes whole seconds, a day at most (got {got})"
 
 
 def _endless(scenario: Scenario) -> Iterator[Problem]:
@@ -310,70 +315,69 @@ def _endless(scenario: Scenario) -> Iterator[Problem]:
         yield scenario.problem("testbed.hops" if scenario.testbed.kind == "sim" else "testbed", message)
 
 
+_Beyond = tuple[tuple[str, ...], str]
+"""Where in an entry of traffic, and why it has no form in a campaign."""
+
+
+def _placed(scenario: Scenario, traffic: Traffic) -> tuple[str | None, bool]:
+    """The host behind the near end that traffic has for an end, if it has one; whether it goes forward."""
+    near, _ = _ends(scenario)
+    ends = (_only(traffic, "from_"), _only(traffic, "to"))
+    hosts = tuple(scenario.testbed.hosts) if isinstance(scenario.testbed, Netns) else ()
+    return next((end for end in ends if end in hosts), None), ends[0] in (near, *hosts)
+
+
+def _beyond_ends(scenario: Scenario, traffic: Traffic) -> Iterator[_Beyond]:
+    """Where and why the ends and the times of traffic have no form in a campaign."""
+    near, far = _ends(scenario)
+    ends = (_only(traffic, "from_"), _only(traffic, "to"))
+    host, forward = _placed(scenario, traffic)
+    hosts = tuple(scenario.testbed.hosts) if isinstance(scenario.testbed, Netns) else ()
+    nears = (near, *hosts)
+    if not ((ends[0] in nears and ends[1] == far) or (ends[0] == far and ends[1] in nears)):
+        words = near if not hosts else f"{near}' or one of the hosts '{', '.join(hosts)}"
+        yield ("from",), f"goes from '{words}' to '{far}', or back"
+    if host is not None and not isinstance(traffic.source, Bulk | Constant):
+        yield ("from",), f"hosts have transfers and UDP; this starts at '{near}'"
+    if isinstance(scenario.testbed, Iperf3) and not forward and isinstance(traffic.source, Ping):
+        yield ("from",), f"pings start here, at '{near}': nothing runs at the other end but iperf3"
+    for where in ("pattern", "timing"):
+        if getattr(traffic, where) is not None:
+            yield (where,), "has no form in a campaign; leave this out"
+    timed = isinstance(traffic.source, Bulk | Constant) and not isinstance(scenario.testbed, Sim)
+    for where, given in (("start", traffic.start.ps > 0), ("stop", traffic.stop is not None)):
+        if given and not timed:
+            yield (where,), "is for transfers and UDP on real stacks; others run as long as their step"
+
+
 def _understood(
     scenario: Scenario, name: str, problems: list[Problem]
 ) -> Load | Datagrams | Probe | RequestSeries | StampSeries | None:
     """The load or the probes that an entry of traffic is; what it cannot be is added to `problems`."""
     traffic = scenario.traffic[name]
 
-    def refused(where: str, message: str) -> None:
-        problems.append(scenario.problem_at(("traffic", name, where), message))
+    def refuse(faults: Iterable[_Beyond]) -> None:
+        problems.extend(scenario.problem_at(("traffic", name, *place), told) for place, told in faults)
 
-    near, far = _ends(scenario)
-    ends = (_only(traffic, "from_"), _only(traffic, "to"))
-    hosts = tuple(scenario.testbed.hosts) if isinstance(scenario.testbed, Netns) else ()
-    host = next((end for end in ends if end in hosts), None)
-    nears = (near, *hosts)
-    if not ((ends[0] in nears and ends[1] == far) or (ends[0] == far and ends[1] in nears)):
-        words = near if not hosts else f"{near}' or one of the hosts '{', '.join(hosts)}"
-        refused("from", f"goes from '{words}' to '{far}', or back")
-    forward = ends[0] in nears
-    if host is not None and not isinstance(traffic.source, Bulk | Constant):
-        refused("from", f"hosts have transfers and UDP; this starts at '{near}'")
-    if isinstance(scenario.testbed, Iperf3) and not forward and isinstance(traffic.source, Ping):
-        refused("from", f"pings start here, at '{near}': nothing runs at the other end but iperf3")
-    for where in ("pattern", "timing"):
-        if getattr(traffic, where) is not None:
-            refused(where, "has no form in a campaign; leave this out")
-    timed = isinstance(traffic.source, Bulk | Constant) and not isinstance(scenario.testbed, Sim)
-    for where, given in (("start", traffic.start.ps > 0), ("stop", traffic.stop is not None)):
-        if given and not timed:
-            refused(where, "is for transfers and UDP on real stacks; others run as long as their step")
+    refuse(_beyond_ends(scenario, traffic))
+    host, forward = _placed(scenario, traffic)
     times = (traffic.start.s, None if traffic.stop is None else traffic.stop.s)
     match traffic.source, traffic.transport:
         case Ping() as ping, _:
-            if traffic.streams != 1:
-                refused("streams", "of pings there is one")
-            if not isinstance(scenario.testbed, Sim) and not _LEAST_PING <= ping.payload <= _LARGEST_PING:
-                message = f"ping times requests of {_LEAST_PING} to {_LARGEST_PING} (got {ping.payload})"
-                problems.append(scenario.problem_at(("traffic", name, "source", "payload"), message))
+            refuse(_beyond_pings(scenario, traffic, ping))
             return Probe(forward, ping.every.s, ping.payload.bytes, ping.timeout.s)
         case Requests() as requests, _:
-            for where, message in _beyond_requests(scenario, traffic, requests):
-                refused(where, message)
+            refuse(_beyond_requests(scenario, traffic, requests))
             return RequestSeries(forward, requests.every.s, requests.timeout.s, bool(requests.tls))
         case Stamp() as stamp, _:
-            for place, message in _beyond_stamps(scenario, traffic, stamp, forward=forward):
-                problems.append(scenario.problem_at(("traffic", name, *place), message))
+            refuse(_beyond_stamps(scenario, traffic, stamp, forward=forward))
             return StampSeries(stamp.every.s, stamp.payload.bytes, stamp.timeout.s)
         case Bulk(stop=None), Tcp() as tcp:
-            simulated = isinstance(scenario.testbed, Sim)
-            whose, known = ("the simulator", _SIMULATED) if simulated else ("the kernel", _IN_KERNEL)
-            if tcp.congestion_control.kind not in known:
-                refused("transport", f"{whose} has {', '.join(known)}")
-            elif not simulated:
-                if traffic.streams > _MOST_STREAMS:
-                    refused("streams", f"iperf3 has at most {_MOST_STREAMS} (got {traffic.streams})")
-                if tcp.window > _LARGEST_WINDOW:
-                    message = f"iperf3 asks for at most {_LARGEST_WINDOW} (got {tcp.window})"
-                    problems.append(scenario.problem_at(("traffic", name, "transport", "window"), message))
-                for where in _beyond_the_kernel(tcp):
-                    problems.append(scenario.problem_at(("traffic", name, "transport", where), _OF_SIMULATOR))
+            refuse(_beyond_transfers(scenario, traffic, tcp))
             window = None if tcp.window == _DEFAULT_WINDOW else tcp.window.bytes
             return Load(forward, traffic.streams, window, tcp.congestion_control.kind, tcp, *times, host)
         case Constant() as constant, Udp():
-            for place, message in _beyond_datagrams(scenario, constant):
-                problems.append(scenario.problem_at(("traffic", name, *place), message))
+            refuse(_beyond_datagrams(scenario, constant))
             if constant.payload is None or constant.rate is None:
                 return None
             payload = constant.payload.bytes
@@ -381,15 +385,39 @@ def _understood(
             rate_bps = float(rate.bps) if isinstance(rate, Rate) else rate.fps * 8 * payload
             return Datagrams(forward, traffic.streams, rate_bps, payload, *times, host)
         case Bulk(), _:
-            refused("transport", "a bulk transfer is 'transport: {kind: tcp, ...}', without 'source.stop'")
-        case _:
-            refused(
-                "source", "a campaign measures 'bulk', 'ping', 'requests', 'stamp', and 'constant' over UDP"
+            refuse(
+                [(("transport",), "a bulk transfer is 'transport: {kind: tcp, ...}', without 'source.stop'")]
             )
+        case _:
+            kinds = "'bulk', 'ping', 'requests', 'stamp', and 'constant' over UDP"
+            refuse([(("source",), f"a campaign measures {kinds}")])
     return None
 
 
-def _beyond_requests(scenario: Scenario, traffic: Traffic, requests: Requests) -> Iterator[tuple[str, str]]:
+def _beyond_transfers(scenario: Scenario, traffic: Traffic, tcp: Tcp) -> Iterator[_Beyond]:
+    """Where and why a bulk transfer cannot be made."""
+    simulated = isinstance(scenario.testbed, Sim)
+    whose, known = ("the simulator", _SIMULATED) if simulated else ("the kernel", _IN_KERNEL)
+    if tcp.congestion_control.kind not in known:
+        yield ("transport",), f"{whose} has {', '.join(known)}"
+    elif not simulated:
+        if traffic.streams > _MOST_STREAMS:
+            yield ("streams",), f"iperf3 has at most {_MOST_STREAMS} (got {traffic.streams})"
+        if tcp.window > _LARGEST_WINDOW:
+            yield ("transport", "window"), f"iperf3 asks for at most {_LARGEST_WINDOW} (got {tcp.window})"
+        yield from ((("transport", where), _OF_SIMULATOR) for where in _beyond_the_kernel(tcp))
+
+
+def _beyond_pings(scenario: Scenario, traffic: Traffic, ping: Ping) -> Iterator[_Beyond]:
+    """Where and why a series of pings cannot be made."""
+    if traffic.streams != 1:
+        yield ("streams",), "of pings there is one"
+    if not isinstance(scenario.testbed, Sim) and not _LEAST_PING <= ping.payload <= _LARGEST_PING:
+        message = f"ping times requests of {_LEAST_PING} to {_LARGEST_PING} (got {ping.payload})"
+        yield ("source", "payload"), message
+
+
+def _beyond_requests(scenario: Scenario, traffic: Traffic, requests: Requests) -> Iterator[_Beyond]:
     """Where and why a series of requests cannot be made."""
     lack = ""
     if isinstance(scenario.testbed, Sim):
@@ -397,22 +425,22 @@ def _beyond_requests(scenario: Scenario, traffic: Traffic, requests: Requests) -
     elif isinstance(scenario.testbed, Hosts):
         lack = "between real hosts nothing but OpenSSH, iperf3 and ping is used, none of which makes requests"
     if lack:
-        yield "source", f"{lack}; leave this entry out, or write 'testbed: {{kind: netns, ...}}'"
+        yield ("source",), f"{lack}; leave this entry out, or write 'testbed: {{kind: netns, ...}}'"
     if traffic.streams != 1:
-        yield "streams", "of requests there is one series"
+        yield ("streams",), "of requests there is one series"
     if requests.every < _LEAST_EVERY:
-        yield "source", f"'every' is {_LEAST_EVERY} or more (got {requests.every})"
+        yield ("source",), f"'every' is {_LEAST_EVERY} or more (got {requests.every})"
     elif requests.timeout.s / requests.every.s > MOST_WAITING:
         message = (
             f"unanswered, more than {MOST_WAITING} connections would wait at a time: lengthen 'every' or "
             f"shorten 'timeout' (got {requests.timeout} of {requests.every} each)"
         )
-        yield "source", message
+        yield ("source",), message
 
 
 def _beyond_stamps(
     scenario: Scenario, traffic: Traffic, source: Stamp, *, forward: bool
-) -> Iterator[tuple[tuple[str, ...], str]]:
+) -> Iterator[_Beyond]:
     """Where and why one-way delays cannot be measured."""
     if isinstance(scenario.testbed, Sim):
         lack = "the simulator's campaigns have no test packets; write 'testbed: {kind: netns, ...}'"
@@ -431,7 +459,7 @@ def _beyond_stamps(
         yield ("source", "payload"), got
 
 
-def _beyond_datagrams(scenario: Scenario, source: Constant) -> Iterator[tuple[tuple[str, ...], str]]:
+def _beyond_datagrams(scenario: Scenario, source: Constant) -> Iterator[_Beyond]:
     """Where and why UDP at a rate cannot be sent."""
     if isinstance(scenario.testbed, Sim):
         yield ("source",), "the simulator's campaigns have no UDP; write 'testbed: {kind: netns, ...}'"

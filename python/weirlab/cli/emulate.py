@@ -181,9 +181,7 @@ def emulate(
             "--meters": meters is not None,
             "--report": report,
         }
-        for option, given in idle.items():
-            if given not in (None, False, []):
-                raise InputError(f"{option}: --write keeps the path and runs nothing; leave one of them out")
+        _refuse_idle(idle)
     scenario = _asked_for(file, link, sets, in_frames=backend == "netem")
     plan = path_plan(scenario)
     if plan is None or scenario.testbed.kind != "netns":
@@ -207,11 +205,7 @@ def emulate(
     if file is None:
         tell(f"weir: {link_words(scenario)}")
     if backend == "netem":
-        if joined is not None or not real_time:
-            option = "--no-real-time" if not real_time else "--joined" if joined else "--single"
-            raise InputError(f"{option}: no packet of netem passes a program of ours; leave this out")
-        if internet:
-            raise InputError("--internet: paths of netem have no way out; leave this out")
+        _refuse_ours(joined=joined, real_time=real_time, internet=internet)
         if seed is not None or ipv6 or plan.ipv6 or meters:
             raise InputError(_beyond_netem(seed=seed is not None, ipv6=ipv6 or plan.ipv6))
         raise typer.Exit(_over_netem(plan, ends, report))
@@ -230,6 +224,22 @@ def emulate(
             if report is not None:
                 _keep(report, told.as_json())
     raise typer.Exit(code)
+
+
+def _refuse_idle(options: Mapping[str, object]) -> None:
+    """Raise InputError for an option that is given where nothing runs."""
+    for option, given in options.items():
+        if given not in (None, False, []):
+            raise InputError(f"{option}: --write keeps the path and runs nothing; leave one of them out")
+
+
+def _refuse_ours(*, joined: bool | None, real_time: bool, internet: bool) -> None:
+    """Raise InputError for an option that only our emulator knows."""
+    if joined is not None or not real_time:
+        option = "--no-real-time" if not real_time else "--joined" if joined else "--single"
+        raise InputError(f"{option}: no packet of netem passes a program of ours; leave this out")
+    if internet:
+        raise InputError("--internet: paths of netem have no way out; leave this out")
 
 
 def _asked_for(file: str | None, link: Link, sets: list[str] | None, *, in_frames: bool) -> Scenario:

@@ -23,6 +23,7 @@ from weirlab.cli.progress import progress_bar
 if TYPE_CHECKING:
     from weirlab.traces import Trace
     from weirlab.traces.coverage import Coverage
+    from weirlab.traces.model import Finding
 
 __all__ = ["add_to"]
 
@@ -163,19 +164,11 @@ def diagnose(
     looked = result.coverage
     if found is not None:
         _tell_ending(found)
-    named = set()
+    named: set[str] = set()
     for finding in result.findings:
-        typer.echo(f"{finding.verdict}: {finding.title} ({_numbered(finding.kind, ', {}')})")
-        if finding.where:
-            typer.echo(f"  {finding.where}")
-        if found is not None and finding.flow is not None:
-            typer.echo(f"  {found.flow_name(finding.flow)}")
-        typer.echo(f"  {finding.text}")
-        for row in finding.evidence[:3]:
-            typer.echo("    " + ", ".join(f"{name} {_short(value)}" for name, value in row.items()))
-        if finding.remedy and finding.kind not in named:
-            named.add(finding.kind)
-            typer.echo(f"  What to do: {finding.remedy}")
+        flow = "" if found is None or finding.flow is None else found.flow_name(finding.flow)
+        _tell_finding(finding, flow, remedy=finding.kind not in named)
+        named.add(finding.kind)
     for where, kinds in result.not_found.items():
         if kinds:
             typer.echo(f"not found {where}: {', '.join(map(_numbered, kinds))}")
@@ -185,6 +178,16 @@ def diagnose(
         if looked.left_out:
             typer.echo(f"not looked at: {'; '.join(looked.left_out)}")
     conclude(result.summary())
+
+
+def _tell_finding(finding: Finding, flow: str, *, remedy: bool) -> None:
+    typer.echo(f"{finding.verdict}: {finding.title} ({_numbered(finding.kind, ', {}')})")
+    for line in filter(None, [finding.where, flow, finding.text]):
+        typer.echo(f"  {line}")
+    for row in finding.evidence[:3]:
+        typer.echo("    " + ", ".join(f"{name} {_short(value)}" for name, value in row.items()))
+    if finding.remedy and remedy:
+        typer.echo(f"  What to do: {finding.remedy}")
 
 
 def _by_reason(looked: Coverage) -> dict[str, list[str]]:

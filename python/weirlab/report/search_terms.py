@@ -46,16 +46,14 @@ def deviations(goal: SearchGoal, result: SearchResult, scenario: Scenario) -> li
     if scenario.search.trial.unsent == "excluded":
         found.append("unsent frames are not lost")
     if isinstance(algorithm, plan.Weir):
-        if algorithm.early_stop:
-            found.append("early stop")
-        if algorithm.checks and goal.exceed_ratio == 0.0:
-            found.append("checks")
-        if algorithm.guard:
-            found.append("guard")
-        if algorithm.sweep:
-            found.append("sweep")
-        if algorithm.steady.s > 0.0:
-            found.append("steady trials count for no goal")
+        of_weir = {
+            "early stop": algorithm.early_stop,
+            "checks": algorithm.checks and goal.exceed_ratio == 0.0,
+            "guard": algorithm.guard,
+            "sweep": algorithm.sweep,
+            "steady trials count for no goal": algorithm.steady.s > 0.0,
+        }
+        found += [word for word, deviates in of_weir.items() if deviates]
     if any(trial.spec.purpose == "repeat" for trial in result.trials):
         found.append("trials that the tester spoiled are left out")
     return found

@@ -116,17 +116,22 @@ def _testbed(scenario: Scenario) -> Iterator[Fault]:
         return
     own = "a device" if has_device else "a router" if isinstance(bed, Netns) and bed.router else ""
     own = "a command" if isinstance(bed, Command) else "a TRex server" if isinstance(bed, Trex) else own
-    if own and scenario.network is not None:
+    if own:
+        yield from _own_network(scenario, own)
+
+
+def _own_network(scenario: Scenario, own: str) -> Iterator[Fault]:
+    """Faults of a scenario whose testbed is a network already."""
+    if scenario.network is not None:
         yield (
             ("network",),
             f"{own} has its own network, with the hosts 'sender' and 'receiver'; leave this out",
         )
-    if own and scenario.search is None:
+    if scenario.search is None:
         yield ("testbed",), f"{own} is measured by a search; write 'search', or a network to simulate"
-    if own:
-        for section in ("queues", "record", "measure"):
-            if getattr(scenario, section):
-                yield (section,), f"{own} has none that could be named; leave this out"
+    for section in ("queues", "record", "measure"):
+        if getattr(scenario, section):
+            yield (section,), f"{own} has none that could be named; leave this out"
 
 
 def _events(scenario: Scenario, layout: Layout) -> Iterator[Fault]:

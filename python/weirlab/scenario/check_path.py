@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from weirlab import _core
 from weirlab.scenario.network import Path
-from weirlab.scenario.path import Line, line_spec
+from weirlab.scenario.path import Hop, Line, line_spec
 from weirlab.scenario.selecting import EntryFault, Fault, Where
 from weirlab.scenario.testbeds import Netns, Sim
 from weirlab.spec import origin_of
@@ -26,39 +26,51 @@ def check_emulated(scenario: Scenario, bed: Netns | Sim) -> Iterator[Fault]:
     """Faults of a scenario whose path is emulated, or simulated for a campaign."""
     at: Where = ("testbed",)
     if isinstance(bed, Sim):
-        if scenario.campaign is None:
-            yield ("campaign",), "is missing: what loads the path, and for how long ('weir bulk')"
-        if bed.path is not None and bed.hops:
-            yield (*at, "path"), "stands beside 'hops'; write one of them"
-        if not 0.1 <= bed.window_factor <= 10:
-            yield (*at, "window_factor"), f"a factor from 0.1 to 10 (got {bed.window_factor:g})"
+        yield from _simulated(scenario, bed, at)
     if not 68 <= bed.mtu.bytes <= 65535:
         yield (*at, "mtu"), f"packets of 68 B to 65535 B (got {bed.mtu})"
     if len(bed.hops) > MAX_HOPS:
         yield (*at, "hops"), f"at most {MAX_HOPS} hops (got {len(bed.hops)})"
-    hosts = bed.hosts if isinstance(bed, Netns) else {}
-    for section, hops in (("hops", bed.hops), ("hosts", hosts)):
-        for name, hop in hops.items():
-            for direction, line in (("forward", hop.forward), ("backward", hop.backward)):
-                if line is not None:
-                    yield from _line(line, (*at, section, name, direction))
-    if hosts and not bed.hops:
-        yield (*at, "hosts"), "stand behind the near end of 'hops'; write these"
-    if len(hosts) > MAX_HOPS:
-        yield (*at, "hosts"), f"at most {MAX_HOPS} hosts (got {len(hosts)})"
-    for name in {"sender", "receiver", *bed.hops} & set(hosts):
-        yield (*at, "hosts", name), "is the name of an end or of a hop already; take another one"
+    yield from _lines(bed.hops, (*at, "hops"))
+    if isinstance(bed, Netns):
+        yield from _lines(bed.hosts, (*at, "hosts"))
+        yield from _hosts(bed, at)
     if scenario.search is not None:
         yield ("search",), "an emulated path is for real programs, and not searched; leave this out"
     if bed.hops:
-        for section in ("network", "queues", "control", "record", "measure"):
-            if getattr(scenario, section):
-                yield (section,), "a path of 'hops' has none; leave this out"
+        sections = ("network", "queues", "control", "record", "measure")
+        given = [section for section in sections if getattr(scenario, section)]
+        yield from (((section,), "a path of 'hops' has none; leave this out") for section in given)
     elif not isinstance(scenario.network, Path):
         yield (
             (*at, "path"),
             "what is emulated is two hosts and a link: write 'network: {kind: path, ...}', or 'hops'",
         )
+
+
+def _lines(hops: Mapping[str, Hop], at: Where) -> Iterator[Fault]:
+    for name, hop in hops.items():
+        for direction, line in (("forward", hop.forward), ("backward", hop.backward)):
+            if line is not None:
+                yield from _line(line, (*at, name, direction))
+
+
+def _simulated(scenario: Scenario, bed: Sim, at: Where) -> Iterator[Fault]:
+    if scenario.campaign is None:
+        yield ("campaign",), "is missing: what loads the path, and for how long ('weir bulk')"
+    if bed.path is not None and bed.hops:
+        yield (*at, "path"), "stands beside 'hops'; write one of them"
+    if not 0.1 <= bed.window_factor <= 10:
+        yield (*at, "window_factor"), f"a factor from 0.1 to 10 (got {bed.window_factor:g})"
+
+
+def _hosts(bed: Netns, at: Where) -> Iterator[Fault]:
+    if bed.hosts and not bed.hops:
+        yield (*at, "hosts"), "stand behind the near end of 'hops'; write these"
+    if len(bed.hosts) > MAX_HOPS:
+        yield (*at, "hosts"), f"at most {MAX_HOPS} hosts (got {len(bed.hosts)})"
+    for name in {"sender", "receiver", *bed.hops} & set(bed.hosts):
+        yield (*at, "hosts", name), "is the name of an end or of a hop already; take another one"
 
 
 def _line(line: Line, at: Where) -> Iterator[Fault]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from weirlab.fields.base import kind_of
 from weirlab.scenario.layout import Layout
 from weirlab.scenario.problems import listed
 from weirlab.scenario.rapid import Rapid
 from weirlab.scenario.record import (
+    AnyRecord,
     DelayRecord,
     FlowRecord,
     FrameRecord,
@@ -20,7 +22,7 @@ from weirlab.scenario.record import (
 )
 from weirlab.scenario.resolve import selected_traffic
 from weirlab.scenario.selecting import Fault, Where, nodes_amiss, ports_amiss, traffic_amiss
-from weirlab.scenario.traffic import Tcp
+from weirlab.scenario.traffic import Tcp, Traffic
 from weirlab.units import Interval, Span
 
 if TYPE_CHECKING:
@@ -31,56 +33,63 @@ __all__ = ["check_records"]
 
 def check_records(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
     """Faults of `record`."""
-    names = list(scenario.traffic)
     taken: dict[tuple[str, int], str] = {}
     for name, record in scenario.record.items():
-        match record:
-            case QueueRecord():
-                yield from ports_amiss(layout, record.queue, ("record", name, "queue"))
-                if not list(ports_amiss(layout, record.queue, ())):
-                    ids = [("port", i) for i in layout.port_ids(record.queue)]
-                    yield from _twice(taken, ids, name, [port.name for port in layout.ports])
-            case FlowRecord():
-                yield from traffic_amiss(record.flow, names, ("record", name, "flow"))
-                ids = [(record.by, i) for i in selected_traffic(record.flow, names)]
-                yield from _twice(taken, ids, name, names)
-            case TcpRecord():
-                yield from traffic_amiss(record.tcp, names, ("record", name, "tcp"))
-                chosen = selected_traffic(record.tcp, names)
-                yield from _twice(taken, [("tcp", i) for i in chosen], name, names)
-                for i in chosen:
-                    if not isinstance(scenario.traffic[names[i]].transport, Tcp):
-                        yield ("record", name, "tcp"), f"no tcp carries the traffic '{names[i]}'"
-            case DelayRecord():
-                yield from traffic_amiss(record.delays, names, ("record", name, "delays"))
-            case PStreamRecord():
-                yield from traffic_amiss(record.p_streams, names, ("record", name, "p_streams"))
-                chosen = selected_traffic(record.p_streams, names)
-                yield from _twice(taken, [("p_streams", i) for i in chosen], name, names)
-                for i in chosen:
-                    transport = scenario.traffic[names[i]].transport
-                    if not (isinstance(transport, Tcp) and isinstance(transport.congestion_control, Rapid)):
-                        place = ("record", name, "p_streams")
-                        yield place, f"the traffic '{names[i]}' has no probe streams: no 'rapid' carries it"
-            case LimiterRecord():
-                path: Where = ("record", name, "limiter")
-                amiss = list(nodes_amiss(layout, record.limiter, path, hosts=True))
-                yield from amiss or _unlimited(scenario, layout, record, path)
-                if not amiss:
-                    ids = [("limiter", i) for i in layout.host_ids(record.limiter)]
-                    yield from _twice(taken, ids, name, layout.nodes)
-            case LevelRecord():
-                yield from ports_amiss(layout, record.levels, ("record", name, "levels"))
-                if not list(ports_amiss(layout, record.levels, ())):
-                    ids = [("levels", i) for i in layout.port_ids(record.levels)]
-                    yield from _twice(taken, ids, name, [port.name for port in layout.ports])
-                yield from _ends_late(scenario, name, record.window)
-            case FrameRecord():
-                yield from ports_amiss(layout, record.frames, ("record", name, "frames"))
-                if not list(ports_amiss(layout, record.frames, ())):
-                    ids = [("frames", i) for i in layout.port_ids(record.frames)]
-                    yield from _twice(taken, ids, name, [port.name for port in layout.ports])
-                yield from _ends_late(scenario, name, record.window)
+        yield from _amiss(scenario, layout, record, name)
+        ids, names = _recorded(scenario, layout, record)
+        yield from _twice(taken, ids, name, names)
+        if isinstance(record, LevelRecord | FrameRecord):
+            yield from _ends_late(scenario, name, record.window)
+
+
+def _amiss(scenario: Scenario, layout: Layout, record: AnyRecord, name: str) -> Iterator[Fault]:
+    """Parts that there are not, and those that have nothing of that kind."""
+    path: Where = ("record", name, kind_of(type(record)))
+    match record:
+        case QueueRecord(queue=ports) | LevelRecord(levels=ports) | FrameRecord(frames=ports):
+            yield from ports_amiss(layout, ports, path)
+        case FlowRecord(flow=traffic) | DelayRecord(delays=traffic):
+            yield from traffic_amiss(traffic, list(scenario.traffic), path)
+        case TcpRecord(tcp=traffic) | PStreamRecord(p_streams=traffic):
+            yield from traffic_amiss(traffic, list(scenario.traffic), path)
+            for entry in scenario.traffic:
+                if selected_traffic(traffic, [entry]):
+                    yield from _carried(scenario.traffic[entry], record, entry, path)
+        case LimiterRecord():
+            amiss = list(nodes_amiss(layout, record.limiter, path, hosts=True))
+            yield from amiss or _unlimited(scenario, layout, record, path)
+
+
+def _carried(traffic: Traffic, record: TcpRecord | PStreamRecord, name: str, path: Where) -> Iterator[Fault]:
+    """Traffic without the transport that is recorded."""
+    transport = traffic.transport
+    if isinstance(record, TcpRecord) and not isinstance(transport, Tcp):
+        yield path, f"no tcp carries the traffic '{name}'"
+    if isinstance(record, PStreamRecord) and not (
+        isinstance(transport, Tcp) and isinstance(transport.congestion_control, Rapid)
+    ):
+        yield path, f"the traffic '{name}' has no probe streams: no 'rapid' carries it"
+
+
+def _recorded(
+    scenario: Scenario, layout: Layout, record: AnyRecord
+) -> tuple[list[tuple[str, int]], Sequence[str]]:
+    """What is recorded, each as (kind of series, id), and the names of the ids; nothing where some of it is
+    amiss."""
+    names, port_names = list(scenario.traffic), [port.name for port in layout.ports]
+    match record:
+        case QueueRecord(queue=ports) | LevelRecord(levels=ports) | FrameRecord(frames=ports):
+            found = [] if list(ports_amiss(layout, ports, ())) else layout.port_ids(ports)
+            return [(kind_of(type(record)), i) for i in found], port_names
+        case FlowRecord():
+            return [(record.by, i) for i in selected_traffic(record.flow, names)], names
+        case TcpRecord(tcp=traffic) | PStreamRecord(p_streams=traffic):
+            return [(kind_of(type(record)), i) for i in selected_traffic(traffic, names)], names
+        case LimiterRecord():
+            amiss = list(nodes_amiss(layout, record.limiter, (), hosts=True))
+            return [("limiter", i) for i in ([] if amiss else layout.host_ids(record.limiter))], layout.nodes
+        case DelayRecord():
+            return [], names
 
 
 def _ends_late(scenario: Scenario, name: str, window: Interval[Span] | None) -> Iterator[Fault]:

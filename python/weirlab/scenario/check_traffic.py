@@ -138,6 +138,15 @@ def _transport(traffic: Traffic) -> Iterator[Fault]:
             yield ("transport",), "test packets have a transport of their own; leave this out"
         case Requests(), Tcp() | Udp():
             yield ("transport",), "requests open connections of the system's TCP; leave this out"
+    yield from _single_receiver(traffic)
+    if isinstance(traffic.transport, Tcp):
+        yield from (((("transport", *at)), message) for at, message in _recovery(traffic.transport))
+    if traffic.streams > 1 and not isinstance(traffic.transport, Tcp):
+        yield ("streams",), "only tcp has several connections; write more entries of traffic"
+
+
+def _single_receiver(traffic: Traffic) -> Iterator[Fault]:
+    """Faults of connections and estimators, which have one far end."""
     if isinstance(traffic.source, Probing):
         if not isinstance(traffic.transport, Udp):
             yield ("transport",), "an estimator sends datagrams: {kind: udp}"
@@ -145,10 +154,6 @@ def _transport(traffic: Traffic) -> Iterator[Fault]:
             yield ("pattern",), "an estimator has one receiver; write 'pairs', 'permutation' or a list"
     if isinstance(traffic.transport, Tcp) and isinstance(traffic.pattern, Uniform):
         yield ("pattern",), "a tcp connection has one receiver; write 'pairs', 'permutation' or a list"
-    if isinstance(traffic.transport, Tcp):
-        yield from (((("transport", *at)), message) for at, message in _recovery(traffic.transport))
-    if traffic.streams > 1 and not isinstance(traffic.transport, Tcp):
-        yield ("streams",), "only tcp has several connections; write more entries of traffic"
 
 
 def _recovery(tcp: Tcp) -> Iterator[Fault]:

@@ -42,12 +42,10 @@ def _changes(
         case LinkDown():
             both = sorted({port ^ way for port in ports for way in (0, 1)})
             yield start, "when", core.ChangeDown(ports=both, origin=at)
-            if event.reroute is not None:
-                yield start + event.reroute.ps, "reroute", core.ChangeReroute()
+            yield from _reroute(event, start)
             if end is not None:
                 yield end, "until", core.ChangeUp(ports=both, origin=at)
-                if event.reroute is not None:
-                    yield end + event.reroute.ps, "reroute", core.ChangeReroute()
+                yield from _reroute(event, end)
         case RateChange():
             of_rate = At("events", name, ports="at", rate_bps="rate")
             yield start, "when", core.ChangeRate(ports=ports, rate_bps=event.rate.bps, origin=of_rate)
@@ -73,6 +71,11 @@ def _changes(
             yield start, "when", core.ChangeHold(ports=ports, classes=classes, origin=of_classes)
             if end is not None:
                 yield end, "until", core.ChangeRelease(ports=ports, classes=classes, origin=of_classes)
+
+
+def _reroute(event: LinkDown, changed_ps: int) -> Iterator[tuple[int, str, core.Change]]:
+    if event.reroute is not None:
+        yield changed_ps + event.reroute.ps, "reroute", core.ChangeReroute()
 
 
 def _alike(values: Mapping[int, V]) -> Iterator[tuple[V, list[int]]]:

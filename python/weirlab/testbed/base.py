@@ -124,6 +124,20 @@ class Trial:
     """What else the testbed knows of this trial, such as the lateness of its sender."""
 
     def __post_init__(self) -> None:
+        self._check_counts()
+        self._check_directions()
+        for name, figure in {**self.latency_s, **self.facts}.items():
+            if isinstance(figure, float) and not math.isfinite(figure):
+                raise ImpossibleTrial(f"trial {self.spec.index}: {name} is {figure}")
+        if not (math.isfinite(self.effective_duration_s) and self.effective_duration_s > 0.0):
+            raise ImpossibleTrial(f"trial {self.spec.index}: it took {self.effective_duration_s:g} s")
+        if not (math.isfinite(self.offered_load_fps) and self.offered_load_fps > 0.0):
+            raise ImpossibleTrial(
+                f"trial {self.spec.index}: offered_load_fps is {self.offered_load_fps:g}, though "
+                f"{self.sent_frames} frames were sent"
+            )
+
+    def _check_counts(self) -> None:
         counts = {
             "intended_frames": self.intended_frames,
             "sent_frames": self.sent_frames,
@@ -164,17 +178,6 @@ class Trial:
             raise ImpossibleTrial(
                 f"trial {self.spec.index}: {self.reordered_frames} of {self.received_frames} received frames "
                 f"came out of order"
-            )
-        self._check_directions()
-        for name, figure in {**self.latency_s, **self.facts}.items():
-            if isinstance(figure, float) and not math.isfinite(figure):
-                raise ImpossibleTrial(f"trial {self.spec.index}: {name} is {figure}")
-        if not (math.isfinite(self.effective_duration_s) and self.effective_duration_s > 0.0):
-            raise ImpossibleTrial(f"trial {self.spec.index}: it took {self.effective_duration_s:g} s")
-        if not (math.isfinite(self.offered_load_fps) and self.offered_load_fps > 0.0):
-            raise ImpossibleTrial(
-                f"trial {self.spec.index}: offered_load_fps is {self.offered_load_fps:g}, though "
-                f"{self.sent_frames} frames were sent"
             )
 
     def _check_directions(self) -> None:

@@ -25,6 +25,7 @@ pub struct StreamOptions {
 }
 
 impl Analysis {
+    #[allow(clippy::cognitive_complexity, clippy::too_many_lines)] // a list of tables and their columns
     /// All tables, of all records of `capture` that were taken.
     pub fn tables<R: std::io::Read>(mut self, capture: &Capture<R>, streams: StreamOptions) -> Vec<Table> {
         self.end();

@@ -28,6 +28,7 @@ use crate::slotted::switches::{Input, Memory, Queues, Turn};
 /// A checked spec for the slotted engine has traffic, and frames of one size.
 const CHECKED: &str = "the spec is checked";
 
+#[allow(clippy::too_many_lines)] // one constructor of many fields, each made in its place
 /// A kernel for `plan`.
 pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
     let (spec, topology) = (plan.spec(), plan.topology());

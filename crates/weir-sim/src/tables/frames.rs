@@ -8,6 +8,7 @@ use super::{each, numbered};
 use crate::plan::Plan;
 use crate::totals::Totals;
 
+#[allow(clippy::too_many_lines)] // a list of tables and their columns
 pub(super) fn tables(plan: &Plan, batch: &[Totals]) -> Vec<Table> {
     let node = |id: u32| plan.topology.nodes[id as usize].name.clone();
     vec![
