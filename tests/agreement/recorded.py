@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import polars as pl
 
 from weirlab import _core
 from weirlab.errors import WeirlabError
@@ -43,14 +43,15 @@ def scenario_of(run: dict[str, Any]) -> Scenario:
 def hashes(scenario: Scenario, seed: int) -> dict[str, dict[str, str]]:
     """A hash of each column of each table that has rows, names of things excepted."""
     tables = _core.simulate(scenario.resolve().spec_json, [seed], 1, None)
+    frames = {name: pl.DataFrame(table) for name, table in tables.items() if not name.endswith("_names")}
     return {
         name: {
-            column: hashlib.blake2b(repr(np.asarray(values).tolist()).encode(), digest_size=6).hexdigest()
-            for column, values in columns.items()
-            if (name, column) not in NOT_COUNTED
+            column.name: hashlib.blake2b(repr(column.to_list()).encode(), digest_size=6).hexdigest()
+            for column in frame
+            if (name, column.name) not in NOT_COUNTED
         }
-        for name, columns in tables.items()
-        if not name.endswith("_names") and any(len(values) for values in columns.values())
+        for name, frame in frames.items()
+        if not frame.is_empty()
     }
 
 
