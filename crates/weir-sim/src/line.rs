@@ -61,7 +61,12 @@ impl Line {
     /// Frames that were sent ahead and have not begun by `now` leave the link, and wait again.
     #[cold]
     pub(crate) fn keep(&mut self, frames: &mut Pool, now: Time) {
-        let Some(first) = self.port.keep(now) else { return };
+        let head = self.head;
+        let last = |count: usize| {
+            let flying: Vec<FrameId> = frames.linked(head).collect();
+            flying[flying.len() - count..].to_vec()
+        };
+        let Some(first) = self.port.keep(now, last) else { return };
         let last = self.in_flight(frames).find(|&id| frames[id].next == first);
         let last = last.expect("a frame waits behind one that has not left the link");
         frames[last].next = NO_FRAME;

@@ -1,7 +1,7 @@
 //! Frames sent ahead: where nothing is paused and no control frame waits, it is known when a frame will begin as soon as
 //! it is admitted.
 
-use super::{AHEAD, Counters, KEEPS, MANAGED, Offer, Port, WAITING, narrow};
+use super::{AHEAD, ALIKE, Counters, KEEPS, MANAGED, Offer, Port, WAITING, narrow};
 use crate::units::{Bytes, Time};
 
 impl<H: Copy> Port<H> {
@@ -13,13 +13,22 @@ impl<H: Copy> Port<H> {
         }
     }
 
-    /// What was sent ahead and has not begun by `now` waits again, for a wake; returns the first such frame.
+    /// What was sent ahead and has not begun by `now` waits again, for a wake; returns the first such frame. `last` says which frames
+    /// were the last so many that were sent, in order.
     #[cold]
-    pub fn keep(&mut self, now: Time) -> Option<H> {
+    pub fn keep(&mut self, now: Time, last: impl FnOnce(usize) -> Vec<H>) -> Option<H> {
         self.begin_until(now);
         if self.state & AHEAD == 0 {
             return None;
         }
+        let frames = self.frames_ahead() as usize;
+        let sizes: Vec<u32> = match self.state & ALIKE {
+            0 => self.queue.iter().map(|(_, size)| size).collect(),
+            _ => vec![self.last_size; frames],
+        };
+        self.queue.clear();
+        last(frames).into_iter().zip(sizes).for_each(|frame| self.queue.push(frame));
+        self.state &= !ALIKE;
         self.fold();
         self.sums = self.begun_by(now);
         (self.free_at, self.settled) = (self.settled, now);
@@ -40,14 +49,34 @@ impl<H: Copy> Port<H> {
             self.count_drop(now, size);
             return Offer::Dropped;
         }
+        let begins = self.free_at;
+        self.count_wait(begins - now, size);
+        if self.state & ALIKE != 0 && narrow(size) != self.last_size {
+            self.list_alike(handle);
+        }
+        let end = self.transmit(begins, size);
         if self.state & AHEAD == 0 {
-            self.state |= AHEAD;
-            self.settled = self.free_at;
+            self.state |= AHEAD | ALIKE;
+            self.settled = begins;
+        } else if self.state & ALIKE == 0 {
+            self.queue.push((handle, narrow(size)));
         }
         self.waiting_bytes += size.count();
-        self.queue.push((handle, narrow(size)));
-        self.count_wait(self.free_at - now, size);
-        Offer::Sent { end: self.transmit(self.free_at, size) }
+        Offer::Sent { end }
+    }
+
+    /// Frames sent ahead stand in `queue` from now on, as they will differ in size; under any handle, as [`Port::keep`] asks for
+    /// theirs.
+    #[cold]
+    fn list_alike(&mut self, handle: H) {
+        self.queue.clear();
+        (0..self.frames_ahead()).for_each(|_| self.queue.push((handle, self.last_size)));
+        self.state &= !ALIKE;
+    }
+
+    /// How many of the frames sent ahead have not begun, as far as it was told.
+    pub(super) fn frames_ahead(&self) -> u64 {
+        if self.state & ALIKE == 0 { self.queue.len() as u64 } else { self.waiting_bytes / u64::from(self.last_size) }
     }
 
     /// Counts what has begun of the frames sent ahead, `now` included.
@@ -57,23 +86,33 @@ impl<H: Copy> Port<H> {
             return;
         }
         self.sums.queue_max_bytes = self.sums.queue_max_bytes.max(self.waiting_bytes);
-        while self.settled <= now
-            && let Some((_, size)) = self.queue.pop()
-        {
-            self.waiting_bytes -= u64::from(size);
-            self.settled += self.time_of(size);
+        if self.state & ALIKE != 0 {
+            let size = u64::from(self.last_size);
+            while self.settled <= now && self.waiting_bytes > 0 {
+                self.waiting_bytes -= size;
+                self.settled += self.last_tx;
+            }
+        } else {
+            while self.settled <= now
+                && let Some((_, size)) = self.queue.pop()
+            {
+                self.waiting_bytes -= u64::from(size);
+                self.settled += self.time_of(size);
+            }
         }
-        if self.queue.is_empty() {
-            self.state &= !AHEAD;
+        if self.waiting_bytes == 0 {
+            self.state &= !(AHEAD | ALIKE);
         }
     }
 
     /// All frames sent ahead have begun.
     pub(super) fn begin_all(&mut self) {
         self.sums.queue_max_bytes = self.sums.queue_max_bytes.max(self.waiting_bytes);
-        self.queue.clear();
+        if self.state & ALIKE == 0 {
+            self.queue.clear();
+        }
         self.waiting_bytes = 0;
-        self.state &= !AHEAD;
+        self.state &= !(AHEAD | ALIKE);
     }
 
     /// Whether frames sent ahead have not begun, as far as it was told.
@@ -87,10 +126,10 @@ impl<H: Copy> Port<H> {
         if self.state & AHEAD == 0 {
             return counted;
         }
-        let frames = self.queue.len() as u64;
+        let frames = self.frames_ahead();
         let (mut byte_ps, mut wait_ps) = (0, 0);
         let mut wait = u128::from((self.settled - now).ps());
-        if frames <= self.alike {
+        if frames <= self.alike || self.state & ALIKE != 0 {
             // All of one size: their waits are a series.
             let (n, tx) = (u128::from(frames), u128::from(self.last_tx.ps()));
             wait_ps = n * wait + n * (n - 1) / 2 * tx;

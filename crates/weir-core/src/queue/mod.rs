@@ -164,6 +164,8 @@ const KEEPS: u32 = 32;
 const AHEAD: u32 = 64;
 /// The data lane is under active queue management; its frames are not in `queue`.
 const MANAGED: u32 = 128;
+/// The frames that were sent ahead and have not begun are all of `last_size`, and not in `queue`.
+const ALIKE: u32 = 256;
 
 impl<H: Copy> Port<H> {
     /// An idle port. `rate` is not zero; `framing` is what a frame occupies beyond its size.
@@ -383,13 +385,20 @@ impl<H: Copy> Port<H> {
     /// How many frames wait in the data lane.
     #[inline]
     pub fn waiting_frames(&self) -> usize {
-        if self.state & MANAGED == 0 { self.queue.len() } else { self.managed_frames() as usize }
+        match self.state & (MANAGED | ALIKE) {
+            0 => self.queue.len(),
+            ALIKE => self.frames_ahead() as usize,
+            _ => self.managed_frames() as usize,
+        }
     }
 
     /// Transmission time of a frame.
     #[inline]
     pub fn transmission(&mut self, size: Bytes) -> Span {
         if narrow(size) != self.last_size {
+            if self.state & ALIKE != 0 {
+                return self.reckon(size);
+            }
             self.change_size(size);
         }
         self.last_tx
@@ -417,8 +426,11 @@ impl<H: Copy> Port<H> {
     /// Whether the data lane can take a frame.
     #[inline]
     fn has_room(&self, size: Bytes) -> bool {
-        let load =
-            if self.state & IN_FRAMES == 0 { self.waiting_bytes + size.count() } else { self.queue.len() as u64 + 1 };
+        let load = if self.state & IN_FRAMES == 0 {
+            self.waiting_bytes + size.count()
+        } else {
+            self.waiting_frames() as u64 + 1
+        };
         load <= self.limit
     }
 

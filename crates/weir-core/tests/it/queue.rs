@@ -233,7 +233,8 @@ proptest! {
         ahead.go_ahead();
         let (mut expected, mut found, mut now) = (Vec::new(), Vec::new(), Time::ZERO);
         let take_back = |ahead: &mut Port<u32>, found: &mut Vec<(u32, Time)>, now| {
-            let first = ahead.keep(now);
+            let last = |count| found[found.len() - count..].iter().map(|sent| sent.0).collect();
+            let first = ahead.keep(now, last);
             let waiting: Vec<u32> = ahead.waiting().collect();
             prop_assert!(first.is_none_or(|first| waiting.contains(&first)));
             found.retain(|(handle, _)| !waiting.contains(handle));
