@@ -43,8 +43,6 @@ def test_a_buffer_that_is_not_told_is_the_rate_times_the_round_trip():
 
 
 def test_what_the_options_stand_for_can_be_kept_as_a_file():
-    scenario = Link.of(["delays={}"], None, rate="20mbit").hops()
-    assert scenario["path"]["forward"]["delays"] == "{}"
     whole = Link.of(None, None, rate="20mbit", delay="40ms", queue="codel").scenario({})
     assert loads(whole.to_yaml()).testbed == whole.testbed
 
@@ -84,6 +82,56 @@ def test_what_is_wrong_is_told_with_its_option_and_once(up, both, place, message
     (problem,) = caught.value.problems
     assert problem.path.startswith(place)
     assert message in problem.message
+
+
+@pytest.mark.parametrize(
+    "up",
+    [
+        [
+            "jitter={size: 3 ms},queue={kind: codel, target: 3 ms},"
+            "bursts={to_bad: 1 %, to_good: 20 %, loss_bad: 1}"
+        ],
+        [
+            "jitter=3ms",
+            "queue=codel",
+            "queue.target=3 ms",
+            "bursts.to_bad=1 %,bursts.to_good=20 %,bursts.loss_bad=1",
+        ],
+    ],
+)
+def test_a_field_that_is_a_mapping_is_written_in_braces_or_with_dots(up):
+    up = line(Link.of(up, None, rate="20mbit", delay="5ms").scenario({}), "forward")
+    assert (up.jitter.size.s, up.queue.kind, up.queue.target.s) == (0.003, "codel", 0.003)
+    assert (up.bursts.to_bad, up.bursts.to_good) == (0.01, 0.2)
+    assert up.rate.bps == 20_000_000
+
+
+def test_a_field_in_a_mapping_adds_to_what_is_said_of_both_ways_in_its_own_way_alone():
+    scenario = Link.of(["queue.target=3ms"], None, rate="20mbit", delay="5ms", queue="codel").scenario({})
+    up, down = line(scenario, "forward"), line(scenario, "backward")
+    assert up.queue.target.s == 0.003
+    assert down.queue.kind == up.queue.kind == "codel"
+    assert down.queue.target != up.queue.target
+
+
+@pytest.mark.parametrize(
+    ("up", "error", "message"),
+    [
+        ("rate.x=2", InputError, "--up rate: is 20 Mbit/s already"),
+        ("bursts.=2", InputError, "write FIELD=VALUE"),
+        ("bursts.to_bda=0.1", ScenarioError, "--up bursts.to_bda: unknown field"),
+        ("bursts={to_bad: 1 %", ScenarioError, "--up bursts"),
+    ],
+)
+def test_what_is_wrong_in_a_mapping_is_told_with_its_place(up, error, message):
+    with pytest.raises(error) as caught:
+        Link.of([up], None, rate="20mbit", delay="5ms").scenario({})
+    assert message in str(caught.value)
+
+
+def test_commas_in_quotes_part_nothing():
+    hops = Link.of(["trace='a,b.trace',delay=5ms"], None).hops()
+    assert hops["path"]["forward"] == {"trace": "a,b.trace", "delay": "5ms"}
 
 
 def test_a_field_without_a_value_is_told():

@@ -32,6 +32,7 @@ __all__ = [
     "assignments",
     "check_command",
     "conclude",
+    "field_value",
     "overrides",
     "print_json",
     "read_scenario",
@@ -103,18 +104,16 @@ def assignments(texts: Sequence[str] | None) -> dict[str, Any]:
             raise InputError(f"--set {text}: write PATH=VALUE, such as --set run.seed=2")
         if path.strip() in result:
             raise InputError(f"--set {path.strip()}: given twice")
-        result[path.strip()] = _value(value.strip())
+        result[path.strip()] = field_value(value.strip(), "--set") if value.strip() else None
     return result
 
 
-def _value(text: str) -> Any:
-    """Text, or the list or mapping that it spells; nothing at all is None."""
-    if not text:
-        return None
-    if text[0] in "[{":
+def field_value(text: str, option: str) -> Any:
+    """Text, or the list, mapping or quoted text that it spells in YAML. Raises ScenarioError."""
+    if text[:1] in ("[", "{", "'", '"'):
         from weirlab.scenario.document import parse
 
-        entry = parse(f"value: {text}", "--set").entry("value")
+        entry = parse(f"value: {text}", option).entry("value")
         return None if entry is None else entry.plain()
     return text
 

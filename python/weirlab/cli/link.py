@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weirlab.cli.frame import tell
+from weirlab.cli.frame import field_value, tell
 
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
@@ -74,7 +74,7 @@ QueueOption = Annotated[
         show_default=False,
     ),
 ]
-_FIELDS = "fields of a line with their values, such as rate=2mbit,loss=0.1%."
+_FIELDS = "fields of a line with their values, such as rate=2mbit,loss=0.1%,jitter={size: 3 ms}."
 UpOption = Annotated[
     list[str] | None,
     typer.Option(metavar="FIELD=VALUE,...", help=f"Near to far alone: {_FIELDS}", show_default=False),
@@ -124,8 +124,8 @@ class Link:
         for direction, option, given in (("forward", "--up", self.up), ("backward", "--down", self.down)):
             fields = {name: _field(name, value) for name, value in self.both.items()}
             for text in given:
-                for pair in text.split(","):
-                    fields |= _pair(option, pair)
+                for pair in _pairs(text):
+                    _add(fields, option, pair)
             ways[direction] = {name: value for name, value in fields.items() if value is not None}
         return {HOP: ways}
 
@@ -160,10 +160,8 @@ class Link:
         match path.split("."):
             case ["testbed", "hops", _, "forward" | "backward" as direction, field, *rest]:
                 option, given = ("--up", self.up) if direction == "forward" else ("--down", self.down)
-                own = any(
-                    pair.partition("=")[0].strip() == field for text in given for pair in text.split(",")
-                )
-                return ".".join([f"{option} {field}" if own else f"--{field}", *rest])
+                names = {_path(pair)[0] for text in given for pair in _pairs(text)}
+                return ".".join([f"{option} {field}" if field in names else f"--{field}", *rest])
         return path
 
 
@@ -202,24 +200,68 @@ def write_scenario(scenario: Scenario, file: Path) -> None:
     tell(f"written: {file}")
 
 
-def _pair(option: str, pair: str) -> dict[str, Any]:
+_PAIRS = re.compile(r"[\[\]{}]|,|'[^']*'|\"(?:[^\"\\]|\\.)*\"")
+"""What matters between pairs: brackets, commas, and quoted text, in which neither counts."""
+
+
+def _pairs(text: str) -> list[str]:
+    """`FIELD=VALUE` texts, which are parted by commas outside brackets and quotes."""
+    begins, depth = [0], 0
+    for found in _PAIRS.finditer(text):
+        if found[0] in "[{":
+            depth += 1
+        elif found[0] in "]}":
+            depth -= 1
+        elif found[0] == "," and depth <= 0:
+            begins.append(found.end())
+    ends = [*(begin - 1 for begin in begins[1:]), len(text)]
+    return [text[begin:end] for begin, end in zip(begins, ends, strict=True)]
+
+
+def _path(pair: str) -> list[str]:
+    """The field, and the fields in it, that a pair is of."""
+    return [name.strip() for name in pair.partition("=")[0].split(".")]
+
+
+def _add(fields: dict[str, Any], option: str, pair: str) -> None:
+    """Add what a pair says to the fields of a line. Raises InputError where it is none."""
     from weirlab.errors import InputError
 
-    name, equals, value = pair.partition("=")
-    if not equals or not name.strip():
+    _, equals, value = pair.partition("=")
+    path = _path(pair)
+    if not equals or not all(path):
         raise InputError(f"{option}: write FIELD=VALUE, such as rate=2mbit (got '{pair}')")
-    return {name.strip(): _field(name.strip(), value.strip())}
+    name, *rest = path
+    read = field_value(value.strip(), f"{option} {'.'.join(path)}")
+    if not rest:
+        fields[name] = _field(name, read)
+        return
+    place = fields[name] = _as_mapping(fields.get(name), option, path[:1])
+    for depth, inner in enumerate(rest[:-1], start=2):
+        place[inner] = _as_mapping(place.get(inner), option, path[:depth])
+        place = place[inner]
+    place[rest[-1]] = read
 
 
-def _field(name: str, value: str) -> Any:
+def _as_mapping(value: Any, option: str, path: Sequence[str]) -> dict[str, Any]:
+    """A copy of what a field holds, to add fields to."""
+    from weirlab.errors import InputError
+
+    if value is None or isinstance(value, dict):
+        return dict(value or {})
+    raise InputError(f"{option} {'.'.join(path)}: is {value} already, and has no fields; write one of both")
+
+
+def _field(name: str, value: Any) -> Any:
     """The value of a field of a line as a file would have it."""
-    match name:
-        case "rate":
-            return rate_text(value)
-        case "queue":
-            return None if value == "drop-tail" else {"kind": value}
-        case "jitter":
-            return {"size": value}
+    if isinstance(value, str):
+        match name:
+            case "rate":
+                return rate_text(value)
+            case "queue":
+                return None if value == "drop-tail" else {"kind": value}
+            case "jitter":
+                return {"size": value}
     return value
 
 
