@@ -125,6 +125,12 @@ impl Sender {
         Some(self.send_again(now, place, len, Resent::Rescue))
     }
 
+    /// The number of the FIN, once it is known.
+    #[inline]
+    pub(super) fn fin_number(&self) -> Option<u64> {
+        self.closed.then_some(self.written)
+    }
+
     /// Numbers that may be sent for the first time as one segment, as far as the application and the receiver say.
     #[inline]
     pub(super) fn sendable(&self) -> u64 {
