@@ -107,7 +107,7 @@ def source(printed: Schema, text: Callable[[str, str], str]) -> str:
     kinds = printed["controllers"]
     plain = [kind for kind in kinds if kind["preset"] is not None]
     by_hand = [kind["name"] for kind in kinds if kind["preset"] is None]
-    imports = "".join(f"from weirlab.scenario.{name.lower()} import {name}\n" for name in by_hand)
+    imports = "".join(f"from weirlab.scenario.traffic.{name.lower()} import {name}\n" for name in by_hand)
     presets: dict[str, list[Any]] = {}
     for kind in plain:
         for field, value in kind["preset"].items():

@@ -1,6 +1,6 @@
 """Generate the classes of `weirlab.spec` from the Rust types that they stand for.
 
-    python scripts/generate_spec.py            # write spec/__init__.py and scenario/controllers.py
+    python scripts/generate_spec.py            # write spec/__init__.py and scenario/traffic/controllers.py
     python scripts/generate_spec.py --check    # fail where these files are not current
 
 The Rust types are the source: `cargo run --example schema` prints their JSON schema, and every object in it
@@ -23,7 +23,7 @@ import controllers
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python" / "weirlab"
 SPEC = PACKAGE / "spec" / "__init__.py"
-CONTROLLERS = PACKAGE / "scenario" / "controllers.py"
+CONTROLLERS = PACKAGE / "scenario" / "traffic" / "controllers.py"
 SCHEMA = ["cargo", "run", "--quiet", "--locked", "-p", "weir-core", "--features", "schema"]
 KEYWORDS = {"class", "from"}
 PLAIN = {"integer": "int", "number": "float", "boolean": "bool", "string": "str"}

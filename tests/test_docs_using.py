@@ -10,7 +10,7 @@ import pytest
 from weirlab.cli.app import execute
 from weirlab.fields.base import kind_of
 from weirlab.measures.registry import MEASURES
-from weirlab.scenario.ready import ready_made
+from weirlab.scenario.file.ready import ready_made
 from weirlab.scenario.reference import rewritten
 
 ROOT = Path(__file__).resolve().parent.parent

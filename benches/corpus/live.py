@@ -17,7 +17,7 @@ import yaml
 
 from corpus.case import Case
 from weirlab.scenario import loads
-from weirlab.scenario.path import path_plan
+from weirlab.scenario.network.path import path_plan
 from weirlab.testbed.namespaces import Namespace
 from weirlab.testbed.path import EmulatedPath, PathReport
 from weirlab.testbed.turns import alone_on_this_machine

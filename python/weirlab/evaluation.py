@@ -11,9 +11,9 @@ from weirlab.measures.base import FlowMeasure, Measure, PortMeasure, Subject
 from weirlab.measures.parts import joined
 from weirlab.measures.rows import Window
 from weirlab.records import Records
-from weirlab.scenario.demands import ideal_shares, interrupted_traffic, traffic_names
-from weirlab.scenario.layout import Layout, layout_of, plan_network
+from weirlab.scenario.network.layout import Layout, layout_of, plan_network
 from weirlab.scenario.resolve import selected_traffic
+from weirlab.scenario.traffic.demands import ideal_shares, interrupted_traffic, traffic_names
 from weirlab.stats import mean_interval
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from weirlab.records import Records, save_tables
 from weirlab.results import Manifest, Provenance, Status, read_json, usable_cpus, write_json
 from weirlab.runs import Judge, Progress, estimated, replicate_seeds, resolve, save_scenario, simulate
 from weirlab.scenario import Scenario, load
-from weirlab.scenario.combinations import Impossible, Point, level_names, possible
+from weirlab.scenario.plan.combinations import Impossible, Point, level_names, possible
 
 __all__ = ["Impossible", "Point", "Study", "planned", "points_of", "run_study"]
 

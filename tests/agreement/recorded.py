@@ -22,7 +22,7 @@ import polars as pl
 from weirlab import _core
 from weirlab.errors import WeirlabError
 from weirlab.scenario import Scenario, load
-from weirlab.scenario.ready import ready_made
+from weirlab.scenario.file.ready import ready_made
 from weirlab.scenario.traffic import Departing
 
 __all__ = ["FILE", "hashes", "scenario_of"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from weirlab import _core
 from weirlab.scenario import loads
-from weirlab.scenario.aqm import DualPi2, aqm_spec
+from weirlab.scenario.network.aqm import DualPi2, aqm_spec
 
 RATE = 10_000_000
 MS = 10**9

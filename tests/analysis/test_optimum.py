@@ -11,7 +11,7 @@ from weirlab.report.sensitivity import sensitivity_of, sensitivity_sections
 from weirlab.results import Provenance
 from weirlab.runs import resolve
 from weirlab.scenario import load
-from weirlab.scenario.combinations import possible
+from weirlab.scenario.plan.combinations import possible
 from weirlab.studies import Study
 
 GD = "control.bcn.reaction_point.gd"

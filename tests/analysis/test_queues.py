@@ -10,7 +10,7 @@ from weirlab.analysis.ranking import rank_queues
 from weirlab.analysis.stability import loops_of
 from weirlab.errors import InputError
 from weirlab.scenario import load, loads
-from weirlab.scenario.layout import layout_of
+from weirlab.scenario.network.layout import layout_of
 from weirlab.scenario.resolve import translated
 from weirlab.theory.bcn import BcnPoint
 from weirlab.theory.qcn import QcnPoint

@@ -9,7 +9,7 @@ import pytest
 from weirlab.analysis.sensitivity import COLUMNS, SAME, design_points, sensitivity
 from weirlab.report.sensitivity import without_weights
 from weirlab.scenario import loads
-from weirlab.scenario.combinations import level_names
+from weirlab.scenario.plan.combinations import level_names
 
 BASE = """
 weirlab: 1

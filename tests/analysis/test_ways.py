@@ -6,7 +6,7 @@ from weirlab import _core, run
 from weirlab import spec as core
 from weirlab.analysis import controlled_queues, hot_ones
 from weirlab.scenario import Scenario, load
-from weirlab.scenario.layout import layout_of
+from weirlab.scenario.network.layout import layout_of
 from weirlab.scenario.resolve import translated
 
 TREE = """\

@@ -8,7 +8,7 @@ from weirlab.campaigns import plan_of, run_campaign, summaries
 from weirlab.campaigns.simulated import measure_simulated
 from weirlab.errors import ScenarioError, UnsupportedError
 from weirlab.scenario import load, loads
-from weirlab.scenario.path import line_spec
+from weirlab.scenario.network.path import line_spec
 
 FILE = """weirlab: 1
 name: small

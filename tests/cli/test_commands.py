@@ -15,7 +15,7 @@ from weirlab.reproductions import STUDIES, Findings, Reproduction, Row
 from weirlab.results import Manifest
 from weirlab.runs import Run
 from weirlab.scenario import load
-from weirlab.scenario.ready import ready_made
+from weirlab.scenario.file.ready import ready_made
 from weirlab.studies import Study
 
 COMMANDS = ("run", "study", "search", "report", "check", "scenarios", "schema", "doctor", "reproduce")

@@ -10,7 +10,7 @@ from weirlab.cli.link import Link, link_words, write_scenario
 from weirlab.cli.meters import DelayMeter, Gauge, delay_line, meter_line
 from weirlab.errors import InputError, ScenarioError
 from weirlab.scenario import load, loads
-from weirlab.scenario.path import path_plan
+from weirlab.scenario.network.path import path_plan
 from weirlab.testbed.netem import netem_refusals
 
 

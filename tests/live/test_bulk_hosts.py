@@ -10,7 +10,7 @@ import pytest
 from weirlab.campaigns import run_campaign, summaries
 from weirlab.errors import MissingCapability
 from weirlab.scenario import load
-from weirlab.scenario.path import path_plan
+from weirlab.scenario.network.path import path_plan
 from weirlab.testbed.path import EmulatedPath
 
 pytestmark = pytest.mark.live

@@ -13,7 +13,7 @@ from weirlab.campaigns import run_campaign, summaries
 from weirlab.campaigns.measurement import Transfer
 from weirlab.cli.campaign_words import CampaignWords
 from weirlab.errors import MissingCapability
-from weirlab.scenario.path import Hop, Line, PathPlan
+from weirlab.scenario.network.path import Hop, Line, PathPlan
 from weirlab.testbed.path import EmulatedPath
 from weirlab.units import Rate, Size, Span
 

@@ -19,7 +19,7 @@ from weirlab.campaigns.hosts import SshEnd, kill, output
 from weirlab.campaigns.path import way_back
 from weirlab.errors import MissingCapability, TestbedError
 from weirlab.scenario import loads
-from weirlab.scenario.path import Hop, Line, PathPlan
+from weirlab.scenario.network.path import Hop, Line, PathPlan
 from weirlab.testbed.path import EmulatedPath
 from weirlab.units import Rate, Size, Span
 

@@ -13,7 +13,7 @@ from weirlab.campaigns import run_campaign, summaries
 from weirlab.cli.campaign_words import CampaignWords
 from weirlab.cli.link import Link
 from weirlab.errors import MissingCapability
-from weirlab.scenario.path import path_plan
+from weirlab.scenario.network.path import path_plan
 from weirlab.testbed.path import EmulatedPath
 
 pytestmark = pytest.mark.live

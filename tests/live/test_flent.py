@@ -13,7 +13,7 @@ import pytest
 
 from weirlab.errors import MissingCapability
 from weirlab.scenario import loads
-from weirlab.scenario.path import path_plan
+from weirlab.scenario.network.path import path_plan
 from weirlab.testbed.path import EmulatedPath
 
 pytestmark = pytest.mark.live

@@ -20,7 +20,7 @@ import pytest
 from weirlab import _core
 from weirlab.errors import MissingCapability, TestbedError
 from weirlab.scenario import loads
-from weirlab.scenario.path import path_plan
+from weirlab.scenario.network.path import path_plan
 from weirlab.testbed.namespaces import set_sysctl
 from weirlab.testbed.path import EmulatedPath
 

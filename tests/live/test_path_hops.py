@@ -18,7 +18,7 @@ from weirlab.campaigns.path import Effort, LiveProber, characterize, find_route
 from weirlab.campaigns.path.estimate import estimate
 from weirlab.errors import MissingCapability
 from weirlab.scenario import loads
-from weirlab.scenario.path import path_plan
+from weirlab.scenario.network.path import path_plan
 from weirlab.testbed import path as path_module
 from weirlab.testbed.namespaces import set_sysctl
 from weirlab.testbed.path import EmulatedPath

@@ -17,7 +17,7 @@ import pytest
 
 from weirlab.errors import MissingCapability, TestbedError
 from weirlab.scenario import loads
-from weirlab.scenario.path import path_plan
+from weirlab.scenario.network.path import path_plan
 from weirlab.testbed.path import EmulatedPath
 from weirlab.testbed.rapid import Settings, make_key, read_key, send, serve
 

@@ -10,7 +10,7 @@ import pytest
 from weirlab.analysis.notes import notes_of
 from weirlab.errors import ScenarioError
 from weirlab.scenario import loads
-from weirlab.scenario.path import line_spec, path_plan
+from weirlab.scenario.network.path import line_spec, path_plan
 
 FILE = """weirlab: 1
 name: managed

@@ -9,8 +9,8 @@ import pytest
 
 from weirlab.errors import ScenarioError
 from weirlab.scenario import Scenario, load, loads
-from weirlab.scenario.layout import layout_of, plan_network
-from weirlab.scenario.resolve_control import resolve_control
+from weirlab.scenario.network.layout import layout_of, plan_network
+from weirlab.scenario.resolve.control import resolve_control
 
 BASE = """\
 weirlab: 1

@@ -6,7 +6,7 @@ import pytest
 from weirlab import _core
 from weirlab.errors import InputError, ScenarioError
 from weirlab.scenario import load, loads
-from weirlab.scenario.path import line_spec, path_plan
+from weirlab.scenario.network.path import line_spec, path_plan
 
 FILE = """weirlab: 1
 name: wander

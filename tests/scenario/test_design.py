@@ -7,8 +7,8 @@ import pytest
 
 from weirlab.errors import ScenarioError
 from weirlab.scenario import load, loads
-from weirlab.scenario.combinations import combinations, level_names, possible
-from weirlab.scenario.design import design_rows
+from weirlab.scenario.plan.combinations import combinations, level_names, possible
+from weirlab.scenario.plan.design import design_rows
 from weirlab.studies import Study, run_study
 
 BASE = """

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from weirlab.scenario import json_schema, loads
-from weirlab.scenario.document import parse
+from weirlab.scenario.file.document import parse
 from weirlab.scenario.reference import described_models, rewritten
 from weirlab.units import FrameRate, Rate, Size, Span
 

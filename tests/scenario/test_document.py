@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from weirlab.errors import ScenarioError
-from weirlab.scenario import document
+from weirlab.scenario.file import document
 
 
 def plain(text: str) -> object:

@@ -11,7 +11,7 @@ from weirlab import spec as core
 from weirlab.analysis.notes import notes_of
 from weirlab.errors import ScenarioError
 from weirlab.scenario import Scenario, loads
-from weirlab.scenario.path import line_spec, path_plan
+from weirlab.scenario.network.path import line_spec, path_plan
 
 FILE = """weirlab: 1
 name: marks

@@ -15,8 +15,8 @@ from scenario.strategies import scenarios
 from weirlab import _core
 from weirlab.runs import save_scenario
 from weirlab.scenario import Scenario, json_schema, load, loads
-from weirlab.scenario.moving import movable
-from weirlab.scenario.path import path_plan
+from weirlab.scenario.file.moving import movable
+from weirlab.scenario.network.path import path_plan
 
 SCHEMA = jsonschema.Draft202012Validator(json_schema())
 

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from weirlab.errors import ScenarioError
 from weirlab.fields.base import Named
 from weirlab.scenario import Scenario, load, loads, unsupported
-from weirlab.scenario.layout import Layout, NoMatchError
 from weirlab.scenario.model import split_path
+from weirlab.scenario.network.layout import Layout, NoMatchError
 
 FILES = Path(__file__).parent / "files"
 

@@ -11,8 +11,8 @@ from weirlab import _core
 from weirlab import spec as core
 from weirlab.errors import InputError, ScenarioError
 from weirlab.scenario import load, loads
-from weirlab.scenario.path import line_spec, path_plan
-from weirlab.scenario.rate_trace import read_rate_trace
+from weirlab.scenario.network.path import line_spec, path_plan
+from weirlab.scenario.network.rate_trace import read_rate_trace
 
 FILE = """weirlab: 1
 name: wan

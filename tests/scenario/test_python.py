@@ -5,9 +5,9 @@ import pytest
 from weirlab import Scenario
 from weirlab.errors import ScenarioError
 from weirlab.scenario import loads
+from weirlab.scenario.file.ready import ready_made
 from weirlab.scenario.loading import load
 from weirlab.scenario.network import Star
-from weirlab.scenario.ready import ready_made
 from weirlab.units import Rate, Span
 
 LINK = {"rate": "10 Gbit/s", "delay": "1 us"}

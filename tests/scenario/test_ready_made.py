@@ -12,7 +12,7 @@ from core_columns import columns
 from weirlab import _core
 from weirlab.errors import ScenarioError
 from weirlab.scenario import Scenario, json_schema, load, loads
-from weirlab.scenario.path import path_plan
+from weirlab.scenario.network.path import path_plan
 from weirlab.units import Span
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ import pytest
 from weirlab.errors import InputError, ScenarioError, UnsupportedError
 from weirlab.runs import save_scenario
 from weirlab.scenario import load, loads
-from weirlab.scenario.presets import PRESETS
+from weirlab.scenario.plan.presets import PRESETS
 from weirlab.scenario.schema import json_schema
 from weirlab.searches import build, run_search
 from weirlab.testbed import devices, open_testbed

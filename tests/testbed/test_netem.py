@@ -16,7 +16,7 @@ import pytest
 from weirlab.cli.app import execute
 from weirlab.errors import InputError, MissingCapability, TestbedError
 from weirlab.scenario import loads
-from weirlab.scenario.path import PathPlan, path_plan
+from weirlab.scenario.network.path import PathPlan, path_plan
 from weirlab.testbed import netem
 from weirlab.testbed.namespaces import Namespace
 from weirlab.testbed.netem import KernelPath, netem_arguments, netem_refusals

@@ -9,7 +9,7 @@ import pytest
 
 from weirlab.cli.emulate import _say
 from weirlab.scenario import loads
-from weirlab.scenario.path import path_plan
+from weirlab.scenario.network.path import path_plan
 from weirlab.testbed.account import CpuTime, MachineAccount
 from weirlab.testbed.path import PathReport, WayReport, _is_fast, _places
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from weirlab.scenario import Scenario
-from weirlab.scenario.flows import flows_of
-from weirlab.scenario.layout import Layout, Port, layout_of, plan_network
-from weirlab.scenario.rapid import FluidEstimator, Rapid
+from weirlab.scenario.network.layout import Layout, Port, layout_of, plan_network
 from weirlab.scenario.traffic import Tcp, Traffic
+from weirlab.scenario.traffic.flows import flows_of
+from weirlab.scenario.traffic.rapid import FluidEstimator, Rapid
 from weirlab.units import Rate
 
 __all__ = ["unknown_bottlenecks"]

@@ -22,10 +22,10 @@ from weirlab.analysis.stability import loops_of
 from weirlab.errors import InputError, ScenarioError, UnsupportedError
 from weirlab.measures.utilisation import Utilisation
 from weirlab.scenario import Scenario
-from weirlab.scenario.demands import middle_ps
-from weirlab.scenario.hotspots import OutputGenerated
-from weirlab.scenario.layout import layout_of
+from weirlab.scenario.network.layout import layout_of
 from weirlab.scenario.resolve import translated
+from weirlab.scenario.traffic.demands import middle_ps
+from weirlab.scenario.traffic.hotspots import OutputGenerated
 from weirlab.theory.bcn import BcnPoint
 from weirlab.theory.large import SharedMemory, escape_ratio, starvation_gain, starvation_sampling
 from weirlab.theory.plane import Plane, Segment

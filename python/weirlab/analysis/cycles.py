@@ -21,8 +21,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from weirlab import spec as core
 from weirlab.analysis.headroom import PortsInUse, data_pairs
 from weirlab.scenario import Scenario
-from weirlab.scenario.layout import Layout, layout_of
-from weirlab.scenario.problems import listed
+from weirlab.scenario.file.problems import listed
+from weirlab.scenario.network.layout import Layout, layout_of
 from weirlab.scenario.resolve import translated
 
 __all__ = ["pause_cycles"]

@@ -26,9 +26,9 @@ from dataclasses import dataclass
 from weirlab import spec as core
 from weirlab.analysis.routes import Routes, latency_ps, link_of
 from weirlab.scenario import Scenario
-from weirlab.scenario.layout import Layout, layout_of
+from weirlab.scenario.network.layout import Layout, layout_of
 from weirlab.scenario.resolve import limit_of, translated
-from weirlab.scenario.resolve_hotspots import targets_of
+from weirlab.scenario.resolve.hotspots import targets_of
 from weirlab.spec import origin_of
 from weirlab.units import Size
 

@@ -10,12 +10,12 @@ import numpy as np
 from weirlab import spec as core
 from weirlab.measures.utilisation import Utilisation
 from weirlab.scenario import Scenario
-from weirlab.scenario.demands import demands, middle_ps, services, window_ps
-from weirlab.scenario.hotspots import AnyHotspot, InputGenerated, OutputGenerated
-from weirlab.scenario.layout import Layout, layout_of, plan_network
-from weirlab.scenario.problems import listed
+from weirlab.scenario.file.problems import listed
+from weirlab.scenario.network.layout import Layout, layout_of, plan_network
 from weirlab.scenario.resolve import translated
-from weirlab.scenario.resolve_hotspots import degree_hosts, hosts_of_flows
+from weirlab.scenario.resolve.hotspots import degree_hosts, hosts_of_flows
+from weirlab.scenario.traffic.demands import demands, middle_ps, services, window_ps
+from weirlab.scenario.traffic.hotspots import AnyHotspot, InputGenerated, OutputGenerated
 from weirlab.theory.hotspot import Hotspot, degree_class, severity_class
 from weirlab.units import Span
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from weirlab import spec as core
 from weirlab.analysis.headroom import PortsInUse, longest_data, senders_and_receivers
 from weirlab.scenario import Scenario
-from weirlab.scenario.bcn import Bcn
 from weirlab.scenario.control import Control
-from weirlab.scenario.dcqcn import Dcqcn
-from weirlab.scenario.layout import Layout, layout_of
-from weirlab.scenario.qcn import Qcn
+from weirlab.scenario.control.bcn import Bcn
+from weirlab.scenario.control.dcqcn import Dcqcn
+from weirlab.scenario.control.qcn import Qcn
+from weirlab.scenario.network.layout import Layout, layout_of
 from weirlab.scenario.resolve import translated
 from weirlab.units import Rate, Span
 

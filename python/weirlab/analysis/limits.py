@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 from weirlab.analysis.headroom import longest_frame
 from weirlab.scenario import Scenario
-from weirlab.scenario.aqm import DualPi2, Managed, Threshold
-from weirlab.scenario.bcn import Bcn
 from weirlab.scenario.control import Control
-from weirlab.scenario.controllers import ECN
+from weirlab.scenario.control.bcn import Bcn
+from weirlab.scenario.control.qcn import Qcn
 from weirlab.scenario.network import ClassQueues, DropTail, marking_of
-from weirlab.scenario.qcn import Qcn
-from weirlab.scenario.resolve_control import in_bytes, unit_of
-from weirlab.scenario.resolve_transport import ecn_of
+from weirlab.scenario.network.aqm import DualPi2, Managed, Threshold
+from weirlab.scenario.resolve.control import in_bytes, unit_of
+from weirlab.scenario.resolve.transport import ecn_of
 from weirlab.scenario.traffic import Tcp
+from weirlab.scenario.traffic.controllers import ECN
 from weirlab.units import Size
 
 __all__ = ["cut_off_gains", "missing_marks", "odd_parameters", "unheard_marks"]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from weirlab.analysis.headroom import longest_frame
 from weirlab.analysis.routes import link_of
 from weirlab.scenario import Scenario
-from weirlab.scenario.layout import layout_of
+from weirlab.scenario.network.layout import layout_of
 from weirlab.scenario.resolve import translated
 from weirlab.units import Size, Span
 

@@ -16,8 +16,8 @@ from weirlab.analysis.hotspots import HotspotFacts, hotspot_facts, utilisation_m
 from weirlab.analysis.sensitivity import design_points
 from weirlab.runs import resolve
 from weirlab.scenario import Scenario
-from weirlab.scenario.combinations import possible
-from weirlab.scenario.design import LatinHypercube
+from weirlab.scenario.plan.combinations import possible
+from weirlab.scenario.plan.design import LatinHypercube
 from weirlab.stats.robust import mean_share_interval
 from weirlab.stats.sensitivity import RankCorrelation, rank_correlation
 

@@ -26,9 +26,9 @@ from weirlab.measures import (
 from weirlab.records import Records
 from weirlab.runs import Run
 from weirlab.scenario import Scenario
-from weirlab.scenario.demands import ideal_shares
-from weirlab.scenario.layout import Layout, layout_of, plan_network
-from weirlab.scenario.resolve_control import in_bytes
+from weirlab.scenario.network.layout import Layout, layout_of, plan_network
+from weirlab.scenario.resolve.control import in_bytes
+from weirlab.scenario.traffic.demands import ideal_shares
 from weirlab.stats import mean_interval
 
 __all__ = ["HotspotOutcome", "Quantity", "hot_ports", "hotspot_outcomes", "outcome_json", "set_point_bytes"]

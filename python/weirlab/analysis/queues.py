@@ -14,10 +14,10 @@ from weirlab import spec as core
 from weirlab.analysis.routes import Routes
 from weirlab.errors import ScenarioError
 from weirlab.scenario import Scenario
-from weirlab.scenario.demands import middle_ps
-from weirlab.scenario.layout import layout_of
+from weirlab.scenario.network.layout import layout_of
 from weirlab.scenario.resolve import translated
-from weirlab.scenario.resolve_hotspots import mean_rate_fps, mean_size_bytes, targets_of
+from weirlab.scenario.resolve.hotspots import mean_rate_fps, mean_size_bytes, targets_of
+from weirlab.scenario.traffic.demands import middle_ps
 from weirlab.theory.bcn import BcnPoint
 from weirlab.theory.hotspot import degree_class, fair_shares, severity_class
 from weirlab.theory.qcn import QcnPoint

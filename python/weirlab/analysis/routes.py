@@ -6,7 +6,7 @@ import functools
 from collections import deque
 
 from weirlab import spec as core
-from weirlab.scenario.layout import Layout
+from weirlab.scenario.network.layout import Layout
 
 __all__ = ["Routes", "latency_ps", "link_of"]
 

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from weirlab.scenario import Scenario
-from weirlab.scenario.design import LatinHypercube, Morris, Sobol, salib, unit_problem
+from weirlab.scenario.plan.design import LatinHypercube, Morris, Sobol, salib, unit_problem
 from weirlab.stats.sensitivity import SLICES, pawn, pawn_of_chance, rank_correlation, within_strata
 
 __all__ = ["COLUMNS", "MEANINGS", "SAME", "design_points", "sensitivity"]

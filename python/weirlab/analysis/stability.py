@@ -11,7 +11,7 @@ import numpy as np
 
 from weirlab.analysis.queues import ControlledQueue
 from weirlab.errors import InputError, UnitError
-from weirlab.scenario.problems import did_you_mean
+from weirlab.scenario.file.problems import did_you_mean
 from weirlab.theory.bcn import BcnPoint
 from weirlab.theory.plane import Plane, margin_plane
 from weirlab.theory.qcn import QcnPoint

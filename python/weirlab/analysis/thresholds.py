@@ -1,7 +1,7 @@
 """Thresholds of queues that are legal and hardly ever met: of queues that hold no whole frame, and above the
 level from which PAUSE holds all that could make the queue longer.
 
-Thresholds above what a queue holds are refused when a file is read (`weirlab.scenario.check_control`)."""
+Thresholds above what a queue holds are refused when a file is read (`weirlab.scenario.checks.control`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from weirlab import spec as core
 from weirlab.analysis.headroom import longest_data
 from weirlab.scenario import Scenario
-from weirlab.scenario.layout import Layout, layout_of
+from weirlab.scenario.network.layout import Layout, layout_of
 from weirlab.scenario.resolve import limit_of, translated
 from weirlab.spec import origin_of
 from weirlab.units import Size

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from weirlab.errors import InputError
-from weirlab.scenario.ready import ready_made
+from weirlab.scenario.file.ready import ready_made
 
 __all__ = ["TOPICS", "Catalogue", "Kind", "ReadyMade", "scenarios"]
 

@@ -250,7 +250,7 @@ def search(
         MissingCapability: This machine cannot do what the testbed needs.
         TestbedError: A search whose testbed failed still gives a result; its `ending` and remarks say so.
     """
-    from weirlab.scenario.moving import movable
+    from weirlab.scenario.file.moving import movable
 
     asked = movable(scenario_of(scenario, assign))
     if asked.search is None:

@@ -22,8 +22,8 @@ from weirlab.journal import Journal, JournalKind, read_journal
 from weirlab.results import Manifest, Provenance, Status, write_json
 from weirlab.runs import save_scenario
 from weirlab.scenario import Scenario, load
-from weirlab.scenario.moving import movable
-from weirlab.scenario.path import PathPlan
+from weirlab.scenario.file.moving import movable
+from weirlab.scenario.network.path import PathPlan
 from weirlab.scenario.testbeds import AnyTestbed, Hosts, Sim
 
 __all__ = ["LOG", "Campaign", "Kept", "run_campaign"]

@@ -18,7 +18,7 @@ from weirlab.campaigns.measurement import Measurement, Stream, Transfer
 from weirlab.campaigns.plan import Load, Measured, Plan
 from weirlab.campaigns.summary import goodput_bps
 from weirlab.results import usable_cpus
-from weirlab.scenario.path import Line, PathPlan
+from weirlab.scenario.network.path import Line, PathPlan
 from weirlab.scenario.testbeds import Sim
 from weirlab.stats import effective_window, median
 

@@ -11,9 +11,9 @@ import numpy as np
 from weirlab.campaigns.request_program import MOST_WAITING
 from weirlab.errors import Problem, UnsupportedError
 from weirlab.scenario import Scenario
-from weirlab.scenario.combinations import Point, combinations
 from weirlab.scenario.network import Path
-from weirlab.scenario.path import PathPlan, path_plan
+from weirlab.scenario.network.path import PathPlan, path_plan
+from weirlab.scenario.plan.combinations import Point, combinations
 from weirlab.scenario.resolve import selected_traffic
 from weirlab.scenario.testbeds import Hosts, Iperf3, Netns, Sim
 from weirlab.scenario.traffic import Bulk, Constant, Ping, Requests, Stamp, Tcp, Traffic, Udp

@@ -15,7 +15,7 @@ from weirlab.campaigns.measurement import Measurement
 from weirlab.campaigns.plan import Measured
 from weirlab.campaigns.tools import SYSCTLS, Together, read_transfer, require, together
 from weirlab.errors import MissingCapability, TestbedError
-from weirlab.scenario.path import PathPlan
+from weirlab.scenario.network.path import PathPlan
 from weirlab.scenario.testbeds import Hosts, Iperf3
 from weirlab.testbed.account import Reading
 

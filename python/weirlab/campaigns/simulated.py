@@ -10,8 +10,8 @@ from weirlab import _core
 from weirlab import spec as core
 from weirlab.campaigns.measurement import Measurement, Pings, Stream, Transfer
 from weirlab.campaigns.plan import Load, Measured, Probe
-from weirlab.scenario.path import Line, PathPlan, line_spec
-from weirlab.scenario.resolve_transport import tcp_spec
+from weirlab.scenario.network.path import Line, PathPlan, line_spec
+from weirlab.scenario.resolve.transport import tcp_spec
 from weirlab.units import Size
 
 __all__ = ["measure_simulated"]

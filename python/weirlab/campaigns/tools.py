@@ -30,7 +30,7 @@ from weirlab.campaigns.hosts import Bed, End, NamespaceEnd, ThisMachine, listeni
 from weirlab.campaigns.measurement import Measurement, Pings, Request, Stamps, Stream, Transfer
 from weirlab.campaigns.plan import Datagrams, Load, Measured, Probe, RequestSeries, StampSeries
 from weirlab.errors import MissingCapability, TestbedError
-from weirlab.scenario.path import PathPlan
+from weirlab.scenario.network.path import PathPlan
 from weirlab.testbed.namespaces import Namespace
 from weirlab.testbed.path import EmulatedPath, account_facts
 

@@ -188,7 +188,7 @@ def host_of(word: str) -> dict[str, Any] | None:
     With a user or as a URL of ssh, OpenSSH starts iperf3 there; else a server of iperf3 has to run there. A
     name of one word is a scenario's, unless it has a port.
     """
-    from weirlab.scenario.ready import ready_made
+    from weirlab.scenario.file.ready import ready_made
 
     if word.startswith("ssh://"):
         return {"kind": "ssh", "far": word}

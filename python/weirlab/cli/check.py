@@ -72,7 +72,7 @@ def _kind(scenario: Scenario) -> str:
 
 def _on_a_path(scenario: Scenario) -> bool:
     """Whether real programs use it over an emulated path, or a real one."""
-    from weirlab.scenario.path import path_plan
+    from weirlab.scenario.network.path import path_plan
     from weirlab.scenario.testbeds import Hosts
 
     return isinstance(scenario.testbed, Hosts) or path_plan(scenario) is not None
@@ -89,7 +89,7 @@ def _campaign_counts(scenario: Scenario) -> dict[str, int]:
 
 def _points(scenario: Scenario) -> int:
     if scenario.search is not None:
-        from weirlab.scenario.combinations import combinations
+        from weirlab.scenario.plan.combinations import combinations
         from weirlab.searches.build import build
 
         return len(combinations(scenario, build))

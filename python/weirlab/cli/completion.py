@@ -111,7 +111,7 @@ def complete_scenario(ctx: Any, incomplete: str) -> list[str]:
 
 
 def _scenarios(command: str, incomplete: str) -> list[str]:
-    from weirlab.scenario.ready import ready_made, started_by
+    from weirlab.scenario.file.ready import ready_made, started_by
 
     kinds = _STARTED.get(command, ())
     return [
@@ -174,7 +174,7 @@ def _tree(name: str) -> Any:
     """The sections of a file and of those that it extends; nothing where it cannot be read."""
     import yaml
 
-    from weirlab.scenario.ready import ready_made
+    from weirlab.scenario.file.ready import ready_made
 
     loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # text, lists and mappings only
     file = ready_made().get(name, Path(name))
@@ -207,7 +207,7 @@ def _at(tree: Any, path: str) -> Any:
 def _values(tree: Any, path: str) -> list[str]:
     """What stands at a path, and what ready-made scenarios write for a field of that name; kinds only where
     they are of the same section."""
-    from weirlab.scenario.ready import ready_made
+    from weirlab.scenario.file.ready import ready_made
 
     written = _at(tree, path)
     texts = [written] if isinstance(written, str) else []

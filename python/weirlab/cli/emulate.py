@@ -42,7 +42,7 @@ from weirlab.errors import InputError
 
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
-    from weirlab.scenario.path import PathPlan
+    from weirlab.scenario.network.path import PathPlan
     from weirlab.testbed.path import EmulatedPath, PathReport, WayReport
 
 __all__ = ["add_to"]
@@ -161,7 +161,7 @@ def emulate(
 
     if write is None:
         acquire()  # before anything starts threads
-    from weirlab.scenario.path import path_plan
+    from weirlab.scenario.network.path import path_plan
     from weirlab.testbed.path import EmulatedPath
     from weirlab.testbed.way_out import RESOLVER, way_out
 

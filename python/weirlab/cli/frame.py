@@ -111,7 +111,7 @@ def assignments(texts: Sequence[str] | None) -> dict[str, Any]:
 def field_value(text: str, option: str) -> Any:
     """Text, or the list, mapping or quoted text that it spells in YAML. Raises ScenarioError."""
     if text[:1] in ("[", "{", "'", '"'):
-        from weirlab.scenario.document import parse
+        from weirlab.scenario.file.document import parse
 
         entry = parse(f"value: {text}", option).entry("value")
         return None if entry is None else entry.plain()

@@ -15,7 +15,7 @@ from weirlab.cli.frame import field_value, tell
 
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
-    from weirlab.scenario.path import Line
+    from weirlab.scenario.network.path import Line
 
 __all__ = [
     "BufferOption",
@@ -174,7 +174,7 @@ def from_words(
     """
     from weirlab.errors import Problem, ScenarioError
     from weirlab.scenario import loads
-    from weirlab.scenario.path import path_plan
+    from weirlab.scenario.network.path import path_plan
 
     try:
         scenario = loads("weirlab: 1\n", {**sections, **sets})
@@ -191,7 +191,7 @@ def write_scenario(scenario: Scenario, file: Path) -> None:
     """
     from weirlab.errors import InputError
     from weirlab.files import whole
-    from weirlab.scenario.moving import movable
+    from weirlab.scenario.file.moving import movable
 
     if file.exists():
         raise InputError(f"--write {file}: exists already; name a new file")

@@ -65,7 +65,7 @@ def scenarios(
     """
     from weirlab.api.catalogue import scenarios as catalogue
     from weirlab.errors import InputError
-    from weirlab.scenario.ready import needed_by, ready_made, scenario_file
+    from weirlab.scenario.file.ready import needed_by, ready_made, scenario_file
 
     files = ready_made()
     if name is None:

@@ -115,7 +115,7 @@ def search(
     else:
         assert file is not None
         from weirlab.results import claimed_directory
-        from weirlab.scenario.moving import movable
+        from weirlab.scenario.file.moving import movable
 
         scenario = movable(read_scenario(file, sets))
         check_command(scenario, file, "search")

@@ -11,7 +11,7 @@ from weirlab.analysis.optimum import SLICES, Optimum
 from weirlab.plots.names import axis_title
 from weirlab.plots.plane import AxisOf, heat_map
 from weirlab.plots.style import Plot, altair, finished, series_colors
-from weirlab.scenario.design import ParameterRange
+from weirlab.scenario.plan.design import ParameterRange
 
 __all__ = ["optimum_plots"]
 

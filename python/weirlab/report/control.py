@@ -8,7 +8,7 @@ from weirlab.plots.style import scaled
 from weirlab.records import Records
 from weirlab.report.page import Block, Column, Section, Table, number
 from weirlab.report.shared import time_text
-from weirlab.scenario.problems import listed
+from weirlab.scenario.file.problems import listed
 
 __all__ = ["control_sections", "held_in_a_cycle"]
 

@@ -244,7 +244,7 @@ def shape(result: SearchResult, scenario: Scenario) -> tuple[int, int]:
     if result.trials:
         spec = result.trials[0].spec
         return spec.frame_size_bytes, spec.directions
-    from weirlab.scenario.offered import offered
+    from weirlab.scenario.traffic.offered import offered
 
     what = offered(scenario)
     return what.frame_size_bytes, what.flows

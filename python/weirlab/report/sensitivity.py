@@ -12,7 +12,7 @@ from weirlab.plots.sensitivity import sensitivity_plots
 from weirlab.plots.style import Plot
 from weirlab.report.optimum import optimum_section
 from weirlab.report.page import Block, Column, Details, Section, Table, Text, figure, number
-from weirlab.scenario.design import LatinHypercube
+from weirlab.scenario.plan.design import LatinHypercube
 from weirlab.studies import Study
 
 __all__ = ["sensitivity_of", "sensitivity_sections", "sensitivity_table", "without_weights"]

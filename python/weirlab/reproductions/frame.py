@@ -286,7 +286,7 @@ STUDIES: Mapping[str, Reproduction] = {
 
 def find(name: str, studies: Mapping[str, Reproduction] = STUDIES) -> Reproduction:
     """The study of that name. Raises InputError, which names the nearest."""
-    from weirlab.scenario.problems import did_you_mean
+    from weirlab.scenario.file.problems import did_you_mean
 
     if name not in studies:
         known = f"; there are {', '.join(studies)}" if studies else "; none is ready in this version"

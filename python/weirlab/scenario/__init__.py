@@ -4,8 +4,8 @@
     scenario.traffic["load"].source
     scenario.resolve().spec_json
 
-Reading order: `document` (YAML with places), `model` (the sections, one module each), `problems` and `check`
-(what is wrong, in words), `flows` and `resolve` (what the simulator is told).
+Reading order: `file.document` (YAML with places), `model` (the sections, a room each), `file.problems` and
+`checks` (what is wrong, in words), `traffic.flows` and `resolve` (what the simulator is told).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from weirlab.scenario.loading import load, loads
     from weirlab.scenario.model import Scenario
-    from weirlab.scenario.offered import Offered
     from weirlab.scenario.resolve import Resolved, unsupported
     from weirlab.scenario.schema import json_schema
+    from weirlab.scenario.traffic.offered import Offered
 
 __all__ = ["Offered", "Resolved", "Scenario", "json_schema", "load", "loads", "unsupported"]
 
 _HOMES = {
-    "Offered": "offered",
+    "Offered": "traffic.offered",
     "Resolved": "resolve",
     "Scenario": "model",
     "json_schema": "schema",

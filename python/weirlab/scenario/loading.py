@@ -9,13 +9,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from weirlab.errors import Problem, ScenarioError
-from weirlab.scenario import document
-from weirlab.scenario.assignment import set_at
-from weirlab.scenario.check import faults
-from weirlab.scenario.document import Node
+from weirlab.scenario.checks import faults
+from weirlab.scenario.file import document
+from weirlab.scenario.file.assignment import set_at
+from weirlab.scenario.file.document import Node
+from weirlab.scenario.file.problems import explain
+from weirlab.scenario.file.ready import ready_made, scenario_file
 from weirlab.scenario.model import VERSION, Origin, Scenario, split_path
-from weirlab.scenario.problems import explain
-from weirlab.scenario.ready import ready_made, scenario_file
 
 __all__ = ["assigned", "build", "load", "loads"]
 

@@ -15,19 +15,19 @@ from weirlab.fields.base import Model, Name, Named, Text
 from weirlab.files import whole
 from weirlab.measures.registry import AnyMeasure
 from weirlab.scenario.control import Control
-from weirlab.scenario.document import NOWHERE, Node, join_path
-from weirlab.scenario.events import AnyEvent
-from weirlab.scenario.hotspots import AnyHotspot
+from weirlab.scenario.file.document import NOWHERE, Node, join_path
 from weirlab.scenario.network import AnyNetwork, AnyQueue
+from weirlab.scenario.network.events import AnyEvent
+from weirlab.scenario.network.switching import Adapter
 from weirlab.scenario.plan import Campaign, Run, Search, Study
 from weirlab.scenario.record import AnyRecord
-from weirlab.scenario.switching import Adapter
 from weirlab.scenario.testbeds import AnyTestbed, Netns, Sim
 from weirlab.scenario.traffic import Traffic
+from weirlab.scenario.traffic.hotspots import AnyHotspot
 
 if TYPE_CHECKING:
-    from weirlab.scenario.offered import Offered
     from weirlab.scenario.resolve import Resolved
+    from weirlab.scenario.traffic.offered import Offered
 
 __all__ = ["VERSION", "Origin", "Scenario"]
 
@@ -186,14 +186,14 @@ class Scenario(Model):
 
     def offered(self) -> Offered:
         """What the search of this scenario varies, in frames/s; the scenario must have a search."""
-        from weirlab.scenario.offered import offered
+        from weirlab.scenario.traffic.offered import offered
 
         return offered(self)
 
     def at_load(self, load_fps: float, duration_s: float) -> Scenario:
         """This scenario as the plain run of one trial of its search: `load_fps` summed over all flows for
         `duration_s`, then the time to settle."""
-        from weirlab.scenario.offered import at_load
+        from weirlab.scenario.traffic.offered import at_load
 
         return at_load(self, load_fps, duration_s)
 

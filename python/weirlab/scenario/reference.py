@@ -25,31 +25,11 @@ from weirlab.fields import base, values
 from weirlab.fields.base import Model, Named, kind_of
 from weirlab.measures import base as measures
 from weirlab.measures import registry
-from weirlab.scenario import (
-    aqm,
-    bcn,
-    classes,
-    control,
-    controllers,
-    dcqcn,
-    delays,
-    design,
-    events,
-    hotspots,
-    limiter,
-    model,
-    network,
-    path,
-    plan,
-    probing,
-    qcn,
-    rapid,
-    record,
-    switching,
-    testbeds,
-    traffic,
-)
-from weirlab.scenario.plan import Level
+from weirlab.scenario import control, model, network, plan, record, testbeds, traffic
+from weirlab.scenario.control import bcn, dcqcn, limiter, qcn
+from weirlab.scenario.network import aqm, classes, delays, events, path, switching
+from weirlab.scenario.plan import Level, design
+from weirlab.scenario.traffic import controllers, hotspots, probing, rapid
 
 __all__ = ["described_models", "rewritten"]
 

@@ -20,7 +20,7 @@ from weirlab.fields.values import (
     PositiveFrameRate,
     PositiveSpan,
 )
-from weirlab.scenario.path import Hop
+from weirlab.scenario.network.path import Hop
 from weirlab.units import FrameRate, Frames, Size, Span
 
 __all__ = [

@@ -29,7 +29,7 @@ def build(scenario: Scenario, *, limited: bool | None = None) -> ControlledSearc
     Args:
         limited: Whether it ends by itself where it takes very long. None: where the scenario has no timeout.
     """
-    from weirlab.scenario.offered import offered
+    from weirlab.scenario.traffic.offered import offered
 
     if scenario.search is None:
         raise ScenarioError([scenario.problem("search", "is missing: which load to vary, and what to find")])

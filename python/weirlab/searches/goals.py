@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weirlab.errors import InputError
-from weirlab.scenario.presets import PRESETS, Terms
+from weirlab.scenario.plan.presets import PRESETS, Terms
 from weirlab.searches.base import SearchGoal
 
 __all__ = ["DEFAULT_WIDTH", "goal_of", "preset"]

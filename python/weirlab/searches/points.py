@@ -16,7 +16,7 @@ import polars as pl
 from weirlab.errors import InputError, ScenarioError
 from weirlab.runs import replicate_seeds
 from weirlab.scenario import Scenario
-from weirlab.scenario.combinations import combinations
+from weirlab.scenario.plan.combinations import combinations
 from weirlab.searches.base import Ending, GoalResult, SearchResult
 from weirlab.searches.build import build
 

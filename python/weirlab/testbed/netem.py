@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any
 
 from weirlab.errors import InputError, MissingCapability, TestbedError
-from weirlab.scenario.path import Line, PathPlan
+from weirlab.scenario.network.path import Line, PathPlan
 from weirlab.testbed.namespaces import Namespace, set_sysctl, switch_off
 from weirlab.testbed.path import EmulatedPath
 from weirlab.units import Frames

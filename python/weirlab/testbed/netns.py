@@ -24,7 +24,7 @@ from weirlab.errors import (
     TrialTimeout,
     UnsupportedError,
 )
-from weirlab.scenario.offered import mean_bytes
+from weirlab.scenario.traffic.offered import mean_bytes
 from weirlab.testbed.account import Reading, frequencies
 from weirlab.testbed.base import Direction, Trial, TrialSpec
 from weirlab.testbed.disturbance import TrialAccount
@@ -438,10 +438,10 @@ def opened(scenario: Scenario) -> NetnsTestbed:
 
 
 def _own_refusals(scenario: Scenario) -> Iterator[tuple[tuple[str, ...], str]]:
-    from weirlab.scenario.flows import Flow, flows_of, frame_sizes
-    from weirlab.scenario.layout import FIXED_NODES, Layout
+    from weirlab.scenario.network.layout import FIXED_NODES, Layout
     from weirlab.scenario.testbeds import Netns
     from weirlab.scenario.traffic import Departing, Udp
+    from weirlab.scenario.traffic.flows import Flow, flows_of, frame_sizes
 
     if scenario.search is None:
         return

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from weirlab import _core
 from weirlab.errors import MissingCapability, TestbedError
-from weirlab.scenario.path import Line, PathPlan, line_spec
+from weirlab.scenario.network.path import Line, PathPlan, line_spec
 from weirlab.testbed.account import MachineAccount, Reading
 from weirlab.testbed.namespaces import Namespace, set_sysctl
 

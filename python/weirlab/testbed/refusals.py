@@ -70,7 +70,7 @@ def _of_load(traffic: Traffic, what: str) -> Iterator[Refusal]:
 
 def _of_size(source: Departing) -> Iterator[Refusal]:
     """Frames that no Ethernet device forwards."""
-    from weirlab.scenario.flows import frame_sizes
+    from weirlab.scenario.traffic.flows import frame_sizes
 
     for size, _ in frame_sizes(source):
         if not LEAST_FRAME_BYTES <= size <= MOST_FRAME_BYTES:

@@ -12,8 +12,8 @@ import polars as pl
 from weirlab.errors import Problem, TestbedError, UnsupportedError
 from weirlab.results import Provenance
 from weirlab.runs import Run, simulate
-from weirlab.scenario.offered import at_load, offered
 from weirlab.scenario.resolve import unsupported
+from weirlab.scenario.traffic.offered import at_load, offered
 from weirlab.testbed.base import Direction, Trial, TrialSpec
 from weirlab.testbed.devices import Device, Offer, Spell
 from weirlab.testbed.refusals import DEVICE, only_the_load

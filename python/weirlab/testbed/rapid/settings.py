@@ -13,11 +13,11 @@ from weirlab.errors import InputError
 from weirlab.fields.base import Model
 from weirlab.fields.values import Flag, PositiveRate, PositiveSpan
 from weirlab.scenario import Scenario, load
-from weirlab.scenario.layout import Port
-from weirlab.scenario.rapid import Rapid
-from weirlab.scenario.ready import ready_made
-from weirlab.scenario.resolve_transport import tcp_spec
+from weirlab.scenario.file.ready import ready_made
+from weirlab.scenario.network.layout import Port
+from weirlab.scenario.resolve.transport import tcp_spec
 from weirlab.scenario.traffic import Tcp
+from weirlab.scenario.traffic.rapid import Rapid
 from weirlab.units import Rate, Size, Span
 
 __all__ = ["DEFAULT_PORT", "VARIANTS", "Settings", "Variant", "transport_of", "what_is_wrong"]

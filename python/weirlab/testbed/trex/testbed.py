@@ -14,8 +14,8 @@ from weirlab.errors import (
     TrialTimeout,
     UnsupportedError,
 )
-from weirlab.scenario.flows import flows_of
-from weirlab.scenario.layout import FIXED_NODES, Layout
+from weirlab.scenario.network.layout import FIXED_NODES, Layout
+from weirlab.scenario.traffic.flows import flows_of
 from weirlab.testbed.base import Direction, Trial, TrialSpec
 from weirlab.testbed.mixes import settle_s_of
 from weirlab.testbed.refusals import only_the_load

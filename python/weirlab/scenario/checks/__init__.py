@@ -1,0 +1,191 @@
+"""What no field can say alone: names that must exist, fields that need or exclude each other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from weirlab import _core
+from weirlab.errors import Problem, ScenarioError
+from weirlab.scenario.checks.control import check_control, marking_amiss
+from weirlab.scenario.checks.measures import check_measures
+from weirlab.scenario.checks.path import check_emulated
+from weirlab.scenario.checks.plan import check_campaign, check_run, check_search, check_study
+from weirlab.scenario.checks.records import check_records
+from weirlab.scenario.checks.traffic import check_traffic
+from weirlab.scenario.network import ClassQueues, DropTail, marking_of
+from weirlab.scenario.network.layout import FIXED_NODES, Layout, layout_of, plan_network
+from weirlab.scenario.network.selecting import Fault, Where, ports_amiss
+from weirlab.scenario.resolve import resolve, unsupported
+from weirlab.scenario.testbeds import Command, Gradual, Hosts, Netns, Sim, Trex, VhostPublished
+from weirlab.spec import origin_of
+
+if TYPE_CHECKING:
+    from weirlab.scenario.model import Scenario
+
+__all__ = ["faults"]
+
+
+def faults(scenario: Scenario, broken: Collection[str] = ()) -> list[Problem]:
+    """Every fault of a scenario whose fields are legal one by one.
+
+    `broken` names sections that were left out because their fields are not legal; what depends on them is not
+    judged.
+    """
+    whole = not broken
+    found: list[Fault] = []
+    layout: Layout | None = None
+    if not {"network", "testbed"} & set(broken):
+        layout, found = _network(scenario)
+    if layout is not None:
+        found += _queues(scenario, layout)
+        found += _events(scenario, layout)
+        found += check_control(scenario, layout)
+        found += check_traffic(scenario, layout, searched="search" not in broken)
+        if not {"traffic", "record", "control", "hotspots"} & set(broken):
+            found += check_records(scenario, layout)
+            found += check_measures(scenario, layout)
+    if whole:
+        found += _testbed(scenario)
+        found += _devices(scenario)
+        found += check_run(scenario)
+        found += _hotspots(scenario)
+        found += _classes(scenario)
+    if "traffic" not in broken:
+        found += check_search(scenario, layout)
+        found += check_campaign(scenario)
+    problems = [scenario.problem_at(path, message) for path, message in found]
+    if whole and not problems:
+        problems = _simulation(scenario) or check_study(scenario)
+    return problems
+
+
+def _devices(scenario: Scenario) -> Iterator[Fault]:
+    device = scenario.testbed.device if isinstance(scenario.testbed, Sim) else None
+    at: Where = ("testbed", "device")
+    match device:
+        case Gradual() if device.onset >= device.capacity:
+            yield (*at, "onset"), f"is not below the capacity ({device.capacity})"
+        case VhostPublished() if device.overload_low > device.overload_high:
+            yield (*at, "overload_low"), f"is not below 'overload_high' ({device.overload_high})"
+
+
+def _network(scenario: Scenario) -> tuple[Layout | None, list[Fault]]:
+    if scenario.network is None:
+        fixed = isinstance(scenario.testbed, Netns | Command | Trex | Hosts) or (
+            isinstance(scenario.testbed, Sim)
+            and (scenario.testbed.device is not None or bool(scenario.testbed.hops))
+        )
+        if fixed:
+            behind = scenario.testbed.hosts if isinstance(scenario.testbed, Netns) else ()
+            nodes = (*FIXED_NODES, *behind)
+            return Layout(nodes, frozenset(nodes), ()), []
+        example = "{kind: star, hosts: 4, link: {rate: 10 Gbit/s}}"
+        return None, [((), f"'network' is missing: nodes and links, such as {example}")]
+    plan = plan_network(scenario.network)
+    if plan.faults:
+        return None, plan.faults
+    try:
+        return layout_of(plan.spec), []
+    except _core.SpecError as error:
+        message, pointer = error.args
+        return None, [(origin_of(plan.spec, pointer.removeprefix("/network")), message)]
+
+
+def _testbed(scenario: Scenario) -> Iterator[Fault]:
+    bed = scenario.testbed
+    has_device = isinstance(bed, Sim) and bed.device is not None
+    if (
+        isinstance(bed, Netns)
+        and [bed.router is not None, bed.path is not None, bool(bed.hops)].count(True) != 1
+    ):
+        yield ("testbed",), "say what it builds: one of 'router: linux', 'path: emulator' and 'hops'"
+        return
+    if isinstance(bed, Netns | Sim) and bed.on_path:
+        if has_device:
+            yield ("testbed", "device"), "stands beside a path; write one of them"
+        yield from check_emulated(scenario, bed)
+        return
+    if isinstance(bed, Hosts):
+        if scenario.campaign is None:
+            yield ("campaign",), "is missing: what real hosts measure ('weir bulk')"
+        for section in ("network", "queues", "control", "record", "measure", "search"):
+            if getattr(scenario, section):
+                yield (section,), "has no form on real hosts; leave this out"
+        return
+    own = "a device" if has_device else "a router" if isinstance(bed, Netns) and bed.router else ""
+    own = "a command" if isinstance(bed, Command) else "a TRex server" if isinstance(bed, Trex) else own
+    if own:
+        yield from _own_network(scenario, own)
+
+
+def _own_network(scenario: Scenario, own: str) -> Iterator[Fault]:
+    """Faults of a scenario whose testbed is a network already."""
+    if scenario.network is not None:
+        yield (
+            ("network",),
+            f"{own} has its own network, with the hosts 'sender' and 'receiver'; leave this out",
+        )
+    if scenario.search is None:
+        yield ("testbed",), f"{own} is measured by a search; write 'search', or a network to simulate"
+    for section in ("queues", "record", "measure"):
+        if getattr(scenario, section):
+            yield (section,), f"{own} has none that could be named; leave this out"
+
+
+def _events(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
+    for name, event in scenario.events.items():
+        yield from ports_amiss(layout, event.at, ("events", name, "at"))
+        if event.until is not None and event.until <= event.when:
+            yield ("events", name, "until"), f"is not after 'when' ({event.when})"
+
+
+def _classes(scenario: Scenario) -> Iterator[Fault]:
+    """Traffic classes and events are known to the simulator of networks alone."""
+    bed = scenario.testbed
+    if isinstance(bed, Sim) and not bed.on_path and bed.device is None:
+        return
+    for name, traffic in scenario.traffic.items():
+        if not traffic.has_default("class_"):
+            yield ("traffic", name, "class"), "means something in simulated networks only; leave this out"
+    for name, queue in scenario.queues.items():
+        if isinstance(queue, ClassQueues):
+            yield ("queues", name), "has queues for classes, which simulated networks alone have"
+    if scenario.events:
+        yield ("events",), "happen in simulated networks only; leave this out"
+
+
+def _hotspots(scenario: Scenario) -> Iterator[Fault]:
+    duration = scenario.run.duration
+    for name, hotspot in scenario.hotspots.items():
+        if duration is not None and hotspot.window is not None and hotspot.window.low >= duration:
+            yield ("hotspots", name, "window"), f"begins when the run has ended ({duration})"
+
+
+def _queues(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
+    for name, queue in scenario.queues.items():
+        amiss = list(ports_amiss(layout, queue.at, ("queues", name, "at")))
+        yield from amiss
+        if isinstance(queue, DropTail) and queue.overrun is not None:
+            yield from ports_amiss(layout, queue.overrun.inputs, ("queues", name, "overrun", "inputs"))
+        marking = marking_of(queue)
+        if marking is not None and not amiss:
+            yield from marking_amiss(layout, queue.at, marking, ("queues", name))
+
+
+def _simulation(scenario: Scenario) -> list[Problem]:
+    """What the network itself refuses, where the scenario can be simulated as it stands."""
+    bed = scenario.testbed
+    if not isinstance(bed, Sim) or bed.on_path or scenario.network is None or unsupported(scenario):
+        return []
+    try:
+        if scenario.search is not None:
+            longest_s = max(terms.duration.s for terms in scenario.search.terms.values())
+            scenario.at_load(scenario.offered().max_fps, longest_s)
+        elif scenario.run.duration is not None:
+            resolve(scenario)
+    except ScenarioError as error:
+        when = "at the greatest load of the search: " if scenario.search is not None else ""
+        return [replace(problem, message=f"{when}{problem.message}") for problem in error.problems]
+    return []

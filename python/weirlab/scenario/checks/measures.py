@@ -1,0 +1,186 @@
+"""What is wrong with measures beyond single fields: above all, data that nobody records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from weirlab.measures.base import (
+    Delays,
+    Estimates,
+    FlowMeasure,
+    FlowSeries,
+    Hotspot,
+    Levels,
+    Measure,
+    Need,
+    PortMeasure,
+    PortSeries,
+    Streams,
+)
+from weirlab.scenario.file.problems import did_you_mean
+from weirlab.scenario.network.layout import Layout
+from weirlab.scenario.network.selecting import EntryFault, Fault, Where, ports_amiss, traffic_amiss
+from weirlab.scenario.record import DelayRecord, FlowRecord, LevelRecord, PStreamRecord, QueueRecord
+from weirlab.scenario.resolve import selected_traffic
+from weirlab.scenario.traffic import Tcp, Traffic
+from weirlab.scenario.traffic.flows import flows_of
+from weirlab.scenario.traffic.hotspots import InputGenerated
+from weirlab.scenario.traffic.probing import Probing
+from weirlab.scenario.traffic.rapid import Rapid
+from weirlab.units import Interval, Span
+
+if TYPE_CHECKING:
+    from weirlab.scenario.model import Scenario
+
+__all__ = ["check_measures"]
+
+
+def check_measures(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
+    """Faults of `measure`."""
+    for name, measure in scenario.measure.items():
+        path: Where = ("measure", name)
+        window = measure.limits
+        if window is not None and scenario.run.duration is not None and window.high > scenario.run.duration:
+            yield (*path, "window"), f"ends after the run ({scenario.run.duration})"
+        absent = [each.name for each in _hotspots(measure) if each.name not in scenario.hotspots]
+        if absent:
+            hint = did_you_mean(absent[0], scenario.hotspots)
+            yield (*path, "hotspot"), f"no hotspot is called '{absent[0]}'{hint}"
+        else:
+            yield from _selector(scenario, layout, measure, path) or _data(scenario, layout, measure, path)
+
+
+def _hotspots(measure: Measure) -> list[Hotspot]:
+    return [need for need in measure.needs() if isinstance(need, Hotspot)]
+
+
+def _selector(scenario: Scenario, layout: Layout, measure: Measure, path: Where) -> list[Fault]:
+    """Ports or traffic that there are not."""
+    if isinstance(measure, PortMeasure):
+        return list(ports_amiss(layout, measure.of, (*path, "of")))
+    assert isinstance(measure, FlowMeasure), "a measure is one of ports or of flows"
+    names = list(scenario.traffic)
+    if len(_hotspots(measure)) == len(list(measure.needs())):
+        # Of the traffic of hotspots there are totals, but no series.
+        hot = (name for name, each in scenario.hotspots.items() if isinstance(each, InputGenerated))
+        names += [f"hotspot-{name}" for name in hot]
+    return list(traffic_amiss(measure.of, names, (*path, "of")))
+
+
+def _data(scenario: Scenario, layout: Layout, measure: Measure, path: Where) -> list[Fault]:
+    """What the measure itself finds wrong, or else data that it needs and nobody records."""
+    own: list[Fault] = [((*path, field), message) for field, message in measure.faults()]
+    return own or [
+        fault for need in measure.needs() for fault in _lack(scenario, layout, measure, need, path)
+    ]
+
+
+def _lack(scenario: Scenario, layout: Layout, measure: Measure, need: Need, path: Where) -> Iterator[Fault]:
+    at: Where = (*path, "window") if measure.limits is not None else path
+    match need, measure:
+        case PortSeries(), PortMeasure():
+            yield from _port_series(scenario, layout, measure, at)
+        case Levels(), PortMeasure():
+            yield from _levels(scenario, layout, measure, path)
+        case FlowSeries(), FlowMeasure():
+            yield from _flow_series(scenario, layout, measure, need, at)
+        case Delays(), FlowMeasure():
+            yield from _delays(scenario, measure, path)
+        case Streams(), FlowMeasure():
+            yield from _streams(scenario, measure, path)
+        case Estimates(), FlowMeasure():
+            yield from _estimates(scenario, measure, path)
+
+
+def _port_series(scenario: Scenario, layout: Layout, measure: PortMeasure, at: Where) -> Iterator[Fault]:
+    intervals: dict[int, Span] = {}
+    for record in scenario.record.values():
+        if isinstance(record, QueueRecord):
+            intervals = dict.fromkeys(layout.port_ids(record.queue), record.every) | intervals
+    for port in layout.port_ids(measure.of):
+        every = intervals.get(port)
+        name = layout.ports[port].name
+        if every is None:
+            entry = f"{{queue: {name}, every: 100 us}}"
+            yield at, f"needs '{name}' over time; add an entry such as {entry} to 'record'"
+            return
+        if not _on_edges(measure.limits, every):
+            yield at, f"does not begin and end on intervals of {every}, in which '{name}' is recorded"
+            return
+
+
+def _levels(scenario: Scenario, layout: Layout, measure: PortMeasure, path: Where) -> Iterator[Fault]:
+    records = [record for record in scenario.record.values() if isinstance(record, LevelRecord)]
+    records = [record for record in records if not list(ports_amiss(layout, record.levels, ()))]
+    for port in layout.port_ids(measure.of):
+        record = next((r for r in records if port in layout.port_ids(r.levels)), None)
+        name = layout.ports[port].name
+        if record is None:
+            entry = f"{{levels: {name}}}"
+            yield path, f"needs the levels of '{name}'; add an entry such as {entry} to 'record'"
+            return
+        if record.window != measure.limits:
+            recorded = record.window or "the whole run"
+            yield (*path, "window"), f"is not that of the record of '{name}' ({recorded})"
+            return
+
+
+def _flow_series(
+    scenario: Scenario, layout: Layout, measure: FlowMeasure, need: FlowSeries, at: Where
+) -> Iterator[Fault]:
+    names = list(scenario.traffic)
+    series = [record for record in scenario.record.values() if isinstance(record, FlowRecord)]
+    for i in selected_traffic(measure.of, names):
+        name = names[i]
+        crowded = need.by_flow and _flow_count(scenario.traffic[name], layout) > 1
+        several = need.recorded_by_flow or crowded
+        fit = (r for r in series if i in selected_traffic(r.flow, names) and (r.by == "flow" or not several))
+        record = next(fit, None)
+        if record is None:
+            entry = f"{{flow: {name}, {'by: flow, ' if several else ''}every: 1 ms}}"
+            yield at, f"needs '{name}' over time; add an entry such as {entry} to 'record'"
+            return
+        if not _on_edges(measure.limits, record.every):
+            yield at, f"does not begin and end on intervals of {record.every}, in which '{name}' is recorded"
+            return
+
+
+def _delays(scenario: Scenario, measure: FlowMeasure, path: Where) -> Iterator[Fault]:
+    names = list(scenario.traffic)
+    recorded = [r.delays for r in scenario.record.values() if isinstance(r, DelayRecord)]
+    for i in selected_traffic(measure.of, names):
+        if not any(i in selected_traffic(patterns, names) for patterns in recorded):
+            entry = f"{{delays: {names[i]}}}"
+            yield path, f"needs the delays of '{names[i]}'; add an entry such as {entry} to 'record'"
+            return
+
+
+def _streams(scenario: Scenario, measure: FlowMeasure, path: Where) -> Iterator[Fault]:
+    for name, traffic in scenario.traffic.items():
+        if selected_traffic(measure.of, [name]) and not isinstance(traffic.transport, Tcp):
+            yield (*path, "of"), f"counts streams of TCP; no tcp carries the traffic '{name}'"
+
+
+def _estimates(scenario: Scenario, measure: FlowMeasure, path: Where) -> Iterator[Fault]:
+    recorded = [r.p_streams for r in scenario.record.values() if isinstance(r, PStreamRecord)]
+    for name in scenario.traffic:
+        if not selected_traffic(measure.of, [name]) or isinstance(scenario.traffic[name].source, Probing):
+            continue
+        transport = scenario.traffic[name].transport
+        if not (isinstance(transport, Tcp) and isinstance(transport.congestion_control, Rapid)):
+            yield (*path, "of"), f"'{name}' estimates nothing: it is no 'pathload', 'pbprobe' or 'rapid'"
+        elif not any(selected_traffic(patterns, [name]) for patterns in recorded):
+            entry = f"{{p_streams: {name}}}"
+            yield path, f"needs the probe streams of '{name}'; add an entry such as {entry} to 'record'"
+
+
+def _flow_count(traffic: Traffic, layout: Layout) -> int:
+    try:
+        return sum(len(flow.targets) for flow in flows_of(traffic, layout))
+    except EntryFault:
+        return 1
+
+
+def _on_edges(window: Interval[Span] | None, every: Span) -> bool:
+    return window is None or (window.low.ps % every.ps == 0 and window.high.ps % every.ps == 0)

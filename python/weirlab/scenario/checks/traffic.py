@@ -1,0 +1,178 @@
+"""What is wrong with traffic beyond single fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from weirlab import spec as core
+from weirlab.scenario.network.layout import Layout
+from weirlab.scenario.network.selecting import EntryFault, Fault, Where
+from weirlab.scenario.traffic import (
+    TCP_HEADERS_BYTES,
+    Bernoulli,
+    Bulk,
+    Bursts,
+    Departing,
+    Ping,
+    Raw,
+    Requests,
+    Stamp,
+    Tcp,
+    Traffic,
+    Udp,
+    Uniform,
+)
+from weirlab.scenario.traffic.flows import Flow, departures, flows_of, frame_sizes
+from weirlab.scenario.traffic.probing import Probing
+from weirlab.scenario.traffic.rapid import Batches, Rapid
+from weirlab.units import Rate, Span
+
+if TYPE_CHECKING:
+    from weirlab.scenario.model import Scenario
+
+__all__ = ["check_traffic"]
+
+
+def check_traffic(scenario: Scenario, layout: Layout, *, searched: bool) -> Iterator[Fault]:
+    """Faults of all traffic. `searched` is false where a search was left out that may set a rate."""
+    for name, traffic in scenario.traffic.items():
+        path: Where = ("traffic", name)
+        varied = not searched or (
+            scenario.search is not None and scenario.search.vary == f"traffic.{name}.source.rate"
+        )
+        amiss = [*_source(traffic, varied=varied), *_transport(traffic)]
+        if traffic.stop is not None and traffic.stop <= traffic.start:
+            amiss.append((("stop",), f"is not after 'start' ({traffic.start})"))
+        yield from ((path + place, message) for place, message in amiss)
+        try:
+            flows = flows_of(traffic, layout)
+            if not amiss and not varied:
+                _gaps(traffic, flows, layout)
+            yield from ((path + place, message) for place, message in _batches(traffic, flows, layout))
+        except EntryFault as fault:
+            yield path + fault.path, str(fault)
+
+
+def _gaps(traffic: Traffic, flows: list[Flow], layout: Layout) -> None:
+    """Work out the departures of each flow, so that what is wrong with them is known."""
+    source = traffic.source
+    if not isinstance(source, Departing) or not layout.ports:
+        return
+    for flow in flows:
+        port = layout.host_port(flow.source)
+        process = departures(source, port)
+        if isinstance(process, core.DeparturesOnOff) and port is not None:
+            wire = sum(port.wire_ps(size) * weight for size, weight in frame_sizes(source))
+            share = wire / sum(weight for _, weight in frame_sizes(source)) / process.gap_ps
+            if share > 1 + 1e-9:
+                message = f"while on, it would send at {share:.4g} times the line rate; lengthen 'mean_on'"
+                raise EntryFault(message, "source")
+
+
+def _batches(traffic: Traffic, flows: list[Flow], layout: Layout) -> Iterator[Fault]:
+    """Packets that no adapter gathered arrive at least the time of one apart, on the narrowest link of their
+    way: a time that is as long takes whole streams for one batch, and nothing is left to estimate from."""
+    match traffic.transport:
+        case Tcp(congestion_control=Rapid(denoising=Batches(within=within)), segment=segment):
+            size = segment.bytes + TCP_HEADERS_BYTES
+        case _:
+            return
+    ways = (layout.narrowest(flow.source, target) for flow in flows for target in flow.targets)
+    links = [link for link in ways if link is not None]
+    if not links:
+        return
+    link = min(links, key=lambda each: each.wire_ps(size))
+    packet = Span(link.wire_ps(size))
+    if within >= packet:
+        yield (
+            ("transport", "congestion_control", "denoising", "within"),
+            f"a packet takes {packet} on {link.name} ({Rate(link.rate_bps)}), the narrowest link of its way: "
+            f"packets that nobody gathered would be taken for a batch; write less, such as "
+            f"{Span(packet.ps // 2)} (got {within})",
+        )
+
+
+def _source(traffic: Traffic, *, varied: bool) -> Iterator[Fault]:
+    source = traffic.source
+    if not isinstance(source, Departing):
+        return
+    if source.load is not None and source.rate is not None:
+        yield ("source", "rate"), "stands beside 'load'; write one of them"
+    if source.load is None and source.rate is None and not varied:
+        yield ("source",), "how much? write 'load: 50 %', 'rate: 300 Mbit/s' or 'rate: 10 kframe/s'"
+    sizes = [name for name in ("frame_size", "mix", "payload") if getattr(source, name) is not None]
+    if not sizes:
+        yield (
+            ("source",),
+            "how long are the frames? write 'frame_size: 1500 B', 'mix: imix' or 'payload: 1470 B'",
+        )
+    for extra in sizes[1:]:
+        yield ("source", extra), f"stands beside '{sizes[0]}'; write one of them"
+    if source.payload is not None and isinstance(traffic.transport, Raw):
+        yield (
+            ("source", "payload"),
+            "only 'transport: {kind: udp}' has a payload; write 'frame_size' for raw frames",
+        )
+    if isinstance(source, Bursts) and source.mean_burst < 1:
+        yield ("source", "mean_burst"), f"a burst has at least one frame (got {source.mean_burst:g})"
+    if isinstance(source, Bernoulli | Bursts) and source.mix is not None:
+        yield ("source", "mix"), "slots need frames of one size; write 'frame_size'"
+
+
+def _transport(traffic: Traffic) -> Iterator[Fault]:
+    match traffic.source, traffic.transport:
+        case Bulk(), Raw() | Udp():
+            yield (
+                ("transport",),
+                "bulk data needs a transport: {kind: tcp, congestion_control: {kind: reno}}",
+            )
+        case Departing() as source, Tcp():
+            if source.payload is None:
+                yield ("source",), "an application writes to tcp: say how much at a time, 'payload: 1448 B'"
+            if source.stream is not None:
+                yield ("source", "stream"), "is for frames as they are, not for what tcp carries"
+        case Ping(), Tcp() | Udp():
+            yield ("transport",), "echo requests have no transport; leave this out"
+        case Stamp(), Tcp() | Udp():
+            yield ("transport",), "test packets have a transport of their own; leave this out"
+        case Requests(), Tcp() | Udp():
+            yield ("transport",), "requests open connections of the system's TCP; leave this out"
+    yield from _single_receiver(traffic)
+    if isinstance(traffic.transport, Tcp):
+        yield from (((("transport", *at)), message) for at, message in _recovery(traffic.transport))
+    if traffic.streams > 1 and not isinstance(traffic.transport, Tcp):
+        yield ("streams",), "only tcp has several connections; write more entries of traffic"
+
+
+def _single_receiver(traffic: Traffic) -> Iterator[Fault]:
+    """Faults of connections and estimators, which have one far end."""
+    if isinstance(traffic.source, Probing):
+        if not isinstance(traffic.transport, Udp):
+            yield ("transport",), "an estimator sends datagrams: {kind: udp}"
+        if isinstance(traffic.pattern, Uniform):
+            yield ("pattern",), "an estimator has one receiver; write 'pairs', 'permutation' or a list"
+    if isinstance(traffic.transport, Tcp) and isinstance(traffic.pattern, Uniform):
+        yield ("pattern",), "a tcp connection has one receiver; write 'pairs', 'permutation' or a list"
+
+
+def _recovery(tcp: Tcp) -> Iterator[Fault]:
+    if tcp.loss_marking != "rack-tlp":
+        return
+    if not tcp.sack:
+        yield (
+            ("sack",),
+            "rack-tlp finds losses by what arrived out of order, which selective acknowledgements tell (RFC "
+            "8985, section 4): leave this out, or write 'loss_marking: count' (got false)",
+        )
+    if tcp.lost_retransmissions == "timeout":
+        yield (
+            ("lost_retransmissions",),
+            "rack-tlp finds lost retransmissions, too; write 'detect', or leave this out (got 'timeout')",
+        )
+    elif tcp.lost_retransmissions is None and tcp.recovery == "rate-halving":
+        yield (
+            ("recovery",),
+            "'rate-halving' stands for 'lost_retransmissions: timeout', and rack-tlp finds these by time; "
+            "write 'lost_retransmissions: detect', too",
+        )

@@ -1,0 +1,79 @@
+"""Data center QCN: what grew out of QCN for RDMA over networks that route."""
+
+from __future__ import annotations
+
+from weirlab.fields.base import Model, PortSelector, Selector
+from weirlab.fields.values import (
+    Flag,
+    Fraction,
+    Number,
+    PositiveFraction,
+    PositiveRate,
+    PositiveSize,
+    PositiveSpan,
+)
+from weirlab.scenario.control.limiter import LimiterQueue, Notification
+from weirlab.scenario.control.qcn import Recovery
+from weirlab.scenario.network.aqm import Marking
+from weirlab.units import Rate, Size, Span
+
+__all__ = ["Dcqcn", "DcqcnMarking", "DcqcnReactionPoint", "DcqcnRecovery"]
+
+
+class DcqcnRecovery(Recovery):
+    """Growth of a rate in DCQCN: as in QCN, with other defaults."""
+
+    byte_counter: PositiveSize = Size(10_000_000)
+    """Bytes sent in a stage of the byte counter."""
+    timer: PositiveSpan = Span.from_s(55e-6)
+    """Length of a stage of the timer."""
+    jitter: Fraction = 0.0
+    """Uniform spread of byte counter and timer."""
+    halve_stages: Flag = False
+    """Whether stages beyond fast recovery are half as long."""
+    r_ai: PositiveRate = Rate(40 * 10**6)
+    """Step of the target in active increase."""
+    r_hai: PositiveRate = Rate(400 * 10**6)
+    """Step of the target in hyper-active increase, times the stages beyond fast recovery."""
+    target_cut_above: Number = 1e6
+    """A target above this multiple of the rate is divided by `target_cut` after the first stage; 1e6:
+    never."""
+
+
+class DcqcnMarking(Marking):
+    """Marks of some queues, as those of `queues`."""
+
+    at: PortSelector
+    """Ports that mark."""
+
+
+class DcqcnReactionPoint(LimiterQueue):
+    """A rate limiter for each flow of some hosts: a notification sets the target to the rate, takes alpha / 2
+    of the rate, and alpha <- (1 - g) alpha + g; alpha <- (1 - g) alpha each `alpha_timer` without one."""
+
+    at: Selector
+    """Hosts that obey."""
+    pacing_jitter: Fraction = 0.0
+    """Random share j of the gap between paced frames: size / rate x ((1 - j) + j X), X exponential with mean
+    1."""
+    g: PositiveFraction = 1 / 256
+    """Gain of alpha, the average share of notifications."""
+    alpha_timer: PositiveSpan = Span.from_s(55e-6)
+    """See above."""
+    min_rate: Rate = Rate(10**8)
+    """No decrease goes below."""
+    recovery: DcqcnRecovery = DcqcnRecovery()
+    """How rates grow."""
+
+
+class Dcqcn(Model):
+    """Data center QCN: queues mark frames, receivers notify the senders of marked ones."""
+
+    marking: DcqcnMarking | None = None
+    """The queues that mark. Absent: those that do so in `queues`."""
+    notify_every: PositiveSpan = Span.from_s(50e-6)
+    """A receiver sends at most one notification in this time for each flow."""
+    notification: Notification = Notification()
+    """The frames that carry notifications."""
+    reaction_point: DcqcnReactionPoint
+    """The senders that obey."""

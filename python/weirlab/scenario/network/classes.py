@@ -1,0 +1,142 @@
+"""Traffic classes: queues of their own at a port, and which of them sends next."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from weirlab import spec as core
+from weirlab.fields.base import BY_KIND, Model, Named, PortSelector
+from weirlab.fields.values import Limit, Natural, PositiveSize
+from weirlab.scenario.network.aqm import (
+    Codel,
+    DualPi2,
+    FqCodel,
+    Marking,
+    Pie,
+    Threshold,
+    aqm_spec,
+    marking_spec,
+)
+from weirlab.spec import At
+from weirlab.units import Frames, Size
+
+__all__ = [
+    "AnyClassQueue",
+    "ClassQueues",
+    "CodelClass",
+    "DropTailClass",
+    "DualPi2Class",
+    "FqCodelClass",
+    "PieClass",
+    "ThresholdClass",
+    "classes_spec",
+    "limit_spec",
+]
+
+
+class OfClass(Model):
+    """The queue of a traffic class at a port."""
+
+    class_: Natural = Field(alias="class", examples=[3])
+    """The traffic class, 0 to 7, whose frames wait here."""
+    weight: Natural | None = None
+    """Share of what classes without a weight leave, by deficit weighted round-robin. Absent: strict priority,
+    the highest class first."""
+
+
+class DropTailClass(OfClass):
+    """First in, first out; a frame that would exceed the limit is dropped on arrival."""
+
+    kind: Literal["drop-tail"]
+    limit: Limit = Field(examples=["150 kB", "300 frames", "unlimited"])
+    """What may wait of the class, the frame in transmission excluded."""
+    marking: Marking | None = None
+    """ECN: marks on frames that wait. Absent: none."""
+
+
+class ManagedClass(OfClass):
+    """A queue of a class under active management."""
+
+    limit: Limit = Frames(1000)
+    """What may wait of the class, the frame in transmission excluded."""
+
+
+class CodelClass(Codel, ManagedClass):
+    """As `codel` of a port."""
+
+
+class FqCodelClass(FqCodel, ManagedClass):
+    """As `fq-codel` of a port."""
+
+    limit: Limit = Frames(10240)
+    """What may wait of the class in all its queues together."""
+
+
+class PieClass(Pie, ManagedClass):
+    """As `pie` of a port."""
+
+
+class ThresholdClass(Threshold, ManagedClass):
+    """As `threshold` of a port."""
+
+
+class DualPi2Class(DualPi2, ManagedClass):
+    """As `dual-pi2` of a port."""
+
+    limit: Limit = Frames(10000)
+    """What may wait of the class in both queues together."""
+
+
+AnyClassQueue = Annotated[
+    DropTailClass | CodelClass | FqCodelClass | PieClass | ThresholdClass | DualPi2Class, BY_KIND
+]
+
+
+class ClassQueues(Model):
+    """A queue for each traffic class, and a scheduler that says which sends next (IEEE 802.1Q)."""
+
+    kind: Literal["classes"]
+    at: PortSelector
+    """Ports of which these are the queues. A later rule replaces an earlier one."""
+    classes: Named[AnyClassQueue] = Field(
+        min_length=1, examples=[{"urgent": {"class": 7, "kind": "drop-tail", "limit": "100 kB"}}]
+    )
+    """The queues, by a name of your own: one for each class of `traffic`."""
+    order: Literal["class", "arrival"] = "class"
+    """`class`: by strict priority and weights; `arrival`: the frame that came first, whatever its class."""
+    quantum: PositiveSize = Size(1518)
+    """What a class of weight 1 may send in its turn."""
+
+
+def limit_spec(limit: Size | Frames | str) -> core.Limit:
+    """A limit as the spec holds it."""
+    match limit:
+        case Size():
+            return core.LimitBytes(bytes=limit.bytes)
+        case Frames():
+            return core.LimitFrames(frames=limit.count)
+        case _:
+            return "unlimited"
+
+
+def classes_spec(queues: ClassQueues, *at: str) -> core.DisciplineClasses:
+    """The queues of a port, as the spec holds them; they stand `at` that place in the scenario."""
+    order: core.Order = core.OrderArrival()
+    if queues.order == "class":
+        order = core.OrderClass(quantum_bytes=queues.quantum.bytes, origin=At(*at, quantum_bytes="quantum"))
+    found = [_class_spec(queue, *at, "classes", name) for name, queue in queues.classes.items()]
+    return core.DisciplineClasses(order=order, list=found, origin=At(*at, list="classes"))
+
+
+def _class_spec(queue: AnyClassQueue, *at: str) -> core.Class:
+    limit = limit_spec(queue.limit)
+    discipline: core.Discipline
+    if isinstance(queue, DropTailClass):
+        marking = None if queue.marking is None else marking_spec(queue.marking, *at, "marking")
+        discipline = core.DisciplineDropTail(limit=limit, marking=marking, overrun=None)
+    else:
+        discipline = core.DisciplineManaged(limit=limit, aqm=aqm_spec(queue, *at))
+    origin = At(*at, class_="class", weight="weight")
+    return core.Class(class_=queue.class_, weight=queue.weight, discipline=discipline, origin=origin)

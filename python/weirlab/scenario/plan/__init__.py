@@ -1,0 +1,378 @@
+"""How long to run, what to search, what to repeat, what to vary."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from weirlab.errors import UnitError
+from weirlab.fields.base import Model, Name, Named, OpenKinds, Text, TrafficSelector
+from weirlab.fields.values import (
+    Count,
+    Flag,
+    Fraction,
+    LoadRange,
+    Natural,
+    PositiveFrameRate,
+    PositiveSpan,
+)
+from weirlab.scenario.plan.design import AnyDesign
+from weirlab.scenario.plan.presets import PRESETS, Terms
+from weirlab.scenario.plan.strict import strictly
+from weirlab.units import Span
+
+__all__ = [
+    "Algorithm",
+    "AnyAlgorithm",
+    "Binary",
+    "Campaign",
+    "Goal",
+    "Level",
+    "Mdr",
+    "Mlr",
+    "Run",
+    "Search",
+    "Step",
+    "Study",
+    "TrialPlan",
+    "Weir",
+]
+
+
+class Run(Model):
+    """One run."""
+
+    duration: PositiveSpan | None = None
+    """How long; needed unless a search or a campaign says so."""
+    seed: Natural = 1
+    """Where all chance comes from; replicate `i` takes `seed + i`."""
+    engine: Literal["event", "slotted"] = "event"
+    """`event`: any network and any traffic; `slotted`: all frames of one size, in steps of their transmission
+    time, many times faster; for stars and fat trees."""
+    flows: Flag = True
+    """Whether totals of each flow are kept; without them a run of thousands of hosts is smaller.
+    Measures of flows, studies, searches and campaigns need them."""
+
+
+class Goal(Model):
+    """A rate to find: the highest load whose loss ratio does not exceed `loss`. Either `loss` is given, with
+    what belongs to it, or `preset`."""
+
+    loss: Fraction | None = None
+    """Highest loss ratio; 0 % for the NDR."""
+    preset: Literal["rfc2544", "tst009", "csit-ndr", "csit-pdr"] | None = None
+    """A goal by its name, with its own loss ratio, trial duration, exceed ratio and duration sum."""
+    width: Fraction | None = None
+    """Distance of the bounds at which the search ends, relative to the upper one. Absent: 0.5 %, unless the
+    algorithm has a `threshold`."""
+    exceed: Fraction | None = None
+    """Share of `duration_sum` that trials with more loss may take (RFC 9971); below 100 %. Absent: none.
+    Algorithms `weir` and `mlr` only."""
+    duration_sum: PositiveSpan | None = None
+    """Summed duration of the trials that decide about a load. Absent: one trial."""
+    hint: PositiveFrameRate | None = None
+    """The rate that an earlier search found, summed over all flows: where this one begins. It saves time and
+    decides nothing, as every bound is measured anew. Algorithms `weir` and `mlr` only."""
+
+    def terms(self, trial: TrialPlan) -> Terms:
+        """What decides whether a load meets this goal, in trials of this plan."""
+        if self.preset is not None:
+            return PRESETS[self.preset]
+        assert self.loss is not None
+        assert trial.duration is not None
+        return Terms(
+            loss=self.loss,
+            duration=trial.duration,
+            exceed=self.exceed or 0.0,
+            duration_sum=self.duration_sum,
+        )
+
+
+class TrialPlan(Model):
+    """How each trial is made."""
+
+    duration: PositiveSpan | None = None
+    """Of a final trial. Absent: that of the goals' presets."""
+    warm_up: Span = Span(0)
+    """Traffic at the greatest load before the first trial; its result decides nothing."""
+    settle: Span = Span.from_s(0.5)
+    """Wait after the last frame, so that all that is under way arrives and counts."""
+    unsent: Literal["excluded", "lost"] = "excluded"
+    """Frames that the tester failed to send: `excluded` from the loss ratio, or `lost` (RFC 9971)."""
+
+
+class Algorithm(Model):
+    """How a search chooses loads."""
+
+    TAKES_HINTS: ClassVar[bool] = False
+    """Whether the hints of goals decide where it starts."""
+
+    def controller(self, goals: Sequence[Any], loads: Any, hints_fps: Mapping[str, float]) -> Any:
+        """The controller, a `weirlab.searches.controller.Controller`; algorithms of other packages make it
+        here.
+
+        Args:
+            goals: What it looks for, as `weirlab.searches.SearchGoal`.
+            loads: Where it looks, a `weirlab.searches.LoadRange` [frames/s].
+            hints_fps: Loads [frames/s] that the scenario expects, by goal; empty without `TAKES_HINTS`.
+        """
+        raise NotImplementedError(type(self).__name__)
+
+
+class Binary(Algorithm):
+    """Plain binary search: one goal after the other, all trials of the final duration."""
+
+    kind: Literal["binary"]
+    threshold: PositiveFrameRate | None = None
+    """Ends when two loads in a row differ by less, whatever the goals' width. Absent: their width rules."""
+
+
+class Mdr(Algorithm):
+    """Multiple drop rates: NDR and PDR in one search, trials geometrically longer from phase to phase."""
+
+    kind: Literal["mdr"]
+    initial_duration: PositiveSpan | None = None
+    """Of the first trials. Absent: 1 s, or the final duration where that is less."""
+    intermediate_phases: Natural = 2
+    """Phases between the first and the final trial duration."""
+    phase_timeout: PositiveSpan = Span.from_s(600)
+    """Longest time of a phase."""
+
+
+class Mlr(Algorithm):
+    """MLRsearch after RFC 9971: any goals at once, every trial to its end."""
+
+    TAKES_HINTS: ClassVar[bool] = True
+
+    kind: Literal["mlr"]
+    initial_duration: PositiveSpan | None = None
+    """Of the shortest trials. Absent: 1 s, or the final duration where that is less."""
+    preceding_targets: Natural = 2
+    """Coarser targets, with shorter trials, before each goal."""
+    effective: Literal["trial", "with-waits"] = "trial"
+    """What a trial adds to `duration_sum`: its duration, or that and the waits around it."""
+
+
+class Weir(Algorithm):
+    """The default: `mlr` that stops trials whose outcome is decided, and tests its upper bound again."""
+
+    TAKES_HINTS: ClassVar[bool] = True
+
+    kind: Literal["weir"]
+    initial_duration: PositiveSpan | None = None
+    """Of the shortest trials. Absent: 1 s, or the final duration where that is less."""
+    early_stop: Flag = True
+    """Stop a trial as soon as more is lost than the goal allows."""
+    guard: Flag = True
+    """Test an upper bound again at the end: has the device changed?"""
+    checks: Natural = 1
+    """Short trials that a load has to pass before its full one where the device has contradicted itself, and
+    again when it has become a lower bound. 0: none."""
+    steady: Span = Span(0)
+    """Before the search, trials of this duration at the highest load until two agree. 0: none."""
+    sweep: Natural = 0
+    """How many loads to try below the lower bound, looking for loss inversion."""
+    effective: Literal["trial", "with-waits"] = "trial"
+    """What a trial adds to `duration_sum`: its duration, or that and the waits around it."""
+
+
+AnyAlgorithm = Annotated[Binary | Mdr | Mlr | Weir, OpenKinds("weirlab.controllers", Algorithm)]
+"""Packages of other people add to them: entry points of the group name subclasses of `Algorithm` by kind."""
+
+
+class Search(Model):
+    """A search for the highest loads that meet some goals."""
+
+    vary: Text
+    """Path of the load, `traffic.NAME.source.rate`."""
+    between: LoadRange
+    """Least and greatest load, summed over all flows of that traffic."""
+    goals: Named[Goal]
+    """What to find, by name."""
+    trial: TrialPlan = TrialPlan()
+    """How each trial is made."""
+    algorithm: AnyAlgorithm = Weir(kind="weir")
+    """What chooses the loads."""
+    strict: Flag = False
+    """The search of RFC 9971 without a deviation, to be reported as such: trials run to their end, unsent
+    frames are lost, no bound is tested beyond what it needs. With a goal `rfc2544` each trial is followed by
+    the waits of RFC 2544."""
+    timeout: PositiveSpan | None = None
+    """Longest time of all trials together. Absent: twice that of a binary search for each goal."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in(cls, given: Any) -> Any:
+        return strictly(given)
+
+    @property
+    def terms(self) -> dict[str, Terms]:
+        """What each goal asks of a load, by name."""
+        return {name: goal.terms(self.trial) for name, goal in self.goals.items()}
+
+
+class Step(Model):
+    """A part of a cycle."""
+
+    name: Name
+    """What the part is called in the records."""
+    run: TrafficSelector
+    """Names of the traffic that runs."""
+    for_: PositiveSpan = Field(alias="for")
+    """How long."""
+
+
+class Campaign(Model):
+    """Measurements in cycles, repeated over a long time."""
+
+    cycles: Count
+    """How many cycles."""
+    order: Literal["listed", "random"] = "listed"
+    """Of the points of a study within a cycle."""
+    cycle: tuple[Step, ...] = Field(min_length=1)
+    """The parts of a cycle."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of a factor: a set of assignments."""
+
+    name: str
+    assignments: Named[Any]
+    """Values by dotted path: text, None (which removes), tuples or mappings."""
+
+
+def _read_factor(value: object) -> Any:
+    if isinstance(value, dict):
+        for name, assignments in value.items():
+            if not isinstance(assignments, dict):
+                message = "is a mapping of paths to values, such as {run.seed: 2}, or {} for no change"
+                raise UnitError(f"level '{name}' {message}")
+    elif not isinstance(value, list | tuple):
+        raise UnitError(f"a factor is a list of values of one path, or levels by name (got '{value}')")
+    if not value:
+        raise UnitError("a factor needs at least one level")
+    return value
+
+
+def _levels(factors: dict[str, Any]) -> Named[tuple[Level, ...]]:
+    """Levels of each factor; those of a list are called after their values."""
+    read: dict[str, tuple[Level, ...]] = {}
+    for path, levels in factors.items():
+        if isinstance(levels, dict):
+            read[path] = tuple(Level(name, _frozen(given)) for name, given in levels.items())
+        elif levels and isinstance(levels[0], Level):
+            read[path] = tuple(levels)
+        else:
+            read[path] = tuple(Level(label(value), Named({path: _frozen(value)})) for value in levels)
+    return Named(read)
+
+
+def _frozen(value: Any) -> Any:
+    """`value` with nothing in it that could be changed."""
+    if isinstance(value, dict):
+        return Named({key: _frozen(item) for key, item in value.items()})
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def _thawed(value: Any) -> Any:
+    if isinstance(value, Named):
+        return {key: _thawed(item) for key, item in value.items()}
+    return list(map(_thawed, value)) if isinstance(value, tuple) else value
+
+
+def label(value: object) -> str:
+    """A level's name after its value."""
+    if value is None:
+        return "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {label(item)}" for key, item in value.items())
+    return ", ".join(map(label, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _dump_factors(factors: Named[tuple[Level, ...]]) -> dict[str, dict[str, dict[str, Any]]]:
+    return {
+        name: {level.name: _thawed(level.assignments) for level in levels} for name, levels in factors.items()
+    }
+
+
+class _Factors:
+    """How pydantic reads and writes the factors of a study."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        factor = core_schema.no_info_plain_validator_function(_read_factor)
+        given = core_schema.dict_schema(core_schema.str_schema(), factor)
+        return core_schema.no_info_before_validator_function(
+            lambda value: dict(value) if isinstance(value, Named) else value,
+            core_schema.no_info_after_validator_function(_levels, given),
+            serialization=core_schema.plain_serializer_function_ser_schema(_dump_factors),
+        )
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        levels: dict[str, Any] = {"type": "object", "minProperties": 1}
+        levels["additionalProperties"] = {"type": "object"}
+        return {
+            "type": "object",
+            "additionalProperties": {"anyOf": [{"type": "array", "minItems": 1, "items": {}}, levels]},
+        }
+
+
+def _read_names(value: object) -> tuple[str, ...]:
+    """Names of levels: one, or a list."""
+    names = value if isinstance(value, list | tuple) else [value]
+    if not names or any(isinstance(name, dict | list | tuple) for name in names):
+        raise UnitError(f"write the name of a level, or a list of names (got '{label(value)}')")
+    return tuple(map(label, names))
+
+
+class _Excluded:
+    """How pydantic reads and writes combinations of levels: the levels of each factor by its name."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        names = core_schema.no_info_plain_validator_function(_read_names)
+        given = core_schema.dict_schema(core_schema.str_schema(), names, min_length=1)
+        return core_schema.no_info_before_validator_function(
+            lambda value: dict(value) if isinstance(value, Named) else value,
+            core_schema.no_info_after_validator_function(Named, given),
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                lambda named: {factor: list(levels) for factor, levels in named.items()}
+            ),
+        )
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        name = {"type": ["string", "number", "boolean", "null"]}
+        levels = {"anyOf": [name, {"type": "array", "minItems": 1, "items": name}]}
+        return {"type": "object", "minProperties": 1, "additionalProperties": levels}
+
+
+class Study(Model):
+    """Repetitions of the scenario over combinations of factor levels."""
+
+    replicates: Count = 1
+    """Runs of each combination, with seeds one after the other."""
+    factors: Annotated[Named[tuple[Level, ...]], _Factors()] = Named()
+    """Levels by path, or by a name of your own where each level is a set of assignments."""
+    exclude: tuple[Annotated[Named[tuple[str, ...]], _Excluded()], ...] = ()
+    """Combinations that are left out: those that have one of the levels named of each factor named."""
+    design: AnyDesign | None = None
+    """Points in a space of parameters, for each combination of the factors. Absent: these alone."""
+    impossible: Literal["refuse", "list"] = "refuse"
+    """Combinations of factors that cannot be: the study is refused, or they are listed with the reason."""
+
+    def combinations(self) -> Iterator[tuple[int, dict[str, str], tuple[Level, ...]]]:
+        """The combinations of levels that are not left out: the place of each among all, the names of its
+        levels by factor, and the levels."""
+        for place, levels in enumerate(itertools.product(*self.factors.values())):
+            names = {factor: level.name for factor, level in zip(self.factors, levels, strict=True)}
+            if not any(all(names[factor] in told for factor, told in each.items()) for each in self.exclude):
+                yield place, names, levels

@@ -1,0 +1,116 @@
+"""The points of a study: a scenario at every combination of the levels of its factors, and at the points of a
+design for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from weirlab.errors import InputError, Problem, ScenarioError, UnsupportedError
+from weirlab.scenario.model import Scenario
+from weirlab.scenario.plan import Study
+from weirlab.scenario.plan.design import design_rows
+
+__all__ = ["Impossible", "Point", "combinations", "level_names", "possible"]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One combination of levels."""
+
+    number: int
+    """From 0; the last factor varies fastest, and the points of a design faster still."""
+    levels: Mapping[str, str]
+    """Name of the level by factor, and value by parameter of the design."""
+    base: Scenario
+    """The scenario at the levels of the factors."""
+    changes: Mapping[str, str] = field(default_factory=dict)
+    """What the design changes in it."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario of the point; with a design it is made anew each time. Raises ScenarioError."""
+        return self.base.assign(self.changes) if self.changes else self.base
+
+
+@dataclass(frozen=True)
+class Impossible:
+    """A combination of the factors that cannot be."""
+
+    levels: Mapping[str, str]
+    reason: str
+
+
+def combinations(scenario: Scenario, check: Callable[[Scenario], object]) -> list[Point]:
+    """Every point, each combination of which ``check`` may refuse with a ScenarioError or UnsupportedError.
+
+    Raises ScenarioError with all problems of all combinations, each with its levels; those that the study
+    lists as impossible are left out.
+    """
+    return possible(scenario, check)[0]
+
+
+def possible(scenario: Scenario, check: Callable[[Scenario], object]) -> tuple[list[Point], list[Impossible]]:
+    """The points, and the combinations that cannot be; see ``combinations``. Of a design, the first point of
+    each combination is checked."""
+    study = _study(scenario)
+    base = scenario.assign({"study": None})
+    points: list[Point] = []
+    left_out: list[Impossible] = []
+    problems: list[Problem] = []
+    number = 0
+    for place, names, levels in study.combinations():
+        assignments = {path: value for level in levels for path, value in level.assignments.items()}
+        rows = list(_design_levels(study, place))
+        try:
+            at = base.assign(assignments) if assignments else base
+            made = [Point(number + i, names | row, at, row) for i, row in enumerate(rows)]
+            check(made[0].scenario)
+            points += made
+        except ScenarioError as error:
+            if study.impossible == "list":
+                left_out.append(Impossible(names, "; ".join(each.message for each in error.problems)))
+            else:
+                problems += _at_levels(names, error)
+        except UnsupportedError as error:
+            problems += _at_levels(names, error)
+        number += len(rows)
+    if problems:
+        raise ScenarioError(problems)
+    return points, left_out
+
+
+def level_names(scenario: Scenario) -> list[dict[str, str]]:
+    """The levels of every point, in the order of their numbers. Nothing is checked."""
+    study = _study(scenario)
+    names = []
+    for place, factors, _ in study.combinations():
+        names += [factors | row for row in _design_levels(study, place)]
+    return names
+
+
+def _design_levels(study: Study, combination: int) -> Iterator[dict[str, str]]:
+    """The values of the parameters of the design, by path; without one a single point without any."""
+    if study.design is None:
+        yield {}
+        return
+    parameters = study.design.parameters
+    for row in design_rows(study.design, combination):
+        yield {
+            path: given.level(float(part))
+            for (path, given), part in zip(parameters.items(), row, strict=True)
+        }
+
+
+def _at_levels(names: Mapping[str, str], error: ScenarioError | UnsupportedError) -> list[Problem]:
+    where = ", ".join(f"{factor} {name}" for factor, name in names.items())
+    return [
+        Problem(f"at {where}: {each.message}", each.path, each.file, each.line, each.column)
+        for each in error.problems
+    ]
+
+
+def _study(scenario: Scenario) -> Study:
+    if scenario.study is None:
+        raise InputError(f"{scenario.name}: has no 'study' section")
+    return scenario.study

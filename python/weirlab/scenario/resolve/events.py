@@ -1,0 +1,98 @@
+"""The part of a spec that says what happens in the course of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from weirlab import spec as core
+from weirlab.scenario.network.classes import limit_spec
+from weirlab.scenario.network.events import AnyEvent, BufferChange, Hold, LinkDown, RateChange
+from weirlab.scenario.network.layout import Layout
+from weirlab.spec import At
+
+if TYPE_CHECKING:
+    from weirlab.scenario.model import Scenario
+
+__all__ = ["resolve_events"]
+
+ALL_CLASSES = tuple(range(8))
+
+V = TypeVar("V", bound=Hashable)
+
+
+def resolve_events(scenario: Scenario, layout: Layout, rules: Sequence[core.QueueRule]) -> list[core.Event]:
+    """`events` of the spec; `rules` says what queues hold without them. Raises NoMatchError."""
+    disciplines = {port: rule.discipline for rule in rules for port in rule.ports}
+    return [
+        core.Event(at_ps=at_ps, change=change, origin=At("events", name, at_ps=field))
+        for name, event in scenario.events.items()
+        for at_ps, field, change in _changes(name, event, layout, disciplines)
+    ]
+
+
+def _changes(
+    name: str, event: AnyEvent, layout: Layout, disciplines: Mapping[int, core.Discipline]
+) -> Iterator[tuple[int, str, core.Change]]:
+    """Times, the field that each comes from, and what changes then."""
+    ports = layout.port_ids(event.at)
+    start, end = event.when.ps, None if event.until is None else event.until.ps
+    at = At("events", name, ports="at")
+    match event:
+        case LinkDown():
+            both = sorted({port ^ way for port in ports for way in (0, 1)})
+            yield start, "when", core.ChangeDown(ports=both, origin=at)
+            yield from _reroute(event, start)
+            if end is not None:
+                yield end, "until", core.ChangeUp(ports=both, origin=at)
+                yield from _reroute(event, end)
+        case RateChange():
+            of_rate = At("events", name, ports="at", rate_bps="rate")
+            yield start, "when", core.ChangeRate(ports=ports, rate_bps=event.rate.bps, origin=of_rate)
+            if end is not None:
+                for rate, alike in _alike({port: layout.ports[port].rate_bps for port in ports}):
+                    yield end, "until", core.ChangeRate(ports=alike, rate_bps=rate, origin=of_rate)
+        case BufferChange():
+            of_limit = At("events", name, ports="at", limit="limit", class_="class")
+            limit = limit_spec(event.limit)
+            yield (
+                start,
+                "when",
+                core.ChangeLimit(ports=ports, limit=limit, class_=event.class_, origin=of_limit),
+            )
+            if end is not None:
+                before = {port: _limit(disciplines.get(port), event.class_) for port in ports}
+                for limit, alike in _alike(before):
+                    change = core.ChangeLimit(ports=alike, limit=limit, class_=event.class_, origin=of_limit)
+                    yield end, "until", change
+        case Hold():
+            classes = ALL_CLASSES if event.classes is None else event.classes
+            of_classes = At("events", name, ports="at", classes="classes")
+            yield start, "when", core.ChangeHold(ports=ports, classes=classes, origin=of_classes)
+            if end is not None:
+                yield end, "until", core.ChangeRelease(ports=ports, classes=classes, origin=of_classes)
+
+
+def _reroute(event: LinkDown, changed_ps: int) -> Iterator[tuple[int, str, core.Change]]:
+    if event.reroute is not None:
+        yield changed_ps + event.reroute.ps, "reroute", core.ChangeReroute()
+
+
+def _alike(values: Mapping[int, V]) -> Iterator[tuple[V, list[int]]]:
+    """Each value with the ports that have it."""
+    groups: dict[V, list[int]] = {}
+    for port, value in values.items():
+        groups.setdefault(value, []).append(port)
+    return iter(groups.items())
+
+
+def _limit(discipline: core.Discipline | None, class_: int | None) -> core.Limit:
+    """What the queue of a port holds, of a class where it has queues for classes."""
+    if isinstance(discipline, core.DisciplineClasses):
+        of_class = (known.discipline for known in discipline.list if known.class_ == class_)
+        discipline = next(of_class, None)
+    return (
+        "unlimited"
+        if discipline is None or isinstance(discipline, core.DisciplineClasses)
+        else discipline.limit
+    )

@@ -1,0 +1,423 @@
+"""Traffic of a scenario: who sends what to whom, when, and carried by what."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+
+from weirlab.errors import UnitError
+from weirlab.fields.base import BY_KIND, Model, Selector
+from weirlab.fields.values import (
+    AnyRate,
+    Count,
+    Flag,
+    Fraction,
+    Natural,
+    Number,
+    PositiveRate,
+    PositiveSize,
+    PositiveSpan,
+)
+from weirlab.scenario.traffic.controllers import AnyController
+from weirlab.scenario.traffic.probing import Pathload, PbProbe
+from weirlab.units import Frames, Size, Span
+
+__all__ = [
+    "IMIX",
+    "TCP_HEADERS_BYTES",
+    "UDP_HEADERS_BYTES",
+    "AnyPattern",
+    "AnySource",
+    "AnyTransport",
+    "Bernoulli",
+    "Bulk",
+    "Bursts",
+    "Constant",
+    "Departing",
+    "HostAdapter",
+    "Incast",
+    "Listed",
+    "OnOff",
+    "Pairs",
+    "Pathload",
+    "PbProbe",
+    "Permutation",
+    "Ping",
+    "Poisson",
+    "Raw",
+    "Requests",
+    "SplitMix64",
+    "Tcp",
+    "Timing",
+    "Traffic",
+    "Udp",
+    "Uniform",
+]
+
+UDP_HEADERS_BYTES = 46
+"""What UDP over IPv4 over Ethernet adds to a payload: 14 B header and 4 B FCS, 20 B IPv4, 8 B UDP."""
+
+TCP_HEADERS_BYTES = 70
+"""What TCP with time stamps over IPv4 over Ethernet adds to a payload: 18 B, 20 B, 32 B."""
+
+IMIX = ((64, 28), (570, 16), (1518, 4))
+"""Frame sizes in bytes with their weights: IMIX_v4_1 of FD.io CSIT."""
+
+
+class SplitMix64(Model):
+    """Chance that does not depend on the run's seed, for workloads with published exact counts."""
+
+    kind: Literal["splitmix64"]
+    first: Natural
+    """Initial state of the first sender; the others have the following numbers."""
+
+
+def _read_mix(value: object) -> Any:
+    if value == "imix":
+        return IMIX
+    if not isinstance(value, dict) or not value:
+        raise UnitError("write 'imix', or sizes with their weights, such as {64 B: 7, 1518 B: 1}")
+    mix = []
+    for size, weight in value.items():
+        if not str(weight).isdigit() or int(weight) == 0:
+            raise UnitError(f"the weight of '{size}' is a whole number of at least 1 (got '{weight}')")
+        mix.append((Size.parse(str(size)).bytes, int(weight)))
+    return tuple(mix)
+
+
+Mix = Annotated[
+    tuple[tuple[int, int], ...],
+    BeforeValidator(lambda value: value if isinstance(value, tuple) else _read_mix(value)),
+    PlainSerializer(lambda mix: {str(Size(size)): weight for size, weight in mix}),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"const": "imix"},
+                {
+                    "type": "object",
+                    "propertyNames": {"pattern": Size.pattern()},
+                    "additionalProperties": {"type": "integer", "minimum": 1},
+                    "minProperties": 1,
+                },
+            ],
+            "examples": ["imix", {"64 B": 7, "570 B": 4, "1518 B": 1}],
+        }
+    ),
+]
+
+
+class Departing(Model):
+    """What the open-loop sources share: how much, and in frames of which size."""
+
+    load: Fraction | None = None
+    """Share of the sender's line rate, preamble and gap of the frames included. Either `load` or `rate`."""
+    rate: AnyRate | None = None
+    """Frames/s, or bit/s of the named size (frames, or payload). Either `load` or `rate`."""
+    frame_size: PositiveSize | None = None
+    """Of all frames, with FCS, without preamble and gap. One of `frame_size`, `mix` and `payload`."""
+    mix: Mix | None = None
+    """Frame sizes with their weights, or `imix`: 64 B, 570 B and 1518 B as 28 : 16 : 4."""
+    payload: Size | None = None
+    """Of each UDP datagram; the frame is 46 B longer, and at least 64 B."""
+    stream: SplitMix64 | None = None
+    """Where chance comes from. Absent: a stream of the run's seed named after the traffic and the sender."""
+
+
+class Constant(Departing):
+    """Equal gaps; the first frame leaves at the start."""
+
+    kind: Literal["constant"]
+
+
+class Poisson(Departing):
+    """Independent exponential gaps."""
+
+    kind: Literal["poisson"]
+
+
+class Bernoulli(Departing):
+    """In each slot of one frame's transmission time a frame with the probability that gives the load."""
+
+    kind: Literal["bernoulli"]
+
+
+class OnOff(Departing):
+    """Constant gaps while on, silence while off, exponential times. `load` and `rate` are means over both."""
+
+    kind: Literal["on-off"]
+    mean_on: PositiveSpan
+    """Mean length of an on period."""
+    mean_off: PositiveSpan
+    """Mean length of an off period."""
+    starts: Literal["on", "chance"] = "on"
+    """In an on period, or in either with the probability that it is in it at any time."""
+
+
+class Bursts(Departing):
+    """Bursts of frames back to back, of geometric length, to one destination each; geometric gaps between
+    them. Slots as with `bernoulli`."""
+
+    kind: Literal["bursts"]
+    mean_burst: Number = 1.0
+    """Mean length of a burst in frames; 1: each frame by itself."""
+    starts: Literal["between", "chance"] = "between"
+    """Between two bursts, at the end of one; or with a burst or a gap under way, with the probability that it
+    is so at any time."""
+
+
+class Bulk(Model):
+    """As much as the transport carries."""
+
+    kind: Literal["bulk"]
+    size: PositiveSize | None = None
+    """All that each connection carries. Absent: as much as fits until it stops."""
+    stop: Span | None = None
+    """When the application ends; what it has written is still sent. Absent: at the end of the run."""
+
+
+class Ping(Model):
+    """Echo requests."""
+
+    kind: Literal["ping"]
+    every: PositiveSpan
+    """Time between requests."""
+    payload: Size = Size(56)
+    """Of each request."""
+    timeout: PositiveSpan = Span(20 * 10**12)
+    """A reply that is later counts as lost."""
+
+
+class Requests(Model):
+    """Small HTTP requests, each on a new TCP connection; for campaigns over an emulated path."""
+
+    kind: Literal["requests"]
+    every: PositiveSpan
+    """Time between requests, whether they are answered or not."""
+    timeout: PositiveSpan = Span(20 * 10**12)
+    """A request that is not answered by then counts as lost."""
+    tls: Flag | None = None
+    """Whether they are made over TLS 1.3, so that its handshake is measured, too. Needs openssl. Absent:
+    no."""
+
+
+class Stamp(Model):
+    """Test packets with the times of their departures and arrivals (STAMP, RFC 8762), which give the delay of
+    each direction; for campaigns over an emulated path."""
+
+    kind: Literal["stamp"]
+    every: PositiveSpan
+    """Time between packets."""
+    payload: Size = Size(44)
+    """Of each, 44 B at least."""
+    timeout: PositiveSpan = Span.from_s(2)
+    """How long answers are waited for after the last packet."""
+
+
+AnySource = Annotated[
+    Constant | Poisson | Bernoulli | OnOff | Bursts | Bulk | Ping | Requests | Stamp | Pathload | PbProbe,
+    BY_KIND,
+]
+
+
+class Raw(Model):
+    """Frames as they are."""
+
+    kind: Literal["raw"]
+
+
+class Udp(Model):
+    """One UDP datagram over IPv4 in each frame."""
+
+    kind: Literal["udp"]
+
+
+def _read_ecn(value: object) -> Any:
+    return {"true": "classic", "false": "none"}.get(str(value).lower(), value)
+
+
+Ecn = Annotated[
+    Literal["none", "classic", "dctcp", "accurate"],
+    BeforeValidator(_read_ecn),
+    WithJsonSchema({"anyOf": [{"enum": ["none", "classic", "dctcp", "accurate"]}, {"type": "boolean"}]}),
+]
+
+
+class ReadingPause(Model):
+    """A time in which an application does not read."""
+
+    start: Span
+    """From the start of the run."""
+    stop: PositiveSpan
+    """Until then."""
+
+
+class Reading(Model):
+    """A receiving application that reads slowly."""
+
+    rate: PositiveRate
+    """Data, without headers, as a steady stream."""
+    pauses: tuple[ReadingPause, ...] = ()
+    """Times in which it does not read, one after the other."""
+
+
+class Tcp(Model):
+    """TCP."""
+
+    kind: Literal["tcp"]
+    congestion_control: AnyController
+    """What sets the sending rate."""
+    recovery: Literal["halving", "prr", "prr-9937", "rate-halving"] | None = None
+    """While losses are repaired: `halving` (RFC 6675), `prr` (RFC 6937), `prr-9937` (RFC 9937) or
+    `rate-halving` (old Linux). Absent: `prr-9937` with `rack-tlp`, else `prr`."""
+    loss_marking: Literal["count", "fack", "rack-tlp"] | None = None
+    """Lost is what has three or more that arrived behind it (`count`), lies three before the last
+    that arrived (`fack`), or is late when something sent after it has arrived, with probes of the tail
+    and D-SACK (`rack-tlp`, RFC 8985; Linux today). Absent: `fack` with `rate-halving`, else `count`."""
+    lost_retransmissions: Literal["detect", "timeout"] | None = None
+    """What finds a retransmission that is lost again. Absent: `timeout` with
+    `rate-halving`, else `detect`."""
+    segment: PositiveSize = Size(1448)
+    """Payload of a full segment."""
+    initial_window: Count = 10
+    """Segments that may be sent before the first acknowledgement of data."""
+    window: PositiveSize = Size(16 << 20)
+    """Receive buffer: bound of the bytes in flight of each connection."""
+    window_scaling: Flag = True
+    """Whether windows above 65 535 B can be advertised."""
+    send_buffer: PositiveSize | None = None
+    """What a bulk sender holds ready, and still sends after its end. Absent: nothing."""
+    sack: Flag = True
+    """Whether the receiver reports what arrived out of order."""
+    timestamps: Flag = True
+    """Whether segments carry time stamps, which cost 12 B."""
+    ecn: Ecn | None = None
+    """How the receiver reports marks: not at all (`none`, or false), by an echo until the window is reduced
+    (`classic`, RFC 3168, or true), by the state of each run of packets (`dctcp`, RFC 8257), by counters
+    (`accurate`, RFC 9768). Absent: `dctcp` with DCTCP, `accurate` with Prague, else `none`."""
+    receiver_ecn: Ecn | None = None
+    """What the receiver can do of it; the ends agree on what both can. Absent: the same."""
+    accecn_option: Flag = True
+    """Whether a receiver that counts also reports bytes in an option, too, which costs 8 B."""
+    delayed_ack: Count = 2
+    """Segments per acknowledgement."""
+    delayed_ack_timeout: PositiveSpan = Span(40 * 10**9)
+    """Longest time that an acknowledgement is held back."""
+    min_rto: PositiveSpan = Span(200 * 10**9)
+    """Least retransmission timeout."""
+    pacing: Flag = False
+    """Whether Reno, CUBIC and DCTCP spread the segments of a window over a part of the round trip, as Linux
+    does: a half while the window is below half of the threshold, later 1/1.2. BBR and Prague always pace."""
+    reading: Reading | None = None
+    """How the application at the receiver reads. Absent: everything at once."""
+    slow_start_after_idle: Flag = True
+    """Whether the window of Reno or CUBIC shrinks to the initial one when nothing was sent for longer than
+    the timeout (RFC 5681, section 4.1)."""
+
+
+AnyTransport = Annotated[Raw | Udp | Tcp, BY_KIND]
+
+
+class Incast(Model):
+    """All senders to the one receiver; a receiver that is among the senders does not send."""
+
+    kind: Literal["incast"]
+
+
+class Pairs(Model):
+    """The first sender to the first receiver, the second to the second, and so on."""
+
+    kind: Literal["pairs"]
+
+
+class Permutation(Model):
+    """Each host to the one that stands `shift` places after it in the list, round about."""
+
+    kind: Literal["permutation"]
+    shift: Count | None = None
+    """Absent: half of the number of hosts."""
+
+
+class Uniform(Model):
+    """Each frame to a receiver drawn anew, all alike."""
+
+    kind: Literal["uniform"]
+    own: Flag = False
+    """Whether a sender that is among the receivers may draw itself."""
+
+
+def _read_flow(value: object) -> Any:
+    if isinstance(value, str) and value.count("->") == 1:
+        sender, receiver = value.split("->")
+        return (sender.strip(), receiver.strip())
+    if isinstance(value, tuple):
+        return value
+    raise UnitError(f"write a flow as 'host-0->host-3' (got '{value}')")
+
+
+FlowEnds = Annotated[
+    tuple[str, str],
+    BeforeValidator(_read_flow),
+    PlainSerializer("->".join),
+    WithJsonSchema({"type": "string", "pattern": "^.+->.+$", "examples": ["host-0->host-3"]}),
+]
+
+
+class Listed(Model):
+    """Senders and receivers one by one."""
+
+    kind: Literal["list"]
+    flows: tuple[FlowEnds, ...]
+    """As `sender->receiver`; a sender stands there once."""
+
+
+AnyPattern = Annotated[Incast | Pairs | Permutation | Uniform | Listed, BY_KIND]
+
+
+class Timing(Model):
+    """A paced sender whose timers are coarse, or late now and then."""
+
+    late: Fraction = 0.0
+    """Share of the timers."""
+    by: Span = Span(0)
+    """Mean lateness of those; it is exponential."""
+    tick: Span = Span(0)
+    """Timers run out at multiples of it. 0 s: at any time."""
+
+
+class HostAdapter(Model):
+    """The network adapters of the hosts of a connection."""
+
+    queue: Frames | None = None
+    """What waits in the sender's: while that is full, nothing is given to it. Absent: any amount."""
+    coalescing: PositiveSpan | None = None
+    """For how long the receiver's gathers frames, from the first one on, before it interrupts. Absent: not at
+    all."""
+
+
+class Traffic(Model):
+    """One kind of traffic between some hosts."""
+
+    from_: Selector | None = Field(None, alias="from")
+    """Senders. Not with `pattern: {kind: list}`."""
+    to: Selector | None = None
+    """Receivers. Not with `pattern: {kind: list}`; with `permutation` absent: the senders."""
+    pattern: AnyPattern | None = None
+    """Who sends to whom. Absent: `incast`, which needs a single receiver."""
+    source: AnySource
+    """When frames are made, and how long they are; each sender is a source of its own."""
+    transport: AnyTransport = Raw(kind="raw")
+    """What carries them."""
+    class_: Natural = Field(0, alias="class")
+    """Traffic class of the frames, 0 to 7, those that come back to the senders included: which queue they
+    join where a port has `kind: classes`."""
+    start: Span = Span(0)
+    """Nothing is sent before."""
+    stop: Span | None = None
+    """Nothing is sent then or later. Absent: the end of the run."""
+    streams: Count = 1
+    """Connections of each sender."""
+    timing: Timing | None = None
+    """Faults of the timers that hold the packets of a paced sender back. Absent: none."""
+    adapter: HostAdapter | None = None
+    """Of the hosts of tcp connections and estimators. Absent: ideal."""
