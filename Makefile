@@ -47,6 +47,7 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python scripts/check_sources.py
+	$(BIN)/python scripts/check_recipes.py
 	$(BIN)/python scripts/check_prose.py
 	$(BIN)/python scripts/check_imports.py
 	$(BIN)/typos
