@@ -12,6 +12,7 @@ import subprocess
 import threading
 import zlib
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +44,7 @@ record: {out: {queue: switch-0->host-2, every: 100 us}, in: {flow: a, every: 100
 """
 
 
+CAPTURE = Path(__file__).parents[2] / "examples" / "slow-transfer.pcap"
 SEARCHED = """
 weirlab: 1
 name: searched
@@ -153,7 +155,6 @@ def asked_by(page, tmp_path) -> set[str]:
 
 
 def test_no_table_of_a_search_is_cut_off_on_a_narrow_screen(tmp_path):
-    """A script of the test paints the page: red where a table is wider than its place."""
     scenario = loads(SEARCHED)
     directory = tmp_path / "searched"
     save_scenario(scenario, directory)
@@ -161,16 +162,34 @@ def test_no_table_of_a_search_is_cut_off_on_a_narrow_screen(tmp_path):
     manifest = Manifest(kind="search", name=scenario.name, provenance=Provenance.now())
     manifest.ended("complete").write(directory)
     content = write_report(directory, pictures=False).page.read_text()
+    assert fits(content, tmp_path, "--window-size=1100,400")
+
+
+@pytest.mark.parametrize("width_px", [1280, 800])
+def test_no_table_of_a_trace_is_cut_off_and_names_of_flows_take_two_lines_at_most(tmp_path, width_px):
+    directory = tmp_path / "traced"
+    weirlab.trace(CAPTURE).save(directory)
+    content = write_report(directory, pictures=False).page.read_text()
+    assert "RTT min" in content
+    assert fits(content, tmp_path, f"--window-size={width_px},400")
+
+
+def fits(content: str, tmp_path, *options: str) -> bool:
+    """Whether no table of a page is wider than its place, and no name of a row longer than two lines: a
+    script of the test paints the page accordingly."""
     page = tmp_path / "painted.html"
     page.write_text(
         re.sub("<meta http-equiv=[^>]*>", "", content)
-        + "<script>const wide = [...document.querySelectorAll('.scroll')].some("
-        "each => each.scrollWidth > each.clientWidth);"
-        "document.documentElement.style.background = wide ? '#ff0000' : '#00ff00';"
+        + "<script>const lines = each => { const all = document.createRange(); all.selectNodeContents(each);"
+        "return new Set([...all.getClientRects()].map(line => Math.round(line.top))).size; };"
+        "const amiss = [...document.querySelectorAll('.scroll')].some("
+        "each => each.scrollWidth > each.clientWidth) || "
+        "[...document.querySelectorAll('tbody th')].some(each => lines(each) > 2);"
+        "document.documentElement.style.background = amiss ? '#ff0000' : '#00ff00';"
         "document.body.innerHTML = '';</script>"
     )
-    seen = colors(page, tmp_path, "--window-size=1100,400")
-    assert seen.most_common(1)[0][0] == b"\x00\xff\x00"
+    seen = colors(page, tmp_path, *options)
+    return seen.most_common(1)[0][0] == b"\x00\xff\x00"
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

@@ -77,13 +77,13 @@ class TraceResult(Result):
 
     def blocks(self) -> list[Block]:
         """The flows, their details, and the findings."""
-        from weirlab.report.trace import detail_tables, finding_table, flow_table
+        from weirlab.report.trace import detail_tables, finding_table, flow_tables
 
         if self.flows.is_empty():
             return []
         kept = "tables/{}" if self.directory is not None else "tables/{} with '--out DIR'"
         found = [finding_table(self.trace, self.findings, most=30)] if self.findings else []
-        return [flow_table(self.trace, kept=kept), *detail_tables(self.trace, most=10, kept=kept), *found]
+        return [*flow_tables(self.trace, kept=kept), *detail_tables(self.trace, most=10, kept=kept), *found]
 
     def _page(self) -> tuple[Page, list[Plot]]:
         from weirlab.report.trace import trace_page

@@ -37,7 +37,7 @@ __all__ = [
     "detail_tables",
     "diagnosis_sentences",
     "finding_table",
-    "flow_table",
+    "flow_tables",
     "trace_page",
     "trace_sentences",
 ]
@@ -75,7 +75,7 @@ def trace_page(trace: Trace, manifest: Manifest) -> tuple[Page, list[Plot]]:
     ]
     sections = [
         Section("Findings", _finding_blocks(trace, findings)),
-        Section("Flows", [flow_table(trace), *detail_tables(trace)]),
+        Section("Flows", [*flow_tables(trace), *detail_tables(trace)]),
         Section("Plots", [figure(plot) for plot in plots] or [Text("Nothing that carries data was seen.")]),
         Section("The capture", [_capture_table(facts), _interface_table(trace)]),
         provenance_section(manifest, manifest.provenance),
@@ -123,12 +123,14 @@ def diagnosis_sentences(findings: Sequence[Finding], looked: Coverage | None) ->
     return [f"{part}." for part in parts]
 
 
-def flow_table(trace: Trace, most: int = 30, kept: str = "tables/{}") -> Table:
-    """One row per direction, most bytes first. `kept` says where whole tables are."""
+def flow_tables(trace: Trace, most: int = 30, kept: str = "tables/{}") -> list[Table]:
+    """What each direction carried, and what came twice or late, most bytes first: two tables, each no wider
+    than a page. `kept` says where whole tables are."""
     flows = trace.flows()
     rate, rate_unit = scaled(float(flows.select(pl.col("goodput_bps").max()).item() or 1.0), "rate")
     size, size_unit = scaled(float(flows.select(pl.col("payload_bytes").max()).item() or 1), "bytes")
-    rows = [
+    rows = flows.head(most).to_dicts()
+    carried = [
         [
             row["name"],
             PROTOCOLS.get(row["protocol"], str(row["protocol"])),
@@ -137,39 +139,56 @@ def flow_table(trace: Trace, most: int = 30, kept: str = "tables/{}") -> Table:
             "–" if row["first_ps"] is None else f"{row['first_ps'] / 1e12:.4f}",
             number(row["active_s"]),
             number(None if row["goodput_bps"] is None else row["goodput_bps"] * rate),
+        ]
+        for row in rows
+    ]
+    late = [
+        [
+            row["name"],
             number(row["retransmitted"]) if row["protocol"] == 6 else "–",
             percent(row["retransmitted_ratio"]) if row["protocol"] == 6 else "–",
             number(row["reordered"]),
-            _ms(row["rtt_min_ps"]),
-            _ms(row["rtt_mean_ps"]),
-            _ms(row["rtt_max_ps"]),
+            *(_ms(row[f"rtt_{which}_ps"]) for which in ("min", "mean", "max")),
         ]
-        for row in flows.head(most).iter_rows(named=True)
+        for row in rows
     ]
-    return Table(
-        "Flows: the directions of connections, most bytes first",
-        [
-            Column("flow", numeric=False),
-            Column("protocol", numeric=False),
-            Column("packets"),
-            Column("payload", size_unit),
-            Column("begin", "s"),
-            Column("active", "s"),
-            Column("goodput", rate_unit),
-            Column("sent again"),
-            Column("of data"),
-            Column("reordered"),
-            Column("RTT min", "ms"),
-            Column("mean", "ms"),
-            Column("max", "ms"),
-        ],
-        rows,
-        most=most,
-        total=flows.height,
-        where=kept.format("flows.parquet"),
-        note="Goodput: bytes seen for the first time, over the time from first to last data. RTT: from data "
-        "to its acknowledgment at the place of the capture.",
-    )
+    where = kept.format("flows.parquet")
+    return [
+        Table(
+            "Flows: the directions of connections, most bytes first",
+            [
+                Column("flow", numeric=False),
+                Column("protocol", numeric=False),
+                Column("packets"),
+                Column("payload", size_unit),
+                Column("start", "s"),
+                Column("active", "s"),
+                Column("goodput", rate_unit),
+            ],
+            carried,
+            most=most,
+            total=flows.height,
+            where=where,
+            note="Goodput: bytes seen for the first time, over the time from first to last data.",
+        ),
+        Table(
+            "Repetitions and round trips of the flows",
+            [
+                Column("flow", numeric=False),
+                Column("sent again"),
+                Column("of data"),
+                Column("reordered"),
+                Column("RTT min", "ms"),
+                Column("mean", "ms"),
+                Column("max", "ms"),
+            ],
+            late,
+            most=most,
+            total=flows.height,
+            where=where,
+            note="RTT: from data to its acknowledgment at the place of the capture.",
+        ),
+    ]
 
 
 def finding_table(trace: Trace, findings: Sequence[Finding], most: int = 100, where: str = "") -> Table:
