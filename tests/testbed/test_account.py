@@ -74,7 +74,6 @@ def test_what_the_kernel_does_not_tell_is_unknown_and_not_zero(tmp_path: Path) -
     assert account.waiting_s is None
     nothing = Reading.now(tmp_path / "none") - Reading.now(tmp_path / "none")
     assert nothing.cpus == {}
-    assert nothing.stolen_share() == 0.0
     assert nothing.facts()["stolen_s"] is None
     assert nothing.facts()["softirq_wait_s"] is None
     assert nothing.words() == ""
@@ -91,9 +90,6 @@ def test_the_words_name_steal_run_delay_work_that_waited_and_other_programs() ->
     )
     assert account.disturbance == disturbance
     assert account.words() == disturbance + ", other programs used 1 of 2 CPUs"
-    assert account.stolen_share() == pytest.approx(0.12)
-    assert account.stolen_share([0]) == pytest.approx(0.24)
-    assert account.stolen_share([1]) == 0.0
 
 
 def test_a_machine_that_did_nothing_else_is_not_talked_about() -> None:

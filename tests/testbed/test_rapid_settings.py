@@ -101,7 +101,6 @@ def test_every_link_and_packet_gives_settings_that_the_core_takes(bps, variant, 
     core = json.loads(settings.core_json(ipv6=ipv6))
     rate = core["congestion_control"]["rate"]
     assert 0 < rate["least_bps"] <= rate["initial_bps"] <= rate["most_bps"] == bps
-    assert settings.most_goodput_bps < bps
 
 
 @pytest.mark.parametrize(

@@ -435,7 +435,7 @@ pub struct Geometric {
     bounds: [u64; POWERS],
     /// `ln(1 - p)`.
     log_failure: f64,
-    /// Whether the first try decides so often that a branch for each is foretold well.
+    /// Whether the first try decides so often that a branch for each is predicted well.
     is_likely: bool,
 }
 
@@ -470,7 +470,7 @@ impl Geometric {
     /// The bounds fall: the number of the first one that is reached.
     #[inline(always)]
     fn of_likely(&self, word: u64) -> u64 {
-        // The first two are counted: a branch on the first alone is often foretold wrongly.
+        // The first two are counted: a branch on the first alone is often predicted wrongly.
         let (first, rest) = self.bounds.split_at(2);
         let few: usize = first.iter().map(|&bound| usize::from(word >> 11 < bound)).sum();
         if few < first.len() {

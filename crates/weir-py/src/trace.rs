@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use weir_core::trace::{Analysis, Capture, Choices, Options, StreamOptions, Told, TraceError};
+use weir_core::trace::{Analysis, Capture, Choices, Options, Selection, StreamOptions, TraceError};
 use weir_core::units::{Rate, Span};
 
 use crate::arrow::tables_to_python;
@@ -40,7 +40,7 @@ pub(crate) fn read_trace<'py>(
     let (done, total) = (AtomicU64::new(0), AtomicU64::new(0));
     let cancel = AtomicBool::new(false);
     let work = || {
-        let read = |detail: Told, choices: Choices, before: u64| -> Result<_, TraceError> {
+        let read = |detail: Selection, choices: Choices, before: u64| -> Result<_, TraceError> {
             let facts = metadata(&path).map_err(TraceError::Read)?;
             if before > 0 && !facts.is_file() {
                 let text = "it has to be read again, and a pipe can be read once: save it to a file first";
@@ -56,7 +56,7 @@ pub(crate) fn read_trace<'py>(
             })?;
             Ok((analysis, capture))
         };
-        let first = if detailed == 0 { Told::Only(Vec::new()) } else { Told::UpTo(kept_rows) };
+        let first = if detailed == 0 { Selection::Only(Vec::new()) } else { Selection::UpTo(kept_rows) };
         let (mut analysis, mut capture) = read(first.clone(), Choices::default(), 0)?;
         let mut before = capture.place();
         let choices = analysis.choices();
@@ -68,7 +68,7 @@ pub(crate) fn read_trace<'py>(
         let chosen = analysis.heaviest(detailed);
         if !analysis.tell_only(&chosen) {
             drop(analysis);
-            (analysis, capture) = read(Told::Only(chosen), choices, before)?;
+            (analysis, capture) = read(Selection::Only(chosen), choices, before)?;
         }
         Ok(analysis.tables(&capture, streams))
     };

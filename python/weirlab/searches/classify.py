@@ -98,11 +98,6 @@ class Tally:
         return max(self.full_low_s + self.high_s, self.criterion.duration_sum_s)
 
     @property
-    def missing_s(self) -> float:
-        """Time not yet measured of the duration sum."""
-        return max(0.0, self.criterion.duration_sum_s - self.full_low_s - self.high_s)
-
-    @property
     def load_class(self) -> LoadClass:
         """Decided when it does not matter how the missing time would turn out."""
         allowed_s = self.whole_s * self.criterion.exceed_ratio

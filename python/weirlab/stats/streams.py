@@ -151,12 +151,6 @@ class DurationTrend:
     rank_probability: float
     """How likely a rho at least as far from 0 is without any dependence, by Student's t."""
 
-    @property
-    def none_seen(self) -> bool:
-        """No strong correlation: the interval of the slope holds 0."""
-        low, high = self.slope_interval
-        return low <= 0 <= high
-
 
 def duration_trend(
     durations_s: Iterable[float], goodputs: Iterable[float], *, confidence: float = 0.95

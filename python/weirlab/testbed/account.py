@@ -97,14 +97,6 @@ class MachineAccount:
         """Over all CPUs."""
         return sum(self.cpus.values(), CpuTime())
 
-    def stolen_share(self, cpus: Collection[int] | None = None) -> float:
-        """Share of the time of ``cpus`` (None: of all) that a hypervisor took away, in [0, 1]. 0 where the
-        kernel does not tell."""
-        of = [self.cpus[cpu] for cpu in (self.cpus if cpus is None else cpus) if cpu in self.cpus]
-        if not of or self.duration_s <= 0.0:
-            return 0.0
-        return min(1.0, sum(each.stolen_s for each in of) / (len(of) * self.duration_s))
-
     def facts(self) -> dict[str, float | int | str | None]:
         """The account in figures for a table or a log, all times in seconds of CPU or of waiting, ``None``
         where the kernel does not tell: ``programs_s interrupts_s stolen_s idle_s`` over all CPUs,

@@ -2,7 +2,7 @@
 
 use super::bulk::{MinimumDelaySum, bulk};
 use super::log::{Ending, EstimateRow, Log, TrainRow};
-use super::pathload::{Pathload, Shape, Told};
+use super::pathload::{Pathload, Shape, Verdict};
 use super::{Ask, Config, Method, Packet};
 use crate::rapid::Sample;
 use crate::units::{PS_PER_S, Span, Time};
@@ -187,10 +187,12 @@ impl Machine {
         }
     }
 
-    fn on_train(&mut self, config: &Config, shape: Shape, samples: &[Sample], received: Option<f64>) -> Told {
+    fn on_train(&mut self, config: &Config, shape: Shape, samples: &[Sample], received: Option<f64>) -> Verdict {
         match self {
             Machine::Pathload(pathload) => pathload.on_train(config, shape, samples, received),
-            Machine::PbProbe(probe) => Told { trend: None, fleet: None, found: probe.on_bulk(config, shape, samples) },
+            Machine::PbProbe(probe) => {
+                Verdict { trend: None, fleet: None, found: probe.on_bulk(config, shape, samples) }
+            }
         }
     }
 

@@ -24,7 +24,7 @@ pub(super) struct Shape {
 }
 
 /// What follows from a stream.
-pub(super) struct Told {
+pub(super) struct Verdict {
     pub(super) trend: Option<Trend>,
     pub(super) fleet: Option<Aggregate>,
     /// The range, and why it is the range.
@@ -61,7 +61,7 @@ impl Pathload {
         shape: Shape,
         samples: &[Sample],
         received: Option<f64>,
-    ) -> Told {
+    ) -> Verdict {
         let Method::Pathload { streams, resolution_bps, most_bps, batch_ps, stamps_ps, .. } = config.method else {
             unreachable!("pathload's method")
         };
@@ -70,7 +70,7 @@ impl Pathload {
             let first = received.unwrap_or(most / 2.0).min(most);
             let resolution = resolution_bps.map(|rate| rate.bps() as f64);
             self.search = Some(RateSearch::new(first, LEAST_RATE.min(most), most, resolution));
-            return Told { trend: None, fleet: None, found: None };
+            return Verdict { trend: None, fleet: None, found: None };
         };
         let limit = (shape.gap * 2).max(shape.gap + SWITCH);
         let trends: Vec<Option<Trend>> = parts(samples, limit).map(|part| trend(part, batch_ps, stamps_ps)).collect();
@@ -78,14 +78,14 @@ impl Pathload {
         self.fleet.add(&trends, shape.packets, lost);
         let told = trends.into_iter().flatten().next();
         if self.fleet.streams() < streams as usize && !self.fleet.is_aborted() {
-            return Told { trend: told, fleet: None, found: None };
+            return Verdict { trend: told, fleet: None, found: None };
         }
         let aggregate = std::mem::take(&mut self.fleet).aggregate();
         let found = match search.on_fleet(aggregate) {
             Next::Fleet(_) => None,
             Next::Found { low, high, ending } => Some((low, high, ending)),
         };
-        Told { trend: told, fleet: Some(aggregate), found }
+        Verdict { trend: told, fleet: Some(aggregate), found }
     }
 }
 

@@ -29,7 +29,7 @@ pub struct Options {
     /// Length of an interval of the series.
     pub every: Span,
     /// Connections whose packets are told one by one.
-    pub detail: Told,
+    pub detail: Selection,
     /// Most packets that are told of each direction of such a connection.
     pub detail_rows: usize,
     /// Most connections that are told apart; the packets of later ones are counted only.
@@ -45,7 +45,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             every: Span::from_ms(100),
-            detail: Told::Only(Vec::new()),
+            detail: Selection::Only(Vec::new()),
             detail_rows: 1 << 20,
             connections: 1 << 18,
             series_rows: 1 << 23,
@@ -56,7 +56,7 @@ impl Default for Options {
 
 /// Which connections are told packet by packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum Selection {
     /// Those with these numbers.
     Only(Vec<u32>),
     /// All, as long as there are no more rows than this together, and none beyond. [`Analysis::tell_only`] says in the end
@@ -370,7 +370,7 @@ impl Analysis {
             let sides = &mut self.details[detail].1;
             let rows = sides[from].tell_data(now, payload, frame_bytes, did, most);
             self.rows += rows + sides[1 - from].tell_ack(now, did, most);
-            if matches!(self.options.detail, Told::UpTo(rows) if self.rows > rows) {
+            if matches!(self.options.detail, Selection::UpTo(rows) if self.rows > rows) {
                 self.tell_nothing();
             }
         }
@@ -379,7 +379,7 @@ impl Analysis {
     /// There are too many packets to tell of all connections.
     #[cold]
     fn tell_nothing(&mut self) {
-        self.options.detail = Told::Only(Vec::new());
+        self.options.detail = Selection::Only(Vec::new());
         self.details = Vec::new();
         self.connections.iter_mut().for_each(|connection| connection.detail = None);
     }
@@ -405,8 +405,8 @@ impl Analysis {
         }
         let place = self.connections.len() as u32;
         let is_told = match &self.options.detail {
-            Told::Only(places) => places.contains(&place),
-            Told::UpTo(_) => true,
+            Selection::Only(places) => places.contains(&place),
+            Selection::UpTo(_) => true,
         };
         let detail = is_told.then_some(self.details.len());
         if detail.is_some() {

@@ -13,7 +13,7 @@ const LEAST_SLOT_PS: u64 = 10_000_000_000;
 
 /// An announcement of a window, as it passed the point of the capture.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct Advertised {
     at: u64,
     /// Value of its timestamps option.
     value: Option<u32>,
@@ -26,7 +26,7 @@ struct Told {
 /// are timestamps, nothing newer than what it echoes. Source: RFC 7323, section 4.3.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Edges {
-    coming: VecDeque<Told>,
+    coming: VecDeque<Advertised>,
     known: Option<u64>,
     answer: Option<Answer>,
     /// Since when the window has held the sender, as far as that is not yet counted.
@@ -52,7 +52,7 @@ impl Edges {
         if self.coming.len() == MOST_EDGES {
             self.known = self.coming.pop_front().map(|told| told.edge);
         }
-        self.coming.push_back(Told { at, value, edge });
+        self.coming.push_back(Advertised { at, value, edge });
     }
 
     /// New data up to `end` left, with what it echoes, where answers take `behind_ps` at least. Returns for how long

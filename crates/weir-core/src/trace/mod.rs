@@ -44,7 +44,7 @@ mod waits;
 mod window;
 mod writer;
 
-pub use analysis::{Analysis, Options, Told};
+pub use analysis::{Analysis, Options, Selection};
 pub use capture::{Capture, Ending, Format, Interface, Link, Record, Stamp, TraceError};
 pub use layers::dissect;
 pub use packet::{Address, Dissected, Packet, Part, Transport};

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use weir_core::columns::{Table, Values};
 use weir_core::trace::frames::{Carried, Sketch};
 use weir_core::trace::{
-    Analysis, Capture, Dissected, Ending, Link, Options, Order, Packet, Record, Segment, Stamp, StreamOptions, Tap,
-    Told, TraceError, Transport, Writer, dissect,
+    Analysis, Capture, Dissected, Ending, Link, Options, Order, Packet, Record, Segment, Selection, Stamp,
+    StreamOptions, Tap, TraceError, Transport, Writer, dissect,
 };
 use weir_core::units::{Bytes, Rate, Span, Time};
 
@@ -439,7 +439,7 @@ proptest! {
         }
         file.truncate(cut.index(file.len()) + 1);
         if let Ok(mut capture) = Capture::new(Cursor::new(&file)) {
-            let options = Options { detail: Told::Only(vec![0, 1, 2]), connections: 100, ..Options::default() };
+            let options = Options { detail: Selection::Only(vec![0, 1, 2]), connections: 100, ..Options::default() };
             let mut analysis = Analysis::new(options);
             prop_assert!(analysis.read(&mut capture, |_| true).is_ok());
             drop(analysis.tables(&capture, StreamOptions { packets: Some(8), link_rate: None }));

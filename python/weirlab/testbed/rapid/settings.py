@@ -129,12 +129,6 @@ class Settings(Model):
         port = Port("link", "sender", "receiver", self.link.bps, around)
         return tcp_spec(self.transport(ipv6=ipv6), port).json()
 
-    @property
-    def most_goodput_bps(self) -> float:
-        """Payload that the link carries when nobody else uses it, bit/s; of IPv4."""
-        payload = self.transport(ipv6=False).segment.bytes
-        return self.link.bps * payload / (payload + _CORE_HEADERS_BYTES + self.around)
-
 
 def transport_of(scenario: Scenario, traffic: str | None = None) -> tuple[str, dict[str, Any]]:
     """The transport of a traffic group that is sent by Rapid, and where it stands; the only one without

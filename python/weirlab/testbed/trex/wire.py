@@ -40,7 +40,6 @@ class RpcError(TestbedError):
     """The server refused a call. ``code`` is that of JSON-RPC or one of the server's own."""
 
     METHOD_NOT_FOUND = -32601
-    EXECUTE_ERROR = -32000
     TRY_AGAIN = -32001
 
     def __init__(self, method: str, code: int, reason: str) -> None:
