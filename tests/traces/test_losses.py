@@ -320,6 +320,46 @@ def test_joining_the_packets_of_a_capture_does_not_change_the_cause(
         assert causes(joined) == causes(single), case.name
 
 
+@pytest.mark.parametrize("congestion_control", ["reno", "bbr"])
+def test_a_connection_that_pauses_hides_no_losses_of_another_one(
+    corpus: None, congestion_control: str, tmp_path: Path
+) -> None:
+    """As the control connection of iperf3 does, in a capture near the receiver."""
+    from corpus import simulated
+
+    name = f"sim-lossy-{congestion_control}-5"
+    case = next(case for case in simulated.simulated_cases(5) if case.name == name)
+    files, _ = simulated.made(case, tmp_path)
+    with files["receiver"].open("ab") as file:
+        file.write(blocks(pausing(3600 * 1000 * MS)))
+    trace = read_trace(files["receiver"])
+    assert trace.flows().get_column("connection").n_unique() == 2
+    assert causes(trace) == {"lossy-path"}
+
+
+def pausing(start_ns: int) -> Talk:
+    talk = Talk(now=start_ns)
+    talk.shake_hands(MS)
+    for number in range(5):
+        talk.now += 2000 * MS
+        talk.data(number)
+        talk.now += 10_000
+        talk.ack(number + 1)
+    return talk
+
+
+def blocks(talk: Talk) -> bytes:
+    """Blocks of pcapng at its first interface, from a host of the simulator."""
+    found = b""
+    for now, frame in talk.frames:
+        content = frame.replace(bytes([10, 0, 0, 1]), bytes([10, 0, 0, 0]))
+        padding = -len(content) % 4
+        length = 32 + len(content) + padding
+        head = struct.pack("<7I", 6, length, 0, now >> 32, now & 0xFFFFFFFF, len(content), len(content))
+        found += head + content + bytes(padding) + struct.pack("<I", length)
+    return found
+
+
 def packets(trace: Trace) -> int:
     return int(trace.flows().get_column("data_packets").sum())
 

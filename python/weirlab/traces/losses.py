@@ -330,7 +330,13 @@ def _of_part(
     """The events of one part of the round trip with their `cause`: `queue`, `random` or `unknown`."""
     part = _PARTS[side]
     column = f"{part}_min_ps"
-    known = events.filter(pl.col("wait_ps").is_not_null())
+    # Behind a capture a program that writes now and then shows as what waits: that of its own flow alone.
+    paused = [
+        row["flow"] for row in flows.iter_rows(named=True) if side and application_ratio(row) >= LIMITED
+    ]
+    flows = flows.filter(~pl.col("flow").is_in(paused))
+    is_known = pl.col("wait_ps").is_not_null() & ~pl.col("flow").is_in(paused)
+    known = events.filter(is_known)
     mins = flows.select("flow", least=pl.col(column)).drop_nulls()
     base = mins.get_column("least").min()
     shift = mins.with_columns(shift=pl.col("least") - pl.lit(base, pl.Float64)).select("flow", "shift")
@@ -348,19 +354,17 @@ def _of_part(
         known.get_column("packets").to_numpy(),
         _BLUR_PS * side,
     )
-    # Behind a capture a program that writes now and then shows as what waits.
-    paused = side == 1 and any(application_ratio(row) >= LIMITED for row in flows.iter_rows(named=True))
     seldom = side == 1 and judged.step_ps is None and 0 < len(waited) < _SHOWN
     blurred = seldom and least_ps < waited.max() < _BLUR_PS
     # Where data goes back, too, round trips hold the queue of the other way.
-    shared = judged.step_ps is None and goes_back(trace, flows.row(0, named=True))
+    shared = judged.step_ps is None and not flows.is_empty() and goes_back(trace, flows.row(0, named=True))
     few = judged.step_ps is None and len(waited) < _FEW
-    hidden = blurred or paused or shared or few or not judged.decided
+    hidden = blurred or shared or few or not judged.decided
     if hidden:
         judged = Blame(judged.queued, 0.0, None)
     causes = ["unknown" if hidden else "queue" if queued else "random" for queued in judged.queued]
     known = known.drop("shift").with_columns(cause=pl.Series(causes, dtype=pl.String))
-    rest = events.filter(pl.col("wait_ps").is_null()).with_columns(cause=pl.lit("unknown"))
+    rest = events.filter(~is_known).with_columns(cause=pl.lit("unknown"))
     return pl.concat([known, rest]), judged
 
 
