@@ -187,6 +187,19 @@ def test_another_study_does_not_go_on_in_the_same_directory(scenario, tmp_path, 
         run_study(changed, directory=tmp_path / "s", **change)
 
 
+def test_a_study_of_a_version_without_a_field_goes_on_where_the_field_has_its_default(scenario, tmp_path):
+    interrupted_after(2, tmp_path, scenario)
+    log = tmp_path / "points.jsonl"
+    first, *lines = log.read_bytes().split(b"\n")
+    header = json.loads(first)
+    del header["scenario"]["events"]
+    log.write_bytes(b"\n".join([json.dumps(header).encode(), *lines]))
+    kept = Study.load(tmp_path).points.height
+    assert kept >= 1
+    assert run_study(scenario, directory=tmp_path).complete
+    assert log.read_bytes().startswith(json.dumps(header).encode())
+
+
 def test_a_directory_with_other_files_is_left_alone(scenario, tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(InputError, match="holds other files"):

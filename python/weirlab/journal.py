@@ -47,6 +47,9 @@ class JournalKind:
     """What the file is, in words: "trial log"."""
     work: str
     """What it is written by: "search"."""
+    filled: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda about: about
+    """What a first line says, which an earlier version may have written, with the defaults of what is new
+    since. May raise what `_FAULTS` holds."""
 
 
 def read_journal(
@@ -64,7 +67,7 @@ def read_journal(
     if header is None:
         fault = f"not a {kind.noun} of weirlab" if content else f"empty, not a {kind.noun}"
         raise InputError(f"{path}: {fault}")
-    if about is not None and (other := _other_value(header, about)):
+    if about is not None and (other := _other_value(kind, header, about)):
         where, then, now = other
         raise InputError(
             f"{path}: does not fit the manifest.json and scenario.yaml beside it: {where} was {then} when it "
@@ -111,7 +114,7 @@ class Journal(Generic[Entry]):
             content = self._file.readall()
             header, lines, self._bytes = _lines(path, kind, content)
             if header is not None:
-                other = _other_value(header, about)
+                other = _other_value(kind, header, about)
                 if other and reuse_empty and not lines:
                     header, self._bytes = None, 0
                 elif other:
@@ -168,10 +171,16 @@ class Journal(Generic[Entry]):
         self._bytes += len(line)
 
 
-def _other_value(header: Mapping[str, Any], about: Mapping[str, Any]) -> tuple[str, str, str] | None:
+def _other_value(
+    kind: JournalKind, header: Mapping[str, Any], about: Mapping[str, Any]
+) -> tuple[str, str, str] | None:
     """The dotted path of the first value of `about` that is another one in the header, and both values."""
     expected = json.loads(_line(about))  # tuples are lists then, as in the file
     found = {name: header.get(name) for name in expected}
+    if found == expected:
+        return None
+    with contextlib.suppress(*_FAULTS):
+        found = json.loads(_line(kind.filled(found)))
     return None if found == expected else _first_difference(found, expected)
 
 

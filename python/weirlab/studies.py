@@ -38,7 +38,14 @@ FORMAT = 1
 """Version of `points.jsonl`."""
 _LOG = "points.jsonl"
 _IMPOSSIBLE = "impossible.json"
-_KIND = JournalKind("weirlab_points", FORMAT, "log of points", "study")
+
+
+def _filled(about: Mapping[str, Any]) -> dict[str, Any]:
+    """What must agree for a study to be continued, as this version has it."""
+    return {**about, "scenario": Scenario(**about["scenario"]).dump()}
+
+
+_KIND = JournalKind("weirlab_points", FORMAT, "log of points", "study", _filled)
 _MANY = 100
 """Runs from which it is worth a few to know what they need."""
 _STEPS = 1_000_000

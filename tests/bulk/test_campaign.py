@@ -95,6 +95,40 @@ def test_another_campaign_is_not_continued(tmp_path):
         run_campaign(loads(FILE.replace("delay: 1 ms", "delay: 2 ms")), tmp_path, measure=measured)
 
 
+def as_before(header, path):
+    """The first line of a log as a version wrote it that did not know the value at a path, which had its
+    default."""
+    content = json.loads(header)
+    *above, last = path
+    place = content
+    for name in above:
+        place = place[name]
+    del place[last]
+    return json.dumps(content).encode()
+
+
+@pytest.mark.parametrize("unknown", [["scenario", "traffic", "bulk", "class"], ["scenario", "events"]])
+def test_a_campaign_of_a_version_without_a_field_goes_on_where_the_field_has_its_default(tmp_path, unknown):
+    with pytest.raises(Interrupted):
+        run_campaign(loads(FILE), tmp_path, measure=StopsAfter(5, KeyboardInterrupt()))
+    log = tmp_path / LOG
+    first, *lines = log.read_bytes().split(b"\n")
+    log.write_bytes(b"\n".join([as_before(first, unknown), *lines]))
+    assert len(Campaign.load(tmp_path).kept) == 5
+    rest = StopsAfter(100, None)
+    assert run_campaign(loads(FILE), tmp_path, measure=rest).complete
+    assert len(rest.places) == 7
+
+
+def test_another_value_of_a_field_that_an_earlier_version_did_not_know_is_another_campaign(tmp_path):
+    run_campaign(loads(FILE), tmp_path, measure=measured)
+    log = tmp_path / LOG
+    first, *lines = log.read_bytes().split(b"\n")
+    log.write_bytes(b"\n".join([as_before(first, ["scenario", "traffic", "bulk", "streams"]), *lines]))
+    with pytest.raises(InputError, match=r"another campaign: scenario\.traffic\.bulk\.streams was 1 there"):
+        run_campaign(loads(FILE), tmp_path, measure=measured)
+
+
 def test_a_measurement_that_fails_is_tried_again_and_its_failures_are_kept(tmp_path):
     tries = []
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weirlab.errors import InputError, WeirlabError
+from weirlab.scenario import loads
 from weirlab.searches.log import TrialLog, read_trials, trial_from_json, trial_to_json
 from weirlab.testbed.base import Trial, TrialSpec
 
@@ -271,3 +272,25 @@ def test_a_trial_for_which_there_is_no_room_is_told_with_the_file_and_the_earlie
         assert log.trials == trials
         log.append(trial(2))
     assert read_trials(path) == [*trials, trial(2)]
+
+
+def test_the_log_of_a_version_without_a_field_goes_on_where_the_field_has_its_default(tmp_path):
+    scenario = loads("""
+weirlab: 1
+name: searched
+testbed: {kind: sim, device: {kind: knee, capacity: 1 Mframe/s}}
+traffic: {offered: {from: sender, to: receiver, source: {kind: constant, frame_size: 64 B}}}
+search:
+  vary: traffic.offered.source.rate
+  between: [10 kframe/s, 2 Mframe/s]
+  goals: {NDR: {preset: csit-ndr}}
+""")
+    before, now = scenario.dump(), scenario.dump()
+    del before["traffic"]["offered"]["class"], before["events"]
+    path = tmp_path / "trials.jsonl"
+    TrialLog(path, {}, {"scenario": before}).__exit__(None, None, None)
+    with TrialLog(path, {}, {"scenario": now}) as log:
+        assert log.trials == []
+    now["traffic"]["offered"]["class"] = 1
+    with pytest.raises(InputError, match=r"about\.scenario\.traffic\.offered\.class was 0 there and is 1"):
+        TrialLog(path, {}, {"scenario": now})

@@ -31,7 +31,23 @@ __all__ = ["LOG", "Campaign", "Kept", "run_campaign"]
 LOG = "measurements.jsonl"
 ATTEMPTS = 3
 """How often a measurement is tried before its failure is kept in its place."""
-_KIND = JournalKind("weirlab_measurements", 2, "measurement log", "campaign")
+
+
+def _identity(scenario: Scenario) -> dict[str, Any]:
+    """What must agree for a campaign to be continued: all but the number of cycles, of which there may be
+    more."""
+    plain = scenario.dump()
+    plain["campaign"] = {key: value for key, value in plain["campaign"].items() if key != "cycles"}
+    return {"scenario": plain}
+
+
+def _filled(about: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of what an earlier version kept."""
+    scenario = about["scenario"]
+    return _identity(Scenario(**{**scenario, "campaign": {**scenario["campaign"], "cycles": 1}}))
+
+
+_KIND = JournalKind("weirlab_measurements", 2, "measurement log", "campaign", _filled)
 
 Measure = Callable[[Measured, PathPlan | None, int], Measurement]
 Progress = Callable[[int, int], None]
@@ -207,14 +223,6 @@ def _measured(plan: Plan, place: Place, measure: Measure) -> Kept:
         except TestbedError as error:
             failures.append(str(error))
     return Kept(place, None, tuple(failures))
-
-
-def _identity(scenario: Scenario) -> dict[str, Any]:
-    """What must agree for a campaign to be continued: all but the number of cycles, of which there may be
-    more."""
-    plain = scenario.dump()
-    plain["campaign"] = {key: value for key, value in plain["campaign"].items() if key != "cycles"}
-    return {"scenario": plain}
 
 
 class _Reader:

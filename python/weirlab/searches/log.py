@@ -21,7 +21,17 @@ __all__ = ["FORMAT", "TrialLog", "read_trials", "trial_from_json", "trial_to_jso
 
 FORMAT = 1
 """Version of the log. A reader refuses any other."""
-_KIND = JournalKind("weirlab_trials", FORMAT, "trial log", "search")
+
+
+def _filled(kept: Mapping[str, Any]) -> dict[str, Any]:
+    """What an earlier version kept of a search, with its scenario as this version has it."""
+    from weirlab.scenario import Scenario
+
+    about = kept["about"]
+    return {**kept, "about": {**about, "scenario": Scenario(**about["scenario"]).dump()}}
+
+
+_KIND = JournalKind("weirlab_trials", FORMAT, "trial log", "search", _filled)
 
 
 def trial_to_json(trial: Trial) -> dict[str, Any]:
