@@ -234,16 +234,19 @@ def new_directory(name: str, out: Path | None = None, *, root: Path | None = Non
 
 @contextmanager
 def claimed_directory(name: str, out: Path | None = None) -> Iterator[Path]:
-    """A new directory that disappears again when the work in the block fails before it has kept anything."""
+    """A new directory that disappears again when the work in the block fails before it has kept anything; an
+    interruption then has a note of that."""
     directory = None
     try:
         with _uninterrupted():
             directory = new_directory(name, out)
         yield directory
-    except BaseException:
+    except BaseException as error:
         if directory is not None:
             with suppress(OSError):  # it holds something
                 directory.rmdir()
+                if isinstance(error, KeyboardInterrupt):
+                    error.add_note("nothing is kept")
         raise
 
 

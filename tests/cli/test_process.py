@@ -61,9 +61,20 @@ def test_a_signal_ends_a_long_run_before_its_end_and_leaves_nothing(weir_process
 
     outcome = weir_process("run", "long.yaml", "--json", interrupt_when=running, interrupt=sent)
     assert outcome.code == 130
-    assert outcome.err.endswith("weir: interrupted\n")
+    assert outcome.err.endswith("weir: interrupted; nothing is kept\n")
     assert outcome.json["error"]["kind"] == "Interrupted"
     assert list(results.iterdir()) == []
+
+
+@pytest.mark.parametrize("study", ["zrl", "mdr"])
+def test_ctrl_c_during_a_reproduction_that_keeps_no_parts_says_that_nothing_is_kept(
+    weir_process, place, study
+):
+    out = place / "again"
+    outcome = weir_process("reproduce", study, "--out", "again", interrupt_when=out.exists)
+    assert outcome.code == 130
+    assert outcome.err.endswith("weir: interrupted; nothing is kept\n")
+    assert not out.exists()
 
 
 def test_ctrl_c_ends_a_study_keeps_its_points_and_says_how_to_go_on(weir_process, place):

@@ -103,8 +103,9 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
         try:
             with formatted(chosen):
                 command(*arguments, **options)
-        except KeyboardInterrupt:
-            raise Interrupted("interrupted") from None
+        except KeyboardInterrupt as interruption:
+            notes = getattr(interruption, "__notes__", [])
+            raise Interrupted("; ".join(["interrupted", *notes])) from None
         except BrokenPipeError:
             return
 
