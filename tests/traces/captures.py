@@ -59,13 +59,16 @@ class Talk:
         frame = segment(forward, seq, ack, version=self.version, vlan=self.vlan, **fields)  # type: ignore[arg-type]
         self.frames.append((self.now, frame))
 
-    def shake_hands(self, round_trip_ns: int) -> None:
-        """SYN, its answer, and the acknowledgment, seen at the client."""
-        options = struct.pack(">BBHBBBBBBBB", 2, 4, MSS, 1, 3, 3, self.shift, 1, 1, 4, 2)
+    def shake_hands(self, there_ns: int, *, back_ns: int = 1000, sack: bool = True) -> None:
+        """SYN, its answer after `there_ns`, and the acknowledgment after `back_ns`: as seen at the client,
+        unless told otherwise."""
+        options = struct.pack(
+            ">BBHBBBBBBBB", 2, 4, MSS, 1, 3, 3, self.shift, 1, 1, *((4, 2) if sack else (1, 1))
+        )
         self.say(True, 999, 0, flags=SYN, window=65535, options=options)
-        self.now += round_trip_ns
+        self.now += there_ns
         self.say(False, 4999, 1000, flags=SYN | ACK, window=65535, options=options)
-        self.now += 1000
+        self.now += back_ns
         self.say(True, 1000, 5000)
 
     def data(self, number: int) -> None:

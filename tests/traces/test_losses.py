@@ -320,6 +320,60 @@ def test_joining_the_packets_of_a_capture_does_not_change_the_cause(
         assert causes(joined) == causes(single), case.name
 
 
+def without_sack(seed: int, *, near_receiver: bool, rounds: int = 400) -> tuple[Talk, int, int]:
+    """Bursts over 100 Mbit/s, of which some lose packets at random; all from the first one on comes again,
+    as after a timeout. With the numbers of packets, and of rounds, that lost some."""
+    chance, talk = random.Random(seed), Talk()
+    there_ns = MS if near_receiver else ROUND_TRIP_NS
+    talk.shake_hands(there_ns, back_ns=ROUND_TRIP_NS - there_ns + 1000, sack=False)
+    number = missing = events = 0
+    for _ in range(rounds):
+        count = chance.randint(8, 64)
+        lost = [each for each in range(number + 4, number + count - 4) if chance.random() < 0.005]
+        below = min(lost, default=number + count)
+        sent = talk.now + ROUND_TRIP_NS
+        frames = []
+        for place, each in enumerate(range(number, number + count)):
+            at = sent + (place + 1) * SEGMENT_NS
+            if not near_receiver or each not in lost:
+                frames.append((at if near_receiver else sent, each, True))
+            if each not in lost:
+                later = at + there_ns
+                frames.append((later, min(each + 1, below), False))
+        for at, each, forward in sorted(frames, key=lambda frame: frame[0]):
+            talk.now = at
+            talk.data(each) if forward else talk.ack(each)
+        number += count
+        if lost:
+            missing, events = missing + len(lost), events + 1
+            talk.now += 300 * MS
+            for each in range(below, number):
+                talk.now += SEGMENT_NS
+                talk.data(each)
+            talk.now += there_ns
+            talk.ack(number)
+    return talk, missing, events
+
+
+def test_without_sack_what_is_sent_again_is_not_all_taken_for_lost(tmp_path: Path) -> None:
+    talk, lost, events = without_sack(1, near_receiver=False)
+    trace = read_trace(pcap(tmp_path / "sender.pcap", talk))
+    assert trace.flows().item(0, "retransmitted") > 5 * lost
+    (found,) = [finding for finding in diagnose(trace) if finding.kind in KINDS]
+    assert found.kind == "lossy-path"
+    assert found.values["loss_event_ratio"] * trace.flows().item(0, "segments") == pytest.approx(events)
+    assert "no SACK" in found.text
+    assert "were lost and" not in found.text
+
+
+def test_without_sack_a_receiver_lost_what_it_missed(tmp_path: Path) -> None:
+    talk, lost, _ = without_sack(1, near_receiver=True)
+    trace = read_trace(pcap(tmp_path / "receiver.pcap", talk))
+    assert trace.flows().item(0, "retransmitted") > 5 * lost
+    (found,) = [finding for finding in diagnose(trace) if finding.kind in KINDS]
+    assert found.text.startswith(f"{lost} of ")
+
+
 @pytest.mark.parametrize("congestion_control", ["reno", "bbr"])
 def test_a_connection_that_pauses_hides_no_losses_of_another_one(
     corpus: None, congestion_control: str, tmp_path: Path

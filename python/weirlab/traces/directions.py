@@ -23,6 +23,7 @@ __all__ = [
     "far_part",
     "finding_of",
     "goes_back",
+    "has_sack",
     "interval_rows",
     "ms_text",
     "near_receiver",
@@ -169,6 +170,13 @@ def goes_back(trace: Trace, row: Row) -> bool:
         for start, end in (("from", "to"), ("to", "from"))
     )
     return float(backward) >= _BACK * float(forward)
+
+
+def has_sack(trace: Trace, row: Row) -> bool:
+    """Whether both ends of a direction permit selective acknowledgments (RFC 2018); taken for granted where
+    the handshake was not captured."""
+    ends = trace.flows().filter(pl.col("connection") == row["connection"]).get_column("sack_permitted")
+    return row["handshake_ps"] is None or bool((ends != 0).all())
 
 
 def path_of(trace: Trace, row: Row) -> pl.DataFrame:

@@ -21,7 +21,9 @@ from weirlab.traces.directions import (
     capacity_is_known,
     finding_of,
     goes_back,
+    has_sack,
     ms_text,
+    near_receiver,
     path_of,
     rate_text,
     round_trip_ps,
@@ -64,6 +66,8 @@ class _Causes:
     unknown_events: float
     wait_ps: float | None
     """What waited before the losses of the queue, in the median."""
+    blind: bool
+    """Whether packets that arrived are among them: without SACK these are sent again, too."""
     rows: pl.DataFrame
     """The losses, with their `cause`."""
 
@@ -92,9 +96,10 @@ def _counts(row: Row, packets: float, events: float, cost: float) -> bool:
 def _lossy_path(trace: Trace, row: Row, causes: _Causes, cost: float) -> Finding:
     text = _again(row, causes, causes.random, causes.random_events)
     text += " that did not depend on what waited in queues."
-    bound = _square_root_bps(row)
+    text += _blind_text(causes)
+    bound = _square_root_bps(row, causes)
     if bound:
-        apart = row["segments"] / row["recoveries"]
+        apart = row["segments"] / _recoveries(row, causes)
         text += (
             f" A Reno flow reaches about {rate_text(bound)} at this round-trip time with a loss event in "
             f"{apart:,.0f} packets; this one had {rate_text(row['goodput_bps'])}."
@@ -133,6 +138,7 @@ def _queue_overflow(trace: Trace, row: Row, causes: _Causes, cost: float) -> Fin
         if round(causes.random_events)
         else " The path itself need not lose anything."
     )
+    text += _blind_text(causes)
     if cost >= _COSTLY:
         round_trip = round_trip_ps(row) or 0.0
         trip = bytes_text(capacity * round_trip / 8e12)
@@ -165,7 +171,7 @@ def _unknown(row: Row, causes: _Causes, cost: float) -> Finding:
         f"{_again(row, causes, causes.unknown, causes.unknown_events)}. Whether the path lost them or a full "
         "queue cannot be told from this capture: they were too few, or what waited is hidden by data that "
         "went the other way, by a program that paused, or, near the receiver, by the steps of the clock of "
-        "time stamps. A longer capture at the sender would tell.",
+        f"time stamps. A longer capture at the sender would tell.{_blind_text(causes)}",
         {"retransmitted_ratio": causes.unknown / row["segments"], "cost_ratio": cost},
     )
 
@@ -181,9 +187,19 @@ def _again(row: Row, causes: _Causes, packets: float, events: float) -> str:
     counts = (causes.random_events, causes.queued_events, causes.unknown_events)
     others = round(sum(counts)) - round(events)
     of_all = f" of {sum(counts):,.0f}" if others else ""
+    lost = "sent again" if causes.blind else "lost and sent again"
     return (
-        f"{packets:,.0f} of {all_of_them} were lost and sent again ({packets / row['segments']:.2%}), in "
+        f"{packets:,.0f} of {all_of_them} were {lost} ({packets / row['segments']:.2%}), in "
         f"{events:,.0f}{of_all} events"
+    )
+
+
+def _blind_text(causes: _Causes) -> str:
+    if not causes.blind:
+        return ""
+    return (
+        " The connection has no SACK: what had arrived was sent again, too, so that fewer were lost. Each "
+        "event is judged by the packet that it began with."
     )
 
 
@@ -242,13 +258,13 @@ def _causes(trace: Trace, row: Row) -> _Causes | None:
     all flows between the same hosts together, since they share their queues. A packet that was missed where
     the capture was made is judged by what waited behind it, one that was lost beyond by what waited ahead.
     """
-    lost = trace["losses"].filter(pl.col("spurious") == 0)
+    flows = path_of(trace, row)
+    lost = _lost(trace, flows)
     if lost.filter(pl.col("flow") == row["flow"]).is_empty():
         return None
-    flows = path_of(trace, row)
     capacity = capacity_bps(trace, row) or row["goodput_bps"] or 1.0
     least_ps = _QUEUE_SEGMENTS * _segment_ps(row, capacity)
-    events = _events(lost.join(flows.select("flow"), on="flow", how="semi"), flows)
+    events = _events(lost, flows)
     found = [
         _of_part(trace, flows, events.filter(pl.col("before") == side), side, least_ps) for side in _PARTS
     ]
@@ -277,7 +293,8 @@ def _summed(row: Row, told: pl.DataFrame, shares: list[tuple[Blame, float]]) -> 
     queued = packets.get("queue", 0) + packets.get("random", 0) - random
     known = random_events + queued_events
     unknown, unknown_events = packets.get("unknown", 0), counts.get("unknown", 0)
-    if known >= unknown_events:
+    blind = bool((told.get_column("packets") > told.get_column("burst")).any())
+    if known >= unknown_events and not blind:
         # Few of which nothing is known are as the others.
         share = random_events / known if known else 0.0
         random, queued = random + unknown * share, queued + unknown * (1 - share)
@@ -285,27 +302,57 @@ def _summed(row: Row, told: pl.DataFrame, shares: list[tuple[Blame, float]]) -> 
     of_queue = told.filter(pl.col("cause") == "queue").get_column("wait_ps")
     wait = None if of_queue.is_empty() else float(of_queue.median() or 0.0)  # type: ignore[arg-type]
     return _Causes(
-        random * wire, random_events, queued * wire, queued_events, unknown * wire, unknown_events, wait, told
+        random * wire,
+        random_events,
+        queued * wire,
+        queued_events,
+        unknown * wire,
+        unknown_events,
+        wait,
+        blind,
+        told,
+    )
+
+
+def _lost(trace: Trace, flows: pl.DataFrame) -> pl.DataFrame:
+    """The losses of some directions. Without SACK what arrived is sent again, too: of that the row has the
+    start of its `recovery`; and what passed near the receiver was not lost."""
+    rows = [row for row in flows.iter_rows(named=True) if not has_sack(trace, row)]
+    blind = pl.col("flow").is_in([row["flow"] for row in rows]) & (pl.col("before") == 0)
+    near = pl.col("flow").is_in([row["flow"] for row in rows if near_receiver(trace, row)])
+    starts = trace["recoveries"].select("flow", t_ps="t_ps", recovery="t_ps").sort("t_ps")
+    return (
+        trace["losses"]
+        .filter(pl.col("spurious") == 0)
+        .join(flows.select("flow"), on="flow", how="semi")
+        .filter(~(blind & near))
+        .sort("t_ps")
+        .join_asof(starts, on="t_ps", by="flow", strategy="backward", check_sortedness=False)
+        .with_columns(recovery=pl.when(blind).then("recovery"))
     )
 
 
 def _events(lost: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     """Losses of a direction within a round trip of the first are one event: `flow`, `before`, `t_ps`,
-    `packets`, `wait_ps` (the upper quartile; null where it is unknown)."""
+    `packets`, `wait_ps` (the upper quartile; null where it is unknown). If it does not show which packets of
+    a recovery were lost, that is one event, of whose first packet alone it is known: `burst` is 1."""
     facts = {row["flow"]: row for row in flows.iter_rows(named=True)}
     rows: list[dict[str, Any]] = []
-    starts: dict[tuple[int, int], float] = {}
-    groups: dict[tuple[int, int], int] = {}
-    for flow, before, sent, beside in (
-        lost.sort("sent_ps").select("flow", "before", "sent_ps", "beside_ps").iter_rows()
+    starts: dict[tuple[int, int, int | None], float] = {}
+    groups: dict[tuple[int, int, int | None], int] = {}
+    for flow, before, sent, beside, recovery in (
+        lost.sort("sent_ps").select("flow", "before", "sent_ps", "beside_ps", "recovery").iter_rows()
     ):
-        apart = round_trip_ps(facts[flow]) or 1e11
-        key = (flow, before)
+        apart = (round_trip_ps(facts[flow]) or 1e11) if recovery is None else math.inf
+        key = (flow, before, recovery)
         if key not in starts or sent - starts[key] > apart:
             starts[key], groups[key] = sent, len(rows)
-            rows.append({"flow": flow, "before": before, "t_ps": sent, "packets": 0, "waits": []})
+            rows.append({"flow": flow, "before": before, "t_ps": sent, "packets": 0, "burst": 0, "waits": []})
         event = rows[groups[key]]
         event["packets"] += 1
+        if recovery is not None and event["burst"]:
+            continue
+        event["burst"] += 1
         least = facts[flow][f"{_PARTS[before]}_min_ps"]
         if beside is not None and least is not None:
             event["waits"].append(max(beside - least, 0.0))
@@ -319,6 +366,7 @@ def _events(lost: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
         "before": pl.UInt32,
         "t_ps": pl.Float64,
         "packets": pl.Int64,
+        "burst": pl.Int64,
         "wait_ps": pl.Float64,
     }
     return pl.DataFrame(rows, schema=schema)
@@ -351,7 +399,7 @@ def _of_part(
         seen.get_column("samples").to_numpy(),
         waited,
         least_ps,
-        known.get_column("packets").to_numpy(),
+        known.get_column("burst").to_numpy(),
         _BLUR_PS * side,
     )
     seldom = side == 1 and judged.step_ps is None and 0 < len(waited) < _SHOWN
@@ -368,7 +416,13 @@ def _of_part(
     return pl.concat([known, rest]), judged
 
 
-def _square_root_bps(row: Row) -> float | None:
+def _recoveries(row: Row, causes: _Causes) -> float:
+    """How often the window was halved: near the receiver what arrives again ends recoveries too early."""
+    events = causes.random_events + causes.queued_events + causes.unknown_events
+    return min(float(row["recoveries"]), events)
+
+
+def _square_root_bps(row: Row, causes: _Causes) -> float | None:
     """The rate of a Reno flow with one loss event for so many packets.
 
     Source: Mathis 1997, sqrt(3/2) MSS / (RTT sqrt(p)), p being events, each of which halves the window once.
@@ -376,10 +430,11 @@ def _square_root_bps(row: Row) -> float | None:
     parts = [row["ahead_min_ps"], row["behind_min_ps"]]
     mean = row["rtt_mean_ps"] or 0.0
     round_trip = max(mean, sum(part for part in parts if part is not None), row["handshake_ps"] or 0.0)
-    if not round_trip or not row["recoveries"]:
+    recoveries = _recoveries(row, causes)
+    if not round_trip or not recoveries:
         return None
     mss = float(row["payload_bytes"]) / row["segments"]
-    bound: float = math.sqrt(1.5) * mss * 8e12 / (round_trip * math.sqrt(row["recoveries"] / row["segments"]))
+    bound: float = math.sqrt(1.5) * mss * 8e12 / (round_trip * math.sqrt(recoveries / row["segments"]))
     return bound
 
 
