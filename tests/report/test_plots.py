@@ -70,6 +70,22 @@ def test_ports_that_carried_nothing_are_not_drawn(records):
     assert plot.title == "Transmitted rate of switch-0->host-1, framing included"
 
 
+def test_events_within_the_run_are_marked_at_their_times_with_their_names(records):
+    made = records()
+    end_ps = int(made["intervals"].get_column("t_ps").max())
+    moments = [(0, "cut begins"), (end_ps // 2, "cut ends"), (2 * end_ps, "never begins")]
+    for plot, plain in zip(port_plots(made, (), moments), port_plots(made), strict=True):
+        assert "Dashed: events of the scenario." in plot.note
+        assert "Dashed" not in plain.note
+        datasets = plot.spec["datasets"].values()
+        marked = {row["text"]: row["t"] for rows in datasets for row in rows if "text" in row and "t" in row}
+        assert set(marked) == {"cut begins", "cut ends"}
+        last = max(row["t"] for rows in datasets for row in rows if "t" in row)
+        assert marked["cut begins"] == 0
+        assert marked["cut ends"] == pytest.approx(last / 2)
+        assert "cut ends" in plot.svg()
+
+
 def test_without_series_there_is_no_plot(records):
     made = records()
     empty = Records({**made, **{name: made[name].clear() for name in ("intervals", "deliveries", "delays")}})

@@ -14,12 +14,13 @@ from typing import Any
 
 import polars as pl
 
-from weirlab.plots.style import Plot, altair, finished, rule, scaled, series_colors
+from weirlab.plots.style import LIGHT, Plot, altair, finished, rule, scaled, series_colors
 from weirlab.records import Records
 
 __all__ = [
     "POINTS",
     "SERIES",
+    "Moments",
     "connection_plots",
     "delay_plots",
     "delivery_plots",
@@ -33,7 +34,11 @@ SERIES = 6
 """Most lines in one plot."""
 
 
-def port_plots(records: Records, first: Sequence[int] = ()) -> list[Plot]:
+Moments = Sequence[tuple[int, str]]
+"""Times [ps] at which something happened to the network, and what."""
+
+
+def port_plots(records: Records, first: Sequence[int] = (), moments: Moments = ()) -> list[Plot]:
     """Rate, queue and drops of the ports with series, those of `first` and the busiest; nothing where no port
     was recorded."""
     series = _Series.of(records, "intervals", "port", first=first)
@@ -53,6 +58,7 @@ def port_plots(records: Records, first: Sequence[int] = ()) -> list[Plot]:
             rate,
             series,
             kind="rate",
+            moments=moments,
             name="port-rate",
             title=f"Transmitted rate of {series.what}, framing included",
             y_title="rate",
@@ -63,6 +69,7 @@ def port_plots(records: Records, first: Sequence[int] = ()) -> list[Plot]:
             series.envelope(each_queue, high=pl.col("queue_max_bytes").cast(pl.Float64)),
             series,
             kind="bytes",
+            moments=moments,
             name="port-queue",
             title=f"Waiting bytes at {series.what}",
             y_title="queue",
@@ -79,6 +86,7 @@ def port_plots(records: Records, first: Sequence[int] = ()) -> list[Plot]:
                 drops,
                 series,
                 kind=None,
+                moments=moments,
                 name="port-drops",
                 title=f"Dropped frames at {series.what}",
                 y_title=f"drops in {series.every}",
@@ -88,7 +96,7 @@ def port_plots(records: Records, first: Sequence[int] = ()) -> list[Plot]:
     return plots
 
 
-def delivery_plots(records: Records) -> list[Plot]:
+def delivery_plots(records: Records, moments: Moments = ()) -> list[Plot]:
     """Delivered rate of the traffic groups, and of the flows, with series; nothing where none was
     recorded."""
     recorded = {
@@ -100,6 +108,7 @@ def delivery_plots(records: Records) -> list[Plot]:
             series.envelope(pl.col("bytes").cast(pl.Float64) * 8e12 / pl.col("length_ps")),
             series,
             kind="rate",
+            moments=moments,
             name=name,
             title=f"Delivered rate of {series.what}, framing excluded",
             y_title="rate",
@@ -110,7 +119,7 @@ def delivery_plots(records: Records) -> list[Plot]:
     ]
 
 
-def connection_plots(records: Records) -> list[Plot]:
+def connection_plots(records: Records, moments: Moments = ()) -> list[Plot]:
     """Window, round-trip time and rate of the TCP senders with series; nothing where none was recorded."""
     series = _Series.of(records, "tcp", "connection", weight="acked_bytes")
     if not series.names:
@@ -123,6 +132,7 @@ def connection_plots(records: Records) -> list[Plot]:
             series.envelope(pl.col("window_bytes").cast(pl.Float64)),
             series,
             kind="bytes",
+            moments=moments,
             name="tcp-window",
             title=f"Congestion window of {series.what}",
             y_title="window",
@@ -132,6 +142,7 @@ def connection_plots(records: Records) -> list[Plot]:
             timed.envelope(pl.col("srtt_ps")),
             timed,
             kind="time",
+            moments=moments,
             name="tcp-round-trip",
             title=f"Smoothed round-trip time of {series.what}",
             y_title="round trip",
@@ -141,6 +152,7 @@ def connection_plots(records: Records) -> list[Plot]:
             series.envelope(news * 8e12 / pl.col("length_ps")),
             series,
             kind="rate",
+            moments=moments,
             name="tcp-rate",
             title=f"Acknowledged rate of {series.what}",
             y_title="rate",
@@ -149,7 +161,7 @@ def connection_plots(records: Records) -> list[Plot]:
     ]
 
 
-def limiter_plots(records: Records) -> list[Plot]:
+def limiter_plots(records: Records, moments: Moments = ()) -> list[Plot]:
     """Rates of limiters with series, while they limit; nothing where none was recorded, or none was made."""
     series = _Series.of(records, "limiters", "flow", weight="rate_bit")
     if not series.names:
@@ -160,6 +172,7 @@ def limiter_plots(records: Records) -> list[Plot]:
             limited.envelope(pl.col("rate_bit") * 1e12 / pl.col("limited_ps").cast(pl.Float64)),
             limited,
             kind="rate",
+            moments=moments,
             name="limiter-rate",
             title=f"Rate of the limiter of {series.what}",
             y_title="rate",
@@ -346,8 +359,10 @@ def _lines(
     description: str,
     ceiling: float | None = None,
     note: str = "",
+    moments: Moments = (),
 ) -> Plot:
-    """Mean as a stepped line, lowest to highest as a band. A ceiling is drawn when values come near it."""
+    """Mean as a stepped line, lowest to highest as a band. A ceiling is drawn when values come near it, and
+    moments as dashed lines with their names."""
     alt = altair()
     time_factor, time_unit = scaled(_greatest(table, "t_ps"), "time")
     largest = _greatest(table, "high")
@@ -359,16 +374,18 @@ def _lines(
     y_title = unit if crowded else f"{y_title} [{unit}]" if kind else y_title
     domain = [0, 1.05 * max(largest, near or 0.0) * factor or 1.0]
     rows = [[name] for name in series.names] if crowded else [series.names]
+    end_ps = _greatest(table, "t_ps")
+    marked = [(at_ps * time_factor, at_ps / end_ps, text) for at_ps, text in moments if at_ps <= end_ps]
     charts = []
     for place, shown in enumerate(rows):
+        time = alt.X(
+            "t:Q",
+            title=f"time [{time_unit}]" if place == len(rows) - 1 else None,
+            scale=alt.Scale(nice=False),
+            axis=alt.Axis(labels=place == len(rows) - 1),
+        )
         base = alt.Chart(data.filter(pl.col("name").is_in(shown))).encode(
-            x=alt.X(
-                "t:Q",
-                title=f"time [{time_unit}]" if place == len(rows) - 1 else None,
-                scale=alt.Scale(nice=False),
-                axis=alt.Axis(labels=place == len(rows) - 1),
-            ),
-            color=_color(series.names, legend=not crowded),
+            x=time, color=_color(series.names, legend=not crowded)
         )
         scale = alt.Scale(domain=domain, nice=False)
         axis = alt.Axis(tickCount=3) if crowded else alt.Axis()
@@ -379,9 +396,30 @@ def _lines(
             ),
             base.mark_line(interpolate="step-before").encode(y="mean:Q"),
         ]
-        chart = alt.layer(*layers)
+        chart = alt.layer(*layers, *_moment_marks(marked, time, named=place == 0))
         charts.append(chart.properties(title=shown[0]) if crowded else chart)
-    return finished(charts, name=name, title=title, description=description, note=note or series.note())
+    told = [note or series.note(), "Dashed: events of the scenario." if marked else ""]
+    note = " ".join(each for each in told if each)
+    return finished(charts, name=name, title=title, description=description, note=note)
+
+
+_NAMED_MOMENTS = 12
+"""Most moments whose names are written; of more, only lines are drawn."""
+
+
+def _moment_marks(marked: Sequence[tuple[float, float, str]], time: Any, *, named: bool) -> list[Any]:
+    """A dashed line at each moment, which has a time, its share of the axis, and a name; names stand at
+    three heights, so that neighbours do not cover each other."""
+    alt = altair()
+    layers = []
+    for number, (at, share, text) in enumerate(marked):
+        chart = alt.Chart(pl.DataFrame({"t": [at], "text": [text]})).encode(x=time)
+        layers.append(chart.mark_rule(strokeDash=[4, 3], color=LIGHT["muted"]))
+        if named and len(marked) <= _NAMED_MOMENTS:
+            end = {"align": "right", "dx": -4} if share > 0.75 else {"align": "left", "dx": 4}
+            place = chart.mark_text(**end, baseline="top", color=LIGHT["muted"])
+            layers.append(place.encode(y=alt.value(3 + 13 * (number % 3)), text="text:N"))
+    return layers
 
 
 def _color(names: Sequence[str], *, legend: bool = True) -> Any:

@@ -42,6 +42,7 @@ from weirlab.report.shared import (
 )
 from weirlab.results import Manifest
 from weirlab.runs import Run
+from weirlab.scenario import Scenario
 from weirlab.stats import mean_interval
 
 __all__ = ["measure_table", "run_page", "run_sentences", "sparkline", "sparklines", "traffic_table"]
@@ -55,11 +56,12 @@ def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
     records = run.records
     hot = hot_ports(run.scenario)
     hotspots, hotspot_plots = hotspot_section(run, hotspot_outcomes(run))
+    moments = _moments(run.scenario)
     plots = [
-        *delivery_plots(records),
-        *connection_plots(records),
-        *port_plots(records, first=hot),
-        *limiter_plots(records),
+        *delivery_plots(records, moments),
+        *connection_plots(records, moments),
+        *port_plots(records, hot, moments),
+        *limiter_plots(records, moments),
         *delay_plots(records),
     ]
     end_ps = int(records["runs"].get_column("end_ps")[0])
@@ -89,6 +91,13 @@ def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
         footer=footer(run.provenance),
     )
     return page, [*hotspot_plots, *plots]
+
+
+def _moments(scenario: Scenario) -> list[tuple[int, str]]:
+    """When each event begins and ends, in the order of time."""
+    begins = [(event.when.ps, f"{name} begins") for name, event in scenario.events.items()]
+    ends = [(event.until.ps, f"{name} ends") for name, event in scenario.events.items() if event.until]
+    return sorted([*begins, *ends])
 
 
 def run_sentences(records: Records, *, kept: bool) -> list[str]:
