@@ -66,6 +66,17 @@ def test_thresholds_of_queues_that_hold_no_frame_are_told(limit: str, control: s
         assert records["control_frames"].is_empty()
 
 
+def test_marks_that_are_certain_only_above_what_the_queues_hold_are_told() -> None:
+    (told,) = unmet_thresholds(star("60 kB", DCQCN))
+    # Half of the way from 40 to 80 kB, and half of 10 %.
+    assert told == (
+        "control.dcqcn.marking.k_max: 80 kB is never reached: its queues hold at most 60 kB, so at most 5 % "
+        "of the frames are marked, and then frames are dropped"
+    )
+    assert unmet_thresholds(star("80 kB", DCQCN)) == []
+    assert unmet_thresholds(star("unlimited", DCQCN)) == []
+
+
 def test_thresholds_above_the_level_of_pause_are_told() -> None:
     (told,) = unmet_thresholds(star("200 kB", BCN, PAUSE))
     assert told == (

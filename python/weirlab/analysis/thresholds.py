@@ -1,16 +1,18 @@
 """Thresholds of queues that are legal and hardly ever met: of queues that hold no whole frame, and above the
-level from which PAUSE holds all that could make the queue longer.
+level from which PAUSE holds all that could make the queue longer; and ends of marking above what queues hold.
 
 Thresholds above what a queue holds are refused when a file is read (`weirlab.scenario.checks.control`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from weirlab import spec as core
 from weirlab.analysis.headroom import longest_data
 from weirlab.scenario import Scenario
+from weirlab.scenario.network.aqm import Marking, Threshold
 from weirlab.scenario.network.layout import Layout, layout_of
 from weirlab.scenario.resolve import limit_of, translated
 from weirlab.spec import origin_of
@@ -40,7 +42,7 @@ def unmet_thresholds(scenario: Scenario) -> list[str]:
     layout = layout_of(spec.network)
     thresholds = [*_of_control(spec), *_of_marks(scenario, layout)]
     pauses = [*_pauses_of_queues(spec, layout)]
-    found = [*_without_frames(spec, layout, [*thresholds, *pauses])]
+    found = [*_without_frames(spec, layout, [*thresholds, *pauses]), *_beyond_limits(scenario, spec, layout)]
     pauses += _pauses_of_memories(spec, layout)
     for threshold in thresholds:
         for pause in pauses:
@@ -64,6 +66,35 @@ def _without_frames(spec: core.Spec, layout: Layout, thresholds: list[_Threshold
                 f"{threshold.path}: {queues} {Size(max(held))}, less than a frame has ({Size(longest)}): "
                 "none ever waits there, and whatever the threshold, it is never met"
             )
+
+
+def _beyond_limits(scenario: Scenario, spec: core.Spec, layout: Layout) -> Iterator[str]:
+    """Of marks that would become certain only where queues are full already."""
+    limits = _limits(spec, layout)
+    for path, at, marks in _marks(scenario):
+        ports = layout.port_ids(at)
+        held = max((limits.get(port, math.inf) for port in ports), default=math.inf)
+        frames_wait = held >= longest_data(spec)  # else `_without_frames` tells
+        if marks.k_max is None or not (frames_wait and marks.k_min.bytes < held < marks.k_max.bytes):
+            continue
+        share = marks.p_max * (held - marks.k_min.bytes) / (marks.k_max.bytes - marks.k_min.bytes)
+        queues = "its queue holds" if len(ports) == 1 else "its queues hold at most"
+        yield (
+            f"{path}.k_max: {marks.k_max} is never reached: {queues} {Size(int(held))}, so at most "
+            f"{100 * share:.3g} % of the frames are marked, and then frames are dropped"
+        )
+
+
+def _marks(scenario: Scenario) -> Iterator[tuple[str, Sequence[str], Marking]]:
+    """All marks by what waits: where they stand, at which ports, and themselves."""
+    dcqcn = None if scenario.control is None else scenario.control.dcqcn
+    if dcqcn is not None and dcqcn.marking is not None:
+        yield "control.dcqcn.marking", dcqcn.marking.at, dcqcn.marking
+    for name, queue in scenario.queues.items():
+        if isinstance(queue, Threshold):
+            yield f"queues.{name}", queue.at, queue
+        elif (marking := getattr(queue, "marking", None)) is not None:
+            yield f"queues.{name}.marking", queue.at, marking
 
 
 def _limits(spec: core.Spec, layout: Layout) -> dict[int, int]:
@@ -92,15 +123,8 @@ def _of_control(spec: core.Spec) -> Iterator[_Threshold]:
 
 
 def _of_marks(scenario: Scenario, layout: Layout) -> Iterator[_Threshold]:
-    dcqcn = None if scenario.control is None else scenario.control.dcqcn
-    if dcqcn is not None and dcqcn.marking is not None:
-        ports = frozenset(layout.port_ids(dcqcn.marking.at))
-        yield _Threshold("control.dcqcn.marking.k_min", dcqcn.marking.k_min.bytes, ports)
-    for name, queue in scenario.queues.items():
-        marking = getattr(queue, "marking", None)
-        if marking is not None:
-            ports = frozenset(layout.port_ids(queue.at))
-            yield _Threshold(f"queues.{name}.marking.k_min", marking.k_min.bytes, ports)
+    for path, at, marking in _marks(scenario):
+        yield _Threshold(f"{path}.k_min", marking.k_min.bytes, frozenset(layout.port_ids(at)))
 
 
 def _pauses_of_queues(spec: core.Spec, layout: Layout) -> Iterator[_Threshold]:
