@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from traces.captures import MSS, Talk, pcap
 from weirlab.cli.app import app
 from weirlab.runs import run
 from weirlab.scenario import loads
@@ -19,6 +20,7 @@ from weirlab.traces.findings import KINDS
 from weirlab.traces.remedies import HARMLESS, REMEDIES, STALL_REMEDIES
 
 LIMITS = {"window-limited", "slow-reader", "application-limited", "sender-limited", "slow-start-limited"}
+MS = 1_000_000
 ENDS = ("sender", "receiver")
 
 
@@ -76,6 +78,25 @@ def test_a_small_window_is_found_at_both_ends_and_no_sender_is_blamed(tmp_path: 
         assert limits(file) == {"window-limited"}, end
         (row, *_) = read_trace(file).flows().iter_rows(named=True)
         assert row["window_limited_ps"] > 0.7 * 5e12, end
+
+
+@pytest.mark.parametrize(("full", "verdict"), [(1, set()), (2, {"notice"}), (3, {"problem"})])
+def test_a_window_that_is_full_now_and_then_is_one_limit_among_others(
+    tmp_path: Path, full: int, verdict: set[str]
+) -> None:
+    """In so many of five round trips the sender fills it, otherwise half of it."""
+    talk, number = Talk(shift=0), 0
+    talk.shake_hands(40 * MS)
+    for turn in range(100):
+        count = 8 if turn % 5 < full else 4
+        for each in range(number, number + count):
+            talk.now += 10_000
+            talk.data(each)
+        number += count
+        talk.now += 40 * MS
+        talk.ack(number, window=8 * MSS)
+    found = diagnose(read_trace(pcap(tmp_path / "window.pcap", talk)))
+    assert {finding.verdict for finding in found if finding.kind == "window-limited"} == verdict
 
 
 def test_a_window_of_a_path_that_is_full_is_no_limit(tmp_path: Path) -> None:

@@ -61,7 +61,8 @@ def limit_findings(trace: Trace, row: Row) -> Iterator[Finding]:
         return
     found = _slow_start(trace, row)
     if long_enough(row):
-        found = _window(trace, row) or _application(row) or found or _sender(trace, row)
+        found = _window(trace, row, LIMITED) or _application(row) or found or _sender(trace, row)
+        found = found or _window(trace, row, _OFTEN)
     if found is not None:
         yield found
 
@@ -71,8 +72,9 @@ def long_enough(row: Row) -> bool:
     return active_ps(row) >= max(LEAST_ROUNDS * (round_trip_ps(row) or 0.0), LEAST_MS * 1e9)
 
 
-def _window(trace: Trace, row: Row) -> Finding | None:
-    """The receiver's window stopped the sender: it is small, or it is not read."""
+def _window(trace: Trace, row: Row, share: float) -> Finding | None:
+    """The receiver's window stopped the sender: it is small, for a `share` of the time at least, or it is not
+    read. Below half it is one limit among others."""
     held, unread = _held(row), min(row["unread_ps"] / active_ps(row), 1.0)
     if row["window_max_bytes"] is None or held < _OFTEN:
         return None
@@ -103,13 +105,16 @@ def _window(trace: Trace, row: Row) -> Finding | None:
             },
             evidence,
         )
-    if held < LIMITED or _is_full(trace, row):
+    if held < share or _is_full(trace, row):
+        return None
+    mostly = held >= LIMITED
+    if not mostly and unread >= held / 2:
         return None
     return finding_of(
         row,
         "window-limited",
-        "problem",
-        "Limited by the receiver's window",
+        "problem" if mostly else "notice",
+        f"Limited{'' if mostly else ' in part'} by the receiver's window",
         f"For {held:.0%} of the time the sender had filled the receiver's window (seen {place}), though what "
         f"arrived was read. Its median is {bytes_text(window)}, in round trips of "
         f"{ms_text(round_trip_ps(row))} or more: {rate_text(row['goodput_bps'])}.",
