@@ -184,7 +184,11 @@ def test_what_was_saved_is_loaded_again(tmp_path: Path, talk: Talk) -> None:
     again = load_trace(tmp_path / "tables")
     assert again.name == "talk.pcap"
     assert all(again[name].equals(table) for name, table in trace.tables.items())
-    (tmp_path / "tables" / "flows.parquet").unlink()
+    flows = tmp_path / "tables" / "flows.parquet"
+    pl.read_parquet(flows).drop("unread_ps").write_parquet(flows)
+    with pytest.raises(InputError, match="saved by an earlier version"):
+        load_trace(tmp_path / "tables")
+    flows.unlink()
     with pytest.raises(InputError, match=r"flows\.parquet: this table is missing"):
         load_trace(tmp_path / "tables")
 

@@ -84,7 +84,8 @@ def save_trace(trace: Trace, directory: Path) -> None:
 
 
 def load_trace(directory: Path) -> Trace:
-    """Read what `save_trace` wrote. Raises InputError with the file when something is missing or damaged."""
+    """Read what `save_trace` wrote. Raises InputError with the file when something is missing or damaged,
+    and for what an earlier version saved."""
     tables = {}
     for file in sorted(directory.glob("*.parquet")):
         try:
@@ -94,10 +95,17 @@ def load_trace(directory: Path) -> Trace:
     for name in ("source", *_NAMES):
         if name not in tables:
             raise InputError(f"{directory / name}.parquet: this table is missing")
+    if _NEWEST not in tables["flows"].columns:
+        raise InputError(
+            f"{directory}: saved by an earlier version, which did not keep '{_NEWEST}' of flows; "
+            "read the capture again"
+        )
     source = tables.pop("source").row(0, named=True)
     return Trace(source["name"], tables, source["every_ps"])
 
 
+_NEWEST = "unread_ps"
+"""The column of flows that was added last of those which findings need."""
 _NAMES = (
     "trace",
     "interfaces",
