@@ -47,7 +47,9 @@ def test_stability_prints_queues_and_loops(weir, hot):
     outcome = weir("stability", hot)
     assert outcome.code == 0
     assert "Queues that measure" in outcome.out
-    assert outcome.out.count("switch-0->host-0") == 4
+    assert outcome.out.count("switch-0->host-0") == 5
+    assert "\nUnstable: the loop 'increase' at switch-0->host-0 has " in outcome.out
+    assert "µs of delay and bears 0 µs.\n" in outcome.out
 
 
 def test_stability_tells_the_gains_that_the_rule_gives_for_the_set_point(weir):
@@ -106,7 +108,9 @@ def test_rank_puts_the_hardest_queue_and_the_sampling_first(weir, hot):
     found = weir("rank", hot, "--json").json
     assert found["traffic"][0]["port"] == "switch-0->host-0"
     assert [line["name"] for line in found["parameters"]][:2] == ["sampling", "gd"]
-    assert "Parameters by their weight" in weir("rank", hot).out
+    shown = weir("rank", hot).out
+    assert "Parameters by their weight" in shown
+    assert "\nswitch-0->host-0 stresses BCN most (demand on Gd " in shown
 
 
 def test_a_page_of_the_ranking_is_kept_on_request(weir, hot, place):

@@ -15,6 +15,7 @@ from polars.testing import assert_frame_equal
 from typer.testing import CliRunner
 
 from weirlab.cli.app import app
+from weirlab.cli.search_lab import _sentences
 from weirlab.errors import ImpossibleTrial, InputError, MissingCapability
 from weirlab.searches import LoadRange, SearchGoal
 from weirlab.searches.lab import Experiment, compare, goal_sets, known, means, summary, truth_fps
@@ -387,11 +388,33 @@ def test_the_sets_of_goals_are_equal_for_all() -> None:
         assert [goal.loss_ratio for goal in goals] == [0.0, 0.005]
 
 
+@pytest.mark.parametrize(
+    ("mean", "wrong", "told"),
+    [
+        (
+            0.5,
+            0.0,
+            "weir was fastest, 0.500 of the time of mdr,",
+        ),
+        (0.5, 0.1, "none was faster than mdr"),
+        (1.2, 0.0, "none was faster than mdr"),
+        (None, None, "none was faster than mdr"),
+    ],
+)
+def test_the_command_ends_with_the_fastest_controller_that_is_wrong_no_more_often(mean, wrong, told) -> None:
+    columns = ["goals", "controller", "mean", "wrong_silent"]
+    rows = [("10s", "mdr", 1.0, 0.0), ("10s", "weir", mean, wrong)]
+    assert _sentences(pl.DataFrame(rows, columns, orient="row"), "mdr") == [
+        f"Goals 10s: {told} without more results that are wrong silently."
+    ]
+
+
 def test_the_command_prints_tables_and_keeps_the_searches(tmp_path: Path) -> None:
     options = ["search-lab", "--controllers", "mlr, weir", "--devices", "knee", "--searches", "2"]
     out = CliRunner().invoke(app, [*options, "--threads", "1", "--out", str(tmp_path / "lab")])
     assert out.exit_code == 0, out.output
     assert "relative to mlr" in out.stdout
+    assert "\nGoals 10s: " in out.stdout
     assert "wrong, silent" in " ".join(out.stdout.split())
     assert pl.read_parquet(tmp_path / "lab/searches.parquet").height == 8
     assert (tmp_path / "lab/search-lab-10s.svg").read_text().startswith("<svg")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weirlab.cli.frame import JsonFlag, print_json
+from weirlab.cli.frame import JsonFlag, conclude, print_json
 
 if TYPE_CHECKING:
     from weirlab.doctor import Check
@@ -43,10 +43,9 @@ def doctor(
             section = check.section
             typer.secho(("" if check is checks[0] else "\n") + section, bold=True)
         _show(check)
-    lacks = sum(check.status != "ok" for check in checks)
-    typer.echo(
-        f"\n{len(checks) - lacks} of {len(checks)} are well" + (f"; {lacks} to look at" if lacks else "")
-    )
+    amiss = [check.name for check in checks if check.status != "ok"]
+    parts = f"{len(amiss)} of {len(checks)} parts are missing or not known: {', '.join(amiss)}."
+    conclude([parts if amiss else f"Everything works: {len(checks)} parts."])
 
 
 def _show(check: Check) -> None:

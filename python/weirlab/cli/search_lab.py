@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weirlab.cli.completion import complete_controllers, complete_devices
-from weirlab.cli.frame import JsonFlag, print_json, show, tell
+from weirlab.cli.frame import JsonFlag, conclude, print_json, show, tell
 
 if TYPE_CHECKING:
     import polars as pl
@@ -119,6 +119,29 @@ def search_lab(
         return
     for each in _tables(table, first):
         show(each)
+    conclude(_sentences(means(table, first), first))
+
+
+def _sentences(compared: pl.DataFrame, baseline: str) -> list[str]:
+    """For each set of goals the fastest controller that is wrong silently no more often than the baseline."""
+    sentences = []
+    for goals in compared["goals"].unique(maintain_order=True).to_list():
+        rows = [row for row in compared.to_dicts() if row["goals"] == goals and row["mean"] is not None]
+        wrong = next((row["wrong_silent"] for row in rows if row["controller"] == baseline), None)
+        if wrong is None:
+            sentences.append(f"Goals {goals}: nothing to compare, as {baseline} gave up on all devices.")
+            continue
+        right = [row for row in rows if row["wrong_silent"] <= wrong]
+        best = min(right, key=lambda row: row["mean"])
+        if best["controller"] == baseline:
+            text = f"none was faster than {baseline} without more results that are wrong silently"
+        else:
+            text = (
+                f"{best['controller']} was fastest, {best['mean']:.3f} of the time of {baseline}, without "
+                "more results that are wrong silently"
+            )
+        sentences.append(f"Goals {goals}: {text}.")
+    return sentences
 
 
 def _devices(listed: str, file: Path | None) -> list[str]:

@@ -11,6 +11,7 @@ from weirlab.cli.frame import (
     OutOption,
     ScenarioArgument,
     SetOption,
+    conclude,
     print_json,
     read_scenario,
     show,
@@ -60,6 +61,7 @@ def stability(
         stability_json,
         stability_page,
         stability_plane,
+        stability_sentence,
     )
 
     scenario = read_scenario(file, sets)
@@ -90,6 +92,7 @@ def stability(
         show(gains)
         typer.echo(GAINS)
     typer.echo(LARGE_SIGNALS)
+    conclude([stability_sentence(queues)])
     if page is not None:
         typer.echo(f"{'Report' if axes is None else 'Plane'}: {page}")
 
@@ -105,7 +108,7 @@ def rank(
       weir rank bcn --json
     """
     from weirlab.analysis import controlled_queues, hot_ones
-    from weirlab.report.theory import rank_json, rank_page, rank_tables
+    from weirlab.report.theory import rank_json, rank_page, rank_sentence, rank_tables
 
     scenario = read_scenario(file, sets)
     queues = hot_ones(controlled_queues(scenario, ["bcn"], why="the ranking is made for BCN; it needs"))
@@ -121,3 +124,4 @@ def rank(
         return
     for block in rank_tables(scenario, queues):
         show(block)
+    conclude([rank_sentence(scenario, queues)])

@@ -26,10 +26,12 @@ __all__ = [
     "queue_table",
     "rank_json",
     "rank_page",
+    "rank_sentence",
     "rank_tables",
     "stability_json",
     "stability_page",
     "stability_plane",
+    "stability_sentence",
 ]
 
 GAINS = (
@@ -153,6 +155,18 @@ def loop_table(queues: Sequence[ControlledQueue]) -> Table:
     )
 
 
+def stability_sentence(queues: Sequence[ControlledQueue]) -> str:
+    """Whether all loops are stable, and by what margin the worst is or is not."""
+    loops = [(queue.port, loop) for queue in queues for loop in loops_of(queue.point)]
+    if not loops:
+        return "No loop: all gains are 0."
+    port, worst = min(loops, key=lambda each: each[1].decisive_s - each[1].delay_s)
+    stable = all(loop.stable for _, loop in loops)
+    which = f"the loop '{worst.name}' at {port}"
+    has, bears = (f"{number(seconds * 1e6, 3)} µs" for seconds in (worst.delay_s, worst.decisive_s))
+    return f"{'Stable' if stable else 'Unstable'}: {which} has {has} of delay and bears {bears}."
+
+
 def gain_table(queues: Sequence[ControlledQueue]) -> Table | None:
     """The gains of BCN beside those that the rule of the text gives for the same set point and weight; None
     without BCN."""
@@ -261,6 +275,18 @@ def rank_tables(scenario: Scenario, queues: list[ControlledQueue]) -> list[Table
     hardest = lines[0].queue.point
     assert isinstance(hardest, BcnPoint)
     return [_traffic_table(lines), _parameter_table(hardest)]
+
+
+def rank_sentence(scenario: Scenario, queues: list[ControlledQueue]) -> str:
+    """Which queue stresses BCN most, and which parameter weighs most there."""
+    line = rank_queues(scenario, queues)[0]
+    assert isinstance(line.queue.point, BcnPoint)
+    heaviest = rank_parameters(line.queue.point)[0]
+    demand = number(line.demand.decrease, 3)
+    return (
+        f"{line.queue.port} stresses BCN most (demand on Gd {demand}); the parameter with most weight: "
+        f"{heaviest.title}."
+    )
 
 
 def _traffic_table(lines: list[QueueLine]) -> Table:
