@@ -171,3 +171,66 @@ def test_tcp_survives_a_link_that_goes_down() -> None:
         100, rel=0.05
     )
     assert records["connections"]["timeouts"].item() >= 2
+
+
+def tables(records: Any) -> dict[str, Any]:
+    """What a run shows, but how often something was held."""
+    flows = records["flows"].rows()
+    return {"flows": flows, "deliveries": records["deliveries"].rows(), "drops": drops(records)}
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        'kind: link-down, at: "switch-0->host-2"',
+        'kind: rate, at: "switch-0->host-2", rate: 25 Mbit/s',
+        'kind: buffer, at: "switch-0->host-2", limit: 5 frames',
+        'kind: hold, at: "switch-0->host-2"',
+    ],
+)
+def test_two_events_that_touch_are_one_that_lasts_longer(kind: str, names: tuple[str, str]) -> None:
+    first, second = names
+    parts = {"QUEUE": "kind: drop-tail, limit: 20 frames", "LOAD": "50 %"}
+    slow = "" if "rate" in kind else ', s: {kind: rate, at: "switch-0->host-2", rate: 40 Mbit/s, when: 1 ms}'
+    earlier, later = (
+        f"{first}: {{{kind}, when: 10 ms, until: 30 ms}}",
+        f"{second}: {{{kind}, when: 30 ms, until: 60 ms}}",
+    )
+    whole = run(STAR, EVENTS=f"a: {{{kind}, when: 10 ms, until: 60 ms}}{slow}", **parts)
+    none = run(STAR, EVENTS=f"a: {{{kind}, when: 99 ms}}{slow}", **parts)
+    assert tables(whole) != tables(none)
+    for events in (f"{earlier}, {later}", f"{later}, {earlier}"):
+        assert tables(run(STAR, EVENTS=events + slow, **parts)) == tables(whole)
+
+
+def test_a_link_of_which_switches_know_reveals_no_other() -> None:
+    cut = 'cut: {kind: link-down, at: "s-0->s-3", when: 20 ms, until: 50 ms}'
+    other = 'other: {kind: link-down, at: "s-1->s-2", when: 21 ms, until: 40 ms, reroute: 10 us}'
+    alone = run(RING, EVENTS=cut, TRANSPORT="transport: {kind: raw}")
+    both = run(RING, EVENTS=f"{cut}, {other}", TRANSPORT="transport: {kind: raw}")
+    assert drops(both) == drops(alone)
+    assert drops(alone)["link-down"] > 100
+
+
+def test_frames_that_come_to_a_link_that_is_down_are_drops_of_their_class() -> None:
+    queue = (
+        "kind: classes, classes: {low: {class: 0, kind: drop-tail, limit: unlimited}, "
+        "high: {class: 7, kind: drop-tail, limit: unlimited}}"
+    )
+    text = STAR.replace(
+        "run:",
+        "  high: {from: host-1, to: host-2, class: 7, "
+        "source: {kind: constant, load: 20 %, frame_size: 500 B}}\nrun:",
+        1,
+    )
+    down = 'down: {kind: link-down, at: "switch-0->host-2", when: 20 ms, until: 50 ms}'
+    records = run(text, QUEUE=queue, LOAD="50 %", EVENTS=down)
+    port = (
+        records["ports"].join(records["port_names"], on="port").filter(pl.col("name") == "switch-0->host-2")
+    )
+    classes = records["port_classes"]
+    assert classes["drops"].sum() == port["drops"].item()
+    by_class = dict(classes.select("class", "drops").iter_rows())
+    assert by_class[0] == pytest.approx(15 / TX_MS, abs=3)
+    assert by_class[7] == pytest.approx(30 * 5, abs=3)

@@ -38,9 +38,9 @@ def test_a_link_goes_down_in_both_directions_and_comes_up() -> None:
     event = '{kind: link-down, at: "switch-0->host-2", when: 1 us, until: 3 us, reroute: 1 us}'
     assert events(event) == [
         {"at_ps": 1_000_000, "change": {"kind": "down", "ports": [4, 5]}},
-        {"at_ps": 2_000_000, "change": {"kind": "reroute"}},
+        {"at_ps": 2_000_000, "change": {"kind": "reroute", "ports": [4, 5]}},
         {"at_ps": 3_000_000, "change": {"kind": "up", "ports": [4, 5]}},
-        {"at_ps": 4_000_000, "change": {"kind": "reroute"}},
+        {"at_ps": 4_000_000, "change": {"kind": "reroute", "ports": [4, 5]}},
     ]
 
 
@@ -98,3 +98,84 @@ def test_what_events_do_not_go_together_with_is_told() -> None:
     with pytest.raises(ScenarioError) as caught:
         loads(slotted).resolve()
     assert "without flows" in str(caught.value) or "only the event engine" in str(caught.value)
+
+
+LINK = 'kind: link-down, at: "switch-0->host-2"'
+RATE = 'kind: rate, at: "switch-0->*", rate: 1 Gbit/s'
+SMALL = 'kind: buffer, at: "switch-0->host-[0-1]", limit: 9 kB'
+HOLD = 'kind: hold, at: "switch-0->host-2"'
+
+
+@pytest.mark.parametrize("names", [("it", "other"), ("other", "it")])
+@pytest.mark.parametrize(
+    ("kind", "also", "port"),
+    [
+        (LINK, 'kind: link-down, at: "host-2->switch-0"', "switch-0->host-2"),
+        (RATE, 'kind: rate, at: "switch-0->host-1", rate: 2 Gbit/s', "switch-0->host-1"),
+        (SMALL, 'kind: buffer, at: "switch-0->host-0", limit: 5 kB', "switch-0->host-0"),
+        (HOLD, f"{HOLD}, classes: [0]", "switch-0->host-2"),
+    ],
+)
+def test_events_of_one_kind_that_overlap_are_refused(
+    names: tuple[str, str], kind: str, also: str, port: str
+) -> None:
+    first, second = names
+    text = FILE.replace(
+        "  it: EVENT",
+        f"  {first}: {{{kind}, when: 10 us, until: 30 us}}\n"
+        f"  {second}: {{{also}, when: 20 us, until: 60 us}}",
+    )
+    with pytest.raises(ScenarioError) as caught:
+        loads(text)
+    (problem,) = caught.value.problems
+    assert problem.path == f"events.{second}"
+    assert problem.line == 12
+    assert f"overlaps in time with '{first}' (line 11)" in problem.message
+    assert port in problem.message
+    open_end = text.replace(", until: 30 us", "")
+    with pytest.raises(ScenarioError, match="overlaps in time"):
+        loads(open_end)
+    loads(text.replace("until: 30 us", "until: 20 us")).resolve()
+
+
+def test_events_at_other_ports_of_other_kinds_or_classes_may_overlap() -> None:
+    window = "when: 10 us, until: 30 us"
+    queues = FILE.replace(
+        "{all: {class: 0, kind: codel}}", "{a: {class: 0, kind: codel}, b: {class: 1, kind: codel}}"
+    )
+    for first, second in [
+        (RATE, HOLD),
+        (f"{HOLD}, classes: [0]", f"{HOLD}, classes: [1]"),
+        (SMALL, 'kind: buffer, class: 0, at: "switch-0->host-2", limit: 5 kB'),
+        (LINK, 'kind: link-down, at: "switch-0->host-1"'),
+    ]:
+        more = f"{{{first}, {window}}}\n  other: {{{second}, {window}}}"
+        loads(queues.replace("EVENT", more)).resolve()
+
+
+def test_what_ends_at_an_instant_ends_before_another_starts() -> None:
+    for first, second in [("a", "b"), ("b", "a")]:
+        changes = events(
+            f"{{{LINK}, when: 100 us}}\n  {second}: {{{RATE}, when: 20 us, until: 30 us}}"
+            f'\n  {first}: {{kind: rate, at: "switch-0->*", rate: 2 Gbit/s, when: 10 us, until: 20 us}}'
+        )
+        rates = [event["change"].get("rate_bps") for event in changes]
+        assert rates == [2 * 10**9, 10**10, 10**9, 10**10, None]
+
+
+@pytest.mark.parametrize("when", ["1 ms", "2 ms"])
+def test_an_event_that_starts_when_the_run_has_ended_is_refused(when: str) -> None:
+    found = complaints(f"{{{RATE}, when: {when}}}")
+    assert found == ["events.it.when: starts after the run ends (1 ms)"]
+
+
+@pytest.mark.parametrize(
+    ("weight", "told"), [("0", "at least 1 is needed"), ("5000000000", "less than 2^32 is needed")]
+)
+def test_a_weight_is_a_count(weight: str, told: str) -> None:
+    text = FILE.replace("class: 0, kind", f"class: 0, weight: {weight}, kind").replace("it: EVENT", "{}")
+    with pytest.raises(ScenarioError) as caught:
+        loads(text.replace("events:\n  {}\n", ""))
+    (problem,) = caught.value.problems
+    assert problem.path == "queues.out.classes.all.weight"
+    assert told in problem.message

@@ -96,10 +96,13 @@ impl Forwarding {
         self.added.get(&flow).into_iter().flatten().copied()
     }
 
-    /// Nodes know from now on that the links behind the ports that are `down` carry nothing. Flows whose way leads over one of these
-    /// are forwarded anew from their first switch on; all others keep or get back the way of the plan.
-    pub(crate) fn learn(&mut self, plan: &Plan, down: &[bool]) {
-        self.down.copy_from_slice(down);
+    /// Nodes know from now on which of the links behind `ports` carry nothing: those that are `down`. Flows whose way leads over a
+    /// link that they know to be down are forwarded anew from their first switch on; all others keep or get back the way of the plan.
+    pub(crate) fn learn(&mut self, plan: &Plan, ports: &[u32], down: &[bool]) {
+        for &port in ports {
+            self.down[port as usize] = down[port as usize];
+        }
+        let down = &self.down;
         self.router = Some(Router::over(&plan.topology, |port| !down[port as usize]));
         self.candidates.clear();
         let route = Arc::make_mut(&mut self.route);

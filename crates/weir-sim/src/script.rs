@@ -10,7 +10,7 @@ use crate::plan::Plan;
 /// The events of a scenario.
 #[derive(Debug)]
 pub(crate) struct Script {
-    /// In order of time.
+    /// In order of time; of those at an instant, in the order of the spec.
     pub(crate) events: Arc<[Event]>,
     /// The next one.
     pub(crate) next: usize,

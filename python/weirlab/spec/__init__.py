@@ -425,11 +425,13 @@ class ChangeUp(Part):
 
 
 class ChangeReroute(Part):
-    """From now on switches know which links are down and which are up, and forward over the shortest ways
-    that are left.
+    """From now on switches know whether the links behind the ports are down, and forward over the shortest
+    ways that are left.
     """
 
     kind: Literal["reroute"] = "reroute"
+    ports: Sequence[int]
+    """Port ids."""
 
 
 class ChangeRate(Part):

@@ -31,8 +31,11 @@ pub enum Change {
         /// Port ids.
         ports: Vec<u32>,
     },
-    /// From now on switches know which links are down and which are up, and forward over the shortest ways that are left.
-    Reroute,
+    /// From now on switches know whether the links behind the ports are down, and forward over the shortest ways that are left.
+    Reroute {
+        /// Port ids.
+        ports: Vec<u32>,
+    },
     /// Frames that begin later take another rate.
     Rate {
         /// Port ids.
@@ -71,16 +74,16 @@ impl Change {
         match self {
             Change::Down { ports }
             | Change::Up { ports }
+            | Change::Reroute { ports }
             | Change::Rate { ports, .. }
             | Change::Limit { ports, .. }
             | Change::Hold { ports, .. }
             | Change::Release { ports, .. } => ports,
-            Change::Reroute => &[],
         }
     }
 
     /// Whether it is about links that go down.
     pub fn is_of_links(&self) -> bool {
-        matches!(self, Change::Down { .. } | Change::Up { .. } | Change::Reroute)
+        matches!(self, Change::Down { .. } | Change::Up { .. } | Change::Reroute { .. })
     }
 }

@@ -41,7 +41,7 @@ impl Fabric<'_> {
         match change {
             Change::Down { ports } => ports.iter().for_each(|&port| self.take_down(port)),
             Change::Up { ports } => ports.iter().for_each(|&port| self.set_down(port, false)),
-            Change::Reroute => self.learn(),
+            Change::Reroute { ports } => self.learn(ports),
             Change::Rate { ports, rate_bps } => ports.iter().for_each(|&port| {
                 let line = &mut self.lines[port as usize];
                 line.keep(&mut self.frames, self.now);
@@ -126,7 +126,8 @@ impl Fabric<'_> {
                 return self.offer(onward, id, size, frame.lane);
             }
         }
-        self.lines[port as usize].port.count_drop(self.now, size);
+        let class = self.plan.flows[frame.flow as usize].class;
+        self.lines[port as usize].port.count_drop_of(self.now, size, class);
         self.drop_as_down(id);
     }
 
@@ -165,10 +166,10 @@ impl Fabric<'_> {
         }
     }
 
-    /// Nodes come to know which links are down.
-    pub(super) fn learn(&mut self) {
+    /// Nodes come to know which of the links behind `ports` are down; of others they know what they knew.
+    pub(super) fn learn(&mut self, ports: &[u32]) {
         if let Some(script) = &self.script {
-            self.forwarding.learn(self.plan, &script.down);
+            self.forwarding.learn(self.plan, ports, &script.down);
         }
     }
 

@@ -19,7 +19,7 @@ fn any_change() -> impl Strategy<Value = Change> {
     (ports, 0..8, 1..20_000_u64).prop_map(move |(ports, kind, amount)| match kind {
         0 => Change::Down { ports },
         1 => Change::Up { ports },
-        2 | 3 => Change::Reroute,
+        2 | 3 => Change::Reroute { ports },
         4 => Change::Rate { ports, rate_bps: Rate::from_bps(amount * 1_000_000) },
         5 => Change::Limit { ports, limit: Limit::Bytes(Bytes::new(amount)), class: None },
         6 => Change::Hold { ports, classes: all() },

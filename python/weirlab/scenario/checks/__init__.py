@@ -14,12 +14,15 @@ from weirlab.scenario.checks.path import check_emulated
 from weirlab.scenario.checks.plan import check_campaign, check_run, check_search, check_study
 from weirlab.scenario.checks.records import check_records
 from weirlab.scenario.checks.traffic import check_traffic
+from weirlab.scenario.file.problems import listed
 from weirlab.scenario.network import ClassQueues, DropTail, marking_of
+from weirlab.scenario.network.events import AnyEvent, BufferChange, Hold, LinkDown
 from weirlab.scenario.network.layout import FIXED_NODES, Layout, layout_of, plan_network
 from weirlab.scenario.network.selecting import Fault, Where, ports_amiss
 from weirlab.scenario.resolve import resolve, unsupported
 from weirlab.scenario.testbeds import Command, Gradual, Hosts, Netns, Sim, Trex, VhostPublished
 from weirlab.spec import origin_of
+from weirlab.units import Span
 
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
@@ -135,10 +138,53 @@ def _own_network(scenario: Scenario, own: str) -> Iterator[Fault]:
 
 
 def _events(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
+    duration = scenario.run.duration
     for name, event in scenario.events.items():
-        yield from ports_amiss(layout, event.at, ("events", name, "at"))
+        amiss = list(ports_amiss(layout, event.at, ("events", name, "at")))
+        yield from amiss
         if event.until is not None and event.until <= event.when:
             yield ("events", name, "until"), f"is not after 'when' ({event.when})"
+        elif not amiss:
+            yield from _overlaps(scenario, layout, name)
+        if duration is not None and event.when >= duration:
+            yield ("events", name, "when"), f"starts after the run ends ({duration})"
+
+
+def _overlaps(scenario: Scenario, layout: Layout, name: str) -> Iterator[Fault]:
+    """Earlier events of the file that change the same as event `name` while it lasts."""
+    event = scenario.events[name]
+    changed = _changed(event, layout)
+    for other, before in scenario.events.items():
+        if other == name:
+            return
+        apart = _ends_by(before, event.when) or _ends_by(event, before.when)
+        if apart or type(before) is not type(event) or list(ports_amiss(layout, before.at, ())):
+            continue
+        both = changed.keys() & _changed(before, layout).keys()
+        if both:
+            line = scenario.problem_at(("events", other), "").line
+            place = f"'{other}' (line {line})" if line else f"'{other}'"
+            what = listed(dict.fromkeys(changed[key] for key in sorted(both)), 4)
+            message = f"overlaps in time with {place}, which has the same kind, at {what}"
+            yield ("events", name), f"{message}; end one before the other starts, or leave one out"
+
+
+def _ends_by(event: AnyEvent, time: Span) -> bool:
+    return event.until is not None and event.until <= time
+
+
+def _changed(event: AnyEvent, layout: Layout) -> dict[tuple[int, int], str]:
+    """What `event` changes, by port and class, with the names of the ports. A link is its two ports."""
+    ports = {port: layout.ports[port].name for port in layout.port_ids(event.at)}
+    classes: Collection[int] = (0,)
+    match event:
+        case LinkDown():
+            ports |= {port ^ 1: layout.ports[port ^ 1].name for port in ports}
+        case BufferChange(class_=int(class_)):
+            classes = (class_,)
+        case Hold():
+            classes = range(8) if event.classes is None else event.classes
+    return {(port, class_): name for port, name in ports.items() for class_ in classes}
 
 
 def _classes(scenario: Scenario) -> Iterator[Fault]:

@@ -18,16 +18,24 @@ __all__ = ["resolve_events"]
 
 ALL_CLASSES = tuple(range(8))
 
+ORDER = ("until", "when", "reroute")
+"""The fields that times come from, in the order in which changes of one instant happen."""
+
 V = TypeVar("V", bound=Hashable)
 
 
 def resolve_events(scenario: Scenario, layout: Layout, rules: Sequence[core.QueueRule]) -> list[core.Event]:
-    """`events` of the spec; `rules` says what queues hold without them. Raises NoMatchError."""
+    """`events` of the spec; `rules` says what queues hold without them. In order of time; at an instant
+    what ends comes before what starts, and what switches learn comes last. Raises NoMatchError."""
     disciplines = {port: rule.discipline for rule in rules for port in rule.ports}
-    return [
-        core.Event(at_ps=at_ps, change=change, origin=At("events", name, at_ps=field))
+    changes = (
+        (at_ps, ORDER.index(field), name, change)
         for name, event in scenario.events.items()
         for at_ps, field, change in _changes(name, event, layout, disciplines)
+    )
+    return [
+        core.Event(at_ps=at_ps, change=change, origin=At("events", name, at_ps=ORDER[rank]))
+        for at_ps, rank, name, change in sorted(changes, key=lambda found: found[:2])
     ]
 
 
@@ -42,10 +50,10 @@ def _changes(
         case LinkDown():
             both = sorted({port ^ way for port in ports for way in (0, 1)})
             yield start, "when", core.ChangeDown(ports=both, origin=at)
-            yield from _reroute(event, start)
+            yield from _reroute(event, start, both, at)
             if end is not None:
                 yield end, "until", core.ChangeUp(ports=both, origin=at)
-                yield from _reroute(event, end)
+                yield from _reroute(event, end, both, at)
         case RateChange():
             of_rate = At("events", name, ports="at", rate_bps="rate")
             yield start, "when", core.ChangeRate(ports=ports, rate_bps=event.rate.bps, origin=of_rate)
@@ -73,9 +81,11 @@ def _changes(
                 yield end, "until", core.ChangeRelease(ports=ports, classes=classes, origin=of_classes)
 
 
-def _reroute(event: LinkDown, changed_ps: int) -> Iterator[tuple[int, str, core.Change]]:
+def _reroute(
+    event: LinkDown, changed_ps: int, ports: Sequence[int], at: At
+) -> Iterator[tuple[int, str, core.Change]]:
     if event.reroute is not None:
-        yield changed_ps + event.reroute.ps, "reroute", core.ChangeReroute()
+        yield changed_ps + event.reroute.ps, "reroute", core.ChangeReroute(ports=ports, origin=at)
 
 
 def _alike(values: Mapping[int, V]) -> Iterator[tuple[V, list[int]]]:
