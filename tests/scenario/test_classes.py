@@ -71,7 +71,7 @@ def test_each_class_has_a_queue_and_traffic_has_a_class() -> None:
             "class: 8, source",
             "traffic.load.class: a traffic class is a number from 0 to 7 (got 8)",
         ),
-        ("weight: 2", "weight: 0", "queues.out.classes.low.weight: a weight of at least 1 (got 0)"),
+        ("weight: 2", "weight: 0", "queues.out.classes.low.weight: at least 1 is needed"),
         (
             "{class: 0",
             "{class: 9",

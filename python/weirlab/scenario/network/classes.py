@@ -8,7 +8,7 @@ from pydantic import Field
 
 from weirlab import spec as core
 from weirlab.fields.base import BY_KIND, Model, Named, PortSelector
-from weirlab.fields.values import Limit, Natural, PositiveSize
+from weirlab.fields.values import Count, Limit, Natural, PositiveSize
 from weirlab.scenario.network.aqm import (
     Codel,
     DualPi2,
@@ -41,7 +41,7 @@ class OfClass(Model):
 
     class_: Natural = Field(alias="class", examples=[3])
     """The traffic class, 0 to 7, whose frames wait here."""
-    weight: Natural | None = None
+    weight: Count | None = None
     """Share of what classes without a weight leave, by deficit weighted round-robin. Absent: strict priority,
     the highest class first."""
 
