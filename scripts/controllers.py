@@ -116,12 +116,11 @@ def source(printed: Schema, text: Callable[[str, str], str]) -> str:
     classes = [_class(kind, variants[kind["preset"]["kind"]], definitions, shared, text) for kind in plain]
     names = [kind["name"] for kind in kinds]
     ecn = {kind["preset"]["kind"]: kind["ecn"] for kind in plain if kind["ecn"] != "none"}
-    exported = sorted(["ECN", "AnyController", *(kind["name"] for kind in plain)])
     tail = f'''AnyController = Annotated[{" | ".join(names)}, BY_KIND]
 
 ECN: dict[str, core.EcnSupport] = {json.dumps(ecn)}
 """How the receiver tells of marks unless a scenario says so, by the kind of the controller; others: not at
 all."""
 '''
-    head = HEAD.format(by_hand=imports) + f"__all__ = {json.dumps(exported)}\n"
+    head = HEAD.format(by_hand=imports)
     return "\n\n\n".join([head, *classes, tail])

@@ -25,8 +25,6 @@ from weirlab.errors import MissingCapability
 from weirlab.testbed.account import CpuTime, MachineAccount, Reading, thread_waits
 from weirlab.testbed.namespaces import Namespace
 
-__all__ = ["Check", "Status", "examine"]
-
 Status = Literal["ok", "lack", "unknown"]
 """``unknown``: it could not be found out, for a reason that ``found`` gives."""
 

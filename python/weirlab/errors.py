@@ -20,21 +20,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-__all__ = [
-    "ImpossibleTrial",
-    "InputError",
-    "Interrupted",
-    "MissingCapability",
-    "Problem",
-    "RunFailed",
-    "ScenarioError",
-    "TestbedError",
-    "TrialTimeout",
-    "UnitError",
-    "UnsupportedError",
-    "WeirlabError",
-]
-
 
 class WeirlabError(Exception):
     """What a user can cause or meet. Printed as a message, never as a traceback."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from weirlab.runs import Run
     from weirlab.scenario import Scenario
 
-__all__ = ["evaluate", "measured", "summary"]
-
 
 def evaluate(run: Run) -> pl.DataFrame:
     """The measures that the scenario of a run asks for: columns `measure`, `replicate`, `value`, `unit`.

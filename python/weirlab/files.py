@@ -15,16 +15,6 @@ try:
 except ImportError:  # Windows: two processes in one result are then not kept apart
     fcntl = None  # type: ignore[assignment]
 
-__all__ = [
-    "held_locks",
-    "hold",
-    "let_go",
-    "locked",
-    "locked_directory",
-    "named_text",
-    "whole",
-    "writing",
-]
 
 LOCK_PATIENCE_S = 1.0
 """How long a lock is waited for: processes that are being ended let go of theirs a little later."""

@@ -26,8 +26,6 @@ from weirlab._core import version
 from weirlab.errors import InputError, WeirlabError
 from weirlab.files import hold, let_go, locked, writing
 
-__all__ = ["Journal", "JournalKind", "read_journal"]
-
 Entry = TypeVar("Entry")
 Parse = Callable[[Mapping[str, Any]], Entry]
 """Makes an entry of its JSON object. May raise what `_FAULTS` holds when it is none."""

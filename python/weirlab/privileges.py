@@ -18,16 +18,6 @@ from typing import Any, NoReturn
 
 from weirlab.errors import MissingCapability
 
-__all__ = [
-    "BY_ROOT",
-    "User",
-    "acquire",
-    "enter",
-    "enter_if_started_again",
-    "invoking_user",
-    "may_make_namespaces",
-]
-
 _AGAIN = "WEIRLAB_STARTED_AGAIN"
 """Is in the environment of a command that runs itself once more."""
 _SWITCHES = (

@@ -22,9 +22,6 @@ from weirlab import _core
 from weirlab.errors import InputError
 from weirlab.files import whole
 
-__all__ = ["Records", "columns_of", "dimensions", "save_table", "save_tables"]
-
-
 _schemas = functools.cache(_core.table_schemas)
 
 

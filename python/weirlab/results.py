@@ -37,21 +37,6 @@ from weirlab._core import version
 from weirlab.errors import InputError, WeirlabError
 from weirlab.files import whole
 
-__all__ = [
-    "FORMAT",
-    "Kind",
-    "Manifest",
-    "Provenance",
-    "Status",
-    "claimed_directory",
-    "finite",
-    "new_directory",
-    "read_json",
-    "usable_cpus",
-    "write_json",
-    "write_text",
-]
-
 FORMAT = 1
 """Version of the layout. A reader refuses a newer one."""
 

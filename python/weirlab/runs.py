@@ -21,21 +21,6 @@ from weirlab.scenario import Resolved, Scenario, load
 from weirlab.scenario.record import FrameRecord
 from weirlab.scenario.testbeds import Netns, Sim
 
-__all__ = [
-    "Estimate",
-    "Judge",
-    "Progress",
-    "Run",
-    "RunInterrupted",
-    "check_conservation",
-    "estimated",
-    "replicate_seeds",
-    "resolve",
-    "run",
-    "save_scenario",
-    "simulate",
-]
-
 Progress = Callable[[int, int], None]
 """Told how much is done, and of how much, about every 50 ms."""
 

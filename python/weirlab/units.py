@@ -28,8 +28,6 @@ from pydantic_core import CoreSchema, core_schema
 from weirlab import _core
 from weirlab.errors import UnitError
 
-__all__ = ["FrameRate", "Frames", "Interval", "Quantity", "Rate", "Size", "Span", "scalar_text", "shown"]
-
 # Regular expressions of what the parsers read, for JSON schemas.
 NUMBER_PATTERN = r"\+?(\d[\d_]*(\.\d*)?|\.\d+)([eE][+-]?\d+)?"
 

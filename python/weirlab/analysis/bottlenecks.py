@@ -9,8 +9,6 @@ from weirlab.scenario.traffic.flows import flows_of
 from weirlab.scenario.traffic.rapid import FluidEstimator, Rapid
 from weirlab.units import Rate
 
-__all__ = ["unknown_bottlenecks"]
-
 
 def unknown_bottlenecks(scenario: Scenario) -> list[str]:
     """A sentence for each entry whose estimator `fluid` is told no bottleneck though a link on the way is

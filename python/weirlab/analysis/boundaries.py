@@ -31,8 +31,6 @@ from weirlab.theory.large import SharedMemory, escape_ratio, starvation_gain, st
 from weirlab.theory.plane import Plane, Segment
 from weirlab.theory.qcn import QcnPoint
 
-__all__ = ["ESCAPE", "LASTS", "STABILITY", "STARVES", "Boundary", "Side", "boundaries"]
-
 STABILITY = "limit of linear stability"
 ESCAPE = "escape before the window"
 STARVES = "one message starves"

@@ -25,8 +25,6 @@ from weirlab.scenario.file.problems import listed
 from weirlab.scenario.network.layout import Layout, layout_of
 from weirlab.scenario.resolve import translated
 
-__all__ = ["pause_cycles"]
-
 _ANY, _SAME_WAY = "any", "same-way"
 
 

@@ -32,16 +32,6 @@ from weirlab.scenario.resolve.hotspots import targets_of
 from weirlab.spec import origin_of
 from weirlab.units import Size
 
-__all__ = [
-    "Headroom",
-    "PortsInUse",
-    "data_pairs",
-    "longest_data",
-    "longest_frame",
-    "senders_and_receivers",
-    "short_headrooms",
-]
-
 _TCP_OVERHEAD_BYTES = 70
 """Headers and time stamps of a full segment in its frame."""
 

@@ -19,8 +19,6 @@ from weirlab.scenario.traffic.hotspots import AnyHotspot, InputGenerated, Output
 from weirlab.theory.hotspot import Hotspot, degree_class, severity_class
 from weirlab.units import Span
 
-__all__ = ["HotspotFacts", "hotspot_facts", "utilisation_measures"]
-
 MOST_HOSTS = 256
 """The shares without control are worked out for networks up to this size."""
 

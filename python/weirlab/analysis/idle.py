@@ -17,8 +17,6 @@ from weirlab.scenario.network.layout import Layout, layout_of
 from weirlab.scenario.resolve import translated
 from weirlab.units import Rate, Span
 
-__all__ = ["idle_control"]
-
 _QUANTUM_BYTES = 64
 """Source: IEEE 802.3, annex 31B: 512 bit times"""
 

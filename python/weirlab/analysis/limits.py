@@ -18,8 +18,6 @@ from weirlab.scenario.traffic import Tcp
 from weirlab.scenario.traffic.controllers import ECN
 from weirlab.units import Size
 
-__all__ = ["cut_off_gains", "missing_marks", "odd_parameters", "unheard_marks"]
-
 _QCN_LEVELS = 63
 """Largest feedback of QCN, which has 6 bits."""
 _LEAST_FRAME_BYTES = 64

@@ -20,8 +20,6 @@ from weirlab.scenario.network.layout import layout_of
 from weirlab.scenario.resolve import translated
 from weirlab.units import Size, Span
 
-__all__ = ["ShortMemory", "short_memories"]
-
 
 @dataclass(frozen=True)
 class ShortMemory:

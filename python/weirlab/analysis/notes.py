@@ -15,8 +15,6 @@ from weirlab.analysis.thresholds import unmet_thresholds
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
 
-__all__ = ["notes_of"]
-
 
 def notes_of(scenario: Scenario) -> list[str]:
     """A sentence for each: headroom that PAUSE can exceed, PAUSE in cycles, thresholds that are never

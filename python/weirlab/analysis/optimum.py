@@ -21,8 +21,6 @@ from weirlab.scenario.plan.design import LatinHypercube
 from weirlab.stats.robust import mean_share_interval
 from weirlab.stats.sensitivity import RankCorrelation, rank_correlation
 
-__all__ = ["BEST", "FED", "WITHIN", "Optimum", "optimum_of"]
-
 FED = 0.9
 """Least share of its service that the hot output carries."""
 WITHIN = 0.01

@@ -31,8 +31,6 @@ from weirlab.scenario.resolve.control import in_bytes
 from weirlab.scenario.traffic.demands import ideal_shares
 from weirlab.stats import mean_interval
 
-__all__ = ["HotspotOutcome", "Quantity", "hot_ports", "hotspot_outcomes", "outcome_json", "set_point_bytes"]
-
 _ABOVE = 1.01
 _CUT = 0.1
 

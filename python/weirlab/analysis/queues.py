@@ -22,8 +22,6 @@ from weirlab.theory.bcn import BcnPoint
 from weirlab.theory.hotspot import degree_class, fair_shares, severity_class
 from weirlab.theory.qcn import QcnPoint
 
-__all__ = ["ControlledQueue", "controlled_queues", "hot_ones", "queues_in"]
-
 Pair = tuple[int, int]
 """Sender and receiver, as ids of nodes."""
 

@@ -10,8 +10,6 @@ from weirlab.scenario import Scenario
 from weirlab.theory.bcn import BcnPoint
 from weirlab.theory.ranking import PARAMETERS, Demand, margin_elasticities
 
-__all__ = ["PATHS", "ParameterLine", "QueueLine", "rank_parameters", "rank_queues"]
-
 PATHS = {
     "sampling": "control.bcn.congestion_point.sample_every",
     "gd": "control.bcn.reaction_point.gd",

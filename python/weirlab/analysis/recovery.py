@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from weirlab.measures.rows import Window
 from weirlab.records import Records
 
-__all__ = ["CHANCE", "LONGEST", "RECOVERED", "Recovery", "queue_return", "throughput_recovery"]
-
 RECOVERED = 0.95
 """A network has recovered when its outputs carry this part of what they can keep."""
 CHANCE = 0.05

@@ -8,8 +8,6 @@ from collections import deque
 from weirlab import spec as core
 from weirlab.scenario.network.layout import Layout
 
-__all__ = ["Routes", "latency_ps", "link_of"]
-
 
 class Routes:
     """Distances, shares and times on the shortest paths of a network.

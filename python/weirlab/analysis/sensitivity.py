@@ -18,8 +18,6 @@ from weirlab.scenario import Scenario
 from weirlab.scenario.plan.design import LatinHypercube, Morris, Sobol, salib, unit_problem
 from weirlab.stats.sensitivity import SLICES, pawn, pawn_of_chance, rank_correlation, within_strata
 
-__all__ = ["COLUMNS", "MEANINGS", "SAME", "design_points", "sensitivity"]
-
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "morris": ("mu_star", "mu_star_half", "mu", "sigma"),
     "sobol": ("st", "st_half", "s1", "s1_half"),

@@ -17,8 +17,6 @@ from weirlab.theory.plane import Plane, margin_plane
 from weirlab.theory.qcn import QcnPoint
 from weirlab.units import Rate, Span
 
-__all__ = ["PARAMETERS", "Axis", "Loop", "loops_of", "over_plane", "read_axes", "spare_delay_s"]
-
 LEVELS = 41
 """Points along an axis, unless it says otherwise."""
 MOST_CELLS = 5000

@@ -18,8 +18,6 @@ from weirlab.scenario.resolve import limit_of, translated
 from weirlab.spec import origin_of
 from weirlab.units import Size
 
-__all__ = ["unmet_thresholds"]
-
 
 @dataclass(frozen=True)
 class _Threshold:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from weirlab.plots.style import Plot
     from weirlab.report.page import Block, Page
 
-__all__ = ["Diagnosis", "TraceResult", "diagnose", "read_capture", "trace"]
 
 Watch = Callable[[int, int], object]
 

@@ -13,8 +13,6 @@ from typing import Any, Literal
 from weirlab.errors import InputError
 from weirlab.scenario.file.ready import ready_made
 
-__all__ = ["TOPICS", "Catalogue", "Kind", "ReadyMade", "scenarios"]
-
 Kind = Literal["run", "search", "bulk", "emulate"]
 
 _LOSSES = "Loads, queues and losses"

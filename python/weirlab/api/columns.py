@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["bit_rates", "seconds"]
-
 
 def seconds(frame: pl.DataFrame) -> pl.DataFrame:
     """The same table with times in seconds: every column `NAME_ps` becomes `NAME_s`, a float."""

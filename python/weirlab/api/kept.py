@@ -11,8 +11,6 @@ from weakref import finalize
 
 from weirlab.scenario import Scenario, load
 
-__all__ = ["AnyScenario", "Temporary", "place_for", "scenario_of"]
-
 AnyScenario = str | Path | Mapping[str, Any] | Scenario
 """A file, the name of a ready-made scenario, what a file would hold, or a scenario."""
 

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from weirlab.plots.style import Plot
     from weirlab.report.page import Block, Page
 
-__all__ = ["BulkResult", "PathResult", "bulk", "path"]
 
 Watch = Callable[[int, int], None]
 

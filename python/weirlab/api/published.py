@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from weirlab.plots.style import Plot
     from weirlab.report.page import Block, Page
 
-__all__ = ["ReproduceResult", "reproduce"]
-
 
 class ReproduceResult(Result):
     """Published numbers and claims compared with ours, with a verdict for each."""

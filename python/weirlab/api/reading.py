@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from weirlab.plots.style import Plot
     from weirlab.report.page import Block, Page
 
-__all__ = ["plot", "read"]
-
 
 class _Stored(Result):
     """A result that has no class of its own."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from weirlab.plots.style import Plot
     from weirlab.report.page import Page
 
-__all__ = ["Result", "Sentences", "Shelf", "as_html", "stored_tables"]
 
 T = TypeVar("T")
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from weirlab.report.page import Block, Page
     from weirlab.searches.points import PointSearch
 
-__all__ = ["SearchResult", "SearchesResult", "hints_of", "resumed", "search", "search_in"]
 
 Watch = Callable[[Progress], None]
 """Told how a search goes: at its start, after every trial and after every failure."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from weirlab.report.page import Block, Page
     from weirlab.scenario import Scenario
 
-__all__ = ["RunResult", "StudyResult", "run", "study"]
-
 
 class RunResult(Result):
     """A scenario that was executed, once per seed."""

@@ -26,8 +26,6 @@ from weirlab.scenario.file.moving import movable
 from weirlab.scenario.network.path import PathPlan
 from weirlab.scenario.testbeds import AnyTestbed, Hosts, Sim
 
-__all__ = ["LOG", "Campaign", "Kept", "run_campaign"]
-
 LOG = "measurements.jsonl"
 ATTEMPTS = 3
 """How often a measurement is tried before its failure is kept in its place."""

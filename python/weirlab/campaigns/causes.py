@@ -22,8 +22,6 @@ from weirlab.scenario.network.path import Line, PathPlan
 from weirlab.scenario.testbeds import Sim
 from weirlab.stats import effective_window, median
 
-__all__ = ["Limit", "ceiling_bps", "limits", "loss_bound_bps", "most_segments"]
-
 FULL_LINK = 0.95
 """Share of what a path can carry from which on it is full."""
 _FULL = 0.9

@@ -20,18 +20,6 @@ from typing import Protocol
 from weirlab.errors import TestbedError
 from weirlab.testbed.namespaces import Namespace
 
-__all__ = [
-    "Bed",
-    "End",
-    "NamespaceEnd",
-    "SshEnd",
-    "ThisMachine",
-    "UnreachableError",
-    "kill",
-    "listening",
-    "output",
-]
-
 _START_S = 10.0
 """How long a server may take to listen."""
 _ORPHAN_S = 5.0

@@ -19,18 +19,6 @@ from weirlab.scenario.testbeds import Hosts, Iperf3, Netns, Sim
 from weirlab.scenario.traffic import Bulk, Constant, Ping, Requests, Stamp, Tcp, Traffic, Udp
 from weirlab.units import Rate, Size, Span
 
-__all__ = [
-    "Datagrams",
-    "Load",
-    "Measured",
-    "Place",
-    "Plan",
-    "Probe",
-    "RequestSeries",
-    "StampSeries",
-    "plan_of",
-]
-
 
 @dataclass(frozen=True)
 class Load:

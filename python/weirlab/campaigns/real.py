@@ -19,8 +19,6 @@ from weirlab.scenario.network.path import PathPlan
 from weirlab.scenario.testbeds import Hosts, Iperf3
 from weirlab.testbed.account import Reading
 
-__all__ = ["RealHosts", "ports_and_commands"]
-
 _SHORT_S = 20.0
 """How long a question to a host may take."""
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100

@@ -18,8 +18,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["LISTENS", "MOST_WAITING", "main"]
-
 LISTENS = "listening"
 """What `serve` says when it does."""
 MOST_WAITING = 500

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from weirlab.campaigns.measurement import Measurement, Request, Transfer
 from weirlab.stats import Responsiveness, foreign_per_minute, responsiveness, trimmed_mean
 
-__all__ = ["Answered", "answered", "last_rtts", "loaded_responsiveness", "requests_lost"]
-
 _DISTANCE = 4
 """Intervals of 1 s at the end of a measurement that count.
 

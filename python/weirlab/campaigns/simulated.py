@@ -14,8 +14,6 @@ from weirlab.scenario.network.path import Line, PathPlan, line_spec
 from weirlab.scenario.resolve.transport import tcp_spec
 from weirlab.units import Size
 
-__all__ = ["measure_simulated"]
-
 INTERVAL_S = 1.0
 """How often the state of the connections is written down."""
 _IPV6_MORE_BYTES = 20

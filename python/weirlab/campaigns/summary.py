@@ -29,8 +29,6 @@ from weirlab.stats import (
     round_trips_per_minute,
 )
 
-__all__ = ["DelaySummary", "LoadSummary", "PointSummary", "goodput_bps", "summaries"]
-
 
 @dataclass(frozen=True)
 class LoadSummary:

@@ -14,8 +14,6 @@ from weirlab.campaigns.summary import goodput_bps
 from weirlab.scenario.testbeds import Sim
 from weirlab.stats import interquartile_range, jain_index, min_max_variability, probe_loss
 
-__all__ = ["INTERVALS", "MEASUREMENTS", "interval_table", "measurement_table"]
-
 MEASUREMENTS = {
     "cycle": pl.Int64,
     "point": pl.Int64,

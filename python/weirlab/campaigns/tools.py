@@ -34,20 +34,6 @@ from weirlab.scenario.network.path import PathPlan
 from weirlab.testbed.namespaces import Namespace
 from weirlab.testbed.path import EmulatedPath, account_facts
 
-__all__ = [
-    "SYSCTLS",
-    "Together",
-    "measure",
-    "own_cpus",
-    "read_ping",
-    "read_requests",
-    "read_transfer",
-    "require",
-    "sysctls",
-    "together",
-    "versions",
-]
-
 _PACKAGES = {"iperf3": "iperf3", "ping": "iputils-ping", "timeout": "coreutils"}
 _HTTP_PORT = 8080
 """Inside the namespace of an end, where nobody else listens."""

@@ -37,8 +37,6 @@ from weirlab.cli.tables import Format, formatted
 from weirlab.errors import InputError, Interrupted, WeirlabError
 from weirlab.privileges import enter_if_started_again
 
-__all__ = ["app", "execute", "main"]
-
 _HELP = """Find out how much a network carries, and what it does when it is asked for more.
 
 \b

@@ -55,8 +55,6 @@ if TYPE_CHECKING:
     from weirlab.campaigns import Campaign, Plan
     from weirlab.scenario import Scenario
 
-__all__ = ["add_to"]
-
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""

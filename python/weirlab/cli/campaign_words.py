@@ -16,18 +16,6 @@ if TYPE_CHECKING:
     from weirlab.campaigns import Plan
     from weirlab.scenario import Scenario
 
-__all__ = [
-    "CampaignWords",
-    "ControlOption",
-    "ForOption",
-    "StreamsOption",
-    "UdpOption",
-    "Way",
-    "WayOption",
-    "WindowOption",
-    "host_of",
-    "host_words",
-]
 
 Way = Literal["up", "down", "both"]
 _SEVERAL = "several, such as {}, are compared"

@@ -11,8 +11,6 @@ from weirlab.cli.frame import JsonFlag, ScenarioArgument, SetOption, print_json,
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
 
-__all__ = ["add_to"]
-
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from weirlab.report.page import Table
 
-__all__ = ["NumberColumn", "number_columns", "plain"]
 
 _NUMBER = r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 _PARTS = re.compile(r"(?:(?P<unit>[^,]*), )?(?P<parts>[^,]+(?: / [^,]+)+)")

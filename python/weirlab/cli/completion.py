@@ -12,13 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "answered",
-    "complete_controllers",
-    "complete_devices",
-    "complete_scenario",
-]
-
 _HERE = Path(__file__).resolve().parent.parent
 _STARTED: Mapping[str, tuple[str, ...]] = {
     "run": ("run", "study"),

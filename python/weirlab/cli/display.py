@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from weirlab.searches import Progress, SearchGoal
     from weirlab.testbed import Trial
 
-__all__ = ["Display", "search_display"]
 
 _LAST_TRIALS = 6
 

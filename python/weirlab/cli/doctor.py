@@ -12,8 +12,6 @@ from weirlab.cli.frame import JsonFlag, conclude, print_json
 if TYPE_CHECKING:
     from weirlab.doctor import Check
 
-__all__ = ["add_to"]
-
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""

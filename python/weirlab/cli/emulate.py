@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from weirlab.scenario.network.path import PathPlan
     from weirlab.testbed.path import EmulatedPath, PathReport, WayReport
 
-__all__ = ["add_to"]
 
 _STAMP_PORT = 862
 """Of test packets. Source: RFC 8762, section 4.1"""

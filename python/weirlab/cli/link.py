@@ -17,22 +17,6 @@ if TYPE_CHECKING:
     from weirlab.scenario import Scenario
     from weirlab.scenario.network.path import Line
 
-__all__ = [
-    "BufferOption",
-    "DelayOption",
-    "DownOption",
-    "JitterOption",
-    "Link",
-    "LossOption",
-    "QueueOption",
-    "RateOption",
-    "UpOption",
-    "WriteOption",
-    "from_words",
-    "link_words",
-    "rate_text",
-    "write_scenario",
-]
 
 HOP = "path"
 """What the one hop of such a path is called."""

@@ -12,8 +12,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
-__all__ = ["DelayMeter", "Gauge", "can_show", "delay_line", "gauges", "meter_line", "shown_below"]
-
 EVERY_S = 0.25
 _LEAST_ROWS = 8
 """A terminal of fewer rows is left to the command."""

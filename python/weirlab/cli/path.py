@@ -23,8 +23,6 @@ from weirlab.cli.progress import progress_bar
 if TYPE_CHECKING:
     from weirlab.campaigns.path import Effort, WayBack
 
-__all__ = ["add_to"]
-
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""

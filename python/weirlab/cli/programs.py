@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from weirlab.testbed.namespaces import Namespace
     from weirlab.testbed.path import EmulatedPath
 
-__all__ = ["Ends", "default_shell", "run_at_ends", "words_of"]
 
 _GRACE_S = 5.0
 """How long a command may take to end after it was asked to."""

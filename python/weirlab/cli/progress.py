@@ -17,7 +17,6 @@ from weirlab.cli.frame import stderr_console, tell
 if TYPE_CHECKING:
     from weirlab.runs import Estimate
 
-__all__ = ["judge_in", "progress_bar"]
 
 _LINE_EVERY_S = 10.0
 _LONG_S = 10.0

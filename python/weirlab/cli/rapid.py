@@ -31,7 +31,6 @@ from weirlab.cli.frame import (
 if TYPE_CHECKING:
     from weirlab.testbed.rapid import Settings, Transfer
 
-__all__ = ["add_to"]
 
 _KeyOption = Annotated[
     Path,

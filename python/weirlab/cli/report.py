@@ -9,8 +9,6 @@ import typer
 
 from weirlab.cli.frame import JsonFlag, print_json, tell
 
-__all__ = ["add_to"]
-
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""

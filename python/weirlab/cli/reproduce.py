@@ -18,8 +18,6 @@ from weirlab.cli.frame import (
 )
 from weirlab.cli.progress import progress_bar
 
-__all__ = ["add_to"]
-
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""

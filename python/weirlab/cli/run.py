@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from weirlab.api.simulated import RunResult
     from weirlab.scenario import Scenario
 
-__all__ = ["add_to"]
-
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""

@@ -16,7 +16,6 @@ from weirlab.cli.tables import width
 if TYPE_CHECKING:
     from weirlab.api.catalogue import Catalogue
 
-__all__ = ["add_to"]
 
 Kind = Literal["run", "search", "bulk", "emulate"]
 

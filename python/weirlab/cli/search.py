@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from weirlab.scenario import Scenario
     from weirlab.searches import SearchGoal
 
-__all__ = ["add_to"]
-
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from weirlab.report.page import Table
 
-__all__ = ["add_to"]
-
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""

@@ -17,8 +17,6 @@ from weirlab.cli.frame import (
     show,
 )
 
-__all__ = ["add_to"]
-
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands."""

@@ -13,8 +13,6 @@ from weirlab.cli.progress import judge_in, progress_bar
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
 
-__all__ = ["run_points"]
-
 
 def run_points(
     scenario: Scenario,

@@ -24,7 +24,6 @@ from weirlab.cli.columns import number_columns, plain
 if TYPE_CHECKING:
     from weirlab.report.page import Column, Table
 
-__all__ = ["Format", "formatted", "say", "show", "spell_out", "width"]
 
 Format = Literal["table", "csv", "json", "md"]
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from weirlab.traces.coverage import Coverage
     from weirlab.traces.model import Finding
 
-__all__ = ["add_to"]
 
 _JSON_FLOWS = 100
 """Directions whose tables --json tells; --out keeps those of all."""

@@ -28,20 +28,6 @@ from pydantic_core import CoreSchema, core_schema
 
 from weirlab.errors import UnitError
 
-__all__ = [
-    "BY_FIELD",
-    "BY_KIND",
-    "Model",
-    "Name",
-    "Named",
-    "OpenKinds",
-    "PortSelector",
-    "Selector",
-    "Text",
-    "TrafficSelector",
-    "kind_of",
-]
-
 V = TypeVar("V")
 
 

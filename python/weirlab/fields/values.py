@@ -51,28 +51,6 @@ from weirlab.units import (
     shown,
 )
 
-__all__ = [
-    "AnyLoad",
-    "AnyRate",
-    "Count",
-    "Flag",
-    "Fraction",
-    "FrameCount",
-    "Limit",
-    "LoadRange",
-    "Natural",
-    "Number",
-    "PortNumber",
-    "PositiveFraction",
-    "PositiveFrameRate",
-    "PositiveRate",
-    "PositiveSize",
-    "PositiveSpan",
-    "Threshold",
-    "Window",
-    "per_cent",
-]
-
 
 class _Between:
     """How pydantic reads an `Interval` whose ends are of the annotated kind `item`."""

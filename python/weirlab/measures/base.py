@@ -20,24 +20,6 @@ if TYPE_CHECKING:
     from weirlab.measures.rows import Window
     from weirlab.records import Records
 
-__all__ = [
-    "Delays",
-    "Estimates",
-    "Experiment",
-    "FlowMeasure",
-    "FlowSeries",
-    "Hotspot",
-    "Levels",
-    "Measure",
-    "Need",
-    "PortMeasure",
-    "PortSeries",
-    "Streams",
-    "Subject",
-    "WindowedFlowMeasure",
-    "WindowedPortMeasure",
-]
-
 
 @dataclass(frozen=True)
 class PortSeries:

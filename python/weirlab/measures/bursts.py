@@ -13,13 +13,6 @@ from weirlab.measures.rows import MissingRecordError, Window, by_replicate, jain
 if TYPE_CHECKING:
     from weirlab.records import Records
 
-__all__ = [
-    "BurstDelay",
-    "DelayFairness",
-    "burst_delay",
-    "delay_fairness",
-]
-
 
 class BurstDelay(FlowMeasure):
     """Time from the making of the first frame of a burst to the arrival of its last one; needs sources of the

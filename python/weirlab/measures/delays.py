@@ -13,15 +13,6 @@ from weirlab.measures.rows import MissingRecordError, by_replicate, flow_rows
 if TYPE_CHECKING:
     from weirlab.records import Records
 
-__all__ = [
-    "DelayPercentile",
-    "MaxDelay",
-    "MeanDelay",
-    "delay_percentile",
-    "max_delay",
-    "mean_delay",
-]
-
 
 class MeanDelay(FlowMeasure):
     """Mean one-way delay of the frames delivered."""

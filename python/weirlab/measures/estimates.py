@@ -14,12 +14,6 @@ from weirlab.measures.rows import MissingRecordError, Window, by_replicate
 if TYPE_CHECKING:
     from weirlab.records import Records
 
-__all__ = [
-    "Estimate",
-    "estimate",
-    "estimates",
-]
-
 
 Take = Literal["mean", "median", "low", "high", "spread"]
 

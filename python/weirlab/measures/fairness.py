@@ -13,17 +13,6 @@ from weirlab.measures.rows import Window, by_replicate, flow_intervals, flow_row
 if TYPE_CHECKING:
     from weirlab.records import Records
 
-__all__ = [
-    "JainFairness",
-    "RateError",
-    "RmsFairness",
-    "TimeToConverge",
-    "jain_fairness",
-    "rate_error",
-    "rms_fairness",
-    "time_to_converge",
-]
-
 
 class JainFairness(WindowedFlowMeasure):
     """Jain's index of the flows' delivered rates, (sum x)^2 / (n sum x^2); 1 is fair."""

@@ -21,13 +21,6 @@ from weirlab.measures.rows import (
 if TYPE_CHECKING:
     from weirlab.records import Records
 
-__all__ = [
-    "RecoveryTime",
-    "RelativeFairness",
-    "recovery_time",
-    "relative_fairness",
-]
-
 
 class RelativeFairness(FlowMeasure):
     """RJFI: Jain's index of what flows through a hot output delivered, each over its max-min fair share; 1 is

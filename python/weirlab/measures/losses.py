@@ -12,17 +12,6 @@ from weirlab.measures.rows import Window, by_replicate, flow_rows, port_rows, su
 if TYPE_CHECKING:
     from weirlab.records import Records
 
-__all__ = [
-    "DropTime",
-    "Drops",
-    "LastDrop",
-    "LossRatio",
-    "drop_time",
-    "drops",
-    "last_drop",
-    "loss_ratio",
-]
-
 
 class LossRatio(FlowMeasure):
     """Dropped frames over sent frames of the whole run; frames in transit at the end are not lost."""

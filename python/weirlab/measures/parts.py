@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from weirlab.measures.lazy import cs, pl
 from weirlab.records import Records
 
-__all__ = ["joined"]
-
 _TABLES = {
     "flows": ("replicate", "flow"),
     "flow_deliveries": ("replicate", "flow", "t_ps"),

@@ -16,17 +16,6 @@ from weirlab.measures.rows import MissingRecordError, Window, by_replicate, port
 if TYPE_CHECKING:
     from weirlab.records import Records
 
-__all__ = [
-    "MaxQueue",
-    "MeanQueue",
-    "QueuePercentile",
-    "QueueSpread",
-    "max_queue",
-    "mean_queue",
-    "queue_percentile",
-    "queue_spread",
-]
-
 
 class MeanQueue(WindowedPortMeasure):
     """Mean over time of what waits at the ports, summed over them; the frame in transmission does not

@@ -12,15 +12,6 @@ from weirlab.measures.rows import Window, by_replicate, flow_rows, traffic_inter
 if TYPE_CHECKING:
     from weirlab.records import Records
 
-__all__ = [
-    "CompletionTime",
-    "DeliveredRate",
-    "Goodput",
-    "completion_time",
-    "delivered_rate",
-    "goodput",
-]
-
 
 class DeliveredRate(WindowedFlowMeasure):
     """Bits of frames delivered per second, over all flows: 8 x bytes / time, framing excluded."""

@@ -21,8 +21,6 @@ from weirlab.measures.rates import CompletionTime, DeliveredRate, Goodput
 from weirlab.measures.signals import ControlFrames, Marks, PauseTime
 from weirlab.measures.utilisation import Utilisation
 
-__all__ = ["GROUP", "MEASURES", "AnyMeasure"]
-
 GROUP = "weirlab.measures"
 """Group of entry points of measures from other packages."""
 

@@ -11,21 +11,6 @@ from weirlab.measures.lazy import pl
 if TYPE_CHECKING:
     from weirlab.records import Records
 
-__all__ = [
-    "FRAMES",
-    "MissingRecordError",
-    "Window",
-    "by_replicate",
-    "flow_intervals",
-    "flow_rows",
-    "frame_counts",
-    "jain_index",
-    "port_rows",
-    "recorded",
-    "summed_series",
-    "traffic_intervals",
-    "windowed",
-]
 
 FRAMES = ("sent_frames", "delivered_frames", "dropped_frames", "live_frames")
 """What becomes of frames: columns of `flows`."""

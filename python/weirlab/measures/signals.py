@@ -12,16 +12,6 @@ from weirlab.measures.rows import MissingRecordError, Window, by_replicate, port
 if TYPE_CHECKING:
     from weirlab.records import Records
 
-__all__ = [
-    "ControlFrameType",
-    "ControlFrames",
-    "Marks",
-    "PauseTime",
-    "control_frames",
-    "marks",
-    "pause_time",
-]
-
 
 ControlFrameType = Literal["bcn+", "bcn-", "bcn(0,0)", "bcn(max)", "qcn", "cnp", "xoff", "xon"]
 """Kinds of control frames: positive and negative Fb of BCN, BCN(0,0), BCN(MAX), notifications of QCN and

@@ -12,11 +12,6 @@ from weirlab.measures.rows import Window, by_replicate, port_rows
 if TYPE_CHECKING:
     from weirlab.records import Records
 
-__all__ = [
-    "Utilisation",
-    "utilisation",
-]
-
 
 class Utilisation(WindowedPortMeasure):
     """Share of the time in which the ports transmit: sum of 8 (bytes + framing x frames) / sum of

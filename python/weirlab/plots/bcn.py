@@ -8,8 +8,6 @@ import polars as pl
 
 from weirlab.plots.style import LIGHT, Plot, altair, finished, rule, series_colors
 
-__all__ = ["queue_and_rates", "range_plot"]
-
 
 def queue_and_rates(
     queue: pl.DataFrame,

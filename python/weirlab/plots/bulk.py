@@ -19,8 +19,6 @@ from weirlab.stats import (
     frequencies,
 )
 
-__all__ = ["bulk_plots", "round_trips_plot"]
-
 _STACKS = 4
 """Points whose streams are drawn over time."""
 _LEAST_FOR_LINE = 3

@@ -12,8 +12,6 @@ from weirlab.plots.series import POINTS
 from weirlab.plots.style import LIGHT, Plot, altair, finished, rule, scaled, series_colors
 from weirlab.records import Records
 
-__all__ = ["hotspot_plots"]
-
 
 def hotspot_plots(records: Records, outcome: HotspotOutcome, q_eq_bytes: int | None) -> list[Plot]:
     """Throughput of all outputs, of the hot one and of the innocent ones, and the queue of the hot one;

@@ -9,8 +9,6 @@ import polars as pl
 
 from weirlab.plots.style import Plot, altair, finished, series_colors
 
-__all__ = ["lab_plots"]
-
 
 def lab_plots(searches: pl.DataFrame, baseline: str) -> list[Plot]:
     """For each set of goals: search times relative to the mean of ``baseline`` on the same device, and the

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["axis_title"]
-
 _MEANINGS = {
     "congestion_point.q_eq": "set point of the queue",
     "congestion_point.sample_every": "distance between samples",

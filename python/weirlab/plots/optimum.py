@@ -13,8 +13,6 @@ from weirlab.plots.plane import AxisOf, heat_map
 from weirlab.plots.style import Plot, altair, finished, series_colors
 from weirlab.scenario.plan.design import ParameterRange
 
-__all__ = ["optimum_plots"]
-
 
 def optimum_plots(optimum: Optimum, ranges: dict[str, ParameterRange]) -> list[Plot]:
     """For each level of the first factor of the traffic: the share of optimal points along each range, and

@@ -11,8 +11,6 @@ from weirlab.campaigns.path import Characterization, HopEstimate
 from weirlab.campaigns.path.estimate import answered
 from weirlab.plots.style import LIGHT, Plot, altair, finished, scaled, series_colors
 
-__all__ = ["path_plots"]
-
 _HOPS = 6
 """Most hops in one plot."""
 _MOST = 4000

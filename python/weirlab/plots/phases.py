@@ -9,8 +9,6 @@ import polars as pl
 
 from weirlab.plots.style import LIGHT, Plot, altair, finished, series_colors
 
-__all__ = ["phase_plot"]
-
 
 def phase_plot(table: pl.DataFrame, well_behaved: Sequence[str]) -> Plot:
     """Relative search times over the number of phases, a row per trial duration.

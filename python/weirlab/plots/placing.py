@@ -9,8 +9,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Box", "Piece", "chained", "clear_place"]
-
 Point = tuple[float, float]
 Piece = tuple[Point, Point]
 """A straight piece of line."""

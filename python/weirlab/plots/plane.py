@@ -17,8 +17,6 @@ import polars as pl
 from weirlab.plots.placing import Box, Piece, chained, clear_place
 from weirlab.plots.style import WIDTH, Plot, altair, finished, level_marks
 
-__all__ = ["AxisOf", "Line", "heat_map"]
-
 HEIGHT = 420
 """Of a map, in pixels, axes excluded."""
 DARK, BRIGHT = "#10151c", "#fdfdfb"

@@ -9,8 +9,6 @@ import polars as pl
 
 from weirlab.plots.style import LIGHT, Plot, altair, finished, rule, scaled, series_colors
 
-__all__ = ["rapid_plots"]
-
 _MOST = 1500
 """Points that a plot shows; of more, every second, third, ..."""
 _INTACT = 0.8

@@ -16,8 +16,6 @@ from weirlab.searches.base import GoalResult, SearchGoal, SearchState
 from weirlab.searches.controlled import OFFER_TOLERANCE
 from weirlab.testbed.base import Trial
 
-__all__ = ["loss_plots", "outcome", "progress_plot", "progress_plots"]
-
 TRIALS = 1500
 """Most trials in one plot."""
 HEIGHT = 330

@@ -9,8 +9,6 @@ import polars as pl
 
 from weirlab.plots.style import LIGHT, Plot, altair, finished, series_colors
 
-__all__ = ["SHOWN", "Shown", "sensitivity_plots"]
-
 SERIES = 6
 """Most combinations in one plot."""
 

@@ -17,17 +17,6 @@ import polars as pl
 from weirlab.plots.style import LIGHT, Plot, altair, finished, rule, scaled, series_colors
 from weirlab.records import Records
 
-__all__ = [
-    "POINTS",
-    "SERIES",
-    "Moments",
-    "connection_plots",
-    "delay_plots",
-    "delivery_plots",
-    "limiter_plots",
-    "port_plots",
-]
-
 POINTS = 320
 """Most points of one line: about one for each 2.7 pixels."""
 SERIES = 6

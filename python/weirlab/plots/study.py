@@ -15,8 +15,6 @@ from weirlab.plots.plane import AxisOf, Line, heat_map
 from weirlab.plots.style import LIGHT, WIDTH, Plot, altair, finished, level_marks, scaled, series_colors
 from weirlab.stats import mean_interval
 
-__all__ = ["effect_plots", "plane_plots"]
-
 POINTS = 400
 """Most points in one plot."""
 PLANES = 12

@@ -23,19 +23,6 @@ from weirlab.errors import MissingCapability
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = [
-    "DARK",
-    "LIGHT",
-    "WIDTH",
-    "Plot",
-    "altair",
-    "converter",
-    "finished",
-    "level_marks",
-    "rule",
-    "scaled",
-    "series_colors",
-]
 
 WIDTH = 850
 """Of a plot, in pixels, axes excluded."""

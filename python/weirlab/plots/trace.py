@@ -10,8 +10,6 @@ import polars as pl
 from weirlab.plots.style import LIGHT, Plot, altair, finished, scaled, series_colors
 from weirlab.traces import Trace
 
-__all__ = ["FLOWS", "trace_plots"]
-
 FLOWS = 6
 """Most flows in one plot."""
 _SHARE = 0.01

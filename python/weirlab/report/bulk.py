@@ -29,17 +29,6 @@ from weirlab.report.shared import footer, provenance_section, scenario_details, 
 from weirlab.results import Manifest, read_json
 from weirlab.units import Size
 
-__all__ = [
-    "advice_text",
-    "bulk_page",
-    "campaign_sentences",
-    "delays_table",
-    "kept_advice",
-    "loads_table",
-    "point_tables",
-    "responsiveness_table",
-]
-
 
 def bulk_page(campaign: Campaign, manifest: Manifest, advice: str = "") -> tuple[Page, list[Plot]]:
     """The page, and its plots; with `advice`, a sentence a line, where any was asked for."""

@@ -18,8 +18,6 @@ from weirlab.report.page import Block, Column, Page, Section, Table, Text, figur
 from weirlab.report.shared import footer, scenario_details
 from weirlab.results import Manifest
 
-__all__ = ["comparison_page", "names_of"]
-
 _OF_ALL = ("distribution-", "predictability-", "cpu-")
 """Plots that put all measurements together, of whatever campaign."""
 _DRAWS = 2000

@@ -8,8 +8,6 @@ from weirlab.records import Records
 from weirlab.report.page import Block, Callout, Column, Section, Table, Text, number, percent
 from weirlab.traces import diagnose_records
 
-__all__ = ["connection_sections"]
-
 _CAUSES = {
     "fast_retransmits": "fast: reported missing",
     "forward_retransmits": "forward: below what was reported, nothing else to send",

@@ -10,8 +10,6 @@ from weirlab.report.page import Block, Column, Section, Table, number
 from weirlab.report.shared import time_text
 from weirlab.scenario.file.problems import listed
 
-__all__ = ["control_sections", "held_in_a_cycle"]
-
 _ROWS = 120
 _STANDS = 0.5
 """A port stands still that nothing was sent through for this share of the run, up to its end."""

@@ -27,8 +27,6 @@ from weirlab.report.theory import hotspot_table
 from weirlab.runs import Run
 from weirlab.stats import mean_interval
 
-__all__ = ["hotspot_section", "outcome_table"]
-
 _SPANS = {"hotspot": "the hotspot", "second half": "its second half", "run": "the run"}
 _STARVED = 0.9
 

@@ -22,8 +22,6 @@ from weirlab.theory.bcn import BcnPoint
 _ENOUGH = 100
 """Points of a combination below which the page warns: a share is then known to ± 10 % at worst."""
 
-__all__ = ["few_points", "optimum_section", "ranking_table", "region_table"]
-
 
 def optimum_section(study: Study, influence: pl.DataFrame) -> tuple[Section | None, list[Plot]]:
     """The section of a report and its plots, for a study of one hotspot with a design that fills the space;

@@ -17,29 +17,6 @@ from weirlab.errors import MissingCapability
 from weirlab.plots.style import DARK, LIGHT, Plot
 from weirlab.results import write_text
 
-__all__ = [
-    "Block",
-    "Callout",
-    "Card",
-    "Code",
-    "Column",
-    "Details",
-    "Figure",
-    "Numbers",
-    "Page",
-    "Section",
-    "Table",
-    "Text",
-    "Tone",
-    "figure",
-    "fixed",
-    "half_width_text",
-    "jinja2",
-    "mean_text",
-    "number",
-    "percent",
-]
-
 Tone = Literal["", "good", "middling", "bad"]
 _TONE_WORDS: Mapping[str, str] = {"good": "good", "middling": "caution", "bad": "problem"}
 

@@ -27,8 +27,6 @@ from weirlab.report.page import (
 from weirlab.report.shared import footer, provenance_section, seconds_text, status_callouts
 from weirlab.results import Manifest
 
-__all__ = ["back_table", "ending_text", "hop_table", "path_page", "path_sentences", "stamped_text"]
-
 _ENDINGS = {
     "settled": "each link is known well enough",
     "rounds": "the most rounds were made",

@@ -30,8 +30,6 @@ from weirlab.report.shared import footer, provenance_section, status_callouts
 from weirlab.results import Manifest, read_json
 from weirlab.testbed.rapid import Settings
 
-__all__ = ["rapid_page", "transfer_tables"]
-
 _FINDINGS = {
     "ramp-lost": "I",
     "no-excursion": "II",

@@ -23,8 +23,6 @@ from weirlab.reproductions import STUDIES, Findings, Row, Tally, Verdict
 from weirlab.reproductions.verdicts import About
 from weirlab.results import Manifest
 
-__all__ = ["claim_table", "constant_table", "reproduce_page", "row_table"]
-
 _TONES: dict[Verdict, Tone] = {
     Verdict.HOLDS: "good",
     Verdict.KNOWN: "middling",

@@ -21,8 +21,6 @@ from weirlab.reproductions.bcn.tables import (
 )
 from weirlab.reproductions.bcn.traces import PICTURES, WORST_PICTURE, Picture
 
-__all__ = ["sections"]
-
 
 def sections(findings: Findings) -> tuple[list[Section], list[Section], list[Plot]]:
     """What comes before the verdicts, what comes after the claims, and all plots."""

@@ -14,8 +14,6 @@ from weirlab.report.page import Column, Section, Table, figure
 from weirlab.reproductions import Findings
 from weirlab.reproductions.published import read
 
-__all__ = ["sections"]
-
 _CHAPTERS = {
     "streams": ("Streams to CERN", ("streams-", "goodput-")),
     "shared": (

@@ -17,8 +17,6 @@ from weirlab.reproductions.mdr.graphs import Graph, read_graph
 from weirlab.reproductions.mdr.searches import DURATIONS_S, PUBLISHED, SUITES
 from weirlab.reproductions.mdr.tables import published_time
 
-__all__ = ["sections"]
-
 WINDOW_FPS = (3.25e6, 4.10e6)
 """Loads of all graphs: the published ones are drawn over the same range, too."""
 _TITLES = {

@@ -13,8 +13,6 @@ from weirlab.reproductions import Findings
 from weirlab.reproductions.published import read
 from weirlab.reproductions.rapid.cases import ABLATION, BETTER, OVERRUNS, available_bps, goodput_bps
 
-__all__ = ["sections"]
-
 _ON_S = (2.0, 5.0)
 _LEFT_MBPS = available_bps(300e6) / 1e6
 _END_S = 7.0

@@ -26,8 +26,6 @@ from weirlab.theory.large import (
     starvation_sampling,
 )
 
-__all__ = ["sections", "spread_table"]
-
 WINDOW_SLOTS = 30_000
 """From the begin of the hotspot to the window in which throughput is taken."""
 _EXPLAINED = Text(

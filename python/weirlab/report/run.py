@@ -45,8 +45,6 @@ from weirlab.runs import Run
 from weirlab.scenario import Scenario
 from weirlab.stats import mean_interval
 
-__all__ = ["measure_table", "run_page", "run_sentences", "sparkline", "sparklines", "traffic_table"]
-
 _PORTS = 60
 _FLOWS = 120
 

@@ -52,14 +52,6 @@ from weirlab.searches.forwarding import forwarding_cost
 from weirlab.searches.sweep import swept
 from weirlab.testbed import Trial
 
-__all__ = [
-    "SearchRecord",
-    "replay",
-    "result_json",
-    "search_page",
-    "search_sentences",
-]
-
 _TRIALS = 300
 
 

@@ -26,8 +26,6 @@ from weirlab.scenario import load
 from weirlab.searches.base import SearchResult
 from weirlab.searches.points import PointSearch, point_searches, rates_table
 
-__all__ = ["evidence_tables", "found_so_far", "points_page", "points_sentences", "rate_table", "terms_of_all"]
-
 
 def found_so_far(directory: Path) -> list[tuple[PointSearch, SearchResult]]:
     """The searches of a study that were begun, read from their directories."""

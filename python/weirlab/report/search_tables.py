@@ -15,19 +15,6 @@ from weirlab.searches.forwarding import forwarding_cost
 from weirlab.searches.points import OVERHEAD_BYTES
 from weirlab.searches.sweep import swept
 
-__all__ = [
-    "bit_rates",
-    "direction_table",
-    "evidence_table",
-    "goal_table",
-    "half_text",
-    "half_texts",
-    "shape",
-    "stacked",
-    "sweep_text",
-]
-
-
 _WIDE = 0.5
 """Relative error from which an interval is written with its ends."""
 _CONDITIONAL = (

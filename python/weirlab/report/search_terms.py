@@ -10,8 +10,6 @@ from weirlab.report.page import Column, Table, number, percent
 from weirlab.scenario import Scenario
 from weirlab.searches import SearchGoal, SearchResult
 
-__all__ = ["MARK", "deviations", "marked_name", "meaning", "terms", "terms_table"]
-
 MARK = "†"
 """Behind the name of a goal whose search deviates from RFC 9971."""
 

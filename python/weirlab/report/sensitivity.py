@@ -15,8 +15,6 @@ from weirlab.report.page import Block, Column, Details, Section, Table, Text, fi
 from weirlab.scenario.plan.design import LatinHypercube
 from weirlab.studies import Study
 
-__all__ = ["sensitivity_of", "sensitivity_sections", "sensitivity_table", "without_weights"]
-
 _TITLES = {
     "mu_star": "µ*",
     "mu_star_half": "±",

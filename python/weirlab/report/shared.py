@@ -12,8 +12,6 @@ from weirlab.results import Manifest, Provenance
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
 
-__all__ = ["display_unit", "footer", "provenance_section", "scenario_details", "status_callouts", "time_text"]
-
 
 def display_unit(unit: str, largest: float) -> tuple[float, str]:
     """Factor and unit in which values of a measure are shown."""

@@ -38,8 +38,6 @@ from weirlab.results import Manifest
 from weirlab.stats import mean_interval
 from weirlab.studies import Study
 
-__all__ = ["effect_table", "study_page", "study_sentences"]
-
 _CARDS = 3
 """Measures shown at the head of the page."""
 

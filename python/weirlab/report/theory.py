@@ -18,22 +18,6 @@ from weirlab.results import Provenance
 from weirlab.scenario import Scenario
 from weirlab.theory.bcn import BcnPoint
 
-__all__ = [
-    "gain_table",
-    "hotspot_json",
-    "hotspot_table",
-    "loop_table",
-    "queue_table",
-    "rank_json",
-    "rank_page",
-    "rank_sentence",
-    "rank_tables",
-    "stability_json",
-    "stability_page",
-    "stability_plane",
-    "stability_sentence",
-]
-
 GAINS = (
     "By the rule of the BCN calibration the largest feedback, (1 + 2 w) Qeq, adds a tenth of the line rate, "
     "or takes half of a rate."

@@ -33,15 +33,6 @@ from weirlab.traces.findings import LEAST_PACKETS
 from weirlab.traces.model import PROTOCOLS
 from weirlab.traces.summary import gap_quantiles, limits, stream_shapes
 
-__all__ = [
-    "detail_tables",
-    "diagnosis_sentences",
-    "finding_table",
-    "flow_tables",
-    "trace_page",
-    "trace_sentences",
-]
-
 _REPEATED = 10
 """Directions of which it is told how often segments were sent again."""
 

@@ -22,8 +22,6 @@ from weirlab.reproductions.judging import Constant, constants
 from weirlab.reproductions.verdicts import Claim, KnownMisfit, Row, Verdict
 from weirlab.results import Manifest, Provenance, read_json, write_json
 
-__all__ = ["STUDIES", "Effort", "Findings", "Reproduction", "Tally", "find"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:

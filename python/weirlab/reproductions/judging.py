@@ -19,20 +19,6 @@ import numpy.typing as npt
 from weirlab.reproductions.verdicts import About, KnownMisfit, Row, Verdict
 from weirlab.stats import STATISTICS, Margin, mean_margin, statistic_margin, t_quantile
 
-__all__ = [
-    "Constant",
-    "Misfit",
-    "Printed",
-    "Sample",
-    "Words",
-    "constants",
-    "deviation_row",
-    "mean_row",
-    "number_row",
-    "one_run_row",
-    "statistic_row",
-]
-
 FloatArray = npt.NDArray[np.float64]
 CONFIDENCE = 0.99
 _RECORDED = 10

@@ -12,8 +12,6 @@ from typing import Generic, NamedTuple, TypeVar
 
 from weirlab.reproductions.verdicts import Claim
 
-__all__ = ["Answer", "Statement", "claims_of"]
-
 View = TypeVar("View")
 
 

@@ -25,8 +25,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
-__all__ = ["About", "Claim", "KnownMisfit", "Row", "Verdict"]
-
 About = Literal["published", "again", "identity", "own"]
 """What a row or a claim is about: the publication; published numbers once more, with another reading of the
 text or several of them together; an identity that our counters satisfy whatever the published ones do; a goal

@@ -17,8 +17,6 @@ from weirlab.scenario.file.problems import explain
 from weirlab.scenario.file.ready import ready_made, scenario_file
 from weirlab.scenario.model import VERSION, Origin, Scenario, split_path
 
-__all__ = ["assigned", "build", "load", "loads"]
-
 MAX_ANCESTORS = 20
 
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from weirlab.scenario.resolve import Resolved
     from weirlab.scenario.traffic.offered import Offered
 
-__all__ = ["VERSION", "Origin", "Scenario"]
 
 VERSION = 1
 """Version of the file format."""

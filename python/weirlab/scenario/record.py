@@ -10,18 +10,6 @@ from weirlab.fields.base import BY_FIELD, Model, PortSelector, Selector, Traffic
 from weirlab.fields.values import Count, Flag, PositiveSize, PositiveSpan, Window
 from weirlab.units import Size
 
-__all__ = [
-    "AnyRecord",
-    "DelayRecord",
-    "FlowRecord",
-    "FrameRecord",
-    "LevelRecord",
-    "LimiterRecord",
-    "PStreamRecord",
-    "QueueRecord",
-    "TcpRecord",
-]
-
 
 class QueueRecord(Model):
     """Table `intervals`: queue, throughput and drops of ports."""

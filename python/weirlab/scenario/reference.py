@@ -31,8 +31,6 @@ from weirlab.scenario.network import aqm, classes, delays, events, path, switchi
 from weirlab.scenario.plan import Level, design
 from weirlab.scenario.traffic import controllers, hotspots, probing, rapid
 
-__all__ = ["described_models", "rewritten"]
-
 _MODULES = (
     aqm,
     bcn,

@@ -15,8 +15,6 @@ from weirlab.fields.base import Model
 from weirlab.scenario.model import Scenario
 from weirlab.units import FrameRate, Rate, Size, Span
 
-__all__ = ["json_schema"]
-
 _QUANTITIES = {
     kind.__name__: {"type": "string", "pattern": kind.pattern(), "examples": list(kind.examples)}
     for kind in (Span, Size, Rate, FrameRate)

@@ -23,27 +23,6 @@ from weirlab.fields.values import (
 from weirlab.scenario.network.path import Hop
 from weirlab.units import FrameRate, Frames, Size, Span
 
-__all__ = [
-    "AnyDevice",
-    "AnyTestbed",
-    "Command",
-    "DeepBuffer",
-    "Gradual",
-    "Hosts",
-    "Inversion",
-    "Ip4Published",
-    "Iperf3",
-    "Knee",
-    "Netns",
-    "RandomDrops",
-    "RegimeSwitch",
-    "Sim",
-    "Ssh",
-    "Trex",
-    "VhostPublished",
-    "WarmUp",
-]
-
 
 class Device(Model):
     """What all simulated devices share."""

@@ -18,18 +18,6 @@ if TYPE_CHECKING:
     from weirlab.searches.evidence import Evidence
     from weirlab.searches.half import HalfLoad
 
-__all__ = [
-    "Bound",
-    "Ending",
-    "GoalResult",
-    "Irregularity",
-    "LoadRange",
-    "Search",
-    "SearchGoal",
-    "SearchResult",
-    "SearchState",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SearchGoal:

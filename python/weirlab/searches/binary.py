@@ -18,8 +18,6 @@ from weirlab.errors import InputError
 from weirlab.searches.base import LoadRange, SearchGoal
 from weirlab.searches.controller import Finding, Outcome, Wish, refuse_empty_trials, refuse_repeated_trials
 
-__all__ = ["Binary"]
-
 
 class Binary:
     """Controller of plain binary searches."""

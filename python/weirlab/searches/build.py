@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from weirlab.scenario.plan import Search
     from weirlab.units import Span
 
-__all__ = ["build"]
-
 
 def build(scenario: Scenario, *, limited: bool | None = None) -> ControlledSearch:
     """The search in the section `search` of ``scenario``. Raises ScenarioError when it has none.

@@ -17,8 +17,6 @@ from weirlab.searches.ledger import Record
 from weirlab.searches.mlr import Mlr
 from weirlab.searches.selection import is_late
 
-__all__ = ["CHEAP", "Checked"]
-
 CHEAP = 20.0
 """How many times longer than a short trial a final one is, from which each lower bound is tested again; and
 how many short trials ago a lower bound passed last that is tested again at the end."""

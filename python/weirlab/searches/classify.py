@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 from weirlab.searches.base import SearchGoal
 
-__all__ = ["Criterion", "LoadClass", "RelevantBounds", "Sample", "Tally", "relevant_bounds"]
-
 
 class LoadClass(StrEnum):
     """What is known of a load with regard to one goal."""

@@ -32,8 +32,6 @@ from weirlab.searches.outlook import time_left_s
 from weirlab.searches.patience import PATIENCE, patience_s
 from weirlab.testbed.base import Trial, TrialSpec
 
-__all__ = ["OFFERED_ATTEMPTS", "OFFER_TOLERANCE", "ControlledSearch", "Unsent"]
-
 OFFER_TOLERANCE = 0.005
 """Share of the intended frames that the tester may fail to send, or send too many, before a trial is its
 fault."""

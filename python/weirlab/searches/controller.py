@@ -38,16 +38,6 @@ from weirlab.testbed.base import Purpose, Trial
 if TYPE_CHECKING:
     from weirlab.searches.evidence import Evidence
 
-__all__ = [
-    "Controller",
-    "Finding",
-    "Outcome",
-    "Wish",
-    "judge",
-    "refuse_empty_trials",
-    "refuse_repeated_trials",
-]
-
 
 @dataclass(frozen=True)
 class Wish:

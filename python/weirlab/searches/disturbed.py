@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from weirlab.searches.base import GoalResult, Irregularity, SearchGoal
 from weirlab.testbed.base import Trial
 
-__all__ = ["DISTURBED_ATTEMPTS", "Disturbance", "Repeats"]
-
 DISTURBED_ATTEMPTS = 3
 """Trials in a row at a load that are made again at most, the first among them."""
 FREE_REPEATS = 6

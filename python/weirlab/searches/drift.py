@@ -25,8 +25,6 @@ import numpy as np
 
 from weirlab.searches.ledger import Record, Verdict
 
-__all__ = ["ERROR", "FIRST", "Change", "Comparison", "contradicted_at", "trials_needed"]
-
 ERROR = 0.02
 """Most searches on a device that stands still in which it is said to have changed."""
 FIRST = 3

@@ -8,8 +8,6 @@ from enum import StrEnum
 
 from weirlab.testbed.base import Trial
 
-__all__ = ["Evidence", "Stationarity", "clopper_pearson"]
-
 
 class Stationarity(StrEnum):
     """Whether the device looked the same at the end of the search as when its bounds were measured."""

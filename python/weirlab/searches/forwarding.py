@@ -16,8 +16,6 @@ from scipy.stats import t as student_t
 
 from weirlab.testbed.base import Trial
 
-__all__ = ["ForwardingCost", "forwarding_cost"]
-
 MOST_LOSS = 0.005
 """Frames that are dropped cost time, too: trials that lost a larger share are left out."""
 LEAST_SHARE = 0.5

@@ -6,8 +6,6 @@ from weirlab.errors import InputError
 from weirlab.scenario.plan.presets import PRESETS, Terms
 from weirlab.searches.base import SearchGoal
 
-__all__ = ["DEFAULT_WIDTH", "goal_of", "preset"]
-
 DEFAULT_WIDTH = 0.005
 """Final relative width where a goal names none. Source: CSIT MDR, section 2.8.2.1."""
 

@@ -26,8 +26,6 @@ from weirlab.searches.drift import FIRST, Change, Comparison, contradicted_at
 from weirlab.searches.evidence import Stationarity
 from weirlab.searches.ledger import Record
 
-__all__ = ["Guarded"]
-
 _POWER = 10.0
 """How many times longer than the failure took its repetition lasts. If failures came at random times, it
 would pass with probability 1 / (1 + _POWER)."""

@@ -19,8 +19,6 @@ from weirlab.searches.base import SearchGoal
 from weirlab.searches.controller import Outcome
 from weirlab.searches.ledger import initial_duration_s, sample_of
 
-__all__ = ["HalfLoad", "half_load"]
-
 Floats = npt.NDArray[np.float64]
 
 LEAST_UNDISTURBED = 10

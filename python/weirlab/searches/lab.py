@@ -51,20 +51,6 @@ from weirlab.testbed.base import TrialSpec
 from weirlab.testbed.devices import Device
 from weirlab.testbed.sim import DeviceTestbed
 
-__all__ = [
-    "GAVE_UP",
-    "Experiment",
-    "Found",
-    "Known",
-    "compare",
-    "drawn",
-    "goal_sets",
-    "known",
-    "means",
-    "summary",
-    "truth_fps",
-]
-
 FRAME_SIZE_BYTES = 64
 _RETESTS = 10
 _MAX_TRIALS = 5000

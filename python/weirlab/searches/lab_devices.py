@@ -21,26 +21,6 @@ from weirlab.testbed.devices import (
     random_events,
 )
 
-__all__ = [
-    "DEVICES",
-    "ColdStart",
-    "Collapse",
-    "Collections",
-    "Drifting",
-    "Family",
-    "FlowTable",
-    "Governor",
-    "Outages",
-    "Pauses",
-    "RandomBursts",
-    "Rehash",
-    "Timer",
-    "TwoKnees",
-    "UnevenQueues",
-    "around",
-    "between",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Collapse:

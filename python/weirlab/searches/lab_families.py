@@ -42,8 +42,6 @@ from weirlab.testbed.devices import (
     random_events,
 )
 
-__all__ = ["CHANGING", "STEADY", "Lossy"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Lossy:

@@ -12,8 +12,6 @@ from typing import Any
 import weirlab
 from weirlab.journal import Journal, JournalKind
 
-__all__ = ["Searches"]
-
 _KIND = JournalKind("weirlab_lab", 2, "log of the laboratory", "comparison")
 _CONDITIONS = ("width", "overhead_s", "detection_s", "max_fps", "min_fps")
 """Settings of an experiment that decide what a search finds. Its names and seeds stand in each row."""

@@ -21,7 +21,6 @@ from weirlab.testbed.sim import DeviceTestbed
 if TYPE_CHECKING:
     from weirlab.searches.lab import Found
 
-__all__ = ["MlrSearchLibrary"]
 
 _VERSION = "1.2.1"
 _FOREVER_S = 1e12

@@ -13,8 +13,6 @@ from typing import ClassVar
 
 from weirlab.testbed.devices import Offer, Spell
 
-__all__ = ["Adaptive", "Hysteresis", "Leak", "Recovering", "TokenBucket"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TokenBucket:

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 
 from weirlab.searches.base import LoadRange
 
-__all__ = ["Ladder"]
-
 
 class Ladder:
     """Rungs, numbered upwards; rung 0 is the anchor."""

@@ -27,8 +27,6 @@ from typing import Literal
 from weirlab.searches.classify import Criterion, LoadClass, RelevantBounds, Sample, Tally, relevant_bounds
 from weirlab.searches.controller import Outcome
 
-__all__ = ["Effective", "Ledger", "Record", "Verdict", "initial_duration_s", "sample_of"]
-
 Effective = Literal["trial", "with-waits"]
 """What a trial adds to the sums of a load: its duration (the default of RFC 9971), or that and the waits
 around it, as CSIT counts."""

@@ -17,8 +17,6 @@ from typing import Any
 from weirlab.journal import Journal, JournalKind, read_journal
 from weirlab.testbed.base import Direction, Trial, TrialSpec
 
-__all__ = ["FORMAT", "TrialLog", "read_trials", "trial_from_json", "trial_to_json"]
-
 FORMAT = 1
 """Version of the log. A reader refuses any other."""
 

@@ -31,8 +31,6 @@ from weirlab.errors import InputError
 from weirlab.searches.base import LoadRange, SearchGoal
 from weirlab.searches.controller import Finding, Outcome, Wish, refuse_empty_trials, refuse_repeated_trials
 
-__all__ = ["Mdr"]
-
 INITIAL_DURATION_S = 1.0
 INTERMEDIATE_PHASES = 2
 PHASE_TIMEOUT_S = 600.0

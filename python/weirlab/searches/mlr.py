@@ -21,8 +21,6 @@ from weirlab.searches.ladder import Ladder
 from weirlab.searches.ledger import Effective, Ledger, Record, Verdict, initial_duration_s
 from weirlab.searches.selection import Choice, Target, choose
 
-__all__ = ["Mlr"]
-
 ABOVE_HINT = 0.5
 """How far above the hint the first load lies, as a share of the finest width; an earlier result is a lower
 bound, above which it lies a whole width."""

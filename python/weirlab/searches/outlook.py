@@ -17,8 +17,6 @@ from weirlab.searches.base import LoadRange, SearchGoal
 from weirlab.searches.controller import Controller, Finding, Outcome, Wish
 from weirlab.testbed.base import Trial
 
-__all__ = ["time_left_s"]
-
 _MOST_TRIALS = 100
 """Trials after which a rehearsal ends; the time of those played is then the estimate."""
 _SEEN_S = 0.05

@@ -14,8 +14,6 @@ from typing import TypeVar
 from weirlab.errors import RunFailed
 from weirlab.results import usable_cpus
 
-__all__ = ["mapped"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

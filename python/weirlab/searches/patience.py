@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from weirlab.searches.base import LoadRange, SearchGoal
 from weirlab.searches.goals import DEFAULT_WIDTH
 
-__all__ = ["PATIENCE", "patience_s"]
-
 PATIENCE = 2.0
 """How many times as long as binary searches for each of its goals."""
 

@@ -20,15 +20,6 @@ from weirlab.scenario.plan.combinations import combinations
 from weirlab.searches.base import Ending, GoalResult, SearchResult
 from weirlab.searches.build import build
 
-__all__ = [
-    "OVERHEAD_BYTES",
-    "PointSearch",
-    "directions_table",
-    "point_searches",
-    "rates_table",
-    "run_point_searches",
-]
-
 OVERHEAD_BYTES = 20
 """Preamble, start delimiter and gap of an Ethernet frame. Source: IEEE 802.3, clause 4.4.2."""
 

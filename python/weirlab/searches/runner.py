@@ -13,8 +13,6 @@ from weirlab.searches.base import Ending, Search, SearchResult, SearchState
 from weirlab.searches.log import TrialLog
 from weirlab.testbed.base import Recalls, Testbed, Trial, TrialSpec
 
-__all__ = ["Progress", "run_search"]
-
 ATTEMPTS = 2
 """How often a trial is tried before the testbed counts as failed."""
 

@@ -31,8 +31,6 @@ from weirlab.searches.hazard import Belief, Observation, onset_log
 from weirlab.searches.ladder import Ladder
 from weirlab.searches.ledger import Record
 
-__all__ = ["Choice", "Target", "choose", "is_late"]
-
 _EVEN = 0.5
 """Chance of passing that a descent does not go below in one step."""
 _CLOSE = 0.4

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from weirlab.searches.base import SearchResult
 
-__all__ = ["Swept", "swept"]
-
 
 class Swept(NamedTuple):
     """The loads below the lowest lower bound, or below the highest load of the sweep where there is none."""

@@ -34,8 +34,6 @@ from weirlab.searches.guard import Guarded
 from weirlab.searches.ledger import Effective
 from weirlab.searches.selection import Choice, Target
 
-__all__ = ["Weir"]
-
 _STOPPED = 3
 """After how many failures of a load its trials run in full for a goal that lets some exceed. Stopped trials
 are short: more of them fit into a bad time of the device than into a good one of the same length, and would

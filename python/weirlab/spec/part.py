@@ -10,8 +10,6 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
-__all__ = ["At", "Part", "Where", "origin_of"]
-
 Where = tuple[str | int, ...]
 """A path in a scenario, such as `("queues", "ports", "limit")`."""
 

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Array", "paired", "sample"]
-
 Array = npt.NDArray[np.float64]
 
 

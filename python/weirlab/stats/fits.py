@@ -11,19 +11,6 @@ import numpy as np
 from weirlab.stats.arrays import Array, paired
 from weirlab.stats.replicates import t_quantile
 
-__all__ = [
-    "Exponential",
-    "Line",
-    "Logarithm",
-    "Proportion",
-    "fit_exponential",
-    "fit_exponential_counts",
-    "fit_line",
-    "fit_logarithm",
-    "fit_proportion",
-    "r_squared",
-]
-
 
 def r_squared(observed: Iterable[float], predicted: Iterable[float], *, about: float | None = None) -> float:
     """Share of the variation of `observed` that `predicted` explains: 1 - sum (y - f)^2 / sum (y - m)^2.

@@ -20,8 +20,6 @@ from weirlab.stats.arrays import Array, paired
 from weirlab.stats.robust import RobustLine, fit_robust_line, ratio_interval, wilson_interval
 from weirlab.stats.samples import quantile
 
-__all__ = ["Crossing", "Floor", "Link", "crossing", "link_between", "queueing_times", "rtt_floor"]
-
 
 @dataclass(frozen=True)
 class Floor:

@@ -11,17 +11,6 @@ import numpy.typing as npt
 
 from weirlab.stats.arrays import Array, paired
 
-__all__ = [
-    "DEFINITIONS",
-    "Knee",
-    "Sweep",
-    "highest_power",
-    "knee_interval",
-    "least_delay_per_goodput",
-    "near_maximum",
-    "two_segments",
-]
-
 
 @dataclass(frozen=True)
 class Sweep:

@@ -12,18 +12,6 @@ import numpy as np
 from weirlab.stats.arrays import Array, paired, sample
 from weirlab.stats.fits import Proportion, fit_line, fit_proportion
 
-__all__ = [
-    "data_rates",
-    "fit_queueing",
-    "min_max_predictability",
-    "min_max_variability",
-    "probe_loss",
-    "rate_by_size",
-    "rate_predictability",
-    "rate_variability",
-    "rtt_difference",
-]
-
 
 def probe_loss(sent: int, answered: int) -> float:
     """Share of the probes that were not answered in time, in [0, 1]: 1 - answered / sent.

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Interval", "mean_interval", "t_quantile"]
-
 
 @dataclass(frozen=True)
 class Interval:

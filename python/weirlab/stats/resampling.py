@@ -18,8 +18,6 @@ import numpy as np
 from weirlab.stats.arrays import Array, sample
 from weirlab.stats.replicates import t_quantile
 
-__all__ = ["CONFIDENCE", "STATISTICS", "Margin", "drawn_like", "mean_margin", "statistic_margin"]
-
 CONFIDENCE = 0.99
 """Of all margins, unless they say another."""
 _TAIL_SHARE, _LEAST_TAIL = 0.1, 10

@@ -13,17 +13,6 @@ from weirlab.stats.latency import probe_loss
 from weirlab.stats.samples import median, quantile
 from weirlab.stats.streams import jain_index
 
-__all__ = [
-    "Responsiveness",
-    "UnderLoad",
-    "foreign_per_minute",
-    "is_stable",
-    "responsiveness",
-    "round_trips_per_minute",
-    "trimmed_mean",
-    "under_load",
-]
-
 
 def trimmed_mean(values: Iterable[float], *, probability: float = 0.95) -> float:
     """Mean of the values that are not above their quantile of this probability (type 7).

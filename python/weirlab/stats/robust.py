@@ -11,8 +11,6 @@ import numpy as np
 from weirlab.stats.arrays import paired
 from weirlab.stats.replicates import t_quantile
 
-__all__ = ["RobustLine", "fit_robust_line", "mean_share_interval", "ratio_interval", "wilson_interval"]
-
 _MANY = 10**9
 """Degrees of freedom with which Student's t is the normal distribution."""
 

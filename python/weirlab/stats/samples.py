@@ -9,17 +9,6 @@ import numpy as np
 
 from weirlab.stats.arrays import Array, sample
 
-__all__ = [
-    "Frequencies",
-    "Spread",
-    "ecdf",
-    "frequencies",
-    "interquartile_range",
-    "median",
-    "quantile",
-    "spread",
-]
-
 
 def quantile(values: Iterable[float], probability: float) -> float:
     """The quantile x_(j) + (h - j)(x_(j+1) - x_(j)) of sorted values x_(1..n), h = (n - 1) p + 1, j =

@@ -17,8 +17,6 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-__all__ = ["RankCorrelation", "pawn", "pawn_of_chance", "rank_correlation", "within_strata"]
-
 SLICES = 10
 """Equal parts of a parameter's values, in each of which PAWN looks at the result."""
 

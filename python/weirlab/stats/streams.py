@@ -12,23 +12,6 @@ from weirlab.stats.arrays import Array, paired, sample
 from weirlab.stats.fits import Line, Proportion, fit_line, fit_proportion
 from weirlab.stats.samples import median
 
-__all__ = [
-    "CpuCost",
-    "DurationTrend",
-    "LinearRange",
-    "aggregate_goodput",
-    "cpu_cost",
-    "cpu_percent",
-    "duration_trend",
-    "effective_window",
-    "jain_index",
-    "linear_range",
-    "saturates_at",
-    "shares",
-    "unevenness",
-    "window_bound",
-]
-
 
 def aggregate_goodput(delivered_bytes: Iterable[int], duration_s: float) -> float:
     """What all streams of a measurement delivered together [bit/s]: sum of 8 bytes / duration, at the

@@ -25,8 +25,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-__all__ = ["CpuTime", "MachineAccount", "Reading", "busy_now", "frequencies", "thread_waits"]
-
 PROC = Path("/proc")
 SAMPLE_S = 0.25
 """How long `busy_now` looks."""

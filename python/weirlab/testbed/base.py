@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from weirlab.runs import Run
     from weirlab.scenario import Scenario
 
-__all__ = ["Direction", "Purpose", "Recalls", "Testbed", "Trial", "TrialSpec"]
 
 Purpose = Literal["search", "warm-up", "steady", "repeat", "guard", "sweep"]
 """Why a trial is made: to find a bound, to warm up the device (its result decides nothing), to see whether

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from weirlab.runs import Run
     from weirlab.scenario import Scenario
 
-__all__ = ["CommandTestbed", "directory_of", "opened", "refusals"]
 
 MOST_OUTPUT_BYTES = 1_000_000
 """Standard output beyond this ends the trial."""

@@ -27,22 +27,6 @@ import numpy as np
 
 from weirlab.errors import InputError
 
-__all__ = [
-    "DeepBuffer",
-    "Device",
-    "Gradual",
-    "Inversion",
-    "Ip4Published",
-    "Knee",
-    "Offer",
-    "RandomDrops",
-    "RegimeSwitch",
-    "Spell",
-    "VhostPublished",
-    "WarmUp",
-    "random_events",
-]
-
 
 class Spell(NamedTuple):
     """A time in which a device was offered a load; between two of them it was offered nothing."""

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from weirlab.testbed.account import MachineAccount
 from weirlab.testbed.linux_router import Placement
 
-__all__ = ["OthersTime", "TrialAccount"]
-
 MARGIN_S = 0.02
 """What others used of the router's CPU counts beyond this: it is a difference of sums that the kernel rounds
 to ticks of 10 ms."""

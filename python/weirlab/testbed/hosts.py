@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from weirlab.scenario import Scenario
     from weirlab.testbed.base import Testbed
 
-__all__ = ["opened", "refusals"]
-
 
 def refusals(scenario: Scenario) -> list[Problem]:
     """Everything: real hosts are loaded by campaigns."""

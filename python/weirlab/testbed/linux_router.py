@@ -21,20 +21,6 @@ from weirlab.testbed.namespaces import Namespace, set_sysctl, switch_off
 if TYPE_CHECKING:
     from pyroute2 import IPRoute
 
-__all__ = [
-    "BACK",
-    "MTU",
-    "RECEIVER",
-    "SENDER",
-    "THERE",
-    "LinuxRouter",
-    "Losses",
-    "Placement",
-    "Way",
-    "know",
-    "mac_address",
-    "softnet_drops",
-]
 
 MTU = 9000
 """Of all links, in bytes."""

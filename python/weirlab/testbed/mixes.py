@@ -11,7 +11,6 @@ from weirlab.errors import InputError
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
 
-__all__ = ["Mix", "mix_of", "mix_text", "runs", "settle_s_of"]
 
 Mix = Sequence[tuple[int, int]]
 """L2 sizes with FCS [bytes], and their weights."""

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from weirlab.scenario.testbeds import AnyDevice
     from weirlab.testbed.devices import Device
 
-__all__ = ["device_of"]
-
 
 def device_of(model: AnyDevice) -> Device:
     """The device that a scenario describes."""

@@ -21,8 +21,6 @@ from weirlab import _core
 from weirlab.errors import MissingCapability
 from weirlab.privileges import enter
 
-__all__ = ["Namespace", "set_sysctl", "switch_off"]
-
 T = TypeVar("T")
 
 UNWANTED = (

@@ -26,8 +26,6 @@ from weirlab.testbed.namespaces import Namespace, set_sysctl, switch_off
 from weirlab.testbed.path import EmulatedPath
 from weirlab.units import Frames
 
-__all__ = ["KernelPath", "KernelReport", "netem_arguments", "netem_refusals"]
-
 ANY = 1_000_000
 """Packets that no buffer of ours reaches: netem has no word for a queue without a limit."""
 ETHERNET_HEADER = 14

@@ -29,7 +29,6 @@ from weirlab.testbed.namespaces import Namespace, set_sysctl
 if TYPE_CHECKING:
     from pyroute2 import IPRoute
 
-__all__ = ["LATENESS_EDGES_S", "EmulatedPath", "PathReport", "WayReport", "account_facts"]
 
 LATENESS_EDGES_S = (1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 1e-1)
 """Upper ends of the bins in which lateness is counted; one more bin holds what is later."""

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from weirlab.scenario import Scenario
     from weirlab.scenario.traffic import Departing, Traffic
 
-__all__ = ["COMMAND", "DEVICE", "only_the_load"]
 
 COMMAND, DEVICE = "a command", "a simulated device"
 """What messages call these testbeds."""

@@ -14,7 +14,6 @@ from weirlab.testbed.linux_router import LinuxRouter
 if TYPE_CHECKING:
     from pyroute2 import IPRoute
 
-__all__ = ["BURST_BYTES", "QUEUE_BYTES", "RATE_BPS", "ShapedRouter", "known_rate_fps"]
 
 RATE_BPS = 24_000_000
 """Rate of the bucket, in bits of frames without their FCS, which Linux does not count."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from weirlab.records import Records
     from weirlab.scenario import Scenario
 
-__all__ = ["DeviceTestbed", "ScenarioTestbed"]
 
 _TRIAL_DELAYS = "record.delays-of-the-trial"
 _PATIENCE = 50

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from weirlab.scenario import Scenario
     from weirlab.testbed.base import Testbed
 
-__all__ = ["opened", "refusals"]
-
 
 def refusals(scenario: Scenario) -> list[Problem]:
     """Every part of ``scenario`` that cannot be simulated."""

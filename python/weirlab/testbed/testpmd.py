@@ -23,8 +23,6 @@ from weirlab.errors import MissingCapability, TestbedError
 from weirlab.testbed.linux_router import RECEIVER, SENDER, LinuxRouter, know, mac_address
 from weirlab.testbed.namespaces import Namespace, set_sysctl, switch_off
 
-__all__ = ["LARGEST_FRAME_BYTES", "TestpmdForwarder", "TestpmdRouter"]
-
 LARGEST_FRAME_BYTES = 1518
 """The slots of its rings hold 2048 bytes; no larger frame of Ethernet fits."""
 LONGEST_S = 7200.0

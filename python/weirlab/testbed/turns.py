@@ -12,8 +12,6 @@ from pathlib import Path
 
 from weirlab.errors import TestbedError
 
-__all__ = ["alone_on_this_machine", "runtime_directory"]
-
 LOCK = "live.lock"
 LONGEST_WAIT_S = 600.0
 LOOK_EVERY_S = 0.02

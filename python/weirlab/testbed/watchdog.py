@@ -14,8 +14,6 @@ import subprocess
 import weakref
 from collections.abc import Callable, Iterator
 
-__all__ = ["Watchdog"]
-
 _SCRIPT = """
 group=
 while IFS= read -r line; do group=$line; done

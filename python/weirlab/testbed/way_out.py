@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from weirlab.testbed.namespaces import Namespace
     from weirlab.testbed.path import EmulatedPath
 
-__all__ = ["RESOLVER", "show_resolver", "way_out"]
 
 DEVICE = "out"
 RESOLVER = "10.0.2.3"

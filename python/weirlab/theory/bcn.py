@@ -22,8 +22,6 @@ from dataclasses import dataclass
 
 from weirlab.theory.linear import DoubleIntegratorLoop
 
-__all__ = ["BcnPoint", "bcn_gains"]
-
 
 def bcn_gains(q_eq: float, w: float, *, line_over_ru: float = 1e4) -> tuple[float, float]:
     """(Gi, Gd) by the rule of the text, from the set point and the weight of the queue's change.

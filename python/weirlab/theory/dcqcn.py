@@ -26,8 +26,6 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-__all__ = ["DcqcnPoint"]
-
 
 @dataclass(frozen=True)
 class DcqcnPoint:

@@ -9,15 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = [
-    "Hotspot",
-    "degree_class",
-    "fair_shares",
-    "input_generated",
-    "output_generated",
-    "severity_class",
-]
-
 
 @dataclass(frozen=True)
 class Hotspot:

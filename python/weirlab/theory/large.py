@@ -15,15 +15,6 @@ from dataclasses import dataclass
 
 from weirlab.theory.bcn import BcnPoint
 
-__all__ = [
-    "SharedMemory",
-    "escape_ratio",
-    "escape_time",
-    "high_watermark",
-    "starvation_gain",
-    "starvation_sampling",
-]
-
 
 @dataclass(frozen=True)
 class SharedMemory:

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DoubleIntegratorLoop", "linear_delay_margin", "rightmost_root"]
-
 
 @dataclass(frozen=True)
 class DoubleIntegratorLoop:

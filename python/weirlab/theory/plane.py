@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from weirlab.theory.bcn import BcnPoint
 from weirlab.theory.qcn import QcnPoint
 
-__all__ = ["Plane", "Segment", "margin_plane"]
-
 Segment = tuple[tuple[float, float], tuple[float, float]]
 """A straight piece of line: both ends, (x, y)."""
 

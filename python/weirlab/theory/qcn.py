@@ -33,8 +33,6 @@ from numpy.typing import NDArray
 
 from weirlab.theory.linear import linear_delay_margin, rightmost_root
 
-__all__ = ["QcnPoint"]
-
 LEAST = 1e-12
 """Frequencies below this part of the first guess are not looked at."""
 

@@ -16,15 +16,6 @@ from typing import Literal
 
 from weirlab.theory.bcn import BcnPoint
 
-__all__ = [
-    "PARAMETERS",
-    "Demand",
-    "ParameterRank",
-    "margin_elasticities",
-    "rank_parameters",
-    "rank_traffic",
-]
-
 Gain = Literal["gi", "gd"]
 
 PARAMETERS: Mapping[str, str] = {

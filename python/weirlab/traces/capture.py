@@ -12,8 +12,6 @@ import polars as pl
 from weirlab.traces.directions import EVIDENCE, ms_text
 from weirlab.traces.model import KNOWN_LINKS, Finding, Trace
 
-__all__ = ["LONGEST_PS", "capture_findings", "cut_text", "merged_connections", "opaque"]
-
 LONGEST_PS = (2**64 - 1) // 4
 """Time that is told apart from the first frame on."""
 _BACKWARD = 0.001

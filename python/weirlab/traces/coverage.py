@@ -13,8 +13,6 @@ from weirlab.traces.findings import FLOWS, KINDS, LEAST_PACKETS, judged
 from weirlab.traces.limits import LEAST_MS, LEAST_ROUNDS, long_enough
 from weirlab.traces.model import PROTOCOLS, Trace
 
-__all__ = ["Coverage", "coverage"]
-
 
 @dataclass(frozen=True)
 class Coverage:

@@ -11,30 +11,6 @@ import polars as pl
 from weirlab.traces.model import Finding, Trace
 from weirlab.traces.remedies import HARMLESS, REMEDIES
 
-__all__ = [
-    "EVIDENCE",
-    "LIMITED",
-    "Row",
-    "active_ps",
-    "application_ratio",
-    "bytes_text",
-    "capacity_bps",
-    "capacity_is_known",
-    "far_part",
-    "finding_of",
-    "goes_back",
-    "has_sack",
-    "interval_rows",
-    "ms_text",
-    "near_receiver",
-    "path_of",
-    "rate_text",
-    "round_trip_ps",
-    "share_of",
-    "wait_ps",
-    "waits",
-]
-
 EVIDENCE = 10
 """Rows of evidence that a finding shows."""
 LIMITED = 0.5

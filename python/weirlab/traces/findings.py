@@ -30,8 +30,6 @@ from weirlab.traces.model import Finding, Trace
 from weirlab.traces.probing import probing_findings
 from weirlab.traces.remedies import STALL_REMEDIES
 
-__all__ = ["FLOWS", "KINDS", "LEAST_PACKETS", "diagnose", "judged"]
-
 KINDS = (
     "window-limited",
     "slow-reader",

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Blame", "blame", "coarse_ps"]
-
 _EVIDENCE = 5.0
 """Logarithm of the likelihood ratio from which a step is believed: by chance it is reached in less than 1 %
 of the traces of a constant (the step is free, and each place of it is another chance)."""

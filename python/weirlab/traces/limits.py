@@ -27,8 +27,6 @@ from weirlab.traces.directions import (
 )
 from weirlab.traces.model import Finding, Trace
 
-__all__ = ["LEAST_MS", "LEAST_ROUNDS", "limit_findings", "long_enough", "reads_slowly"]
-
 _OFTEN = 0.25
 """A window that is never read up must stop the sender for this share of the time: what its reader takes sets
 the pace of a sender that follows it, too, which is stopped less often."""

@@ -33,8 +33,6 @@ from weirlab.traces.directions import (
 from weirlab.traces.hazard import Blame, blame
 from weirlab.traces.model import Finding, Trace
 
-__all__ = ["loss_findings"]
-
 _LOST = 0.001
 """Share of packets sent again from which a cause is told; less is told where it is costly."""
 _COSTLY = 0.2

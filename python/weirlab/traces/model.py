@@ -8,8 +8,6 @@ from typing import Any, Literal
 
 import polars as pl
 
-__all__ = ["KNOWN_LINKS", "PROTOCOLS", "STATEMENTS", "Finding", "Trace", "Verdict"]
-
 Verdict = Literal["problem", "notice"]
 """`problem`: it cost throughput or time; `notice`: it explains what is seen, or may cost something."""
 

@@ -14,8 +14,6 @@ import polars as pl
 from weirlab.traces.capture import merged_connections
 from weirlab.traces.model import Finding, Trace
 
-__all__ = ["INTACT", "KINDS", "SPILT_SHARE", "probing_findings"]
-
 KINDS = ("ramp-lost", "tail-spill", "repeated-recovery")
 """What is looked for in directions that send probe streams."""
 

@@ -12,8 +12,6 @@ from weirlab.errors import InputError, WeirlabError
 from weirlab.records import save_tables
 from weirlab.traces.model import Trace
 
-__all__ = ["CONNECTIONS", "DETAILED", "load_trace", "read_trace", "save_trace"]
-
 DETAILED = 6
 """Connections whose packets are told one by one: those with most bytes."""
 

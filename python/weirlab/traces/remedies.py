@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["HARMLESS", "REMEDIES", "STALL_REMEDIES"]
-
 REMEDIES: Mapping[str, str] = {
     "window-limited": (
         "Give the receiver a larger buffer: remove a fixed SO_RCVBUF in its program, or raise its limit "

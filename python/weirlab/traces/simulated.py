@@ -20,8 +20,6 @@ from weirlab.records import Records
 from weirlab.traces.model import Finding
 from weirlab.traces.probing import INTACT, SPILT_SHARE
 
-__all__ = ["KINDS", "ProbingSender", "diagnose_records", "diagnose_sender"]
-
 KINDS = ("few-estimates", "ramp-lost", "no-excursion", "over-estimation", "tail-spill", "bookkeeping")
 """What is looked for in probing connections of a run."""
 

@@ -6,8 +6,6 @@ import polars as pl
 
 from weirlab.traces.model import Trace
 
-__all__ = ["gap_quantiles", "limits", "stream_shapes"]
-
 _QUANTILES = {"median_ps": 0.5, "p99_ps": 0.99}
 
 

@@ -15,8 +15,6 @@ from weirlab.campaigns.path.probing import LONGEST_STEP_S, PROBES, Batch, Prober
 from weirlab.campaigns.path.route import Route
 from weirlab.errors import InputError
 
-__all__ = ["Characterization", "Effort", "Ending", "characterize", "is_settled"]
-
 Ending = Literal["settled", "rounds", "probes", "time", "interrupted"]
 Progress = Callable[[int, int], None]
 

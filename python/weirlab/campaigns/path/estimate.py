@@ -22,8 +22,6 @@ from weirlab.stats.hops import (
 )
 from weirlab.stats.robust import RobustLine, fit_robust_line, wilson_interval
 
-__all__ = ["HopEstimate", "Waiting", "answered", "estimate"]
-
 _LEAST_SIZES = 5
 """Without answers to so many sizes there is no line."""
 

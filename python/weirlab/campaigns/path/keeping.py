@@ -18,8 +18,6 @@ from weirlab.errors import InputError
 from weirlab.records import save_tables
 from weirlab.results import read_json, write_json
 
-__all__ = ["load_path", "path_document", "save_path"]
-
 _KEPT = ("route", "effort", "ending", "rounds", "seconds", "notes", "stamped")
 _SINCE = {"disturbance": "", "account": {}}
 """What results say that were kept later, and what it is for those before."""

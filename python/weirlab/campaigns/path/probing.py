@@ -16,8 +16,6 @@ import polars as pl
 from weirlab import _core
 from weirlab.errors import InputError, MissingCapability, TestbedError
 
-__all__ = ["PROBES", "Answers", "Batch", "LiveProber", "Prober", "resolve"]
-
 PROBES = pl.Schema(
     {
         "hops": pl.UInt8,

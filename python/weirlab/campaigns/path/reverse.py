@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from weirlab.campaigns.hosts import End, output
 from weirlab.errors import TestbedError
 
-__all__ = ["BackHop", "WayBack", "read_traceroute", "way_back"]
-
 _LIMIT_S = 90.0
 
 

@@ -10,8 +10,6 @@ import polars as pl
 from weirlab.campaigns.path.probing import Batch, Prober
 from weirlab.errors import TestbedError
 
-__all__ = ["ANSWERS", "Hop", "Route", "find_route"]
-
 ANSWERS = ("time-exceeded", "port-unreachable", "unreachable")
 """What routers and the destination say to probes that came as far as they should; a router that refuses what
 is for the destination says so at once."""

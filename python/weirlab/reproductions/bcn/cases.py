@@ -19,8 +19,6 @@ from weirlab.records import Records
 from weirlab.runs import simulate
 from weirlab.scenario import Scenario, load
 
-__all__ = ["CASES", "LITERAL_CASES", "LITERAL_RULE", "SCHEMES", "TABLES", "Case", "of_case", "scenario_of"]
-
 SCHEMES = {"none": "BCN", "stop": "BCN(0,0)", "max": "BCN(MAX)"}
 """What is done under severe congestion, and the name of the scheme."""
 TABLES = {"fairness": "RMS fairness index, 20-80 ms", "utilisation": "CS utilisation, 5-20 ms"}

@@ -29,8 +29,6 @@ from weirlab.reproductions.bcn.tables import (
 from weirlab.reproductions.statements import Answer, Statement
 from weirlab.reproductions.verdicts import Claim
 
-__all__ = ["STATEMENTS", "View", "alike_view", "claims_of", "our_view", "published_view"]
-
 
 @dataclass(frozen=True)
 class View:

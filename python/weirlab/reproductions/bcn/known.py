@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from weirlab.reproductions.bcn.cases import Case
 from weirlab.reproductions.judging import Misfit
 
-__all__ = ["DRIFT", "known_misfit"]
-
 _DRIFT = (
     "The published drift buys more fairness than 1 Mbit/s each 100 us buys here: all six schemes with drift "
     "are too unfair. A drift of 1.5 Mbit/s would give it: see the page on this reproduction."

@@ -19,19 +19,6 @@ from weirlab.reproductions.judging import Printed, Words, mean_row, statistic_ro
 from weirlab.reproductions.published import read
 from weirlab.reproductions.verdicts import Row, Verdict
 
-__all__ = [
-    "PUBLISHED_RUNS",
-    "STATISTICS",
-    "Spread",
-    "drift_row",
-    "our_spreads",
-    "our_values",
-    "published_spreads",
-    "spread",
-    "table_rows",
-    "verdict_of",
-]
-
 FloatArray = npt.NDArray[np.float64]
 _PUBLISHED = read("bcn-calibration")
 PUBLISHED_RUNS: int = _PUBLISHED["runs"]

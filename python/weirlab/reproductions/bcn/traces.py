@@ -16,8 +16,6 @@ from weirlab.reproductions.bcn.cases import SCHEMES, Case
 from weirlab.runs import simulate
 from weirlab.scenario import load
 
-__all__ = ["PICTURES", "Picture", "series_of", "worst_run"]
-
 WORST = Case("max", True, False)
 """The configuration that the slides call the worst case."""
 

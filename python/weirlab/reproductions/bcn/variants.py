@@ -27,8 +27,6 @@ from weirlab.reproductions.bcn.cases import CASES, Case, scenario_of
 from weirlab.reproductions.bcn.tables import published_spreads, spread
 from weirlab.runs import replicate_seeds, simulate
 
-__all__ = ["FAMILIES", "Variant", "distances", "judged"]
-
 _POINT = "control.bcn.congestion_point"
 _SENDER = "control.bcn.reaction_point"
 _PAUSE = "control.pause.switches"

@@ -14,8 +14,6 @@ from weirlab.evaluation import measured
 from weirlab.runs import simulate
 from weirlab.scenario import load
 
-__all__ = ["VARIANTS", "of_variant"]
-
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "BCN": {"control.pause": None},
     "Pause + BCN": {},

@@ -8,8 +8,6 @@ from weirlab.reproductions.bulk.work import RANDOM
 from weirlab.reproductions.judging import Misfit
 from weirlab.reproductions.verdicts import KnownMisfit
 
-__all__ = ["CPU", "VARIABILITY", "of_means", "of_minima"]
-
 _BOUND = (
     "Half of the published cycles carried more than 26.8 Mbit/s; eight windows of 64 KiB, 79 kB as "
     "granted, carry "

@@ -17,8 +17,6 @@ from weirlab.reproductions.published import read
 from weirlab.reproductions.verdicts import Row
 from weirlab.stats import fit_line, fit_proportion, interquartile_range, t_quantile
 
-__all__ = ["PUBLISHED", "rows"]
-
 PUBLISHED = read("bulk-throughput")
 _CYCLES = 200
 """Published cycles of each site: "a couple of hundred"."""

@@ -17,8 +17,6 @@ from weirlab.runs import simulate
 from weirlab.scenario import load
 from weirlab.stats import min_max_variability
 
-__all__ = ["DURATIONS_S", "durations", "idle", "lanes", "middlebox", "rivals"]
-
 DURATIONS_S = (10, 320, 40, 80, 160, 20)
 """In the published order. Source: SLAC 2000, 'Effect of duration of measurement'."""
 SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9)

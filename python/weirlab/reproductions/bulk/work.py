@@ -18,8 +18,6 @@ from weirlab.reproductions.frame import Effort
 from weirlab.scenario import Scenario, load
 from weirlab.stats import data_rates, rate_variability
 
-__all__ = ["CONFIGURATIONS", "CONTROLS", "LIVE", "RANDOM", "SITES", "Data", "measure_all"]
-
 RANDOM = "CERN, random losses"
 SITES = {"CERN": "bulk-cern", RANDOM: "bulk-cern-random", "Caltech": "bulk-caltech"}
 """The scenario of each path."""

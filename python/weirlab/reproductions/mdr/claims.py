@@ -21,8 +21,6 @@ from weirlab.reproductions.mdr.traces import CASES, replayed
 from weirlab.reproductions.statements import Answer, Statement
 from weirlab.reproductions.verdicts import Claim
 
-__all__ = ["STATEMENTS", "Time", "View", "binary_view", "claims", "our_view", "published_view"]
-
 
 class Time(NamedTuple):
     """Time of many searches [s]."""

@@ -21,8 +21,6 @@ from weirlab.reproductions.mdr.traces import replayed
 from weirlab.searches import SearchResult, SearchState
 from weirlab.testbed.base import Trial
 
-__all__ = ["CASES", "Graph", "read_graph", "trial_table"]
-
 CASES: Mapping[str, Case] = MappingProxyType(
     {**PUBLISHED_CASES, "pdr_60": Case("vhost", "pdr-binary", 60.0, 0)}
 )

@@ -15,8 +15,6 @@ import polars as pl
 from weirlab.reproductions.mdr.searches import DEVICES, DURATIONS_S, Case
 from weirlab.searches.mdr import INTERMEDIATE_PHASES
 
-__all__ = ["NO_TIMEOUT_S", "PHASES", "WELL_BEHAVED", "cases", "compared", "fastest", "says"]
-
 PHASES = range(5)
 WELL_BEHAVED = ("knee", "ip4")
 NO_TIMEOUT_S = 1e9

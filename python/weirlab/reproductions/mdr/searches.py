@@ -37,23 +37,6 @@ from weirlab.testbed.devices import (
 )
 from weirlab.testbed.sim import DeviceTestbed
 
-__all__ = [
-    "ALGORITHMS",
-    "BINARY_OVERHEAD_S",
-    "DEVICES",
-    "DURATIONS_S",
-    "MDR_OVERHEAD_S",
-    "NEAR",
-    "SUITES",
-    "Case",
-    "Suite",
-    "made",
-    "measured",
-    "search_of",
-    "seed_of",
-    "summary_of",
-]
-
 PUBLISHED = read("mdr-search")
 SETTINGS = PUBLISHED["settings"]
 MAX_FPS = SETTINGS["maximum_transmit_rate_mpps"]["64B 10GE link"] * 1e6

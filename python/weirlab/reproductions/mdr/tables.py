@@ -15,8 +15,6 @@ from weirlab.reproductions.mdr.searches import DURATIONS_S, PUBLISHED, SUITES
 from weirlab.reproductions.mdr.traces import CASES, replayed
 from weirlab.reproductions.verdicts import KnownMisfit, Row
 
-__all__ = ["PUBLISHED_RUNS", "cells", "published_time", "time_rows", "trace_rows"]
-
 PUBLISHED_RUNS: int = PUBLISHED["runs"]
 STEP_S = 0.1
 """To which times, their avgdev and shares in per cent are printed."""

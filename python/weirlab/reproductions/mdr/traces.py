@@ -27,8 +27,6 @@ from weirlab.reproductions.published import read
 from weirlab.searches import ControlledSearch
 from weirlab.testbed.base import Trial, TrialSpec
 
-__all__ = ["CASES", "Replay", "replayed"]
-
 TRACES = read("mdr-traces")
 PLR = TRACES["packet_loss_ratio"]
 SAME = 1e-3

@@ -13,8 +13,6 @@ import polars as pl
 from weirlab.reproductions.rapid.facts import off_times
 from weirlab.reproductions.verdicts import Claim
 
-__all__ = ["identities", "published_offs"]
-
 
 def published_offs(published: Mapping[str, Any]) -> dict[str, float]:
     """What the printed log of PROBE_STREAM gives, by both readings."""

@@ -18,21 +18,6 @@ from weirlab.records import Records
 from weirlab.runs import simulate
 from weirlab.scenario import Scenario, load
 
-__all__ = [
-    "ABLATION",
-    "BETTER",
-    "BIN_S",
-    "LINK_BPS",
-    "OVERRUNS",
-    "REPRODUCTION",
-    "Case",
-    "available_bps",
-    "goodput_bps",
-    "of_case",
-    "records_of",
-    "scenario_of",
-]
-
 LINK_BPS = 1e9
 BIN_S = 0.5
 """Interval of the published report."""

@@ -10,8 +10,6 @@ import polars as pl
 from weirlab.reproductions.rapid.cases import BETTER, Case, goodput_bps
 from weirlab.reproductions.verdicts import Claim
 
-__all__ = ["better_claims", "text_claims"]
-
 _LOST = 0.6
 """Ramps are lost when a smaller share of the streams is intact."""
 _FEW = 0.1

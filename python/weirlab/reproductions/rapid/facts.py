@@ -14,7 +14,6 @@ from weirlab.records import Records
 if TYPE_CHECKING:
     from weirlab.reproductions.rapid.cases import Case
 
-__all__ = ["SETTLE_S", "bins", "brought", "facts", "gap_distribution", "off_times", "smoothed"]
 
 SETTLE_S = 0.5
 """After a change of the cross traffic, before what is settled is judged."""

@@ -19,8 +19,6 @@ from weirlab.reproductions.rapid.bookkeeping import published_offs
 from weirlab.reproductions.rapid.cases import OVERRUNS
 from weirlab.reproductions.verdicts import KnownMisfit, Row, Verdict
 
-__all__ = ["KNOWN_BINS", "KNOWN_COUNTERS", "overruns", "rows"]
-
 FloatArray = npt.NDArray[np.float64]
 
 _ONSET = (

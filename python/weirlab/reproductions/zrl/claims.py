@@ -14,8 +14,6 @@ from weirlab.reproductions.zrl.transients import outside, response, transients
 from weirlab.theory.hotspot import severity_class
 from weirlab.theory.ranking import Demand
 
-__all__ = ["claims"]
-
 _TITLES = {plane.name: plane.title for plane in PLANES}
 
 

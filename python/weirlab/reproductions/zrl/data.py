@@ -10,8 +10,6 @@ from weirlab.reproductions.zrl.planes import PLANES
 from weirlab.reproductions.zrl.rows import TOLERANCE
 from weirlab.theory.hotspot import input_generated, output_generated
 
-__all__ = ["STARVED", "Data", "exact_maximum", "plateau_share", "served"]
-
 STARVED = 0.9
 """A hot port below this part of what it serves is starved."""
 _MAXIMA = {plane.name: plane for plane in PLANES}

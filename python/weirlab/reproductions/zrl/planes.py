@@ -17,19 +17,6 @@ from weirlab.scenario.network import Star
 from weirlab.theory.hotspot import input_generated, output_generated
 from weirlab.units import Frames
 
-__all__ = [
-    "EDGE",
-    "GAINS",
-    "PLANES",
-    "SAMPLINGS",
-    "SINGLE",
-    "Plane",
-    "Work",
-    "simulated_planes",
-    "simulated_series",
-    "simulated_single",
-]
-
 GAINS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05)
 """Gd: the swept range of the text."""
 SAMPLINGS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1)

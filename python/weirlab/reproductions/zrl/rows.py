@@ -12,8 +12,6 @@ from weirlab.reproductions.verdicts import Row
 from weirlab.reproductions.zrl.planes import PLANES, Plane
 from weirlab.theory.hotspot import input_generated
 
-__all__ = ["PUBLISHED", "TOLERANCE", "in_box", "rows"]
-
 FloatArray = npt.NDArray[np.float64]
 PUBLISHED = read("zrl-congestion-benchmark")
 TOLERANCE = 0.01

@@ -17,8 +17,6 @@ from weirlab.reproductions.verdicts import Claim
 from weirlab.reproductions.zrl.data import STARVED, Data, served
 from weirlab.reproductions.zrl.rows import PUBLISHED
 
-__all__ = ["outside", "response", "transients"]
-
 _PLACE = "ZRL benchmark, 'Simulations Confirm Our Sensitivity Ranking'"
 _PICTURES = "shown in pictures only"
 _KEYS = ("gd", "ps")

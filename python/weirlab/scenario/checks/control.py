@@ -22,7 +22,6 @@ from weirlab.units import Frames, Rate, Size, Span
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
 
-__all__ = ["check_control", "marking_amiss"]
 
 _SCHEMES = ("bcn", "qcn", "dcqcn")
 _LONGEST_CONTROL_FRAME = Size(2000)

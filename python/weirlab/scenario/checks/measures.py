@@ -33,8 +33,6 @@ from weirlab.units import Interval, Span
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
 
-__all__ = ["check_measures"]
-
 
 def check_measures(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
     """Faults of `measure`."""

@@ -16,7 +16,6 @@ from weirlab.units import Rate
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
 
-__all__ = ["check_emulated"]
 
 MAX_HOPS = 100
 """Each hop costs two devices and a namespace."""

@@ -21,8 +21,6 @@ from weirlab.units import FrameRate
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
 
-__all__ = ["check_campaign", "check_run", "check_search", "check_study"]
-
 
 NEEDS_FLOWS = "a {} counts frames by the totals of flows; leave 'flows: false' out"
 

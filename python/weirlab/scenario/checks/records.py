@@ -28,8 +28,6 @@ from weirlab.units import Interval, Span
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
 
-__all__ = ["check_records"]
-
 
 def check_records(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
     """Faults of `record`."""

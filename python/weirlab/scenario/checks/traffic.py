@@ -31,8 +31,6 @@ from weirlab.units import Rate, Span
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
 
-__all__ = ["check_traffic"]
-
 
 def check_traffic(scenario: Scenario, layout: Layout, *, searched: bool) -> Iterator[Fault]:
     """Faults of all traffic. `searched` is false where a search was left out that may set a rate."""

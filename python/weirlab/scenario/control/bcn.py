@@ -12,19 +12,6 @@ from weirlab.fields.values import Fraction, Number, PositiveRate, PositiveSize, 
 from weirlab.scenario.control.limiter import LimiterQueue, Notification
 from weirlab.units import Rate, Size, Span
 
-__all__ = [
-    "AnySampling",
-    "Bcn",
-    "BcnCongestionPoint",
-    "BcnReactionPoint",
-    "Drift",
-    "ExponentialSampling",
-    "PerFrameSampling",
-    "Severe",
-    "Stop",
-    "UniformSampling",
-]
-
 
 class UniformSampling(Model):
     """Uniform around the mean."""

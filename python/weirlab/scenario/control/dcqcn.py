@@ -17,8 +17,6 @@ from weirlab.scenario.control.qcn import Recovery
 from weirlab.scenario.network.aqm import Marking
 from weirlab.units import Rate, Size, Span
 
-__all__ = ["Dcqcn", "DcqcnMarking", "DcqcnReactionPoint", "DcqcnRecovery"]
-
 
 class DcqcnRecovery(Recovery):
     """Growth of a rate in DCQCN: as in QCN, with other defaults."""

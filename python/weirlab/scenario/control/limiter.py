@@ -9,8 +9,6 @@ from weirlab.fields.base import Model
 from weirlab.fields.values import Fraction, FrameCount, Limit, Number, PositiveSize
 from weirlab.units import Size, Span
 
-__all__ = ["Credit", "LimiterQueue", "Notification"]
-
 
 class Notification(Model):
     """Frames that carry notifications, on the way back that the sampled frame came."""

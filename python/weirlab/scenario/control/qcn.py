@@ -23,8 +23,6 @@ from weirlab.scenario.control.bcn import ExponentialSampling, PerFrameSampling, 
 from weirlab.scenario.control.limiter import LimiterQueue, Notification
 from weirlab.units import Rate, Size, Span
 
-__all__ = ["Qcn", "QcnCongestionPoint", "QcnReactionPoint", "QcnUniformSampling", "Recovery"]
-
 
 class Recovery(Model):
     """Growth of a rate towards a target, in stages of a byte counter and a timer. Up to `fast_recovery`

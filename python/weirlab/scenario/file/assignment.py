@@ -8,8 +8,6 @@ from weirlab.scenario.file.document import Node
 from weirlab.scenario.file.problems import did_you_mean, fields_by_kind, listed, names_at
 from weirlab.scenario.model import Scenario
 
-__all__ = ["set_at"]
-
 
 def set_at(tree: Node, path: tuple[str, ...], value: Node) -> Node:
     """`tree` with `value` at `path`; None removes what is there.

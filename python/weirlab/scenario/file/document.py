@@ -20,8 +20,6 @@ import yaml
 
 from weirlab.errors import Problem, ScenarioError
 
-__all__ = ["NOWHERE", "Node", "Place", "join_path", "parse", "read"]
-
 MAX_FILE_BYTES = 1_000_000
 MAX_DEPTH = 50
 MAX_NODES = 100_000

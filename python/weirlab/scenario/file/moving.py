@@ -9,8 +9,6 @@ from weirlab.scenario.model import Scenario
 from weirlab.scenario.network.path import Hop
 from weirlab.scenario.testbeds import Command, Netns, Sim, Ssh
 
-__all__ = ["movable"]
-
 
 def movable(scenario: Scenario) -> Scenario:
     """The same with the full path of every file and directory that it names, so that a copy of it in a

@@ -14,8 +14,6 @@ from weirlab.errors import Problem
 from weirlab.fields.base import Model, OpenKinds, kind_of
 from weirlab.scenario.file.document import Node, join_path
 
-__all__ = ["did_you_mean", "explain", "fields_at", "listed", "names_at", "with_words_of"]
-
 Path = tuple[str | int, ...]
 
 INSTEAD: Mapping[str, str] = {

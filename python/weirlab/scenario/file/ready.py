@@ -8,8 +8,6 @@ from typing import Literal
 
 from weirlab.errors import InputError
 
-__all__ = ["Starts", "needed_by", "ready_made", "scenario_file", "started_by"]
-
 Starts = Literal["run", "study", "search", "bulk", "emulate"]
 """The command that starts a scenario; `run` starts studies, too."""
 

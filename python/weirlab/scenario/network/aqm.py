@@ -19,27 +19,6 @@ from weirlab.fields.values import (
 from weirlab.spec import At, Where
 from weirlab.units import Frames, Size, Span
 
-__all__ = [
-    "AnyAqm",
-    "AnyManaged",
-    "Codel",
-    "CodelQueue",
-    "DualPi2",
-    "DualPi2Queue",
-    "FqCodel",
-    "FqCodelQueue",
-    "Managed",
-    "Marking",
-    "Pie",
-    "PieQueue",
-    "Threshold",
-    "ThresholdQueue",
-    "TimeShiftedFifo",
-    "Wrr",
-    "aqm_spec",
-    "marking_spec",
-]
-
 
 class Codel(Model):
     """CoDel: while frames have waited too long all through an interval, one after the other is dropped, ever

@@ -22,19 +22,6 @@ from weirlab.scenario.network.aqm import (
 from weirlab.spec import At
 from weirlab.units import Frames, Size
 
-__all__ = [
-    "AnyClassQueue",
-    "ClassQueues",
-    "CodelClass",
-    "DropTailClass",
-    "DualPi2Class",
-    "FqCodelClass",
-    "PieClass",
-    "ThresholdClass",
-    "classes_spec",
-    "limit_spec",
-]
-
 
 class OfClass(Model):
     """The queue of a traffic class at a port."""

@@ -10,8 +10,6 @@ from weirlab.fields.base import Model, Text
 from weirlab.fields.values import PositiveSpan
 from weirlab.units import Span
 
-__all__ = ["DelayStep", "Delays", "read_delay_trace"]
-
 MAX_TRACE_BYTES = 100_000_000
 
 

@@ -10,8 +10,6 @@ from weirlab.fields.base import BY_KIND, Model, PortSelector
 from weirlab.fields.values import Limit, Natural, PositiveRate
 from weirlab.units import Span
 
-__all__ = ["AnyEvent", "BufferChange", "Happening", "Hold", "LinkDown", "RateChange"]
-
 
 class Happening(Model):
     """What all events share."""

@@ -25,18 +25,6 @@ from weirlab.scenario.network import (
 )
 from weirlab.spec import At, Where
 
-__all__ = [
-    "FIXED_NODES",
-    "Layout",
-    "NoMatchError",
-    "Plan",
-    "Port",
-    "bracket_hint",
-    "layout_of",
-    "matches",
-    "plan_network",
-]
-
 FIXED_NODES = ("sender", "receiver")
 """Hosts of a testbed that has its own network."""
 

@@ -26,18 +26,6 @@ if TYPE_CHECKING:
     from weirlab.scenario import Scenario
     from weirlab.scenario.network.selecting import Where
 
-__all__ = [
-    "CrossTraffic",
-    "Hop",
-    "Jitter",
-    "Line",
-    "PathPlan",
-    "RateStep",
-    "Reorder",
-    "line_spec",
-    "path_plan",
-]
-
 
 class Jitter(Model):
     """Random delay beyond the propagation delay."""

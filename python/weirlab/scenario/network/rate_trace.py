@@ -9,8 +9,6 @@ import numpy as np
 from weirlab.errors import InputError
 from weirlab.files import named_text
 
-__all__ = ["OPPORTUNITY_BYTES", "read_rate_trace"]
-
 OPPORTUNITY_BYTES = 1504
 """What a link may carry at each time of a trace. Source: Mahimahi 2015, section 3.2."""
 MAX_TRACE_BYTES = 100_000_000

@@ -10,8 +10,6 @@ from weirlab.fields.base import BY_KIND, Model, Selector
 from weirlab.fields.values import Natural, Number, PositiveSize, PositiveSpan, Threshold
 from weirlab.units import Span
 
-__all__ = ["Adapter", "AnyMemory", "EgressBuffer", "MemoryPause", "SharedMemory"]
-
 
 class MemoryPause(Model):
     """PAUSE by what waits in a shared memory.

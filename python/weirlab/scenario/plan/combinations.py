@@ -11,8 +11,6 @@ from weirlab.scenario.model import Scenario
 from weirlab.scenario.plan import Study
 from weirlab.scenario.plan.design import design_rows
 
-__all__ = ["Impossible", "Point", "combinations", "level_names", "possible"]
-
 
 @dataclass(frozen=True)
 class Point:

@@ -22,8 +22,6 @@ from weirlab.errors import MissingCapability, UnitError
 from weirlab.fields.base import BY_KIND, Model, Named
 from weirlab.fields.values import Count, Natural
 
-__all__ = ["AnyDesign", "LatinHypercube", "Morris", "ParameterRange", "Sobol", "design_rows"]
-
 _ENDS = re.compile(r"\s*([-+.\deE_]+)\s*([^\d\s.][^.]*?)?\s*\.\.\s*([-+.\deE_]+)\s*([^\d\s.][^.]*?)?\s*")
 _WHOLE = ("B", "frames", "bit/s")
 

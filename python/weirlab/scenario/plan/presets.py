@@ -8,8 +8,6 @@ from types import MappingProxyType
 
 from weirlab.units import Span
 
-__all__ = ["PRESETS", "Terms"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:

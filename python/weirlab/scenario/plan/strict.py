@@ -12,7 +12,6 @@ from weirlab.units import Span
 if TYPE_CHECKING:
     from weirlab.scenario.plan import Search
 
-__all__ = ["lenient", "strictly"]
 
 _PLAIN = {"early_stop": False, "guard": False, "checks": 0}
 """The algorithm `weir` without what deviates. `mlr` has nothing of it."""

@@ -25,8 +25,6 @@ from weirlab.units import Frames, Rate, Size, Span
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
 
-__all__ = ["in_bytes", "resolve_control", "unit_of"]
-
 
 def resolve_control(scenario: Scenario, layout: Layout) -> core.Control:
     """The section `control` of the spec."""

@@ -14,7 +14,6 @@ from weirlab.spec import At
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
 
-__all__ = ["resolve_events"]
 
 ALL_CLASSES = tuple(range(8))
 

@@ -15,17 +15,6 @@ from weirlab.spec import At, Where
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
 
-__all__ = [
-    "add_hotspots",
-    "continuations",
-    "degree_hosts",
-    "hosts_of_flows",
-    "mean_rate_fps",
-    "mean_size_bytes",
-    "targets_of",
-    "within_run",
-]
-
 
 def add_hotspots(
     scenario: Scenario, layout: Layout, traffic: list[core.Traffic], duration_ps: int

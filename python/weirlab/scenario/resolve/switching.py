@@ -15,8 +15,6 @@ from weirlab.units import Frames, Size
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
 
-__all__ = ["resolve_switching"]
-
 
 def resolve_switching(scenario: Scenario, layout: Layout, services: list[core.Service]) -> core.Switching:
     """`switching` of the spec, with the `services` of hotspots. Raises ScenarioError."""

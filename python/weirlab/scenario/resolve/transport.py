@@ -27,8 +27,6 @@ from weirlab.scenario.traffic.rapid import (
 )
 from weirlab.spec import At, Where
 
-__all__ = ["connections", "ecn_of", "probers", "tcp_spec"]
-
 
 def connections(name: str, traffic: Traffic, layout: Layout, duration_ps: int) -> core.Connections:
     """The connections of an entry of traffic that TCP carries: `streams` of each sender to its receiver."""

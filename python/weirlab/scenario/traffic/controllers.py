@@ -21,8 +21,6 @@ from weirlab.scenario.traffic.rapid import Rapid
 from weirlab.spec import At, Where
 from weirlab.units import Span
 
-__all__ = ["ECN", "AnyController", "Bbr", "Cubic", "Dctcp", "Prague", "Reno"]
-
 
 class Reno(Model):
     """NewReno (RFC 5681, RFC 6582)."""

@@ -21,16 +21,6 @@ from weirlab.theory.hotspot import fair_shares
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
 
-__all__ = [
-    "demands",
-    "ideal_shares",
-    "interrupted_traffic",
-    "middle_ps",
-    "services",
-    "traffic_names",
-    "window_ps",
-]
-
 
 def ideal_shares(scenario: Scenario, name: str) -> dict[str, float]:
     """Max-min fair share of each sender at the hot output of a hotspot, in line rates, in the middle of its

@@ -34,8 +34,6 @@ from weirlab.scenario.traffic import (
 from weirlab.spec import At
 from weirlab.units import Rate
 
-__all__ = ["Flow", "departures", "flows_of", "frame_sizes", "mean_gap_ps", "sizes_spec"]
-
 MIN_FRAME_BYTES = 64
 """Shortest Ethernet frame, with FCS.
 

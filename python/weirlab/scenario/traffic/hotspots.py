@@ -9,8 +9,6 @@ from pydantic import Field
 from weirlab.fields.base import BY_KIND, Model, Name, Selector
 from weirlab.fields.values import Flag, Number, PositiveFraction, PositiveSize, Window
 
-__all__ = ["AnyHotspot", "HotFlow", "Hotspot", "InputGenerated", "OutputGenerated"]
-
 SeverityClass = Literal["mild", "moderate", "severe"]
 
 

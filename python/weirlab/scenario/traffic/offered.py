@@ -14,8 +14,6 @@ from weirlab.units import FrameRate, Interval, Rate, Span
 if TYPE_CHECKING:
     from weirlab.scenario.model import Scenario
 
-__all__ = ["Offered", "at_load", "mean_bytes", "offered"]
-
 
 @dataclass(frozen=True)
 class Offered:

@@ -8,8 +8,6 @@ from weirlab.fields.base import Model
 from weirlab.fields.values import Count, PositiveFraction, PositiveRate, PositiveSize, PositiveSpan
 from weirlab.units import Size, Span
 
-__all__ = ["Pathload", "PbProbe", "Probing"]
-
 
 class Probing(Model):
     """What the estimators share."""

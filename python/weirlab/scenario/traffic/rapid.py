@@ -16,21 +16,6 @@ from weirlab.fields.values import (
 )
 from weirlab.units import Rate, Span
 
-__all__ = [
-    "AnyDenoising",
-    "AnyEstimator",
-    "Backlog",
-    "Batches",
-    "ChirpEstimator",
-    "FluidEstimator",
-    "GapEstimator",
-    "NoDenoising",
-    "Rapid",
-    "SmoothEstimator",
-    "Spikes",
-    "TrendEstimator",
-]
-
 
 class GapEstimator(Model):
     """The rate before the first run of gaps that grow on the way. As version 0.9.2 had it."""

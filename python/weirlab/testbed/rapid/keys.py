@@ -8,8 +8,6 @@ from pathlib import Path
 
 from weirlab.errors import InputError
 
-__all__ = ["LEAST_BYTES", "MOST_BYTES", "make_key", "read_key"]
-
 LEAST_BYTES, MOST_BYTES = 16, 1024
 """Length of a secret."""
 _RANDOM_BYTES = 32

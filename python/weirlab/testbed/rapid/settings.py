@@ -20,8 +20,6 @@ from weirlab.scenario.traffic import Tcp
 from weirlab.scenario.traffic.rapid import Rapid
 from weirlab.units import Rate, Size, Span
 
-__all__ = ["DEFAULT_PORT", "VARIANTS", "Settings", "Variant", "transport_of", "what_is_wrong"]
-
 DEFAULT_PORT = 8642
 """UDP port of the receiver."""
 ETHERNET_BYTES = 38

@@ -17,8 +17,6 @@ from weirlab.testbed.account import MachineAccount, Reading
 from weirlab.testbed.rapid.settings import Settings
 from weirlab.traces import Finding, ProbingSender, diagnose_sender
 
-__all__ = ["INTACT_SHARE", "LossEvent", "Transfer", "resolve", "send", "serve"]
-
 INTACT_SHARE = 0.8
 """A stream is intact when this share of its gaps is within a quarter of what was asked for."""
 

@@ -18,8 +18,6 @@ from weirlab.testbed.trex.wire import Call, decode, encode, results
 if TYPE_CHECKING:
     import zmq
 
-__all__ = ["Connection"]
-
 
 class Connection:
     """Calls to one server, one at a time."""

@@ -16,8 +16,6 @@ from weirlab.errors import TestbedError
 from weirlab.testbed.trex.server import Server
 from weirlab.testbed.trex.streams import Lane
 
-__all__ = ["Clock", "Counters", "GroupCounters", "LaneCount", "PortCounters", "Standstill", "settled"]
-
 
 class Clock(Protocol):
     """Time of the tester [s]."""

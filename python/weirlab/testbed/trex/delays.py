@@ -16,8 +16,6 @@ from dataclasses import dataclass
 
 from weirlab.errors import TestbedError
 
-__all__ = ["Delays"]
-
 _COMPRESSED = 0x1C849304
 _PLAIN = 0x1C849303
 _COOKIE_MASK = ~0xF0 & 0xFFFFFFFF

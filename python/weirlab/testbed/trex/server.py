@@ -21,8 +21,6 @@ from weirlab.testbed.trex.connection import Connection
 from weirlab.testbed.trex.session import is_dead, session_name
 from weirlab.testbed.trex.wire import Call, RpcError, understood
 
-__all__ = ["PortCounts", "PortInfo", "Server"]
-
 _API_VERSIONS = ((5, 0), (4, 3))
 """Versions of the STL API that this testbed speaks, the newest first. The server accepts its own major
 version with a minor version that is not above its own."""

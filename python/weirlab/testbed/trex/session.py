@@ -15,8 +15,6 @@ import re
 import socket
 from pathlib import Path
 
-__all__ = ["is_dead", "session_name"]
-
 _NAME = re.compile(r"weirlab-.+@(?P<place>[0-9a-f]{10}):(?P<process>[0-9]+)\.(?P<began>[0-9]+)")
 
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from weirlab.scenario import Scenario
     from weirlab.scenario.testbeds import Trex
 
-__all__ = ["TrexSettings", "core_mask", "plan", "settings_of"]
 
 Count = Literal["ports", "groups"]
 RPC_PORT = 4501

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 from weirlab.errors import InputError
 
-__all__ = ["FrameMix", "Lane", "Ramp", "Traffic", "udp_frame"]
-
 FCS_BYTES = 4
 WIRE_OVERHEAD_BYTES = 20
 """Preamble, start delimiter and gap, beyond the frame with its FCS."""

@@ -21,8 +21,6 @@ from weirlab.testbed.trex.settings import TrexSettings, core_mask
 from weirlab.testbed.trex.streams import Lane, Ramp, Traffic
 from weirlab.testbed.trex.wire import understood
 
-__all__ = ["Stretch", "Tester"]
-
 _POLL_S = 0.1
 _MOST_SETTLING_S = 5.0
 _LATE_END_S = 2.0

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from weirlab.runs import Run
     from weirlab.scenario import Scenario
 
-__all__ = ["TrexTestbed", "opened", "refusals"]
 
 _WHAT = "a TRex server"
 

@@ -17,8 +17,6 @@ from typing import Any
 
 from weirlab.errors import TestbedError
 
-__all__ = ["Call", "RpcError", "decode", "encode", "results", "understood"]
-
 _MAGIC = 0xABE85CEA
 _HEADER = struct.Struct(">II")
 """Magic number and size of the uncompressed message, big-endian; the zlib stream follows."""

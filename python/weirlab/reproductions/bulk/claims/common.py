@@ -8,19 +8,6 @@ import polars as pl
 
 from weirlab.reproductions.bulk.rows import PUBLISHED
 
-__all__ = [
-    "BODY",
-    "FINDINGS",
-    "LARGE",
-    "SMALL",
-    "SUMMARY",
-    "by_streams",
-    "deviation",
-    "mean_of",
-    "mean_where",
-    "medians",
-]
-
 FINDINGS = PUBLISHED["findings"]
 SMALL = (8 << 10, 16 << 10)
 LARGE = 55 << 10

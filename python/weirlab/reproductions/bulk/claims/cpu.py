@@ -11,8 +11,6 @@ from weirlab.reproductions.bulk.work import Data
 from weirlab.reproductions.verdicts import Claim
 from weirlab.stats import cpu_cost, fit_line, fit_proportion
 
-__all__ = ["claims"]
-
 _ALIKE = 0.25
 """How far the costs of short and long measurements may be apart, as a share."""
 

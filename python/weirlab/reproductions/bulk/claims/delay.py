@@ -21,8 +21,6 @@ from weirlab.stats import (
     frequencies,
 )
 
-__all__ = ["claims"]
-
 _EFFECTIVE = 1.3
 """Times the goodput without it."""
 _LEAST_FIT = 0.6

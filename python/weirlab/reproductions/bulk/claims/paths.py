@@ -10,8 +10,6 @@ from weirlab.reproductions.bulk.claims.common import BODY, FINDINGS, SUMMARY, me
 from weirlab.reproductions.bulk.work import Data
 from weirlab.reproductions.verdicts import Claim
 
-__all__ = ["claims"]
-
 
 def claims(data: Data) -> Iterator[Claim]:
     """Of all of them."""

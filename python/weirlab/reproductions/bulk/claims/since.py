@@ -8,8 +8,6 @@ from weirlab.campaigns import PointSummary
 from weirlab.reproductions.bulk.work import CONTROLS, RANDOM, Data
 from weirlab.reproductions.verdicts import Claim
 
-__all__ = ["claims"]
-
 _ALIKE = 0.25
 """The greatest difference that counts as none."""
 _CUBIC = {

@@ -14,8 +14,6 @@ from weirlab.reproductions.bulk.work import RANDOM, Data
 from weirlab.reproductions.verdicts import Claim
 from weirlab.stats import duration_trend
 
-__all__ = ["claims"]
-
 RATIOS = {"CERN": (2.0, 3.2), "Caltech": (1.2, 1.5)}
 """How much more eight small windows carry than two large ones."""
 _EDGES = (0.05, 0.95)

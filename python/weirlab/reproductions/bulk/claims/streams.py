@@ -32,8 +32,6 @@ from weirlab.stats import (
     near_maximum,
 )
 
-__all__ = ["claims"]
-
 _LONG_PING_S = 4.0
 """Round trips of more than this were seen, a few times."""
 _MORE = 1.5
