@@ -61,11 +61,11 @@ def test_the_calibration_loops_have_their_known_margins():
     assert increase.crossover_rad_s == pytest.approx(3321, abs=0.5)
     assert increase.phase_margin_deg == pytest.approx(36.7, abs=0.05)
     assert increase.delay_margin_s == pytest.approx(203e-6, abs=0.5e-6)
-    assert increase.held_delay_margin_s == pytest.approx(143e-6, abs=0.5e-6)
+    assert increase.delay_margin_s - increase.interval_s / 2 == pytest.approx(143e-6, abs=0.5e-6)
     assert decrease.crossover_rad_s == pytest.approx(3778, abs=0.5)
     assert decrease.phase_margin_deg == pytest.approx(40.0, abs=0.05)
     assert decrease.delay_margin_s == pytest.approx(195e-6, abs=0.5e-6)
-    assert decrease.held_delay_margin_s == pytest.approx(135e-6, abs=0.5e-6)
+    assert decrease.delay_margin_s - decrease.interval_s / 2 == pytest.approx(135e-6, abs=0.5e-6)
 
 
 def test_the_worse_loop_speaks_for_both():

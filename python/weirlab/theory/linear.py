@@ -45,12 +45,6 @@ class DoubleIntegratorLoop:
         return math.atan(self.lead_s * crossover) / crossover
 
     @property
-    def held_delay_margin_s(self) -> float:
-        """`delay_margin_s` less half an interval between samples: what a loop keeps that holds its feedback
-        from one sample to the next. BCN does not hold it; see `sampled_delay_margin_s`."""
-        return self.delay_margin_s - self.interval_s / 2
-
-    @property
     def sampled_delay_margin_s(self) -> float:
         """The delay at which the loop begins to oscillate when it acts at samples only: exact for equal
         intervals.

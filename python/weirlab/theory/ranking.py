@@ -72,11 +72,6 @@ def rank_parameters() -> list[ParameterRank]:
     return sorted(rows, key=lambda row: -row.weight)
 
 
-def rank_traffic(demands: Mapping[str, Demand]) -> list[tuple[str, Demand]]:
-    """Traffic by its demand on the decrease gain, the hardest first."""
-    return sorted(demands.items(), key=lambda entry: -entry[1].decrease)
-
-
 def margin_elasticities(point: BcnPoint) -> dict[str, float]:
     """d ln(delay margin) / d ln(parameter) for each of `PARAMETERS`: by how many per cent one per cent of a
     parameter changes the delay that the worse loop bears. The rate unit is held apart from the gain."""

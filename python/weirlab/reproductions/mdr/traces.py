@@ -74,11 +74,6 @@ class Replay:
         return sorted(self.matched) == list(range(self.published)) and self.search.ask() is None
 
     @property
-    def moved(self) -> int:
-        """Trials that stand in another place than in the publication."""
-        return sum(place != number for number, place in enumerate(self.matched))
-
-    @property
     def trials(self) -> Sequence[Trial]:
         """The trials, with loss ratios that stand for their published outcomes."""
         return self.search.trials
