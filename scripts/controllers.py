@@ -76,7 +76,7 @@ def _class(
     name, preset = kind["name"], kind["preset"]
     lines = [f"class {name}(Model):", text(kind["about"], "    "), ""]
     lines.append(f"    kind: Literal[{json.dumps(preset['kind'])}]")
-    given, places = [], []
+    given = []
     # As in Rust.
     for field in (field for field in variant["required"] if field != "kind"):
         schema = variant["properties"][field]
@@ -91,8 +91,7 @@ def _class(
         else:
             lines += [f"    {own}: {of_type} = {default}", text(about, "    ")]
             given.append(f"{field}=self.{own}{back}, ")
-        places.append(f"{field}={json.dumps(own)}")
-    made = f"core.CongestionControl{name}({''.join(given)}origin=At({', '.join(['*at', *places])}))"
+    made = f"core.CongestionControl{name}({''.join(given)}origin=At(*at))"
     lines += ["", f"    def resolved(self, at: Where) -> core.CongestionControl{name}:"]
     lines += ['        """As the core takes it; it stands `at` that place in the scenario."""']
     lines += [f"        return {made}"]

@@ -89,6 +89,14 @@ def test_what_stands_at_a_pointer_comes_from_the_nearest_place_above_it(
     assert origin_of(source(), pointer) == place
 
 
+def test_a_field_comes_from_the_one_that_is_called_like_it_but_for_its_unit() -> None:
+    stop = core.PortProbe(port=0, every_ps=10, origin=At("record", "q"))
+    fields = {("record", "q"): ["every", "kind"]}
+    assert origin_of(stop, "/every_ps", fields.__getitem__) == ("record", "q", "every")
+    assert origin_of(stop, "/port", fields.__getitem__) == ("record", "q")
+    assert origin_of(stop, "/every_ps") == ("record", "q")
+
+
 def test_a_list_passes_the_places_of_its_members_on() -> None:
     record = core.Record(
         ports=[PORTS],

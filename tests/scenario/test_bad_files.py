@@ -181,7 +181,7 @@ SPOILT_FIELDS = {
     "a generator that makes no network": (
         "kind: star, hosts: 4",
         "kind: fat-tree, k: 3",
-        "f.yaml:3:1: network: k of a fat tree is even and at least 2 (got 3)",
+        "f.yaml:3:27: network.k: k of a fat tree is even and at least 2 (got 3)",
     ),
     "a tree without as many levels of parents": (
         "kind: star, hosts: 4",
@@ -211,7 +211,7 @@ SPOILT_FIELDS = {
     "more hosts than can be simulated": (
         "hosts: 4",
         "hosts: 4000000000",
-        "f.yaml:3:1: network: a star of 4000000000 hosts has 4000000001 nodes; "
+        "f.yaml:3:23: network.hosts: a star of 4000000000 hosts has 4000000001 nodes; "
         "at most 1048576 can be simulated",
     ),
     "a stop before the start": (

@@ -94,7 +94,7 @@ def test_a_host_out_of_reach_is_told_by_the_engine() -> None:
     )
     star = "{kind: star, hosts: 4, link: {rate: 10 Gbit/s, delay: 0.5 us}}"
     (complaint,) = complaints(GOOD.replace(star, network))
-    assert complaint.startswith("f.yaml:5:3: traffic.load: there is no way from 'host-0' to 'host-3'")
+    assert complaint.startswith("f.yaml:7:5: traffic.load.to: there is no way from 'host-0' to 'host-3'")
 
 
 def test_batches_of_rapid_are_shorter_than_a_packet_on_the_narrowest_link_of_its_way() -> None:

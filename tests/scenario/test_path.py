@@ -98,7 +98,7 @@ def test_a_line_means_this_to_the_core(text, part, meaning):
         (
             "rate: 1 Mbit/s, "
             "cross: {x: {lane: 1, source: {kind: constant, rate: 1 kframe/s, frame_size: 64 B}}}",
-            "cross.x: there are 1 transmitters (got 1, counted from 0)",
+            "cross.x.lane: there are 1 transmitters (got 1, counted from 0)",
         ),
         ("rate: 1 Mbit/s, lanes: 1000", "lanes: 1 to 256 transmitters"),
         ("loss: 200 %", "loss: a fraction lies between 0 % and 100 %"),

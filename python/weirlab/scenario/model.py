@@ -16,6 +16,7 @@ from weirlab.files import whole
 from weirlab.measures.registry import AnyMeasure
 from weirlab.scenario.control import Control
 from weirlab.scenario.file.document import NOWHERE, Node, join_path
+from weirlab.scenario.file.problems import fields_at as _fields_at
 from weirlab.scenario.network import AnyNetwork, AnyQueue
 from weirlab.scenario.network.events import AnyEvent
 from weirlab.scenario.network.switching import Adapter
@@ -157,6 +158,11 @@ class Scenario(Model):
         return yaml.dump(
             plain, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None
         )
+
+    @classmethod
+    def fields_at(cls, path: tuple[str | int, ...]) -> list[str]:
+        """Names of the fields that may stand at `path`, of whatever kind that is."""
+        return _fields_at(cls, path)
 
     def problem(self, path: str, message: str) -> Problem:
         """A problem with the part at the dotted `path`, with its place in the file."""

@@ -7,7 +7,7 @@ Type checkers see them as dataclasses.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
 Where = tuple[str | int, ...]
@@ -19,8 +19,9 @@ class At:
 
         At("traffic", "load", start_ps="start", frame_size=("source", "frame_size"))
 
-    A field comes from the path of the part, and then that of the field; one that is not named comes from the
-    part as a whole.
+    A field comes from the path of the part, and then that of the field. One that is not named comes from the
+    field of the scenario that is called like it, but for its unit (`start_ps` from `start`), and where there
+    is none from the part as a whole.
     """
 
     __slots__ = ("fields", "path")
@@ -105,8 +106,19 @@ def _fields(part: object) -> dict[str, Any]:
     return {name.rstrip("_"): value for name, value in fields.items()} if part._renamed else fields
 
 
-def origin_of(part: Part, pointer: str) -> Where:
-    """Where in the scenario that comes from which stands at the JSON `pointer` in a part."""
+_UNITS = ("_ps", "_bps", "_bytes", "_frames", "_packets", "_rounds", "_segments")
+
+
+def _own(name: str, fields: Collection[str]) -> Where:
+    """The field of the scenario that is called like one of the spec, but for its unit; none: nothing."""
+    units = [unit for unit in _UNITS if name.endswith(unit)]
+    names = (name.rstrip("_"), *(name.removesuffix(unit) for unit in units))
+    return next(((each,) for each in names if each in fields), ())
+
+
+def origin_of(part: Part, pointer: str, fields: Callable[[Where], Collection[str]] = lambda _: ()) -> Where:
+    """Where in the scenario that comes from which stands at the JSON `pointer` in a part; `fields` gives the
+    names of the fields that the scenario has at a path."""
     value: object = part
     found: Where = ()
     for step in (*pointer.split("/")[1:], None):
@@ -114,7 +126,9 @@ def origin_of(part: Part, pointer: str) -> Where:
             origin = value.origin
             name = f"{step}_" if value._renamed and f"{step}_" in value._names else step
             if origin is not None:
-                found = origin.fields.get(name, origin.path) if name is not None else origin.path
+                found = origin.path
+                if name is not None:
+                    found = origin.fields.get(name) or (*found, *_own(name, fields(found)))
             value = None if name is None else getattr(value, name, None)
         elif isinstance(value, (list, tuple)) and step is not None and step.isdigit():
             value = value[int(step)] if int(step) < len(value) else None

@@ -93,7 +93,7 @@ def _network(scenario: Scenario) -> tuple[Layout | None, list[Fault]]:
         return layout_of(plan.spec), []
     except _core.SpecError as error:
         message, pointer = error.args
-        return None, [(origin_of(plan.spec, pointer.removeprefix("/network")), message)]
+        return None, [(origin_of(plan.spec, pointer.removeprefix("/network"), scenario.fields_at), message)]
 
 
 def _testbed(scenario: Scenario) -> Iterator[Fault]:

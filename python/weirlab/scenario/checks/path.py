@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from weirlab import _core
+from weirlab.scenario.file.problems import fields_at
 from weirlab.scenario.network import Path
 from weirlab.scenario.network.path import Hop, Line, line_spec
 from weirlab.scenario.network.selecting import EntryFault, Fault, Where
@@ -100,7 +101,7 @@ def _line(line: Line, at: Where) -> Iterator[Fault]:
     except _core.SpecError as error:
         message, pointer = error.args
         if not (fast and pointer.startswith(("/cross", "/aqm"))):
-            yield (*at, *origin_of(spec, pointer)), message
+            yield (*at, *origin_of(spec, pointer, lambda path: fields_at(Line, path))), message
 
 
 def _delays(line: Line, at: Where) -> Iterator[Fault]:

@@ -292,6 +292,6 @@ def discipline_spec(
             inputs=port_ids(overrun.inputs),
             probability=overrun.chance,
             mean_frames=overrun.frames,
-            origin=At(*at, "overrun", inputs="inputs", probability="chance", mean_frames="frames"),
+            origin=At(*at, "overrun", probability="chance", mean_frames="frames"),
         ),
     )

@@ -181,7 +181,7 @@ def aqm_spec(aqm: Codel | FqCodel | Pie | Threshold | DualPi2, *at: str) -> core
                 target_ps=aqm.target.ps,
                 interval_ps=aqm.interval.ps,
                 ecn=aqm.ecn,
-                origin=At(*at, target_ps="target", interval_ps="interval"),
+                origin=At(*at),
             )
         case FqCodel():
             return core.AqmFqCodel(
@@ -190,9 +190,7 @@ def aqm_spec(aqm: Codel | FqCodel | Pie | Threshold | DualPi2, *at: str) -> core
                 ecn=aqm.ecn,
                 queues=aqm.queues,
                 quantum_bytes=aqm.quantum.bytes,
-                origin=At(
-                    *at, target_ps="target", interval_ps="interval", queues="queues", quantum_bytes="quantum"
-                ),
+                origin=At(*at),
             )
         case Pie():
             return core.AqmPie(
@@ -202,7 +200,7 @@ def aqm_spec(aqm: Codel | FqCodel | Pie | Threshold | DualPi2, *at: str) -> core
                 alpha=aqm.alpha,
                 beta=aqm.beta,
                 ecn=aqm.ecn,
-                origin=At(*at, target_ps="target", update_ps="update", alpha="alpha", beta="beta"),
+                origin=At(*at),
             )
         case Threshold():
             return core.AqmThreshold(
@@ -234,9 +232,7 @@ def _dual_spec(dual: DualPi2, at: Where) -> core.AqmDualPi2:
         )
         if isinstance(scheduler, Wrr)
         else core.DualSchedulerTimeShiftedFifo(shift_ps=scheduler.shift.ps),
-        origin=At(
-            *at, target_ps="target", update_ps="update", alpha="alpha", beta="beta", coupling="coupling"
-        ),
+        origin=At(*at),
     )
 
 
@@ -255,4 +251,4 @@ def _k_max_bytes(marking: Marking) -> int:
 
 
 def _of_marks(at: Where) -> At:
-    return At(*at, k_min_bytes="k_min", k_max_bytes="k_max", p_max="p_max")
+    return At(*at)

@@ -112,7 +112,7 @@ def classes_spec(queues: ClassQueues, *at: str) -> core.DisciplineClasses:
     """The queues of a port, as the spec holds them; they stand `at` that place in the scenario."""
     order: core.Order = core.OrderArrival()
     if queues.order == "class":
-        order = core.OrderClass(quantum_bytes=queues.quantum.bytes, origin=At(*at, quantum_bytes="quantum"))
+        order = core.OrderClass(quantum_bytes=queues.quantum.bytes, origin=At(*at))
     found = [_class_spec(queue, *at, "classes", name) for name, queue in queues.classes.items()]
     return core.DisciplineClasses(order=order, list=found, origin=At(*at, list="classes"))
 
@@ -125,5 +125,5 @@ def _class_spec(queue: AnyClassQueue, *at: str) -> core.Class:
         discipline = core.DisciplineDropTail(limit=limit, marking=marking, overrun=None)
     else:
         discipline = core.DisciplineManaged(limit=limit, aqm=aqm_spec(queue, *at))
-    origin = At(*at, class_="class", weight="weight")
+    origin = At(*at)
     return core.Class(class_=queue.class_, weight=queue.weight, discipline=discipline, origin=origin)

@@ -239,14 +239,14 @@ def plan_network(network: AnyNetwork) -> Plan:
                 hosts=network.hosts,
                 link=_link(network.link, "link"),
                 switch=_switch(network),
-                origin=At("network", link="link", switch="switch"),
+                origin=At("network"),
             )
         case FatTree():
             spec = core.NetworkFatTree(
                 k=network.k,
                 link=_link(network.link, "link"),
                 switch=_switch(network),
-                origin=At("network", link="link", switch="switch"),
+                origin=At("network"),
             )
         case Xgft():
             spec = core.NetworkXgft(
@@ -255,7 +255,7 @@ def plan_network(network: AnyNetwork) -> Plan:
                 routing=network.routing,
                 link=_link(network.link, "link"),
                 switch=_switch(network),
-                origin=At("network", link="link", switch="switch", parents="parents"),
+                origin=At("network"),
             )
         case Dumbbell():
             spec = core.NetworkDumbbell(
@@ -275,9 +275,7 @@ def plan_network(network: AnyNetwork) -> Plan:
 
 
 def _switch(network: Star | FatTree | Xgft | Dumbbell) -> core.SwitchSpec:
-    return core.SwitchSpec(
-        latency_ps=network.switch.latency.ps, origin=At("network", "switch", latency_ps="latency")
-    )
+    return core.SwitchSpec(latency_ps=network.switch.latency.ps, origin=At("network", "switch"))
 
 
 def _link(link: Link, field: str | None = None) -> core.LinkSpec:
@@ -287,7 +285,7 @@ def _link(link: Link, field: str | None = None) -> core.LinkSpec:
         delay_ps=link.delay.ps,
         framing_bytes=FRAMING_BYTES[link.framing],
         loss=loss_spec(link.loss),
-        origin=None if field is None else At("network", field, delay_ps="delay", loss="loss"),
+        origin=None if field is None else At("network", field),
     )
 
 

@@ -286,7 +286,7 @@ def line_spec(line: Line) -> core.LineSpec:
         reorder=None
         if reorder is None
         else core.ReorderSpec(probability=reorder.share, later_ps=reorder.later.ps),
-        origin=At(loss="bursts", lanes="lanes"),
+        origin=At(loss="bursts"),
     )
 
 
@@ -295,7 +295,7 @@ def _rate(line: Line) -> core.RateSpec:
         return core.RateSpecSteps(
             steps=[(step.at.ps, step.rate.bps) for step in line.steps],
             period_ps=None if line.repeat is None else line.repeat.ps,
-            origin=At(steps="steps", period_ps="repeat"),
+            origin=At(period_ps="repeat"),
         )
     return core.RateSpecUnlimited() if line.rate is None else core.RateSpecConstant(rate_bps=line.rate.bps)
 

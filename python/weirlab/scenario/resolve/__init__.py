@@ -73,7 +73,9 @@ class Resolved:
 
     def origin(self, pointer: str) -> Where:
         """The part of the scenario that made what stands at the JSON `pointer`."""
-        return origin_of(self.spec, pointer)
+        from weirlab.scenario.model import Scenario
+
+        return origin_of(self.spec, pointer, Scenario.fields_at)
 
 
 class _Last(threading.local):
@@ -133,11 +135,9 @@ def _translated(scenario: Scenario) -> Resolved:
         control=resolve_control(scenario, layout),
         switching=resolve_switching(scenario, layout, services),
         events=resolve_events(scenario, layout, queues),
-        run=core.Run(
-            duration_ps=duration_ps, engine=_engine(scenario), origin=At("run", duration_ps="duration")
-        ),
+        run=core.Run(duration_ps=duration_ps, engine=_engine(scenario), origin=At("run")),
         record=_record(scenario, layout, duration_ps, traffic),
-        origin=At(queues="queues", events="events"),
+        origin=At(),
     )
     ports = tuple(port.name for port in layout.ports)
     return Resolved(spec, layout.nodes, ports, tuple(entry.name for entry in traffic))
@@ -155,7 +155,7 @@ def _traffic(name: str, entry: Traffic, layout: Layout, duration_ps: int) -> cor
         probers=probers(name, entry, layout, duration_ps) if probing else None,
         hotspot=None,
         continues=None,
-        origin=At("traffic", name, class_="class"),
+        origin=At("traffic", name),
     )
 
 
@@ -228,7 +228,7 @@ def _sources(name: str, traffic: Traffic, layout: Layout, duration_ps: int) -> l
     if not isinstance(source, Departing):
         return []
     at = ("traffic", name, "source")
-    origin = At("traffic", name, start_ps="start", stop_ps="stop")
+    origin = At("traffic", name)
     size = sizes_spec(source, *at)
     stop_ps = max(traffic.start.ps, duration_ps) if traffic.stop is None else traffic.stop.ps
     sources: list[core.Source] = []
@@ -281,7 +281,7 @@ def _record(
     streams: list[core.StreamProbe] = []
     for name, record in scenario.record.items():
         at = At("record", name)
-        timed = At("record", name, every_ps="every")
+        timed = At("record", name)
         match record:
             case QueueRecord(every=every):
                 found = layout.port_ids(record.queue)

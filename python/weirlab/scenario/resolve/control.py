@@ -35,7 +35,7 @@ def resolve_control(scenario: Scenario, layout: Layout) -> core.Control:
         dcqcn=None if control.dcqcn is None else _dcqcn(control.dcqcn, layout),
         pause=_pause(control, layout),
         responses=_responses(scenario, layout),
-        origin=At("control", bcn="bcn", qcn="qcn", dcqcn="dcqcn"),
+        origin=At("control"),
     )
 
 
@@ -85,15 +85,7 @@ def _bcn_congestion_point(bcn: Bcn, layout: Layout) -> core.BcnCongestionPoint:
             origin=At("control", "bcn", "severe"),
         ),
         notification=_notification(point.notification, *at, "notification"),
-        origin=At(
-            *at,
-            ports="at",
-            q_eq_bytes="q_eq",
-            unit_bytes="unit",
-            w="w",
-            sample_every_bytes="sample_every",
-            sampling="sampling",
-        ),
+        origin=At(*at, ports="at"),
     )
 
 
@@ -120,26 +112,10 @@ def _bcn_reaction_point(point: BcnReactionPoint, layout: Layout) -> core.BcnReac
             restart=stop.restart,
             reset=stop.reset,
             meanwhile=stop.meanwhile,
-            origin=At(
-                *at,
-                "stop",
-                t_max_ps="t_max",
-                r_min_bps="r_min",
-                t_max_factor="t_max_factor",
-                r_min_factor="r_min_factor",
-            ),
+            origin=At(*at, "stop"),
         ),
         limiter=_limiter(point, at),
-        origin=At(
-            *at,
-            hosts="at",
-            gi="gi",
-            gd="gd",
-            ru_bps="ru",
-            min_rate_bps="min_rate",
-            initial_rate_bps="initial_rate",
-            removal_rate_bps="removal_rate",
-        ),
+        origin=At(*at, hosts="at"),
     )
 
 
@@ -170,14 +146,7 @@ def _limiter(point: LimiterQueue, at: Where) -> core.Limiter:
         fifo_frames=point.fifo,
         initial_credit=point.credit.initial,
         most_credit=point.credit.cap,
-        origin=At(
-            *at,
-            queue="queue",
-            pacing_jitter="pacing_jitter",
-            fifo_frames="fifo",
-            initial_credit=("credit", "initial"),
-            most_credit=("credit", "cap"),
-        ),
+        origin=At(*at, initial_credit=("credit", "initial"), most_credit=("credit", "cap")),
     )
 
 
@@ -197,14 +166,7 @@ def _qcn(qcn: Qcn, layout: Layout) -> core.Qcn:
             sampling=_sampling(measuring),
             counted=measuring.counted,
             notification=_notification(measuring.notification, *at, "notification"),
-            origin=At(
-                *at,
-                ports="at",
-                q_eq_bytes="q_eq",
-                w="w",
-                sample_every_bytes="sample_every",
-                sampling="sampling",
-            ),
+            origin=At(*at, ports="at"),
         ),
         reaction_point=_qcn_reaction_point(reacting, layout),
         origin=At("control", "qcn"),
@@ -221,7 +183,7 @@ def _qcn_reaction_point(point: QcnReactionPoint, layout: Layout) -> core.QcnReac
         min_rate_bps=point.min_rate.bps,
         new_limiter=point.new_limiter,
         limiter=_limiter(point, at),
-        origin=At(*at, hosts="at", gd="gd", min_rate_bps="min_rate"),
+        origin=At(*at, hosts="at"),
     )
 
 
@@ -253,9 +215,9 @@ def _dcqcn(dcqcn: Dcqcn, layout: Layout) -> core.Dcqcn:
             recovery=_recovery(point.recovery, at),
             min_rate_bps=point.min_rate.bps,
             limiter=_limiter(point, at),
-            origin=At(*at, hosts="at", g="g", alpha_timer_ps="alpha_timer", min_rate_bps="min_rate"),
+            origin=At(*at, hosts="at"),
         ),
-        origin=At("control", "dcqcn", notify_every_ps="notify_every"),
+        origin=At("control", "dcqcn"),
     )
 
 
@@ -276,17 +238,7 @@ def _pause(control: Control, layout: Layout) -> list[core.Pause]:
                 delay_ps=rule.delay.ps,
                 quanta=rule.quanta,
                 refresh_ps=None if rule.refresh is None else rule.refresh.ps,
-                origin=At(
-                    "control",
-                    "pause",
-                    name,
-                    xoff_bytes="xoff",
-                    xon_bytes="xon",
-                    frame_bytes="frame_size",
-                    delay_ps="delay",
-                    quanta="quanta",
-                    refresh_ps="refresh",
-                ),
+                origin=At("control", "pause", name, frame_bytes="frame_size"),
             )
         )
     return rules

@@ -54,13 +54,13 @@ def _changes(
                 yield end, "until", core.ChangeUp(ports=both, origin=at)
                 yield from _reroute(event, end, both, at)
         case RateChange():
-            of_rate = At("events", name, ports="at", rate_bps="rate")
+            of_rate = At("events", name, ports="at")
             yield start, "when", core.ChangeRate(ports=ports, rate_bps=event.rate.bps, origin=of_rate)
             if end is not None:
                 for rate, alike in _alike({port: layout.ports[port].rate_bps for port in ports}):
                     yield end, "until", core.ChangeRate(ports=alike, rate_bps=rate, origin=of_rate)
         case BufferChange():
-            of_limit = At("events", name, ports="at", limit="limit", class_="class")
+            of_limit = At("events", name, ports="at")
             limit = limit_spec(event.limit)
             yield (
                 start,
@@ -74,7 +74,7 @@ def _changes(
                     yield end, "until", change
         case Hold():
             classes = ALL_CLASSES if event.classes is None else event.classes
-            of_classes = At("events", name, ports="at", classes="classes")
+            of_classes = At("events", name, ports="at")
             yield start, "when", core.ChangeHold(ports=ports, classes=classes, origin=of_classes)
             if end is not None:
                 yield end, "until", core.ChangeRelease(ports=ports, classes=classes, origin=of_classes)

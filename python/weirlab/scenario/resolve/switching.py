@@ -49,7 +49,7 @@ def _memories(memory: SharedMemory, layout: Layout) -> list[core.Memory]:
             bytes=size,
             alpha=memory.alpha,
             pause=_pause(memory, size, ports, rate, (*at, "pause")),
-            origin=At(*at, alpha="alpha"),
+            origin=At(*at),
         )
         for (ports, rate), nodes in kinds.items()
     ]

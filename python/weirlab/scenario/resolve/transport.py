@@ -62,7 +62,7 @@ def _ends(name: str, traffic: Traffic) -> At:
     """Where the ends, the times and the load of a connection or an estimator come from."""
     of_bulk = isinstance(traffic.source, Bulk) and traffic.source.stop is not None and traffic.stop is None
     stop: Where = ("source", "stop") if of_bulk else ("stop",)
-    return At("traffic", name, from_="from", to="to", start_ps="start", stop_ps=stop)
+    return At("traffic", name, stop_ps=stop)
 
 
 def probers(name: str, traffic: Traffic, layout: Layout, duration_ps: int) -> core.Probers:
@@ -82,7 +82,7 @@ def probers(name: str, traffic: Traffic, layout: Layout, duration_ps: int) -> co
             framing_bytes=20 if slowest is None else slowest.framing_bytes,
             link_bps=link_bps,
             measurements=source.measurements,
-            origin=At(*at, frame_bytes="payload", measurements="measurements"),
+            origin=At(*at, frame_bytes="payload"),
         ),
         hosts=_hosts(name, traffic),
         list=[
@@ -107,15 +107,7 @@ def _method(source: Probing, link_bps: int, at: Where) -> core.Method:
                 most_bps=link_bps if source.most_rate is None else source.most_rate.bps,
                 batch_ps=source.batch.ps,
                 stamps_ps=source.stamps.ps,
-                origin=At(
-                    *at,
-                    packets="packets",
-                    streams="streams",
-                    gap_ps="gap",
-                    share="share",
-                    resolution_bps="resolution",
-                    most_bps="most_rate",
-                ),
+                origin=At(*at, most_bps="most_rate"),
             )
         case PbProbe():
             return core.MethodPbProbe(
@@ -123,7 +115,7 @@ def _method(source: Probing, link_bps: int, at: Where) -> core.Method:
                 stable=source.stable,
                 dispersion_ps=source.dispersion.ps,
                 share=source.share,
-                origin=At(*at, bulks="bulks", stable="stable", dispersion_ps="dispersion", share="share"),
+                origin=At(*at),
             )
     raise AssertionError(f"no estimator: {source}")
 
@@ -139,7 +131,7 @@ def _hosts(name: str, traffic: Traffic) -> core.Hosts:
             tick_ps=timing.tick.ps,
             late=timing.late,
             by_ps=timing.by.ps,
-            origin=At(*at, "timing", late="late"),
+            origin=At(*at, "timing"),
         ),
         adapter_frames=None if adapter is None or adapter.queue is None else adapter.queue.count,
         coalescing_ps=None if adapter is None or adapter.coalescing is None else adapter.coalescing.ps,
@@ -182,7 +174,7 @@ def _denoising(rapid: Rapid, at: Where) -> core.Denoising:
         case Spikes(rise=rise, fall=fall):
             return core.DenoisingSpikes(rise_ps=rise.ps, fall_ps=fall.ps, origin=At(*at))
         case Batches(within=within):
-            return core.DenoisingBatches(within_ps=within.ps, origin=At(*at, within_ps="within"))
+            return core.DenoisingBatches(within_ps=within.ps, origin=At(*at))
 
 
 def _estimator(rapid: Rapid, at: Where) -> core.Estimator:
@@ -193,31 +185,31 @@ def _estimator(rapid: Rapid, at: Where) -> core.Estimator:
                 excursion=gap.excursion,
                 sum=gap.sum,
                 scheduled=gap.scheduled,
-                origin=At(*at, excursion="excursion", sum="sum"),
+                origin=At(*at),
             )
         case SmoothEstimator() as smooth:
             return core.EstimatorSmooth(
                 weight=smooth.weight,
                 epsilon_ps=smooth.epsilon.ps,
                 excursion=smooth.excursion,
-                origin=At(*at, weight="weight", excursion="excursion"),
+                origin=At(*at),
             )
         case ChirpEstimator() as chirp:
             return core.EstimatorChirp(
                 factor=chirp.factor,
                 excursion=chirp.excursion,
-                origin=At(*at, factor="factor", excursion="excursion"),
+                origin=At(*at),
             )
         case TrendEstimator() as trend:
             return core.EstimatorTrend(
                 tolerance_ps=trend.tolerance.ps,
                 tolerance_gaps=trend.tolerance_gaps,
-                origin=At(*at, tolerance_gaps="tolerance_gaps"),
+                origin=At(*at),
             )
         case FluidEstimator() as fluid:
             return core.EstimatorFluid(
                 bottleneck_bps=None if fluid.bottleneck is None else fluid.bottleneck.bps,
-                origin=At(*at, bottleneck_bps="bottleneck"),
+                origin=At(*at),
             )
 
 
@@ -230,7 +222,7 @@ def _rapid(rapid: Rapid, link: Port | None, at: Where) -> core.CongestionControl
             rho=rapid.rho,
             rates=rapid.rates,
             clip=rapid.clip,
-            origin=At(*at, packets="n", rho="rho", rates="rates"),
+            origin=At(*at, packets="n"),
         ),
         schedule=rapid.schedule,
         denoising=_denoising(rapid, (*at, "denoising")),
@@ -249,19 +241,9 @@ def _rapid(rapid: Rapid, link: Port | None, at: Where) -> core.CongestionControl
                 target_ps=rapid.backlog.target.ps,
                 within_ps=rapid.backlog.within.ps,
                 elasticity=rapid.backlog.elasticity,
-                origin=At(*at, "backlog", elasticity="elasticity"),
+                origin=At(*at, "backlog"),
             ),
-            origin=At(
-                *at,
-                tau_ps="tau",
-                eta="eta",
-                beta="beta",
-                initial_bps="initial_rate",
-                least_bps="least_rate",
-                most_bps="most_rate",
-                start_packets="start",
-                backlog="backlog",
-            ),
+            origin=At(*at, initial_bps="initial_rate", least_bps="least_rate", most_bps="most_rate"),
         ),
         link_bps=link_bps,
         framing_bytes=20 if link is None else link.framing_bytes,
@@ -309,15 +291,5 @@ def tcp_spec(tcp: Tcp, link: Port | None = None, *at: str) -> core.TcpConfig:
             pauses_ps=[(pause.start.ps, pause.stop.ps) for pause in tcp.reading.pauses],
         ),
         arrival_stamps_ps=control.stamps.ps if isinstance(control, Rapid) else None,
-        origin=At(
-            *at,
-            segment_bytes="segment",
-            initial_window_segments="initial_window",
-            receive_buffer_bytes="window",
-            send_buffer_bytes="send_buffer",
-            delayed_ack_segments="delayed_ack",
-            delayed_ack_timeout_ps="delayed_ack_timeout",
-            min_rto_ps="min_rto",
-            arrival_stamps_ps=("congestion_control", "stamps"),
-        ),
+        origin=At(*at, receive_buffer_bytes="window", arrival_stamps_ps=("congestion_control", "stamps")),
     )

@@ -34,8 +34,7 @@ class Reno(Model):
     def resolved(self, at: Where) -> core.CongestionControlReno:
         """As the core takes it; it stands `at` that place in the scenario."""
         return core.CongestionControlReno(
-            slow_start="standard" if self.slow_start is None else self.slow_start,
-            origin=At(*at, slow_start="slow_start"),
+            slow_start="standard" if self.slow_start is None else self.slow_start, origin=At(*at)
         )
 
 
@@ -61,7 +60,7 @@ class Cubic(Model):
             beta=self.beta,
             fast_convergence=self.fast_convergence,
             slow_start="hystart++" if self.slow_start is None else self.slow_start,
-            origin=At(*at, c="c", beta="beta", fast_convergence="fast_convergence", slow_start="slow_start"),
+            origin=At(*at),
         )
 
 
@@ -91,7 +90,7 @@ class Dctcp(Model):
         return core.CongestionControlDctcp(
             gain=self.gain,
             slow_start="standard" if self.slow_start is None else self.slow_start,
-            origin=At(*at, gain="gain", slow_start="slow_start"),
+            origin=At(*at),
         )
 
 
@@ -117,13 +116,7 @@ class Prague(Model):
             virtual_rtt_ps=self.virtual_rtt.ps,
             transition_rounds=self.transition,
             slow_start="standard" if self.slow_start is None else self.slow_start,
-            origin=At(
-                *at,
-                gain="gain",
-                virtual_rtt_ps="virtual_rtt",
-                transition_rounds="transition",
-                slow_start="slow_start",
-            ),
+            origin=At(*at),
         )
 
 
