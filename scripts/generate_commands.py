@@ -12,7 +12,7 @@ os.environ.update(COLUMNS="100", NO_COLOR="1", TERM="dumb")
 import typer.main
 from typer.core import TyperGroup
 
-from weirlab.cli.app import app
+from weirlab.cli.app import application
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/commands.md"
 HEAD = """# Commands
@@ -36,7 +36,7 @@ def helps(command: object, names: list[str]) -> Iterator[str]:
 
 
 def main() -> None:
-    PAGE.write_text(HEAD + "".join(helps(typer.main.get_command(app), ["weir"])), encoding="utf-8")
+    PAGE.write_text(HEAD + "".join(helps(typer.main.get_command(application()), ["weir"])), encoding="utf-8")
 
 
 if __name__ == "__main__":

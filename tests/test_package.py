@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import weirlab
+from weirlab.cli.app import COMMANDS, application
 
 HEAVY = ("numpy", "polars", "pydantic", "yaml", "rich", "altair", "psutil", "weirlab._core")
 
@@ -45,10 +46,28 @@ def test_importing_the_package_loads_nothing_heavy():
     assert not loaded_after("import weirlab").intersection(HEAVY)
 
 
-def test_the_command_loads_typer_and_nothing_heavy():
-    modules = loaded_after("import weirlab.cli.app")
-    assert "typer" in modules
+def test_the_help_of_all_commands_loads_typer_and_nothing_heavy():
+    modules = loaded_after("from weirlab.cli.app import application\napplication()")
+    assert {"typer", "weirlab.cli.search_lab"} <= modules
     assert not modules.intersection(HEAVY)
+
+
+def test_a_command_loads_its_own_module_and_no_other_command():
+    modules = loaded_after("from weirlab.cli.app import application\napplication('check')")
+    assert "weirlab.cli.check" in modules
+    assert not modules.intersection({"weirlab.cli.search", "weirlab.cli.emulate", "weirlab.cli.trace"})
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_module_of_a_command_has_it(command):
+    app = application(command)
+    groups = [group.name for group in app.registered_groups]
+    assert command in [*(each.name for each in app.registered_commands), *groups]
+
+
+def test_the_table_of_commands_leaves_none_out():
+    app = application()
+    assert {each.name for each in (*app.registered_commands, *app.registered_groups)} == set(COMMANDS)
 
 
 def test_a_table_of_one_kind_of_result_loads_neither_the_other_kinds_nor_scenarios():

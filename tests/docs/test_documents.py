@@ -71,9 +71,9 @@ SHOWN = [(page, line, arguments) for page in PAGES for line, arguments in comman
 def test_a_command_on_a_page_is_one_that_the_program_takes(
     page: Path, line: int, arguments: list[str]
 ) -> None:
-    from weirlab.cli.app import app
+    from weirlab.cli.app import application
 
-    command, parent = typer.main.get_command(app), None
+    command, parent = typer.main.get_command(application()), None
     if arguments[0] == "COMMAND":
         return
     while isinstance(command, typer.core.TyperGroup) and not arguments[0].startswith("-"):

@@ -14,7 +14,7 @@ import pytest
 from polars.testing import assert_frame_equal
 from typer.testing import CliRunner
 
-from weirlab.cli.app import app
+from weirlab.cli.app import application
 from weirlab.cli.search_lab import _sentences
 from weirlab.errors import ImpossibleTrial, InputError, MissingCapability
 from weirlab.searches import LoadRange, SearchGoal
@@ -411,14 +411,14 @@ def test_the_command_ends_with_the_fastest_controller_that_is_wrong_no_more_ofte
 
 def test_the_command_prints_tables_and_keeps_the_searches(tmp_path: Path) -> None:
     options = ["search-lab", "--controllers", "mlr, weir", "--devices", "knee", "--searches", "2"]
-    out = CliRunner().invoke(app, [*options, "--threads", "1", "--out", str(tmp_path / "lab")])
+    out = CliRunner().invoke(application(), [*options, "--threads", "1", "--out", str(tmp_path / "lab")])
     assert out.exit_code == 0, out.output
     assert "relative to mlr" in out.stdout
     assert "\nGoals 10s: " in out.stdout
     assert "wrong, silent" in " ".join(out.stdout.split())
     assert pl.read_parquet(tmp_path / "lab/searches.parquet").height == 8
     assert (tmp_path / "lab/search-lab-10s.svg").read_text().startswith("<svg")
-    document = CliRunner().invoke(app, [*options, "--processes", "1", "--json"])
+    document = CliRunner().invoke(application(), [*options, "--processes", "1", "--json"])
     rows = json.loads(document.stdout)["rows"]
     assert [row["controller"] for row in rows] == ["mlr", "weir"]
     assert [row["left_out"] for row in json.loads(document.stdout)["means"]] == [[], []]

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from traces.captures import MSS, Talk, pcap
-from weirlab.cli.app import app
+from weirlab.cli.app import application
 from weirlab.runs import run
 from weirlab.scenario import loads
 from weirlab.traces import diagnose, read_trace
@@ -131,7 +131,9 @@ def test_every_finding_says_what_to_do_and_each_kind_once(tmp_path: Path) -> Non
     trace = read_trace(file)
     assert {*STALL_REMEDIES} == {*trace["cause_names"].get_column("name")}
     assert [finding.kind for finding in diagnose(trace)].count("slow-reader") == 2
-    assert CliRunner().invoke(app, ["diagnose", str(file)]).output.count(REMEDIES["slow-reader"]) == 1
+    assert (
+        CliRunner().invoke(application(), ["diagnose", str(file)]).output.count(REMEDIES["slow-reader"]) == 1
+    )
 
 
 LACKS: Mapping[str, Mapping[str, int]] = {

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from weirlab.cli.app import app
+from weirlab.cli.app import application
 from weirlab.records import Records
 from weirlab.runs import run, simulate
 from weirlab.scenario import load
@@ -113,11 +113,11 @@ def test_retransmissions_that_no_drop_explains_are_told(flawed: Records) -> None
 
 def test_the_command_diagnoses_the_directory_of_a_run(tmp_path: Path) -> None:
     run(load("rapid-flawed", {"run.duration": "3.5 s", "measure": {}})).save(tmp_path / "run")
-    done = CliRunner().invoke(app, ["diagnose", str(tmp_path / "run"), "--json"])
+    done = CliRunner().invoke(application(), ["diagnose", str(tmp_path / "run"), "--json"])
     assert done.exit_code == 0, done.output
     kinds = {finding["kind"] for finding in json.loads(done.stdout)["findings"]}
     assert {"ramp-lost", "no-excursion", "over-estimation"} <= kinds
-    words = CliRunner().invoke(app, ["diagnose", str(tmp_path / "run")])
+    words = CliRunner().invoke(application(), ["diagnose", str(tmp_path / "run")])
     assert "problem: Probe streams lost their ramp (ramp-lost, I)\n  rapid/" in words.stdout
     assert "bookkeeping (V)" in words.stdout
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import gc
 import inspect
 import json
 import os
@@ -12,27 +13,11 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import Annotated, Any, NoReturn, get_type_hints
 
 import typer
 
-from weirlab.cli import (
-    bulk,
-    check,
-    doctor,
-    emulate,
-    path,
-    rapid,
-    report,
-    reproduce,
-    run,
-    scenarios,
-    schema,
-    search,
-    search_lab,
-    stability,
-    trace,
-)
 from weirlab.cli.tables import Format, formatted
 from weirlab.errors import InputError, Interrupted, WeirlabError
 from weirlab.privileges import enter_if_started_again
@@ -50,33 +35,48 @@ Examples:
 Exit codes: 0 well, 1 a run failed, 2 the input is wrong, 130 interrupted.
 WEIRLAB_DEBUG=1 shows the traceback of an error."""
 
-app = typer.Typer(
-    name="weir",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help=_HELP,
-)
+COMMANDS = {
+    "run": "run",
+    "study": "run",
+    "search": "search",
+    "bulk": "bulk",
+    "emulate": "emulate",
+    "path": "path",
+    "rapid": "rapid",
+    "report": "report",
+    "check": "check",
+    "scenarios": "scenarios",
+    "schema": "schema",
+    "doctor": "doctor",
+    "reproduce": "reproduce",
+    "search-lab": "search_lab",
+    "stability": "stability",
+    "rank": "stability",
+    "trace": "trace",
+    "diagnose": "trace",
+}
+"""The module below `weirlab.cli` of each command, in the order of the help."""
 
-for module in (
-    run,
-    search,
-    bulk,
-    emulate,
-    path,
-    rapid,
-    report,
-    check,
-    scenarios,
-    schema,
-    doctor,
-    reproduce,
-    search_lab,
-    stability,
-    trace,
-):
-    module.add_to(app)
+
+def application(command: str | None = None) -> typer.Typer:
+    """All commands, or those of the module that has `command`: to load the others takes time."""
+    app = typer.Typer(
+        name="weir",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        help=_HELP,
+    )
+    app.callback()(_options)
+    modules = [COMMANDS[command]] if command in COMMANDS else dict.fromkeys(COMMANDS.values())
+    for module in modules:
+        import_module(f"weirlab.cli.{module}").add_to(app)
+    for typed in (app, *(group.typer_instance for group in app.registered_groups)):
+        for registered in () if typed is None else typed.registered_commands:
+            if registered.callback is not None:
+                registered.callback = _guarded(registered.callback)
+    return app
 
 
 _FORMAT = "table_format"
@@ -116,12 +116,6 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
     return guarded
 
 
-for typed in (app, *(group.typer_instance for group in app.registered_groups)):
-    for registered in () if typed is None else typed.registered_commands:
-        if registered.callback is not None:
-            registered.callback = _guarded(registered.callback)
-
-
 def _version(value: bool) -> None:
     if value:
         from weirlab._core import version
@@ -130,7 +124,6 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
@@ -158,6 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     # 'python -m' ends by SIGINT, whatever the exit code, where the last executed text was interrupted,
     # and data classes are made of texts: execute another one.
     exec("")  # noqa: S102
+    gc.freeze()  # the interpreter looks for cycles once more at its end: a tenth of a second for nothing
     sys.exit(code)
 
 
@@ -169,7 +163,9 @@ def execute(words: Sequence[str], *, prepare: Callable[[], None] | None = None) 
     try:
         if prepare is not None:
             prepare()
-        app(list(words), prog_name="weir")
+        application(next((word for word in words if not word.startswith("-")), None))(
+            list(words), prog_name="weir"
+        )
     except SystemExit as end:
         if as_json and end.code == InputError.exit_code:
             _print_json_error("UsageError", "the command line is wrong: see the message on stderr", [])
