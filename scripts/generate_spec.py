@@ -39,8 +39,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from weirlab.spec.part import At, Part, Where, origin_of
-
+from weirlab.spec.part import At as At
+from weirlab.spec.part import Part as Part
+from weirlab.spec.part import Where as Where
+from weirlab.spec.part import origin_of as origin_of
 '''
 
 Schema = dict[str, Any]
@@ -150,9 +152,7 @@ class Generator:
         numbered = {name for name in self.names if name[:-1] in self.names and name[-1].isdigit()}
         if shared := numbered | {name for name in self.names if self.names.count(name) > 1}:
             raise SystemExit(f"types share a name: rename one with schemars(rename): {sorted(shared)}")
-        known = sorted([*self.names, "At", "Part", "Where", "origin_of"])
-        exported = "".join(f'    "{name}",\n' for name in known)
-        return f"{HEAD}__all__ = [\n{exported}]\n\n\n" + "\n\n\n".join([*self.classes, *self.aliases]) + "\n"
+        return "\n\n\n".join([HEAD, *self.classes, *self.aliases]) + "\n"
 
 
 def formatted(source: str, target: Path) -> str:

@@ -130,6 +130,8 @@ KINDS = {
     "gradual": devices.Gradual(),
     "deep-buffer": devices.DeepBuffer(),
     "warm-up": devices.WarmUp(),
+    "inversion": devices.Inversion(),
+    "regime-switch": devices.RegimeSwitch(),
 }
 
 

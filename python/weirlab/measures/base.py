@@ -7,6 +7,7 @@ made in vain.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -124,13 +125,13 @@ class Measure(Model):
         """(field, what is wrong) that no field can say alone. Where there are any, needs do not count."""
         yield from ()
 
+    @abstractmethod
     def values(self, subject: Subject) -> pl.DataFrame:
         """Columns `replicate` and `value` in `unit`, one row per replicate in order; null where a replicate
         gives no answer.
 
         Raises MissingRecordError where the records lack what the measure needs.
         """
-        raise NotImplementedError(type(self).__name__)
 
 
 class FlowMeasure(Measure):
@@ -140,21 +141,6 @@ class FlowMeasure(Measure):
     """Names of traffic, or globs of them."""
 
 
-class WindowedFlowMeasure(FlowMeasure):
-    """A number about the flows of some traffic in some time."""
-
-    window: Limits | None = None
-    """Time measured over; needs a `flow` record. Absent: the whole run."""
-
-    @property
-    def limits(self) -> Limits | None:
-        return self.window
-
-    def needs(self) -> Iterator[Need]:
-        if self.window is not None:
-            yield FlowSeries()
-
-
 class PortMeasure(Measure):
     """A number about some ports."""
 
@@ -162,11 +148,15 @@ class PortMeasure(Measure):
     """The ports."""
 
 
-class WindowedPortMeasure(PortMeasure):
-    """A number about some ports in some time."""
+class _Windowed(Measure):
+    """A number about some time."""
+
+    RECORD: ClassVar[type[FlowSeries] | type[PortSeries]]
+    """What has to be recorded of that time."""
 
     window: Limits | None = None
-    """Time measured over; needs a `queue` record of the ports. Absent: the whole run."""
+    """Time measured over; needs a record of that time: `flow` of traffic, `queue` of ports. Absent: the whole
+    run."""
 
     @property
     def limits(self) -> Limits | None:
@@ -174,4 +164,16 @@ class WindowedPortMeasure(PortMeasure):
 
     def needs(self) -> Iterator[Need]:
         if self.window is not None:
-            yield PortSeries()
+            yield self.RECORD()
+
+
+class WindowedFlowMeasure(_Windowed, FlowMeasure):
+    """A number about the flows of some traffic in some time."""
+
+    RECORD = FlowSeries
+
+
+class WindowedPortMeasure(_Windowed, PortMeasure):
+    """A number about some ports in some time."""
+
+    RECORD = PortSeries

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
@@ -107,25 +108,28 @@ class TrialPlan(Model):
     """Frames that the tester failed to send: `excluded` from the loss ratio, or `lost` (RFC 9971)."""
 
 
-class Algorithm(Model):
+class _Choosing(Model):
     """How a search chooses loads."""
 
     TAKES_HINTS: ClassVar[bool] = False
     """Whether the hints of goals decide where it starts."""
 
+
+class Algorithm(_Choosing):
+    """How a search of another package chooses loads."""
+
+    @abstractmethod
     def controller(self, goals: Sequence[Any], loads: Any, hints_fps: Mapping[str, float]) -> Any:
-        """The controller, a `weirlab.searches.controller.Controller`; algorithms of other packages make it
-        here.
+        """The controller, a `weirlab.searches.controller.Controller`.
 
         Args:
             goals: What it looks for, as `weirlab.searches.SearchGoal`.
             loads: Where it looks, a `weirlab.searches.LoadRange` [frames/s].
             hints_fps: Loads [frames/s] that the scenario expects, by goal; empty without `TAKES_HINTS`.
         """
-        raise NotImplementedError(type(self).__name__)
 
 
-class Binary(Algorithm):
+class Binary(_Choosing):
     """Plain binary search: one goal after the other, all trials of the final duration."""
 
     kind: Literal["binary"]
@@ -133,7 +137,7 @@ class Binary(Algorithm):
     """Ends when two loads in a row differ by less, whatever the goals' width. Absent: their width rules."""
 
 
-class Mdr(Algorithm):
+class Mdr(_Choosing):
     """Multiple drop rates: NDR and PDR in one search, trials geometrically longer from phase to phase."""
 
     kind: Literal["mdr"]
@@ -145,7 +149,7 @@ class Mdr(Algorithm):
     """Longest time of a phase."""
 
 
-class Mlr(Algorithm):
+class Mlr(_Choosing):
     """MLRsearch after RFC 9971: any goals at once, every trial to its end."""
 
     TAKES_HINTS: ClassVar[bool] = True
@@ -159,7 +163,7 @@ class Mlr(Algorithm):
     """What a trial adds to `duration_sum`: its duration, or that and the waits around it."""
 
 
-class Weir(Algorithm):
+class Weir(_Choosing):
     """The default: `mlr` that stops trials whose outcome is decided, and tests its upper bound again."""
 
     TAKES_HINTS: ClassVar[bool] = True
