@@ -61,6 +61,7 @@ bench:
 docs: setup
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	$(BIN)/sphinx-build -W --keep-going -q -E -b html docs docs/site
+	$(BIN)/python scripts/check_links.py docs/site
 	@echo "Open docs/site/index.html and target/doc/weir_core/index.html"
 
 # Long property runs; the ordinary tests use few cases and fixed seeds.
