@@ -3,7 +3,7 @@
 import runpy
 from pathlib import Path
 
-for page in ("commands", "tables"):
+for page in ("commands", "tables", "catalogue"):
     runpy.run_path(str(Path(__file__).parent.parent / f"scripts/generate_{page}.py"), run_name="__main__")
 
 project = "Weirlab"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-GENERATED = {ROOT / "docs/commands.md", ROOT / "docs/tables.md"}
+GENERATED = {ROOT / f"docs/{name}.md" for name in ("commands", "tables", "catalogue")}
 INSTEAD = {
     r"beside": "compared with, next to, during, with, in addition to",
     r"in the mean": "on average",

@@ -11,21 +11,21 @@ from weirlab import _core
 PAGE = Path(__file__).resolve().parent.parent / "docs/tables.md"
 HEAD = """# Tables of a run
 
-A run writes these tables down: `run.records["flows"]` in Python, `tables/flows.parquet` in its
-[directory](using.md). Facts only: counts, sums, integrals, extremes, stamps; [measures](scenarios.md) are
-worked out of them.
+A run records these tables: `run.records["flows"]` in Python, `tables/flows.parquet` in its
+[directory](using.md). They hold facts only: counts, sums, integrals, extremes, timestamps.
+[Measures](measures.md) are computed from them.
 
-- Every table but those of names has a column `replicate`. Ids are places in the tables of names: `port` in
-  `port_names`, `flow` in `flow_names` and so on; `run.records.named("drops")` puts the names beside them.
-- What is unknown is null, never 0. Only columns that say `or null` have any.
-- Units end the name: `_ps` picoseconds, `_bytes` bytes, `_bps` bit/s. What exceeds 64 bits, such as sums of
-  delays, is a `f64`.
-- A transmission counts when it begins, all else when it happens. What happens at the end of an interval
-  belongs to the next one, what happens at the end of the run to none.
+- Every table except those of names has a column `replicate`. Ids are row numbers in the tables of names:
+  `port` in `port_names`, `flow` in `flow_names` and so on; `run.records.named("drops")` adds the names.
+- Unknown values are null, never 0. Only columns marked `or null` have any.
+- Names end in the unit: `_ps` picoseconds, `_bytes` bytes, `_bps` bit/s. Columns that can exceed 64
+  bits, such as sums of delays, are `f64`.
+- A transmission counts when it starts, everything else when it happens. What happens at the end of an
+  interval belongs to the next one; what happens at the end of the run belongs to none.
 
-The same words stand in the schema of the Arrow tables that the compiled core hands over (`about` of a table,
-`unit` and `meaning` of a column), and in the metadata of saved files under `weirlab`. Tables of captures are
-listed under [traces](traces.md).
+The schema of the Arrow tables that the compiled core returns has the same texts (`about` of a table,
+`unit` and `meaning` of a column), and so has the metadata of saved files under `weirlab`. Tables of
+captures are listed under [traces](traces.md).
 """
 
 

@@ -21,10 +21,11 @@ import typer
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).resolve().parents[2]
+GENERATED = ("commands.md", "catalogue.md")
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
-    *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.name != "commands.md"),
+    *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.name not in GENERATED),
 ]
 CONTINUES = {"docs/tutorial/study.md": "docs/tutorial/simulate.md"}
 COLUMNS = "90"

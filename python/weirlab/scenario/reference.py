@@ -1,6 +1,6 @@
 """The tables of the documentation of scenario files, made from the models.
 
-    python -m weirlab.scenario.reference docs/scenarios.md docs/using.md
+    python -m weirlab.scenario.reference docs/scenarios.md docs/measures.md
 
 writes anew what stands between a mark and `<!-- end -->`, for every mark in the page:
 
