@@ -1,4 +1,4 @@
-"""Packages of other people add measures and search controllers, without a change of Weirlab."""
+"""Packages of other people add measures, search controllers, testbeds and studies; Weirlab stays as it is."""
 
 import json
 import os
@@ -163,3 +163,64 @@ def test_a_field_of_that_controller_is_checked_with_its_place(tmp_path):
     done = weir(site, "check", "knee.yaml", cwd=tmp_path)
     assert done.returncode == 2
     assert "knee.yaml:14:30: search.algorithm.step:" in done.stderr
+
+
+@pytest.fixture
+def with_testbed(tmp_path):
+    installed("testbed", tmp_path / "site")
+    device = "testbed: {kind: sim, device: {kind: knee, capacity: 10.6 Mframe/s}}"
+    own = SEARCH.replace(device, "testbed: {kind: polled, turn: 50 us, most: 256}")
+    (tmp_path / "polled.yaml").write_text(own.replace("descend, step: 4 %", "mdr"))
+    return tmp_path / "site"
+
+
+def test_a_testbed_of_another_package_is_searched(with_testbed, tmp_path):
+    done = weir(with_testbed, "search", "polled.yaml", "--json", "--out", "made", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (goal,) = json.loads(done.stdout)["goals"]
+    assert goal["lower"]["load_fps"] <= 256 / 50e-6 < goal["upper"]["load_fps"]
+    again = weir(with_testbed, "report", "made", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
+        ("turn: 50 us", "turns: 50 us", "polled.yaml:4:25: testbed.turns: unknown field"),
+        ("run:", "network: {kind: star, hosts: 2, link: {rate: 1 Gbit/s}}\nrun:", "has its own network"),
+        ("source: {kind: constant", "source: {kind: poisson", "a polled device is offered a constant load"),
+    ],
+)
+def test_what_such_a_testbed_does_not_know_is_refused(with_testbed, tmp_path, right, wrong, message):
+    spoilt = tmp_path / "polled.yaml"
+    text = spoilt.read_text() + "run: {seed: 1}\n"
+    assert right in text
+    spoilt.write_text(text.replace(right, wrong))
+    done = weir(with_testbed, "search", "polled.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_a_study_of_another_package_is_listed_reproduced_and_shown(tmp_path):
+    site = tmp_path / "site"
+    installed("study", site)
+    listed = weir(site, "reproduce", "--json", cwd=tmp_path)
+    names = [study["name"] for study in json.loads(listed.stdout)["studies"]]
+    assert names[-1] == "half-loaded"
+    done = weir(site, "reproduce", "half-loaded", "--quick", "--json", "--out", "made", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["rows"]
+    assert (row["published"], row["verdict"]) == (0.25, "holds")
+    for place in (site, tmp_path / "nothing"):  # the page of what is no longer installed has its verdicts
+        assert weir(place, "report", "made", cwd=tmp_path).returncode == 0
+
+
+def test_an_entry_point_that_is_no_study_is_refused_by_name(tmp_path):
+    site = tmp_path / "site"
+    installed("study", site)
+    (site / "half_loaded" / "__init__.py").write_text("STUDY = 5\n")
+    done = weir(site, "reproduce", "half-loaded", cwd=tmp_path)
+    assert done.returncode == 2
+    assert (
+        "'half_loaded:STUDY', which an entry point of the group 'weirlab.studies' names, is no" in done.stderr
+    )

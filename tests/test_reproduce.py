@@ -169,14 +169,11 @@ def test_a_study_is_imported_only_when_it_runs():
 
 
 def test_an_unknown_study_names_the_nearest():
-    studies = {"made-up": Reproduction("A", "b", "c:d")}
-    assert reproductions.find("made-up", studies).title == "A"
-    with pytest.raises(InputError, match="did you mean 'made-up'"):
-        reproductions.find("madeup", studies)
-    with pytest.raises(InputError, match="there are made-up"):
-        reproductions.find("zzz", studies)
-    with pytest.raises(InputError, match="none is ready"):
-        reproductions.find("zzz", {})
+    assert reproductions.find("zrl").title == "BCN under the ZRL congestion benchmark"
+    with pytest.raises(InputError, match="did you mean 'rapid'"):
+        reproductions.find("rapdi")
+    with pytest.raises(InputError, match="there are bcn, bulk"):
+        reproductions.find("qqq")
 
 
 @pytest.mark.parametrize("name", reproductions.STUDIES)

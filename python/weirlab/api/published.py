@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from weirlab.api.kept import Temporary, place_for
 from weirlab.api.result import Result, Shelf
-from weirlab.reproductions import STUDIES, Effort, Findings, find
+from weirlab.reproductions import Effort, Findings, find
 from weirlab.results import Manifest, Provenance, claimed_directory
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def reproduce(
     """Reproduce a published study, as `weir reproduce` does: its numbers compared with ours.
 
     Args:
-        name: One of `weirlab.reproductions.STUDIES`: bcn, bulk, mdr, rapid, zrl.
+        name: bcn, bulk, mdr, rapid, zrl, or one that another package adds.
         quick: Fewer repetitions, with wider tolerances.
         seed: Where all chance comes from.
         threads: Default: one per CPU.
@@ -96,7 +96,7 @@ def reproduce(
     Raises:
         InputError: There is no such study, or `out` holds something else.
     """
-    study = find(name, STUDIES)
+    study = find(name)
     provenance = Provenance.now()
     place, kept = place_for(out)
     begun = bool(study.keeps) and (place / study.keeps).is_dir()

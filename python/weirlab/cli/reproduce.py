@@ -27,9 +27,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def _complete_study(incomplete: str) -> list[str]:
-    from weirlab.reproductions import STUDIES
+    from weirlab.reproductions import names
 
-    return [name for name in STUDIES if name.startswith(incomplete)]
+    return [name for name in names() if name.startswith(incomplete)]
 
 
 def reproduce(
@@ -53,13 +53,13 @@ def reproduce(
     takes long on real stacks is kept in --out DIR, and the same command goes on with it.
     """
     from weirlab.api.published import reproduce as compare
-    from weirlab.reproductions import STUDIES, find
+    from weirlab.reproductions import find
     from weirlab.results import claimed_directory
 
     if name is None:
         _list(as_json=as_json)
         return
-    study = find(name, STUDIES)
+    study = find(name)
     begun = out if out is not None and study.keeps and (out / study.keeps).is_dir() else None
     with (
         nullcontext(begun) if begun is not None else claimed_directory(f"reproduce-{name}", out) as directory,
@@ -76,13 +76,13 @@ def reproduce(
 
 
 def _list(*, as_json: bool) -> None:
-    from weirlab.reproductions import STUDIES
+    from weirlab.reproductions import find, names
 
+    studies = {name: find(name) for name in names()}
     if as_json:
         print_json(
-            {"studies": [{"name": n, "title": s.title, "source": s.source} for n, s in STUDIES.items()]}
+            {"studies": [{"name": n, "title": s.title, "source": s.source} for n, s in studies.items()]}
         )
-    elif not STUDIES:
-        typer.echo("No study is ready in this version.")
-    for name, study in STUDIES.items() if not as_json else ():
+        return
+    for name, study in studies.items():
         typer.echo(f"{name}  {study.title} ({study.source})")

@@ -203,17 +203,25 @@ def _kind_in(value: Any) -> str | None:
 
 @cache
 def _added(group: str, base: type[Model], kind: str) -> type[Model] | None:
+    if (found := offered(group, kind)) is None:
+        return None
+    source, model = found
+    if not (isinstance(model, type) and issubclass(model, base) and kind_of(model) == kind):
+        raise UnitError(f"{source} is no {base.__name__} of the kind '{kind}'")
+    return model
+
+
+def offered(group: str, name: str) -> tuple[str, object] | None:
+    """What another package offers under a name by an entry point of the group, behind words for its source;
+    None where none does. Raises UnitError where it cannot be loaded."""
     from importlib.metadata import entry_points  # takes 20 ms to load
 
-    for point in entry_points(group=group, name=kind):
+    for point in entry_points(group=group, name=name):
         source = f"'{point.value}', which an entry point of the group '{group}' names,"
         try:
-            model = point.load()
+            return source, point.load()
         except (ImportError, AttributeError) as error:
             raise UnitError(f"{source} cannot be loaded: {error}") from error
-        if not (isinstance(model, type) and issubclass(model, base) and kind_of(model) == kind):
-            raise UnitError(f"{source} is no {base.__name__} of the kind '{kind}'")
-        return model
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from weirlab.errors import InputError
 from weirlab.plots.style import Plot
 from weirlab.report.page import (
     Block,
@@ -19,7 +20,7 @@ from weirlab.report.page import (
     number,
 )
 from weirlab.report.shared import footer, provenance_section, status_callouts
-from weirlab.reproductions import STUDIES, Findings, Row, Tally, Verdict
+from weirlab.reproductions import Findings, Row, Tally, Verdict, find
 from weirlab.reproductions.verdicts import About
 from weirlab.results import Manifest
 
@@ -32,12 +33,19 @@ _TONES: dict[Verdict, Tone] = {
 }
 
 
+def _shown_by_study(findings: Findings) -> tuple[list[Section], list[Section], list[Plot]]:
+    """What the page of the study has besides verdicts; nothing where the study is no longer there."""
+    try:
+        study = find(findings.name)
+    except InputError:
+        return [], [], []
+    shown: tuple[list[Section], list[Section], list[Plot]] = study.sections(findings)
+    return shown
+
+
 def reproduce_page(findings: Findings, manifest: Manifest) -> tuple[Page, list[Plot]]:
     """The page, and its plots: those of the study."""
-    study = STUDIES.get(findings.name)
-    more: tuple[list[Section], list[Section], list[Plot]]
-    more = study.sections(findings) if study is not None else ([], [], [])
-    before, after, plots = more
+    before, after, plots = _shown_by_study(findings)
     verdicts = findings.verdicts
     count = {verdict: verdicts.count(verdict) for verdict in Verdict}
     failed = sum(verdict.fails for verdict in verdicts)

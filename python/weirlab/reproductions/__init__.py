@@ -5,7 +5,7 @@ enough and what a constant would score; `published` holds the numbers as they we
 package of its own, named in `STUDIES`.
 """
 
-from weirlab.reproductions.frame import STUDIES, Effort, Findings, Reproduction, Tally, find
+from weirlab.reproductions.frame import STUDIES, Effort, Findings, Reproduction, Tally, find, names
 from weirlab.reproductions.judging import Constant
 from weirlab.reproductions.verdicts import Claim, KnownMisfit, Row, Verdict
 
@@ -21,4 +21,5 @@ __all__ = [
     "Tally",
     "Verdict",
     "find",
+    "names",
 ]

@@ -16,7 +16,8 @@ from typing import Any
 
 import polars as pl
 
-from weirlab.errors import InputError
+from weirlab.errors import InputError, UnitError
+from weirlab.fields.base import offered
 from weirlab.records import Records, save_tables
 from weirlab.reproductions.judging import Constant, constants
 from weirlab.reproductions.verdicts import Claim, KnownMisfit, Row, Verdict
@@ -89,7 +90,7 @@ class Findings:
     @classmethod
     def of(cls, name: str, effort: Effort, **found: Any) -> Findings:
         """What the study of this name found; `found` are the fields from `rows` on."""
-        study = STUDIES[name]
+        study = find(name)
         return cls(name=name, title=study.title, source=study.source, quick=effort.quick, **found)
 
     @property
@@ -279,14 +280,34 @@ STUDIES: Mapping[str, Reproduction] = {
         page="weirlab.report.reproduce_zrl:sections",
     ),
 }
-"""The studies that `weir reproduce` knows, by name. Commands, pages and plots go by this list alone."""
+"""The studies of this package by name. Commands, pages and plots go by these and the entry points alone."""
+GROUP = "weirlab.studies"
+"""Packages of other people add to them: entry points of the group name a `Reproduction`."""
 
 
-def find(name: str, studies: Mapping[str, Reproduction] = STUDIES) -> Reproduction:
+def names() -> list[str]:
+    """What studies are called, those of other packages included."""
+    from importlib.metadata import entry_points  # takes 20 ms to load
+
+    return [*STUDIES, *(name for name in sorted(entry_points(group=GROUP).names) if name not in STUDIES)]
+
+
+def find(name: str) -> Reproduction:
     """The study of that name. Raises InputError, which names the nearest."""
-    from weirlab.scenario.file.problems import did_you_mean
+    if name in STUDIES:
+        return STUDIES[name]
+    try:
+        added = offered(GROUP, name)
+    except UnitError as error:
+        raise InputError(str(error)) from error
+    if added is None:
+        from weirlab.scenario.file.problems import did_you_mean
 
-    if name not in studies:
-        known = f"; there are {', '.join(studies)}" if studies else "; none is ready in this version"
-        raise InputError(f"no study is called '{name}'{did_you_mean(name, studies) or known}")
-    return studies[name]
+        known = names()
+        raise InputError(
+            f"no study is called '{name}'{did_you_mean(name, known) or '; there are ' + ', '.join(known)}"
+        )
+    source, study = added
+    if not isinstance(study, Reproduction):
+        raise InputError(f"{source} is no Reproduction")
+    return study

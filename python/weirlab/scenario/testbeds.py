@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from weirlab.errors import UnitError
-from weirlab.fields.base import BY_KIND, Model, Named, Text
+from weirlab.fields.base import BY_KIND, Model, Named, OpenKinds, Text
 from weirlab.fields.values import (
     Count,
     Flag,
@@ -185,9 +185,21 @@ AnyDevice = Annotated[
 ]
 
 
-class Sim(Model):
+class Testbed(Model):
+    """Where a scenario runs, or what a search measures."""
+
+    HOME: ClassVar[str]
+    """The module that opens it, loaded when it is used; see `weirlab.testbed.Home`."""
+    OWN_NETWORK: ClassVar[str] = ""
+    """What messages call it where it stands already, between the hosts `sender` and `receiver`; empty: the
+    scenario describes the network."""
+
+
+class Sim(Testbed):
     """The packet-level simulator; with `device` a simulated device that a search measures; with `path` or
     `hops` a path that a campaign loads, in virtual time."""
+
+    HOME = "weirlab.testbed.simulated"
 
     kind: Literal["sim"]
     device: AnyDevice | None = None
@@ -210,8 +222,10 @@ class Sim(Model):
         return self.path is not None or bool(self.hops)
 
 
-class Netns(Model):
+class Netns(Testbed):
     """Real Linux stacks in network namespaces of this machine."""
+
+    HOME = "weirlab.testbed.netns"
 
     kind: Literal["netns"]
     router: Literal["linux", "shaped", "testpmd"] | None = None
@@ -239,8 +253,11 @@ class Netns(Model):
         return self.router is None
 
 
-class Command(Model):
+class Command(Testbed):
     """Any program: arguments in, one JSON object out."""
+
+    HOME = "weirlab.testbed.command"
+    OWN_NETWORK = "a command"
 
     kind: Literal["command"]
     run: tuple[Text, ...] = Field(min_length=1, examples=[["./my-tester", "--load", "{load_fps}"]])
@@ -275,8 +292,11 @@ _ADDRESS: dict[str, Any] = {"type": "string", "format": "ipv4", "examples": ["16
 Address = Annotated[Text, AfterValidator(_read_address), WithJsonSchema(_ADDRESS)]
 
 
-class Trex(Model):
+class Trex(Testbed):
     """A TRex server in stateless mode, with the device between its ports."""
+
+    HOME = "weirlab.testbed.trex"
+    OWN_NETWORK = "a TRex server"
 
     kind: Literal["trex"]
     server: Annotated[Text, AfterValidator(_read_server)] = Field(examples=["trex-1", "192.0.2.7:4501"])
@@ -320,8 +340,10 @@ _HOST: dict[str, Any] = {"type": "string", "pattern": r"^[^-\s][^\s]*$", "exampl
 Host = Annotated[Text, AfterValidator(_read_host), WithJsonSchema(_HOST)]
 
 
-class Ssh(Model):
+class Ssh(Testbed):
     """Real hosts, on which OpenSSH starts the iperf3 and ping that they have; for campaigns."""
+
+    HOME = "weirlab.testbed.hosts"
 
     kind: Literal["ssh"]
     far: Host
@@ -341,8 +363,10 @@ class Ssh(Model):
     numeric; or at every address of its host, as one behind address translation has to."""
 
 
-class Iperf3(Model):
+class Iperf3(Testbed):
     """This machine, and a host on which `iperf3 -s` runs already; for campaigns."""
+
+    HOME = "weirlab.testbed.hosts"
 
     kind: Literal["iperf3"]
     server: Host
@@ -354,4 +378,5 @@ class Iperf3(Model):
 
 Hosts = Ssh | Iperf3
 """Real hosts."""
-AnyTestbed = Annotated[Sim | Netns | Command | Trex | Ssh | Iperf3, BY_KIND]
+AnyTestbed = Annotated[Sim | Netns | Command | Trex | Ssh | Iperf3, OpenKinds("weirlab.testbeds", Testbed)]
+"""Packages of other people add to them: entry points of the group name subclasses of `Testbed` by kind."""

@@ -1,12 +1,11 @@
 """Where a scenario runs or a trial is measured.
 
-`open_testbed` gives the testbed that a scenario names. A new kind of testbed is a module here, a model in
-`weirlab.scenario.testbeds`, and a line of `HOMES`.
+`open_testbed` gives the testbed that a scenario names. A new kind of testbed is a module here, and a model in
+`weirlab.scenario.testbeds`, which names it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -16,17 +15,7 @@ from weirlab.testbed.base import Testbed, Trial, TrialSpec
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
 
-__all__ = ["HOMES", "Testbed", "Trial", "TrialSpec", "open_testbed", "unhonoured", "warning"]
-
-HOMES: Mapping[str, str] = {
-    "sim": "weirlab.testbed.simulated",
-    "netns": "weirlab.testbed.netns",
-    "command": "weirlab.testbed.command",
-    "trex": "weirlab.testbed.trex",
-    "ssh": "weirlab.testbed.hosts",
-    "iperf3": "weirlab.testbed.hosts",
-}
-"""The module of each kind of testbed, loaded when it is used; see `Home`."""
+__all__ = ["Testbed", "Trial", "TrialSpec", "open_testbed", "unhonoured", "warning"]
 
 
 class Home(Protocol):
@@ -59,7 +48,7 @@ def unhonoured(scenario: Scenario) -> list[Problem]:
 
 
 def _home(scenario: Scenario) -> Home:
-    return cast(Home, import_module(HOMES[scenario.testbed.kind]))
+    return cast(Home, import_module(scenario.testbed.HOME))
 
 
 def warning(scenario: Scenario) -> str:

@@ -20,7 +20,7 @@ from weirlab.scenario.network.events import AnyEvent, BufferChange, Hold, LinkDo
 from weirlab.scenario.network.layout import FIXED_NODES, Layout, layout_of, plan_network
 from weirlab.scenario.network.selecting import Fault, Where, ports_amiss
 from weirlab.scenario.resolve import resolve, unsupported
-from weirlab.scenario.testbeds import Command, Gradual, Hosts, Netns, Sim, Trex, VhostPublished
+from weirlab.scenario.testbeds import Gradual, Hosts, Netns, Sim, VhostPublished
 from weirlab.spec import origin_of
 from weirlab.units import Span
 
@@ -76,9 +76,13 @@ def _devices(scenario: Scenario) -> Iterator[Fault]:
 
 def _network(scenario: Scenario) -> tuple[Layout | None, list[Fault]]:
     if scenario.network is None:
-        fixed = isinstance(scenario.testbed, Netns | Command | Trex | Hosts) or (
-            isinstance(scenario.testbed, Sim)
-            and (scenario.testbed.device is not None or bool(scenario.testbed.hops))
+        fixed = (
+            bool(scenario.testbed.OWN_NETWORK)
+            or isinstance(scenario.testbed, Netns | Hosts)
+            or (
+                isinstance(scenario.testbed, Sim)
+                and (scenario.testbed.device is not None or bool(scenario.testbed.hops))
+            )
         )
         if fixed:
             behind = scenario.testbed.hosts if isinstance(scenario.testbed, Netns) else ()
@@ -118,8 +122,7 @@ def _testbed(scenario: Scenario) -> Iterator[Fault]:
                 yield (section,), "has no form on real hosts; leave this out"
         return
     own = "a device" if has_device else "a router" if isinstance(bed, Netns) and bed.router else ""
-    own = "a command" if isinstance(bed, Command) else "a TRex server" if isinstance(bed, Trex) else own
-    if own:
+    if own := bed.OWN_NETWORK or own:
         yield from _own_network(scenario, own)
 
 
