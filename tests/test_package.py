@@ -58,6 +58,20 @@ def test_a_command_loads_its_own_module_and_no_other_command():
     assert not modules.intersection({"weirlab.cli.search", "weirlab.cli.emulate", "weirlab.cli.trace"})
 
 
+def test_a_check_loads_neither_polars_nor_numpy():
+    modules = loaded_after("from weirlab.cli.app import execute\nassert execute(['check', 'incast']) == 0")
+    assert "pydantic" in modules
+    assert not modules.intersection({"numpy", "polars", "scipy", "weirlab.traces", "weirlab.report.run"})
+
+
+def test_a_run_loads_nothing_that_only_its_report_needs(tmp_path):
+    words = ["run", "incast", "--out", str(tmp_path / "out")]
+    modules = loaded_after(f"from weirlab.cli.app import execute\nassert execute({words}) == 0")
+    assert "polars" in modules
+    unneeded = {"numpy", "scipy", "weirlab.traces", "weirlab.plots.series", "weirlab.studies"}
+    assert not modules.intersection(unneeded)
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_module_of_a_command_has_it(command):
     app = application(command)

@@ -13,7 +13,7 @@ import pytest
 from weirlab.evaluation import measured
 from weirlab.runs import simulate
 from weirlab.scenario import Scenario, load
-from weirlab.theory import BcnPoint
+from weirlab.theory.bcn import BcnPoint
 
 FRAME_BITS = 12_000
 OWN_US = 5

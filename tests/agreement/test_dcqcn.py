@@ -14,7 +14,7 @@ import pytest
 from weirlab.evaluation import measured
 from weirlab.runs import simulate
 from weirlab.scenario import load
-from weirlab.theory import DcqcnPoint
+from weirlab.theory.dcqcn import DcqcnPoint
 
 SIZE, WIRE = 1048, 1068
 K_MIN, K_MAX, P_MAX = 5_000, 800_000, 0.01

@@ -3,11 +3,10 @@
 import pytest
 
 from weirlab import spec as core
-from weirlab.analysis import controlled_queues, hot_ones, over_plane, read_axes
 from weirlab.analysis.hotspots import hotspot_facts
-from weirlab.analysis.queues import queues_in
+from weirlab.analysis.queues import controlled_queues, hot_ones, queues_in
 from weirlab.analysis.ranking import rank_queues
-from weirlab.analysis.stability import loops_of
+from weirlab.analysis.stability import loops_of, over_plane, read_axes
 from weirlab.errors import InputError
 from weirlab.scenario import load, loads
 from weirlab.scenario.network.layout import layout_of

@@ -4,7 +4,7 @@ import pytest
 
 from weirlab import _core, run
 from weirlab import spec as core
-from weirlab.analysis import controlled_queues, hot_ones
+from weirlab.analysis.queues import controlled_queues, hot_ones
 from weirlab.scenario import Scenario, load
 from weirlab.scenario.network.layout import layout_of
 from weirlab.scenario.resolve import translated

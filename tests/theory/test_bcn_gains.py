@@ -2,7 +2,7 @@
 
 import pytest
 
-from weirlab.theory import bcn_gains
+from weirlab.theory.bcn import bcn_gains
 
 
 def test_the_gains_of_the_calibration_are_those_printed_but_for_rounding():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from weirlab.theory import DcqcnPoint
+from weirlab.theory.dcqcn import DcqcnPoint
 
 FRAME_BITS = 8 * 1000
 # Parameters of the paper, two flows into 40 Gbit/s.

@@ -13,13 +13,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from weirlab import spec as core
 from weirlab.analysis.hotspots import utilisation_measures
 from weirlab.analysis.queues import ControlledQueue, queues_in
 from weirlab.analysis.stability import loops_of
 from weirlab.errors import InputError, ScenarioError, UnsupportedError
+from weirlab.heavy import np
 from weirlab.measures.utilisation import Utilisation
 from weirlab.scenario import Scenario
 from weirlab.scenario.network.layout import layout_of

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from weirlab import spec as core
+from weirlab.heavy import np
 from weirlab.measures.utilisation import Utilisation
 from weirlab.scenario import Scenario
 from weirlab.scenario.file.problems import listed

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from weirlab.heavy import np
 from weirlab.measures.rows import Window
 from weirlab.records import Records
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 RECOVERED = 0.95
 """A network has recovered when its outputs carry this part of what they can keep."""

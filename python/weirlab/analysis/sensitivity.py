@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import polars as pl
 
+from weirlab.heavy import np
 from weirlab.scenario import Scenario
 from weirlab.scenario.plan.design import LatinHypercube, Morris, Sobol, salib, unit_problem
 from weirlab.stats.sensitivity import SLICES, pawn, pawn_of_chance, rank_correlation, within_strata

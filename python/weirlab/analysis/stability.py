@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from weirlab.analysis.queues import ControlledQueue
 from weirlab.errors import InputError, UnitError
+from weirlab.heavy import np
 from weirlab.scenario.file.problems import did_you_mean
 from weirlab.theory.bcn import BcnPoint
 from weirlab.theory.plane import Plane, margin_plane

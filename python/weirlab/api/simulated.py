@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from weirlab import runs, studies
+from weirlab import runs
 from weirlab.api.kept import AnyScenario, Temporary, place_for, scenario_of
 from weirlab.api.result import Result, Shelf
 from weirlab.evaluation import evaluate
@@ -20,6 +20,7 @@ from weirlab.records import save_tables
 from weirlab.results import Manifest, Provenance, write_json
 
 if TYPE_CHECKING:
+    from weirlab import studies
     from weirlab.analysis.outcome import HotspotOutcome
     from weirlab.plots.style import Plot
     from weirlab.records import Records
@@ -94,6 +95,8 @@ class RunResult(Result):
 
     @cached_property
     def _outcomes(self) -> list[HotspotOutcome]:
+        if not self.scenario.hotspots:
+            return []
         from weirlab.analysis.outcome import hotspot_outcomes
 
         return hotspot_outcomes(self.run)
@@ -112,9 +115,6 @@ class RunResult(Result):
     @property
     def document(self) -> dict[str, Any]:
         """What `result.json` holds."""
-        from weirlab.analysis.outcome import outcome_json
-        from weirlab.report.theory import hotspot_json
-
         document: dict[str, Any] = {
             "kind": "run",
             "name": self.name,
@@ -125,6 +125,9 @@ class RunResult(Result):
             "measures": measures_json(self.measures),
         }
         if self._outcomes:
+            from weirlab.analysis.outcome import outcome_json
+            from weirlab.report.theory import hotspot_json
+
             document["hotspots"] = hotspot_json([outcome.facts for outcome in self._outcomes])
             document["outcomes"] = outcome_json(self._outcomes)
         return document
@@ -138,17 +141,19 @@ class RunResult(Result):
 
     def blocks(self) -> list[Block]:
         """Frames by traffic, the measures, and what hotspots did."""
-        from weirlab.report.hotspots import outcome_table
         from weirlab.report.page import Text
         from weirlab.report.run import measure_table, sparklines, traffic_table
-        from weirlab.report.theory import hotspot_table
 
         blocks: list[Block] = [traffic_table(self.records)] if self.scenario.run.flows else []
         blocks += [measure_table(self.measures)] if not self.measures.is_empty() else []
-        facts = [outcome.facts for outcome in self._outcomes]
-        blocks += [hotspot_table(facts)] if facts else []
+        if self._outcomes:
+            from weirlab.report.hotspots import outcome_table
+            from weirlab.report.theory import hotspot_table
+
+            blocks.append(hotspot_table([outcome.facts for outcome in self._outcomes]))
+            blocks += map(outcome_table, self._outcomes)
         lines = sparklines(self.records)
-        return [*blocks, *map(outcome_table, self._outcomes), *([Text("\n".join(lines))] if lines else [])]
+        return [*blocks, *([Text("\n".join(lines))] if lines else [])]
 
     def _page(self) -> tuple[Page, list[Plot]]:
         from weirlab.report.run import run_page
@@ -363,6 +368,8 @@ def study(
         InputError: It has no section `study`, or the directory holds something else.
         Interrupted: Ctrl-C. In a directory, finished points are kept.
     """
+    from weirlab import studies
+
     began = time.monotonic()
     asked = scenario_of(scenario, assign)
     directory, kept = place_for(out)

@@ -6,13 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from weirlab.campaigns.campaign import Campaign
 from weirlab.campaigns.causes import Limit, limits
 from weirlab.campaigns.plan import Plan
 from weirlab.campaigns.summary import goodput_bps
 from weirlab.errors import InputError
+from weirlab.heavy import np
 
 __all__ = ["Advice", "Choice", "Limit", "NoAdviceError", "advise", "check_advisable"]
 

@@ -11,12 +11,11 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from weirlab.campaigns.campaign import Campaign
 from weirlab.campaigns.measurement import Measurement, Stream, Transfer
 from weirlab.campaigns.plan import Load, Measured, Plan
 from weirlab.campaigns.summary import goodput_bps
+from weirlab.heavy import np
 from weirlab.results import usable_cpus
 from weirlab.scenario.network.path import Line, PathPlan
 from weirlab.scenario.testbeds import Sim

@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from weirlab.campaigns.request_program import MOST_WAITING
 from weirlab.errors import Problem, UnsupportedError
+from weirlab.heavy import np
 from weirlab.scenario import Scenario
 from weirlab.scenario.network import Path
 from weirlab.scenario.network.path import PathPlan, path_plan

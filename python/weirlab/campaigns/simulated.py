@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 
-import numpy as np
-
 from weirlab import _core
 from weirlab import spec as core
 from weirlab.campaigns.measurement import Measurement, Pings, Stream, Transfer
 from weirlab.campaigns.plan import Load, Measured, Probe
+from weirlab.heavy import np
 from weirlab.scenario.network.path import Line, PathPlan, line_spec
 from weirlab.scenario.resolve.transport import tcp_spec
 from weirlab.units import Size

@@ -18,10 +18,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
-from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from weirlab import _core
@@ -33,6 +32,9 @@ from weirlab.errors import MissingCapability, TestbedError
 from weirlab.scenario.network.path import PathPlan
 from weirlab.testbed.namespaces import Namespace
 from weirlab.testbed.path import EmulatedPath, account_facts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _PACKAGES = {"iperf3": "iperf3", "ping": "iputils-ping", "timeout": "coreutils"}
 _HTTP_PORT = 8080

@@ -49,7 +49,8 @@ def stability(
       weir stability bcn
       weir stability bcn --over delay=0us..300us,gi=1..50
     """
-    from weirlab.analysis import controlled_queues, hot_ones, read_axes
+    from weirlab.analysis.queues import controlled_queues, hot_ones
+    from weirlab.analysis.stability import read_axes
     from weirlab.report.theory import (
         GAINS,
         LARGE_SIGNALS,
@@ -105,7 +106,7 @@ def rank(
       weir rank bcn
       weir rank bcn --json
     """
-    from weirlab.analysis import controlled_queues, hot_ones
+    from weirlab.analysis.queues import controlled_queues, hot_ones
     from weirlab.report.theory import rank_json, rank_page, rank_sentence, rank_tables
 
     scenario = read_scenario(file, sets)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from weirlab.fields.values import Window as Limits
+from weirlab.heavy import pl
 from weirlab.measures.base import FlowMeasure, FlowSeries, Need, Subject
-from weirlab.measures.lazy import pl
 from weirlab.measures.rows import MissingRecordError, Window, by_replicate, jain_index, windowed
 
 if TYPE_CHECKING:

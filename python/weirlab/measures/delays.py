@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from weirlab.fields.values import Fraction
+from weirlab.heavy import pl
 from weirlab.measures.base import Delays, FlowMeasure, Need, Subject
-from weirlab.measures.lazy import pl
 from weirlab.measures.rows import MissingRecordError, by_replicate, flow_rows
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from weirlab.fields.values import PositiveRate
 from weirlab.fields.values import Window as Limits
+from weirlab.heavy import pl
 from weirlab.measures.base import Estimates, FlowMeasure, Need, Subject
-from weirlab.measures.lazy import pl
 from weirlab.measures.rows import MissingRecordError, Window, by_replicate
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from weirlab.fields.values import PositiveFraction, PositiveRate
+from weirlab.heavy import pl
 from weirlab.measures.base import FlowMeasure, FlowSeries, Need, Subject, WindowedFlowMeasure
-from weirlab.measures.lazy import pl
 from weirlab.measures.rows import Window, by_replicate, flow_intervals, flow_rows, jain_index
 
 if TYPE_CHECKING:

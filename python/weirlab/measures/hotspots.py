@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from weirlab.fields.base import Name
 from weirlab.fields.values import PositiveFraction
 from weirlab.fields.values import Window as Limits
+from weirlab.heavy import pl
 from weirlab.measures.base import FlowMeasure, FlowSeries, Hotspot, Need, PortMeasure, PortSeries, Subject
-from weirlab.measures.lazy import pl
 from weirlab.measures.rows import (
     Window,
     by_replicate,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from weirlab.measures.lazy import cs, pl
+from weirlab.heavy import cs, pl
 from weirlab.records import Records
 
 _TABLES = {

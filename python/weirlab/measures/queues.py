@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from weirlab.fields.values import Fraction
+from weirlab.heavy import pl
 from weirlab.measures.base import Levels, Need, PortSeries, Subject, WindowedPortMeasure
-from weirlab.measures.lazy import pl
 from weirlab.measures.rows import MissingRecordError, Window, by_replicate, port_rows, summed_series
 
 if TYPE_CHECKING:

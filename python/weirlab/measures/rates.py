@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from weirlab.heavy import pl
 from weirlab.measures.base import FlowMeasure, FlowSeries, Need, Streams, Subject, WindowedFlowMeasure
-from weirlab.measures.lazy import pl
 from weirlab.measures.rows import Window, by_replicate, flow_rows, traffic_intervals
 
 if TYPE_CHECKING:

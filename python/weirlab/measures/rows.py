@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from weirlab.errors import InputError
-from weirlab.measures.lazy import pl
+from weirlab.heavy import pl
 
 if TYPE_CHECKING:
     from weirlab.records import Records

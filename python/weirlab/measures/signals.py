@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from weirlab.heavy import pl
 from weirlab.measures.base import PortMeasure, Subject, WindowedPortMeasure
-from weirlab.measures.lazy import pl
 from weirlab.measures.rows import MissingRecordError, Window, by_replicate, port_rows, windowed
 
 if TYPE_CHECKING:

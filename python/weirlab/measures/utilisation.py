@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+from weirlab.heavy import pl
 from weirlab.measures.base import Subject, WindowedPortMeasure
-from weirlab.measures.lazy import pl
 from weirlab.measures.rows import Window, by_replicate, port_rows
 
 if TYPE_CHECKING:

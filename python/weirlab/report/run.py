@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import polars as pl
 
-from weirlab.analysis.outcome import hot_ports, hotspot_outcomes
 from weirlab.evaluation import evaluate
+from weirlab.heavy import np
 from weirlab.measures.rows import frame_counts
-from weirlab.plots.series import connection_plots, delay_plots, delivery_plots, limiter_plots, port_plots
 from weirlab.plots.style import Plot, scaled
 from weirlab.records import Records
-from weirlab.report.connections import connection_sections
 from weirlab.report.control import control_sections, held_in_a_cycle
-from weirlab.report.hotspots import hotspot_section
 from weirlab.report.page import (
     Block,
     Callout,
@@ -51,6 +47,18 @@ _FLOWS = 120
 
 def run_page(run: Run, manifest: Manifest) -> tuple[Page, list[Plot]]:
     """The page, and its plots."""
+    # The commands show tables of this module, and need nothing of this.
+    from weirlab.analysis.outcome import hot_ports, hotspot_outcomes
+    from weirlab.plots.series import (
+        connection_plots,
+        delay_plots,
+        delivery_plots,
+        limiter_plots,
+        port_plots,
+    )
+    from weirlab.report.connections import connection_sections
+    from weirlab.report.hotspots import hotspot_section
+
     records = run.records
     hot = hot_ports(run.scenario)
     hotspots, hotspot_plots = hotspot_section(run, hotspot_outcomes(run))

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from weirlab.analysis import Axis, ControlledQueue, loops_of, over_plane
 from weirlab.analysis.hotspots import HotspotFacts
+from weirlab.analysis.queues import ControlledQueue
 from weirlab.analysis.ranking import QueueLine, rank_parameters, rank_queues
+from weirlab.analysis.stability import Axis, loops_of, over_plane
 from weirlab.plots.plane import AxisOf, Line, heat_map
 from weirlab.plots.style import Plot
 from weirlab.report.page import Block, Column, Page, Section, Table, Text, Tone, figure, number, percent

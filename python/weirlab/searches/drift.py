@@ -21,8 +21,7 @@ from dataclasses import dataclass
 from functools import cache
 from statistics import fmean
 
-import numpy as np
-
+from weirlab.heavy import np
 from weirlab.searches.ledger import Record, Verdict
 
 ERROR = 0.02

@@ -11,9 +11,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from scipy.stats import t as student_t
 
+from weirlab.heavy import np
 from weirlab.testbed.base import Trial
 
 MOST_LOSS = 0.005

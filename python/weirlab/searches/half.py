@@ -12,9 +12,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import numpy.typing as npt
 
+from weirlab.heavy import np
 from weirlab.searches.base import SearchGoal
 from weirlab.searches.controller import Outcome
 from weirlab.searches.ledger import initial_duration_s, sample_of

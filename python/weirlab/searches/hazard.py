@@ -18,8 +18,9 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 import numpy.typing as npt
+
+from weirlab.heavy import np
 
 _FOLDS = (0.002, 0.005, 0.012, 0.03, 0.08, 0.25, 1.0)
 """Change of ln(load) that multiplies the hazard by e: from nearly a knee to losses in proportion to the

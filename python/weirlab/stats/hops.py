@@ -14,8 +14,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-
+from weirlab.heavy import np
 from weirlab.stats.arrays import Array, paired
 from weirlab.stats.robust import RobustLine, fit_robust_line, ratio_interval, wilson_interval
 from weirlab.stats.samples import quantile

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
+from weirlab.heavy import np
 from weirlab.stats.arrays import Array, paired, sample
 from weirlab.stats.fits import Proportion, fit_line, fit_proportion
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 
-import numpy as np
-
+from weirlab.heavy import np
 from weirlab.stats.arrays import Array, sample
 from weirlab.stats.replicates import t_quantile
 

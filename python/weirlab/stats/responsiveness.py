@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
+from weirlab.heavy import np
 from weirlab.stats.arrays import Array, sample
 from weirlab.stats.latency import probe_loss
 from weirlab.stats.samples import median, quantile

@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
+from weirlab.heavy import np
 from weirlab.stats.arrays import paired
 from weirlab.stats.replicates import t_quantile
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-
+from weirlab.heavy import np
 from weirlab.stats.arrays import Array, sample
 
 

@@ -13,9 +13,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from scipy.special import ndtri
 from scipy.stats import rankdata
+
+from weirlab.heavy import np
 
 SLICES = 10
 """Equal parts of a parameter's values, in each of which PAWN looks at the result."""

@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
+from weirlab.heavy import np
 from weirlab.stats.arrays import Array, paired, sample
 from weirlab.stats.fits import Line, Proportion, fit_line, fit_proportion
 from weirlab.stats.samples import median

@@ -13,24 +13,6 @@
 
 Queues count frames, rates frames per second, times seconds, unless a name says otherwise; every model also
 takes slots for seconds, as nothing but ratios counts.
+
+Names are in the modules: a command loads only the models that it needs.
 """
-
-from weirlab.theory.bcn import BcnPoint, bcn_gains
-from weirlab.theory.dcqcn import DcqcnPoint
-from weirlab.theory.hotspot import Hotspot
-from weirlab.theory.linear import DoubleIntegratorLoop, linear_delay_margin, rightmost_root
-from weirlab.theory.plane import Plane, margin_plane
-from weirlab.theory.qcn import QcnPoint
-
-__all__ = [
-    "BcnPoint",
-    "DcqcnPoint",
-    "DoubleIntegratorLoop",
-    "Hotspot",
-    "Plane",
-    "QcnPoint",
-    "bcn_gains",
-    "linear_delay_margin",
-    "margin_plane",
-    "rightmost_root",
-]

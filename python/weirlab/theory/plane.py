@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from weirlab.heavy import np
 from weirlab.theory.bcn import BcnPoint
 from weirlab.theory.qcn import QcnPoint
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Segment = tuple[tuple[float, float], tuple[float, float]]
 """A straight piece of line: both ends, (x, y)."""

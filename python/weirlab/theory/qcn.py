@@ -27,11 +27,13 @@ import cmath
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from weirlab.heavy import np
 from weirlab.theory.linear import linear_delay_margin, rightmost_root
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 LEAST = 1e-12
 """Frequencies below this part of the first guess are not looked at."""

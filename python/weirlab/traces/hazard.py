@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
+from weirlab.heavy import np
 
 _EVIDENCE = 5.0
 """Logarithm of the likelihood ratio from which a step is believed: by chance it is reached in less than 1 %

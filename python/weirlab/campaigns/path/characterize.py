@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-import numpy as np
 import polars as pl
 
 from weirlab.campaigns.path.estimate import HopEstimate, answered, estimate
 from weirlab.campaigns.path.probing import LONGEST_STEP_S, PROBES, Batch, Prober
 from weirlab.campaigns.path.route import Route
 from weirlab.errors import InputError
+from weirlab.heavy import np
 
 Ending = Literal["settled", "rounds", "probes", "time", "interrupted"]
 Progress = Callable[[int, int], None]

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
 
 from weirlab.campaigns.path.route import ANSWERS, Hop
+from weirlab.heavy import np
 from weirlab.stats import mean_interval, median, quantile
 from weirlab.stats.hops import (
     Crossing,

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
 import polars as pl
 
 from weirlab import _core
 from weirlab.errors import InputError, MissingCapability, TestbedError
+from weirlab.heavy import np
 
 PROBES = pl.Schema(
     {

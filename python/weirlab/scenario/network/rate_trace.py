@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from weirlab.errors import InputError
 from weirlab.files import named_text
+from weirlab.heavy import np
 
 OPPORTUNITY_BYTES = 1504
 """What a link may carry at each time of a trace. Source: Mahimahi 2015, section 3.2."""

@@ -6,7 +6,6 @@ import math
 import re
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from pydantic import (
     BeforeValidator,
     Field,
@@ -21,6 +20,7 @@ from pydantic_core import CoreSchema, core_schema
 from weirlab.errors import MissingCapability, UnitError
 from weirlab.fields.base import BY_KIND, Model, Named
 from weirlab.fields.values import Count, Natural
+from weirlab.heavy import np
 
 _ENDS = re.compile(r"\s*([-+.\deE_]+)\s*([^\d\s.][^.]*?)?\s*\.\.\s*([-+.\deE_]+)\s*([^\d\s.][^.]*?)?\s*")
 _WHOLE = ("B", "frames", "bit/s")
