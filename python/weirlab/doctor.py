@@ -304,7 +304,7 @@ def _probes() -> Check:
 def _probe_loopback() -> tuple[str, bool]:
     """What became of a probe to a port of this host where nobody listens, and whether it failed."""
     try:
-        told = _core.probe_path(
+        reported = _core.probe_path(
             destination="127.0.0.1",
             port=33434,
             rotating=False,
@@ -318,10 +318,10 @@ def _probe_loopback() -> tuple[str, bool]:
         )
     except OSError as error:
         return str(error.strerror or error), True
-    (word,) = told["word"]
+    (word,) = reported["word"]
     if not word:
         return "a probe of this host itself was not answered", True
-    return f"answered after {told['rtt_ps'][0] / 1e6:.0f} us, as the kernel stamped it", False
+    return f"answered after {reported['rtt_ps'][0] / 1e6:.0f} us, as the kernel stamped it", False
 
 
 def _congestion_controls() -> Check:

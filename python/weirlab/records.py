@@ -136,13 +136,13 @@ class Records(Mapping[str, pl.DataFrame]):
         for file in files:
             try:
                 frame = pl.read_parquet(file)
-                told = pl.read_parquet_metadata(file)
+                written = pl.read_parquet_metadata(file)
             except (pl.exceptions.PolarsError, OSError) as error:
                 raise InputError(f"{file}: not a table that can be read: {error}") from error
-            together |= set(json.loads(told.get("tables", "[]")))
+            together |= set(json.loads(written.get("tables", "[]")))
             empty = _empty(file.stem)
             if missing := [column for column in empty.columns if column not in frame.columns]:
-                if "weirlab" in told:
+                if "weirlab" in written:
                     raise InputError(f"{file}: table '{file.stem}' lacks the columns {', '.join(missing)}")
                 frame = pl.concat([empty, frame], how="diagonal_relaxed")
             tables[file.stem] = frame
@@ -175,12 +175,12 @@ def save_tables(tables: Mapping[str, pl.DataFrame], directory: Path) -> None:
 def save_table(frame: pl.DataFrame, path: Path, *, metadata: Mapping[str, str] | None = None) -> None:
     """Write a table as a file that appears whole or not at all, with some `metadata`. Raises WeirlabError
     when it cannot be written."""
-    told = dict(metadata or {})
+    written = dict(metadata or {})
     with whole(path) as unfinished:
         try:
-            frame.write_parquet(unfinished, compression="zstd", metadata=told)
+            frame.write_parquet(unfinished, compression="zstd", metadata=written)
         except pl.exceptions.PolarsError:
             # It does not tell what the system said, as of a full disk: ask again, without it in between.
             content = BytesIO()
-            frame.write_parquet(content, compression="zstd", metadata=told)
+            frame.write_parquet(content, compression="zstd", metadata=written)
             unfinished.write_bytes(content.getbuffer())

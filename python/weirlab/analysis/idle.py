@@ -42,7 +42,7 @@ def idle_control(scenario: Scenario) -> list[str]:
     found = [*_short_pauses(run)]
     for name, scheme in (("bcn", control.bcn), ("qcn", control.qcn), ("dcqcn", control.dcqcn)):
         if scheme is not None:
-            found += [f"control.{name}.{told}" for told in _of_scheme(scheme, run)]
+            found += [f"control.{name}.{fault}" for fault in _of_scheme(scheme, run)]
     return found
 
 

@@ -88,8 +88,8 @@ class Campaign:
     @property
     def joined(self) -> tuple[tuple[str, ...], ...]:
         """What `Measurement.joined` tells, each answer once; several where sittings had several kernels."""
-        told = (kept.measurement.joined for kept in self.kept if kept.measurement is not None)
-        return tuple(sorted({transports for transports in told if transports is not None}))
+        reported = (kept.measurement.joined for kept in self.kept if kept.measurement is not None)
+        return tuple(sorted({transports for transports in reported if transports is not None}))
 
     @classmethod
     def load(cls, directory: str | Path) -> Campaign:
@@ -144,7 +144,7 @@ def run_campaign(
     continued = (directory / "manifest.json").exists()
     if reach is not None and not continued:
         reach(plan.servers)
-    told = facts() if facts is not None and not continued else None
+    reported = facts() if facts is not None and not continued else None
     manifest = Manifest(
         kind="campaign",
         name=scenario.name,
@@ -154,8 +154,8 @@ def run_campaign(
     )
     with Journal(path, _KIND, _identity(scenario), _Reader(plan)) as log:
         save_scenario(scenario, directory)  # again: it may have more cycles now
-        if told is not None:
-            write_json(directory / "tools.json", told)
+        if reported is not None:
+            write_json(directory / "tools.json", reported)
         manifest = manifest.begun_in(directory)
         manifest.write(directory)
         kept = {entry.place: entry for entry in log.entries}

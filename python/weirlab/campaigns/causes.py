@@ -420,23 +420,23 @@ def _losses(
     segments = sum(stream.received_bytes for stream in streams) / segment
     if not resent or not segments:
         return
-    told = f"{100 * resent / segments:.2g} % of the segments were sent again"
+    reported = f"{100 * resent / segments:.2g} % of the segments were sent again"
     lost, dropped = (sum(_that_way(m, what, load) for _, m in made) for what in ("lost", "dropped"))
     if path is None:
-        yield Limit("loss", f"{told}; where they were lost is not known")
+        yield Limit("loss", f"{reported}; where they were lost is not known")
         return
     if not lost + dropped:
         return
-    told += f"; the path lost {lost} packets at random and {dropped} in queues"
+    reported += f"; the path lost {lost} packets at random and {dropped} in queues"
     rtts = [stream.mean_rtt_s for stream in streams if stream.mean_rtt_s is not None]
     own = median([goodput_bps(m.transfer) for _, m in made if m.transfer is not None])
     bound = loss_bound_bps(load, lost / (segments + resent), median(rtts), segment) if rtts else math.inf
     by_loss = lost > 0 and (not dropped or bound < (math.inf if ceiling is None else ceiling))
     if by_loss:
         leaves = f", which leave about {bound / 1e6:.2g} Mbit/s" if math.isfinite(bound) else ""
-        yield Limit("loss", told + leaves)
+        yield Limit("loss", reported + leaves)
     if dropped > _PART * (dropped + lost) and (not by_loss or bound > _MUCH_MORE * own):
-        yield Limit("buffer", told)
+        yield Limit("buffer", reported)
 
 
 def _that_way(measured: Measurement, what: str, load: Load) -> int:

@@ -344,7 +344,9 @@ def _understood(
     traffic = scenario.traffic[name]
 
     def refuse(faults: Iterable[_Beyond]) -> None:
-        problems.extend(scenario.problem_at(("traffic", name, *place), told) for place, told in faults)
+        problems.extend(
+            scenario.problem_at(("traffic", name, *place), reported) for place, reported in faults
+        )
 
     refuse(_beyond_ends(scenario, traffic))
     host, forward = _placed(scenario, traffic)
@@ -467,8 +469,8 @@ def _ends(scenario: Scenario) -> tuple[str, str]:
 
 def _beyond_the_kernel(tcp: Tcp) -> list[str]:
     """Settings of a connection that are not as they are by default, and that a kernel is not told."""
-    told = {"kind", "congestion_control", "window"}
-    own = [name for name in type(tcp).model_fields if name not in told]
+    reported = {"kind", "congestion_control", "window"}
+    own = [name for name in type(tcp).model_fields if name not in reported]
     defaults = {name: type(tcp).model_fields[name].default for name in own}
     changed = [name for name in own if getattr(tcp, name) != defaults[name]]
     control = tcp.congestion_control

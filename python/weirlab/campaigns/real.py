@@ -140,10 +140,10 @@ class RealHosts:
                     failures[port] = error
         if failures:
             ports, commands = ports_and_commands(self._bed.port, servers)
-            told = "; ".join(f"port {port}: {error}" for port, error in failures.items())
+            message = "; ".join(f"port {port}: {error}" for port, error in failures.items())
             raise TestbedError(
                 f"{self._bed.far_address}: a server of iperf3 has to run at {ports}, one for each load at a "
-                f"time: start {commands} there ({told})"
+                f"time: start {commands} there ({message})"
             )
 
     def facts(self) -> Mapping[str, Any]:
@@ -161,12 +161,12 @@ def _address(host: str, config: str | None) -> str:
     """
     options = ["-F", config] if config is not None else []
     try:
-        told = output(ThisMachine(), ["ssh", "-G", *options, host], _SHORT_S)
+        message = output(ThisMachine(), ["ssh", "-G", *options, host], _SHORT_S)
     except TestbedError as error:
         raise TestbedError(f"{host}: {error}") from error
-    found = re.search(r"^hostname (\S+)$", told, re.MULTILINE)
+    found = re.search(r"^hostname (\S+)$", message, re.MULTILINE)
     if found is None:
-        raise TestbedError(f"ssh -G {host}: tells no host name: {told.strip()[-300:]}")
+        raise TestbedError(f"ssh -G {host}: tells no host name: {message.strip()[-300:]}")
     return found[1]
 
 

@@ -48,8 +48,8 @@ def main(words: list[str] | None = None) -> int:
             _serve(given.address, given.port, given.timeout, given.seconds, wrap)
         else:
             wrap = _plain if given.certificate is None else _client(given.certificate, given.address)
-            told = _ask((given.address, given.port), given.count, given.every, given.timeout, wrap)
-            sys.stdout.write(json.dumps(told) + "\n")
+            reported = _ask((given.address, given.port), given.count, given.every, given.timeout, wrap)
+            sys.stdout.write(json.dumps(reported) + "\n")
     except OSError as error:
         sys.stdout.write(f"{given.address} port {given.port}: {error.strerror or error}\n")
         return 1
@@ -109,9 +109,9 @@ def _serve(address: str, port: int, timeout_s: float, seconds: float, wrap: Wrap
         sys.stdout.flush()
         end = time.monotonic() + seconds
         while (now := time.monotonic()) < end:
-            for late in [each for each, told in heard.items() if told.until <= now]:
+            for late in [each for each, reported in heard.items() if reported.until <= now]:
                 leave(late)
-            soonest = min((told.until for told in heard.values()), default=end)
+            soonest = min((reported.until for reported in heard.values()), default=end)
             for key, _ in selector.select(max(0.0, min(soonest, end) - now)):
                 if key.fileobj is listener:
                     connection = _accepted(listener, wrap, full=len(heard) >= MOST_WAITING)
@@ -186,19 +186,19 @@ def _comes_later(error: OSError) -> bool:
     return isinstance(error, BlockingIOError) or (tls is not None and isinstance(error, tls.SSLWantReadError))
 
 
-def _greet(connection: Any, selector: selectors.BaseSelector, told: object) -> bool:
+def _greet(connection: Any, selector: selectors.BaseSelector, reported: object) -> bool:
     """Go on with the handshake of TLS; whether it is done."""
     import ssl
 
     try:
         connection.do_handshake()
     except ssl.SSLWantReadError:
-        selector.modify(connection, selectors.EVENT_READ, told)
+        selector.modify(connection, selectors.EVENT_READ, reported)
         return False
     except ssl.SSLWantWriteError:
-        selector.modify(connection, selectors.EVENT_WRITE, told)
+        selector.modify(connection, selectors.EVENT_WRITE, reported)
         return False
-    selector.modify(connection, selectors.EVENT_READ, told)
+    selector.modify(connection, selectors.EVENT_READ, reported)
     return True
 
 

@@ -54,7 +54,7 @@ def answered(measured: Measurement | None, duration_s: float) -> Answered | None
     if measured is None or measured.requests is None:
         return None
     since_s = duration_s - _DISTANCE if measured.loaded else 0.0
-    told = [
+    reported = [
         (request.handshake_s, request.answer_s, request.tls_s)
         for request in measured.requests
         if request.handshake_s is not None
@@ -63,10 +63,10 @@ def answered(measured: Measurement | None, duration_s: float) -> Answered | None
         < request.asked_s + request.handshake_s + (request.tls_s or 0.0) + request.answer_s
         <= duration_s
     ]
-    if not told:
+    if not reported:
         return None
-    greeted = tuple(tls for *_, tls in told if tls is not None)
-    return Answered(tuple(each[0] for each in told), tuple(each[1] for each in told), greeted or None)
+    greeted = tuple(tls for *_, tls in reported if tls is not None)
+    return Answered(tuple(each[0] for each in reported), tuple(each[1] for each in reported), greeted or None)
 
 
 def requests_lost(requests: Sequence[Request]) -> float:

@@ -44,11 +44,11 @@ def measure_simulated(
         probe=probe,
         duration_ps=round(what.duration_s * 1e12),
     )
-    told = _core.simulate_path(spec.json(), seed)
-    lines = told["lines"]
+    outcome = _core.simulate_path(spec.json(), seed)
+    lines = outcome["lines"]
     return Measurement(
-        transfer=None if what.load is None else _told_transfer(told, what.duration_s),
-        pings=None if probe is None else _told_pings(told, probe.count),
+        transfer=None if what.load is None else _told_transfer(outcome, what.duration_s),
+        pings=None if probe is None else _told_pings(outcome, probe.count),
         began=0.0,
         seconds=what.duration_s,
         busy_cpus=0.0,
@@ -94,8 +94,8 @@ def _probe(probe: Probe, duration_s: float) -> core.ProbeSpec:
     )
 
 
-def _told_transfer(told: _core.LoadedPath, duration_s: float) -> Transfer:
-    streams = tuple(_stream(each, duration_s) for each in told["streams"])
+def _told_transfer(outcome: _core.LoadedPath, duration_s: float) -> Transfer:
+    streams = tuple(_stream(each, duration_s) for each in outcome["streams"])
     together = zip(*(stream.rates_bps for stream in streams), strict=True)
     return Transfer(
         streams=streams,
@@ -123,8 +123,8 @@ def _stream(each: _core.PathStream, duration_s: float) -> Stream:
     )
 
 
-def _told_pings(told: _core.LoadedPath, sent: int) -> Pings:
-    rtts = (told["rtt_ps"] / 1e12).tolist()
+def _told_pings(outcome: _core.LoadedPath, sent: int) -> Pings:
+    rtts = (outcome["rtt_ps"] / 1e12).tolist()
     return Pings(
         sent=sent,
         rtts_s=tuple(rtts),

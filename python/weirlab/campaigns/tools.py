@@ -277,7 +277,7 @@ def _stamps(series: StampSeries, duration_s: float, bed: Bed) -> Stamps:
     assert isinstance(near, NamespaceEnd), "the plan has them over emulated paths alone"
     assert isinstance(far, NamespaceEnd), "the plan has them over emulated paths alone"
     try:
-        told = _core.one_way_delays(
+        answer = _core.one_way_delays(
             near=near.namespace.path,
             far=far.namespace.path,
             to=bed.far_address,
@@ -289,7 +289,7 @@ def _stamps(series: StampSeries, duration_s: float, bed: Bed) -> Stamps:
         )
     except OSError as error:
         raise TestbedError(f"one-way delays: {error}") from error
-    return Stamps(_known(told["forward_s"]), _known(told["backward_s"]), told["clock_step_s"])
+    return Stamps(_known(answer["forward_s"]), _known(answer["backward_s"]), answer["clock_step_s"])
 
 
 def _known(delays_s: NDArray[Any]) -> tuple[float | None, ...]:
@@ -359,26 +359,28 @@ def read_transfer(text: str, *, reverse: bool = False) -> Transfer:
     tells of a failure, or nothing that can be read.
     """
     try:
-        told = json.loads(text)
-        if "error" in told:
-            raise TestbedError(f"iperf3: {told['error']}")
-        end = told["end"]
+        answer = json.loads(text)
+        if "error" in answer:
+            raise TestbedError(f"iperf3: {answer['error']}")
+        end = answer["end"]
         cpu = end["cpu_utilization_percent"]
         parts = {"total": "total", "user": "user", "system": "system"}
         sender, receiver = ("remote", "host") if reverse else ("host", "remote")
         count = len(end["streams"])
-        received = _received(str(told.get("server_output_text", "")), count, len(told["intervals"]))
+        received = _received(str(answer.get("server_output_text", "")), count, len(answer["intervals"]))
         if reverse:  # its own intervals are those of the receiver
             received = [
-                tuple(float(interval["streams"][place]["bits_per_second"]) for interval in told["intervals"])
+                tuple(
+                    float(interval["streams"][place]["bits_per_second"]) for interval in answer["intervals"]
+                )
                 for place in range(count)
             ]
         return Transfer(
             streams=tuple(
-                _stream(each, [interval["streams"][place] for interval in told["intervals"]], rates)
+                _stream(each, [interval["streams"][place] for interval in answer["intervals"]], rates)
                 for place, (each, rates) in enumerate(zip(end["streams"], received, strict=True))
             ),
-            intervals_bps=tuple(float(each["sum"]["bits_per_second"]) for each in told["intervals"]),
+            intervals_bps=tuple(float(each["sum"]["bits_per_second"]) for each in answer["intervals"]),
             sender_cpu_percent={name: float(cpu[f"{sender}_{part}"]) for name, part in parts.items()},
             receiver_cpu_percent={name: float(cpu[f"{receiver}_{part}"]) for name, part in parts.items()},
         )
@@ -403,10 +405,10 @@ def _received(text: str, streams: int, intervals: int) -> list[tuple[float, ...]
     for stream, start, end, kbps in _INTERVAL.findall(text):
         if float(end) - float(start) >= _LEAST_OF_SECOND:
             rates.setdefault(stream, []).append(1000 * float(kbps))
-    told = [tuple(each[:intervals]) for each in rates.values()]
-    if len(told) != streams or any(len(each) < intervals - 1 for each in told):
+    answer = [tuple(each[:intervals]) for each in rates.values()]
+    if len(answer) != streams or any(len(each) < intervals - 1 for each in answer):
         return [()] * streams
-    return told
+    return answer
 
 
 def _stream(
@@ -433,14 +435,14 @@ def _stream(
 
 
 def _datagram_stream(
-    told: Mapping[str, Any], intervals: Sequence[Mapping[str, Any]], received_bps: tuple[float, ...]
+    answer: Mapping[str, Any], intervals: Sequence[Mapping[str, Any]], received_bps: tuple[float, ...]
 ) -> Stream:
     """UDP: iperf3 tells what was sent, and how much of it the receiver missed."""
-    sent, lost = int(told["packets"]), max(0, int(told["lost_packets"]))
+    sent, lost = int(answer["packets"]), max(0, int(answer["lost_packets"]))
     share = (sent - lost) / sent if sent else 0.0
     return Stream(
-        received_bytes=round(int(told["bytes"]) * share),
-        seconds=float(told["seconds"]),
+        received_bytes=round(int(answer["bytes"]) * share),
+        seconds=float(answer["seconds"]),
         retransmits=None,
         mean_rtt_s=None,
         max_cwnd_bytes=None,
@@ -448,7 +450,7 @@ def _datagram_stream(
         received_bps=received_bps,
         datagrams=sent,
         lost_datagrams=lost,
-        jitter_s=float(told["jitter_ms"]) / 1000,
+        jitter_s=float(answer["jitter_ms"]) / 1000,
     )
 
 

@@ -84,7 +84,7 @@ class CampaignWords:
     @property
     def given(self) -> str:
         """The first option that stands for a part of a scenario; empty: none."""
-        told = {
+        reported = {
             "--streams": self.streams,
             "--window": self.window,
             "--congestion-control": self.congestion_control,
@@ -92,7 +92,7 @@ class CampaignWords:
             "--udp": self.udp,
             "--for": self.lasts,
         }
-        return next((option for option, value in told.items() if value is not None), "")
+        return next((option for option, value in reported.items() if value is not None), "")
 
     def sections(self, *, one_way: bool = False) -> dict[str, Any]:
         """The sections `traffic`, `campaign` and `study` that they stand for: pings alone, then with the

@@ -38,9 +38,9 @@ def number_columns(table: Table) -> list[NumberColumn]:
     """The columns of a table. Several numbers in a cell, such as `3 ± 0.1`, `1 / 2` or `3 (1 failed)`, have
     columns of their own, and a sign of per cent behind all numbers of a column is its unit."""
     return [
-        told
+        reported
         for place, column in enumerate(table.columns)
-        for told in _apart(plain(column.name), column.unit, [plain(row[place]) for row in table.rows])
+        for reported in _apart(plain(column.name), column.unit, [plain(row[place]) for row in table.rows])
     ]
 
 
@@ -69,8 +69,8 @@ def _apart(name: str, unit: str, cells: Sequence[str]) -> Iterator[NumberColumn]
         beside = second.format(name=name, word=words.pop())
         yield from _apart(beside, unit, [match["second"] if match else "" for match in found])
         return
-    told = [cell for cell in cells if cell not in _NOTHING]
-    if not unit and told and all(map(_PERCENT.fullmatch, told)):
+    reported = [cell for cell in cells if cell not in _NOTHING]
+    if not unit and reported and all(map(_PERCENT.fullmatch, reported)):
         unit, cells = "%", [cell.removesuffix(" %") for cell in cells]
     yield NumberColumn(name, unit, [_value(cell) for cell in cells])
 

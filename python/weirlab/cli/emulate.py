@@ -68,8 +68,8 @@ class _WithCommand(TyperCommand):
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    told = "A shell or a command at one end of an emulated path."
-    app.command("emulate", cls=_WithCommand, short_help=told)(emulate)
+    reported = "A shell or a command at one end of an emulated path."
+    app.command("emulate", cls=_WithCommand, short_help=reported)(emulate)
 
 
 def emulate(
@@ -216,12 +216,12 @@ def emulate(
             with way_out(path) if internet else nullcontext(), shown:
                 code = run_at_ends(path, ends)
         finally:
-            told = path.close()
-            _say(told)
-            if (plan.joined if joined is None else joined) and not told.joined:
+            reported = path.close()
+            _say(reported)
+            if (plan.joined if joined is None else joined) and not reported.joined:
                 tell("weir: this kernel joins no packets: expect 2 Gbit/s at most")
             if report is not None:
-                _keep(report, told.as_json())
+                _keep(report, reported.as_json())
     raise typer.Exit(code)
 
 
@@ -380,19 +380,19 @@ def _late(way: WayReport) -> str:
     return f"{middle}, {1e6 * way.lateness_p99_s:.0f} us (p99)"
 
 
-def _say(told: PathReport) -> None:
+def _say(reported: PathReport) -> None:
     """A line for each direction, and what is to be doubted."""
-    for way in told.ways:
+    for way in reported.ways:
         counts = way.counts
         tell(
             f"weir: {way.hop} {way.direction}: {counts['arrived']} packets, {counts['lost']} lost, "
             f"{counts['dropped']} dropped{_early(counts)}{_late(way)}"
         )
-    for reason in told.degraded:
+    for reason in reported.degraded:
         tell(f"weir: degraded: {reason}")
-    if told.disturbance:
-        tell(f"weir: disturbed: {told.disturbance}")
-    elif told.degraded:
+    if reported.disturbance:
+        tell(f"weir: disturbed: {reported.disturbance}")
+    elif reported.degraded:
         tell("weir: the account of the machine shows no disturbance: the emulator itself was too slow")
-    if not told.real_time:
+    if not reported.real_time:
         tell("weir: without real-time priority: expect lateness of milliseconds on a busy machine")

@@ -99,8 +99,8 @@ class Link:
         **both: str | None,
     ) -> Link:
         """What was given of them."""
-        told = {name: value for name, value in both.items() if value is not None}
-        return cls(told, tuple(up or ()), tuple(down or ()))
+        reported = {name: value for name, value in both.items() if value is not None}
+        return cls(reported, tuple(up or ()), tuple(down or ()))
 
     def hops(self) -> dict[str, Any]:
         """The section `testbed.hops` that they stand for. Raises InputError for words that are no fields."""
@@ -165,8 +165,8 @@ def from_words(
         path_plan(scenario)  # which reads traces
         return scenario
     except ScenarioError as error:
-        told = {(problem.message, option_of(problem.path)): None for problem in error.problems}
-        raise ScenarioError([Problem(message, path=option) for message, option in told]) from None
+        reported = {(problem.message, option_of(problem.path)): None for problem in error.problems}
+        raise ScenarioError([Problem(message, path=option) for message, option in reported]) from None
 
 
 def write_scenario(scenario: Scenario, file: Path) -> None:
@@ -267,11 +267,11 @@ def _default_buffers(scenario: Scenario, *, in_frames: bool) -> dict[str, str]:
     lines = {"forward": hop.forward, "backward": hop.backward or hop.forward}
     rtt_s, mtu_bytes = sum(line.least_delay.s for line in lines.values()), scenario.testbed.mtu.bytes
 
-    def told(size_bytes: int) -> str:
+    def reported(size_bytes: int) -> str:
         return f"{math.ceil(size_bytes / mtu_bytes)} frames" if in_frames else f"{size_bytes} B"
 
     return {
-        f"testbed.hops.{HOP}.{direction}.buffer": told(_product_bytes(line, rtt_s, mtu_bytes))
+        f"testbed.hops.{HOP}.{direction}.buffer": reported(_product_bytes(line, rtt_s, mtu_bytes))
         for direction, line in lines.items()
         if line.rate is not None and "buffer" not in line.model_fields_set
     }
@@ -297,20 +297,20 @@ def link_words(scenario: Scenario) -> str:
 
 def _words(line: Line) -> str:
     """A direction, in words."""
-    told = []
+    reported = []
     if line.rate is not None:
-        told.append(str(line.rate))
+        reported.append(str(line.rate))
     elif line.trace is not None or line.steps:
-        told.append("a rate that changes")
+        reported.append("a rate that changes")
     else:
-        told.append("no limit of rate")
-    told.append(f"{line.least_delay} and more" if line.delays is not None else str(line.least_delay))
+        reported.append("no limit of rate")
+    reported.append(f"{line.least_delay} and more" if line.delays is not None else str(line.least_delay))
     if line.rate is not None or line.trace is not None or line.steps:
-        told.append(f"buffer {line.buffer}")
+        reported.append(f"buffer {line.buffer}")
     if line.queue is not None:
-        told.append(line.queue.kind)
+        reported.append(line.queue.kind)
     if line.loss:
-        told.append(f"{100 * line.loss:g} % lost")
+        reported.append(f"{100 * line.loss:g} % lost")
     if line.jitter is not None:
-        told.append(f"jitter {line.jitter.size}")
-    return ", ".join(told)
+        reported.append(f"jitter {line.jitter.size}")
+    return ", ".join(reported)

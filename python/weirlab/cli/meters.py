@@ -40,16 +40,16 @@ def meter_line(before: Gauge, now: Gauge, seconds: float) -> str:
     if now.rate_bps:
         waits += f" {8e3 * now.waiting_bytes / now.rate_bps:6.1f} ms"
     counts = [(now.dropped, "dropped"), (now.lost, "lost"), (now.marked, "marked")]
-    told = ", ".join(f"{count} {word}" for count, word in counts if count or word == "dropped")
-    return f"{now.name}: {rate_bps / 1e6:8.2f} Mbit/s, waiting {waits}, {told}"
+    reported = ", ".join(f"{count} {word}" for count, word in counts if count or word == "dropped")
+    return f"{now.name}: {rate_bps / 1e6:8.2f} Mbit/s, waiting {waits}, {reported}"
 
 
-def delay_line(told: Mapping[str, Any]) -> str:
+def delay_line(reported: Mapping[str, Any]) -> str:
     """One-way delays of the last test packets in both directions, as `one_way_delays` tells them: the median,
     and the mean change from packet to packet."""
     import numpy as np
 
-    there, back = (np.asarray(told[name], dtype=float) for name in ("forward_s", "backward_s"))
+    there, back = (np.asarray(reported[name], dtype=float) for name in ("forward_s", "backward_s"))
     seen = int(np.isfinite(there).sum())
     words = []
     for name, delays, sent in (("up", there, there.size), ("down", back, seen)):

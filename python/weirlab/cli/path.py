@@ -127,10 +127,10 @@ def _length(effort: Effort, hops: int) -> str:
     """How long the probes take, and what makes that less."""
     most = min(effort.most_probes, effort.most_rounds * effort.sizes * max(1, hops))
     seconds = min(effort.most_s, most * effort.gap_s)
-    told = f"{seconds:.0f} s" if seconds < 2 * _A_MINUTE else f"{seconds / _A_MINUTE:.0f} min"
+    reported = f"{seconds:.0f} s" if seconds < 2 * _A_MINUTE else f"{seconds / _A_MINUTE:.0f} min"
     shorter = "; --time '1 min' or --precision 0.1 take less" if seconds > _A_MINUTE else ""
     return (
-        f"probes for {told} at most, less where each capacity is known to {effort.precision:.0%} before"
+        f"probes for {reported} at most, less where each capacity is known to {effort.precision:.0%} before"
         f"{shorter}. Ctrl-C keeps what was measured"
     )
 

@@ -126,9 +126,9 @@ def say(text: str, style: str = "") -> None:
 
 def width() -> int:
     """Columns that a line may have."""
-    told = os.environ.get("COLUMNS", "")
-    if told.isdecimal() and int(told) > 0:
-        return int(told)
+    reported = os.environ.get("COLUMNS", "")
+    if reported.isdecimal() and int(reported) > 0:
+        return int(reported)
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or PIPE_WIDTH
     except (OSError, ValueError):

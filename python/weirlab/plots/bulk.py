@@ -90,10 +90,10 @@ def _series(rows: pl.DataFrame) -> pl.Expr:
         .then(pl.lit("own window"))
         .otherwise((pl.col("window_bytes") / 1024).round(1).cast(pl.String).str.strip_suffix(".0") + " KiB")
     )
-    told = [
+    reported = [
         name for name in ("traffic", "congestion_control") if name in rows.columns and rows.n_unique(name) > 1
     ]
-    return pl.concat_str([*map(pl.col, told), window], separator=", ")
+    return pl.concat_str([*map(pl.col, reported), window], separator=", ")
 
 
 def _differ(rows: pl.DataFrame) -> bool:

@@ -387,8 +387,8 @@ def _lines(
         ]
         chart = alt.layer(*layers, *_moment_marks(marked, time, named=place == 0))
         charts.append(chart.properties(title=shown[0]) if crowded else chart)
-    told = [note or series.note(), "Dashed: events of the scenario." if marked else ""]
-    note = " ".join(each for each in told if each)
+    reported = [note or series.note(), "Dashed: events of the scenario." if marked else ""]
+    note = " ".join(each for each in reported if each)
     return finished(charts, name=name, title=title, description=description, note=note)
 
 

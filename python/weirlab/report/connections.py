@@ -40,12 +40,12 @@ def _connections(records: Records) -> Table:
         .sort("delivered_bytes", descending=True)
     )
     end_ps = dict(records["runs"].select("replicate", "end_ps").iter_rows())
-    told = []
+    reported = []
     for row in rows.head(_MOST).iter_rows(named=True):
         # A connection that is not done lasts until the run ends.
         ended = row["delivered_ps"] or end_ps[row["replicate"]]
         active = max(ended - (row["opened_ps"] or 0), 0)
-        told.append(
+        reported.append(
             [
                 row["name"],
                 str(row["replicate"]),
@@ -77,7 +77,7 @@ def _connections(records: Records) -> Table:
             Column("failed"),
             Column("timeouts"),
         ],
-        told,
+        reported,
         total=rows.height,
         most=_MOST,
         where="tables/connections.parquet",

@@ -122,8 +122,8 @@ def _cards(outcome: HotspotOutcome) -> list[Card]:
 def _recovery_card(outcome: HotspotOutcome, throughput: Quantity) -> Card:
     """Of throughput and hot queue: full outputs alone are no recovery while the hot queue is far too long."""
     both, queue = outcome.of("recovery"), outcome.of("hot queue at its set point")
-    told = throughput if both is None else both
-    good = all(value is not None for value in told.values)
+    reported = throughput if both is None else both
+    good = all(value is not None for value in reported.values)
     at_once = all(value == 0 for value in throughput.values)
     kept = "kept throughout" if at_once else f"kept from {_time(throughput)} on{_known_of(throughput)}"
     text = f"{RECOVERED:.0%} of the throughput: {kept if _mean(throughput) is not None else 'not kept'}"
@@ -133,7 +133,7 @@ def _recovery_card(outcome: HotspotOutcome, throughput: Quantity) -> Card:
         if late is not None and (times := _mean(late)) is not None:
             text += f" ({number(times, 2)} set points in the second half)"
     title = "Recovery of throughput" if both is None else "Recovery"
-    return Card(title, _time(told), text, tone="good" if good else "middling")
+    return Card(title, _time(reported), text, tone="good" if good else "middling")
 
 
 def _warnings(outcome: HotspotOutcome) -> list[Callout]:

@@ -111,11 +111,11 @@ def _mbps(value: float | None) -> str:
 
 def _findings(found: Mapping[str, Any]) -> Table:
     """What the text found of version 0.9.2, and whether it is seen here."""
-    told = {finding["kind"]: finding for finding in found["findings"]}
+    reported = {finding["kind"]: finding for finding in found["findings"]}
     rows = []
     tones: list[Tone] = []
     for kind, name in _FINDINGS.items():
-        finding = told.get(kind)
+        finding = reported.get(kind)
         text = (
             f"Not found: {_CLEAR[kind]}, or too few streams to tell." if finding is None else finding["text"]
         )

@@ -71,8 +71,8 @@ def _overruns(rows: pl.DataFrame) -> Table:
         shown = [f"{name} [{unit}]" if unit else name, number(mine.get_column("published").item(0), 3)]
         for case in cases:
             row = mine.row(by_predicate=pl.col("case") == case, named=True)
-            told = f"{number(row['ours'], 3)} ± {number(row['deviation'], 2)}"
-            shown.append(f"{told} *" if row["near"] else told)
+            reported = f"{number(row['ours'], 3)} ± {number(row['deviation'], 2)}"
+            shown.append(f"{reported} *" if row["near"] else reported)
         table.append(shown)
     heads = ("published", *(titles.get(case, "none") for case in cases))
     return Table(
@@ -91,9 +91,9 @@ def _throughput(bins: pl.DataFrame) -> Plot:
         "timely": "timely",
         "ideal": "ideal",
     }
-    told = published.select(pl.lit("published").alias("whose"), "t_s", pl.col("mbps").cast(pl.Float64))
+    reported = published.select(pl.lit("published").alias("whose"), "t_s", pl.col("mbps").cast(pl.Float64))
     return finished(
-        [_steps(pl.concat([told, _means(bins, names)]), ["published", *names.values()])],
+        [_steps(pl.concat([reported, _means(bins, names)]), ["published", *names.values()])],
         name="throughput",
         title="Goodput by 0.5 s: published, and means of our runs",
         description="Goodput of the probing flow over time, published and of four variants.",

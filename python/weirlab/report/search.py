@@ -95,8 +95,8 @@ def replay(directory: Path) -> SearchRecord:
     result = search.result()
     kept = kept_ending(directory, len(trials))
     if kept is not None:
-        ending, message, told = kept
-        if ending not in (Ending.FINISHED, Ending.UNFINISHED) and len(trials) == told:
+        ending, message, count = kept
+        if ending not in (Ending.FINISHED, Ending.UNFINISHED) and len(trials) == count:
             result = result.ended(ending, message)
     return SearchRecord(scenario, [*states, search.state()], result)
 

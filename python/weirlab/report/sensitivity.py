@@ -57,8 +57,8 @@ def sensitivity_table(study: Study, table: pl.DataFrame) -> Table:
     columns = COLUMNS[kind]
     units = dict(study.measures.select("measure", "unit").unique().iter_rows())
     shown = table.drop_nulls(columns[0])
-    told = [] if shown.is_empty() else [f"{_TITLES[name]}: {MEANINGS[name]}" for name in columns]
-    told += without_weights(table)
+    reported = [] if shown.is_empty() else [f"{_TITLES[name]}: {MEANINGS[name]}" for name in columns]
+    reported += without_weights(table)
     return Table(
         "Parameters by their weight",
         [
@@ -78,7 +78,7 @@ def sensitivity_table(study: Study, table: pl.DataFrame) -> Table:
             ]
             for row in shown.iter_rows(named=True)
         ],
-        note="; ".join(told) + ".",
+        note="; ".join(reported) + ".",
         where="tables/sensitivity.parquet",
     )
 

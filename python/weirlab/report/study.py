@@ -161,8 +161,8 @@ def effect_table(study: Study) -> Table:
     }
     shown = {}
     for name in names:
-        told = [abs(value) for (_, measure), each in values.items() if measure == name for value in each]
-        shown[name] = display_unit(units[name], max(told, default=0.0))
+        reported = [abs(value) for (_, measure), each in values.items() if measure == name for value in each]
+        shown[name] = display_unit(units[name], max(reported, default=0.0))
     rows = []
     for point in study.points.iter_rows(named=True):
         cells = [str(point[factor]) for factor in factors] or [str(point["point"])]

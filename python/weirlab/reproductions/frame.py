@@ -54,8 +54,8 @@ class Tally:
         """Count (about, verdict, straw man, what was fitted)."""
         rows = list(judged)
         held = [(straw, fitted) for _, verdict, straw, fitted in rows if verdict is Verdict.HOLDS]
-        told = [fitted for straw, fitted in held if not straw]
-        return cls(kind, len(rows), len(held), len(told), told.count(""))
+        reported = [fitted for straw, fitted in held if not straw]
+        return cls(kind, len(rows), len(held), len(reported), reported.count(""))
 
     @property
     def detail(self) -> str:

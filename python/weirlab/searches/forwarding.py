@@ -49,7 +49,7 @@ def forwarding_cost(trials: Sequence[Trial]) -> ForwardingCost | None:
 
     Source: Cochran 1977, section 2.11
     """
-    told = [
+    reported = [
         (float(spent_s), trial.received_frames, trial.offered_load_fps)
         for trial in trials
         if trial.facts.get("router_cpu") is not None
@@ -57,8 +57,8 @@ def forwarding_cost(trials: Sequence[Trial]) -> ForwardingCost | None:
         and trial.received_frames > 0
         and trial.loss_ratio <= MOST_LOSS
     ]
-    most_fps = max((load_fps for *_, load_fps in told), default=0.0)
-    near = [(spent_s, frames) for spent_s, frames, load_fps in told if load_fps >= LEAST_SHARE * most_fps]
+    most_fps = max((load_fps for *_, load_fps in reported), default=0.0)
+    near = [(spent_s, frames) for spent_s, frames, load_fps in reported if load_fps >= LEAST_SHARE * most_fps]
     if len(near) < LEAST_TRIALS:
         return None
     spent_s, frames = np.array(near, dtype=np.float64).T

@@ -87,8 +87,8 @@ class MachineAccount:
 
     def with_waits(self, waits_s: Mapping[str, float | None]) -> MachineAccount:
         """The same, with how long threads of the measurement waited; None: the kernel does not tell."""
-        told = {name: waited_s for name, waited_s in waits_s.items() if waited_s is not None}
-        return replace(self, waits_s={**self.waits_s, **told})
+        reported = {name: waited_s for name, waited_s in waits_s.items() if waited_s is not None}
+        return replace(self, waits_s={**self.waits_s, **reported})
 
     @property
     def total(self) -> CpuTime:

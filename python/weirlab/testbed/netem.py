@@ -39,7 +39,7 @@ def netem_refusals(path: PathPlan) -> list[str]:
     for name, hop in path.hops.items():
         for direction, line in (("forward", hop.forward), ("backward", hop.backward)):
             if line is not None:
-                found += [f"testbed.hops.{name}.{direction}.{told}" for told in _cannot(line)]
+                found += [f"testbed.hops.{name}.{direction}.{answer}" for answer in _cannot(line)]
         if hop.strips_window_scale:
             found.append(f"testbed.hops.{name}.strips_window_scale: netem does not look into packets")
     return found
@@ -155,9 +155,9 @@ class KernelPath(EmulatedPath):
         if self._kernel_report is None:
             rows = []
             for hop, name in enumerate(self._names):
-                for where, device, told, _ in self._queues(hop):
+                for where, device, answer, _ in self._queues(hop):
                     for row in where.inside(functools.partial(_statistics, device)):
-                        rows.append({"hop": name, **told, **row})
+                        rows.append({"hop": name, **answer, **row})
             self._kernel_report = KernelReport(tuple(rows))
             self._stack.close()
         return self._kernel_report
@@ -228,8 +228,8 @@ def _add_netem(device: str, arguments: Sequence[str]) -> None:
 
 
 def _statistics(device: str) -> list[dict[str, Any]]:
-    told = json.loads(_tc(["-s", "-j", "qdisc", "show", "dev", device]) or "[]")
-    return [row for row in told if row.get("kind") == "netem"]
+    answer = json.loads(_tc(["-s", "-j", "qdisc", "show", "dev", device]) or "[]")
+    return [row for row in answer if row.get("kind") == "netem"]
 
 
 def _tc(arguments: Sequence[str]) -> str:

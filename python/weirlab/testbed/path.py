@@ -177,7 +177,7 @@ class PathReport:
                     "hop": way.hop,
                     "direction": way.direction,
                     "counts": dict(way.counts),
-                    "transmitters": [dict(told) for told in way.transmitters],
+                    "transmitters": [dict(reported) for reported in way.transmitters],
                     "lateness_s": None if way.lateness_s is None else dict(way.lateness_s),
                     "lateness_counts": list(way.lateness_counts),
                 }
@@ -370,7 +370,7 @@ class EmulatedPath:
         """Descriptors of both ends of each hop. All devices join the same packets."""
         with contextlib.ExitStack() as attempt:
             made = [self._devices(hop, attempt, joined=joined) for hop in range(len(self._names))]
-            transports = {told for hop in made for _, told in hop}
+            transports = {reported for hop in made for _, reported in hop}
             if len(transports) == 1:
                 stack.push(attempt.pop_all())
                 (self._joined,) = transports

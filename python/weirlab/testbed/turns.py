@@ -21,9 +21,9 @@ def runtime_directory() -> Path:
     """Where this user's programs keep what lives as long as they do: `XDG_RUNTIME_DIR`, for root without one
     `/run`, else a directory of the user's own among temporary files.
     """
-    told = os.environ.get("XDG_RUNTIME_DIR")
-    if told and Path(told).is_dir() and Path(told).stat().st_uid == os.geteuid():
-        return Path(told)
+    found = os.environ.get("XDG_RUNTIME_DIR")
+    if found and Path(found).is_dir() and Path(found).stat().st_uid == os.geteuid():
+        return Path(found)
     if os.geteuid() == 0 and Path("/run").is_dir():
         return Path("/run")
     return Path(tempfile.gettempdir()) / f"weirlab-{os.geteuid()}"
@@ -84,11 +84,11 @@ def _own_directory(path: Path, parent: int | None, stack: contextlib.ExitStack, 
     with contextlib.suppress(FileExistsError):
         os.mkdir(path, 0o700, dir_fd=parent)
     descriptor = _opened(path, os.O_RDONLY | os.O_DIRECTORY, parent, stack)
-    told = os.fstat(descriptor)
-    if told.st_uid != os.geteuid():
-        raise _NotOwnError(f"belongs to another user ({told.st_uid})")
-    if stat.S_IMODE(told.st_mode) & (0o077 if private else 0o022):
-        raise _NotOwnError(f"others may use it (mode {stat.S_IMODE(told.st_mode):o})")
+    found = os.fstat(descriptor)
+    if found.st_uid != os.geteuid():
+        raise _NotOwnError(f"belongs to another user ({found.st_uid})")
+    if stat.S_IMODE(found.st_mode) & (0o077 if private else 0o022):
+        raise _NotOwnError(f"others may use it (mode {stat.S_IMODE(found.st_mode):o})")
     return descriptor
 
 

@@ -138,10 +138,10 @@ def _slirp(program: str, far: Namespace) -> Iterator[None]:
 def _confinement(program: str) -> list[str]:
     """Which options that confine it the installed version has."""
     try:
-        told = subprocess.run([program, "--help"], capture_output=True, timeout=_PATIENCE_S, check=False)
+        answer = subprocess.run([program, "--help"], capture_output=True, timeout=_PATIENCE_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise TestbedError(f"slirp4netns cannot be started: {error}") from error
-    words = (told.stdout + told.stderr).decode(errors="replace").split()
+    words = (answer.stdout + answer.stderr).decode(errors="replace").split()
     wanted = (_SANDBOX, _FEWER_CALLS) if os.geteuid() == 0 else (_FEWER_CALLS,)
     return [option for option in wanted if option in words]
 
@@ -191,8 +191,8 @@ def _own_networks() -> list[ipaddress.IPv4Network]:
     from pyroute2 import IPRoute
 
     with IPRoute() as route:
-        told = list(route.get_routes(family=socket.AF_INET, table=_LOCAL))
-    own = {_network(each) for each in told if each["type"] in _OWN}
+        answer = list(route.get_routes(family=socket.AF_INET, table=_LOCAL))
+    own = {_network(each) for each in answer if each["type"] in _OWN}
     return list(ipaddress.collapse_addresses({*own, _MULTICAST}))
 
 
@@ -206,8 +206,8 @@ def _bar(own: Sequence[ipaddress.IPv4Network]) -> None:
     from pyroute2 import IPRoute
 
     with IPRoute() as route:
-        told = route.get_routes(family=socket.AF_INET, table=_MAIN)
-        known = [_network(each) for each in told if each["dst_len"]]
+        answer = route.get_routes(family=socket.AF_INET, table=_MAIN)
+        known = [_network(each) for each in answer if each["dst_len"]]
         for network in own:
             if not any(network.overlaps(each) for each in known):
                 route.route("add", dst=str(network), type="unreachable")

@@ -286,15 +286,15 @@ class _Work:
 
     def _keep(self, batch: Batch, numbers: Sequence[int]) -> None:
         start_s = self._clock() - self.began
-        told = self._probe(batch)
-        if told.clock_step_s > LONGEST_STEP_S:
-            step = f"the clock was stepped by {1e6 * told.clock_step_s:.0f} us"
+        answers = self._probe(batch)
+        if answers.clock_step_s > LONGEST_STEP_S:
+            step = f"the clock was stepped by {1e6 * answers.clock_step_s:.0f} us"
             self.notes.append(f"{step}: {len(numbers)} probes are left out")
             return
-        self.stamped += told.stamped
+        self.stamped += answers.stamped
         number = pl.Series(numbers, dtype=pl.Int32)
         self._parts.append(
-            told.rows.with_columns(pl.col("t_s") + start_s, gap_s=pl.lit(self._gap_s), round=number)
+            answers.rows.with_columns(pl.col("t_s") + start_s, gap_s=pl.lit(self._gap_s), round=number)
         )
 
     def _pace(self, rows: pl.DataFrame, active: Sequence[int]) -> None:

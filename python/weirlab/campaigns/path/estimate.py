@@ -81,7 +81,7 @@ def estimate(
     before: HopEstimate | None = None
     counted: tuple[int, int] | None = None
     excess_before = np.zeros(1)
-    for hop, told, withholds in zip(answering, counts, withholding, strict=True):
+    for hop, reported, withholds in zip(answering, counts, withholding, strict=True):
         rows = answered(probes.filter(pl.col("hops") == hop.hops))
         floor = line = link = waiting = None
         if rows["size_bytes"].n_unique() >= _LEAST_SIZES:
@@ -95,14 +95,14 @@ def estimate(
             waiting = _waiting(excess_before, excess, confidence)
             excess_before = excess
         loss = None
-        if told[1] and not withholds:
-            loss = crossing(counted, told, confidence=confidence)
-            counted = told
+        if reported[1] and not withholds:
+            loss = crossing(counted, reported, confidence=confidence)
+            counted = reported
         after = 0 if before is None else before.hop.hops
         least = rows["rtt_s"].min()
         least_s = least if isinstance(least, float) else None
         entry = HopEstimate(
-            hop, after, told[1], told[0], withholds, least_s, floor, line, link, loss, waiting
+            hop, after, reported[1], reported[0], withholds, least_s, floor, line, link, loss, waiting
         )
         found.append(entry)
         if floor is not None:
@@ -122,9 +122,9 @@ def _counts(probes: pl.DataFrame, hops: int) -> tuple[int, int]:
 def _withholding(counts: Sequence[tuple[int, int]], confidence: float) -> list[bool]:
     """For each hop whether one beyond it answers significantly more: those probes came past it."""
     found = []
-    for place, (told, sent) in enumerate(counts):
+    for place, (reported, sent) in enumerate(counts):
         beyond = [wilson_interval(*each, confidence=confidence)[0] for each in counts[place + 1 :] if each[1]]
-        high = wilson_interval(told, sent, confidence=confidence)[1] if sent else 1.0
+        high = wilson_interval(reported, sent, confidence=confidence)[1] if sent else 1.0
         found.append(max(beyond, default=0.0) > high)
     return found
 

@@ -57,12 +57,12 @@ def load_path(directory: Path) -> tuple[Characterization, WayBack | None]:
     try:
         known = {name: content.get(name) for name in (*_KEPT, "way_back")}
         known |= {name: content.get(name, default) for name, default in _SINCE.items()}
-        told = TypeAdapter(_Told).validate_python(known)
+        reported = TypeAdapter(_Told).validate_python(known)
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(f"{file}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-    kept = {name: getattr(told, name) for name in (*_KEPT, *_SINCE)}
-    return Characterization(probes=probes, **kept), told.way_back
+    kept = {name: getattr(reported, name) for name in (*_KEPT, *_SINCE)}
+    return Characterization(probes=probes, **kept), reported.way_back
 
 
 @dataclass(frozen=True)

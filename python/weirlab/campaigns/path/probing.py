@@ -90,10 +90,10 @@ def resolve(host: str, family: int = 0) -> str:
         why = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{host}: no address{version}: {why}") from error
     address = str(found[0][4][0])
-    told = ipaddress.ip_address(address.partition("%")[0])
-    if told.is_link_local:
+    parsed = ipaddress.ip_address(address.partition("%")[0])
+    if parsed.is_link_local:
         raise InputError(f"{host}: {address} is at the other end of a single link: name an address behind it")
-    if told.is_multicast or address == "255.255.255.255":
+    if parsed.is_multicast or address == "255.255.255.255":
         raise InputError(f"{host}: {address} is no single host")
     return address
 
@@ -121,7 +121,7 @@ class LiveProber:
     def __call__(self, batch: Batch) -> Answers:
         """See `Prober`. All batches come from one port, so that they are one flow. Raises TestbedError."""
         try:
-            told = _core.probe_path(
+            parsed = _core.probe_path(
                 destination=self._destination,
                 port=self._port,
                 rotating=batch.rotating,
@@ -135,30 +135,30 @@ class LiveProber:
             )
         except OSError as error:
             raise TestbedError(f"cannot probe {self._destination}: {error.strerror or error}") from error
-        self._source_port = told["source_port"]
-        if told["waited_ns"] is not None:
-            self.waited_s = (self.waited_s or 0.0) + told["waited_ns"] / 1e9
-        routers = np.array([*told["routers"], None], dtype=object)
+        self._source_port = parsed["source_port"]
+        if parsed["waited_ns"] is not None:
+            self.waited_s = (self.waited_s or 0.0) + parsed["waited_ns"] / 1e9
+        routers = np.array([*parsed["routers"], None], dtype=object)
         rows = pl.DataFrame(
             {
                 "hops": batch.hops,
                 "size_bytes": batch.sizes_bytes,
-                "t_s": told["sent_ps"] / 1e12,
-                "rtt_s": told["rtt_ps"] / 1e12,
-                "word": [word or None for word in told["word"]],
-                "code": told["code"],
-                "mtu_bytes": told["mtu_bytes"],
-                "quoted_bytes": told["quoted_bytes"],
-                "router": list(routers[told["router"]]),
+                "t_s": parsed["sent_ps"] / 1e12,
+                "rtt_s": parsed["rtt_ps"] / 1e12,
+                "word": [word or None for word in parsed["word"]],
+                "code": parsed["code"],
+                "mtu_bytes": parsed["mtu_bytes"],
+                "quoted_bytes": parsed["quoted_bytes"],
+                "router": list(routers[parsed["router"]]),
             },
             schema=PROBES,
             nan_to_null=True,
         )
         return Answers(
             rows,
-            told["source"],
-            told["strangers"],
-            told["replies"],
-            abs(told["clock_step_ns"]) / 1e9,
-            told["stamped"],
+            parsed["source"],
+            parsed["strangers"],
+            parsed["replies"],
+            abs(parsed["clock_step_ns"]) / 1e9,
+            parsed["stamped"],
         )

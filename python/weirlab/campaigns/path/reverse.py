@@ -44,12 +44,12 @@ def read_traceroute(text: str, host: str, target: str) -> WayBack:
     """What traceroute printed. Raises TestbedError when there is no hop in it."""
     hops = []
     for line in text.splitlines():
-        told = re.match(r"\s*(\d+)\s+(.*)", line)
-        if told is None:
+        reported = re.match(r"\s*(\d+)\s+(.*)", line)
+        if reported is None:
             continue
-        addresses = re.findall(r"(?<![\w.:])(\d+\.\d+\.\d+\.\d+|[0-9a-f]*:[0-9a-f:.]+)(?=\s|$)", told[2])
-        times = [float(time_ms) / 1e3 for time_ms in re.findall(r"([\d.]+) ms", told[2])]
-        hops.append(BackHop(int(told[1]), tuple(dict.fromkeys(addresses)), min(times, default=None)))
+        addresses = re.findall(r"(?<![\w.:])(\d+\.\d+\.\d+\.\d+|[0-9a-f]*:[0-9a-f:.]+)(?=\s|$)", reported[2])
+        times = [float(time_ms) / 1e3 for time_ms in re.findall(r"([\d.]+) ms", reported[2])]
+        hops.append(BackHop(int(reported[1]), tuple(dict.fromkeys(addresses)), min(times, default=None)))
     if not hops:
         raise TestbedError(f"traceroute on {host}: {text.strip()[-300:] or 'no word'}")
     return WayBack(host, target, tuple(hops), target in hops[-1].routers)

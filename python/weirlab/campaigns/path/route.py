@@ -166,12 +166,12 @@ def _short_probes(
         window = range(first, min(first + _WINDOW, most_hops + 1))
         asked = [hop for _ in range(_TRIES) for hop in window]
         batch = _spaced(asked, _SMALL_BYTES, gap_s, timeout_s, rotating=rotating)
-        told = probe(batch)
-        if told.strangers and not rotating:
+        answers = probe(batch)
+        if answers.strangers and not rotating:
             rotating = True
-            told = probe(replace(batch, rotating=True))
-        source, replies = told.source, replies + told.replies
-        parts.append(told.rows)
+            answers = probe(replace(batch, rotating=True))
+        source, replies = answers.source, replies + answers.replies
+        parts.append(answers.rows)
         found = pl.concat(parts)
         if found.filter(pl.col("word").is_not_null() & (pl.col("word") != "time-exceeded")).height:
             break
@@ -195,9 +195,9 @@ def _long_probes(
     tried = mtu_bytes
     each = [hop for _ in range(_TRIES) for hop in asked]
     while True:
-        told = probe(_spaced(each, tried, gap_s, timeout_s, rotating=rotating)).rows
-        big = told.filter(pl.col("word") == "too-big")
-        passed = told.filter(pl.col("word").is_in(ANSWERS))
+        answers = probe(_spaced(each, tried, gap_s, timeout_s, rotating=rotating)).rows
+        big = answers.filter(pl.col("word") == "too-big")
+        passed = answers.filter(pl.col("word").is_in(ANSWERS))
         if not big.height and asked[-1] in set(passed["hops"]):
             return passed, tried
         limits = [size for size in big["mtu_bytes"] if 0 < size < tried]

@@ -104,13 +104,13 @@ def drift_row(ours: Mapping[Key, FloatArray]) -> Row:
     """What drift takes off the fairness index: the mean of the six schemes, each without less with it."""
     published = published_spreads()
     pairs = [(case, Case(case.scheme, case.pause, False)) for case in CASES if case.drift]
-    told = sum(published["fairness", off].mean - published["fairness", on].mean for on, off in pairs)
+    reported = sum(published["fairness", off].mean - published["fairness", on].mean for on, off in pairs)
     differences = sum((ours["fairness", off] - ours["fairness", on] for on, off in pairs), np.zeros(1)) / len(
         pairs
     )
     deviations = [published["fairness", case].sd for pair in pairs for case in pair]
     printed = Printed(
-        told / len(pairs),
+        reported / len(pairs),
         # Twelve roundings, each of a sixth of its own.
         step=ROUNDING * math.sqrt(2 * len(pairs)) / len(pairs),
         deviation=math.hypot(*deviations) / len(pairs),

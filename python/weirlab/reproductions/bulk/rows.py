@@ -64,8 +64,8 @@ def _site(site: str, how: str, table: pl.DataFrame) -> Iterator[Row]:
         def words(
             group: str, unit: str, straws: Mapping[str, float] | None = None, fitted: str = _FITTED
         ) -> Words:
-            told: Words = {"group": f"{group}, {how}", "unit": unit, "source": _TABLE, "fitted": fitted}
-            return told | Words(about="again" if again else "published", straws=straws or {})
+            reported: Words = {"group": f"{group}, {how}", "unit": unit, "source": _TABLE, "fitted": fitted}
+            return reported | Words(about="again" if again else "published", straws=straws or {})
 
         rates = _column(part, "goodput_bps", 1e-6)
         iqr, published_iqr = interquartile_range(rates.tolist()), printed["iqr_mbps"]
@@ -87,18 +87,18 @@ def _site(site: str, how: str, table: pl.DataFrame) -> Iterator[Row]:
         means = {when: _column(part, f"{when}_rtt_s", 1e3) for when in ("loaded", "unloaded")}
         idle = float(_column(part, "unloaded_min_s", 1e3).min())
         for when in ("loaded", "unloaded"):
-            told = printed[f"{when}_rtt_ms"]
+            reported = printed[f"{when}_rtt_ms"]
             straws = {"an idle path": idle} if when == "loaded" else {}
             yield mean_row(
                 f"{name}: mean {when} RTT",
-                Printed(told["avg"], _step(told["avg"]), runs=_CYCLES),
+                Printed(reported["avg"], _step(reported["avg"]), runs=_CYCLES),
                 means[when],
                 known=of_means(site, how, streams, f"mean {when}"),
                 **words(f"mean {when} RTT", "ms", straws),
             )
             yield number_row(
                 f"{name}: least {when} RTT",
-                Printed(told["min"], _step(told["min"])),
+                Printed(reported["min"], _step(reported["min"])),
                 float(_column(part, f"{when}_min_s", 1e3).min()),
                 allowance=_PING_MS,
                 because="rounding of the print, and pings that told whole ms",

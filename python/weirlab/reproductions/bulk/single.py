@@ -41,10 +41,10 @@ def durations(effort: Effort) -> pl.DataFrame:
             for point, steps in enumerate(plan.steps):
                 what = dataclasses.replace(steps[0], duration_s=float(duration_s), probe=None)
                 seed = _seed(effort.seed, number, duration_s, point)
-                told = measure_simulated(what, plan.paths[point], seed, window_factor=WINDOW_FACTOR)
-                assert told.transfer is not None
+                run = measure_simulated(what, plan.paths[point], seed, window_factor=WINDOW_FACTOR)
+                assert run.transfer is not None
                 assert what.load is not None
-                rows.append((what.load.streams, float(duration_s), goodput_bps(told.transfer)))
+                rows.append((what.load.streams, float(duration_s), goodput_bps(run.transfer)))
     return pl.DataFrame(rows, schema=["streams", "duration_s", "goodput_bps"], orient="row")
 
 
@@ -69,12 +69,17 @@ def lanes(effort: Effort) -> pl.DataFrame:
         plan = plan_of(scenario)
         what = dataclasses.replace(plan.steps[0][0], probe=None)
         for number in range(3 if effort.quick else 12):
-            told = measure_simulated(what, plan.paths[0], _seed(effort.seed, many, streams, number))
-            assert told.transfer is not None
-            resent = np.array([stream.interval_retransmits for stream in told.transfer.streams]) > 0
+            run = measure_simulated(what, plan.paths[0], _seed(effort.seed, many, streams, number))
+            assert run.transfer is not None
+            resent = np.array([stream.interval_retransmits for stream in run.transfer.streams]) > 0
             shares = resent.mean(axis=0)[resent.any(axis=0)]
             rows.append(
-                (many, streams, goodput_bps(told.transfer), float(shares.mean()) if shares.size else 0.0)
+                (
+                    many,
+                    streams,
+                    goodput_bps(run.transfer),
+                    float(shares.mean()) if shares.size else 0.0,
+                )
             )
     return pl.DataFrame(rows, schema=["lanes", "streams", "goodput_bps", "synchrony"], orient="row")
 
@@ -96,9 +101,9 @@ def middlebox(effort: Effort) -> pl.DataFrame:
         )
         plan = plan_of(scenario)
         what = dataclasses.replace(plan.steps[0][0], probe=None)
-        told = measure_simulated(what, plan.paths[0], effort.seed)
-        assert told.transfer is not None
-        rows.append((strips, goodput_bps(told.transfer)))
+        run = measure_simulated(what, plan.paths[0], effort.seed)
+        assert run.transfer is not None
+        rows.append((strips, goodput_bps(run.transfer)))
     return pl.DataFrame(rows, schema=["strips", "goodput_bps"], orient="row")
 
 
@@ -113,9 +118,9 @@ def idle(effort: Effort) -> pl.DataFrame:
         plan = plan_of(scenario.assign({"testbed.hops.wan.forward.cross": cross, "study": None}))
         what = dataclasses.replace(plan.steps[0][0], load=None)
         for number in range(3 if effort.quick else 12):
-            told = measure_simulated(what, plan.paths[0], _seed(effort.seed, round(100 * share), number))
-            assert told.pings is not None
-            rows.append((share, min_max_variability(told.pings.rtts_s)))
+            run = measure_simulated(what, plan.paths[0], _seed(effort.seed, round(100 * share), number))
+            assert run.pings is not None
+            rows.append((share, min_max_variability(run.pings.rtts_s)))
     return pl.DataFrame(rows, schema=["share", "variability"], orient="row")
 
 
@@ -151,8 +156,8 @@ def rivals(effort: Effort) -> pl.DataFrame:
                 "run": {"duration": "60 s", "seed": effort.seed},
             }
         )
-        told = measured(simulate(scenario, [effort.seed], threads=1), scenario)
-        rates = dict(told.select("measure", "value").rows())
+        run = measured(simulate(scenario, [effort.seed], threads=1), scenario)
+        rates = dict(run.select("measure", "value").rows())
         rows.append((streams, float(rates["one"]), float(rates["rival"])))
     return pl.DataFrame(rows, schema=["streams", "rate_bps", "rival_bps"], orient="row")
 

@@ -78,15 +78,15 @@ def _timeouts(published: Mapping[str, Any], runs: pl.DataFrame) -> Iterator[Clai
 def _histogram(published: Mapping[str, Any], runs: pl.DataFrame) -> Iterator[Claim]:
     counters = published["counters"]
     once, twice = counters["trace_retransmitted_once"], counters["trace_retransmitted_twice"]
-    told = once + 2 * twice
-    rest = counters["sender_retransmitted"] - told
+    reported = once + 2 * twice
+    rest = counters["sender_retransmitted"] - reported
     mine = runs.select((pl.col("resent_sum") == pl.col("retransmits")).all()).item()
     yield Claim(
         statement="Segments sent again once, twice, three times, ... add up to the retransmissions.",
         holds=bool(mine),
         evidence=f"{_verdict(bool(mine))} in each of {runs.height} runs; on average "
         + ", ".join(f"{_mean(runs, f'resent_{times}'):.1f} {word}" for times, word in _TIMES),
-        published=f"{_verdict(rest == 0)}: {once} x 1 + {twice} x 2 = {told}, {rest} are missing"
+        published=f"{_verdict(rest == 0)}: {once} x 1 + {twice} x 2 = {reported}, {rest} are missing"
         + (f", which {rest // 3} segments sent again three times would be" if rest % 3 == 0 else ""),
         source="Rapid UDP, (3)",
         about="identity",

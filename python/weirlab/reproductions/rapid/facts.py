@@ -145,14 +145,14 @@ def _streams(streams: pl.DataFrame, case: Case) -> dict[str, float | None]:
     names = ("ab_p10_mbps", "ab_p50_mbps", "ab_p90_mbps", "excursions", "at_link", "intact", "spilt")
     if mine.is_empty():
         return dict.fromkeys(names)
-    told = mine.drop_nulls("available_bps")
+    known = mine.drop_nulls("available_bps")
     quantiles: Sequence[float | None] = [
-        None if told.is_empty() else float(np.quantile(told["available_bps"].to_numpy(), q)) / 1e6
+        None if known.is_empty() else float(np.quantile(known["available_bps"].to_numpy(), q)) / 1e6
         for q in (0.1, 0.5, 0.9)
     ]
     shares = (
-        float(told.select(pl.col("excursion_start").is_not_null().mean()).item()) if told.height else None,
-        float(told.select((pl.col("available_bps") >= 0.95e9).mean()).item()) if told.height else None,
+        float(known.select(pl.col("excursion_start").is_not_null().mean()).item()) if known.height else None,
+        float(known.select((pl.col("available_bps") >= 0.95e9).mean()).item()) if known.height else None,
         float(mine.select((pl.col("fitting_gaps") >= INTACT * (pl.col("packets") - 1)).mean()).item()),
         float(mine.select((pl.col("spilt_gaps") >= SPILT).mean()).item()),
     )
@@ -166,12 +166,12 @@ def smoothed(streams: pl.DataFrame, truth: pl.DataFrame | None = None) -> pl.Dat
     ``true_mbps`` and ``smooth_true_mbps``: the mean over each stream of what is left of the link, smoothed
     alike.
     """
-    told = streams.drop_nulls("available_bps").sort("closed_ps")
-    times = told["closed_ps"].to_numpy() / 1e12
+    known = streams.drop_nulls("available_bps").sort("closed_ps")
+    times = known["closed_ps"].to_numpy() / 1e12
     shares = 1.0 - np.exp(-np.diff(times, prepend=times[:1]) / SMOOTHING_S)
-    columns = {"t_s": times, "mbps": told["available_bps"].to_numpy() / 1e6}
-    if truth is not None and told.height:
-        from_s, to_s = told["t_ps"].to_numpy() / 1e12, told["end_ps"].to_numpy() / 1e12
+    columns = {"t_s": times, "mbps": known["available_bps"].to_numpy() / 1e6}
+    if truth is not None and known.height:
+        from_s, to_s = known["t_ps"].to_numpy() / 1e12, known["end_ps"].to_numpy() / 1e12
         brought = [np.interp(at, truth["t_s"].to_numpy(), truth["bits"].to_numpy()) for at in (from_s, to_s)]
         left = 1e9 - (brought[1] - brought[0]) / np.maximum(to_s - from_s, 1e-9)
         columns["true_mbps"] = left / 1e6

@@ -169,12 +169,12 @@ def _together(published: Mapping[str, Any], bins: pl.DataFrame) -> _Number:
         for place, (low_s, high_s, _) in enumerate(published["throughput"]["intervals"])
         if low_s >= _UNDER_S[0] and high_s <= _UNDER_S[1]
     ]
-    told = [published["throughput"]["intervals"][place][2] for place in places]
+    reported = [published["throughput"]["intervals"][place][2] for place in places]
     mine = bins.filter(pl.col("bin").is_in(places))
     means = mine.group_by("replicate").agg(pl.col("mbps").mean()).get_column("mbps").to_numpy()
     name = f"{_UNDER_S[0]:.1f}-{_UNDER_S[1]:.1f} s together"
     words = Words(unit="Mbit/s", source="Rapid UDP, (3)")
-    return _Number(name, Printed(sum(told) / len(told), 1.0), means, None, words)
+    return _Number(name, Printed(sum(reported) / len(reported), 1.0), means, None, words)
 
 
 _UNDER_S = (3.0, 5.0)

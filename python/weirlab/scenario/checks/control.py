@@ -140,8 +140,8 @@ def _drifts_too_often(
     names = {layout.nodes[node] for node in layout.node_ids(point.at)}
     shortest = min((port.wire_ps(64) for port in layout.ports if port.source in names), default=0)
     if isinstance(point, BcnReactionPoint) and point.drift is not None and point.drift.every.ps < shortest:
-        told = f"is less than the shortest frame, 64 B, takes on the link ({Span(shortest)})"
-        yield (*path, "drift", "every"), f"{told}; the published drift adds 1 Mbit/s every 100 us"
+        message = f"is less than the shortest frame, 64 B, takes on the link ({Span(shortest)})"
+        yield (*path, "drift", "every"), f"{message}; the published drift adds 1 Mbit/s every 100 us"
 
 
 def marking_amiss(layout: Layout, at: Sequence[str], marking: Marking, path: Where) -> Iterator[Fault]:
@@ -170,8 +170,8 @@ def _who_marks(scenario: Scenario, dcqcn: Dcqcn, layout: Layout) -> Iterator[Fau
     managed = {port for queue in managers for port in layout.port_ids(queue.at)}
     both = [layout.ports[port].name for port in layout.port_ids(dcqcn.marking.at) if port in managed - taken]
     if both:
-        told = "under active management, as 'queues' says; only drop-tail queues mark for DCQCN"
-        yield ("control", "dcqcn", "marking", "at"), f"{listed(both, 4)}: {told}"
+        message = "under active management, as 'queues' says; only drop-tail queues mark for DCQCN"
+        yield ("control", "dcqcn", "marking", "at"), f"{listed(both, 4)}: {message}"
 
 
 def _in_frames(amount: Size | Frames, frame_size: Size | None, path: Where) -> Iterator[Fault]:

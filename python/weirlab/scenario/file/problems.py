@@ -80,10 +80,10 @@ def explain(error: ValidationError, root: type[Model], tree: Node) -> list[Probl
         loc = fault["loc"]
         if loc not in misspelt and loc[:-1] in lacks:
             lacks[loc[:-1]].append(f"'{loc[-1]}' is missing{_meaning(fault, root)}")
-    told = [fault for fault in found if fault["type"] != "missing" or fault["loc"][:-1] not in lacks]
+    reported = [fault for fault in found if fault["type"] != "missing" or fault["loc"][:-1] not in lacks]
     return [
         _problem(fault, root, tree, lacks.pop(fault["loc"][:-1], []) if fault in unknown else [])
-        for fault in told
+        for fault in reported
     ]
 
 

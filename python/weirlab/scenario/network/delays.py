@@ -64,10 +64,10 @@ def read_delay_trace(path: Path) -> tuple[DelayStep, ...]:
 
 def _lines(path: Path) -> list[str]:
     try:
-        told = path.stat()
-        if not stat.S_ISREG(told.st_mode):
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
             raise InputError(f"{path}: a trace is an ordinary file")
-        if told.st_size > MAX_TRACE_BYTES:
+        if status.st_size > MAX_TRACE_BYTES:
             raise InputError(f"{path}: a trace has at most {MAX_TRACE_BYTES} bytes")
         return path.read_text(encoding="ascii", errors="replace").splitlines()
     except OSError as error:

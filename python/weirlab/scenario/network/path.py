@@ -179,14 +179,14 @@ def path_plan(scenario: Scenario) -> PathPlan | None:
         beside = FilePath(scenario.file).parent if scenario.file else FilePath()
         problems: list[Problem] = []
 
-        def told(section: str, hops: Mapping[str, Hop]) -> dict[str, Hop]:
+        def reported(section: str, hops: Mapping[str, Hop]) -> dict[str, Hop]:
             return {
                 name: _with_traces(hop, beside, partial(_refused, scenario, problems, section, name))
                 for name, hop in hops.items()
             }
 
-        hops = told("hops", bed.hops)
-        behind = told("hosts", bed.hosts if isinstance(bed, Netns) else {})
+        hops = reported("hops", bed.hops)
+        behind = reported("hosts", bed.hosts if isinstance(bed, Netns) else {})
         if problems:
             raise ScenarioError(problems)
         return PathPlan(hops, bed.mtu.bytes, joined, behind, ipv6)

@@ -378,5 +378,7 @@ class Study(Model):
         levels by factor, and the levels."""
         for place, levels in enumerate(itertools.product(*self.factors.values())):
             names = {factor: level.name for factor, level in zip(self.factors, levels, strict=True)}
-            if not any(all(names[factor] in told for factor, told in each.items()) for each in self.exclude):
+            if not any(
+                all(names[factor] in reported for factor, reported in each.items()) for each in self.exclude
+            ):
                 yield place, names, levels

@@ -221,15 +221,15 @@ def _too_severe(severity: float, needed: float, senders: int, most: int) -> str:
     where all hosts that there can be are too few, a severity that these give."""
     each = needed / senders
     hosts = "1 host" if senders == 1 else f"{senders} hosts"
-    told = f"{hosts} would have to send {each:.4g} line rates" + (" each" if senders > 1 else "")
+    reported = f"{hosts} would have to send {each:.4g} line rates" + (" each" if senders > 1 else "")
     if needed <= most:
-        return f"{told}; choose a greater degree"
+        return f"{reported}; choose a greater degree"
     others = severity - needed
     greatest = round(others + senders, 3)
     if greatest - others > senders:
         greatest = round(greatest - 0.001, 3)
-    told = f"{told}, and no degree is great enough"
-    return f"{told}: write at most {greatest:.12g} with this one (got {severity:g})"
+    reported = f"{reported}, and no degree is great enough"
+    return f"{reported}: write at most {greatest:.12g} with this one (got {severity:g})"
 
 
 def _hot_loads(hotspot: InputGenerated, layout: Layout, host: int) -> dict[int, float]:

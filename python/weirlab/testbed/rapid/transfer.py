@@ -213,7 +213,7 @@ def send(
     _check_cpu(settings.cpu)
     before = Reading.now()
     try:
-        told = _core.send_rapid(
+        outcome = _core.send_rapid(
             peer=peer,
             secret=secret,
             config_json=settings.core_json(ipv6=ipv6),
@@ -230,10 +230,10 @@ def send(
         raise InputError(f"the transport is not legal: {message} ({pointer})") from error
     except (ValueError, TimeoutError, NotImplementedError) as error:
         raise _explained(error) from error
-    tables = _tables(told)
+    tables = _tables(outcome)
     if not settings.packets:
         del tables["packets"]
-    facts = {key: value for key, value in told.items() if key not in ("tables", "outcomes", "states")}
+    facts = {key: value for key, value in outcome.items() if key not in ("tables", "outcomes", "states")}
     waited_ns = facts["waited_ns"]
     waits_s = {"the sender": None if waited_ns is None else waited_ns / 1e9}
     return Transfer(settings, peer, facts, tables, (Reading.now() - before).with_waits(waits_s))
@@ -311,9 +311,9 @@ def _explained(error: Exception) -> Exception:
     return TestbedError(str(error)) if isinstance(error, TimeoutError) else InputError(str(error))
 
 
-def _tables(told: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
+def _tables(outcome: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
     """The tables of a transfer, with times in seconds since data was first sent."""
-    raw = {name: pl.DataFrame(table) for name, table in told["tables"].items()}
+    raw = {name: pl.DataFrame(table) for name, table in outcome["tables"].items()}
     streams = raw["probe_streams"].select(
         "stream",
         _seconds("t_ps").alias("start_s"),
@@ -324,7 +324,7 @@ def _tables(told: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
         "rate_bps",
         "low_rate_bps",
         "high_rate_bps",
-        _named("outcome", told["outcomes"]),
+        _named("outcome", outcome["outcomes"]),
         "available_bps",
         "excursion_start",
         "excursion_gaps",
@@ -352,12 +352,15 @@ def _tables(told: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
         (pl.col("received_ps") / 1e12).alias("received_s"),
     )
     gaps = pl.DataFrame(
-        {"quantile": told["gaps"]["quantiles"], "error_s": [ns / 1e9 for ns in told["gaps"]["error_ns"]]}
-        if told["gaps"]["error_ns"]
+        {
+            "quantile": outcome["gaps"]["quantiles"],
+            "error_s": [ns / 1e9 for ns in outcome["gaps"]["error_ns"]],
+        }
+        if outcome["gaps"]["error_ns"]
         else {"quantile": [], "error_s": []},
         schema={"quantile": pl.Float64, "error_s": pl.Float64},
     )
-    losses = _losses(raw["probe_states"], told["states"])
+    losses = _losses(raw["probe_states"], outcome["states"])
     return {"streams": streams, "rates": rates, "losses": losses, "gaps": gaps, "packets": packets}
 
 

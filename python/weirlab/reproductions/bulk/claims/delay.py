@@ -134,22 +134,22 @@ def _variability(rows: pl.DataFrame) -> Iterator[Claim]:
         source=BODY,
     )
     kept = rows.drop_nulls(["rtt_difference_s", "variability", "exact_variability"])
-    drtt, told, exact = (
+    drtt, reported, exact = (
         kept.get_column(name).to_list() for name in ("rtt_difference_s", "variability", "exact_variability")
     )
-    fit = fit_proportion(drtt, told)
+    fit = fit_proportion(drtt, reported)
     yield Claim(
         statement="While others take little, rate variability is roughly proportional to dRTT.",
         holds=fit.r_squared_origin > 0.9,
         evidence=f"{100 * fit.factor / 1e3:.2f} % per ms, R² about the origin {fit.r_squared_origin:.3f}",
         source=BODY,
     )
-    apart = max(abs(a - b) for a, b in zip(told, exact, strict=True))
+    apart = max(abs(a - b) for a, b in zip(reported, exact, strict=True))
     yield Claim(
         statement="1 - min / mean of the RTT approximates the rate variability 1 - mean / greatest "
         "data rate.",
         holds=apart < 0.05,
-        evidence=f"at most {100 * apart:.1f} % apart (n = {len(told)})",
+        evidence=f"at most {100 * apart:.1f} % apart (n = {len(reported)})",
         source=SUMMARY,
     )
     capacity = 1.02 * float(rows.get_column("goodput_bps").to_numpy().max())
