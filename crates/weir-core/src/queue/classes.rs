@@ -146,8 +146,11 @@ impl<H: Copy> Classes<H> {
             while class.arrivals.len() as u64 > class.queue.frames() {
                 class.arrivals.pop_front();
             }
+            if class.queue.frames() == 0 {
+                scheduler.on_empty(number);
+            }
             if let Some(frame) = frame {
-                scheduler.on_sent(number, frame.size, class.queue.frames() == 0);
+                scheduler.on_sent(number, frame.size);
                 class.counters.frames += 1;
                 class.counters.bytes += frame.size.count();
                 return Some(frame);
@@ -182,7 +185,12 @@ impl<H: Copy> Classes<H> {
     /// Drops all that waits; the caller has it.
     pub(super) fn clear(&mut self, now: Time) -> Vec<H> {
         self.settle(now);
-        self.list.iter_mut().for_each(|class| class.arrivals.clear());
+        for class in &mut self.list {
+            class.arrivals.clear();
+            if let Some(scheduler) = &mut self.scheduler {
+                scheduler.on_empty(class.number);
+            }
+        }
         self.list.iter_mut().flat_map(|class| class.queue.clear()).collect()
     }
 

@@ -117,13 +117,15 @@ impl Scheduler {
         Some(self.turn)
     }
 
-    /// A frame of `class` was sent, after which its queue `is_empty` or not.
-    pub fn on_sent(&mut self, class: u8, size: Bytes, is_empty: bool) {
+    /// A frame of `class` was sent.
+    pub fn on_sent(&mut self, class: u8, size: Bytes) {
+        self.credit[usize::from(class)] -= if self.strict.contains(class) { 0 } else { size.count() as i64 };
+    }
+
+    /// The queue of `class` has become empty, whatever became of its last frame. What it owes it still owes.
+    pub fn on_empty(&mut self, class: u8) {
         let credit = &mut self.credit[usize::from(class)];
-        *credit -= if self.strict.contains(class) { 0 } else { size.count() as i64 };
-        if is_empty {
-            *credit = (*credit).min(0);
-        }
+        *credit = (*credit).min(0);
     }
 }
 

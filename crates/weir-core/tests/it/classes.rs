@@ -228,3 +228,22 @@ proptest! {
         prop_assert_eq!(drain(&mut port).len(), came - gone);
     }
 }
+
+/// A link goes down while a class has credit left: its queue is emptied, not served.
+#[test]
+fn a_class_whose_queue_was_emptied_has_no_credit_left() {
+    // A turn is worth four frames. Class 0 sends two of its three.
+    let order = Order::Class { quantum_bytes: Bytes::new(5000) };
+    let mut port = port(order, vec![class(0, Some(1)), class(1, Some(1))]);
+    for number in 0..3 {
+        offer(&mut port, Time::ZERO, 0, number, SIZE);
+    }
+    port.wake(Time::ZERO + TX);
+    let now = Time::ZERO + TX + Span::from_us(500);
+    assert_eq!(port.purge(now).len(), 1);
+    for number in 10..18 {
+        offer(&mut port, now, 0, number, SIZE);
+        offer(&mut port, now, 1, number, SIZE);
+    }
+    assert_eq!(drain(&mut port), [1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0]);
+}
