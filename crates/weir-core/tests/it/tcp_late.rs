@@ -1,8 +1,10 @@
 //! Losses found by time, and probes of the tail: RFC 8985.
 
+use std::sync::{Arc, Mutex};
+
 use proptest::prelude::*;
-use weir_core::cc;
-use weir_core::tcp::{Config, LossMarking, Phase, Recovery, Segment, SenderCounters};
+use weir_core::cc::{self, Allowance, Cause, CongestionControl, Controllers, SenderEvent, Setup};
+use weir_core::tcp::{Config, EcnConfig, EcnSupport, LossMarking, Phase, Recovery, Segment, Sender, SenderCounters};
 use weir_core::units::{Bytes, Span, Time};
 
 use crate::tcp::{Fate, LONG, Pair, SEGMENT, TEN_MS, config, loses_once};
@@ -219,4 +221,58 @@ fn the_receiver_tells_what_arrived_twice_before_anything_else_and_only_where_los
             assert_eq!(ack.sacks.len(), 1);
         }
     }
+}
+
+/// A window of ten, and what it was told of congestion.
+#[derive(Debug)]
+struct Told(Arc<Mutex<Vec<Cause>>>);
+
+impl CongestionControl for Told {
+    fn on_event(&mut self, _: Time, event: &SenderEvent) {
+        if let SenderEvent::Congestion { cause, .. } = event {
+            self.0.lock().expect("one thread").push(*cause);
+        }
+    }
+
+    fn allowance(&self) -> Allowance {
+        Allowance::of_window(Bytes::new(10 * SEGMENT), Bytes::new(10 * SEGMENT))
+    }
+}
+
+/// The tail is lost, and probed at 170 ms. The acknowledgement of the probe is lost, and the next one is of three more segments, which
+/// were sent at 190 and 200 ms.
+fn told_of_congestion(lost: &[u64], is_marked: bool) -> Vec<Cause> {
+    let told = Arc::new(Mutex::new(vec![]));
+    let heard = Arc::clone(&told);
+    let known = Controllers::new().add("told", move |_, _| Ok(Box::new(Told(Arc::clone(&heard)))));
+    let congestion_control = cc::Config::custom("told", &[]);
+    let ecn = if is_marked { EcnConfig::both(EcnSupport::Classic) } else { by_time().ecn };
+    let config = Config { congestion_control, ecn, ..by_time() };
+    let mut loses = loses_once(lost);
+    let fate = move |count: u64, segment: &Segment| match loses(count, segment) {
+        Fate::Passes if segment.len == 0 && segment.ack == 1 + 11 * SEGMENT && segment.sacks.is_empty() => Fate::IsLost,
+        Fate::Passes if is_marked && segment.len > 0 && segment.seq > 10 * SEGMENT => Fate::IsMarked,
+        fate => fate,
+    };
+    let mut pair = Pair::new(&Config { ecn, ..by_time() }, TEN_MS, fate);
+    pair.sender = Sender::new(&config, known.make(Setup::plain(&config)).expect("it is known"));
+    pair.sender.open(Time::ZERO);
+    for (at_ms, segments) in [(0, 10), (190, 2), (200, 1)] {
+        pair.now = Time::ZERO + Span::from_ms(at_ms);
+        pair.sender.write(Bytes::new(segments * SEGMENT));
+        pair.run(pair.now + Span::from_ms(if at_ms == 0 { 190 } else { 10 }));
+    }
+    pair.run(LONG);
+    let counters = pair.sender.counters();
+    assert_eq!((counters.loss_probe_recoveries, counters.timeouts), (1, 0), "{counters:?}");
+    let told = told.lock().expect("one thread");
+    told.clone()
+}
+
+#[test]
+fn a_probe_that_repaired_a_loss_and_what_the_same_acknowledgement_shows_are_one_congestion() {
+    assert_eq!(told_of_congestion(&[9], false), [Cause::Loss]);
+    // The second of the new segments is late by more than a quarter of a round trip when the third is told of.
+    assert_eq!(told_of_congestion(&[9, 11], false), [Cause::Loss]);
+    assert_eq!(told_of_congestion(&[9], true), [Cause::EcnEcho]);
 }

@@ -85,12 +85,15 @@ impl Sender {
         let (lost, repaired) = if by_time {
             self.detect_late(now, segment, &news)
         } else {
-            (self.detect(now, &news, is_duplicate, news.acked > 0), false)
+            (self.detect(now, &news, is_duplicate, news.acked > 0), None)
         };
         self.tell_losses(now);
         // What ends a reduction belongs to it: RFC 6582, 3.2, step 3.
-        let reduces = repaired || self.reduction.is_some();
+        let reduces = repaired.is_some() || self.reduction.is_some();
         self.change_phase(now, lost, marks.is_echo, news.bytes);
+        if let Some(flight) = repaired {
+            self.answer_probe(now, flight);
+        }
         let may_grow = !reduces && matches!(self.phase, Phase::Open | Phase::Loss);
         self.tell_marks(now, marks);
         if let Some(reduction) = &mut self.reduction {

@@ -8,30 +8,36 @@ use crate::tcp::scoreboard::Delivered;
 use crate::tcp::segment::Segment;
 use crate::tcp::sender::transmit::Resent;
 use crate::tcp::sender::{Forced, Phase, Sender};
-use crate::units::{Span, Time};
+use crate::units::{Bytes, Span, Time};
 
 impl Sender {
-    /// Whether this acknowledgement shows losses, and whether it shows that a probe has repaired one.
+    /// Whether this acknowledgement shows losses; if it shows that a probe has repaired one, what was in flight before the
+    /// probe.
     #[inline(never)]
-    pub(super) fn detect_late(&mut self, now: Time, segment: &Segment, news: &Delivered) -> (bool, bool) {
-        let Some(rack) = &mut self.rack else { return (false, false) };
+    pub(super) fn detect_late(&mut self, now: Time, segment: &Segment, news: &Delivered) -> (bool, Option<Bytes>) {
+        let Some(rack) = &mut self.rack else { return (false, None) };
         let twice = duplicate(segment);
         self.counters.duplicates_told += u64::from(twice.is_some());
         rack.on_delivered(now, segment, news, self.board.first(), self.rtt.min().unwrap_or(Span::ZERO));
         rack.adapt(self.board.una(), self.board.nxt(), twice.is_some());
         let flight = rack.probe.map(|probe| probe.flight);
         let probed = rack.judge_probe(segment, twice, news.bytes == 0);
-        let has_repaired = probed == Probed::Repaired && self.phase == Phase::Open;
-        if let Some(flight) = flight.filter(|_| has_repaired) {
-            // Source: RFC 8985, 7.4.2.
-            self.counters.loss_probe_recoveries += 1;
+        let repaired = flight.filter(|_| probed == Probed::Repaired && self.phase == Phase::Open);
+        self.counters.loss_probe_recoveries += u64::from(repaired.is_some());
+        (self.find_late(now), repaired)
+    }
+
+    /// A probe has repaired a loss. If the same acknowledgement began a reduction, that answers both.
+    ///
+    /// Source: RFC 8985, 7.4.2; RFC 5681, 4.3 (the losses of a window are one signal).
+    pub(super) fn answer_probe(&mut self, now: Time, flight: Bytes) {
+        if self.phase == Phase::Open {
             self.tell_rarely(now, &SenderEvent::Congestion { cause: Cause::Loss, flight });
             if !self.control.needs().model {
                 self.tell_rarely(now, &SenderEvent::Recovered { window: self.threshold() });
             }
             self.tell_rarely(now, &SenderEvent::Repaired);
         }
-        (self.find_late(now), has_repaired)
     }
 
     /// Whether anything has become lost by now.
