@@ -63,6 +63,8 @@ pub struct Fabric<'p> {
     pub(crate) script: Option<Script>,
     /// Frames dropped at each place of the ways.
     pub(crate) drops: Vec<u64>,
+    /// Frames of flows lost behind each port, after their transmission had begun.
+    pub(crate) lost: Vec<u64>,
     /// Frames received over a link.
     pub(crate) hops: u64,
     /// How much is done before the caller is asked whether to go on: events, and draws that are no event.
@@ -122,6 +124,7 @@ impl<'p> Fabric<'p> {
             frames: Pool::new(),
             flows: vec![FlowCounters::NEW; plan.flows.len()],
             drops: vec![0; forwarding.route.len()],
+            lost: vec![0; plan.topology.ports.len()],
             forwarding,
             script,
             hops: 0,

@@ -399,6 +399,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
                     queue_wait_ps: counters.queue_wait_ps + waited.wait_ps,
                     ..counters
                 },
+                lost: fabric.lost[id as usize],
                 drop_times: line.port.drop_times(),
                 pauses: line.port.pauses_until(end),
             }

@@ -196,6 +196,8 @@ pub struct FlowTotals {
 pub struct PortTotals {
     /// What it counted; here the time of transmission, and the frames of a host with queues of its own, up to the end of the run.
     pub counters: Counters,
+    /// Frames lost after their transmission had begun.
+    pub lost: u64,
     /// When frames were dropped first and last.
     pub drop_times: Option<(Time, Time)>,
     /// Its pauses.

@@ -105,6 +105,13 @@ impl Fabric<'_> {
         debug_assert_eq!(self.forwarding.route[self.frames[id].leg as usize], LOST);
         self.hops -= 1;
         self.frames[id].leg = self.frames[id].born.ps() as u32;
+        self.lose_behind_port(id);
+    }
+
+    /// A frame is lost behind the port whose place in the ways it has.
+    fn lose_behind_port(&mut self, id: FrameId) {
+        let port = self.forwarding.input(self.plan, self.frames[id].leg + 1);
+        self.lost[port as usize] += 1;
         self.drop_as_down(id);
     }
 
@@ -161,7 +168,7 @@ impl Fabric<'_> {
             Some(onward) => self.offer(onward, id, size, lane),
             None => {
                 self.frames[id].leg = leg - 1;
-                self.drop_as_down(id);
+                self.lose_behind_port(id);
             }
         }
     }

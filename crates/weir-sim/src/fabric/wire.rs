@@ -28,7 +28,10 @@ impl Fabric<'_> {
             return true;
         }
         match frame.kind {
-            Kind::Data | Kind::InBurst | Kind::Marked | Kind::Loaded => wires.lost[frame.leg as usize] += 1,
+            Kind::Data | Kind::InBurst | Kind::Marked | Kind::Loaded => {
+                wires.lost[frame.leg as usize] += 1;
+                self.lost[port as usize] += 1;
+            }
             Kind::Notification | Kind::Pause => wires.lost_control += 1,
         }
         self.frames.free(id);

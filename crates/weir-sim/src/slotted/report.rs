@@ -278,6 +278,7 @@ fn port_totals(kernel: &Kernel, port: usize) -> PortTotals {
             queue_byte_ps: u128::from(level_slots) * u128::from(size) * u128::from(slot.ps()),
             queue_wait_ps: u128::from(level_slots) * u128::from(slot.ps()),
         },
+        lost: 0,
         drop_times: (drops > 0).then(|| (at(first), at(last))),
         pauses: kernel.holds.pauses(link),
     }

@@ -58,6 +58,8 @@ pub(super) fn tables(plan: &Plan, batch: &[Totals]) -> Vec<Table> {
             drops: U64 = row.counters.drops,
             /// Their bytes.
             dropped_bytes: U64 = row.counters.dropped_bytes,
+            /// Frames of flows lost after their transmission had begun: on the link, or at its other end if that knew no way on.
+            lost: U64 = row.lost,
             /// When the first one was dropped; unknown without drops.
             first_drop_ps: MaybeU64 = row.drop_times.map(|times| times.0).map(Time::ps),
             /// When the last one was dropped; unknown without drops.
