@@ -213,6 +213,22 @@ def test_a_link_of_which_switches_know_reveals_no_other() -> None:
     assert drops(alone)["link-down"] > 100
 
 
+def test_a_link_that_is_up_again_before_switches_learn_is_not_avoided() -> None:
+    cut = 'cut: {kind: link-down, at: "s-0->s-3", when: 20 ms, until: 30 ms, reroute: REROUTE}'
+    around = {}
+    for reroute in ("5 ms", "15 ms"):
+        records = run(RING, EVENTS=cut.replace("REROUTE", reroute), TRANSPORT="transport: {kind: raw}")
+        ports = records["ports"].join(records["port_names"], on="port")
+        frames = dict(ports.select("name", "frames").iter_rows())
+        lost = dict(ports.select("name", "lost").iter_rows())
+        around[reroute] = frames["s-0->s-1"]
+        assert 1 <= lost["s-0->s-3"] <= 2, "what was on the link"
+        by_port = records["ports"].select(pl.col("drops") + pl.col("lost")).sum().item()
+        assert by_port == records["drops"]["frames"].sum() == records["flows"]["dropped_frames"].sum()
+    assert around["5 ms"] > 0
+    assert around["15 ms"] == 0
+
+
 def test_frames_that_come_to_a_link_that_is_down_are_drops_of_their_class() -> None:
     queue = (
         "kind: classes, classes: {low: {class: 0, kind: drop-tail, limit: unlimited}, "

@@ -179,3 +179,36 @@ def test_a_weight_is_a_count(weight: str, told: str) -> None:
     (problem,) = caught.value.problems
     assert problem.path == "queues.out.classes.all.weight"
     assert told in problem.message
+
+
+SEARCH = FILE.replace("kind: poisson, load: 20 %,", "kind: constant,").replace(
+    "run: {duration: 1 ms}",
+    """search:
+  vary: traffic.load.source.rate
+  between: [10 kframe/s, 800 kframe/s]
+  goals: {NDR: {loss: 0 %}}
+  trial: {duration: 2 s}
+  algorithm: ALGORITHM""",
+)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "shortest"),
+    [
+        ("{kind: binary}", "2 s"),
+        ("{kind: weir}", "1 s"),
+        ("{kind: mlr, initial_duration: 100 ms}", "100 ms"),
+        ("{kind: mdr, initial_duration: 100 ms}", "100 ms"),
+    ],
+)
+def test_an_event_that_some_trials_of_a_search_do_not_live_to_see_is_refused(
+    algorithm: str, shortest: str
+) -> None:
+    text = SEARCH.replace("ALGORITHM", algorithm)
+    event = f"{{{RATE}, when: {shortest}}}"
+    with pytest.raises(ScenarioError) as caught:
+        loads(text.replace("EVENT", event))
+    (problem,) = caught.value.problems
+    assert problem.path == "events.it.when"
+    assert problem.message == f"starts after the shortest trials of the search end ({shortest})"
+    loads(text.replace("EVENT", f"{{{RATE}, when: 99 ms}}"))

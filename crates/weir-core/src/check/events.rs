@@ -1,6 +1,6 @@
 //! Legality of what happens in the course of a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{MAX_DURATION, check_port};
 use crate::error::SpecError;
@@ -27,6 +27,39 @@ pub(super) fn check_events(spec: &Spec, topology: &Topology) -> Result<(), SpecE
     }
     for (i, event) in spec.events.iter().enumerate() {
         check_event(event, spec, topology, &last).map_err(|error| error.under(format!("/events/{i}")))?;
+    }
+    check_turns(&spec.events, topology)
+}
+
+/// A link goes down when it is up, and up when it is down; a class is held when it is not, and released when it is. Rates and
+/// limits have no end here: one replaces the other.
+fn check_turns(events: &[Event], topology: &Topology) -> Result<(), SpecError> {
+    let (mut down, mut held) = (BTreeSet::new(), BTreeSet::new());
+    let mut in_time: Vec<(usize, &Event)> = events.iter().enumerate().collect();
+    in_time.sort_by_key(|(_, event)| event.at_ps);
+    for (i, event) in in_time {
+        for (j, &port) in event.change.ports().iter().enumerate() {
+            let is_new = |turned: bool, is_already: &str| {
+                let name = &topology.ports[port as usize].name;
+                let message = format!("events overlap: at {} {is_already} ('{name}')", event.at_ps);
+                if turned { Ok(()) } else { Err(SpecError::new(format!("/events/{i}/change/ports/{j}"), message)) }
+            };
+            match &event.change {
+                Change::Down { .. } => is_new(down.insert(port), "the link is down already")?,
+                Change::Up { .. } => is_new(down.remove(&port), "the link is up already")?,
+                Change::Hold { classes, .. } => {
+                    classes.iter().try_for_each(|&class| {
+                        is_new(held.insert((port, class)), &format!("class {class} is held already"))
+                    })?;
+                }
+                Change::Release { classes, .. } => {
+                    classes.iter().try_for_each(|&class| {
+                        is_new(held.remove(&(port, class)), &format!("class {class} is not held"))
+                    })?;
+                }
+                Change::Reroute { .. } | Change::Rate { .. } | Change::Limit { .. } => {}
+            }
+        }
     }
     Ok(())
 }

@@ -1,3 +1,4 @@
+use weir_core::spec::events::{Change, Event};
 use weir_core::spec::{
     Departures, Destination, FrameSize, Network, PortProbe, QueueRule, Record, Source, Spec, TrafficProbe,
 };
@@ -167,4 +168,29 @@ fn the_fastest_and_the_slowest_link_can_be_told_a_frame() {
         let tx = (Bytes::new(65_535) + link.framing_bytes) / link.rate_bps;
         assert!(tx < Span::from_ps(1 << 62));
     }
+}
+
+#[test]
+fn a_link_that_is_down_goes_down_no_more_and_a_class_that_is_held_is_held_no_more() {
+    let at = |us: u64, change: Change| Event { at_ps: Time::ZERO + Span::from_us(us), change };
+    let down = |us| at(us, Change::Down { ports: vec![4, 5] });
+    let up = |us| at(us, Change::Up { ports: vec![4, 5] });
+    let hold = |us| at(us, Change::Hold { ports: vec![1], classes: (0..8).collect() });
+    let release = |us| at(us, Change::Release { ports: vec![1], classes: (0..8).collect() });
+    let faults = [
+        (vec![down(1), down(2)], "/events/1/change/ports/0", "the link is down already ('"),
+        // In order of time, whatever their order in the spec.
+        (vec![down(3), up(4), down(1)], "/events/0/change/ports/0", "the link is down already ('"),
+        (vec![up(1)], "/events/0/change/ports/0", "the link is up already ('"),
+        (vec![hold(1), hold(2), release(3)], "/events/1/change/ports/0", "class 0 is held already ('"),
+        (vec![release(1)], "/events/0/change/ports/0", "class 0 is not held ('"),
+    ];
+    for (events, at, told) in faults {
+        let (pointer, message) = fault(|spec| spec.events = events);
+        assert_eq!(pointer, at);
+        assert!(message.contains(told), "{message}");
+    }
+    let mut spec = incast();
+    spec.events = vec![down(1), up(2), down(2), up(9), hold(1), release(2), hold(2)];
+    assert!(spec.check().is_ok());
 }

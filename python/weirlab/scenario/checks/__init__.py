@@ -43,7 +43,7 @@ def faults(scenario: Scenario, broken: Collection[str] = ()) -> list[Problem]:
         layout, found = _network(scenario)
     if layout is not None:
         found += _queues(scenario, layout)
-        found += _events(scenario, layout)
+        found += _events(scenario, layout, searched="search" not in broken)
         found += check_control(scenario, layout)
         found += check_traffic(scenario, layout, searched="search" not in broken)
         if not {"traffic", "record", "control", "hotspots"} & set(broken):
@@ -140,8 +140,11 @@ def _own_network(scenario: Scenario, own: str) -> Iterator[Fault]:
             yield (section,), f"{own} has none that could be named; leave this out"
 
 
-def _events(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
-    duration = scenario.run.duration
+def _events(scenario: Scenario, layout: Layout, *, searched: bool) -> Iterator[Fault]:
+    duration, what = scenario.run.duration, "the run ends"
+    if scenario.search is not None:
+        duration = scenario.search.shortest_trial if searched else None
+        what = "the shortest trials of the search end"
     for name, event in scenario.events.items():
         amiss = list(ports_amiss(layout, event.at, ("events", name, "at")))
         yield from amiss
@@ -150,7 +153,7 @@ def _events(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
         elif not amiss:
             yield from _overlaps(scenario, layout, name)
         if duration is not None and event.when >= duration:
-            yield ("events", name, "when"), f"starts after the run ends ({duration})"
+            yield ("events", name, "when"), f"starts after {what} ({duration})"
 
 
 def _overlaps(scenario: Scenario, layout: Layout, name: str) -> Iterator[Fault]:

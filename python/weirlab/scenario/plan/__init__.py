@@ -220,6 +220,19 @@ class Search(Model):
         """What each goal asks of a load, by name."""
         return {name: goal.terms(self.trial) for name, goal in self.goals.items()}
 
+    @property
+    def shortest_trial(self) -> Span | None:
+        """The shortest trial that it may make; None while the file does not say how long trials are."""
+        known = (
+            PRESETS[goal.preset].duration if goal.preset else self.trial.duration
+            for goal in self.goals.values()
+        )
+        spans = [*known]
+        if isinstance(self.algorithm, Mdr | Mlr | Weir):
+            spans.append(self.algorithm.initial_duration or Span.from_s(1))
+        found = [span for span in spans if span is not None]
+        return min(found, key=lambda span: span.ps) if found and len(found) == len(spans) else None
+
 
 class Step(Model):
     """A part of a cycle."""
