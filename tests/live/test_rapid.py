@@ -179,6 +179,8 @@ def both_ends_and_the_path_count_alike(found, report):
 
 
 def test_the_flawed_rapid_is_blind_overestimates_and_falls_into_recovery(key, tmp_path):
+    # Whether ramps are lost distinguishes the variants: from .95 on the better one passes. How many are lost
+    # depends on the machine: .70 to .92 were intact with three builds in turn, .999 of the better one.
     def came_through(found):
         return found["streams"]["excursion_share"] < 0.1 and found["streams"]["intact_share"] < 0.95
 
