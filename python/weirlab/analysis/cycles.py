@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 
 from weirlab import spec as core
-from weirlab.analysis.headroom import PortsInUse, data_pairs
+from weirlab.analysis.headroom import PortsInUse, data_sent
 from weirlab.scenario import Scenario
 from weirlab.scenario.file.problems import listed
 from weirlab.scenario.network.layout import Layout, layout_of
@@ -83,9 +83,11 @@ def _rules(spec: core.Spec, layout: Layout) -> dict[str, str]:
 def _waits(spec: core.Spec, layout: Layout, rules: Mapping[str, str]) -> dict[int, set[int]]:
     """For each port between switches that send PAUSE the ports that it can wait for."""
     between = [p for p, port in enumerate(layout.ports) if {port.source, port.target} <= rules.keys()]
-    if not between:
+    # In generated networks shortest paths go up and then down: frames cannot wait for each other in a cycle.
+    by_way = _SAME_WAY in rules.values() and isinstance(spec.network, core.NetworkGraph)
+    if not between or not (by_way or _ANY in rules.values()):
         return {}
-    used = PortsInUse(spec, layout, data_pairs(spec))
+    used = PortsInUse(spec, layout, data_sent(spec))
     passed = [p for p in between if p in used]
     leaving: dict[str, list[int]] = {}
     for p in passed:
@@ -95,8 +97,7 @@ def _waits(spec: core.Spec, layout: Layout, rules: Mapping[str, str]) -> dict[in
         target = layout.ports[p].target
         if rules[target] == _ANY:
             waits[p].update(leaving.get(target, ()))
-    # In generated networks shortest paths go up and then down: frames cannot wait for each other in a cycle.
-    if _SAME_WAY in rules.values() and isinstance(spec.network, core.NetworkGraph):
+    if by_way:
         for before, after in _consecutive(passed, leaving, used, layout):
             if rules[layout.ports[before].target] == _SAME_WAY:
                 waits[before].add(after)

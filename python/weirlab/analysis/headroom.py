@@ -20,11 +20,12 @@ Source: IEEE 802.3, annex 31B (that a frame in transmission ends, and responses 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from weirlab import spec as core
-from weirlab.analysis.routes import Routes, latency_ps, link_of
+from weirlab.analysis.routes import latency_ps, link_of
 from weirlab.scenario import Scenario
 from weirlab.scenario.network.layout import Layout, layout_of
 from weirlab.scenario.resolve import limit_of, translated
@@ -98,58 +99,141 @@ def short_headrooms(scenario: Scenario) -> list[Headroom]:
     return found
 
 
+_FEW = 16
+
+
 class PortsInUse:
-    """The ports that data, or acknowledgements, can come to; or what some pairs of hosts send."""
+    """The ports that data, or acknowledgements, can come to; or `sent`: ids of senders, each with those of
+    its receivers."""
 
     def __init__(
         self,
         spec: core.Spec,
         layout: Layout,
-        pairs: Iterable[tuple[int, int]] | None = None,
+        sent: Iterable[tuple[int, Sequence[int]]] | None = None,
     ) -> None:
-        self._routes = Routes(layout, spec.network)
-        # By receiver.
-        self._senders: dict[str, set[str]] = {}
-        for sender, receiver in senders_and_receivers(spec) if pairs is None else pairs:
-            self._senders.setdefault(layout.nodes[receiver], set()).add(layout.nodes[sender])
+        self._layout = layout
+        self._sent = list(everything_sent(spec) if sent is None else sent)
+        leaving: dict[str, list[int]] = {}
+        entering: dict[str, list[int]] = {}
+        for p, port in enumerate(layout.ports):
+            leaving.setdefault(port.source, []).append(p)
+            entering.setdefault(port.target, []).append(p)
+        # Ways of hosts with one link begin and end at the switch there: they are alike for all of them.
+        self._single = {
+            host: (leaving[host][0], entering[host][0])
+            for host in layout.hosts
+            if len(leaving.get(host, ())) == len(entering.get(host, ())) == 1
+        }
+        self._gates = [
+            layout.ports[self._single[node][0]].target if node in self._single else node
+            for node in layout.nodes
+        ]
+        between = {
+            p
+            for p, port in enumerate(layout.ports)
+            if port.source not in self._single and port.target not in self._single
+        }
+        self._between = between
+        self._leaving, self._entering = (
+            {node: [p for p in ports if p in between] for node, ports in each.items()}
+            for each in (leaving, entering)
+        )
 
     def __contains__(self, port: int) -> bool:
-        return any(
-            self._routes.share(sender, receiver, port) > 0.0
-            for receiver, senders in self._senders.items()
-            for sender in senders
-        )
+        return port in self._used
 
     def receivers(self, port: int) -> set[str]:
         """Who receives what comes to a port."""
-        return {
-            receiver
-            for receiver, senders in self._senders.items()
-            if any(self._routes.share(sender, receiver, port) > 0.0 for sender in senders)
-        }
+        return self._receivers.get(port, set())
+
+    @functools.cached_property
+    def _used(self) -> set[int]:
+        names, used, receiving = self._layout.nodes, set[int](), set[int]()
+        for sender, receivers in self._sent:
+            others = set(receivers) - {sender}
+            receiving |= others
+            used.update(self._single.get(names[sender], ())[:1] if others else ())
+        for receiver in receiving:
+            used.update(self._single.get(names[receiver], ())[1:])
+        # In large networks a few of the receivers of each sender often reach all ports.
+        for most in (_FEW, None):
+            for gate, senders in self._starts(most).items():
+                if self._between <= used:
+                    return used
+                used |= self._ways(senders, gate)
+        return used
+
+    def _starts(self, most: int | None) -> dict[str, set[str]]:
+        """Behind which nodes the senders are, by the node that their receivers are behind; of each sender all
+        receivers, or about `most`."""
+        starts: dict[str, set[str]] = {}
+        for place, (sender, receivers) in enumerate(self._sent):
+            stride = 1 if most is None else max(1, len(receivers) // most)
+            for gate in set(map(self._gates.__getitem__, receivers[place % stride :: stride])):
+                starts.setdefault(gate, set()).add(self._gates[sender])
+        return starts
+
+    @functools.cached_property
+    def _receivers(self) -> dict[int, set[str]]:
+        names, found = self._layout.nodes, dict[int, set[str]]()
+        senders: dict[int, set[int]] = {}
+        for sender, receivers in self._sent:
+            for receiver in receivers:
+                if receiver != sender:
+                    senders.setdefault(receiver, set()).add(sender)
+        for receiver, mine in senders.items():
+            ports = self._ways({self._gates[sender] for sender in mine}, self._gates[receiver])
+            ports.update(*(self._single.get(names[sender], ())[:1] for sender in mine))
+            ports.update(self._single.get(names[receiver], ())[1:])
+            for port in ports:
+                found.setdefault(port, set()).add(names[receiver])
+        return found
+
+    def _ways(self, senders: Iterable[str], receiver: str) -> set[int]:
+        """The ports on shortest paths."""
+        distances, ports = self._distances(receiver), set[int]()
+        waiting = [sender for sender in senders if sender in distances]
+        seen = set(waiting)
+        for here in waiting:
+            for p in self._leaving.get(here, ()):
+                there = self._layout.ports[p].target
+                if distances.get(there, -1) == distances[here] - 1:
+                    ports.add(p)
+                    if there not in seen:
+                        seen.add(there)
+                        waiting.append(there)
+        return ports
+
+    @functools.cache  # noqa: B019 (it lives as long as one analysis)
+    def _distances(self, receiver: str) -> dict[str, int]:
+        """Hops from each node. Hosts do not forward."""
+        distances, waiting = {receiver: 0}, [receiver]
+        for here in waiting:
+            if here in self._layout.hosts and here != receiver:
+                continue
+            for p in self._entering.get(here, ()):
+                before = self._layout.ports[p].source
+                if before not in distances:
+                    distances[before] = distances[here] + 1
+                    waiting.append(before)
+        return distances
 
 
-def data_pairs(spec: core.Spec) -> Iterator[tuple[int, int]]:
-    """Who sends data to whom, as `senders_and_receivers` without acknowledgements."""
+def data_sent(spec: core.Spec) -> Iterator[tuple[int, Sequence[int]]]:
+    """Each sender of data and its receivers, as `everything_sent` without acknowledgements."""
     for traffic in spec.traffic:
-        yield from _pairs_of(traffic)
+        yield from ((source.from_, targets_of(source)) for source in traffic.sources)
         for connection in traffic.tcp.list if traffic.tcp is not None else ():
-            yield connection.from_, connection.to
+            yield connection.from_, [connection.to]
 
 
-def senders_and_receivers(spec: core.Spec) -> Iterator[tuple[int, int]]:
-    """Who sends to whom, acknowledgements too: ids of nodes of a resolved scenario."""
+def everything_sent(spec: core.Spec) -> Iterator[tuple[int, Sequence[int]]]:
+    """Each sender and its receivers, of acknowledgements too: ids of nodes of a resolved scenario."""
+    yield from data_sent(spec)
     for traffic in spec.traffic:
-        yield from _pairs_of(traffic)
         for connection in traffic.tcp.list if traffic.tcp is not None else ():
-            yield connection.from_, connection.to
-            yield connection.to, connection.from_
-
-
-def _pairs_of(traffic: core.Traffic) -> Iterator[tuple[int, int]]:
-    """Who sends frames of no transport to whom."""
-    for source in traffic.sources:
-        yield from ((source.from_, receiver) for receiver in targets_of(source))
+            yield connection.to, [connection.from_]
 
 
 def _room(limit: core.Limit, longest: int, xoff: int) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from weirlab import spec as core
-from weirlab.analysis.headroom import PortsInUse, longest_data, senders_and_receivers
+from weirlab.analysis.headroom import PortsInUse, everything_sent, longest_data
 from weirlab.scenario import Scenario
 from weirlab.scenario.control import Control
 from weirlab.scenario.control.bcn import Bcn
@@ -49,7 +49,7 @@ def idle_control(scenario: Scenario) -> list[str]:
 def _of_scheme(scheme: Bcn | Qcn | Dcqcn, run: _Resolved) -> Iterator[str]:
     sender, layout = scheme.reaction_point, run.layout
     hosts = set(layout.host_ids(sender.at))
-    if not hosts & {source for source, _ in senders_and_receivers(run.spec)}:
+    if not hosts & {source for source, _ in everything_sent(run.spec)}:
         yield "reaction_point.at: none of these hosts sends anything: no rate is ever limited"
     part = "marking" if isinstance(scheme, Dcqcn) else "congestion_point"
     at: Sequence[str] | None = getattr(getattr(scheme, part), "at", None)
