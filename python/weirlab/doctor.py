@@ -242,7 +242,7 @@ def _real_time_limit() -> int:
 FEATURES = {
     "veth pairs": ("no 'netns' testbed", "a kernel with CONFIG_VETH"),
     "receive steering": (
-        "'router: linux' and 'testpmd' would share the sender's CPU and hardly ever lose: they are not built",
+        "'router: linux' and 'testpmd' would share the sender's CPU and rarely lose: they are not built",
         "run the command with sudo; a kernel with CONFIG_RPS",
     ),
     "tun devices": ("no emulated paths in user space", "a kernel with CONFIG_TUN, and /dev/net/tun"),

@@ -68,7 +68,7 @@ def read_journal(
     if about is not None and (other := _other_value(kind, header, about)):
         where, then, now = other
         raise InputError(
-            f"{path}: does not fit the manifest.json and scenario.yaml beside it: {where} was {then} when it "
+            f"{path}: does not match manifest.json and scenario.yaml next to it: {where} was {then} when it "
             f"was begun, and is {now} there"
         )
     return _entries(path, kind, parse, lines)
@@ -228,7 +228,7 @@ def _object(line: bytes) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 _ABSENT = object()

@@ -132,7 +132,7 @@ def test_recovery_is_not_told_where_bursts_alone_move_the_throughput_by_more_tha
     assert mean(found, "aggregate throughput", "second half") > 0.95 * found.facts.throughput_max
     assert found.of("recovery of throughput") is None
     assert found.remarks == (
-        "Recovery of throughput is not told: the throughput varies too much over 25% of the hotspot.",
+        "Recovery of throughput is not reported: the throughput varies too much over 25% of the hotspot.",
     )
 
 

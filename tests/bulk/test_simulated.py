@@ -154,7 +154,7 @@ def test_settings_that_a_file_writes_out_in_full_are_none_that_were_changed():
     ("changes", "message"),
     [
         ({"campaign": None}, "is missing: what loads the path"),
-        ({"testbed.path": "emulator"}, "stands beside 'hops'"),
+        ({"testbed.path": "emulator"}, "cannot be combined with 'hops'"),
         ({"testbed.window_factor": "0"}, "a factor from 0.1 to 10"),
     ],
 )

@@ -531,7 +531,7 @@ def test_what_the_trials_at_a_bound_allow_to_be_said_is_shown():
         evidence = goal["evidence"]
         bounds = f"{len(evidence['lower_trials'])} + {len(evidence['upper_trials'])}"
         assert row[1:4] == [bounds, str(evidence["full_trials"]), "0"]
-        # Text and JSON agree that one trial tells nothing of the next one.
+        # Text and JSON agree that one trial says nothing about the next one.
         assert evidence["full_trials"] == 1
         assert row[4:6] == ["–", "–"]
         assert evidence["exceed_estimate"] is evidence["exceed_interval"] is None

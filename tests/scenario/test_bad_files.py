@@ -147,7 +147,7 @@ SPOILT_FIELDS = {
     "two loads": (
         "load: 49 %",
         "load: 49 %, rate: 3 Mbit/s",
-        "f.yaml:8:41: traffic.load.source.rate: stands beside 'load'; write one of them",
+        "f.yaml:8:41: traffic.load.source.rate: cannot be combined with 'load'; write one of them",
     ),
     "no frame size": (
         ", frame_size: 1500 B",
@@ -358,7 +358,7 @@ ADDITIONS = {
     "a campaign beside a search": (
         "campaign: {cycles: 2, cycle: [{name: a, run: load, for: 1 s}]}\n"
         + SEARCH[SEARCH.index("search:") :],
-        "f.yaml:10:1: campaign: stands beside 'search'; a scenario has one of them",
+        "f.yaml:10:1: campaign: cannot be combined with 'search'; a scenario has one of them",
     ),
 }
 

@@ -205,7 +205,7 @@ SPOILT = {
     ),
     "a set point in frames of no size": (
         BCN.replace(", frame_size: 1500 B", ", unit: 64 B"),
-        "f.yaml:13:40: control.bcn.congestion_point.q_eq: frames of which size? write 'frame_size' beside it",
+        "f.yaml:13:40: control.bcn.congestion_point.q_eq: needs the size of a frame: write 'frame_size', too",
     ),
     "feedback without a unit": (
         BCN.replace("16 frames, frame_size: 1500 B", "24 kB").replace("75 frames", "112.5 kB"),
@@ -227,7 +227,7 @@ SPOILT = {
     ),
     "two schemes at once": (
         BCN + QCN.removeprefix("control:\n"),
-        "f.yaml:16:3: control.qcn: stands beside 'bcn'; senders obey one scheme",
+        "f.yaml:16:3: control.qcn: cannot be combined with 'bcn'; senders obey one scheme",
     ),
     "a host that sends PAUSE": (
         PAUSE.replace('"@switches"', "ep-0"),

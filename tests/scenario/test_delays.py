@@ -76,9 +76,9 @@ def test_a_file_in_full_is_read_back():
             {},
             "repeat: the period ends after the last change of delay",
         ),
-        (STEPS, {"testbed.hops.sky.forward.delay": "3 ms"}, "stand beside 'delay'"),
+        (STEPS, {"testbed.hops.sky.forward.delay": "3 ms"}, "cannot be combined with 'delay'"),
         ("{}", {}, "has neither 'steps' nor 'trace'"),
-        ("{trace: x, steps: [{at: 0 s, delay: 1 ms}]}", {}, "stands beside 'steps'"),
+        ("{trace: x, steps: [{at: 0 s, delay: 1 ms}]}", {}, "cannot be combined with 'steps'"),
     ],
 )
 def test_what_makes_no_sense_is_told_with_its_place(delays, changes, message):

@@ -132,7 +132,7 @@ def test_a_parent_that_does_not_exist(here: Path) -> None:
 def test_a_ready_made_parent_is_copied_first_and_a_file_of_its_name_needs_no_copy(here: Path) -> None:
     path = child(here, "extends: bcn\n")
     assert complaints(path) == [
-        "child.yaml:1:1: extends: there is no file 'bcn' beside this one: copy the ready-made scenario with "
+        "child.yaml:1:1: extends: there is no file 'bcn' next to it: copy the ready-made scenario with "
         "'weir scenarios bcn --copy bcn.yaml', and write 'extends: bcn.yaml'"
     ]
     (here / "bcn").write_text((here / "base.yaml").read_text())

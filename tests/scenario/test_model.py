@@ -123,7 +123,7 @@ def test_what_the_simulator_lacks_loads_and_is_told_with_its_place(file: str, pa
 @pytest.mark.parametrize("pattern", ["host-[01]", "host-[0,1]", "host-[a-b]", "host-[0-1", "host-[0:1]"])
 def test_brackets_that_are_no_range_are_told_how_to_write_one(pattern: str) -> None:
     layout = Layout(("host-0", "host-1"), frozenset({"host-0", "host-1"}), ())
-    with pytest.raises(NoMatchError, match=r"is no range of numbers: write \[0-1\], or a list of names"):
+    with pytest.raises(NoMatchError, match=r"is not a range of numbers: write \[0-1\], or a list of names"):
         layout.node_ids([pattern])
     assert layout.node_ids(["host-[0-1]"]) == [0, 1]
 

@@ -88,11 +88,11 @@ def test_a_line_means_this_to_the_core(text, part, meaning):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("rate: 1 Mbit/s, steps: [{at: 0 s, rate: 1 Mbit/s}]", "steps: stand beside 'rate'"),
+        ("rate: 1 Mbit/s, steps: [{at: 0 s, rate: 1 Mbit/s}]", "steps: cannot be combined with 'rate'"),
         ("steps: [{at: 1 s, rate: 1 Mbit/s}]", "steps: the first rate holds from 0 on"),
-        ("rate: 1 Mbit/s, trace: x", "trace: stands beside 'rate' or 'steps'"),
+        ("rate: 1 Mbit/s, trace: x", "trace: cannot be combined with 'rate' or 'steps'"),
         ("repeat: 1 s", "repeat: of what? write 'steps'"),
-        ("loss: 1 %, bursts: {to_bad: 1 %, to_good: 1 %}", "bursts: stand beside 'loss'"),
+        ("loss: 1 %, bursts: {to_bad: 1 %, to_good: 1 %}", "bursts: cannot be combined with 'loss'"),
         ("bursts: {to_bad: 0, to_good: 0}", "bursts: a channel of two states"),
         ("buffer: 60 kB", "buffer: needs a transmitter"),
         (

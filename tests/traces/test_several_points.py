@@ -113,7 +113,7 @@ def test_captures_of_one_segment_that_were_merged_into_one_interface_are_a_probl
     (finding,) = diagnose(read(tmp_path, near + beyond(near, WAY_NS)))
     assert (finding.kind, finding.verdict) == ("capture-with-copies", "problem")
     assert "mergecap -I none" in finding.text
-    assert "Nothing else is told of 1 of the connections" in finding.text
+    assert "Nothing else is said of 1 of the connections" in finding.text
 
 
 def test_connections_of_such_a_file_whose_copies_are_not_known_are_not_judged_either(tmp_path: Path) -> None:

@@ -225,11 +225,11 @@ def _recovery(
         return [], ["Nothing to recover from: the hot output serves all that it is offered."]
     found, remarks = [], []
     if not fact.steady:
-        remarks.append("Recovery of throughput is not told: what can be carried changes in the window.")
+        remarks.append("Recovery of throughput is not reported: what can be carried changes in the window.")
     elif fact.loads_known:
         recovery = throughput_recovery(run.records, outputs, window, half[0], begin_ps, fact.throughput_max)
         if recovery.untold:
-            remarks.append(f"Recovery of throughput is not told: {recovery.untold}.")
+            remarks.append(f"Recovery of throughput is not reported: {recovery.untold}.")
         else:
             found.append(Quantity("recovery of throughput", "hotspot", "ps", recovery.values))
         if recovery.window_ps is not None:

@@ -26,7 +26,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 """The columns of each design; the first one ranks the parameters."""
 
 MEANINGS: Mapping[str, str] = {
-    "mu_star": "mean of the absolute elementary effects, in units of the measure for the whole range",
+    "mu_star": "mean of the absolute elementary effects, in units of the measure, over the full range",
     "mu_star_half": "half of its 95 % interval, by resampling",
     "mu": "mean of the elementary effects with their signs",
     "sigma": "their standard deviation: large where the effect is not linear, or depends on other parameters",

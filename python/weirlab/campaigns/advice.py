@@ -126,7 +126,7 @@ def check_advisable(plan: Plan) -> None:
         if pinged == {True, False}:
             return
     raise InputError(
-        "advice needs pings beside the transfers and alone, or no point has a dRTT: let one step of "
+        "advice needs pings during the transfers and alone, or no point has a dRTT: let one step of "
         "campaign.cycle run both, and another the pings"
     )
 

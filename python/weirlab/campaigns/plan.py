@@ -195,7 +195,7 @@ _LEAST_DATAGRAM = Size(16)
 """What iperf3 takes: MIN_UDP_BLOCKSIZE of its iperf_api.h. From memory."""
 _LEAST_STAMP, _LEAST_STAMPED = Span.from_s(0.001), Size(44)
 """Between test packets, and their payload. Source: RFC 8762, section 4.3"""
-_OF_SIMULATOR = "is a setting of the simulator, which real stacks are not told; leave this out"
+_OF_SIMULATOR = "is a setting of the simulator, which real stacks do not have; leave this out"
 
 
 def plan_of(scenario: Scenario) -> Plan:
@@ -438,7 +438,7 @@ def _beyond_stamps(
         lack = "one-way delays need one clock at both ends, as those of an emulated path have; leave this out"
         yield ("source",), lack
     if not forward:
-        yield ("from",), "test packets start at the near end; their answers tell the way back"
+        yield ("from",), "test packets start at the near end; their replies measure the way back"
     if traffic.streams != 1:
         yield ("streams",), "of test packets there is one series"
     if source.every < _LEAST_STAMP:

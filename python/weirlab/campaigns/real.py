@@ -166,7 +166,7 @@ def _address(host: str, config: str | None) -> str:
         raise TestbedError(f"{host}: {error}") from error
     found = re.search(r"^hostname (\S+)$", message, re.MULTILINE)
     if found is None:
-        raise TestbedError(f"ssh -G {host}: tells no host name: {message.strip()[-300:]}")
+        raise TestbedError(f"ssh -G {host}: reports no host name: {message.strip()[-300:]}")
     return found[1]
 
 

@@ -312,7 +312,7 @@ def _beyond_netem(*, seed: bool, ipv6: bool) -> str:
         return "--seed: the chance of netem is the kernel's own; leave this out"
     if ipv6:
         return "--ipv6: paths of netem have IPv4 only; leave this out"
-    return "--meters: netem tells nothing while it works; leave this out"
+    return "--meters: netem reports nothing while it runs; leave this out"
 
 
 def _over_netem(plan: PathPlan, ends: Ends, report: Path | None) -> int:

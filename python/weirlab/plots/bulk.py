@@ -136,7 +136,7 @@ def round_trips_plot(rows: pl.DataFrame) -> Plot | None:
         [chart],
         name="round-trips",
         title="Round-trip times under load",
-        description=f"Distribution of {rows.height} round-trip times of pings beside a load.",
+        description=f"Distribution of {rows.height} round-trip times of pings under load.",
     )
 
 

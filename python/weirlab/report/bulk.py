@@ -51,7 +51,7 @@ def bulk_page(campaign: Campaign, manifest: Manifest, advice: str = "") -> tuple
                 Card(
                     "Doubtful",
                     f"{sum(point.degraded for point in found)}",
-                    f"on a degraded path; beside foreign load: {sum(point.disturbed for point in found)}; "
+                    f"on a degraded path; during foreign load: {sum(point.disturbed for point in found)}; "
                     f"failed: {sum(point.failed for point in found)}. None is left out.",
                 ),
             ]
@@ -417,7 +417,7 @@ def _certainty_text(advice: Advice) -> str:
         for values in (each.goodputs_bps, each.delays_s)
     )
     if same:
-        sure = "All cycles gave the same, so that the intervals say nothing of a path that varies"
+        sure = "All cycles gave the same, so the intervals do not cover a path that varies"
     else:
         sure = "The intervals hold 95 % of the draws of cycles"
     if len(advice.alternatives) == 1:

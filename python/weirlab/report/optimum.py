@@ -174,7 +174,7 @@ def ranking_table(scenario: Scenario, influence: pl.DataFrame) -> Table | None:
             cells.append(f"{places[measure, PATHS[line.name]]}: {row['pawn']:.3f}{faint}")
         rows.append(cells)
     return Table(
-        "Parameters: the analytical ranking beside the simulated one",
+        "Parameters: the analytical and the simulated ranking",
         [
             Column("parameter", numeric=False),
             Column("rank in theory"),

@@ -129,7 +129,7 @@ def ending_text(found: Characterization) -> str:
 def stamped_text(found: Characterization) -> str:
     """Of how many probes the kernel told when they left, to go on with; empty where that is not known."""
     share = found.stamped_share()
-    return "" if share is None else f"; the kernel told when {percent(share)} of them left"
+    return "" if share is None else f"; the kernel reported when {percent(share)} of them left"
 
 
 def hop_table(found: Characterization) -> Table:

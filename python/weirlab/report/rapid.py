@@ -117,7 +117,9 @@ def _findings(found: Mapping[str, Any]) -> Table:
     for kind, name in _FINDINGS.items():
         finding = reported.get(kind)
         text = (
-            f"Not found: {_CLEAR[kind]}, or too few streams to tell." if finding is None else finding["text"]
+            f"Not found: {_CLEAR[kind]}, or too few streams to decide."
+            if finding is None
+            else finding["text"]
         )
         rows.append([name, kind, "no" if finding is None else "yes", text])
         tones.append("" if finding is None else "bad" if finding["verdict"] == "problem" else "middling")

@@ -28,7 +28,7 @@ _TITLES = {
     "pdr_60": "PDR binary search, 60 s trials",
 }
 _REPLAYS = Text(
-    "Our algorithms, told the outcomes that the published graphs show, ask for these trials. A loss ratio "
+    "Given the outcomes that the published graphs show, our algorithms request these trials. A loss ratio "
     "here only stands for its outcome. The trials of the published PDR binary search are not known."
 )
 _NAMES = {"mdr": "MDR", "ndr-binary": "NDR binary", "pdr-binary": "PDR binary"}

@@ -46,14 +46,14 @@ def sections(findings: Findings) -> tuple[list[Section], list[Section], list[Plo
 
 
 _BETTER = (
-    "Goodput is that from 0.5 s after the begin of the cross traffic to its end. The queue is that of the "
+    "Goodput is that from 0.5 s after the start of the cross traffic to its end. The queue is that of the "
     "router, which holds 300 frames; loss is that of the cross traffic over the whole run."
 )
 
 
 _OVERRUN = (
     "The router counted 171 drops, and 3174 segments were sent again. Here the inputs of the router lose "
-    "runs of frames, 360 in the mean, after its queue was full: each overflow starts one, or one in ten. "
+    "runs of frames, 360 on average, after its queue was full: each overflow starts one, or one in ten. "
     "Nothing but the counters suggests it. The length, the inputs and the share were chosen among some 40 "
     "settings by these numbers: what is near (*: where one more run of ours could lie, 99 %) says that such "
     "a cause would do. No row of it is judged."
@@ -104,7 +104,7 @@ def _throughput(bins: pl.DataFrame) -> Plot:
 def _throughput_beside_700(bins: pl.DataFrame) -> Plot:
     """The variant of which only words were published."""
     left = goodput_bps(available_bps(700e6)) / 1e6
-    beside, alone = "what is left beside it", 941.5
+    beside, alone = "what it leaves", 941.5
     names = {"flawed-700": "flawed", "timely-700": "timely"}
     times = [place * 0.5 for place in range(int(2 * _END_S))]
     room = [left if _ON_S[0] <= time_s < _ON_S[1] else alone for time_s in times]
@@ -112,8 +112,8 @@ def _throughput_beside_700(bins: pl.DataFrame) -> Plot:
     return finished(
         [_steps(pl.concat([ideal, _means(bins, names)]), [beside, *names.values()])],
         name="throughput-700",
-        title="Goodput by 0.5 s beside 700 Mbit/s: means of our runs",
-        description="Goodput of the probing flow over time beside 700 Mbit/s of cross traffic, two variants.",
+        title="Goodput by 0.5 s with 700 Mbit/s of UDP: means of our runs",
+        description="Goodput of the probing flow over time with 700 Mbit/s of cross traffic, two variants.",
         note="Cross traffic from 2 s to 5 s. The publication has no numbers of this variant: similar to 300 "
         "Mbit/s, no worse.",
     )
@@ -206,7 +206,7 @@ def _estimates(estimates: pl.DataFrame, states: pl.DataFrame, case: str) -> Plot
         _estimate_chart(estimates, states, case, 0.0, 7.0),
         name=f"estimates-{case}",
         title=f"Estimates of the available bandwidth, one run: {case}",
-        description=f"Estimates of streams over 7 s beside the true available bandwidth, variant {case}.",
+        description=f"Estimates of streams over 7 s and the true available bandwidth, variant {case}.",
         note=_ESTIMATE_NOTE,
     )
 
@@ -353,7 +353,7 @@ def _ablation(runs: pl.DataFrame) -> Table:
     ]
     heads = ("retransmissions", "timeouts", "recoveries", "time off [s]", "median estimate [Mbit/s]")
     return Table(
-        "The flawed variant with one flaw removed, beside 300 Mbit/s of UDP, mean ± standard deviation",
+        "The flawed variant with one flaw removed, with 300 Mbit/s of UDP, mean ± standard deviation",
         [Column("removed", numeric=False), Column("goodput [Mbit/s]"), *map(Column, heads)],
         rows,
     )

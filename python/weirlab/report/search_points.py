@@ -75,7 +75,7 @@ def points_page(directory: Path, manifest: Manifest) -> tuple[Page, list[Plot]]:
             "Searches",
             [
                 Text(
-                    "Each search has a directory of its own beside this page. Its own report is made by "
+                    "Each search has its own directory next to this page. Its own report is made by "
                     "'weir report DIR' with that directory."
                 )
             ],

@@ -113,7 +113,7 @@ def evidence_table(result: SearchResult) -> Table:
         note="'Reached after': time of all trials of the search until the goal was reached, waits and trials "
         "for other goals included. The interval is that of Clopper and Pearson; the chance is "
         "(failures + 1) / (trials + 2). "
-        "'–': one trial tells nothing of the next one; a goal without 'duration_sum' asks for no more.",
+        "'–': one trial says nothing about the next one; a goal without 'duration_sum' asks for no more.",
     )
 
 

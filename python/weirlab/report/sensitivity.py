@@ -35,7 +35,7 @@ _INTRODUCTIONS = {
     "average; a σ as large as µ* says that the effect is not linear, or depends on other parameters.",
     "sobol": "Sobol indices: S1 is the part of the variance over the whole space that a parameter causes "
     "alone, ST what it causes together with others; all ST together exceed 1 by what several cause jointly.",
-    "latin-hypercube": "PAWN tells how much the distribution of the measure changes along the range of a "
+    "latin-hypercube": "PAWN is how much the distribution of the measure changes along the range of a "
     "parameter, whatever the shape of the effect; ρ is Spearman's rank correlation, whose sign tells the "
     "direction. Both see ranks within each combination of the factors.",
 }

@@ -128,7 +128,7 @@ def _losses(study: Study) -> Card:
     back = int(study.runs.get_column("acknowledgement_frames").sum())
     if back:
         lost = int(study.runs.get_column("dropped_acknowledgements").sum())
-        detail += f"; beside them {number(lost)} acknowledgements" if lost else ", acknowledgements too"
+        detail += f"; also {number(lost)} acknowledgements" if lost else ", acknowledgements too"
     return Card("Dropped frames", number(int(dropped.sum())), detail, tone="" if lossy else "good")
 
 

@@ -23,7 +23,7 @@ GAINS = (
     "By the rule of the BCN calibration the largest feedback, (1 + 2 w) Qeq, adds a tenth of the line rate, "
     "or takes half of a rate."
 )
-LARGE_SIGNALS = "Margins say nothing of large signals: saturation by PAUSE, floors of rates, start."
+LARGE_SIGNALS = "Margins do not cover large signals: saturation by PAUSE, floors of rates, start."
 _MARGINS = (
     "Delay margin: the delay of the whole loop at which it begins to oscillate; between samples, the rate "
     "acts only where a frame is sampled, and that margin decides. A loop is stable while its delay is less. "

@@ -364,7 +364,7 @@ def _capture_table(facts: Mapping[str, Any]) -> Table:
         "other_frames": "other frames",
         "unknown_link_frames": "frames of links that are not looked into",
         "unstamped_frames": "frames without a stamp",
-        "short_frames": "frames too short to tell",
+        "short_frames": "frames too short to classify",
         "malformed_frames": "malformed",
         "fragments": "fragments",
         "backward_stamps": "stamps that go back",
@@ -401,7 +401,7 @@ def _interface_table(trace: Trace) -> Table:
             Column("lost"),
         ],
         rows,
-        note="Kept at most 0: no limit is told.",
+        note="Kept at most 0: no limit is reported.",
     )
 
 

@@ -126,7 +126,7 @@ def _inherited(tree: Node, below: tuple[Path, ...]) -> Node:
     shown = Path(tree.place.file).parent / extends.value
     if extends.value in ready_made() and not shown.exists():
         raise refused(
-            f"there is no file '{extends.value}' beside this one: copy the ready-made scenario with "
+            f"there is no file '{extends.value}' next to it: copy the ready-made scenario with "
             f"'weir scenarios {extends.value} --copy {extends.value}.yaml', and write "
             f"'extends: {extends.value}.yaml'"
         )

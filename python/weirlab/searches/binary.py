@@ -58,7 +58,7 @@ class Binary:
         """Take what came of the last wish."""
         current = self._current
         if current is None:
-            raise ValueError("told of a trial after the end")
+            raise ValueError("received a trial after the end")
         current.narrow(outcome)
 
     @property

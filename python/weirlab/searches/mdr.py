@@ -101,7 +101,7 @@ class Mdr:
     def tell(self, outcome: Outcome) -> None:
         """Take what came of the last wish."""
         if self._next_fps is None:
-            raise ValueError("told of a trial after the end")
+            raise ValueError("received a trial after the end")
         if self._place < 0:
             self._initial.append(outcome)
             self._next_fps = self._next_initial_fps()

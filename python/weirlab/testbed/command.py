@@ -228,7 +228,7 @@ def _found(program: str, directory: Path | None) -> str:
     path_or_none = shutil.which(program)
     if path_or_none is None:
         raise InputError(
-            f"{program}: no such program on the PATH; write './{program}' for one beside the scenario"
+            f"{program}: no such program on the PATH; write './{program}' for one next to the scenario"
         )
     return path_or_none
 
@@ -374,7 +374,7 @@ def _readable(text: str) -> str:
 
 def _answer(output: bytes) -> dict[str, Any]:
     def refuse(constant: str) -> float:
-        raise _AnswerError(f"printed {constant}, which is no number")
+        raise _AnswerError(f"printed {constant}, which is not a number")
 
     text = output.decode(errors="replace").strip()
     if not text:

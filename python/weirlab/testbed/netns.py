@@ -364,7 +364,7 @@ def _frames(spec: TrialSpec, largest_bytes: int, mix: Mix | None = None) -> list
     each, more = divmod(spec.intended_frames, spec.directions)
     if each == 0:
         raise InputError(
-            f"trial {spec.index}: {spec.load_per_direction_fps:g} frames/s are no frame in "
+            f"trial {spec.index}: {spec.load_per_direction_fps:g} frames/s give no frame in "
             f"{spec.duration_s:g} s"
         )
     return [each + (number < more) for number in range(spec.directions)]

@@ -64,7 +64,7 @@ def _of_load(traffic: Traffic, what: str) -> Iterator[Refusal]:
     if traffic.stop is not None:
         yield ("stop",), "each trial sends for its whole duration; leave this out"
     if traffic.timing is not None:
-        yield ("timing",), f"{what} knows nothing of a sender's timers; leave this out"
+        yield ("timing",), f"{what} does not use a sender's timers; leave this out"
 
 
 def _of_size(source: Departing) -> Iterator[Refusal]:

@@ -129,10 +129,10 @@ def capture_findings(trace: Trace) -> Iterator[Finding]:
         yield Finding(
             "capture-of-too-many-connections",
             "notice",
-            "Not all connections are told apart",
+            "Not all connections are analysed",
             f"{facts['untracked_packets']:,} packets belong to connections beyond the first "
-            f"{trace['flows'].height // 2:,}: they are counted, and nothing is said of their flows. "
-            "'--connections N' tells more apart.",
+            f"{trace['flows'].height // 2:,}: they are counted, but their flows are not analysed. "
+            "'--connections N' raises the limit.",
             values={"untracked_packets": float(facts["untracked_packets"])},
         )
 
@@ -219,7 +219,7 @@ def _one_way(trace: Trace) -> Iterator[Finding]:
             "Only one direction was captured",
             f"Of {missing:,} of {ways.height:,} TCP connections packets of one direction alone are here: the "
             "other went another way, or a filter left it out. Without it round trips, windows, flights, "
-            "stalls and the ends of recoveries cannot be told.",
+            "stalls and the ends of recoveries are unknown.",
             values={"connections": float(missing)},
         )
 
@@ -274,7 +274,7 @@ def _copies(trace: Trace) -> Iterator[Finding]:
         advice = (
             " Here they come so late, and are so many, that captures of several points were merged into one "
             "interface: packets that a host joined count as sent again then, and round trips are those of no "
-            f"place. Nothing else is told of {merged:,} of the connections; 'mergecap -I none' keeps the "
+            f"place. Nothing else is said of {merged:,} of the connections; 'mergecap -I none' keeps the "
             "points apart."
         )
         yield Finding(

@@ -136,7 +136,10 @@ _SCALED: Test = (
 )
 _GREETED: Test = (_greeted, "the handshake was not captured")
 _OPTIONED: Test = (_optioned, "options of TCP were cut off")
-_WHOLE: Test = (_whole, "the handshake and time stamps were not captured, which tell the whole round trip")
+_WHOLE: Test = (
+    _whole,
+    "the handshake and time stamps were not captured, which would give the whole round trip",
+)
 _LASTING: Test = (_lasting, f"it lasted less than {LEAST_ROUNDS} round trips or {LEAST_MS} ms")
 _LONG: Test = (_long, "fewer than five intervals have round trips")
 _NEEDS: Mapping[str, tuple[Test, ...]] = {

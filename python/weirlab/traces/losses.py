@@ -167,9 +167,9 @@ def _unknown(row: Row, causes: _Causes, cost: float) -> Finding:
         "problem" if cost >= _COSTLY else "notice",
         "Packets were lost",
         f"{_again(row, causes, causes.unknown, causes.unknown_events)}. Whether the path lost them or a full "
-        "queue cannot be told from this capture: they were too few, or what waited is hidden by data that "
+        "queue cannot be decided from this capture: they were too few, or what waited is hidden by data that "
         "went the other way, by a program that paused, or, near the receiver, by the steps of the clock of "
-        f"time stamps. A longer capture at the sender would tell.{_blind_text(causes)}",
+        f"time stamps. A longer capture at the sender would decide.{_blind_text(causes)}",
         {"retransmitted_ratio": causes.unknown / row["segments"], "cost_ratio": cost},
     )
 

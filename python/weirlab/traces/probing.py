@@ -65,7 +65,7 @@ def _ramps(flow: int, streams: pl.DataFrame) -> Iterator[Finding]:
         "Probe streams lost their ramp",
         f"Only {intact:.0%} of the {probing.height:,} streams that are no trains at the line's rate have "
         f"gaps that fall exponentially ({words}). "
-        "Estimates that rest on the others are worth nothing.",
+        "Estimates that rest on the others are worthless.",
         flow,
         {"intact_ratio": intact, "streams": float(probing.height)},
         tuple(

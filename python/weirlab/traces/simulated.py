@@ -156,7 +156,7 @@ def _ramps(where: str, streams: pl.DataFrame) -> Iterator[Finding]:
         "Probe streams lost their ramp",
         f"Only {intact:.0%} of {whole.height:,} streams left with at least {_FITTING:.0%} of their gaps as "
         "they were asked for, or as the link makes them: timers are late or coarse, or the adapter holds "
-        "packets back. Estimates that rest on the others are worth nothing.",
+        "packets back. Estimates that rest on the others are worthless.",
         values={"intact_ratio": intact, "streams": float(whole.height)},
         evidence=[
             {

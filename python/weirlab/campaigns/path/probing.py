@@ -107,7 +107,7 @@ class LiveProber:
         """
         if sys.platform != "linux":
             raise MissingCapability(
-                "probing a path needs Linux: elsewhere no socket tells of the messages about its probes"
+                "probing a path needs Linux: elsewhere no socket reports the messages about its probes"
             )
         if not 1 <= port <= 64511:
             raise InputError(f"--port: from 1 to 64511 (got {port})")

@@ -135,7 +135,7 @@ def find_route(
     shifting = [hop.hops for hop in hops if len(hop.routers) > 1]
     if shifting:
         where = ", ".join(map(str, shifting))
-        notes.append(f"several routers answer at hop {where}: what is told is a mixture")
+        notes.append(f"several routers answer at hop {where}: the values are a mixture")
     crossing = [
         rtt - hop.rtt_s
         for hop in hops

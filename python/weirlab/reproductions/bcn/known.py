@@ -19,10 +19,10 @@ _TOO_QUICK = (
     "Senders that were stopped, or cut far down under PAUSE, leave the link idle for longer in the published "
     "runs. Which rule or parameter makes them is not known: see the page on this reproduction."
 )
-_STEADY = "Now and then BCN(MAX) leaves the link idle in the published runs; here it hardly ever does."
+_STEADY = "Now and then BCN(MAX) leaves the link idle in the published runs; here it rarely does."
 _PAUSED = (
     "With PAUSE basic BCN leaves the link idle a little more here, by 0.007. With a sampling jitter of 0.5 "
-    "in the place of 1 it would be 0.004, at the cost of other numbers."
+    "instead of 1 it would be 0.004, at the cost of other numbers."
 )
 _LETTER = (
     "The rule to the letter of the text: with PAUSE it is less fair than published, and makes up for less "

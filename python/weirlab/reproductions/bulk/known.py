@@ -14,7 +14,7 @@ _BOUND = (
     "30.5 at 165 ms when nothing is lost. A path that gives the published round trip under them leaves less."
 )
 _LESS_QUEUE = (
-    "Others fill the queue beside eight streams in a quarter of the cycles here; the published mean "
+    "Others fill the queue along with eight streams in a quarter of the cycles here; the published mean "
     "needs more of "
     "them, which would lower the goodput further."
 )

@@ -101,7 +101,7 @@ def _site(site: str, how: str, table: pl.DataFrame) -> Iterator[Row]:
                 Printed(reported["min"], _step(reported["min"])),
                 float(_column(part, f"{when}_min_s", 1e3).min()),
                 allowance=_PING_MS,
-                because="rounding of the print, and pings that told whole ms",
+                because="rounding of the print, and pings that reported whole ms",
                 known=of_minima(site, streams, when),
                 **words("least RTT", "ms", straws),
             )

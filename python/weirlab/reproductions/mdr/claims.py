@@ -62,7 +62,7 @@ def claims(ours: View) -> list[Claim]:
         ours,
         published_view(),
         source="CSIT MDR, section",
-        straws={"binary search in the place of MDR": binary_view(ours)},
+        straws={"binary search instead of MDR": binary_view(ours)},
     )
 
 
@@ -193,7 +193,7 @@ def _similar(view: View) -> Answer:
                 errors.append(float(widths.select(pl.col("w").std() / pl.len().sqrt()).item()))
                 apart.append(float(widths.select((pl.col("w").abs() > 2.0).mean()).item()))
     if not distances:
-        return Answer(None, "one binary search was published beside four of MDR: too few")
+        return Answer(None, "one binary search and four of MDR were published: too few")
     evidence = (
         f"on average at most {max(distances):.2f} widths apart in {len(distances)} comparisons, standard "
         f"error at most {max(errors):.2f}; single searches of one and the same device more than two widths "
@@ -319,7 +319,7 @@ STATEMENTS: Sequence[Statement[View]] = (
         "2.8.4.3",
         _wildly_varying,
         known="They vary here, and nearly as much on the consistent device: 27 to 30 % of the mean. The "
-        "statement does not tell the two apart.",
+        "statement does not distinguish the two.",
     ),
     Statement(
         "The values that searches of the inconsistent suite find differ between runs; the consistent one's "

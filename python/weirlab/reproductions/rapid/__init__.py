@@ -108,7 +108,7 @@ _REMARKS = (
     "one timer in 200 late by 4 ms on average, the rate at the start, 192 MB in the send buffer when the "
     "application ends. Several were chosen so that the table comes out.",
     "Goodput counts at the sender what is acknowledged, half a round trip after the receiver's report.",
-    "The published run is one, and ours vary from run to run: intervals beside the cross traffic by 30 %, so "
+    "The published run is one, and ours vary from run to run: intervals with the cross traffic by 30 %, so "
     "that most numbers between 100 and 500 Mbit/s would pass there. Their mean says more.",
     "The estimate of version 0.9.2 is taken to be the rate that was asked for before the excursion, not the "
     "one that was sent: with the gaps that were sent, stalls would pull it down further.",

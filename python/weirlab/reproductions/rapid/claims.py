@@ -77,17 +77,17 @@ def text_claims(runs: pl.DataFrame) -> list[Claim]:
             "to back (over 10 % of the streams at the link's rate).",
             holds=spilt > _SPILT,
             evidence=f"{spilt:.0%} of the streams without cross traffic, {_of(runs, 'flawed', 'spilt'):.0%} "
-            f"beside it; {_of(runs, 'ideal', 'spilt'):.0%} where no rate exceeds that of the link",
+            f"with it; {_of(runs, 'ideal', 'spilt'):.0%} where no rate exceeds that of the link",
             source="Rapid UDP, (4) IV",
         ),
         Claim(
             statement="With 700 Mbit/s of cross traffic the throughput is similar and no worse (than 90 % of "
             "that with 300 Mbit/s).",
             holds=rate_700 >= 0.9 * rate_300,
-            evidence=f"{rate_700:.0f} Mbit/s beside 700, {rate_300:.0f} beside 300",
+            evidence=f"{rate_700:.0f} Mbit/s with 700, {rate_300:.0f} with 300",
             source="Rapid UDP, (4) IV",
-            known="Beside 700 Mbit/s of UDP 253 Mbit/s are left, beside 300 Mbit/s 646: a sender that takes "
-            "about half of either cannot be as fast. Similar it can be only as a share of what is left, "
+            known="With 700 Mbit/s of UDP 253 Mbit/s are left, with 300 Mbit/s 646: a sender that takes "
+            "about half of either cannot be as fast. It can be similar only as a share of what is left, "
             "or if UDP gave way.",
         ),
         Claim(

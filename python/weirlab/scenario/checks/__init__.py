@@ -111,7 +111,7 @@ def _testbed(scenario: Scenario) -> Iterator[Fault]:
         return
     if isinstance(bed, Netns | Sim) and bed.on_path:
         if has_device:
-            yield ("testbed", "device"), "stands beside a path; write one of them"
+            yield ("testbed", "device"), "cannot be combined with a path; write one of them"
         yield from check_emulated(scenario, bed)
         return
     if isinstance(bed, Hosts):

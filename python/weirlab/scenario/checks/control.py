@@ -42,7 +42,7 @@ def _each_alone(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
         return
     present = [scheme for scheme in _SCHEMES if getattr(control, scheme) is not None]
     for scheme in present[1:]:
-        yield ("control", scheme), f"stands beside '{present[0]}'; senders obey one scheme"
+        yield ("control", scheme), f"cannot be combined with '{present[0]}'; senders obey one scheme"
     for scheme in present:
         yield from _scheme(getattr(control, scheme), layout, ("control", scheme))
     for name, rule in control.pause.items():
@@ -176,7 +176,7 @@ def _who_marks(scenario: Scenario, dcqcn: Dcqcn, layout: Layout) -> Iterator[Fau
 
 def _in_frames(amount: Size | Frames, frame_size: Size | None, path: Where) -> Iterator[Fault]:
     if isinstance(amount, Frames) and frame_size is None:
-        yield path, "frames of which size? write 'frame_size' beside it"
+        yield path, "needs the size of a frame: write 'frame_size', too"
 
 
 def _out_of_reach(scenario: Scenario, layout: Layout) -> Iterator[Fault]:

@@ -59,7 +59,7 @@ def _simulated(scenario: Scenario, bed: Sim, at: Where) -> Iterator[Fault]:
     if scenario.campaign is None:
         yield ("campaign",), "is missing: what loads the path, and for how long ('weir bulk')"
     if bed.path is not None and bed.hops:
-        yield (*at, "path"), "stands beside 'hops'; write one of them"
+        yield (*at, "path"), "cannot be combined with 'hops'; write one of them"
     if not 0.1 <= bed.window_factor <= 10:
         yield (*at, "window_factor"), f"a factor from 0.1 to 10 (got {bed.window_factor:g})"
 
@@ -75,14 +75,14 @@ def _hosts(bed: Netns, at: Where) -> Iterator[Fault]:
 
 def _line(line: Line, at: Where) -> Iterator[Fault]:
     if line.trace is not None and (line.steps or line.rate is not None):
-        yield (*at, "trace"), "stands beside 'rate' or 'steps'; a transmitter has one of them"
+        yield (*at, "trace"), "cannot be combined with 'rate' or 'steps'; a transmitter has one of them"
     if line.steps and line.rate is not None:
-        yield (*at, "steps"), "stand beside 'rate'; a transmitter has one of them"
+        yield (*at, "steps"), "cannot be combined with 'rate'; a transmitter has one of them"
     if line.repeat is not None and not line.steps:
         yield (*at, "repeat"), "of what? write 'steps'"
     yield from _delays(line, at)
     if line.bursts is not None and line.loss:
-        yield (*at, "bursts"), "stand beside 'loss'; a line has one of them"
+        yield (*at, "bursts"), "cannot be combined with 'loss'; a line has one of them"
     fast = line.rate is None and not line.steps and line.trace is None
     for word in ("lanes", "buffer", "queue", "cross", "framing"):
         if fast and not line.has_default(word):
@@ -109,9 +109,9 @@ def _delays(line: Line, at: Where) -> Iterator[Fault]:
     if delays is None:
         return
     if line.delay.ps:
-        yield (*at, "delays"), "stand beside 'delay'; a line has one of them"
+        yield (*at, "delays"), "cannot be combined with 'delay'; a line has one of them"
     if delays.trace is not None and delays.steps:
-        yield (*at, "delays", "trace"), "stands beside 'steps'; write one of them"
+        yield (*at, "delays", "trace"), "cannot be combined with 'steps'; write one of them"
     if delays.trace is None and not delays.steps:
         yield (*at, "delays"), "has neither 'steps' nor 'trace'; write 'delay' for one that stays"
     if delays.steps and delays.steps[0].at.ps:

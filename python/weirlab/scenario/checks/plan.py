@@ -28,7 +28,7 @@ NEEDS_FLOWS = "a {} counts frames by the totals of flows; leave 'flows: false' o
 def check_run(scenario: Scenario) -> Iterator[Fault]:
     """Faults of `run`, and of what must stand beside what."""
     if scenario.search is not None and scenario.campaign is not None:
-        yield ("campaign",), "stands beside 'search'; a scenario has one of them"
+        yield ("campaign",), "cannot be combined with 'search'; a scenario has one of them"
     used = isinstance(scenario.testbed, Netns) and scenario.testbed.on_path
     planned = scenario.search is not None or scenario.campaign is not None or used
     if scenario.run.duration is None and not planned:
@@ -119,7 +119,7 @@ def _goal(search: Search, name: str, goal: Goal) -> Iterator[Fault]:
     if goal.width is not None and not 1e-6 <= goal.width < 1:
         yield (*path, "width"), "a width from 0.0001 % to below 100 % is needed"
     if goal.width is not None and isinstance(algorithm, Binary) and algorithm.threshold:
-        yield (*path, "width"), "stands beside the algorithm's 'threshold'; write one of them"
+        yield (*path, "width"), "cannot be combined with the algorithm's 'threshold'; write one of them"
     if isinstance(algorithm, Binary | Mdr):
         asked = PRESETS[goal.preset] if goal.preset else goal
         if asked.exceed or asked.duration_sum is not None:

@@ -96,7 +96,7 @@ def _source(traffic: Traffic, *, varied: bool) -> Iterator[Fault]:
     if not isinstance(source, Departing):
         return
     if source.load is not None and source.rate is not None:
-        yield ("source", "rate"), "stands beside 'load'; write one of them"
+        yield ("source", "rate"), "cannot be combined with 'load'; write one of them"
     if source.load is None and source.rate is None and not varied:
         yield ("source",), "how much? write 'load: 50 %', 'rate: 300 Mbit/s' or 'rate: 10 kframe/s'"
     sizes = [name for name in ("frame_size", "mix", "payload") if getattr(source, name) is not None]
@@ -106,7 +106,7 @@ def _source(traffic: Traffic, *, varied: bool) -> Iterator[Fault]:
             "how long are the frames? write 'frame_size: 1500 B', 'mix: imix' or 'payload: 1470 B'",
         )
     for extra in sizes[1:]:
-        yield ("source", extra), f"stands beside '{sizes[0]}'; write one of them"
+        yield ("source", extra), f"cannot be combined with '{sizes[0]}'; write one of them"
     if source.payload is not None and isinstance(traffic.transport, Raw):
         yield (
             ("source", "payload"),
@@ -160,7 +160,7 @@ def _recovery(tcp: Tcp) -> Iterator[Fault]:
     if not tcp.sack:
         yield (
             ("sack",),
-            "rack-tlp finds losses by what arrived out of order, which selective acknowledgements tell (RFC "
+            "rack-tlp finds losses by what arrived out of order, which selective acknowledgements show (RFC "
             "8985, section 4): leave this out, or write 'loss_marking: count' (got false)",
         )
     if tcp.lost_retransmissions == "timeout":

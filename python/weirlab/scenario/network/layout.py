@@ -203,7 +203,7 @@ def matches(pattern: str, name: str) -> bool:
 def bracket_hint(pattern: str) -> str:
     """How ranges are written, where `pattern` has brackets that are none; otherwise nothing."""
     strange = [part for part in re.findall(r"\[[^\]]*\]?", pattern) if not _RANGE.fullmatch(part)]
-    return f"; '{strange[0]}' is no range of numbers: write [0-1], or a list of names" if strange else ""
+    return f"; '{strange[0]}' is not a range of numbers: write [0-1], or a list of names" if strange else ""
 
 
 @dataclass(frozen=True)

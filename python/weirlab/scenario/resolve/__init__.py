@@ -361,7 +361,7 @@ def _unsupported_traffic(scenario: Scenario) -> Iterator[tuple[Where, str]]:
         if isinstance(traffic.source, Requests):
             yield (*path, "source"), "has no HTTP requests"
         if isinstance(traffic.source, Stamp):
-            yield (*path, "source"), "has no test packets; its records tell the delay of every frame"
+            yield (*path, "source"), "has no test packets; its records hold the delay of every frame"
         for part in ("timing", "adapter"):
             ends = isinstance(traffic.transport, Tcp) or isinstance(traffic.source, Probing)
             if getattr(traffic, part) is not None and not ends:

@@ -116,7 +116,7 @@ def _output(
     if (hotspot.service is None) == (hotspot.severity is None):
         raise EntryFault("write either 'service' or 'severity'", "service" if hotspot.service else "severity")
     if hotspot.sources is not None and hotspot.degree is not None:
-        raise EntryFault("stands beside 'sources'; write one of them", "degree")
+        raise EntryFault("cannot be combined with 'sources'; write one of them", "degree")
     senders = None
     if hotspot.sources is not None:
         senders = set(_hosts(layout, hotspot.sources, "sources"))
@@ -168,7 +168,7 @@ def _input(
         _pause_background(name, traffic, set(loads), window)
     if hotspot.severity is not None:
         if hotspot.flows is not None:
-            raise EntryFault("stands beside 'flows'; write one of them", "severity")
+            raise EntryFault("cannot be combined with 'flows'; write one of them", "severity")
         needed = _severity(hotspot) - _arrivals(traffic, line, host, window)
         each = needed / len(loads)
         if not 0 < each <= 1:
@@ -244,7 +244,9 @@ def _hot_loads(hotspot: InputGenerated, layout: Layout, host: int) -> dict[int, 
         example = "[{from: host-1, load: 50 %}, {from: host-2}]"
         raise EntryFault(f"is empty: write who sends, such as {example}, or 'degree'", "flows")
     if hotspot.own:
-        raise EntryFault(f"stands beside 'flows': name '{hotspot.at}' there, or leave this out", "own")
+        raise EntryFault(
+            f"cannot be combined with 'flows': name '{hotspot.at}' there, or leave this out", "own"
+        )
     named = hosts_of_flows(hotspot.flows, layout)
     loads: dict[int, float] = {}
     for i, flow in enumerate(hotspot.flows):

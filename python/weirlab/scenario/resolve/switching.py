@@ -82,7 +82,7 @@ def _xoff(memory: SharedMemory, pause: MemoryPause, size: int, ports: int, rate_
     if pause.xoff is not None:
         return _bytes(pause.xoff, memory, (*at, "xoff"))
     if memory.frame_size is None:
-        raise EntryFault("the watermarks need 'frame_size' beside 'size', or write 'xoff'", *at)
+        raise EntryFault("the watermarks need 'frame_size' in addition to 'size'; or write 'xoff'", *at)
     under_way = pause.round_trip.ps * rate_bps // (8 * 10**12)
     level = size - ports * (under_way + memory.frame_size.bytes)
     if pause.scope == "input":
@@ -97,7 +97,7 @@ def _bytes(level: Size | Frames, memory: SharedMemory, at: Where) -> int:
     if isinstance(level, Size):
         return level.bytes
     if memory.frame_size is None:
-        raise EntryFault("frames of which size? write 'frame_size' beside it", *at)
+        raise EntryFault("needs the size of a frame: write 'frame_size', too", *at)
     return level.count * memory.frame_size.bytes
 
 

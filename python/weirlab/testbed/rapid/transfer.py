@@ -110,7 +110,7 @@ class Transfer:
             found.append(f"{self.facts['blocked']} datagrams were refused by this host")
         receiver = self.facts["receiver"]
         if receiver is None:
-            found.append("the receiver did not tell what it counted")
+            found.append("the receiver did not report its counts")
         else:
             if receiver["socket_drops"]:
                 found.append(f"the receiver's socket dropped {receiver['socket_drops']} datagrams")

@@ -63,7 +63,7 @@ def _against_goodput(rows: pl.DataFrame) -> Iterator[Claim]:
     }
     short, long = (costs[float(duration)] for duration in FINDINGS["cpu_durations_s"])
     yield Claim(
-        statement="10 s and 60 s tell the same cost of a bit.",
+        statement="10 s and 60 s give the same cost per bit.",
         holds=abs(long / short - 1) <= _ALIKE,
         evidence=f"{short:.4f} and {long:.4f} % per Mbit/s",
         published="0.14 and 0.15 % per Mbit/s",
@@ -73,7 +73,7 @@ def _against_goodput(rows: pl.DataFrame) -> Iterator[Claim]:
     yield Claim(
         statement="The server uses about as much CPU as the client.",
         holds=0.8 <= ratio <= 1.25,
-        evidence=f"{ratio:.1f} times as much in the mean",
+        evidence=f"{ratio:.1f} times as much on average",
         published="the client slightly (about 10 %) more, below 32 streams",
         source=BODY,
         known="Offload divides what a sender hands over, and nothing gathers it again on an emulated path: "

@@ -96,7 +96,7 @@ def _rises(site: str, rows: pl.DataFrame) -> Iterator[Claim]:
         "rate variability": _ranked(rows, "variability"),
     }
     yield Claim(
-        statement=f"{site}, the fluctuation of the RTT tells the load.",
+        statement=f"{site}, the fluctuation of the RTT indicates the load.",
         holds=min(ranks.values()) > 0.5,
         evidence="rank correlation with goodput: "
         + ", ".join(f"{name} {rho:.2f}" for name, rho in ranks.items()),

@@ -75,7 +75,7 @@ def _rivals(rows: pl.DataFrame) -> Iterator[Claim]:
     yield Claim(
         statement="Several streams are aggressive towards those who have one.",
         holds=shares[8] < 0.5 * shares[1],
-        evidence=f"one stream keeps {100 * shares[1]:.0f} % of the bottleneck beside one of somebody else, "
-        f"{100 * shares[8]:.0f} % beside eight (an equal part: 11 %)",
+        evidence=f"one stream keeps {100 * shares[1]:.0f} % of the bottleneck with one of another sender, "
+        f"{100 * shares[8]:.0f} % with eight (an equal share: 11 %)",
         source=SUMMARY,
     )
