@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from weirlab.api.captured import diagnose, trace
     from weirlab.api.catalogue import scenarios
     from weirlab.api.columns import bit_rates, seconds
+    from weirlab.api.compared import compare
     from weirlab.api.measured import bulk, path
     from weirlab.api.published import reproduce
     from weirlab.api.reading import plot, read
@@ -37,6 +38,7 @@ __all__ = [
     "WeirlabError",
     "bit_rates",
     "bulk",
+    "compare",
     "diagnose",
     "load",
     "path",
@@ -56,6 +58,7 @@ _HOMES = {
     "WeirlabError": "weirlab.errors",
     "bit_rates": "weirlab.api.columns",
     "bulk": "weirlab.api.measured",
+    "compare": "weirlab.api.compared",
     "diagnose": "weirlab.api.captured",
     "load": "weirlab.scenario",
     "path": "weirlab.api.measured",

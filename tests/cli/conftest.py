@@ -75,9 +75,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def weir(place: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     """The command in this process."""
 
-    def command(*words: str) -> Outcome:
+    def command(*words: str | Path) -> Outcome:
         capsys.readouterr()
-        code = execute(words)
+        code = execute([str(word) for word in words])
         out, err = capsys.readouterr()
         return Outcome(code, out, err)
 

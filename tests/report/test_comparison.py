@@ -6,9 +6,12 @@ import pytest
 
 from made_campaigns import FILE, measured
 from weirlab.campaigns import Campaign, run_campaign
+from weirlab.comparisons import compared
+from weirlab.comparisons.quantities import names_of
 from weirlab.errors import InputError
 from weirlab.report import write_comparison
-from weirlab.report.compare import _ratios, comparison_page, names_of
+from weirlab.report.compare import comparison_page
+from weirlab.report.compare_campaigns import _ratios
 from weirlab.scenario import loads
 
 
@@ -41,11 +44,16 @@ def test_a_page_has_each_campaign_in_a_colour_of_its_own_and_their_ratio(tmp_pat
     written = write_comparison([first, second], pictures=False)
     assert written.page == first / "comparison.html"
     page = written.page.read_text()
-    for words in ("reno and bbr", "Round-trip times under load", "Beside reno", "Goodput against streams"):
+    for words in (
+        "reno and bbr",
+        "Round-trip times under load",
+        "Compared with reno",
+        "Goodput against streams",
+    ):
         assert words in page
     for name in ("reno", "bbr"):
         assert page.count(f"The whole scenario of {name}, with every default") == 1
-    plain, plots = comparison_page([first, second])
+    plain, plots = comparison_page(compared([first, second]))
     names = [plot.name for plot in plots]
     assert "streams-mbps" in names
     assert not [name for name in names if name.startswith(("cpu", "distribution"))], "campaigns in one"

@@ -44,6 +44,7 @@ COMMANDS = {
     "path": "path",
     "rapid": "rapid",
     "report": "report",
+    "compare": "compare",
     "check": "check",
     "scenarios": "scenarios",
     "schema": "schema",

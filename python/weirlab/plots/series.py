@@ -30,7 +30,7 @@ Moments = Sequence[tuple[int, str]]
 def port_plots(records: Records, first: Sequence[int] = (), moments: Moments = ()) -> list[Plot]:
     """Rate, queue and drops of the ports with series, those of `first` and the busiest; nothing where no port
     was recorded."""
-    series = _Series.of(records, "intervals", "port", first=first)
+    series = Envelopes.of(records, "intervals", "port", first=first)
     if not series.names:
         return []
     each_rate = (
@@ -89,8 +89,8 @@ def delivery_plots(records: Records, moments: Moments = ()) -> list[Plot]:
     """Delivered rate of the traffic groups, and of the flows, with series; nothing where none was
     recorded."""
     recorded = {
-        "delivered-rate": _Series.of(records, "deliveries", "traffic"),
-        "delivered-rate-by-flow": _Series.of(records, "flow_deliveries", "flow"),
+        "delivered-rate": Envelopes.of(records, "deliveries", "traffic"),
+        "delivered-rate-by-flow": Envelopes.of(records, "flow_deliveries", "flow"),
     }
     return [
         _lines(
@@ -110,7 +110,7 @@ def delivery_plots(records: Records, moments: Moments = ()) -> list[Plot]:
 
 def connection_plots(records: Records, moments: Moments = ()) -> list[Plot]:
     """Window, round-trip time and rate of the TCP senders with series; nothing where none was recorded."""
-    series = _Series.of(records, "tcp", "connection", weight="acked_bytes")
+    series = Envelopes.of(records, "tcp", "connection", weight="acked_bytes")
     if not series.names:
         return []
     acked = pl.col("acked_bytes").cast(pl.Float64)
@@ -152,7 +152,7 @@ def connection_plots(records: Records, moments: Moments = ()) -> list[Plot]:
 
 def limiter_plots(records: Records, moments: Moments = ()) -> list[Plot]:
     """Rates of limiters with series, while they limit; nothing where none was recorded, or none was made."""
-    series = _Series.of(records, "limiters", "flow", weight="rate_bit")
+    series = Envelopes.of(records, "limiters", "flow", weight="rate_bit")
     if not series.names:
         return []
     limited = replace(series, rows=series.rows.filter(pl.col("limited_ps") > 0))
@@ -227,7 +227,7 @@ def delay_plots(records: Records) -> list[Plot]:
 
 
 @dataclass(frozen=True)
-class _Series:
+class Envelopes:
     """Rows of a table by interval, with an id, a name and the length of each interval."""
 
     rows: pl.DataFrame
@@ -241,7 +241,7 @@ class _Series:
     @classmethod
     def of(
         cls, records: Records, table: str, key: str, weight: str = "bytes", first: Sequence[int] = ()
-    ) -> _Series:
+    ) -> Envelopes:
         """The `SERIES` ids with most bytes, or most of another `weight`, in the order of their ids; those
         of `first` before all others, and those without any left out."""
         rows = records[table].rename({key: "id"})
@@ -339,7 +339,7 @@ class _Series:
 
 def _lines(
     table: pl.DataFrame,
-    series: _Series,
+    series: Envelopes,
     *,
     kind: str | None,
     name: str,

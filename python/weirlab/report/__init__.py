@@ -56,12 +56,13 @@ def write_report(directory: str | Path, *, pictures: bool = True) -> Report:
 
 
 def write_comparison(directories: Sequence[str | Path], *, pictures: bool = True) -> Report:
-    """Write `comparison.html` into the first of some directories of campaigns, and with `pictures` its plots
-    into `plots/` there. Raises as `write_report` does."""
+    """Write `comparison.html` into the first of some directories of results of one kind, and with `pictures`
+    its plots into `plots/` there. Raises as `write_report` does."""
+    from weirlab.comparisons import compared
     from weirlab.report.compare import comparison_page
 
     places = [Path(directory) for directory in directories]
-    page, plots = comparison_page(places)
+    page, plots = comparison_page(compared(places))
     path = page.write(places[0] / "comparison.html")
     named = [replace(plot, name=f"comparison-{plot.name}") for plot in plots]
     files = [file for plot in named for file in plot.save(places[0] / "plots")] if pictures else []

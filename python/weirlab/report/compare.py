@@ -1,183 +1,202 @@
-"""Several campaigns of bulk transfers on one page: plots with a colour for each, and what changed."""
+"""Several results on one page: what changed, by how much, and what differs between their scenarios."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
-import numpy as np
-import polars as pl
-
-from weirlab.campaigns import Campaign, summaries
-from weirlab.campaigns.tables import INTERVALS, measurement_table
-from weirlab.errors import InputError
-from weirlab.plots.bulk import bulk_plots, round_trips_plot
+from weirlab.campaigns import Campaign
+from weirlab.comparisons import (
+    Compared,
+    Difference,
+    Setting,
+    difference,
+    settings,
+)
+from weirlab.plots.overlay import overlaid_plots
 from weirlab.plots.style import Plot
-from weirlab.report.page import Block, Column, Page, Section, Table, Text, figure, fixed
-from weirlab.report.shared import footer, scenario_details
-from weirlab.results import Manifest
-
-_OF_ALL = ("distribution-", "predictability-", "cpu-")
-"""Plots that put all measurements together, of whatever campaign."""
-_DRAWS = 2000
-_CONFIDENCE = 0.95
-_LEAST_CYCLES = 3
-"""Of each, for an interval of their ratio."""
-
-
-def names_of(directories: Sequence[Path]) -> list[str]:
-    """What campaigns are called, by their directories: as much of the path as tells them apart.
-
-    Raises InputError when a directory is named twice.
-    """
-    parts = [directory.resolve().parts for directory in directories]
-    if len(set(parts)) < len(parts):
-        raise InputError("a comparison is of different directories; one is named twice")
-    length = next(n for n in range(1, 1 + max(map(len, parts))) if len({p[-n:] for p in parts}) == len(parts))
-    return ["/".join(part[-length:]) for part in parts]
+from weirlab.report.page import (
+    Block,
+    Column,
+    Page,
+    Section,
+    Table,
+    Text,
+    figure,
+    half_width_text,
+    mean_text,
+    number,
+)
+from weirlab.report.shared import display_unit, footer, scenario_details
 
 
-def comparison_page(directories: Sequence[Path]) -> tuple[Page, list[Plot]]:
-    """The page of several campaigns, and its plots. Raises InputError when one is none."""
-    names = names_of(directories)
-    campaigns = [Campaign.load(directory) for directory in directories]
-    manifest = Manifest.read(directories[0])
-    rows = pl.concat(
-        [
-            measurement_table(campaign).with_columns(campaign=pl.lit(name))
-            for name, campaign in zip(names, campaigns, strict=True)
-        ]
-    )
-    plots = [
-        plot
-        for plot in (
-            *(
-                plot
-                for plot in bulk_plots(rows, pl.DataFrame(schema=INTERVALS), {})
-                if not plot.name.startswith(_OF_ALL)
-            ),
-            round_trips_plot(_round_trips(names, campaigns)),
-        )
-        if plot is not None
+def changes(results: Sequence[Compared]) -> list[tuple[Compared, Difference]]:
+    """Each quantity that a further result shares with the first."""
+    first = {quantity.key: quantity for quantity in results[0].quantities}
+    return [
+        (other, difference(first[quantity.key], quantity))
+        for other in results[1:]
+        for quantity in other.quantities
+        if quantity.key in first
     ]
-    results: list[Block] = [_points(names, campaigns)]
-    ratios = _ratios(names, campaigns)
-    if ratios is not None:
-        results.append(ratios)
-    drawn: list[Block] = [figure(plot) for plot in plots] or [Text("Nothing has been measured yet.")]
+
+
+def difference_table(results: Sequence[Compared], found: Sequence[tuple[Compared, Difference]]) -> Table:
+    """A row for each quantity and further result; the change with its interval, and whether that leaves zero
+    out."""
+    several = len(results) > 2
+    points = any(each.after.at for _, each in found)
+    columns = [
+        *([Column("result", numeric=False)] if several else []),
+        *([Column("point", numeric=False)] if points else []),
+        Column("quantity", numeric=False),
+        Column("verdict", numeric=False),
+        Column("change [%]"),
+        Column("before"),
+        Column("after"),
+        Column("unit", numeric=False),
+        Column("change"),
+        Column("95 % interval"),
+    ]
+    rows = []
+    for other, each in found:
+        largest = max((abs(v) for v in (each.first, each.second) if math.isfinite(v)), default=0.0)
+        factor, unit = display_unit(each.after.unit, largest)
+        half = (each.high - each.low) / 2 * factor
+        rows.append(
+            [
+                *([other.name] if several else []),
+                *([each.after.at] if points else []),
+                each.after.name,
+                _verdict(each),
+                _signed(number(100 * each.relative, 3), each.relative),
+                mean_text(each.first * factor, half),
+                mean_text(each.second * factor, half),
+                unit,
+                _signed(mean_text(each.change * factor, half), each.change),
+                _interval(each, factor),
+            ]
+        )
+    return Table(f"Compared with {results[0].name}", columns, rows, note=_note(results, found))
+
+
+def setting_table(results: Sequence[Compared], found: Sequence[Setting]) -> Table:
+    """What differs besides: a row for each field and fact, a column for each result."""
+    columns = [Column("what", numeric=False), Column("of", numeric=False)]
+    columns += [Column(result.name, numeric=False) for result in results]
+    return Table("What differs", columns, [[each.name, each.of, *each.values] for each in found])
+
+
+def comparison_sentences(
+    results: Sequence[Compared], found: Sequence[tuple[Compared, Difference]]
+) -> list[str]:
+    """What changed: the sentence that matters first."""
+    if not found:
+        return [f"{results[0].name} and {results[1].name} have no quantity in common."]
+    clear = sorted((each for each in found if each[1].clear), key=lambda each: -abs(_share(each[1])))
+    unknown = sum(1 for _, each in found if math.isnan(each.low))
+    total = len(found)
+    sentences = []
+    if clear:
+        other, most = clear[0]
+        where = f" at {most.after.at}" if most.after.at else ""
+        by = f" {number(100 * abs(most.relative), 3)} %" if math.isfinite(most.relative) else ""
+        more = "higher" if most.change > 0 else "lower"
+        sentences.append(
+            f"{len(clear)} of {total} quantities changed; the most: {most.after.name}{where} is{by} {more} "
+            f"in {other.name} than in {results[0].name}."
+        )
+    elif unknown < total:
+        sentences.append(
+            f"No change was found in {total} quantities: all intervals that could be computed include zero."
+        )
+    if unknown == total:
+        sentences.append(f"{total} quantities, none of which has an interval: each has a single value.")
+    elif unknown:
+        sentences.append(f"{unknown} of them have no interval: there are fewer than two values.")
+    if unknown:
+        sentences.append("Run with more replicates to learn what chance alone does.")
+    return sentences
+
+
+def values_text(found: Difference) -> str:
+    """What a quantity was and is: `mean delay 123.2 µs before, 242.7 µs after`."""
+    largest = max((abs(v) for v in (found.first, found.second) if math.isfinite(v)), default=0.0)
+    factor, unit = display_unit(found.after.unit, largest)
+    before, after = (f"{number(value * factor)} {unit}".strip() for value in (found.first, found.second))
+    return f"{found.after.name} {before} before, {after} after"
+
+
+def comparison_page(results: Sequence[Compared]) -> tuple[Page, list[Plot]]:
+    """The page of results of one kind, and its plots."""
+    found = changes(results)
+    blocks: list[Block] = [difference_table(results, found)] if found else []
+    plots = overlaid_plots([(each.name, each.records) for each in results if each.records is not None])
+    if results[0].manifest.kind == "campaign":
+        from weirlab.report.compare_campaigns import campaign_blocks
+
+        campaigns = [Campaign.load(each.directory) for each in results]
+        more, plots = campaign_blocks([each.name for each in results], campaigns)
+        blocks += more
+    other = settings(results)
+    unlike: Block = setting_table(results, other) if other else Text("Nothing: the results are repeats.")
     sections = [
-        Section("Results", results),
-        Section("Plots", drawn),
-        Section(
-            "Scenarios",
-            [scenario_details(each.plan.scenario, name) for name, each in zip(names, campaigns, strict=True)],
-        ),
+        Section("Differences", blocks or [Text("They have no quantity in common.")]),
+        *([Section("Series", [figure(plot) for plot in plots])] if plots else []),
+        Section("What differs", [unlike]),
+        Section("Scenarios", [scenario_details(each.scenario, each.name) for each in results]),
     ]
     page = Page(
-        title=" and ".join(names),
-        kind="Comparison of campaigns",
-        subtitle="Each colour is a campaign.",
-        lead=[],
+        title=" and ".join(each.name for each in results),
+        kind=f"Comparison of {_PLURALS[results[0].manifest.kind]}",
+        subtitle=f"Changes are from {results[0].name}.",
+        lead=[Text(" ".join(comparison_sentences(results, found)))],
         sections=sections,
-        footer=footer(manifest.provenance),
+        footer=footer(results[0].manifest.provenance),
     )
     return page, plots
 
 
-def _points(names: Sequence[str], campaigns: Sequence[Campaign]) -> Table:
-    """A row for each point of each campaign."""
-    columns = [
-        Column("campaign", numeric=False),
-        Column("point", numeric=False),
-        Column("measured"),
-        Column("goodput", "Mbit/s"),
-        Column("IQR", "Mbit/s"),
-        Column("loaded RTT", "ms, mean / 99 %"),
-        Column("dRTT", "ms"),
-        Column("Jain"),
-    ]
-    rows = [
-        [
-            name,
-            _label(point.levels.values()),
-            str(point.transfers),
-            fixed(point.goodput_bps / 1e6, 2),
-            fixed(point.goodput_iqr_bps / 1e6, 2) or "–",
-            f"{fixed(1e3 * point.loaded_mean_s, 1)} / {fixed(1e3 * point.loaded_p99_s, 1)}",
-            fixed(1e3 * point.rtt_difference_s, 2),
-            fixed(point.fairness, 3),
-        ]
-        for name, campaign in zip(names, campaigns, strict=True)
-        for point in summaries(campaign)
-    ]
-    note = "Goodput and dRTT: medians over the cycles."
-    return Table("Points of all campaigns", columns, rows, note=note)
+_PLURALS = {"run": "runs", "study": "studies", "search": "searches", "campaign": "campaigns"}
 
 
-def _ratios(names: Sequence[str], campaigns: Sequence[Campaign]) -> Table | None:
-    """Goodput of each further campaign over that of the first, where factors have the same levels."""
-    columns = [
-        Column("campaign", numeric=False),
-        Column("point", numeric=False),
-        Column("goodput, times"),
-        Column("interval", "95 %"),
-        Column("dRTT", "ms more"),
-    ]
-    first = {
-        frozenset(point.levels.items()): (place, point) for place, point in enumerate(summaries(campaigns[0]))
-    }
-    rng = np.random.default_rng(1)
-    rows = []
-    for name, campaign in zip(names[1:], campaigns[1:], strict=True):
-        for place, point in enumerate(summaries(campaign)):
-            levels = frozenset(point.levels.items())
-            if levels not in first:
-                continue
-            other_place, other = first[levels]
-            ours, theirs = _goodputs(campaign, place), _goodputs(campaigns[0], other_place)
-            rows.append(
-                [
-                    name,
-                    _label(point.levels.values()),
-                    fixed(point.goodput_bps / other.goodput_bps, 3) if other.goodput_bps else "",
-                    _interval(ours, theirs, rng),
-                    fixed(1e3 * (point.rtt_difference_s - other.rtt_difference_s), 2),
-                ]
-            )
-    note = (
-        f"Medians over the cycles, at points whose factors have the same levels, over those of {names[0]}; "
-        f"intervals of draws of cycles, of {_LEAST_CYCLES} or more."
-    )
-    return Table(f"Beside {names[0]}", columns, rows, note=note) if rows else None
+_CHANCE = "Of quantities that did not change, one in 20 is reported as changed by chance."
 
 
-def _goodputs(campaign: Campaign, point: int) -> np.ndarray:
-    table = measurement_table(campaign).filter(pl.col("point") == point)
-    return table.get_column("goodput_bps").to_numpy()
+def _share(found: Difference) -> float:
+    return found.relative if math.isfinite(found.relative) else math.inf
 
 
-def _interval(ours: np.ndarray, theirs: np.ndarray, rng: np.random.Generator) -> str:
-    """Of the ratio of two medians, by draws of both."""
-    if min(ours.size, theirs.size) < _LEAST_CYCLES:
+def _signed(text: str, value: float) -> str:
+    digits = text.lstrip("-")
+    if not any(digit in "123456789" for digit in digits):
+        return digits  # rounded to nothing, of either sign
+    return f"+{text}" if value > 0 else text
+
+
+def _interval(found: Difference, factor: float) -> str:
+    if math.isnan(found.low):
         return "–"
-    drawn = [np.median(rng.choice(part, (_DRAWS, part.size)), axis=1) for part in (ours, theirs)]
-    low, high = np.quantile(drawn[0] / drawn[1], [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
-    return f"{low:.3f} to {high:.3f}"
+    middle, half = (found.low + found.high) / 2 * factor, (found.high - found.low) / 2 * factor
+    if abs(middle - found.change * factor) <= 1e-9 * abs(half):
+        return half_width_text(found.change * factor, half)
+    return f"{number(found.low * factor)} to {number(found.high * factor)}"
 
 
-def _round_trips(names: Sequence[str], campaigns: Sequence[Campaign]) -> pl.DataFrame:
-    """Round-trip times of all pings beside a load: `campaign rtt_ms`."""
-    found = [
-        (name, 1e3 * rtt)
-        for name, campaign in zip(names, campaigns, strict=True)
-        for kept in campaign.kept
-        if kept.measurement is not None and kept.measurement.loaded and kept.measurement.pings is not None
-        for rtt in kept.measurement.pings.rtts_s
-        if math.isfinite(rtt)
-    ]
-    return pl.DataFrame(found, schema={"campaign": pl.String, "rtt_ms": pl.Float64}, orient="row")
+def _verdict(found: Difference) -> str:
+    if math.isnan(found.low):
+        return "no interval" if found.change else "the same"
+    if not found.clear:
+        return "the same" if found.low == found.high == 0 else "no change found"
+    return "higher" if found.change > 0 else "lower"
 
 
-def _label(levels: Iterable[str]) -> str:
-    return ", ".join(levels) or "as it stands"
+def _note(results: Sequence[Compared], found: Sequence[tuple[Compared, Difference]]) -> str:
+    if results[0].manifest.kind == "search":
+        return "The middles of the bounds that each search found; the interval is from bounds to bounds."
+    pairs = {each.pairs for _, each in found}
+    if pairs == {0}:
+        return f"Interval of Welch's t over the {results[0].repeats} of each result. {_CHANCE}"
+    how = "Interval of Student's t over the differences by seed, which both results share"
+    how = f"{how}; where they do not, of Welch's t." if 0 in pairs else f"{how}."
+    return f"{how} {_CHANCE}"

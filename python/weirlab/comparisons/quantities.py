@@ -1,0 +1,239 @@
+"""The quantities of a result: each with a value per seed or cycle, or with the bounds that a search found."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from weirlab.errors import InputError
+from weirlab.evaluation import evaluate
+from weirlab.records import Records
+from weirlab.results import Manifest, read_json
+from weirlab.runs import Run
+from weirlab.scenario import Scenario, load
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantity:
+    """One number of a result."""
+
+    name: str
+    at: str = ""
+    """The point of a study or campaign: `factor level, factor level`; empty elsewhere."""
+    unit: str
+    """As measures have them: `bit/s`, `ps`, `B`, `frame/s`, `1` ..."""
+    values: Mapping[Hashable, float] = field(default_factory=dict)
+    """One per seed of a simulation, or cycle of a campaign."""
+    bounds: tuple[float, float] | None = None
+    """Of a search, instead of values: the highest load that met the goal and the lowest that did not."""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What is the same quantity in another result."""
+        return self.at, self.name, self.unit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """A result with its quantities."""
+
+    name: str
+    """What it is called among the others: as much of its path as distinguishes it."""
+    directory: Path
+    manifest: Manifest
+    scenario: Scenario
+    quantities: Sequence[Quantity]
+    repeats: str
+    """What `values` are counted by: `seeds` or `cycles`."""
+    records: Records | None = None
+    """Of a run: its tables."""
+
+
+def compared(directories: Sequence[Path]) -> list[Compared]:
+    """The results in these directories, all of one kind.
+
+    Raises InputError when one holds no result, a result that cannot be compared, one that did not end, or
+    one of another kind than the first.
+    """
+    names = names_of(directories)
+    manifests = [Manifest.read(directory) for directory in directories]
+    for directory, manifest in zip(directories, manifests, strict=True):
+        if manifest.kind not in _READERS:
+            known = ", ".join(_READERS)
+            raise InputError(f"{directory}: holds a {manifest.kind}; what can be compared is a {known}")
+        if manifest.kind != manifests[0].kind:
+            raise InputError(
+                f"{directory}: holds a {manifest.kind}, {directories[0]} a {manifests[0].kind}; "
+                "compare results of one kind"
+            )
+    return [
+        _READERS[manifest.kind](name, directory, manifest)
+        for name, directory, manifest in zip(names, directories, manifests, strict=True)
+    ]
+
+
+def names_of(directories: Sequence[Path]) -> list[str]:
+    """What results are called, by their directories: as much of the path as distinguishes them.
+
+    Raises InputError when a directory is named twice.
+    """
+    parts = [directory.resolve().parts for directory in directories]
+    if len(set(parts)) < len(parts):
+        raise InputError("a comparison is of different directories; one is named twice")
+    length = next(n for n in range(1, 1 + max(map(len, parts))) if len({p[-n:] for p in parts}) == len(parts))
+    return ["/".join(part[-length:]) for part in parts]
+
+
+def _run(name: str, directory: Path, manifest: Manifest) -> Compared:
+    run = Run.load(directory)
+    return Compared(
+        name=name,
+        directory=directory,
+        manifest=manifest,
+        scenario=run.scenario,
+        quantities=[*_measured(evaluate(run), run.seeds), *_of_traffic(run.records, run.seeds)],
+        repeats="seeds",
+        records=run.records,
+    )
+
+
+def _measured(
+    measures: pl.DataFrame, seeds: Sequence[int], levels: Mapping[int, str] | None = None
+) -> Iterator[Quantity]:
+    """Columns `measure replicate value unit`, with `levels` also `point`."""
+    keys = ["measure", "unit"] if levels is None else ["point", "measure", "unit"]
+    for key, rows in measures.group_by(keys, maintain_order=True):
+        *point, measure, unit = key
+        pairs = rows.select("replicate", "value").drop_nulls().iter_rows()
+        yield Quantity(
+            name=str(measure),
+            at="" if levels is None else levels[int(str(point[0]))],
+            unit=str(unit),
+            values={seeds[replicate]: value for replicate, value in pairs},
+        )
+
+
+def _of_traffic(records: Records, seeds: Sequence[int]) -> Iterator[Quantity]:
+    """What became of the frames of each entry of traffic, whatever the scenario measures."""
+    flows = records.named("flows")
+    if flows.is_empty():
+        return
+    if "carries" in flows.columns:
+        flows = flows.filter(pl.col("carries") == "data")
+    ends = records["runs"].select("replicate", "end_ps")
+    delivered = pl.col("delivered_frames").sum()
+    rows = (
+        flows.join(ends, on="replicate")
+        .group_by("traffic_name", "replicate", maintain_order=True)
+        .agg(
+            rate=8e12 * pl.col("delivered_bytes").cast(pl.Float64).sum() / pl.col("end_ps").first(),
+            loss=pl.col("dropped_frames").sum() / pl.col("sent_frames").sum(),
+            mean=pl.col("delay_sum_ps").cast(pl.Float64).sum() / delivered,
+            most=pl.col("delay_max_ps").max().cast(pl.Float64),
+        )
+    )
+    what = {
+        "rate": ("delivered rate", "bit/s"),
+        "loss": ("loss ratio", "1"),
+        "mean": ("mean delay", "ps"),
+        "most": ("largest delay", "ps"),
+    }
+    for (traffic,), group in rows.group_by("traffic_name", maintain_order=True):
+        for column, (name, unit) in what.items():
+            pairs = group.select("replicate", pl.col(column).fill_nan(None)).drop_nulls().iter_rows()
+            values = {seeds[replicate]: value for replicate, value in pairs}
+            yield Quantity(name=f"{traffic}: {name}", unit=unit, values=values)
+
+
+def _study(name: str, directory: Path, manifest: Manifest) -> Compared:
+    from weirlab.studies import Study
+
+    study = Study.load(directory)
+    if not study.complete:
+        raise InputError(
+            f"{directory}: {study.points.height} of {study.planned} points have been run; "
+            f"'weir study ... --resume {directory}' goes on"
+        )
+    factors = [column for column in study.points.columns if column != "point"]
+    levels = {
+        int(row["point"]): ", ".join(f"{_short(factor)} {row[factor]}" for factor in factors)
+        for row in study.points.iter_rows(named=True)
+    }
+    return Compared(
+        name=name,
+        directory=directory,
+        manifest=manifest,
+        scenario=study.scenario,
+        quantities=list(_measured(study.measures, study.seeds, levels)),
+        repeats="seeds",
+    )
+
+
+def _short(factor: str) -> str:
+    """The last part of a path, which is what a reader looks for; two that end alike have different levels."""
+    return factor.rpartition(".")[2]
+
+
+def _search(name: str, directory: Path, manifest: Manifest) -> Compared:
+    path = directory / "result.json"
+    document = read_json(path)
+    try:
+        found = [
+            Quantity(
+                name=str(goal["name"]),
+                unit="frame/s",
+                bounds=(float(goal["lower"]["load_fps"]), float(goal["upper"]["load_fps"])),
+            )
+            for goal in document["goals"]
+            if goal["lower"] is not None and goal["upper"] is not None
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: not the result of a search: {error!r}") from error
+    return Compared(
+        name=name,
+        directory=directory,
+        manifest=manifest,
+        scenario=load(directory / "scenario.yaml"),
+        quantities=found,
+        repeats="seeds",
+    )
+
+
+def _campaign(name: str, directory: Path, manifest: Manifest) -> Compared:
+    from weirlab.campaigns import Campaign
+    from weirlab.campaigns.tables import measurement_table
+
+    campaign = Campaign.load(directory)
+    table = measurement_table(campaign)
+    levels = [
+        ", ".join(f"{_short(factor)} {level}" for factor, level in point.items())
+        for point in campaign.plan.levels
+    ]
+    cycles = table.group_by("point", "cycle", maintain_order=True).agg(
+        goodput=pl.col("goodput_bps").cast(pl.Float64).sum(), added=1e12 * pl.col("rtt_difference_s").mean()
+    )
+    what = {"goodput": ("goodput", "bit/s"), "added": ("added round-trip time", "ps")}
+    found = [
+        Quantity(
+            name=quantity,
+            at=levels[int(str(point))],
+            unit=unit,
+            values=dict(rows.select("cycle", pl.col(column).fill_nan(None)).drop_nulls().iter_rows()),
+        )
+        for (point,), rows in cycles.group_by("point", maintain_order=True)
+        for column, (quantity, unit) in what.items()
+    ]
+    return Compared(
+        name=name,
+        directory=directory,
+        manifest=manifest,
+        scenario=campaign.plan.scenario,
+        quantities=found,
+        repeats="cycles",
+    )
+
+
+_READERS = {"run": _run, "study": _study, "search": _search, "campaign": _campaign}

@@ -1,0 +1,88 @@
+"""Series of several runs in the same plots: a colour for each run, a row for each port."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from weirlab.plots.series import Envelopes
+from weirlab.plots.style import Plot, altair, finished, scaled, series_colors
+from weirlab.records import Records
+
+_PORTS = 4
+"""Most ports, one below the other."""
+
+
+def overlaid_plots(runs: Sequence[tuple[str, Records]]) -> list[Plot]:
+    """Queue and rate over time of the ports that all runs recorded, by name, the fullest first; nothing where
+    there is none."""
+    recorded = [(name, Envelopes.of(records, "intervals", "port")) for name, records in runs]
+    if len(recorded) < 2:
+        return []
+    ports = _fullest([series for _, series in recorded])
+    if not ports:
+        return []
+    queue = pl.col("queue_byte_ps").cast(pl.Float64) / pl.col("length_ps")
+    rate = (
+        (pl.col("bytes") + pl.col("frames") * pl.col("framing_bytes")).cast(pl.Float64)
+        * 8e12
+        / pl.col("length_ps")
+    )
+    return [
+        _overlaid(recorded, ports, queue, "bytes", "queue", "Waiting bytes, mean of each interval"),
+        _overlaid(recorded, ports, rate, "rate", "rate", "Transmitted rate, framing included"),
+    ]
+
+
+def _fullest(recorded: Sequence[Envelopes]) -> list[str]:
+    """Ports that all have, by their largest queue in any."""
+    shared = set.intersection(*(set(series.names) for series in recorded))
+    rows = pl.concat([series.rows.select("name", "queue_max_bytes", "bytes") for series in recorded])
+    order = (
+        rows.filter(pl.col("name").is_in(shared))
+        .group_by("name")
+        .agg(pl.col("queue_max_bytes").max(), pl.col("bytes").sum())
+        .sort(["queue_max_bytes", "bytes", "name"], descending=[True, True, False])
+    )
+    return order.get_column("name").head(_PORTS).to_list()
+
+
+def _overlaid(
+    recorded: Sequence[tuple[str, Envelopes]],
+    ports: Sequence[str],
+    value: pl.Expr,
+    kind: str,
+    what: str,
+    title: str,
+) -> Plot:
+    alt = altair()
+    table = pl.concat(
+        [series.envelope(value).with_columns(run=pl.lit(run)) for run, series in recorded]
+    ).filter(pl.col("name").is_in(ports))
+    time_factor, time_unit = scaled(float(table.select(pl.col("t_ps").max()).item()), "time")
+    factor, unit = scaled(float(table.select(pl.col("mean").max()).item()), kind)
+    data = table.select("name", "run", mean=pl.col("mean") * factor, t=pl.col("t_ps") * time_factor)
+    runs = [run for run, _ in recorded]
+    legend = alt.Legend(symbolType="stroke", symbolOpacity=1, title=None)
+    color = alt.Color("run:N", scale=alt.Scale(**series_colors(runs)), sort=runs, legend=legend)
+    charts: list[Any] = []
+    for place, port in enumerate(ports):
+        last = place == len(ports) - 1
+        time = alt.X(
+            "t:Q",
+            title=f"time [{time_unit}]" if last else None,
+            scale=alt.Scale(nice=False),
+            axis=alt.Axis(labels=last),
+        )
+        chart = alt.Chart(data.filter(pl.col("name") == port)).mark_line(interpolate="step-before")
+        y = alt.Y("mean:Q", title=f"{what} [{unit}]", axis=alt.Axis(tickCount=4))
+        charts.append(chart.encode(x=time, y=y, color=color).properties(title=port))
+    return finished(
+        charts,
+        name=f"overlaid-{what}",
+        title=title,
+        description=f"{title}, of {', '.join(ports)} over time, in {', '.join(runs)}.",
+        note="Lines: means over replicates.",
+    )
