@@ -413,6 +413,44 @@ def _unlimited(chance: random.Random, control: str) -> Drawn:
     return path, (_bulk(facts, control),), facts
 
 
+def _varying(chance: random.Random, control: str) -> Drawn:
+    """A link whose rate falls for a while, again and again, as that of a radio does."""
+    path, facts = _path(chance, rate=(20e6, 100e6), rtt=(0.01, 0.1), buffer=(0.3, 2.0), bdp_bytes=(60e3, 1e6))
+    rate_bps, part = facts["rate_bps"], log_uniform(chance, 0.1, 0.4)
+    period_s, share = log_uniform(chance, 0.4, 4.0), chance.uniform(0.3, 0.7)
+    forward = path["forward"]
+    del forward["rate"]
+    forward["steps"] = [
+        {"at": "0 s", "rate": f"{rate_bps:.0f} bit/s"},
+        {"at": f"{1e3 * period_s * share:.0f} ms", "rate": f"{rate_bps * part:.0f} bit/s"},
+    ]
+    forward["repeat"] = f"{1e3 * period_s:.0f} ms"
+    return path, (_bulk(facts, control),), {**facts, "part": part, "period_s": period_s, "share": share}
+
+
+def _lossy_varying(chance: random.Random, control: str) -> Drawn:
+    path, transfers, facts = _varying(chance, control)
+    share = log_uniform(chance, 0.002, 0.02)
+    path["forward"]["loss"] = f"{100 * share:.4f} %"  # type: ignore[index]
+    path["forward"]["buffer"] = f"{2 * facts['bdp_bytes']:.0f} B"  # type: ignore[index]
+    return path, transfers, {**facts, "loss": share}
+
+
+def _tiny(chance: random.Random, control: str) -> Drawn:
+    """A buffer of a few packets, as a policer has."""
+    path, facts = _path(chance, rtt=(0.01, 0.1), bdp_bytes=(30e3, 500e3))
+    packets = chance.randint(2, 5)
+    path["forward"]["buffer"] = f"{packets * 1520} B"
+    return path, (_bulk(facts, control),), {**facts, "packets": packets}
+
+
+def _lost_acknowledgments(chance: random.Random, control: str) -> Drawn:
+    path, facts = _path(chance, rate=(10e6, 80e6), rtt=(0.01, 0.1), bdp_bytes=(30e3, 1e6))
+    share = log_uniform(chance, 0.02, 0.2)
+    path["backward"]["loss"] = f"{100 * share:.4f} %"
+    return path, (_bulk(facts, control),), {**facts, "acknowledgments_lost": share}
+
+
 _LOSS_BASED = ("reno", "cubic")
 _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[str, ...], Draw], ...] = (
     ("lossy", ("lossy-path",), CONTROLS, _lossy),
@@ -461,6 +499,11 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[str, ...], Draw], ...] = (
     ("limit-marked", (), CONTROLS, _marked),
     ("limit-lossy", ("lossy-path",), CONTROLS, _rare),
     ("limit-none", (), CONTROLS, _unlimited),
+    ("hard-varying", ("queue-overflow",), CONTROLS, _varying),
+    ("hard-lossy+varying", ("lossy-path",), CONTROLS, _lossy_varying),
+    ("hard-managed", ("queue-overflow",), CONTROLS, _managed),
+    ("hard-tiny", ("queue-overflow",), CONTROLS, _tiny),
+    ("hard-acknowledgments", (), CONTROLS, _lost_acknowledgments),
     ("reordered+overflow", ("reordering", "queue-overflow"), ("cubic",), _reordered_overflow),
 )
 """Name, what it is made for, the congestion controls of its senders, and how it is drawn."""

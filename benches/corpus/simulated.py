@@ -71,7 +71,7 @@ def made(case: Case, directory: Path) -> tuple[dict[str, Path], dict[str, Any]]:
         )
 
     connections = records["connections"].filter(pl.col("flow").is_in(data.implode()))
-    lost, dropped = of("link-loss"), of("queue-full", "queue-early")
+    lost, dropped, cut = of("link-loss"), of("queue-full", "queue-early"), of("link-down")
     delivered = float(connections.get_column("delivered_bytes").sum())
     events = int(connections.get_column("recoveries").sum())
     # Losses at random are events of their own; those of queues come together, and share what is left.
@@ -81,6 +81,7 @@ def made(case: Case, directory: Path) -> tuple[dict[str, Path], dict[str, Any]]:
         "loss_episodes": min(lost, events),
         "dropped": dropped,
         "drop_episodes": min(dropped, max(events - lost, 1 if dropped else 0)),
+        "cut": cut,
         "goodput_bps": 8 * delivered / case.facts.get("seconds", 1.0),
         "timeouts": int(connections.get_column("timeouts").sum()),
         "wait_s": _waits(records),
@@ -297,6 +298,71 @@ def _unlimited(chance: random.Random, control: str) -> Drawn:
     return _limit(chance, control)
 
 
+def _varying(chance: random.Random, control: str) -> Drawn:
+    """A link whose rate falls for a while, again and again, as that of a radio does."""
+    scenario, facts = _dumbbell(chance, control, buffer=(0.3, 2), bdp_bytes=(60e3, 1e6), rtt=(0.01, 0.1))
+    part, period, share = (
+        log_uniform(chance, 0.1, 0.4),
+        log_uniform(chance, 0.4, 4.0),
+        chance.uniform(0.3, 0.7),
+    )
+    seconds = float(scenario["run"]["duration"].removesuffix(" s"))
+    scenario["events"] = {
+        f"slow-{turn}": {
+            "kind": "rate",
+            "at": "left->right",
+            "when": f"{1e3 * (turn + share) * period:.0f} ms",
+            "until": f"{min(1e3 * (turn + 1) * period, 1e3 * seconds):.0f} ms",
+            "rate": f"{part * facts['rate_bps']:.0f} bit/s",
+        }
+        for turn in range(int(seconds / period) + 1)
+        if (turn + share) * period < seconds - 0.01
+    }
+    return scenario, {**facts, "part": part, "period_s": period, "share": share}
+
+
+def _lossy_varying(chance: random.Random, control: str) -> Drawn:
+    scenario, facts = _varying(chance, control)
+    loss = log_uniform(chance, 0.002, 0.02)
+    scenario["network"]["bottleneck"]["loss"] = {"kind": "random", "ratio": f"{100 * loss:.4f} %"}
+    scenario["queues"]["bottleneck"]["limit"] = f"{2 * facts['bdp_bytes']:.0f} B"
+    return scenario, {**facts, "loss": loss}
+
+
+def _managed(chance: random.Random, control: str) -> Drawn:
+    kind = chance.choice(["codel", "fq-codel", "pie"])
+    scenario, facts = _dumbbell(chance, control, buffer=(4, 6), bdp_bytes=(30e3, 1e6), rtt=(0.01, 0.1))
+    scenario["queues"]["bottleneck"]["kind"] = kind
+    return scenario, {**facts, "queue": kind}
+
+
+def _tiny(chance: random.Random, control: str) -> Drawn:
+    """A buffer of a few packets, as a policer has."""
+    scenario, facts = _dumbbell(chance, control, buffer=(1, 2), bdp_bytes=(30e3, 500e3), rtt=(0.01, 0.1))
+    packets = chance.randint(2, 5)
+    scenario["queues"]["bottleneck"]["limit"] = f"{packets * 1538} B"
+    return scenario, {**facts, "packets": packets}
+
+
+def _cut(chance: random.Random, control: str) -> Drawn:
+    """A link that is down for a moment, a few times: all that is under way then is lost."""
+    scenario, facts = _dumbbell(chance, control, buffer=(1.5, 3), bdp_bytes=(30e3, 1e6), rtt=(0.01, 0.1))
+    seconds = float(scenario["run"]["duration"].removesuffix(" s"))
+    times, length_s = chance.randint(1, 6), log_uniform(chance, 0.01, 0.15)
+    scenario["events"] = {
+        f"cut-{turn}": {
+            "kind": "link-down",
+            "at": "left->right",
+            "when": f"{1e3 * seconds * (turn + chance.uniform(0.2, 0.8)) / times:.0f} ms",
+        }
+        for turn in range(times)
+    }
+    for event in scenario["events"].values():
+        at_ms = float(event["when"].removesuffix(" ms"))
+        event["until"] = f"{at_ms + 1e3 * length_s:.0f} ms"
+    return scenario, {**facts, "cuts": times, "length_s": length_s}
+
+
 _LOSS_BASED = ("reno", "cubic")
 _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[str, ...], Any], ...] = (
     ("lossy", ("lossy-path",), _CONTROLS, _lossy),
@@ -319,6 +385,11 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[str, ...], Any], ...] = (
     ("limit-codel", (), _LOSS_BASED, _marked("codel")),
     ("limit-l4s", (), ("prague",), _marked("dual-pi2")),
     ("limit-none", (), _CONTROLS, _unlimited),
+    ("hard-varying", ("queue-overflow",), _CONTROLS, _varying),
+    ("hard-lossy+varying", ("lossy-path",), _CONTROLS, _lossy_varying),
+    ("hard-managed", ("queue-overflow",), _CONTROLS, _managed),
+    ("hard-tiny", ("queue-overflow",), _CONTROLS, _tiny),
+    ("hard-cut", ("losses",), _CONTROLS, _cut),
 )
 _OF_PROBING = ("lossy-path", "queue-overflow", "stalls", "bufferbloat", "repeated-recovery")
 """What else may be true of probing senders, whose losses are not what these cases are for."""

@@ -145,6 +145,9 @@ def _simulated(made: Made) -> Iterator[Rule]:
         counted["drop_episodes"],
         counted["packets"],
     )
+    # A link that is down loses what no queue loses, but not at random.
+    cut = counted.get("cut", 0) > 0
+    yield from ((kind, False, cut) for kind in ("lossy-path", "losses"))
     rtt_s = made.drawn["rtt_s"]
     low_s, _, high_s = counted["wait_s"]
     limit_s = max(_STANDING_S, rtt_s)

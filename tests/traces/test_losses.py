@@ -69,7 +69,6 @@ def test_of_two_causes_at_once_each_has_its_count(full: int, evenly: int) -> Non
         waits = sawtooth(chance)
         events = np.concatenate([MS_PS * chance.normal(19.8, 0.15, full), chance.choice(waits, evenly)])
         found.append(judged(waits, events).at_random)
-    # The rule takes one standard error off what it counted.
     assert np.mean(found) == pytest.approx(evenly, abs=1.5)
 
 
@@ -82,6 +81,26 @@ def test_bursts_at_a_full_queue_show_beside_many_single_losses() -> None:
     blamed = judged(waits, events, packets)
     assert blamed.queued[:3].all()
     assert blamed.at_random == pytest.approx(90, abs=2)
+
+
+def test_losses_that_come_when_more_waits_than_usual_are_not_taken_for_random() -> None:
+    """As those of a managed queue, or of one that empties at a rate that varies, at no one level."""
+    chance = np.random.default_rng(8)
+    waits = np.sort(MS_PS * chance.exponential(10, 20_000))
+    events = waits[chance.integers(0.42 * len(waits), len(waits), 28)]
+    blamed = judged(waits, events)
+    assert not blamed.decided
+    assert not blamed.queued.any()
+
+
+def test_random_losses_are_taken_for_random() -> None:
+    chance = np.random.default_rng(9)
+    withheld = 0
+    for _ in range(400):
+        waits = MS_PS * chance.exponential(10, 10_000)
+        withheld += not judged(waits, chance.choice(waits, size=chance.integers(4, 60))).decided
+    # 5 % of the uneven may be, and as many of steps.
+    assert withheld <= 20 + 2 * 4.4
 
 
 def test_a_few_losses_at_what_usually_waits_prove_no_queue() -> None:
@@ -228,6 +247,83 @@ def test_what_is_sent_again_is_no_neighbour_of_the_tail_that_was_lost_before(tmp
 
 def stamps(value: int, echo: int) -> bytes:
     return struct.pack(">BBBBII", 1, 1, 8, 10, value, echo)
+
+
+def test_data_that_came_again_after_their_acknowledgment_were_not_lost(tmp_path: Path) -> None:
+    """Near the receiver: what was lost was the acknowledgment."""
+    talk = Talk()
+    talk.shake_hands(1000, back_ns=20 * MS)
+    for number in range(60):
+        talk.now += MS
+        talk.data(number)
+        talk.ack(number + 1)
+    talk.now += 300 * MS
+    for number in (57, 58, 59):
+        talk.data(number)
+        talk.ack(60)
+    trace = read_trace(pcap(tmp_path / "again.pcap", talk))
+    assert trace["losses"].get_column("spurious").to_list() == [1, 1, 1]
+    assert not causes(trace)
+
+
+@pytest.mark.parametrize(("echo", "arrived"), [(60, 1), (360, 0)])
+def test_an_acknowledgment_that_echoes_an_older_time_shows_that_the_first_packet_arrived(
+    echo: int, arrived: int, tmp_path: Path
+) -> None:
+    talk = Talk()
+    talk.shake_hands(20 * MS)
+    for number in range(60):
+        talk.now += MS
+        talk.say(True, 1000 + number * MSS, 5000, payload=MSS, options=stamps(number + 1, 1))
+        if number < 59:
+            talk.say(False, 5000, 1000 + (number + 1) * MSS, options=stamps(1, number + 1))
+    talk.now += 300 * MS
+    talk.say(True, 1000 + 59 * MSS, 5000, payload=MSS, options=stamps(360, 1))
+    talk.now += MS
+    talk.say(False, 5000, 1000 + 60 * MSS, options=stamps(300, echo))
+    losses = read_trace(pcap(tmp_path / "eifel.pcap", talk))["losses"]
+    assert losses.get_column("spurious").to_list() == [arrived]
+
+
+def test_a_time_in_which_all_is_lost_is_one_event(tmp_path: Path) -> None:
+    talk, round_trip = Talk(), 10
+    talk.shake_hands(round_trip * MS)
+    out = [*range(200, 300), *range(500, 560)]
+    acked = 0
+    for turn in range(900):
+        talk.now += MS
+        talk.data(turn)
+        if turn >= round_trip and turn - round_trip not in out:
+            ready = turn - round_trip
+            if ready == acked:
+                acked += 1
+                talk.ack(acked)
+            else:
+                talk.ack(acked, sack=(max(each for each in out if each < ready) + 1, ready + 1))
+                if ready in (305, 565):
+                    for again in (each for each in out if acked <= each < ready):
+                        talk.data(again)
+                    acked = ready + 1
+    (finding,) = (
+        each for each in diagnose(read_trace(pcap(tmp_path / "out.pcap", talk))) if each.kind in KINDS
+    )
+    assert "160 of" in finding.text
+    assert "in 2 events" in finding.text
+
+
+@pytest.mark.parametrize("name", ["varying-reno-11", "varying-cubic-11", "managed-cubic-12"])
+def test_a_queue_without_one_level_is_not_taken_for_a_path_that_loses_at_random(
+    corpus: None, name: str, tmp_path: Path
+) -> None:
+    from corpus import simulated
+
+    case = next(case for case in simulated.simulated_cases(int(name[-2:])) if case.name == f"sim-hard-{name}")
+    files, counted = simulated.made(case, tmp_path)
+    assert counted["lost"] == 0 < counted["dropped"]
+    for file in files.values():
+        found = [finding for finding in diagnose(read_trace(file)) if finding.kind in KINDS]
+        assert "lossy-path" not in {finding.kind for finding in found}
+        assert all("drop counters" in each.text for each in found if each.kind == "losses")
 
 
 def test_data_that_repeat_a_byte_which_probed_the_window_were_not_lost(tmp_path: Path) -> None:

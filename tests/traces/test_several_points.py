@@ -119,7 +119,7 @@ def test_captures_of_one_segment_that_were_merged_into_one_interface_are_a_probl
 def test_connections_of_such_a_file_whose_copies_are_not_known_are_not_judged_either(tmp_path: Path) -> None:
     near, other, whole = sent(), sent(6), sent(6, segments=200)
     unknown = beyond(other, 15_000_000)
-    assert "lossy-path" in kinds(read(tmp_path, other + unknown))
+    assert "losses" in kinds(read(tmp_path, other + unknown))
     assert kinds(read(tmp_path, near + beyond(near, WAY_NS) + other + unknown)) == {"capture-with-copies"}
     assert "lossy-path" in kinds(read(tmp_path, near + beyond(near, WAY_NS) + whole))
 

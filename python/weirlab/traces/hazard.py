@@ -25,8 +25,6 @@ _RARE = 0.5
 """A step lies where less than this share of all samples waited longer: what is usual proves nothing."""
 _TOP = 0.9
 """But for a queue that is full nearly always: a step at this share of the usual wait, or more, is its end."""
-_FEW = 4
-"""Events below a step that prove no constant chance of their own."""
 _BELOW = 0.5
 """Events that waited less than this share of the step are no blurred ones of the queue."""
 _LEVEL, _BAND, _STRAY = 0.75, 0.7, 0.1
@@ -37,9 +35,16 @@ _LIKELIER = 3.0
 which a step is too likely for a constant to be believed."""
 _USUAL = 0.95
 """The quantile of all samples that stands for what often waits: single ones waited for the host."""
+_BINS = 32
+"""Of what waits, to an octave."""
 _HIGH = 0.3
 """A step lies at this share of the usual wait at least: stamps are blurred, and small shifts of many events
 would prove what is none."""
+
+
+_UNEVEN, _SURPRISE = 1 / 3, 3.0
+"""Random losses fall on all that passes alike. They are not taken for random where more waited, by this share
+of the samples and with a chance of less than exp(-3), 5 %."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,8 @@ class Blame:
     step_ps: float | None
     """What waited at least when the queue lost; None: losses do not depend on what waits."""
     decided: bool = True
-    """Whether it is known: a step may be likely that is not proven."""
+    """Whether the events that no queue explains are known to be random: a step may be likely that is not
+    proven, or they may come when much waits, at no one level."""
 
 
 def blame(
@@ -91,6 +97,8 @@ def blame(
     told = None
     if step is not None and gain >= _EVIDENCE:
         told = _by_step(events, kinds, step, seen, blur_ps)
+        if not _even(events[~told.queued], seen, step, blur_ps):
+            told = Blame(told.queued, 0.0, step, decided=False)
         if (~told.queued).sum() <= _BELOW * len(events):
             return told
     # It explains few, or none.
@@ -106,7 +114,7 @@ def blame(
     if count and fills and ratio > (gain if told else _LIKELIER):
         return Blame(np.ones(len(events), bool), 0.0, full)
     most = step is not None and (events >= step).sum() > _BELOW * len(events)
-    decided = not (most and gain >= _LIKELIER)
+    decided = not (most and gain >= _LIKELIER) and _even(events, seen, None, blur_ps)
     return told or Blame(np.zeros(len(events), bool), float(len(events)), None, decided)
 
 
@@ -122,6 +130,12 @@ class _Seen:
     def above(self, wait_ps: float) -> float:
         """Samples that waited so long, without those at events."""
         return float(self._reached[-1] - self._reached[np.searchsorted(self._waits, wait_ps)])
+
+    def places(self, waits_ps: np.ndarray, most_ps: float | None) -> np.ndarray:
+        """The shares of the samples up to `most_ps` that waited less than so long, by a bin at least."""
+        most = self._reached[-1] if most_ps is None else self._reached[np.searchsorted(self._waits, most_ps)]
+        less = self._reached[np.searchsorted(self._waits, waits_ps / (1 + 1 / _BINS))]
+        return np.asarray(np.minimum(less / max(most, 1.0), 1.0))
 
     def quantile(self, at: float) -> float:
         if not len(self._waits):
@@ -142,6 +156,19 @@ def _best(
         if (time <= _RARE * seen.total or place >= top) and gain > best:
             step, best = float(place), gain
     return step, best
+
+
+def _even(events: np.ndarray, seen: _Seen, step_ps: float | None, blur_ps: float) -> bool:
+    """Whether events fall on all that waits, below a step if they do, as those at random would: not where
+    much waits. Of those that waited less than `blur_ps` no more is known.
+
+    Source: Stephens 1974, the test of Kolmogorov and Smirnov for few values
+    """
+    below = step_ps if step_ps is not None and bool((events < step_ps).all()) else None
+    places, count = np.sort(np.where(events < blur_ps, 0.0, seen.places(events, below))), len(events)
+    apart = max(float((places - np.arange(count) / count).max(initial=0.0)), 0.0)
+    surprise = 2 * ((count**0.5 + 0.12 + 0.11 / max(count, 1) ** 0.5) * apart) ** 2
+    return apart < _UNEVEN or surprise < _SURPRISE
 
 
 def _kinds(packets: np.ndarray | None, events: int) -> list[np.ndarray]:
@@ -185,9 +212,7 @@ def _by_step(events: np.ndarray, kinds: list[np.ndarray], step: float, seen: _Se
             at_random += float(kind.sum())
             continue
         queued |= above
-        # Few events prove no constant: one standard error less than what was counted.
-        proven = stray if stray > _FEW else max(stray - stray**0.5, 0.0)
-        constant = proven / max(seen.total - blurred, 1.0)
+        constant = stray / max(seen.total - blurred, 1.0)
         at_random += min(stray + constant * blurred, float(kind.sum()))
     return Blame(queued, at_random, step)
 

@@ -28,6 +28,7 @@ from weirlab.traces.directions import (
     rate_text,
     round_trip_ps,
     share_of,
+    wait_ps,
     waits,
 )
 from weirlab.traces.hazard import Blame, blame
@@ -44,10 +45,28 @@ _QUEUE_SEGMENTS = 2
 _BLUR_PS = 2e9
 """Stamps of acknowledgments count milliseconds: behind a capture what is shorter than two of them is known
 of the first packet of each alone."""
-_SHOWN = 8
+_SHOWN = 6
 """Losses from which a queue that short would show nevertheless."""
+_SHORT = 2.0
+"""A queue of less than so many times what is none: what a host adds is as much."""
 _FEW = 4
 """Fewer events than so many prove no path that loses at random."""
+_WHY = {
+    "few": "they were too few. A longer capture would decide",
+    "unseen": "what waited when they fell does not show here. A capture at the sender would decide, with "
+    "time stamps of TCP",
+    "paused": "near the receiver a program that pauses looks like a queue. A capture at the sender would "
+    "tell",
+    "clock": "near the receiver the clock of time stamps counts in longer steps than what waited. A capture "
+    "at the sender would decide",
+    "back": "data that went the other way hide what waited. A capture without them would decide",
+    "short": "the buffer holds so few packets that hosts add as much to round trips. The drop counters of "
+    "the bottleneck would decide",
+    "uneven": "they came when more waited than usual, but at no one level. So loses a queue that is managed, "
+    "holds a few packets or empties at a rate that varies; the path may have lost some, too. The drop "
+    "counters of the bottleneck would decide, or captures on both sides of it",
+}
+"""Why the cause of losses cannot be told, and what would tell it."""
 _PARTS = {0: "ahead", 1: "behind"}
 """Where what waited is seen, by whether a packet was missed here or lost beyond."""
 
@@ -62,6 +81,8 @@ class _Causes:
     queued_events: float
     unknown: float
     unknown_events: float
+    why: str
+    """Why the cause of most of these is unknown."""
     wait_ps: float | None
     """What waited before the losses of the queue, in the median."""
     blind: bool
@@ -83,7 +104,7 @@ def loss_findings(trace: Trace, row: Row) -> Iterator[Finding]:
         share = min(cost, _empty(trace, row, causes)) * causes.queued_events / events
         yield _queue_overflow(trace, row, causes, share)
     if _counts(row, causes.unknown, causes.unknown_events, cost):
-        yield _unknown(row, causes, cost * causes.unknown_events / events)
+        yield _unknown(trace, row, causes, cost * causes.unknown_events / events)
 
 
 def _counts(row: Row, packets: float, events: float, cost: float) -> bool:
@@ -123,7 +144,8 @@ def _lossy_path(trace: Trace, row: Row, causes: _Causes, cost: float) -> Finding
 
 def _queue_overflow(trace: Trace, row: Row, causes: _Causes, cost: float) -> Finding:
     wait, capacity = causes.wait_ps or 0.0, capacity_bps(trace, row) or row["goodput_bps"] or 0.0
-    known = capacity_is_known(trace, row)
+    # Of a rate that varies, no one tells how much waited.
+    known = capacity_is_known(trace, row) and not (causes.unknown_events and causes.why == "uneven")
     held = wait * capacity / 8e12
     text = (
         f"{_again(row, causes, causes.queued, causes.queued_events)} that began when round trips had grown "
@@ -160,17 +182,26 @@ def _queue_overflow(trace: Trace, row: Row, causes: _Causes, cost: float) -> Fin
     )
 
 
-def _unknown(row: Row, causes: _Causes, cost: float) -> Finding:
+def _unknown(trace: Trace, row: Row, causes: _Causes, cost: float) -> Finding:
+    unknown = causes.rows.filter(pl.col("cause") == "unknown")
+    waited = unknown.get_column("wait_ps").median()
+    before = bool(unknown.get_column("before").mean() > 0.5)  # type: ignore[operator]
+    usual = wait_ps(trace, row, _PARTS[int(before)], 0.5)
+    known = waited is not None and usual is not None
     return finding_of(
         row,
         "losses",
         "problem" if cost >= _COSTLY else "notice",
         "Packets were lost",
-        f"{_again(row, causes, causes.unknown, causes.unknown_events)}. Whether the path lost them or a full "
-        "queue cannot be decided from this capture: they were too few, or what waited is hidden by data that "
-        "went the other way, by a program that paused, or, near the receiver, by the steps of the clock of "
-        f"time stamps. A longer capture at the sender would decide.{_blind_text(causes)}",
-        {"retransmitted_ratio": causes.unknown / row["segments"], "cost_ratio": cost},
+        f"{_again(row, causes, causes.unknown, causes.unknown_events)}"
+        f"{f', when {ms_text(waited)} waited in the median (usually {ms_text(usual)})' if known else ''}. "  # type: ignore[arg-type]
+        "Whether the path lost them or a full queue cannot be decided from this capture: "
+        f"{_WHY[causes.why]}.{_blind_text(causes)}",
+        {
+            "retransmitted_ratio": causes.unknown / row["segments"],
+            "cost_ratio": cost,
+            **({"waited_ms": waited / 1e9, "usual_ms": usual / 1e9} if known else {}),  # type: ignore[operator,dict-item]
+        },
     )
 
 
@@ -292,7 +323,9 @@ def _summed(row: Row, told: pl.DataFrame, shares: list[tuple[Blame, float]]) -> 
     known = random_events + queued_events
     unknown, unknown_events = packets.get("unknown", 0), counts.get("unknown", 0)
     blind = bool((told.get_column("packets") > told.get_column("burst")).any())
-    if known >= unknown_events and not blind:
+    reasons = told.filter(pl.col("cause") == "unknown").get_column("why").value_counts(sort=True)
+    why = "few" if reasons.is_empty() else str(reasons.item(0, "why"))
+    if known >= unknown_events and not blind and why != "uneven":
         # Few of which nothing is known are as the others.
         share = random_events / known if known else 0.0
         random, queued = random + unknown * share, queued + unknown * (1 - share)
@@ -306,6 +339,7 @@ def _summed(row: Row, told: pl.DataFrame, shares: list[tuple[Blame, float]]) -> 
         queued_events,
         unknown * wire,
         unknown_events,
+        why,
         wait,
         blind,
         told,
@@ -331,22 +365,26 @@ def _lost(trace: Trace, flows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _events(lost: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
-    """Losses of a direction within a round trip of the first are one event: `flow`, `before`, `t_ps`,
-    `packets`, `wait_ps` (the upper quartile; null where it is unknown). If it does not show which packets of
-    a recovery were lost, that is one event, of whose first packet alone it is known: `burst` is 1."""
+    """Losses of a direction within a round trip of the first, and those that follow without a byte that
+    arrived in between, are one event: `flow`, `before`, `t_ps`, `packets`, `wait_ps` (the upper quartile;
+    null where it is unknown). If it does not show which packets of a recovery were lost, that is one event,
+    of whose first packet alone it is known: `burst` is 1."""
     facts = {row["flow"]: row for row in flows.iter_rows(named=True)}
     rows: list[dict[str, Any]] = []
-    starts: dict[tuple[int, int, int | None], float] = {}
-    groups: dict[tuple[int, int, int | None], int] = {}
-    for flow, before, sent, beside, recovery in (
-        lost.sort("sent_ps").select("flow", "before", "sent_ps", "beside_ps", "recovery").iter_rows()
+    events: dict[tuple[int, int, int | None], dict[str, Any]] = {}
+    columns = ("flow", "before", "sent_ps", "beside_ps", "recovery", "start", "end")
+    for flow, before, sent, beside, recovery, start, end in (
+        lost.sort("sent_ps", "start").select(*columns).iter_rows()
     ):
         apart = (round_trip_ps(facts[flow]) or 1e11) if recovery is None else math.inf
         key = (flow, before, recovery)
-        if key not in starts or sent - starts[key] > apart:
-            starts[key], groups[key] = sent, len(rows)
-            rows.append({"flow": flow, "before": before, "t_ps": sent, "packets": 0, "burst": 0, "waits": []})
-        event = rows[groups[key]]
+        event = events.get(key)
+        follows = event is not None and recovery is None and start == event["end"]
+        if event is None or not (follows or sent - event["t_ps"] <= apart):
+            event = {"flow": flow, "before": before, "t_ps": sent, "packets": 0, "burst": 0, "waits": []}
+            events[key] = event
+            rows.append(event)
+        event["end"] = end
         event["packets"] += 1
         if recovery is not None and event["burst"]:
             continue
@@ -367,7 +405,7 @@ def _events(lost: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
         "burst": pl.Int64,
         "wait_ps": pl.Float64,
     }
-    return pl.DataFrame(rows, schema=schema)
+    return pl.DataFrame([{name: row[name] for name in schema} for row in rows], schema=schema)
 
 
 def _of_part(
@@ -404,14 +442,22 @@ def _of_part(
     blurred = seldom and least_ps < waited.max() < _BLUR_PS
     # Where data goes back, too, round trips hold the queue of the other way.
     shared = judged.step_ps is None and not flows.is_empty() and goes_back(trace, flows.row(0, named=True))
-    few = judged.step_ps is None and len(waited) < _FEW
-    hidden = blurred or shared or few or not judged.decided
-    if hidden:
-        judged = Blame(judged.queued, 0.0, None)
-    causes = ["unknown" if hidden else "queue" if queued else "random" for queued in judged.queued]
-    known = known.drop("shift").with_columns(cause=pl.Series(causes, dtype=pl.String))
-    rest = events.filter(~is_known).with_columns(cause=pl.lit("unknown"))
-    return pl.concat([known, rest]), judged
+    reasons = {
+        "back": shared,
+        "clock": blurred,
+        "few": len(waited) - int(judged.queued.sum()) < _FEW,
+        "short": judged.step_ps is not None and judged.step_ps < _SHORT * least_ps,
+        "uneven": not judged.decided,
+    }
+    why = next((name for name, holds in reasons.items() if holds), "")
+    others = "unknown" if why else "random"
+    causes = ["queue" if queued else others for queued in judged.queued]
+    known = known.drop("shift").with_columns(cause=pl.Series(causes, dtype=pl.String), why=pl.lit(why))
+    is_paused = pl.col("flow").is_in(paused)
+    rest = events.filter(~is_known).with_columns(
+        cause=pl.lit("unknown"), why=pl.when(is_paused).then(pl.lit("paused")).otherwise(pl.lit("unseen"))
+    )
+    return pl.concat([known, rest]), (Blame(judged.queued, 0.0, judged.step_ps) if why else judged)
 
 
 def _recoveries(row: Row, causes: _Causes) -> float:

@@ -33,7 +33,7 @@ REMEDIES: Mapping[str, str] = {
     "queue-overflow": (
         "Enlarge the buffer of the bottleneck up to one round trip of its rate, or let the sender pace."
     ),
-    "losses": "Capture for longer, and at the sender, to learn whether the path or a queue lost them.",
+    "losses": "Capture again as said, to learn whether the path or a queue lost them.",
     "bufferbloat": (
         "Make the buffer of the bottleneck smaller, or let it manage its queue (CoDel, FQ-CoDel, PIE)."
     ),
@@ -54,7 +54,7 @@ HARMLESS: Mapping[str, str] = {
         "Nothing, if the rate is as expected. A longer path, or a faster one, would suffer from the same "
         "losses."
     ),
-    "losses": "Nothing, if the rate is as expected. A longer capture at the sender shows the cause.",
+    "losses": "Nothing, if the rate is as expected; else capture again as said, which shows the cause.",
 }
 """The same of notices, by kind, where less is to be done."""
 

@@ -458,8 +458,9 @@ impl Tcp {
         events: &mut Events,
     ) {
         let Some(sender) = &mut side.tcp else { return };
-        if let Some(Missed { sent_ps, before, beside_ps }) = data.missed {
-            let loss = Loss { flow: flows[from], again_ps: now, sent_ps, before, beside_ps, spurious: false };
+        if let Some(Missed { places, sent_ps, before, beside_ps, arrived }) = data.missed {
+            let flow = flows[from];
+            let loss = Loss { flow, again_ps: now, sent_ps, before, beside_ps, places, spurious: arrived };
             if let Some(row) = events.loss(loss) {
                 sender.told_in(data.start, row);
             }

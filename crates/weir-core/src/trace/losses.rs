@@ -13,14 +13,19 @@ pub(crate) struct Loss {
     /// Of a segment beside it: from the data to its acknowledgment; where it was lost before the point, from an acknowledgment
     /// to the data that it let go.
     pub(crate) beside_ps: Option<u64>,
-    /// Sent again for nothing, as the receiver reported later.
+    /// Its first byte in the stream, and the one after its last.
+    pub(crate) places: (u64, u64),
+    /// Sent again for nothing: it was acknowledged already, or the receiver told later that it had arrived.
     pub(crate) spurious: bool,
 }
 
 /// What a segment that was sent again for the first time tells of its loss.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Missed {
+    pub(crate) places: (u64, u64),
     pub(crate) sent_ps: u64,
     pub(crate) before: bool,
     pub(crate) beside_ps: Option<u64>,
+    /// It was acknowledged already.
+    pub(crate) arrived: bool,
 }

@@ -67,8 +67,9 @@ struct Repeat {
     spurious: bool,
     /// Identification of the last one.
     id: Option<u16>,
-    /// When it was sent last.
+    /// When it was sent last, and with which value of the timestamps option.
     at: u64,
+    value: Option<u32>,
     /// Its row of the table of losses.
     row: Option<u32>,
 }
@@ -322,8 +323,8 @@ impl Sender {
         match kind {
             Kind::Retransmitted => {
                 waited = (start <= self.una).then(|| self.waited(now, start));
-                missed = (!self.repeats.contains_key(&start)).then(|| self.missed(start, hole));
-                self.again(now, start, below, id);
+                missed = (!self.repeats.contains_key(&start)).then(|| self.missed(start, below, hole));
+                self.again(now, start, below, id, value);
             }
             Kind::Reordered => {
                 self.remember(Sent { start, end: below, at: now, id, again: true, took_ps: 0, told: start })
@@ -359,11 +360,14 @@ impl Sender {
         Waited { first_ps: now.saturating_sub(first), again_ps: now.saturating_sub(again) }
     }
 
-    /// How the segment that begins at `start` was lost: missed where there is a `hole`, else beyond this point.
-    fn missed(&self, start: u64, hole: Option<Hole>) -> Missed {
+    /// How the segment from `start` to `end` was lost: missed where there is a `hole`, else beyond this point. What is
+    /// acknowledged was not lost: its acknowledgment was, or came late.
+    fn missed(&self, start: u64, end: u64, hole: Option<Hole>) -> Missed {
+        let places = (start - self.base, end - self.base);
         if let Some(hole) = hole {
-            return Missed { sent_ps: hole.since, before: true, beside_ps: hole.behind_ps };
+            return Missed { places, sent_ps: hole.since, before: true, beside_ps: hole.behind_ps, arrived: false };
         }
+        let arrived = end <= self.una;
         let place = self.in_flight.partition_point(|sent| sent.end <= start);
         let sent_ps = self.in_flight.get(place).map_or(self.advanced, |sent| sent.at);
         let took = |sent: &Sent| (sent.took_ps > 0).then_some((sent.at, sent.took_ps));
@@ -377,7 +381,7 @@ impl Sender {
         let beside = nearest.map(|(at, took_ps, _)| (at, took_ps));
         // One that was sent a round trip before or after it saw another.
         let near = beside.filter(|(at, took_ps)| at.abs_diff(sent_ps) <= *took_ps);
-        Missed { sent_ps, before: false, beside_ps: near.map(|(_, took_ps)| took_ps) }
+        Missed { places, sent_ps, before: false, beside_ps: near.map(|(_, took_ps)| took_ps), arrived }
     }
 
     /// What data with `value` that came `now` waited behind the point: what was told last, and the time since then for what
@@ -449,16 +453,24 @@ impl Sender {
     }
 
     /// The bytes from `start` to `end` were sent again.
-    fn again(&mut self, now: u64, start: u64, end: u64, id: Option<u16>) {
+    fn again(&mut self, now: u64, start: u64, end: u64, id: Option<u16>, value: Option<u32>) {
         let first = self.in_flight.partition_point(|sent| sent.end <= start);
         for sent in self.in_flight.range_mut(first..).take_while(|sent| sent.start < end) {
             sent.again = true;
         }
-        let repeat =
-            self.repeats.entry(start).or_insert(Repeat { end, times: 0, spurious: false, id, at: now, row: None });
+        let repeat = self.repeats.entry(start).or_insert(Repeat {
+            end,
+            times: 0,
+            spurious: false,
+            id,
+            at: now,
+            value,
+            row: None,
+        });
         repeat.times += 1;
         repeat.id = id;
         repeat.at = now;
+        repeat.value = value;
         repeat.end = repeat.end.max(end);
         if self.repeats.len() > MOST_REPEATS
             && let Some((_, repeat)) = self.repeats.pop_first()
@@ -495,6 +507,7 @@ impl Sender {
             counts.unseen_bytes += self.holes.close_below(place) + place.saturating_sub(self.highest);
             self.highest = self.highest.max(place);
             let waited = self.una < self.disturbed;
+            self.arrived_before(segment);
             self.una = place;
             self.advanced = now;
             // Two segments are acknowledged at once (RFC 5681, section 4.2), also those that the receiver's card joins.
@@ -525,6 +538,21 @@ impl Sender {
             self.arrived(now, block.1);
         }
         acked
+    }
+
+    /// An acknowledgment of the first segment that was not acknowledged echoes an older time than that at which it was sent
+    /// again: it had arrived before.
+    ///
+    /// Source: RFC 3522, section 3.2
+    fn arrived_before(&mut self, segment: &Segment) {
+        let Some((_, echo)) = segment.timestamps else { return };
+        let first = self.repeats.range(..=self.una).next_back().map(|(_, repeat)| repeat);
+        let once = first.filter(|repeat| repeat.end > self.una && repeat.times == 1);
+        if let Some((value, row)) = once.and_then(|repeat| repeat.value.zip(repeat.row))
+            && value.wrapping_sub(echo) as i32 > 0
+        {
+            self.spurious_rows.push(row);
+        }
     }
 
     /// Whether an acknowledgment tells for the first time of a segment beyond a hole.

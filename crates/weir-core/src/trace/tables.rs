@@ -184,6 +184,8 @@ impl Analysis {
                 sent_ps: U64 = row.sent_ps,
                 before: U32 = u32::from(row.before),
                 beside_ps: MaybeU64 = row.beside_ps,
+                start: U64 = row.places.0,
+                end: U64 = row.places.1,
                 spurious: U32 = u32::from(row.spurious),
             ),
             table!("stalls", "A time in which a flow with data to send sent nothing.": &self.log.events.stalls => |row|
