@@ -168,7 +168,7 @@ def serve_rapid(
 def steer_receive(namespace: str, interface: str, cpus: Sequence[int]) -> None: ...
 def udp_trial(
     *,
-    ways: Sequence[_Way],
+    directions: Sequence[_TrialDirection],
     payload_runs: Sequence[tuple[int, int]],
     duration_ps: int,
     settle_ps: int,
@@ -253,7 +253,7 @@ class LoadedPath(TypedDict):
     rtt_ps: NDArray[Any]
     lines: list[dict[str, int]]
 
-class _Way(TypedDict):
+class _TrialDirection(TypedDict):
     source: str
     destination: str
     frames: int
@@ -287,13 +287,13 @@ class _ClockQuality(TypedDict):
     real_time_overshoot_ns: dict[str, int] | None
 
 class _UdpTrial(TypedDict):
-    ways: list[_UdpWay]
+    directions: list[_UdpDirection]
     delay_ns: dict[str, int] | None
     clock_step_ns: int
     stopped: bool
     accounts: list[tuple[int, list[str]]]
 
-class _UdpWay(TypedDict):
+class _UdpDirection(TypedDict):
     intended: int
     sent: int
     received: int

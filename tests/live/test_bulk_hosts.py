@@ -47,7 +47,7 @@ def test_each_host_has_its_own_distance_and_reaches_the_others(ip):
         assert ping_ms(backup, far) >= 2 * (1 + 10)
         assert ping_ms(remote, far) >= 2 * (20 + 10)
         assert ping_ms(remote, at_backup[version - 1]) >= 2 * (20 + 1)
-    counted = {way.hop: way.counts["left"] for way in path.close().ways if way.direction == "forward"}
+    counted = {way.hop: way.counts["left"] for way in path.close().lines if way.direction == "forward"}
     assert counted["backup"] > 0
     assert counted["remote"] > 0
 

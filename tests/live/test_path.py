@@ -138,11 +138,11 @@ def test_a_managed_queue_keeps_the_wait_of_real_connections_near_its_target(kind
     mean_ms = float(re.search(r"= [\d.]+/([\d.]+)/", pings)[1])
     # 20 ms there and back, and the target of 5 or 15 ms; a buffer of 2 MB holds 800 ms.
     assert 20 <= mean_ms < 60
-    forward = report.ways[0]
+    forward = report.lines[0]
     assert (forward.counts["marked"] > 0) == bool(ecn)
     assert forward.counts["dropped"] == 0
     assert forward.counts["dropped_early"] + forward.counts["marked"] > 0
-    assert all(repeats(way, 3) for way in report.ways)
+    assert all(repeats(way, 3) for way in report.lines)
 
 
 def test_the_pure_model_repeats_what_the_emulator_did_to_real_traffic():
@@ -150,12 +150,12 @@ def test_the_pure_model_repeats_what_the_emulator_did_to_real_traffic():
     with path_of(WAN, seed=3, record=100_000) as path, Served(path.far):
         said(path.near, "iperf3", "-c", path.far_address, "-t", "2", "-P", "3", "-J")
         report = path.close()
-    for way in report.ways:
+    for way in report.lines:
         assert repeats(way, 3)
         assert way.counts["refused"] == way.counts["unbuffered"] == way.counts["device_drops"] == 0
         assert way.counts["whole"] == 0
-    assert report.ways[0].counts["lost"] > 0
-    assert report.ways[0].counts["dropped"] > 0
+    assert report.lines[0].counts["lost"] > 0
+    assert report.lines[0].counts["dropped"] > 0
 
 
 def test_ping_takes_the_delays_of_all_hops_and_traceroute_sees_each():
@@ -183,7 +183,7 @@ def test_a_middlebox_takes_the_window_scale_away():
         told = json.loads(said(path.near, "iperf3", "-c", path.far_address, "-t", "1", "-J"))
         report = path.close()
     # First packets of two connections, control and data; who was offered no scale answers with none.
-    assert [way.counts["stripped"] for way in report.ways[:2]] == [2, 0]
+    assert [way.counts["stripped"] for way in report.lines[:2]] == [2, 0]
     assert told["end"]["sum_received"]["bytes"] > 0
 
 
@@ -193,13 +193,13 @@ def test_the_counts_of_a_hop_add_up():
         command = ["ping", "-c", "40", "-i", "0.01", "-W", "1", path.far_address]
         path.near.inside(lambda: subprocess.run(command, capture_output=True, timeout=30, check=False))
         report = path.close()
-    forward, backward = (way.counts for way in report.ways)
+    forward, backward = (way.counts for way in report.lines)
     assert forward["arrived"] == 40
     assert (
         forward["arrived"] + forward["duplicated"] == forward["lost"] + forward["dropped"] + forward["left"]
     )
     assert backward["arrived"] == forward["left"]
-    assert sum(report.ways[0].lateness_counts) == forward["left"]
+    assert sum(report.lines[0].lateness_counts) == forward["left"]
 
 
 def test_the_command_line_runs_a_command_at_the_near_end_and_gives_its_exit_code(tmp_path):

@@ -76,7 +76,7 @@ def test_three_links_are_found_within_three_per_cent():
         # Two per cent at 95 % leave half as much again for the truth.
         found = measured(path, most_s=90, most_rounds=1000, precision=0.02)
         report = path.close()
-    late_s = max(way.lateness_s["p50"] for way in report.ways)
+    late_s = max(way.lateness_s["p50"] for way in report.lines)
     if late_s > MOST_LATE_S or (found.ending != "settled" and late_s > UNSETTLED_LATE_S):
         pytest.skip(f"too busy to emulate links: packets left {1e6 * late_s:.0f} us late in the median")
     assert found.ending == "settled"

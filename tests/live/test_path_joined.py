@@ -116,7 +116,7 @@ def test_what_was_sent_arrives_and_no_checksum_is_wrong(path_of, hops, family):
     assert [checksum_errors(end) for end in (path.near, path.far, *path.routers)] == [0] * (
         2 + len(path.routers)
     )
-    counts = path.close().ways[0].counts
+    counts = path.close().lines[0].counts
     assert counts["refused"] == 0
     # 20 MB in segments that fit into packets of 1500 bytes.
     assert counts["arrived"] >= len(content) / (MTU_BYTES - 40)
@@ -127,7 +127,7 @@ def test_the_models_see_segments_and_repeat_what_they_did(path_of, hops):
     content = bytes(4_000_000)
     path = path_of(hops, seed=2, record=100_000)
     transferred(path, socket.AF_INET, content)
-    for way in path.close().ways:
+    for way in path.close().lines:
         record = way.record
         assert len(record["t_ps"]) == way.counts["arrived"] > 10
         assert record["size_bytes"].max() <= MTU_BYTES
@@ -151,7 +151,7 @@ def test_datagrams_given_to_the_kernel_together_arrive_one_by_one(path_of):
     assert received == payload
     assert checksum_errors(path.far) == 0
     report = path.close()
-    assert report.ways[0].counts["arrived"] == report.ways[0].counts["left"] == len(payload)
+    assert report.lines[0].counts["arrived"] == report.lines[0].counts["left"] == len(payload)
 
 
 @pytest.mark.parametrize(("hops", "options"), [(FREE, {"joined": False}), (FREE + "\n  joined: false", {})])
@@ -191,7 +191,7 @@ def test_joined_or_not_the_same_datagrams_are_lost_dropped_doubled_and_as_late(p
             with contextlib.suppress(TimeoutError):
                 while True:
                     came.append(receiver.recv(2000))
-        way = path.close().ways[0]
+        way = path.close().lines[0]
         assert way.counts["whole"] == 0
         record = way.record
         # What waits leaves at times that follow from the first; what does not, from its own arrival.

@@ -170,7 +170,7 @@ def test_the_better_rapid_takes_what_is_left_without_losses(key, tmp_path):
 
 
 def both_ends_and_the_path_count_alike(found, report):
-    way = report.ways[0]
+    way = report.lines[0]
     assert found["receiver"]["delivered_bytes"] == found["counts"]["acked_bytes"]
     assert found["receiver"]["segments"] <= found["counts"]["segments"]
     handshake_and_farewell = 4
@@ -190,7 +190,7 @@ def test_the_flawed_rapid_is_blind_overestimates_and_falls_into_recovery(key, tm
     assert streams["excursion_share"] < 0.1, "finding II: no excursion is seen"
     assert streams["available_p50_bps"] >= 0.95 * CAPACITY_BPS, "and the estimate is the rate of the link"
     assert found["loss_events"] >= 3, "finding III: recovery follows recovery"
-    assert report.ways[0].counts["dropped"] > 0
+    assert report.lines[0].counts["dropped"] > 0
     losses = pl.read_parquet(out / "tables" / "losses.parquet")
     assert len(losses) == found["loss_events"]
     assert set(losses["cause"]) <= {"recovery", "timeout"}

@@ -68,7 +68,7 @@ def test_the_kernel_does_not_forward_in_its_place(testpmd, trial_spec):
     testpmd._router._forwarder.close()
     with pytest.raises(TestbedError, match="dpdk-testpmd ended"):
         testpmd.trial(trial_spec(5_000))
-    (frames,) = testpmd._measure(trial_spec(5_000), (THERE,), [1500])["ways"]
+    (frames,) = testpmd._measure(trial_spec(5_000), (THERE,), [1500])["directions"]
     assert before > 0
     assert frames["received"] == 0
 

@@ -20,7 +20,7 @@ SPEC = TrialSpec(index=0, intended_load_fps=1000.0, duration_s=2.0, frame_size_b
 def test_a_trial_whose_loss_is_seen_after_the_last_frame_was_sent_is_a_whole_one(
     stopped, intended, cut_short
 ):
-    outcome = {"stopped": stopped, "ways": [{"intended": intended - 500}, {"intended": 500}]}
+    outcome = {"stopped": stopped, "directions": [{"intended": intended - 500}, {"intended": 500}]}
     assert _was_cut_short(SPEC, outcome) is cut_short
 
 
@@ -41,4 +41,4 @@ def test_a_stop_is_believed_only_if_the_counts_at_the_end_say_the_same(lost, los
         {"sent": 1000, "received": 1000 - lost, "receiver_drops": drops, "lost_early": lost_early},
         {"sent": 1000, "received": 1000, "receiver_drops": 0, "lost_early": 0},
     ]
-    assert _was_decided(spec, {"ways": ways}) is decided
+    assert _was_decided(spec, {"directions": ways}) is decided

@@ -11,7 +11,7 @@ from weirlab.cli.emulate import _say
 from weirlab.scenario import loads
 from weirlab.scenario.network.path import path_plan
 from weirlab.testbed.account import CpuTime, MachineAccount
-from weirlab.testbed.path import PathReport, WayReport, _is_fast, _places
+from weirlab.testbed.path import LineReport, PathReport, _is_fast, _places
 
 WELL = dict.fromkeys(
     (
@@ -26,7 +26,7 @@ ACCOUNT = MachineAccount(duration_s=1.0, cpus={0: CpuTime(idle_s=1.0)}).with_wai
 
 def report(lateness_s: float = 1e-5, written: int = 100, **counts: int) -> PathReport:
     late = {"p50": lateness_s / 2, "p99": lateness_s, "max": lateness_s}
-    way = WayReport("wan", "forward", "hop-0/forward", "{}", {**WELL, **counts}, (), late, (written,), {})
+    way = LineReport("wan", "forward", "hop-0/forward", "{}", {**WELL, **counts}, (), late, (written,), {})
     return PathReport(True, 1.0, 0.1, ("tcp",), 1e-4, (way,), ACCOUNT)
 
 

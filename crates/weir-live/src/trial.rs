@@ -11,7 +11,7 @@ use crate::distribution::Percentiles;
 use crate::host::{Reading, Seat, Seated, ThreadTime};
 use crate::payloads::Payloads;
 
-/// When the outcome of a trial is decided before its end. Losses count together over all ways.
+/// When the outcome of a trial is decided before its end. Losses count together over all directions.
 #[derive(Clone, Copy, Debug)]
 pub struct StopRule {
     /// Most probes that may be lost.
@@ -33,7 +33,7 @@ pub struct Look {
 
 /// One direction of a trial.
 #[derive(Clone, Debug)]
-pub struct Way {
+pub struct Direction {
     /// Where the sender works.
     pub sender: Seat,
     /// Where the receiver works.
@@ -44,7 +44,7 @@ pub struct Way {
     pub destination: SocketAddrV4,
     /// Address that the receiver listens at; another one than `destination` where the device translates addresses.
     pub listen: SocketAddrV4,
-    /// A number that no other way of this trial and no trial near it has.
+    /// A number that no other direction of this trial and no trial near it has.
     pub run: u32,
 }
 
@@ -52,12 +52,12 @@ pub struct Way {
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Its directions, all at work at the same time.
-    pub ways: Vec<Way>,
-    /// UDP payloads of the probes of each way.
+    pub directions: Vec<Direction>,
+    /// UDP payloads of the probes of each direction.
     pub payloads: Payloads,
     /// How long the senders may take.
     pub duration: Span,
-    /// How long nothing must arrive after a way's sender has ended.
+    /// How long nothing must arrive after a direction's sender has ended.
     pub settle: Span,
     /// How long a device may go on delivering, beyond that and the duration once more, before the trial is given up.
     pub patience: Span,
@@ -76,21 +76,21 @@ pub struct Plan {
 /// What a trial gave.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Of each way, in the order of the plan.
-    pub ways: Vec<WayReport>,
-    /// One-way delay over all ways: kernel receive stamp minus departure.
+    /// Of each direction, in the order of the plan.
+    pub directions: Vec<DirectionReport>,
+    /// One-way delay over all directions: kernel receive stamp minus departure.
     pub delay: Option<Percentiles>,
     /// How much the real-time clock moved against the monotonic one, in ns; the most that any receiver saw.
     pub clock_step_ns: i64,
     /// Whether the stop rule ended the trial.
     pub stopped: bool,
-    /// The accounts of the plan, before the first way's first departure and after its last.
+    /// The accounts of the plan, before the first direction's first departure and after its last.
     pub accounts: [Reading; 2],
 }
 
 /// What one direction of a trial gave.
 #[derive(Clone, Debug)]
-pub struct WayReport {
+pub struct DirectionReport {
     /// Probes of the schedule, as far as it went: to its end, or to where the stop rule ended it.
     pub intended: u64,
     /// Probes that left.
@@ -132,7 +132,7 @@ pub struct WayReport {
 /// Most probes that a trial may have: sequence numbers take four bytes.
 pub const MOST_PROBES: u64 = 1 << 32;
 
-/// Measure one trial. Each way has departures of its own, which count from the start of the trial, rise, and end.
+/// Measure one trial. Each direction has departures of its own, which count from the start of the trial, rise, and end.
 /// `cancel` ends it early, within about a millisecond.
 #[cfg(target_os = "linux")]
 pub fn run<D>(plan: &Plan, departures: &[D], cancel: &AtomicBool) -> Result<Report, LiveError>
@@ -160,7 +160,7 @@ mod linux {
     use nix::unistd::gettid;
     use weir_core::units::{Span, Time};
 
-    use super::{MOST_PROBES, Plan, Report, Way, WayReport};
+    use super::{Direction, DirectionReport, MOST_PROBES, Plan, Report};
     use crate::LiveError;
     use crate::datagram::Header;
     use crate::distribution::Distribution;
@@ -169,7 +169,7 @@ mod linux {
     use crate::shared::{Common, Shared};
     use crate::sink::{self, Received};
 
-    /// From the moment both threads of a way are ready to its first departure.
+    /// From the moment both threads of a direction are ready to its first departure.
     const LEAD: Span = Span::from_ms(5);
     /// How much longer than its duration a sender may take: what leaves later counts as unsent.
     const GRACE: Span = Span::from_ms(2);
@@ -183,26 +183,28 @@ mod linux {
         let clock = Clock::start();
         let common = Common::new(cancel);
         let ends: Vec<Result<(Sending, Receiving), LiveError>> = thread::scope(|scope| {
-            let ways: Vec<_> = plan
-                .ways
+            let directions: Vec<_> = plan
+                .directions
                 .iter()
                 .zip(&schedules)
-                .map(|(way, schedule)| {
+                .map(|(direction, schedule)| {
                     let common = &common;
-                    scope.spawn(move || measure(plan, way, schedule, clock, common))
+                    scope.spawn(move || measure(plan, direction, schedule, clock, common))
                 })
                 .collect();
-            let joined = |way: thread::ScopedJoinHandle<'_, _>| way.join().unwrap_or(Err(LiveError::Panicked("way")));
-            ways.into_iter().map(joined).collect()
+            let joined = |direction: thread::ScopedJoinHandle<'_, _>| {
+                direction.join().unwrap_or(Err(LiveError::Panicked("direction")))
+            };
+            directions.into_iter().map(joined).collect()
         });
-        // A way that failed cancels the others: its own error says why.
+        // A direction that failed cancels the others: its own error says why.
         let failed = |end: &Result<_, LiveError>| matches!(end, Err(error) if !matches!(error, LiveError::Cancelled));
         let (failures, rest): (Vec<_>, Vec<_>) = ends.into_iter().partition(failed);
         let ends = failures.into_iter().chain(rest).collect::<Result<Vec<_>, _>>()?;
         Ok(report(ends, common.stopped()))
     }
 
-    /// The departures of a way, and how many they are.
+    /// The departures of a direction, and how many they are.
     struct Schedule<D> {
         departures: D,
         count: u64,
@@ -223,8 +225,8 @@ mod linux {
             let text = format!("a payload of {smallest} holds no header of {} B", Header::LEN);
             return Err(LiveError::Plan(text));
         }
-        if plan.ways.is_empty() || plan.ways.len() != schedules.len() {
-            let text = format!("{} directions have {} schedules", plan.ways.len(), schedules.len());
+        if plan.directions.is_empty() || plan.directions.len() != schedules.len() {
+            let text = format!("{} directions have {} schedules", plan.directions.len(), schedules.len());
             return Err(LiveError::Plan(text));
         }
         if schedules.iter().any(|schedule| schedule.count == 0) {
@@ -259,10 +261,10 @@ mod linux {
         }
     }
 
-    /// Both threads of a way.
+    /// Both threads of a direction.
     fn measure<D>(
         plan: &Plan,
-        way: &Way,
+        direction: &Direction,
         schedule: &Schedule<&D>,
         clock: Clock,
         common: &Common<'_>,
@@ -273,13 +275,13 @@ mod linux {
         let shared = &Shared::new(common);
         let (ready, receiver_ready) = mpsc::channel();
         let ends = thread::scope(|scope| {
-            let receiver = scope.spawn(|| receive(plan, way, schedule, clock, shared, ready));
+            let receiver = scope.spawn(|| receive(plan, direction, schedule, clock, shared, ready));
             // A receiver that failed drops its end of the channel; its own error says why.
             let departures = schedule.departures.clone();
             let sender = receiver_ready
                 .recv()
                 .ok()
-                .map(|receiver| scope.spawn(move || send(plan, way, departures, clock, receiver, shared)));
+                .map(|receiver| scope.spawn(move || send(plan, direction, departures, clock, receiver, shared)));
             let sender = sender.map(|thread| thread.join().unwrap_or(Err(LiveError::Panicked("sender"))));
             let received = receiver.join().unwrap_or(Err(LiveError::Panicked("receiver")));
             match (sender, received) {
@@ -296,19 +298,19 @@ mod linux {
 
     fn send(
         plan: &Plan,
-        way: &Way,
+        direction: &Direction,
         departures: impl Iterator<Item = Time>,
         clock: Clock,
         receiver: u32,
         shared: &Shared<'_>,
     ) -> Result<Sending, LiveError> {
         let _ending = Ending(shared);
-        let seated = Seat::take(&way.sender)?;
-        let socket = socket::sending(way.source, way.destination, plan.send_buffer)?;
+        let seated = Seat::take(&direction.sender)?;
+        let socket = socket::sending(direction.source, direction.destination, plan.send_buffer)?;
         let before = (Reading::of(&plan.accounts, clock.now()), ThreadTime::here(), ThreadTime::of(receiver));
         let start = clock.now() + LEAD;
         let give_up = start + plan.duration + GRACE.max(Span::from_ps(plan.duration.ps() / 400));
-        let orders = load::Orders { run: way.run, payloads: &plan.payloads, start, give_up, spin: plan.spin };
+        let orders = load::Orders { run: direction.run, payloads: &plan.payloads, start, give_up, spin: plan.spin };
         let offered = load::offer(&socket, clock, orders, departures, shared)?;
         let since = |now: Option<ThreadTime>, then: Option<ThreadTime>| Some(now? - then?);
         Ok(Sending {
@@ -323,17 +325,17 @@ mod linux {
 
     fn receive<D>(
         plan: &Plan,
-        way: &Way,
+        direction: &Direction,
         schedule: &Schedule<D>,
         clock: Clock,
         shared: &Shared<'_>,
         ready: mpsc::Sender<u32>,
     ) -> Result<Receiving, LiveError> {
-        let seated = Seat::take(&way.receiver)?;
-        let socket = socket::receiving(way.listen, plan.receive_buffer)?;
+        let seated = Seat::take(&direction.receiver)?;
+        let socket = socket::receiving(direction.listen, plan.receive_buffer)?;
         let give_up = clock.now() + LEAD + plan.duration * 2 + plan.settle + plan.patience;
         let orders = sink::Orders {
-            run: way.run,
+            run: direction.run,
             expected: schedule.count,
             before_look: schedule.before_look,
             settle: plan.settle,
@@ -355,14 +357,14 @@ mod linux {
             }
         }
         let accounts = ends[0].0.accounts.clone();
-        let ways = ends.into_iter().map(|(sending, receiving)| way_report(sending, receiving)).collect();
-        Report { ways, delay: delay.percentiles(), clock_step_ns, stopped, accounts }
+        let directions = ends.into_iter().map(|(sending, receiving)| direction_report(sending, receiving)).collect();
+        Report { directions, delay: delay.percentiles(), clock_step_ns, stopped, accounts }
     }
 
-    fn way_report(sending: Sending, receiving: Receiving) -> WayReport {
+    fn direction_report(sending: Sending, receiving: Receiving) -> DirectionReport {
         let Sending { start, offered, seated: sender, sender_time, receiver_time, .. } = sending;
         let Receiving { received, seated: receiver } = receiving;
-        WayReport {
+        DirectionReport {
             intended: offered.sent + offered.unsent,
             sent: offered.sent,
             received: received.tally.distinct(),

@@ -209,7 +209,7 @@ mod live {
 
     use weir_core::units::Span;
     use weir_live::LiveError;
-    use weir_live::emulate::{self, Hop, Plan, Report, Way, descriptor, line_name};
+    use weir_live::emulate::{self, Hop, LineReport, Plan, Report, descriptor, line_name};
     use weir_live::host::{Priority, Seat};
 
     use super::*;
@@ -278,17 +278,18 @@ mod live {
         answer.set_item("elapsed_ns", ns(report.elapsed))?;
         answer.set_item("on_cpu_ns", ns(report.on_cpu))?;
         answer.set_item("waited_ns", report.waited.map(ns))?;
-        let ways = report.ways.into_iter().map(|way| way_as_dict(py, way, &edges)).collect::<PyResult<Vec<_>>>()?;
-        answer.set_item("ways", ways)?;
+        let lines =
+            report.lines.into_iter().map(|line| line_as_dict(py, line, &edges)).collect::<PyResult<Vec<_>>>()?;
+        answer.set_item("lines", lines)?;
         Ok(answer)
     }
 
-    fn way_as_dict<'py>(py: Python<'py>, way: Way, edges: &[Span]) -> PyResult<Bound<'py, PyDict>> {
+    fn line_as_dict<'py>(py: Python<'py>, line: LineReport, edges: &[Span]) -> PyResult<Bound<'py, PyDict>> {
         let answer = PyDict::new(py);
-        answer.set_item("hop", way.hop)?;
-        answer.set_item("direction", way.direction)?;
-        answer.set_item("name", line_name(way.hop, way.direction))?;
-        let counters = way.counters;
+        answer.set_item("hop", line.hop)?;
+        answer.set_item("direction", line.direction)?;
+        answer.set_item("name", line_name(line.hop, line.direction))?;
+        let counters = line.counters;
         for (name, count) in [
             ("arrived", counters.arrived),
             ("arrived_bytes", counters.arrived_bytes),
@@ -300,14 +301,14 @@ mod live {
             ("reordered", counters.reordered),
             ("left", counters.left),
             ("cross_dropped", counters.cross_dropped),
-            ("refused", way.refused),
-            ("unbuffered", way.unbuffered),
-            ("whole", way.whole),
-            ("stripped", way.stripped),
+            ("refused", line.refused),
+            ("unbuffered", line.unbuffered),
+            ("whole", line.whole),
+            ("stripped", line.stripped),
         ] {
             answer.set_item(name, count)?;
         }
-        let transmitters = way.transmitters.iter().map(|counters| {
+        let transmitters = line.transmitters.iter().map(|counters| {
             let told = PyDict::new(py);
             told.set_item("frames", counters.frames)?;
             told.set_item("bytes", counters.bytes)?;
@@ -317,17 +318,17 @@ mod live {
             Ok(told)
         });
         answer.set_item("transmitters", transmitters.collect::<PyResult<Vec<_>>>()?)?;
-        answer.set_item("lateness_ns", percentiles(py, way.lateness.percentiles())?)?;
-        answer.set_item("lateness_counts", way.lateness.counts(edges))?;
+        answer.set_item("lateness_ns", percentiles(py, line.lateness.percentiles())?)?;
+        answer.set_item("lateness_counts", line.lateness.counts(edges))?;
         let told = PyDict::new(py);
-        let arrivals = way.record.arrivals;
+        let arrivals = line.record.arrivals;
         let column = |of: fn(&Arrived) -> u64| arrivals.iter().map(of).collect::<Vec<u64>>().into_pyarray(py);
         told.set_item("t_ps", column(|arrived| arrived.at.ps()))?;
         told.set_item("size_bytes", column(|arrived| arrived.size.count()))?;
         told.set_item("flow", column(|arrived| arrived.label.flow))?;
         told.set_item("ecn", column(|arrived| u64::from(arrived.label.ecn.bits())))?;
-        set_outcome(&told, way.record.departures, way.record.dropped, way.record.lost)?;
-        told.set_item("until_ps", way.record.until.ps())?;
+        set_outcome(&told, line.record.departures, line.record.dropped, line.record.lost)?;
+        told.set_item("until_ps", line.record.until.ps())?;
         answer.set_item("record", told)?;
         Ok(answer)
     }

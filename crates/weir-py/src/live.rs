@@ -15,7 +15,7 @@ use weir_live::distribution::Percentiles;
 use weir_live::host::{Priority, Seat, Seated};
 use weir_live::payloads::Payloads;
 use weir_live::quality::ClockQuality;
-use weir_live::trial::{Look, Plan, Report, StopRule, Way, WayReport, run};
+use weir_live::trial::{Direction, DirectionReport, Look, Plan, Report, StopRule, run};
 
 use crate::errors::live_error;
 use crate::watch::watched;
@@ -88,7 +88,7 @@ pub(crate) fn steer_receive(namespace: PathBuf, interface: &str, cpus: Vec<usize
 
 /// One direction of a trial, as Python gives it.
 #[derive(FromPyObject)]
-pub(crate) struct WayArgument {
+pub(crate) struct DirectionArgument {
     #[pyo3(item)]
     source: String,
     #[pyo3(item)]
@@ -107,19 +107,19 @@ pub(crate) struct WayArgument {
     receiver_cpu: Option<usize>,
 }
 
-/// Measure one trial of UDP probes, in each direction of `ways` as many as it says, equally spaced over the duration.
+/// Measure one trial of UDP probes, in each direction of `directions` as many as it says, equally spaced over the duration.
 /// `payload_runs`: sizes and how many probes in a row have each, over and over again.
 /// `accounts`: files of the kernel to keep as they are before the first departure and after the last.
 /// `loss_budget_frames` and `look_budget_frames` count the losses of all directions together. Signals are looked at
 /// every 50 ms.
 #[pyfunction]
-#[pyo3(signature = (*, ways, payload_runs, duration_ps, settle_ps, real_time=true, send_buffer_bytes=4_194_304,
+#[pyo3(signature = (*, directions, payload_runs, duration_ps, settle_ps, real_time=true, send_buffer_bytes=4_194_304,
     receive_buffer_bytes=67_108_864, spin_ps=0, loss_budget_frames=None, look_ps=None, look_budget_frames=0,
     flight_ps=100_000_000_000, accounts=Vec::new()))]
 #[expect(clippy::too_many_arguments, reason = "Python's keyword-only options, which stand for one plan")]
 pub(crate) fn udp_trial<'py>(
     py: Python<'py>,
-    ways: Vec<WayArgument>,
+    directions: Vec<DirectionArgument>,
     payload_runs: Vec<(u64, u64)>,
     duration_ps: u64,
     settle_ps: u64,
@@ -138,7 +138,7 @@ pub(crate) fn udp_trial<'py>(
     let look = look_ps.map(|until_ps| Look { until: Span::from_ps(until_ps), budget: look_budget_frames });
     let flight = Span::from_ps(flight_ps);
     let plan = Plan {
-        ways: ways.iter().map(|way| way.planned(real_time)).collect::<PyResult<_>>()?,
+        directions: directions.iter().map(|direction| direction.planned(real_time)).collect::<PyResult<_>>()?,
         payloads,
         duration: Span::from_ps(duration_ps),
         settle: Span::from_ps(settle_ps),
@@ -149,9 +149,9 @@ pub(crate) fn udp_trial<'py>(
         stop: loss_budget_frames.map(|budget| StopRule { budget, flight, look }),
         accounts,
     };
-    let departures = ways
+    let departures = directions
         .iter()
-        .map(|way| constant(way.frames, plan.duration, plan.payloads.largest()))
+        .map(|direction| constant(direction.frames, plan.duration, plan.payloads.largest()))
         .collect::<PyResult<Vec<_>>>()?;
     let cancel = AtomicBool::new(false);
     let trial = || run(&plan, &departures, &cancel);
@@ -159,14 +159,14 @@ pub(crate) fn udp_trial<'py>(
     as_dict(py, &report)
 }
 
-impl WayArgument {
-    fn planned(&self, real_time: bool) -> PyResult<Way> {
+impl DirectionArgument {
+    fn planned(&self, real_time: bool) -> PyResult<Direction> {
         let seat = |namespace: &PathBuf, cpu, level| {
             let priority = if real_time { Priority::RealTime(level) } else { Priority::Normal };
             Seat { namespace: Some(namespace.clone()), cpu, priority }
         };
         let destination = address(&self.destination)?;
-        Ok(Way {
+        Ok(Direction {
             sender: seat(&self.sender_namespace, self.sender_cpu, SENDER_PRIORITY),
             receiver: seat(&self.receiver_namespace, self.receiver_cpu, RECEIVER_PRIORITY),
             source: address(&self.source)?,
@@ -205,8 +205,9 @@ fn constant(frames: u64, duration: Span, size: Bytes) -> PyResult<impl Iterator<
 
 fn as_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
     let answer = PyDict::new(py);
-    let ways = report.ways.iter().map(|way| way_as_dict(py, way)).collect::<PyResult<Vec<_>>>()?;
-    answer.set_item("ways", ways)?;
+    let directions =
+        report.directions.iter().map(|direction| direction_as_dict(py, direction)).collect::<PyResult<Vec<_>>>()?;
+    answer.set_item("directions", directions)?;
     answer.set_item("delay_ns", percentiles(py, report.delay)?)?;
     answer.set_item("clock_step_ns", report.clock_step_ns)?;
     answer.set_item("stopped", report.stopped)?;
@@ -215,7 +216,7 @@ fn as_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>
     Ok(answer)
 }
 
-fn way_as_dict<'py>(py: Python<'py>, report: &WayReport) -> PyResult<Bound<'py, PyDict>> {
+fn direction_as_dict<'py>(py: Python<'py>, report: &DirectionReport) -> PyResult<Bound<'py, PyDict>> {
     let answer = PyDict::new(py);
     answer.set_item("intended", report.intended)?;
     answer.set_item("sent", report.sent)?;

@@ -134,8 +134,8 @@ def measure(what: Measured, path: PathPlan | None, seed: int) -> Measurement:
         found = together(what, ends)
         seconds, after = time.time() - began, psutil.cpu_times()
         report = bed.close()
-    forward = [way for way in report.ways if way.direction == "forward"]
-    lateness = [way.lateness_p99_s for way in report.ways if way.lateness_p99_s is not None]
+    forward = [line for line in report.lines if line.direction == "forward"]
+    lateness = [line.lateness_p99_s for line in report.lines if line.lateness_p99_s is not None]
     busy_cpus = (_busy_s(after) - _busy_s(before)) / seconds
     return Measurement(
         transfer=found.transfer,
@@ -152,10 +152,10 @@ def measure(what: Measured, path: PathPlan | None, seed: int) -> Measurement:
         account=account_facts(report.account),
         lateness_p99_s=max(lateness, default=None),
         joined=report.joined,
-        lost=sum(way.counts["lost"] for way in report.ways),
-        dropped=sum(way.dropped for way in report.ways),
-        lost_forward=sum(way.counts["lost"] for way in forward),
-        dropped_forward=sum(way.dropped for way in forward),
+        lost=sum(line.counts["lost"] for line in report.lines),
+        dropped=sum(line.dropped for line in report.lines),
+        lost_forward=sum(line.counts["lost"] for line in forward),
+        dropped_forward=sum(line.dropped for line in forward),
         requests=found.requests,
         stamps=found.stamps,
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from weirlab.scenario import Scenario
 
 
-Way = Literal["up", "down", "both"]
+Ways = Literal["up", "down", "both"]
 _SEVERAL = "several, such as {}, are compared"
 
 StreamsOption = Annotated[
@@ -44,7 +44,7 @@ ControlOption = Annotated[
     ),
 ]
 WayOption = Annotated[
-    Way | None,
+    Ways | None,
     typer.Option(help="Where transfers go: to the far end, from it, or both at once.", show_default=False),
 ]
 UdpOption = Annotated[
@@ -76,7 +76,7 @@ class CampaignWords:
     streams: str | None = None
     window: str | None = None
     congestion_control: str | None = None
-    way: Way | None = None
+    way: Ways | None = None
     udp: str | None = None
     lasts: str | None = None
     cycles: int | None = None

@@ -43,7 +43,7 @@ from weirlab.errors import InputError
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
     from weirlab.scenario.network.path import PathPlan
-    from weirlab.testbed.path import EmulatedPath, PathReport, WayReport
+    from weirlab.testbed.path import EmulatedPath, LineReport, PathReport
 
 
 _STAMP_PORT = 862
@@ -370,23 +370,23 @@ def _early(counts: Mapping[str, int]) -> str:
     return "".join(f", {count} {word}" for count, word in words if count)
 
 
-def _late(way: WayReport) -> str:
+def _late(line: LineReport) -> str:
     """How late the packets were, where there were any."""
-    if way.lateness_s is None:
+    if line.lateness_s is None:
         return ""
-    middle = f", late {1e6 * way.lateness_s['p50']:.0f} us (p50)"
-    if way.lateness_p99_s is None:
-        return f"{middle}, {1e6 * way.lateness_s['max']:.0f} us at most; too few for a p99 ({way.written})"
-    return f"{middle}, {1e6 * way.lateness_p99_s:.0f} us (p99)"
+    middle = f", late {1e6 * line.lateness_s['p50']:.0f} us (p50)"
+    if line.lateness_p99_s is None:
+        return f"{middle}, {1e6 * line.lateness_s['max']:.0f} us at most; too few for a p99 ({line.written})"
+    return f"{middle}, {1e6 * line.lateness_p99_s:.0f} us (p99)"
 
 
 def _say(reported: PathReport) -> None:
     """A line for each direction, and what is to be doubted."""
-    for way in reported.ways:
-        counts = way.counts
+    for line in reported.lines:
+        counts = line.counts
         tell(
-            f"weir: {way.hop} {way.direction}: {counts['arrived']} packets, {counts['lost']} lost, "
-            f"{counts['dropped']} dropped{_early(counts)}{_late(way)}"
+            f"weir: {line.hop} {line.direction}: {counts['arrived']} packets, {counts['lost']} lost, "
+            f"{counts['dropped']} dropped{_early(counts)}{_late(line)}"
         )
     for reason in reported.degraded:
         tell(f"weir: degraded: {reason}")

@@ -32,7 +32,7 @@ ROLES = ("sender", "router", "receiver")
 
 
 @dataclass(frozen=True)
-class Way:
+class Route:
     """From one end to the other."""
 
     source: str
@@ -47,8 +47,8 @@ class Way:
         return f"{self.source}-{self.target}"
 
 
-THERE = Way("sender", "receiver", SENDER, RECEIVER)
-BACK = Way("receiver", "sender", RECEIVER, SENDER)
+THERE = Route("sender", "receiver", SENDER, RECEIVER)
+BACK = Route("receiver", "sender", RECEIVER, SENDER)
 
 
 @dataclass(frozen=True)
@@ -137,10 +137,10 @@ class LinuxRouter:
     def check(self) -> None:
         """Raises TestbedError when nothing forwards any more. A kernel always does."""
 
-    def losses(self, way: Way) -> Losses:
+    def losses(self, route: Route) -> Losses:
         """Where frames of a direction got lost so far."""
-        entrance = self._namespaces[way.source].inside(_transmitted)["router"]
-        way_out = self._namespaces["router"].inside(_transmitted)[way.target]
+        entrance = self._namespaces[route.source].inside(_transmitted)["router"]
+        way_out = self._namespaces["router"].inside(_transmitted)[route.target]
         return Losses(
             handed_over=entrance.frames + entrance.drops,
             at_entrance=entrance.drops,

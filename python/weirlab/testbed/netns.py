@@ -35,7 +35,7 @@ from weirlab.testbed.linux_router import (
     LinuxRouter,
     Losses,
     Placement,
-    Way,
+    Route,
     softnet_drops,
 )
 from weirlab.testbed.mixes import Mix, mix_of, runs, settle_s_of
@@ -168,31 +168,31 @@ class NetnsTestbed:
             TrialTimeout: frames still arrived long after the last one was sent.
         """
         frames = _frames(spec, self._router.largest_frame_bytes, self._mix)
-        ways = (THERE, BACK)[: spec.directions]
+        routes = (THERE, BACK)[: spec.directions]
         self._router.check()
         with alone_on_this_machine():
             began = time.monotonic()
-            before, softnet = [self._router.losses(way) for way in ways], softnet_drops()
+            before, softnet = [self._router.losses(route) for route in routes], softnet_drops()
             try:
-                outcome = self._measure(spec, ways, frames)
+                outcome = self._measure(spec, routes, frames)
             except ValueError as error:
                 raise InputError(f"trial {spec.index}: {error}") from error
             except TimeoutError as error:
                 raise TrialTimeout(f"trial {spec.index}: {error}") from error
             except OSError as error:
                 raise TestbedError(f"trial {spec.index}: {error}") from error
-            losses = [self._router.losses(way) - then for way, then in zip(ways, before, strict=True)]
+            losses = [self._router.losses(route) - then for route, then in zip(routes, before, strict=True)]
             softnet = softnet_drops() - softnet
             effective_s = time.monotonic() - began
         self._router.check()
-        _check(spec, outcome, ways, losses)
+        _check(spec, outcome, routes, losses)
         directions = tuple(
             Direction(
-                name=way.name,
+                name=route.name,
                 sent_frames=counts["sent"] - counts["receiver_drops"],
                 received_frames=counts["received"],
             )
-            for way, counts in zip(ways, outcome["ways"], strict=True)
+            for route, counts in zip(routes, outcome["directions"], strict=True)
         )
         account = self._account(spec, outcome, losses)
         sent_frames = sum(each.sent_frames for each in directions)
@@ -209,7 +209,7 @@ class NetnsTestbed:
             effective_duration_s=effective_s,
             offered_load_fps=sum(
                 each.sent_frames / _sending_s(spec, counts, stopped=outcome["stopped"])
-                for each, counts in zip(directions, outcome["ways"], strict=True)
+                for each, counts in zip(directions, outcome["directions"], strict=True)
             ),
             latency_s=_latency(outcome),
             stopped_early=_was_cut_short(spec, outcome),
@@ -221,21 +221,21 @@ class NetnsTestbed:
         """Take everything down. May be called twice."""
         self._router.close()
 
-    def _measure(self, spec: TrialSpec, ways: Sequence[Way], frames: Sequence[int]) -> _core._UdpTrial:
+    def _measure(self, spec: TrialSpec, routes: Sequence[Route], frames: Sequence[int]) -> _core._UdpTrial:
         budget, look_s = spec.loss_budget, None if spec.loss_budget is None else spec.look_s
         return _core.udp_trial(
-            ways=[
+            directions=[
                 {
-                    "source": f"{way.source_address}:0",
-                    "destination": f"{way.target_address}:{PORT}",
+                    "source": f"{route.source_address}:0",
+                    "destination": f"{route.target_address}:{PORT}",
                     "frames": count,
                     "run_id": run_id,
-                    "sender_namespace": self.namespaces[way.source].path,
-                    "receiver_namespace": self.namespaces[way.target].path,
+                    "sender_namespace": self.namespaces[route.source].path,
+                    "receiver_namespace": self.namespaces[route.target].path,
                     "sender_cpu": self._placement.sender,
                     "receiver_cpu": self._placement.receiver,
                 }
-                for way, count, run_id in zip(ways, frames, _run_ids(len(ways)), strict=True)
+                for route, count, run_id in zip(routes, frames, _run_ids(len(routes)), strict=True)
             ],
             payload_runs=[
                 (size - FRAME_OVERHEAD_BYTES, count)
@@ -269,12 +269,14 @@ class NetnsTestbed:
     def _facts(
         self, outcome: _core._UdpTrial, losses: Sequence[Losses], softnet: int
     ) -> dict[str, float | int | str | None]:
-        ways = outcome["ways"]
+        directions = outcome["directions"]
         at_entrance = sum(each.at_entrance for each in losses)
         at_exit = sum(each.at_exit for each in losses)
         return {
-            **{f"lateness_{name}_s": _latest_s(ways, name) for name in ("p50", "p99", "max")},
-            "real_time": int(all(way["sender_real_time"] and way["receiver_real_time"] for way in ways)),
+            **{f"lateness_{name}_s": _latest_s(directions, name) for name in ("p50", "p99", "max")},
+            "real_time": int(
+                all(each["sender_real_time"] and each["receiver_real_time"] for each in directions)
+            ),
             "sender_cpu": self._placement.sender,
             "router_cpu": self._placement.router,
             "receiver_cpu": self._placement.receiver,
@@ -309,12 +311,12 @@ _Times = Literal["sender_waited_ns", "receiver_waited_ns", "receiver_on_cpu_ns"]
 
 def _sum(outcome: _core._UdpTrial, name: _Counts) -> int:
     """A count, over all directions."""
-    return sum(way[name] for way in outcome["ways"])
+    return sum(each[name] for each in outcome["directions"])
 
 
 def _thread_s(outcome: _core._UdpTrial, name: _Times) -> float | None:
     """A time of the tester's threads, over all directions; None where the kernel does not tell."""
-    known = [way[name] for way in outcome["ways"]]
+    known = [each[name] for each in outcome["directions"]]
     return None if None in known else sum(time_ns for time_ns in known if time_ns is not None) / 1e9
 
 
@@ -324,9 +326,9 @@ def _run_ids(count: int) -> list[int]:
     return [(first + number) % (1 << 32) for number in range(count)]
 
 
-def _latest_s(ways: Sequence[_core._UdpWay], name: str) -> float | None:
+def _latest_s(directions: Sequence[_core._UdpDirection], name: str) -> float | None:
     """A percentile of the lateness, in the direction where it is greatest."""
-    known = [way["lateness_ns"][name] for way in ways if way["lateness_ns"] is not None]
+    known = [each["lateness_ns"][name] for each in directions if each["lateness_ns"] is not None]
     return max(known) / 1e9 if known else None
 
 
@@ -370,16 +372,18 @@ def _frames(spec: TrialSpec, largest_bytes: int, mix: Mix | None = None) -> list
     return [each + (number < more) for number in range(spec.directions)]
 
 
-def _check(spec: TrialSpec, outcome: _core._UdpTrial, ways: Sequence[Way], losses: Sequence[Losses]) -> None:
+def _check(
+    spec: TrialSpec, outcome: _core._UdpTrial, routes: Sequence[Route], losses: Sequence[Losses]
+) -> None:
     """Raise what makes a trial worthless."""
 
     def fault(text: str) -> NoReturn:
         raise TestbedError(f"trial {spec.index}: {text}")
 
-    for way, counts, lost in zip(ways, outcome["ways"], losses, strict=True):
+    for route, counts, lost in zip(routes, outcome["directions"], losses, strict=True):
         if lost.handed_over < counts["sent"]:
             fault(
-                f"the interface of the {way.source} counted {lost.handed_over} frames of {counts['sent']} "
+                f"the interface of the {route.source} counted {lost.handed_over} frames of {counts['sent']} "
                 "sent: it does not cut batches into frames"
             )
     if outcome["stopped"] and not _was_decided(spec, outcome):
@@ -403,7 +407,7 @@ def _was_cut_short(spec: TrialSpec, outcome: _core._UdpTrial) -> bool:
     return outcome["stopped"] and _sum(outcome, "intended") < spec.intended_frames
 
 
-def _sending_s(spec: TrialSpec, counts: _core._UdpWay, *, stopped: bool) -> float:
+def _sending_s(spec: TrialSpec, counts: _core._UdpDirection, *, stopped: bool) -> float:
     """How long the load was offered in a direction: for the duration; longer when the sender was late;
     shorter when it was stopped."""
     due_s = counts["intended"] / spec.load_per_direction_fps if stopped else spec.duration_s

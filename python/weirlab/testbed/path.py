@@ -60,7 +60,7 @@ _CLOSE_S = 10.0
 
 
 @dataclass(frozen=True)
-class WayReport:
+class LineReport:
     """One direction of a hop, as it was."""
 
     hop: str
@@ -119,7 +119,7 @@ class PathReport:
     """
     threshold_s: float
     """Lateness whose 99th percentile must not exceed this."""
-    ways: tuple[WayReport, ...]
+    lines: tuple[LineReport, ...]
     account: MachineAccount
     """What else the machine did meanwhile, and how long the emulator waited for a CPU."""
     cpu: int | None = None
@@ -137,13 +137,13 @@ class PathReport:
     @property
     def degraded(self) -> tuple[str, ...]:
         """Why results on this path are to be doubted; empty when they are not."""
-        return tuple(reason for way in self.ways for reason in self._doubts(way))
+        return tuple(reason for line in self.lines for reason in self._doubts(line))
 
-    def _doubts(self, way: WayReport) -> list[str]:
+    def _doubts(self, line: LineReport) -> list[str]:
         found = []
-        place = f"{way.hop} {way.direction}"
-        if way.lateness_p99_s is not None and way.lateness_p99_s > self.threshold_s:
-            late, limit = 1e6 * way.lateness_p99_s, 1e6 * self.threshold_s
+        place = f"{line.hop} {line.direction}"
+        if line.lateness_p99_s is not None and line.lateness_p99_s > self.threshold_s:
+            late, limit = 1e6 * line.lateness_p99_s, 1e6 * self.threshold_s
             found.append(
                 f"{place}: 1 % of the packets were more than {late:.0f} us late (limit {limit:.0f} us)"
             )
@@ -154,8 +154,8 @@ class PathReport:
             ("stack_drops", "packets found the queue before the far stack full"),
             ("whole", "joined packets could not be cut into segments: each was one packet to the model"),
         ):
-            if way.counts[count]:
-                found.append(f"{place}: {way.counts[count]} {words}")
+            if line.counts[count]:
+                found.append(f"{place}: {line.counts[count]} {words}")
         return found
 
     def as_json(self) -> dict[str, Any]:
@@ -174,14 +174,14 @@ class PathReport:
             "lateness_edges_s": list(LATENESS_EDGES_S),
             "ways": [
                 {
-                    "hop": way.hop,
-                    "direction": way.direction,
-                    "counts": dict(way.counts),
-                    "transmitters": [dict(reported) for reported in way.transmitters],
-                    "lateness_s": None if way.lateness_s is None else dict(way.lateness_s),
-                    "lateness_counts": list(way.lateness_counts),
+                    "hop": line.hop,
+                    "direction": line.direction,
+                    "counts": dict(line.counts),
+                    "transmitters": [dict(reported) for reported in line.transmitters],
+                    "lateness_s": None if line.lateness_s is None else dict(line.lateness_s),
+                    "lateness_counts": list(line.lateness_counts),
                 }
-                for way in self.ways
+                for line in self.lines
             ],
         }
 
@@ -354,7 +354,7 @@ class EmulatedPath:
             self.check()
             if self._thread.is_alive():
                 raise TestbedError(f"the path emulator did not end within {_CLOSE_S:g} s")
-            self._report = self._told(self._drops)
+            self._report = self._report_of(self._drops)
         return self._report
 
     def _joints(self) -> list[_Joint]:
@@ -475,29 +475,29 @@ class EmulatedPath:
         except BaseException as error:
             self._failure = error
 
-    def _told(self, drops: list[dict[str, tuple[int, int]]]) -> PathReport:
+    def _report_of(self, drops: list[dict[str, tuple[int, int]]]) -> PathReport:
         outcome = self._outcome
-        ways = []
-        for way in outcome["ways"]:
-            hop, direction = way["hop"], way["direction"]
+        reports = []
+        for line in outcome["lines"]:
+            hop, direction = line["hop"], line["direction"]
             joint = self._ends[hop]
             ends = ((joint.near, joint.near_device), (joint.far, joint.far_device))
             (source, towards), (target, back) = ends if direction == "forward" else ends[::-1]
             device_drops, _ = drops[source][towards]
             _, stack_drops = drops[target][back]
-            counts = {name: value for name, value in way.items() if isinstance(value, int) and name != "hop"}
-            lateness = way["lateness_ns"]
-            ways.append(
-                WayReport(
+            counts = {name: value for name, value in line.items() if isinstance(value, int) and name != "hop"}
+            lateness = line["lateness_ns"]
+            reports.append(
+                LineReport(
                     hop=self._names[hop],
                     direction=direction,
-                    name=way["name"],
+                    name=line["name"],
                     line=self._hops[hop]["forward" if direction == "forward" else "backward"],
                     counts={**counts, "device_drops": device_drops, "stack_drops": stack_drops},
-                    transmitters=tuple(way["transmitters"]),
+                    transmitters=tuple(line["transmitters"]),
                     lateness_s=lateness and {name: value / 1e9 for name, value in lateness.items()},
-                    lateness_counts=tuple(way["lateness_counts"]),
-                    record=way["record"],
+                    lateness_counts=tuple(line["lateness_counts"]),
+                    record=line["record"],
                 )
             )
         hops = self._path.hops.values()
@@ -511,7 +511,7 @@ class EmulatedPath:
             on_cpu_s=outcome["on_cpu_ns"] / 1e9,
             joined=self._joined,
             threshold_s=min(max(DEGRADED_SHARE * rtt_s, DEGRADED_LEAST_S), DEGRADED_MOST_S),
-            ways=tuple(ways),
+            lines=tuple(reports),
             account=self._account.with_waits(waits_s),
             cpu=self._cpu,
             stack_cpus=self._steered,

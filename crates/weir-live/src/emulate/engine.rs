@@ -12,7 +12,7 @@ use weir_core::units::{Bytes, Span, Time};
 
 use super::packet::{ecn, flow, strip_window_scale};
 use super::pool::{Piece, Pool};
-use super::{Hop, Plan, Record, Report, Way, line_name};
+use super::{Hop, LineReport, Plan, Record, Report, line_name};
 use crate::LiveError;
 use crate::distribution::Distribution;
 use crate::host::{Clock, Rest, ThreadTime, on_cpu};
@@ -38,34 +38,35 @@ pub fn run(plan: &Plan, stop: BorrowedFd<'_>) -> Result<Report, LiveError> {
     let clock = Clock::start();
     let before = ThreadTime::here();
     let hops = plan.hops.iter().enumerate();
-    let mut ways: Vec<Runner<'_>> = hops.flat_map(|(i, hop)| Runner::pair(plan, i, hop)).collect();
+    let mut runners: Vec<Runner<'_>> = hops.flat_map(|(i, hop)| Runner::pair(plan, i, hop)).collect();
     let mut pool = Pool::new(plan.mtu, plan.memory, plan.joined);
-    let inputs = ways.iter().map(|way| way.input).chain([stop]);
+    let inputs = runners.iter().map(|runner| runner.input).chain([stop]);
     let mut polled: Vec<PollFd<'_>> = inputs.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
     let mut rest = Rest::from(clock.now());
     let mut behind = false;
     loop {
         let now = clock.now();
-        let due = if behind { now } else { ways.iter().map(|way| way.line.due()).min().unwrap_or(Time::NEVER) };
+        let due =
+            if behind { now } else { runners.iter().map(|runner| runner.line.due()).min().unwrap_or(Time::NEVER) };
         wait_for_input(&mut polled, now, due, plan.spin)?;
         if polled.last().and_then(PollFd::any) == Some(true) {
             break;
         }
         behind = false;
-        for (number, (way, input)) in ways.iter_mut().zip(&polled).enumerate() {
-            behind |= way.write_due(&clock, clock.now(), &mut pool)?;
+        for (number, (runner, input)) in runners.iter_mut().zip(&polled).enumerate() {
+            behind |= runner.write_due(&clock, clock.now(), &mut pool)?;
             if input.any() == Some(true) {
-                behind |= way.read_arrived(&clock, &mut pool)?;
+                behind |= runner.read_arrived(&clock, &mut pool)?;
             }
-            plan.meters.set(number, &way.line.counters(), way.left_bytes, way.line.waiting_bytes());
+            plan.meters.set(number, &runner.line.counters(), runner.left_bytes, runner.line.waiting_bytes());
         }
         rest.take_if_owed(&clock, clock.now());
     }
     let now = clock.now();
-    let ways = ways.into_iter().map(|way| way.finish(&clock, now, &mut pool)).collect::<Result<_, _>>()?;
+    let lines = runners.into_iter().map(|runner| runner.finish(&clock, now, &mut pool)).collect::<Result<_, _>>()?;
     let elapsed = now.saturating_since(Time::ZERO);
     let waited = ThreadTime::since(before).map(|time| time.waited);
-    Ok(Report { seated, elapsed, on_cpu: on_cpu(), waited, ways })
+    Ok(Report { seated, elapsed, on_cpu: on_cpu(), waited, lines })
 }
 
 /// Sleep until a packet comes, or until shortly before `due`.
@@ -232,12 +233,12 @@ impl<'a> Runner<'a> {
         self.forget_dropped(pool);
     }
 
-    fn finish(mut self, clock: &Clock, now: Time, pool: &mut Pool) -> Result<Way, LiveError> {
+    fn finish(mut self, clock: &Clock, now: Time, pool: &mut Pool) -> Result<LineReport, LiveError> {
         while self.write_due(clock, now, pool)? {}
         let mut record = self.record;
         record.until = record.until.min(now);
         record.departures.retain(|&(_, at)| at <= record.until);
-        Ok(Way {
+        Ok(LineReport {
             hop: self.hop,
             direction: self.direction,
             counters: self.line.counters(),
@@ -308,7 +309,7 @@ mod tests {
     use weir_core::units::Rate;
 
     use super::super::Meters;
-    use super::super::segments::TOLD;
+    use super::super::segments::OFFLOAD_HEADER;
     use super::super::segments::tests::{assert_legal, joined_tcp};
     use super::*;
     use crate::host::{Priority, Seat};
@@ -353,8 +354,8 @@ mod tests {
             stopper.write_all(b".").expect("the emulator listens");
             emulator.join().expect("no panic").expect("a report")
         });
-        for (reading, way) in meters.read().iter().zip(&report.ways) {
-            let counters = &way.counters;
+        for (reading, line) in meters.read().iter().zip(&report.lines) {
+            let counters = &line.counters;
             assert_eq!((reading.arrived, reading.lost), (counters.arrived, counters.lost));
             assert!(reading.left <= counters.left, "what was inside at the end was not read");
         }
@@ -368,16 +369,16 @@ mod tests {
     }
 
     #[test]
-    fn packets_come_out_as_they_went_in_both_ways() {
+    fn packets_come_out_as_they_went_in_both_directions() {
         let report = emulate(LineSpec::transparent(), |near, far| {
             near.send(b"there").expect("room");
             assert_eq!(receive(far), b"there");
             far.send(b"back").expect("room");
             assert_eq!(receive(near), b"back");
         });
-        let left: Vec<u64> = report.ways.iter().map(|way| way.counters.left).collect();
+        let left: Vec<u64> = report.lines.iter().map(|line| line.counters.left).collect();
         assert_eq!(left, [1, 1]);
-        assert_eq!(report.ways[1].direction, "backward");
+        assert_eq!(report.lines[1].direction, "backward");
     }
 
     #[test]
@@ -407,7 +408,7 @@ mod tests {
             thread::sleep(std::time::Duration::from_millis(50));
             while far.recv(&mut [0; 2000]).is_ok() {}
         });
-        let record = &report.ways[0].record;
+        let record = &report.lines[0].record;
         let again = replay(&told, Seed::new(4), "hop-0/forward", &record.arrivals, record.until);
         assert_eq!(record.arrivals.len(), 100);
         assert_eq!(record.departures, again.departures);
@@ -427,10 +428,10 @@ mod tests {
             let mut buffer = vec![0; 70_000];
             while let Ok(length) = far.recv(&mut buffer) {
                 assert_legal(&buffer[..length]);
-                out.push(buffer[TOLD + 52..length].to_vec());
+                out.push(buffer[OFFLOAD_HEADER + 52..length].to_vec());
             }
         });
-        assert_eq!(out.concat().len() + report.ways[0].counters.lost as usize * 1000, payload.len());
+        assert_eq!(out.concat().len() + report.lines[0].counters.lost as usize * 1000, payload.len());
         (out, report)
     }
 
@@ -438,8 +439,8 @@ mod tests {
     fn segments_that_leave_together_are_written_as_one_packet() {
         let (out, report) = joined_through(LineSpec { delay_ps: Span::from_ms(2), ..LineSpec::transparent() });
         assert_eq!(out.iter().map(Vec::len).collect::<Vec<_>>(), [4_010]);
-        assert_eq!((report.ways[0].counters.arrived, report.ways[0].counters.left), (5, 5));
-        assert_eq!(report.ways[0].lateness.count(), 5);
+        assert_eq!((report.lines[0].counters.arrived, report.lines[0].counters.left), (5, 5));
+        assert_eq!(report.lines[0].lateness.count(), 5);
     }
 
     #[test]
@@ -447,7 +448,7 @@ mod tests {
         let rate = RateSpec::Constant { rate_bps: Rate::from_bps(8_000_000) };
         let (out, report) = joined_through(LineSpec { rate, ..LineSpec::transparent() });
         assert_eq!(out.iter().map(Vec::len).collect::<Vec<_>>(), [1000, 1000, 1000, 1000, 10]);
-        let record = &report.ways[0].record;
+        let record = &report.lines[0].record;
         let sizes: Vec<u64> = record.arrivals.iter().map(|arrived| arrived.size.count()).collect();
         assert_eq!(sizes, [1052, 1052, 1052, 1052, 62]);
         let times: Vec<Time> = record.departures.iter().map(|&(_, at)| at).collect();
@@ -459,7 +460,7 @@ mod tests {
         // A channel that loses every packet from its third on, after the Gilbert model with sure transitions.
         let (out, report) =
             joined_through(LineSpec { loss: LossModel::Random { probability: 0.3 }, ..LineSpec::transparent() });
-        let lost = &report.ways[0].record.lost;
+        let lost = &report.lines[0].record.lost;
         assert!(!lost.is_empty() && lost.len() < 5, "the seed shall lose some, not all: {lost:?}");
         let runs = 1 + (1..4).filter(|i| lost.contains(i)).count();
         assert!(out.len() <= runs);

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use weir_core::path::LineCounters;
 use weir_core::units::Bytes;
 
-/// What each direction of each hop has counted, in the order of [`super::Report::ways`]. The emulator writes after each
+/// What each direction of each hop has counted, in the order of [`super::Report::lines`]. The emulator writes after each
 /// of its turns, anybody reads at any time; figures of one reading may be of two turns in a row.
 #[derive(Debug, Default)]
 pub struct Meters {
-    ways: Vec<Dials>,
+    lines: Vec<Dials>,
 }
 
 /// One direction as it was when it was read.
@@ -37,7 +37,7 @@ struct Dials([AtomicU64; 7]);
 impl Meters {
     /// For so many hops, which have two directions each; all figures 0.
     pub fn of(hops: usize) -> Meters {
-        Meters { ways: (0..2 * hops).map(|_| Dials::default()).collect() }
+        Meters { lines: (0..2 * hops).map(|_| Dials::default()).collect() }
     }
 
     /// All directions.
@@ -47,12 +47,12 @@ impl Meters {
                 std::array::from_fn(|i| dials.0[i].load(Ordering::Relaxed));
             Reading { arrived, left, left_bytes, lost, dropped, marked, waiting_bytes }
         };
-        self.ways.iter().map(reading).collect()
+        self.lines.iter().map(reading).collect()
     }
 
     /// Sets one direction; does nothing where there is none of this number.
-    pub(super) fn set(&self, way: usize, counters: &LineCounters, left_bytes: u64, waiting: Bytes) {
-        let Some(dials) = self.ways.get(way) else { return };
+    pub(super) fn set(&self, line: usize, counters: &LineCounters, left_bytes: u64, waiting: Bytes) {
+        let Some(dials) = self.lines.get(line) else { return };
         let dropped = counters.dropped + counters.dropped_early;
         let figures =
             [counters.arrived, counters.left, left_bytes, counters.lost, dropped, counters.marked, waiting.count()];

@@ -96,19 +96,19 @@ pub fn descriptor(number: RawFd) -> Result<OwnedFd, LiveError> {
 pub struct Report {
     /// Where the emulator really worked.
     pub seated: Seated,
-    /// How long it worked; times of the ways are since its start.
+    /// How long it worked; times of the lines are since its start.
     pub elapsed: Span,
     /// How long of that it was on its CPU.
     pub on_cpu: Span,
     /// How long it was ready and something else had its CPU; nothing where the kernel does not tell.
     pub waited: Option<Span>,
     /// Each hop forward and backward, in the order of the plan.
-    pub ways: Vec<Way>,
+    pub lines: Vec<LineReport>,
 }
 
 /// One direction of a hop.
 #[derive(Debug)]
-pub struct Way {
+pub struct LineReport {
     /// The hop, from 0 on.
     pub hop: usize,
     /// `forward` or `backward`.

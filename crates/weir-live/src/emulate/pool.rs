@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::sys::uio::{readv, writev};
 
-use super::segments::{Segments, TOLD, Told};
+use super::segments::{OFFLOAD_HEADER, OffloadHeader, Segments};
 
 /// Longest packet of a device that joins, in bytes.
 const JOINED_MAX: usize = 65_536;
@@ -25,7 +25,7 @@ pub(super) struct Pool {
     free: Vec<Box<[u8]>>,
     /// Those that the next packet is read into.
     ready: Vec<Box<[u8]>>,
-    told: [u8; TOLD],
+    offload: [u8; OFFLOAD_HEADER],
     slots: Vec<Slot>,
     free_slots: Vec<u32>,
 }
@@ -41,7 +41,7 @@ pub(super) struct Piece {
 struct Slot {
     buffers: Vec<Box<[u8]>>,
     length: usize,
-    told: Told,
+    offload: OffloadHeader,
     segments: Option<Segments>,
     /// Number of the first segment.
     number: u64,
@@ -53,7 +53,7 @@ struct Slot {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Incoming {
     length: usize,
-    told: Told,
+    offload: OffloadHeader,
     segments: Option<Segments>,
 }
 
@@ -65,7 +65,7 @@ impl Incoming {
 
     /// Whether it came joined and is not cut: its header makes no sense to us.
     pub(super) fn stays_whole(&self) -> bool {
-        self.told.is_joined() && self.segments.is_none()
+        self.offload.is_joined() && self.segments.is_none()
     }
 
     /// Length of a segment in bytes.
@@ -75,7 +75,7 @@ impl Incoming {
 
     /// Whether the checksum of the transport covers the pseudo header only.
     pub(super) fn needs_checksum(&self) -> bool {
-        self.told.needs_checksum()
+        self.offload.needs_checksum()
     }
 
     pub(super) fn length(&self) -> usize {
@@ -95,7 +95,7 @@ impl Pool {
             more: (memory / size).max(1),
             free: Vec::new(),
             ready: (0..ready).map(|_| vec![0; size].into()).collect(),
-            told: [0; TOLD],
+            offload: [0; OFFLOAD_HEADER],
             slots: Vec::new(),
             free_slots: Vec::new(),
         }
@@ -103,17 +103,17 @@ impl Pool {
 
     /// Reads the next packet; none where the device has none.
     pub(super) fn read(&mut self, input: impl AsFd) -> nix::Result<Option<Incoming>> {
-        let before = if self.joined { TOLD } else { 0 };
-        let told = self.joined.then(|| IoSliceMut::new(&mut self.told));
+        let before = if self.joined { OFFLOAD_HEADER } else { 0 };
+        let offload = self.joined.then(|| IoSliceMut::new(&mut self.offload));
         let space = self.ready.iter_mut().map(|buffer| IoSliceMut::new(buffer));
-        let length = readv(input, &mut told.into_iter().chain(space).collect::<Vec<_>>())?;
+        let length = readv(input, &mut offload.into_iter().chain(space).collect::<Vec<_>>())?;
         if length <= before {
             return Ok(None);
         }
         let length = (length - before).min(self.size * self.ready.len());
-        let told = Told::from_bytes(self.told);
+        let offload = OffloadHeader::from_bytes(self.offload);
         let front = &self.ready[0][..length.min(self.size)];
-        Ok(Some(Incoming { length, told, segments: Segments::of(told, front, length) }))
+        Ok(Some(Incoming { length, offload, segments: Segments::of(offload, front, length) }))
     }
 
     /// The beginning of the packet that was read last: all of it where it is single.
@@ -139,7 +139,7 @@ impl Pool {
         for (ready, free) in self.ready.iter_mut().zip(self.free.drain(self.free.len() - needed..)) {
             slot.buffers.push(std::mem::replace(ready, free));
         }
-        (slot.length, slot.told, slot.segments) = (incoming.length, incoming.told, incoming.segments);
+        (slot.length, slot.offload, slot.segments) = (incoming.length, incoming.offload, incoming.segments);
         (slot.number, slot.pieces) = (number, 1);
         Some(place)
     }
@@ -189,9 +189,9 @@ impl Pool {
             let front = slot.length.min(size);
             super::packet::mark_congestion(&mut slot.buffers[0][..front]);
         }
-        let told = slot.told.to_bytes();
-        let told = if self.joined { &told[..] } else { &[] };
-        writev(output, &gathered(told, &slot.buffers, size, 0..slot.length))
+        let offload = slot.offload.to_bytes();
+        let offload = if self.joined { &offload[..] } else { &[] };
+        writev(output, &gathered(offload, &slot.buffers, size, 0..slot.length))
     }
 }
 

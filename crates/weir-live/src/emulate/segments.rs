@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::packet::{folded, mark_congestion, word_sum};
 
 /// Length of what a device puts before each packet.
-pub(super) const TOLD: usize = 10;
+pub(super) const OFFLOAD_HEADER: usize = 10;
 /// Longest headers of IP and transport together that are cut; what has longer ones stays whole.
 const HEADERS_MAX: usize = 256;
 
@@ -26,7 +26,7 @@ const CWR: u8 = 0x80;
 
 /// What a device says of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct OffloadHeader {
     flags: u8,
     kind: u8,
     headers: u16,
@@ -36,10 +36,10 @@ pub(super) struct Told {
     checksum_at: u16,
 }
 
-impl Told {
-    pub(super) fn from_bytes(bytes: [u8; TOLD]) -> Told {
+impl OffloadHeader {
+    pub(super) fn from_bytes(bytes: [u8; OFFLOAD_HEADER]) -> OffloadHeader {
         let word = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
-        Told {
+        OffloadHeader {
             flags: bytes[0],
             kind: bytes[1],
             headers: word(2),
@@ -49,8 +49,8 @@ impl Told {
         }
     }
 
-    pub(super) fn to_bytes(self) -> [u8; TOLD] {
-        let mut bytes = [0; TOLD];
+    pub(super) fn to_bytes(self) -> [u8; OFFLOAD_HEADER] {
+        let mut bytes = [0; OFFLOAD_HEADER];
         (bytes[0], bytes[1]) = (self.flags, self.kind);
         let words = [self.headers, self.payload, self.checksum_from, self.checksum_at];
         for (to, word) in bytes[2..].chunks_exact_mut(2).zip(words) {
@@ -74,7 +74,7 @@ impl Told {
 /// How a joined packet falls into segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segments {
-    told: Told,
+    offload: OffloadHeader,
     /// Where the header of the transport begins.
     transport: usize,
     /// Where the payload begins.
@@ -88,26 +88,26 @@ pub(super) struct Segments {
 impl Segments {
     /// Those of a packet of `length` bytes that begins with `front`; none where it is a single one, or nothing that a
     /// device joins.
-    pub(super) fn of(told: Told, front: &[u8], length: usize) -> Option<Segments> {
-        let transport = usize::from(told.checksum_from);
-        let own = match (told.kind, front.first()? >> 4) {
+    pub(super) fn of(offload: OffloadHeader, front: &[u8], length: usize) -> Option<Segments> {
+        let transport = usize::from(offload.checksum_from);
+        let own = match (offload.kind, front.first()? >> 4) {
             (TCP_IPV4, 4) | (TCP_IPV6, 6) => usize::from(*front.get(transport + 12)? >> 4) * 4,
             (UDP, 4 | 6) => UDP_HEADER,
             _ => return None,
         };
-        let least = if told.kind == UDP { UDP_HEADER } else { TCP_HEADER };
+        let least = if offload.kind == UDP { UDP_HEADER } else { TCP_HEADER };
         let headers = transport + own;
         let fixed = if front[0] >> 4 == 4 { 20 } else { 40 };
-        let payload = usize::from(told.payload);
-        let legal = told.needs_checksum()
+        let payload = usize::from(offload.payload);
+        let legal = offload.needs_checksum()
             && transport >= fixed
             && own >= least
-            && usize::from(told.checksum_at) + 2 <= own
+            && usize::from(offload.checksum_at) + 2 <= own
             && headers <= front.len().min(HEADERS_MAX)
             && payload > 0
             && length > headers + payload
             && (length - headers).div_ceil(payload) <= usize::from(u16::MAX);
-        legal.then_some(Segments { told, transport, headers, payload, length })
+        legal.then_some(Segments { offload, transport, headers, payload, length })
     }
 
     /// How many there are.
@@ -135,18 +135,18 @@ impl Segments {
     pub(super) fn head(&self, front: &[u8], run: &Range<u16>, marked: bool) -> Head {
         let payload = self.payload_of(run).len();
         let single = run.len() == 1;
-        let told = Told {
-            kind: if single { SINGLE } else { self.told.kind },
+        let offload = OffloadHeader {
+            kind: if single { SINGLE } else { self.offload.kind },
             headers: if single { 0 } else { self.headers as u16 },
-            payload: if single { 0 } else { self.told.payload },
-            ..self.told
+            payload: if single { 0 } else { self.offload.payload },
+            ..self.offload
         };
-        let mut head = Head { bytes: [0; TOLD + HEADERS_MAX], length: TOLD + self.headers };
-        head.bytes[..TOLD].copy_from_slice(&told.to_bytes());
-        let packet = &mut head.bytes[TOLD..TOLD + self.headers];
+        let mut head = Head { bytes: [0; OFFLOAD_HEADER + HEADERS_MAX], length: OFFLOAD_HEADER + self.headers };
+        head.bytes[..OFFLOAD_HEADER].copy_from_slice(&offload.to_bytes());
+        let packet = &mut head.bytes[OFFLOAD_HEADER..OFFLOAD_HEADER + self.headers];
         packet.copy_from_slice(&front[..self.headers]);
         let (ip, transport) = packet.split_at_mut(self.transport);
-        if self.told.kind == UDP {
+        if self.offload.kind == UDP {
             put(transport, 4, UDP_HEADER + payload);
         } else {
             let sequence = u32::from_be_bytes([transport[4], transport[5], transport[6], transport[7]]);
@@ -159,7 +159,7 @@ impl Segments {
                 transport[13] &= !CWR;
             }
         }
-        let at = usize::from(self.told.checksum_at);
+        let at = usize::from(self.offload.checksum_at);
         let given = u16::from_be_bytes([transport[at], transport[at + 1]]);
         let (before, now) = (self.length - self.transport, transport.len() + payload);
         put(transport, at, usize::from(with_length(given, before as u16, now as u16)));
@@ -198,7 +198,7 @@ fn put(header: &mut [u8], at: usize, word: usize) {
 /// What comes before the payload of some segments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
-    bytes: [u8; TOLD + HEADERS_MAX],
+    bytes: [u8; OFFLOAD_HEADER + HEADERS_MAX],
     length: usize,
 }
 
@@ -237,7 +237,7 @@ pub(super) mod tests {
     }
 
     fn joined(kind: u8, ip: Vec<u8>, transport: Vec<u8>, checksum_at: u16, payload: usize) -> (Vec<u8>, Vec<u8>) {
-        let told = Told {
+        let offload = OffloadHeader {
             flags: NEEDS_CHECKSUM,
             kind,
             headers: (ip.len() + transport.len()) as u16,
@@ -250,19 +250,19 @@ pub(super) mod tests {
         let mut transport = transport;
         put(&mut transport, usize::from(checksum_at), usize::from(folded(pseudo)));
         let payload: Vec<u8> = (0..payload).map(|i| (i * 31 % 251) as u8).collect();
-        ([told.to_bytes().to_vec(), ip, transport, payload.clone()].concat(), payload)
+        ([offload.to_bytes().to_vec(), ip, transport, payload.clone()].concat(), payload)
     }
 
-    fn split(packet: &[u8]) -> (Told, &[u8]) {
-        (Told::from_bytes(packet[..TOLD].try_into().expect("ten bytes")), &packet[TOLD..])
+    fn split(packet: &[u8]) -> (OffloadHeader, &[u8]) {
+        (OffloadHeader::from_bytes(packet[..OFFLOAD_HEADER].try_into().expect("ten bytes")), &packet[OFFLOAD_HEADER..])
     }
 
     /// What a receiver looks at: lengths, the checksum of IPv4, and that of the transport once it is completed as the
     /// header says.
     pub(crate) fn assert_legal(packet: &[u8]) {
-        let (told, packet) = split(packet);
+        let (offload, packet) = split(packet);
         let word = |at: usize| usize::from(u16::from_be_bytes([packet[at], packet[at + 1]]));
-        let transport = usize::from(told.checksum_from);
+        let transport = usize::from(offload.checksum_from);
         let (protocol, addresses) = if packet[0] >> 4 == 4 {
             assert_eq!(word(2), packet.len());
             assert_eq!(word_sum(&packet[..20]), 0xffff);
@@ -278,19 +278,19 @@ pub(super) mod tests {
         }
         segment.resize(length.next_multiple_of(2), 0);
         let checksum = !word_sum(&segment);
-        put(&mut segment, usize::from(told.checksum_at), usize::from(checksum));
+        put(&mut segment, usize::from(offload.checksum_at), usize::from(checksum));
         let pseudo = u32::from(word_sum(&packet[addresses])) + u32::from(protocol) + length as u32;
         assert_eq!(folded(u32::from(word_sum(&segment)) + pseudo), 0xffff);
     }
 
     /// Each segment, as it is written alone.
     fn cut(packet: &[u8]) -> Vec<Vec<u8>> {
-        let (told, body) = split(packet);
-        let segments = Segments::of(told, body, body.len()).expect("a joined packet");
+        let (offload, body) = split(packet);
+        let segments = Segments::of(offload, body, body.len()).expect("a joined packet");
         let piece = |i: u16| {
             let run = i..i + 1;
             let whole = [segments.head(body, &run, false).bytes(), &body[segments.payload_of(&run)]].concat();
-            assert_eq!(whole.len(), TOLD + segments.size(i));
+            assert_eq!(whole.len(), OFFLOAD_HEADER + segments.size(i));
             whole
         };
         (0..segments.count()).map(piece).collect()
@@ -304,8 +304,11 @@ pub(super) mod tests {
         let mut received = Vec::new();
         for (i, piece) in (0..).zip(&pieces) {
             assert_legal(piece);
-            let (told, body) = split(piece);
-            assert_eq!((told.kind, told.payload, told.headers, told.needs_checksum()), (SINGLE, 0, 0, true));
+            let (offload, body) = split(piece);
+            assert_eq!(
+                (offload.kind, offload.payload, offload.headers, offload.needs_checksum()),
+                (SINGLE, 0, 0, true)
+            );
             let sequence = u32::from_be_bytes(body[24..28].try_into().expect("four bytes"));
             assert_eq!(sequence, 0xffff_ff00_u32.wrapping_add(i * 1000));
             assert_eq!(u16::from_be_bytes([body[4], body[5]]), 0xffff_u16.wrapping_add(i as u16));
@@ -318,14 +321,14 @@ pub(super) mod tests {
     #[test]
     fn a_run_of_segments_is_a_joined_packet_again() {
         let (packet, payload) = joined_tcp(4010);
-        let (told, body) = split(&packet);
-        let segments = Segments::of(told, body, body.len()).expect("a joined packet");
+        let (offload, body) = split(&packet);
+        let segments = Segments::of(offload, body, body.len()).expect("a joined packet");
         for (first, end) in [(0, 5), (1, 4), (3, 5), (0, 2)] {
             let run = first..end;
             let again = [segments.head(body, &run, false).bytes(), &body[segments.payload_of(&run)]].concat();
             assert_legal(&again);
-            let (told, body) = split(&again);
-            let inner = Segments::of(told, body, body.len()).expect("a joined packet");
+            let (offload, body) = split(&again);
+            let inner = Segments::of(offload, body, body.len()).expect("a joined packet");
             assert_eq!(inner.count(), end - first);
             assert_eq!(body[52..], payload[usize::from(first) * 1000..(usize::from(end) * 1000).min(4010)]);
             // Cut now or cut before: the same packets.
@@ -339,7 +342,7 @@ pub(super) mod tests {
         let pieces = cut(&packet);
         assert_eq!(pieces.iter().map(Vec::len).collect::<Vec<_>>(), [1058, 1058, 59]);
         pieces.iter().for_each(|piece| assert_legal(piece));
-        let received: Vec<u8> = pieces.iter().flat_map(|piece| piece[TOLD + 48..].to_vec()).collect();
+        let received: Vec<u8> = pieces.iter().flat_map(|piece| piece[OFFLOAD_HEADER + 48..].to_vec()).collect();
         assert_eq!(received, payload);
     }
 
@@ -347,14 +350,14 @@ pub(super) mod tests {
     #[test]
     fn the_sum_that_was_given_keeps_its_addresses_and_gets_the_length_of_each_segment() {
         let (packet, _) = joined_udp_over_ipv6(2001);
-        let (told, body) = split(&packet);
+        let (offload, body) = split(&packet);
         let mut body = body.to_vec();
         let elsewhere = 0x1234;
         put(&mut body, 46, elsewhere + 8 + 2001);
-        let segments = Segments::of(told, &body, body.len()).expect("a joined packet");
+        let segments = Segments::of(offload, &body, body.len()).expect("a joined packet");
         for (run, length) in [(0..1, 1008), (1..2, 1008), (2..3, 9), (0..2, 2008), (0..3, 2009)] {
             let head = segments.head(&body, &run, false);
-            let sum = u16::from_be_bytes([head.bytes()[TOLD + 46], head.bytes()[TOLD + 47]]);
+            let sum = u16::from_be_bytes([head.bytes()[OFFLOAD_HEADER + 46], head.bytes()[OFFLOAD_HEADER + 47]]);
             assert_eq!(usize::from(sum), elsewhere + length, "{run:?}");
         }
     }
@@ -362,41 +365,41 @@ pub(super) mod tests {
     #[test]
     fn a_mark_is_set_on_the_segments_that_were_marked() {
         let (packet, _) = joined_tcp(2500);
-        let (told, body) = split(&packet);
-        let segments = Segments::of(told, body, body.len()).expect("a joined packet");
+        let (offload, body) = split(&packet);
+        let segments = Segments::of(offload, body, body.len()).expect("a joined packet");
         for (marked, ecn) in [(false, NO_CONGESTION), (true, 3)] {
             let whole = [segments.head(body, &(1..2), marked).bytes(), &body[segments.payload_of(&(1..2))]].concat();
             assert_legal(&whole);
-            assert_eq!(whole[TOLD + 1], ecn);
+            assert_eq!(whole[OFFLOAD_HEADER + 1], ecn);
         }
     }
 
     #[test]
     fn what_is_not_joined_or_makes_no_sense_stays_whole() {
         let (packet, _) = joined_tcp(2500);
-        let (told, body) = split(&packet);
-        let whole = |told: Told, body: &[u8]| Segments::of(told, body, body.len()).is_none();
-        assert!(!whole(told, body));
-        assert!(whole(Told { kind: SINGLE, ..told }, body));
-        assert!(whole(Told { kind: 3, ..told }, body), "fragments of UDP");
-        assert!(whole(Told { kind: TCP_IPV6, ..told }, body), "another version");
-        assert!(whole(Told { payload: 0, ..told }, body));
-        assert!(whole(Told { payload: 2500, ..told }, body), "one segment only");
-        assert!(whole(Told { flags: 0, ..told }, body));
-        assert!(whole(Told { checksum_at: 31, ..told }, body), "a checksum behind the header");
+        let (offload, body) = split(&packet);
+        let whole = |offload: OffloadHeader, body: &[u8]| Segments::of(offload, body, body.len()).is_none();
+        assert!(!whole(offload, body));
+        assert!(whole(OffloadHeader { kind: SINGLE, ..offload }, body));
+        assert!(whole(OffloadHeader { kind: 3, ..offload }, body), "fragments of UDP");
+        assert!(whole(OffloadHeader { kind: TCP_IPV6, ..offload }, body), "another version");
+        assert!(whole(OffloadHeader { payload: 0, ..offload }, body));
+        assert!(whole(OffloadHeader { payload: 2500, ..offload }, body), "one segment only");
+        assert!(whole(OffloadHeader { flags: 0, ..offload }, body));
+        assert!(whole(OffloadHeader { checksum_at: 31, ..offload }, body), "a checksum behind the header");
         let most = 52 + usize::from(u16::MAX);
-        let tiny = Told { payload: 1, ..told };
+        let tiny = OffloadHeader { payload: 1, ..offload };
         assert_eq!(Segments::of(tiny, body, most).map(|segments| segments.count()), Some(u16::MAX));
         assert!(Segments::of(tiny, body, most + 1).is_none(), "more segments than are counted");
-        assert!(whole(Told { checksum_from: 4, ..told }, body));
-        assert!(whole(Told { checksum_from: 60_000, ..told }, body));
+        assert!(whole(OffloadHeader { checksum_from: 4, ..offload }, body));
+        assert!(whole(OffloadHeader { checksum_from: 60_000, ..offload }, body));
         for length in 0..body.len().min(60) {
-            assert!(whole(told, &body[..length]), "cut at {length}");
+            assert!(whole(offload, &body[..length]), "cut at {length}");
         }
         let mut long = body.to_vec();
         long[32] = 0xf0;
-        assert!(!whole(told, &long));
+        assert!(!whole(offload, &long));
         long[32] = 0x10;
-        assert!(whole(told, &long), "a TCP header shorter than itself");
+        assert!(whole(offload, &long), "a TCP header shorter than itself");
     }
 }

@@ -8,7 +8,7 @@ use weir_live::LiveError;
 use weir_live::datagram::Header;
 use weir_live::host::{Priority, Seat};
 use weir_live::payloads::Payloads;
-use weir_live::trial::{Look, Plan, Report, StopRule, Way, WayReport, run};
+use weir_live::trial::{Direction, DirectionReport, Look, Plan, Report, StopRule, run};
 
 const RUN: u32 = 0x5eed;
 
@@ -29,7 +29,7 @@ const A_LONG_TRIAL: Span = Span::from_ms(600_000);
 
 fn plan(host: u8, duration: Span) -> Plan {
     Plan {
-        ways: vec![way(host)],
+        directions: vec![direction(host)],
         payloads: Payloads::fixed(Bytes::new(18)),
         duration,
         settle: Span::from_ms(100),
@@ -42,10 +42,10 @@ fn plan(host: u8, duration: Span) -> Plan {
     }
 }
 
-fn way(host: u8) -> Way {
+fn direction(host: u8) -> Direction {
     let seat = Seat { namespace: None, cpu: None, priority: Priority::Normal };
     let destination = address(host);
-    Way {
+    Direction {
         sender: seat.clone(),
         receiver: seat,
         source: SocketAddrV4::new(Ipv4Addr::new(127, 0, 77, host), 0),
@@ -60,13 +60,13 @@ fn every(gap: Span, count: u64) -> impl Iterator<Item = Time> + Clone + Send + S
 }
 
 fn measure_all(plan: &Plan, gap: Span, count: u64) -> Result<Report, LiveError> {
-    let departures: Vec<_> = plan.ways.iter().map(|_| every(gap, count)).collect();
+    let departures: Vec<_> = plan.directions.iter().map(|_| every(gap, count)).collect();
     run(plan, &departures, &AtomicBool::new(false))
 }
 
-/// The only way of a plan.
-fn measure(plan: &Plan, gap: Span, count: u64) -> Result<WayReport, LiveError> {
-    measure_all(plan, gap, count).map(|report| report.ways[0].clone())
+/// The only direction of a plan.
+fn measure(plan: &Plan, gap: Span, count: u64) -> Result<DirectionReport, LiveError> {
+    measure_all(plan, gap, count).map(|report| report.directions[0].clone())
 }
 
 #[test]
@@ -110,8 +110,8 @@ fn strangers_are_counted_apart() {
             Header { run: RUN + 1, sequence: 3, departure: Time::ZERO }.encode(&mut payload);
             let mut sent = 0;
             while !done.load(Ordering::Relaxed) {
-                sent += u64::from(socket.send_to(&payload, plan.ways[0].destination).is_ok());
-                sent += u64::from(socket.send_to(b"short", plan.ways[0].destination).is_ok());
+                sent += u64::from(socket.send_to(&payload, plan.directions[0].destination).is_ok());
+                sent += u64::from(socket.send_to(b"short", plan.directions[0].destination).is_ok());
                 thread::sleep(Duration::from_millis(5));
             }
             sent
@@ -146,10 +146,10 @@ fn a_device_that_duplicates_and_reorders_is_caught() {
     let device = UdpSocket::bind("127.0.77.5:0").expect("a socket");
     device.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout");
     let SocketAddr::V4(entrance) = device.local_addr().expect("bound") else { panic!("not IPv4") };
-    plan.ways[0].destination = entrance;
+    plan.directions[0].destination = entrance;
     let done = AtomicBool::new(false);
     let report = thread::scope(|scope| {
-        scope.spawn(|| misbehave(&device, plan.ways[0].listen, 10, &done));
+        scope.spawn(|| misbehave(&device, plan.directions[0].listen, 10, &done));
         let report = measure(&plan, Span::from_us(200), 1_000);
         done.store(true, Ordering::Relaxed);
         report.expect("a trial")
@@ -180,14 +180,14 @@ fn probes_of_several_sizes_leave_in_their_order_and_are_all_counted() {
     let device = UdpSocket::bind("127.0.77.12:0").expect("a socket");
     device.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout");
     let SocketAddr::V4(entrance) = device.local_addr().expect("bound") else { panic!("not IPv4") };
-    plan.ways[0].destination = entrance;
+    plan.directions[0].destination = entrance;
     let done = AtomicBool::new(false);
     let (report, lengths) = thread::scope(|scope| {
-        let scale = scope.spawn(|| weigh(&device, plan.ways[0].listen, &done));
+        let scale = scope.spawn(|| weigh(&device, plan.directions[0].listen, &done));
         // Ten are due at once, so that a call has probes of several sizes to choose from; all of them fit into the
         // buffer of the device's socket, however late it runs.
         let due = (0..PROBES).map(|n| Time::ZERO + Span::from_ms(2) * (n / 10));
-        let report = run(&plan, &[due], &AtomicBool::new(false)).map(|report| report.ways[0].clone());
+        let report = run(&plan, &[due], &AtomicBool::new(false)).map(|report| report.directions[0].clone());
         done.store(true, Ordering::Relaxed);
         (report.expect("a trial"), scale.join().expect("the device ends"))
     });
@@ -205,14 +205,14 @@ fn a_device_that_never_stops_delivering_is_given_up() {
     let device = UdpSocket::bind("127.0.77.11:0").expect("a socket");
     device.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout");
     let SocketAddr::V4(entrance) = device.local_addr().expect("bound") else { panic!("not IPv4") };
-    plan.ways[0].destination = entrance;
+    plan.directions[0].destination = entrance;
     let error = thread::scope(|scope| {
         scope.spawn(|| {
             let mut buffer = [0; 64];
             while !done.load(Ordering::Relaxed) {
                 let Ok(length) = device.recv(&mut buffer) else { continue };
                 while !done.load(Ordering::Relaxed) {
-                    let _ = device.send_to(&buffer[..length], plan.ways[0].listen);
+                    let _ = device.send_to(&buffer[..length], plan.directions[0].listen);
                     thread::sleep(Duration::from_millis(5));
                 }
             }
@@ -229,11 +229,11 @@ fn a_hopeless_trial_is_stopped_before_its_end() {
     let mut plan = plan(6, Span::from_ms(2_000));
     let abyss = UdpSocket::bind("127.0.77.6:0").expect("a socket that nobody reads");
     let SocketAddr::V4(entrance) = abyss.local_addr().expect("bound") else { panic!("not IPv4") };
-    plan.ways[0].destination = entrance;
+    plan.directions[0].destination = entrance;
     plan.stop = Some(StopRule { budget: 100, flight: Span::from_ms(50), look: None });
     let trial = measure_all(&plan, Span::from_us(5), 400_000).expect("a trial");
     assert!(trial.stopped);
-    let report = &trial.ways[0];
+    let report = &trial.directions[0];
     assert!(report.sending < plan.duration, "stopped after {}", report.sending);
     assert!(report.sent - report.received > 100, "what was decided is true in the end");
 }
@@ -241,12 +241,13 @@ fn a_hopeless_trial_is_stopped_before_its_end() {
 #[test]
 fn two_directions_at_once_have_counts_of_their_own() {
     let mut plan = plan(12, AMPLE);
-    plan.ways.push(Way { run: RUN + 1, ..way(13) });
+    plan.directions.push(Direction { run: RUN + 1, ..direction(13) });
     let departures = [every(Span::from_us(100), 2_000), every(Span::from_us(200), 1_000)];
     let report = run(&plan, &departures, &AtomicBool::new(false)).expect("a trial");
-    let counts: Vec<_> = report.ways.iter().map(|way| (way.intended, way.sent, way.received)).collect();
+    let counts: Vec<_> =
+        report.directions.iter().map(|direction| (direction.intended, direction.sent, direction.received)).collect();
     assert_eq!(counts, [(2_000, 2_000, 2_000), (1_000, 1_000, 1_000)]);
-    let slowest = report.ways.iter().filter_map(|way| way.delay).map(|delay| delay.max).max();
+    let slowest = report.directions.iter().filter_map(|direction| direction.delay).map(|delay| delay.max).max();
     assert_eq!(report.delay.map(|delay| delay.max), slowest, "the delays of both are one distribution");
     assert!(!report.stopped);
 }
@@ -254,24 +255,24 @@ fn two_directions_at_once_have_counts_of_their_own() {
 #[test]
 fn a_loss_in_one_direction_stops_both() {
     let mut plan = plan(14, Span::from_ms(2_000));
-    plan.ways.push(Way { run: RUN + 1, ..way(15) });
+    plan.directions.push(Direction { run: RUN + 1, ..direction(15) });
     let abyss = UdpSocket::bind("127.0.77.16:0").expect("a socket that nobody reads");
     let SocketAddr::V4(entrance) = abyss.local_addr().expect("bound") else { panic!("not IPv4") };
-    plan.ways[1].destination = entrance;
+    plan.directions[1].destination = entrance;
     let look = Some(Look { until: Span::from_ms(200), budget: 10 });
     plan.stop = Some(StopRule { budget: 10_000, flight: Span::from_ms(50), look });
     let report = measure_all(&plan, Span::from_us(500), 4_000).expect("a trial");
     assert!(report.stopped, "more of the beginning is lost than may be");
-    assert!(report.ways.iter().all(|way| way.sent < 4_000), "{:?}", report.ways);
-    assert_eq!((report.ways[0].lost_early, report.ways[1].received), (0, 0));
-    assert!(report.ways[1].lost_early > 10, "what was decided is true in the end");
+    assert!(report.directions.iter().all(|direction| direction.sent < 4_000), "{:?}", report.directions);
+    assert_eq!((report.directions[0].lost_early, report.directions[1].received), (0, 0));
+    assert!(report.directions[1].lost_early > 10, "what was decided is true in the end");
 }
 
 #[test]
 fn a_direction_that_fails_ends_the_other() {
     let mut plan = plan(17, A_LONG_TRIAL);
-    plan.ways.push(Way { run: RUN + 1, ..way(18) });
-    plan.ways[1].sender.namespace = Some("/run/netns/no-such-place".into());
+    plan.directions.push(Direction { run: RUN + 1, ..direction(18) });
+    plan.directions[1].sender.namespace = Some("/run/netns/no-such-place".into());
     let began = Instant::now();
     let error = measure_all(&plan, Span::from_ms(10), 60_000).expect_err("no such place");
     assert!(error.to_string().contains("/run/netns/no-such-place"), "{error}");
@@ -297,7 +298,7 @@ fn a_cancelled_trial_ends_before_its_last_frame_is_due() {
 #[test]
 fn a_namespace_that_does_not_exist_is_named() {
     let mut plan = plan(9, Span::from_ms(10));
-    plan.ways[0].receiver.namespace = Some("/run/netns/no-such-place".into());
+    plan.directions[0].receiver.namespace = Some("/run/netns/no-such-place".into());
     let error = measure(&plan, Span::from_ms(1), 5).expect_err("no such place");
     assert!(error.to_string().contains("/run/netns/no-such-place"), "{error}");
 }
