@@ -1,7 +1,7 @@
 # make demo    set everything up and find NDR and PDR of a simulated device and of a real Linux router
 # make test    set everything up and pass all tests
 # make check   formatting, lints, types, layers, imports, sources, generated files
-# make bench   packet-hops per second beside ns-3
+# make bench   packet-hops per second and CPU time of commands, compared with ns-3
 # make docs    the documentation as HTML in docs/site
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
@@ -56,7 +56,7 @@ check: setup
 # Neither the test tools nor a report is needed; ns-3 is, to compare with: apt-get install libns3-dev g++
 bench:
 	@scripts/setup demo
-	$(BIN)/python benches/compare.py
+	$(BIN)/python benches/compare.py; first=$$?; $(BIN)/python benches/whole_program.py && exit $$first
 
 docs: setup
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
