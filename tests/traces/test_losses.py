@@ -401,6 +401,40 @@ def test_the_pace_of_a_sender_is_no_rate_of_the_path(tmp_path: Path, every_ns: i
     assert capacity_bps(trace, row) == pytest.approx(25e6, rel=0.05)
 
 
+def bursts(count: int, rounds: int, *, every_ns: int, each_ns: int, round_trip_ns: int) -> Talk:
+    """Each round some segments leave one by one, pass a path of 146 Mbit/s, and are acknowledged in pairs;
+    the next leave when all are acknowledged and so much time has passed."""
+    talk, number = Talk(), 0
+    talk.shake_hands(round_trip_ns)
+    for _ in range(rounds):
+        start, free_ns = talk.now + 1000, 0
+        events: list[tuple[int, int, bool]] = []
+        for place in range(count):
+            at = start + place * each_ns
+            free_ns = max(free_ns, at) + SEGMENT_NS
+            events.append((at, number + place, True))
+            if place % 2:
+                events.append((free_ns + round_trip_ns, number + place + 1, False))
+        for at, which, is_data in sorted(events):
+            talk.now = at
+            (talk.data if is_data else talk.ack)(which)
+        number += count
+        talk.now = max(talk.now, start + every_ns)
+    return talk
+
+
+def test_the_bursts_of_a_program_that_writes_now_and_then_show_no_rate_of_the_path(tmp_path: Path) -> None:
+    talk = bursts(40, 60, every_ns=100 * MS, each_ns=4 * SEGMENT_NS, round_trip_ns=4 * MS)
+    trace = read_trace(pcap(tmp_path / "writes.pcap", talk))
+    assert not capacity_is_known(trace, trace.flows().row(0, named=True))
+
+
+def test_a_buffer_of_almost_a_round_trip_limits_a_sender_that_leaves_the_path_idle(tmp_path: Path) -> None:
+    talk = bursts(32, 250, every_ns=0, each_ns=1000, round_trip_ns=3 * MS)
+    found = diagnose(read_trace(pcap(tmp_path / "sndbuf.pcap", talk)))
+    assert [finding.kind for finding in found] == ["sender-limited"]
+
+
 @pytest.mark.parametrize("family", ["lossy", "shallow", "overflow"])
 def test_joining_the_packets_of_a_capture_does_not_change_the_cause(
     corpus: None, family: str, tmp_path: Path

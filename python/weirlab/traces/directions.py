@@ -136,6 +136,9 @@ def capacity_is_known(trace: Trace, row: Row) -> bool:
     waited = wait_ps(trace, row, far_part(trace, row), 0.5) or 0.0
     segment_bits = 8.0 * row["payload_bytes"] / max(row["segments"], 1)
     stands = waited * capacity / 1e12 >= _TRAIN * segment_bits
+    if application_ratio(row) >= LIMITED:
+        # Slower on the whole for that alone: its bursts may share its own pace.
+        return False
     return _has_ceiling(trains) and (stands or capacity >= _FASTER_THAN_ALL * (row["goodput_bps"] or 0.0))
 
 

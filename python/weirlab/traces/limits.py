@@ -43,7 +43,8 @@ _FLAT_LEAST, _FLAT_LEAST_PS = 10, 0.95e12
 _NO_QUEUE, _NO_QUEUE_PS = 0.25, 1e9
 """Round trips that grow by less than this share of the least, or by a millisecond, tell of no queue."""
 _BURST = 0.8
-"""A burst that passes in less than this share of a round trip leaves the path idle for the rest of it."""
+"""A burst that passes in less than this share of a round trip leaves the path idle for the rest of it, and so
+does a sender that uses less than this share of a rate that is known."""
 _MARKED, _MARKS = 0.001, 3
 """Marks of this share of the segments, and so many, tell a sender how fast it may send."""
 _REPAIRED_ROUNDS, _REPAIRED_PS = 100, 20e12
@@ -211,7 +212,8 @@ def _sender(trace: Trace, row: Row) -> Finding | None:
     capacity = capacity_bps(trace, row)
     # A burst waits for itself; a path that it keeps busy for a round trip is full.
     burst_ps = typical * 8e12 / capacity if capacity else least
-    itself = (1 + _NO_QUEUE) * burst_ps if burst_ps <= _BURST * least else 0.0
+    idle = capacity and row["goodput_bps"] <= _BURST * capacity and capacity_is_known(trace, row)
+    itself = (1 + _NO_QUEUE) * burst_ps if idle or burst_ps <= _BURST * least else 0.0
     if waited > max(_NO_QUEUE * least, _NO_QUEUE_PS, itself):
         return None
     room = f", less than the receiver's window of {bytes_text(row['window_max_bytes'])}"
