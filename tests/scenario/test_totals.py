@@ -2,8 +2,10 @@
 
 import json
 
+import polars as pl
 import pytest
 
+from weirlab import _core
 from weirlab.errors import ScenarioError
 from weirlab.scenario import loads
 from weirlab.scenario.resolve import resolve
@@ -58,3 +60,19 @@ def test_both_engines_can_leave_them_out():
     text = SLOTTED.replace("engine: slotted", "engine: event")
     engine = json.loads(resolve(loads(text)).spec_json)["run"]["engine"]
     assert engine == {"kind": "event-totals"}
+
+
+def test_a_run_of_the_event_engine_without_them_has_the_other_tables():
+    text = """
+weirlab: 1
+name: star
+network: {kind: star, hosts: 4, link: {rate: 10 Gbit/s}}
+traffic:
+  all:
+    {from: "@hosts", to: "@hosts", pattern: {kind: uniform},
+     source: {kind: poisson, load: 50 %, frame_size: 1500 B}}
+run: {duration: 1 ms, flows: false}
+"""
+    tables = _core.simulate(loads(text).resolve().spec_json, [1], 1, None)
+    assert pl.DataFrame(tables["flows"]).is_empty()
+    assert pl.DataFrame(tables["ports"])["frames"].sum() > 1000

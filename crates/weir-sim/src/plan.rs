@@ -219,7 +219,8 @@ impl Plan {
     }
 
     fn flow_name(&self, flow: &Flow) -> String {
-        let node = |id: u32| &self.topology.nodes[id as usize].name;
+        // Without counted flows, one stands for all that a host sends.
+        let node = |id: u32| self.topology.nodes.get(id as usize).map_or("*", |node| node.name.as_str());
         format!("{}/{}->{}", self.spec.traffic[flow.traffic as usize].name, node(flow.from), node(flow.to))
     }
 
