@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -212,3 +213,22 @@ def test_nothing_is_left_behind():
     before = descriptors()
     examine(measure_clock=False)
     assert descriptors() == before
+
+
+@pytest.mark.parametrize(
+    ("mode", "uid", "status"), [(0o700, 0, "lack"), (0o755, 0, "ok"), (0o700, 1000, "ok")]
+)
+def test_an_installation_that_only_root_can_enter_is_a_lack(monkeypatch, mode, uid, status):
+    with tempfile.TemporaryDirectory() as place:
+        home = Path(place)
+        monkeypatch.setattr(doctor.sys, "prefix", str(home / "venv"))
+        monkeypatch.setattr(doctor.sys, "executable", "/usr/bin/python3")
+        monkeypatch.setattr(doctor, "__file__", "/usr/lib/weirlab/doctor.py")
+        monkeypatch.setattr(doctor.os, "geteuid", lambda: uid)
+        (home / "venv").mkdir()
+        home.chmod(mode)
+        check = doctor._place()
+    assert check.status == status
+    if status == "lack":
+        assert f"{home} is closed to other users" in check.found
+        assert "/opt/weirlab" in check.remedy

@@ -12,6 +12,7 @@ import os
 import platform
 import re
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -94,6 +95,7 @@ def _system() -> Iterator[Check]:
         means="simulations take ten times as long, and a live sender sends less",
         remedy="maturin develop --release",
     )
+    yield _place()
     yield _cpus()
     yield from _memory_and_load()
     for name, modules, what in (
@@ -101,6 +103,24 @@ def _system() -> Iterator[Check]:
         ("live packages", ("pyroute2",) if _on_linux() else (), LIVE_ONLY),
     ):
         yield _packages(name, modules, what)
+
+
+def _place() -> Check:
+    """Whether other users may start this Python and read this package, each of them below all its parents."""
+    roots = {Path(sys.executable).absolute(), Path(sys.prefix).absolute(), Path(__file__).resolve().parent}
+    above = sorted({place for root in roots for place in (root, *root.parents)})
+    closed = next(
+        (place for place in above if place.is_dir() and not place.stat().st_mode & stat.S_IXOTH), None
+    )
+    return _check(
+        "system",
+        "installed",
+        f"in {sys.prefix}" + (f": {closed} is closed to other users" if closed else ""),
+        # The owner of a private place may mean it so; root installs for all.
+        lacks=closed is not None and _on_linux() and os.geteuid() == 0,
+        means="ordinary users cannot run weir, nor can programs that become the user who called sudo",
+        remedy="install it where all may read, such as: python3 -m venv /opt/weirlab",
+    )
 
 
 def _cpus() -> Check:
