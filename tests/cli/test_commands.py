@@ -10,6 +10,7 @@ import jsonschema
 import polars as pl
 import pytest
 
+import weirlab
 from weirlab.report import write_report
 from weirlab.reproductions import STUDIES, Findings, Reproduction, Row
 from weirlab.results import Manifest
@@ -293,6 +294,7 @@ def test_report_prints_the_path_of_its_page(weir, place):
     weir("run", "run.yaml", "--out", "r")
     outcome = weir("report", "r")
     assert outcome.out == "r/report.html\n"
+    assert outcome.err.splitlines()[-1] == weirlab.read("r").summary()[0]
     document = weir("report", "r", "--json").json
     assert document["page"] == "r/report.html"
     assert all(Path(path).exists() for path in document["plots"])

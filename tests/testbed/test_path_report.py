@@ -110,3 +110,19 @@ def test_the_stacks_work_where_the_emulator_does_not_if_there_is_a_choice(monkey
     assert _places(None, real_time=False) == (None, (2, 5, 7))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3})
     assert _places(3, real_time=True) == (3, (3,))
+
+
+@pytest.mark.parametrize(
+    ("reported", "words"),
+    [
+        (
+            report(arrived=1000),
+            "weir: the path was as asked for: 99 % of the packets were at most 10 us late.",
+        ),
+        (report(2e-4), "weir: do not rely on results over this path"),
+        (replace(report(), ways=()), "weir: too few packets to say how late they were."),
+    ],
+)
+def test_a_path_ends_with_the_sentence_that_matters(reported, words, capfd):
+    _say(reported)
+    assert capfd.readouterr().err.splitlines()[-1].startswith(words)

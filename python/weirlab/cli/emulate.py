@@ -18,6 +18,7 @@ from weirlab.cli.frame import (
     MOST_SEED,
     SetOption,
     assignments,
+    conclude_aside,
     quantity,
     read_scenario,
     tell,
@@ -396,3 +397,16 @@ def _say(reported: PathReport) -> None:
         tell("weir: the account of the machine shows no disturbance: the emulator itself was too slow")
     if not reported.real_time:
         tell("weir: without real-time priority: expect lateness of milliseconds on a busy machine")
+    conclude_aside(_verdict(reported))
+
+
+def _verdict(reported: PathReport) -> str:
+    """The sentence that matters: whether what was measured over the path is the path's."""
+    if reported.degraded:
+        return "weir: do not rely on results over this path: packets were late by more than the limit or lost unasked."
+    known = [way.lateness_p99_s for way in reported.ways if way.lateness_p99_s is not None]
+    if not known:
+        return "weir: too few packets to say how late they were."
+    return (
+        f"weir: the path was as asked for: 99 % of the packets were at most {1e6 * max(known):.0f} us late."
+    )

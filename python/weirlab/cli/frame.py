@@ -32,6 +32,7 @@ __all__ = [
     "assignments",
     "check_command",
     "conclude",
+    "conclude_aside",
     "field_value",
     "overrides",
     "print_json",
@@ -191,6 +192,13 @@ def conclude(sentences: Sequence[str]) -> None:
     say("")
     for place, sentence in enumerate(sentences):
         say(sentence, "bold" if place == 0 else "")
+
+
+def conclude_aside(sentence: str) -> None:
+    """The same of a command whose output is another program's, or a path: on standard error."""
+    from rich.text import Text
+
+    stderr_console().print(Text(sentence, style="bold"), soft_wrap=True)
 
 
 def show_place(directory: Path, page: Path | None) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from weirlab.cli.frame import JsonFlag, print_json, tell
+from weirlab.cli.frame import JsonFlag, conclude_aside, print_json, tell
 
 
 def add_to(app: typer.Typer) -> None:
@@ -40,6 +40,7 @@ def report(
       weir report results/incast-20260101-120000 --open
       weir report results/reno results/bbr
     """
+    from weirlab.api.reading import read
     from weirlab.report import write_comparison, write_report
 
     directory, *others = directories
@@ -53,6 +54,8 @@ def report(
         typer.echo(written.page)
         if written.plots:
             tell(f"{len(written.plots)} pictures in {directory / 'plots'}")
+        if not others:
+            conclude_aside(read(directory).summary()[0])
     if open_page:
         _show_in_browser(written.page)
 
