@@ -1,7 +1,8 @@
 """Check prose for words that are never right here, and say what to write instead.
 
-Reads docs/*.md, README.md and CONTRIBUTING.md without code, and of the commands (python/weirlab/cli) the
-docstrings and the texts of ``help=``. Generated pages are left out. The tables of docs/scenarios.md come from
+Reads docs, README.md, ARCHITECTURE.md and CONTRIBUTING.md without code, of the commands (python/weirlab/cli)
+the docstrings and the texts of ``help=``, and of the specs and tables in Rust the comments of which
+documentation is made. Generated pages are left out. The tables of docs/scenarios.md come from
 docstrings of python/weirlab/scenario: edit these.
 """
 
@@ -61,11 +62,21 @@ def prose_of_commands(text: str) -> Iterator[tuple[int, str]]:
                     yield part.lineno, CODE.sub(blank, part.value)
 
 
+def prose_of_rust(text: str) -> Iterator[tuple[int, str]]:
+    """Documentation comments, line by line."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if comment := re.match(r"\s*//[/!] ?(.*)", line):
+            yield number, CODE.sub(blank, comment[1])
+
+
 def main() -> int:
-    pages = {*ROOT.glob("docs/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"} - GENERATED
+    rust = {*ROOT.glob("crates/weir-core/src/spec/*.rs"), *ROOT.glob("crates/weir-sim/src/tables/*.rs")}
+    rust.add(ROOT / "crates/weir-core/src/spec.rs")
+    pages = {ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")}
+    pages = {*ROOT.glob("docs/**/*.md"), *pages} - GENERATED
     found = []
-    for file in sorted({*pages, *ROOT.glob("python/weirlab/cli/*.py")}):
-        prose = prose_of_page if file in pages else prose_of_commands
+    for file in sorted({*pages, *rust, *ROOT.glob("python/weirlab/cli/*.py")}):
+        prose = prose_of_page if file in pages else prose_of_rust if file in rust else prose_of_commands
         for start, text in prose(file.read_text(encoding="utf-8")):
             for pattern, instead in WORDS.items():
                 for match in pattern.finditer(text):

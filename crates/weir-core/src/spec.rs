@@ -485,7 +485,7 @@ pub enum Engine {
     #[default]
     Event,
     /// The same without counting each flow: thousands of hosts have too many. Every host then has a port of its own with
-    /// all its queues, as beside a shared memory.
+    /// all its queues, as with a shared memory.
     EventTotals,
     /// The synchronous engine for frames of one size on stars and trees whose links are all alike: slot by slot.
     Slotted {

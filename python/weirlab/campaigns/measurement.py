@@ -99,7 +99,7 @@ class Measurement:
     """Seconds since 1970; 0 in simulated time."""
     seconds: float
     busy_cpus: float | None
-    """CPUs of this host that were busy in the mean, whoever kept them so; with two hosts of the busier one.
+    """CPUs of this host that were busy on average, whoever kept them so; with two hosts of the busier one.
     None: not known.
     """
     foreign_cpus: float | None

@@ -704,7 +704,7 @@ class EngineEvent(Part):
 
 class EngineEventTotals(Part):
     """The same without counting each flow: thousands of hosts have too many. Every host then has a port of
-    its own with all its queues, as beside a shared memory.
+    its own with all its queues, as with a shared memory.
     """
 
     kind: Literal["event-totals"] = "event-totals"
@@ -897,9 +897,9 @@ class Limiter(Part):
     only when its transmission can begin.
     """
     initial_credit: float | None
-    """Frames that a new limiter may send at once, where it works by credit: beside shared memories,
-    adapters and slow outputs, and in the slotted engine; 0 to the most. Absent: none at first, later
-    what the limiter of the same pair of hosts had left when it was removed.
+    """Frames that a new limiter may send at once, where it works by credit: with shared memories, adapters
+    and slow outputs, and in the slotted engine; 0 to the most. Absent: none at first, later what the
+    limiter of the same pair of hosts had left when it was removed.
     """
     most_credit: float | None
     """Frames that a limiter saves at most while nothing is sent, there; at least 1. Absent: one, and what

@@ -137,7 +137,7 @@ fn check_overrun(overrun: &Overrun, rule: &QueueRule, spec: &Spec, topology: &To
     Ok(())
 }
 
-/// Most frames in the mean of a run.
+/// Most frames on average of a run.
 const MOST_OVERRUN: f64 = 1e9;
 
 /// What management of queues does not go together with.

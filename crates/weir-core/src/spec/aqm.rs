@@ -173,7 +173,7 @@ impl DualPi2 {
 const LEAST_UPDATE: Span = Span::from_us(1);
 const MAX_WEIGHT: f64 = 1e6;
 const MAX_COUPLING: f64 = 1e3;
-/// So that no queue waits for ever.
+/// So that no queue waits forever.
 const LEAST_SHARE: f64 = 1e-3;
 
 fn check_controller(update: Span, alpha: f64, beta: f64) -> Result<(), SpecError> {

@@ -89,7 +89,7 @@ pub enum NotificationLane {
     Control,
     /// It waits with the data: it can be dropped, and PAUSE holds it.
     Data,
-    /// None: it travels beside the frames and takes the delays of links and switches only, as in the slotted engine.
+    /// None: it travels outside of the queues and takes the delays of links and switches only, as in the slotted engine.
     Beside,
 }
 
@@ -133,7 +133,7 @@ pub struct Limiter {
     /// Frames that the limiter passes on while the port is busy or held by PAUSE; 0: it passes a frame on only when
     /// its transmission can begin.
     pub fifo_frames: u32,
-    /// Frames that a new limiter may send at once, where it works by credit: beside shared memories, adapters and slow outputs,
+    /// Frames that a new limiter may send at once, where it works by credit: with shared memories, adapters and slow outputs,
     /// and in the slotted engine; 0 to the most. Absent: none at first, later what the limiter of the same pair of hosts had
     /// left when it was removed.
     pub initial_credit: Option<f64>,

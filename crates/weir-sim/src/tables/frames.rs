@@ -220,7 +220,7 @@ pub(super) fn tables(plan: &Plan, batch: &[Totals]) -> Vec<Table> {
             /// Delivered frames.
             frames: U64 = count,
         ),
-        table!("captures", "A capture file, which lies beside the tables.": each(batch, |run| &run.captures) => |(i, row)|
+        table!("captures", "A capture file, which is in the same directory as the tables.": each(batch, |run| &run.captures) => |(i, row)|
             replicate: U32 = i,
             /// Name of the record that asks for it.
             name: Text = row.name.clone(),

@@ -9,7 +9,7 @@ use super::numbered;
 use crate::plan::Plan;
 use crate::totals::{ControlKind, DropCause};
 
-/// Where nothing was told.
+/// Where nothing was reported.
 const NONE: [&str; 1] = ["none"];
 
 pub(super) fn tables(plan: &Plan) -> Vec<Table> {
