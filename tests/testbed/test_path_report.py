@@ -120,7 +120,7 @@ def test_the_stacks_work_where_the_emulator_does_not_if_there_is_a_choice(monkey
             "weir: the path was as asked for: 99 % of the packets were at most 10 us late.",
         ),
         (report(2e-4), "weir: do not rely on results over this path"),
-        (replace(report(), ways=()), "weir: too few packets to say how late they were."),
+        (replace(report(), lines=()), "weir: too few packets to say how late they were."),
     ],
 )
 def test_a_path_ends_with_the_sentence_that_matters(reported, words, capfd):

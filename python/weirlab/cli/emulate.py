@@ -404,7 +404,7 @@ def _verdict(reported: PathReport) -> str:
     """The sentence that matters: whether what was measured over the path is the path's."""
     if reported.degraded:
         return "weir: do not rely on results over this path, for the reasons above."
-    known = [way.lateness_p99_s for way in reported.ways if way.lateness_p99_s is not None]
+    known = [line.lateness_p99_s for line in reported.lines if line.lateness_p99_s is not None]
     if not known:
         return "weir: too few packets to say how late they were."
     return (
