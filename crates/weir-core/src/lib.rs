@@ -8,8 +8,9 @@
 //! 5. [`queue`]: an output port, fed with virtual or real time; [`marking`]: its marks; [`path`]: what else happens to frames on their way.
 //! 6. [`tcp`]: the two ends of a connection; [`cc`]: congestion control.
 //! 7. [`ethernet`]: congestion management: BCN, QCN, DCQCN, PAUSE.
-//! 8. [`estimation`]: estimators of available bandwidth and capacity that send trains of their own.
-//! 9. [`trace`]: captures of packets, read and analysed.
+//! 8. [`host`]: the parts of a host's adapter: turns, limiters, what waits.
+//! 9. [`estimation`]: estimators of available bandwidth and capacity that send trains of their own.
+//! 10. [`trace`]: captures of packets, read and analysed.
 //!
 //! Nothing here knows a clock, a socket, a thread or a file: time and chance come in by argument, so the
 //! simulator and the live tools run the same models.
@@ -22,6 +23,7 @@ mod error;
 pub mod estimation;
 pub mod ethernet;
 pub mod histogram;
+pub mod host;
 pub mod marking;
 pub mod network;
 pub mod path;

@@ -4,13 +4,13 @@
 //! A port has an event only while something waits.
 //!
 //! Reading order: this file, the way of a frame over plain ports; `fed`, ports that pull their sources; `special`, ports at which more happens:
-//! `managed`, `marks`, `overruns`, `notifying`, `pausing`, `wire`, `adapted` (hosts with queues for flows); with shared memories `stores`,
-//! `stations`, `memories`, `buffers`; `script`, what happens in the course of a run. The parts of which ports and hosts consist are in
+//! `managed`, `marks`, `overruns`, `notifying`, `pausing`, `wire`; `hosts`, with queues of their own; with shared memories `stores`,
+//! `memories`, `buffers`; `script`, what happens in the course of a run. The parts of which ports and hosts consist are in
 //! [`crate::control`]: they know no fabric.
 
-mod adapted;
 mod buffers;
 mod fed;
+mod hosts;
 mod managed;
 mod marks;
 mod memories;
@@ -20,7 +20,6 @@ mod pausing;
 mod report;
 mod script;
 mod special;
-mod stations;
 mod stores;
 mod wire;
 
@@ -38,7 +37,7 @@ use crate::deliveries::{FlowCounters, Watch};
 use crate::feed::Feed;
 use crate::forwarding::Forwarding;
 use crate::frames::{Body, Frame, FrameId, Kind, NO_FRAME, Pool, Received};
-use crate::line::{ADAPTED, ARMED, FED, Line, SPECIAL, WATCHED};
+use crate::line::{ARMED, FED, HOST, Line, SPECIAL, WATCHED};
 use crate::plan::Plan;
 use crate::probes::PortProbes;
 use crate::route::ARRIVED;
@@ -75,6 +74,8 @@ pub struct Fabric<'p> {
     pub(crate) port_probes: PortProbes,
     pub(crate) watch: Option<Box<Watch>>,
     timers: Vec<Timer>,
+    /// When the timer of an agent ran out last: all else of this instant is over.
+    alarmed: Time,
     /// The agent that receives the frames with a body of each flow; empty if no agent receives any.
     receivers: Vec<u32>,
     /// The frame that an agent is about to be told of.
@@ -108,7 +109,7 @@ impl<'p> Fabric<'p> {
         let classes = match &plan.control {
             None => 2,
             Some(_) if !plan.is_switched() => 3,
-            Some(_) => 5,
+            Some(_) => 4,
         };
         let forwarding = Forwarding::new(plan);
         let script = Script::new(plan);
@@ -134,6 +135,7 @@ impl<'p> Fabric<'p> {
             port_probes: PortProbes::new(&plan.spec.record.ports, plan.topology.ports.len(), end),
             watch: Watch::new(plan, end).map(Box::new),
             timers: vec![Timer::IDLE; agents],
+            alarmed: Time::NEVER,
             receivers: Vec::new(),
             received: None,
             control: plan.control.as_ref().map(|shared| Box::new(Control::new(plan, shared, seed, end))),
@@ -189,10 +191,13 @@ impl<'p> Fabric<'p> {
         self.offer(self.forwarding.route[leg as usize], frame, size, lane);
     }
 
-    /// The port through which the frames of `flow` leave their host.
-    pub(crate) fn outlet(&self, flow: u32) -> &Port<FrameId> {
-        let leg = self.plan.flows[flow as usize].first_leg;
-        &self.lines[self.forwarding.route[leg as usize] as usize].port
+    /// The port through which the frames of `flow` leave their host, as it is now.
+    pub(crate) fn outlet(&mut self, flow: u32) -> &Port<FrameId> {
+        let port = self.forwarding.route[self.plan.flows[flow as usize].first_leg as usize];
+        if self.lines[port as usize].has(HOST) {
+            self.look_host(port);
+        }
+        &self.lines[port as usize].port
     }
 
     /// No frame begins at `port` from now on, but for control frames; one in transmission ends. Not for a port that
@@ -212,11 +217,7 @@ impl<'p> Fabric<'p> {
 
     /// Frames may go again at `port`.
     pub fn resume(&mut self, port: u32) {
-        if self.lines[port as usize].has(ADAPTED) {
-            return self.release(port);
-        }
-        self.lines[port as usize].port.resume(self.now);
-        self.arm(port);
+        self.release(port, self.now);
     }
 
     /// Enters the wake of a port, if it is owed and not entered.
@@ -281,7 +282,10 @@ impl<'p> Fabric<'p> {
 
     fn on_alarm(&mut self, agent: u32) -> Option<u32> {
         match self.timers[agent as usize].on_event(self.now) {
-            Alarm::RunOut => return Some(agent),
+            Alarm::RunOut => {
+                self.alarmed = self.now;
+                return Some(agent);
+            }
             Alarm::Later(at) => self.agenda.push(at, self.first_agent + agent),
             Alarm::Void => {}
         }
@@ -303,11 +307,6 @@ impl<'p> Fabric<'p> {
         3 * self.ports + port
     }
 
-    /// The entity of the service of a port of a host with a station.
-    pub(crate) fn port_service_of_host(&self, port: u32) -> Entity {
-        4 * self.ports + port
-    }
-
     /// The entity of the events of the scenario: the last before agents.
     pub(crate) fn script_entity(&self) -> Entity {
         self.first_agent - 1
@@ -324,11 +323,7 @@ impl<'p> Fabric<'p> {
         if entity < ports {
             return self.on_port_timer(entity);
         }
-        if entity < 2 * ports {
-            self.serve_stored(entity - ports)
-        } else {
-            self.wake_station(entity - 2 * ports)
-        }
+        self.serve_stored(entity - ports);
         None
     }
 
@@ -447,8 +442,8 @@ impl<'p> Fabric<'p> {
     #[inline(always)]
     fn arrive(&mut self, port: u32) -> Option<u32> {
         let line = &mut self.lines[port as usize];
-        if line.has(ADAPTED) {
-            return self.arrive_adapted(port);
+        if line.has(HOST) {
+            return self.arrive_from_host(port);
         }
         let id = line.head;
         if id == NO_FRAME {
@@ -473,9 +468,9 @@ impl<'p> Fabric<'p> {
         None
     }
 
-    /// The event of the link behind an adapted port comes up.
+    /// The event of the link behind a host with queues of its own comes up.
     #[inline(never)]
-    fn arrive_adapted(&mut self, port: u32) -> Option<u32> {
+    fn arrive_from_host(&mut self, port: u32) -> Option<u32> {
         let id = self.take_arrived(port)?;
         let frame = &mut self.frames[id];
         frame.leg += 1;

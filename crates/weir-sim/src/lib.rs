@@ -21,7 +21,6 @@ mod batch;
 mod boundaries;
 mod capture;
 mod control;
-mod credit;
 mod deliveries;
 mod endpoint;
 mod fabric;

@@ -33,8 +33,8 @@ pub(crate) const UNKEPT: u32 = 4;
 pub(crate) const SPECIAL: u32 = 8;
 /// Each transmission is looked at: frames are lost on the link, or captured.
 pub(crate) const WATCHED: u32 = 16;
-/// The port has an adapter: what it sends is worked out when it arrives.
-pub(crate) const ADAPTED: u32 = 32;
+/// The port is that of a host with queues of its own: what it sends is worked out when it arrives.
+pub(crate) const HOST: u32 = 32;
 
 impl Line {
     /// An idle port and an empty link.

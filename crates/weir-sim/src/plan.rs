@@ -17,7 +17,7 @@ use weir_core::tcp;
 use weir_core::traffic::Emissions;
 use weir_core::units::Span;
 
-use crate::control::plan::{self as control, ControlPlan};
+use crate::control::plan::{self as control, ControlPlan, Law};
 use crate::feed::{Feed, Source};
 use crate::route::{ARRIVED, Flow};
 
@@ -355,6 +355,17 @@ impl Plan {
     /// The destination of a pair.
     pub(crate) fn target(&self, pair: u32) -> u32 {
         self.pairs.as_ref().map_or_else(|| self.flows[pair as usize].to, |pairs| pairs.to[pair as usize])
+    }
+
+    /// The law of hosts with queues of their own.
+    pub(crate) fn law(&self) -> Law {
+        if self.is_switched { Law::Destinations } else { Law::Flows }
+    }
+
+    /// What names the queue of a pair at its host.
+    #[inline]
+    pub(crate) fn key(&self, pair: u32) -> u32 {
+        if self.is_switched { self.target(pair) } else { pair }
     }
 
     /// The flows that are told of.

@@ -2,12 +2,12 @@
 
 use std::ops::ControlFlow;
 
+use weir_core::host::Load;
 use weir_core::queue::Counters;
 use weir_core::rng::Seed;
 use weir_core::units::{Bytes, Time};
 
 use crate::agent::{Agent, PushedSource};
-use crate::control::Waited;
 use crate::endpoint::Endpoint;
 use crate::fabric::Fabric;
 use crate::frames::Kind;
@@ -283,7 +283,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
         let frames = &self.fabric.frames;
         let (mut found, mut control) = (0, 0);
         for (port, line) in self.fabric.lines.iter().enumerate() {
-            for id in line.in_flight(frames).chain(line.port.waiting()).chain(self.fabric.waiting_in_adapter(port)) {
+            for id in line.in_flight(frames).chain(line.port.waiting()).chain(self.fabric.waiting_at_host(port)) {
                 found += 1;
                 match frames[id].kind {
                     Kind::Data | Kind::InBurst | Kind::Marked | Kind::Loaded => live[frames[id].flow as usize] += 1,
@@ -380,7 +380,7 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
     fn port_totals(&mut self) -> Vec<PortTotals> {
         let fabric = &mut self.fabric;
         let end = fabric.end;
-        let waited: Vec<Waited> = (0..fabric.lines.len()).map(|port| fabric.waited(port)).collect();
+        let waited: Vec<Load> = (0..fabric.lines.len()).map(|port| fabric.waited(port)).collect();
         let total = |(id, line): (u32, &mut Line)| {
             let counters = line.port.counters_at(end);
             let mut peak = counters.queue_max_bytes.max(fabric.port_probes.peak(id));
@@ -390,13 +390,13 @@ impl<'p, A: Agent + From<PushedSource>> Sim<'p, A> {
                 peak = feed.longest_wait.ps().div_ceil(line.port.transmission(size).ps().max(1)) * size.count();
             }
             let waited = waited[id as usize];
-            peak = peak.max(waited.most);
+            peak = peak.max(waited.peak());
             PortTotals {
                 counters: Counters {
                     busy_ps: counters.busy_ps - line.port.ends_at().saturating_since(end).ps(),
                     queue_max_bytes: peak,
-                    queue_byte_ps: counters.queue_byte_ps + waited.byte_ps,
-                    queue_wait_ps: counters.queue_wait_ps + waited.wait_ps,
+                    queue_byte_ps: counters.queue_byte_ps + waited.byte_ps(),
+                    queue_wait_ps: counters.queue_wait_ps + waited.wait_ps(),
                     ..counters
                 },
                 lost: fabric.lost[id as usize],

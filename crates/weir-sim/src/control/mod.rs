@@ -2,7 +2,7 @@
 //!
 //! These are states and models, which know no fabric; it moves them (`fabric::special` and its neighbours).
 
-pub(crate) mod adapter;
+pub(crate) mod host;
 pub(crate) mod overruns;
 pub(crate) mod plan;
 pub(crate) mod point;
@@ -13,23 +13,23 @@ use std::collections::BTreeMap;
 
 use weir_core::ethernet::dcqcn::NotificationPoint;
 use weir_core::ethernet::pause::{Hold, Pause, Watermarks};
-use weir_core::ethernet::reaction::{Feedback, Pacer, ReactionPoint, Rules};
+use weir_core::ethernet::reaction::{Feedback, Rules};
+use weir_core::host::{Limiters, Manner, Paced, Picoseconds};
 use weir_core::marking::Marker;
 use weir_core::queue::Limit;
 use weir_core::rng::Seed;
-use weir_core::units::{Span, Time};
+use weir_core::units::{Rate, Span, Time};
 
-use self::adapter::{Adapter, Bounds, Link, NO_POINT, Outlet};
+use self::host::{Bounds, Host, Limiting, NO_POINT, Outlet};
 use self::overruns::Inputs;
-use self::plan::ControlPlan;
+use self::plan::{ControlPlan, Law};
 use self::point::Point;
 use self::report::Levels;
-pub(crate) use self::report::Waited;
-use self::switching::station::Station;
-use self::switching::{Role, Switching};
+use self::switching::Switching;
 use crate::boundaries::Boundaries;
 use crate::feed::Feed;
 use crate::frames::FrameId;
+use crate::limiting::HostSeries;
 use crate::noticed::ControlProbes;
 use crate::plan::Plan;
 use crate::totals::ControlKind;
@@ -39,8 +39,6 @@ use crate::totals::ControlKind;
 pub(crate) struct Control {
     /// By port.
     pub(crate) extras: Vec<Extra>,
-    /// By flow: the place of its outlet in the adapter of its first port.
-    pub(crate) places: Vec<u32>,
     /// By frame: the congestion point that limited its flow when it was sent.
     pub(crate) tags: Vec<u32>,
     /// By frame: the port whose queue marked it.
@@ -89,7 +87,7 @@ pub(crate) struct Extra {
     pub(crate) has_events: bool,
     pub(crate) guard: Option<Watermarks>,
     pub(crate) levels: Option<Box<Levels>>,
-    pub(crate) adapter: Option<Box<Adapter>>,
+    pub(crate) host: Option<Box<Host>>,
 }
 
 /// Keeps what is to be known of a frame at its place in `of_frames`.
@@ -122,11 +120,9 @@ pub(crate) enum Task {
     /// XOFF is repeated, if the queue is still too long.
     Refresh,
     /// A notification takes effect.
-    Obey { flow: u32, point: u32, feedback: Feedback },
-    /// A notification about the frames of a station to host `to` takes effect.
-    Heed { to: u32, point: u32, feedback: Feedback },
-    /// A limiter of a station changes by itself.
-    Limiter { id: u32 },
+    Obey { key: u32, point: u32, feedback: Feedback },
+    /// The limiter of this place of a host changes by itself.
+    Limiter { place: u32 },
     /// A memory asks again to stop.
     Repeat,
     /// A host looks into its buffer.
@@ -139,7 +135,6 @@ impl Control {
         let (topology, spec) = (&plan.topology, &plan.spec.control);
         let mut control = Control {
             extras: topology.ports.iter().map(|_| Extra::NEW).collect(),
-            places: vec![0; plan.flows.len()],
             tags: Vec::new(),
             marked_at: Vec::new(),
             marks: vec![0; if shared.marks() { plan.route.len() } else { 0 }],
@@ -151,7 +146,7 @@ impl Control {
             long: vec![Long { queues: 0, refresh: Time::NEVER }; topology.nodes.len()],
             sent: BTreeMap::new(),
             probes: ControlProbes::new(&plan.spec.record.ports, end),
-            switching: Switching::new(plan, shared, seed),
+            switching: Switching::new(plan),
             made: 0,
             ended: 0,
         };
@@ -180,7 +175,7 @@ impl Control {
         for port in plan.spec.events.iter().flat_map(|event| event.change.ports()) {
             control.extras[*port as usize].has_events = true;
         }
-        control.add_adapters(plan, shared, seed, end);
+        control.add_hosts(plan, shared, seed, end);
         control
     }
 
@@ -204,48 +199,60 @@ impl Control {
     /// earlier one left there.
     #[inline]
     pub(crate) fn tag(&self, plan: &Plan, id: FrameId, flow: u32) -> u32 {
-        if self.switching.is_none() {
-            let outlet = plan.route[plan.flows[flow as usize].first_leg as usize];
-            if self.extras[outlet as usize].adapter.is_none() {
-                return NO_POINT;
-            }
+        let outlet = plan.route[plan.flows[flow as usize].first_leg as usize];
+        if self.extras[outlet as usize].host.is_none() {
+            return NO_POINT;
         }
         self.tags.get(id as usize).copied().unwrap_or(NO_POINT)
     }
 
-    pub(crate) fn add_adapters(&mut self, plan: &Plan, shared: &ControlPlan, seed: Seed, end: Time) {
-        let mut outlets: BTreeMap<u32, Vec<Outlet>> = BTreeMap::new();
-        let jitter = plan.spec.control.limiter().map_or(0.0, |limiter| limiter.pacing_jitter);
-        for (id, flow) in (0..).zip(&plan.flows) {
-            let port = plan.route[flow.first_leg as usize];
-            if shared.adapted[port as usize] {
-                let name = shared.names.get(id as usize).map_or("", |name| name);
-                let reaction = ReactionPoint::new(seed.stream(&format!("control/limiter/{name}")));
-                let pacer = Pacer::new(jitter, seed.stream(&format!("control/pacing/{name}")));
-                let of_port = outlets.entry(port).or_default();
-                self.places[id as usize] = of_port.len() as u32;
-                of_port.push(Outlet::new(id, reaction, pacer));
-            }
+    /// Puts together the hosts with queues of their own.
+    fn add_hosts(&mut self, plan: &Plan, shared: &ControlPlan, seed: Seed, end: Time) {
+        let (law, topology) = (plan.law(), &plan.topology);
+        let has_host = |port: u32| plan.is_adapted(port);
+        let mut keys: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for pair in (0..plan.pairs()).filter(|&pair| has_host(plan.first_port(pair))) {
+            keys.entry(plan.first_port(pair)).or_default().push(plan.key(pair));
         }
-        let mut feeds: BTreeMap<u32, Feed> = plan.feeds(seed, |port| shared.adapted[port as usize]).collect();
-        for (port, outlets) in outlets {
-            let spec = &plan.topology.ports[port as usize];
-            let limited = shared.limited[spec.from as usize];
-            let rules = if limited { Rules::new(&plan.spec.control, spec.link.rate_bps) } else { None };
+        if law == Law::Destinations {
+            let of_hosts = (0..).zip(&topology.ports).filter(|(_, port)| topology.is_host(port.from));
+            of_hosts.for_each(|(port, _)| _ = keys.entry(port).or_default());
+        }
+        let mut has_one = vec![law == Law::Destinations; topology.nodes.len()];
+        let adapters = plan.spec.switching.adapters.iter();
+        adapters.flat_map(|adapter| &adapter.hosts).for_each(|&host| has_one[host as usize] = false);
+        let mut feeds: BTreeMap<u32, Feed> = plan.feeds(seed, has_host).collect();
+        for (port, mut keys) in keys {
+            keys.sort_unstable();
+            keys.dedup();
+            let spec = &topology.ports[port as usize];
             let limiter = plan.spec.control.limiter();
             let bounds = Bounds {
                 open: plan.limits[port as usize],
                 limited: limiter.map_or(Limit::UNLIMITED, |limiter| limiter.queue.into()),
-                fifo: limiter.map_or(0, |limiter| limiter.fifo_frames as usize),
+                fifo: limiter.filter(|_| law == Law::Flows).map_or(0, |limiter| limiter.fifo_frames as usize),
             };
-            let link =
-                Link { rate: spec.link.rate_bps, framing: spec.link.framing_bytes, lag: plan.lag(port as usize) };
-            let mut adapter = Adapter::new(feeds.remove(&port), outlets, rules, bounds, link);
-            let probe = plan.spec.record.limiters.iter().find(|probe| probe.host == spec.from);
+            let link = &spec.link;
+            let outlet = Outlet {
+                host: spec.from,
+                rate: link.rate_bps,
+                framing: link.framing_bytes,
+                lag: plan.lag(port as usize),
+            };
+            let limiting = match (shared.limited[spec.from as usize], law) {
+                (false, _) => Limiting::Off,
+                (true, Law::Flows) => paced(plan, shared, &keys, link.rate_bps, seed),
+                (true, Law::Destinations) => Manner::new(Picoseconds, &plan.spec.control, link.rate_bps)
+                    .map_or(Limiting::Off, |how| Limiting::Credit(Limiters::new(how, keys.len()))),
+            };
+            let is_limited = !matches!(limiting, Limiting::Off);
+            let keys = (keys, has_one[spec.from as usize]);
+            let mut host = Host::new(law, outlet, keys, feeds.remove(&port), (limiting, bounds), seed);
+            let probe = plan.spec.record.limiters.iter().find(|probe| probe.host == spec.from && is_limited);
             if let Some(probe) = probe {
-                adapter.record(Boundaries::new(probe.every_ps, end));
+                host.series = Some(Box::new(HostSeries::new(Boundaries::new(probe.every_ps, end), host.places())));
             }
-            self.extras[port as usize].adapter = Some(Box::new(adapter));
+            self.extras[port as usize].host = Some(Box::new(host));
         }
     }
 
@@ -258,31 +265,31 @@ impl Control {
     /// Whether what leaves the queue of `port` is watched.
     pub(crate) fn watches(&self, port: u32) -> bool {
         let extra = &self.extras[port as usize];
-        extra.guard.is_some() || extra.levels.is_some() || extra.adapter.is_some()
+        extra.guard.is_some() || extra.levels.is_some() || extra.host.is_some()
     }
 
-    /// The ports of hosts that are adapted.
-    pub(crate) fn adapted(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..).zip(&self.extras).filter(|(_, extra)| extra.adapter.is_some()).map(|(port, _)| port)
+    /// The host with queues of its own behind `port`, if there is one.
+    #[inline]
+    pub(crate) fn host(&mut self, port: u32) -> Option<&mut Host> {
+        self.extras[port as usize].host.as_deref_mut()
+    }
+
+    /// All of them.
+    pub(crate) fn hosts(&mut self) -> impl Iterator<Item = &mut Host> {
+        self.extras.iter_mut().filter_map(|extra| extra.host.as_deref_mut())
     }
 }
 
-impl Control {
-    /// What `port` is.
-    pub(crate) fn role(&self, port: u32) -> Role {
-        match &self.switching {
-            None => Role::Plain,
-            Some(switching) if switching.stations[port as usize].is_some() => Role::Station,
-            Some(_) => Role::Stored,
-        }
-    }
-}
-
-impl Control {
-    /// The station of a port, if it has one.
-    pub(crate) fn station(&mut self, port: u32) -> Option<&mut Station> {
-        self.switching.as_mut()?.stations[port as usize].as_deref_mut()
-    }
+/// Limiters for these flows.
+fn paced(plan: &Plan, shared: &ControlPlan, flows: &[u32], rate: Rate, seed: Seed) -> Limiting {
+    let jitter = plan.spec.control.limiter().map_or(0.0, |limiter| limiter.pacing_jitter);
+    let chance = flows.iter().map(|&flow| {
+        let name = shared.names.get(flow as usize).map_or("", |name| name);
+        let stream = |what: &str| seed.stream(&format!("control/{what}/{name}"));
+        (stream("limiter"), stream("pacing"))
+    });
+    let rules = Rules::new(&plan.spec.control, rate);
+    rules.map_or(Limiting::Off, |rules| Limiting::Paced(Paced::new(rules, jitter, chance)))
 }
 
 impl Extra {
@@ -297,7 +304,7 @@ impl Extra {
         has_events: false,
         guard: None,
         levels: None,
-        adapter: None,
+        host: None,
     };
 
     pub(crate) fn is_special(&self) -> bool {
@@ -308,6 +315,6 @@ impl Extra {
             || self.has_events
             || self.guard.is_some()
             || self.levels.is_some()
-            || self.adapter.is_some()
+            || self.host.is_some()
     }
 }

@@ -10,6 +10,17 @@ use weir_core::units::Span;
 
 use crate::route::{ARRIVED, Flow};
 
+/// What becomes of the frames of a host that are to wait: which queue they join, when they leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Law {
+    /// A queue for each flow, each with its limiter; what leaves at an instant leaves before what comes then. For hosts with limiters, and those
+    /// that PAUSE can hold.
+    Flows,
+    /// A queue for each destination or one for all, a limiter for each; all that comes at an instant comes before anything leaves: the order of
+    /// the slots of [`crate::slotted`]. For networks with shared memories, adapters or slow outputs.
+    Destinations,
+}
+
 /// No way back.
 pub(crate) const NO_WAY: u32 = u32::MAX;
 

@@ -7,7 +7,7 @@ use weir_core::rng::Stream;
 use weir_core::spec::control::{self};
 use weir_core::units::Bytes;
 
-use super::adapter::NO_POINT;
+use super::host::NO_POINT;
 
 /// A queue that measures, whatever its scheme.
 #[derive(Debug)]

@@ -40,11 +40,3 @@ impl Levels {
         filled.map(|(bin, &time)| (bin * self.bin, (bin + 1) * self.bin, time))
     }
 }
-
-/// What waited in the adapter of a port, to be added to what the port counted.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Waited {
-    pub(crate) byte_ps: u128,
-    pub(crate) wait_ps: u128,
-    pub(crate) most: u64,
-}

@@ -39,7 +39,7 @@ impl Fabric<'_> {
         if delay > Span::ZERO {
             self.plan_task(port, self.now + delay, Task::Hold { pause, length });
         } else if pause == Pause::Xon && after > self.now {
-            self.release_after(port, after);
+            self.release(port, after);
         } else {
             self.hold(port, pause, length);
         }

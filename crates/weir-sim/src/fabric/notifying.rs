@@ -39,11 +39,8 @@ impl Fabric<'_> {
         let back = plan.route[first as usize..leg as usize].iter().map(|&port| plan.lag(port as usize ^ 1));
         let response = shared.responses[host as usize].1;
         let at = back.fold(self.now + notification.delay_ps + response, |at, lag| at + lag);
-        let task = if plan.is_switched() {
-            Task::Heed { to: plan.end_of_route(leg), point: port, feedback }
-        } else {
-            Task::Obey { flow, point: port, feedback }
-        };
+        let key = if plan.is_switched() { plan.end_of_route(leg) } else { flow };
+        let task = Task::Obey { key, point: port, feedback };
         self.plan_task(outlet, at, task);
     }
 
@@ -67,7 +64,7 @@ impl Fabric<'_> {
         let port = self.plan.route[sent.first_leg as usize];
         if shared.limited[sent.from as usize] {
             let response = shared.responses[sent.from as usize].1;
-            self.plan_task(port, self.now + response, Task::Obey { flow, point, feedback });
+            self.plan_task(port, self.now + response, Task::Obey { key: self.plan.key(flow), point, feedback });
         }
     }
 }

@@ -115,8 +115,7 @@ impl Fabric<'_> {
                 }
             }
             Pause::Xon => {
-                hold.on_xon();
-                self.release(port);
+                self.release(port, now);
             }
         }
     }
@@ -125,23 +124,18 @@ impl Fabric<'_> {
     pub(crate) fn expire(&mut self, port: u32) {
         let Some(control) = &self.control else { return };
         if control.extras[port as usize].hold.until() <= self.now {
-            self.release(port);
+            self.release(port, self.now);
         }
     }
 
-    /// Frames may go again at `port`.
-    pub(crate) fn release(&mut self, port: u32) {
-        if self.plan.is_switched() {
-            return self.release_after(port, self.now);
-        }
+    /// Frames may go again at `port`; a port that stores begins none before `after`.
+    pub(super) fn release(&mut self, port: u32, after: Time) {
         self.look(port);
-        let Some(control) = &self.control else { return };
-        if control.extras[port as usize].adapter.is_some() {
-            self.lines[port as usize].port.resume(self.now);
-            self.run_adapter(port);
-        } else {
-            self.resume(port);
+        if let Some(control) = &mut self.control {
+            control.extras[port as usize].hold.on_xon();
         }
+        self.lines[port as usize].port.resume(self.now);
+        self.go_on(port, after);
     }
 
     /// The rule of the node that `port` belongs to.

@@ -1,32 +1,32 @@
 //! What is told of congestion management at the end of a run.
 
+use std::collections::BTreeMap;
+
+use weir_core::host::Load;
 use weir_core::units::Time;
 
 use super::Fabric;
-use crate::control::adapter::Adapter;
-use crate::control::report::Waited;
 use crate::deliveries::{Bursts, FlowCounters, tells_bursts};
 use crate::frames::FrameId;
+use crate::line::HOST;
 use crate::route::{ARRIVED, Flow};
-use crate::totals::{BurstTotals, LimiterInterval, MemoryTotals};
+use crate::totals::{BurstTotals, MemoryTotals};
 use crate::totals::{ControlFrames, ControlTotals, MarkTotals};
-use weir_core::ethernet::reaction::Meter;
 
 impl Fabric<'_> {
     /// After the last event: draws what was generated before the end, and writes the rows that are left.
     pub(crate) fn finish_control(&mut self) {
-        let Some(control) = &self.control else { return };
-        let adapted: Vec<u32> = control.adapted().collect();
         let end = self.end;
-        for port in adapted {
-            self.catch_up(port, end);
-            self.draw_adapter(port, end, end);
-            let Some(control) = &mut self.control else { return };
-            if let Some(adapter) = &mut control.extras[port as usize].adapter {
-                adapter.settle(end);
+        for port in 0..self.ports {
+            if self.lines[port as usize].has(HOST) {
+                self.catch_up(port, end);
+                self.draw_host(port, end, end);
+                if let Some(host) = self.control.as_mut().and_then(|control| control.host(port)) {
+                    host.load.settle(end);
+                    host.write_rows(end, &self.frames);
+                }
             }
         }
-        self.finish_stations();
         let Some(control) = &mut self.control else { return };
         for (extra, line) in control.extras.iter_mut().zip(&self.lines) {
             if let Some(levels) = &mut extra.levels {
@@ -35,18 +35,20 @@ impl Fabric<'_> {
         }
     }
 
-    /// The frames that wait in the adapter of a port.
-    pub(crate) fn waiting_in_adapter(&self, port: usize) -> impl Iterator<Item = u32> + '_ {
-        let adapter = self.control.as_ref().and_then(|control| control.extras[port].adapter.as_deref());
-        adapter.into_iter().flat_map(|adapter| adapter.waiting(&self.frames)).chain(self.waiting_at_host(port))
+    /// The frames that wait at the host of a port: to be sent, and in its buffer.
+    pub(crate) fn waiting_at_host(&self, port: usize) -> impl Iterator<Item = FrameId> + '_ {
+        let control = self.control.as_deref();
+        let host = control.and_then(|control| control.extras[port].host.as_deref());
+        let switching = control.and_then(|control| control.switching.as_deref());
+        let buffer = switching.and_then(|switching| switching.buffers[port].as_deref());
+        let outgoing = host.into_iter().flat_map(|host| host.waiting(&self.frames));
+        outgoing.chain(buffer.into_iter().flat_map(|buffer| buffer.frames.iter().copied()))
     }
 
-    /// What waited in the adapter of a port, if it has one.
-    pub(crate) fn waited(&self, port: usize) -> Waited {
-        let adapter = self.control.as_ref().and_then(|control| control.extras[port].adapter.as_deref());
-        let waited =
-            |adapter: &Adapter| Waited { byte_ps: adapter.byte_ps, wait_ps: adapter.wait_ps, most: adapter.peak() };
-        adapter.map(waited).or_else(|| self.waited_at_host(port)).unwrap_or_default()
+    /// What waited at the host of a port, if it has queues of its own.
+    pub(crate) fn waited(&self, port: usize) -> Load {
+        let host = self.control.as_ref().and_then(|control| control.extras[port].host.as_deref());
+        host.map_or(Load::default(), |host| host.load)
     }
 
     /// Frames dropped at a place of [`crate::plan::Plan::route`] that a limiter had no room for.
@@ -100,62 +102,33 @@ impl Fabric<'_> {
 
     /// What congestion management did, up to the end.
     pub(crate) fn control_totals(&mut self) -> ControlTotals {
-        let end = self.end;
-        let mut totals =
-            ControlTotals { marks: self.marks(), reaction_points: self.limiter_totals(), ..ControlTotals::default() };
-        totals.limiters = self.limiter_rows();
+        let mut totals = ControlTotals { marks: self.marks(), ..ControlTotals::default() };
+        let (end, plan) = (self.end, self.plan);
         let Some(control) = &mut self.control else { return totals };
         for (&(port, queue_port, kind), &(frames, bytes)) in &control.sent {
             totals.frames.push(ControlFrames { port, queue_port, kind, frames, bytes });
         }
         totals.intervals.extend(control.probes.rows());
-        for (port, extra) in (0..).zip(&mut control.extras) {
+        for (port, extra) in (0..).zip(&control.extras) {
             if let Some(levels) = &extra.levels {
                 totals.queue_levels.extend(levels.bins().map(|(low, high, time)| (port, low, high, time)));
             }
-            let Some(adapter) = &mut extra.adapter else { continue };
-            adapter.write_rows(end);
-            let Some(rules) = &adapter.rules else { continue };
-            for outlet in &mut adapter.outlets {
-                outlet.reaction.advance(end, rules);
-                totals.reaction_points.push((outlet.flow, outlet.reaction.meter()));
-                if adapter.boundaries.is_some() {
-                    totals.limiters.push((outlet.flow, std::mem::take(&mut outlet.series).into_rows()));
-                }
-            }
+        }
+        // The limiter of a pair of hosts is told with the first flow between them.
+        let first = if plan.is_switched() { plan.first_flows() } else { BTreeMap::new() };
+        let flow_of =
+            |host: u32, key: u32| if plan.is_switched() { first.get(&(host, key)).copied() } else { Some(key) };
+        for host in control.hosts() {
+            let name = host.outlet.host;
+            let meters = host.meters(end).into_iter();
+            totals.reaction_points.extend(meters.filter_map(|(key, meter)| Some((flow_of(name, key)?, meter))));
+            let rows = host.series.take().into_iter().flat_map(|series| series.into_rows());
+            let rows = (0..).zip(rows).filter_map(|(place, rows)| Some((flow_of(name, host.key(place))?, rows)));
+            totals.limiters.extend(rows);
         }
         totals.reaction_points.sort_by_key(|row| row.0);
         totals.limiters.sort_by_key(|row| row.0);
         totals
-    }
-
-    /// After the last event: draws what stations generated before the end.
-    pub(crate) fn finish_stations(&mut self) {
-        let end = self.end;
-        for port in 0..self.lines.len() as u32 {
-            if self.is_station(port) {
-                self.draw_station(port, end);
-                if let Some(station) = self.control.as_mut().and_then(|control| control.station(port)) {
-                    station.load.settle(end);
-                }
-            }
-        }
-    }
-
-    /// The frames that wait at a host: to be sent, and in its buffer.
-    pub(crate) fn waiting_at_host(&self, port: usize) -> impl Iterator<Item = FrameId> + '_ {
-        let switching = self.control.as_ref().and_then(|control| control.switching.as_deref());
-        let station = switching.and_then(|switching| switching.stations[port].as_deref());
-        let buffer = switching.and_then(|switching| switching.buffers[port].as_deref());
-        let outgoing = station.into_iter().flat_map(|station| station.waiting(&self.frames));
-        outgoing.chain(buffer.into_iter().flat_map(|buffer| buffer.frames.iter().copied()))
-    }
-
-    /// What waited at a station.
-    pub(crate) fn waited_at_host(&self, port: usize) -> Option<Waited> {
-        let station = self.control.as_ref()?.switching.as_ref()?.stations[port].as_ref()?;
-        let load = &station.load;
-        Some(Waited { byte_ps: load.byte_ps, wait_ps: load.wait_ps, most: load.peak() })
     }
 
     /// The memory of each switch.
@@ -166,45 +139,6 @@ impl Fabric<'_> {
         };
         let memories = (0..).zip(&mut switching.memories).filter(|(node, _)| !topology.is_host(*node));
         memories.map(|(node, memory)| memory.totals(node, end)).collect()
-    }
-
-    /// What the limiters of stations did; each is told with the first flow between its hosts.
-    pub(crate) fn limiter_totals(&mut self) -> Vec<(u32, Meter)> {
-        let (end, plan) = (self.end, self.plan);
-        let Some(switching) = self.control.as_mut().and_then(|control| control.switching.as_mut()) else {
-            return Vec::new();
-        };
-        let mut rows = Vec::new();
-        let first = plan.first_flows();
-        for station in switching.stations.iter_mut().flatten() {
-            let host = station.outlet.host;
-            for (place, meter) in station.meters(end) {
-                if let Some(&flow) = first.get(&(host, station.destination(place))) {
-                    rows.push((flow, meter));
-                }
-            }
-        }
-        rows
-    }
-
-    /// The intervals of the recorded limiters of stations.
-    pub(crate) fn limiter_rows(&mut self) -> Vec<(u32, Vec<LimiterInterval>)> {
-        let (end, plan, frames) = (self.end, self.plan, &self.frames);
-        let Some(switching) = self.control.as_mut().and_then(|control| control.switching.as_mut()) else {
-            return Vec::new();
-        };
-        let mut rows = Vec::new();
-        let first = plan.first_flows();
-        for station in switching.stations.iter_mut().flatten() {
-            station.write_rows(end, frames);
-            let Some(series) = station.series.take() else { continue };
-            for (place, intervals) in (0..).zip(series.into_rows()) {
-                if let Some(&flow) = first.get(&(station.outlet.host, station.destination(place))) {
-                    rows.push((flow, intervals));
-                }
-            }
-        }
-        rows
     }
 
     /// The bursts that arrived whole, by flow: a frame is a burst where no source sends longer ones.

@@ -10,10 +10,9 @@ use weir_core::units::{Bytes, Time};
 
 use super::Fabric;
 use crate::control::Task;
-use crate::control::adapter::NO_POINT;
-use crate::control::switching::Role;
+use crate::control::host::NO_POINT;
 use crate::frames::{Body, FrameId, Kind, NO_FRAME};
-use crate::line::{ADAPTED, ARMED, FED, SPECIAL};
+use crate::line::{ARMED, FED, HOST, SPECIAL};
 use crate::route::ARRIVED;
 use crate::totals::ControlKind;
 
@@ -30,12 +29,7 @@ impl Fabric<'_> {
             line.flags |= SPECIAL;
             control.extras[port as usize].boundary = std::mem::replace(&mut line.boundary, Time::ZERO);
         }
-        let adapted: Vec<u32> = control.adapted().collect();
-        for port in adapted {
-            self.lines[port as usize].flags |= ADAPTED;
-            self.run_adapter(port);
-        }
-        self.start_stations();
+        self.start_hosts();
     }
 
     /// A frame arrives at the queue of a line where there is something to look at.
@@ -49,15 +43,13 @@ impl Fabric<'_> {
         }
         self.look_special(port);
         let Some(control) = &mut self.control else { return };
-        match control.role(port) {
-            Role::Plain => {}
-            Role::Station => return self.offer_station(port, id, size, lane),
-            Role::Stored => return self.offer_stored(port, id, size, lane),
+        if self.lines[port as usize].has(HOST) {
+            return self.offer_host(port, id, size, lane);
+        }
+        if control.switching.is_some() {
+            return self.offer_stored(port, id, size, lane);
         }
         let extra = &mut control.extras[port as usize];
-        if extra.adapter.is_some() {
-            return self.offer_adapter(port, id, size, lane);
-        }
         if let Some(levels) = &mut extra.levels {
             levels.settle(now, self.lines[port as usize].port.waiting_bytes());
         }
@@ -173,7 +165,10 @@ impl Fabric<'_> {
             return;
         }
         if self.frames[id].kind != Kind::Pause {
-            return self.launch(port, id, end);
+            return match self.lines[port as usize].has(HOST) {
+                true => _ = self.lines[port as usize].append(&mut self.frames, id, end),
+                false => self.launch(port, id, end),
+            };
         }
         if let Body::Pause(pause) = self.frames.body(id) {
             self.pause_peer(port, pause, end);
@@ -211,9 +206,8 @@ impl Fabric<'_> {
                 Task::Hold { pause, length } => self.hold(port, pause, length),
                 Task::Expire => self.expire(port),
                 Task::Refresh => self.refresh(port),
-                Task::Obey { flow, point, feedback } => self.obey(port, flow, point, feedback),
-                Task::Heed { to, point, feedback } => self.heed(port, to, point, feedback),
-                Task::Limiter { id } => self.change_limiter(port, id),
+                Task::Obey { key, point, feedback } => self.obey(port, key, point, feedback),
+                Task::Limiter { place } => self.change_limiter(port, place),
                 Task::Repeat => self.repeat(port),
                 Task::Empty => {
                     if let Some(agent) = self.empty_buffer(port) {
@@ -247,12 +241,23 @@ impl Fabric<'_> {
         self.look(port);
         let line = &mut self.lines[port as usize];
         line.keep(&mut self.frames, self.now);
-        let became = line.port.offer(self.now, id, size, Lane::Control);
-        match became {
-            Offer::Sent { end } => self.launch_control(port, id, end),
-            Offer::Waits | Offer::Dropped if !self.plan.is_switched() => self.arm(port),
-            Offer::Waits | Offer::Dropped if self.is_station(port) => self.call_station(port, self.now),
-            Offer::Waits | Offer::Dropped => self.arm_stored(port, self.now),
+        if let Some(host) = self.control.as_mut().and_then(|control| control.host(port)) {
+            host.know(size);
+        }
+        if let Offer::Sent { end } = line.port.offer(self.now, id, size, Lane::Control) {
+            self.launch_control(port, id, end);
+        }
+        self.go_on(port, self.now);
+    }
+
+    /// Something has changed at `port`: enters when it is to be looked at again. A port that stores begins no frame before `after`.
+    pub(super) fn go_on(&mut self, port: u32, after: Time) {
+        if self.lines[port as usize].has(HOST) {
+            self.run_host(port);
+        } else if self.plan.is_switched() {
+            self.arm_stored(port, after);
+        } else {
+            self.arm(port);
         }
     }
 
@@ -260,12 +265,9 @@ impl Fabric<'_> {
     pub(crate) fn look_special(&mut self, port: u32) {
         let now = self.now;
         let Some(control) = &mut self.control else { return };
-        if control.role(port) == Role::Station {
-            return self.draw_station(port, now);
-        }
         let extra = &mut control.extras[port as usize];
-        if extra.adapter.is_some() {
-            return self.look_adapter(port);
+        if extra.host.is_some() {
+            return self.look_host(port);
         }
         if extra.boundary <= now {
             extra.boundary = self.port_probes.mark(port, now, &mut self.lines[port as usize].port);

@@ -129,15 +129,4 @@ impl Fabric<'_> {
             self.agenda.push(due.max(from), self.port_service(port));
         }
     }
-
-    /// A pause of `port` has ended; a port of a switch begins no frame before `after`.
-    pub(crate) fn release_after(&mut self, port: u32, after: Time) {
-        let now = self.now;
-        self.look(port);
-        if let Some(control) = &mut self.control {
-            control.extras[port as usize].hold.on_xon();
-        }
-        self.lines[port as usize].port.resume(now);
-        if self.is_station(port) { self.call_station(port, now) } else { self.arm_stored(port, after) }
-    }
 }

@@ -4,14 +4,14 @@ mod limiters;
 
 use std::ops::Range;
 
-use weir_core::units::Span;
+use weir_core::rng::Seed;
 
 use crate::slotted::bits::{self, Ready};
 use crate::slotted::cell::Cell;
 use crate::slotted::lanes::NONE;
 use crate::slotted::sources::Sources;
-use limiters::Limiter;
 pub(super) use limiters::Obedience;
+use limiters::OfHost;
 
 /// Cells of one burst that wait: born in successive slots.
 #[derive(Clone, Copy, Debug)]
@@ -37,8 +37,6 @@ struct Host {
     first: usize,
     /// One for each host, or one.
     count: u32,
-    /// Its limiters that wait for a whole cell's worth.
-    gated: Vec<u32>,
     obeys: bool,
 }
 
@@ -69,17 +67,16 @@ pub(super) struct Adapters {
     ready: Ready,
     runs: Vec<Run>,
     free: u32,
-    limiters: Vec<Limiter>,
-    /// By pair of hosts; empty without obedience.
-    limiter_of: Vec<u32>,
+    /// The limiters of each host; empty without obedience.
+    of_host: Vec<OfHost>,
     /// Pairs with a rate, a bit for each: words by host.
     limited: Vec<u64>,
     row: usize,
     /// How many pairs have a rate, and to which hosts any has or had one, a bit for each.
     rates: u32,
     limited_to: Vec<u64>,
-    obedience: Option<Obedience>,
-    slot: Span,
+    /// Of the chance of limiters, if hosts obey.
+    seed: Option<Seed>,
     /// Sets of hosts: with a limiter that is due, and whether there are any; with one queue or several sources; where
     /// something waits; where what is generated now may pass.
     due: Vec<u64>,
@@ -111,13 +108,13 @@ pub(super) struct Kind {
 
 impl Adapters {
     /// Hosts of these kinds, with their sources.
-    pub(super) fn new(kinds: &[Kind], sources: Sources, obedience: Option<Obedience>, slot: Span) -> Adapters {
+    pub(super) fn new(kinds: &[Kind], sources: Sources, obedience: Option<Obedience>) -> Adapters {
         let n = kinds.len();
         let mut first = 0;
         let mut hosts = Vec::with_capacity(n);
         for kind in kinds {
             let count = if kind.has_voqs { n } else { 1 };
-            hosts.push(Host { first, count: count as u32, gated: Vec::new(), obeys: kind.obeys });
+            hosts.push(Host { first, count: count as u32, obeys: kind.obeys });
             first += count;
         }
         let row = n.div_ceil(64);
@@ -126,6 +123,8 @@ impl Adapters {
             let is_strict = !kind.has_voqs || sources.has_several(host as u16);
             strict[host / 64] |= u64::from(is_strict) << (host % 64);
         }
+        let of_host =
+            |(obedience, kind): (&Obedience, &Kind)| OfHost::new(&obedience.how, if kind.obeys { n } else { 0 });
         let is_single = (0..n).all(|host| !sources.has_several(host as u16));
         Adapters {
             sources,
@@ -143,14 +142,16 @@ impl Adapters {
             ready: Ready::new(n),
             runs: Vec::new(),
             free: NONE,
-            limiters: Vec::new(),
-            limiter_of: vec![NONE; if obedience.is_some() { n * n } else { 0 }],
+            of_host: obedience
+                .iter()
+                .flat_map(|obedience| kinds.iter().map(move |kind| (obedience, kind)))
+                .map(of_host)
+                .collect(),
             limited: vec![0; if obedience.is_some() { n * row } else { 0 }],
             row,
             rates: 0,
             limited_to: vec![0; row],
-            obedience,
-            slot,
+            seed: obedience.map(|obedience| obedience.seed),
             due: vec![0; row],
             any_due: false,
             strict,
@@ -210,7 +211,7 @@ impl Adapters {
             self.passed_from = now + 1;
             self.find_due(now);
             self.outgoing = 0;
-            match self.obedience.is_some() {
+            match self.seed.is_some() {
                 true => self.pass::<true>(now, held),
                 false => self.pass::<false>(now, held),
             }
@@ -306,9 +307,7 @@ impl Adapters {
             };
             let found = found?;
             let (host, to) = (host(cells[found]), cells[found].to());
-            if self.open[host / 64] >> (host % 64) & 1 == 0
-                || self.obedience.is_some() && self.is_limited(host as u32, to)
-            {
+            if self.open[host / 64] >> (host % 64) & 1 == 0 || self.seed.is_some() && self.is_limited(host as u32, to) {
                 return Some(places.start + found);
             }
             places.start += found + 1;
@@ -485,12 +484,9 @@ impl Adapters {
         if head == NONE {
             self.ready.clear(id, queue);
         }
-        if self.obedience.is_some() && self.hosts[id].obeys {
-            let limiter = self.limiter(id as u32, cell.to());
-            if let Some(limiter) = limiter {
-                self.limiters[limiter as usize].spend(now);
-            }
-            if head != NONE && (limiter.is_some() || count == 1) {
+        if self.seed.is_some() && self.hosts[id].obeys {
+            let is_limited = self.spend(id as u32, cell.to(), now);
+            if head != NONE && (is_limited || count == 1) {
                 self.ready.clear(id, queue);
                 let to = self.runs[head as usize].first.to();
                 self.admit(id as u32, queue, to, now);

@@ -89,7 +89,7 @@ enum Message {
     /// Feedback of `points.sent[place]`.
     Feedback { place: u32 },
     /// A limiter changes by itself.
-    Limiter { id: u32 },
+    Limiter { host: u32, to: u16 },
 }
 
 /// Slots from the end of a transmission until the cell can go on.
@@ -250,12 +250,15 @@ impl Kernel {
             }
             Message::Feedback { place } => self.points.as_mut().and_then(|points| {
                 let notice = points.take(place);
-                self.adapters.on_feedback(notice.host, notice.to, notice.lane, notice.feedback, now)
+                let pair = (notice.host, notice.to);
+                Some((self.adapters.on_feedback(pair, notice.lane, notice.feedback, now)?, pair))
             }),
-            Message::Limiter { id } => self.adapters.on_timeout(id, now),
+            Message::Limiter { host, to } => {
+                self.adapters.on_timeout((host, to), now).map(|timeout| (timeout, (host, to)))
+            }
         };
-        if let Some((slot, id)) = timeout {
-            self.schedule(slot, Message::Limiter { id });
+        if let Some((slot, (host, to))) = timeout {
+            self.schedule(slot, Message::Limiter { host, to });
         }
     }
 

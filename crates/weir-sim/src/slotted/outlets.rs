@@ -6,9 +6,9 @@ use std::collections::VecDeque;
 use weir_core::spec::switching::Service;
 use weir_core::units::{Rate, Span};
 
-use crate::credit::needed;
 use crate::slotted::cell::Cell;
 use crate::slotted::lanes::NONE;
+use weir_core::host::credit::needed;
 
 /// An output that is slower for a while: a share of a cell each slot, saved up to a whole one.
 #[derive(Debug)]

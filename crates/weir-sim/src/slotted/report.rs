@@ -338,13 +338,12 @@ fn limiter_rows(kernel: &mut Kernel, plan: &Plan) -> Vec<(u32, Vec<LimiterInterv
 /// The limiter of a pair of hosts is told with the first flow between them.
 fn reaction_points(kernel: &mut Kernel, plan: &Plan) -> Vec<(u32, Meter)> {
     let end = kernel.end;
-    let meters = kernel.adapters.meters(end);
     if plan.flows.is_empty() {
         return Vec::new();
     }
     let first = plan.first_flows();
     let mut rows: Vec<(u32, Meter)> =
-        meters.into_iter().map(|(host, to, meter)| (first[&(host, to.into())], meter)).collect();
+        kernel.adapters.meters(end).map(|(host, to, meter)| (first[&(host, to)], meter)).collect();
     rows.sort_by_key(|row| row.0);
     rows
 }

@@ -1,6 +1,6 @@
 //! A kernel at the beginning of a run.
 
-use weir_core::ethernet::reaction::Rules;
+use weir_core::host::{Manner, Slots};
 use weir_core::network::Topology;
 use weir_core::rng::Seed;
 use weir_core::spec::control::Bcn;
@@ -17,7 +17,6 @@ use super::routes::Routes;
 use super::sources::{PlacedSource, Sources};
 use super::{Kernel, Lags, Recorded};
 use crate::boundaries::Boundaries;
-use crate::credit::Savings;
 use crate::limiting::HostSeries;
 use crate::noticed::ControlProbes;
 use crate::plan::Plan;
@@ -137,7 +136,7 @@ pub(super) fn kernel(plan: &Plan, seed: u64) -> Kernel {
         slot,
         size,
         lanes,
-        adapters: Adapters::new(&kinds(spec, hosts), sources, obedience(spec, line_rate, run_seed), slot),
+        adapters: Adapters::new(&kinds(spec, hosts), sources, obedience(spec, line_rate, slot, run_seed)),
         queues,
         routes: Routes::new(&spec.network, topology, lanes),
         outlets,
@@ -185,10 +184,8 @@ fn kinds(spec: &Spec, hosts: usize) -> Vec<Kind> {
     kinds
 }
 
-fn obedience(spec: &Spec, line_rate: Rate, seed: Seed) -> Option<Obedience> {
-    let rules = Rules::new(&spec.control, line_rate)?;
-    let savings = Savings::new(spec.control.limiter(), line_rate);
-    Some(Obedience { rules, line_rate, savings, seed })
+fn obedience(spec: &Spec, line_rate: Rate, slot: Span, seed: Seed) -> Option<Obedience> {
+    Some(Obedience { how: Manner::new(Slots(slot), &spec.control, line_rate)?, seed })
 }
 
 /// Sources in order of their hosts, and the books of their flows.

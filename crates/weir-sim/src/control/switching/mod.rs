@@ -1,6 +1,6 @@
 //! Shared memories, hosts with a queue for each destination, slow outputs.
 //!
-//! In a network with any of them every host is a *station* and every port of a switch is *stored*: what arrives at an instant
+//! In a network with any of them every host has queues for destinations and every port of a switch is *stored*: what arrives at an instant
 //! is stored before anything that leaves then is taken out, and hosts come last. So within an instant frames arrive, in
 //! the order of the ports that they come over; then control takes effect; then the ports of switches serve, in order; then
 //! hosts generate and send, in order. That is the order of the slots of [`crate::slotted`], with which this
@@ -9,49 +9,26 @@
 //! PAUSE by a shared memory travels beside the frames and takes no time of a line.
 
 pub(crate) mod buffer;
-pub(crate) mod limiter;
 pub(crate) mod memory;
-pub(crate) mod station;
 pub(crate) mod valve;
 
 use std::collections::BTreeMap;
 
-use weir_core::ethernet::reaction::Rules;
 use weir_core::queue::SharedMemory;
-use weir_core::rng::Seed;
 use weir_core::units::{Bytes, Time};
 
 use self::buffer::Buffer;
-use self::limiter::Manner;
 use self::memory::Memory;
-use self::station::{Obedience, Outlet, Station};
 use self::valve::Valve;
-use super::plan::ControlPlan;
-use crate::boundaries::Boundaries;
-use crate::credit::Savings;
-use crate::feed::Feed;
-use crate::limiting::HostSeries;
 use crate::plan::Plan;
 
 /// A PAUSE frame: the least there is.
 pub(crate) const PAUSE_BYTES: Bytes = Bytes::new(64);
 
-/// What a port is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// One of a network without shared memories, adapters and slow outputs.
-    Plain,
-    /// Of a host.
-    Station,
-    /// Of a switch.
-    Stored,
-}
-
 /// All that is beyond plain queues.
 #[derive(Debug)]
 pub(crate) struct Switching {
     /// By port.
-    pub(crate) stations: Vec<Option<Box<Station>>>,
     pub(crate) valves: Vec<Option<Box<Valve>>>,
     /// By the port of the host.
     pub(crate) buffers: Vec<Option<Box<Buffer>>>,
@@ -67,7 +44,7 @@ pub(crate) struct Switching {
 
 impl Switching {
     /// The state of `plan` at time zero, if it has any.
-    pub(crate) fn new(plan: &Plan, shared: &ControlPlan, seed: Seed) -> Option<Box<Switching>> {
+    pub(crate) fn new(plan: &Plan) -> Option<Box<Switching>> {
         if !plan.is_switched() {
             return None;
         }
@@ -84,7 +61,6 @@ impl Switching {
         }
         let ports = topology.ports.len();
         let mut switching = Switching {
-            stations: (0..ports).map(|_| None).collect(),
             valves: (0..ports).map(|_| None).collect(),
             buffers: (0..ports).map(|_| None).collect(),
             memories,
@@ -93,7 +69,6 @@ impl Switching {
             repeats: vec![Time::NEVER; ports],
         };
         switching.add_valves(plan);
-        switching.add_stations(plan, shared, seed);
         Some(Box::new(switching))
     }
 
@@ -111,44 +86,6 @@ impl Switching {
             } else if !services.is_empty() {
                 self.valves[id as usize] = Some(Box::new(Valve::of_port(services, port.link.rate_bps)));
             }
-        }
-    }
-
-    pub(crate) fn add_stations(&mut self, plan: &Plan, shared: &ControlPlan, seed: Seed) {
-        let topology = &plan.topology;
-        let mut in_turn = vec![false; topology.nodes.len()];
-        let adapters = plan.spec.switching.adapters.iter();
-        adapters.flat_map(|adapter| &adapter.hosts).for_each(|&host| in_turn[host as usize] = true);
-        let mut destinations: Vec<Vec<u32>> = vec![Vec::new(); topology.ports.len()];
-        for flow in 0..plan.pairs() {
-            destinations[plan.first_port(flow) as usize].push(plan.target(flow));
-        }
-        let mut feeds: BTreeMap<u32, Feed> = plan.feeds(seed, |_| true).collect();
-        for ((id, port), destinations) in (0..).zip(&topology.ports).zip(destinations) {
-            if !topology.is_host(port.from) {
-                continue;
-            }
-            let outlet = Outlet {
-                host: port.from,
-                rate: port.link.rate_bps,
-                framing: port.link.framing_bytes,
-                limit: plan.limits[id as usize],
-            };
-            let rules =
-                Rules::new(&plan.spec.control, port.link.rate_bps).filter(|_| shared.limited[port.from as usize]);
-            let limiter = plan.spec.control.limiter();
-            let jitter = limiter.map_or(0.0, |limiter| limiter.pacing_jitter);
-            let how = Manner { jitter, savings: Savings::new(limiter, port.link.rate_bps) };
-            let obedience = rules.map(|rules| Obedience { rules, how, seed });
-            let obeys = obedience.is_some();
-            let mut station =
-                Station::new(outlet, feeds.remove(&id), destinations, in_turn[port.from as usize], obedience);
-            let probe = plan.spec.record.limiters.iter().find(|probe| probe.host == port.from && obeys);
-            if let Some(probe) = probe {
-                let boundaries = Boundaries::new(probe.every_ps, Time::ZERO + plan.spec.run.duration_ps);
-                station.series = Some(Box::new(HostSeries::new(boundaries, station.places())));
-            }
-            self.stations[id as usize] = Some(Box::new(station));
         }
     }
 }

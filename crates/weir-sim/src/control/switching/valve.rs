@@ -4,10 +4,9 @@
 //! end of its transmission. The valve is looked at once in each transmission time of the frame that waits, counted from the
 //! start of the phase: so frames of one size keep to their slots. What is left over of the credit is carried.
 
+use weir_core::host::credit::needed;
 use weir_core::spec::switching::Service;
 use weir_core::units::{Rate, Span, Time};
-
-use crate::credit::needed;
 
 /// Service of one port, or of the host behind it.
 #[derive(Clone, Debug)]

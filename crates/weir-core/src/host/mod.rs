@@ -1,0 +1,28 @@
+//! The parts of which a host's adapter is put together: queues that take turns, limiters that say when a frame may begin, what waits.
+//!
+//! 1. [`clock`]: time that goes by in picoseconds or in slots; the parts are the same for both.
+//! 2. [`credit`]: limiters that save credit ([`Limiters`]); [`paced`]: limiters that space frames by the time since the last one ([`Paced`]).
+//! 3. [`turns`]: whose turn it is among the queues ([`Turns`]).
+//! 4. [`load`]: what waits, and for how long it did ([`Load`]).
+//!
+//! Hosts follow one of two laws, and a part has a value for each where they differ:
+//!
+//! | | a queue for each flow | a queue for each destination |
+//! |---|---|---|
+//! | limiters | [`Paced`]: as the rate limiters of 802.1Qau, one for each flow | [`Limiters`]: credit, one for each pair of hosts |
+//! | turns | [`Turns::longest_first`] | [`Turns::in_order`] |
+//! | maximum | [`Load::counting_instants`]: what waits for an instant counts | [`Load::default`]: what waits for longer than an instant counts |
+//!
+//! Source: IEEE 802.1Qau, limiters for flows; ZRL benchmark, adapter: queues for destinations, limiters by credit.
+
+pub mod clock;
+pub mod credit;
+pub mod load;
+pub mod paced;
+pub mod turns;
+
+pub use self::clock::{Clock, Picoseconds, Slots};
+pub use self::credit::{Limiters, Manner, Savings};
+pub use self::load::Load;
+pub use self::paced::Paced;
+pub use self::turns::Turns;

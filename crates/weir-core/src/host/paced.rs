@@ -1,0 +1,116 @@
+//! Rate limiters that space the frames of a flow: the next may begin when the last one has taken its time at the rate of the limiter.
+
+use crate::ethernet::reaction::{Allowance, Feedback, Meter, Pacer, ReactionPoint, Rules};
+use crate::rng::Stream;
+use crate::units::{Bytes, Time};
+
+/// The limiters of a host, by the place of the flow among its own.
+#[derive(Debug)]
+pub struct Paced {
+    rules: Rules,
+    list: Vec<Limiter>,
+}
+
+#[derive(Debug)]
+struct Limiter {
+    point: ReactionPoint,
+    pacer: Pacer,
+    /// The congestion point that last asked for less.
+    cause: u32,
+    /// When the next frame may begin, as things are, and when that may change.
+    begin: Time,
+    change: Time,
+    is_limited: bool,
+}
+
+impl Limiter {
+    /// Asks anew what may be sent.
+    #[inline]
+    fn ask(&mut self) {
+        let allowance = self.point.allowance();
+        self.begin = self.pacer.not_before(allowance);
+        self.change = self.point.poll_timeout();
+        self.is_limited = allowance != Allowance::Unlimited;
+    }
+}
+
+impl Paced {
+    /// A limiter for each of `flows`: the chance of its rate, and of the gaps between frames, of which `jitter` is a random share.
+    pub fn new(rules: Rules, jitter: f64, flows: impl Iterator<Item = (Stream, Stream)>) -> Paced {
+        let limiter = |(rate, gaps)| Limiter {
+            point: ReactionPoint::new(rate),
+            pacer: Pacer::new(jitter, gaps),
+            cause: u32::MAX,
+            begin: Time::ZERO,
+            change: Time::NEVER,
+            is_limited: false,
+        };
+        Paced { rules, list: flows.map(limiter).collect() }
+    }
+
+    /// Does what the limiter of `place` was to do by itself up to `now`.
+    #[inline]
+    pub fn advance(&mut self, now: Time, place: u32) {
+        let limiter = &mut self.list[place as usize];
+        if limiter.point.advance(now, &self.rules) {
+            limiter.ask();
+        }
+    }
+
+    /// Whether the next frame of `place` may begin at `now`, up to which all was done.
+    #[inline]
+    pub fn may_send(&self, now: Time, place: u32) -> bool {
+        self.list[place as usize].begin <= now
+    }
+
+    /// When the next frame of `place` may begin, as things are, or that may change.
+    #[inline]
+    pub fn not_before(&self, place: u32) -> Time {
+        let limiter = &self.list[place as usize];
+        limiter.begin.min(limiter.change)
+    }
+
+    /// Whether `place` has a limiter.
+    #[inline]
+    pub fn is_limited(&self, place: u32) -> bool {
+        self.list[place as usize].is_limited
+    }
+
+    /// The congestion point that limits `place`, if there is one.
+    pub fn cause(&self, place: u32) -> Option<u32> {
+        Some(&self.list[place as usize]).filter(|limiter| limiter.is_limited).map(|limiter| limiter.cause)
+    }
+
+    /// A frame of `place` began at `now`, up to which all was done.
+    #[inline]
+    pub fn on_sent(&mut self, now: Time, place: u32, size: Bytes) {
+        let limiter = &mut self.list[place as usize];
+        limiter.pacer.on_sent(now, size);
+        limiter.point.on_sent(now, size, &self.rules);
+        limiter.ask();
+    }
+
+    /// Feedback of the congestion point `cause` about frames of `place` takes effect at `now`.
+    pub fn on_feedback(&mut self, now: Time, place: u32, cause: u32, feedback: Feedback) {
+        let limiter = &mut self.list[place as usize];
+        limiter.point.on_feedback(now, feedback, &self.rules);
+        if feedback.is_negative() {
+            limiter.cause = cause;
+        }
+        limiter.ask();
+    }
+
+    /// What limits frames of `place`, and by which rules.
+    pub fn reaction(&self, place: u32) -> (&ReactionPoint, &Rules) {
+        (&self.list[place as usize].point, &self.rules)
+    }
+
+    /// What each limiter did up to `end`: its place and its meter.
+    pub fn meters(&mut self, end: Time) -> impl Iterator<Item = (u32, Meter)> + '_ {
+        let rules = &self.rules;
+        (0..).zip(&mut self.list).map(move |(place, limiter)| {
+            limiter.point.advance(end, rules);
+            (place, limiter.point.meter())
+        })
+    }
+}

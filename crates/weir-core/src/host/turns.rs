@@ -1,0 +1,125 @@
+//! Whose turn it is among the queues of a host.
+
+use std::collections::VecDeque;
+
+/// The queues that may have something to send, in one of two orders.
+#[derive(Clone, Debug)]
+pub struct Turns {
+    order: Order,
+}
+
+#[derive(Clone, Debug)]
+enum Order {
+    /// The one that was served last at the end.
+    LongestFirst(VecDeque<u32>),
+    /// By number, round about: a bit for each queue, and the number from which on the next is looked for.
+    InOrder { ready: Vec<u64>, turn: usize },
+}
+
+impl Turns {
+    /// The queue comes first that has waited longest for its turn.
+    pub fn longest_first() -> Turns {
+        Turns { order: Order::LongestFirst(VecDeque::new()) }
+    }
+
+    /// `queues` queues take turns in the order of their numbers.
+    pub fn in_order(queues: usize) -> Turns {
+        Turns { order: Order::InOrder { ready: vec![0; queues.div_ceil(64)], turn: 0 } }
+    }
+
+    /// A queue has something to send; it has no turn yet.
+    #[inline]
+    pub fn add(&mut self, queue: u32) {
+        match &mut self.order {
+            Order::LongestFirst(queues) => queues.push_back(queue),
+            Order::InOrder { ready, .. } => ready[queue as usize / 64] |= 1 << (queue % 64),
+        }
+    }
+
+    /// A queue has nothing to send for now.
+    pub fn remove(&mut self, queue: u32) {
+        match &mut self.order {
+            Order::LongestFirst(queues) => queues.retain(|&other| other != queue),
+            Order::InOrder { ready, .. } => ready[queue as usize / 64] &= !(1 << (queue % 64)),
+        }
+    }
+
+    /// A queue sends out of turn, before all that waits: its turn is over.
+    pub fn pass(&mut self, queue: u32) {
+        if let Order::InOrder { turn, .. } = &mut self.order {
+            *turn = queue as usize + 1;
+        }
+    }
+
+    /// Takes out the next queue that `may` send: it is added again if it goes on.
+    #[inline]
+    pub fn take(&mut self, mut may: impl FnMut(u32) -> bool) -> Option<u32> {
+        match &mut self.order {
+            Order::LongestFirst(queues) => {
+                let place = queues.iter().position(|&queue| may(queue))?;
+                queues.remove(place)
+            }
+            Order::InOrder { ready, turn } => {
+                let first = next_set(ready, *turn)?;
+                let queues = 64 * ready.len();
+                let is_ready = |queue: usize| ready[queue / 64] >> (queue % 64) & 1 != 0;
+                let mut behind = (1..queues).map(|further| (first + further) % queues).filter(|&queue| is_ready(queue));
+                let queue = if may(first as u32) { first } else { behind.find(|&queue| may(queue as u32))? };
+                ready[queue / 64] &= !(1 << (queue % 64));
+                *turn = queue + 1;
+                Some(queue as u32)
+            }
+        }
+    }
+
+    /// The queues that have something to send.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        let (listed, words) = match &self.order {
+            Order::LongestFirst(queues) => (Some(queues), &[][..]),
+            Order::InOrder { ready, .. } => (None, &ready[..]),
+        };
+        let of_word = |(place, &word): (u32, &u64)| {
+            (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| 64 * place + bit)
+        };
+        listed.into_iter().flatten().copied().chain((0..).zip(words).flat_map(of_word))
+    }
+}
+
+/// The first set bit from `turn` on, round about.
+fn next_set(words: &[u64], turn: usize) -> Option<usize> {
+    let (first, bit) = (turn / 64, turn % 64);
+    if let Some(&word) = words.get(first) {
+        let rest = word & (u64::MAX << bit);
+        if rest != 0 {
+            return Some(first * 64 + rest.trailing_zeros() as usize);
+        }
+    }
+    let after = (first + 1).min(words.len());
+    let places = (after..words.len()).chain(0..after);
+    places.into_iter().find(|&place| words[place] != 0).map(|place| place * 64 + words[place].trailing_zeros() as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(mut turns: Turns) -> Vec<u32> {
+        [70, 3, 5].into_iter().for_each(|queue| turns.add(queue));
+        let mut taken = Vec::new();
+        for _ in 0..5 {
+            let queue = turns.take(|queue| queue != 5).expect("two may send");
+            turns.add(queue);
+            taken.push(queue);
+        }
+        turns.remove(70);
+        assert_eq!(turns.iter().collect::<Vec<u32>>().len(), 2);
+        assert_eq!(turns.take(|queue| queue == 70), None);
+        taken
+    }
+
+    #[test]
+    fn queues_take_turns_and_those_that_may_not_send_are_passed_over() {
+        assert_eq!(taken(Turns::longest_first()), [70, 3, 70, 3, 70]);
+        assert_eq!(taken(Turns::in_order(71)), [3, 70, 3, 70, 3]);
+    }
+}

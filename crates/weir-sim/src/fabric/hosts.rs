@@ -1,0 +1,296 @@
+//! Hosts with queues of their own: what they send is worked out when its first frame arrives, or before something changes.
+//!
+//! What such a host sends depends on nothing else, until a frame of an agent, a notification or PAUSE comes: so a transmission needs no event
+//! of its own. Hosts whose law is that all that comes at an instant comes before anything leaves then are worked out up to that instant; the
+//! others with it.
+
+use weir_core::ethernet::reaction::Feedback;
+use weir_core::queue::{Lane, Offer};
+use weir_core::units::{Bytes, Span, Time};
+
+use super::Fabric;
+use crate::control::Task;
+use crate::control::host::{Host, NO_POINT};
+use crate::frames::{Frame, FrameId, Kind, NO_FRAME};
+use crate::line::HOST;
+use crate::timer::Alarm;
+
+/// The shortest time there is.
+const INSTANT: Span = Span::from_ps(1);
+
+impl Fabric<'_> {
+    /// Takes over the ports that have hosts with queues behind them.
+    pub(super) fn start_hosts(&mut self) {
+        for port in 0..self.ports {
+            let Some(host) = self.control.as_mut().and_then(|control| control.host(port)) else { continue };
+            host.next = if host.comes_first() { host.generated() } else { Time::ZERO };
+            self.lines[port as usize].flags |= HOST;
+            self.await_host(port);
+        }
+    }
+
+    /// A frame comes to the port of a host: from an agent, or as a notification of the flow of another host.
+    pub(super) fn offer_host(&mut self, port: u32, id: FrameId, size: Bytes, lane: Lane) {
+        let (now, frame) = (self.now, self.frames[id]);
+        let Some(control) = &mut self.control else { return };
+        let Some(host) = &mut control.extras[port as usize].host else { return };
+        if host.comes_first() && frame.leg > 0 && self.plan.route[frame.leg as usize - 1] == port ^ 1 {
+            return self.keep_in_buffer(port, id);
+        }
+        let line = &mut self.lines[port as usize];
+        let place = match frame.kind {
+            _ if lane == Lane::Control => None,
+            Kind::Notification => host.place_of_notifications(),
+            _ => Some(host.place(self.plan.key(frame.flow))),
+        };
+        let Some(place) = place else {
+            host.know(size);
+            if let Offer::Sent { end } = line.port.offer(now, id, size, lane) {
+                self.append_watched(port, id, end);
+            }
+            return self.run_host(port);
+        };
+        if host.has_room(now, place, size, line.port.is_free(now)) {
+            host.push(now, &mut self.frames, place, id, line.port.waiting_bytes());
+        } else {
+            line.port.count_drop(now, size);
+            if host.has_own_limit(place) {
+                control.limiter_drops[frame.leg as usize] += 1;
+            }
+            self.drop_frame(id);
+        }
+        self.run_host(port);
+    }
+
+    /// A notification about frames with this key takes effect.
+    pub(super) fn obey(&mut self, port: u32, key: u32, point: u32, feedback: Feedback) {
+        self.change_host(port, |host, fabric| {
+            host.on_feedback(fabric.now, host.place(key), point, feedback, &fabric.frames)
+                .map(|at| (host.place(key), at))
+        });
+    }
+
+    /// A change of a limiter that was due.
+    pub(super) fn change_limiter(&mut self, port: u32, place: u32) {
+        self.change_host(port, |host, fabric| host.on_timeout(fabric.now, place, &fabric.frames).map(|at| (place, at)));
+    }
+
+    /// Changes what a host may send; `change` says of which limiter the next change is due, and when.
+    fn change_host(&mut self, port: u32, change: impl FnOnce(&mut Host, &Self) -> Option<(u32, Time)>) {
+        self.look_host(port);
+        let Some(mut host) = self.control.as_mut().and_then(|control| control.extras[port as usize].host.take()) else {
+            return;
+        };
+        let next = change(&mut host, self);
+        if let Some(control) = &mut self.control {
+            control.extras[port as usize].host = Some(host);
+        }
+        if let Some((place, at)) = next {
+            self.plan_task(port, at.max(self.now), Task::Limiter { place });
+        }
+        self.run_host(port);
+    }
+
+    /// The port is about to be touched: does what was to happen up to now.
+    pub(super) fn look_host(&mut self, port: u32) {
+        let now = self.now;
+        let is_over = !self.host(port).comes_first() || self.alarmed == now;
+        self.catch_up(port, if is_over { now + INSTANT } else { now });
+        self.draw_host(port, now, now);
+    }
+
+    /// Does what was to happen at `port` before `bound` and was left until it matters.
+    pub(super) fn catch_up(&mut self, port: u32, bound: Time) {
+        let bound = bound.min(self.end);
+        while self.host(port).next < bound {
+            let next = self.host(port).next;
+            self.work_host(port, next);
+        }
+    }
+
+    /// Something has changed at `port`: what may begin now begins, and it is known what comes next.
+    pub(super) fn run_host(&mut self, port: u32) {
+        let now = self.now;
+        let host = self.host(port);
+        if host.comes_first() {
+            host.next = now;
+        } else {
+            self.work_host(port, now);
+        }
+        self.await_host(port);
+    }
+
+    /// The event of the link behind `port` comes up: the frame that arrives, if one does.
+    #[inline]
+    pub(super) fn take_arrived(&mut self, port: u32) -> Option<FrameId> {
+        let now = self.now;
+        let host = self.host(port);
+        let bound = if host.comes_first() { now } else { now + INSTANT };
+        match host.timer.on_event(now) {
+            Alarm::RunOut => {}
+            Alarm::Later(at) => {
+                self.agenda.push(at, self.link(port));
+                return None;
+            }
+            Alarm::Void => return None,
+        }
+        while self.lines[port as usize].head == NO_FRAME && self.host(port).next < bound {
+            let next = self.host(port).next;
+            self.work_host(port, next);
+        }
+        let line = &mut self.lines[port as usize];
+        let first = Some(line.head).filter(|&id| id != NO_FRAME && self.frames[id].arrives == now);
+        if let Some(id) = first {
+            line.head = self.frames[id].next;
+        }
+        self.await_host(port);
+        first
+    }
+
+    /// Enters when the next frame arrives, or may arrive at the earliest.
+    fn await_host(&mut self, port: u32) {
+        let (head, now) = (self.lines[port as usize].head, self.now);
+        let arrives = (head != NO_FRAME).then(|| self.frames[head].arrives);
+        let host = self.host(port);
+        let at = match arrives {
+            Some(arrives) => arrives,
+            None if host.next == Time::NEVER => Time::NEVER,
+            None => (host.next + host.lead).max(now),
+        };
+        if let Some(at) = host.timer.set(at) {
+            self.agenda.push(at, self.link(port));
+        }
+    }
+
+    /// The host with queues behind `port`, which has one.
+    #[inline]
+    fn host(&mut self, port: u32) -> &mut Host {
+        self.control.as_mut().and_then(|control| control.host(port)).expect("a line marked so has a host")
+    }
+
+    /// Begins what may begin at `port` at `now`, and works out when it is to be looked at again.
+    fn work_host(&mut self, port: u32, now: Time) {
+        self.draw_host(port, now, now);
+        let comes_first = self.host(port).comes_first();
+        if comes_first {
+            self.wake_host(port, now);
+            self.draw_host(port, now, now + INSTANT);
+        }
+        self.serve_host(port, now);
+        if !comes_first && self.host(port).generated() == now {
+            self.draw_host(port, now, now + INSTANT);
+            self.serve_host(port, now);
+        }
+        let port_of_line = &self.lines[port as usize].port;
+        let (due, free_at) = (port_of_line.due(), port_of_line.free_at());
+        let (is_paused, queued) = (port_of_line.is_paused(), port_of_line.waiting_frames());
+        let host = self.host(port);
+        let opens = if host.may_pass(false, queued) {
+            now
+        } else if is_paused {
+            Time::NEVER
+        } else {
+            free_at
+        };
+        host.next = host.ready().max(opens).min(due);
+    }
+
+    /// What waits in the port begins, if it may.
+    #[inline]
+    fn wake_host(&mut self, port: u32, now: Time) {
+        let line = &mut self.lines[port as usize];
+        if line.port.due() <= now
+            && let Some(sent) = line.port.wake(now)
+        {
+            match sent.lane {
+                Lane::Data => self.append_watched(port, sent.handle, sent.end),
+                Lane::Control => self.launch_control(port, sent.handle, sent.end),
+            }
+        }
+    }
+
+    #[inline]
+    fn serve_host(&mut self, port: u32, now: Time) {
+        loop {
+            self.wake_host(port, now);
+            let line = &self.lines[port as usize];
+            let (free, queued) = (line.port.is_free(now), line.port.waiting_frames());
+            let Some(host) = self.control.as_mut().and_then(|control| control.host(port)) else { return };
+            if !host.may_pass(free, queued) {
+                return;
+            }
+            let Some((id, size, place)) = host.take(now, &self.frames) else { return };
+            self.send_from(port, now, (id, size, place));
+        }
+    }
+
+    /// A frame leaves its host's queues.
+    #[inline]
+    fn send_from(&mut self, port: u32, now: Time, (id, size, place): (FrameId, Bytes, u32)) {
+        let Some(control) = &mut self.control else { return };
+        let tag = control.host(port).map_or(NO_POINT, |host| host.tag(place));
+        if tag != NO_POINT || (id as usize) < control.tags.len() {
+            crate::control::keep(&mut control.tags, id, tag);
+        }
+        if let Offer::Sent { end } = self.lines[port as usize].port.offer(now, id, size, Lane::Data) {
+            self.append_watched(port, id, end);
+        }
+    }
+
+    /// Draws what the sources of a host generated before `bound`, and writes down what ended up to `now`.
+    pub(super) fn draw_host(&mut self, port: u32, now: Time, bound: Time) {
+        let bound = bound.min(self.end);
+        loop {
+            let Some(control) = &mut self.control else { return };
+            let extra = &mut control.extras[port as usize];
+            let Some(host) = &mut extra.host else { return };
+            let line = &mut self.lines[port as usize];
+            let generated = host.generated();
+            let next = generated.min(now);
+            host.write_rows(next, &self.frames);
+            if extra.boundary <= next {
+                host.load.settle(extra.boundary);
+                let waiting = line.port.waiting_bytes();
+                extra.boundary = self.port_probes.mark(port, next, &mut line.port);
+                if let Some(mark) = self.port_probes.log.last_mut() {
+                    mark.queue_bytes += host.load.bytes();
+                    mark.queue_byte_ps += host.load.byte_ps();
+                    mark.queue_max_bytes = host.load.restart_most(waiting);
+                }
+                // What waited through intervals in which nothing happened does not count for the one that holds `now`.
+                host.load.settle(self.port_probes.begin(port));
+                host.load.restart_most(waiting);
+            }
+            if generated >= bound {
+                return;
+            }
+            let Some(drawn) = host.feed.as_mut().map(|feed| feed.draw()) else { return };
+            let size = drawn.size;
+            let (flow, leg) = (self.plan.counted_as(drawn.flow, drawn.source), self.plan.first_leg(drawn.flow));
+            self.flows[flow as usize].send(size);
+            self.patience -= 1;
+            self.draws += 1;
+            let place = host.place(self.plan.key(drawn.flow));
+            let free = line.port.is_free(generated);
+            if !host.has_room(generated, place, size, free) {
+                line.port.count_drop(generated, size);
+                self.drops[leg as usize] += 1;
+                if host.has_own_limit(place) {
+                    control.limiter_drops[leg as usize] += 1;
+                }
+                continue;
+            }
+            // A frame that can be marked does not say of which burst it is.
+            let ends_burst = drawn.ends_burst || self.plan.is_capable(flow);
+            let kind = if ends_burst { Kind::Data } else { Kind::InBurst };
+            let id = self.frames.put(Frame::new(generated, flow, leg, size, Lane::Data).of_kind(kind));
+            if free && host.comes_first() && host.is_open(generated, place) {
+                host.pass(place);
+                host.know(size);
+                self.send_from(port, generated, (id, size, place));
+            } else {
+                host.push(generated, &mut self.frames, place, id, line.port.waiting_bytes());
+            }
+        }
+    }
+}
