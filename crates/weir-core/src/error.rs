@@ -5,6 +5,7 @@ use std::fmt;
 /// A spec that is not legal: what is wrong, and the place as a JSON pointer (RFC 6901).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (at {})", if pointer.is_empty() { "the top" } else { pointer })]
+#[non_exhaustive]
 pub struct SpecError {
     /// What is wrong, with the value.
     pub message: String,

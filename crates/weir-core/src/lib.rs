@@ -1,4 +1,4 @@
-//! Pure network models: what a network is, how its queues, links and sources behave, told in numbers.
+//! Pure network models: what a network is, and how its queues, links and sources behave.
 //!
 //! Reading order:
 //! 1. [`units`]: `Time`, `Span`, `Bytes`, `Rate`, `FrameRate`; a unit mistake does not compile.
@@ -39,3 +39,8 @@ pub mod traffic;
 pub mod units;
 
 pub use error::SpecError;
+
+/// The examples of the README, which run as tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -6,6 +6,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 
 /// What a controller is told.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum SenderEvent {
     /// The connection is established; its first round-trip time, unless the SYN was sent twice.
     Established {
@@ -67,6 +68,7 @@ pub enum SenderEvent {
 
 /// What shows congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Cause {
     /// Segments are lost.
     Loss,

@@ -3,7 +3,7 @@
 //! The receiving end decides: it asks the sender for a train of packets, each of which carries when it left, notes when
 //! they arrive, and asks for the next one. So [`Estimation`] is the receiver; the sender does what an [`Ask`] says.
 //!
-//! Nothing here knows a clock or a socket. What trains tell is told by functions of [`Sample`]s alone ([`trend()`],
+//! Nothing here knows a clock or a socket. Trains are evaluated by functions of [`Sample`]s alone ([`trend()`],
 //! [`Fleet`], [`RateSearch`], [`bulk()`], [`MinimumDelaySum`]), which recorded packets can feed as well.
 //!
 //! Reading order: [`Ask`], [`Packet`]; [`trend()`]; [`Fleet`]; [`RateSearch`]; [`bulk()`]; [`Estimation`]; [`Log`].

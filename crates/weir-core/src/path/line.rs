@@ -54,6 +54,7 @@ pub struct Dropped<H> {
 
 /// What a line counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LineCounters {
     /// Frames that arrived.
     pub arrived: u64,

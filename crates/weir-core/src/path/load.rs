@@ -10,7 +10,7 @@ use crate::tcp;
 use crate::units::{Bytes, Span};
 
 /// Most connections of a transfer.
-pub const MAX_STREAMS: u32 = 4096;
+pub(crate) const MAX_STREAMS: u32 = 4096;
 
 /// A path between two ends, near and far, and what is sent over it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

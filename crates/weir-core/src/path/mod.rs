@@ -1,12 +1,12 @@
-//! A path between two ends, told in numbers: what it loses, how fast it transmits, how long it delays.
+//! A path between two ends: what it loses, how fast it transmits, how long it delays.
 //!
-//! Reading order: [`loss`] (frames lost at random), [`spec`] (one direction of a path), [`mod@line`] (its model, which the
-//! live emulator feeds with the monotonic clock), [`load`] (what is sent over a path of such lines), [`replay`] (what a
+//! Reading order: [`LossModel`] (frames lost at random), [`spec`] (one direction of a path), [`Line`] (its model, which the
+//! live emulator feeds with the monotonic clock), [`LoadedPath`] (what is sent over a path of such lines), [`replay`] (what a
 //! line does with recorded arrivals).
 
-pub mod line;
-pub mod load;
-pub mod loss;
+mod line;
+mod load;
+mod loss;
 mod replay;
 pub mod spec;
 

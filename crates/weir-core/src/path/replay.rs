@@ -19,6 +19,7 @@ pub struct Arrived {
 
 /// What becomes of recorded arrivals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Replay {
     /// Frames that leave up to the end, in this order: the place of the arrival, and when.
     pub departures: Vec<(u64, Time)>,

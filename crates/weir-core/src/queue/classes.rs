@@ -15,6 +15,7 @@ use crate::units::{Bytes, Time};
 
 /// What a queue of a class counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ClassCounters {
     /// Frames whose transmission began.
     pub frames: u64,

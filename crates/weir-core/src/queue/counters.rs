@@ -27,6 +27,7 @@ pub struct Counters {
 
 /// How often and how long a port was paused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Pauses {
     /// Pauses, the current one included.
     pub count: u64,

@@ -70,7 +70,7 @@ impl FromIterator<u8> for ClassSet {
 
 /// The state of the choice.
 #[derive(Clone, Debug)]
-pub struct Scheduler {
+pub(crate) struct Scheduler {
     in_order: bool,
     /// The classes without a weight.
     strict: ClassSet,
@@ -83,7 +83,7 @@ pub struct Scheduler {
 
 impl Scheduler {
     /// That of `spec`, which has passed its check.
-    pub fn new(spec: &Classes) -> Scheduler {
+    pub(crate) fn new(spec: &Classes) -> Scheduler {
         let quantum = match spec.order {
             Order::Arrival => 0,
             Order::Class { quantum_bytes } => quantum_bytes.count(),
@@ -102,7 +102,7 @@ impl Scheduler {
     }
 
     /// The class that sends next of those that are `ready`; `first` is the place in the order of arrival of the first frame of a class.
-    pub fn next(&mut self, ready: ClassSet, first: impl Fn(u8) -> u64) -> Option<u8> {
+    pub(crate) fn next(&mut self, ready: ClassSet, first: impl Fn(u8) -> u64) -> Option<u8> {
         if self.in_order {
             return (0..CLASSES).filter(|&class| ready.contains(class)).min_by_key(|&class| first(class));
         }
@@ -118,12 +118,12 @@ impl Scheduler {
     }
 
     /// A frame of `class` was sent.
-    pub fn on_sent(&mut self, class: u8, size: Bytes) {
+    pub(crate) fn on_sent(&mut self, class: u8, size: Bytes) {
         self.credit[usize::from(class)] -= if self.strict.contains(class) { 0 } else { size.count() as i64 };
     }
 
     /// The queue of `class` has become empty, whatever became of its last frame. What it owes it still owes.
-    pub fn on_empty(&mut self, class: u8) {
+    pub(crate) fn on_empty(&mut self, class: u8) {
         let credit = &mut self.credit[usize::from(class)];
         *credit = (*credit).min(0);
     }

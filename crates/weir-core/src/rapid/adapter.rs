@@ -84,7 +84,7 @@ impl Adaptation {
 
 /// The mean rate, and what makes it change.
 #[derive(Clone, Debug)]
-pub struct RateAdapter {
+pub(crate) struct RateAdapter {
     config: Adaptation,
     /// Bit/s.
     rate: f64,
@@ -93,18 +93,18 @@ pub struct RateAdapter {
 
 impl RateAdapter {
     /// At the initial rate.
-    pub fn new(config: &Adaptation) -> RateAdapter {
+    pub(crate) fn new(config: &Adaptation) -> RateAdapter {
         let rate = config.initial_bps.bps() as f64;
         RateAdapter { config: config.clone(), rate, starting: config.start_packets.is_some() }
     }
 
     /// The mean rate.
-    pub fn rate(&self) -> Rate {
+    pub(crate) fn rate(&self) -> Rate {
         Rate::from_bps((self.rate as u64).max(1))
     }
 
     /// Whether the rate still doubles.
-    pub fn is_starting(&self) -> bool {
+    pub(crate) fn is_starting(&self) -> bool {
         self.starting
     }
 
@@ -112,7 +112,7 @@ impl RateAdapter {
     /// more than at an empty queue its packets were delayed in the end, s.
     ///
     /// Source: Konda & Kaur 2009, III.
-    pub fn on_estimate(&mut self, available: f64, grew: bool, length: Span, delay_s: f64) {
+    pub(crate) fn on_estimate(&mut self, available: f64, grew: bool, length: Span, delay_s: f64) {
         let most = self.config.most_bps.bps() as f64;
         let available = available.min(most);
         if self.starting {
@@ -145,7 +145,7 @@ impl RateAdapter {
     }
 
     /// Losses begin to be repaired, or a timeout came.
-    pub fn on_congestion(&mut self) {
+    pub(crate) fn on_congestion(&mut self) {
         self.rate *= self.config.beta;
         self.starting = false;
         self.clamp();

@@ -28,7 +28,7 @@ mod trend;
 
 use serde::{Deserialize, Serialize};
 
-pub use adapter::{Adaptation, Backlog, RateAdapter};
+pub use adapter::{Adaptation, Backlog};
 pub use estimate::{Estimate, Estimator, Terms};
 pub use log::{Log, LogReader, LogWriter, Outcome, PacketRow, ProbeState, StreamRow};
 pub use noise::Denoising;

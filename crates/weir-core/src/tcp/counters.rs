@@ -3,6 +3,7 @@
 /// Counts of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
+#[non_exhaustive]
 pub struct SenderCounters {
     /// Segments with data, SYN or FIN, retransmissions included.
     pub segments: u64,
@@ -64,6 +65,7 @@ pub struct SenderCounters {
 /// Counts of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
+#[non_exhaustive]
 pub struct ReceiverCounters {
     /// Segments that arrived with data, SYN or FIN.
     pub segments: u64,

@@ -30,6 +30,7 @@ impl Stamp {
 
 /// What a frame begins with. Source: tcpdump LINKTYPE, the registry of link-layer header types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Link {
     /// Ethernet (1).
     Ethernet,
@@ -101,6 +102,7 @@ fn named(number: u16) -> Option<&'static str> {
 
 /// Where frames were captured.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Interface {
     /// Its name, if the file tells it.
     pub name: String,
@@ -133,6 +135,7 @@ pub struct Record<'a> {
 
 /// How a capture ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Ending {
     /// With the end of a record.
     Whole,
@@ -179,6 +182,7 @@ pub enum TraceError {
 
 /// The format of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Format {
     /// pcap, the format of tcpdump.
     Pcap {

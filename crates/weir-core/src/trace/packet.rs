@@ -63,6 +63,7 @@ pub enum Transport {
 
 /// Which part of a datagram a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Part {
     /// All of it.
     Whole,
@@ -121,6 +122,7 @@ impl Packet {
 
 /// What could be made of a frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Dissected {
     /// An IP packet.
     Ip(Packet),
