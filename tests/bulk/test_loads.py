@@ -8,7 +8,7 @@ import pytest
 from weirlab.campaigns import Campaign, plan_of, run_campaign, summaries
 from weirlab.campaigns.measurement import Measurement, Pings, Stream, Transfer
 from weirlab.campaigns.plan import Datagrams
-from weirlab.campaigns.tools import read_transfer
+from weirlab.campaigns.reading import read_transfer
 from weirlab.errors import UnsupportedError
 from weirlab.report.bulk import loads_table
 from weirlab.scenario import load, loads

@@ -16,7 +16,7 @@ import pytest
 from weirlab.campaigns import request_program, tools
 from weirlab.campaigns.hosts import ThisMachine, listening, output
 from weirlab.campaigns.measurement import Request
-from weirlab.campaigns.tools import read_requests
+from weirlab.campaigns.reading import read_requests
 from weirlab.errors import TestbedError
 
 PROGRAM = [sys.executable, "-I", "-S", request_program.__file__]

@@ -6,8 +6,8 @@ import shutil
 import pytest
 
 from weirlab.campaigns.hosts import ThisMachine, output
+from weirlab.campaigns.reading import read_ping, read_transfer
 from weirlab.campaigns.real import _address
-from weirlab.campaigns.tools import read_ping, read_transfer
 from weirlab.errors import TestbedError
 
 PING = """PING 198.18.0.2 (198.18.0.2) 56(84) bytes of data.

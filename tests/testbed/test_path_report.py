@@ -11,7 +11,8 @@ from weirlab.cli.emulate import _say
 from weirlab.scenario import loads
 from weirlab.scenario.network.path import path_plan
 from weirlab.testbed.account import CpuTime, MachineAccount
-from weirlab.testbed.path import LineReport, PathReport, _is_fast, _places
+from weirlab.testbed.path import _is_fast, _places
+from weirlab.testbed.path_report import LineReport, PathReport
 
 WELL = dict.fromkeys(
     (

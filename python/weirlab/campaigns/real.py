@@ -13,7 +13,8 @@ from typing import Any
 from weirlab.campaigns.hosts import Bed, End, SshEnd, ThisMachine, UnreachableError, output
 from weirlab.campaigns.measurement import Measurement
 from weirlab.campaigns.plan import Measured
-from weirlab.campaigns.tools import SYSCTLS, Together, read_transfer, require, together
+from weirlab.campaigns.reading import read_transfer
+from weirlab.campaigns.tools import SYSCTLS, Together, require, together
 from weirlab.errors import MissingCapability, TestbedError
 from weirlab.scenario.network.path import PathPlan
 from weirlab.scenario.testbeds import Hosts, Iperf3

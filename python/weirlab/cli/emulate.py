@@ -44,7 +44,8 @@ from weirlab.errors import InputError
 if TYPE_CHECKING:
     from weirlab.scenario import Scenario
     from weirlab.scenario.network.path import PathPlan
-    from weirlab.testbed.path import EmulatedPath, LineReport, PathReport
+    from weirlab.testbed.path import EmulatedPath
+    from weirlab.testbed.path_report import LineReport, PathReport
 
 
 _STAMP_PORT = 862

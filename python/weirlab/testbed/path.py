@@ -14,8 +14,7 @@ import contextlib
 import math
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -23,15 +22,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from weirlab import _core
 from weirlab.errors import MissingCapability, TestbedError
 from weirlab.scenario.network.path import Line, PathPlan, line_spec
-from weirlab.testbed.account import MachineAccount, Reading
+from weirlab.testbed.account import Reading
 from weirlab.testbed.namespaces import Namespace, set_sysctl
+from weirlab.testbed.path_report import EMULATOR, LATENESS_EDGES_S, LineReport, PathReport
 
 if TYPE_CHECKING:
     from pyroute2 import IPRoute
 
 
-LATENESS_EDGES_S = (1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 1e-1)
-"""Upper ends of the bins in which lateness is counted; one more bin holds what is later."""
 SPIN_S = 50e-6
 """How long before a packet is due the emulator stays awake."""
 QUEUE_PACKETS = 5000
@@ -40,8 +38,6 @@ DEGRADED_SHARE, DEGRADED_LEAST_S, DEGRADED_MOST_S = 0.01, 1e-4, 1e-3
 """A path is degraded when the 99th percentile of the lateness exceeds this share of the round-trip delay,
 within these bounds.
 """
-LEAST_FOR_P99 = 100
-"""Packets, for a 99th percentile that is not the latest of them alone."""
 _QUIET_IPV6 = {
     "disable_ipv6": 0,
     "accept_ra": 0,
@@ -54,142 +50,8 @@ _QUIET_IPV6 = {
 FAST_BPS = 500e6
 """Above this rate the stacks of the ends work on other CPUs than the emulator: 42 000 full packets/s at 6 us
 each are a quarter of a CPU."""
-_EMULATOR = "the emulator"
 _CLOSE_S = 10.0
 """How long the emulator may take to end."""
-
-
-@dataclass(frozen=True)
-class LineReport:
-    """One direction of a hop, as it was."""
-
-    hop: str
-    direction: str
-    """``forward`` (from near to far) or ``backward``."""
-    name: str
-    """What its chance depends on, beside the seed."""
-    line: str
-    """The direction as the compiled core takes it, as JSON."""
-    counts: Mapping[str, int]
-    """Packets: `arrived`, `lost`, `dropped` and `dropped_early` (by a full queue, by its management),
-    `marked`, `duplicated`, `reordered`, `left`, and what went wrong:
-    `refused` by the device, `unbuffered`, `device_drops`, `stack_drops` (no room before the far stack),
-    joined and moved `whole`, not cut.
-    """
-    transmitters: tuple[Mapping[str, int], ...]
-    """What each transmitter sent, traffic of others included."""
-    lateness_s: Mapping[str, float] | None
-    """Percentiles of how late packets were written; None without any."""
-    lateness_counts: tuple[int, ...]
-    """Packets by lateness, in bins that end at `LATENESS_EDGES_S`, and beyond."""
-    record: Mapping[str, Any]
-    """Recorded arrivals and what became of them, as arrays; times in ps since the start."""
-
-    @property
-    def dropped(self) -> int:
-        """Packets that its queue dropped, full or managed."""
-        return self.counts["dropped"] + self.counts["dropped_early"]
-
-    @property
-    def written(self) -> int:
-        """Packets whose lateness is known."""
-        return sum(self.lateness_counts)
-
-    @property
-    def lateness_p99_s(self) -> float | None:
-        """The 99th percentile of the lateness; None of fewer than 100 packets, of which one is more than
-        1 %."""
-        if self.lateness_s is None or self.written < LEAST_FOR_P99:
-            return None
-        return self.lateness_s["p99"]
-
-
-@dataclass(frozen=True)
-class PathReport:
-    """How well a path was emulated."""
-
-    real_time: bool
-    """Whether the emulator ran under SCHED_FIFO."""
-    elapsed_s: float
-    on_cpu_s: float
-    """How long of that the emulator was on its CPU."""
-    joined: tuple[str, ...]
-    """Transports (``tcp``, ``udp``) whose packets the devices gave and took joined, while the models saw each
-    alone. None: every packet was read and written alone.
-    """
-    threshold_s: float
-    """Lateness whose 99th percentile must not exceed this."""
-    lines: tuple[LineReport, ...]
-    account: MachineAccount
-    """What else the machine did meanwhile, and how long the emulator waited for a CPU."""
-    cpu: int | None = None
-    """The emulator's. None: any."""
-    stack_cpus: tuple[int, ...] = ()
-    """CPUs on which the stacks took packets from the devices. Empty: within the emulator's writes, as on slow
-    paths, where each packet then reaches its stack sooner and more evenly."""
-
-    @property
-    def disturbance(self) -> str:
-        """What took time from the emulator: steal, run delay, softirq work that waited. Empty: nothing that
-        matters, and lateness is the emulator's own."""
-        return self.account.disturbance
-
-    @property
-    def degraded(self) -> tuple[str, ...]:
-        """Why results on this path are to be doubted; empty when they are not."""
-        return tuple(reason for line in self.lines for reason in self._doubts(line))
-
-    def _doubts(self, line: LineReport) -> list[str]:
-        found = []
-        place = f"{line.hop} {line.direction}"
-        if line.lateness_p99_s is not None and line.lateness_p99_s > self.threshold_s:
-            late, limit = 1e6 * line.lateness_p99_s, 1e6 * self.threshold_s
-            found.append(
-                f"{place}: 1 % of the packets were more than {late:.0f} us late (limit {limit:.0f} us)"
-            )
-        for count, words in (
-            ("device_drops", "packets came faster than the emulator took them"),
-            ("unbuffered", "packets found no buffer"),
-            ("refused", "packets were refused by the far device"),
-            ("stack_drops", "packets found the queue before the far stack full"),
-            ("whole", "joined packets could not be cut into segments: each was one packet to the model"),
-        ):
-            if line.counts[count]:
-                found.append(f"{place}: {line.counts[count]} {words}")
-        return found
-
-    def as_json(self) -> dict[str, Any]:
-        """The report without the records, as JSON values."""
-        return {
-            "real_time": self.real_time,
-            "elapsed_s": self.elapsed_s,
-            "on_cpu_s": self.on_cpu_s,
-            "cpu": self.cpu,
-            "stack_cpus": list(self.stack_cpus),
-            "joined": list(self.joined),
-            "threshold_s": self.threshold_s,
-            "degraded": list(self.degraded),
-            "disturbance": self.disturbance,
-            "account": account_facts(self.account),
-            "lateness_edges_s": list(LATENESS_EDGES_S),
-            "ways": [
-                {
-                    "hop": line.hop,
-                    "direction": line.direction,
-                    "counts": dict(line.counts),
-                    "transmitters": [dict(reported) for reported in line.transmitters],
-                    "lateness_s": None if line.lateness_s is None else dict(line.lateness_s),
-                    "lateness_counts": list(line.lateness_counts),
-                }
-                for line in self.lines
-            ],
-        }
-
-
-def account_facts(account: MachineAccount) -> dict[str, float | int | str | None]:
-    """The account of a machine on which a path was emulated, in figures: times in s, None where the kernel
-    does not tell."""
-    return {**account.facts(), "emulator_waited_s": account.waits_s.get(_EMULATOR)}
 
 
 class _Joint(NamedTuple):
@@ -504,7 +366,7 @@ class EmulatedPath:
         lines = [line for hop in hops for line in (hop.forward, hop.backward or hop.forward)]
         rtt_s = sum(line.least_delay.s for line in lines)
         waited_ns = outcome["waited_ns"]
-        waits_s = {_EMULATOR: None if waited_ns is None else waited_ns / 1e9}
+        waits_s = {EMULATOR: None if waited_ns is None else waited_ns / 1e9}
         return PathReport(
             real_time=outcome["real_time"],
             elapsed_s=outcome["elapsed_ns"] / 1e9,
