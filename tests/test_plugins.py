@@ -94,13 +94,100 @@ def test_without_the_package_the_kind_is_unknown(tmp_path):
     done = weir(tmp_path / "nothing", "check", "two.yaml", cwd=tmp_path)
     assert done.returncode == 2
     assert "unknown kind 'slowest-flow'" in done.stderr
+    assert "kinds: rms-fairness, " in done.stderr
+    said = "(entry points of the group 'weirlab.measures'), and none installed adds 'slowest-flow'"
+    assert f"{said}: if it comes from one, install that" in done.stderr
+
+
+def test_an_unknown_kind_is_told_with_those_that_packages_add(with_measure, tmp_path):
+    (tmp_path / "two.yaml").write_text(SCENARIO.replace("slowest-flow", "slowest-flwo"))
+    done = weir(with_measure, "check", "two.yaml", cwd=tmp_path)
+    assert "did you mean 'slowest-flow'?" in done.stderr
+    assert ", control-frames, slowest-flow" in done.stderr
 
 
 def test_an_entry_point_that_is_no_measure_is_told_where_it_is_used(with_measure, tmp_path):
     (with_measure / "slowest_flow" / "__init__.py").write_text("SlowestFlow = 5\n")
     done = weir(with_measure, "check", "two.yaml", cwd=tmp_path)
     assert done.returncode == 2
-    assert "is no Measure of the kind 'slowest-flow'" in done.stderr
+    assert "is no subclass of FlowMeasure or PortMeasure" in done.stderr
+
+
+MEASURE = """
+from typing import Literal
+import polars as pl
+from weirlab.measures.base import FlowMeasure, Measure, PortSeries
+
+class SlowestFlow(FlowMeasure):
+    kind: Literal["slowest-flow"]
+    window: object = None
+    def values(self, subject):
+        return pl.DataFrame({"replicate": [0], "value": [1.0]})
+"""
+OWNER = "'slowest-flow' of slowest-flow 0.1.0, not of weirlab; report it to the makers of that package"
+
+
+@pytest.mark.parametrize(
+    ("whole", "broken", "said"),
+    [
+        ("SlowestFlow(FlowMeasure)", "SlowestFlow(Measure)", "is no subclass of FlowMeasure or PortMeasure"),
+        ('Literal["slowest-flow"]', "str", "needs a field 'kind: Literal[\"slowest-flow\"]'"),
+        ("import polars as pl", "1 / 0", "loading 'slowest_flow:SlowestFlow' failed: ZeroDivisionError"),
+        ("import polars as pl", "def", "failed: SyntaxError"),
+        (
+            "window: object",
+            "window: type(lambda: 0)",
+            "reading the fields failed: PydanticSchemaGenerationError",
+        ),
+        ("def values", "def needs(self): return None\n    def values", "what it needs failed: TypeError"),
+        (
+            "def values",
+            "def faults(self): raise KeyError('x')\n    def values",
+            "what it needs failed: KeyError",
+        ),
+    ],
+    ids=["base", "kind", "import", "syntax", "fields", "needs", "faults"],
+)
+def test_a_broken_measure_of_another_package_is_told_with_its_place_when_the_file_is_loaded(
+    with_measure, tmp_path, whole, broken, said
+):
+    (with_measure / "slowest_flow" / "__init__.py").write_text(MEASURE.replace(whole, broken))
+    done = weir(with_measure, "check", "two.yaml", cwd=tmp_path)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert "two.yaml:10:" in done.stderr
+    assert "measure.slowest" in done.stderr
+    assert said in done.stderr
+    assert "bug in weirlab" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ("1 / 0", "measure 'slowest' failed: ZeroDivisionError: division by zero (__init__.py, line 10)"),
+        ("None", "measure 'slowest' failed: TypeError"),
+        ("pl.DataFrame({'replicate': [0]})", "measure 'slowest' failed: ColumnNotFoundError"),
+        (
+            "pl.DataFrame({'replicate': [1], 'value': [1.0]})",
+            "its rows are of the replicates [1], not of [0]",
+        ),
+        (
+            "pl.DataFrame({'replicate': [0], 'value': ['fast']})",
+            "measure 'slowest' failed: InvalidOperationError",
+        ),
+    ],
+    ids=["raises", "nothing", "columns", "replicates", "text"],
+)
+def test_a_measure_that_fails_names_its_package_the_error_and_what_to_do(
+    with_measure, tmp_path, values, said
+):
+    text = MEASURE.replace('pl.DataFrame({"replicate": [0], "value": [1.0]})', values)
+    (with_measure / "slowest_flow" / "__init__.py").write_text(text)
+    (tmp_path / "two.yaml").write_text(SCENARIO.replace(", window: 5 ms .. 10 ms", ""))
+    done = weir(with_measure, "run", "two.yaml", cwd=tmp_path)
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+    assert said in done.stderr
+    assert OWNER in done.stderr
+    assert "bug in weirlab" not in done.stderr
 
 
 def test_entry_points_are_not_looked_for_where_every_kind_is_known(tmp_path):
@@ -224,3 +311,82 @@ def test_an_entry_point_that_is_no_study_is_refused_by_name(tmp_path):
     assert (
         "'half_loaded:STUDY', which an entry point of the group 'weirlab.studies' names, is no" in done.stderr
     )
+
+
+CONTROLLER = ROOT / "examples" / "search" / "src" / "descend" / "__init__.py"
+
+
+@pytest.mark.parametrize(
+    ("whole", "broken", "said"),
+    [
+        (
+            "return Descent(goals, loads, self.step)",
+            "return 1 / 0",
+            "making the controller failed: ZeroDivision",
+        ),
+        (
+            "return Descent(goals, loads, self.step)",
+            "return None",
+            "its goals and loads failed: AttributeError",
+        ),
+        (
+            "self.goals, self.loads, self._step = goals, loads",
+            "self.goals, self.loads, self._step = goals, 5",
+            "'loads'",
+        ),
+        ('{"kind": "descend", "step": self._step}', '{"step": self._step}', "'settings' has no 'kind'"),
+        ('{"kind": "descend", "step": self._step}', '{"kind": self}', "'settings' failed: TypeError"),
+        ('return "descending"', "raise KeyError", "'phase' failed: KeyError"),
+        (
+            "return None if place is None else Wish(",
+            "return None if place is None else (",
+            "which is no Wish",
+        ),
+        (
+            "Wish(self._next_fps(place)",
+            "Wish(2 * self._next_fps(place)",
+            "'ask' wants 2.97619e+07 frames/s, outside",
+        ),
+        ("self.goals[place].duration_s)", "0.0)", "'ask' wants a trial of 0 s"),
+        ("self._upper[i] = outcome", "raise ValueError('odd')", "'tell' failed: ValueError: odd"),
+        (
+            "for i in range(len(self.goals))\n        ]",
+            "for i in ()\n        ]",
+            "'findings' gave 0, not a Finding",
+        ),
+    ],
+    ids=["make", "none", "loads", "kind", "json", "phase", "wish", "beyond", "empty", "tell", "findings"],
+)
+def test_a_broken_controller_is_told_as_a_fault_of_its_package(tmp_path, whole, broken, said):
+    site = tmp_path / "site"
+    installed("search", site)
+    assert whole in CONTROLLER.read_text()
+    (site / "descend" / "__init__.py").write_text(CONTROLLER.read_text().replace(whole, broken))
+    (tmp_path / "knee.yaml").write_text(SEARCH)
+    done = weir(site, "search", "knee.yaml", "--out", "made", cwd=tmp_path)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert "'descend' of descend 0.1.0, not of weirlab" in done.stderr
+    assert "bug in weirlab" not in done.stderr
+
+
+def test_a_controller_that_cannot_be_copied_searches_without_an_estimate_of_the_time(tmp_path):
+    site = tmp_path / "site"
+    installed("search", site)
+    text = CONTROLLER.read_text().replace(
+        "        self.goals, self.loads",
+        "        self.steps = (step for step in ())\n        self.goals, self.loads",
+    )
+    (site / "descend" / "__init__.py").write_text(text)
+    (tmp_path / "knee.yaml").write_text(SEARCH)
+    done = weir(site, "search", "knee.yaml", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_unknown_algorithm_is_told_with_where_such_kinds_come_from(tmp_path):
+    (tmp_path / "knee.yaml").write_text(SEARCH)
+    done = weir(tmp_path / "nothing", "check", "knee.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "unknown kind 'descend'; kinds: binary, mdr, mlr, weir" in done.stderr
+    said = "(entry points of the group 'weirlab.controllers'), and none installed adds 'descend'"
+    assert said in done.stderr

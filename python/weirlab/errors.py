@@ -9,6 +9,7 @@
     ├── TestbedError            a testbed did not give a trial that can be believed
     │   ├── TrialTimeout        it did not answer in time
     │   └── ImpossibleTrial     its counts contradict each other
+    ├── ForeignFault            code of another package failed, or gave what cannot be used
     ├── MissingCapability       this machine lacks a privilege, a tool, a kernel feature or a package
     └── Interrupted             Ctrl-C; what was measured is kept; exit code 130
 
@@ -89,6 +90,10 @@ class TrialTimeout(TestbedError):
 
 class ImpossibleTrial(TestbedError):
     """The counts of a trial contradict each other."""
+
+
+class ForeignFault(WeirlabError):
+    """Code of another package failed, or gave what cannot be used: the message names the package."""
 
 
 class MissingCapability(WeirlabError):

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from weirlab.measures.base import FlowMeasure, Measure, PortMeasure, Subject
+from weirlab.fields.base import kind_of
+from weirlab.foreign import blamed
+from weirlab.measures.base import GROUP, FlowMeasure, Measure, PortMeasure, Subject
 from weirlab.measures.parts import joined
 from weirlab.measures.rows import Window
 from weirlab.records import Records
@@ -30,7 +32,11 @@ def evaluate(run: Run) -> pl.DataFrame:
 
 
 def measured(records: Records, scenario: Scenario) -> pl.DataFrame:
-    """The measures that `scenario` asks for, of these records; see `evaluate`."""
+    """The measures that `scenario` asks for, of these records; see `evaluate`.
+
+    Raises:
+        ForeignFault: The measure of another package failed, or gave something else.
+    """
     schema: dict[str, pl.DataType | type[pl.DataType]] = {
         "measure": pl.String,
         "replicate": pl.UInt32,
@@ -39,9 +45,17 @@ def measured(records: Records, scenario: Scenario) -> pl.DataFrame:
     }
     frames = [pl.DataFrame(schema=schema)]
     for name, measure in scenario.measure.items():
-        values = _values(records, measure, scenario)
-        labels = {"measure": pl.lit(name), "unit": pl.lit(measure.unit)}
-        frames.append(values.with_columns(**labels).select(list(schema)).cast(pl.Schema(schema)))
+        with blamed(type(measure), GROUP, kind_of(type(measure)), f"measure '{name}'"):
+            values = _values(records, measure, scenario)
+            if not (expected := records["runs"]["replicate"]).equals(
+                values["replicate"].cast(expected.dtype)
+            ):
+                raise ValueError(
+                    f"its rows are of the replicates {values['replicate'].to_list()}, not of "
+                    f"{expected.to_list()}"
+                )
+            labels = {"measure": pl.lit(name), "unit": pl.lit(measure.unit)}
+            frames.append(values.with_columns(**labels).select(list(schema)).cast(pl.Schema(schema)))
     return pl.concat(frames)
 
 

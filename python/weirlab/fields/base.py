@@ -20,13 +20,15 @@ from pydantic import (
     PlainSerializer,
     SerializationInfo,
     TypeAdapter,
+    ValidationError,
     ValidatorFunctionWrapHandler,
     WithJsonSchema,
 )
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from weirlab.errors import UnitError
+from weirlab.errors import UnitError, WeirlabError
+from weirlab.foreign import fault, point_of
 
 V = TypeVar("V")
 
@@ -159,19 +161,27 @@ class OpenKinds(_Chosen):
     """Marks a union of models that `kind` tells apart, to which other packages add: the entry points of a
     group name their models by kind. They are looked for when a kind is unknown, and only then."""
 
-    def __init__(self, group: str, base: type[Model]) -> None:
+    def __init__(self, group: str, *bases: type[Model]) -> None:
+        """Args:
+        bases: What a model of another package is a subclass of: one of them.
+        """
         super().__init__(by_field=False)
-        self.group, self.base = group, base
+        self.group, self.bases = group, bases
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         known = {kind_of(model): model for model in get_args(source)}
         union = super().__get_pydantic_core_schema__(source, handler)
 
         def read(value: Any, own: ValidatorFunctionWrapHandler) -> Any:
-            kind = kind_of(type(value)) if isinstance(value, self.base) else _kind_in(value)
-            if kind is None or kind in known or (reader := self._reader(kind)) is None:
+            kind = kind_of(type(value)) if isinstance(value, self.bases) else _kind_in(value)
+            if kind is None or kind in known or (model := self.model(kind)) is None:
                 return own(value)
-            return reader.validate_python(value)
+            try:
+                return _reader(model).validate_python(value)
+            except (ValidationError, WeirlabError):
+                raise
+            except Exception as error:
+                raise UnitError(fault(self.group, kind, "reading the fields", error)) from error
 
         def write(model: Model, info: SerializationInfo) -> Any:
             return model.model_dump(mode=info.mode, by_alias=info.by_alias, exclude_none=info.exclude_none)
@@ -189,11 +199,7 @@ class OpenKinds(_Chosen):
 
     def model(self, kind: str) -> type[Model] | None:
         """The model of a kind that another package adds. Raises UnitError where it is none."""
-        return _added(self.group, self.base, kind)
-
-    def _reader(self, kind: str) -> TypeAdapter[Any] | None:
-        model = self.model(kind)
-        return None if model is None else _reader(model)
+        return _added(self.group, self.bases, kind)
 
 
 def _kind_in(value: Any) -> str | None:
@@ -202,27 +208,28 @@ def _kind_in(value: Any) -> str | None:
 
 
 @cache
-def _added(group: str, base: type[Model], kind: str) -> type[Model] | None:
+def _added(group: str, bases: tuple[type[Model], ...], kind: str) -> type[Model] | None:
     if (found := offered(group, kind)) is None:
         return None
     source, model = found
-    if not (isinstance(model, type) and issubclass(model, base) and kind_of(model) == kind):
-        raise UnitError(f"{source} is no {base.__name__} of the kind '{kind}'")
+    wanted = " or ".join(base.__name__ for base in bases)
+    if not (isinstance(model, type) and issubclass(model, bases)):
+        raise UnitError(f"{source} is no subclass of {wanted}: the package that it is in has to derive it so")
+    declared = model.model_fields.get("kind")
+    if declared is None or get_args(declared.annotation) != (kind,):
+        raise UnitError(f"{source} needs a field 'kind: Literal[\"{kind}\"]', as its entry point has it")
     return model
 
 
 def offered(group: str, name: str) -> tuple[str, object] | None:
     """What another package offers under a name by an entry point of the group, behind words for its source;
     None where none does. Raises UnitError where it cannot be loaded."""
-    from importlib.metadata import entry_points  # takes 20 ms to load
-
-    for point in entry_points(group=group, name=name):
-        source = f"'{point.value}', which an entry point of the group '{group}' names,"
-        try:
-            return source, point.load()
-        except (ImportError, AttributeError) as error:
-            raise UnitError(f"{source} cannot be loaded: {error}") from error
-    return None
+    if (point := point_of(group, name)) is None:
+        return None
+    try:
+        return f"'{point.value}', which an entry point of the group '{group}' names,", point.load()
+    except Exception as error:
+        raise UnitError(fault(group, name, f"loading '{point.value}'", error)) from error
 
 
 @cache

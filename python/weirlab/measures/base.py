@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from weirlab.measures.rows import Window
     from weirlab.records import Records
 
+GROUP = "weirlab.measures"
+"""Group of entry points of measures from other packages."""
+
 
 @dataclass(frozen=True)
 class PortSeries:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Union
 
 from weirlab.fields.base import OpenKinds
-from weirlab.measures.base import Measure
+from weirlab.measures.base import GROUP, FlowMeasure, Measure, PortMeasure
 from weirlab.measures.bursts import BurstDelay, DelayFairness
 from weirlab.measures.delays import DelayPercentile, MaxDelay, MeanDelay
 from weirlab.measures.estimates import Estimate
@@ -20,9 +20,6 @@ from weirlab.measures.queues import MaxQueue, MeanQueue, QueuePercentile, QueueS
 from weirlab.measures.rates import CompletionTime, DeliveredRate, Goodput
 from weirlab.measures.signals import ControlFrames, Marks, PauseTime
 from weirlab.measures.utilisation import Utilisation
-
-GROUP = "weirlab.measures"
-"""Group of entry points of measures from other packages."""
 
 MEASURES: tuple[type[Measure], ...] = (
     RmsFairness,
@@ -57,4 +54,4 @@ MEASURES: tuple[type[Measure], ...] = (
 if TYPE_CHECKING:
     AnyMeasure = Measure
 else:
-    AnyMeasure = Annotated[Union[MEASURES], OpenKinds(GROUP, Measure)]  # noqa: UP007 (a union of a tuple)
+    AnyMeasure = Annotated[Union[MEASURES], OpenKinds(GROUP, FlowMeasure, PortMeasure)]  # noqa: UP007 (a union of a tuple)

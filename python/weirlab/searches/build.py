@@ -3,6 +3,7 @@ and a case here; one of another package is a controller and a model that makes i
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from weirlab.errors import ScenarioError
@@ -81,8 +82,10 @@ def _controller(search: Search, loads: LoadRange) -> Controller:
             )
         case plan.Algorithm() as other:
             hints = _hints_fps(search) if other.TAKES_HINTS else {}
-            controller: Controller = other.controller(_goals(search, DEFAULT_WIDTH), loads, hints)
-            return controller
+            from weirlab.searches.foreign import ForeignController
+
+            goals = _goals(search, DEFAULT_WIDTH)
+            return ForeignController(other, partial(other.controller, goals, loads, hints))
 
 
 def _hints_fps(search: Search) -> dict[str, float]:

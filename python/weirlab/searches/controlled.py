@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Literal, get_args
 
-from weirlab.errors import ImpossibleTrial, InputError
+from weirlab.errors import ForeignFault, ImpossibleTrial, InputError
 from weirlab.searches.base import Ending, GoalResult, SearchGoal, SearchResult, SearchState
 from weirlab.searches.controller import Controller, Finding, Outcome, Wish, judge
 from weirlab.searches.disturbed import Repeats
@@ -192,7 +192,10 @@ class ControlledSearch:
 
     def time_left_s(self) -> float | None:
         """An estimate of the time that the remaining trials take: see `weirlab.searches.outlook`."""
-        return time_left_s(self._controller, self._trials)
+        try:
+            return time_left_s(self._controller, self._trials)
+        except ForeignFault:  # a controller of another package that cannot be copied or rehearsed
+            return None
 
     def result(self) -> SearchResult:
         """What has been found so far."""

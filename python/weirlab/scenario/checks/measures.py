@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from weirlab.errors import ForeignFault
+from weirlab.fields.base import kind_of
+from weirlab.foreign import blamed
 from weirlab.measures.base import (
+    GROUP,
     Delays,
     Estimates,
     FlowMeasure,
@@ -38,15 +42,23 @@ def check_measures(scenario: Scenario, layout: Layout) -> Iterator[Fault]:
     """Faults of `measure`."""
     for name, measure in scenario.measure.items():
         path: Where = ("measure", name)
-        window = measure.limits
-        if window is not None and scenario.run.duration is not None and window.high > scenario.run.duration:
-            yield (*path, "window"), f"ends after the run ({scenario.run.duration})"
-        absent = [each.name for each in _hotspots(measure) if each.name not in scenario.hotspots]
-        if absent:
-            hint = did_you_mean(absent[0], scenario.hotspots)
-            yield (*path, "hotspot"), f"no hotspot is called '{absent[0]}'{hint}"
-        else:
-            yield from _selector(scenario, layout, measure, path) or _data(scenario, layout, measure, path)
+        try:
+            with blamed(type(measure), GROUP, kind_of(type(measure)), "what it needs"):
+                yield from list(_faults(scenario, layout, measure, path))
+        except ForeignFault as error:
+            yield path, str(error)
+
+
+def _faults(scenario: Scenario, layout: Layout, measure: Measure, path: Where) -> Iterator[Fault]:
+    window = measure.limits
+    if window is not None and scenario.run.duration is not None and window.high > scenario.run.duration:
+        yield (*path, "window"), f"ends after the run ({scenario.run.duration})"
+    absent = [each.name for each in _hotspots(measure) if each.name not in scenario.hotspots]
+    if absent:
+        hint = did_you_mean(absent[0], scenario.hotspots)
+        yield (*path, "hotspot"), f"no hotspot is called '{absent[0]}'{hint}"
+    else:
+        yield from _selector(scenario, layout, measure, path) or _data(scenario, layout, measure, path)
 
 
 def _hotspots(measure: Measure) -> list[Hotspot]:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from weirlab.errors import Problem
 from weirlab.fields.base import Model, OpenKinds, kind_of
+from weirlab.foreign import kinds
 from weirlab.scenario.file.document import Node, join_path
 
 Path = tuple[str | int, ...]
@@ -132,7 +133,7 @@ def _message(fault: Any, root: type[Model], path: Path) -> str:
         case "missing":
             return f"is missing{_meaning(fault, root)}"
         case "union_tag_invalid":
-            return _unknown_kind(context)
+            return _unknown_kind(context, _opened(_annotation_at(root, fault["loc"])))
         case "union_tag_not_found":
             return _no_kind(fault, root)
         case "literal_error":
@@ -196,24 +197,32 @@ def _instead(word: str) -> str:
     return f"; {said}" if said else ""
 
 
-def _unknown_kind(context: Any) -> str:
+def _unknown_kind(context: Any, opened: OpenKinds | None) -> str:
     kind = context["tag"].strip("<>")
     known = [tag.strip("'<> ") for tag in context["expected_tags"].split(",")]
-    return f"unknown kind '{kind}'{_instead(kind) or did_you_mean(kind, known)}; kinds: {', '.join(known)}"
+    known += [] if opened is None else [added for added in kinds(opened.group) if added not in known]
+    hint = _instead(kind) or did_you_mean(kind, known)
+    text = f"unknown kind '{kind}'{hint}; kinds: {', '.join(known)}"
+    if opened is None or hint:
+        return text
+    return (
+        f"{text}; packages can add more (entry points of the group '{opened.group}'), and none installed "
+        f"adds '{kind}': if it comes from one, install that"
+    )
 
 
 def _no_kind(fault: Any, root: type[Model]) -> str:
     models = _models(_annotation_at(root, fault["loc"]))
-    kinds = [kind_of(model) for model in models]
+    known = [kind_of(model) for model in models]
     if not isinstance(fault["input"], dict):
         if fault["loc"][-1] in fields_at(root, fault["loc"]):
             parent, name = fault["loc"][-2], fault["loc"][-1]
             return f"entries have names: write '{parent}: {{NAME: {{{name}: ..., ...}}}}'"
-        return f"a mapping is expected here, such as {{kind: {kinds[0]}, ...}} (got {shown(fault['input'])})"
+        return f"a mapping is expected here, such as {{kind: {known[0]}, ...}} (got {shown(fault['input'])})"
     if any("kind" in model.model_fields for model in models):
-        return f"say which kind, such as 'kind: {kinds[0]}'; kinds: {', '.join(kinds)}"
-    near = next((hint for key in fault["input"] if (hint := did_you_mean(str(key), kinds))), "")
-    return f"say what, with one of the fields {', '.join(kinds)}{near}"
+        return f"say which kind, such as 'kind: {known[0]}'; kinds: {', '.join(known)}"
+    near = next((hint for key in fault["input"] if (hint := did_you_mean(str(key), known))), "")
+    return f"say what, with one of the fields {', '.join(known)}{near}"
 
 
 def _meaning(fault: Any, root: type[Model]) -> str:
@@ -278,8 +287,13 @@ def _annotation_at(root: type[Model], loc: Path) -> Any:
 
 def _added(annotation: Any, tag: str) -> type[Model] | None:
     """The model that another package adds to a union."""
-    opened = (mark for mark in get_args(annotation) if isinstance(mark, OpenKinds))
-    return next((mark.model(tag.strip("<>")) for mark in opened), None)
+    opened = _opened(annotation)
+    return None if opened is None else opened.model(tag.strip("<>"))
+
+
+def _opened(annotation: Any) -> OpenKinds | None:
+    """What marks a union to which other packages add."""
+    return next((mark for mark in get_args(annotation) if isinstance(mark, OpenKinds)), None)
 
 
 def _step(annotation: Any, item: str | int) -> Any:
@@ -287,11 +301,16 @@ def _step(annotation: Any, item: str | int) -> Any:
     for model in _models(annotation):
         for name, field in model.model_fields.items():
             if (field.alias or name) == item:
-                return field.annotation
+                return _marked(field)
     for part in _parts(annotation):
         if (inner := get_args(part)) and not isinstance(part, type):
             return inner[0] if len(inner) <= 2 else inner[-1]
     return None
+
+
+def _marked(field: Any) -> Any:
+    """The type of a field with what marks it, which pydantic keeps apart."""
+    return Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
 
 
 def _parts(annotation: Any) -> list[Any]:

@@ -108,6 +108,10 @@ class TrialPlan(Model):
     """Frames that the tester failed to send: `excluded` from the loss ratio, or `lost` (RFC 9971)."""
 
 
+CONTROLLERS = "weirlab.controllers"
+"""Group of entry points of algorithms from other packages."""
+
+
 class _Choosing(Model):
     """How a search chooses loads."""
 
@@ -186,7 +190,7 @@ class Weir(_Choosing):
     """What a trial adds to `duration_sum`: its duration, or that and the waits around it."""
 
 
-AnyAlgorithm = Annotated[Binary | Mdr | Mlr | Weir, OpenKinds("weirlab.controllers", Algorithm)]
+AnyAlgorithm = Annotated[Binary | Mdr | Mlr | Weir, OpenKinds(CONTROLLERS, Algorithm)]
 """Packages of other people add to them: entry points of the group name subclasses of `Algorithm` by kind."""
 
 
