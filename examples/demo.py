@@ -94,19 +94,22 @@ def rate(goal: dict[str, Any]) -> str:
     why = f"no {goal['name']}: {', '.join(goal['irregularities'])}"
     if half is None:
         return f"{goal['name']} not found ({why})"
-    return f"about {estimate(half)} ({why})"
+    return f"{estimate(half)} ({why})"
 
 
 def estimate(half: dict[str, Any]) -> str:
-    """The load that half of the trials pass, with its interval."""
-    load, error = f"{half['load_fps'] / 1e6:.3g} Mframe/s", half["relative_error"]
-    return load if error is None else f"{load} +- {100 * error:.2g} %"
+    """The load that half of the trials pass, with its interval; where that is too wide, its ends."""
+    if half["is_usable"]:
+        return f"about {half['load_fps'] / 1e6:.3g} Mframe/s +- {100 * half['relative_error']:.2g} %"
+    low, high = ("?" if end is None else f"{end / 1e6:.3g}" for end in (half["low_fps"], half["high_fps"]))
+    return f"between {low} and {high} Mframe/s, too wide to use"
 
 
 def calibration(place: Path) -> None:
     """Say how well the tester found a rate that is known."""
     (goal,) = json.loads((place / "result.json").read_text(encoding="utf-8"))["goals"]
-    found = goal["lower"] or goal["half"]
+    half = goal["half"]
+    found = goal["lower"] or (half if half is not None and half["is_usable"] else None)
     known = known_rate_fps(64)
     if found is None:
         print(f"  calibration, a router of {known / 1e3:.4g} kframe/s: not found ({goal['remark']})")

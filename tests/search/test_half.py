@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from weirlab.searches import SearchGoal
+from weirlab.report.search_tables import half_texts
+from weirlab.searches import GoalResult, SearchGoal, SearchResult
 from weirlab.searches.controller import Outcome
-from weirlab.searches.half import LEAST_UNDISTURBED, HalfLoad, half_load
+from weirlab.searches.half import LEAST_UNDISTURBED, USABLE, HalfLoad, half_load
 from weirlab.testbed.base import Trial, TrialSpec
 
 NDR = SearchGoal.ndr(duration_s=1.0)
@@ -145,3 +146,57 @@ def test_a_load_beyond_the_tester_says_nothing() -> None:
     seen = [outcome(load, passed=load < 330e3) for load in (2e5, 3e5, 3.5e5, 4e5)]
     beyond = replace(outcome(2.1e5, passed=False), beyond_tester=True)
     assert half_load(NDR, [*seen, beyond]) == half_load(NDR, seen)
+
+
+def text_of(seen: list[Outcome]) -> str:
+    result = SearchResult([GoalResult(goal=NDR, lower=None, upper=None, outcomes=seen)])
+    (text,) = half_texts(result)
+    return text
+
+
+def test_an_interval_that_is_too_wide_is_no_estimate_and_says_what_to_do() -> None:
+    seen = [outcome(load, passed=load < TRUE_FPS) for load in (1.5e5, 6e5)]
+    assert not half_load(NDR, seen).is_usable
+    text = text_of(seen)
+    assert text.startswith("NDR, no best estimate: half of the trials pass somewhere ")
+    assert (
+        "(95 % interval, 2 trials), which is too wide to use. End other programs, allow more trials" in text
+    )
+    assert "about" not in text
+    assert "±" not in text
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ((1.8e5, 4.7e5), "between 180 and 470 kframe/s ("),
+        ((1.8e5, None), "above 180 kframe/s ("),
+        ((None, 4.7e5), "below 470 kframe/s ("),
+        ((None, None), "at any load ("),
+    ],
+)
+def test_what_is_known_without_an_estimate_is_said_with_its_ends(
+    monkeypatch: pytest.MonkeyPatch, ends: tuple[float | None, float | None], said: str
+) -> None:
+    wide = HalfLoad(load_fps=3e5, low_fps=ends[0], high_fps=ends[1], isotonic_fps=3e5, trials=9, left_out=0)
+    monkeypatch.setattr("weirlab.searches.half.half_load", lambda goal, outcomes: wide)
+    assert f"half of the trials pass somewhere {said}" in text_of([])
+
+
+@pytest.mark.parametrize(("error", "usable"), [(0.03, True), (USABLE, True), (0.21, False), (0.47, False)])
+def test_an_estimate_is_usable_up_to_twenty_per_cent(error: float, usable: bool) -> None:
+    found = HalfLoad(
+        load_fps=1e6,
+        low_fps=1e6 - 1e6 * error,
+        high_fps=1e6 + 1e6 * error,
+        isotonic_fps=1e6,
+        trials=9,
+        left_out=0,
+    )
+    assert found.is_usable == usable
+
+
+def test_an_estimate_is_written_with_its_error() -> None:
+    text = text_of(walk(np.random.default_rng(3), 200.0, 40))
+    assert text.startswith("NDR, best estimate: half of the trials pass at about 3")
+    assert " kframe/s ± " in text

@@ -248,7 +248,12 @@ def _directions_json(bound: Bound | None) -> list[dict[str, Any]]:
 def _half_json(goal: GoalResult) -> dict[str, Any] | None:
     if (found := goal.half) is None:
         return None
-    return {**asdict(found), "relative_error": found.relative_error, "is_doubtful": found.is_doubtful}
+    return {
+        **asdict(found),
+        "relative_error": found.relative_error,
+        "is_usable": found.is_usable,
+        "is_doubtful": found.is_doubtful,
+    }
 
 
 def _evidence_json(goal: GoalResult) -> dict[str, Any] | None:

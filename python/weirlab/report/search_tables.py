@@ -10,13 +10,12 @@ from weirlab.report.page import Column, Table, Tone, number, percent
 from weirlab.report.search_terms import MARK, deviations, marked_name
 from weirlab.report.shared import seconds_text
 from weirlab.scenario import Scenario
-from weirlab.searches import GoalResult, SearchResult
+from weirlab.searches import SearchResult
 from weirlab.searches.forwarding import forwarding_cost
+from weirlab.searches.half import HalfLoad
 from weirlab.searches.points import OVERHEAD_BYTES
 from weirlab.searches.sweep import swept
 
-_WIDE = 0.5
-"""Relative error from which an interval is written with its ends."""
 _CONDITIONAL = (
     "Conditional throughput (RFC 9971): what is forwarded at the rate found in all but the share of the time "
     "in which the goal may be exceeded."
@@ -168,41 +167,41 @@ def sweep_text(result: SearchResult) -> str:
     )
 
 
-def half_text(goal: GoalResult) -> str:
-    """The load that half of the trials pass, in short, such as ``about 330 kframe/s ± 3 %``; empty where it
-    is not known."""
-    if (found := goal.half) is None:
-        return ""
+def _half_text(found: HalfLoad) -> str:
+    """The load that half of the trials pass, or why it is none, for a sentence."""
     factor, unit = scaled(found.load_fps, "frame_rate")
-    about = f"about {number(found.load_fps * factor, 3)} {unit}"
-    if (error := found.relative_error) is not None:
-        if error > _WIDE:
-            ends = (number(end * factor, 3) for end in (found.low_fps or 0.0, found.high_fps or 0.0))
-            return f"{about}, {' to '.join(ends)}"
-        return f"{about} ± {100 * error:.2g} %"
-    if found.low_fps is not None:
-        return f"{about}, at least {number(found.low_fps * factor, 3)}"
-    if found.high_fps is not None:
-        return f"{about}, at most {number(found.high_fps * factor, 3)}"
-    return f"{about}, uncertain"
+    left_out = f", {found.left_out} disturbed ones left out" if found.left_out else ""
+    basis = f"95 % interval, {found.trials} trials{left_out}"
+    if not found.is_usable:
+        ends = [end and number(end * factor, 3) for end in (found.low_fps, found.high_fps)]
+        match ends:
+            case str(low), str(high):
+                between = f"between {low} and {high} {unit}"
+            case str(low), _:
+                between = f"above {low} {unit}"
+            case _, str(high):
+                between = f"below {high} {unit}"
+            case _:
+                between = "at any load"
+        return (
+            f"no best estimate: half of the trials pass somewhere {between} ({basis}), which is too wide to "
+            "use. End other programs, allow more trials (a longer time limit), and search again."
+        )
+    doubt = ""
+    if found.is_doubtful:
+        doubt = f"; a fit without a curve says {number(found.isotonic_fps * factor, 3)} {unit}"
+    about = f"about {number(found.load_fps * factor, 3)} {unit} ± {100 * (found.relative_error or 0.0):.2g} %"
+    return f"best estimate: half of the trials pass at {about} ({basis}{doubt})."
 
 
 def half_texts(result: SearchResult) -> list[str]:
-    """A sentence for each goal with the load that half of the trials pass, one about what a frame cost a
-    router of this machine, and one about what the rest of the machine cost."""
+    """A sentence for each goal with the load that half of the trials pass, or that it is not known well
+    enough; one about what a frame cost a router of this machine, and one about what the rest of the machine
+    cost."""
     texts = []
     for goal in result.goals:
-        if (found := goal.half) is None:
-            continue
-        left_out = f", {found.left_out} disturbed ones left out" if found.left_out else ""
-        doubt = ""
-        if found.is_doubtful:
-            factor, unit = scaled(found.isotonic_fps, "frame_rate")
-            doubt = f"; a fit without a curve says {number(found.isotonic_fps * factor, 3)} {unit}"
-        texts.append(
-            f"{goal.goal.name}, best estimate: half of the trials pass at {half_text(goal)} (95 % interval, "
-            f"{found.trials} trials{left_out}{doubt})."
-        )
+        if (found := goal.half) is not None:
+            texts.append(f"{goal.goal.name}, {_half_text(found)}")
     if (forwarding := forwarding_cost(result.trials)) is not None:
         factor, unit = scaled(forwarding.capacity_fps, "frame_rate")
         texts.append(

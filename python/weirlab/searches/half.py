@@ -21,6 +21,9 @@ from weirlab.searches.ledger import initial_duration_s, sample_of
 
 Floats = npt.NDArray[np.float64]
 
+USABLE = 0.2
+"""Relative error up to which the load is an estimate. Beyond, the ends of its interval are a factor of 1.5
+apart, or more."""
 LEAST_UNDISTURBED = 10
 """So many undisturbed trials, passed and failed among them, are enough to leave the others out."""
 _MEDIANS, _SLOPES = 241, 41
@@ -57,6 +60,12 @@ class HalfLoad:
         if self.low_fps is None or self.high_fps is None:
             return None
         return (self.high_fps - self.low_fps) / (2.0 * self.load_fps)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the interval is narrow enough for the load to be an estimate: see `USABLE`."""
+        error = self.relative_error
+        return error is not None and error <= USABLE
 
     @property
     def is_doubtful(self) -> bool:
