@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import shutil
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
@@ -14,10 +15,11 @@ import pytest
 from polars.testing import assert_frame_equal
 from typer.testing import CliRunner
 
+import weirlab
 from weirlab.cli.app import application
 from weirlab.cli.search_lab import _sentences
 from weirlab.errors import ImpossibleTrial, InputError, MissingCapability
-from weirlab.searches import LoadRange, SearchGoal
+from weirlab.searches import LoadRange, SearchGoal, lab_kept
 from weirlab.searches.lab import Experiment, compare, goal_sets, known, means, summary, truth_fps
 from weirlab.searches.lab_devices import DEVICES
 from weirlab.searches.lab_families import CHANGING, STEADY
@@ -175,6 +177,20 @@ def test_searches_of_other_code_are_not_mixed_with_those_of_this_one(
     monkeypatch.setattr("weirlab.searches.lab_kept._code", lambda: "another")
     with pytest.raises(InputError, match=r"code was .* there and is .*another"):
         compare(experiment(controllers=["mlr"], searches=1), kept=kept)
+
+
+@pytest.mark.parametrize("module", ["searches/weir.py", "searches/checks.py", "testbed/devices.py"])
+def test_other_code_is_code_that_differs_in_any_module_that_decides_a_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    home = Path(weirlab.__file__).parent
+    for package in ("searches", "testbed"):
+        shutil.copytree(home / package, tmp_path / package)
+    monkeypatch.setattr(weirlab, "__file__", str(tmp_path / "__init__.py"))
+    before = lab_kept._code()
+    with (tmp_path / module).open("a") as file:
+        file.write("# changed\n")
+    assert lab_kept._code() != before
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from weirlab.journal import Journal, JournalKind
 _KIND = JournalKind("weirlab_lab", 2, "log of the laboratory", "comparison")
 _CONDITIONS = ("width", "overhead_s", "detection_s", "max_fps", "min_fps")
 """Settings of an experiment that decide what a search finds. Its names and seeds stand in each row."""
-_CODE = ("search", "testbed")
+_CODE = ("searches", "testbed")
 """Packages that decide it, too."""
 
 Cell = tuple[str, str, int]
