@@ -18,8 +18,8 @@ they are first used, so that `import weirlab` costs next to nothing.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # what it is: to load `typing` takes time on each Tab
 if TYPE_CHECKING:
     from weirlab.api.captured import diagnose, trace
     from weirlab.api.catalogue import scenarios

@@ -10,14 +10,20 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NoReturn
 
 __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command and leave the process with its exit code."""
+    from weirlab.cli.interruptions import leave_at_once
+
+    leave_at_once()
     # What starting makes is kept; to look for cycles in it again and again takes a tenth of the time.
     gc.set_threshold(300_000, 10, 10)
     if "_WEIR_COMPLETE" in os.environ:

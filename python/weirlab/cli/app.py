@@ -8,7 +8,6 @@ import gc
 import inspect
 import json
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from typing import Annotated, Any, NoReturn, get_type_hints
 
 import typer
 
+from weirlab.cli.interruptions import ignore, raise_when_made
 from weirlab.cli.tables import Format, formatted
 from weirlab.errors import InputError, Interrupted, WeirlabError
 from weirlab.privileges import enter_if_started_again
@@ -140,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         # A terminal that lacks a character shows another one instead of ending the command.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="weirlab-spell-out")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends the work wants it kept, too
+    raise_when_made()
     code = execute(words, prepare=enter_if_started_again)
     try:
         sys.stdout.flush()
@@ -149,6 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if error.errno not in (errno.EPIPE, errno.EINVAL):  # somebody reads, but was not told all
             code = code or _told(WeirlabError(f"standard output: {error.strerror}"), as_json=False)
+    ignore()
     # 'python -m' ends by SIGINT, whatever the exit code, where the last executed text was interrupted,
     # and data classes are made of texts: execute another one.
     exec("")  # noqa: S102
@@ -173,6 +174,8 @@ def execute(words: Sequence[str], *, prepare: Callable[[], None] | None = None) 
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except WeirlabError as error:
         return _told(error, as_json)
+    except KeyboardInterrupt:
+        return _told(Interrupted("interrupted"), as_json)
     except MemoryError:
         return _told(WeirlabError("out of memory: run fewer replicates, or record less"), as_json)
     except OSError as error:

@@ -1,0 +1,81 @@
+"""Ctrl-C while a command starts."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers of POSIX")
+
+INTERRUPT = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+
+
+def run(code, place):
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=place, capture_output=True, text=True, timeout=60, check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(place), *sys.path])},
+    )  # fmt: skip
+
+
+def test_before_a_command_begins_it_ends_the_process_with_a_message(tmp_path):
+    (tmp_path / "interrupted.py").write_text(INTERRUPT)
+    code = "from weirlab.cli.interruptions import leave_at_once\nleave_at_once()\nimport interrupted\n"
+    done = run(code, tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "weir: interrupted\n")
+
+
+def test_a_module_that_is_being_loaded_is_loaded_to_its_end(tmp_path):
+    (tmp_path / "interrupted.py").write_text(INTERRUPT + "print('loaded')\n")
+    code = """
+import time
+from weirlab.cli.interruptions import raise_when_made
+raise_when_made()
+try:
+    import interrupted
+    time.sleep(50)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    done = run(code, tmp_path)
+    assert (done.stdout, done.stderr) == ("loaded\ninterrupted\n", "")
+
+
+def test_a_model_that_is_being_made_is_made_to_its_end(tmp_path):
+    """pydantic would say that its schema is wrong."""
+    code = f"""
+import time
+from pydantic import BaseModel
+from weirlab.cli.interruptions import raise_when_made
+raise_when_made()
+
+class Part:
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source, handler):
+        {INTERRUPT.replace(chr(10), "; ")}
+        return handler.generate_schema(int)
+
+try:
+    class Whole(BaseModel):
+        part: Part
+    time.sleep(50)
+except KeyboardInterrupt:
+    print("interrupted,", Whole(part=3))
+"""
+    done = run(code, tmp_path)
+    assert (done.stdout, done.stderr) == ("interrupted, part=3\n", "")
+
+
+def test_ctrl_c_stays_ignored_where_it_was(tmp_path):
+    code = f"""
+import signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+from weirlab.cli import interruptions
+interruptions.leave_at_once()
+interruptions.raise_when_made()
+{INTERRUPT}
+print("goes on")
+"""
+    done = run(code, tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "goes on\n", "")
