@@ -73,6 +73,7 @@ def main() -> int:
     rust = {*ROOT.glob("crates/weir-core/src/spec/*.rs"), *ROOT.glob("crates/weir-sim/src/tables/*.rs")}
     rust.add(ROOT / "crates/weir-core/src/spec.rs")
     pages = {ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")}
+    pages |= {*ROOT.glob("crates/*/README.md"), ROOT / "benches/README.md"}
     pages = {*ROOT.glob("docs/**/*.md"), *pages} - GENERATED
     found = []
     for file in sorted({*pages, *rust, *ROOT.glob("python/weirlab/cli/*.py")}):
