@@ -28,11 +28,11 @@ const SHORT_PS: u64 = PS_PER_S;
 pub struct Options {
     /// Length of an interval of the series.
     pub every: Span,
-    /// Connections whose packets are told one by one.
+    /// Connections whose packets are reported one by one.
     pub detail: Selection,
-    /// Most packets that are told of each direction of such a connection.
+    /// Most packets that are reported for each direction of such a connection.
     pub detail_rows: usize,
-    /// Most connections that are told apart; the packets of later ones are counted only.
+    /// Most connections that are distinguished; the packets of later ones are counted only.
     pub connections: usize,
     /// Most rows of the series.
     pub series_rows: usize,
@@ -54,7 +54,7 @@ impl Default for Options {
     }
 }
 
-/// Which connections are told packet by packet.
+/// Which connections are reported packet by packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
     /// Those with these numbers.
@@ -101,7 +101,7 @@ pub(crate) struct Connection {
     pub(crate) points: Points,
     /// Where packets of each direction are left out.
     spare: Option<Box<[Vec<Point>; 2]>>,
-    /// Place in `details`, if its packets are told one by one.
+    /// Place in `details`, if its packets are reported one by one.
     detail: Option<usize>,
 }
 
@@ -168,7 +168,7 @@ impl Analysis {
         }
     }
 
-    /// Feed it with all records of `capture`. `look` is told the bytes read every few thousand records, and says
+    /// Feed it with all records of `capture`. `look` receives the bytes read every few thousand records, and says
     /// whether to go on. Returns the capture, whose ending is known then.
     pub fn read<R: Read>(
         &mut self,
@@ -205,8 +205,8 @@ impl Analysis {
         found.into_iter().map(|(_, place)| place).collect()
     }
 
-    /// After the last record: of the connections that were told packet by packet, only `chosen` matter. Whether all of
-    /// these were told: if not, the records have to be read once more.
+    /// After the last record: of the connections that were reported packet by packet, only `chosen` matter. Whether all of
+    /// these were reported: if not, the records have to be read once more.
     pub fn tell_only(&mut self, chosen: &[u32]) -> bool {
         self.details.retain(|(place, _)| chosen.contains(place));
         self.details.len() == chosen.len()

@@ -104,17 +104,17 @@ fn named(number: u16) -> Option<&'static str> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Interface {
-    /// Its name, if the file tells it.
+    /// Its name, if the file has it.
     pub name: String,
     /// What its frames begin with.
     pub link: Link,
     /// Most bytes of a frame that were kept; 0 is no limit.
     pub snap_bytes: u32,
-    /// Bytes of the frame check sequence at the end of each frame, as far as the file tells.
+    /// Bytes of the frame check sequence at the end of each frame, as far as the file shows.
     pub fcs_bytes: u8,
     /// Ticks of the clock in a second.
     pub ticks_per_s: u64,
-    /// Frames that the capture lost, as far as the file tells.
+    /// Frames that the capture lost, as far as the file shows.
     pub lost: u64,
 }
 

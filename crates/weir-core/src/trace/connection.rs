@@ -131,7 +131,7 @@ pub(crate) struct Tcp {
     pub(crate) timestamps: [bool; 2],
     /// The last window of each side, not scaled.
     windows: [Option<u16>; 2],
-    /// Whether marks are told by counters, as both SYN say. Source: RFC 9768, section 3.1.1.
+    /// Whether marks are reported by counters, as both SYN say. Source: RFC 9768, section 3.1.1.
     accurate: bool,
     asked_accurate: bool,
     /// The last flags of each side that tell of marks.
@@ -202,7 +202,7 @@ impl Tcp {
         did
     }
 
-    /// What the handshake tells.
+    /// What the handshake reports.
     fn greet(&mut self, now: u64, from: usize, segment: &Segment) {
         self.timestamps[from] |= segment.timestamps.is_some();
         if !segment.has(Segment::SYN) {
@@ -250,7 +250,7 @@ impl Tcp {
         self.shift(from).map(|shift| window << shift)
     }
 
-    /// Whether `segment` of side `from` tells that data was marked for congestion: by the echo, or by a counter that
+    /// Whether `segment` of side `from` reports that data was marked for congestion: by the echo, or by a counter that
     /// went on. Source: RFC 3168, section 6.1; RFC 9768, section 3.2.2.
     fn tells_mark(&mut self, from: usize, segment: &Segment) -> bool {
         let told = segment.mark_counter();
@@ -548,7 +548,7 @@ impl Tcp {
         events.stall(Stall { flow: flows[side], start_ps, length_ps: silence.length_ps, cause });
     }
 
-    /// The trace or the connection has ended: recoveries that go on are told as such.
+    /// The trace or the connection has ended: recoveries that go on are reported as such.
     pub(crate) fn end(&mut self, events: &mut Events) {
         for recovery in &mut self.recovering {
             if let Some(recovery) = recovery.take() {

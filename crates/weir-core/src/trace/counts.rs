@@ -27,7 +27,7 @@ pub(crate) struct Counts {
     /// Packets with data as the wire has them, where a host joins segments, as far as their size is known.
     pub(crate) segments: u64,
     pub(crate) retransmitted_segments: u64,
-    /// Packets larger than a full one, by where their size is told: see [`super::joined`].
+    /// Packets larger than a full one, by where their size is reported: see [`super::joined`].
     pub(crate) joined: Joined,
     /// Time in which the sender had nothing more to send.
     pub(crate) application_ps: u64,

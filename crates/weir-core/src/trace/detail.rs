@@ -1,9 +1,9 @@
-//! Packets of the connections that are told one by one.
+//! Packets of the connections that are reported one by one.
 
 use super::connection::Did;
 use super::side::Kind;
 
-/// One data packet of a connection that is told in detail.
+/// One data packet of a connection that is reported in detail.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DataRow {
     pub(crate) t_ps: u64,

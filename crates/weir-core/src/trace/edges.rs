@@ -82,7 +82,7 @@ impl Edges {
 /// Windows of a receiver against the largest one: what is missing has arrived and was not read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Room {
-    /// The largest window until now, bytes: 0 until one was told whose scale is known.
+    /// The largest window until now, bytes: 0 until one was reported whose scale is known.
     top: u64,
     told: bool,
     /// Largest and last field of those that are not of a SYN: what they say of each other needs no scale.
@@ -99,7 +99,7 @@ struct Slot {
     since: u64,
     /// The largest window in it, bytes.
     most: u64,
-    /// The last one, and when it was told.
+    /// The last one, and when it was reported.
     last: u64,
     told: u64,
     /// Time in which it was [`HALF`] of the largest or less, ps.
@@ -107,7 +107,7 @@ struct Slot {
 }
 
 impl Room {
-    /// A window was told at `now`: its field, and its bytes where the scale is known. Returns, at the end of a slot of
+    /// A window was reported at `now`: its field, and its bytes where the scale is known. Returns, at the end of a slot of
     /// `slot_ps` or more, for how long what had arrived was not read: all of it, if the window was [`UNREAD`] of the
     /// largest or less all the time, else as long as it was [`HALF`] or less.
     pub(crate) fn told(&mut self, now: u64, field: u16, window: Option<u64>, slot_ps: u64) -> u64 {

@@ -12,7 +12,7 @@ const ETHERNET: usize = 14;
 const MOST_TUNNELS: u8 = 8;
 /// Labels of one stack.
 const MOST_LABELS: usize = 16;
-/// IANA: 4789. Linux took 8472 before there was a number, and still does unless it is told.
+/// IANA: 4789. Linux took 8472 before there was a number, and still does unless configured otherwise.
 const VXLAN: [u16; 2] = [4789, 8472];
 const GENEVE: u16 = 6081;
 
@@ -260,7 +260,7 @@ fn ppp(rest: Rest<'_>, around: Around) -> Dissected {
 }
 
 /// What an IP packet of this protocol carries if that is a packet again; `None` where it is none, or one that is not looked
-/// into: then the packet around it counts. `marked` tells whether it noted congestion.
+/// into: then the packet around it counts. `marked` says whether it noted congestion.
 #[inline]
 pub(crate) fn carried(protocol: u8, inside: Rest<'_>, around: Around, marked: bool) -> Option<Dissected> {
     match protocol {
@@ -336,7 +336,7 @@ fn gre(rest: Rest<'_>, around: Around) -> Option<Dissected> {
     Some(by_protocol_type(kind, rest.after(place), around.within(Tunnel::Gre, number)?))
 }
 
-/// What a tunnel that tells its kind carries.
+/// What a tunnel that reports its kind carries.
 fn by_protocol_type(kind: u16, rest: Rest<'_>, around: Around) -> Dissected {
     if rest.kept.is_empty() && rest.bytes > 0 {
         return Dissected::Short;

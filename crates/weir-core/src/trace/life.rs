@@ -1,9 +1,9 @@
-//! When a connection begins and ends, told by the flags of all its packets, also of those that are not judged: so that
+//! When a connection begins and ends, from the flags of all its packets, also of those that are not judged: so that
 //! connections have the same numbers whenever a capture is read.
 
 use super::segment::Segment;
 
-/// What SYN, FIN and RST told.
+/// What SYN, FIN and RST reported.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Life {
     /// The numbers of the SYN of each side.

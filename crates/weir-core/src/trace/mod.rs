@@ -9,7 +9,7 @@
 //! Limits: encrypted tunnels and those that `layers` does not name are not looked into, and counted; checksums are not
 //! verified, as hosts leave them to their cards. Formats and headers are read by this module and not by a library, since traces of long runs keep 64 or
 //! 96 bytes of a frame: parsers of packets refuse a TCP header whose options are cut off, and the sequence number
-//! counts; and since the place of a damage, in a stream of any length, is told to the byte in all three formats.
+//! counts; and since the place of a damage, in a stream of any length, is reported to the byte in all three formats.
 
 mod analysis;
 mod capture;

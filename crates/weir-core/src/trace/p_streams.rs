@@ -10,7 +10,7 @@ use super::side::Kind;
 use super::tables::StreamOptions;
 use crate::units::PS_PER_S;
 
-/// Bytes of a frame on the wire beside the captured ones: preamble, check sequence, inter-packet gap.
+/// Bytes of a frame on the wire in addition to the captured ones: preamble, check sequence, inter-packet gap.
 const FRAMING: u64 = 24;
 /// Gaps on each side that are compared to find a return.
 const SIDE: usize = 4;
@@ -103,7 +103,7 @@ pub(crate) struct Streams {
     pub(crate) streams: Vec<Stream>,
 }
 
-/// Find the streams of a direction; none where its gaps do not return regularly, or hardly ever fall exponentially.
+/// Find the streams of a direction; none where its gaps do not return regularly, or only rarely fall exponentially.
 /// Where the length is given, all of them.
 pub(crate) fn find(rows: &[DataRow], options: StreamOptions) -> Streams {
     let gaps: Vec<u64> = rows.windows(2).map(|pair| pair[1].t_ps.saturating_sub(pair[0].t_ps)).collect();

@@ -89,7 +89,7 @@ pub struct Packet {
     pub to: Address,
     /// Number of the protocol above IP.
     pub protocol: u8,
-    /// Identification, where the header has one that tells packets apart.
+    /// Identification, where the header has one that distinguishes packets.
     pub id: Option<u16>,
     /// Bits of explicit congestion notification: 0 none, 1 and 2 capable, 3 congestion experienced.
     pub ecn: u8,
@@ -281,7 +281,7 @@ fn transport(protocol: u8, kept: &[u8], length: u32) -> Option<Transport> {
     }
 }
 
-/// What tells datagrams apart: their checksum, and the first bytes of their payload.
+/// What distinguishes datagrams: their checksum, and the first bytes of their payload.
 fn content(kept: &[u8]) -> u32 {
     let word =
         |place| u64::from(u32_at(kept, place, Order::Big)) << 32 | u64::from(u32_at(kept, place + 4, Order::Big));

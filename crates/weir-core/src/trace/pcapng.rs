@@ -186,7 +186,7 @@ impl Reader {
         Step::Skip(block.len())
     }
 
-    /// What an interface lost, told at its end.
+    /// What an interface lost, reported at its end.
     fn statistics(&mut self, block: &[u8]) -> Step {
         let place = self.first + u32_at(block, 8, self.order) as usize;
         if let Some(interface) = self.interfaces.get_mut(place)

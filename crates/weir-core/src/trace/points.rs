@@ -12,14 +12,14 @@ use super::window::{Order, u16_at, u32_at};
 
 /// Packets that are remembered, of all flows together: more than are on the way at once.
 const MOST: usize = 1 << 16;
-/// Points of a connection that are told apart; packets of others count as they are. A loop between two routers brings a
+/// Points of a connection that are distinguished; packets of others count as they are. A loop between two routers brings a
 /// packet past one interface up to 127 times.
 const MOST_POINTS: usize = 128;
 /// Pairs of points of a connection that are counted: more than a loop has.
 const MOST_PAIRS: usize = 512;
 /// A mark of a packet has the place of its point in these bits.
 const PLACE: u64 = MOST_POINTS as u64 - 1;
-/// In `inner`: the rest tells which way a frame went through the host, which is no place.
+/// In `inner`: the rest says which way a frame went through the host, which is no place.
 const WAY: u32 = 1 << 31;
 /// Shares of packets that were seen at another point, too: of a point that has nothing of its own, and of one that has at
 /// least as much in common.
@@ -31,7 +31,7 @@ const MUCH_IN_COMMON: f64 = 0.5;
 pub(crate) struct Point {
     /// Place of the interface in the file.
     pub(crate) interface: u32,
-    /// What a cooked capture tells beside it: the index of the interface, or whether the host itself sent the frame.
+    /// What a cooked capture reports in addition: the index of the interface, or whether the host itself sent the frame.
     pub(crate) inner: u32,
     /// Numbers of VLANs: a router with one leg has a packet twice on it.
     pub(crate) vlans: u32,
@@ -53,7 +53,7 @@ impl Point {
         Point { interface: record.interface, inner, vlans: packet.vlans, tunnel: packet.tunnel, hops: packet.hops }
     }
 
-    /// Whether both are the same interface, as far as the capture tells.
+    /// Whether both are the same interface, as far as the capture shows.
     pub(crate) fn shares_place(self, other: Point) -> bool {
         let place = |point: Point| (point.interface, point.inner, point.vlans, point.tunnel);
         place(self) == place(other)

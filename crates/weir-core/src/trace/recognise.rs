@@ -34,7 +34,7 @@ pub(crate) fn other(bytes: &[u8]) -> Option<String> {
     text(bytes)
 }
 
-/// What cannot be told any closer.
+/// What cannot be classified any further.
 pub(crate) fn unknown(bytes: &[u8]) -> String {
     let first: Vec<String> = bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     format!("it begins with {}", first.join(" "))

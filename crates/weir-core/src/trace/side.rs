@@ -20,10 +20,10 @@ use crate::units::Span;
 const MOST_IN_FLIGHT: usize = 1 << 16;
 /// Most retransmitted segments whose count may still grow.
 const MOST_REPEATS: usize = 1 << 16;
-/// Segments that come this much later than the jump over them were sent again, where nothing else tells.
+/// Segments that come this much later than the jump over them were sent again, where nothing else shows it.
 /// Reordering in networks is a matter of a few milliseconds. Source: Wireshark TCP, out-of-order segments.
 const REORDERING_PS: u64 = 3_000_000_000;
-/// Segments beside a lost one that may tell how long round trips took.
+/// Segments next to a lost one that may tell how long round trips took.
 const BESIDE: usize = 16;
 /// The newest acknowledgments that tell of one place in a packet that a host joined.
 const PLACES: usize = 32;
@@ -32,7 +32,7 @@ const CLOCK_PS: u64 = 200_000_000_000;
 /// Sequence spaces begin here, so that numbers before the first one seen exist.
 const ORIGIN: u64 = 1 << 33;
 
-/// Why a data packet was sent, as far as the trace tells: the words of the table `kinds`.
+/// Why a data packet was sent, as far as the trace shows: the words of the table `kinds`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     New,
@@ -174,13 +174,13 @@ pub(crate) struct Sender {
     pub(crate) ahead: Waits,
     /// From acknowledgments to the data that they let go: the part behind the point.
     pub(crate) behind: Waits,
-    /// When the segment was sent whose acknowledgment told a round trip last, and that round trip.
+    /// When the segment was sent whose acknowledgment reported a round trip last, and that round trip.
     edge: Option<(u64, u64)>,
-    /// Where the newest parts of packets end whose acknowledgments told how long they took, when these left, and how long.
+    /// Where the newest parts of packets end whose acknowledgments reported how long they took, when these left, and how long.
     places: VecDeque<(u64, u64, u64)>,
     /// When the newest data left that is acknowledged.
     acked_sent: u64,
-    /// The value of the timestamps option of the data that told the part behind last, and when it came.
+    /// The value of the timestamps option of the data that reported the part behind last, and when it came.
     tick: Option<(u32, u64)>,
     /// Values of the timestamps option of the first data and of the last, and when they came.
     first_tick: Option<(u32, u64)>,
@@ -384,7 +384,7 @@ impl Sender {
         Missed { places, sent_ps, before: false, beside_ps: near.map(|(_, took_ps)| took_ps), arrived }
     }
 
-    /// What data with `value` that came `now` waited behind the point: what was told last, and the time since then for what
+    /// What data with `value` that came `now` waited behind the point: what was reported last, and the time since then for what
     /// left its sender at the same tick of its clock.
     fn waited_behind(&mut self, now: u64, value: Option<u32>) {
         if let (Some((tick, at)), Some(value), Some(told)) = (self.tick, value, self.behind.last_ps)
@@ -396,8 +396,8 @@ impl Sender {
         }
     }
 
-    /// Data with the value `value` told at `now` that it came `ps` after the acknowledgment that let it go. If it `jumped`, it
-    /// tells what waited where it jumped.
+    /// Data with the value `value` reported at `now` that it came `ps` after the acknowledgment that let it go. If it `jumped`, it
+    /// reports what waited where it jumped.
     pub(crate) fn let_go(&mut self, now: u64, value: Option<u32>, ps: u64, jumped: bool) {
         self.behind.take(ps, 1);
         // What is sent again during a recovery is no neighbour of what was lost behind the newest data.
@@ -410,7 +410,7 @@ impl Sender {
         }
     }
 
-    /// Its loss is told in `row` of the table of losses.
+    /// Its loss is reported in `row` of the table of losses.
     pub(crate) fn told_in(&mut self, start: u64, row: u32) {
         if let Some(repeat) = self.repeats.get_mut(&start) {
             repeat.row = Some(row);
@@ -494,7 +494,7 @@ impl Sender {
         self.folded.iter().map(|(&times, &(segments, spurious))| (times, segments, spurious))
     }
 
-    /// An acknowledgment of this data was seen at `now`. `window_changed` tells whether the window did.
+    /// An acknowledgment of this data was seen at `now`. `window_changed` says whether the window did.
     pub(crate) fn on_ack(&mut self, now: u64, segment: &Segment, window_changed: bool, counts: &mut Counts) -> Acked {
         let place = self.place(segment.ack);
         let mut acked = Acked { place, ..Acked::default() };
@@ -555,7 +555,7 @@ impl Sender {
         }
     }
 
-    /// Whether an acknowledgment tells for the first time of a segment beyond a hole.
+    /// Whether an acknowledgment reports for the first time a segment beyond a hole.
     fn brings_more(&self, segment: &Segment) -> bool {
         segment.blocks().first().is_some_and(|&(_, right)| {
             let right = self.place(right);
@@ -586,7 +586,7 @@ impl Sender {
 
     /// Forget what is acknowledged; a round-trip time if the end of a segment was acknowledged that was sent once, by
     /// an acknowledgment that cannot have `waited` for others. Source: RFC 6298, section 3 (Karn's algorithm).
-    /// An acknowledgment that was `kept_back` until data beyond a hole came tells nothing of what waits in queues.
+    /// An acknowledgment that was `kept_back` until data beyond a hole came says nothing about what waits in queues.
     fn pop_acked(&mut self, now: u64, waited: bool, kept_back: bool, counts: &mut Counts) -> Option<u64> {
         let mut last = None;
         let mut packets = 0;
@@ -635,7 +635,7 @@ impl Sender {
         Some(rtt)
     }
 
-    /// Whether the first block tells of data that came twice: when it lies below the acknowledgment or within the second.
+    /// Whether the first block reports data that came twice: when it lies below the acknowledgment or within the second.
     /// Source: RFC 2883, section 4.
     fn duplicate_sack(&mut self, (left, right): (u32, u32), segment: &Segment, ack: u64, counts: &mut Counts) -> bool {
         let (left, right) = (self.place(left), self.place(right));

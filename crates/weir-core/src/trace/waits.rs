@@ -28,7 +28,7 @@ impl Waits {
         self.histogram.count_many(Span::from_ps(coarse(ps.saturating_sub(least))), packets);
     }
 
-    /// It took `ps`, as far as another sample tells: counted, and no sample itself.
+    /// It took `ps`, as far as another sample shows: counted, and no sample itself.
     pub(crate) fn take_told(&mut self, ps: u64) {
         let least = self.min_ps.unwrap_or(ps);
         self.histogram.count(Span::from_ps(coarse(ps.saturating_sub(least))));
