@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pytest
@@ -588,6 +589,36 @@ def test_a_device_that_contradicts_itself_has_its_lower_bounds_checked() -> None
             assert all(t.loss_ratio <= goal.goal.loss_ratio for t in goal.evidence.lower_trials)
             checked += 1
     assert checked >= 20
+
+
+def short_passes_before_full_trials(goals: Sequence[SearchGoal]) -> list[int]:
+    """How many short trials had passed at a load when the last goal made its first full trial there, once it
+    had failed at some load and passed at a higher one."""
+    counts = []
+    ratio = goals[-1].loss_ratio
+    for seed in range(60):
+        trials = searched(Knee(capacity_fps=9e6, trial_spread=0.01), goals, seed=seed, checks=1).trials
+        for place, trial in enumerate(trials):
+            before = trials[:place]
+            passed = [t for t in before if t.loss_ratio <= ratio and not t.stopped_early]
+            failed = [t for t in before if t.loss_ratio > ratio and t.spec.loss_budget == ratio]
+            here = [t for t in before if t.spec.intended_load_fps == trial.spec.intended_load_fps]
+            contradicted = (
+                passed
+                and failed
+                and max(t.spec.intended_load_fps for t in passed)
+                >= min(t.spec.intended_load_fps for t in failed)
+            )
+            full = trial.spec.duration_s == 10.0 and trial.spec.loss_budget == ratio
+            if full and contradicted and all(t.spec.duration_s < 10.0 for t in here):
+                counts.append(sum(t in passed for t in here))
+    return counts
+
+
+def test_a_looser_goal_makes_one_more_short_trial_for_a_stricter_one() -> None:
+    alone, beside_stricter = (short_passes_before_full_trials(goals) for goals in ([PDR], [NDR, PDR]))
+    assert (set(alone), set(beside_stricter)) == ({1}, {2})
+    assert min(len(alone), len(beside_stricter)) >= 10
 
 
 def test_checks_make_the_rates_of_a_noisy_device_hold_more_often() -> None:

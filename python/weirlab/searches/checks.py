@@ -2,7 +2,9 @@
 
 A lower bound that one trial made is tested again by a short one where that is cheap beside the final trials.
 On a device that has contradicted itself a load has to pass short trials before its full one, and again when
-it has become a lower bound: a single pass near the knee of such a device is luck. A full trial that nearly
+it has become a lower bound: a single pass near the knee of such a device is luck. A looser goal asks for one
+more before the full one for each goal that is stricter: where every trial runs to its end, those made for the
+stricter goals test the looser ones, too; ended early they say nothing of them. A full trial that nearly
 failed, and lost more than the short ones there, is repeated in full. Goals with an exceed ratio repeat their
 trials anyway.
 """
@@ -45,7 +47,8 @@ class Checked(Mlr):
                     if record.full(verdict):
                         return False
                     passed += 1
-        return passed < self._checks and self._has_contradicted_itself()
+        stricter = sum(goal.loss_ratio < self.goals[place].loss_ratio for goal in self.goals)
+        return passed < self._checks + stricter and self._has_contradicted_itself()
 
     def _check_of(self, place: int) -> Wish | None:
         """A short trial at a lower bound that a single one made, where that costs little beside the final

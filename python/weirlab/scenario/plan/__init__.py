@@ -181,7 +181,7 @@ class Weir(_Choosing):
     """Test an upper bound again at the end: has the device changed?"""
     checks: Natural = 1
     """Short trials that a load has to pass before its full one where the device has contradicted itself, and
-    again when it has become a lower bound. 0: none."""
+    one more for each stricter goal; or `checks` after it, where it was made without them. 0: none."""
     steady: Span = Span(0)
     """Before the search, trials of this duration at the highest load until two agree. 0: none."""
     sweep: Natural = 0
