@@ -16,7 +16,6 @@ from weirlab.files import whole
 from weirlab.measures.registry import AnyMeasure
 from weirlab.scenario.control import Control
 from weirlab.scenario.file.document import NOWHERE, Node, join_path
-from weirlab.scenario.file.problems import fields_at as _fields_at
 from weirlab.scenario.network import AnyNetwork, AnyQueue
 from weirlab.scenario.network.events import AnyEvent
 from weirlab.scenario.network.switching import Adapter
@@ -159,10 +158,20 @@ class Scenario(Model):
             plain, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None
         )
 
-    @classmethod
-    def fields_at(cls, path: tuple[str | int, ...]) -> list[str]:
-        """Names of the fields that may stand at `path`, of whatever kind that is."""
-        return _fields_at(cls, path)
+    def fields_at(self, path: tuple[str | int, ...]) -> list[str]:
+        """Names, as in a file, of the fields of the part at `path`; none where no model is there."""
+        part: Any = self
+        for step in path:
+            if isinstance(part, Model):
+                fields = type(part).model_fields
+                part = next((getattr(part, n) for n, f in fields.items() if (f.alias or n) == step), None)
+            elif isinstance(part, Mapping):
+                part = part.get(step)
+            else:
+                part = part[step] if isinstance(part, list | tuple) and isinstance(step, int) else None
+        if not isinstance(part, Model):
+            return []
+        return [field.alias or name for name, field in type(part).model_fields.items()]
 
     def problem(self, path: str, message: str) -> Problem:
         """A problem with the part at the dotted `path`, with its place in the file."""

@@ -71,11 +71,9 @@ class Resolved:
         """The spec for `_core.check` and `_core.simulate`."""
         return self.spec.json()
 
-    def origin(self, pointer: str) -> Where:
-        """The part of the scenario that made what stands at the JSON `pointer`."""
-        from weirlab.scenario.model import Scenario
-
-        return origin_of(self.spec, pointer, Scenario.fields_at)
+    def origin(self, pointer: str, scenario: Scenario) -> Where:
+        """The part of `scenario` from which the value at the JSON `pointer` comes."""
+        return origin_of(self.spec, pointer, scenario.fields_at)
 
 
 class _Last(threading.local):
@@ -102,7 +100,7 @@ def resolve(scenario: Scenario) -> Resolved:
         _core.check(resolved.spec_json)
     except _core.SpecError as error:
         message, pointer = error.args
-        raise ScenarioError([scenario.problem_at(resolved.origin(pointer), message)]) from None
+        raise ScenarioError([scenario.problem_at(resolved.origin(pointer, scenario), message)]) from None
     _last.checked = True
     return resolved
 
