@@ -157,7 +157,7 @@ def _simulated(made: Made) -> Iterator[Rule]:
         yield from _simulated_limit(made)
         return
     for kind in made.causes:
-        if kind not in ("lossy-path", "queue-overflow", "bufferbloat"):
+        if kind not in ("lossy-path", "queue-overflow", "losses", "bufferbloat"):
             yield kind, kind != "ack-compression" or made.place == "sender", True
     yield from ((kind, False, True) for kind in made.drawn.get("companions", ()))
 
