@@ -73,7 +73,9 @@ def test_marks_that_are_certain_only_above_what_the_queues_hold_are_told() -> No
         "control.dcqcn.marking.k_max: 80 kB is never reached: its queues hold at most 60 kB, so at most 5 % "
         "of the frames are marked, and then frames are dropped"
     )
+    assert unmet_thresholds(star("40 frames", DCQCN)) == [told], "40 frames of 1500 B"
     assert unmet_thresholds(star("80 kB", DCQCN)) == []
+    assert unmet_thresholds(star("54 frames", DCQCN)) == []
     assert unmet_thresholds(star("unlimited", DCQCN)) == []
 
 

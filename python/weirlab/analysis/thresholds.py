@@ -96,11 +96,13 @@ def _marks(scenario: Scenario) -> Iterator[tuple[str, Sequence[str], Marking]]:
 
 
 def _limits(spec: core.Spec, layout: Layout) -> dict[int, int]:
-    """What can wait at each port with a limit in bytes; a later rule replaces an earlier one. A limit in
-    frames is 0 or holds a frame."""
+    """What can wait at each port with a limit; a later rule replaces an earlier one. A limit in frames holds
+    as many of the longest."""
+    longest = longest_data(spec)
     rules = {port: limit_of(rule.discipline) for rule in spec.queues for port in rule.ports}
     limits = {port: limit.bytes for port, limit in rules.items() if isinstance(limit, core.LimitBytes)}
-    limits |= {port: 0 for port, limit in rules.items() if limit == core.LimitFrames(frames=0)}
+    in_frames = {port: limit.frames for port, limit in rules.items() if isinstance(limit, core.LimitFrames)}
+    limits |= {port: frames * longest for port, frames in in_frames.items()}
     for memory in spec.switching.memories:
         switches = {layout.nodes[node] for node in memory.nodes}
         ports = [p for p, port in enumerate(layout.ports) if port.source in switches]
