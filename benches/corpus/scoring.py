@@ -1,9 +1,7 @@
 """How often findings are right, and how often what is true is found.
 
-Figures say something of captures that no rule was tuned on. Rules were tuned on seeds 1 and 2, and 3 and 4 of
-the simulator; after a look at 1001 and 1002 they were mended once more, so that these are tuned on, too. Held
-out are 1003 and 1004, as far as rules did not change once their faults were known: docs/traces.md says which
-did. Windows and readers were tuned on other captures, which it describes, too.
+Figures say something of captures that no rule was tuned on: docs/traces.md says on which seeds rules were,
+and which one is held out.
 """
 
 from __future__ import annotations
